@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <stdlib.h>
 #include <string.h>

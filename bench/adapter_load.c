@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "codec/json.h"
 #include "kube/quantity.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <gnutls/x509.h>
 #include <math.h>
@@ -65,8 +65,8 @@ struct worker {
 // One item of an answer: a pod of this autoscaler, with its value of a moment ago.
 static void check_item(const json_t *item, int hpa, double asked_s, double took_s, double late_s)
 {
-    const char *name = gs_json_str(item, "describedObject", "name", NULL);
-    const char *value = gs_json_str(item, "value", NULL);
+    const char *name = codec_json_str(item, "describedObject", "name", NULL);
+    const char *value = codec_json_str(item, "value", NULL);
     int pod = name && gs_starts(name, "pod-") ? (int)strtol(name + 4, NULL, 10) : -1;
     int64_t milli = 0;
     if (pod < hpa * CLUSTER_PODS_OF_HPA || pod >= (hpa + 1) * CLUSTER_PODS_OF_HPA)
@@ -83,10 +83,10 @@ static void check_item(const json_t *item, int hpa, double asked_s, double took_
 static size_t check_answer(struct gs_slice body, int hpa, double asked_s, double took_s,
                            double late_s)
 {
-    GS_AUTO_JSON json_t *list = NULL;
+    CODEC_AUTO_JSON json_t *list = NULL;
     size_t i;
     json_t *item;
-    bench_check(gs_json_parse(body, false, &list));
+    bench_check(codec_json_parse(body, false, &list));
     const json_t *items = json_object_get(list, "items");
     if (!json_is_array(items))
         bench_fail("no list: %.*s", (int)body.len, body.data);

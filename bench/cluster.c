@@ -6,7 +6,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "bench.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>

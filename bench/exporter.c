@@ -72,13 +72,13 @@ static _Noreturn void be_process(unsigned i)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, SIG_DFL);
-    struct sim_ctx *gpu = NULL;
-    struct sim_alloc *memory = NULL;
-    if (sim_ctx_open(i % GPUS, &gpu) || sim_mem_alloc(gpu, (uint64_t)64 << 20, &memory))
+    struct nvmlsim_ctx *gpu = NULL;
+    struct nvmlsim_alloc *memory = NULL;
+    if (nvmlsim_ctx_open(i % GPUS, &gpu) || nvmlsim_mem_alloc(gpu, (uint64_t)64 << 20, &memory))
         _exit(1);
     for (;;) {
         bench_sleep(GS_NS_PER_SEC / 2);
-        gs_error_free(sim_kernel_run(gpu, 1000, 0.05));
+        gs_error_free(nvmlsim_kernel_run(gpu, 1000, 0.05));
     }
 }
 

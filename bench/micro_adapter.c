@@ -6,7 +6,7 @@
 #include "adapter/adapter.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 #include "wire.h"
 
 #include <math.h>

@@ -138,7 +138,7 @@ static struct scalers *scalers_new(size_t n, size_t n_pods, json_t **ret_object)
     s->now_ms = 1700000000000;
     s->n = n;
     s->histories = gs_alloc_array(n, sizeof(*s->histories));
-    bench_check(gs_json_parse(gs_slice_of(manifest), true, ret_object));
+    bench_check(codec_json_parse(gs_slice_of(manifest), true, ret_object));
     hpa_default(*ret_object);
     bench_check(hpa_spec_parse(*ret_object, &s->spec));
     for (size_t i = 0; i < n; i++)

@@ -23,10 +23,10 @@ enum { GPUS = 8, FIELDS = 25, TARGETS = 300 };
 // --- render ---
 
 struct page {
-    struct sample *sample;
-    struct device_map *map;
-    struct counters counters;
-    struct renderer *renderer;
+    struct exporter_sample *sample;
+    struct exporter_device_map *map;
+    struct exporter_counters counters;
+    struct exporter_renderer *renderer;
     int64_t pass;
     struct gs_buf text;
 };
@@ -56,10 +56,10 @@ static void fill_device(struct gpu_device *d, uint32_t i)
                                          .compute = true};
 }
 
-static struct owner *make_owner(uint32_t i)
+static struct exporter_owner *make_owner(uint32_t i)
 {
-    struct owner *o = gs_alloc(sizeof(*o));
-    o->kind = OWNER_POD;
+    struct exporter_owner *o = gs_alloc(sizeof(*o));
+    o->kind = EXPORTER_OWNER_POD;
     snprintf(o->process_name, sizeof(o->process_name), "python3");
     snprintf(o->namespace_name, sizeof(o->namespace_name), "default");
     snprintf(o->pod, sizeof(o->pod), "intent-api-6d5f9c7b8-x%" PRIu32 "q7z", i);
@@ -85,8 +85,8 @@ static void make_page(struct page *p)
     }
     GS_AUTO_BUF struct gs_buf message = {0};
     pack_list(rows, GPUS, &message);
-    bench_check(device_map_parse(gs_buf_slice(&message), NULL, 0, NULL, &p->map));
-    counters_default(&p->counters);
+    bench_check(exporter_device_map_parse(gs_buf_slice(&message), NULL, 0, NULL, &p->map));
+    exporter_counters_default(&p->counters);
 }
 
 // As from one sample to the next.
@@ -108,8 +108,8 @@ static void render(void *arg)
     struct page *p = arg;
     change_values(p);
     gs_buf_clear(&p->text);
-    const struct render_input in = {.sample = p->sample, .map = p->map};
-    renderer_page(p->renderer, &in, &p->text);
+    const struct exporter_render_input in = {.sample = p->sample, .map = p->map};
+    exporter_renderer_page(p->renderer, &in, &p->text);
 }
 
 static bool count_sample(void *arg, const struct metrics_sample *s)
@@ -123,11 +123,11 @@ static void measure_render(double seconds)
 {
     struct page p = {0};
     make_page(&p);
-    const struct render_names names = {.hostname_label = "hostname",
-                                       .hostname = "gpu-node-0001",
-                                       .node_name = "gpu-node-0001",
-                                       .counters = &p.counters};
-    p.renderer = renderer_new(&names);
+    const struct exporter_render_names names = {.hostname_label = "hostname",
+                                                .hostname = "gpu-node-0001",
+                                                .node_name = "gpu-node-0001",
+                                                .counters = &p.counters};
+    p.renderer = exporter_renderer_new(&names);
     double us = micro_time(seconds, render, &p) * 1e6;
     size_t n = 0;
     bench_check(metrics_parse_text(gs_buf_slice(&p.text), NULL, count_sample, &n));
@@ -135,10 +135,10 @@ static void measure_render(double seconds)
     snprintf(figure, sizeof(figure), "%.1f µs (%zu series, %.1f kB)", us, n,
              (double)p.text.len / 1e3);
     micro_row("exporter: render 8 GPUs, a pod on each", figure, "40 µs", us <= RENDER_BAR_US);
-    renderer_free(p.renderer);
-    sample_free(p.sample);
-    device_map_free(p.map);
-    counters_finish(&p.counters);
+    exporter_renderer_free(p.renderer);
+    exporter_sample_free(p.sample);
+    exporter_device_map_free(p.map);
+    exporter_counters_finish(&p.counters);
     gs_buf_finish(&p.text);
 }
 
@@ -262,7 +262,7 @@ static void measure_read(struct bodies *b, double seconds)
 
 static void measure_store(struct bodies *b, double seconds)
 {
-    static const struct engine_scrape_config cfg = {.honor_timestamps = true};
+    static const struct engine_config_scrape_config cfg = {.honor_timestamps = true};
     const struct tsdb_config store = {.retention_ms = 60000};
     b->db = tsdb_new(&store);
     b->now_ms = 1700000000000;

@@ -105,7 +105,7 @@ static double highest(const json_t *items)
     json_array_foreach (items, i, item) {
         int64_t milli = 0;
         GS_AUTO_ERROR struct gs_error *err =
-            kube_quantity_parse_milli(gs_slice_of(gs_json_str(item, "value", NULL)), &milli);
+            kube_quantity_parse_milli(gs_slice_of(codec_json_str(item, "value", NULL)), &milli);
         if (!err && (double)milli / 1000 > max)
             max = (double)milli / 1000;
     }
@@ -136,7 +136,7 @@ static void on_poll(uv_timer_t *t)
 
 static int64_t replicas(const json_t *deployment)
 {
-    return gs_json_int(deployment, 0, "spec", "replicas", NULL);
+    return codec_json_int(deployment, 0, "spec", "replicas", NULL);
 }
 
 static void on_deployment(void *arg, const json_t *old_obj, const json_t *new_obj)
@@ -149,7 +149,7 @@ static void on_deployment(void *arg, const json_t *old_obj, const json_t *new_ob
 static bool is_idle(const struct reaction *r)
 {
     const json_t *d = kube_cache_get(r->deployments, "default", "bench");
-    return replicas(d) == 1 && gs_json_int(d, 0, "status", "readyReplicas", NULL) == 1 &&
+    return replicas(d) == 1 && codec_json_int(d, 0, "status", "readyReplicas", NULL) == 1 &&
            kube_cache_len(r->pods) == 1 && r->n_values == 1 && r->value < 1;
 }
 

@@ -16,11 +16,11 @@
 
 #define PERIOD_NS (20 * GS_NS_PER_MS)
 
-static void load_until_zero(struct sim_ctx *gpu, const _Atomic uint32_t *percent)
+static void load_until_zero(struct nvmlsim_ctx *gpu, const _Atomic uint32_t *percent)
 {
     int64_t next = gs_mono_ns();
     for (uint32_t p; (p = atomic_load(percent)) != 0;) {
-        gs_error_free(sim_kernel_run(gpu, p * (uint64_t)PERIOD_NS / 100 / 1000, 1));
+        gs_error_free(nvmlsim_kernel_run(gpu, p * (uint64_t)PERIOD_NS / 100 / 1000, 1));
         next += PERIOD_NS;
         struct timespec at = {next / GS_NS_PER_SEC, next % GS_NS_PER_SEC};
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
@@ -37,8 +37,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: workload FILE (of at least 4 bytes)\n");
         return 2;
     }
-    struct sim_ctx *gpu = NULL;
-    struct gs_error *err = sim_ctx_open(0, &gpu);
+    struct nvmlsim_ctx *gpu = NULL;
+    struct gs_error *err = nvmlsim_ctx_open(0, &gpu);
     if (err) {
         fprintf(stderr, "workload: %s\n", gs_error_message(err));
         gs_error_free(err);

@@ -31,16 +31,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     GS_AUTO_FREE char *text = gs_strndup((const char *)data, size);
     json_t *pod = make_pod(text);
-    struct annotation_grant grants[GRANT_MAX];
-    struct device_id id;
+    struct exporter_annotation_grant grants[EXPORTER_GRANT_MAX];
+    struct exporter_device_id id;
     bool found;
-    for (enum sharing s = SHARING_NONE; s < SHARING_KINDS; s++) {
-        annotation_grants(s, pod, "a", grants, &found);
-        annotation_grants(s, pod, "b", grants, &found);
+    for (enum exporter_sharing s = EXPORTER_SHARING_NONE; s < EXPORTER_SHARING_KINDS; s++) {
+        exporter_annotation_grants(s, pod, "a", grants, &found);
+        exporter_annotation_grants(s, pod, "b", grants, &found);
     }
-    device_id_parse("nvidia.com/gpu", gs_slice_make((const char *)data, size), &id);
-    device_id_parse("volcano.sh/gpu-memory", gs_slice_make((const char *)data, size), &id);
-    device_key_of_claim(text, id.key, sizeof(id.key));
+    exporter_device_id_parse("nvidia.com/gpu", gs_slice_make((const char *)data, size), &id);
+    exporter_device_id_parse("volcano.sh/gpu-memory", gs_slice_make((const char *)data, size), &id);
+    exporter_device_key_of_claim(text, id.key, sizeof(id.key));
     json_decref(pod);
     return 0;
 }

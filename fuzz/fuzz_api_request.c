@@ -5,7 +5,7 @@
 // form, which must hold up whatever was stored.
 #include "base/mem.h"
 #include "local/api.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 #define MAX_TURNS 20
 

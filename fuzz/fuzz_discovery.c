@@ -2,8 +2,8 @@
 // What servers say that are asked for targets, tokens and names. The first byte chooses which.
 #include "engine/discovery/discovery.h"
 #include "engine/discovery/groups.h"
-#include "net/dns.h"
-#include "net/oauth2_token.h"
+#include "net/dns/dns.h"
+#include "net/http/oauth2_token.h"
 
 #include <stdlib.h>
 
@@ -19,11 +19,11 @@ static size_t touch(const struct metrics_label *l, size_t n)
 }
 
 // Everything that was read can be touched.
-static void check_groups(const struct sd_group_list *l)
+static void check_groups(const struct discovery_group_list *l)
 {
     size_t sum = 0;
     for (size_t i = 0; i < l->len; i++) {
-        const struct sd_group *g = &l->items[i];
+        const struct discovery_group *g = &l->items[i];
         sum += touch(g->labels, g->n_labels) + strlen(g->source);
         for (size_t k = 0; k < g->n_targets; k++)
             sum += touch(g->targets[k], g->n_target_labels[k]);
@@ -34,24 +34,24 @@ static void check_groups(const struct sd_group_list *l)
 
 static void read_list(struct gs_slice body)
 {
-    struct sd_group_list l = {0};
+    struct discovery_group_list l = {0};
     size_t n = 0;
     const struct http_answer answer = {
         .status = 200, .content_type = "application/json", .body = body};
-    gs_error_free(sd_http_read(&answer, "http://h/", 3, &l, &n));
+    gs_error_free(discovery_http_read(&answer, "http://h/", 3, &l, &n));
     check_groups(&l);
-    sd_group_list_finish(&l);
+    discovery_group_list_finish(&l);
 }
 
 static void read_token(int status, const char *content_type, struct gs_slice body)
 {
-    struct oauth2_token t = {0};
+    struct http_oauth2_token t = {0};
     const struct http_answer answer = {
         .status = status, .content_type = content_type, .body = body};
-    GS_AUTO_ERROR struct gs_error *err = oauth2_read_answer(&answer, &t);
+    GS_AUTO_ERROR struct gs_error *err = http_oauth2_read_answer(&answer, &t);
     if (!err && (strpbrk(t.authorization, "\r\n") || t.lifetime_s < 0))
         abort();
-    oauth2_token_finish(&t);
+    http_oauth2_token_finish(&t);
 }
 
 static void read_message(struct gs_slice message)

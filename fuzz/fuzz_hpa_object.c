@@ -43,8 +43,8 @@ static void show(const json_t *v2)
 {
     static const char *const versions[] = {"v1", "v2beta1", "v2beta2", "v2"};
     for (size_t i = 0; i < GS_ARRAY_LEN(versions); i++) {
-        GS_AUTO_JSON json_t *shown = NULL;
-        GS_AUTO_JSON json_t *back = NULL;
+        CODEC_AUTO_JSON json_t *shown = NULL;
+        CODEC_AUTO_JSON json_t *back = NULL;
         if (hpa_from_v2(v2, versions[i], &shown) || hpa_to_v2(shown, &back))
             abort();
     }
@@ -101,11 +101,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gs_slice bytes = gs_slice_make(data, size);
     struct gs_slice text = gs_slice_cut(&bytes, '\0');
-    GS_AUTO_JSON json_t *object = NULL;
-    GS_AUTO_JSON json_t *v2 = NULL;
-    GS_AUTO_JSON json_t *unknown = json_array();
-    GS_AUTO_JSON json_t *wrong = json_array();
-    GS_AUTO_ERROR struct gs_error *bad = gs_json_parse(text, false, &object);
+    CODEC_AUTO_JSON json_t *object = NULL;
+    CODEC_AUTO_JSON json_t *v2 = NULL;
+    CODEC_AUTO_JSON json_t *unknown = json_array();
+    CODEC_AUTO_JSON json_t *wrong = json_array();
+    GS_AUTO_ERROR struct gs_error *bad = codec_json_parse(text, false, &object);
     const struct kube_type *type =
         bad ? NULL : kube_schema_find(kube_api_version(object), "HorizontalPodAutoscaler");
     if (!type || !gs_streq(kube_kind(object), "HorizontalPodAutoscaler"))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Path segments and request targets: decoding must be safe, and undo http_encode().
 #include "base/mem.h"
-#include "net/http_client.h"
-#include "net/http_exchange.h"
+#include "net/http/client.h"
+#include "net/http/exchange.h"
 
 static void release(struct http_exchange *x)
 {

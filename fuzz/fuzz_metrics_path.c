@@ -11,16 +11,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     GS_AUTO_FREE char *text = gs_strndup((const char *)data, size);
-    struct api_path p;
-    struct gs_error *err = api_path_read(text, &p);
-    if (!err && p.kind == API_METRIC && (!p.metric || !*p.metric))
+    struct adapter_api_path p;
+    struct gs_error *err = adapter_api_path_read(text, &p);
+    if (!err && p.kind == ADAPTER_API_METRIC && (!p.metric || !*p.metric))
         abort();
-    if (!err && p.kind == API_METRIC && gs_streq(p.group, API_CUSTOM) &&
+    if (!err && p.kind == ADAPTER_API_METRIC && gs_streq(p.group, ADAPTER_API_CUSTOM) &&
         (!p.object_resource || !p.object_name || !p.resource))
         abort();
-    if (!err && p.kind == API_USAGE && !p.object_resource)
+    if (!err && p.kind == ADAPTER_API_USAGE && !p.object_resource)
         abort();
     gs_error_free(err);
-    api_path_finish(&p);
+    adapter_api_path_finish(&p);
     return 0;
 }

@@ -6,22 +6,22 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // The object itself plays the Secret: it has `data` where the input gives it one.
-static const json_t *look_up(void *arg, enum monitor_asset kind, const char *name,
+static const json_t *look_up(void *arg, enum monitors_asset kind, const char *name,
                              bool *ret_pending)
 {
-    *ret_pending = name[0] == 'p' && kind == MONITOR_CONFIGMAP;
+    *ret_pending = name[0] == 'p' && kind == MONITORS_CONFIGMAP;
     return name[0] == 'n' ? NULL : arg;
 }
 
-static void try(enum monitor_kind kind, json_t *obj)
+static void try(enum monitors_kind kind, json_t *obj)
 {
-    struct monitor_build b = {.kind = kind, .obj = obj, .lookup = look_up, .arg = obj};
+    struct monitors_build b = {.kind = kind, .obj = obj, .lookup = look_up, .arg = obj};
     json_t *jobs = NULL;
-    struct gs_error *err = monitor_jobs(&b, &jobs);
+    struct gs_error *err = monitors_jobs(&b, &jobs);
     if (!err && !jobs && !b.pending)
         __builtin_trap();
     if (!err && jobs) {
-        GS_AUTO_JSON json_t *doc = json_pack("{s:o}", "scrape_configs", jobs);
+        CODEC_AUTO_JSON json_t *doc = json_pack("{s:o}", "scrape_configs", jobs);
         struct engine_config *cfg = NULL;
         err = engine_config_from_json(doc, "spec", &cfg);
         if (!err && cfg->n_scrapes != json_array_size(json_object_get(doc, "scrape_configs")))
@@ -33,11 +33,11 @@ static void try(enum monitor_kind kind, json_t *obj)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    GS_AUTO_JSON json_t *obj = NULL;
-    struct gs_error *err = gs_json_parse(gs_slice_make(data, size), false, &obj);
+    CODEC_AUTO_JSON json_t *obj = NULL;
+    struct gs_error *err = codec_json_parse(gs_slice_make(data, size), false, &obj);
     if (!err && json_is_object(obj)) {
-        try(MONITOR_SERVICE, obj);
-        try(MONITOR_POD, obj);
+        try(MONITORS_SERVICE, obj);
+        try(MONITORS_POD, obj);
     }
     gs_error_free(err);
     return 0;

@@ -14,7 +14,7 @@ static void use(struct gs_error *err, json_t *result)
     gs_error_free(err);
     GS_AUTO_BUF struct gs_buf text = {0};
     if (result)
-        gs_json_dump(result, &text);
+        codec_json_dump(result, &text);
     json_decref(result);
 }
 
@@ -25,16 +25,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         deployment = kube_schema_find("apps/v1", "Deployment");
     struct gs_slice patch_text = gs_slice_make(data, size);
     struct gs_slice target_text = gs_slice_cut(&patch_text, '\0');
-    GS_AUTO_JSON json_t *target = NULL;
-    GS_AUTO_JSON json_t *patch = NULL;
-    GS_AUTO_ERROR struct gs_error *bad_target = gs_json_parse(target_text, false, &target);
+    CODEC_AUTO_JSON json_t *target = NULL;
+    CODEC_AUTO_JSON json_t *patch = NULL;
+    GS_AUTO_ERROR struct gs_error *bad_target = codec_json_parse(target_text, false, &target);
     if (bad_target)
         return 0;
-    GS_AUTO_ERROR struct gs_error *bad_patch = gs_json_parse(patch_text, false, &patch);
+    GS_AUTO_ERROR struct gs_error *bad_patch = codec_json_parse(patch_text, false, &patch);
     if (bad_patch)
         return 0;
-    GS_AUTO_JSON json_t *target_before = json_deep_copy(target);
-    GS_AUTO_JSON json_t *patch_before = json_deep_copy(patch);
+    CODEC_AUTO_JSON json_t *target_before = json_deep_copy(target);
+    CODEC_AUTO_JSON json_t *patch_before = json_deep_copy(patch);
 
     json_t *result = NULL;
     struct gs_error *err = kube_patch_merge(target, patch, &result);
@@ -48,8 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     result = NULL;
     err = kube_patch_strategic(deployment, target, patch, &result);
     if (result) {
-        GS_AUTO_JSON json_t *unknown = json_array();
-        GS_AUTO_JSON json_t *wrong = json_array();
+        CODEC_AUTO_JSON json_t *unknown = json_array();
+        CODEC_AUTO_JSON json_t *wrong = json_array();
         kube_schema_check(deployment, result, true, unknown, wrong);
     }
     use(err, result);

@@ -4,13 +4,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // What was read is used, too: expressions and templates come from the same hands.
-static void relabel(const struct engine_relabels *rules)
+static void relabel(const struct engine_config_relabels *rules)
 {
-    struct engine_label_builder b = {0};
-    engine_labels_set(&b, GS_SLICE("__address__"), GS_SLICE("h:9400"));
-    engine_labels_set(&b, GS_SLICE("job"), GS_SLICE("gpu"));
-    (void)engine_relabel(rules, &b);
-    engine_labels_finish(&b);
+    struct engine_config_label_builder b = {0};
+    engine_config_labels_set(&b, GS_SLICE("__address__"), GS_SLICE("h:9400"));
+    engine_config_labels_set(&b, GS_SLICE("job"), GS_SLICE("gpu"));
+    (void)engine_config_relabel(rules, &b);
+    engine_config_labels_finish(&b);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     json_t *answer = NULL;
     struct gs_error *err =
-        gs_json_parse(gs_slice_make(size ? (const char *)data : "", size), false, &answer);
+        codec_json_parse(gs_slice_make(size ? (const char *)data : "", size), false, &answer);
     gs_error_free(err);
     if (err)
         return 0;

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MAX_STEPS 50
 
-static bool ends_soon(const struct test_file *f, const struct test_group *g)
+static bool ends_soon(const struct rules_test_file *f, const struct rules_test_group *g)
 {
     int64_t last = 0;
     for (size_t i = 0; i < g->n_alerts; i++)
@@ -21,15 +21,15 @@ static bool ends_soon(const struct test_file *f, const struct test_group *g)
            g->n_exprs < MAX_STEPS;
 }
 
-static void run(const struct test_file *f, const struct rule_set *set)
+static void run(const struct rules_test_file *f, const struct rules_set *set)
 {
-    const struct rule_group *groups[] = {set->n_groups ? &set->groups[0] : NULL};
-    const struct test_rules rules = {groups, set->n_groups ? 1 : 0};
+    const struct rules_group *groups[] = {set->n_groups ? &set->groups[0] : NULL};
+    const struct rules_test_rules rules = {groups, set->n_groups ? 1 : 0};
     for (size_t i = 0; i < f->n_groups; i++)
         for (int diff = 0; diff < 2 && ends_soon(f, &f->groups[i]); diff++) {
-            const struct rule_tests_options o = {.diff = diff};
-            struct rule_test_case c = {0};
-            test_group_run(f, &f->groups[i], &rules, &o, &c);
+            const struct rules_tests_options o = {.diff = diff};
+            struct rules_test_case c = {0};
+            rules_test_group_run(f, &f->groups[i], &rules, &o, &c);
             for (size_t k = 0; k < c.n_failures; k++)
                 free(c.failures[k]);
             free(c.failures);
@@ -38,9 +38,9 @@ static void run(const struct test_file *f, const struct rule_set *set)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct test_file f = {0};
-    struct rule_problems problems = {0};
-    struct rule_set *set = NULL;
+    struct rules_test_file f = {0};
+    struct rules_problems problems = {0};
+    struct rules_set *set = NULL;
     gs_log_configure(GS_LOG_ERROR, GS_LOG_TEXT);
     struct gs_error *err = rules_parse(
         GS_SLICE("groups:\n- name: g\n  rules:\n  - {record: r, expr: 'x * 2'}\n"
@@ -48,13 +48,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         "rules", &problems, &set);
     if (err)
         abort();
-    err = test_file_parse(gs_slice_make(size ? (const char *)data : "", size), "test", NULL, &f);
+    err = rules_test_file_parse(gs_slice_make(size ? (const char *)data : "", size), "test", NULL,
+                                &f);
     if (!err) {
         run(&f, set);
-        test_file_finish(&f);
+        rules_test_file_finish(&f);
     }
     gs_error_free(err);
-    rule_set_free(set);
-    rule_problems_finish(&problems);
+    rules_set_free(set);
+    rules_problems_finish(&problems);
     return 0;
 }

@@ -5,12 +5,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct rule_problems problems = {0};
-    struct rule_set *set = NULL;
+    struct rules_problems problems = {0};
+    struct rules_set *set = NULL;
     struct gs_error *err = rules_parse(gs_slice_make(data, size), "input", &problems, &set);
     if (!err)
-        rule_set_free(set);
+        rules_set_free(set);
     gs_error_free(err);
-    rule_problems_finish(&problems);
+    rules_problems_finish(&problems);
     return 0;
 }

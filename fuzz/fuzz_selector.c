@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     GS_AUTO_FREE char *text = gs_strndup((const char *)data, size);
-    GS_AUTO_JSON json_t *labels = json_pack("{ssssss}", "a", "b", "app", "x", "n", "7");
+    CODEC_AUTO_JSON json_t *labels = json_pack("{ssssss}", "a", "b", "app", "x", "n", "7");
     struct kube_selector s;
     GS_AUTO_ERROR struct gs_error *err = kube_selector_parse(text, &s);
     if (!err) {

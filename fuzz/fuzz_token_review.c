@@ -10,10 +10,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { MAX_TURNS = 200 };
 
 struct fuzz {
-    struct auth *auth;
+    struct adapter_api_auth *auth;
     int token_status, access_status;
     struct gs_slice token, access;
-    struct api_path path;
+    struct adapter_api_path path;
     bool done;
 };
 
@@ -30,7 +30,7 @@ struct request {
     struct fuzz *f;
 };
 
-static void on_decision(void *arg, const struct auth_decision *d)
+static void on_decision(void *arg, const struct adapter_api_auth_decision *d)
 {
     struct request *r = arg;
     // Who is let in has a name; everything about the decision can be touched.
@@ -45,7 +45,7 @@ static void serve(void *arg, struct http_exchange *x)
 {
     struct request *r = gs_alloc(sizeof(*r));
     *r = (struct request){x, arg};
-    auth_check(r->f->auth, x, &r->f->path, on_decision, r);
+    adapter_api_auth_check(r->f->auth, x, &r->f->path, on_decision, r);
 }
 
 static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
@@ -89,19 +89,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uv_loop_init(&loop);
     struct http_client *http = http_client_new_loopback(&loop, cluster, &f, NULL);
     struct kube_client *kube = kube_client_new(http);
-    const struct auth_options o = {.authn = kube,
-                                   .authz = kube,
-                                   .skip_lookup = true,
-                                   .token_ttl_ms = 10000,
-                                   .allowed_ttl_ms = 10000,
-                                   .denied_ttl_ms = 10000};
-    gs_error_free(auth_new(&loop, &o, on_ready, NULL, &f.auth));
-    gs_error_free(api_path_read("/apis/custom.metrics.k8s.io/v1beta1/nodes/n/m", &f.path));
+    const struct adapter_api_auth_options o = {.authn = kube,
+                                               .authz = kube,
+                                               .skip_lookup = true,
+                                               .token_ttl_ms = 10000,
+                                               .allowed_ttl_ms = 10000,
+                                               .denied_ttl_ms = 10000};
+    gs_error_free(adapter_api_auth_new(&loop, &o, on_ready, NULL, &f.auth));
+    gs_error_free(adapter_api_path_read("/apis/custom.metrics.k8s.io/v1beta1/nodes/n/m", &f.path));
     ask(&loop, &f);
     f.done = false;
     ask(&loop, &f); // of what was kept
-    api_path_finish(&f.path);
-    auth_free(f.auth);
+    adapter_api_path_finish(&f.path);
+    adapter_api_auth_free(f.auth);
     kube_client_free(kube);
     http_client_free(http);
     uv_run(&loop, UV_RUN_DEFAULT);

@@ -44,11 +44,11 @@ static unsigned number(struct input *in, size_t bytes)
 static void add_records(struct input *in, struct gs_buf *out)
 {
     while (in->at < in->end) {
-        enum wal_type type = (enum wal_type)(number(in, 1) % 6);
+        enum tsdb_wal_type type = (enum tsdb_wal_type)(number(in, 1) % 6);
         const uint8_t *payload;
-        size_t n = take(in, number(in, 2), &payload), start = wal_record_begin(out, type);
+        size_t n = take(in, number(in, 2), &payload), start = tsdb_wal_record_begin(out, type);
         gs_buf_add(out, payload, n);
-        wal_record_end(out, start);
+        tsdb_wal_record_end(out, start);
     }
 }
 
@@ -64,7 +64,7 @@ static void write_file(const char *dir, struct input *in, int i)
     if (kind & 2) {
         gs_buf_add(&content, body.at, n);
     } else {
-        gs_buf_add_str(&content, blocks ? WAL_BLOCKS_MAGIC : WAL_SEGMENT_MAGIC);
+        gs_buf_add_str(&content, blocks ? TSDB_WAL_BLOCKS_MAGIC : TSDB_WAL_SEGMENT_MAGIC);
         if (!blocks)
             gs_buf_add(&content, "\1\0\0\0\0\0\0\0", 8); // one run
         add_records(&body, &content);

@@ -5,10 +5,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_error *err = gs_yaml_parse(gs_slice_make(data, size), "input", &docs);
+    struct codec_yaml_docs docs = {0};
+    struct gs_error *err = codec_yaml_parse(gs_slice_make(data, size), "input", &docs);
     if (!err)
-        gs_yaml_docs_finish(&docs);
+        codec_yaml_docs_finish(&docs);
     gs_error_free(err);
     return 0;
 }

@@ -8,17 +8,17 @@
 struct sim_gpu {
     struct gpu_model model;
     float *weights;
-    struct sim_ctx *ctx;
-    struct sim_alloc *memory;
+    struct nvmlsim_ctx *ctx;
+    struct nvmlsim_alloc *memory;
 };
 
 static void sim_close(void *self)
 {
     struct sim_gpu *g = self;
     if (g->ctx && g->memory)
-        sim_mem_free(g->ctx, g->memory);
+        nvmlsim_mem_free(g->ctx, g->memory);
     if (g->ctx)
-        sim_ctx_close(g->ctx);
+        nvmlsim_ctx_close(g->ctx);
     free(g->weights);
     free(g);
 }
@@ -32,9 +32,9 @@ static struct gs_error *sim_open(const struct gpu_model *model, void **ret_self)
     size_t n = model->rows * model->columns;
     g->weights = gs_alloc_array(n, sizeof(float));
     memcpy(g->weights, model->weights, n * sizeof(float));
-    struct gs_error *err = sim_ctx_open(0, &g->ctx);
+    struct gs_error *err = nvmlsim_ctx_open(0, &g->ctx);
     if (!err)
-        err = sim_mem_alloc(g->ctx, model->memory, &g->memory);
+        err = nvmlsim_mem_alloc(g->ctx, model->memory, &g->memory);
     if (err) {
         sim_close(g);
         // It was asked for, so its absence must not be passed over as "try the next kind".
@@ -64,7 +64,7 @@ static struct gs_error *sim_scores(void *self, const float *features, float *ret
             sum += row[i] * features[i];
         ret_scores[r] = sum;
     }
-    return sim_kernel_run(g->ctx, g->model.kernel_us, g->model.sm_share);
+    return nvmlsim_kernel_run(g->ctx, g->model.kernel_us, g->model.sm_share);
 }
 
 const struct gpu_ops gpu_sim_ops = {sim_open, sim_close, sim_name, sim_scores};

@@ -65,7 +65,7 @@ static json_t *selector_json(const struct request *r)
     for (size_t i = 0; i < r->selector.len; i++) {
         const struct kube_requirement *q = &r->selector.items[i];
         if (q->op == KUBE_SEL_EQ) {
-            gs_json_set(out, json_string(q->values[0]), "matchLabels", q->key, NULL);
+            codec_json_set(out, json_string(q->values[0]), "matchLabels", q->key, NULL);
             continue;
         }
         static const char *const names[] = {
@@ -103,19 +103,19 @@ static void add_item(struct request *r, const char *kind, const char *ns, const 
     gs_format_rfc3339(v.t_ms, when);
     json_t *object = json_pack("{s:s}", "kind", kind);
     if (ns)
-        gs_json_set_str(object, "namespace", ns);
-    gs_json_set_str(object, "name", name);
-    gs_json_set_str(object, "apiVersion", "/v1");
+        codec_json_set_str(object, "namespace", ns);
+    codec_json_set_str(object, "name", name);
+    codec_json_set_str(object, "apiVersion", "/v1");
     json_t *item = json_pack("{s:o}", "describedObject", object);
     bool v1 = gs_streq(r->version, "v1beta1");
     if (v1)
-        gs_json_set_str(item, "metricName", r->rq.metric);
+        codec_json_set_str(item, "metricName", r->rq.metric);
     else
         json_object_set_new(
             item, "metric",
             json_pack("{s:s, s:o}", "name", r->rq.metric, "selector", selector_json(r)));
-    gs_json_set_str(item, "timestamp", when);
-    gs_json_set_str(item, "value", quantity);
+    codec_json_set_str(item, "timestamp", when);
+    codec_json_set_str(item, "value", quantity);
     if (v1)
         json_object_set_new(item, "selector", selector_json(r));
     json_array_append_new(r->items, item);
@@ -123,9 +123,9 @@ static void add_item(struct request *r, const char *kind, const char *ns, const 
 
 static void reply_items(struct request *r)
 {
-    GS_AUTO_JSON json_t *body =
+    CODEC_AUTO_JSON json_t *body =
         json_pack("{s:s, s:o, s:{}, s:O}", "kind", "MetricValueList", "apiVersion",
-                  gs_json_strf(GROUP "/%s", r->version), "metadata", "items", r->items);
+                  codec_json_strf(GROUP "/%s", r->version), "metadata", "items", r->items);
     kube_reply_json(r->x, 200, body);
 }
 
@@ -143,7 +143,7 @@ static size_t select_pods(const struct request *r, const struct kube_selector *l
     size_t n = 0, pos = 0;
     for (const json_t *pod; (pod = kube_cache_next(r->a->pods, &pos));)
         if (gs_streq(kube_namespace(pod), r->ns) &&
-            kube_selector_matches(labels, gs_json_get(pod, "metadata", "labels", NULL)))
+            kube_selector_matches(labels, codec_json_get(pod, "metadata", "labels", NULL)))
             names[n++] = kube_name(pod);
     if (n)
         qsort(names, n, sizeof(*names), compare_names);
@@ -259,8 +259,8 @@ static void answer(struct request *r)
 static void add_resource(json_t *list, const char *prefix, const char *metric, bool namespaced)
 {
     json_array_append_new(list, json_pack("{s:o, s:s, s:b, s:s, s:[s]}", "name",
-                                          gs_json_strf("%s/%s", prefix, metric), "singularName", "",
-                                          "namespaced", namespaced, "kind", "MetricValueList",
+                                          codec_json_strf("%s/%s", prefix, metric), "singularName",
+                                          "", "namespaced", namespaced, "kind", "MetricValueList",
                                           "verbs", "get"));
 }
 
@@ -277,9 +277,9 @@ static void reply_resources(struct adapter *a, struct http_exchange *x, const ch
         add_resource(list, "nodes", nodes.items[i], false);
     adapter_names_finish(&pods);
     adapter_names_finish(&nodes);
-    GS_AUTO_JSON json_t *body =
+    CODEC_AUTO_JSON json_t *body =
         json_pack("{s:s, s:s, s:o, s:o}", "kind", "APIResourceList", "apiVersion", "v1",
-                  "groupVersion", gs_json_strf(GROUP "/%s", version), "resources", list);
+                  "groupVersion", codec_json_strf(GROUP "/%s", version), "resources", list);
     kube_reply_json(x, 200, body);
 }
 
@@ -379,7 +379,7 @@ static bool known_version(const char *v)
 static void route(struct adapter *a, struct http_exchange *x, const struct segments *s)
 {
     if (s->len == 0) {
-        GS_AUTO_JSON json_t *group = adapter_group();
+        CODEC_AUTO_JSON json_t *group = adapter_group();
         kube_reply_json(x, 200, group);
     } else if (!known_version(s->items[0])) {
         kube_reply_failure(x, 404, "NotFound", "the server could not find the requested resource");

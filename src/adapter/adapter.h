@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kube/cache.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "tsdb/tsdb.h"
 
 struct adapter;

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-struct owner {
+struct provider_owner {
     struct gs_slice pod, ns, container;
 };
 
@@ -21,15 +21,15 @@ static struct gs_slice label_of(struct series s, const char *name)
     return tsdb_series_label(s.db, s.ref, name);
 }
 
-static bool find_owner(struct series s, struct owner *ret)
+static bool find_owner(struct series s, struct provider_owner *ret)
 {
     static const char *const names[][3] = {
         {"PodName", "NamespaceName", "ContainerName"},
         {"exported_pod", "exported_namespace", "exported_container"},
         {"pod", "namespace", "container"}};
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
-        struct owner o = {label_of(s, names[i][0]), label_of(s, names[i][1]),
-                          label_of(s, names[i][2])};
+        struct provider_owner o = {label_of(s, names[i][0]), label_of(s, names[i][1]),
+                                   label_of(s, names[i][2])};
         if (o.pod.len && o.ns.len) {
             *ret = o;
             return true;
@@ -161,7 +161,7 @@ static bool same_line(const struct line *a, const struct line *b)
 static struct line line_of(struct series s, const char *metric, double value)
 {
     struct line l = {.gpu = label_of(s, "UUID"), .value = value};
-    struct owner o;
+    struct provider_owner o;
     if (!l.gpu.len)
         l.gpu = label_of(s, "gpu");
     if (!is_amount_of_gpu(metric))
@@ -228,7 +228,7 @@ static bool on_series(void *arg, tsdb_ref ref, struct tsdb_point p)
 {
     struct pass *pass = arg;
     struct series s = {pass->db, ref};
-    struct owner o;
+    struct provider_owner o;
     if (!selected(pass->rq->selector, s))
         return true;
     if (pass->node) {
@@ -318,7 +318,7 @@ static bool on_listed(void *arg, tsdb_ref ref, struct tsdb_point p)
     struct listing *l = arg;
     struct series s = {l->db, ref};
     struct gs_slice name = label_of(s, "__name__");
-    struct owner o;
+    struct provider_owner o;
     if (find_owner(s, &o))
         gs_hmap_put(l->pods, name, l);
     if (node_of(s).len)

@@ -18,11 +18,11 @@ enum { DEFAULT_TIMEOUT_MS = 30000 };
 struct call {
     TAILQ_ENTRY(call) told;
     struct engine_backend *backend;
-    struct api_ask *ask; // NULL: told
+    struct engine_api_ask *ask; // NULL: told
     struct source_result *result;
     struct source_shapes *shapes;
     struct gs_error *err;
-    backend_result_fn on_result;
+    source_backend_result_fn on_result;
     source_shapes_fn on_shapes;
     void *arg;
 };
@@ -50,7 +50,7 @@ static void pass_on(struct call *c)
     struct source_result *result = GS_TAKE(c->result);
     struct source_shapes *shapes = GS_TAKE(c->shapes);
     struct gs_error *err = GS_TAKE(c->err);
-    backend_result_fn on_result = c->on_result;
+    source_backend_result_fn on_result = c->on_result;
     source_shapes_fn on_shapes = c->on_shapes;
     void *arg = c->arg;
     call_free(c);
@@ -180,7 +180,7 @@ static bool count_series(struct shapes *s, const struct tsdb_symbols *symbols, s
     return true;
 }
 
-static struct gs_error *copy_shapes(const struct api_told *t, struct source_shapes **ret)
+static struct gs_error *copy_shapes(const struct engine_api_told *t, struct source_shapes **ret)
 {
     struct shapes s = {.out = gs_alloc(sizeof(*s.out)), .index = gs_hmap_new(NULL)};
     s.out->arena.limit = MAX_RESULT;
@@ -199,7 +199,7 @@ static struct gs_error *copy_shapes(const struct api_told *t, struct source_shap
 
 // --- asking ---
 
-static void on_told(void *arg, const struct api_told *t, struct gs_error *err)
+static void on_told(void *arg, const struct engine_api_told *t, struct gs_error *err)
 {
     struct call *c = arg;
     c->ask = NULL;
@@ -220,13 +220,14 @@ static struct call *call_new(struct source_backend *b, void *arg)
 }
 
 static void *engine_query(struct source_backend *b, const char *promql, int64_t time_ms,
-                          backend_result_fn done, void *arg)
+                          source_backend_result_fn done, void *arg)
 {
     struct call *c = call_new(b, arg);
     c->on_result = done;
     struct engine_backend *e = c->backend;
     // Told from inside, the call is in the list already.
-    struct api_ask *ask = engine_api_ask_query(e->api, promql, time_ms, e->timeout_ms, on_told, c);
+    struct engine_api_ask *ask =
+        engine_api_ask_query(e->api, promql, time_ms, e->timeout_ms, on_told, c);
     if (ask)
         c->ask = ask;
     return c;
@@ -237,7 +238,8 @@ static void *engine_series(struct source_backend *b, const char *selector, int64
 {
     struct call *c = call_new(b, arg);
     c->on_shapes = done;
-    struct api_ask *ask = engine_api_ask_series(c->backend->api, selector, start_ms, on_told, c);
+    struct engine_api_ask *ask =
+        engine_api_ask_series(c->backend->api, selector, start_ms, on_told, c);
     if (ask)
         c->ask = ask;
     return c;
@@ -276,8 +278,8 @@ static void backend_free(struct source_backend *b)
     free(e);
 }
 
-struct source *source_new_engine(uv_loop_t *loop, struct engine *engine, int64_t timeout_ms,
-                                 int64_t max_age_ms)
+struct source *adapter_source_new_engine(uv_loop_t *loop, struct engine *engine, int64_t timeout_ms,
+                                         int64_t max_age_ms)
 {
     static const struct source_backend_ops ops = {.name = engine_name,
                                                   .query = engine_query,

@@ -7,5 +7,5 @@
 struct engine;
 
 // The engine is borrowed: free the source first. timeout_ms 0: 30 s.
-struct source *source_new_engine(uv_loop_t *loop, struct engine *engine, int64_t timeout_ms,
-                                 int64_t max_age_ms);
+struct source *adapter_source_new_engine(uv_loop_t *loop, struct engine *engine, int64_t timeout_ms,
+                                         int64_t max_age_ms);

@@ -18,7 +18,7 @@ static bool check_readable(const char *path, const char *what)
     return false;
 }
 
-static bool check_http(const struct engine_http *h)
+static bool check_http(const struct engine_config_http *h)
 {
     bool ok = check_readable(h->basic_user_file, "username_file");
     ok = check_readable(h->basic_password.file, "password_file") && ok;
@@ -32,15 +32,15 @@ static bool check_http(const struct engine_http *h)
 
 static bool check_target_file(const char *path)
 {
-    struct gs_yaml_docs docs = {0};
-    GS_AUTO_ERROR struct gs_error *err = sd_files_load(path, &docs);
+    struct codec_yaml_docs docs = {0};
+    GS_AUTO_ERROR struct gs_error *err = discovery_files_load(path, &docs);
     if (err)
         fprintf(stderr, "  FAILED: %s\n", gs_error_message(err));
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     return !err;
 }
 
-static bool check_file_sd(const struct engine_file_sd *f)
+static bool check_file_sd(const struct engine_config_file_sd *f)
 {
     bool ok = true;
     for (size_t i = 0; i < f->n_files; i++) {
@@ -71,7 +71,7 @@ static bool check_rule_glob(const struct check_opts *o, const char *pattern, siz
     return ok;
 }
 
-static bool check_discovery(const struct engine_sd_configs *sd)
+static bool check_discovery(const struct engine_config_sd_configs *sd)
 {
     bool ok = true;
     for (size_t i = 0; i < sd->n_files; i++)

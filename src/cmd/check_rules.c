@@ -8,7 +8,7 @@
 
 #define MAX_FILE ((size_t)16 * 1024 * 1024)
 
-static size_t count_rules(const struct rule_set *set)
+static size_t count_rules(const struct rules_set *set)
 {
     size_t n = 0;
     for (size_t i = 0; i < set->n_groups; i++)
@@ -16,7 +16,7 @@ static size_t count_rules(const struct rule_set *set)
     return n;
 }
 
-static void rule_key(const struct rule *r, struct gs_buf *out)
+static void rule_key(const struct rules_rule *r, struct gs_buf *out)
 {
     gs_buf_addf(out, "%s%c", r->name, '\0');
     for (size_t i = 0; i < r->n_labels; i++) {
@@ -28,15 +28,15 @@ static void rule_key(const struct rule *r, struct gs_buf *out)
 }
 
 // Two recording rules with the same name and labels can write the same series.
-static size_t report_duplicates(const struct rule_set *set)
+static size_t report_duplicates(const struct rules_set *set)
 {
     size_t found = 0;
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *seen = gs_hmap_new(NULL);
     for (size_t g = 0; g < set->n_groups; g++)
         for (size_t i = 0; i < set->groups[g].n_rules; i++) {
-            const struct rule *r = &set->groups[g].rules[i];
+            const struct rules_rule *r = &set->groups[g].rules[i];
             GS_AUTO_BUF struct gs_buf key = {0};
-            if (r->kind != RULE_RECORD || !r->expr)
+            if (r->kind != RULES_RECORD || !r->expr)
                 continue;
             rule_key(r, &key);
             if (gs_hmap_get(seen, gs_buf_slice(&key))) {
@@ -49,8 +49,8 @@ static size_t report_duplicates(const struct rule_set *set)
     return found;
 }
 
-static struct gs_error *load(const char *path, struct rule_problems *problems,
-                             struct rule_set **ret)
+static struct gs_error *load(const char *path, struct rules_problems *problems,
+                             struct rules_set **ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
@@ -59,9 +59,9 @@ static struct gs_error *load(const char *path, struct rule_problems *problems,
 
 static bool check_file(const struct check_opts *o, const char *path)
 {
-    GS_CLEANUP(rule_problems_finish)
-    struct rule_problems problems = {.ignore_unknown_fields = o->ignore_unknown_fields};
-    struct rule_set *set = NULL;
+    GS_CLEANUP(rules_problems_finish)
+    struct rules_problems problems = {.ignore_unknown_fields = o->ignore_unknown_fields};
+    struct rules_set *set = NULL;
     printf("Checking %s\n", path);
     (void)fflush(stdout);
     GS_AUTO_ERROR struct gs_error *err = load(path, &problems, &set);
@@ -80,7 +80,7 @@ static bool check_file(const struct check_opts *o, const char *path)
     else if (!err)
         printf("  %zu rules found, %zu of them wrong: those would not run\n", n, off);
     printf("\n");
-    rule_set_free(set);
+    rules_set_free(set);
     return !err && !problems.len && !(o->strict && doubtful);
 }
 

@@ -17,8 +17,8 @@ struct convert_opts {
 
 static bool is_hpa(const json_t *obj)
 {
-    const char *api = gs_json_str(obj, "apiVersion", NULL);
-    return gs_streq(gs_json_str(obj, "kind", NULL), "HorizontalPodAutoscaler") && api &&
+    const char *api = codec_json_str(obj, "apiVersion", NULL);
+    return gs_streq(codec_json_str(obj, "kind", NULL), "HorizontalPodAutoscaler") && api &&
            gs_starts(api, "autoscaling/");
 }
 
@@ -29,20 +29,20 @@ static struct gs_error *convert(const json_t *obj, const char *version, json_t *
         *ret = json_incref((json_t *)obj);
         return NULL;
     }
-    GS_AUTO_JSON json_t *v2 = NULL;
+    CODEC_AUTO_JSON json_t *v2 = NULL;
     struct gs_error *err = hpa_to_v2(obj, &v2);
     if (!err)
         err = hpa_from_v2(v2, version, ret);
     if (!err && !json_object_get(obj, "status"))
         json_object_del(*ret, "status");
-    const char *name = gs_json_str(obj, "metadata", "name", NULL);
+    const char *name = codec_json_str(obj, "metadata", "name", NULL);
     return err ? gs_error_wrap(err, "HorizontalPodAutoscaler %s", name ? name : "") : NULL;
 }
 
 static struct gs_error *add_object(json_t *items, const json_t *obj, const char *version)
 {
     const json_t *list = json_object_get(obj, "items");
-    const char *kind = gs_json_str(obj, "kind", NULL);
+    const char *kind = codec_json_str(obj, "kind", NULL);
     if (kind && gs_ends(kind, "List") && json_is_array(list)) {
         struct gs_error *err = NULL;
         for (size_t i = 0; !err && i < json_array_size(list); i++)
@@ -56,29 +56,29 @@ static struct gs_error *add_object(json_t *items, const json_t *obj, const char 
     return err;
 }
 
-static struct gs_error *read_docs(const char *path, struct gs_yaml_docs *ret)
+static struct gs_error *read_docs(const char *path, struct codec_yaml_docs *ret)
 {
     if (!gs_streq(path, "-"))
-        return gs_yaml_load_file(path, ret);
+        return codec_yaml_load_file(path, ret);
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_INPUT};
     char part[65536];
     for (size_t n; (n = fread(part, 1, sizeof(part), stdin)) > 0;)
         gs_buf_add(&text, part, n);
     if (text.overflow)
         return gs_error_new(GS_ELIMIT, "standard input is longer than %zu bytes", MAX_INPUT);
-    return gs_yaml_parse(gs_buf_slice(&text), "standard input", ret);
+    return codec_yaml_parse(gs_buf_slice(&text), "standard input", ret);
 }
 
 static struct gs_error *add_file(json_t *items, const char *path, const char *version)
 {
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     struct gs_error *err = read_docs(path, &docs);
     for (size_t i = 0; !err && i < docs.len; i++) {
         err = add_object(items, docs.items[i].value, version);
         if (err)
             err = gs_error_wrap(err, "%s:%d", path, docs.items[i].line);
     }
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     return err;
 }
 
@@ -97,18 +97,18 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
                             o->version);
     if (!o->files.len)
         return gs_error_new(GS_EINVAL, "convert needs -f FILE (-f -: standard input)");
-    GS_AUTO_JSON json_t *items = json_array();
+    CODEC_AUTO_JSON json_t *items = json_array();
     struct gs_error *err = NULL;
     for (size_t i = 0; !err && i < o->files.len; i++)
         err = add_file(items, o->files.items[i], o->version);
     if (err)
         return err;
-    GS_AUTO_JSON json_t *list =
+    CODEC_AUTO_JSON json_t *list =
         json_array_size(items) == 1
             ? json_incref(json_array_get(items, 0))
             : json_pack("{s:s, s:s, s:O}", "apiVersion", "v1", "kind", "List", "items", items);
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_json_dump_pretty(list, &out);
+    codec_json_dump_pretty(list, &out);
     gs_buf_add_char(&out, '\n');
     (void)fwrite(out.data, 1, out.len, stdout);
     return NULL;

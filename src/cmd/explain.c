@@ -36,7 +36,7 @@ struct run {
 
 static void print(const struct run *r, const struct hpa_seen *seen)
 {
-    GS_AUTO_JSON json_t *reading = hpa_reading(seen, &r->cfg);
+    CODEC_AUTO_JSON json_t *reading = hpa_reading(seen, &r->cfg);
     GS_AUTO_BUF struct gs_buf out = {0};
     if (!gs_streq(r->o->output, "text")) {
         cmd_print_json(r->o->output, reading, stdout);

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     // Not a verb for people: what follows is another program's command line, which our option
     // parser must not touch.
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))
-        return local_pod_shim_main(argc - 1, argv + 1);
+        return kubelet_pod_shim_main(argc - 1, argv + 1);
     if (argc < 2) {
         gs_options_print_verbs(verbs, "gpuscale", stderr);
         return EXIT_USAGE;

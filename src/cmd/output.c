@@ -15,9 +15,9 @@ void cmd_print_json(const char *output, const json_t *j, FILE *out)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     if (gs_streq(output, "yaml")) {
-        gs_yaml_dump(j, &text);
+        codec_yaml_dump(j, &text);
     } else {
-        gs_json_dump_pretty(j, &text);
+        codec_json_dump_pretty(j, &text);
         gs_buf_add_char(&text, '\n');
     }
     (void)fwrite(text.data, 1, text.len, out);

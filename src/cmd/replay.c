@@ -66,8 +66,8 @@ static struct gs_error *show(const struct replay_opts *o, const char *path)
     } else if (gs_streq(o->output, "svg")) {
         replay_print_svg(&(struct replay_shown){s, &r}, 1, &out);
     } else if (gs_streq(o->output, "json")) {
-        GS_AUTO_JSON json_t *j = replay_json(s, &r);
-        gs_json_dump_pretty(j, &out);
+        CODEC_AUTO_JSON json_t *j = replay_json(s, &r);
+        codec_json_dump_pretty(j, &out);
         gs_buf_add_char(&out, '\n');
     } else {
         replay_print_table(s, &r, &out);
@@ -86,8 +86,8 @@ static void show_several(const struct replay_opts *o, const struct replay_shown 
     if (gs_streq(o->output, "svg")) {
         replay_print_svg(shown, n, &out);
     } else if (gs_streq(o->output, "json")) {
-        GS_AUTO_JSON json_t *j = replay_comparison_json(shown, n);
-        gs_json_dump_pretty(j, &out);
+        CODEC_AUTO_JSON json_t *j = replay_comparison_json(shown, n);
+        codec_json_dump_pretty(j, &out);
         gs_buf_add_char(&out, '\n');
     } else {
         replay_print_comparison(shown, n, &out);

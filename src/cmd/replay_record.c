@@ -9,7 +9,7 @@
 #include "codec/yaml.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 #include <math.h>
 
@@ -23,17 +23,17 @@ struct span {
 
 static struct gs_error *load_hpa(const char *path, json_t **ret_object, struct hpa_spec *ret)
 {
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     const json_t *found = NULL;
-    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    struct gs_error *err = codec_yaml_load_file(path, &docs);
     for (size_t i = 0; i < docs.len; i++)
-        if (gs_streq(gs_json_str(docs.items[i].value, "kind", NULL), "HorizontalPodAutoscaler"))
+        if (gs_streq(codec_json_str(docs.items[i].value, "kind", NULL), "HorizontalPodAutoscaler"))
             found = docs.items[i].value;
     if (!err && !found)
         err = gs_error_new(GS_EINVAL, "%s: no HorizontalPodAutoscaler in it", path);
     if (!err)
         err = hpa_to_v2(found, ret_object);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     if (err)
         return err;
     json_object_del(*ret_object, "status");
@@ -69,7 +69,7 @@ static struct gs_error *read_points(const json_t *series, int64_t start_ms, json
             return gs_error_new(GS_EPROTO, "a sample that is none");
         if (!isfinite(v))
             continue;
-        json_t *time = gs_json_strf("%lldms", (long long)(llround(at * 1000) - start_ms));
+        json_t *time = codec_json_strf("%lldms", (long long)(llround(at * 1000) - start_ms));
         json_array_append_new(ret, json_pack("[o, f]", time, v));
     }
     return NULL;
@@ -81,7 +81,7 @@ static struct gs_error *fetch(const struct replay_record *r, const char *expr,
     const struct query_peer peer = {
         .url = r->from, .http_config_file = r->http_config_file, .timeout_ms = TIMEOUT_MS};
     GS_AUTO_BUF struct gs_buf params = {0};
-    GS_AUTO_JSON json_t *answer = NULL;
+    CODEC_AUTO_JSON json_t *answer = NULL;
     add_param(&params, "query", expr);
     add_time(&params, "start", span->start_ms);
     add_time(&params, "end", span->end_ms);
@@ -90,7 +90,7 @@ static struct gs_error *fetch(const struct replay_record *r, const char *expr,
         query_fetch(&peer, "/api/v1/query_range", gs_buf_slice(&params), &answer);
     if (err)
         return gs_error_wrap(query_point_at(err, expr), "%s", expr);
-    const json_t *result = gs_json_get(answer, "data", "result", NULL);
+    const json_t *result = codec_json_get(answer, "data", "result", NULL);
     if (json_array_size(result) != 1)
         return gs_error_new(GS_EINVAL,
                             "%s: %zu series in that range, where one is wanted; sum() or avg() "
@@ -153,8 +153,8 @@ static struct gs_error *record(const struct replay_record *r, const struct hpa_s
                                json_t *object, struct gs_buf *out)
 {
     struct span span = {0};
-    GS_AUTO_JSON json_t *replicas = NULL;
-    GS_AUTO_JSON json_t *metrics = json_object();
+    CODEC_AUTO_JSON json_t *replicas = NULL;
+    CODEC_AUTO_JSON json_t *metrics = json_object();
     struct gs_error *err = read_span(r, &span);
     if (!err && r->replicas_query)
         err = fetch(r, r->replicas_query, &span, &replicas);
@@ -163,16 +163,16 @@ static struct gs_error *record(const struct replay_record *r, const struct hpa_s
     if (err)
         return err;
     char start[GS_RFC3339_SIZE];
-    GS_AUTO_JSON json_t *scenario = json_object();
-    json_object_set_new(
-        scenario, "name",
-        gs_json_strf("%s, recorded from %s", spec->name, gs_format_rfc3339(span.start_ms, start)));
+    CODEC_AUTO_JSON json_t *scenario = json_object();
+    json_object_set_new(scenario, "name",
+                        codec_json_strf("%s, recorded from %s", spec->name,
+                                        gs_format_rfc3339(span.start_ms, start)));
     json_object_set(scenario, "hpa", object);
     json_object_set_new(scenario, "duration",
-                        gs_json_strf("%lldms", (long long)(span.end_ms - span.start_ms)));
+                        codec_json_strf("%lldms", (long long)(span.end_ms - span.start_ms)));
     json_object_set_new(scenario, "replicas", json_integer(first_count(replicas, spec)));
     json_object_set(scenario, "metrics", metrics);
-    gs_json_dump_pretty(scenario, out);
+    codec_json_dump_pretty(scenario, out);
     gs_buf_add_char(out, '\n');
     return NULL;
 }
@@ -180,7 +180,7 @@ static struct gs_error *record(const struct replay_record *r, const struct hpa_s
 struct gs_error *replay_record_write(const struct replay_record *r, const char *path)
 {
     struct hpa_spec spec = {0};
-    GS_AUTO_JSON json_t *object = NULL;
+    CODEC_AUTO_JSON json_t *object = NULL;
     GS_AUTO_BUF struct gs_buf out = {0};
     if (!r->hpa || !r->from)
         return gs_error_new(GS_EINVAL, "a recording needs --hpa, --from and a --query for each "

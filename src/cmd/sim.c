@@ -28,7 +28,7 @@ struct sim_opts {
 
 static const struct gs_opt sim_flags[] = {
     {.name = "name",
-     .env = SIM_ENV,
+     .env = NVMLSIM_ENV,
      .arg = "NAME",
      .type = GS_OPT_STRING,
      AT(name),
@@ -45,7 +45,7 @@ static const struct gs_opt sim_flags[] = {
      .def = "-1",
      .type = GS_OPT_INT,
      .min = -1,
-     .max = SIM_MAX_GPUS - 1,
+     .max = NVMLSIM_MAX_GPUS - 1,
      AT(gpu),
      .help =
          "The GPU that load runs on (when not given the first of CUDA_VISIBLE_DEVICES, which a pod "
@@ -95,7 +95,7 @@ static const struct gs_opt sim_flags[] = {
     {0},
 };
 
-static void table_row(unsigned index, const struct sim_gpu_info *g)
+static void table_row(unsigned index, const struct nvmlsim_gpu_info *g)
 {
     printf("%3u  %-22s %-42s %4u%% ", index, g->model, g->uuid, g->util_percent);
     char memory[48];
@@ -117,19 +117,19 @@ static void table_row(unsigned index, const struct sim_gpu_info *g)
     }
 }
 
-static void print_table(struct sim *s)
+static void print_table(struct nvmlsim *s)
 {
-    printf("SIMULATED GPUs %s: no hardware behind these\n\n", sim_name(s));
+    printf("SIMULATED GPUs %s: no hardware behind these\n\n", nvmlsim_name(s));
     printf("%3s  %-22s %-42s %5s %18s %5s %6s %8s  %s\n", "GPU", "MODEL", "UUID", "UTIL", "MEMORY",
            "PROCS", "TEMP", "POWER", "STATE");
-    for (unsigned i = 0; i < sim_gpu_count(s); i++) {
-        struct sim_gpu_info info;
-        sim_gpu_info(s, i, &info);
+    for (unsigned i = 0; i < nvmlsim_gpu_count(s); i++) {
+        struct nvmlsim_gpu_info info;
+        nvmlsim_gpu_info(s, i, &info);
         table_row(i, &info);
     }
 }
 
-static json_t *mig_json(const struct sim_gpu_info *g)
+static json_t *mig_json(const struct nvmlsim_gpu_info *g)
 {
     json_t *list = json_array();
     for (unsigned i = 0; i < g->n_mig; i++)
@@ -140,7 +140,7 @@ static json_t *mig_json(const struct sim_gpu_info *g)
     return list;
 }
 
-static json_t *gpu_json(unsigned index, const struct sim_gpu_info *g)
+static json_t *gpu_json(unsigned index, const struct nvmlsim_gpu_info *g)
 {
     return json_pack(
         "{s:i, s:s, s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:i, s:i, s:f, s:i, s:i, s:b, s:o}",
@@ -153,66 +153,66 @@ static json_t *gpu_json(unsigned index, const struct sim_gpu_info *g)
         mig_json(g));
 }
 
-static json_t *sim_json(struct sim *s)
+static json_t *sim_json(struct nvmlsim *s)
 {
     json_t *gpus = json_array();
-    for (unsigned i = 0; i < sim_gpu_count(s); i++) {
-        struct sim_gpu_info info;
-        sim_gpu_info(s, i, &info);
+    for (unsigned i = 0; i < nvmlsim_gpu_count(s); i++) {
+        struct nvmlsim_gpu_info info;
+        nvmlsim_gpu_info(s, i, &info);
         json_array_append_new(gpus, gpu_json(i, &info));
     }
-    return json_pack("{s:s, s:b, s:o}", "name", sim_name(s), "simulated", 1, "gpus", gpus);
+    return json_pack("{s:s, s:b, s:o}", "name", nvmlsim_name(s), "simulated", 1, "gpus", gpus);
 }
 
-static struct gs_error *print_sim(const struct sim_opts *o, struct sim *s)
+static struct gs_error *print_sim(const struct sim_opts *o, struct nvmlsim *s)
 {
     if (gs_streq(o->output, "table")) {
         print_table(s);
         return NULL;
     }
-    GS_AUTO_JSON json_t *all = sim_json(s);
+    CODEC_AUTO_JSON json_t *all = sim_json(s);
     cmd_print_json(o->output, all, stdout);
     return NULL;
 }
 
 // --- actions: `s` is attached for those that want it ---
 
-static struct gs_error *do_create(const struct sim_opts *o, struct sim *none, char **argv)
+static struct gs_error *do_create(const struct sim_opts *o, struct nvmlsim *none, char **argv)
 {
-    struct sim_spec spec;
-    struct sim *s = NULL;
+    struct nvmlsim_spec spec;
+    struct nvmlsim *s = NULL;
     struct gs_error *err = sim_spec_load(argv[0], &spec);
     if (!err)
-        err = sim_create(o->name, &spec, &s);
+        err = nvmlsim_create(o->name, &spec, &s);
     if (err)
         return err;
     print_sim(o, s);
     if (gs_streq(o->output, "table"))
-        printf("\nPrograms see them with\n    export %s=%s\n", SIM_ENV, o->name);
-    sim_detach(s);
+        printf("\nPrograms see them with\n    export %s=%s\n", NVMLSIM_ENV, o->name);
+    nvmlsim_detach(s);
     return NULL;
 }
 
 static json_t *list_entry(const char *name, const char **ret_problem, unsigned *ret_gpus)
 {
-    struct sim *s = NULL;
-    GS_AUTO_ERROR struct gs_error *err = sim_attach(name, &s);
-    *ret_gpus = err ? 0 : sim_gpu_count(s);
+    struct nvmlsim *s = NULL;
+    GS_AUTO_ERROR struct gs_error *err = nvmlsim_attach(name, &s);
+    *ret_gpus = err ? 0 : nvmlsim_gpu_count(s);
     *ret_problem = err ? "not usable" : "ok";
-    sim_detach(s);
+    nvmlsim_detach(s);
     return json_pack("{s:s, s:i, s:s}", "name", name, "gpus", (int)*ret_gpus, "state",
                      *ret_problem);
 }
 
-static struct gs_error *do_list(const struct sim_opts *o, struct sim *none, char **argv)
+static struct gs_error *do_list(const struct sim_opts *o, struct nvmlsim *none, char **argv)
 {
     char **names = NULL;
     size_t n = 0;
-    struct gs_error *err = sim_list(&names, &n);
+    struct gs_error *err = nvmlsim_list(&names, &n);
     if (err)
         return err;
     bool table = gs_streq(o->output, "table");
-    GS_AUTO_JSON json_t *all = json_array();
+    CODEC_AUTO_JSON json_t *all = json_array();
     if (table)
         printf("%-40s %5s  %s\n", "SIMULATED GPUs", "GPUS", "STATE");
     for (size_t i = 0; i < n; i++) {
@@ -229,7 +229,7 @@ static struct gs_error *do_list(const struct sim_opts *o, struct sim *none, char
     return NULL;
 }
 
-static struct gs_error *do_status(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_status(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     return print_sim(o, s);
 }
@@ -237,7 +237,7 @@ static struct gs_error *do_status(const struct sim_opts *o, struct sim *s, char 
 static struct gs_error *parse_gpu(const char *text, unsigned *ret)
 {
     uint64_t gpu = 0;
-    struct gs_error *err = gs_parse_u64(gs_slice_of(text), SIM_MAX_GPUS - 1, &gpu);
+    struct gs_error *err = gs_parse_u64(gs_slice_of(text), NVMLSIM_MAX_GPUS - 1, &gpu);
     if (err)
         return gs_error_wrap(err, "the number of a GPU");
     *ret = (unsigned)gpu;
@@ -266,12 +266,13 @@ static void sleep_until(int64_t mono_ns)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-static struct gs_error *run_load(const struct sim_opts *o, struct sim_ctx *c, int64_t *ret_ran_ns)
+static struct gs_error *run_load(const struct sim_opts *o, struct nvmlsim_ctx *c,
+                                 int64_t *ret_ran_ns)
 {
     int64_t start = gs_mono_ns(), next = start, ran = 0;
     uint64_t kernel_us = (uint64_t)(o->util / 100 * (double)LOAD_PERIOD_NS / 1000);
     while (!o->duration_ns || next - start < o->duration_ns) {
-        struct gs_error *err = kernel_us ? sim_kernel_run(c, kernel_us, o->sm_share) : NULL;
+        struct gs_error *err = kernel_us ? nvmlsim_kernel_run(c, kernel_us, o->sm_share) : NULL;
         if (err)
             return err;
         ran += (int64_t)kernel_us * 1000;
@@ -296,109 +297,109 @@ static struct gs_error *check_load(const struct sim_opts *o, uint64_t *ret_bytes
     return o->memory ? parse_size(o->memory, ret_bytes) : NULL;
 }
 
-static struct gs_error *do_load(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_load(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     uint64_t bytes = 0;
     struct gs_error *err = check_load(o, &bytes);
     if (err)
         return err;
-    setenv(SIM_ENV, o->name, 1);
+    setenv(NVMLSIM_ENV, o->name, 1);
     if (o->gpu >= 0) {
-        if (o->gpu >= sim_gpu_count(s))
+        if (o->gpu >= nvmlsim_gpu_count(s))
             return gs_error_new(GS_EINVAL, "there is no GPU %u in %s: it has %u, numbered from 0",
-                                (unsigned)o->gpu, o->name, sim_gpu_count(s));
+                                (unsigned)o->gpu, o->name, nvmlsim_gpu_count(s));
         char index[16];
         snprintf(index, sizeof(index), "%u", (unsigned)o->gpu);
         setenv("CUDA_VISIBLE_DEVICES", index, 1);
     }
-    struct sim_ctx *c = NULL;
-    struct sim_alloc *a = NULL;
+    struct nvmlsim_ctx *c = NULL;
+    struct nvmlsim_alloc *a = NULL;
     int64_t ran = 0;
-    err = sim_ctx_open(0, &c);
+    err = nvmlsim_ctx_open(0, &c);
     if (!err && bytes)
-        err = sim_mem_alloc(c, bytes, &a);
+        err = nvmlsim_mem_alloc(c, bytes, &a);
     if (!err)
         err = run_load(o, c, &ran);
     if (!err)
         printf("ran %.1f s of kernels on simulated GPU %u\n", (double)ran / (double)GS_NS_PER_SEC,
-               sim_ctx_gpu(c));
-    sim_ctx_close(c);
+               nvmlsim_ctx_gpu(c));
+    nvmlsim_ctx_close(c);
     return err;
 }
 
-static struct gs_error *do_fail(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_fail(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     int code = 0;
     if (!o->code)
         return gs_error_new(GS_EINVAL, "sim fail needs --code, such as --code=GPU_IS_LOST");
-    struct gs_error *err = sim_nvml_code_parse(o->code, &code);
-    return err ? err : sim_fail_call(s, argv[0], (int)o->gpu, code, (unsigned)o->count);
+    struct gs_error *err = nvmlsim_nvml_code_parse(o->code, &code);
+    return err ? err : nvmlsim_fail_call(s, argv[0], (int)o->gpu, code, (unsigned)o->count);
 }
 
-static struct gs_error *do_hang(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_hang(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     int64_t ms = o->duration_ns / GS_NS_PER_MS;
     if (ms < 1 || ms > UINT32_MAX)
         return gs_error_new(GS_EINVAL, "sim hang needs --for, a duration of 1 ms or more");
-    return sim_hang_call(s, argv[0], (int)o->gpu, (unsigned)ms, (unsigned)o->count);
+    return nvmlsim_hang_call(s, argv[0], (int)o->gpu, (unsigned)ms, (unsigned)o->count);
 }
 
-static struct gs_error *set_lost(struct sim *s, const char *gpu_text, bool lost)
+static struct gs_error *set_lost(struct nvmlsim *s, const char *gpu_text, bool lost)
 {
     unsigned gpu = 0;
     struct gs_error *err = parse_gpu(gpu_text, &gpu);
-    return err ? err : sim_lose_gpu(s, gpu, lost);
+    return err ? err : nvmlsim_lose_gpu(s, gpu, lost);
 }
 
-static struct gs_error *do_lose(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_lose(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     return set_lost(s, argv[0], true);
 }
 
-static struct gs_error *do_restore(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_restore(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     return set_lost(s, argv[0], false);
 }
 
-static struct gs_error *do_xid(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_xid(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     unsigned gpu = 0;
     uint64_t xid = 0;
     struct gs_error *err = parse_gpu(argv[0], &gpu);
     if (!err)
         err = gs_parse_u64(gs_slice_of(argv[1]), UINT32_MAX, &xid);
-    return err ? err : sim_report_xid(s, gpu, (unsigned)xid);
+    return err ? err : nvmlsim_report_xid(s, gpu, (unsigned)xid);
 }
 
-static struct gs_error *do_value(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_value(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     unsigned gpu = 0;
     uint32_t what = 0;
     uint64_t value = 0;
     struct gs_error *err = parse_gpu(argv[0], &gpu);
     if (!err)
-        err = sim_value_parse(argv[1], &what);
+        err = nvmlsim_value_parse(argv[1], &what);
     if (!err)
         err = gs_parse_u64(gs_slice_of(argv[2]), UINT64_MAX, &value);
-    return err ? err : sim_set_value(s, gpu, what, value);
+    return err ? err : nvmlsim_set_value(s, gpu, what, value);
 }
 
-static struct gs_error *do_clear(const struct sim_opts *o, struct sim *s, char **argv)
+static struct gs_error *do_clear(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
-    sim_clear_faults(s);
+    nvmlsim_clear_faults(s);
     return NULL;
 }
 
-static struct gs_error *do_delete(const struct sim_opts *o, struct sim *none, char **argv)
+static struct gs_error *do_delete(const struct sim_opts *o, struct nvmlsim *none, char **argv)
 {
-    return sim_unlink(o->name);
+    return nvmlsim_unlink(o->name);
 }
 
 static const struct action {
     const char *name, *usage;
     int n_args;
     bool attach;
-    struct gs_error *(*run)(const struct sim_opts *o, struct sim *s, char **argv);
+    struct gs_error *(*run)(const struct sim_opts *o, struct nvmlsim *s, char **argv);
 } actions[] = {
     {"create", "create SPEC", 1, false, do_create},
     {"list", "list", 0, false, do_list},
@@ -445,19 +446,19 @@ static struct gs_error *run_sim(const void *opts, int argc, char **argv, int *re
         return err;
     if (argc - 1 != action->n_args)
         return gs_error_new(GS_EINVAL, "usage: gpuscale sim %s", action->usage);
-    struct sim *s = NULL;
+    struct nvmlsim *s = NULL;
     if (action->attach)
-        err = sim_attach(o.name, &s);
+        err = nvmlsim_attach(o.name, &s);
     if (!err)
         err = action->run(&o, s, argv + 1);
-    sim_detach(s);
+    nvmlsim_detach(s);
     *ret_exit = 0;
     return err;
 }
 
 static void print_models(FILE *out)
 {
-    const char *const *names = sim_model_names();
+    const char *const *names = nvmlsim_model_names();
     int column = 0;
     fprintf(out, "\nModels (any other name needs \"memory\" in a YAML file):\n");
     for (size_t i = 0; names[i]; i++) {
@@ -473,9 +474,9 @@ const struct gs_verb verb_sim = {
     .args = "ACTION [ARGUMENTS]",
     .summary = "Simulated GPUs: make them, look at them, load them, break them",
     .description =
-        "The devices live in shared memory. A simulated libnvidia-ml (" SIM_LIBRARY
+        "The devices live in shared memory. A simulated libnvidia-ml (" NVMLSIM_LIBRARY
         ") reports them to "
-        "programs that have " SIM_ENV
+        "programs that have " NVMLSIM_ENV
         " set, and what it reports follows from the kernels that clients "
         "ran: nothing is scripted.\n\nActions:\n"
         "create SPEC: makes them. SPEC is 8xA100-SXM4-80GB, or 2xTesla-K80,1xTesla-T4, or the path "

@@ -30,9 +30,9 @@ static struct gs_error *program_folder(char **ret)
 struct gs_error *cmd_find_simulated_library(char **ret)
 {
     static const char *const places[] = {
-        "/" SIM_LIBRARY,
-        "/../nvmlsim/" SIM_LIBRARY,
-        "/../" GPUSCALE_LIBDIR "/gpuscale/" SIM_LIBRARY,
+        "/" NVMLSIM_LIBRARY,
+        "/../nvmlsim/" NVMLSIM_LIBRARY,
+        "/../" GPUSCALE_LIBDIR "/gpuscale/" NVMLSIM_LIBRARY,
     };
     const char *override = getenv(LIBRARY_ENV);
     if (override && *override) {

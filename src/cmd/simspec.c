@@ -114,29 +114,29 @@ static struct gs_error *read_memory(const struct reader *r, const char *item, js
 }
 
 static struct gs_error *read_model(const struct reader *r, const char *item, json_t *object,
-                                   struct sim_gpu_spec *g)
+                                   struct nvmlsim_gpu_spec *g)
 {
     json_t *v = json_object_get(object, "model");
     if (!json_is_string(v))
         return at(r, item, v ? "model" : NULL,
                   gs_error_new(GS_EINVAL, "a GPU needs a model, such as A100-SXM4-80GB"));
-    struct gs_error *err = sim_gpu_spec_set_model(g, json_string_value(v));
+    struct gs_error *err = nvmlsim_gpu_spec_set_model(g, json_string_value(v));
     return err ? at(r, item, "model", err) : NULL;
 }
 
 static struct gs_error *read_mig(const struct reader *r, const char *item, json_t *object,
-                                 struct sim_gpu_spec *g)
+                                 struct nvmlsim_gpu_spec *g)
 {
     json_t *list = json_object_get(object, "mig"), *v;
     size_t i;
     if (!list)
         return NULL;
-    if (!json_is_array(list) || json_array_size(list) > SIM_MAX_MIG)
+    if (!json_is_array(list) || json_array_size(list) > NVMLSIM_MAX_MIG)
         return at(r, item, "mig",
                   gs_error_new(GS_EINVAL,
                                "mig is a list of at most %d profiles, such as "
                                "[1g.10gb, 2g.20gb]",
-                               SIM_MAX_MIG));
+                               NVMLSIM_MAX_MIG));
     json_array_foreach (list, i, v) {
         const char *profile = json_string_value(v);
         if (!profile || strlen(profile) >= sizeof(g->mig[i].profile))
@@ -149,7 +149,7 @@ static struct gs_error *read_mig(const struct reader *r, const char *item, json_
 }
 
 static struct gs_error *read_time_slicing(const struct reader *r, const char *item, json_t *object,
-                                          struct sim_gpu_spec *g)
+                                          struct nvmlsim_gpu_spec *g)
 {
     static const char *const known[] = {"replicas"};
     json_t *v = json_object_get(object, "timeSlicing");
@@ -163,18 +163,18 @@ static struct gs_error *read_time_slicing(const struct reader *r, const char *it
 }
 
 static struct gs_error *read_gpu(const struct reader *r, size_t index, json_t *object,
-                                 struct sim_spec *spec)
+                                 struct nvmlsim_spec *spec)
 {
     static const char *const known[] = {"model", "count", "memory", "timeSlicing", "mig"};
     char item[ITEM_PATH_SIZE];
     snprintf(item, sizeof(item), "/gpus/%zu", index);
     if (!json_is_object(object))
         return at(r, item, NULL, gs_error_new(GS_EINVAL, "a GPU is written as model: NAME"));
-    struct sim_gpu_spec g = {0};
+    struct nvmlsim_gpu_spec g = {0};
     unsigned count = 1;
     struct gs_error *err = check_keys(r, item, object, known, GS_ARRAY_LEN(known));
     if (!err)
-        err = read_count(r, item, object, "count", SIM_MAX_GPUS, &count);
+        err = read_count(r, item, object, "count", NVMLSIM_MAX_GPUS, &count);
     if (!err)
         err = read_memory(r, item, object, &g.memory_mib);
     if (!err)
@@ -185,14 +185,14 @@ static struct gs_error *read_gpu(const struct reader *r, size_t index, json_t *o
         err = read_mig(r, item, object, &g);
     if (err)
         return err;
-    err = sim_gpu_spec_check(&g);
+    err = nvmlsim_gpu_spec_check(&g);
     if (!err)
-        err = sim_spec_add(spec, &g, count);
+        err = nvmlsim_spec_add(spec, &g, count);
     return err ? at(r, item, g.n_mig ? "mig" : NULL, err) : NULL;
 }
 
-static struct gs_error *read_docs(const struct reader *r, const struct gs_yaml_docs *docs,
-                                  struct sim_spec *spec)
+static struct gs_error *read_docs(const struct reader *r, const struct codec_yaml_docs *docs,
+                                  struct nvmlsim_spec *spec)
 {
     static const char *const known[] = {"gpus"};
     json_t *root = docs->len == 1 ? docs->items[0].value : NULL;
@@ -212,28 +212,28 @@ static struct gs_error *read_docs(const struct reader *r, const struct gs_yaml_d
     return NULL;
 }
 
-static struct gs_error *load_file(const char *path, struct sim_spec *ret)
+static struct gs_error *load_file(const char *path, struct nvmlsim_spec *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
     if (err)
         return err;
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     struct reader r = {.path = path, .text = gs_buf_slice(&text)};
-    err = gs_yaml_parse(r.text, path, &docs);
+    err = codec_yaml_parse(r.text, path, &docs);
     if (err)
         return err;
-    GS_AUTO_FREE struct sim_spec *spec = gs_alloc(sizeof(*spec));
+    GS_AUTO_FREE struct nvmlsim_spec *spec = gs_alloc(sizeof(*spec));
     err = read_docs(&r, &docs, spec);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     if (!err)
         *ret = *spec;
     return err;
 }
 
-struct gs_error *sim_spec_load(const char *text_or_path, struct sim_spec *ret)
+struct gs_error *sim_spec_load(const char *text_or_path, struct nvmlsim_spec *ret)
 {
     bool is_path = strchr(text_or_path, '/') || gs_ends(text_or_path, ".yaml") ||
                    gs_ends(text_or_path, ".yml") || gs_ends(text_or_path, ".json");
-    return is_path ? load_file(text_or_path, ret) : sim_spec_parse(text_or_path, ret);
+    return is_path ? load_file(text_or_path, ret) : nvmlsim_spec_parse(text_or_path, ret);
 }

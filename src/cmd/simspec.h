@@ -14,4 +14,4 @@
 #include "nvmlsim/sim.h"
 
 // Errors of a file name it and the line.
-struct gs_error *sim_spec_load(const char *text_or_path, struct sim_spec *ret);
+struct gs_error *sim_spec_load(const char *text_or_path, struct nvmlsim_spec *ret);

@@ -25,7 +25,7 @@ static char *join(const struct gs_opt_list *l)
     return l->len ? gs_buf_take(&out) : NULL;
 }
 
-static void print_failures(const struct rule_tests_report *r)
+static void print_failures(const struct rules_tests_report *r)
 {
     for (size_t i = 0; i < r->n_cases; i++) {
         if (r->cases[i].n_failures)
@@ -35,12 +35,12 @@ static void print_failures(const struct rule_tests_report *r)
     }
 }
 
-static bool test_file(const char *path, const struct rule_tests_options *o, struct gs_buf *junit)
+static bool test_file(const char *path, const struct rules_tests_options *o, struct gs_buf *junit)
 {
-    struct rule_tests_report r = {0};
+    struct rules_tests_report r = {0};
     printf("Unit Testing:  %s\n", path);
     (void)fflush(stdout);
-    GS_AUTO_ERROR struct gs_error *err = rule_tests_run(path, o, &r);
+    GS_AUTO_ERROR struct gs_error *err = rules_tests_run(path, o, &r);
     for (size_t i = 0; i < r.n_warnings; i++)
         fprintf(stderr, "  WARNING: %s\n", r.warnings[i]);
     bool ok = !err && !r.n_failed;
@@ -54,7 +54,7 @@ static bool test_file(const char *path, const struct rule_tests_options *o, stru
     printf("\n");
     (void)fflush(stdout);
     junit_suite(junit, path, &r, err ? gs_error_message(err) : NULL);
-    rule_tests_report_finish(&r);
+    rules_tests_report_finish(&r);
     return ok;
 }
 
@@ -64,10 +64,11 @@ static struct gs_error *test_rules(const struct test_opts *opts, int n_files, ch
     GS_AUTO_FREE char *run = join(&opts->run);
     GS_AUTO_BUF struct gs_buf junit = {0};
     const char *no_color = getenv("NO_COLOR");
-    const struct rule_tests_options o = {.run = run,
-                                         .diff = opts->diff,
-                                         .color = isatty(STDERR_FILENO) && !(no_color && *no_color),
-                                         .ignore_unknown_fields = opts->ignore_unknown_fields};
+    const struct rules_tests_options o = {.run = run,
+                                          .diff = opts->diff,
+                                          .color =
+                                              isatty(STDERR_FILENO) && !(no_color && *no_color),
+                                          .ignore_unknown_fields = opts->ignore_unknown_fields};
     if (gs_log_level() == GS_LOG_INFO) // a rule that fails is told as the test's failure
         gs_log_configure(GS_LOG_ERROR, GS_LOG_TEXT);
     *ret_exit = 0;
@@ -80,15 +81,16 @@ static struct gs_error *test_rules(const struct test_opts *opts, int n_files, ch
 }
 
 // The same report, so that both kinds are printed and written alike.
-static struct gs_error *run_cases(const char *path, const char *only, struct rule_tests_report *ret)
+static struct gs_error *run_cases(const char *path, const char *only,
+                                  struct rules_tests_report *ret)
 {
     struct replay_case_results r = {0};
     struct gs_error *err = replay_run_cases(path, only, &r);
     for (size_t i = 0; i < r.n; i++) {
         struct replay_case_result *from = &r.items[i];
         gs_grow(&ret->cases, &ret->cap_cases, ret->n_cases, sizeof(*ret->cases));
-        struct rule_test_case *to = &ret->cases[ret->n_cases++];
-        *to = (struct rule_test_case){.n_failures = from->n_failures, .cap_failures = from->cap};
+        struct rules_test_case *to = &ret->cases[ret->n_cases++];
+        *to = (struct rules_test_case){.n_failures = from->n_failures, .cap_failures = from->cap};
         to->name = GS_TAKE(from->name);
         to->failures = GS_TAKE(from->failures);
         from->n_failures = 0;
@@ -101,7 +103,7 @@ static struct gs_error *run_cases(const char *path, const char *only, struct rul
 static bool test_cases_file(const char *path, const char *only, struct gs_buf *junit,
                             size_t *n_cases)
 {
-    struct rule_tests_report r = {0};
+    struct rules_tests_report r = {0};
     GS_AUTO_ERROR struct gs_error *err = run_cases(path, only, &r);
     bool ok = !err && !r.n_failed;
     printf("%s: %zu %s%s\n", path, r.n_cases, r.n_cases == 1 ? "case" : "cases",
@@ -114,7 +116,7 @@ static bool test_cases_file(const char *path, const char *only, struct gs_buf *j
     else if (!ok)
         fprintf(stderr, "  %zu of %zu cases FAILED\n", r.n_failed, r.n_cases);
     junit_suite(junit, path, &r, err ? gs_error_message(err) : NULL);
-    rule_tests_report_finish(&r);
+    rules_tests_report_finish(&r);
     return ok;
 }
 

@@ -31,7 +31,7 @@ static void add_element(struct gs_buf *out, const char *name, const char *text)
     gs_buf_addf(out, "</%s>", name);
 }
 
-static void add_case(struct gs_buf *out, const struct rule_test_case *c)
+static void add_case(struct gs_buf *out, const struct rules_test_case *c)
 {
     gs_buf_add_str(out, "<testcase name=\"");
     add_text(out, c->name);
@@ -46,7 +46,7 @@ void junit_begin(struct gs_buf *out)
     gs_buf_add_str(out, "<testsuites>");
 }
 
-void junit_suite(struct gs_buf *out, const char *file, const struct rule_tests_report *r,
+void junit_suite(struct gs_buf *out, const char *file, const struct rules_tests_report *r,
                  const char *error)
 {
     size_t failures = 0;

@@ -7,6 +7,6 @@
 
 void junit_begin(struct gs_buf *out);
 // A file of tests. error: why the file could not be used, NULL when it could.
-void junit_suite(struct gs_buf *out, const char *file, const struct rule_tests_report *r,
+void junit_suite(struct gs_buf *out, const char *file, const struct rules_tests_report *r,
                  const char *error);
 void junit_end(struct gs_buf *out);

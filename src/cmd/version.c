@@ -26,8 +26,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
         return NULL;
     }
     (void)uname(&host);
-    GS_AUTO_JSON json_t *j = json_pack("{s:s, s:s, s:s}", "version", GPUSCALE_VERSION, "compiler",
-                                       __VERSION__, "machine", host.machine);
+    CODEC_AUTO_JSON json_t *j = json_pack("{s:s, s:s, s:s}", "version", GPUSCALE_VERSION,
+                                          "compiler", __VERSION__, "machine", host.machine);
     cmd_print_json(o->output, j, stdout);
     return NULL;
 }

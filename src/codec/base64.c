@@ -3,7 +3,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-void gs_base64_encode(struct gs_slice in, struct gs_buf *out)
+void codec_base64_encode(struct gs_slice in, struct gs_buf *out)
 {
     for (size_t i = 0; i < in.len; i += 3) {
         size_t n = in.len - i < 3 ? in.len - i : 3;
@@ -21,7 +21,7 @@ static int digit(char c)
     return at ? (int)(at - alphabet) : -1;
 }
 
-struct gs_error *gs_base64_decode(struct gs_slice in, struct gs_buf *ret)
+struct gs_error *codec_base64_decode(struct gs_slice in, struct gs_buf *ret)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     unsigned v = 0;

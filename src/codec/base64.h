@@ -5,5 +5,5 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-void gs_base64_encode(struct gs_slice in, struct gs_buf *out);
-struct gs_error *gs_base64_decode(struct gs_slice in, struct gs_buf *ret); // blanks are skipped
+void codec_base64_encode(struct gs_slice in, struct gs_buf *out);
+struct gs_error *codec_base64_decode(struct gs_slice in, struct gs_buf *ret); // blanks are skipped

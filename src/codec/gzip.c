@@ -33,23 +33,23 @@ static struct gs_error *compress_level(struct gs_slice in, int level, struct gs_
     return NULL;
 }
 
-struct gs_error *gs_gzip(struct gs_slice in, struct gs_buf *ret)
+struct gs_error *codec_gzip(struct gs_slice in, struct gs_buf *ret)
 {
     return compress_level(in, Z_DEFAULT_COMPRESSION, ret);
 }
 
-struct gs_error *gs_gzip_fast(struct gs_slice in, struct gs_buf *ret)
+struct gs_error *codec_gzip_fast(struct gs_slice in, struct gs_buf *ret)
 {
     return compress_level(in, Z_BEST_SPEED, ret);
 }
 
-struct gs_error *gs_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret)
+struct gs_error *codec_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret)
 {
-    return gs_gunzip_slowly(in, max, NULL, NULL, ret);
+    return codec_gunzip_slowly(in, max, NULL, NULL, ret);
 }
 
-struct gs_error *gs_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_on)(void *arg),
-                                  void *arg, struct gs_buf *ret)
+struct gs_error *codec_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_on)(void *arg),
+                                     void *arg, struct gs_buf *ret)
 {
     if (in.len > UINT_MAX)
         return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB in one piece");

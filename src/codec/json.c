@@ -23,7 +23,7 @@ static bool too_deep(struct gs_slice text)
         } else if (c == '"') {
             in_string = true;
         } else if (c == '{' || c == '[') {
-            if (++depth > GS_JSON_MAX_DEPTH)
+            if (++depth > CODEC_JSON_MAX_DEPTH)
                 return true;
         } else if (c == '}' || c == ']') {
             depth--;
@@ -32,10 +32,11 @@ static bool too_deep(struct gs_slice text)
     return false;
 }
 
-struct gs_error *gs_json_parse(struct gs_slice text, bool strict, json_t **ret)
+struct gs_error *codec_json_parse(struct gs_slice text, bool strict, json_t **ret)
 {
     if (too_deep(text))
-        return gs_error_new(GS_ELIMIT, "JSON is nested deeper than %d levels", GS_JSON_MAX_DEPTH);
+        return gs_error_new(GS_ELIMIT, "JSON is nested deeper than %d levels",
+                            CODEC_JSON_MAX_DEPTH);
     json_error_t why;
     json_t *j = json_loadb(text.data ? text.data : "", text.len,
                            JSON_DECODE_ANY | (strict ? JSON_REJECT_DUPLICATES : 0), &why);
@@ -54,7 +55,7 @@ static json_t *walk(const json_t *j, va_list path)
     return (json_t *)j;
 }
 
-json_t *gs_json_get(const json_t *j, ...)
+json_t *codec_json_get(const json_t *j, ...)
 {
     va_list path;
     va_start(path, j);
@@ -63,7 +64,7 @@ json_t *gs_json_get(const json_t *j, ...)
     return found;
 }
 
-const char *gs_json_str(const json_t *j, ...)
+const char *codec_json_str(const json_t *j, ...)
 {
     va_list path;
     va_start(path, j);
@@ -72,7 +73,7 @@ const char *gs_json_str(const json_t *j, ...)
     return s;
 }
 
-int64_t gs_json_int(const json_t *j, int64_t fallback, ...)
+int64_t codec_json_int(const json_t *j, int64_t fallback, ...)
 {
     va_list path;
     va_start(path, fallback);
@@ -81,7 +82,7 @@ int64_t gs_json_int(const json_t *j, int64_t fallback, ...)
     return json_is_integer(found) ? json_integer_value(found) : fallback;
 }
 
-bool gs_json_bool(const json_t *j, bool fallback, ...)
+bool codec_json_bool(const json_t *j, bool fallback, ...)
 {
     va_list path;
     va_start(path, fallback);
@@ -90,7 +91,7 @@ bool gs_json_bool(const json_t *j, bool fallback, ...)
     return json_is_boolean(found) ? json_is_true(found) : fallback;
 }
 
-void gs_json_set(json_t *j, json_t *value, ...)
+void codec_json_set(json_t *j, json_t *value, ...)
 {
     va_list path;
     va_start(path, value);
@@ -108,7 +109,7 @@ void gs_json_set(json_t *j, json_t *value, ...)
     json_object_set_new(j, key, value);
 }
 
-void gs_json_del(json_t *j, ...)
+void codec_json_del(json_t *j, ...)
 {
     va_list path;
     va_start(path, j);
@@ -132,7 +133,7 @@ static json_t *any_text(const char *value)
     if (whole)
         return whole;
     while (rest.len) {
-        size_t n = gs_utf8_valid_prefix(rest);
+        size_t n = codec_utf8_valid_prefix(rest);
         gs_buf_add(&out, rest.data, n);
         if (n < rest.len) {
             gs_buf_add_str(&out, "\xef\xbf\xbd");
@@ -143,7 +144,7 @@ static json_t *any_text(const char *value)
     return json_stringn(out.data, out.len);
 }
 
-void gs_json_set_str(json_t *obj, const char *key, const char *value)
+void codec_json_set_str(json_t *obj, const char *key, const char *value)
 {
     if (value)
         json_object_set_new(obj, key, any_text(value));
@@ -151,17 +152,17 @@ void gs_json_set_str(json_t *obj, const char *key, const char *value)
         json_object_del(obj, key);
 }
 
-void gs_json_set_int(json_t *obj, const char *key, int64_t value)
+void codec_json_set_int(json_t *obj, const char *key, int64_t value)
 {
     json_object_set_new(obj, key, json_integer(value));
 }
 
-void gs_json_set_bool(json_t *obj, const char *key, bool value)
+void codec_json_set_bool(json_t *obj, const char *key, bool value)
 {
     json_object_set_new(obj, key, json_boolean(value));
 }
 
-json_t *gs_json_strf(const char *fmt, ...)
+json_t *codec_json_strf(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);

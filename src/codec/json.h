@@ -11,17 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GS_JSON_MAX_DEPTH 200
+#define CODEC_JSON_MAX_DEPTH 200
 
-static inline void gs_json_decrefp(json_t **j)
+static inline void codec_json_decrefp(json_t **j)
 {
     json_decref(*j);
 }
-#define GS_AUTO_JSON GS_CLEANUP(gs_json_decrefp)
+#define CODEC_AUTO_JSON GS_CLEANUP(codec_json_decrefp)
 
 // What a byte becomes within a string: 0 itself, 'u' \u00XX, else the letter behind the backslash.
 // UTF-8 passes.
-static inline char gs_json_escape(unsigned char c)
+static inline char codec_json_escape(unsigned char c)
 {
     switch (c) {
     case '"':
@@ -39,25 +39,28 @@ static inline char gs_json_escape(unsigned char c)
 }
 
 // Errors name line and column. Duplicate keys are refused when `strict`.
-struct gs_error *gs_json_parse(struct gs_slice text, bool strict, json_t **ret);
+struct gs_error *codec_json_parse(struct gs_slice text, bool strict, json_t **ret);
 // Compact, one line, keys in insertion order, "/" not escaped. Numbers have the fewest digits that
 // read back as the same number, in the form of Go's encoder; real ones keep a ".0".
-void gs_json_dump(const json_t *j, struct gs_buf *out);
-void gs_json_dump_pretty(const json_t *j, struct gs_buf *out); // 2-space indent, as kubectl -o json
-char *gs_json_text(const json_t *j);                           // as gs_json_dump; caller frees
+void codec_json_dump(const json_t *j, struct gs_buf *out);
+void codec_json_dump_pretty(const json_t *j,
+                            struct gs_buf *out); // 2-space indent, as kubectl -o json
+char *codec_json_text(const json_t *j);          // as codec_json_dump; caller frees
 
-// Walks object members: gs_json_get(obj, "spec", "template", NULL). Absent or not an object: NULL.
-json_t *gs_json_get(const json_t *j, ...) __attribute__((sentinel));
-const char *gs_json_str(const json_t *j, ...) __attribute__((sentinel)); // NULL when not a string
-int64_t gs_json_int(const json_t *j, int64_t fallback, ...) __attribute__((sentinel));
-bool gs_json_bool(const json_t *j, bool fallback, ...) __attribute__((sentinel));
+// Walks object members: codec_json_get(obj, "spec", "template", NULL). Absent or not an object:
+// NULL.
+json_t *codec_json_get(const json_t *j, ...) __attribute__((sentinel));
+const char *codec_json_str(const json_t *j, ...)
+    __attribute__((sentinel)); // NULL when not a string
+int64_t codec_json_int(const json_t *j, int64_t fallback, ...) __attribute__((sentinel));
+bool codec_json_bool(const json_t *j, bool fallback, ...) __attribute__((sentinel));
 // Sets a member at a path of objects, making the objects on the way. Steals value.
-void gs_json_set(json_t *j, json_t *value, ...) __attribute__((sentinel));
-void gs_json_del(json_t *j, ...) __attribute__((sentinel));
+void codec_json_set(json_t *j, json_t *value, ...) __attribute__((sentinel));
+void codec_json_del(json_t *j, ...) __attribute__((sentinel));
 
 // Bytes that are no UTF-8 become U+FFFD. NULL value: removes the key.
-void gs_json_set_str(json_t *obj, const char *key, const char *value);
-void gs_json_set_int(json_t *obj, const char *key, int64_t value);
-void gs_json_set_bool(json_t *obj, const char *key, bool value);
+void codec_json_set_str(json_t *obj, const char *key, const char *value);
+void codec_json_set_int(json_t *obj, const char *key, int64_t value);
+void codec_json_set_bool(json_t *obj, const char *key, bool value);
 // printf into a JSON string.
-json_t *gs_json_strf(const char *fmt, ...) GS_PRINTF(1, 2);
+json_t *codec_json_strf(const char *fmt, ...) GS_PRINTF(1, 2);

@@ -4,55 +4,55 @@
 #include "base/num.h"
 #include "codec/json.h"
 
-struct gs_json_pull gs_json_pull_of(struct gs_slice text)
+struct codec_json_pull codec_json_pull_of(struct gs_slice text)
 {
-    return (struct gs_json_pull){.p = text.data, .end = text.data + text.len};
+    return (struct codec_json_pull){.p = text.data, .end = text.data + text.len};
 }
 
-static bool fail(struct gs_json_pull *j, const char *why)
+static bool fail(struct codec_json_pull *j, const char *why)
 {
     if (!j->bad)
         j->bad = why;
     return false;
 }
 
-char gs_json_pull_peek(struct gs_json_pull *j)
+char codec_json_pull_peek(struct codec_json_pull *j)
 {
     while (j->p < j->end && (*j->p == ' ' || *j->p == '\n' || *j->p == '\t' || *j->p == '\r'))
         j->p++;
     return (char)(j->p < j->end && !j->bad ? *j->p : '\0');
 }
 
-bool gs_json_pull_end(struct gs_json_pull *j)
+bool codec_json_pull_end(struct codec_json_pull *j)
 {
-    gs_json_pull_peek(j);
+    codec_json_pull_peek(j);
     return !j->bad && (j->p == j->end || fail(j, "text behind the value"));
 }
 
-static bool enter(struct gs_json_pull *j, char c, const char *why)
+static bool enter(struct codec_json_pull *j, char c, const char *why)
 {
-    if (gs_json_pull_peek(j) != c)
+    if (codec_json_pull_peek(j) != c)
         return fail(j, why);
-    if (++j->depth > GS_JSON_MAX_DEPTH)
+    if (++j->depth > CODEC_JSON_MAX_DEPTH)
         return fail(j, "nested too deeply");
     j->p++;
     return true;
 }
 
-bool gs_json_pull_object(struct gs_json_pull *j)
+bool codec_json_pull_object(struct codec_json_pull *j)
 {
     return enter(j, '{', "an object is expected");
 }
 
-bool gs_json_pull_array(struct gs_json_pull *j)
+bool codec_json_pull_array(struct codec_json_pull *j)
 {
     return enter(j, '[', "an array is expected");
 }
 
 // In front of a member or item, behind the comma of the last one. False at the closing bracket.
-static bool step(struct gs_json_pull *j, char first, char close)
+static bool step(struct codec_json_pull *j, char first, char close)
 {
-    char c = gs_json_pull_peek(j);
+    char c = codec_json_pull_peek(j);
     const char *before = j->p;
     while (before[-1] == ' ' || before[-1] == '\n' || before[-1] == '\t' || before[-1] == '\r')
         before--;
@@ -67,20 +67,20 @@ static bool step(struct gs_json_pull *j, char first, char close)
     if (c != ',')
         return fail(j, "a comma or a closing bracket is expected");
     j->p++;
-    c = gs_json_pull_peek(j);
+    c = codec_json_pull_peek(j);
     return (c && c != close) || fail(j, "a value is expected behind the comma");
 }
 
-bool gs_json_pull_item(struct gs_json_pull *j)
+bool codec_json_pull_item(struct codec_json_pull *j)
 {
     return !j->bad && step(j, '[', ']');
 }
 
-bool gs_json_pull_member(struct gs_json_pull *j, struct gs_arena *a, struct gs_slice *ret_key)
+bool codec_json_pull_member(struct codec_json_pull *j, struct gs_arena *a, struct gs_slice *ret_key)
 {
-    if (j->bad || !step(j, '{', '}') || !gs_json_pull_string(j, a, ret_key))
+    if (j->bad || !step(j, '{', '}') || !codec_json_pull_string(j, a, ret_key))
         return false;
-    if (gs_json_pull_peek(j) != ':')
+    if (codec_json_pull_peek(j) != ':')
         return fail(j, "a colon is expected");
     j->p++;
     return true;
@@ -143,7 +143,7 @@ static bool read_unicode(const char **p, const char *end, char **out)
     return true;
 }
 
-static bool unescape(struct gs_json_pull *j, struct gs_slice raw, struct gs_arena *a,
+static bool unescape(struct codec_json_pull *j, struct gs_slice raw, struct gs_arena *a,
                      struct gs_slice *ret)
 {
     char *text = gs_arena_alloc(a, raw.len + 1), *out = text;
@@ -168,9 +168,9 @@ static bool unescape(struct gs_json_pull *j, struct gs_slice raw, struct gs_aren
     return true;
 }
 
-static bool raw_string(struct gs_json_pull *j, struct gs_slice *ret, bool *ret_escaped)
+static bool raw_string(struct codec_json_pull *j, struct gs_slice *ret, bool *ret_escaped)
 {
-    if (gs_json_pull_peek(j) != '"')
+    if (codec_json_pull_peek(j) != '"')
         return fail(j, "a string is expected");
     const char *from = ++j->p;
     *ret_escaped = false;
@@ -192,7 +192,7 @@ static bool raw_string(struct gs_json_pull *j, struct gs_slice *ret, bool *ret_e
     return true;
 }
 
-bool gs_json_pull_string(struct gs_json_pull *j, struct gs_arena *a, struct gs_slice *ret)
+bool codec_json_pull_string(struct codec_json_pull *j, struct gs_arena *a, struct gs_slice *ret)
 {
     struct gs_slice raw;
     bool escaped = false;
@@ -204,9 +204,9 @@ bool gs_json_pull_string(struct gs_json_pull *j, struct gs_arena *a, struct gs_s
     return true;
 }
 
-bool gs_json_pull_number(struct gs_json_pull *j, double *ret)
+bool codec_json_pull_number(struct codec_json_pull *j, double *ret)
 {
-    char c = gs_json_pull_peek(j);
+    char c = codec_json_pull_peek(j);
     const char *from = j->p;
     while (j->p < j->end && *j->p && strchr("+-.0123456789eE", *j->p))
         j->p++;
@@ -217,15 +217,15 @@ bool gs_json_pull_number(struct gs_json_pull *j, double *ret)
     return !err || fail(j, "a number is expected");
 }
 
-bool gs_json_pull_null(struct gs_json_pull *j)
+bool codec_json_pull_null(struct codec_json_pull *j)
 {
-    if (gs_json_pull_peek(j) != 'n' || j->end - j->p < 4 || memcmp(j->p, "null", 4) != 0)
+    if (codec_json_pull_peek(j) != 'n' || j->end - j->p < 4 || memcmp(j->p, "null", 4) != 0)
         return false;
     j->p += 4;
     return true;
 }
 
-static bool skip_word(struct gs_json_pull *j)
+static bool skip_word(struct codec_json_pull *j)
 {
     static const char *const words[] = {"null", "true", "false"};
     for (size_t i = 0; i < GS_ARRAY_LEN(words); i++) {
@@ -236,22 +236,22 @@ static bool skip_word(struct gs_json_pull *j)
         }
     }
     double number;
-    return gs_json_pull_number(j, &number);
+    return codec_json_pull_number(j, &number);
 }
 
 // Not recursive: the stack of open brackets is a bit set.
-bool gs_json_pull_skip(struct gs_json_pull *j, struct gs_slice *ret_raw)
+bool codec_json_pull_skip(struct codec_json_pull *j, struct gs_slice *ret_raw)
 {
-    bool in_object[GS_JSON_MAX_DEPTH + 1];
+    bool in_object[CODEC_JSON_MAX_DEPTH + 1];
     unsigned level = 0;
     struct gs_slice key;
     bool escaped, more = true;
-    gs_json_pull_peek(j);
+    codec_json_pull_peek(j);
     const char *from = j->p;
     while (more) {
-        char c = gs_json_pull_peek(j);
+        char c = codec_json_pull_peek(j);
         bool opens = c == '{' || c == '[';
-        if (opens && !(c == '{' ? gs_json_pull_object(j) : gs_json_pull_array(j)))
+        if (opens && !(c == '{' ? codec_json_pull_object(j) : codec_json_pull_array(j)))
             return false;
         if (opens)
             in_object[level++] = c == '{';
@@ -266,8 +266,9 @@ bool gs_json_pull_skip(struct gs_json_pull *j, struct gs_slice *ret_raw)
                 return false;
             if (!more)
                 level--;
-            else if (object && (!raw_string(j, &key, &escaped) ||
-                                (gs_json_pull_peek(j) != ':' && !fail(j, "a colon is expected"))))
+            else if (object &&
+                     (!raw_string(j, &key, &escaped) ||
+                      (codec_json_pull_peek(j) != ':' && !fail(j, "a colon is expected"))))
                 return false;
             else if (object)
                 j->p++;

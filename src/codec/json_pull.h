@@ -5,26 +5,28 @@
 
 #include "base/arena.h"
 
-struct gs_json_pull {
+struct codec_json_pull {
     const char *p, *end;
     const char *bad; // static reason; NULL: fine so far
     unsigned depth;
 };
 
-struct gs_json_pull gs_json_pull_of(struct gs_slice text);
+struct codec_json_pull codec_json_pull_of(struct gs_slice text);
 
 // Objects: enter, then next() until false; each member's value must be read or skipped.
-//     if (gs_json_pull_object(&j))
-//         while (gs_json_pull_member(&j, &arena, &key)) …
-bool gs_json_pull_object(struct gs_json_pull *j);
-bool gs_json_pull_member(struct gs_json_pull *j, struct gs_arena *a, struct gs_slice *ret_key);
-bool gs_json_pull_array(struct gs_json_pull *j);
-bool gs_json_pull_item(struct gs_json_pull *j);
+//     if (codec_json_pull_object(&j))
+//         while (codec_json_pull_member(&j, &arena, &key)) …
+bool codec_json_pull_object(struct codec_json_pull *j);
+bool codec_json_pull_member(struct codec_json_pull *j, struct gs_arena *a,
+                            struct gs_slice *ret_key);
+bool codec_json_pull_array(struct codec_json_pull *j);
+bool codec_json_pull_item(struct codec_json_pull *j);
 // Unescaped; a view of the text where it has no escapes, else in the arena.
-bool gs_json_pull_string(struct gs_json_pull *j, struct gs_arena *a, struct gs_slice *ret);
-bool gs_json_pull_number(struct gs_json_pull *j, double *ret);
-bool gs_json_pull_skip(struct gs_json_pull *j, struct gs_slice *ret_raw); // ret_raw may be NULL
-bool gs_json_pull_null(struct gs_json_pull *j); // true and consumed when the value is null
-char gs_json_pull_peek(struct gs_json_pull *j); // first byte of the next value; 0 at the end
+bool codec_json_pull_string(struct codec_json_pull *j, struct gs_arena *a, struct gs_slice *ret);
+bool codec_json_pull_number(struct codec_json_pull *j, double *ret);
+bool codec_json_pull_skip(struct codec_json_pull *j,
+                          struct gs_slice *ret_raw);  // ret_raw may be NULL
+bool codec_json_pull_null(struct codec_json_pull *j); // true and consumed when the value is null
+char codec_json_pull_peek(struct codec_json_pull *j); // first byte of the next value; 0 at the end
 // Nothing but blanks follows.
-bool gs_json_pull_end(struct gs_json_pull *j);
+bool codec_json_pull_end(struct codec_json_pull *j);

@@ -18,7 +18,7 @@ static void add_string(struct gs_buf *out, const char *s, size_t len)
     size_t done = 0;
     gs_buf_add_char(out, '"');
     for (size_t i = 0; i < len; i++) {
-        char escape = gs_json_escape((unsigned char)s[i]);
+        char escape = codec_json_escape((unsigned char)s[i]);
         if (!escape)
             continue;
         gs_buf_add(out, s + done, i - done);
@@ -109,23 +109,23 @@ static void add_value(const struct writer *w, const json_t *j, unsigned depth)
         gs_buf_add_str(w->out, json_is_true(j) ? "true" : json_is_false(j) ? "false" : "null");
 }
 
-void gs_json_dump(const json_t *j, struct gs_buf *out)
+void codec_json_dump(const json_t *j, struct gs_buf *out)
 {
     const struct writer w = {out, false};
     if (j)
         add_value(&w, j, 0);
 }
 
-void gs_json_dump_pretty(const json_t *j, struct gs_buf *out)
+void codec_json_dump_pretty(const json_t *j, struct gs_buf *out)
 {
     const struct writer w = {out, true};
     if (j)
         add_value(&w, j, 0);
 }
 
-char *gs_json_text(const json_t *j)
+char *codec_json_text(const json_t *j)
 {
     struct gs_buf out = {0};
-    gs_json_dump(j, &out);
+    codec_json_dump(j, &out);
     return gs_buf_take(&out);
 }

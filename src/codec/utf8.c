@@ -21,7 +21,7 @@ static size_t sequence(const unsigned char *p, size_t left)
     return overlong || surrogate || too_large ? 0 : n;
 }
 
-size_t gs_utf8_valid_prefix(struct gs_slice s)
+size_t codec_utf8_valid_prefix(struct gs_slice s)
 {
     size_t i = 0;
     while (i < s.len) {

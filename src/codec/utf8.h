@@ -5,4 +5,4 @@
 #include "base/slice.h"
 
 // The offset of the first byte that is not part of a valid character; s.len when all are.
-size_t gs_utf8_valid_prefix(struct gs_slice s);
+size_t codec_utf8_valid_prefix(struct gs_slice s);

@@ -20,24 +20,24 @@ struct level {
     bool key_merges;   // it is "<<"
     json_t *merged;    // what "<<" gave: defaults for keys not set here; NULL: nothing
     char *anchor;      // to be recorded when the container closes
-    struct gs_yaml_mark at;
+    struct codec_yaml_mark at;
 };
 
 struct builder {
     const char *name;
-    struct level stack[GS_JSON_MAX_DEPTH];
+    struct level stack[CODEC_JSON_MAX_DEPTH];
     size_t depth;
     json_t *root;
     int root_line;
     struct gs_hmap *anchors;
     size_t n_values;
-    struct gs_yaml_docs docs;
-    struct gs_yaml_marks *marks; // NULL: none are kept
-    bool texts;                  // plain scalars stay texts
+    struct codec_yaml_docs docs;
+    struct codec_yaml_marks *marks; // NULL: none are kept
+    bool texts;                     // plain scalars stay texts
 };
 
-struct gs_yaml_marks {
-    struct gs_hmap *by_value; // address of the value -> struct gs_yaml_mark
+struct codec_yaml_marks {
+    struct gs_hmap *by_value; // address of the value -> struct codec_yaml_mark
 };
 
 static struct gs_slice mark_key(const json_t *const *value)
@@ -46,19 +46,19 @@ static struct gs_slice mark_key(const json_t *const *value)
 }
 
 // Booleans and null are shared by all documents, so they have no place.
-static void set_mark(struct builder *b, const json_t *value, struct gs_yaml_mark at)
+static void set_mark(struct builder *b, const json_t *value, struct codec_yaml_mark at)
 {
     if (!b->marks || !at.line || json_is_null(value) || json_is_boolean(value))
         return;
-    struct gs_yaml_mark *mark = gs_alloc(sizeof(*mark));
+    struct codec_yaml_mark *mark = gs_alloc(sizeof(*mark));
     *mark = at;
     gs_hmap_put(b->marks->by_value, mark_key(&value), mark);
 }
 
-static struct gs_yaml_mark event_mark(struct fy_event *ev)
+static struct codec_yaml_mark event_mark(struct fy_event *ev)
 {
     const struct fy_mark *m = fy_event_start_mark(ev);
-    return m ? (struct gs_yaml_mark){m->line + 1, m->column + 1} : (struct gs_yaml_mark){0};
+    return m ? (struct codec_yaml_mark){m->line + 1, m->column + 1} : (struct codec_yaml_mark){0};
 }
 
 static void free_json(void *j)
@@ -104,7 +104,7 @@ static char *anchor_name(struct fy_event *ev)
 // "<<" the last wins, as Go's packages have it.
 static bool merge(struct level *l, const json_t *value)
 {
-    GS_AUTO_JSON json_t *given = json_object();
+    CODEC_AUTO_JSON json_t *given = json_object();
     size_t i;
     json_t *item;
     if (!json_is_object(value) && !json_is_array(value))
@@ -131,7 +131,7 @@ static bool is_merge_key(struct fy_event *ev, const char *key)
 // Puts a finished value where it belongs. Steals it.
 static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *value)
 {
-    GS_AUTO_JSON json_t *own = value;
+    CODEC_AUTO_JSON json_t *own = value;
     if (++b->n_values > MAX_VALUES)
         return fail_at(b, ev, "too many values (aliases that multiply?)");
     if (!b->depth) {
@@ -150,7 +150,7 @@ static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *va
         if (json_is_string(own))
             gs_buf_add_str(&text, json_string_value(own));
         else
-            gs_json_dump(own, &text);
+            codec_json_dump(own, &text);
         l->key = gs_buf_take(&text);
         l->key_merges = is_merge_key(ev, l->key);
         if (json_object_get(l->container, l->key)) {
@@ -175,7 +175,7 @@ static void copy_marks(struct builder *b, const json_t *from, const json_t *to)
     json_t *v;
     if (!b->marks)
         return;
-    set_mark(b, to, gs_yaml_mark_of(b->marks, from));
+    set_mark(b, to, codec_yaml_mark_of(b->marks, from));
     json_object_foreach ((json_t *)from, key, v)
         copy_marks(b, v, json_object_get(to, key));
     json_array_foreach (from, i, v)
@@ -206,8 +206,8 @@ static bool count_values(struct builder *b, const json_t *j, size_t depth)
 static json_t *plain_scalar(const struct builder *b, struct gs_slice s)
 {
     if (!b->texts)
-        return yaml_plain_scalar(s);
-    json_t *typed = yaml_plain_scalar(s);
+        return codec_yaml_plain_scalar(s);
+    json_t *typed = codec_yaml_plain_scalar(s);
     if (!typed || json_is_null(typed))
         return typed;
     json_decref(typed);
@@ -239,7 +239,7 @@ static struct gs_error *on_scalar(struct builder *b, struct fy_event *ev)
     if (anchor)
         gs_hmap_put_str(b->anchors, anchor, json_incref(value));
     free(anchor);
-    struct gs_yaml_mark at = event_mark(ev);
+    struct codec_yaml_mark at = event_mark(ev);
     enum fy_scalar_style style = t ? fy_token_scalar_style(t) : FYSS_PLAIN;
     // The parser's mark is behind the quote.
     at.column -= (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) && at.column > 1;
@@ -256,7 +256,7 @@ static struct gs_error *on_alias(struct builder *b, struct fy_event *ev)
     json_t *value = text ? gs_hmap_get(b->anchors, gs_slice_make(text, len)) : NULL;
     if (!value)
         return fail_at(b, ev, "unknown alias");
-    if (!count_values(b, value, GS_JSON_MAX_DEPTH - b->depth))
+    if (!count_values(b, value, CODEC_JSON_MAX_DEPTH - b->depth))
         return fail_at(b, ev,
                        b->n_values > MAX_VALUES ? "too many values (aliases that multiply?)"
                                                 : "nested too deeply");
@@ -267,7 +267,7 @@ static struct gs_error *on_alias(struct builder *b, struct fy_event *ev)
 
 static struct gs_error *on_open(struct builder *b, struct fy_event *ev, json_t *container)
 {
-    if (b->depth == GS_JSON_MAX_DEPTH) {
+    if (b->depth == CODEC_JSON_MAX_DEPTH) {
         json_decref(container);
         return fail_at(b, ev, "nested too deeply");
     }
@@ -299,7 +299,7 @@ static void end_document(struct builder *b)
     if (b->root && !json_is_null(b->root)) {
         gs_grow(&b->docs.items, &b->docs.cap, b->docs.len, sizeof(*b->docs.items));
         b->docs.items[b->docs.len++] =
-            (struct gs_yaml_doc){.value = json_incref(b->root), .line = b->root_line};
+            (struct codec_yaml_doc){.value = json_incref(b->root), .line = b->root_line};
     }
     reset_document(b);
 }
@@ -347,7 +347,7 @@ static struct gs_error *stream_error(const struct builder *b, struct fy_diag *di
 // libfyaml 0.7 can loop for ever on bytes that YAML does not allow, so they never reach it.
 static struct gs_error *check_characters(struct gs_slice text, const char *name)
 {
-    size_t valid = gs_utf8_valid_prefix(text), line = 1;
+    size_t valid = codec_utf8_valid_prefix(text), line = 1;
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.data[i];
         if (i == valid)
@@ -361,7 +361,7 @@ static struct gs_error *check_characters(struct gs_slice text, const char *name)
 }
 
 static struct gs_error *parse(struct gs_slice text, const char *name, bool texts,
-                              struct gs_yaml_marks *marks, struct gs_yaml_docs *ret)
+                              struct codec_yaml_marks *marks, struct codec_yaml_docs *ret)
 {
     struct gs_error *err = check_characters(text, name);
     if (err)
@@ -399,52 +399,56 @@ static struct gs_error *parse(struct gs_slice text, const char *name, bool texts
     reset_document(&b);
     gs_hmap_free(b.anchors);
     if (err) {
-        gs_yaml_docs_finish(&b.docs);
+        codec_yaml_docs_finish(&b.docs);
         return err;
     }
     *ret = b.docs;
     return NULL;
 }
 
-struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs_yaml_docs *ret)
+struct gs_error *codec_yaml_parse(struct gs_slice text, const char *name,
+                                  struct codec_yaml_docs *ret)
 {
     return parse(text, name, false, NULL, ret);
 }
 
 static struct gs_error *parse_with_marks(struct gs_slice text, const char *name, bool texts,
-                                         struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks)
+                                         struct codec_yaml_docs *ret,
+                                         struct codec_yaml_marks **ret_marks)
 {
-    struct gs_yaml_marks *marks = gs_alloc(sizeof(*marks));
+    struct codec_yaml_marks *marks = gs_alloc(sizeof(*marks));
     marks->by_value = gs_hmap_new(free);
     struct gs_error *err = parse(text, name, texts, marks, ret);
     if (err) {
-        gs_yaml_marks_free(marks);
+        codec_yaml_marks_free(marks);
         return err;
     }
     *ret_marks = marks;
     return NULL;
 }
 
-struct gs_error *gs_yaml_parse_marked(struct gs_slice text, const char *name,
-                                      struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks)
+struct gs_error *codec_yaml_parse_marked(struct gs_slice text, const char *name,
+                                         struct codec_yaml_docs *ret,
+                                         struct codec_yaml_marks **ret_marks)
 {
     return parse_with_marks(text, name, false, ret, ret_marks);
 }
 
-struct gs_error *gs_yaml_parse_texts(struct gs_slice text, const char *name,
-                                     struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks)
+struct gs_error *codec_yaml_parse_texts(struct gs_slice text, const char *name,
+                                        struct codec_yaml_docs *ret,
+                                        struct codec_yaml_marks **ret_marks)
 {
     return parse_with_marks(text, name, true, ret, ret_marks);
 }
 
-struct gs_yaml_mark gs_yaml_mark_of(const struct gs_yaml_marks *m, const json_t *value)
+struct codec_yaml_mark codec_yaml_mark_of(const struct codec_yaml_marks *m, const json_t *value)
 {
-    const struct gs_yaml_mark *mark =
+    const struct codec_yaml_mark *mark =
         m && value ? gs_hmap_get(m->by_value, mark_key(&value)) : NULL;
-    return mark ? *mark : (struct gs_yaml_mark){0};
+    return mark ? *mark : (struct codec_yaml_mark){0};
 }
 
-void gs_yaml_marks_free(struct gs_yaml_marks *m)
+void codec_yaml_marks_free(struct codec_yaml_marks *m)
 {
     if (!m)
         return;
@@ -452,17 +456,17 @@ void gs_yaml_marks_free(struct gs_yaml_marks *m)
     free(m);
 }
 
-struct gs_error *gs_yaml_load_file(const char *path, struct gs_yaml_docs *ret)
+struct gs_error *codec_yaml_load_file(const char *path, struct codec_yaml_docs *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
-    return err ? err : gs_yaml_parse(gs_buf_slice(&text), path, ret);
+    return err ? err : codec_yaml_parse(gs_buf_slice(&text), path, ret);
 }
 
-void gs_yaml_docs_finish(struct gs_yaml_docs *docs)
+void codec_yaml_docs_finish(struct codec_yaml_docs *docs)
 {
     for (size_t i = 0; i < docs->len; i++)
         json_decref(docs->items[i].value);
     free(docs->items);
-    *docs = (struct gs_yaml_docs){0};
+    *docs = (struct codec_yaml_docs){0};
 }

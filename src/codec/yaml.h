@@ -5,38 +5,42 @@
 
 #include "codec/json.h"
 
-struct gs_yaml_doc {
+struct codec_yaml_doc {
     json_t *value;
     int line; // 1-based line where the document starts
 };
 
-struct gs_yaml_docs {
-    struct gs_yaml_doc *items;
+struct codec_yaml_docs {
+    struct codec_yaml_doc *items;
     size_t len, cap;
 };
 
 // name: what errors call the input ("file.yaml"); errors read "file.yaml:12:3: message".
 // Empty documents are skipped.
-struct gs_error *gs_yaml_parse(struct gs_slice text, const char *name, struct gs_yaml_docs *ret);
-struct gs_error *gs_yaml_load_file(const char *path, struct gs_yaml_docs *ret);
-void gs_yaml_docs_finish(struct gs_yaml_docs *docs);
+struct gs_error *codec_yaml_parse(struct gs_slice text, const char *name,
+                                  struct codec_yaml_docs *ret);
+struct gs_error *codec_yaml_load_file(const char *path, struct codec_yaml_docs *ret);
+void codec_yaml_docs_finish(struct codec_yaml_docs *docs);
 
 // Where values stand in the text, for errors about what they mean.
-struct gs_yaml_marks;
-struct gs_yaml_mark {
+struct codec_yaml_marks;
+struct codec_yaml_mark {
     int line, column; // 1-based; 0: not known (true, false and null, which all documents share)
 };
-struct gs_yaml_mark gs_yaml_mark_of(const struct gs_yaml_marks *m, const json_t *value);
-void gs_yaml_marks_free(struct gs_yaml_marks *m);
-GS_DEFINE_CLEANUP(struct gs_yaml_marks *, gs_yaml_marks_free)
-// As gs_yaml_parse, with the places of the values. Marks are valid while the documents live; those
-// of mappings are the place of their first key, those of an alias the place of the anchored value.
-struct gs_error *gs_yaml_parse_marked(struct gs_slice text, const char *name,
-                                      struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks);
-// As gs_yaml_parse_marked, but every scalar is a string with the text as written (plain null, ~ and
-// nothing: null), for readers that know the type of each field.
-struct gs_error *gs_yaml_parse_texts(struct gs_slice text, const char *name,
-                                     struct gs_yaml_docs *ret, struct gs_yaml_marks **ret_marks);
+struct codec_yaml_mark codec_yaml_mark_of(const struct codec_yaml_marks *m, const json_t *value);
+void codec_yaml_marks_free(struct codec_yaml_marks *m);
+GS_DEFINE_CLEANUP(struct codec_yaml_marks *, codec_yaml_marks_free)
+// As codec_yaml_parse, with the places of the values. Marks are valid while the documents live;
+// those of mappings are the place of their first key, those of an alias the place of the anchored
+// value.
+struct gs_error *codec_yaml_parse_marked(struct gs_slice text, const char *name,
+                                         struct codec_yaml_docs *ret,
+                                         struct codec_yaml_marks **ret_marks);
+// As codec_yaml_parse_marked, but every scalar is a string with the text as written (plain null, ~
+// and nothing: null), for readers that know the type of each field.
+struct gs_error *codec_yaml_parse_texts(struct gs_slice text, const char *name,
+                                        struct codec_yaml_docs *ret,
+                                        struct codec_yaml_marks **ret_marks);
 
-// In block style as by kubectl -o yaml, so that gs_yaml_parse() gives an equal value.
-void gs_yaml_dump(const json_t *j, struct gs_buf *out);
+// In block style as by kubectl -o yaml, so that codec_yaml_parse() gives an equal value.
+void codec_yaml_dump(const json_t *j, struct gs_buf *out);

@@ -15,7 +15,7 @@ static bool is_plain(const char *text, size_t len)
     for (size_t i = 0; i < len; i++)
         if (!isalnum((unsigned char)text[i]) && !strchr("-_./ ", text[i]))
             return false;
-    json_t *value = yaml_plain_scalar(gs_slice_make(text, len));
+    json_t *value = codec_yaml_plain_scalar(gs_slice_make(text, len));
     bool is_text = json_is_string(value);
     json_decref(value);
     return is_text && !(len == 1 && strchr("yYnN", *text)); // booleans to YAML 1.1
@@ -28,7 +28,7 @@ static void add_text(const char *text, size_t len, struct gs_buf *out)
         return;
     }
     json_t *quoted = json_stringn_nocheck(text, len);
-    gs_json_dump(quoted, out); // a text of JSON is one of YAML
+    codec_json_dump(quoted, out); // a text of JSON is one of YAML
     json_decref(quoted);
 }
 
@@ -84,12 +84,12 @@ static void add_value(const json_t *j, int indent, bool in_list, struct gs_buf *
         if (json_is_string(j))
             add_text(json_string_value(j), json_string_length(j), out);
         else
-            gs_json_dump(j, out);
+            codec_json_dump(j, out);
         gs_buf_add_char(out, '\n');
     }
 }
 
-void gs_yaml_dump(const json_t *j, struct gs_buf *out)
+void codec_yaml_dump(const json_t *j, struct gs_buf *out)
 {
     add_value(j, 0, false, out);
 }

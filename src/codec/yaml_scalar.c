@@ -50,7 +50,7 @@ static bool parse_based(struct gs_slice s, int64_t *ret)
     return true;
 }
 
-json_t *yaml_plain_scalar(struct gs_slice s)
+json_t *codec_yaml_plain_scalar(struct gs_slice s)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const trues[] = {"true", "True", "TRUE", "yes", "Yes", "YES",

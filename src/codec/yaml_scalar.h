@@ -5,4 +5,5 @@
 
 #include "codec/json.h"
 
-json_t *yaml_plain_scalar(struct gs_slice s); // new reference; NULL for bytes that are not UTF-8
+json_t *
+codec_yaml_plain_scalar(struct gs_slice s); // new reference; NULL for bytes that are not UTF-8

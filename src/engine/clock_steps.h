@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct clock_steps {
+struct engine_clock_steps {
     int64_t wall_ms, boot_ms;  // at the last look; boot_ms 0: none yet
     int64_t grace_ms;          // how far the clock was set forward and may be ahead
     int64_t grace_until_ms;    // since the start of the machine
@@ -15,6 +15,6 @@ struct clock_steps {
 };
 
 // How far the clock was set since the last look, in milliseconds: 0 for less than two seconds.
-int64_t clock_steps_look(struct clock_steps *c, int64_t wall_ms, int64_t boot_ms);
+int64_t engine_clock_steps_look(struct engine_clock_steps *c, int64_t wall_ms, int64_t boot_ms);
 // It was set back a moment ago.
-bool clock_steps_is_back(const struct clock_steps *c, int64_t boot_ms);
+bool engine_clock_steps_is_back(const struct engine_clock_steps *c, int64_t boot_ms);

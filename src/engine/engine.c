@@ -11,7 +11,7 @@
 #include "engine/monitors/monitors.h"
 #include "engine/remote/remote_write.h"
 #include "engine/rules/objects.h"
-#include "engine/state/feed.h"
+#include "engine/state_metrics/feed.h"
 #include "engine/watch.h"
 
 enum {
@@ -33,14 +33,14 @@ struct engine {
     struct rules_manager *rules;
     struct remote_write **remotes;
     size_t n_remotes;
-    struct sd_stats sd_stats;
-    struct kube_state_feed *state;      // NULL: not wanted
+    struct discovery_stats sd_stats;
+    struct state_metrics_feed *state;   // NULL: not wanted
     struct rules_objects *rule_objects; // NULL: not wanted
     struct monitors *monitors;          // NULL: not wanted
     struct engine_api *api;
     struct engine_watch *watch; // NULL: files are not watched
     struct engine_config *config;
-    struct clock_steps clock;
+    struct engine_clock_steps clock;
     int disk_error; // errno that the log has told of
     int64_t disk_failing_ns;
     uv_timer_t *gc, *sync;
@@ -92,10 +92,10 @@ static void check_recovered(struct engine *e)
 static void watch_clock(struct engine *e)
 {
     int64_t now = gs_unix_ms(), boot = gs_boot_ns() / GS_NS_PER_MS;
-    int64_t step = clock_steps_look(&e->clock, now, boot);
+    int64_t step = engine_clock_steps_look(&e->clock, now, boot);
     char by[GS_RFC3339_SIZE], to[GS_RFC3339_SIZE];
     tsdb_set_grace(e->db, e->clock.grace_ms);
-    uint64_t dropped = clock_steps_is_back(&e->clock, boot) ? drop_ahead(e, now) : 0;
+    uint64_t dropped = engine_clock_steps_is_back(&e->clock, boot) ? drop_ahead(e, now) : 0;
     if (!step)
         return;
     gs_format_units((llabs(step) + 500) / 1000 * GS_NS_PER_SEC, by);
@@ -159,7 +159,7 @@ static void free_handle(uv_handle_t *h)
 
 // --- configuration ---
 
-static void log_problems(const struct rule_problems *p)
+static void log_problems(const struct rules_problems *p)
 {
     for (size_t i = 0; i < p->len; i++)
         gs_warn("engine", "%s", p->items[i].text);
@@ -184,7 +184,7 @@ static void stop_remotes(struct engine *e)
 
 // The one that ran for this receiver, out of the list; NULL: none.
 static struct remote_write *take_remote(struct engine *e,
-                                        const struct engine_remote_write_config *cfg)
+                                        const struct engine_config_remote_write_config *cfg)
 {
     for (size_t i = 0; i < e->n_remotes; i++) {
         struct remote_write *w = e->remotes[i];
@@ -202,7 +202,7 @@ static void start_remotes(struct engine *e, const struct engine_config *cfg)
     struct remote_write **remotes =
         gs_alloc_array(cfg->n_remote_writes + 1, sizeof(struct remote_write *));
     for (size_t i = 0; i < cfg->n_remote_writes; i++) {
-        const struct engine_remote_write_config *c = &cfg->remote_writes[i];
+        const struct engine_config_remote_write_config *c = &cfg->remote_writes[i];
         remotes[i] = take_remote(e, c);
         if (remotes[i])
             remote_write_reconfigure(remotes[i], c, cfg->external_labels, cfg->n_external_labels);
@@ -219,7 +219,7 @@ static void start_remotes(struct engine *e, const struct engine_config *cfg)
 static struct gs_error *load(struct engine *e)
 {
     GS_CLEANUP(engine_config_freep) struct engine_config *cfg = NULL;
-    GS_CLEANUP(rule_problems_finish) struct rule_problems problems = {0};
+    GS_CLEANUP(rules_problems_finish) struct rules_problems problems = {0};
     struct gs_error *err = parse_config(e, &cfg);
     if (!err)
         err = rules_manager_apply(e->rules, cfg, &problems);
@@ -305,7 +305,7 @@ static void api_write_metrics(void *arg, struct gs_buf *out)
     const struct engine *e = arg;
     for (size_t i = 0; i < e->n_remotes; i++)
         remote_write_metrics(e->remotes[i], out);
-    sd_stats_write(&e->sd_stats, out);
+    discovery_stats_write(&e->sd_stats, out);
     metrics_write_family(out, "gpuscale_clock_steps_total", METRICS_COUNTER,
                          "How often the wall clock was set, by two seconds or more.");
     metrics_write_sample(out, "gpuscale_clock_steps_total", NULL, 0, (double)e->clock.n);
@@ -353,9 +353,9 @@ static struct gs_error *compose(struct engine *e)
     e->rules = rules_manager_new(e->loop, e->db, e->promql, e->o.external_url);
     rules_manager_set_discovery(e->rules, e->o.kube, &e->sd_stats);
     if (e->o.kube && e->o.kube_state)
-        err = kube_state_feed_new(
+        err = state_metrics_feed_new(
             e->loop, e->db, e->o.kube,
-            &(struct kube_state_feed_config){.state.labels_allowlist = e->o.kube_state_labels},
+            &(struct state_metrics_feed_config){.state.labels_allowlist = e->o.kube_state_labels},
             &e->state);
     if (e->o.kube && e->o.kube_rules)
         e->rule_objects = rules_objects_new(e->loop, e->o.kube, NULL, NULL, e->rules);
@@ -405,7 +405,7 @@ void engine_free(struct engine *e)
     stop_remotes(e);
     // Readers before what they read.
     engine_api_free(e->api);
-    kube_state_feed_free(e->state);
+    state_metrics_feed_free(e->state);
     rules_objects_free(e->rule_objects);
     if (e->rules)
         rules_manager_free(e->rules);

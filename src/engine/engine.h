@@ -6,7 +6,7 @@
 #include "engine/config/config.h"
 #include "engine/rules/rules.h"
 #include "engine/scrape/manager.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "promql/promql.h"
 
 #include <uv.h>
@@ -15,7 +15,7 @@ struct engine;
 
 // The texts are borrowed: alive as long as the engine.
 struct engine_options {
-    const char *config_path; // NULL: config_text, or an empty configuration
+    const char *config_path; // NULL: engine_config_text, or an empty configuration
     const char *config_text;
     struct tsdb_config store;
     struct promql_config query;

@@ -28,24 +28,25 @@ static void add(struct reason *r, enum gpu_validity v)
 }
 
 // Of the GPUs and MIG devices that have lines.
-static enum gpu_validity why(const struct absent_config *c, enum gpu_field f)
+static enum gpu_validity why(const struct exporter_absent_config *c, enum gpu_field f)
 {
     struct reason r = {0};
     for (size_t i = 0; i < c->gpus->n_devices; i++) {
         const struct gpu_device *d = &c->gpus->devices[i];
-        if (render_means(c->devices, d, NULL))
+        if (exporter_render_means(c->devices, d, NULL))
             add(&r, d->fields[f].validity);
         for (size_t k = 0; k < d->n_instances; k++)
-            if (render_means(c->devices, d, &d->instances[k]))
+            if (exporter_render_means(c->devices, d, &d->instances[k]))
                 add(&r, of_instance(d, &d->instances[k], f));
     }
     return r.any && !r.has ? r.first : GPU_VALID;
 }
 
 // What is computed from many fields is there without most of them.
-static enum gpu_validity why_row(const struct absent_config *c, const struct counter *row)
+static enum gpu_validity why_row(const struct exporter_absent_config *c,
+                                 const struct exporter_counter *row)
 {
-    return row->kind == COUNTER_EXP_HEALTH ? GPU_VALID : why(c, row->field);
+    return row->kind == EXPORTER_COUNTER_EXP_HEALTH ? GPU_VALID : why(c, row->field);
 }
 
 static enum gpu_validity why_no_processes(const struct gpu_snapshot *s)
@@ -65,7 +66,7 @@ static void add_name(struct gs_buf *names, size_t *n, const char *name)
     ++*n;
 }
 
-static void tell_reason(const struct absent_config *c, enum gpu_validity reason)
+static void tell_reason(const struct exporter_absent_config *c, enum gpu_validity reason)
 {
     GS_AUTO_BUF struct gs_buf names = {0};
     size_t n = 0;
@@ -84,15 +85,15 @@ static void tell_reason(const struct absent_config *c, enum gpu_validity reason)
                 n, gpu_validity_text(reason), names.data);
 }
 
-void absent_tell(const struct absent_config *cfg)
+void exporter_absent_tell(const struct exporter_absent_config *cfg)
 {
-    struct counters defaults = {0};
-    struct absent_config c = *cfg;
+    struct exporter_counters defaults = {0};
+    struct exporter_absent_config c = *cfg;
     if (!c.counters) {
-        counters_default(&defaults);
+        exporter_counters_default(&defaults);
         c.counters = &defaults;
     }
     for (enum gpu_validity v = GPU_NOT_SUPPORTED; v <= GPU_FAILED; v++)
         tell_reason(&c, v);
-    counters_finish(&defaults);
+    exporter_counters_finish(&defaults);
 }

@@ -5,11 +5,11 @@
 
 #include "exporter/counters.h"
 
-struct absent_config {
-    const struct counters *counters; // NULL: the default ones
-    const char *devices;             // as in render_names
+struct exporter_absent_config {
+    const struct exporter_counters *counters; // NULL: the default ones
+    const char *devices;                      // as in exporter_render_names
     const struct gpu_snapshot *gpus;
 };
 
 // A line for each reason.
-void absent_tell(const struct absent_config *cfg);
+void exporter_absent_tell(const struct exporter_absent_config *cfg);

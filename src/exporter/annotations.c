@@ -10,9 +10,9 @@
 
 enum { MAX_ANNOTATION = 64 * 1024, MAX_NUMBER = 1023 };
 
-const char *sharing_name(enum sharing s)
+const char *exporter_sharing_name(enum exporter_sharing s)
 {
-    static const char *const names[SHARING_KINDS] = {
+    static const char *const names[EXPORTER_SHARING_KINDS] = {
         "", "gpushare", "HAMi", "Volcano vGPU", "Volcano gpu-share",
     };
     return names[s];
@@ -20,7 +20,7 @@ const char *sharing_name(enum sharing s)
 
 static const char *annotation(const json_t *pod, const char *name)
 {
-    const char *text = gs_json_str(pod, "metadata", "annotations", name, NULL);
+    const char *text = codec_json_str(pod, "metadata", "annotations", name, NULL);
     return text && strlen(text) <= MAX_ANNOTATION ? text : NULL;
 }
 
@@ -34,11 +34,11 @@ static bool number(struct gs_slice s, uint64_t max, uint64_t *ret)
 // Position of a container in spec.containers or spec.initContainers; -1: not there.
 static int position(const json_t *pod, const char *list, const char *container)
 {
-    const json_t *items = gs_json_get(pod, "spec", list, NULL);
+    const json_t *items = codec_json_get(pod, "spec", list, NULL);
     size_t i;
     json_t *item;
     json_array_foreach (items, i, item) {
-        const char *name = gs_json_str(item, "name", NULL);
+        const char *name = codec_json_str(item, "name", NULL);
         if (name && strcmp(name, container) == 0)
             return (int)i;
     }
@@ -52,7 +52,7 @@ static const json_t *of_container(const json_t *allocation, int container)
 {
     char key[16];
     snprintf(key, sizeof(key), "%d", container);
-    return gs_json_get(allocation, key, NULL);
+    return codec_json_get(allocation, key, NULL);
 }
 
 static uint64_t units_of(const json_t *value)
@@ -68,7 +68,7 @@ static uint64_t units_of(const json_t *value)
 static json_t *parse_object(const char *text)
 {
     json_t *j = NULL;
-    struct gs_error *err = text ? gs_json_parse(gs_slice_of(text), false, &j) : NULL;
+    struct gs_error *err = text ? codec_json_parse(gs_slice_of(text), false, &j) : NULL;
     gs_error_free(err);
     if (j && json_is_object(j))
         return j;
@@ -77,11 +77,11 @@ static json_t *parse_object(const char *text)
 }
 
 static size_t aliyun_allocation(const json_t *pod, const char *container,
-                                struct annotation_grant *ret, bool *ret_found)
+                                struct exporter_annotation_grant *ret, bool *ret_found)
 {
-    GS_AUTO_JSON json_t *memory =
+    CODEC_AUTO_JSON json_t *memory =
         parse_object(annotation(pod, "scheduler.framework.gpushare.allocation"));
-    GS_AUTO_JSON json_t *cores =
+    CODEC_AUTO_JSON json_t *cores =
         parse_object(annotation(pod, "gpushare.alibabacloud.com/core-percentage"));
     int at = position(pod, "containers", container);
     *ret_found = memory && at >= 0;
@@ -93,12 +93,13 @@ static size_t aliyun_allocation(const json_t *pod, const char *container,
     const json_t *core_of = of_container(cores, at);
     json_object_foreach ((json_t *)(uintptr_t)of_container(memory, at), gpu, units) {
         uint64_t index;
-        if (n == GRANT_MAX || !units_of(units) || !number(gs_slice_of(gpu), MAX_NUMBER, &index))
+        if (n == EXPORTER_GRANT_MAX || !units_of(units) ||
+            !number(gs_slice_of(gpu), MAX_NUMBER, &index))
             continue;
-        ret[n++] = (struct annotation_grant){
+        ret[n++] = (struct exporter_annotation_grant){
             .number = (uint32_t)index,
             .units = (unsigned)units_of(units),
-            .cores = (unsigned)units_of(gs_json_get(core_of, gpu, NULL)),
+            .cores = (unsigned)units_of(codec_json_get(core_of, gpu, NULL)),
         };
     }
     return n;
@@ -106,7 +107,8 @@ static size_t aliyun_allocation(const json_t *pod, const char *container,
 
 // The open-source one: one GPU for the pod. The index is assumed by the scheduler before the
 // device plug-in has given it out.
-static size_t aliyun_index(const json_t *pod, struct annotation_grant *ret, bool *ret_found)
+static size_t aliyun_index(const json_t *pod, struct exporter_annotation_grant *ret,
+                           bool *ret_found)
 {
     const char *index = annotation(pod, "ALIYUN_COM_GPU_MEM_IDX");
     const char *assigned = annotation(pod, "ALIYUN_COM_GPU_MEM_ASSIGNED");
@@ -118,12 +120,13 @@ static size_t aliyun_index(const json_t *pod, struct annotation_grant *ret, bool
         return 0;
     if (total && !number(gs_slice_of(total), UINT32_MAX, &units))
         units = 0;
-    ret[0] = (struct annotation_grant){.number = (uint32_t)n, .device_units = (unsigned)units};
+    ret[0] =
+        (struct exporter_annotation_grant){.number = (uint32_t)n, .device_units = (unsigned)units};
     return 1;
 }
 
-static size_t aliyun(const json_t *pod, const char *container, struct annotation_grant *ret,
-                     bool *ret_found)
+static size_t aliyun(const json_t *pod, const char *container,
+                     struct exporter_annotation_grant *ret, bool *ret_found)
 {
     size_t n = aliyun_allocation(pod, container, ret, ret_found);
     return *ret_found ? n : aliyun_index(pod, ret, ret_found);
@@ -133,7 +136,7 @@ static size_t aliyun(const json_t *pod, const char *container, struct annotation
 
 // "UUID,type,MiB,percent". A MIG device that HAMi cuts itself ("UUID[0-1]") cannot be told apart
 // from its neighbours by this, so it is nobody's.
-static bool hami_device(struct gs_slice text, struct annotation_grant *ret)
+static bool hami_device(struct gs_slice text, struct exporter_annotation_grant *ret)
 {
     struct gs_slice uuid = gs_slice_trim(gs_slice_cut(&text, ','));
     struct gs_slice type = gs_slice_cut(&text, ',');
@@ -144,16 +147,16 @@ static bool hami_device(struct gs_slice text, struct annotation_grant *ret)
         !gs_slice_starts(type, "NVIDIA") || !number(memory, UINT32_MAX, &mib) ||
         (cores.data && !number(cores, 100, &percent)))
         return false;
-    *ret = (struct annotation_grant){
+    *ret = (struct exporter_annotation_grant){
         .memory_mib = mib, .cores = (unsigned)percent, .whole = percent == 100};
     memcpy(ret->uuid, uuid.data, uuid.len);
     return true;
 }
 
-static size_t hami_container(struct gs_slice text, struct annotation_grant *ret)
+static size_t hami_container(struct gs_slice text, struct exporter_annotation_grant *ret)
 {
     size_t n = 0;
-    while (text.data && n < GRANT_MAX)
+    while (text.data && n < EXPORTER_GRANT_MAX)
         n += hami_device(gs_slice_cut(&text, ':'), &ret[n]);
     return n;
 }
@@ -161,13 +164,13 @@ static size_t hami_container(struct gs_slice text, struct annotation_grant *ret)
 // One entry for each container, separated by ';' with one at the end: of the init containers too
 // in newer versions. Their number says which of the two it is.
 static size_t hami(const json_t *pod, const char *text, const char *container,
-                   struct annotation_grant *ret, bool *ret_found)
+                   struct exporter_annotation_grant *ret, bool *ret_found)
 {
     size_t entries = 0;
     for (struct gs_slice s = gs_slice_of(text); s.len; entries++)
         gs_slice_cut(&s, ';');
-    size_t inits = json_array_size(gs_json_get(pod, "spec", "initContainers", NULL));
-    size_t containers = json_array_size(gs_json_get(pod, "spec", "containers", NULL));
+    size_t inits = json_array_size(codec_json_get(pod, "spec", "initContainers", NULL));
+    size_t containers = json_array_size(codec_json_get(pod, "spec", "containers", NULL));
     int at = position(pod, "containers", container);
     int init = at < 0 ? position(pod, "initContainers", container) : -1;
     *ret_found = false;
@@ -183,7 +186,8 @@ static size_t hami(const json_t *pod, const char *text, const char *container,
 }
 
 static size_t hami_any(const json_t *pod, const char *const *names, size_t n_names,
-                       const char *container, struct annotation_grant *ret, bool *ret_found)
+                       const char *container, struct exporter_annotation_grant *ret,
+                       bool *ret_found)
 {
     *ret_found = false;
     for (size_t i = 0; i < n_names; i++) {
@@ -197,38 +201,39 @@ static size_t hami_any(const json_t *pod, const char *const *names, size_t n_nam
 // --- Volcano's gpu-share ---
 
 // "0" or "0,2", of the pod; more than one only where whole cards are asked for.
-static size_t volcano(const json_t *pod, struct annotation_grant *ret, bool *ret_found)
+static size_t volcano(const json_t *pod, struct exporter_annotation_grant *ret, bool *ret_found)
 {
     const char *text = annotation(pod, "volcano.sh/gpu-index");
     const char *assigned = annotation(pod, "volcano.sh/gpu-assigned");
     size_t n = 0;
     *ret_found = text && !gs_streq(assigned, "false");
     struct gs_slice rest = *ret_found ? gs_slice_of(text) : (struct gs_slice){0};
-    while (rest.data && n < GRANT_MAX) {
+    while (rest.data && n < EXPORTER_GRANT_MAX) {
         uint64_t index;
         if (number(gs_slice_cut(&rest, ','), MAX_NUMBER, &index))
-            ret[n++] = (struct annotation_grant){.number = (uint32_t)index};
+            ret[n++] = (struct exporter_annotation_grant){.number = (uint32_t)index};
         else
             *ret_found = false;
     }
     return *ret_found ? n : 0;
 }
 
-size_t annotation_grants(enum sharing s, const json_t *pod, const char *container,
-                         struct annotation_grant ret[GRANT_MAX], bool *ret_found)
+size_t exporter_annotation_grants(enum exporter_sharing s, const json_t *pod, const char *container,
+                                  struct exporter_annotation_grant ret[EXPORTER_GRANT_MAX],
+                                  bool *ret_found)
 {
     static const char *const hami_names[] = {"hami.io/vgpu-devices-allocated",
                                              "4pd.io/vgpu-ids-new"};
     static const char *const vgpu_names[] = {"volcano.sh/vgpu-ids-new"};
     *ret_found = false;
     switch (s) {
-    case SHARING_ALIYUN:
+    case EXPORTER_SHARING_ALIYUN:
         return aliyun(pod, container, ret, ret_found);
-    case SHARING_HAMI:
+    case EXPORTER_SHARING_HAMI:
         return hami_any(pod, hami_names, 2, container, ret, ret_found);
-    case SHARING_VGPU:
+    case EXPORTER_SHARING_VGPU:
         return hami_any(pod, vgpu_names, 1, container, ret, ret_found);
-    case SHARING_VOLCANO:
+    case EXPORTER_SHARING_VOLCANO:
         return volcano(pod, ret, ret_found);
     default:
         return 0;

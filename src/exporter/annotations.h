@@ -8,20 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum sharing {
-    SHARING_NONE,
-    SHARING_ALIYUN,  // gpushare: ALIYUN_COM_GPU_MEM_*, scheduler.framework.gpushare.allocation
-    SHARING_HAMI,    // hami.io/vgpu-devices-allocated, 4pd.io/vgpu-ids-new
-    SHARING_VGPU,    // Volcano's vGPU: volcano.sh/vgpu-ids-new
-    SHARING_VOLCANO, // Volcano's older gpu-share: volcano.sh/gpu-index
-    SHARING_KINDS
+enum exporter_sharing {
+    EXPORTER_SHARING_NONE,
+    EXPORTER_SHARING_ALIYUN,  // gpushare: ALIYUN_COM_GPU_MEM_*,
+                              // scheduler.framework.gpushare.allocation
+    EXPORTER_SHARING_HAMI,    // hami.io/vgpu-devices-allocated, 4pd.io/vgpu-ids-new
+    EXPORTER_SHARING_VGPU,    // Volcano's vGPU: volcano.sh/vgpu-ids-new
+    EXPORTER_SHARING_VOLCANO, // Volcano's older gpu-share: volcano.sh/gpu-index
+    EXPORTER_SHARING_KINDS
 };
-const char *sharing_name(enum sharing s);
+const char *exporter_sharing_name(enum exporter_sharing s);
 
-enum { GRANT_MAX = 32 };
+enum { EXPORTER_GRANT_MAX = 32 };
 
 // One GPU of a container.
-struct annotation_grant {
+struct exporter_annotation_grant {
     char uuid[96];         // "": by number
     uint32_t number;       // of /dev/nvidia<number> (gpushare), or NVML's index (Volcano)
     bool whole;            // nobody else is on it
@@ -33,5 +34,6 @@ struct annotation_grant {
 
 // pod: a Pod object. Returns how many grants the container has; *ret_found is false when the pod
 // has no such annotation, or one that cannot be read.
-size_t annotation_grants(enum sharing s, const json_t *pod, const char *container,
-                         struct annotation_grant ret[GRANT_MAX], bool *ret_found);
+size_t exporter_annotation_grants(enum exporter_sharing s, const json_t *pod, const char *container,
+                                  struct exporter_annotation_grant ret[EXPORTER_GRANT_MAX],
+                                  bool *ret_found);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "net/grpc.h"
+#include "net/grpc/grpc.h"
 
 #include <stdio.h>
 
@@ -20,38 +20,38 @@ enum {
 };
 #define ALLOCATABLE_EVERY_NS (60 * GS_NS_PER_SEC)
 
-struct attribution {
-    struct attribution_config cfg;
+struct exporter_attribution {
+    struct exporter_attribution_config cfg;
     struct grpc_client *client;
     struct grpc_pending *list, *allocatable;
     uv_timer_t *timer; // own allocation: closes later than we go
-    struct device_map *map;
-    struct device_replicas *replicas;
+    struct exporter_device_map *map;
+    struct exporter_device_replicas *replicas;
     uint64_t list_hash, allocatable_hash; // of the last replies: equal ones change nothing
     int64_t asked_ns;                     // of the last good answer
     int64_t last_list_ns, last_allocatable_ns;
     bool old;   // the kubelet has v1alpha1 only
     bool stale; // a source has changed since the map was made
     unsigned backoff_ms;
-    struct attribution_status status;
+    struct exporter_attribution_status status;
     char *problem;
 };
 
 static void on_timer(uv_timer_t *t);
 
-static void schedule(struct attribution *a, int64_t delay_ms)
+static void schedule(struct exporter_attribution *a, int64_t delay_ms)
 {
     uv_timer_start(a->timer, on_timer, (uint64_t)(delay_ms > 0 ? delay_ms : 0), 0);
 }
 
-static void set_problem(struct attribution *a, char *text)
+static void set_problem(struct exporter_attribution *a, char *text)
 {
     free(a->problem);
     a->problem = text;
     a->status.up = text == NULL;
 }
 
-static void failed(struct attribution *a, char *text)
+static void failed(struct exporter_attribution *a, char *text)
 {
     a->status.failed++;
     set_problem(a, text);
@@ -61,19 +61,19 @@ static void failed(struct attribution *a, char *text)
     schedule(a, a->backoff_ms);
 }
 
-static void take_map(struct attribution *a, struct gs_slice body)
+static void take_map(struct exporter_attribution *a, struct gs_slice body)
 {
     uint64_t hash = gs_hash(body.data, body.len);
     if (a->map && hash == a->list_hash && !a->stale)
         return;
-    struct device_map *map = NULL;
-    GS_AUTO_ERROR struct gs_error *err = device_map_parse(
+    struct exporter_device_map *map = NULL;
+    GS_AUTO_ERROR struct gs_error *err = exporter_device_map_parse(
         body, a->cfg.extra_resources, a->cfg.n_extra_resources, &a->cfg.sources, &map);
     if (err) {
         failed(a, gs_strdup(gs_error_message(err)));
         return;
     }
-    device_map_free(a->map);
+    exporter_device_map_free(a->map);
     a->map = map;
     a->list_hash = hash;
     a->stale = false;
@@ -82,7 +82,7 @@ static void take_map(struct attribution *a, struct gs_slice body)
 
 static void on_list(void *arg, const struct grpc_reply *reply);
 
-static void call_list(struct attribution *a)
+static void call_list(struct exporter_attribution *a)
 {
     a->last_list_ns = gs_mono_ns();
     a->list = grpc_client_call(a->client, a->old ? OLD_LIST_PATH : LIST_PATH, GS_SLICE(""),
@@ -91,7 +91,7 @@ static void call_list(struct attribution *a)
 
 static void on_list(void *arg, const struct grpc_reply *reply)
 {
-    struct attribution *a = arg;
+    struct exporter_attribution *a = arg;
     a->list = NULL;
     if (reply->status == GRPC_UNIMPLEMENTED) {
         a->old = !a->old; // the other one, once at once and then with back-off
@@ -119,19 +119,19 @@ static void on_list(void *arg, const struct grpc_reply *reply)
 // Optional: without it only the share that a replica stands for is unknown.
 static void on_allocatable(void *arg, const struct grpc_reply *reply)
 {
-    struct attribution *a = arg;
+    struct exporter_attribution *a = arg;
     a->allocatable = NULL;
     if (reply->status != GRPC_OK)
         return;
     uint64_t hash = gs_hash(reply->body.data, reply->body.len);
     if (a->replicas && hash == a->allocatable_hash)
         return;
-    struct device_replicas *replicas = NULL;
-    GS_AUTO_ERROR struct gs_error *err = device_replicas_parse(reply->body, a->cfg.extra_resources,
-                                                               a->cfg.n_extra_resources, &replicas);
+    struct exporter_device_replicas *replicas = NULL;
+    GS_AUTO_ERROR struct gs_error *err = exporter_device_replicas_parse(
+        reply->body, a->cfg.extra_resources, a->cfg.n_extra_resources, &replicas);
     if (err)
         return;
-    device_replicas_free(a->replicas);
+    exporter_device_replicas_free(a->replicas);
     a->replicas = replicas;
     a->allocatable_hash = hash;
     a->cfg.on_change(a->cfg.arg);
@@ -139,7 +139,7 @@ static void on_allocatable(void *arg, const struct grpc_reply *reply)
 
 static void on_timer(uv_timer_t *t)
 {
-    struct attribution *a = t->data;
+    struct exporter_attribution *a = t->data;
     int64_t now = gs_mono_ns();
     struct gs_slice empty = GS_SLICE("");
     if (!a->list)
@@ -152,17 +152,18 @@ static void on_timer(uv_timer_t *t)
     }
 }
 
-struct gs_error *attribution_new(uv_loop_t *loop, const struct attribution_config *cfg,
-                                 struct attribution **ret)
+struct gs_error *exporter_attribution_new(uv_loop_t *loop,
+                                          const struct exporter_attribution_config *cfg,
+                                          struct exporter_attribution **ret)
 {
-    struct attribution *a = gs_alloc(sizeof(*a));
+    struct exporter_attribution *a = gs_alloc(sizeof(*a));
     a->cfg = *cfg;
     if (!a->cfg.call_timeout_ms)
         a->cfg.call_timeout_ms = CALL_TIMEOUT_MS;
     GS_AUTO_FREE char *target = gs_format("unix:%s", cfg->socket);
     struct gs_error *err = grpc_client_new(loop, target, &a->client);
     if (err) {
-        attribution_free(a);
+        exporter_attribution_free(a);
         return gs_error_wrap(err, "PodResources");
     }
     a->timer = gs_alloc(sizeof(*a->timer));
@@ -178,42 +179,43 @@ static void free_handle(uv_handle_t *h)
     free(h);
 }
 
-void attribution_free(struct attribution *a)
+void exporter_attribution_free(struct exporter_attribution *a)
 {
     if (!a)
         return;
     if (a->timer)
         uv_close((uv_handle_t *)a->timer, free_handle);
     grpc_client_free(a->client);
-    device_map_free(a->map);
-    device_replicas_free(a->replicas);
+    exporter_device_map_free(a->map);
+    exporter_device_replicas_free(a->replicas);
     free(a->problem);
     free(a);
 }
 
-const struct device_map *attribution_map(const struct attribution *a)
+const struct exporter_device_map *exporter_attribution_map(const struct exporter_attribution *a)
 {
     return a ? a->map : NULL;
 }
 
-const struct device_replicas *attribution_replicas(const struct attribution *a)
+const struct exporter_device_replicas *
+exporter_attribution_replicas(const struct exporter_attribution *a)
 {
     return a ? a->replicas : NULL;
 }
 
-int64_t attribution_asked_ns(const struct attribution *a)
+int64_t exporter_attribution_asked_ns(const struct exporter_attribution *a)
 {
     return a ? a->asked_ns : 0;
 }
 
-struct attribution_status attribution_status(const struct attribution *a)
+struct exporter_attribution_status exporter_attribution_status(const struct exporter_attribution *a)
 {
-    struct attribution_status s = a->status;
+    struct exporter_attribution_status s = a->status;
     s.problem = a->problem ? a->problem : "";
     return s;
 }
 
-void attribution_poke(struct attribution *a)
+void exporter_attribution_poke(struct exporter_attribution *a)
 {
     // While the kubelet is away the back-off stands.
     if (a->list || a->backoff_ms)
@@ -224,8 +226,8 @@ void attribution_poke(struct attribution *a)
         schedule(a, delay);
 }
 
-void attribution_refresh(struct attribution *a)
+void exporter_attribution_refresh(struct exporter_attribution *a)
 {
     a->stale = true;
-    attribution_poke(a);
+    exporter_attribution_poke(a);
 }

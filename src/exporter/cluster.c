@@ -9,36 +9,37 @@
 
 #define RECONNECT_NS (60 * GS_NS_PER_SEC)
 
-struct cluster {
+struct exporter_cluster {
     uv_loop_t *loop;
-    struct cluster_config cfg;
-    struct kube_client *kube;  // NULL: not connected
-    int64_t connect_failed_ns; // 0: never
-    char *problem;             // why not connected
-    struct pods *pods;         // each NULL until needed
-    struct slices *slices;
+    struct exporter_cluster_config cfg;
+    struct kube_client *kube;   // NULL: not connected
+    int64_t connect_failed_ns;  // 0: never
+    char *problem;              // why not connected
+    struct exporter_pods *pods; // each NULL until needed
+    struct exporter_slices *slices;
 };
 
-struct cluster *cluster_new(uv_loop_t *loop, const struct cluster_config *cfg)
+struct exporter_cluster *exporter_cluster_new(uv_loop_t *loop,
+                                              const struct exporter_cluster_config *cfg)
 {
-    struct cluster *c = gs_alloc(sizeof(*c));
+    struct exporter_cluster *c = gs_alloc(sizeof(*c));
     c->loop = loop;
     c->cfg = *cfg;
     return c;
 }
 
-void cluster_free(struct cluster *c)
+void exporter_cluster_free(struct exporter_cluster *c)
 {
     if (!c)
         return;
-    pods_free(c->pods);
-    slices_free(c->slices);
+    exporter_pods_free(c->pods);
+    exporter_slices_free(c->slices);
     free(c->problem);
     free(c);
 }
 
 // A service account's token may be mounted later than we start.
-static bool connected(struct cluster *c)
+static bool connected(struct exporter_cluster *c)
 {
     int64_t now = gs_mono_ns();
     if (c->kube)
@@ -53,14 +54,14 @@ static bool connected(struct cluster *c)
     return c->kube != NULL;
 }
 
-void cluster_need(struct cluster *c, bool pods, bool slices)
+void exporter_cluster_need(struct exporter_cluster *c, bool pods, bool slices)
 {
     if ((!pods || c->pods) && (!slices || c->slices))
         return;
     if (!connected(c))
         return;
     if (pods && !c->pods) {
-        struct pods_config cfg = {
+        struct exporter_pods_config cfg = {
             .node_name = c->cfg.node_name,
             .labels = c->cfg.labels,
             .uid = c->cfg.uid,
@@ -68,55 +69,61 @@ void cluster_need(struct cluster *c, bool pods, bool slices)
             .on_change = c->cfg.on_change,
             .arg = c->cfg.arg,
         };
-        c->pods = pods_new(c->loop, c->kube, &cfg);
+        c->pods = exporter_pods_new(c->loop, c->kube, &cfg);
     }
     if (slices && !c->slices)
-        c->slices = slices_new(c->loop, c->kube, c->cfg.node_name, c->cfg.on_change, c->cfg.arg);
+        c->slices =
+            exporter_slices_new(c->loop, c->kube, c->cfg.node_name, c->cfg.on_change, c->cfg.arg);
 }
 
 // --- sources ---
 
 static const json_t *source_pod(void *arg, const char *ns, const char *name)
 {
-    struct cluster *c = arg;
-    return c->pods ? pods_object(c->pods, ns, name) : NULL;
+    struct exporter_cluster *c = arg;
+    return c->pods ? exporter_pods_object(c->pods, ns, name) : NULL;
 }
 
-static bool source_slice(void *arg, const char *pool, const char *device, struct device_slice *ret)
+static bool source_slice(void *arg, const char *pool, const char *device,
+                         struct exporter_device_slice *ret)
 {
-    struct cluster *c = arg;
-    return c->slices && slices_find(c->slices, pool, device, ret);
+    struct exporter_cluster *c = arg;
+    return c->slices && exporter_slices_find(c->slices, pool, device, ret);
 }
 
-struct device_sources cluster_sources(struct cluster *c)
+struct exporter_device_sources exporter_cluster_sources(struct exporter_cluster *c)
 {
-    return (struct device_sources){source_pod, source_slice, c};
+    return (struct exporter_device_sources){source_pod, source_slice, c};
 }
 
-bool cluster_pod(void *cluster, const char *ns, const char *pod, struct render_pod *ret)
+bool exporter_cluster_pod(void *cluster, const char *ns, const char *pod,
+                          struct exporter_render_pod *ret)
 {
-    struct cluster *c = cluster;
-    return c->pods && (c->cfg.labels || c->cfg.uid) && pods_find(c->pods, ns, pod, ret);
+    struct exporter_cluster *c = cluster;
+    return c->pods && (c->cfg.labels || c->cfg.uid) && exporter_pods_find(c->pods, ns, pod, ret);
 }
 
-uint64_t cluster_pod_version(void *cluster)
+uint64_t exporter_cluster_pod_version(void *cluster)
 {
-    struct cluster *c = cluster;
-    return c->pods ? pods_version(c->pods) : 0;
+    struct exporter_cluster *c = cluster;
+    return c->pods ? exporter_pods_version(c->pods) : 0;
 }
 
-bool cluster_name(struct cluster *c, const char *uid, const char *container_id, const char **ret_ns,
-                  const char **ret_pod, const char **ret_container)
+bool exporter_cluster_name(struct exporter_cluster *c, const char *uid, const char *container_id,
+                           const char **ret_ns, const char **ret_pod, const char **ret_container)
 {
-    return c->pods && pods_name(c->pods, uid, container_id, ret_ns, ret_pod, ret_container);
+    return c->pods &&
+           exporter_pods_name(c->pods, uid, container_id, ret_ns, ret_pod, ret_container);
 }
 
-struct cluster_problem cluster_problem(const struct cluster *c)
+struct exporter_cluster_problem exporter_cluster_problem(const struct exporter_cluster *c)
 {
-    struct cluster_problem p = {.text = c->problem};
+    struct exporter_cluster_problem p = {.text = c->problem};
     if (!p.text && c->pods)
-        p = (struct cluster_problem){pods_problem(c->pods), pods_denied(c->pods)};
+        p = (struct exporter_cluster_problem){exporter_pods_problem(c->pods),
+                                              exporter_pods_denied(c->pods)};
     if (!p.text && c->slices)
-        p = (struct cluster_problem){slices_problem(c->slices), slices_denied(c->slices)};
+        p = (struct exporter_cluster_problem){exporter_slices_problem(c->slices),
+                                              exporter_slices_denied(c->slices)};
     return p;
 }

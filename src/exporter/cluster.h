@@ -10,9 +10,9 @@
 
 #include <uv.h>
 
-struct render_pod;
+struct exporter_render_pod;
 
-struct cluster_config {
+struct exporter_cluster_config {
     // Makes the client, which is borrowed and must outlive the cluster.
     struct gs_error *(*connect)(void *arg, struct kube_client **ret);
     void *connect_arg;
@@ -23,25 +23,27 @@ struct cluster_config {
     void *arg;
 };
 
-struct cluster;
+struct exporter_cluster;
 
 // Strings are borrowed.
-struct cluster *cluster_new(uv_loop_t *loop, const struct cluster_config *cfg);
-void cluster_free(struct cluster *c); // NULL is fine
+struct exporter_cluster *exporter_cluster_new(uv_loop_t *loop,
+                                              const struct exporter_cluster_config *cfg);
+void exporter_cluster_free(struct exporter_cluster *c); // NULL is fine
 // From now on; cheap to say again.
-void cluster_need(struct cluster *c, bool pods, bool slices);
-struct device_sources cluster_sources(struct cluster *c);
-// A render_pod_fn; arg: the cluster.
-bool cluster_pod(void *cluster, const char *ns, const char *pod, struct render_pod *ret);
-uint64_t cluster_pod_version(void *cluster); // a render_version_fn
+void exporter_cluster_need(struct exporter_cluster *c, bool pods, bool slices);
+struct exporter_device_sources exporter_cluster_sources(struct exporter_cluster *c);
+// A exporter_render_pod_fn; arg: the cluster.
+bool exporter_cluster_pod(void *cluster, const char *ns, const char *pod,
+                          struct exporter_render_pod *ret);
+uint64_t exporter_cluster_pod_version(void *cluster); // a exporter_render_version_fn
 // Namespace, pod and container by the pod's UID and the container's id, as cgroups have them.
 // False: not known. *ret_container may be "".
-bool cluster_name(struct cluster *c, const char *uid, const char *container_id, const char **ret_ns,
-                  const char **ret_pod, const char **ret_container);
+bool exporter_cluster_name(struct exporter_cluster *c, const char *uid, const char *container_id,
+                           const char **ret_ns, const char **ret_pod, const char **ret_container);
 
 // Why what is needed is not there; text NULL: it is.
-struct cluster_problem {
+struct exporter_cluster_problem {
     const char *text;
     bool denied;
 };
-struct cluster_problem cluster_problem(const struct cluster *c);
+struct exporter_cluster_problem exporter_cluster_problem(const struct exporter_cluster *c);

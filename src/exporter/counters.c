@@ -100,14 +100,14 @@ static const enum gpu_field default_fields[] = {
 
 // --- rows ---
 
-static void counter_finish(struct counter *c)
+static void counter_finish(struct exporter_counter *c)
 {
     free(c->name);
     free(c->type);
     free(c->help);
 }
 
-void counters_finish(struct counters *c)
+void exporter_counters_finish(struct exporter_counters *c)
 {
     for (size_t i = 0; i < c->len; i++)
         counter_finish(&c->rows[i]);
@@ -115,28 +115,28 @@ void counters_finish(struct counters *c)
         free(c->warnings[i]);
     free(c->rows);
     free(c->warnings);
-    *c = (struct counters){0};
+    *c = (struct exporter_counters){0};
 }
 
-static void warn(struct counters *c, char *text)
+static void warn(struct exporter_counters *c, char *text)
 {
     gs_grow(&c->warnings, &c->cap_warnings, c->n_warnings, sizeof(*c->warnings));
     c->warnings[c->n_warnings++] = text;
 }
 
-static void add(struct counters *c, struct counter row)
+static void add(struct exporter_counters *c, struct exporter_counter row)
 {
     gs_grow(&c->rows, &c->cap, c->len, sizeof(*c->rows));
     c->rows[c->len++] = row;
 }
 
-static void add_field(struct counters *c, enum gpu_field f, const char *name, const char *type,
-                      const char *help)
+static void add_field(struct exporter_counters *c, enum gpu_field f, const char *name,
+                      const char *type, const char *help)
 {
     const struct gpu_field_info *info = gpu_field_info(f);
     type = type ? type : info->type;
-    add(c, (struct counter){
-               .kind = gs_streq(type, "label") ? COUNTER_LABEL : COUNTER_FIELD,
+    add(c, (struct exporter_counter){
+               .kind = gs_streq(type, "label") ? EXPORTER_COUNTER_LABEL : EXPORTER_COUNTER_FIELD,
                .field = f,
                .id = info->id,
                .name = gs_strdup(name ? name : info->name),
@@ -147,8 +147,8 @@ static void add_field(struct counters *c, enum gpu_field f, const char *name, co
 
 static int compare(const void *a, const void *b)
 {
-    const struct counter *x = a, *y = b;
-    bool x_label = x->kind == COUNTER_LABEL, y_label = y->kind == COUNTER_LABEL;
+    const struct exporter_counter *x = a, *y = b;
+    bool x_label = x->kind == EXPORTER_COUNTER_LABEL, y_label = y->kind == EXPORTER_COUNTER_LABEL;
     if (x_label != y_label)
         return x_label ? 1 : -1;
     if (x_label)
@@ -156,34 +156,34 @@ static int compare(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static void sort(struct counters *c)
+static void sort(struct exporter_counters *c)
 {
     if (c->len)
         qsort(c->rows, c->len, sizeof(*c->rows), compare);
     c->n_families = 0;
-    while (c->n_families < c->len && c->rows[c->n_families].kind != COUNTER_LABEL)
+    while (c->n_families < c->len && c->rows[c->n_families].kind != EXPORTER_COUNTER_LABEL)
         c->n_families++;
 }
 
-void counters_default(struct counters *ret)
+void exporter_counters_default(struct exporter_counters *ret)
 {
-    *ret = (struct counters){0};
+    *ret = (struct exporter_counters){0};
     for (size_t i = 0; i < GS_ARRAY_LEN(default_fields); i++)
         add_field(ret, default_fields[i], NULL, NULL, NULL);
     sort(ret);
 }
 
-bool counters_builtin(const char *path, struct counters *ret)
+bool exporter_counters_builtin(const char *path, struct exporter_counters *ret)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     if (gs_streq(name, "default-counters.csv") || gs_streq(name, "dcp-metrics-included.csv")) {
-        counters_default(ret);
+        exporter_counters_default(ret);
         return true;
     }
     if (!gs_streq(name, "1.x-compatibility-metrics.csv"))
         return false;
-    *ret = (struct counters){0};
+    *ret = (struct exporter_counters){0};
     for (size_t i = 0; i < GS_ARRAY_LEN(old_names); i++)
         if (old_names[i].listed)
             add_field(ret, old_names[i].field, old_names[i].name, old_names[i].type,
@@ -192,7 +192,7 @@ bool counters_builtin(const char *path, struct counters *ret)
     return true;
 }
 
-bool counters_have(const struct counters *c, enum counter_kind kind)
+bool exporter_counters_have(const struct exporter_counters *c, enum exporter_counter_kind kind)
 {
     for (size_t i = 0; i < c->len; i++)
         if (c->rows[i].kind == kind)
@@ -200,13 +200,13 @@ bool counters_have(const struct counters *c, enum counter_kind kind)
     return false;
 }
 
-void counters_wanted(const struct counters *c, bool *ret)
+void exporter_counters_wanted(const struct exporter_counters *c, bool *ret)
 {
     memset(ret, 0, GPU_F_COUNT * sizeof(*ret));
     for (size_t i = 0; i < c->len; i++) {
         ret[c->rows[i].field] = true;
-        if (c->rows[i].kind == COUNTER_EXP_HEALTH)
-            health_wanted(ret);
+        if (c->rows[i].kind == EXPORTER_COUNTER_EXP_HEALTH)
+            exporter_health_wanted(ret);
     }
     ret[GPU_F_XID_ERRORS] = true; // XIDs are logged
     // What the families per process and container are made of.
@@ -220,12 +220,12 @@ static bool is_of_processes(enum gpu_field f)
     return g == GPU_G_UTILIZATION || g == GPU_G_CODECS || g == GPU_G_MEMORY;
 }
 
-void counters_every(const struct counters *c, int64_t *ret)
+void exporter_counters_every(const struct exporter_counters *c, int64_t *ret)
 {
     bool seen[GPU_F_COUNT] = {0};
     memset(ret, 0, GPU_F_COUNT * sizeof(*ret));
     for (size_t i = 0; i < c->len; i++) { // the shortest of its rows
-        const struct counter *row = &c->rows[i];
+        const struct exporter_counter *row = &c->rows[i];
         if (is_of_processes(row->field))
             continue;
         if (!seen[row->field] || row->every_ns < ret[row->field])
@@ -315,33 +315,35 @@ static bool known_type(const char *type)
 }
 
 // What dcgm-exporter computes itself.
-static bool add_computed(struct counters *c, char *const *cells)
+static bool add_computed(struct exporter_counters *c, char *const *cells)
 {
     static const struct {
         const char *name;
-        enum counter_kind kind;
+        enum exporter_counter_kind kind;
         enum gpu_field field;
         int id;
     } rows[] = {
-        {"DCGM_EXP_XID_ERRORS_COUNT", COUNTER_EXP_XIDS, GPU_F_XID_ERRORS, 9001},
-        {"DCGM_EXP_CLOCK_EVENTS_COUNT", COUNTER_EXP_CLOCK_EVENTS, GPU_F_CLOCKS_EVENT_REASONS, 9002},
-        {"DCGM_EXP_GPU_HEALTH_STATUS", COUNTER_EXP_HEALTH, GPU_F_XID_ERRORS, 9003},
-        {"DCGM_EXP_P2P_STATUS", COUNTER_EXP_P2P, GPU_F_NVLINK_P2P, 9004},
-        {"DCGM_EXP_XID_ERRORS_TOTAL", COUNTER_EXP_XIDS_TOTAL, GPU_F_XID_ERRORS, 9005},
-        {"DCGM_EXP_CLOCK_EVENTS_TOTAL", COUNTER_EXP_CLOCK_EVENTS_TOTAL, GPU_F_CLOCKS_EVENT_REASONS,
-         9006},
+        {"DCGM_EXP_XID_ERRORS_COUNT", EXPORTER_COUNTER_EXP_XIDS, GPU_F_XID_ERRORS, 9001},
+        {"DCGM_EXP_CLOCK_EVENTS_COUNT", EXPORTER_COUNTER_EXP_CLOCK_EVENTS,
+         GPU_F_CLOCKS_EVENT_REASONS, 9002},
+        {"DCGM_EXP_GPU_HEALTH_STATUS", EXPORTER_COUNTER_EXP_HEALTH, GPU_F_XID_ERRORS, 9003},
+        {"DCGM_EXP_P2P_STATUS", EXPORTER_COUNTER_EXP_P2P, GPU_F_NVLINK_P2P, 9004},
+        {"DCGM_EXP_XID_ERRORS_TOTAL", EXPORTER_COUNTER_EXP_XIDS_TOTAL, GPU_F_XID_ERRORS, 9005},
+        {"DCGM_EXP_CLOCK_EVENTS_TOTAL", EXPORTER_COUNTER_EXP_CLOCK_EVENTS_TOTAL,
+         GPU_F_CLOCKS_EVENT_REASONS, 9006},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         if (!gs_streq(cells[0], rows[i].name))
             continue;
-        add(c, (struct counter){rows[i].kind, rows[i].field, rows[i].id, gs_strdup(cells[0]),
-                                gs_strdup(cells[1]), gs_strdup(cells[2])});
+        add(c,
+            (struct exporter_counter){rows[i].kind, rows[i].field, rows[i].id, gs_strdup(cells[0]),
+                                      gs_strdup(cells[1]), gs_strdup(cells[2])});
         return true;
     }
     return false;
 }
 
-static bool is_listed(const struct counters *c, int id)
+static bool is_listed(const struct exporter_counters *c, int id)
 {
     for (size_t i = 0; i < c->len; i++)
         if (c->rows[i].id == id)
@@ -349,7 +351,8 @@ static bool is_listed(const struct counters *c, int id)
     return false;
 }
 
-static struct gs_error *take_record(struct counters *c, char *const *cells, unsigned number)
+static struct gs_error *take_record(struct exporter_counters *c, char *const *cells,
+                                    unsigned number)
 {
     if (add_computed(c, cells))
         return NULL;
@@ -380,7 +383,8 @@ static struct gs_error *take_record(struct counters *c, char *const *cells, unsi
     return NULL;
 }
 
-static struct gs_error *take_line(struct counters *c, struct gs_slice line, unsigned number)
+static struct gs_error *take_line(struct exporter_counters *c, struct gs_slice line,
+                                  unsigned number)
 {
     if (line.len && line.data[line.len - 1] == '\r')
         line.len--;
@@ -397,16 +401,16 @@ static struct gs_error *take_line(struct counters *c, struct gs_slice line, unsi
     return err;
 }
 
-struct gs_error *counters_parse(struct gs_slice text, struct counters *ret)
+struct gs_error *exporter_counters_parse(struct gs_slice text, struct exporter_counters *ret)
 {
-    struct counters c = {0};
+    struct exporter_counters c = {0};
     struct gs_error *err = NULL;
     for (unsigned number = 1; text.data && !err; number++)
         err = take_line(&c, gs_slice_cut(&text, '\n'), number);
     if (!err && !c.len)
         err = gs_error_new(GS_EINVAL, "no row that gives a metric");
     if (err) {
-        counters_finish(&c);
+        exporter_counters_finish(&c);
         return err;
     }
     sort(&c);

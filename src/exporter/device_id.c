@@ -25,26 +25,29 @@ static bool fits(int n, size_t size)
 // --- resources ---
 
 // How a resource's GPU is chosen, whatever its ids look like.
-static enum sharing sharing_of_resource(const char *resource)
+static enum exporter_sharing sharing_of_resource(const char *resource)
 {
     static const struct {
         const char *name;
-        enum sharing sharing;
+        enum exporter_sharing sharing;
     } rows[] = {
-        {"aliyun.com/gpu-mem", SHARING_ALIYUN},     {"volcano.sh/gpu-memory", SHARING_VOLCANO},
-        {"volcano.sh/gpu-number", SHARING_VOLCANO}, {"volcano.sh/vgpu-number", SHARING_VGPU},
-        {"volcano.sh/vgpu-memory", SHARING_VGPU},
+        {"aliyun.com/gpu-mem", EXPORTER_SHARING_ALIYUN},
+        {"volcano.sh/gpu-memory", EXPORTER_SHARING_VOLCANO},
+        {"volcano.sh/gpu-number", EXPORTER_SHARING_VOLCANO},
+        {"volcano.sh/vgpu-number", EXPORTER_SHARING_VGPU},
+        {"volcano.sh/vgpu-memory", EXPORTER_SHARING_VGPU},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++)
         if (gs_streq(resource, rows[i].name))
             return rows[i].sharing;
-    return SHARING_NONE;
+    return EXPORTER_SHARING_NONE;
 }
 
-bool device_resource_counts(const char *resource, const char *const *extra, size_t n_extra)
+bool exporter_device_resource_counts(const char *resource, const char *const *extra, size_t n_extra)
 {
     if (gs_streq(resource, "nvidia.com/gpu") || gs_streq(resource, "nvidia.com/gpu.shared") ||
-        gs_starts(resource, "nvidia.com/mig-") || sharing_of_resource(resource) != SHARING_NONE)
+        gs_starts(resource, "nvidia.com/mig-") ||
+        sharing_of_resource(resource) != EXPORTER_SHARING_NONE)
         return true;
     for (size_t i = 0; i < n_extra; i++)
         if (gs_streq(resource, extra[i]))
@@ -66,12 +69,12 @@ static bool is_companion(const char *resource)
     return false;
 }
 
-bool device_resource_suspicious(const char *resource)
+bool exporter_device_resource_suspicious(const char *resource)
 {
     return strcasestr(resource, "gpu") != NULL && !is_companion(resource);
 }
 
-bool device_resource_of_nvidia(const char *resource)
+bool exporter_device_resource_of_nvidia(const char *resource)
 {
     return gs_starts(resource, "nvidia.com/") && !is_companion(resource);
 }
@@ -100,9 +103,9 @@ static bool cut_replica(struct gs_slice *id, struct gs_slice *ret_mark)
 }
 
 // "GPU-<uuid>-_-<n>" (gpushare), "GPU-<uuid>-<n>" (HAMi), "<index>-<n>" (Volcano).
-static enum sharing cut_unit(const char *resource, struct gs_slice *id)
+static enum exporter_sharing cut_unit(const char *resource, struct gs_slice *id)
 {
-    enum sharing by_resource = sharing_of_resource(resource);
+    enum exporter_sharing by_resource = sharing_of_resource(resource);
     bool uuid = id->len > GPU_UUID_LEN && gs_slice_starts(*id, "GPU-");
     struct gs_slice rest = uuid ? gs_slice_make(id->data + GPU_UUID_LEN, id->len - GPU_UUID_LEN)
                                 : (struct gs_slice){0};
@@ -112,9 +115,9 @@ static enum sharing cut_unit(const char *resource, struct gs_slice *id)
         gs_slice_starts(rest, "-") && all_digits(gs_slice_make(rest.data + 1, rest.len - 1));
     if (aliyun || hami)
         id->len = GPU_UUID_LEN;
-    if (by_resource != SHARING_NONE)
+    if (by_resource != EXPORTER_SHARING_NONE)
         return by_resource;
-    return aliyun ? SHARING_ALIYUN : hami ? SHARING_HAMI : SHARING_NONE;
+    return aliyun ? EXPORTER_SHARING_ALIYUN : hami ? EXPORTER_SHARING_HAMI : EXPORTER_SHARING_NONE;
 }
 
 // "MIG-GPU-<uuid>/<gi>/<ci>" of drivers before R470.
@@ -137,17 +140,18 @@ static bool volcano_key(struct gs_slice id, char *ret, size_t size)
            fits(snprintf(ret, size, "#" GS_SLICE_FMT, GS_SLICE_ARG(index)), size);
 }
 
-bool device_id_parse(const char *resource, struct gs_slice id, struct device_id *ret)
+bool exporter_device_id_parse(const char *resource, struct gs_slice id,
+                              struct exporter_device_id *ret)
 {
     struct gs_slice mark = GS_SLICE("");
-    *ret = (struct device_id){0};
+    *ret = (struct exporter_device_id){0};
     ret->sharing = cut_unit(resource, &id);
-    if (ret->sharing == SHARING_NONE)
+    if (ret->sharing == EXPORTER_SHARING_NONE)
         ret->replica = cut_replica(&id, &mark);
     snprintf(ret->mark, sizeof(ret->mark), GS_SLICE_FMT, GS_SLICE_ARG(mark));
     if (gs_slice_starts(id, "MIG-GPU-"))
         return old_mig_key(id, ret->key, sizeof(ret->key));
-    if (ret->sharing == SHARING_VOLCANO)
+    if (ret->sharing == EXPORTER_SHARING_VOLCANO)
         return volcano_key(id, ret->key, sizeof(ret->key));
     return fits(snprintf(ret->key, sizeof(ret->key), GS_SLICE_FMT, GS_SLICE_ARG(id)),
                 sizeof(ret->key));
@@ -162,18 +166,19 @@ static bool is_uuid(const char *key)
     return n == GPU_UUID_LEN - 4 && (!key[4 + n] || key[4 + n] == '/');
 }
 
-bool device_id_renamed(const char *resource, struct gs_slice id, struct device_id *ret)
+bool exporter_device_id_renamed(const char *resource, struct gs_slice id,
+                                struct exporter_device_id *ret)
 {
-    if (is_companion(resource) || !device_id_parse(resource, id, ret) ||
-        ret->sharing != SHARING_NONE)
+    if (is_companion(resource) || !exporter_device_id_parse(resource, id, ret) ||
+        ret->sharing != EXPORTER_SHARING_NONE)
         return false;
     bool node = gs_starts(ret->key, "nvidia") && isdigit((unsigned char)ret->key[6]);
-    return is_uuid(ret->key) || (node && device_resource_of_nvidia(resource));
+    return is_uuid(ret->key) || (node && exporter_device_resource_of_nvidia(resource));
 }
 
 // --- claims ---
 
-bool device_key_of_profile(const char *gpu, const char *profile, char *ret, size_t size)
+bool exporter_device_key_of_profile(const char *gpu, const char *profile, char *ret, size_t size)
 {
     char plain[32];
     size_t n = 0;
@@ -184,7 +189,7 @@ bool device_key_of_profile(const char *gpu, const char *profile, char *ret, size
     return n && fits(snprintf(ret, size, "%s/profile/%s", gpu, plain), size);
 }
 
-bool device_key_of_claim(const char *device, char *ret, size_t size)
+bool exporter_device_key_of_claim(const char *device, char *ret, size_t size)
 {
     if (!gs_starts(device, "gpu-"))
         return false;
@@ -204,5 +209,5 @@ bool device_key_of_claim(const char *device, char *ret, size_t size)
         !fits(snprintf(profile, sizeof(profile), GS_SLICE_FMT, GS_SLICE_ARG(name)),
               sizeof(profile)))
         return false;
-    return device_key_of_profile(gpu, profile, ret, size);
+    return exporter_device_key_of_profile(gpu, profile, ret, size);
 }

@@ -10,30 +10,33 @@
 #include "base/slice.h"
 #include "exporter/annotations.h"
 
-enum { DEVICE_KEY_SIZE = 160 };
+enum { EXPORTER_DEVICE_KEY_SIZE = 160 };
 
-struct device_id {
-    char key[DEVICE_KEY_SIZE];
+struct exporter_device_id {
+    char key[EXPORTER_DEVICE_KEY_SIZE];
     bool replica; // one of several that stand for the device
     char mark[16];
     // The id only counts units of a resource: which GPU is meant stands in an annotation. key is
     // the GPU that it is counted at.
-    enum sharing sharing;
+    enum exporter_sharing sharing;
 };
 // False: not the id of a GPU.
-bool device_id_parse(const char *resource, struct gs_slice id, struct device_id *ret);
+bool exporter_device_id_parse(const char *resource, struct gs_slice id,
+                              struct exporter_device_id *ret);
 
 // Whether a resource counts as a GPU. extra: those that the user names.
-bool device_resource_counts(const char *resource, const char *const *extra, size_t n_extra);
+bool exporter_device_resource_counts(const char *resource, const char *const *extra,
+                                     size_t n_extra);
 // Looks like a GPU, does not count, and does not merely go along with one that does.
-bool device_resource_suspicious(const char *resource);
+bool exporter_device_resource_suspicious(const char *resource);
 // Likewise, but only NVIDIA's: it may be a network card, too.
-bool device_resource_of_nvidia(const char *resource);
+bool exporter_device_resource_of_nvidia(const char *resource);
 // Whether the id of a resource that does not count can only be that of a GPU: its UUID, or the
 // device node where the resource is NVIDIA's. Device plug-ins may rename nvidia.com/gpu.
-bool device_id_renamed(const char *resource, struct gs_slice id, struct device_id *ret);
+bool exporter_device_id_renamed(const char *resource, struct gs_slice id,
+                                struct exporter_device_id *ret);
 
 // A device of NVIDIA's DRA driver by its name, "gpu-0" or "gpu-0-mig-1g.10gb-19-4".
-bool device_key_of_claim(const char *device, char *ret, size_t size);
+bool exporter_device_key_of_claim(const char *device, char *ret, size_t size);
 // The key of the MIG device of a profile, of the GPU with this key.
-bool device_key_of_profile(const char *gpu, const char *profile, char *ret, size_t size);
+bool exporter_device_key_of_profile(const char *gpu, const char *profile, char *ret, size_t size);

@@ -18,14 +18,14 @@ enum {
     MAX_KEYS = 8,       // by which one device is looked up
 };
 
-struct device_map {
-    struct gs_hmap *devices; // key -> struct device_holders
+struct exporter_device_map {
+    struct gs_hmap *devices; // key -> struct exporter_device_holders
     struct gs_hmap *merged;  // of devices that several keys name; holders borrow their texts
     struct gs_hmap *unsure;  // "namespace/name" of pods with a device that was not found
-    struct device_gaps gaps;
+    struct exporter_device_gaps gaps;
 };
 
-struct device_replicas {
+struct exporter_device_replicas {
     struct gs_hmap *counts; // key -> struct replica_count
 };
 
@@ -62,7 +62,7 @@ static struct gs_error *unpack_error(const char *what, struct gs_slice message)
 
 // --- holders ---
 
-static void claim_free(struct device_claim *c)
+static void claim_free(struct exporter_device_claim *c)
 {
     if (!c)
         return;
@@ -78,7 +78,7 @@ static void claim_free(struct device_claim *c)
 
 static void holders_free(void *p)
 {
-    struct device_holders *h = p;
+    struct exporter_device_holders *h = p;
     for (size_t i = 0; i < h->len; i++) {
         free(h->items[i].namespace_name);
         free(h->items[i].pod);
@@ -91,15 +91,15 @@ static void holders_free(void *p)
 
 static void merged_free(void *p)
 {
-    struct device_holders *h = p;
+    struct exporter_device_holders *h = p;
     free(h->items);
     free(h);
 }
 
 // The container that a device is given to, while the reply is read.
 struct reader {
-    struct device_map *map;
-    const struct device_sources *sources;
+    struct exporter_device_map *map;
+    const struct exporter_device_sources *sources;
     const char *const *extra;
     size_t n_extra;
     const char *ns, *pod, *container;
@@ -107,9 +107,9 @@ struct reader {
     bool renamed;         // second time: resources that are not known
 };
 
-static struct device_holders *holders_of(struct device_map *m, const char *key)
+static struct exporter_device_holders *holders_of(struct exporter_device_map *m, const char *key)
 {
-    struct device_holders *h = gs_hmap_get_str(m->devices, key);
+    struct exporter_device_holders *h = gs_hmap_get_str(m->devices, key);
     if (h || gs_hmap_len(m->devices) == MAX_DEVICES)
         return h;
     h = gs_alloc(sizeof(*h));
@@ -117,18 +117,19 @@ static struct device_holders *holders_of(struct device_map *m, const char *key)
     return h;
 }
 
-static bool same_claim(const struct device_claim *a, const struct device_claim *b)
+static bool same_claim(const struct exporter_device_claim *a, const struct exporter_device_claim *b)
 {
     return a && b && gs_streq(a->name, b->name) && gs_streq(a->namespace_name, b->namespace_name) &&
            gs_streq(a->pool, b->pool) && gs_streq(a->device, b->device);
 }
 
 // The holder that is this container, or its pod where both have the device by the same claim.
-static struct device_holder *find_same(struct device_holders *h, const struct reader *r,
-                                       const struct device_claim *claim)
+static struct exporter_device_holder *find_same(struct exporter_device_holders *h,
+                                                const struct reader *r,
+                                                const struct exporter_device_claim *claim)
 {
     for (size_t i = 0; i < h->len; i++) {
-        struct device_holder *o = &h->items[i];
+        struct exporter_device_holder *o = &h->items[i];
         if (gs_streq(o->namespace_name, r->ns) && gs_streq(o->pod, r->pod) &&
             (gs_streq(o->container, r->container) || same_claim(o->claim, claim)))
             return o;
@@ -138,10 +139,10 @@ static struct device_holder *find_same(struct device_holders *h, const struct re
 
 // given: what the holder has of it; its claim is taken over. A device may be split over several
 // entries of the reply, one for each NUMA node.
-static void add_holder(const struct reader *r, const char *key, struct device_holder given)
+static void add_holder(const struct reader *r, const char *key, struct exporter_device_holder given)
 {
-    struct device_holders *h = holders_of(r->map, key);
-    struct device_holder *same = h ? find_same(h, r, given.claim) : NULL;
+    struct exporter_device_holders *h = holders_of(r->map, key);
+    struct exporter_device_holder *same = h ? find_same(h, r, given.claim) : NULL;
     if (same) {
         same->replicas += given.shared ? given.replicas : 0;
         same->memory_mib += given.memory_mib;
@@ -170,32 +171,35 @@ static void set_unsure(const struct reader *r)
 
 // --- by annotations ---
 
-static void add_grant(const struct reader *r, enum sharing sharing,
-                      const struct annotation_grant *g, unsigned units)
+static void add_grant(const struct reader *r, enum exporter_sharing sharing,
+                      const struct exporter_annotation_grant *g, unsigned units)
 {
-    char key[DEVICE_KEY_SIZE];
+    char key[EXPORTER_DEVICE_KEY_SIZE];
     if (g->uuid[0])
         snprintf(key, sizeof(key), "%.95s", g->uuid);
     else
-        snprintf(key, sizeof(key), "%s%u", sharing == SHARING_ALIYUN ? "nvidia" : "#", g->number);
+        snprintf(key, sizeof(key), "%s%u", sharing == EXPORTER_SHARING_ALIYUN ? "nvidia" : "#",
+                 g->number);
     add_holder(r, key,
-               (struct device_holder){.shared = !g->whole,
-                                      .replicas = g->whole   ? 1
-                                                  : g->units ? g->units
-                                                             : units,
-                                      .device_units = g->device_units,
-                                      .memory_mib = g->memory_mib,
-                                      .cores = g->whole ? 0 : g->cores});
+               (struct exporter_device_holder){.shared = !g->whole,
+                                               .replicas = g->whole   ? 1
+                                                           : g->units ? g->units
+                                                                      : units,
+                                               .device_units = g->device_units,
+                                               .memory_mib = g->memory_mib,
+                                               .cores = g->whole ? 0 : g->cores});
 }
 
-static void add_by_annotation(const struct reader *r, enum sharing sharing, unsigned units,
+static void add_by_annotation(const struct reader *r, enum exporter_sharing sharing, unsigned units,
                               bool whole)
 {
-    struct device_gaps *gaps = &r->map->gaps;
-    struct annotation_grant grants[GRANT_MAX];
+    struct exporter_device_gaps *gaps = &r->map->gaps;
+    struct exporter_annotation_grant grants[EXPORTER_GRANT_MAX];
     bool found = false;
     gaps->wants_pods = true;
-    size_t n = r->object ? annotation_grants(sharing, r->object, r->container, grants, &found) : 0;
+    size_t n = r->object
+                   ? exporter_annotation_grants(sharing, r->object, r->container, grants, &found)
+                   : 0;
     for (size_t i = 0; i < n; i++) {
         grants[i].whole |= whole;
         add_grant(r, sharing, &grants[i], units);
@@ -212,7 +216,7 @@ static void add_by_annotation(const struct reader *r, enum sharing sharing, unsi
 // --- by device ids ---
 
 struct units {
-    unsigned of[SHARING_KINDS];
+    unsigned of[EXPORTER_SHARING_KINDS];
     bool whole; // cards, not parts of them
 };
 
@@ -220,9 +224,9 @@ struct units {
 static bool hami_chose(const struct reader *r)
 {
     return r->object &&
-           (gs_json_get(r->object, "metadata", "annotations", "hami.io/vgpu-devices-allocated",
-                        NULL) ||
-            gs_json_get(r->object, "metadata", "annotations", "4pd.io/vgpu-ids-new", NULL));
+           (codec_json_get(r->object, "metadata", "annotations", "hami.io/vgpu-devices-allocated",
+                           NULL) ||
+            codec_json_get(r->object, "metadata", "annotations", "4pd.io/vgpu-ids-new", NULL));
 }
 
 static void add_devices(const struct reader *r, const Podresources__ContainerDevices *d,
@@ -230,16 +234,16 @@ static void add_devices(const struct reader *r, const Podresources__ContainerDev
 {
     bool hami = gs_starts(d->resource_name, "nvidia.com/") && hami_chose(r);
     for (size_t i = 0; i < d->n_device_ids; i++) {
-        struct device_id id;
-        if (!device_id_parse(d->resource_name, gs_slice_of(d->device_ids[i]), &id))
+        struct exporter_device_id id;
+        if (!exporter_device_id_parse(d->resource_name, gs_slice_of(d->device_ids[i]), &id))
             continue;
-        if (id.sharing == SHARING_NONE && hami)
-            id.sharing = SHARING_HAMI;
+        if (id.sharing == EXPORTER_SHARING_NONE && hami)
+            id.sharing = EXPORTER_SHARING_HAMI;
         units->of[id.sharing]++;
         units->whole |= gs_streq(d->resource_name, "volcano.sh/gpu-number");
-        if (id.sharing != SHARING_NONE)
+        if (id.sharing != EXPORTER_SHARING_NONE)
             continue;
-        struct device_holder given = {.shared = id.replica, .replicas = 1};
+        struct exporter_device_holder given = {.shared = id.replica, .replicas = 1};
         memcpy(given.replica, id.mark, sizeof(given.replica));
         add_holder(r, id.key, given);
     }
@@ -263,29 +267,30 @@ static bool key_of_cdi(const Podresources__ClaimResource *c, char *ret, size_t s
 
 // By the ResourceSlice, else by what the names themselves say.
 static bool key_of_claim(const struct reader *r, const Podresources__ClaimResource *c,
-                         struct device_slice *ret_slice, char *ret, size_t size)
+                         struct exporter_device_slice *ret_slice, char *ret, size_t size)
 {
-    const struct device_sources *s = r->sources;
-    *ret_slice = (struct device_slice){"", "", ""};
+    const struct exporter_device_sources *s = r->sources;
+    *ret_slice = (struct exporter_device_slice){"", "", ""};
     if (!s || !s->slice || !s->slice(s->arg, c->pool_name, c->device_name, ret_slice))
-        return key_of_cdi(c, ret, size) || device_key_of_claim(c->device_name, ret, size);
+        return key_of_cdi(c, ret, size) || exporter_device_key_of_claim(c->device_name, ret, size);
     if (ret_slice->uuid[0] && strlen(ret_slice->uuid) < size) {
         memcpy(ret, ret_slice->uuid, strlen(ret_slice->uuid) + 1);
         return true;
     }
     // MIG devices that are made for the claim have no UUID in the slice.
     return (ret_slice->parent_uuid[0] && ret_slice->profile[0] &&
-            device_key_of_profile(ret_slice->parent_uuid, ret_slice->profile, ret, size)) ||
-           device_key_of_claim(c->device_name, ret, size);
+            exporter_device_key_of_profile(ret_slice->parent_uuid, ret_slice->profile, ret,
+                                           size)) ||
+           exporter_device_key_of_claim(c->device_name, ret, size);
 }
 
-static struct device_claim *new_claim(const Podresources__DynamicResource *d,
-                                      const Podresources__ClaimResource *c,
-                                      const struct device_slice *slice)
+static struct exporter_device_claim *new_claim(const Podresources__DynamicResource *d,
+                                               const Podresources__ClaimResource *c,
+                                               const struct exporter_device_slice *slice)
 {
-    struct device_claim *claim = gs_alloc(sizeof(*claim));
+    struct exporter_device_claim *claim = gs_alloc(sizeof(*claim));
     bool mig = gs_starts(slice->uuid, "MIG-") || slice->profile[0];
-    *claim = (struct device_claim){
+    *claim = (struct exporter_device_claim){
         .name = gs_strdup(d->claim_name),
         .namespace_name = gs_strdup(d->claim_namespace),
         .driver = gs_strdup(c->driver_name),
@@ -300,17 +305,17 @@ static struct device_claim *new_claim(const Podresources__DynamicResource *d,
 static void add_claim(const struct reader *r, const Podresources__DynamicResource *d,
                       const Podresources__ClaimResource *c)
 {
-    struct device_gaps *gaps = &r->map->gaps;
-    struct device_slice slice;
-    char key[DEVICE_KEY_SIZE];
-    if (!gs_streq(c->driver_name, DEVICE_CLAIM_DRIVER) || strlen(c->pool_name) > MAX_NAME ||
-        strlen(c->device_name) > MAX_NAME)
+    struct exporter_device_gaps *gaps = &r->map->gaps;
+    struct exporter_device_slice slice;
+    char key[EXPORTER_DEVICE_KEY_SIZE];
+    if (!gs_streq(c->driver_name, EXPORTER_DEVICE_CLAIM_DRIVER) ||
+        strlen(c->pool_name) > MAX_NAME || strlen(c->device_name) > MAX_NAME)
         return;
     gaps->wants_slices = true;
     if (key_of_claim(r, c, &slice, key, sizeof(key))) {
         bool part = c->share_id[0] != '\0'; // one of several shares of the device
         add_holder(r, key,
-                   (struct device_holder){
+                   (struct exporter_device_holder){
                        .shared = part, .replicas = 1, .claim = new_claim(d, c, &slice)});
         return;
     }
@@ -333,30 +338,31 @@ static void add_claims(const struct reader *r, const Podresources__ContainerReso
 
 // --- by ids of resources that are not known ---
 
-static bool is_held_by_known(const struct device_map *m, const char *key)
+static bool is_held_by_known(const struct exporter_device_map *m, const char *key)
 {
-    const struct device_holders *h = gs_hmap_get_str(m->devices, key);
+    const struct exporter_device_holders *h = gs_hmap_get_str(m->devices, key);
     return h && h->len && !h->items[0].renamed;
 }
 
 static void add_renamed(const struct reader *r, const Podresources__ContainerDevices *d)
 {
-    struct device_gaps *gaps = &r->map->gaps;
+    struct exporter_device_gaps *gaps = &r->map->gaps;
     bool any = false;
     for (size_t i = 0; i < d->n_device_ids; i++) {
-        struct device_id id;
-        if (!device_id_renamed(d->resource_name, gs_slice_of(d->device_ids[i]), &id))
+        struct exporter_device_id id;
+        if (!exporter_device_id_renamed(d->resource_name, gs_slice_of(d->device_ids[i]), &id))
             continue;
         any = true;
         if (is_held_by_known(r->map, id.key))
             continue;
-        struct device_holder given = {.shared = id.replica, .renamed = true, .replicas = 1};
+        struct exporter_device_holder given = {
+            .shared = id.replica, .renamed = true, .replicas = 1};
         memcpy(given.replica, id.mark, sizeof(given.replica));
         add_holder(r, id.key, given);
     }
-    if (!any && !gaps->resource[0] && device_resource_suspicious(d->resource_name))
+    if (!any && !gaps->resource[0] && exporter_device_resource_suspicious(d->resource_name))
         snprintf(gaps->resource, sizeof(gaps->resource), "%.100s", d->resource_name);
-    if (!any && !gaps->nvidia[0] && device_resource_of_nvidia(d->resource_name))
+    if (!any && !gaps->nvidia[0] && exporter_device_resource_of_nvidia(d->resource_name))
         snprintf(gaps->nvidia, sizeof(gaps->nvidia), "%.100s", d->resource_name);
 }
 
@@ -367,7 +373,7 @@ static void add_container(const struct reader *r, const Podresources__ContainerR
     struct units units = {0};
     for (size_t i = 0; i < container->n_devices; i++) {
         const Podresources__ContainerDevices *d = container->devices[i];
-        bool counts = device_resource_counts(d->resource_name, r->extra, r->n_extra);
+        bool counts = exporter_device_resource_counts(d->resource_name, r->extra, r->n_extra);
         if (counts && !r->renamed)
             add_devices(r, d, &units);
         else if (!counts && r->renamed)
@@ -375,22 +381,22 @@ static void add_container(const struct reader *r, const Podresources__ContainerR
     }
     if (r->renamed)
         return;
-    for (enum sharing s = SHARING_NONE + 1; s < SHARING_KINDS; s++)
+    for (enum exporter_sharing s = EXPORTER_SHARING_NONE + 1; s < EXPORTER_SHARING_KINDS; s++)
         if (units.of[s])
-            add_by_annotation(r, s, units.of[s], s == SHARING_VOLCANO && units.whole);
+            add_by_annotation(r, s, units.of[s], s == EXPORTER_SHARING_VOLCANO && units.whole);
     add_claims(r, container);
 }
 
 // Kubelets before 1.34 go on listing the devices of pods that have ended.
 static bool has_ended(const json_t *pod)
 {
-    const char *phase = gs_json_str(pod, "status", "phase", NULL);
+    const char *phase = codec_json_str(pod, "status", "phase", NULL);
     return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
 }
 
 static void add_pod(struct reader *r, const Podresources__PodResources *pod)
 {
-    const struct device_sources *s = r->sources;
+    const struct exporter_device_sources *s = r->sources;
     if (strlen(pod->name) > MAX_NAME || strlen(pod->namespace_) > MAX_NAME)
         return;
     r->ns = pod->namespace_;
@@ -405,17 +411,19 @@ static void add_pod(struct reader *r, const Podresources__PodResources *pod)
     }
 }
 
-struct gs_error *device_map_parse(struct gs_slice message, const char *const *extra, size_t n_extra,
-                                  const struct device_sources *sources, struct device_map **ret)
+struct gs_error *exporter_device_map_parse(struct gs_slice message, const char *const *extra,
+                                           size_t n_extra,
+                                           const struct exporter_device_sources *sources,
+                                           struct exporter_device_map **ret)
 {
-    struct gs_arena arena = {.limit = DEVICE_MAP_MAX_MEMORY};
+    struct gs_arena arena = {.limit = EXPORTER_DEVICE_MAP_MAX_MEMORY};
     const Podresources__ListPodResourcesResponse *reply = (const void *)unpack(
         &podresources__list_pod_resources_response__descriptor, message, &arena);
     if (!reply) {
         gs_arena_finish(&arena);
         return unpack_error("List reply", message);
     }
-    struct device_map *m = gs_alloc(sizeof(*m));
+    struct exporter_device_map *m = gs_alloc(sizeof(*m));
     m->devices = gs_hmap_new(holders_free);
     m->merged = gs_hmap_new(merged_free);
     m->unsure = gs_hmap_new(NULL);
@@ -430,7 +438,7 @@ struct gs_error *device_map_parse(struct gs_slice message, const char *const *ex
     return NULL;
 }
 
-void device_map_free(struct device_map *m)
+void exporter_device_map_free(struct exporter_device_map *m)
 {
     if (!m)
         return;
@@ -440,17 +448,18 @@ void device_map_free(struct device_map *m)
     free(m);
 }
 
-size_t device_map_len(const struct device_map *m)
+size_t exporter_device_map_len(const struct exporter_device_map *m)
 {
     return gs_hmap_len(m->devices);
 }
 
-const struct device_gaps *device_map_gaps(const struct device_map *m)
+const struct exporter_device_gaps *exporter_device_map_gaps(const struct exporter_device_map *m)
 {
     return &m->gaps;
 }
 
-bool device_map_is_sure(const struct device_map *m, const char *ns, const char *pod)
+bool exporter_device_map_is_sure(const struct exporter_device_map *m, const char *ns,
+                                 const char *pod)
 {
     GS_AUTO_FREE char *name = gs_format("%s/%s", ns, pod);
     return !gs_hmap_get_str(m->unsure, name);
@@ -459,15 +468,15 @@ bool device_map_is_sure(const struct device_map *m, const char *ns, const char *
 // --- look-up ---
 
 struct keys {
-    char items[MAX_KEYS][DEVICE_KEY_SIZE];
+    char items[MAX_KEYS][EXPORTER_DEVICE_KEY_SIZE];
     size_t len;
 };
 
 static bool same_profile(const char *a, const char *b)
 {
-    char x[DEVICE_KEY_SIZE], y[DEVICE_KEY_SIZE];
-    return device_key_of_profile("", a, x, sizeof(x)) &&
-           device_key_of_profile("", b, y, sizeof(y)) && gs_streq(x, y);
+    char x[EXPORTER_DEVICE_KEY_SIZE], y[EXPORTER_DEVICE_KEY_SIZE];
+    return exporter_device_key_of_profile("", a, x, sizeof(x)) &&
+           exporter_device_key_of_profile("", b, y, sizeof(y)) && gs_streq(x, y);
 }
 
 // The profile tells the MIG device only when no other one of the GPU has the same.
@@ -484,14 +493,15 @@ static void GS_PRINTF(2, 3) add_key(struct keys *k, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(k->items[k->len], DEVICE_KEY_SIZE, fmt, ap);
+    int n = vsnprintf(k->items[k->len], EXPORTER_DEVICE_KEY_SIZE, fmt, ap);
     va_end(ap);
-    k->len += n > 0 && n < DEVICE_KEY_SIZE;
+    k->len += n > 0 && n < EXPORTER_DEVICE_KEY_SIZE;
 }
 
 static void add_profile_key(struct keys *k, const char *gpu, const char *profile)
 {
-    k->len += device_key_of_profile(gpu, profile, k->items[k->len], DEVICE_KEY_SIZE);
+    k->len +=
+        exporter_device_key_of_profile(gpu, profile, k->items[k->len], EXPORTER_DEVICE_KEY_SIZE);
 }
 
 // Under what a GPU or a MIG device may be listed.
@@ -525,7 +535,8 @@ static void list_keys(const struct gpu_device *d, const struct gpu_instance *ins
         add_profile_key(k, node, instance->profile);
 }
 
-static bool has_container(const struct device_holders *list, const struct device_holder *h)
+static bool has_container(const struct exporter_device_holders *list,
+                          const struct exporter_device_holder *h)
 {
     for (size_t i = 0; i < list->len; i++)
         if (gs_streq(list->items[i].namespace_name, h->namespace_name) &&
@@ -535,7 +546,8 @@ static bool has_container(const struct device_holders *list, const struct device
     return false;
 }
 
-static void append_holders(struct device_holders *to, const struct device_holders *from)
+static void append_holders(struct exporter_device_holders *to,
+                           const struct exporter_device_holders *from)
 {
     for (size_t i = 0; from && i < from->len; i++) {
         if (has_container(to, &from->items[i]))
@@ -546,9 +558,10 @@ static void append_holders(struct device_holders *to, const struct device_holder
 }
 
 // Two plug-ins on a node may name the same GPU in different ways.
-static const struct device_holders *merge(const struct device_map *m, const struct keys *k)
+static const struct exporter_device_holders *merge(const struct exporter_device_map *m,
+                                                   const struct keys *k)
 {
-    struct device_holders *all = gs_hmap_get_str(m->merged, k->items[0]);
+    struct exporter_device_holders *all = gs_hmap_get_str(m->merged, k->items[0]);
     if (all)
         return all;
     all = gs_alloc(sizeof(*all));
@@ -558,36 +571,38 @@ static const struct device_holders *merge(const struct device_map *m, const stru
     return all;
 }
 
-const struct device_holders *device_map_find(const struct device_map *m, const struct gpu_device *d,
-                                             const struct gpu_instance *instance)
+const struct exporter_device_holders *exporter_device_map_find(const struct exporter_device_map *m,
+                                                               const struct gpu_device *d,
+                                                               const struct gpu_instance *instance)
 {
     struct keys k;
-    const struct device_holders *first = NULL;
+    const struct exporter_device_holders *first = NULL;
     size_t found = 0;
     if (!m)
         return NULL;
     list_keys(d, instance, &k);
     for (size_t i = 0; i < k.len; i++) {
-        const struct device_holders *h = gs_hmap_get_str(m->devices, k.items[i]);
+        const struct exporter_device_holders *h = gs_hmap_get_str(m->devices, k.items[i]);
         first = first ? first : h;
         found += h != NULL;
     }
     return found > 1 ? merge(m, &k) : first;
 }
 
-const struct device_holder *device_holders_exclusive(const struct device_holders *h)
+const struct exporter_device_holder *
+exporter_device_holders_exclusive(const struct exporter_device_holders *h)
 {
     return h && h->len == 1 && !h->items[0].shared ? &h->items[0] : NULL;
 }
 
 // --- replicas ---
 
-static void count_device(struct device_replicas *r, const char *resource, const char *id,
+static void count_device(struct exporter_device_replicas *r, const char *resource, const char *id,
                          bool renamed)
 {
-    struct device_id parsed;
-    if (renamed ? !device_id_renamed(resource, gs_slice_of(id), &parsed)
-                : !device_id_parse(resource, gs_slice_of(id), &parsed))
+    struct exporter_device_id parsed;
+    if (renamed ? !exporter_device_id_renamed(resource, gs_slice_of(id), &parsed)
+                : !exporter_device_id_parse(resource, gs_slice_of(id), &parsed))
         return;
     struct replica_count *c = gs_hmap_get_str(r->counts, parsed.key);
     if (!c) {
@@ -600,22 +615,23 @@ static void count_device(struct device_replicas *r, const char *resource, const 
     c->n += c->renamed == renamed;
 }
 
-struct gs_error *device_replicas_parse(struct gs_slice message, const char *const *extra,
-                                       size_t n_extra, struct device_replicas **ret)
+struct gs_error *exporter_device_replicas_parse(struct gs_slice message, const char *const *extra,
+                                                size_t n_extra,
+                                                struct exporter_device_replicas **ret)
 {
-    struct gs_arena arena = {.limit = DEVICE_MAP_MAX_MEMORY};
+    struct gs_arena arena = {.limit = EXPORTER_DEVICE_MAP_MAX_MEMORY};
     const Podresources__AllocatableResourcesResponse *reply = (const void *)unpack(
         &podresources__allocatable_resources_response__descriptor, message, &arena);
     if (!reply) {
         gs_arena_finish(&arena);
         return unpack_error("GetAllocatableResources reply", message);
     }
-    struct device_replicas *r = gs_alloc(sizeof(*r));
+    struct exporter_device_replicas *r = gs_alloc(sizeof(*r));
     r->counts = gs_hmap_new(free);
     for (int renamed = 0; renamed < 2; renamed++) {
         for (size_t i = 0; i < reply->n_devices; i++) {
             const Podresources__ContainerDevices *d = reply->devices[i];
-            if (device_resource_counts(d->resource_name, extra, n_extra) == renamed)
+            if (exporter_device_resource_counts(d->resource_name, extra, n_extra) == renamed)
                 continue;
             for (size_t k = 0; k < d->n_device_ids; k++)
                 count_device(r, d->resource_name, d->device_ids[k], renamed);
@@ -626,7 +642,7 @@ struct gs_error *device_replicas_parse(struct gs_slice message, const char *cons
     return NULL;
 }
 
-void device_replicas_free(struct device_replicas *r)
+void exporter_device_replicas_free(struct exporter_device_replicas *r)
 {
     if (!r)
         return;
@@ -634,8 +650,9 @@ void device_replicas_free(struct device_replicas *r)
     free(r);
 }
 
-unsigned device_replicas_find(const struct device_replicas *r, const struct gpu_device *d,
-                              const struct gpu_instance *instance)
+unsigned exporter_device_replicas_find(const struct exporter_device_replicas *r,
+                                       const struct gpu_device *d,
+                                       const struct gpu_instance *instance)
 {
     struct keys k;
     const struct replica_count *c = NULL;

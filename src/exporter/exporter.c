@@ -9,7 +9,7 @@
 #include "exporter/gpu_events.h"
 #include "exporter/missing.h"
 #include "exporter/render.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 #include <inttypes.h>
 
@@ -22,24 +22,25 @@ enum { WATCH_MS = 1000 };
 struct exporter {
     struct exporter_config cfg;
     struct http_server *server;
-    struct sampler *sampler;
-    struct attribution *attribution; // NULL: not asked for
-    struct cluster *cluster;         // NULL likewise
-    uv_timer_t *watch;               // own allocation: closes later than we go
-    struct sample *sample;           // NULL: none yet, or NVML fails as a whole
-    enum gpu_driver driver;          // as of the last pass
-    char *problem;                   // why there is none; NULL: none
-    int64_t away_since;              // of the driver; 0: it is there
-    size_t n_gpus;                   // as told last
-    size_t n_unopened;               // likewise
+    struct exporter_sampler *sampler;
+    struct exporter_attribution *attribution; // NULL: not asked for
+    struct exporter_cluster *cluster;         // NULL likewise
+    uv_timer_t *watch;                        // own allocation: closes later than we go
+    struct exporter_sample *sample;           // NULL: none yet, or NVML fails as a whole
+    enum gpu_driver driver;                   // as of the last pass
+    char *problem;                            // why there is none; NULL: none
+    int64_t away_since;                       // of the driver; 0: it is there
+    size_t n_gpus;                            // as told last
+    size_t n_unopened;                        // likewise
     bool opened, simulated, was_stuck, has_given_up;
-    unsigned missing, missing_before; // as told, and as found last: bits of enum missing_reason
-    struct gpu_events *gpu_events;
-    struct sources sources;
+    unsigned missing,
+        missing_before; // as told, and as found last: bits of enum exporter_missing_reason
+    struct exporter_gpu_events *gpu_events;
+    struct exporter_sources sources;
     uint64_t samples, failures;
     uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
-    struct renderer *renderer;
-    struct health *health; // NULL: no family asks for it
+    struct exporter_renderer *renderer;
+    struct exporter_health *health; // NULL: no family asks for it
     uint64_t map_version;
     struct http_bytes *page; // of /metrics; the first gpu_len bytes are of sample and map
     size_t gpu_len;
@@ -58,7 +59,7 @@ static size_t count_hung(const struct exporter *e)
 // A GPU that hangs is left out while the others go on; stuck is when nothing goes on.
 static bool is_stuck(const struct exporter *e, int64_t now)
 {
-    int64_t since = sampler_busy_since_ns(e->sampler);
+    int64_t since = exporter_sampler_busy_since_ns(e->sampler);
     size_t hung = count_hung(e);
     return (since && now - since > e->cfg.stuck_after_ns) ||
            (e->sample && hung && hung == e->sample->gpus->n_devices);
@@ -71,12 +72,13 @@ static bool is_fresh(const struct exporter *e, int64_t now)
            now - e->sample->mono_ns <= e->cfg.stuck_after_ns + e->cfg.interval_ns;
 }
 
-static struct render_self self_of(const struct exporter *e, struct attribution_status *status)
+static struct exporter_render_self self_of(const struct exporter *e,
+                                           struct exporter_attribution_status *status)
 {
     int64_t now = gs_mono_ns();
     if (e->attribution)
-        *status = attribution_status(e->attribution);
-    return (struct render_self){
+        *status = exporter_attribution_status(e->attribution);
+    return (struct exporter_render_self){
         .sample = e->sample,
         .simulated = e->simulated,
         .has_opened = e->opened,
@@ -98,10 +100,10 @@ static struct render_self self_of(const struct exporter *e, struct attribution_s
 
 static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 {
-    bool busy = sampler_busy_since_ns(e->sampler) != 0 || count_hung(e);
+    bool busy = exporter_sampler_busy_since_ns(e->sampler) != 0 || count_hung(e);
     GS_AUTO_BUF struct gs_buf problems = {0};
     if (e->sample)
-        gpu_events_problems(e->sample->gpus, &problems);
+        exporter_gpu_events_problems(e->sample->gpus, &problems);
     if (e->problem && e->driver == GPU_DRIVER_NO_DEVICE)
         http_reply_text(x, 200, NO_DEVICE_TEXT);
     else if (e->problem && !is_stuck(e, gs_mono_ns()))
@@ -115,15 +117,16 @@ static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 
 static void write_page(struct exporter *e)
 {
-    const struct render_input in = {.sample = e->sample,
-                                    .map = attribution_map(e->attribution),
-                                    .map_version = e->map_version,
-                                    .map_asked_ns = attribution_asked_ns(e->attribution),
-                                    .replicas = attribution_replicas(e->attribution),
-                                    .health = e->health};
+    const struct exporter_render_input in = {
+        .sample = e->sample,
+        .map = exporter_attribution_map(e->attribution),
+        .map_version = e->map_version,
+        .map_asked_ns = exporter_attribution_asked_ns(e->attribution),
+        .replicas = exporter_attribution_replicas(e->attribution),
+        .health = e->health};
     struct gs_buf *text = http_bytes_edit(&e->page, 0);
     if (e->sample)
-        renderer_page(e->renderer, &in, text);
+        exporter_renderer_page(e->renderer, &in, text);
     e->gpu_len = text->len;
     e->dirty = false;
 }
@@ -135,8 +138,8 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
         return;
     }
     e->asked_for = true;
-    struct attribution_status status;
-    struct render_self self = self_of(e, &status);
+    struct exporter_attribution_status status;
+    struct exporter_render_self self = self_of(e, &status);
     if (self.fresh && e->dirty)
         write_page(e);
     if (!self.fresh) {
@@ -144,7 +147,7 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
         e->dirty = true;
     }
     // What tells of ages is new in each reply.
-    render_self(&self, http_bytes_edit(&e->page, e->gpu_len));
+    exporter_render_self(&self, http_bytes_edit(&e->page, e->gpu_len));
     http_reply_bytes(x, 200, METRICS_TYPE, e->page);
 }
 
@@ -156,7 +159,7 @@ static void handle_health(struct exporter *e, struct http_exchange *x)
         http_reply_text(x, 503, "the driver knows no GPU");
     else if (fresh && e->driver == GPU_DRIVER_NO_DEVICE)
         http_reply_text(x, 200, NO_DEVICE_TEXT);
-    else if (fresh && gpu_events_problems(e->sample->gpus, &problems))
+    else if (fresh && exporter_gpu_events_problems(e->sample->gpus, &problems))
         http_reply_text(x, 200, "OK, but %s", problems.data);
     else if (fresh)
         http_reply_text(x, 200, "OK");
@@ -166,10 +169,10 @@ static void handle_health(struct exporter *e, struct http_exchange *x)
 
 static void handle_index(struct exporter *e, struct http_exchange *x)
 {
-    struct attribution_status status;
-    struct render_self self = self_of(e, &status);
+    struct exporter_attribution_status status;
+    struct exporter_render_self self = self_of(e, &status);
     GS_AUTO_BUF struct gs_buf page = {0};
-    render_index(&self, &page);
+    exporter_render_index(&self, &page);
     http_reply(x, 200, "text/html; charset=utf-8", gs_buf_slice(&page));
 }
 
@@ -234,7 +237,7 @@ static void take_failure(struct exporter *e, struct gs_error *err, enum gpu_driv
     free(e->problem);
     e->problem = gs_strdup(gs_error_message(err));
     gs_error_free(err);
-    sample_free(e->sample);
+    exporter_sample_free(e->sample);
     e->sample = NULL;
 }
 
@@ -261,9 +264,10 @@ static void tell_there(struct exporter *e, const struct gpu_snapshot *g)
 
 static void poke_for_new_processes(struct exporter *e)
 {
-    uint64_t seen = e->sample->resolved[OWNER_POD] + e->sample->resolved[OWNER_HOST];
+    uint64_t seen =
+        e->sample->resolved[EXPORTER_OWNER_POD] + e->sample->resolved[EXPORTER_OWNER_HOST];
     if (e->attribution && seen != e->processes_seen)
-        attribution_poke(e->attribution);
+        exporter_attribution_poke(e->attribution);
     e->processes_seen = seen;
 }
 
@@ -271,19 +275,20 @@ static void poke_for_new_processes(struct exporter *e)
 // two rounds: the API server and the kubelet do not answer at the same moment.
 static void tell_missing(struct exporter *e)
 {
-    const struct missing_facts facts = {e->sample, e->attribution, e->cluster,
-                                        e->cfg.podresources_socket};
-    unsigned found = e->sample ? missing_find(&facts) : 0;
+    const struct exporter_missing_facts facts = {e->sample, e->attribution, e->cluster,
+                                                 e->cfg.podresources_socket};
+    unsigned found = e->sample ? exporter_missing_find(&facts) : 0;
     unsigned now = found & e->missing_before;
     e->missing_before = found;
-    for (enum missing_reason r = 0; r < MISSING_COUNT; r++) {
+    for (enum exporter_missing_reason r = 0; r < EXPORTER_MISSING_COUNT; r++) {
         char text[1024];
         bool is = now >> r & 1, was = e->missing >> r & 1;
         if (is && !was) {
-            missing_text(&facts, r, text, sizeof(text));
+            exporter_missing_text(&facts, r, text, sizeof(text));
             gs_warn("exporter", "pods cannot be named: %s", text);
         } else if (was && !is) {
-            gs_info("exporter", "no longer in the way of naming pods: %s", missing_name(r));
+            gs_info("exporter", "no longer in the way of naming pods: %s",
+                    exporter_missing_name(r));
         }
     }
     e->missing = now;
@@ -295,14 +300,15 @@ static void copy_name(char *to, size_t size, const char *from)
 }
 
 // The kubelet's log folders have not told all names: the API server may.
-static void name_owners(const struct exporter *e, struct sample *s)
+static void name_owners(const struct exporter *e, struct exporter_sample *s)
 {
     const char *ns, *pod, *container;
     for (size_t i = 0; e->cluster && i < s->gpus->n_devices; i++) {
         for (size_t k = 0; k < s->gpus->devices[i].n_processes; k++) {
-            struct owner *o = &s->owners[i][k];
-            if (o->kind != OWNER_POD || (o->pod[0] && o->container[0]) ||
-                !cluster_name(e->cluster, o->pod_uid, o->container_id, &ns, &pod, &container))
+            struct exporter_owner *o = &s->owners[i][k];
+            if (o->kind != EXPORTER_OWNER_POD || (o->pod[0] && o->container[0]) ||
+                !exporter_cluster_name(e->cluster, o->pod_uid, o->container_id, &ns, &pod,
+                                       &container))
                 continue;
             copy_name(o->namespace_name, sizeof(o->namespace_name), ns);
             copy_name(o->pod, sizeof(o->pod), pod);
@@ -311,16 +317,16 @@ static void name_owners(const struct exporter *e, struct sample *s)
     }
 }
 
-static void take_sample(struct exporter *e, struct sample *s, enum gpu_driver driver)
+static void take_sample(struct exporter *e, struct exporter_sample *s, enum gpu_driver driver)
 {
     name_owners(e, s);
     tell_there(e, s->gpus);
     e->driver = driver;
-    sample_free(e->sample);
+    exporter_sample_free(e->sample);
     e->sample = s;
     if (e->health)
-        health_take(e->health, s->gpus, s->mono_ns);
-    gpu_events_take(e->gpu_events, s->gpus, s->mono_ns);
+        exporter_health_take(e->health, s->gpus, s->mono_ns);
+    exporter_gpu_events_take(e->gpu_events, s->gpus, s->mono_ns);
     e->opened = true;
     e->simulated = s->gpus->simulated;
     poke_for_new_processes(e);
@@ -328,11 +334,12 @@ static void take_sample(struct exporter *e, struct sample *s, enum gpu_driver dr
         return;
     if (e->cfg.on_ready)
         e->cfg.on_ready(e->cfg.arg, s->gpus);
-    absent_tell(&(struct absent_config){
+    exporter_absent_tell(&(struct exporter_absent_config){
         .counters = e->cfg.names.counters, .devices = e->cfg.names.devices, .gpus = s->gpus});
 }
 
-static void on_sample(void *arg, struct sample *s, struct gs_error *err, enum gpu_driver driver)
+static void on_sample(void *arg, struct exporter_sample *s, struct gs_error *err,
+                      enum gpu_driver driver)
 {
     struct exporter *e = arg;
     e->dirty = true;
@@ -349,13 +356,13 @@ static void on_sample(void *arg, struct sample *s, struct gs_error *err, enum gp
 // What the kubelet's answer leaves open is asked of the API server, and nothing else is.
 static void ask_cluster(struct exporter *e)
 {
-    const struct device_map *map = attribution_map(e->attribution);
+    const struct exporter_device_map *map = exporter_attribution_map(e->attribution);
     if (!e->cluster)
         return;
-    bool names = e->missing_before >> MISSING_NAMES & 1;
+    bool names = e->missing_before >> EXPORTER_MISSING_NAMES & 1;
     bool pods = e->cfg.pod_labels || e->cfg.pod_uid || names;
-    cluster_need(e->cluster, pods || (map && device_map_gaps(map)->wants_pods),
-                 map && device_map_gaps(map)->wants_slices);
+    exporter_cluster_need(e->cluster, pods || (map && exporter_device_map_gaps(map)->wants_pods),
+                          map && exporter_device_map_gaps(map)->wants_slices);
 }
 
 static void on_map_change(void *arg)
@@ -370,7 +377,7 @@ static void on_cluster_change(void *arg)
 {
     struct exporter *e = arg;
     e->dirty = true;
-    attribution_refresh(e->attribution);
+    exporter_attribution_refresh(e->attribution);
 }
 
 // In a container the driver's files are often those of its start: another one may have those of
@@ -391,7 +398,7 @@ static void on_watch(uv_timer_t *t)
     bool stuck = is_stuck(e, gs_mono_ns());
     ask_cluster(e);
     tell_missing(e);
-    sources_look(&e->sources);
+    exporter_sources_look(&e->sources);
     end_waiting(e);
     if (stuck && !e->was_stuck)
         gs_err("exporter",
@@ -409,7 +416,7 @@ static struct gs_error *start_attribution(struct exporter *e, uv_loop_t *loop)
 {
     if (!e->cfg.podresources_socket)
         return NULL;
-    struct cluster_config cluster = {
+    struct exporter_cluster_config cluster = {
         .connect = e->cfg.connect,
         .connect_arg = e->cfg.arg,
         .node_name = e->cfg.node_name,
@@ -419,20 +426,20 @@ static struct gs_error *start_attribution(struct exporter *e, uv_loop_t *loop)
         .on_change = on_cluster_change,
         .arg = e,
     };
-    e->cluster = cluster_new(loop, &cluster);
-    e->cfg.names.pod = cluster_pod;
-    e->cfg.names.pod_version = cluster_pod_version;
+    e->cluster = exporter_cluster_new(loop, &cluster);
+    e->cfg.names.pod = exporter_cluster_pod;
+    e->cfg.names.pod_version = exporter_cluster_pod_version;
     e->cfg.names.pod_arg = e->cluster;
-    struct attribution_config cfg = {
+    struct exporter_attribution_config cfg = {
         .socket = e->cfg.podresources_socket,
         .interval_ns = e->cfg.podresources_interval_ns,
         .extra_resources = e->cfg.extra_resources,
         .n_extra_resources = e->cfg.n_extra_resources,
-        .sources = cluster_sources(e->cluster),
+        .sources = exporter_cluster_sources(e->cluster),
         .on_change = on_map_change,
         .arg = e,
     };
-    return attribution_new(loop, &cfg, &e->attribution);
+    return exporter_attribution_new(loop, &cfg, &e->attribution);
 }
 
 static struct gpu_backend_config backend_config(const struct exporter *e, bool *wanted,
@@ -440,8 +447,8 @@ static struct gpu_backend_config backend_config(const struct exporter *e, bool *
 {
     struct gpu_backend_config cfg = e->cfg.backend;
     if (e->cfg.names.counters) {
-        counters_wanted(e->cfg.names.counters, wanted);
-        counters_every(e->cfg.names.counters, every_ns);
+        exporter_counters_wanted(e->cfg.names.counters, wanted);
+        exporter_counters_every(e->cfg.names.counters, every_ns);
         cfg.wanted = wanted;
         cfg.every_ns = every_ns;
     }
@@ -455,14 +462,14 @@ static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
 {
     bool wanted[GPU_F_COUNT];
     int64_t every_ns[GPU_F_COUNT];
-    struct sampler_config cfg = {
+    struct exporter_sampler_config cfg = {
         .backend = backend_config(e, wanted, every_ns),
         .interval_ns = e->cfg.interval_ns,
         .owners.proc = e->cfg.proc,
         .on_sample = on_sample,
         .arg = e,
     };
-    return sampler_start(loop, &cfg, &e->sampler);
+    return exporter_sampler_start(loop, &cfg, &e->sampler);
 }
 
 static struct gs_error *start_server(struct exporter *e, uv_loop_t *loop)
@@ -481,12 +488,12 @@ static struct gs_error *start_server(struct exporter *e, uv_loop_t *loop)
 // What has been seen so far stays when it is still asked for.
 static void set_health(struct exporter *e)
 {
-    const struct counters *c = e->cfg.names.counters;
-    bool wanted = c && counters_have(c, COUNTER_EXP_HEALTH);
+    const struct exporter_counters *c = e->cfg.names.counters;
+    bool wanted = c && exporter_counters_have(c, EXPORTER_COUNTER_EXP_HEALTH);
     if (wanted && !e->health)
-        e->health = health_new();
+        e->health = exporter_health_new();
     if (!wanted) {
-        health_free(e->health);
+        exporter_health_free(e->health);
         e->health = NULL;
     }
 }
@@ -500,10 +507,10 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
         e->cfg.stuck_after_ns = STUCK_DEFAULT_NS;
     e->sources.hpc_dir = e->cfg.names.hpc_dir;
     e->sources.proc = e->cfg.proc;
-    sources_look(&e->sources);
+    exporter_sources_look(&e->sources);
     set_health(e);
-    e->gpu_events = gpu_events_new();
-    e->renderer = renderer_new(&e->cfg.names);
+    e->gpu_events = exporter_gpu_events_new();
+    e->renderer = exporter_renderer_new(&e->cfg.names);
     struct gs_buf empty = {0};
     e->page = http_bytes_new(&empty);
     e->watch = gs_alloc(sizeof(*e->watch));
@@ -524,23 +531,23 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     return NULL;
 }
 
-void exporter_set_counters(struct exporter *e, const struct counters *counters)
+void exporter_set_counters(struct exporter *e, const struct exporter_counters *counters)
 {
     bool wanted[GPU_F_COUNT];
     int64_t every_ns[GPU_F_COUNT];
     e->cfg.names.counters = counters;
-    renderer_free(e->renderer);
-    e->renderer = renderer_new(&e->cfg.names);
+    exporter_renderer_free(e->renderer);
+    e->renderer = exporter_renderer_new(&e->cfg.names);
     set_health(e);
     e->dirty = true;
-    counters_wanted(counters, wanted);
-    counters_every(counters, every_ns);
-    sampler_want(e->sampler, wanted, every_ns);
+    exporter_counters_wanted(counters, wanted);
+    exporter_counters_every(counters, every_ns);
+    exporter_sampler_want(e->sampler, wanted, every_ns);
 }
 
-void exporter_set_source(struct exporter *e, enum source_kind k, const char *problem)
+void exporter_set_source(struct exporter *e, enum exporter_source_kind k, const char *problem)
 {
-    sources_set(&e->sources, k, problem);
+    exporter_sources_set(&e->sources, k, problem);
 }
 
 uint16_t exporter_port(const struct exporter *e)
@@ -558,14 +565,14 @@ bool exporter_stop(struct exporter *e)
     if (!e)
         return true;
     http_server_stop(e->server);
-    attribution_free(e->attribution);
-    cluster_free(e->cluster);
+    exporter_attribution_free(e->attribution);
+    exporter_cluster_free(e->cluster);
     uv_close((uv_handle_t *)e->watch, free_handle);
-    bool ended = sampler_stop(e->sampler);
-    sample_free(e->sample);
-    renderer_free(e->renderer);
-    health_free(e->health);
-    gpu_events_free(e->gpu_events);
+    bool ended = exporter_sampler_stop(e->sampler);
+    exporter_sample_free(e->sample);
+    exporter_renderer_free(e->renderer);
+    exporter_health_free(e->health);
+    exporter_gpu_events_free(e->gpu_events);
     http_bytes_unref(e->page);
     free(e->problem);
     free(e);

@@ -8,7 +8,7 @@
 #include "exporter/sources.h"
 #include "gpu/gpu.h"
 #include "kube/client.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 #include <uv.h>
 
@@ -17,10 +17,10 @@ struct exporter_config {
     const char *address;
     uint16_t port; // 0: any free one
     struct gpu_backend_config backend;
-    int64_t interval_ns;             // between passes
-    int64_t stuck_after_ns;          // a pass that takes longer counts as stuck; 0: 10 s
-    struct render_names names;       // counters may be NULL; borrowed
-    const char *podresources_socket; // NULL: no attribution
+    int64_t interval_ns;                // between passes
+    int64_t stuck_after_ns;             // a pass that takes longer counts as stuck; 0: 10 s
+    struct exporter_render_names names; // counters may be NULL; borrowed
+    const char *podresources_socket;    // NULL: no attribution
     int64_t podresources_interval_ns;
     const char *const *extra_resources;
     size_t n_extra_resources;
@@ -50,10 +50,10 @@ struct exporter;
 struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *cfg,
                                 struct exporter **ret);
 // Something that a flag names is missing, or there again (problem NULL).
-void exporter_set_source(struct exporter *e, enum source_kind k, const char *problem);
+void exporter_set_source(struct exporter *e, enum exporter_source_kind k, const char *problem);
 uint16_t exporter_port(const struct exporter *e);
 // Other families, borrowed as the first ones were; those are not needed any more afterwards.
-void exporter_set_counters(struct exporter *e, const struct counters *counters);
+void exporter_set_counters(struct exporter *e, const struct exporter_counters *counters);
 // An http_handler: /, /metrics, /health, /healthz.
 void exporter_handle(void *exporter, struct http_exchange *x);
 // False when a driver call hangs: then the process must end by _exit(), for exit() would wait in

@@ -25,17 +25,17 @@ struct gpu_state {
     size_t n_xids;
 };
 
-struct gpu_events {
+struct exporter_gpu_events {
     struct gpu_state gpus[GPU_MAX_DEVICES];
     size_t n, next; // next: whose place a new one takes when all are taken
 };
 
-struct gpu_events *gpu_events_new(void)
+struct exporter_gpu_events *exporter_gpu_events_new(void)
 {
-    return gs_alloc(sizeof(struct gpu_events));
+    return gs_alloc(sizeof(struct exporter_gpu_events));
 }
 
-void gpu_events_free(struct gpu_events *e)
+void exporter_gpu_events_free(struct exporter_gpu_events *e)
 {
     free(e);
 }
@@ -52,7 +52,7 @@ static const char *name_of(const struct gpu_device *d, char ret[static NAME_SIZE
 
 // --- log ---
 
-static struct gpu_state *state_of(struct gpu_events *e, const char *uuid)
+static struct gpu_state *state_of(struct exporter_gpu_events *e, const char *uuid)
 {
     for (size_t i = 0; i < e->n; i++)
         if (gs_streq(e->gpus[i].uuid, uuid))
@@ -86,10 +86,10 @@ static void log_xid(struct gpu_state *g, const struct gpu_device *d,
     uint32_t n = total->count - l->count;
     if (n == 1)
         gs_warn("exporter", "%s: XID %u: %s", name_of(d, name), total->xid,
-                render_xid_text(total->xid));
+                exporter_render_xid_text(total->xid));
     else
         gs_warn("exporter", "%s: XID %u: %s (%u times)", name_of(d, name), total->xid,
-                render_xid_text(total->xid), n);
+                exporter_render_xid_text(total->xid), n);
     l->count = total->count;
     l->ns = now;
 }
@@ -114,7 +114,8 @@ static void log_state(struct gpu_state *g, const struct gpu_device *d)
     g->hung = d->hung;
 }
 
-void gpu_events_take(struct gpu_events *e, const struct gpu_snapshot *s, int64_t now_ns)
+void exporter_gpu_events_take(struct exporter_gpu_events *e, const struct gpu_snapshot *s,
+                              int64_t now_ns)
 {
     for (size_t i = 0; i < s->n_devices; i++) {
         const struct gpu_device *d = &s->devices[i];
@@ -153,7 +154,7 @@ static bool add_problem(const struct gpu_snapshot *s, bool (*has)(const struct g
     return n > 0;
 }
 
-bool gpu_events_problems(const struct gpu_snapshot *s, struct gs_buf *out)
+bool exporter_gpu_events_problems(const struct gpu_snapshot *s, struct gs_buf *out)
 {
     bool lost = add_problem(s, is_lost, "are lost", out);
     bool hung = add_problem(s, is_hung, "do not answer", out);

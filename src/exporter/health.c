@@ -74,38 +74,38 @@ static const enum gpu_field states[] = {
 
 static const struct {
     uint32_t xid;
-    enum health_watch watch;
+    enum exporter_health_watch watch;
     int level;
     const char *code; // NULL: DCGM_FR_XID_ERROR
 } xids[] = {
-    {48, HEALTH_ALL, HEALTH_FAIL, NULL},
-    {74, HEALTH_ALL, HEALTH_FAIL, NULL},
-    {79, HEALTH_ALL, HEALTH_FAIL, "DCGM_FR_FALLEN_OFF_BUS"},
-    {94, HEALTH_ALL, HEALTH_WARN, "DCGM_FR_CONTAINED_ERROR"},
-    {95, HEALTH_ALL, HEALTH_FAIL, "DCGM_FR_UNCONTAINED_ERROR"},
-    {119, HEALTH_ALL, HEALTH_FAIL, NULL},
-    {120, HEALTH_ALL, HEALTH_FAIL, NULL},
-    {140, HEALTH_ALL, HEALTH_FAIL, NULL},
-    {31, HEALTH_MEM, HEALTH_WARN, NULL},
-    {32, HEALTH_MEM, HEALTH_WARN, NULL},
-    {43, HEALTH_MEM, HEALTH_WARN, NULL},
-    {63, HEALTH_MEM, HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS"},
-    {64, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE"},
-    {38, HEALTH_PCIE, HEALTH_WARN, NULL},
-    {39, HEALTH_PCIE, HEALTH_WARN, NULL},
-    {42, HEALTH_PCIE, HEALTH_WARN, NULL},
-    {60, HEALTH_THERMAL, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL"},
-    {61, HEALTH_THERMAL, HEALTH_WARN, NULL},
-    {62, HEALTH_THERMAL, HEALTH_WARN, NULL},
-    {54, HEALTH_POWER, HEALTH_WARN, NULL},
-    {56, HEALTH_POWER, HEALTH_WARN, NULL},
-    {57, HEALTH_POWER, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_POWER"},
-    {58, HEALTH_POWER, HEALTH_WARN, NULL},
-    {78, HEALTH_POWER, HEALTH_WARN, NULL},
-    {67, HEALTH_NVLINK, HEALTH_WARN, NULL},
-    {73, HEALTH_NVLINK, HEALTH_WARN, NULL},
-    {121, HEALTH_NVLINK, HEALTH_WARN, NULL},
-    {137, HEALTH_NVLINK, HEALTH_WARN, NULL},
+    {48, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, NULL},
+    {74, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, NULL},
+    {79, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, "DCGM_FR_FALLEN_OFF_BUS"},
+    {94, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_WARN, "DCGM_FR_CONTAINED_ERROR"},
+    {95, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, "DCGM_FR_UNCONTAINED_ERROR"},
+    {119, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, NULL},
+    {120, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, NULL},
+    {140, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, NULL},
+    {31, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN, NULL},
+    {32, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN, NULL},
+    {43, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN, NULL},
+    {63, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS"},
+    {64, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE"},
+    {38, EXPORTER_HEALTH_PCIE, EXPORTER_HEALTH_WARN, NULL},
+    {39, EXPORTER_HEALTH_PCIE, EXPORTER_HEALTH_WARN, NULL},
+    {42, EXPORTER_HEALTH_PCIE, EXPORTER_HEALTH_WARN, NULL},
+    {60, EXPORTER_HEALTH_THERMAL, EXPORTER_HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL"},
+    {61, EXPORTER_HEALTH_THERMAL, EXPORTER_HEALTH_WARN, NULL},
+    {62, EXPORTER_HEALTH_THERMAL, EXPORTER_HEALTH_WARN, NULL},
+    {54, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, NULL},
+    {56, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, NULL},
+    {57, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_POWER"},
+    {58, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, NULL},
+    {78, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, NULL},
+    {67, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, NULL},
+    {73, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, NULL},
+    {121, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, NULL},
+    {137, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, NULL},
 };
 _Static_assert(GS_ARRAY_LEN(xids) <= 32, "bits of seen");
 
@@ -121,27 +121,27 @@ struct gpu_health {
     uint32_t seen;    // rows of xids
     struct mark marks[MARKS];
     size_t n_marks, next_mark;
-    struct health_result results[HEALTH_WATCHES];
+    struct exporter_health_result results[EXPORTER_HEALTH_WATCHES];
 };
 
-struct health {
+struct exporter_health {
     struct gpu_health *gpus;
     size_t n;
 };
 
-struct health *health_new(void)
+struct exporter_health *exporter_health_new(void)
 {
-    return gs_alloc(sizeof(struct health));
+    return gs_alloc(sizeof(struct exporter_health));
 }
 
-void health_free(struct health *h)
+void exporter_health_free(struct exporter_health *h)
 {
     if (h)
         free(h->gpus);
     free(h);
 }
 
-void health_wanted(bool *ret)
+void exporter_health_wanted(bool *ret)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(counters); i++)
         ret[counters[i]] = true;
@@ -149,9 +149,9 @@ void health_wanted(bool *ret)
         ret[states[i]] = true;
 }
 
-const char *health_watch_name(enum health_watch w)
+const char *exporter_health_watch_name(enum exporter_health_watch w)
 {
-    static const char *const names[HEALTH_WATCHES] = {
+    static const char *const names[EXPORTER_HEALTH_WATCHES] = {
         "PCIE", "NVLINK", "PMU", "MCU", "MEM", "SM", "INFOROM", "THERMAL", "POWER", "DRIVER", "ALL",
     };
     return names[w];
@@ -159,10 +159,10 @@ const char *health_watch_name(enum health_watch w)
 
 // --- findings ---
 
-static void find(struct gpu_health *g, enum health_watch w, int level, const char *code)
+static void find(struct gpu_health *g, enum exporter_health_watch w, int level, const char *code)
 {
     if (level > g->results[w].level)
-        g->results[w] = (struct health_result){level, code};
+        g->results[w] = (struct exporter_health_result){level, code};
 }
 
 static bool is_at_least(const struct gpu_device *d, enum gpu_field f, int64_t limit)
@@ -178,47 +178,47 @@ static int64_t or_zero(const struct gpu_device *d, enum gpu_field f)
 static void judge_memory(struct gpu_health *g, const struct gpu_device *d)
 {
     if (is_at_least(d, GPU_F_ECC_DBE_VOL, 1))
-        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_VOLATILE_DBE_DETECTED");
+        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_VOLATILE_DBE_DETECTED");
     if (is_at_least(d, GPU_F_ROW_REMAP_FAILURE, 1))
-        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE");
+        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE");
     if (or_zero(d, GPU_F_RETIRED_SBE) + or_zero(d, GPU_F_RETIRED_DBE) >= RETIRED_PAGES_LIMIT)
-        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_LIMIT");
+        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_LIMIT");
     if (is_at_least(d, GPU_F_RETIRED_DBE, RETIRED_DBE_LIMIT + 1))
-        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_DBE_LIMIT");
+        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_DBE_LIMIT");
     if (is_at_least(d, GPU_F_RETIRED_PENDING, 1))
-        find(g, HEALTH_MEM, HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS");
+        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS");
     if (is_at_least(d, GPU_F_MEMORY_UNREPAIRABLE, 1))
-        find(g, HEALTH_MEM, HEALTH_FAIL, "DCGM_FR_FAULTY_MEMORY");
+        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_FAULTY_MEMORY");
     if (is_at_least(d, GPU_F_UNCORRECTABLE_REMAPPED, REMAPPED_ROWS_LIMIT))
-        find(g, HEALTH_MEM, HEALTH_WARN, "DCGM_FR_UNCORRECTABLE_ROW_REMAP_LIMIT");
+        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN, "DCGM_FR_UNCORRECTABLE_ROW_REMAP_LIMIT");
 }
 
 static void judge_power(struct gpu_health *g, const struct gpu_device *d)
 {
     enum gpu_validity v = d->fields[GPU_F_POWER_USAGE].validity;
     if (v == GPU_FAILED || v == GPU_NO_PERMISSION)
-        find(g, HEALTH_POWER, HEALTH_WARN, "DCGM_FR_POWER_UNREADABLE");
+        find(g, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, "DCGM_FR_POWER_UNREADABLE");
 }
 
 static void judge_inforom(struct gpu_health *g, const struct gpu_device *d)
 {
     if (d->fields[GPU_F_INFOROM_VALID].validity == GPU_VALID && !d->fields[GPU_F_INFOROM_VALID].i)
-        find(g, HEALTH_INFOROM, HEALTH_WARN, "DCGM_FR_CORRUPT_INFOROM");
+        find(g, EXPORTER_HEALTH_INFOROM, EXPORTER_HEALTH_WARN, "DCGM_FR_CORRUPT_INFOROM");
 }
 
 // What the driver says that the GPU needs.
 static void judge_recovery(struct gpu_health *g, const struct gpu_device *d)
 {
-    static const struct health_result actions[] = {
-        {HEALTH_PASS, fine},
-        {HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_RESET"},
-        {HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_REBOOT"},
-        {HEALTH_WARN, "DCGM_FR_GPU_RECOVERY_DRAIN_P2P"},
-        {HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_DRAIN_RESET"},
+    static const struct exporter_health_result actions[] = {
+        {EXPORTER_HEALTH_PASS, fine},
+        {EXPORTER_HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_RESET"},
+        {EXPORTER_HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_REBOOT"},
+        {EXPORTER_HEALTH_WARN, "DCGM_FR_GPU_RECOVERY_DRAIN_P2P"},
+        {EXPORTER_HEALTH_FAIL, "DCGM_FR_GPU_RECOVERY_DRAIN_RESET"},
     };
     int64_t action = or_zero(d, GPU_F_RECOVERY_ACTION);
     if (action > 0 && action < (int64_t)GS_ARRAY_LEN(actions))
-        find(g, HEALTH_DRIVER, actions[action].level, actions[action].code);
+        find(g, EXPORTER_HEALTH_DRIVER, actions[action].level, actions[action].code);
 }
 
 // Of NVSwitch systems. The mask has two bits for each property, 1: it is so, 2: it is not, 0: not
@@ -232,14 +232,14 @@ static void judge_fabric(struct gpu_health *g, const struct gpu_device *d)
     uint64_t mask = (uint64_t)or_zero(d, GPU_F_FABRIC_HEALTH_MASK);
     for (size_t i = 0; i < GS_ARRAY_LEN(properties); i++)
         if ((mask >> properties[i] & 3) == 1)
-            find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
+            find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
     if ((mask >> 8 & 15) > 1)
-        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
     int64_t status = or_zero(d, GPU_F_FABRIC_STATUS);
     if (status == IN_PROGRESS)
-        find(g, HEALTH_NVLINK, HEALTH_WARN, "DCGM_FR_FABRIC_PROBE_STATE");
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, "DCGM_FR_FABRIC_PROBE_STATE");
     else if (status && status != SUCCESS)
-        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE");
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE");
 }
 
 // Blackwell and newer: only they count recoveries of links.
@@ -271,22 +271,24 @@ static void judge_links(struct gpu_health *g, const struct gpu_device *d, bool a
     static const char critical[] = "DCGM_FR_NVLINK_ERROR_CRITICAL";
     // With MIG links are down by design, those of other GPUs to such a one, too.
     if (!any_mig && is_at_least(d, GPU_F_NVLINKS_DOWN, 1))
-        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN");
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN");
     bool nvlink5 = has_nvlink5(d);
     if (d->fields[GPU_F_NVLINK5_EFFECTIVE_BER].validity == GPU_VALID &&
         is_effective_ber_high((uint64_t)d->fields[GPU_F_NVLINK5_EFFECTIVE_BER].i))
-        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD");
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+             "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD");
     if (d->fields[GPU_F_NVLINK5_SYMBOL_BER].validity == GPU_VALID &&
         is_symbol_ber_high((uint64_t)d->fields[GPU_F_NVLINK5_SYMBOL_BER].i, nvlink5))
-        find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_SYMBOL_BER_THRESHOLD");
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+             "DCGM_FR_NVLINK_SYMBOL_BER_THRESHOLD");
     if (nvlink5 && is_at_least(d, GPU_F_NVLINK5_RECOVERY_FAILED, 1))
-        find(g, HEALTH_NVLINK, HEALTH_FAIL, critical);
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, critical);
     if (nvlink5 && is_at_least(d, GPU_F_NVLINK5_RECOVERED, 1))
-        find(g, HEALTH_NVLINK, HEALTH_WARN, critical);
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, critical);
     if (!nvlink5 &&
         (is_at_least(d, GPU_F_NVLINK_DL_CRC, 1) || is_at_least(d, GPU_F_NVLINK_DL_RECOVERY, 1) ||
          is_at_least(d, GPU_F_NVLINK_DL_REPLAY, 1)))
-        find(g, HEALTH_NVLINK, HEALTH_FAIL, critical);
+        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, critical);
 }
 
 static void judge_xids(struct gpu_health *g, const struct gpu_device *d)
@@ -353,26 +355,27 @@ static int64_t allowed_replays(const struct gpu_device *d)
 static void judge_counters(struct gpu_health *g, const struct gpu_device *d, const struct mark *now)
 {
     if (moved(g, now, REPLAY) > allowed_replays(d))
-        find(g, HEALTH_PCIE, HEALTH_WARN, "DCGM_FR_PCI_REPLAY_RATE");
+        find(g, EXPORTER_HEALTH_PCIE, EXPORTER_HEALTH_WARN, "DCGM_FR_PCI_REPLAY_RATE");
     if (moved(g, now, THERMAL))
-        find(g, HEALTH_THERMAL, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL");
+        find(g, EXPORTER_HEALTH_THERMAL, EXPORTER_HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL");
     if (moved(g, now, POWER))
-        find(g, HEALTH_POWER, HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_POWER");
+        find(g, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_POWER");
     for (size_t i = LINK_REPLAY; i < N_COUNTERS; i++)
         if (moved(g, now, i))
-            find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+            find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
     for (size_t i = CRC_FLIT; i <= CRC_DATA; i++) {
         int64_t errors = moved(g, now, i);
         if (errors >= NVLINK_CRC_PER_S * (WINDOW_NS / GS_NS_PER_SEC))
-            find(g, HEALTH_NVLINK, HEALTH_FAIL, "DCGM_FR_NVLINK_CRC_ERROR_THRESHOLD");
+            find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+                 "DCGM_FR_NVLINK_CRC_ERROR_THRESHOLD");
         else if (errors)
-            find(g, HEALTH_NVLINK, HEALTH_WARN, "DCGM_FR_NVLINK_ERROR_THRESHOLD");
+            find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, "DCGM_FR_NVLINK_ERROR_THRESHOLD");
     }
 }
 
 // --- GPUs ---
 
-static struct gpu_health *gpu_of(struct health *h, const char *uuid)
+static struct gpu_health *gpu_of(struct exporter_health *h, const char *uuid)
 {
     for (size_t i = 0; i < h->n; i++)
         if (gs_streq(h->gpus[i].uuid, uuid))
@@ -388,11 +391,11 @@ static void take(struct gpu_health *g, const struct gpu_device *d, bool any_mig,
 {
     g->here = true;
     g->known = !d->hung;
-    for (size_t i = 0; i < HEALTH_WATCHES; i++)
-        g->results[i] = (struct health_result){HEALTH_PASS, fine};
+    for (size_t i = 0; i < EXPORTER_HEALTH_WATCHES; i++)
+        g->results[i] = (struct exporter_health_result){EXPORTER_HEALTH_PASS, fine};
     judge_xids(g, d);
     if (d->lost)
-        find(g, HEALTH_ALL, HEALTH_FAIL, "DCGM_FR_FALLEN_OFF_BUS");
+        find(g, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, "DCGM_FR_FALLEN_OFF_BUS");
     if (d->lost || d->hung)
         return;
     struct mark m = mark_of(d, now);
@@ -406,7 +409,7 @@ static void take(struct gpu_health *g, const struct gpu_device *d, bool any_mig,
     remember(g, &m);
 }
 
-void health_take(struct health *h, const struct gpu_snapshot *s, int64_t now_ns)
+void exporter_health_take(struct exporter_health *h, const struct gpu_snapshot *s, int64_t now_ns)
 {
     for (size_t i = 0; i < h->n; i++)
         h->gpus[i].here = false;
@@ -423,7 +426,8 @@ void health_take(struct health *h, const struct gpu_snapshot *s, int64_t now_ns)
     h->n = kept;
 }
 
-const struct health_result *health_of(const struct health *h, const char *uuid)
+const struct exporter_health_result *exporter_health_of(const struct exporter_health *h,
+                                                        const char *uuid)
 {
     for (size_t i = 0; h && i < h->n; i++)
         if (gs_streq(h->gpus[i].uuid, uuid))

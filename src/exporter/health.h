@@ -7,33 +7,34 @@
 
 #include "gpu/gpu.h"
 
-enum health_watch {
-    HEALTH_PCIE,
-    HEALTH_NVLINK,
-    HEALTH_PMU, // of these three DCGM has no check either
-    HEALTH_MCU,
-    HEALTH_MEM,
-    HEALTH_SM,
-    HEALTH_INFOROM,
-    HEALTH_THERMAL,
-    HEALTH_POWER,
-    HEALTH_DRIVER,
-    HEALTH_ALL, // XIDs that concern the whole GPU
-    HEALTH_WATCHES
+enum exporter_health_watch {
+    EXPORTER_HEALTH_PCIE,
+    EXPORTER_HEALTH_NVLINK,
+    EXPORTER_HEALTH_PMU, // of these three DCGM has no check either
+    EXPORTER_HEALTH_MCU,
+    EXPORTER_HEALTH_MEM,
+    EXPORTER_HEALTH_SM,
+    EXPORTER_HEALTH_INFOROM,
+    EXPORTER_HEALTH_THERMAL,
+    EXPORTER_HEALTH_POWER,
+    EXPORTER_HEALTH_DRIVER,
+    EXPORTER_HEALTH_ALL, // XIDs that concern the whole GPU
+    EXPORTER_HEALTH_WATCHES
 };
-enum { HEALTH_PASS = 0, HEALTH_WARN = 10, HEALTH_FAIL = 20 };
+enum { EXPORTER_HEALTH_PASS = 0, EXPORTER_HEALTH_WARN = 10, EXPORTER_HEALTH_FAIL = 20 };
 
-struct health_result {
+struct exporter_health_result {
     int level;        // the worst
     const char *code; // "DCGM_FR_…" of it, static
 };
 
-struct health;
-struct health *health_new(void);
-void health_free(struct health *h);
+struct exporter_health;
+struct exporter_health *exporter_health_new(void);
+void exporter_health_free(struct exporter_health *h);
 // Fields that it is made of: sets ret[field].
-void health_wanted(bool *ret);
-void health_take(struct health *h, const struct gpu_snapshot *s, int64_t now_ns);
-// HEALTH_WATCHES of them; NULL: nothing is known of this GPU.
-const struct health_result *health_of(const struct health *h, const char *uuid);
-const char *health_watch_name(enum health_watch w); // "PCIE"
+void exporter_health_wanted(bool *ret);
+void exporter_health_take(struct exporter_health *h, const struct gpu_snapshot *s, int64_t now_ns);
+// EXPORTER_HEALTH_WATCHES of them; NULL: nothing is known of this GPU.
+const struct exporter_health_result *exporter_health_of(const struct exporter_health *h,
+                                                        const char *uuid);
+const char *exporter_health_watch_name(enum exporter_health_watch w); // "PCIE"

@@ -25,21 +25,21 @@ struct entry {
     uint32_t pid;
     uint64_t start_time;
     bool seen;
-    struct owner owner;
+    struct exporter_owner owner;
 };
 
-struct owner_cache {
+struct exporter_owner_cache {
     char *proc, *container_logs, *pod_logs;
-    struct gs_hmap *entries;          // pid as bytes -> struct entry
-    char own_pod_uid[OWNER_UID_SIZE]; // of this process; "" outside of pods
-    struct owner gone;
+    struct gs_hmap *entries;                   // pid as bytes -> struct entry
+    char own_pod_uid[EXPORTER_OWNER_UID_SIZE]; // of this process; "" outside of pods
+    struct exporter_owner gone;
     int64_t ticks_per_s;
-    uint64_t resolved[OWNER_KINDS];
+    uint64_t resolved[EXPORTER_OWNER_KINDS];
 };
 
-const char *owner_kind_name(enum owner_kind k)
+const char *exporter_owner_kind_name(enum exporter_owner_kind k)
 {
-    static const char *const names[OWNER_KINDS] = {"gone", "host", "unreadable", "pod"};
+    static const char *const names[EXPORTER_OWNER_KINDS] = {"gone", "host", "unreadable", "pod"};
     return names[k];
 }
 
@@ -102,18 +102,18 @@ static void find_container_id(struct gs_slice path, char *ret, size_t size)
     }
 }
 
-bool owner_parse_cgroup(struct gs_slice text, struct owner *ret)
+bool exporter_owner_parse_cgroup(struct gs_slice text, struct exporter_owner *ret)
 {
     while (text.data) {
         struct gs_slice line = gs_slice_cut(&text, '\n');
         gs_slice_cut(&line, ':'); // hierarchy number
         gs_slice_cut(&line, ':'); // controllers
-        char uid[OWNER_UID_SIZE];
+        char uid[EXPORTER_OWNER_UID_SIZE];
         if (!line.data || !find_uid(line, uid, sizeof(uid)))
             continue;
         memcpy(ret->pod_uid, uid, sizeof(uid));
         find_container_id(line, ret->container_id, sizeof(ret->container_id));
-        ret->kind = OWNER_POD;
+        ret->kind = EXPORTER_OWNER_POD;
         return true;
     }
     return false;
@@ -121,9 +121,9 @@ bool owner_parse_cgroup(struct gs_slice text, struct owner *ret)
 
 // --- environment ---
 
-bool owner_parse_environ(struct gs_slice text, struct owner *ret)
+bool exporter_owner_parse_environ(struct gs_slice text, struct exporter_owner *ret)
 {
-    struct owner found = {.kind = OWNER_POD};
+    struct exporter_owner found = {.kind = EXPORTER_OWNER_POD};
     const struct {
         const char *name;
         char *to;
@@ -167,7 +167,7 @@ static bool each_name(const char *dir, bool (*fn)(const char *name, void *arg), 
 // "<pod>_<namespace>_<container>-<container id>.log"
 static bool match_container_log(const char *name, void *arg)
 {
-    struct owner *o = arg;
+    struct exporter_owner *o = arg;
     GS_AUTO_FREE char *suffix = gs_format("-%s.log", o->container_id);
     if (!gs_ends(name, suffix))
         return false;
@@ -184,7 +184,7 @@ static bool match_container_log(const char *name, void *arg)
 // "<namespace>_<pod>_<uid>"
 static bool match_pod_logs(const char *name, void *arg)
 {
-    struct owner *o = arg;
+    struct exporter_owner *o = arg;
     struct gs_slice rest = gs_slice_of(name);
     struct gs_slice ns = gs_slice_cut(&rest, '_'), pod = gs_slice_cut(&rest, '_');
     if (!rest.data || !gs_slice_eq_str(rest, o->pod_uid))
@@ -194,7 +194,7 @@ static bool match_pod_logs(const char *name, void *arg)
     return true;
 }
 
-static void name_by_logs(const struct owner_cache *c, struct owner *o)
+static void name_by_logs(const struct exporter_owner_cache *c, struct exporter_owner *o)
 {
     if (o->container_id[0] && each_name(c->container_logs, match_container_log, o))
         return;
@@ -203,8 +203,8 @@ static void name_by_logs(const struct owner_cache *c, struct owner *o)
 
 // --- /proc ---
 
-static struct gs_error *read_proc(const struct owner_cache *c, uint32_t pid, const char *file,
-                                  size_t max, struct gs_buf *ret)
+static struct gs_error *read_proc(const struct exporter_owner_cache *c, uint32_t pid,
+                                  const char *file, size_t max, struct gs_buf *ret)
 {
     GS_AUTO_FREE char *path = gs_format("%s/%u/%s", c->proc, pid, file);
     return gs_file_read(path, max, ret);
@@ -227,8 +227,8 @@ static bool parse_stat(struct gs_slice text, char *ret_name, size_t size, uint64
     return err == NULL;
 }
 
-static bool read_stat(const struct owner_cache *c, uint32_t pid, char *ret_name, size_t size,
-                      uint64_t *ret_start)
+static bool read_stat(const struct exporter_owner_cache *c, uint32_t pid, char *ret_name,
+                      size_t size, uint64_t *ret_start)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_AUTO_ERROR struct gs_error *err = read_proc(c, pid, "stat", MAX_STAT, &text);
@@ -237,37 +237,38 @@ static bool read_stat(const struct owner_cache *c, uint32_t pid, char *ret_name,
 
 // The cgroup counts first: a container can write anything into its environment. Only where all
 // processes share our own pod (the one-node cluster run inside a container) it says nothing.
-static void resolve(const struct owner_cache *c, uint32_t pid, struct owner *o)
+static void resolve(const struct exporter_owner_cache *c, uint32_t pid, struct exporter_owner *o)
 {
     GS_AUTO_BUF struct gs_buf cgroup = {0}, env = {0};
     GS_AUTO_ERROR struct gs_error *cgroup_err = read_proc(c, pid, "cgroup", MAX_CGROUP, &cgroup);
-    struct owner by_cgroup = *o;
-    if (!cgroup_err && owner_parse_cgroup(gs_buf_slice(&cgroup), &by_cgroup) &&
+    struct exporter_owner by_cgroup = *o;
+    if (!cgroup_err && exporter_owner_parse_cgroup(gs_buf_slice(&cgroup), &by_cgroup) &&
         !gs_streq(by_cgroup.pod_uid, c->own_pod_uid)) {
         *o = by_cgroup;
         return;
     }
     GS_AUTO_ERROR struct gs_error *err = read_proc(c, pid, "environ", MAX_ENVIRON, &env);
     if (err)
-        o->kind = gs_error_code(err) == GS_ENOTFOUND ? OWNER_GONE : OWNER_UNREADABLE;
-    else if (!owner_parse_environ(gs_buf_slice(&env), o))
-        o->kind = OWNER_HOST;
+        o->kind =
+            gs_error_code(err) == GS_ENOTFOUND ? EXPORTER_OWNER_GONE : EXPORTER_OWNER_UNREADABLE;
+    else if (!exporter_owner_parse_environ(gs_buf_slice(&env), o))
+        o->kind = EXPORTER_OWNER_HOST;
 }
 
-static void learn_own_pod(struct owner_cache *c)
+static void learn_own_pod(struct exporter_owner_cache *c)
 {
     GS_AUTO_BUF struct gs_buf cgroup = {0};
-    struct owner self = {0};
+    struct exporter_owner self = {0};
     GS_AUTO_ERROR struct gs_error *err = gs_file_read("/proc/self/cgroup", MAX_CGROUP, &cgroup);
-    if (!err && owner_parse_cgroup(gs_buf_slice(&cgroup), &self))
+    if (!err && exporter_owner_parse_cgroup(gs_buf_slice(&cgroup), &self))
         memcpy(c->own_pod_uid, self.pod_uid, sizeof(c->own_pod_uid));
 }
 
 // --- cache ---
 
-struct owner_cache *owner_cache_new(const struct owner_config *cfg)
+struct exporter_owner_cache *exporter_owner_cache_new(const struct exporter_owner_config *cfg)
 {
-    struct owner_cache *c = gs_alloc(sizeof(*c));
+    struct exporter_owner_cache *c = gs_alloc(sizeof(*c));
     c->proc = gs_strdup(cfg->proc ? cfg->proc : "/proc");
     c->container_logs =
         gs_strdup(cfg->container_logs ? cfg->container_logs : "/var/log/containers");
@@ -279,7 +280,7 @@ struct owner_cache *owner_cache_new(const struct owner_config *cfg)
     return c;
 }
 
-void owner_cache_free(struct owner_cache *c)
+void exporter_owner_cache_free(struct exporter_owner_cache *c)
 {
     if (!c)
         return;
@@ -290,7 +291,7 @@ void owner_cache_free(struct owner_cache *c)
     free(c);
 }
 
-void owner_cache_begin(struct owner_cache *c)
+void exporter_owner_cache_begin(struct exporter_owner_cache *c)
 {
     size_t pos = 0;
     struct gs_slice key;
@@ -300,7 +301,8 @@ void owner_cache_begin(struct owner_cache *c)
 }
 
 // Start times are in clock ticks since the machine was started.
-static bool started_after(const struct owner_cache *c, uint64_t start_time, int64_t named_ns)
+static bool started_after(const struct exporter_owner_cache *c, uint64_t start_time,
+                          int64_t named_ns)
 {
     struct timespec boot;
     clock_gettime(CLOCK_BOOTTIME, &boot);
@@ -310,14 +312,14 @@ static bool started_after(const struct owner_cache *c, uint64_t start_time, int6
     return start_time > (uint64_t)(INT64_MAX / tick_ns) || (int64_t)start_time * tick_ns > named;
 }
 
-static const struct owner *gone(struct owner_cache *c)
+static const struct exporter_owner *gone(struct exporter_owner_cache *c)
 {
-    c->resolved[OWNER_GONE]++;
+    c->resolved[EXPORTER_OWNER_GONE]++;
     return &c->gone;
 }
 
 // NULL when the pid became another process's while it was looked at.
-static struct entry *look(struct owner_cache *c, uint32_t pid, struct owner fresh,
+static struct entry *look(struct exporter_owner_cache *c, uint32_t pid, struct exporter_owner fresh,
                           uint64_t start_time)
 {
     char name[sizeof(fresh.process_name)];
@@ -333,9 +335,10 @@ static struct entry *look(struct owner_cache *c, uint32_t pid, struct owner fres
     return e;
 }
 
-const struct owner *owner_lookup(struct owner_cache *c, uint32_t pid, int64_t named_ns)
+const struct exporter_owner *exporter_owner_lookup(struct exporter_owner_cache *c, uint32_t pid,
+                                                   int64_t named_ns)
 {
-    struct owner fresh = {0};
+    struct exporter_owner fresh = {0};
     uint64_t start_time = 0;
     if (!read_stat(c, pid, fresh.process_name, sizeof(fresh.process_name), &start_time) ||
         started_after(c, start_time, named_ns))
@@ -346,12 +349,13 @@ const struct owner *owner_lookup(struct owner_cache *c, uint32_t pid, int64_t na
     if (!e)
         return gone(c);
     e->seen = true;
-    if (e->owner.kind == OWNER_POD && !e->owner.pod[0]) // the logs may come after the process
+    if (e->owner.kind == EXPORTER_OWNER_POD &&
+        !e->owner.pod[0]) // the logs may come after the process
         name_by_logs(c, &e->owner);
     return &e->owner;
 }
 
-void owner_cache_end(struct owner_cache *c)
+void exporter_owner_cache_end(struct exporter_owner_cache *c)
 {
     for (bool again = true; again;) {
         again = false;
@@ -369,7 +373,7 @@ void owner_cache_end(struct owner_cache *c)
     }
 }
 
-const uint64_t *owner_cache_resolved(const struct owner_cache *c)
+const uint64_t *exporter_owner_cache_resolved(const struct exporter_owner_cache *c)
 {
     return c->resolved;
 }

@@ -9,53 +9,57 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum owner_kind {
-    OWNER_GONE,       // no such process here: it ended, or lives in another pid namespace
-    OWNER_HOST,       // a process of no pod
-    OWNER_UNREADABLE, // /proc/<pid> does not tell us (another user's process)
-    OWNER_POD,
-    OWNER_KINDS
+enum exporter_owner_kind {
+    EXPORTER_OWNER_GONE,       // no such process here: it ended, or lives in another pid namespace
+    EXPORTER_OWNER_HOST,       // a process of no pod
+    EXPORTER_OWNER_UNREADABLE, // /proc/<pid> does not tell us (another user's process)
+    EXPORTER_OWNER_POD,
+    EXPORTER_OWNER_KINDS
 };
 
 enum {
-    OWNER_UID_SIZE = 64,
-    OWNER_CONTAINER_ID_SIZE = 65,
-    OWNER_LABEL_SIZE = 64, // RFC 1123 label
-    OWNER_NAME_SIZE = 254, // RFC 1123 subdomain
+    EXPORTER_OWNER_UID_SIZE = 64,
+    EXPORTER_OWNER_CONTAINER_ID_SIZE = 65,
+    EXPORTER_OWNER_LABEL_SIZE = 64, // RFC 1123 label
+    EXPORTER_OWNER_NAME_SIZE = 254, // RFC 1123 subdomain
 };
 
-struct owner {
+struct exporter_owner {
     int64_t seen_ns; // gs_mono_ns of the first look at it; 0: it could not be seen
-    enum owner_kind kind;
+    enum exporter_owner_kind kind;
     char process_name[32]; // "" when unknown
-    // Only with OWNER_POD; each "" when unknown.
-    char pod_uid[OWNER_UID_SIZE];
-    char container_id[OWNER_CONTAINER_ID_SIZE];
-    char namespace_name[OWNER_LABEL_SIZE];
-    char pod[OWNER_NAME_SIZE];
-    char container[OWNER_LABEL_SIZE];
+    // Only with EXPORTER_OWNER_POD; each "" when unknown.
+    char pod_uid[EXPORTER_OWNER_UID_SIZE];
+    char container_id[EXPORTER_OWNER_CONTAINER_ID_SIZE];
+    char namespace_name[EXPORTER_OWNER_LABEL_SIZE];
+    char pod[EXPORTER_OWNER_NAME_SIZE];
+    char container[EXPORTER_OWNER_LABEL_SIZE];
 };
 
-struct owner_config {
+struct exporter_owner_config {
     const char *proc;           // "/proc", or the host's /proc mounted elsewhere
     const char *container_logs; // "/var/log/containers": names of containers by id
     const char *pod_logs;       // "/var/log/pods": names of pods by UID
 };
 
 // Kept by (pid, start time), so that a reused pid is not mistaken.
-struct owner_cache;
-struct owner_cache *owner_cache_new(const struct owner_config *cfg); // NULL members: the defaults
-void owner_cache_free(struct owner_cache *c);
-void owner_cache_begin(struct owner_cache *c);
+struct exporter_owner_cache;
+struct exporter_owner_cache *
+exporter_owner_cache_new(const struct exporter_owner_config *cfg); // NULL members: the defaults
+void exporter_owner_cache_free(struct exporter_owner_cache *c);
+void exporter_owner_cache_begin(struct exporter_owner_cache *c);
 // Of the process that the driver has named at named_ns (gs_mono_ns): one that has started later got
-// the pid of one that is gone. Valid until owner_cache_end, which forgets who was not asked for
-// since _begin.
-const struct owner *owner_lookup(struct owner_cache *c, uint32_t pid, int64_t named_ns);
-void owner_cache_end(struct owner_cache *c);
+// the pid of one that is gone. Valid until exporter_owner_cache_end, which forgets who was not
+// asked for since _begin.
+const struct exporter_owner *exporter_owner_lookup(struct exporter_owner_cache *c, uint32_t pid,
+                                                   int64_t named_ns);
+void exporter_owner_cache_end(struct exporter_owner_cache *c);
 // How many look-ups had to go to /proc so far, by what was found.
-const uint64_t *owner_cache_resolved(const struct owner_cache *c); // OWNER_KINDS entries
-const char *owner_kind_name(enum owner_kind k); // "gone", "host", "unreadable", "pod"
+const uint64_t *
+exporter_owner_cache_resolved(const struct exporter_owner_cache *c); // EXPORTER_OWNER_KINDS entries
+const char *
+exporter_owner_kind_name(enum exporter_owner_kind k); // "gone", "host", "unreadable", "pod"
 
 // The parts, for tests: contents of /proc/<pid>/cgroup and /proc/<pid>/environ into *ret.
-bool owner_parse_cgroup(struct gs_slice text, struct owner *ret);
-bool owner_parse_environ(struct gs_slice text, struct owner *ret);
+bool exporter_owner_parse_cgroup(struct gs_slice text, struct exporter_owner *ret);
+bool exporter_owner_parse_environ(struct gs_slice text, struct exporter_owner *ret);

@@ -13,8 +13,8 @@
 
 enum { MAX_REGEX = 64, MAX_LABELS = 64, MAX_REGEX_STEPS = 100000 };
 
-struct pods {
-    struct pods_config cfg;
+struct exporter_pods {
+    struct exporter_pods_config cfg;
     struct kube_cache *cache;
     struct gs_hmap *by_uid; // UID, or hash of a static pod's manifest -> "namespace/name"
     pcre2_code *allow[MAX_REGEX];
@@ -26,7 +26,7 @@ struct pods {
     uint64_t version;
 };
 
-static void add_regex(struct pods *p, const char *text)
+static void add_regex(struct exporter_pods *p, const char *text)
 {
     int code = 0;
     size_t at = 0;
@@ -39,7 +39,7 @@ static void add_regex(struct pods *p, const char *text)
         gs_warn("exporter", "pod label allow list: \"%s\" is no regular expression", text);
 }
 
-static void read_allowlist(struct pods *p, const char *list)
+static void read_allowlist(struct exporter_pods *p, const char *list)
 {
     if (!list || !*list)
         return;
@@ -83,26 +83,26 @@ static void trim(json_t *pod)
     static const char *const status[] = {"phase", "containerStatuses"};
     static const char *const container[] = {"name", "containerID"};
     keep(pod, top, GS_ARRAY_LEN(top));
-    keep(gs_json_get(pod, "metadata", NULL), meta, GS_ARRAY_LEN(meta));
-    keep(gs_json_get(pod, "spec", NULL), spec, GS_ARRAY_LEN(spec));
-    keep(gs_json_get(pod, "status", NULL), status, GS_ARRAY_LEN(status));
-    keep_each(gs_json_get(pod, "spec", "containers", NULL), container, 2);
-    keep_each(gs_json_get(pod, "spec", "initContainers", NULL), container, 2);
-    keep_each(gs_json_get(pod, "status", "containerStatuses", NULL), container, 2);
+    keep(codec_json_get(pod, "metadata", NULL), meta, GS_ARRAY_LEN(meta));
+    keep(codec_json_get(pod, "spec", NULL), spec, GS_ARRAY_LEN(spec));
+    keep(codec_json_get(pod, "status", NULL), status, GS_ARRAY_LEN(status));
+    keep_each(codec_json_get(pod, "spec", "containers", NULL), container, 2);
+    keep_each(codec_json_get(pod, "spec", "initContainers", NULL), container, 2);
+    keep_each(codec_json_get(pod, "status", "containerStatuses", NULL), container, 2);
 }
 
 static const char *config_hash(const json_t *pod)
 {
-    return gs_json_str(pod, "metadata", "annotations", "kubernetes.io/config.hash", NULL);
+    return codec_json_str(pod, "metadata", "annotations", "kubernetes.io/config.hash", NULL);
 }
 
-static void remember(struct pods *p, const char *uid, const json_t *pod)
+static void remember(struct exporter_pods *p, const char *uid, const json_t *pod)
 {
     if (uid && *uid && kube_namespace(pod))
         gs_hmap_put_str(p->by_uid, uid, kube_key(pod));
 }
 
-static void forget(struct pods *p, const char *uid)
+static void forget(struct exporter_pods *p, const char *uid)
 {
     if (uid)
         free(gs_hmap_remove_str(p->by_uid, uid));
@@ -112,23 +112,23 @@ static void forget(struct pods *p, const char *uid)
 static bool matters(const json_t *a, const json_t *b)
 {
     return !a || !b ||
-           !gs_streq(gs_json_str(a, "status", "phase", NULL),
-                     gs_json_str(b, "status", "phase", NULL)) ||
-           !json_equal(gs_json_get(a, "metadata", "annotations", NULL),
-                       gs_json_get(b, "metadata", "annotations", NULL));
+           !gs_streq(codec_json_str(a, "status", "phase", NULL),
+                     codec_json_str(b, "status", "phase", NULL)) ||
+           !json_equal(codec_json_get(a, "metadata", "annotations", NULL),
+                       codec_json_get(b, "metadata", "annotations", NULL));
 }
 
 // What the pages show.
 static bool shows(const json_t *a, const json_t *b)
 {
     return !a || !b || !gs_streq(kube_uid(a), kube_uid(b)) ||
-           !json_equal(gs_json_get(a, "metadata", "labels", NULL),
-                       gs_json_get(b, "metadata", "labels", NULL));
+           !json_equal(codec_json_get(a, "metadata", "labels", NULL),
+                       codec_json_get(b, "metadata", "labels", NULL));
 }
 
 static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
-    struct pods *p = arg;
+    struct exporter_pods *p = arg;
     p->version += shows(old_obj, new_obj);
     if (old_obj && !new_obj) {
         forget(p, kube_uid(old_obj));
@@ -142,14 +142,15 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
         p->cfg.on_change(p->cfg.arg);
 }
 
-uint64_t pods_version(void *arg)
+uint64_t exporter_pods_version(void *arg)
 {
-    return ((const struct pods *)arg)->version;
+    return ((const struct exporter_pods *)arg)->version;
 }
 
-struct pods *pods_new(uv_loop_t *loop, struct kube_client *kube, const struct pods_config *cfg)
+struct exporter_pods *exporter_pods_new(uv_loop_t *loop, struct kube_client *kube,
+                                        const struct exporter_pods_config *cfg)
 {
-    struct pods *p = gs_alloc(sizeof(*p));
+    struct exporter_pods *p = gs_alloc(sizeof(*p));
     p->cfg = *cfg;
     p->match = pcre2_match_data_create(1, NULL);
     p->limits = pcre2_match_context_create(NULL);
@@ -167,7 +168,7 @@ struct pods *pods_new(uv_loop_t *loop, struct kube_client *kube, const struct po
     return p;
 }
 
-void pods_free(struct pods *p)
+void exporter_pods_free(struct exporter_pods *p)
 {
     if (!p)
         return;
@@ -181,7 +182,7 @@ void pods_free(struct pods *p)
     free(p);
 }
 
-static bool allowed(struct pods *p, const char *name)
+static bool allowed(struct exporter_pods *p, const char *name)
 {
     for (size_t i = 0; i < p->n_allow; i++)
         if (pcre2_match(p->allow[i], (PCRE2_SPTR)name, strlen(name), 0, 0, p->match, p->limits) >=
@@ -225,7 +226,7 @@ static char *sanitized(const char *name)
     return out;
 }
 
-static size_t collect(struct pods *p, const json_t *labels, struct label *ret)
+static size_t collect(struct exporter_pods *p, const json_t *labels, struct label *ret)
 {
     size_t n = 0;
     const char *name;
@@ -246,9 +247,9 @@ static size_t collect(struct pods *p, const json_t *labels, struct label *ret)
     return n;
 }
 
-bool pods_find(void *arg, const char *ns, const char *pod, struct render_pod *ret)
+bool exporter_pods_find(void *arg, const char *ns, const char *pod, struct exporter_render_pod *ret)
 {
-    struct pods *p = arg;
+    struct exporter_pods *p = arg;
     const json_t *object = kube_cache_get(p->cache, ns, pod);
     const json_t *meta = object ? json_object_get(object, "metadata") : NULL;
     if (!meta)
@@ -263,11 +264,12 @@ bool pods_find(void *arg, const char *ns, const char *pod, struct render_pod *re
         gs_buf_add_char(&p->text, '"');
         free(labels[i].name);
     }
-    *ret = (struct render_pod){p->cfg.uid ? gs_json_str(meta, "uid", NULL) : NULL, p->text.data};
+    *ret = (struct exporter_render_pod){p->cfg.uid ? codec_json_str(meta, "uid", NULL) : NULL,
+                                        p->text.data};
     return true;
 }
 
-const json_t *pods_object(const struct pods *p, const char *ns, const char *pod)
+const json_t *exporter_pods_object(const struct exporter_pods *p, const char *ns, const char *pod)
 {
     return kube_cache_get(p->cache, ns, pod);
 }
@@ -275,13 +277,13 @@ const json_t *pods_object(const struct pods *p, const char *ns, const char *pod)
 // "containerd://<id>"
 static bool is_container(const json_t *status, const char *container_id)
 {
-    const char *id = gs_json_str(status, "containerID", NULL);
+    const char *id = codec_json_str(status, "containerID", NULL);
     const char *plain = id ? strstr(id, "://") : NULL;
     return plain && *container_id && gs_streq(plain + 3, container_id);
 }
 
-bool pods_name(const struct pods *p, const char *uid, const char *container_id, const char **ret_ns,
-               const char **ret_pod, const char **ret_container)
+bool exporter_pods_name(const struct exporter_pods *p, const char *uid, const char *container_id,
+                        const char **ret_ns, const char **ret_pod, const char **ret_container)
 {
     const char *key = gs_hmap_get_str(p->by_uid, uid);
     GS_AUTO_FREE char *ns = key ? gs_strndup(key, strcspn(key, "/")) : NULL;
@@ -293,20 +295,20 @@ bool pods_name(const struct pods *p, const char *uid, const char *container_id, 
     *ret_container = "";
     size_t i;
     json_t *status;
-    json_array_foreach (gs_json_get(pod, "status", "containerStatuses", NULL), i, status)
+    json_array_foreach (codec_json_get(pod, "status", "containerStatuses", NULL), i, status)
         if (is_container(status, container_id))
-            *ret_container = gs_json_str(status, "name", NULL);
+            *ret_container = codec_json_str(status, "name", NULL);
     if (!*ret_container)
         *ret_container = "";
     return true;
 }
 
-const char *pods_problem(const struct pods *p)
+const char *exporter_pods_problem(const struct exporter_pods *p)
 {
     return kube_cache_error(p->cache);
 }
 
-bool pods_denied(const struct pods *p)
+bool exporter_pods_denied(const struct exporter_pods *p)
 {
     return kube_cache_denied(p->cache);
 }

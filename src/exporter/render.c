@@ -13,8 +13,8 @@ enum {
 
 // --- lines ---
 
-void render_write_header(struct gs_buf *cache, const char *name, const char *type, const char *help,
-                         struct gs_buf *out)
+void exporter_render_write_header(struct gs_buf *cache, const char *name, const char *type,
+                                  const char *help, struct gs_buf *out)
 {
     if (!cache->len) {
         metrics_write_family(cache, name, METRICS_GAUGE, help);
@@ -45,8 +45,8 @@ static char *put_double(char *at, double v)
     return v != 0 && fabs(v) < 1e-6 ? gs_put_double(at, v, -4) : gs_put_fixed6(at, v);
 }
 
-void render_write_line(const struct renderer *r, const char *name, const struct gs_buf *labels,
-                       struct gpu_value v, struct gs_buf *out)
+void exporter_render_write_line(const struct exporter_renderer *r, const char *name,
+                                const struct gs_buf *labels, struct gpu_value v, struct gs_buf *out)
 {
     size_t name_len = strlen(name);
     char *start = gs_buf_room(out, name_len + labels->len + GS_FIXED6_SIZE + NUMBER_SIZE);
@@ -79,15 +79,15 @@ static void add_number(struct gs_buf *key, uint64_t n)
     gs_buf_add(key, &n, sizeof(n));
 }
 
-static bool has_lone_holder(const struct renderer *r, size_t device_at,
+static bool has_lone_holder(const struct exporter_renderer *r, size_t device_at,
                             const struct gpu_instance *instance)
 {
     const struct gpu_device *d = &r->in.sample->gpus->devices[device_at];
-    return render_lone_holder(r->in.sample, device_at, instance,
-                              device_map_find(r->in.map, d, instance)) != NULL;
+    return exporter_render_lone_holder(r->in.sample, device_at, instance,
+                                       exporter_device_map_find(r->in.map, d, instance)) != NULL;
 }
 
-static void add_device(const struct renderer *r, size_t device_at, struct gs_buf *key)
+static void add_device(const struct exporter_renderer *r, size_t device_at, struct gs_buf *key)
 {
     const struct gpu_device *d = &r->in.sample->gpus->devices[device_at];
     add_number(key, has_lone_holder(r, device_at, NULL));
@@ -107,15 +107,16 @@ static void add_device(const struct renderer *r, size_t device_at, struct gs_buf
     }
     for (size_t i = r->counters->n_families; i < r->counters->len; i++) {
         char number[32];
-        const char *text = render_label_field(r->in.sample->gpus, d, &r->counters->rows[i], number);
+        const char *text =
+            exporter_render_label_field(r->in.sample->gpus, d, &r->counters->rows[i], number);
         add_text(key, text ? text : "");
     }
 }
 
 // All that labels of devices are made of, but what is constant.
-static void make_key(const struct renderer *r, struct gs_buf *key)
+static void make_key(const struct exporter_renderer *r, struct gs_buf *key)
 {
-    const struct render_names *names = r->names;
+    const struct exporter_render_names *names = r->names;
     const struct gpu_snapshot *g = r->in.sample->gpus;
     gs_buf_clear(key);
     add_number(key, (uintptr_t)r->in.map);
@@ -131,91 +132,94 @@ static bool same(const struct gs_buf *a, const struct gs_buf *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
-static void forget(struct renderer *r)
+static void forget(struct exporter_renderer *r)
 {
-    render_entities_finish(&r->entities);
+    exporter_render_entities_finish(&r->entities);
     r->entities_version++;
     for (size_t i = 0; i < r->processes.len; i++)
         r->processes.items[i].hash = 0;
 }
 
-static void take_sample(struct renderer *r)
+static void take_sample(struct exporter_renderer *r)
 {
     const struct gpu_snapshot *g = r->in.sample->gpus;
     for (size_t i = 0; i < r->entities.len; i++) {
-        struct entity *e = &r->entities.items[i];
+        struct exporter_entity *e = &r->entities.items[i];
         e->device = &g->devices[e->device_at];
-        e->instance =
-            e->instance_at == NO_INSTANCE_AT ? NULL : &e->device->instances[e->instance_at];
+        e->instance = e->instance_at == EXPORTER_NO_INSTANCE_AT
+                          ? NULL
+                          : &e->device->instances[e->instance_at];
     }
 }
 
 // Job files may change at any time, and so may a pod of which no version is known.
-static void prepare(struct renderer *r)
+static void prepare(struct exporter_renderer *r)
 {
     make_key(r, &r->next_key);
     if (r->names->hpc_dir || (r->names->pod && !r->names->pod_version) ||
         !same(&r->key, &r->next_key)) {
         forget(r);
-        render_list_entities(r, &r->entities);
+        exporter_render_list_entities(r, &r->entities);
         struct gs_buf key = r->key;
         r->key = r->next_key;
         r->next_key = key;
     } else {
         take_sample(r);
     }
-    render_sum_pods(r->in.sample, &r->entities);
+    exporter_render_sum_pods(r->in.sample, &r->entities);
 }
 
 // --- pages ---
 
-struct renderer *renderer_new(const struct render_names *names)
+struct exporter_renderer *exporter_renderer_new(const struct exporter_render_names *names)
 {
-    struct renderer *r = gs_alloc(sizeof(*r));
+    struct exporter_renderer *r = gs_alloc(sizeof(*r));
     r->names = names;
     r->counters = names->counters;
     if (!r->counters) {
-        counters_default(&r->defaults);
+        exporter_counters_default(&r->defaults);
         r->counters = &r->defaults;
     }
     r->headers = gs_alloc_array(r->counters->n_families + 1, sizeof(*r->headers));
     return r;
 }
 
-void renderer_free(struct renderer *r)
+void exporter_renderer_free(struct exporter_renderer *r)
 {
     if (!r)
         return;
-    render_entities_finish(&r->entities);
+    exporter_render_entities_finish(&r->entities);
     free(r->entities.items);
-    render_custom_finish(r);
+    exporter_render_custom_finish(r);
     for (size_t i = 0; i < r->counters->n_families; i++)
         gs_buf_finish(&r->headers[i]);
     free(r->headers);
-    counters_finish(&r->defaults);
+    exporter_counters_finish(&r->defaults);
     gs_buf_finish(&r->key);
     gs_buf_finish(&r->next_key);
     free(r);
 }
 
-void renderer_page(struct renderer *r, const struct render_input *in, struct gs_buf *out)
+void exporter_renderer_page(struct exporter_renderer *r, const struct exporter_render_input *in,
+                            struct gs_buf *out)
 {
     r->in = *in;
     prepare(r);
     for (size_t i = 0; i < r->counters->n_families; i++) {
-        if (r->counters->rows[i].kind == COUNTER_FIELD)
-            render_write_family(r, i, out);
+        if (r->counters->rows[i].kind == EXPORTER_COUNTER_FIELD)
+            exporter_render_write_family(r, i, out);
         else
-            render_write_computed(r, i, out);
+            exporter_render_write_computed(r, i, out);
     }
-    render_write_custom(r, out);
+    exporter_render_write_custom(r, out);
 }
 
-void render_gpus(const struct render_names *names, const struct sample *sample,
-                 const struct device_map *map, const struct device_replicas *replicas,
-                 struct gs_buf *out)
+void exporter_render_gpus(const struct exporter_render_names *names,
+                          const struct exporter_sample *sample,
+                          const struct exporter_device_map *map,
+                          const struct exporter_device_replicas *replicas, struct gs_buf *out)
 {
-    GS_CLEANUP(renderer_freep) struct renderer *r = renderer_new(names);
-    const struct render_input in = {.sample = sample, .map = map, .replicas = replicas};
-    renderer_page(r, &in, out);
+    GS_CLEANUP(exporter_renderer_freep) struct exporter_renderer *r = exporter_renderer_new(names);
+    const struct exporter_render_input in = {.sample = sample, .map = map, .replicas = replicas};
+    exporter_renderer_page(r, &in, out);
 }

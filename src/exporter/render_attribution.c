@@ -11,18 +11,18 @@ static const char family[] = "gpuscale_exporter_pod_attribution";
 
 static const char *const kind_names[] = {"exclusive", "attributed", "estimate"};
 
-void render_pod_labels(const struct entity *e, const char *ns, const char *pod,
-                       const char *container, struct gs_buf *ret)
+void exporter_render_pod_labels(const struct exporter_entity *e, const char *ns, const char *pod,
+                                const char *container, struct gs_buf *ret)
 {
-    render_add_label_u64(ret, "gpu", "", e->device->index);
-    render_add_label(ret, "UUID", e->device->uuid);
+    exporter_render_add_label_u64(ret, "gpu", "", e->device->index);
+    exporter_render_add_label(ret, "UUID", e->device->uuid);
     if (e->instance) {
-        render_add_label_u64(ret, "GPU_I_ID", "", e->instance->gpu_instance_id);
-        render_add_compute_instance(ret, e->instance);
+        exporter_render_add_label_u64(ret, "GPU_I_ID", "", e->instance->gpu_instance_id);
+        exporter_render_add_compute_instance(ret, e->instance);
     }
-    render_add_label_if(ret, "container", container);
-    render_add_label(ret, "namespace", ns);
-    render_add_label(ret, "pod", pod);
+    exporter_render_add_label_if(ret, "container", container);
+    exporter_render_add_label(ret, "namespace", ns);
+    exporter_render_add_label(ret, "pod", pod);
 }
 
 // --- what is known of a pod on a device ---
@@ -32,7 +32,7 @@ enum value { UTILIZATION, MEMORY, VALUES };
 struct pod_line {
     const struct gs_buf *labels;
     bool has[VALUES];
-    enum attribution_kind kind[VALUES];
+    enum exporter_attribution_kind kind[VALUES];
 };
 
 struct pod_lines {
@@ -52,21 +52,21 @@ static struct pod_line *line_of(struct pod_lines *list, const struct gs_buf *lab
     return &list->items[list->len++];
 }
 
-static void add(struct pod_line *l, enum value v, enum attribution_kind kind)
+static void add(struct pod_line *l, enum value v, enum exporter_attribution_kind kind)
 {
     l->has[v] = true;
     if (kind > l->kind[v])
         l->kind[v] = kind;
 }
 
-static void add_process(struct pod_lines *list, const struct process_line *p)
+static void add_process(struct pod_lines *list, const struct exporter_process_line *p)
 {
     const struct gpu_process *g = p->process;
     struct pod_line *l = line_of(list, &p->pod_labels);
     if (g->has_util)
-        add(l, UTILIZATION, g->util_estimated ? ATTRIBUTION_ESTIMATE : p->kind);
+        add(l, UTILIZATION, g->util_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
     if (g->has_memory)
-        add(l, MEMORY, g->memory_estimated ? ATTRIBUTION_ESTIMATE : p->kind);
+        add(l, MEMORY, g->memory_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
 }
 
 // --- writing ---
@@ -84,33 +84,33 @@ static void write_pod(const struct pod_line *l, struct gs_buf *out)
     }
 }
 
-static bool has_activity(const struct entity *e)
+static bool has_activity(const struct exporter_entity *e)
 {
     return !e->instance || e->instance->prof[0].validity == GPU_VALID;
 }
 
 // Of a pod that has the device to itself the device's lines are the figures; but not when processes
 // of others are on it.
-static void write_exclusive(const struct renderer *r, const struct entity *e, struct gs_buf *own,
-                            struct gs_buf *out)
+static void write_exclusive(const struct exporter_renderer *r, const struct exporter_entity *e,
+                            struct gs_buf *own, struct gs_buf *out)
 {
-    const struct device_holder *h = e->exclusive;
+    const struct exporter_device_holder *h = e->exclusive;
     struct pod_line l = {.labels = own, .has = {true, true}};
     if (!h || e->device->lost || e->device->hung)
         return;
     // Of a MIG device there is activity where the driver has performance counters for it.
     l.has[UTILIZATION] = has_activity(e);
     gs_buf_clear(own);
-    render_pod_labels(e, h->namespace_name, h->pod, h->container, own);
+    exporter_render_pod_labels(e, h->namespace_name, h->pod, h->container, own);
     for (size_t i = 0; i < r->processes.used; i++) {
-        const struct process_line *p = &r->processes.items[i];
+        const struct exporter_process_line *p = &r->processes.items[i];
         if (p->entity == e && p->shown && p->foreign)
-            l.kind[UTILIZATION] = l.kind[MEMORY] = ATTRIBUTION_ESTIMATE;
+            l.kind[UTILIZATION] = l.kind[MEMORY] = EXPORTER_ATTRIBUTION_ESTIMATE;
     }
     write_pod(&l, out);
 }
 
-static void make(struct renderer *r, struct gs_buf *out)
+static void make(struct exporter_renderer *r, struct gs_buf *out)
 {
     struct pod_lines list = {0};
     GS_AUTO_BUF struct gs_buf own = {0};
@@ -122,7 +122,7 @@ static void make(struct renderer *r, struct gs_buf *out)
     for (size_t i = 0; i < r->entities.len; i++)
         write_exclusive(r, &r->entities.items[i], &own, out);
     for (size_t i = 0; i < r->processes.used; i++) {
-        const struct process_line *p = &r->processes.items[i];
+        const struct exporter_process_line *p = &r->processes.items[i];
         if (p->shown && p->pod_labels.len && !p->of_exclusive)
             add_process(&list, p);
     }
@@ -134,11 +134,11 @@ static void make(struct renderer *r, struct gs_buf *out)
 }
 
 // Of all that the lines are made of.
-static uint64_t hash_of(const struct renderer *r)
+static uint64_t hash_of(const struct exporter_renderer *r)
 {
     uint64_t hash = r->entities_version + 1;
     for (size_t i = 0; i < r->processes.used; i++) {
-        const struct process_line *p = &r->processes.items[i];
+        const struct exporter_process_line *p = &r->processes.items[i];
         const uint64_t of[] = {
             p->hash,
             (uint64_t)p->process->has_util | (uint64_t)p->process->has_memory << 1 |
@@ -153,7 +153,7 @@ static uint64_t hash_of(const struct renderer *r)
     return hash;
 }
 
-void render_write_attributions(struct renderer *r, struct gs_buf *out)
+void exporter_render_write_attributions(struct exporter_renderer *r, struct gs_buf *out)
 {
     uint64_t hash = hash_of(r);
     if (hash != r->attributions_of)

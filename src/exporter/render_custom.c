@@ -11,41 +11,42 @@ enum { ALLOCATED_HEADER = 10, COMPUTE_HEADER = 11, DEVICE_HEADERS = 12 };
 
 // --- families per process and per container ---
 
-static const struct entity *entity_of(const struct entities *list, const struct gpu_device *d,
-                                      const struct gpu_process *p)
+static const struct exporter_entity *entity_of(const struct exporter_entities *list,
+                                               const struct gpu_device *d,
+                                               const struct gpu_process *p)
 {
     for (size_t i = 0; i < list->len; i++) {
-        const struct entity *e = &list->items[i];
+        const struct exporter_entity *e = &list->items[i];
         if (e->device != d)
             continue;
-        if (render_is_on(p, e->instance))
+        if (exporter_render_is_on(p, e->instance))
             return e;
     }
     return NULL;
 }
 
-static void add_identity(const struct entity *e, struct gs_buf *b)
+static void add_identity(const struct exporter_entity *e, struct gs_buf *b)
 {
-    render_add_label(b, "UUID", e->device->uuid);
-    render_add_label_u64(b, "device", "nvidia", e->device->index);
-    render_add_label_u64(b, "gpu", "", e->device->index);
-    render_add_label(b, "modelName", e->device->name);
+    exporter_render_add_label(b, "UUID", e->device->uuid);
+    exporter_render_add_label_u64(b, "device", "nvidia", e->device->index);
+    exporter_render_add_label_u64(b, "gpu", "", e->device->index);
+    exporter_render_add_label(b, "modelName", e->device->name);
 }
 
-static void add_container(const struct render_names *names, const struct entity *e,
-                          const char *mode, const char *ns, const char *pod, const char *container,
-                          struct gs_buf *b)
+static void add_container(const struct exporter_render_names *names,
+                          const struct exporter_entity *e, const char *mode, const char *ns,
+                          const char *pod, const char *container, struct gs_buf *b)
 {
-    render_add_label(b, "AllocateMode", mode);
-    render_add_label_if(b, "ContainerName", container);
+    exporter_render_add_label(b, "AllocateMode", mode);
+    exporter_render_add_label_if(b, "ContainerName", container);
     if (e->instance) {
-        render_add_compute_instance(b, e->instance);
-        render_add_label_u64(b, "GPU_I_ID", "", e->instance->gpu_instance_id);
-        render_add_label_if(b, "GPU_I_PROFILE", e->instance->profile);
+        exporter_render_add_compute_instance(b, e->instance);
+        exporter_render_add_label_u64(b, "GPU_I_ID", "", e->instance->gpu_instance_id);
+        exporter_render_add_label_if(b, "GPU_I_PROFILE", e->instance->profile);
     }
-    render_add_label_if(b, "NamespaceName", ns);
-    render_add_label_if(b, "NodeName", names->node_name);
-    render_add_label_if(b, "PodName", pod);
+    exporter_render_add_label_if(b, "NamespaceName", ns);
+    exporter_render_add_label_if(b, "NodeName", names->node_name);
+    exporter_render_add_label_if(b, "PodName", pod);
 }
 
 static const char *process_type(const struct gpu_process *p)
@@ -55,35 +56,36 @@ static const char *process_type(const struct gpu_process *p)
     return p->graphics ? "G" : p->compute ? "C" : "";
 }
 
-static const char *mode_of(const struct entity *e, const struct device_holder *h)
+static const char *mode_of(const struct exporter_entity *e, const struct exporter_device_holder *h)
 {
     return !h ? "none" : h == e->exclusive ? "exclusive" : "share";
 }
 
 // Whose a process is, and how that is known.
 struct whose {
-    const struct device_holder *holder; // NULL: who was not given the device
-    const char *ns, *pod, *container;   // "" when not known
-    enum attribution_kind kind;
+    const struct exporter_device_holder *holder; // NULL: who was not given the device
+    const char *ns, *pod, *container;            // "" when not known
+    enum exporter_attribution_kind kind;
     bool foreign;
 };
 
 // False when nothing can be said about whose the process is, and it is not here any more.
-static bool find_whose(const struct renderer *r, const struct entity *e, const struct owner *o,
-                       struct whose *ret)
+static bool find_whose(const struct exporter_renderer *r, const struct exporter_entity *e,
+                       const struct exporter_owner *o, struct whose *ret)
 {
-    *ret = (struct whose){.ns = "", .pod = "", .container = "", .kind = ATTRIBUTION_PROCESSES};
-    if (o->kind == OWNER_POD && o->pod[0]) {
+    *ret = (struct whose){
+        .ns = "", .pod = "", .container = "", .kind = EXPORTER_ATTRIBUTION_PROCESSES};
+    if (o->kind == EXPORTER_OWNER_POD && o->pod[0]) {
         ret->ns = o->namespace_name;
         ret->pod = o->pod;
         ret->container = o->container;
-        ret->holder = render_find_holder(e->holders, o);
+        ret->holder = exporter_render_find_holder(e->holders, o);
         ret->foreign = !ret->holder && r->in.map && r->in.map_asked_ns > o->seen_ns &&
-                       device_map_is_sure(r->in.map, o->namespace_name, o->pod);
-    } else if (o->kind != OWNER_HOST) {
+                       exporter_device_map_is_sure(r->in.map, o->namespace_name, o->pod);
+    } else if (o->kind != EXPORTER_OWNER_HOST) {
         // A pod without a name, or a pid that we cannot see: who alone holds the GPU is meant.
         ret->holder = e->exclusive;
-        ret->kind = ATTRIBUTION_ESTIMATE;
+        ret->kind = EXPORTER_ATTRIBUTION_ESTIMATE;
     }
     if (ret->holder) {
         ret->ns = ret->holder->namespace_name;
@@ -91,11 +93,12 @@ static bool find_whose(const struct renderer *r, const struct entity *e, const s
         if (ret->holder->container[0])
             ret->container = ret->holder->container;
     }
-    return o->kind != OWNER_GONE || ret->holder;
+    return o->kind != EXPORTER_OWNER_GONE || ret->holder;
 }
 
-static void add_process(const struct renderer *r, const struct entity *e,
-                        const struct gpu_process *p, const struct owner *o, struct process_line *l)
+static void add_process(const struct exporter_renderer *r, const struct exporter_entity *e,
+                        const struct gpu_process *p, const struct exporter_owner *o,
+                        struct exporter_process_line *l)
 {
     struct whose w;
     gs_buf_clear(&l->labels);
@@ -108,17 +111,17 @@ static void add_process(const struct renderer *r, const struct entity *e,
     l->of_exclusive = w.holder && w.holder == e->exclusive;
     l->kind = w.kind;
     add_container(r->names, e, mode_of(e, w.holder), w.ns, w.pod, w.container, &l->labels);
-    render_add_label_u64(&l->labels, "ProcessId", "", p->pid);
-    render_add_label_if(&l->labels, "ProcessName", o->process_name);
-    render_add_label_if(&l->labels, "ProcessType", process_type(p));
+    exporter_render_add_label_u64(&l->labels, "ProcessId", "", p->pid);
+    exporter_render_add_label_if(&l->labels, "ProcessName", o->process_name);
+    exporter_render_add_label_if(&l->labels, "ProcessType", process_type(p));
     add_identity(e, &l->labels);
     if (w.pod[0])
-        render_pod_labels(e, w.ns, w.pod, w.container, &l->pod_labels);
+        exporter_render_pod_labels(e, w.ns, w.pod, w.container, &l->pod_labels);
 }
 
 // Of all that the labels of a process are made of but its device, for which there is the entity.
-static uint64_t hash_of(const struct renderer *r, const struct gpu_process *p,
-                        const struct owner *o, size_t device)
+static uint64_t hash_of(const struct exporter_renderer *r, const struct gpu_process *p,
+                        const struct exporter_owner *o, size_t device)
 {
     bool known = r->in.map_asked_ns > o->seen_ns; // to the map, if it is of a pod with a GPU
     const struct {
@@ -129,30 +132,30 @@ static uint64_t hash_of(const struct renderer *r, const struct gpu_process *p,
     return hash ? hash : 1;
 }
 
-static struct process_line *next_line(struct process_lines *list)
+static struct exporter_process_line *next_line(struct exporter_process_lines *list)
 {
     if (list->used == list->len) {
         gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
-        list->items[list->len++] = (struct process_line){0};
+        list->items[list->len++] = (struct exporter_process_line){0};
     }
     return &list->items[list->used++];
 }
 
-static void list_processes(struct renderer *r)
+static void list_processes(struct exporter_renderer *r)
 {
-    const struct sample *sample = r->in.sample;
+    const struct exporter_sample *sample = r->in.sample;
     r->processes.used = 0;
     for (size_t i = 0; i < sample->gpus->n_devices; i++) {
         const struct gpu_device *d = &sample->gpus->devices[i];
         for (size_t k = 0; k < d->n_processes; k++) {
-            const struct owner *o = &sample->owners[i][k];
-            struct process_line *line = next_line(&r->processes);
+            const struct exporter_owner *o = &sample->owners[i][k];
+            struct exporter_process_line *line = next_line(&r->processes);
             line->process = &d->processes[k];
             uint64_t hash = hash_of(r, line->process, o, i);
             if (line->hash == hash)
                 continue;
             line->hash = hash;
-            const struct entity *e = entity_of(&r->entities, d, line->process);
+            const struct exporter_entity *e = entity_of(&r->entities, d, line->process);
             add_process(r, e, line->process, o, line);
         }
     }
@@ -222,18 +225,18 @@ static const struct {
 enum { FIRST_ILLEGAL = 5 };
 
 // Families of this file have their headers behind each other.
-static void write_header(struct renderer *r, size_t at, const char *name, const char *help,
+static void write_header(struct exporter_renderer *r, size_t at, const char *name, const char *help,
                          struct gs_buf *out)
 {
-    render_write_header(&r->custom_headers[at], name, "gauge", help, out);
+    exporter_render_write_header(&r->custom_headers[at], name, "gauge", help, out);
 }
 
-static void write_process_family(struct renderer *r, size_t family, struct gs_buf *out)
+static void write_process_family(struct exporter_renderer *r, size_t family, struct gs_buf *out)
 {
     bool header = false;
     const char *name = process_families[family].name;
     for (size_t i = 0; i < r->processes.used; i++) {
-        const struct process_line *line = &r->processes.items[i];
+        const struct exporter_process_line *line = &r->processes.items[i];
         uint64_t value = 0;
         if (!line->shown || (family >= FIRST_ILLEGAL && !line->foreign) ||
             !process_families[family].value_of(line->process, &value))
@@ -241,14 +244,14 @@ static void write_process_family(struct renderer *r, size_t family, struct gs_bu
         if (!header)
             write_header(r, family, name, process_families[family].help, out);
         header = true;
-        render_write_line(r, name, &line->labels, integer(value), out);
+        exporter_render_write_line(r, name, &line->labels, integer(value), out);
     }
 }
 
 // What an annotation grants; else each replica or unit stands for an equal part of the memory, as
 // far as it is known how many there are.
-static bool allocated_mib(const struct entity *e, const struct device_holder *h,
-                          const struct device_replicas *replicas, uint64_t *ret)
+static bool allocated_mib(const struct exporter_entity *e, const struct exporter_device_holder *h,
+                          const struct exporter_device_replicas *replicas, uint64_t *ret)
 {
     uint64_t total = (e->instance ? e->instance->memory_total : e->device->memory_total) >> 20;
     if (h->memory_mib && total) {
@@ -256,8 +259,9 @@ static bool allocated_mib(const struct entity *e, const struct device_holder *h,
         return true;
     }
     if (h->shared) {
-        unsigned n = h->device_units ? h->device_units
-                                     : device_replicas_find(replicas, e->device, e->instance);
+        unsigned n = h->device_units
+                         ? h->device_units
+                         : exporter_device_replicas_find(replicas, e->device, e->instance);
         if (!n || h->replicas > n)
             return false;
         total = total * h->replicas / n;
@@ -266,13 +270,14 @@ static bool allocated_mib(const struct entity *e, const struct device_holder *h,
     return total > 0;
 }
 
-static const struct gs_buf *held_labels(const struct renderer *r, struct entity *e, size_t k)
+static const struct gs_buf *held_labels(const struct exporter_renderer *r,
+                                        struct exporter_entity *e, size_t k)
 {
     if (!e->held) {
         e->n_held = e->holders->len;
         e->held = gs_alloc_array(e->n_held, sizeof(*e->held));
     }
-    const struct device_holder *h = &e->holders->items[k];
+    const struct exporter_device_holder *h = &e->holders->items[k];
     struct gs_buf *b = &e->held[k];
     if (!b->len) {
         add_container(r->names, e, mode_of(e, h), h->namespace_name, h->pod, h->container, b);
@@ -281,12 +286,12 @@ static const struct gs_buf *held_labels(const struct renderer *r, struct entity 
     return b;
 }
 
-static void write_allocated(struct renderer *r, struct gs_buf *out)
+static void write_allocated(struct exporter_renderer *r, struct gs_buf *out)
 {
     static const char name[] = "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED";
     bool header = false;
     for (size_t i = 0; i < r->entities.len; i++) {
-        struct entity *e = &r->entities.items[i];
+        struct exporter_entity *e = &r->entities.items[i];
         for (size_t k = 0; e->holders && k < e->holders->len; k++) {
             uint64_t value = 0;
             if (!allocated_mib(e, &e->holders->items[k], r->in.replicas, &value))
@@ -295,20 +300,20 @@ static void write_allocated(struct renderer *r, struct gs_buf *out)
                 write_header(r, ALLOCATED_HEADER, name,
                              "GPU memory allocated to the container (in MiB).", out);
             header = true;
-            render_write_line(r, name, held_labels(r, e, k), integer(value), out);
+            exporter_render_write_line(r, name, held_labels(r, e, k), integer(value), out);
         }
     }
 }
 
 // Of a GPU that is shared without a limit of the compute there is no line.
-static void write_compute(struct renderer *r, struct gs_buf *out)
+static void write_compute(struct exporter_renderer *r, struct gs_buf *out)
 {
     static const char name[] = "DCGM_CUSTOM_CONTAINER_CP_ALLOCATED";
     bool header = false;
     for (size_t i = 0; i < r->entities.len; i++) {
-        struct entity *e = &r->entities.items[i];
+        struct exporter_entity *e = &r->entities.items[i];
         for (size_t k = 0; e->holders && k < e->holders->len; k++) {
-            const struct device_holder *h = &e->holders->items[k];
+            const struct exporter_device_holder *h = &e->holders->items[k];
             double part = h == e->exclusive ? 1 : h->cores / 100.0;
             if (part <= 0 || part > 1)
                 continue;
@@ -317,7 +322,7 @@ static void write_compute(struct renderer *r, struct gs_buf *out)
                              "Part of the GPU's compute that the container was given (0 to 1).",
                              out);
             header = true;
-            render_write_line(
+            exporter_render_write_line(
                 r, name, held_labels(r, e, k),
                 (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = part}, out);
         }
@@ -327,8 +332,8 @@ static void write_compute(struct renderer *r, struct gs_buf *out)
 // --- families per device of ACK's exporter ---
 
 // 0: nobody has it, 1: one container as a whole, 2: shared.
-static bool mode_number(const struct entity *e, const struct device_replicas *replicas,
-                        struct gpu_value *ret)
+static bool mode_number(const struct exporter_entity *e,
+                        const struct exporter_device_replicas *replicas, struct gpu_value *ret)
 {
     (void)replicas;
     *ret = (struct gpu_value){.validity = GPU_VALID,
@@ -338,8 +343,8 @@ static bool mode_number(const struct entity *e, const struct device_replicas *re
     return true;
 }
 
-static bool total_mib(const struct entity *e, const struct device_replicas *replicas,
-                      struct gpu_value *ret)
+static bool total_mib(const struct exporter_entity *e,
+                      const struct exporter_device_replicas *replicas, struct gpu_value *ret)
 {
     (void)replicas;
     uint64_t total = (e->instance ? e->instance->memory_total : e->device->memory_total) >> 20;
@@ -347,8 +352,8 @@ static bool total_mib(const struct entity *e, const struct device_replicas *repl
     return total > 0;
 }
 
-static bool allocated_part(const struct entity *e, const struct device_replicas *replicas,
-                           struct gpu_value *ret)
+static bool allocated_part(const struct exporter_entity *e,
+                           const struct exporter_device_replicas *replicas, struct gpu_value *ret)
 {
     struct gpu_value total;
     uint64_t sum = 0, mib = 0;
@@ -366,7 +371,8 @@ static bool allocated_part(const struct entity *e, const struct device_replicas 
 
 static const struct {
     const char *name, *help;
-    bool (*value_of)(const struct entity *, const struct device_replicas *, struct gpu_value *);
+    bool (*value_of)(const struct exporter_entity *, const struct exporter_device_replicas *,
+                     struct gpu_value *);
     bool needs_map;
 } device_families[] = {
     {"DCGM_CUSTOM_ALLOCATE_MODE", "How the GPU is given out: 0 not, 1 as a whole, 2 shared.",
@@ -376,28 +382,29 @@ static const struct {
      allocated_part, true},
 };
 
-static const struct gs_buf *device_labels(const struct renderer *r, struct entity *e)
+static const struct gs_buf *device_labels(const struct exporter_renderer *r,
+                                          struct exporter_entity *e)
 {
     struct gs_buf *b = &e->custom;
     if (b->len)
         return b;
-    render_add_label_if(b, "DriverVersion", r->in.sample->gpus->driver_version);
+    exporter_render_add_label_if(b, "DriverVersion", r->in.sample->gpus->driver_version);
     if (e->instance) {
-        render_add_compute_instance(b, e->instance);
-        render_add_label_u64(b, "GPU_I_ID", "", e->instance->gpu_instance_id);
-        render_add_label_if(b, "GPU_I_PROFILE", e->instance->profile);
+        exporter_render_add_compute_instance(b, e->instance);
+        exporter_render_add_label_u64(b, "GPU_I_ID", "", e->instance->gpu_instance_id);
+        exporter_render_add_label_if(b, "GPU_I_PROFILE", e->instance->profile);
     }
-    render_add_label_if(b, "NodeName", r->names->node_name);
+    exporter_render_add_label_if(b, "NodeName", r->names->node_name);
     add_identity(e, b);
     return b;
 }
 
-static void write_device_family(struct renderer *r, size_t family, struct gs_buf *out)
+static void write_device_family(struct exporter_renderer *r, size_t family, struct gs_buf *out)
 {
     const char *name = device_families[family].name;
     bool header = false;
     for (size_t i = 0; i < r->entities.len; i++) {
-        struct entity *e = &r->entities.items[i];
+        struct exporter_entity *e = &r->entities.items[i];
         struct gpu_value v;
         if (e->device->lost || e->device->hung ||
             !device_families[family].value_of(e, r->in.replicas, &v))
@@ -405,15 +412,15 @@ static void write_device_family(struct renderer *r, size_t family, struct gs_buf
         if (!header)
             write_header(r, DEVICE_HEADERS + family, name, device_families[family].help, out);
         header = true;
-        render_write_line(r, name, device_labels(r, e), v, out);
+        exporter_render_write_line(r, name, device_labels(r, e), v, out);
     }
 }
 
 _Static_assert(GS_ARRAY_LEN(process_families) <= ALLOCATED_HEADER, "headers of families");
-_Static_assert(DEVICE_HEADERS + GS_ARRAY_LEN(device_families) <= RENDER_CUSTOM_FAMILIES,
+_Static_assert(DEVICE_HEADERS + GS_ARRAY_LEN(device_families) <= EXPORTER_RENDER_CUSTOM_FAMILIES,
                "headers of families");
 
-void render_write_custom(struct renderer *r, struct gs_buf *out)
+void exporter_render_write_custom(struct exporter_renderer *r, struct gs_buf *out)
 {
     list_processes(r);
     for (size_t i = 0; i < GS_ARRAY_LEN(process_families); i++)
@@ -423,10 +430,10 @@ void render_write_custom(struct renderer *r, struct gs_buf *out)
     for (size_t i = 0; i < GS_ARRAY_LEN(device_families); i++)
         if (r->in.map || !device_families[i].needs_map)
             write_device_family(r, i, out);
-    render_write_attributions(r, out);
+    exporter_render_write_attributions(r, out);
 }
 
-void render_custom_finish(struct renderer *r)
+void exporter_render_custom_finish(struct exporter_renderer *r)
 {
     for (size_t i = 0; i < r->processes.len; i++) {
         gs_buf_finish(&r->processes.items[i].labels);
@@ -434,6 +441,6 @@ void render_custom_finish(struct renderer *r)
     }
     free(r->processes.items);
     gs_buf_finish(&r->attributions);
-    for (size_t i = 0; i < RENDER_CUSTOM_FAMILIES; i++)
+    for (size_t i = 0; i < EXPORTER_RENDER_CUSTOM_FAMILIES; i++)
         gs_buf_finish(&r->custom_headers[i]);
 }

@@ -12,28 +12,29 @@ enum { MAX_JOB_FILE = 64 * 1024, MAX_VARIANTS = 256 };
 
 // --- several owners ---
 
-static struct variant *add_variant(struct entity *e, const struct device_holder *h)
+static struct exporter_variant *add_variant(struct exporter_entity *e,
+                                            const struct exporter_device_holder *h)
 {
     e->variants = gs_realloc_array(e->variants, e->n_variants + 1, sizeof(*e->variants));
-    struct variant *v = &e->variants[e->n_variants++];
-    *v = (struct variant){.holder = h};
+    struct exporter_variant *v = &e->variants[e->n_variants++];
+    *v = (struct exporter_variant){.holder = h};
     return v;
 }
 
-static void make_virtual(const struct render_names *names, struct entity *e)
+static void make_virtual(const struct exporter_render_names *names, struct exporter_entity *e)
 {
     if (!names->virtual_gpus || !e->holders || !e->holders->len)
         return;
     for (size_t i = 0; i < e->holders->len; i++) {
-        const struct device_holder *h = &e->holders->items[i];
-        struct variant *v = add_variant(e, h);
+        const struct exporter_device_holder *h = &e->holders->items[i];
+        struct exporter_variant *v = add_variant(e, h);
         v->per_pod = h->shared || e->holders->len > 1;
         snprintf(v->vgpu, sizeof(v->vgpu), "%s", h->replica);
     }
 }
 
 // Each line of the file is a job; the pods that there are stay on each line.
-static void make_jobs(const struct render_names *names, struct entity *e)
+static void make_jobs(const struct exporter_render_names *names, struct exporter_entity *e)
 {
     if (!names->hpc_dir)
         return;
@@ -55,13 +56,13 @@ static void make_jobs(const struct render_names *names, struct entity *e)
     }
 }
 
-static void finish_variants(const struct render_names *names, struct entity *e)
+static void finish_variants(const struct exporter_render_names *names, struct exporter_entity *e)
 {
     for (size_t i = 0; i < e->n_variants; i++) {
-        struct variant *v = &e->variants[i];
-        struct attributes a = {.holder = v->holder, .vgpu = v->vgpu, .job = v->job};
+        struct exporter_variant *v = &e->variants[i];
+        struct exporter_attributes a = {.holder = v->holder, .vgpu = v->vgpu, .job = v->job};
         gs_buf_add_slice(&v->labels, gs_buf_slice(&e->labels));
-        render_add_attributes(names, &a, &v->labels);
+        exporter_render_add_attributes(names, &a, &v->labels);
     }
 }
 
@@ -95,7 +96,7 @@ static bool listed(const char *devices, unsigned n)
     return any;
 }
 
-bool render_devices_valid(const char *devices)
+bool exporter_render_devices_valid(const char *devices)
 {
     if (gs_streq(devices, "f") || gs_streq(devices, "g") || gs_streq(devices, "i") ||
         gs_streq(devices, "g+i"))
@@ -121,24 +122,24 @@ bool render_devices_valid(const char *devices)
     }
 }
 
-static void add_entity(const struct renderer *r, size_t device_at, size_t instance_at,
-                       struct entities *list)
+static void add_entity(const struct exporter_renderer *r, size_t device_at, size_t instance_at,
+                       struct exporter_entities *list)
 {
-    const struct render_names *names = r->names;
+    const struct exporter_render_names *names = r->names;
     const struct gpu_device *d = &r->in.sample->gpus->devices[device_at];
     gs_grow(&list->items, &list->cap, list->len, sizeof(*list->items));
-    struct entity *e = &list->items[list->len++];
-    *e = (struct entity){.device_at = device_at, .instance_at = instance_at, .device = d};
-    e->instance = instance_at == NO_INSTANCE_AT ? NULL : &d->instances[instance_at];
-    e->holders = device_map_find(r->in.map, d, e->instance);
+    struct exporter_entity *e = &list->items[list->len++];
+    *e = (struct exporter_entity){.device_at = device_at, .instance_at = instance_at, .device = d};
+    e->instance = instance_at == EXPORTER_NO_INSTANCE_AT ? NULL : &d->instances[instance_at];
+    e->holders = exporter_device_map_find(r->in.map, d, e->instance);
     // The values of a GPU that several pods share are nobody's in particular: the last of them
     // would win, and change with every kubelet reply. The per-process families tell who does what.
-    e->exclusive = device_holders_exclusive(e->holders);
-    e->lone = render_lone_holder(r->in.sample, device_at, e->instance, e->holders);
-    render_add_entity_labels(r, e);
+    e->exclusive = exporter_device_holders_exclusive(e->holders);
+    e->lone = exporter_render_lone_holder(r->in.sample, device_at, e->instance, e->holders);
+    exporter_render_add_entity_labels(r, e);
     gs_buf_add_slice(&e->all_labels, gs_buf_slice(&e->labels));
-    struct attributes a = {.holder = e->lone};
-    render_add_attributes(names, &a, &e->all_labels);
+    struct exporter_attributes a = {.holder = e->lone};
+    exporter_render_add_attributes(names, &a, &e->all_labels);
     make_virtual(names, e);
     make_jobs(names, e);
     finish_variants(names, e);
@@ -158,8 +159,8 @@ static bool means_instance(const char *devices, const struct gpu_instance *i)
     return devices[0] != 'i' || listed(devices, i->gpu_instance_id);
 }
 
-bool render_means(const char *devices, const struct gpu_device *d,
-                  const struct gpu_instance *instance)
+bool exporter_render_means(const char *devices, const struct gpu_device *d,
+                           const struct gpu_instance *instance)
 {
     devices = devices ? devices : "f";
     return instance ? means_instance(devices, instance) : means_gpu(devices, d);
@@ -181,7 +182,8 @@ static bool is_there(const struct gpu_snapshot *g, bool instances, unsigned n)
     return false;
 }
 
-bool render_devices_missing(const char *devices, const struct gpu_snapshot *g, unsigned *ret)
+bool exporter_render_devices_missing(const char *devices, const struct gpu_snapshot *g,
+                                     unsigned *ret)
 {
     const char *at = NULL;
     unsigned first = 0, last = 0;
@@ -196,7 +198,7 @@ bool render_devices_missing(const char *devices, const struct gpu_snapshot *g, u
     return false;
 }
 
-bool render_devices_any(const char *devices, const struct gpu_snapshot *g)
+bool exporter_render_devices_any(const char *devices, const struct gpu_snapshot *g)
 {
     bool any = false;
     for (size_t i = 0; i < g->n_devices && !any; i++) {
@@ -208,7 +210,8 @@ bool render_devices_any(const char *devices, const struct gpu_snapshot *g)
     return any;
 }
 
-void render_list_entities(const struct renderer *r, struct entities *list)
+void exporter_render_list_entities(const struct exporter_renderer *r,
+                                   struct exporter_entities *list)
 {
     const struct gpu_snapshot *g = r->in.sample->gpus;
     const char *devices = r->names->devices ? r->names->devices : "f";
@@ -218,18 +221,18 @@ void render_list_entities(const struct renderer *r, struct entities *list)
             if (means_instance(devices, &d->instances[k]))
                 add_entity(r, i, k, list);
         if (means_gpu(devices, d))
-            add_entity(r, i, NO_INSTANCE_AT, list);
+            add_entity(r, i, EXPORTER_NO_INSTANCE_AT, list);
     }
 }
 
-static void variant_finish(struct variant *v)
+static void variant_finish(struct exporter_variant *v)
 {
     gs_buf_finish(&v->labels);
     gs_buf_finish(&v->xid.text);
     free(v->job);
 }
 
-static void entity_finish(struct entity *e)
+static void entity_finish(struct exporter_entity *e)
 {
     gs_buf_finish(&e->labels);
     gs_buf_finish(&e->all_labels);
@@ -243,21 +246,22 @@ static void entity_finish(struct entity *e)
     free(e->variants);
 }
 
-void render_entities_finish(struct entities *list)
+void exporter_render_entities_finish(struct exporter_entities *list)
 {
     for (size_t i = 0; i < list->len; i++)
         entity_finish(&list->items[i]);
     free(list->items);
-    *list = (struct entities){0};
+    *list = (struct exporter_entities){0};
 }
 
-const struct device_holder *render_find_holder(const struct device_holders *holders,
-                                               const struct owner *o)
+const struct exporter_device_holder *
+exporter_render_find_holder(const struct exporter_device_holders *holders,
+                            const struct exporter_owner *o)
 {
-    const struct device_holder *of_pod = NULL;
+    const struct exporter_device_holder *of_pod = NULL;
     size_t n_of_pod = 0;
     for (size_t i = 0; holders && i < holders->len; i++) {
-        const struct device_holder *h = &holders->items[i];
+        const struct exporter_device_holder *h = &holders->items[i];
         if (!gs_streq(h->namespace_name, o->namespace_name) || !gs_streq(h->pod, o->pod))
             continue;
         // Without a container the pod as such is meant.
@@ -269,10 +273,12 @@ const struct device_holder *render_find_holder(const struct device_holders *hold
     return n_of_pod == 1 && !o->container[0] ? of_pod : NULL;
 }
 
-static struct variant *variant_of(const struct entity *e, const struct owner *o)
+static struct exporter_variant *variant_of(const struct exporter_entity *e,
+                                           const struct exporter_owner *o)
 {
-    const struct device_holder *h =
-        o->kind == OWNER_POD && o->pod[0] ? render_find_holder(e->holders, o) : NULL;
+    const struct exporter_device_holder *h = o->kind == EXPORTER_OWNER_POD && o->pod[0]
+                                                 ? exporter_render_find_holder(e->holders, o)
+                                                 : NULL;
     for (size_t i = 0; h && i < e->n_variants; i++)
         if (e->variants[i].holder == h)
             return &e->variants[i];
@@ -280,10 +286,10 @@ static struct variant *variant_of(const struct entity *e, const struct owner *o)
 }
 
 // A process that belongs to the pod, but to which of its containers is not known.
-static void set_busy(struct entity *e, const struct owner *o)
+static void set_busy(struct exporter_entity *e, const struct exporter_owner *o)
 {
     for (size_t i = 0; i < e->n_variants; i++) {
-        const struct device_holder *h = e->variants[i].holder;
+        const struct exporter_device_holder *h = e->variants[i].holder;
         if (h && gs_streq(h->namespace_name, o->namespace_name) && gs_streq(h->pod, o->pod))
             e->variants[i].idle = false;
     }
@@ -291,14 +297,14 @@ static void set_busy(struct entity *e, const struct owner *o)
 
 // A process without a known owner may be anybody's. An MPS server works for clients that the driver
 // may not list.
-static bool is_owner_known(const struct owner *o)
+static bool is_owner_known(const struct exporter_owner *o)
 {
-    return (o->kind == OWNER_HOST || (o->kind == OWNER_POD && o->pod[0])) &&
-           !gs_streq(o->process_name, SHARES_MPS_SERVER);
+    return (o->kind == EXPORTER_OWNER_HOST || (o->kind == EXPORTER_OWNER_POD && o->pod[0])) &&
+           !gs_streq(o->process_name, EXPORTER_SHARES_MPS_SERVER);
 }
 
 // Whether all processes are listed, each with its owner.
-static bool is_list_complete(const struct sample *sample, size_t device_at)
+static bool is_list_complete(const struct exporter_sample *sample, size_t device_at)
 {
     const struct gpu_device *d = &sample->gpus->devices[device_at];
     bool complete = d->processes_valid && d->n_processes < GPU_MAX_PROCESSES;
@@ -307,45 +313,47 @@ static bool is_list_complete(const struct sample *sample, size_t device_at)
     return complete;
 }
 
-const struct device_holder *render_lone_holder(const struct sample *sample, size_t device_at,
-                                               const struct gpu_instance *instance,
-                                               const struct device_holders *holders)
+const struct exporter_device_holder *
+exporter_render_lone_holder(const struct exporter_sample *sample, size_t device_at,
+                            const struct gpu_instance *instance,
+                            const struct exporter_device_holders *holders)
 {
     const struct gpu_device *d = &sample->gpus->devices[device_at];
     if (!holders || holders->len != 1)
         return NULL;
-    const struct device_holder *only = &holders->items[0];
+    const struct exporter_device_holder *only = &holders->items[0];
     bool proved = !only->shared || is_list_complete(sample, device_at);
     for (size_t i = 0; i < d->n_processes && proved && only->shared; i++) {
-        const struct owner *o = &sample->owners[device_at][i];
-        if (render_is_on(&d->processes[i], instance))
-            proved = o->kind == OWNER_POD && render_find_holder(holders, o) == only;
+        const struct exporter_owner *o = &sample->owners[device_at][i];
+        if (exporter_render_is_on(&d->processes[i], instance))
+            proved =
+                o->kind == EXPORTER_OWNER_POD && exporter_render_find_holder(holders, o) == only;
     }
     return proved ? only : NULL;
 }
 
 // Pods without a process are idle if the list is complete.
-static void find_idle(const struct sample *sample, struct entity *e)
+static void find_idle(const struct exporter_sample *sample, struct exporter_entity *e)
 {
     bool complete = is_list_complete(sample, e->device_at);
     for (size_t i = 0; i < e->n_variants; i++)
         e->variants[i].idle = complete && e->variants[i].holder;
 }
 
-static void sum_pods(const struct sample *sample, struct entity *e)
+static void sum_pods(const struct exporter_sample *sample, struct exporter_entity *e)
 {
     for (size_t i = 0; i < e->n_variants; i++) {
-        struct variant *v = &e->variants[i];
+        struct exporter_variant *v = &e->variants[i];
         v->util = v->mem_util = v->enc_util = v->dec_util = v->memory_mib = 0;
         v->has_util = v->has_memory = false;
     }
     find_idle(sample, e);
     for (size_t i = 0; i < e->device->n_processes; i++) {
         const struct gpu_process *p = &e->device->processes[i];
-        const struct owner *o = &sample->owners[e->device_at][i];
-        if (!render_is_on(p, e->instance))
+        const struct exporter_owner *o = &sample->owners[e->device_at][i];
+        if (!exporter_render_is_on(p, e->instance))
             continue;
-        struct variant *v = variant_of(e, o);
+        struct exporter_variant *v = variant_of(e, o);
         if (!v) {
             set_busy(e, o);
             continue;
@@ -362,7 +370,7 @@ static void sum_pods(const struct sample *sample, struct entity *e)
 }
 
 // Never above the device's own values: see shares.h.
-void render_sum_pods(const struct sample *sample, struct entities *list)
+void exporter_render_sum_pods(const struct exporter_sample *sample, struct exporter_entities *list)
 {
     for (size_t i = 0; i < list->len; i++)
         if (list->items[i].n_variants)

@@ -6,7 +6,7 @@
 
 // --- families of DCGM ---
 
-static struct gpu_value field_of(const struct entity *e, enum gpu_field f)
+static struct gpu_value field_of(const struct exporter_entity *e, enum gpu_field f)
 {
     bool answers = !e->device->lost && !e->device->hung;
     const struct gpu_value *own =
@@ -15,39 +15,41 @@ static struct gpu_value field_of(const struct entity *e, enum gpu_field f)
 }
 
 // Made anew when another XID came.
-static const struct gs_buf *xid_labels(const struct renderer *r, struct entity *e,
-                                       struct variant *variant, int64_t xid)
+static const struct gs_buf *xid_labels(const struct exporter_renderer *r, struct exporter_entity *e,
+                                       struct exporter_variant *variant, int64_t xid)
 {
-    struct xid_labels *l = variant ? &variant->xid : &e->xid;
+    struct exporter_xid_labels *l = variant ? &variant->xid : &e->xid;
     if (l->made && l->xid == xid)
         return &l->text;
     char code[24];
     snprintf(code, sizeof(code), "%" PRId64, xid);
-    struct attributes a = {.holder = variant ? variant->holder : e->lone,
-                           .xid_code = code,
-                           .xid_text = render_xid_text(xid),
-                           .vgpu = variant ? variant->vgpu : NULL,
-                           .job = variant ? variant->job : NULL};
+    struct exporter_attributes a = {.holder = variant ? variant->holder : e->lone,
+                                    .xid_code = code,
+                                    .xid_text = exporter_render_xid_text(xid),
+                                    .vgpu = variant ? variant->vgpu : NULL,
+                                    .job = variant ? variant->job : NULL};
     gs_buf_clear(&l->text);
     gs_buf_add_slice(&l->text, gs_buf_slice(&e->labels));
-    render_add_attributes(r->names, &a, &l->text);
+    exporter_render_add_attributes(r->names, &a, &l->text);
     l->made = true;
     l->xid = xid;
     return &l->text;
 }
 
-static void write_plain(const struct renderer *r, const struct counter *c, struct entity *e,
-                        struct variant *variant, struct gpu_value v, struct gs_buf *out)
+static void write_plain(const struct exporter_renderer *r, const struct exporter_counter *c,
+                        struct exporter_entity *e, struct exporter_variant *variant,
+                        struct gpu_value v, struct gs_buf *out)
 {
     const struct gs_buf *labels = c->field == GPU_F_XID_ERRORS ? xid_labels(r, e, variant, v.i)
                                   : variant                    ? &variant->labels
                                                                : &e->all_labels;
-    render_write_line(r, c->name, labels, v, out);
+    exporter_render_write_line(r, c->name, labels, v, out);
 }
 
 // What a pod's processes have of a field; 0 when it certainly has none. False: a pod has no own
 // value of it.
-static bool own_value(const struct variant *p, enum gpu_field f, uint64_t *ret, bool *ret_has)
+static bool own_value(const struct exporter_variant *p, enum gpu_field f, uint64_t *ret,
+                      bool *ret_has)
 {
     *ret_has = p->idle || (f == GPU_F_FB_USED ? p->has_memory : p->has_util);
     switch (f) {
@@ -72,12 +74,12 @@ static bool own_value(const struct variant *p, enum gpu_field f, uint64_t *ret, 
 }
 
 // With --kubernetes-virtual-gpus utilisation and memory are the device's first, then each pod's.
-static void write_shared(const struct renderer *r, const struct counter *c, struct entity *e,
-                         struct gpu_value v, struct gs_buf *out)
+static void write_shared(const struct exporter_renderer *r, const struct exporter_counter *c,
+                         struct exporter_entity *e, struct gpu_value v, struct gs_buf *out)
 {
     bool whole_written = false;
     for (size_t i = 0; i < e->n_variants; i++) {
-        struct variant *p = &e->variants[i];
+        struct exporter_variant *p = &e->variants[i];
         uint64_t own = 0;
         bool has = false;
         if (!p->per_pod || !own_value(p, c->field, &own, &has)) {
@@ -85,26 +87,27 @@ static void write_shared(const struct renderer *r, const struct counter *c, stru
             continue;
         }
         if (!whole_written)
-            render_write_line(r, c->name, &e->labels, v, out);
+            exporter_render_write_line(r, c->name, &e->labels, v, out);
         whole_written = true;
         if (has)
-            render_write_line(r, c->name, &p->labels,
-                              (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)own}, out);
+            exporter_render_write_line(r, c->name, &p->labels,
+                                       (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)own},
+                                       out);
     }
 }
 
-static void write_header(struct renderer *r, size_t row, struct gs_buf *out)
+static void write_header(struct exporter_renderer *r, size_t row, struct gs_buf *out)
 {
-    const struct counter *c = &r->counters->rows[row];
-    render_write_header(&r->headers[row], c->name, c->type, c->help, out);
+    const struct exporter_counter *c = &r->counters->rows[row];
+    exporter_render_write_header(&r->headers[row], c->name, c->type, c->help, out);
 }
 
-void render_write_family(struct renderer *r, size_t row, struct gs_buf *out)
+void exporter_render_write_family(struct exporter_renderer *r, size_t row, struct gs_buf *out)
 {
-    const struct counter *c = &r->counters->rows[row];
+    const struct exporter_counter *c = &r->counters->rows[row];
     bool header = false;
     for (size_t i = 0; i < r->entities.len; i++) {
-        struct entity *e = &r->entities.items[i];
+        struct exporter_entity *e = &r->entities.items[i];
         struct gpu_value v = field_of(e, c->field);
         if (v.validity != GPU_VALID)
             continue;
@@ -120,22 +123,22 @@ void render_write_family(struct renderer *r, size_t row, struct gs_buf *out)
 
 // --- families that dcgm-exporter computes ---
 
-static void write_window(const struct renderer *r, const struct counter *c, const struct entity *e,
-                         const char *const (*labels)[2], size_t n, uint64_t value,
-                         struct gs_buf *out)
+static void write_window(const struct exporter_renderer *r, const struct exporter_counter *c,
+                         const struct exporter_entity *e, const char *const (*labels)[2], size_t n,
+                         uint64_t value, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf all = {0};
     gs_buf_add_slice(&all, gs_buf_slice(&e->labels));
     for (size_t i = 0; i < n; i++)
-        render_add_label_if(&all, labels[i][0], labels[i][1]);
-    struct attributes a = {.holder = e->lone};
-    render_add_attributes(r->names, &a, &all);
-    render_write_line(r, c->name, &all,
-                      (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)value}, out);
+        exporter_render_add_label_if(&all, labels[i][0], labels[i][1]);
+    struct exporter_attributes a = {.holder = e->lone};
+    exporter_render_add_attributes(r->names, &a, &all);
+    exporter_render_write_line(r, c->name, &all,
+                               (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)value}, out);
 }
 
-static void write_xid_counts(const struct renderer *r, const struct entity *e,
-                             const struct counter *c, struct gs_buf *out)
+static void write_xid_counts(const struct exporter_renderer *r, const struct exporter_entity *e,
+                             const struct exporter_counter *c, struct gs_buf *out)
 {
     char window[24], xid[16];
     snprintf(window, sizeof(window), "%" PRIu64, r->names->xid_window_ms);
@@ -149,8 +152,8 @@ static void write_xid_counts(const struct renderer *r, const struct entity *e,
         write_window(r, c, e, none, 1, 0, out);
 }
 
-static void write_xid_totals(const struct renderer *r, const struct entity *e,
-                             const struct counter *c, struct gs_buf *out)
+static void write_xid_totals(const struct exporter_renderer *r, const struct exporter_entity *e,
+                             const struct exporter_counter *c, struct gs_buf *out)
 {
     for (size_t i = 0; i < e->device->n_xid_totals; i++) {
         char xid[16];
@@ -166,8 +169,8 @@ static const char *const clock_event_names[GPU_CLOCK_EVENTS] = {
 };
 
 // From 0 on, so that increase() sees the first.
-static void write_clock_totals(const struct renderer *r, const struct entity *e,
-                               const struct counter *c, struct gs_buf *out)
+static void write_clock_totals(const struct exporter_renderer *r, const struct exporter_entity *e,
+                               const struct exporter_counter *c, struct gs_buf *out)
 {
     for (size_t i = 0; i < GPU_CLOCK_EVENTS; i++) {
         const char *const labels[][2] = {{"clock_event", clock_event_names[i]}};
@@ -175,8 +178,8 @@ static void write_clock_totals(const struct renderer *r, const struct entity *e,
     }
 }
 
-static void write_clock_counts(const struct renderer *r, const struct entity *e,
-                               const struct counter *c, struct gs_buf *out)
+static void write_clock_counts(const struct exporter_renderer *r, const struct exporter_entity *e,
+                               const struct exporter_counter *c, struct gs_buf *out)
 {
     char window[24];
     snprintf(window, sizeof(window), "%" PRIu64, r->names->clock_window_ms);
@@ -187,19 +190,20 @@ static void write_clock_counts(const struct renderer *r, const struct entity *e,
     }
 }
 
-static void write_health(const struct renderer *r, const struct entity *e, const struct counter *c,
-                         struct gs_buf *out)
+static void write_health(const struct exporter_renderer *r, const struct exporter_entity *e,
+                         const struct exporter_counter *c, struct gs_buf *out)
 {
-    const struct health_result *results = health_of(r->in.health, e->device->uuid);
-    for (enum health_watch w = 0; results && w < HEALTH_WATCHES; w++) {
+    const struct exporter_health_result *results =
+        exporter_health_of(r->in.health, e->device->uuid);
+    for (enum exporter_health_watch w = 0; results && w < EXPORTER_HEALTH_WATCHES; w++) {
         const char *const labels[][2] = {{"health_error_code", results[w].code},
-                                         {"health_watch", health_watch_name(w)}};
+                                         {"health_watch", exporter_health_watch_name(w)}};
         write_window(r, c, e, labels, 2, (uint64_t)results[w].level, out);
     }
 }
 
-static void write_p2p(const struct renderer *r, const struct entity *e, const struct counter *c,
-                      struct gs_buf *out)
+static void write_p2p(const struct exporter_renderer *r, const struct exporter_entity *e,
+                      const struct exporter_counter *c, struct gs_buf *out)
 {
     static const char *const names[] = {
         "OK",
@@ -222,40 +226,41 @@ static void write_p2p(const struct renderer *r, const struct entity *e, const st
 }
 
 // Both are of whole GPUs only. A lost GPU has a state of health, too: it is bad.
-static bool has_computed(const struct renderer *r, const struct entity *e, const struct counter *c)
+static bool has_computed(const struct exporter_renderer *r, const struct exporter_entity *e,
+                         const struct exporter_counter *c)
 {
-    if (c->kind == COUNTER_EXP_HEALTH)
-        return !e->instance && health_of(r->in.health, e->device->uuid);
-    if (c->kind == COUNTER_EXP_XIDS_TOTAL && !e->device->n_xid_totals)
+    if (c->kind == EXPORTER_COUNTER_EXP_HEALTH)
+        return !e->instance && exporter_health_of(r->in.health, e->device->uuid);
+    if (c->kind == EXPORTER_COUNTER_EXP_XIDS_TOTAL && !e->device->n_xid_totals)
         return false;
-    if (c->kind == COUNTER_EXP_CLOCK_EVENTS_TOTAL)
+    if (c->kind == EXPORTER_COUNTER_EXP_CLOCK_EVENTS_TOTAL)
         return e->device->has_clock_events;
-    if (c->kind == COUNTER_EXP_CLOCK_EVENTS)
+    if (c->kind == EXPORTER_COUNTER_EXP_CLOCK_EVENTS)
         return e->device->has_clock_events && !e->device->hung;
     return e->device->fields[c->field].validity == GPU_VALID &&
-           !(c->kind == COUNTER_EXP_P2P && e->instance);
+           !(c->kind == EXPORTER_COUNTER_EXP_P2P && e->instance);
 }
 
-void render_write_computed(struct renderer *r, size_t row, struct gs_buf *out)
+void exporter_render_write_computed(struct exporter_renderer *r, size_t row, struct gs_buf *out)
 {
-    const struct counter *c = &r->counters->rows[row];
+    const struct exporter_counter *c = &r->counters->rows[row];
     bool header = false;
     for (size_t i = 0; i < r->entities.len; i++) {
-        const struct entity *e = &r->entities.items[i];
+        const struct exporter_entity *e = &r->entities.items[i];
         if (!has_computed(r, e, c))
             continue;
         if (!header)
             write_header(r, row, out);
         header = true;
-        if (c->kind == COUNTER_EXP_XIDS)
+        if (c->kind == EXPORTER_COUNTER_EXP_XIDS)
             write_xid_counts(r, e, c, out);
-        else if (c->kind == COUNTER_EXP_CLOCK_EVENTS)
+        else if (c->kind == EXPORTER_COUNTER_EXP_CLOCK_EVENTS)
             write_clock_counts(r, e, c, out);
-        else if (c->kind == COUNTER_EXP_XIDS_TOTAL)
+        else if (c->kind == EXPORTER_COUNTER_EXP_XIDS_TOTAL)
             write_xid_totals(r, e, c, out);
-        else if (c->kind == COUNTER_EXP_CLOCK_EVENTS_TOTAL)
+        else if (c->kind == EXPORTER_COUNTER_EXP_CLOCK_EVENTS_TOTAL)
             write_clock_totals(r, e, c, out);
-        else if (c->kind == COUNTER_EXP_HEALTH)
+        else if (c->kind == EXPORTER_COUNTER_EXP_HEALTH)
             write_health(r, e, c, out);
         else
             write_p2p(r, e, c, out);

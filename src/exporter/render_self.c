@@ -24,7 +24,7 @@ static struct metrics_label label(const char *name, const char *value)
     return (struct metrics_label){gs_slice_of(name), gs_slice_of(value)};
 }
 
-static void render_build(const struct render_self *self, struct gs_buf *out)
+static void render_build(const struct exporter_render_self *self, struct gs_buf *out)
 {
     static const char name[] = "gpuscale_exporter_build_info";
     struct metrics_label labels[] = {
@@ -38,7 +38,7 @@ static void render_build(const struct render_self *self, struct gs_buf *out)
                "1 when the GPUs of this page are simulated.", self->simulated);
 }
 
-static void render_sampling(const struct render_self *self, struct gs_buf *out)
+static void render_sampling(const struct exporter_render_self *self, struct gs_buf *out)
 {
     single(out, "gpuscale_exporter_samples_total", METRICS_COUNTER,
            "Sampling passes that gave a result.", (double)self->samples);
@@ -56,14 +56,14 @@ static void render_sampling(const struct render_self *self, struct gs_buf *out)
 }
 
 // In the words of the metric; NULL: none.
-static const char *driver_problem(const struct render_self *self)
+static const char *driver_problem(const struct exporter_render_self *self)
 {
     if (self->stuck)
         return "no_answer";
     return self->driver != GPU_DRIVER_UP ? gpu_driver_name(self->driver) : NULL;
 }
 
-static void render_driver(const struct render_self *self, struct gs_buf *out)
+static void render_driver(const struct exporter_render_self *self, struct gs_buf *out)
 {
     static const char name[] = "gpuscale_exporter_driver_problem";
     const char *problem = driver_problem(self);
@@ -158,19 +158,19 @@ static void render_errors(const struct gpu_snapshot *g, struct gs_buf *out)
     }
 }
 
-static void render_attributions(const struct sample *s, struct gs_buf *out)
+static void render_attributions(const struct exporter_sample *s, struct gs_buf *out)
 {
     static const char name[] = "gpuscale_exporter_attributions_total";
     family(out, name, METRICS_COUNTER, "Processes looked up in /proc, by what was found.");
-    for (int k = 0; k < OWNER_KINDS; k++) {
-        struct metrics_label l = label("result", owner_kind_name(k));
+    for (int k = 0; k < EXPORTER_OWNER_KINDS; k++) {
+        struct metrics_label l = label("result", exporter_owner_kind_name(k));
         metrics_write_sample(out, name, &l, 1, (double)s->resolved[k]);
     }
 }
 
-static void render_podresources(const struct render_self *self, struct gs_buf *out)
+static void render_podresources(const struct exporter_render_self *self, struct gs_buf *out)
 {
-    const struct attribution_status *a = self->attribution;
+    const struct exporter_attribution_status *a = self->attribution;
     single(out, "gpuscale_exporter_podresources_up", METRICS_GAUGE,
            "1 when the kubelet answered the last PodResources call.", a->up);
     static const char name[] = "gpuscale_exporter_podresources_calls_total";
@@ -184,18 +184,18 @@ static void render_podresources(const struct render_self *self, struct gs_buf *o
                (double)(self->now_ns - a->last_ok_ns) / (double)GS_NS_PER_SEC);
 }
 
-static void render_missing(const struct render_self *self, struct gs_buf *out)
+static void render_missing(const struct exporter_render_self *self, struct gs_buf *out)
 {
     static const char name[] = "gpuscale_exporter_pods_missing";
     family(out, name, METRICS_GAUGE,
            "1 for each reason why pods cannot be named, 0 for the others.");
-    for (enum missing_reason r = 0; r < MISSING_COUNT; r++) {
-        struct metrics_label l = label("reason", missing_name(r));
+    for (enum exporter_missing_reason r = 0; r < EXPORTER_MISSING_COUNT; r++) {
+        struct metrics_label l = label("reason", exporter_missing_name(r));
         metrics_write_sample(out, name, &l, 1, self->missing >> r & 1);
     }
 }
 
-void render_self(const struct render_self *self, struct gs_buf *out)
+void exporter_render_self(const struct exporter_render_self *self, struct gs_buf *out)
 {
     render_build(self, out);
     render_driver(self, out);
@@ -217,7 +217,7 @@ void render_self(const struct render_self *self, struct gs_buf *out)
         render_podresources(self, out);
     render_missing(self, out);
     if (self->sources)
-        sources_render(self->sources, out);
+        exporter_sources_render(self->sources, out);
     single(out, "gpuscale_exporter_rows_left_out", METRICS_GAUGE,
            "Rows of the counters file that have no family here.", (double)self->rows_left_out);
 }
@@ -262,7 +262,7 @@ static void index_device(const struct gpu_device *d, struct gs_buf *out)
     gs_buf_add_str(out, "</ul>\n");
 }
 
-void render_index(const struct render_self *self, struct gs_buf *out)
+void exporter_render_index(const struct exporter_render_self *self, struct gs_buf *out)
 {
     gs_buf_add_str(out,
                    "<!DOCTYPE html>\n<html lang=\"en\"><head><title>GPU Exporter</title></head>"

@@ -11,11 +11,11 @@
 
 #define STOP_WAIT_NS (500 * GS_NS_PER_MS)
 
-struct sampler {
+struct exporter_sampler {
     // The loop's.
     uv_async_t async;
     pthread_t thread;
-    struct sampler_config cfg; // constant while the thread runs
+    struct exporter_sampler_config cfg; // constant while the thread runs
 
     // Under the lock.
     pthread_mutex_t lock;
@@ -27,15 +27,15 @@ struct sampler {
     int64_t busy_since_ns;
     bool wanted[GPU_F_COUNT], wanted_changed;
     int64_t every_ns[GPU_F_COUNT];
-    struct sample *sample; // handed over, not yet taken; a newer one replaces it
+    struct exporter_sample *sample; // handed over, not yet taken; a newer one replaces it
     struct gs_error *error;
 
     // The thread's.
     struct gpu_backend *backend;
-    struct owner_cache *owners;
+    struct exporter_owner_cache *owners;
 };
 
-void sample_free(struct sample *s)
+void exporter_sample_free(struct exporter_sample *s)
 {
     if (!s)
         return;
@@ -46,18 +46,18 @@ void sample_free(struct sample *s)
     free(s);
 }
 
-static void sampler_free(struct sampler *s)
+static void sampler_free(struct exporter_sampler *s)
 {
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
-    sample_free(s->sample);
+    exporter_sample_free(s->sample);
     gs_error_free(s->error);
     free((char *)s->cfg.backend.library);
     free((char *)s->cfg.backend.sys);
     free(s);
 }
 
-static void sampler_unref(struct sampler *s)
+static void sampler_unref(struct exporter_sampler *s)
 {
     pthread_mutex_lock(&s->lock);
     bool last = --s->refs == 0;
@@ -68,7 +68,7 @@ static void sampler_unref(struct sampler *s)
 
 // --- thread ---
 
-static void prepare_backend(struct sampler *s)
+static void prepare_backend(struct exporter_sampler *s)
 {
     bool wanted[GPU_F_COUNT];
     int64_t every_ns[GPU_F_COUNT];
@@ -89,40 +89,41 @@ static void prepare_backend(struct sampler *s)
     s->backend = gpu_backend_new(&cfg);
 }
 
-static void find_owners(struct sampler *s, struct sample *sample)
+static void find_owners(struct exporter_sampler *s, struct exporter_sample *sample)
 {
     const struct gpu_snapshot *g = sample->gpus;
     sample->owners = gs_alloc_array(g->n_devices ? g->n_devices : 1, sizeof(*sample->owners));
-    owner_cache_begin(s->owners);
+    exporter_owner_cache_begin(s->owners);
     for (size_t i = 0; i < g->n_devices; i++) {
         const struct gpu_device *d = &g->devices[i];
         if (!d->n_processes)
             continue;
         sample->owners[i] = gs_alloc_array(d->n_processes, sizeof(**sample->owners));
         for (size_t k = 0; k < d->n_processes; k++)
-            sample->owners[i][k] = *owner_lookup(s->owners, d->processes[k].pid, d->processes_ns);
+            sample->owners[i][k] =
+                *exporter_owner_lookup(s->owners, d->processes[k].pid, d->processes_ns);
     }
-    owner_cache_end(s->owners);
-    memcpy(sample->resolved, owner_cache_resolved(s->owners), sizeof(sample->resolved));
+    exporter_owner_cache_end(s->owners);
+    memcpy(sample->resolved, exporter_owner_cache_resolved(s->owners), sizeof(sample->resolved));
 }
 
-static struct gs_error *take_sample(struct sampler *s, struct sample **ret)
+static struct gs_error *take_sample(struct exporter_sampler *s, struct exporter_sample **ret)
 {
     prepare_backend(s);
     struct gpu_snapshot *gpus = NULL;
     struct gs_error *err = gpu_backend_sample(s->backend, &gpus);
     if (err)
         return err;
-    struct sample *sample = gs_alloc(sizeof(*sample));
+    struct exporter_sample *sample = gs_alloc(sizeof(*sample));
     sample->gpus = gpus;
     find_owners(s, sample);
-    shares_settle(sample);
+    exporter_shares_settle(sample);
     sample->mono_ns = gs_mono_ns();
     *ret = sample;
     return NULL;
 }
 
-static void set_busy(struct sampler *s, int64_t since_ns)
+static void set_busy(struct exporter_sampler *s, int64_t since_ns)
 {
     pthread_mutex_lock(&s->lock);
     s->busy_since_ns = since_ns;
@@ -130,15 +131,16 @@ static void set_busy(struct sampler *s, int64_t since_ns)
 }
 
 // The async handle may be closed once `stopping` is set: it is only touched under the lock.
-static void hand_over(struct sampler *s, struct sample *sample, struct gs_error *err)
+static void hand_over(struct exporter_sampler *s, struct exporter_sample *sample,
+                      struct gs_error *err)
 {
     pthread_mutex_lock(&s->lock);
     s->busy_since_ns = 0;
     if (s->stopping) {
-        sample_free(sample);
+        exporter_sample_free(sample);
         gs_error_free(err);
     } else {
-        sample_free(s->sample);
+        exporter_sample_free(s->sample);
         gs_error_free(s->error);
         s->sample = sample;
         s->error = err;
@@ -149,7 +151,7 @@ static void hand_over(struct sampler *s, struct sample *sample, struct gs_error 
 }
 
 // Sleeps to the time; false when it is time to end.
-static bool sleep_until(struct sampler *s, int64_t mono_ns)
+static bool sleep_until(struct exporter_sampler *s, int64_t mono_ns)
 {
     struct timespec at = {mono_ns / GS_NS_PER_SEC, mono_ns % GS_NS_PER_SEC};
     pthread_mutex_lock(&s->lock);
@@ -161,33 +163,33 @@ static bool sleep_until(struct sampler *s, int64_t mono_ns)
 }
 
 // A steady beat; what a long pass has missed is skipped and not made up for.
-static int64_t next_beat(const struct sampler *s, int64_t last)
+static int64_t next_beat(const struct exporter_sampler *s, int64_t last)
 {
     int64_t now = gs_mono_ns(), next = last + s->cfg.interval_ns;
     return next < now ? now + s->cfg.interval_ns - (now - next) % s->cfg.interval_ns : next;
 }
 
-static int64_t longer_pause(const struct sampler *s, int64_t pause)
+static int64_t longer_pause(const struct exporter_sampler *s, int64_t pause)
 {
     int64_t first = s->cfg.interval_ns < GS_NS_PER_SEC ? s->cfg.interval_ns : GS_NS_PER_SEC;
     pause = pause ? 2 * pause : first;
-    return pause < SAMPLER_MAX_PAUSE_NS ? pause : SAMPLER_MAX_PAUSE_NS;
+    return pause < EXPORTER_SAMPLER_MAX_PAUSE_NS ? pause : EXPORTER_SAMPLER_MAX_PAUSE_NS;
 }
 
 static void *sampler_main(void *arg)
 {
-    struct sampler *s = arg;
+    struct exporter_sampler *s = arg;
     int64_t next = gs_mono_ns(), pause = 0;
     do {
         set_busy(s, gs_mono_ns());
-        struct sample *sample = NULL;
+        struct exporter_sample *sample = NULL;
         struct gs_error *err = take_sample(s, &sample);
         pause = err ? longer_pause(s, pause) : 0;
         hand_over(s, sample, err);
         next = pause ? gs_mono_ns() + pause : next_beat(s, next);
     } while (sleep_until(s, next));
     bool clean = gpu_backend_stop(s->backend);
-    owner_cache_free(s->owners);
+    exporter_owner_cache_free(s->owners);
     pthread_mutex_lock(&s->lock);
     s->ended = true;
     s->left_behind = !clean;
@@ -201,9 +203,9 @@ static void *sampler_main(void *arg)
 
 static void on_async(uv_async_t *async)
 {
-    struct sampler *s = GS_CONTAINER_OF(async, struct sampler, async);
+    struct exporter_sampler *s = GS_CONTAINER_OF(async, struct exporter_sampler, async);
     pthread_mutex_lock(&s->lock);
-    struct sample *sample = GS_TAKE(s->sample);
+    struct exporter_sample *sample = GS_TAKE(s->sample);
     struct gs_error *err = GS_TAKE(s->error);
     enum gpu_driver driver = s->driver;
     pthread_mutex_unlock(&s->lock);
@@ -211,7 +213,7 @@ static void on_async(uv_async_t *async)
         s->cfg.on_sample(s->cfg.arg, sample, err, driver);
 }
 
-static void init_sync(struct sampler *s)
+static void init_sync(struct exporter_sampler *s)
 {
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_t attr;
@@ -222,7 +224,7 @@ static void init_sync(struct sampler *s)
 }
 
 // Signals are the loop's.
-static int start_thread(struct sampler *s)
+static int start_thread(struct exporter_sampler *s)
 {
     sigset_t all, old;
     sigfillset(&all);
@@ -234,13 +236,13 @@ static int start_thread(struct sampler *s)
 
 static void unref_on_close(uv_handle_t *h)
 {
-    sampler_unref(GS_CONTAINER_OF((uv_async_t *)h, struct sampler, async));
+    sampler_unref(GS_CONTAINER_OF((uv_async_t *)h, struct exporter_sampler, async));
 }
 
-struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg,
-                               struct sampler **ret)
+struct gs_error *exporter_sampler_start(uv_loop_t *loop, const struct exporter_sampler_config *cfg,
+                                        struct exporter_sampler **ret)
 {
-    struct sampler *s = gs_alloc(sizeof(*s));
+    struct exporter_sampler *s = gs_alloc(sizeof(*s));
     s->cfg = *cfg;
     s->cfg.backend.library = gs_strdup(cfg->backend.library);
     s->cfg.backend.sys = gs_strdup(cfg->backend.sys);
@@ -256,11 +258,11 @@ struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg
         sampler_free(s);
         return gs_error_new(GS_EIO, "sampler: %s", uv_strerror(rc));
     }
-    s->owners = owner_cache_new(&cfg->owners);
+    s->owners = exporter_owner_cache_new(&cfg->owners);
     s->refs = 2;
     rc = start_thread(s);
     if (rc) {
-        owner_cache_free(s->owners);
+        exporter_owner_cache_free(s->owners);
         s->refs = 1;
         uv_close((uv_handle_t *)&s->async, unref_on_close);
         return gs_error_errno(rc, "starting the sampler thread");
@@ -269,7 +271,7 @@ struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg
     return NULL;
 }
 
-void sampler_want(struct sampler *s, const bool *wanted, const int64_t *every_ns)
+void exporter_sampler_want(struct exporter_sampler *s, const bool *wanted, const int64_t *every_ns)
 {
     pthread_mutex_lock(&s->lock);
     memcpy(s->wanted, wanted, sizeof(s->wanted));
@@ -278,7 +280,7 @@ void sampler_want(struct sampler *s, const bool *wanted, const int64_t *every_ns
     pthread_mutex_unlock(&s->lock);
 }
 
-int64_t sampler_busy_since_ns(struct sampler *s)
+int64_t exporter_sampler_busy_since_ns(struct exporter_sampler *s)
 {
     pthread_mutex_lock(&s->lock);
     int64_t since = s->busy_since_ns;
@@ -286,7 +288,7 @@ int64_t sampler_busy_since_ns(struct sampler *s)
     return since;
 }
 
-static bool wait_ended(struct sampler *s, bool *ret_clean)
+static bool wait_ended(struct exporter_sampler *s, bool *ret_clean)
 {
     int64_t deadline = gs_mono_ns() + STOP_WAIT_NS;
     struct timespec at = {deadline / GS_NS_PER_SEC, deadline % GS_NS_PER_SEC};
@@ -301,7 +303,7 @@ static bool wait_ended(struct sampler *s, bool *ret_clean)
     return ended;
 }
 
-bool sampler_stop(struct sampler *s)
+bool exporter_sampler_stop(struct exporter_sampler *s)
 {
     if (!s)
         return true;

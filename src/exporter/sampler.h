@@ -9,37 +9,39 @@
 
 #include <uv.h>
 
-struct sample {
+struct exporter_sample {
     struct gpu_snapshot *gpus;
-    struct owner **owners;          // [device][process], as in gpus->devices[].processes
-    int64_t mono_ns;                // when the pass ended
-    uint64_t resolved[OWNER_KINDS]; // processes looked up in /proc so far
+    struct exporter_owner **owners;          // [device][process], as in gpus->devices[].processes
+    int64_t mono_ns;                         // when the pass ended
+    uint64_t resolved[EXPORTER_OWNER_KINDS]; // processes looked up in /proc so far
 };
-void sample_free(struct sample *s);
-GS_DEFINE_CLEANUP(struct sample *, sample_free)
+void exporter_sample_free(struct exporter_sample *s);
+GS_DEFINE_CLEANUP(struct exporter_sample *, exporter_sample_free)
 
 // A pass that fails is tried again after a second (or the interval, where that is less) and then
-// with growing pauses up to SAMPLER_MAX_PAUSE_NS: each attempt may start helpers of the driver.
-#define SAMPLER_MAX_PAUSE_NS INT64_C(10000000000)
+// with growing pauses up to EXPORTER_SAMPLER_MAX_PAUSE_NS: each attempt may start helpers of the
+// driver.
+#define EXPORTER_SAMPLER_MAX_PAUSE_NS INT64_C(10000000000)
 
-struct sampler_config {
+struct exporter_sampler_config {
     struct gpu_backend_config backend; // strings are copied
     int64_t interval_ns;
-    struct owner_config owners;
+    struct exporter_owner_config owners;
     // On the loop. Exactly one of the two is NULL; both are the callee's then.
-    void (*on_sample)(void *arg, struct sample *s, struct gs_error *err, enum gpu_driver driver);
+    void (*on_sample)(void *arg, struct exporter_sample *s, struct gs_error *err,
+                      enum gpu_driver driver);
     void *arg;
 };
 
-struct sampler;
+struct exporter_sampler;
 
-struct gs_error *sampler_start(uv_loop_t *loop, const struct sampler_config *cfg,
-                               struct sampler **ret);
+struct gs_error *exporter_sampler_start(uv_loop_t *loop, const struct exporter_sampler_config *cfg,
+                                        struct exporter_sampler **ret);
 // Other fields (wanted and every_ns of gpu_backend_config) from the next pass on.
-void sampler_want(struct sampler *s, const bool *wanted, const int64_t *every_ns);
+void exporter_sampler_want(struct exporter_sampler *s, const bool *wanted, const int64_t *every_ns);
 // Since when the thread is inside a pass (or the opening); 0 when it is not.
-int64_t sampler_busy_since_ns(struct sampler *s);
+int64_t exporter_sampler_busy_since_ns(struct exporter_sampler *s);
 // Ends the thread. When it does not come back from the driver in half a second it is left behind
 // with its memory and false is returned: then the process must end by _exit(). No callback
 // afterwards.
-bool sampler_stop(struct sampler *s);
+bool exporter_sampler_stop(struct exporter_sampler *s);

@@ -7,6 +7,6 @@
 #include "exporter/sampler.h"
 
 // The name of the MPS server as /proc/PID/stat has it, cut at 15 bytes.
-#define SHARES_MPS_SERVER "nvidia-cuda-mps"
+#define EXPORTER_SHARES_MPS_SERVER "nvidia-cuda-mps"
 
-void shares_settle(struct sample *s);
+void exporter_shares_settle(struct exporter_sample *s);

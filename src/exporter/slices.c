@@ -7,7 +7,7 @@
 
 enum { RETRY_MS = 30000, MAX_TEXT = 127 };
 
-struct slices {
+struct exporter_slices {
     uv_loop_t *loop;
     struct kube_client *kube;
     char *query;
@@ -26,13 +26,13 @@ struct slices {
 
 static void on_cache_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
-    struct slices *s = arg;
+    struct exporter_slices *s = arg;
     (void)old_obj, (void)new_obj;
     s->stale = true;
     s->on_change(s->arg);
 }
 
-static void start_cache(struct slices *s, const char *version)
+static void start_cache(struct exporter_slices *s, const char *version)
 {
     struct kube_gvr slices = {"resource.k8s.io", version, "resourceslices"};
     struct kube_cache_handlers handlers = {.on_change = on_cache_change, .arg = s};
@@ -48,13 +48,13 @@ static const char *choose(const json_t *group)
     size_t at;
     json_t *version;
     for (size_t i = 0; i < GS_ARRAY_LEN(known); i++)
-        json_array_foreach (gs_json_get(group, "versions", NULL), at, version)
-            if (gs_streq(gs_json_str(version, "version", NULL), known[i]))
+        json_array_foreach (codec_json_get(group, "versions", NULL), at, version)
+            if (gs_streq(codec_json_str(version, "version", NULL), known[i]))
                 return known[i];
     return NULL;
 }
 
-static void ask(struct slices *s);
+static void ask(struct exporter_slices *s);
 
 static void on_retry(uv_timer_t *t)
 {
@@ -63,7 +63,7 @@ static void on_retry(uv_timer_t *t)
 
 static void on_group(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct slices *s = arg;
+    struct exporter_slices *s = arg;
     s->discovery = NULL;
     free(s->problem);
     s->problem = NULL;
@@ -80,17 +80,18 @@ static void on_group(void *arg, int status, json_t *body, struct gs_error *err)
     uv_timer_start(s->timer, on_retry, RETRY_MS, 0);
 }
 
-static void ask(struct slices *s)
+static void ask(struct exporter_slices *s)
 {
     s->discovery = kube_raw_get(s->kube, "/apis/resource.k8s.io", on_group, s);
 }
 
-struct slices *slices_new(uv_loop_t *loop, struct kube_client *kube, const char *node_name,
-                          void (*on_change)(void *arg), void *arg)
+struct exporter_slices *exporter_slices_new(uv_loop_t *loop, struct kube_client *kube,
+                                            const char *node_name, void (*on_change)(void *arg),
+                                            void *arg)
 {
-    struct slices *s = gs_alloc(sizeof(*s));
-    *s = (struct slices){.loop = loop, .kube = kube, .on_change = on_change, .arg = arg};
-    s->query = gs_format("fieldSelector=spec.driver%%3D" DEVICE_CLAIM_DRIVER "%s%s",
+    struct exporter_slices *s = gs_alloc(sizeof(*s));
+    *s = (struct exporter_slices){.loop = loop, .kube = kube, .on_change = on_change, .arg = arg};
+    s->query = gs_format("fieldSelector=spec.driver%%3D" EXPORTER_DEVICE_CLAIM_DRIVER "%s%s",
                          node_name ? "%2Cspec.nodeName%3D" : "", node_name ? node_name : "");
     s->devices = gs_hmap_new(NULL);
     s->timer = gs_alloc(sizeof(*s->timer));
@@ -105,7 +106,7 @@ static void free_handle(uv_handle_t *h)
     free(h);
 }
 
-void slices_free(struct slices *s)
+void exporter_slices_free(struct exporter_slices *s)
 {
     if (!s)
         return;
@@ -121,35 +122,36 @@ void slices_free(struct slices *s)
 // --- devices ---
 
 // A slice of an older generation is on its way out.
-static int64_t newest_generation(const struct slices *s, const char *pool)
+static int64_t newest_generation(const struct exporter_slices *s, const char *pool)
 {
     size_t pos = 0;
     int64_t newest = 0;
     for (const json_t *o; (o = kube_cache_next(s->cache, &pos));) {
-        int64_t generation = gs_json_int(o, 0, "spec", "pool", "generation", NULL);
-        if (generation > newest && gs_streq(gs_json_str(o, "spec", "pool", "name", NULL), pool))
+        int64_t generation = codec_json_int(o, 0, "spec", "pool", "generation", NULL);
+        if (generation > newest && gs_streq(codec_json_str(o, "spec", "pool", "name", NULL), pool))
             newest = generation;
     }
     return newest;
 }
 
-static void index_slice(struct slices *s, const json_t *o)
+static void index_slice(struct exporter_slices *s, const json_t *o)
 {
-    const char *pool = gs_json_str(o, "spec", "pool", "name", NULL);
-    if (!pool || !gs_streq(gs_json_str(o, "spec", "driver", NULL), DEVICE_CLAIM_DRIVER) ||
-        gs_json_int(o, 0, "spec", "pool", "generation", NULL) < newest_generation(s, pool))
+    const char *pool = codec_json_str(o, "spec", "pool", "name", NULL);
+    if (!pool ||
+        !gs_streq(codec_json_str(o, "spec", "driver", NULL), EXPORTER_DEVICE_CLAIM_DRIVER) ||
+        codec_json_int(o, 0, "spec", "pool", "generation", NULL) < newest_generation(s, pool))
         return;
     size_t i;
     json_t *device;
-    json_array_foreach (gs_json_get(o, "spec", "devices", NULL), i, device) {
-        const char *name = gs_json_str(device, "name", NULL);
+    json_array_foreach (codec_json_get(o, "spec", "devices", NULL), i, device) {
+        const char *name = codec_json_str(device, "name", NULL);
         GS_AUTO_FREE char *key = gs_format("%s/%s", pool, name ? name : "");
         if (name)
             gs_hmap_put_str(s->devices, key, device);
     }
 }
 
-static void index_all(struct slices *s)
+static void index_all(struct exporter_slices *s)
 {
     size_t pos = 0;
     gs_hmap_clear(s->devices);
@@ -161,17 +163,18 @@ static void index_all(struct slices *s)
 // v1beta1 has them one level deeper; a name may be qualified by its domain.
 static const char *attribute(const json_t *device, const char *name)
 {
-    GS_AUTO_FREE char *qualified = gs_format(DEVICE_CLAIM_DRIVER "/%s", name);
-    const json_t *all = gs_json_get(device, "attributes", NULL);
+    GS_AUTO_FREE char *qualified = gs_format(EXPORTER_DEVICE_CLAIM_DRIVER "/%s", name);
+    const json_t *all = codec_json_get(device, "attributes", NULL);
     if (!all)
-        all = gs_json_get(device, "basic", "attributes", NULL);
-    const char *text = gs_json_str(all, name, "string", NULL);
+        all = codec_json_get(device, "basic", "attributes", NULL);
+    const char *text = codec_json_str(all, name, "string", NULL);
     if (!text)
-        text = gs_json_str(all, qualified, "string", NULL);
+        text = codec_json_str(all, qualified, "string", NULL);
     return text && strlen(text) <= MAX_TEXT ? text : "";
 }
 
-bool slices_find(struct slices *s, const char *pool, const char *device, struct device_slice *ret)
+bool exporter_slices_find(struct exporter_slices *s, const char *pool, const char *device,
+                          struct exporter_device_slice *ret)
 {
     if (!s->cache)
         return false;
@@ -181,7 +184,7 @@ bool slices_find(struct slices *s, const char *pool, const char *device, struct 
     const json_t *found = gs_hmap_get_str(s->devices, key);
     if (!found)
         return false;
-    *ret = (struct device_slice){
+    *ret = (struct exporter_device_slice){
         .uuid = attribute(found, "uuid"),
         .parent_uuid = attribute(found, "parentUUID"),
         .profile = attribute(found, "profile"),
@@ -189,12 +192,12 @@ bool slices_find(struct slices *s, const char *pool, const char *device, struct 
     return true;
 }
 
-const char *slices_problem(const struct slices *s)
+const char *exporter_slices_problem(const struct exporter_slices *s)
 {
     return s->cache ? kube_cache_error(s->cache) : s->problem;
 }
 
-bool slices_denied(const struct slices *s)
+bool exporter_slices_denied(const struct exporter_slices *s)
 {
     return s->cache ? kube_cache_denied(s->cache) : s->denied;
 }

@@ -9,13 +9,15 @@
 
 #include <uv.h>
 
-struct slices;
+struct exporter_slices;
 
 // node_name NULL: those of all nodes. on_change: other devices than before.
-struct slices *slices_new(uv_loop_t *loop, struct kube_client *kube, const char *node_name,
-                          void (*on_change)(void *arg), void *arg);
-void slices_free(struct slices *s); // NULL is fine
+struct exporter_slices *exporter_slices_new(uv_loop_t *loop, struct kube_client *kube,
+                                            const char *node_name, void (*on_change)(void *arg),
+                                            void *arg);
+void exporter_slices_free(struct exporter_slices *s); // NULL is fine
 // Of the newest generation of its pool.
-bool slices_find(struct slices *s, const char *pool, const char *device, struct device_slice *ret);
-const char *slices_problem(const struct slices *s); // NULL: none
-bool slices_denied(const struct slices *s);         // it is a refusal
+bool exporter_slices_find(struct exporter_slices *s, const char *pool, const char *device,
+                          struct exporter_device_slice *ret);
+const char *exporter_slices_problem(const struct exporter_slices *s); // NULL: none
+bool exporter_slices_denied(const struct exporter_slices *s);         // it is a refusal

@@ -11,13 +11,14 @@
 
 static const struct {
     const char *name, *without;
-} kinds[SOURCE_COUNT] = {
+} kinds[EXPORTER_SOURCE_COUNT] = {
     {"configmap", "the families are those of the default file until it can be read"},
     {"hpc_job_mapping", "no line has hpc_job"},
     {"host_proc", "whose the processes on the GPUs are is not known: mount the host's /proc there"},
 };
 
-void sources_set(struct sources *s, enum source_kind k, const char *problem)
+void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind k,
+                          const char *problem)
 {
     unsigned bit = 1u << k;
     s->asked |= bit;
@@ -28,31 +29,32 @@ void sources_set(struct sources *s, enum source_kind k, const char *problem)
     s->missing = problem ? s->missing | bit : s->missing & ~bit;
 }
 
-static void look_for(struct sources *s, enum source_kind k, const char *flag, const char *dir,
-                     const char *path, int mode)
+static void look_for(struct exporter_sources *s, enum exporter_source_kind k, const char *flag,
+                     const char *dir, const char *path, int mode)
 {
     GS_AUTO_FREE char *problem = NULL;
     if (access(path, mode) < 0)
         problem = gs_format("%s %s: %s", flag, dir, strerror(errno));
-    sources_set(s, k, problem);
+    exporter_sources_set(s, k, problem);
 }
 
-void sources_look(struct sources *s)
+void exporter_sources_look(struct exporter_sources *s)
 {
     if (s->hpc_dir)
-        look_for(s, SOURCE_HPC_JOBS, "--hpc-job-mapping-dir", s->hpc_dir, s->hpc_dir, R_OK | X_OK);
+        look_for(s, EXPORTER_SOURCE_HPC_JOBS, "--hpc-job-mapping-dir", s->hpc_dir, s->hpc_dir,
+                 R_OK | X_OK);
     // "self" is of no use where /proc is that of another pid namespace.
     const char *proc = s->proc ? s->proc : "/proc";
     GS_AUTO_FREE char *first = gs_format("%s/1", proc);
-    look_for(s, SOURCE_PROC, "--host-proc", proc, first, F_OK);
+    look_for(s, EXPORTER_SOURCE_PROC, "--host-proc", proc, first, F_OK);
 }
 
-void sources_render(const struct sources *s, struct gs_buf *out)
+void exporter_sources_render(const struct exporter_sources *s, struct gs_buf *out)
 {
     static const char name[] = "gpuscale_exporter_source_up";
     metrics_write_family(out, name, METRICS_GAUGE,
                          "1 when what a flag names is there, 0 while it is missing.");
-    for (enum source_kind k = 0; k < SOURCE_COUNT; k++) {
+    for (enum exporter_source_kind k = 0; k < EXPORTER_SOURCE_COUNT; k++) {
         struct metrics_label l = {gs_slice_of("source"), gs_slice_of(kinds[k].name)};
         if (s->asked >> k & 1)
             metrics_write_sample(out, name, &l, 1, !(s->missing >> k & 1));

@@ -5,16 +5,22 @@
 
 #include "base/buf.h"
 
-enum source_kind { SOURCE_CONFIGMAP, SOURCE_HPC_JOBS, SOURCE_PROC, SOURCE_COUNT };
+enum exporter_source_kind {
+    EXPORTER_SOURCE_CONFIGMAP,
+    EXPORTER_SOURCE_HPC_JOBS,
+    EXPORTER_SOURCE_PROC,
+    EXPORTER_SOURCE_COUNT
+};
 
-struct sources {
-    unsigned asked, missing; // bits 1u << source_kind
+struct exporter_sources {
+    unsigned asked, missing; // bits 1u << exporter_source_kind
     const char *hpc_dir;     // NULL: not asked for
     const char *proc;        // NULL: "/proc"
 };
 
 // Looks for the folders.
-void sources_look(struct sources *s);
+void exporter_sources_look(struct exporter_sources *s);
 // Tells when it is another state than before; problem NULL: it is there.
-void sources_set(struct sources *s, enum source_kind k, const char *problem);
-void sources_render(const struct sources *s, struct gs_buf *out);
+void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind k,
+                          const char *problem);
+void exporter_sources_render(const struct exporter_sources *s, struct gs_buf *out);

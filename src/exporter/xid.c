@@ -2,7 +2,7 @@
 // What an XID means, in short; from NVIDIA's public "Xid Errors" catalogue.
 #include "exporter/render.h"
 
-const char *render_xid_text(int64_t xid)
+const char *exporter_render_xid_text(int64_t xid)
 {
     static const struct {
         int xid;

@@ -12,7 +12,7 @@
 #define FIRST_WINDOW_US 1000000
 #define STOP_WAIT_NS    (300 * GS_NS_PER_MS)
 
-enum gpu_validity backend_validity(nvml_ret ret)
+enum gpu_validity gpu_backend_validity(nvml_ret ret)
 {
     switch (ret) {
     case NVML_OK:
@@ -33,7 +33,7 @@ enum gpu_validity backend_validity(nvml_ret ret)
 // What a device or driver lacks, and what is an answer and not a failure.
 static bool is_failure(enum nvml_call call, nvml_ret ret)
 {
-    if (ret == NVML_OK || backend_validity(ret) == GPU_NOT_SUPPORTED)
+    if (ret == NVML_OK || gpu_backend_validity(ret) == GPU_NOT_SUPPORTED)
         return false;
     switch (call) {
     case NVML_CALL_event_set_wait:
@@ -59,7 +59,7 @@ static bool is_failure(enum nvml_call call, nvml_ret ret)
     }
 }
 
-nvml_ret backend_note(struct gpu_reader *b, enum nvml_call call, nvml_ret ret)
+nvml_ret gpu_backend_note(struct gpu_reader *b, enum nvml_call call, nvml_ret ret)
 {
     int64_t now = gs_mono_ns();
     b->calls[call]++;
@@ -87,7 +87,7 @@ nvml_ret backend_note(struct gpu_reader *b, enum nvml_call call, nvml_ret ret)
     return ret;
 }
 
-void *backend_scratch(struct gpu_reader *b, size_t n, size_t size)
+void *gpu_backend_scratch(struct gpu_reader *b, size_t n, size_t size)
 {
     if (n * size > b->scratch_size) {
         free(b->scratch);
@@ -99,7 +99,7 @@ void *backend_scratch(struct gpu_reader *b, size_t n, size_t size)
     return b->scratch;
 }
 
-bool backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_field last)
+bool gpu_backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_field last)
 {
     for (enum gpu_field f = first; f <= last; f++)
         if (r->backend->wanted[f])
@@ -109,7 +109,7 @@ bool backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_fi
 
 // What the driver has said of a device: another one may say something else, and handles of its may
 // be equal to those of the old one.
-static void expire(struct known_device *k)
+static void expire(struct gpu_known_device *k)
 {
     k->xid_registered = false;
     k->handle = NULL;
@@ -126,18 +126,18 @@ static void expire(struct known_device *k)
 // One that comes late is taken in a later pass.
 static void take_event_set(struct gpu_backend *b)
 {
-    if (!b->events && worker_idle(b->event_worker) && b->event_worker && b->event_worker->made)
+    if (!b->events && gpu_worker_idle(b->event_worker) && b->event_worker && b->event_worker->made)
         b->events = GS_TAKE(b->event_worker->made);
 }
 
-void backend_unload(struct gpu_backend *b)
+void gpu_backend_unload(struct gpu_backend *b)
 {
     if (b->ready) {
         for (size_t i = 0; i < GPU_MAX_DEVICES; i++) {
             struct gpu_worker *w = b->workers[i];
             if (!w || !w->known)
                 continue;
-            backend_free_gpm(&b->nvml, w->known);
+            gpu_backend_free_gpm(&b->nvml, w->known);
             expire(w->known);
         }
         take_event_set(b);
@@ -154,14 +154,14 @@ void backend_unload(struct gpu_backend *b)
 // The library stays while a thread hangs in it.
 static void unready(struct gpu_backend *b)
 {
-    if (workers_idle(b))
-        backend_unload(b);
+    if (gpu_workers_idle(b))
+        gpu_backend_unload(b);
 }
 
 static void set_driver(struct gpu_backend *b, enum gpu_driver d)
 {
     bool lacks = d == GPU_DRIVER_NO_LIBRARY || d == GPU_DRIVER_NOT_LOADED || d == GPU_DRIVER_NO_GPU;
-    if (lacks && !b->nvml.simulated && !machine_may_have_gpu(b->sys))
+    if (lacks && !b->nvml.simulated && !gpu_machine_may_have_gpu(b->sys))
         d = GPU_DRIVER_NO_DEVICE;
     b->driver = d;
 }
@@ -169,7 +169,7 @@ static void set_driver(struct gpu_backend *b, enum gpu_driver d)
 static struct gs_error *nvml_error(struct gpu_backend *b, const char *what, nvml_ret ret)
 {
     const char *hint = "";
-    set_driver(b, driver_of(ret));
+    set_driver(b, gpu_driver_of(ret));
     if (ret == NVML_DRIVER_NOT_LOADED)
         hint = "; the NVIDIA kernel module is not loaded (nvidia-smi tells more)";
     else if (ret == NVML_LIB_RM_VERSION_MISMATCH)
@@ -307,7 +307,7 @@ bool gpu_backend_stop(struct gpu_backend *b)
         pthread_mutex_lock(&b->lock);
     }
     pthread_mutex_unlock(&b->lock);
-    backend_unref(b);
+    gpu_backend_unref(b);
     return ended;
 }
 
@@ -341,16 +341,16 @@ static struct gpu_worker *worker_of_uuid(struct gpu_backend *b, const char *uuid
 static void forget(struct gpu_backend *b, struct gpu_worker *w)
 {
     if (w->known)
-        backend_free_gpm(&b->nvml, w->known);
+        gpu_backend_free_gpm(&b->nvml, w->known);
     free(w->known);
     w->known = NULL;
-    device_free(w->last);
+    gpu_device_free(w->last);
     w->last = NULL;
 }
 
-static struct known_device *known_new(const char *uuid)
+static struct gpu_known_device *known_new(const char *uuid)
 {
-    struct known_device *k = gs_alloc(sizeof(*k));
+    struct gpu_known_device *k = gs_alloc(sizeof(*k));
     uint64_t now = (uint64_t)gs_unix_us();
     k->util_seen_us = k->process_seen_us = now - FIRST_WINDOW_US;
     snprintf(k->uuid, sizeof(k->uuid), "%s", uuid);
@@ -367,9 +367,9 @@ static bool assign(struct gpu_backend *b, struct gpu_worker *w)
     struct gpu_worker *other = worker_of_uuid(b, w->uuid);
     if (other && other != w) {
         // Indices have shifted. Twice the same UUID, or a worker that hangs: that one keeps it.
-        if (!worker_idle(other) || (other->index < w->index && gs_streq(other->uuid, w->uuid)))
+        if (!gpu_worker_idle(other) || (other->index < w->index && gs_streq(other->uuid, w->uuid)))
             return false;
-        struct known_device *k = w->known;
+        struct gpu_known_device *k = w->known;
         struct gpu_device *last = w->last;
         w->known = other->known;
         w->last = other->last;
@@ -402,22 +402,22 @@ static void identify_all(struct gpu_backend *b, unsigned count, bool *posted, in
 {
     for (uint32_t i = 0; i < count; i++) {
         if (!b->workers[i])
-            worker_start(b, i, &b->workers[i]);
-        posted[i] = b->workers[i] && worker_idle(b->workers[i]);
+            gpu_worker_start(b, i, &b->workers[i]);
+        posted[i] = b->workers[i] && gpu_worker_idle(b->workers[i]);
         if (posted[i])
-            worker_post(b->workers[i], JOB_IDENTIFY);
+            gpu_worker_post(b->workers[i], GPU_JOB_IDENTIFY);
     }
     if (!b->event_worker)
-        worker_start(b, GPU_MAX_DEVICES, &b->event_worker);
+        gpu_worker_start(b, GPU_MAX_DEVICES, &b->event_worker);
     take_event_set(b);
-    if (!b->events && b->event_worker && worker_idle(b->event_worker) &&
-        backend_wants(&b->reader, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS))
-        worker_post(b->event_worker, JOB_MAKE_EVENTS);
-    workers_wait(b, deadline);
+    if (!b->events && b->event_worker && gpu_worker_idle(b->event_worker) &&
+        gpu_backend_wants(&b->reader, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS))
+        gpu_worker_post(b->event_worker, GPU_JOB_MAKE_EVENTS);
+    gpu_workers_wait(b, deadline);
     take_event_set(b);
     b->events_validity = GPU_UNKNOWN;
-    if (!b->events && b->event_worker && worker_idle(b->event_worker))
-        b->events_validity = backend_validity(b->event_worker->ret);
+    if (!b->events && b->event_worker && gpu_worker_idle(b->event_worker))
+        b->events_validity = gpu_backend_validity(b->event_worker->ret);
 }
 
 static void give_events(struct gpu_backend *b, struct gpu_worker *w)
@@ -430,7 +430,7 @@ static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_
 {
     for (uint32_t i = 0; i < count; i++) {
         struct gpu_worker *w = b->workers[i];
-        posted[i] = posted[i] && worker_idle(w) && assign(b, w);
+        posted[i] = posted[i] && gpu_worker_idle(w) && assign(b, w);
     }
     nvml_device handles[GPU_MAX_DEVICES] = {0};
     for (uint32_t i = 0; i < count; i++)
@@ -441,13 +441,13 @@ static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_
             continue;
         memcpy(b->workers[i]->peers, handles, sizeof(handles));
         give_events(b, b->workers[i]);
-        worker_post(b->workers[i], JOB_READ);
+        gpu_worker_post(b->workers[i], GPU_JOB_READ);
     }
-    workers_wait(b, deadline);
-    if (b->events && b->event_worker && worker_idle(b->event_worker)) {
+    gpu_workers_wait(b, deadline);
+    if (b->events && b->event_worker && gpu_worker_idle(b->event_worker)) {
         give_events(b, b->event_worker);
-        worker_post(b->event_worker, JOB_TAKE_EVENTS);
-        workers_wait(b, deadline);
+        gpu_worker_post(b->event_worker, GPU_JOB_TAKE_EVENTS);
+        gpu_workers_wait(b, deadline);
     }
 }
 
@@ -458,7 +458,8 @@ static struct gs_error *check_opened(struct gpu_backend *b, unsigned count)
     nvml_ret ret = NVML_OK;
     for (uint32_t i = 0; i < count; i++) {
         struct gpu_worker *w = b->workers[i];
-        if (!w || !worker_idle(w) || w->ret == NVML_OK || (w->ret == NVML_GPU_IS_LOST && w->known))
+        if (!w || !gpu_worker_idle(w) || w->ret == NVML_OK ||
+            (w->ret == NVML_GPU_IS_LOST && w->known))
             return NULL;
         ret = w->ret;
     }
@@ -472,7 +473,7 @@ static struct gs_error *check_answers(struct gpu_backend *b, unsigned count)
     nvml_ret ret = NVML_OK;
     for (uint32_t i = 0; i < count; i++) {
         struct gpu_worker *w = b->workers[i];
-        if (!w || !worker_idle(w))
+        if (!w || !gpu_worker_idle(w))
             continue;
         answered += w->reader.answered;
         driverless += w->reader.driverless;
@@ -481,8 +482,8 @@ static struct gs_error *check_answers(struct gpu_backend *b, unsigned count)
     if (driverless <= answered)
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
-        if (b->workers[i] && worker_idle(b->workers[i])) {
-            device_free(b->workers[i]->device);
+        if (b->workers[i] && gpu_worker_idle(b->workers[i])) {
+            gpu_device_free(b->workers[i]->device);
             b->workers[i]->device = NULL;
         }
     }
@@ -497,14 +498,14 @@ static struct gs_error *read_pass(struct gpu_backend *b, unsigned count, bool *p
     if (err)
         return err;
     read_all(b, count, posted, deadline);
-    backend_remember_events(b);
+    gpu_backend_remember_events(b);
     return check_answers(b, count);
 }
 
-static void take_known(struct gpu_backend *b, struct known_device *k, struct gpu_device *d)
+static void take_known(struct gpu_backend *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     k->xid_watched |= k->xid_validity == GPU_VALID;
-    backend_fill_xids(b, k, d);
+    gpu_backend_fill_xids(b, k, d);
     if (!d->lost)
         return;
     k->xid_registered = false;
@@ -516,9 +517,9 @@ static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified
                     struct gpu_snapshot *s)
 {
     struct gpu_device *d = &s->devices[s->n_devices];
-    int64_t since = worker_busy_since_ns(w);
+    int64_t since = gpu_worker_busy_since_ns(w);
     if (!since && w->device) { // also that of a late one
-        device_free(w->last);
+        gpu_device_free(w->last);
         w->last = GS_TAKE(w->device);
         if (w->last->lost)
             mark_absent(w->last, GPU_LOST);
@@ -532,7 +533,7 @@ static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified
         return;
     *d = (struct gpu_device){.index = w->index};
     if (w->last) {
-        struct gpu_device *copy = device_copy(w->last);
+        struct gpu_device *copy = gpu_device_copy(w->last);
         *d = *copy;
         free(copy);
         d->index = w->index;
@@ -543,7 +544,7 @@ static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified
         mark_absent(d, GPU_HUNG);
         // Of a worker that hangs only its name and the XIDs are ours to read.
         if (w->known)
-            backend_fill_xids(b, w->known, d);
+            gpu_backend_fill_xids(b, w->known, d);
     }
     s->n_devices++;
 }
@@ -557,7 +558,7 @@ static void collect_all(struct gpu_backend *b, unsigned count, const bool *poste
         if (!w)
             continue;
         collect(b, w, posted[i], s);
-        if (s->n_devices == before && worker_idle(w) && w->ret != NVML_OK) {
+        if (s->n_devices == before && gpu_worker_idle(w) && w->ret != NVML_OK) {
             s->n_unopened++;
             s->unopened_code = w->ret;
         }
@@ -592,10 +593,10 @@ static void fill_counts(struct gpu_backend *b, struct gpu_snapshot *s)
     for (int c = 0; c < NVML_CALL_COUNT; c++)
         s->calls[c] = (struct gpu_call_time){.call = nvml_call_symbol(c)};
     merge_reader(&b->reader, s);
-    if (b->event_worker && worker_idle(b->event_worker))
+    if (b->event_worker && gpu_worker_idle(b->event_worker))
         merge_reader(&b->event_worker->reader, s);
     for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
-        if (b->workers[i] && worker_idle(b->workers[i]))
+        if (b->workers[i] && gpu_worker_idle(b->workers[i]))
             merge_reader(&b->workers[i]->reader, s);
 }
 
@@ -604,7 +605,7 @@ static void read_driver_version(struct gpu_backend *b, char *ret, unsigned size)
 {
     if (NVML(&b->reader, driver_version, ret, size) != NVML_OK)
         ret[0] = '\0';
-    backend_clean_text(ret, size);
+    gpu_backend_clean_text(ret, size);
     b->driver_branch = (unsigned)strtoul(ret, NULL, 10);
 }
 
@@ -615,13 +616,14 @@ static void read_system(struct gpu_backend *b, struct gpu_snapshot *s)
     if (b->wanted[GPU_F_NVML_VERSION] &&
         NVML(r, nvml_version, s->nvml_version, sizeof(s->nvml_version)) != NVML_OK)
         s->nvml_version[0] = '\0';
-    backend_clean_text(s->nvml_version, sizeof(s->nvml_version));
+    gpu_backend_clean_text(s->nvml_version, sizeof(s->nvml_version));
     int cuda = 0;
     nvml_ret ret = NVML_OK;
     if (b->wanted[GPU_F_CUDA_DRIVER_VERSION])
         ret = NVML(r, cuda_version, &cuda);
     s->cuda_version = ret == NVML_OK ? cuda : 0;
-    s->cuda_validity = b->wanted[GPU_F_CUDA_DRIVER_VERSION] ? backend_validity(ret) : GPU_UNKNOWN;
+    s->cuda_validity =
+        b->wanted[GPU_F_CUDA_DRIVER_VERSION] ? gpu_backend_validity(ret) : GPU_UNKNOWN;
 }
 
 // What is the same for all GPUs of the driver.
@@ -664,7 +666,7 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     collect_all(b, count, posted, s);
     fill_system(s);
     for (uint32_t i = count; i < GPU_MAX_DEVICES; i++)
-        if (b->workers[i] && worker_idle(b->workers[i]))
+        if (b->workers[i] && gpu_worker_idle(b->workers[i]))
             forget(b, b->workers[i]);
     fill_counts(b, s);
     s->unix_ms = gs_unix_ms();

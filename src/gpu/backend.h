@@ -36,7 +36,7 @@ struct gpu_reader {
 };
 
 // Two samples of performance counters: of a GPU, or of a MIG device's GPU instance.
-struct gpm_slot {
+struct gpu_gpm_slot {
     uint32_t gpu_instance; // GPU_NO_INSTANCE: the GPU itself
     bool used, seen;
     nvml_gpm_sample older, newer;
@@ -45,17 +45,17 @@ struct gpm_slot {
     struct gpu_value last[GPU_PROF_COUNT];
 };
 
-enum { NVLINK_LINKS = 18, CLOCK_RING = 1024 };
-struct nvlink_counter {
+enum { GPU_NVLINK_LINKS = 18, GPU_CLOCK_RING = 1024 };
+struct gpu_nvlink_counter {
     bool valid;
     uint64_t kib;
     int64_t mono_ns;
 };
-enum nvlink_rate { NVLINK_BOTH, NVLINK_SENT, NVLINK_RECEIVED, NVLINK_RATES };
+enum gpu_nvlink_rate { GPU_NVLINK_BOTH, GPU_NVLINK_SENT, GPU_NVLINK_RECEIVED, GPU_NVLINK_RATES };
 
 // Remembered of a GPU from pass to pass, so that one that is lost still has its name, and rates and
 // windows know where the last pass ended. Found by UUID: indices may shift.
-struct known_device {
+struct gpu_known_device {
     nvml_device handle;
     char uuid[96], name[96], pci_bus_id[32];
     bool named;             // what follows up to texts was read
@@ -67,13 +67,14 @@ struct known_device {
     uint64_t memory_total;
     uint64_t util_seen_us;    // newest utilisation sample taken into account
     uint64_t process_seen_us; // when the last pass asked for per-process utilisation
-    struct nvlink_counter links[NVLINK_RATES][NVLINK_LINKS + 1]; // the last one: their sum
-    enum gpu_validity gpm_validity;                              // GPU_UNKNOWN: not asked yet
-    struct gpm_slot gpm[GPU_MAX_INSTANCES + 1];
+    struct gpu_nvlink_counter links[GPU_NVLINK_RATES]
+                                   [GPU_NVLINK_LINKS + 1]; // the last one: their sum
+    enum gpu_validity gpm_validity;                        // GPU_UNKNOWN: not asked yet
+    struct gpu_gpm_slot gpm[GPU_MAX_INSTANCES + 1];
     struct {
         int64_t mono_ns;
         uint16_t bits;
-    } clocks[CLOCK_RING];
+    } clocks[GPU_CLOCK_RING];
     size_t n_clocks, next_clock;
     bool has_clock_bits;
     uint16_t clock_bits; // of the newest sample
@@ -104,9 +105,15 @@ struct known_device {
     size_t n_xid_totals;
 };
 
-enum gpu_job { JOB_NONE, JOB_IDENTIFY, JOB_READ, JOB_MAKE_EVENTS, JOB_TAKE_EVENTS };
+enum gpu_job {
+    GPU_JOB_NONE,
+    GPU_JOB_IDENTIFY,
+    GPU_JOB_READ,
+    GPU_JOB_MAKE_EVENTS,
+    GPU_JOB_TAKE_EVENTS
+};
 
-struct taken_event {
+struct gpu_taken_event {
     nvml_device device;
     uint64_t xid;
 };
@@ -123,14 +130,14 @@ struct gpu_worker {
     int64_t busy_since_ns;
 
     struct gpu_reader reader;
-    struct known_device *known;         // NULL: no device was found
+    struct gpu_known_device *known;     // NULL: no device was found
     nvml_ret ret;                       // of the job
-    nvml_device handle;                 // of JOB_IDENTIFY
-    nvml_device peers[GPU_MAX_DEVICES]; // by index, for JOB_READ; NULL: none there
+    nvml_device handle;                 // of GPU_JOB_IDENTIFY
+    nvml_device peers[GPU_MAX_DEVICES]; // by index, for GPU_JOB_READ; NULL: none there
     char uuid[NVML_TEXT_UUID];
-    struct gpu_device *device; // of JOB_READ
-    nvml_event_set made;       // of JOB_MAKE_EVENTS
-    struct taken_event taken[64];
+    struct gpu_device *device; // of GPU_JOB_READ
+    nvml_event_set made;       // of GPU_JOB_MAKE_EVENTS
+    struct gpu_taken_event taken[64];
     size_t n_taken;
 
     struct gpu_device *last; // the coordinator's: what the last pass gave
@@ -160,76 +167,83 @@ struct gpu_backend {
 };
 
 // Books the outcome and the time of a call; returns ret.
-nvml_ret backend_note(struct gpu_reader *r, enum nvml_call call, nvml_ret ret);
-enum gpu_validity backend_validity(nvml_ret ret);
-enum gpu_driver driver_of(nvml_ret ret); // what a failing call says of the driver
+nvml_ret gpu_backend_note(struct gpu_reader *r, enum nvml_call call, nvml_ret ret);
+enum gpu_validity gpu_backend_validity(nvml_ret ret);
+enum gpu_driver gpu_driver_of(nvml_ret ret); // what a failing call says of the driver
 // False: the PCI bus and the device nodes tell that there is no NVIDIA GPU.
-bool machine_may_have_gpu(const char *sys);
+bool gpu_machine_may_have_gpu(const char *sys);
 // A text of the driver for a page: ended, and printable ASCII.
-void backend_clean_text(char *text, size_t size);
-void *backend_scratch(struct gpu_reader *r, size_t n, size_t size); // zeroed
-bool backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_field last);
+void gpu_backend_clean_text(char *text, size_t size);
+void *gpu_backend_scratch(struct gpu_reader *r, size_t n, size_t size); // zeroed
+bool gpu_backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gpu_field last);
 
 // Calls NVML and books the outcome: NVML(r, name, handle, buf, sizeof(buf)).
 #define NVML(r, member, ...)                                                                       \
     ((r)->started_ns = gs_mono_ns(),                                                               \
-     backend_note((r), NVML_CALL_##member,                                                         \
-                  (r)->nvml->member ? (r)->nvml->member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND))
+     gpu_backend_note((r), NVML_CALL_##member,                                                     \
+                      (r)->nvml->member ? (r)->nvml->member(__VA_ARGS__)                           \
+                                        : NVML_FUNCTION_NOT_FOUND))
 
 // --- values ---
-struct gpu_value backend_invalid(nvml_ret ret);
-struct gpu_value backend_integer(nvml_ret ret, uint64_t v);
-struct gpu_value backend_double(nvml_ret ret, double v);
+struct gpu_value gpu_backend_invalid(nvml_ret ret);
+struct gpu_value gpu_backend_integer(nvml_ret ret, uint64_t v);
+struct gpu_value gpu_backend_double(nvml_ret ret, double v);
 
 // --- the steps; each reads one device into d and stops early when it is lost ---
-void backend_read_identity(struct gpu_reader *r, struct known_device *k);
-void backend_read_fields(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+void gpu_backend_read_identity(struct gpu_reader *r, struct gpu_known_device *k);
+void gpu_backend_read_fields(struct gpu_reader *r, struct gpu_known_device *k,
+                             struct gpu_device *d);
 // How many of the window's samples had each reason to lower the clocks, and how often each began.
 // Also of a GPU that is lost: it is a fact.
-void backend_fill_clock_events(const struct gpu_reader *r, const struct known_device *k,
-                               struct gpu_device *d);
-void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
-void backend_read_processes(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+void gpu_backend_fill_clock_events(const struct gpu_reader *r, const struct gpu_known_device *k,
+                                   struct gpu_device *d);
+void gpu_backend_read_values(struct gpu_reader *r, struct gpu_known_device *k,
+                             struct gpu_device *d);
+void gpu_backend_read_processes(struct gpu_reader *r, struct gpu_known_device *k,
+                                struct gpu_device *d);
 // MIG devices of d, and their processes.
-void backend_read_instances(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+void gpu_backend_read_instances(struct gpu_reader *r, struct gpu_known_device *k,
+                                struct gpu_device *d);
 // Performance counters of d and of its MIG devices, over the time since the last pass.
-void backend_read_gpm(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
+void gpu_backend_read_gpm(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d);
 // NVLink peer to peer with the other GPUs.
-void backend_read_p2p(struct gpu_reader *r, struct known_device *k, const nvml_device *peers,
-                      struct gpu_device *d);
+void gpu_backend_read_p2p(struct gpu_reader *r, struct gpu_known_device *k,
+                          const nvml_device *peers, struct gpu_device *d);
 // Checksums of the InfoROM, memory that cannot be repaired, the NVLink fabric, links that are down.
-void backend_read_integrity(struct gpu_reader *r, struct known_device *k, struct gpu_device *d);
-void backend_free_gpm(const struct nvml *nvml, struct known_device *k);
+void gpu_backend_read_integrity(struct gpu_reader *r, struct gpu_known_device *k,
+                                struct gpu_device *d);
+void gpu_backend_free_gpm(const struct nvml *nvml, struct gpu_known_device *k);
 
-struct memory_values {
+struct gpu_memory_values {
     struct gpu_value total, free, used, reserved, used_ratio; // MiB, and 0 to 1
     uint64_t bytes;                                           // 0: unknown
 };
-struct memory_values backend_read_memory(struct gpu_reader *r, nvml_device handle);
+struct gpu_memory_values gpu_backend_read_memory(struct gpu_reader *r, nvml_device handle);
 // Adds what the process lists of `handle` hold to d; false when the driver gives no compute list.
 // instance: the MIG device that the handle is of; NULL: the GPU.
-bool backend_list_processes(struct gpu_reader *r, nvml_device handle,
-                            const struct gpu_instance *instance, struct gpu_device *d);
+bool gpu_backend_list_processes(struct gpu_reader *r, nvml_device handle,
+                                const struct gpu_instance *instance, struct gpu_device *d);
 
 // --- events ---
-void backend_watch_events(struct gpu_reader *r, struct known_device *k); // of the device's worker
-nvml_ret backend_make_events(struct gpu_reader *r, nvml_event_set *ret);
-nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w); // into w->taken
+void gpu_backend_watch_events(struct gpu_reader *r,
+                              struct gpu_known_device *k); // of the device's worker
+nvml_ret gpu_backend_make_events(struct gpu_reader *r, nvml_event_set *ret);
+nvml_ret gpu_backend_take_events(struct gpu_reader *r, struct gpu_worker *w); // into w->taken
 // Of the coordinator: what was taken goes to the devices, and from those into a snapshot.
-void backend_remember_events(struct gpu_backend *b);
-void backend_fill_xids(const struct gpu_backend *b, const struct known_device *k,
-                       struct gpu_device *d);
+void gpu_backend_remember_events(struct gpu_backend *b);
+void gpu_backend_fill_xids(const struct gpu_backend *b, const struct gpu_known_device *k,
+                           struct gpu_device *d);
 
 // --- workers ---
 // Into a place of the back end; NULL: no thread to be had.
-void worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker **ret);
-void worker_post(struct gpu_worker *w, enum gpu_job job);
+void gpu_worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker **ret);
+void gpu_worker_post(struct gpu_worker *w, enum gpu_job job);
 // Waits until those with a job are done, or until the deadline; the others become late.
-void workers_wait(struct gpu_backend *b, int64_t deadline_ns);
-bool worker_idle(struct gpu_worker *w);             // also when it is NULL
-bool workers_idle(struct gpu_backend *b);           // all of them
-int64_t worker_busy_since_ns(struct gpu_worker *w); // 0: idle
-void backend_unref(struct gpu_backend *b);
-void backend_unload(struct gpu_backend *b); // no thread is inside the library any more
-void device_free(struct gpu_device *d);     // NULL is fine
-struct gpu_device *device_copy(const struct gpu_device *d);
+void gpu_workers_wait(struct gpu_backend *b, int64_t deadline_ns);
+bool gpu_worker_idle(struct gpu_worker *w);             // also when it is NULL
+bool gpu_workers_idle(struct gpu_backend *b);           // all of them
+int64_t gpu_worker_busy_since_ns(struct gpu_worker *w); // 0: idle
+void gpu_backend_unref(struct gpu_backend *b);
+void gpu_backend_unload(struct gpu_backend *b); // no thread is inside the library any more
+void gpu_device_free(struct gpu_device *d);     // NULL is fine
+struct gpu_device *gpu_device_copy(const struct gpu_device *d);

@@ -21,7 +21,7 @@ const char *gpu_driver_name(enum gpu_driver d)
     return names[d];
 }
 
-enum gpu_driver driver_of(nvml_ret ret)
+enum gpu_driver gpu_driver_of(nvml_ret ret)
 {
     switch (ret) {
     case NVML_DRIVER_NOT_LOADED:
@@ -71,7 +71,7 @@ static bool has_driver(const char *node)
     return fd >= 0 || (errno != ENOENT && errno != ENXIO && errno != ENODEV);
 }
 
-bool machine_may_have_gpu(const char *sys)
+bool gpu_machine_may_have_gpu(const char *sys)
 {
     // WSL2 and Tegra boards have theirs elsewhere than on the PCI bus.
     if (has_driver("/dev/nvidiactl") || has_driver("/dev/dxg") ||

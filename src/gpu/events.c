@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-void backend_watch_events(struct gpu_reader *r, struct known_device *k)
+void gpu_backend_watch_events(struct gpu_reader *r, struct gpu_known_device *k)
 {
-    if (!backend_wants(r, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS) || k->xid_registered ||
+    if (!gpu_backend_wants(r, GPU_F_XID_ERRORS, GPU_F_XID_ERRORS) || k->xid_registered ||
         k->xid_validity == GPU_NOT_SUPPORTED)
         return;
     nvml_event_set set = r->events;
@@ -20,10 +20,10 @@ void backend_watch_events(struct gpu_reader *r, struct known_device *k)
     if (ret == NVML_OK)
         ret = NVML(r, register_events, k->handle, NVML_EVENT_XID, set);
     k->xid_registered = ret == NVML_OK;
-    k->xid_validity = set ? backend_validity(ret) : r->events_validity;
+    k->xid_validity = set ? gpu_backend_validity(ret) : r->events_validity;
 }
 
-nvml_ret backend_make_events(struct gpu_reader *r, nvml_event_set *ret)
+nvml_ret gpu_backend_make_events(struct gpu_reader *r, nvml_event_set *ret)
 {
     nvml_event_set set = NULL;
     nvml_ret rc = NVML(r, event_set_create, &set);
@@ -32,7 +32,7 @@ nvml_ret backend_make_events(struct gpu_reader *r, nvml_event_set *ret)
     return rc;
 }
 
-nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w)
+nvml_ret gpu_backend_take_events(struct gpu_reader *r, struct gpu_worker *w)
 {
     w->n_taken = 0;
     for (size_t i = 0; i < GS_ARRAY_LEN(w->taken); i++) {
@@ -41,7 +41,7 @@ nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w)
         if (ret != NVML_OK)
             return ret;
         if (e.type & NVML_EVENT_XID)
-            w->taken[w->n_taken++] = (struct taken_event){e.device, e.data};
+            w->taken[w->n_taken++] = (struct gpu_taken_event){e.device, e.data};
     }
     return NVML_OK;
 }
@@ -49,7 +49,7 @@ nvml_ret backend_take_events(struct gpu_reader *r, struct gpu_worker *w)
 // --- the coordinator ---
 
 // Of more numbers than there is room for the first ones are counted.
-static void total_xid(struct known_device *k, uint32_t xid)
+static void total_xid(struct gpu_known_device *k, uint32_t xid)
 {
     size_t at = 0;
     while (at < k->n_xid_totals && k->xid_totals[at].xid != xid)
@@ -61,13 +61,13 @@ static void total_xid(struct known_device *k, uint32_t xid)
     k->xid_totals[at].count++;
 }
 
-static void remember_xid(struct gpu_backend *b, const struct taken_event *e)
+static void remember_xid(struct gpu_backend *b, const struct gpu_taken_event *e)
 {
     for (size_t i = 0; i < GPU_MAX_DEVICES; i++) {
         struct gpu_worker *w = b->workers[i];
         if (!w || !w->known || w->known->handle != e->device)
             continue;
-        struct known_device *k = w->known;
+        struct gpu_known_device *k = w->known;
         k->last_xid = e->xid;
         k->xids[k->next_xid].mono_ns = gs_mono_ns();
         k->xids[k->next_xid].xid = (uint32_t)e->xid;
@@ -77,17 +77,17 @@ static void remember_xid(struct gpu_backend *b, const struct taken_event *e)
     }
 }
 
-void backend_remember_events(struct gpu_backend *b)
+void gpu_backend_remember_events(struct gpu_backend *b)
 {
     struct gpu_worker *w = b->event_worker;
-    if (!w || !worker_idle(w))
+    if (!w || !gpu_worker_idle(w))
         return;
     for (size_t i = 0; i < w->n_taken; i++)
         remember_xid(b, &w->taken[i]);
     w->n_taken = 0;
     // A set with a lost GPU in it may answer with that for ever: the next pass makes a new one of
     // the GPUs that are there.
-    if (!b->events || w->ret == NVML_OK || w->ret == NVML_TIMEOUT || !workers_idle(b))
+    if (!b->events || w->ret == NVML_OK || w->ret == NVML_TIMEOUT || !gpu_workers_idle(b))
         return;
     NVML(&b->reader, event_set_free, b->events);
     b->events = NULL;
@@ -96,8 +96,8 @@ void backend_remember_events(struct gpu_backend *b)
             b->workers[i]->known->xid_registered = false;
 }
 
-void backend_fill_xids(const struct gpu_backend *b, const struct known_device *k,
-                       struct gpu_device *d)
+void gpu_backend_fill_xids(const struct gpu_backend *b, const struct gpu_known_device *k,
+                           struct gpu_device *d)
 {
     int64_t since = gs_mono_ns() - b->cfg.xid_window_ns;
     // Of a worker that hangs xid_validity is not ours to read.

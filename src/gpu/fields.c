@@ -12,24 +12,24 @@ enum {
     MAX_SAMPLES = 4096,
 };
 
-struct gpu_value backend_invalid(nvml_ret ret)
+struct gpu_value gpu_backend_invalid(nvml_ret ret)
 {
-    return (struct gpu_value){.validity = backend_validity(ret)};
+    return (struct gpu_value){.validity = gpu_backend_validity(ret)};
 }
 
-struct gpu_value backend_integer(nvml_ret ret, uint64_t v)
+struct gpu_value gpu_backend_integer(nvml_ret ret, uint64_t v)
 {
     if (ret != NVML_OK)
-        return backend_invalid(ret);
+        return gpu_backend_invalid(ret);
     if (v > INT64_MAX)
         return (struct gpu_value){.validity = GPU_FAILED};
     return (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)v};
 }
 
-struct gpu_value backend_double(nvml_ret ret, double v)
+struct gpu_value gpu_backend_double(nvml_ret ret, double v)
 {
     if (ret != NVML_OK)
-        return backend_invalid(ret);
+        return gpu_backend_invalid(ret);
     if (!isfinite(v))
         return (struct gpu_value){.validity = GPU_FAILED};
     return (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = v};
@@ -39,7 +39,7 @@ static struct gpu_value watts(nvml_ret ret, unsigned milliwatt)
 {
     if (ret == NVML_OK && milliwatt > 100000000) // more than 100 kW is no board
         return (struct gpu_value){.validity = GPU_FAILED};
-    return backend_double(ret, milliwatt / 1000.0);
+    return gpu_backend_double(ret, milliwatt / 1000.0);
 }
 
 static struct gpu_value celsius(nvml_ret ret, int64_t v)
@@ -47,7 +47,7 @@ static struct gpu_value celsius(nvml_ret ret, int64_t v)
     if (ret == NVML_OK && (v > MAX_PLAUSIBLE_CELSIUS || v < -MAX_PLAUSIBLE_CELSIUS))
         return (struct gpu_value){.validity = GPU_NOT_SUPPORTED};
     if (ret != NVML_OK)
-        return backend_invalid(ret);
+        return gpu_backend_invalid(ret);
     return (struct gpu_value){.validity = GPU_VALID, .i = v};
 }
 
@@ -55,10 +55,10 @@ static struct gpu_value percent(nvml_ret ret, unsigned v)
 {
     if (ret == NVML_OK && v > 100)
         return (struct gpu_value){.validity = GPU_FAILED};
-    return backend_integer(ret, v);
+    return gpu_backend_integer(ret, v);
 }
 
-static void read_clocks(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_clocks(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     static const struct {
         enum gpu_field field;
@@ -73,42 +73,43 @@ static void read_clocks(struct gpu_reader *b, struct known_device *k, struct gpu
         if (!b->due[rows[i].field])
             continue;
         nvml_ret ret = NVML(b, clock_info, k->handle, rows[i].type, &mhz);
-        d->fields[rows[i].field] = backend_integer(ret, mhz);
+        d->fields[rows[i].field] = gpu_backend_integer(ret, mhz);
     }
 }
 
-static void read_set_clocks(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_set_clocks(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     unsigned mhz = 0;
     nvml_ret ret = NVML(b, app_clock, k->handle, NVML_CLOCK_SM, &mhz);
-    d->fields[GPU_F_APP_SM_CLOCK] = backend_integer(ret, mhz);
+    d->fields[GPU_F_APP_SM_CLOCK] = gpu_backend_integer(ret, mhz);
     ret = NVML(b, app_clock, k->handle, NVML_CLOCK_MEM, &mhz);
-    d->fields[GPU_F_APP_MEM_CLOCK] = backend_integer(ret, mhz);
+    d->fields[GPU_F_APP_MEM_CLOCK] = gpu_backend_integer(ret, mhz);
     ret = NVML(b, max_clock, k->handle, NVML_CLOCK_SM, &mhz);
-    d->fields[GPU_F_MAX_SM_CLOCK] = backend_integer(ret, mhz);
+    d->fields[GPU_F_MAX_SM_CLOCK] = gpu_backend_integer(ret, mhz);
     ret = NVML(b, max_clock, k->handle, NVML_CLOCK_MEM, &mhz);
-    d->fields[GPU_F_MAX_MEM_CLOCK] = backend_integer(ret, mhz);
+    d->fields[GPU_F_MAX_MEM_CLOCK] = gpu_backend_integer(ret, mhz);
     ret = NVML(b, max_clock, k->handle, NVML_CLOCK_VIDEO, &mhz);
-    d->fields[GPU_F_MAX_VIDEO_CLOCK] = backend_integer(ret, mhz);
+    d->fields[GPU_F_MAX_VIDEO_CLOCK] = gpu_backend_integer(ret, mhz);
 }
 
 // With more samples than the ring has room for it keeps the newest of each small step.
-static void remember_clock_events(const struct gpu_reader *b, struct known_device *k, uint16_t bits)
+static void remember_clock_events(const struct gpu_reader *b, struct gpu_known_device *k,
+                                  uint16_t bits)
 {
     int64_t now = gs_mono_ns(), window = b->backend->cfg.clock_window_ns;
-    size_t newest = (k->next_clock + CLOCK_RING - 1) % CLOCK_RING;
-    bool close = k->n_clocks && now - k->clocks[newest].mono_ns < window / CLOCK_RING;
+    size_t newest = (k->next_clock + GPU_CLOCK_RING - 1) % GPU_CLOCK_RING;
+    bool close = k->n_clocks && now - k->clocks[newest].mono_ns < window / GPU_CLOCK_RING;
     size_t at = close ? newest : k->next_clock;
     if (!close) {
-        k->next_clock = (k->next_clock + 1) % CLOCK_RING;
-        k->n_clocks += k->n_clocks < CLOCK_RING;
+        k->next_clock = (k->next_clock + 1) % GPU_CLOCK_RING;
+        k->n_clocks += k->n_clocks < GPU_CLOCK_RING;
         k->clocks[at].mono_ns = now;
     }
     k->clocks[at].bits = bits;
 }
 
 // What holds when the first sample is taken is nothing new.
-static void total_clock_events(struct known_device *k, uint16_t bits)
+static void total_clock_events(struct gpu_known_device *k, uint16_t bits)
 {
     unsigned begun = k->has_clock_bits ? bits & ~(unsigned)k->clock_bits : 0;
     for (unsigned bit = 0; bit < GPU_CLOCK_EVENTS; bit++)
@@ -117,8 +118,8 @@ static void total_clock_events(struct known_device *k, uint16_t bits)
     k->clock_bits = bits;
 }
 
-void backend_fill_clock_events(const struct gpu_reader *b, const struct known_device *k,
-                               struct gpu_device *d)
+void gpu_backend_fill_clock_events(const struct gpu_reader *b, const struct gpu_known_device *k,
+                                   struct gpu_device *d)
 {
     int64_t now = gs_mono_ns(), window = b->backend->cfg.clock_window_ns;
     d->has_clock_events = k->has_clock_bits;
@@ -129,41 +130,42 @@ void backend_fill_clock_events(const struct gpu_reader *b, const struct known_de
             d->clock_events[bit] += k->clocks[i].bits >> bit & 1;
 }
 
-static void read_event_reasons(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_event_reasons(struct gpu_reader *b, struct gpu_known_device *k,
+                               struct gpu_device *d)
 {
     unsigned long long bits = 0;
     nvml_ret ret = NVML(b, event_reasons, k->handle, &bits);
-    d->fields[GPU_F_CLOCKS_EVENT_REASONS] = backend_integer(ret, bits);
+    d->fields[GPU_F_CLOCKS_EVENT_REASONS] = gpu_backend_integer(ret, bits);
     if (ret != NVML_OK)
         return;
     remember_clock_events(b, k, (uint16_t)(bits & 0x1ff));
     total_clock_events(k, (uint16_t)(bits & 0x1ff));
 }
 
-static void read_modes(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_modes(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     int v = 0;
     nvml_ret ret = NVML(b, compute_mode, k->handle, &v);
-    d->fields[GPU_F_COMPUTE_MODE] = backend_integer(ret, (uint64_t)v);
+    d->fields[GPU_F_COMPUTE_MODE] = gpu_backend_integer(ret, (uint64_t)v);
     ret = NVML(b, persistence_mode, k->handle, &v);
-    d->fields[GPU_F_PERSISTENCE_MODE] = backend_integer(ret, (uint64_t)v);
+    d->fields[GPU_F_PERSISTENCE_MODE] = gpu_backend_integer(ret, (uint64_t)v);
     ret = NVML(b, virtual_mode, k->handle, &v);
-    d->fields[GPU_F_VIRTUAL_MODE] = backend_integer(ret, (uint64_t)v);
+    d->fields[GPU_F_VIRTUAL_MODE] = gpu_backend_integer(ret, (uint64_t)v);
     unsigned current = 0, pending = 0;
     ret = NVML(b, mig_mode, k->handle, &current, &pending);
-    d->fields[GPU_F_MIG_MODE] = backend_integer(ret, current);
+    d->fields[GPU_F_MIG_MODE] = gpu_backend_integer(ret, current);
 }
 
-static void read_bar1(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_bar1(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     struct nvml_memory m = {0};
     nvml_ret ret = NVML(b, bar1, k->handle, &m);
-    d->fields[GPU_F_BAR1_TOTAL] = backend_integer(ret, m.total >> 20);
-    d->fields[GPU_F_BAR1_USED] = backend_integer(ret, m.used >> 20);
-    d->fields[GPU_F_BAR1_FREE] = backend_integer(ret, m.free >> 20);
+    d->fields[GPU_F_BAR1_TOTAL] = gpu_backend_integer(ret, m.total >> 20);
+    d->fields[GPU_F_BAR1_USED] = gpu_backend_integer(ret, m.used >> 20);
+    d->fields[GPU_F_BAR1_FREE] = gpu_backend_integer(ret, m.free >> 20);
 }
 
-static void read_temp_limits(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_temp_limits(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     static const struct {
         enum gpu_field field;
@@ -181,7 +183,8 @@ static void read_temp_limits(struct gpu_reader *b, struct known_device *k, struc
     }
 }
 
-static void read_power_limits(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_power_limits(struct gpu_reader *b, struct gpu_known_device *k,
+                              struct gpu_device *d)
 {
     unsigned mw = 0, max = 0;
     nvml_ret ret = NVML(b, power_limit, k->handle, &mw);
@@ -195,48 +198,49 @@ static void read_power_limits(struct gpu_reader *b, struct known_device *k, stru
     d->fields[GPU_F_POWER_LIMIT_MAX] = watts(ret, max);
 }
 
-static void read_state(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_state(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     int state = 0;
     unsigned fan = 0;
     nvml_ret ret = NVML(b, pstate, k->handle, &state);
     bool known = state >= 0 && state <= 15; // 32: unknown
-    d->fields[GPU_F_PSTATE] = ret == NVML_OK && !known ? backend_invalid(NVML_UNKNOWN)
-                                                       : backend_integer(ret, (uint64_t)state);
+    d->fields[GPU_F_PSTATE] = ret == NVML_OK && !known ? gpu_backend_invalid(NVML_UNKNOWN)
+                                                       : gpu_backend_integer(ret, (uint64_t)state);
     ret = NVML(b, fan_speed, k->handle, &fan);
     // Boosted fans tell more than 100.
-    d->fields[GPU_F_FAN_SPEED] =
-        ret == NVML_OK && fan > 1000 ? backend_invalid(NVML_UNKNOWN) : backend_integer(ret, fan);
+    d->fields[GPU_F_FAN_SPEED] = ret == NVML_OK && fan > 1000 ? gpu_backend_invalid(NVML_UNKNOWN)
+                                                              : gpu_backend_integer(ret, fan);
 }
 
-static void read_pcie_throughput(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_pcie_throughput(struct gpu_reader *b, struct gpu_known_device *k,
+                                 struct gpu_device *d)
 {
     unsigned v = 0;
     nvml_ret ret = NVML(b, pcie_throughput, k->handle, NVML_PCIE_TX, &v);
-    d->fields[GPU_F_PCIE_TX] = backend_integer(ret, v);
+    d->fields[GPU_F_PCIE_TX] = gpu_backend_integer(ret, v);
     ret = NVML(b, pcie_throughput, k->handle, NVML_PCIE_RX, &v);
-    d->fields[GPU_F_PCIE_RX] = backend_integer(ret, v);
+    d->fields[GPU_F_PCIE_RX] = gpu_backend_integer(ret, v);
 }
 
-static void read_pcie_link(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_pcie_link(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     unsigned v = 0;
     nvml_ret ret = NVML(b, pcie_gen, k->handle, &v);
-    d->fields[GPU_F_PCIE_GEN] = backend_integer(ret, v);
+    d->fields[GPU_F_PCIE_GEN] = gpu_backend_integer(ret, v);
     ret = NVML(b, pcie_width, k->handle, &v);
-    d->fields[GPU_F_PCIE_WIDTH] = backend_integer(ret, v);
+    d->fields[GPU_F_PCIE_WIDTH] = gpu_backend_integer(ret, v);
     ret = NVML(b, pcie_max_gen, k->handle, &v);
-    d->fields[GPU_F_PCIE_MAX_GEN] = backend_integer(ret, v);
+    d->fields[GPU_F_PCIE_MAX_GEN] = gpu_backend_integer(ret, v);
     ret = NVML(b, pcie_max_width, k->handle, &v);
-    d->fields[GPU_F_PCIE_MAX_WIDTH] = backend_integer(ret, v);
+    d->fields[GPU_F_PCIE_MAX_WIDTH] = gpu_backend_integer(ret, v);
 }
 
-static void read_temperature(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_temperature(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     unsigned v = 0;
     nvml_ret ret = NVML(b, temperature, k->handle, NVML_TEMPERATURE_GPU, &v);
     int64_t degrees = v;
-    if (backend_validity(ret) == GPU_NOT_SUPPORTED) { // deprecated since R580
+    if (gpu_backend_validity(ret) == GPU_NOT_SUPPORTED) { // deprecated since R580
         struct nvml_temperature t = {
             .version = NVML_VERSION_WORD(struct nvml_temperature, 1),
             .sensor = NVML_TEMPERATURE_GPU,
@@ -247,7 +251,7 @@ static void read_temperature(struct gpu_reader *b, struct known_device *k, struc
     d->fields[GPU_F_GPU_TEMP] = celsius(ret, degrees);
 }
 
-static void read_margin(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_margin(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     struct nvml_margin m = {.version = NVML_VERSION_WORD(struct nvml_margin, 1)};
     nvml_ret ret = NVML(b, margin, k->handle, &m);
@@ -256,25 +260,25 @@ static void read_margin(struct gpu_reader *b, struct known_device *k, struct gpu
     d->fields[GPU_F_TEMP_LIMIT] = celsius(ret, m.celsius);
 }
 
-static void read_power(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_power(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     unsigned milliwatt = 0;
     nvml_ret ret = NVML(b, power_usage, k->handle, &milliwatt);
     d->fields[GPU_F_POWER_USAGE] = watts(ret, milliwatt);
 }
 
-static void read_energy(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_energy(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     unsigned long long millijoule = 0;
     nvml_ret ret = NVML(b, total_energy, k->handle, &millijoule);
-    d->fields[GPU_F_TOTAL_ENERGY] = backend_integer(ret, millijoule);
+    d->fields[GPU_F_TOTAL_ENERGY] = gpu_backend_integer(ret, millijoule);
 }
 
-static void read_pcie_replay(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_pcie_replay(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     unsigned n = 0;
     nvml_ret ret = NVML(b, pcie_replay, k->handle, &n);
-    d->fields[GPU_F_PCIE_REPLAY] = backend_integer(ret, n);
+    d->fields[GPU_F_PCIE_REPLAY] = gpu_backend_integer(ret, n);
 }
 
 static bool sample_percent(int value_type, union nvml_value v, double *ret)
@@ -303,7 +307,7 @@ static bool sample_percent(int value_type, union nvml_value v, double *ret)
 // Mean of the driver's utilisation samples since the last pass, each weighted by the time that it
 // stands for. A single reading covers 1/6 s on most boards and would miss the rest of the second.
 // Or the highest of them, when that is asked for.
-static bool mean_utilization(struct gpu_reader *b, struct known_device *k, double *ret_mean)
+static bool mean_utilization(struct gpu_reader *b, struct gpu_known_device *k, double *ret_mean)
 {
     unsigned n = 0;
     int type = 0;
@@ -312,7 +316,7 @@ static bool mean_utilization(struct gpu_reader *b, struct known_device *k, doubl
     if ((ret != NVML_OK && ret != NVML_INSUFFICIENT_SIZE) || n == 0)
         return false;
     n = n < MAX_SAMPLES ? n : MAX_SAMPLES;
-    struct nvml_sample *samples = backend_scratch(b, n, sizeof(*samples));
+    struct nvml_sample *samples = gpu_backend_scratch(b, n, sizeof(*samples));
     unsigned capacity = n;
     ret = NVML(b, samples, k->handle, NVML_SAMPLES_GPU_UTIL, k->util_seen_us, &type, &n, samples);
     if (ret != NVML_OK)
@@ -336,7 +340,7 @@ static bool mean_utilization(struct gpu_reader *b, struct known_device *k, doubl
     return true;
 }
 
-static void read_utilization(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_utilization(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     struct nvml_utilization u = {0};
     nvml_ret ret = NVML(b, utilization, k->handle, &u);
@@ -348,7 +352,7 @@ static void read_utilization(struct gpu_reader *b, struct known_device *k, struc
             (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)lround(mean)};
 }
 
-static void read_codecs(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_codecs(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     unsigned v = 0, period_us = 0;
     nvml_ret ret = NVML(b, encoder, k->handle, &v, &period_us);
@@ -357,7 +361,7 @@ static void read_codecs(struct gpu_reader *b, struct known_device *k, struct gpu
     d->fields[GPU_F_DEC_UTIL] = percent(ret, v);
 }
 
-struct memory_values backend_read_memory(struct gpu_reader *b, nvml_device handle)
+struct gpu_memory_values gpu_backend_read_memory(struct gpu_reader *b, nvml_device handle)
 {
     struct nvml_memory_v2 m = {.version = NVML_VERSION_WORD(struct nvml_memory_v2, 2)};
     nvml_ret ret = NVML(b, memory_v2, handle, &m);
@@ -376,20 +380,20 @@ struct memory_values backend_read_memory(struct gpu_reader *b, nvml_device handl
     bool sane = m.reserved < m.total && m.used <= usable && m.free <= m.total;
     if (ret == NVML_OK && !sane) // garbage
         ret = NVML_UNKNOWN;
-    return (struct memory_values){
-        .total = backend_integer(ret, m.total >> 20),
-        .free = backend_integer(ret, m.free >> 20),
-        .used = backend_integer(ret, m.used >> 20),
-        .reserved = backend_integer(ret == NVML_OK && !has_reserved ? NVML_NOT_SUPPORTED : ret,
-                                    m.reserved >> 20),
-        .used_ratio = backend_double(ret, usable ? (double)m.used / (double)usable : 0),
+    return (struct gpu_memory_values){
+        .total = gpu_backend_integer(ret, m.total >> 20),
+        .free = gpu_backend_integer(ret, m.free >> 20),
+        .used = gpu_backend_integer(ret, m.used >> 20),
+        .reserved = gpu_backend_integer(ret == NVML_OK && !has_reserved ? NVML_NOT_SUPPORTED : ret,
+                                        m.reserved >> 20),
+        .used_ratio = gpu_backend_double(ret, usable ? (double)m.used / (double)usable : 0),
         .bytes = ret == NVML_OK ? m.total : 0,
     };
 }
 
-static void read_memory(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_memory(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
-    struct memory_values m = backend_read_memory(b, k->handle);
+    struct gpu_memory_values m = gpu_backend_read_memory(b, k->handle);
     d->fields[GPU_F_FB_TOTAL] = m.total;
     d->fields[GPU_F_FB_FREE] = m.free;
     d->fields[GPU_F_FB_USED] = m.used;
@@ -399,18 +403,19 @@ static void read_memory(struct gpu_reader *b, struct known_device *k, struct gpu
         d->memory_total = m.bytes;
 }
 
-static void read_remapped_rows(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_remapped_rows(struct gpu_reader *b, struct gpu_known_device *k,
+                               struct gpu_device *d)
 {
     unsigned correctable = 0, uncorrectable = 0, pending = 0, failed = 0;
     nvml_ret ret =
         NVML(b, remapped_rows, k->handle, &correctable, &uncorrectable, &pending, &failed);
-    d->fields[GPU_F_CORRECTABLE_REMAPPED] = backend_integer(ret, correctable);
-    d->fields[GPU_F_UNCORRECTABLE_REMAPPED] = backend_integer(ret, uncorrectable);
-    d->fields[GPU_F_ROW_REMAP_FAILURE] = backend_integer(ret, failed ? 1 : 0);
-    d->fields[GPU_F_ROW_REMAP_PENDING] = backend_integer(ret, pending ? 1 : 0);
+    d->fields[GPU_F_CORRECTABLE_REMAPPED] = gpu_backend_integer(ret, correctable);
+    d->fields[GPU_F_UNCORRECTABLE_REMAPPED] = gpu_backend_integer(ret, uncorrectable);
+    d->fields[GPU_F_ROW_REMAP_FAILURE] = gpu_backend_integer(ret, failed ? 1 : 0);
+    d->fields[GPU_F_ROW_REMAP_PENDING] = gpu_backend_integer(ret, pending ? 1 : 0);
 }
 
-static void read_license(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_license(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     struct nvml_license_features f = {0};
     nvml_ret ret = NVML(b, licensable, k->handle, &f);
@@ -419,12 +424,12 @@ static void read_license(struct gpu_reader *b, struct known_device *k, struct gp
     unsigned licensed = 0;
     for (uint32_t i = 0; i < f.count && i < GS_ARRAY_LEN(f.features); i++)
         licensed |= f.features[i].state != 0;
-    d->fields[GPU_F_VGPU_LICENSE] = backend_integer(ret, licensed);
+    d->fields[GPU_F_VGPU_LICENSE] = gpu_backend_integer(ret, licensed);
 }
 
 // Which DCGM fields are of the MIG mode of a GPU or nobody's business here stands in the table; an
 // identity field has been read before.
-static void fill_identity(const struct known_device *k, struct gpu_device *d)
+static void fill_identity(const struct gpu_known_device *k, struct gpu_device *d)
 {
     static const enum gpu_field texts[] = {
         // as enum gpu_text
@@ -436,14 +441,14 @@ static void fill_identity(const struct known_device *k, struct gpu_device *d)
     d->fields[GPU_F_NAME].validity = k->name[0] ? GPU_VALID : GPU_FAILED;
     d->fields[GPU_F_UUID].validity = GPU_VALID;
     d->fields[GPU_F_PCI_BUSID].validity = k->pci_bus_id[0] ? GPU_VALID : GPU_FAILED;
-    d->fields[GPU_F_NVML_INDEX] = backend_integer(NVML_OK, d->index);
+    d->fields[GPU_F_NVML_INDEX] = gpu_backend_integer(NVML_OK, d->index);
     d->fields[GPU_F_MINOR_NUMBER] =
-        backend_integer(k->has_minor ? NVML_OK : NVML_NOT_SUPPORTED, k->minor);
+        gpu_backend_integer(k->has_minor ? NVML_OK : NVML_NOT_SUPPORTED, k->minor);
     d->fields[GPU_F_DRIVER_VERSION].validity = d->fields[GPU_F_NVML_VERSION].validity = GPU_VALID;
 }
 
 static const struct {
-    void (*read)(struct gpu_reader *, struct known_device *, struct gpu_device *);
+    void (*read)(struct gpu_reader *, struct gpu_known_device *, struct gpu_device *);
     enum gpu_group group;
 } readers[] = {
     {read_memory, GPU_G_MEMORY},
@@ -468,7 +473,7 @@ static const struct {
     {read_pcie_link, GPU_G_PCIE_LINK},
 };
 
-void backend_read_fields(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+void gpu_backend_read_fields(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     fill_identity(k, d);
     for (size_t i = 0; i < GS_ARRAY_LEN(readers) && !b->device_lost; i++)

@@ -95,22 +95,22 @@ static void set_all(struct gpu_value *prof, enum gpu_validity v)
         prof[i] = (struct gpu_value){.validity = v};
 }
 
-static enum gpu_validity support(struct gpu_reader *r, struct known_device *k)
+static enum gpu_validity support(struct gpu_reader *r, struct gpu_known_device *k)
 {
     if (k->gpm_validity != GPU_UNKNOWN)
         return k->gpm_validity;
     struct nvml_gpm_support s = {.version = NVML_GPM_VERSION};
     nvml_ret ret = NVML(r, gpm_support, k->handle, &s);
     enum gpu_validity v =
-        ret == NVML_OK && !s.supported ? GPU_NOT_SUPPORTED : backend_validity(ret);
+        ret == NVML_OK && !s.supported ? GPU_NOT_SUPPORTED : gpu_backend_validity(ret);
     if (v == GPU_VALID || v == GPU_NOT_SUPPORTED)
         k->gpm_validity = v;
     return v;
 }
 
-static struct gpm_slot *slot_of(struct known_device *k, uint32_t gpu_instance)
+static struct gpu_gpm_slot *slot_of(struct gpu_known_device *k, uint32_t gpu_instance)
 {
-    struct gpm_slot *free_slot = NULL;
+    struct gpu_gpm_slot *free_slot = NULL;
     for (size_t i = 0; i < GS_ARRAY_LEN(k->gpm); i++) {
         if (k->gpm[i].used && k->gpm[i].gpu_instance == gpu_instance)
             return &k->gpm[i];
@@ -126,7 +126,8 @@ static struct gpm_slot *slot_of(struct known_device *k, uint32_t gpu_instance)
     return free_slot;
 }
 
-static nvml_ret take_sample(struct gpu_reader *r, struct known_device *k, struct gpm_slot *s)
+static nvml_ret take_sample(struct gpu_reader *r, struct gpu_known_device *k,
+                            struct gpu_gpm_slot *s)
 {
     nvml_ret ret = s->older ? NVML_OK : NVML(r, gpm_alloc, &s->older);
     if (ret == NVML_OK && !s->newer)
@@ -142,27 +143,27 @@ static nvml_ret take_sample(struct gpu_reader *r, struct known_device *k, struct
 static struct gpu_value value_of(const struct row *row, const struct nvml_gpm_metric *m)
 {
     if (m->ret != NVML_OK || isnan(m->value))
-        return backend_invalid(m->ret == NVML_OK ? NVML_NOT_SUPPORTED : m->ret);
+        return gpu_backend_invalid(m->ret == NVML_OK ? NVML_NOT_SUPPORTED : m->ret);
     if (m->value < 0 || !isfinite(m->value))
-        return backend_invalid(NVML_UNKNOWN);
+        return gpu_backend_invalid(NVML_UNKNOWN);
     if (gpu_field_info(row->field)->kind == GPU_INTEGER) // MiB/s; none moves 2^40 of them
-        return m->value < 1e12 ? backend_integer(NVML_OK, (uint64_t)(m->value * 1048576.0))
-                               : backend_invalid(NVML_UNKNOWN);
+        return m->value < 1e12 ? gpu_backend_integer(NVML_OK, (uint64_t)(m->value * 1048576.0))
+                               : gpu_backend_invalid(NVML_UNKNOWN);
     // A little above 100 happens; far above it is garbage.
     if (m->value > 110)
-        return backend_invalid(NVML_UNKNOWN);
-    return backend_double(NVML_OK, m->value > 100 ? 1 : m->value / 100);
+        return gpu_backend_invalid(NVML_UNKNOWN);
+    return gpu_backend_double(NVML_OK, m->value > 100 ? 1 : m->value / 100);
 }
 
-static void compute(struct gpu_reader *r, struct gpm_slot *s, struct gpu_value *prof)
+static void compute(struct gpu_reader *r, struct gpu_gpm_slot *s, struct gpu_value *prof)
 {
-    struct nvml_gpm_request *q = backend_scratch(r, 1, sizeof(*q));
+    struct nvml_gpm_request *q = gpu_backend_scratch(r, 1, sizeof(*q));
     const struct row *of[GS_ARRAY_LEN(rows)];
     q->version = NVML_GPM_VERSION;
     q->older = s->older;
     q->newer = s->newer;
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        if (!backend_wants(r, rows[i].field, rows[i].field))
+        if (!gpu_backend_wants(r, rows[i].field, rows[i].field))
             continue;
         if (rows[i].of_gpu && s->gpu_instance != GPU_NO_INSTANCE) {
             prof[rows[i].field - GPU_F_PROF_FIRST].validity = GPU_NOT_SUPPORTED;
@@ -174,13 +175,13 @@ static void compute(struct gpu_reader *r, struct gpm_slot *s, struct gpu_value *
     nvml_ret ret = NVML(r, gpm_metrics, q);
     for (uint32_t i = 0; i < q->n && i < GS_ARRAY_LEN(rows); i++)
         prof[of[i]->field - GPU_F_PROF_FIRST] =
-            ret == NVML_OK ? value_of(of[i], &q->metrics[i]) : backend_invalid(ret);
+            ret == NVML_OK ? value_of(of[i], &q->metrics[i]) : gpu_backend_invalid(ret);
 }
 
-static void read_slot(struct gpu_reader *r, struct known_device *k, uint32_t gpu_instance,
+static void read_slot(struct gpu_reader *r, struct gpu_known_device *k, uint32_t gpu_instance,
                       struct gpu_value *prof)
 {
-    struct gpm_slot *s = slot_of(k, gpu_instance);
+    struct gpu_gpm_slot *s = slot_of(k, gpu_instance);
     set_all(prof, GPU_UNKNOWN);
     if (!s)
         return;
@@ -192,7 +193,7 @@ static void read_slot(struct gpu_reader *r, struct known_device *k, uint32_t gpu
     }
     nvml_ret ret = take_sample(r, k, s);
     if (ret != NVML_OK) {
-        set_all(prof, backend_validity(ret));
+        set_all(prof, gpu_backend_validity(ret));
         set_all(s->last, GPU_UNKNOWN);
         s->older_ns = 0;
         return;
@@ -207,23 +208,23 @@ static void read_slot(struct gpu_reader *r, struct known_device *k, uint32_t gpu
     s->older_ns = now;
 }
 
-static void free_slot(const struct nvml *nvml, struct gpm_slot *s)
+static void free_slot(const struct nvml *nvml, struct gpu_gpm_slot *s)
 {
     if (nvml->gpm_free && s->older)
         nvml->gpm_free(s->older);
     if (nvml->gpm_free && s->newer)
         nvml->gpm_free(s->newer);
-    *s = (struct gpm_slot){0};
+    *s = (struct gpu_gpm_slot){0};
 }
 
-void backend_free_gpm(const struct nvml *nvml, struct known_device *k)
+void gpu_backend_free_gpm(const struct nvml *nvml, struct gpu_known_device *k)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(k->gpm); i++)
         free_slot(nvml, &k->gpm[i]);
     k->gpm_validity = GPU_UNKNOWN;
 }
 
-void backend_read_gpm(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+void gpu_backend_read_gpm(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     if (!r->backend->wants_group[GPU_G_GPM])
         return;

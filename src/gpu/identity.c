@@ -17,7 +17,7 @@ static const char *brand_name(int brand)
     return brand >= 0 && (size_t)brand < GS_ARRAY_LEN(names) ? names[brand] : "Unknown";
 }
 
-void backend_clean_text(char *text, size_t size)
+void gpu_backend_clean_text(char *text, size_t size)
 {
     text[size - 1] = '\0';
     for (; *text; text++)
@@ -25,19 +25,19 @@ void backend_clean_text(char *text, size_t size)
             *text = '?';
 }
 
-static void set_text(struct known_device *k, enum gpu_text t, nvml_ret ret, char *text)
+static void set_text(struct gpu_known_device *k, enum gpu_text t, nvml_ret ret, char *text)
 {
-    k->text_validity[t] = backend_validity(ret);
+    k->text_validity[t] = gpu_backend_validity(ret);
     k->texts[t][0] = '\0';
     if (ret != NVML_OK)
         return;
-    backend_clean_text(text, GPU_TEXT_SIZE);
+    gpu_backend_clean_text(text, GPU_TEXT_SIZE);
     memcpy(k->texts[t], text, GPU_TEXT_SIZE);
     if (!text[0])
         k->text_validity[t] = GPU_NOT_SUPPORTED;
 }
 
-static void read_texts(struct gpu_reader *r, struct known_device *k)
+static void read_texts(struct gpu_reader *r, struct gpu_known_device *k)
 {
     char text[GPU_TEXT_SIZE] = "";
     int brand = 0;
@@ -74,12 +74,12 @@ static bool wants_texts(const struct gpu_reader *r)
     return false;
 }
 
-void backend_read_identity(struct gpu_reader *r, struct known_device *k)
+void gpu_backend_read_identity(struct gpu_reader *r, struct gpu_known_device *k)
 {
     char name[NVML_TEXT_NAME] = "";
     if (NVML(r, name, k->handle, name, sizeof(name)) == NVML_OK)
         snprintf(k->name, sizeof(k->name), "%.*s", (int)sizeof(name) - 1, name);
-    backend_clean_text(k->name, sizeof(k->name));
+    gpu_backend_clean_text(k->name, sizeof(k->name));
     unsigned minor = 0;
     k->has_minor = NVML(r, minor, k->handle, &minor) == NVML_OK;
     k->minor = minor;
@@ -88,7 +88,7 @@ void backend_read_identity(struct gpu_reader *r, struct known_device *k)
         // A fallback symbol fills the legacy text only, with a domain of four digits.
         snprintf(k->pci_bus_id, sizeof(k->pci_bus_id), "%s%.*s", pci.bus_id[0] ? "" : "0000",
                  pci.bus_id[0] ? 31 : 15, pci.bus_id[0] ? pci.bus_id : pci.bus_id_legacy);
-    backend_clean_text(k->pci_bus_id, sizeof(k->pci_bus_id));
+    gpu_backend_clean_text(k->pci_bus_id, sizeof(k->pci_bus_id));
     if (wants_texts(r))
         read_texts(r, k);
     // A device without a name is asked again.

@@ -13,14 +13,14 @@
 #define LINKS_AGAIN_NS (5 * GS_NS_PER_SEC)
 enum { MAX_LINKS = 36 };
 
-static void read_inforom(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+static void read_inforom(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     int64_t now = gs_mono_ns();
     if (!k->inforom_ns || now - k->inforom_ns > INFOROM_AGAIN_NS) {
         nvml_ret ret = NVML(r, validate_inforom, k->handle);
         k->inforom_ns = now;
-        k->inforom =
-            ret == NVML_CORRUPTED_INFOROM ? backend_integer(NVML_OK, 0) : backend_integer(ret, 1);
+        k->inforom = ret == NVML_CORRUPTED_INFOROM ? gpu_backend_integer(NVML_OK, 0)
+                                                   : gpu_backend_integer(ret, 1);
     }
     d->fields[GPU_F_INFOROM_VALID] = k->inforom;
 }
@@ -31,27 +31,27 @@ static struct gpu_value fabric_status(const struct nvml_fabric_info *f)
     enum { NOT_STARTED = 1, IN_PROGRESS, SUCCESS, FAILURE, UNRECOGNIZED };
     switch (f->state) {
     case NVML_FABRIC_NOT_STARTED:
-        return backend_integer(NVML_OK, NOT_STARTED);
+        return gpu_backend_integer(NVML_OK, NOT_STARTED);
     case NVML_FABRIC_IN_PROGRESS:
-        return backend_integer(NVML_OK, IN_PROGRESS);
+        return gpu_backend_integer(NVML_OK, IN_PROGRESS);
     case NVML_FABRIC_COMPLETED:
-        return backend_integer(NVML_OK, f->status == NVML_OK ? SUCCESS : FAILURE);
+        return gpu_backend_integer(NVML_OK, f->status == NVML_OK ? SUCCESS : FAILURE);
     default:
-        return backend_integer(NVML_OK, UNRECOGNIZED);
+        return gpu_backend_integer(NVML_OK, UNRECOGNIZED);
     }
 }
 
-static void read_fabric_ids(struct known_device *k, struct gpu_device *d,
+static void read_fabric_ids(struct gpu_known_device *k, struct gpu_device *d,
                             const struct nvml_fabric_info *f, nvml_ret ret)
 {
     // Only a completed registration has given the GPU a cluster and a clique.
     if (ret == NVML_OK && (f->state != NVML_FABRIC_COMPLETED || f->status != NVML_OK))
         ret = NVML_NOT_SUPPORTED;
-    d->fields[GPU_F_FABRIC_CLIQUE_ID] = backend_integer(ret, f->clique);
+    d->fields[GPU_F_FABRIC_CLIQUE_ID] = gpu_backend_integer(ret, f->clique);
     static const uint8_t no_cluster[sizeof(f->cluster)]; // its NVLinks end in this machine
     if (ret == NVML_OK && memcmp(f->cluster, no_cluster, sizeof(no_cluster)) == 0)
         ret = NVML_NOT_SUPPORTED;
-    d->fields[GPU_F_FABRIC_CLUSTER_UUID] = backend_integer(ret, 0); // a text
+    d->fields[GPU_F_FABRIC_CLUSTER_UUID] = gpu_backend_integer(ret, 0); // a text
     k->cluster[0] = '\0';
     if (ret != NVML_OK)
         return;
@@ -62,7 +62,7 @@ static void read_fabric_ids(struct known_device *k, struct gpu_device *d,
     }
 }
 
-static void read_fabric(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+static void read_fabric(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     struct nvml_fabric_info f = {.version = NVML_VERSION_WORD(struct nvml_fabric_info, 3)};
     nvml_ret ret = NVML(r, fabric_info, k->handle, &f);
@@ -73,15 +73,15 @@ static void read_fabric(struct gpu_reader *r, struct known_device *k, struct gpu
     }
     if (ret == NVML_ARGUMENT_VERSION_MISMATCH || (ret == NVML_OK && f.state == 0))
         ret = NVML_NOT_SUPPORTED;
-    d->fields[GPU_F_FABRIC_STATUS] = ret == NVML_OK ? fabric_status(&f) : backend_invalid(ret);
-    d->fields[GPU_F_FABRIC_HEALTH_MASK] = backend_integer(ret, f.health_mask);
+    d->fields[GPU_F_FABRIC_STATUS] = ret == NVML_OK ? fabric_status(&f) : gpu_backend_invalid(ret);
+    d->fields[GPU_F_FABRIC_HEALTH_MASK] = gpu_backend_integer(ret, f.health_mask);
     read_fabric_ids(k, d, &f, ret);
     if (ret == NVML_OK && f.health_summary == 0)
         ret = NVML_NOT_SUPPORTED;
-    d->fields[GPU_F_FABRIC_HEALTH_SUMMARY] = backend_integer(ret, f.health_summary);
+    d->fields[GPU_F_FABRIC_HEALTH_SUMMARY] = gpu_backend_integer(ret, f.health_summary);
 }
 
-static void read_repair(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+static void read_repair(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     // Neither word is a flag before the call, so the one that the driver changes is the flag.
     static const uint32_t untouched = 0xA5A5A5A5;
@@ -96,30 +96,30 @@ static void read_repair(struct gpu_reader *r, struct known_device *k, struct gpu
         flag = u.flag_alone;
     else if (ret == NVML_OK) // success, and nothing was written
         ret = NVML_UNKNOWN;
-    d->fields[GPU_F_MEMORY_UNREPAIRABLE] = backend_integer(ret, flag != 0);
+    d->fields[GPU_F_MEMORY_UNREPAIRABLE] = gpu_backend_integer(ret, flag != 0);
 }
 
-static void read_banks(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+static void read_banks(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     struct nvml_row_histogram h = {0};
     nvml_ret ret = NVML(r, row_histogram, k->handle, &h);
-    d->fields[GPU_F_BANKS_MAX] = backend_integer(ret, h.max);
-    d->fields[GPU_F_BANKS_HIGH] = backend_integer(ret, h.high);
-    d->fields[GPU_F_BANKS_PARTIAL] = backend_integer(ret, h.partial);
-    d->fields[GPU_F_BANKS_LOW] = backend_integer(ret, h.low);
-    d->fields[GPU_F_BANKS_NONE] = backend_integer(ret, h.none);
+    d->fields[GPU_F_BANKS_MAX] = gpu_backend_integer(ret, h.max);
+    d->fields[GPU_F_BANKS_HIGH] = gpu_backend_integer(ret, h.high);
+    d->fields[GPU_F_BANKS_PARTIAL] = gpu_backend_integer(ret, h.partial);
+    d->fields[GPU_F_BANKS_LOW] = gpu_backend_integer(ret, h.low);
+    d->fields[GPU_F_BANKS_NONE] = gpu_backend_integer(ret, h.none);
 }
 
-static void read_sram(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+static void read_sram(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     struct nvml_sram_status s = {.version = NVML_VERSION_WORD(struct nvml_sram_status, 1)};
     nvml_ret ret = NVML(r, sram_status, k->handle, &s);
     if (ret == NVML_ARGUMENT_VERSION_MISMATCH)
         ret = NVML_NOT_SUPPORTED;
-    d->fields[GPU_F_SRAM_EXCEEDED] = backend_integer(ret, s.threshold_exceeded != 0);
+    d->fields[GPU_F_SRAM_EXCEEDED] = gpu_backend_integer(ret, s.threshold_exceeded != 0);
 }
 
-static unsigned count_links(struct gpu_reader *r, struct known_device *k, nvml_ret *ret)
+static unsigned count_links(struct gpu_reader *r, struct gpu_known_device *k, nvml_ret *ret)
 {
     struct nvml_field_value v = {.field_id = NVML_FI_NVLINK_COUNT};
     *ret = NVML(r, field_values, k->handle, 1, &v);
@@ -130,7 +130,7 @@ static unsigned count_links(struct gpu_reader *r, struct known_device *k, nvml_r
 }
 
 // A link that does not tell is none, as DCGM has it.
-static struct gpu_value links_down(struct gpu_reader *r, struct known_device *k)
+static struct gpu_value links_down(struct gpu_reader *r, struct gpu_known_device *k)
 {
     nvml_ret ret = NVML_OK;
     unsigned n = count_links(r, k, &ret), told = 0, down = 0;
@@ -141,10 +141,10 @@ static struct gpu_value links_down(struct gpu_reader *r, struct known_device *k)
         told++;
         down += !active;
     }
-    return backend_integer(ret == NVML_OK && !told ? NVML_NOT_SUPPORTED : ret, down);
+    return gpu_backend_integer(ret == NVML_OK && !told ? NVML_NOT_SUPPORTED : ret, down);
 }
 
-static void read_links(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+static void read_links(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     int64_t now = gs_mono_ns();
     if (!k->links_ns || now - k->links_ns > LINKS_AGAIN_NS) {
@@ -154,7 +154,8 @@ static void read_links(struct gpu_reader *r, struct known_device *k, struct gpu_
     d->fields[GPU_F_NVLINKS_DOWN] = k->links_down;
 }
 
-void backend_read_integrity(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+void gpu_backend_read_integrity(struct gpu_reader *r, struct gpu_known_device *k,
+                                struct gpu_device *d)
 {
     if (r->due_group[GPU_G_INFOROM])
         read_inforom(r, k, d);

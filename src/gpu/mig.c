@@ -14,7 +14,7 @@ static void read_profile(struct gpu_reader *b, nvml_device handle, struct gpu_in
     char name[NVML_TEXT_NAME] = "";
     if (NVML(b, name, handle, name, sizeof(name)) != NVML_OK)
         return;
-    backend_clean_text(name, sizeof(name));
+    gpu_backend_clean_text(name, sizeof(name));
     const char *mig = strstr(name, "MIG ");
     if (mig)
         snprintf(i->profile, sizeof(i->profile), "%.31s", mig + strlen("MIG "));
@@ -26,12 +26,12 @@ static bool read_instance(struct gpu_reader *b, nvml_device handle, struct gpu_i
     if (NVML(b, gpu_instance_id, handle, &gi) != NVML_OK ||
         NVML(b, uuid, handle, i->uuid, sizeof(i->uuid)) != NVML_OK)
         return false;
-    backend_clean_text(i->uuid, sizeof(i->uuid));
+    gpu_backend_clean_text(i->uuid, sizeof(i->uuid));
     i->gpu_instance_id = gi;
     if (NVML(b, compute_instance_id, handle, &ci) == NVML_OK)
         i->compute_instance_id = ci;
     read_profile(b, handle, i);
-    struct memory_values m = backend_read_memory(b, handle);
+    struct gpu_memory_values m = gpu_backend_read_memory(b, handle);
     i->fb_total = m.total;
     i->fb_free = m.free;
     i->fb_used = m.used;
@@ -49,7 +49,8 @@ static void find_divided(struct gpu_device *d)
                 d->instances[i].divided = true;
 }
 
-void backend_read_instances(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+void gpu_backend_read_instances(struct gpu_reader *b, struct gpu_known_device *k,
+                                struct gpu_device *d)
 {
     unsigned current = 0, pending = 0, max = 0;
     if (NVML(b, mig_mode, k->handle, &current, &pending) != NVML_OK || !current ||
@@ -66,7 +67,7 @@ void backend_read_instances(struct gpu_reader *b, struct known_device *k, struct
         if (!read_instance(b, handle, &i))
             continue;
         d->instances[d->n_instances++] = i;
-        if (!backend_list_processes(b, handle, &i, d))
+        if (!gpu_backend_list_processes(b, handle, &i, d))
             valid = false;
     }
     d->processes_valid = d->n_instances && valid;

@@ -7,7 +7,7 @@
 #define AGAIN_NS (60 * GS_NS_PER_SEC)
 enum { P2P_INDEX_NVLINK = 2 };
 
-static void ask(struct gpu_reader *r, struct known_device *k, uint32_t index)
+static void ask(struct gpu_reader *r, struct gpu_known_device *k, uint32_t index)
 {
     uint64_t reached = 0;
     nvml_ret failed = NVML_OK;
@@ -25,11 +25,11 @@ static void ask(struct gpu_reader *r, struct known_device *k, uint32_t index)
         k->p2p[i] = status >= 0 && status < GPU_P2P_UNKNOWN ? (uint8_t)status : GPU_P2P_UNKNOWN;
         reached |= (uint64_t)(status == GPU_P2P_OK) << i;
     }
-    k->p2p_value = backend_integer(any ? NVML_OK : failed, reached);
+    k->p2p_value = gpu_backend_integer(any ? NVML_OK : failed, reached);
 }
 
-void backend_read_p2p(struct gpu_reader *r, struct known_device *k, const nvml_device *peers,
-                      struct gpu_device *d)
+void gpu_backend_read_p2p(struct gpu_reader *r, struct gpu_known_device *k,
+                          const nvml_device *peers, struct gpu_device *d)
 {
     if (!r->backend->wants_group[GPU_G_P2P])
         return;

@@ -157,11 +157,11 @@ static nvml_ret read_list(struct gpu_reader *b, nvml_device handle, const struct
     unsigned capacity = LIST_FIRST;
     for (int i = 0; i < LIST_TRIES; i++) {
         size_t size = (size_t)capacity * NVML_PROCESS_MAX_STRIDE;
-        unsigned char *buf = backend_scratch(b, capacity, NVML_PROCESS_MAX_STRIDE);
+        unsigned char *buf = gpu_backend_scratch(b, capacity, NVML_PROCESS_MAX_STRIDE);
         memset(buf, SENTINEL, size);
         unsigned n = capacity;
         b->started_ns = gs_mono_ns();
-        nvml_ret ret = backend_note(b, call, fn(handle, &n, buf));
+        nvml_ret ret = gpu_backend_note(b, call, fn(handle, &n, buf));
         if (ret == NVML_OK) {
             n = n < capacity ? n : capacity;
             take_list(buf, n, stride ? stride : probe_stride(buf, size, n), instance, kind, d);
@@ -175,8 +175,8 @@ static nvml_ret read_list(struct gpu_reader *b, nvml_device handle, const struct
     return NVML_INSUFFICIENT_SIZE;
 }
 
-bool backend_list_processes(struct gpu_reader *b, nvml_device handle,
-                            const struct gpu_instance *instance, struct gpu_device *d)
+bool gpu_backend_list_processes(struct gpu_reader *b, nvml_device handle,
+                                const struct gpu_instance *instance, struct gpu_device *d)
 {
     bool valid = false;
     if (!d->processes_ns)
@@ -243,12 +243,12 @@ static void give_util(struct gpu_device *d, const struct util_sums *sums)
     }
 }
 
-static nvml_ret read_util_samples(struct gpu_reader *b, struct known_device *k,
+static nvml_ret read_util_samples(struct gpu_reader *b, struct gpu_known_device *k,
                                   struct gpu_device *d, struct util_sums *sums)
 {
     for (unsigned capacity = b->util_capacity; capacity <= UTIL_MAX; capacity *= 4) {
         b->util_capacity = capacity;
-        struct nvml_process_sample *s = backend_scratch(b, capacity, sizeof(*s));
+        struct nvml_process_sample *s = gpu_backend_scratch(b, capacity, sizeof(*s));
         unsigned n = capacity;
         nvml_ret ret = NVML(b, process_utilization, k->handle, s, &n, k->process_seen_us);
         if (ret == NVML_INSUFFICIENT_SIZE)
@@ -263,8 +263,8 @@ static nvml_ret read_util_samples(struct gpu_reader *b, struct known_device *k,
     return NVML_INSUFFICIENT_SIZE;
 }
 
-static nvml_ret read_util_info(struct gpu_reader *b, struct known_device *k, struct gpu_device *d,
-                               struct util_sums *sums)
+static nvml_ret read_util_info(struct gpu_reader *b, struct gpu_known_device *k,
+                               struct gpu_device *d, struct util_sums *sums)
 {
     for (unsigned capacity = b->util_capacity; capacity <= UTIL_MAX; capacity *= 4) {
         b->util_capacity = capacity;
@@ -272,7 +272,7 @@ static nvml_ret read_util_info(struct gpu_reader *b, struct known_device *k, str
             .version = NVML_VERSION_WORD(struct nvml_process_util_request, 1),
             .count = capacity,
             .last_seen_us = k->process_seen_us,
-            .entries = backend_scratch(b, capacity, sizeof(*r.entries)),
+            .entries = gpu_backend_scratch(b, capacity, sizeof(*r.entries)),
         };
         nvml_ret ret = NVML(b, processes_utilization, k->handle, &r);
         if (ret == NVML_INSUFFICIENT_SIZE)
@@ -284,7 +284,7 @@ static nvml_ret read_util_info(struct gpu_reader *b, struct known_device *k, str
     return NVML_INSUFFICIENT_SIZE;
 }
 
-static void read_utilization(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+static void read_utilization(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     uint64_t now = (uint64_t)gs_unix_us();
     // A clock that was set back must not make all records look stale until it has caught up.
@@ -297,7 +297,7 @@ static void read_utilization(struct gpu_reader *b, struct known_device *k, struc
     if (ret == NVML_FUNCTION_NOT_FOUND || ret == NVML_DEPRECATED)
         ret = read_util_info(b, k, d, &sums);
     k->process_seen_us = now;
-    d->process_util = ret == NVML_NOT_FOUND ? GPU_VALID : backend_validity(ret);
+    d->process_util = ret == NVML_NOT_FOUND ? GPU_VALID : gpu_backend_validity(ret);
     if (d->process_util != GPU_VALID)
         return;
     give_util(d, &sums);
@@ -306,13 +306,14 @@ static void read_utilization(struct gpu_reader *b, struct known_device *k, struc
         d->processes[i].has_util = true;
 }
 
-void backend_read_processes(struct gpu_reader *b, struct known_device *k, struct gpu_device *d)
+void gpu_backend_read_processes(struct gpu_reader *b, struct gpu_known_device *k,
+                                struct gpu_device *d)
 {
     // With MIG devices the lists were read per instance, and utilisation does not exist.
     d->process_util = GPU_NOT_SUPPORTED;
     if (d->n_instances)
         return;
-    d->processes_valid = backend_list_processes(b, k->handle, NULL, d);
+    d->processes_valid = gpu_backend_list_processes(b, k->handle, NULL, d);
     if (!b->device_lost)
         read_utilization(b, k, d);
 }

@@ -105,7 +105,7 @@ static const struct row rows[] = {
     {GPU_F_CLOCK_NS_HW_THERMAL, 270, .old_id = 252},
     {GPU_F_CLOCK_NS_POWER_BRAKE, 271, .old_id = 253},
 };
-static_assert(GS_ARRAY_LEN(rows) + 2 * (NVLINK_LINKS + 1) <= MAX_VALUES, "room for all");
+static_assert(GS_ARRAY_LEN(rows) + 2 * (GPU_NVLINK_LINKS + 1) <= MAX_VALUES, "room for all");
 
 // 0: the driver has no such field.
 static uint32_t id_of(const struct gpu_reader *r, const struct row *row)
@@ -154,20 +154,21 @@ static struct gpu_value value_of(enum gpu_field f, nvml_ret ret, int64_t v)
 {
     if (ret == NVML_OK && f == GPU_F_MEMORY_TEMP)
         return v > MAX_PLAUSIBLE_CELSIUS || v < -MAX_PLAUSIBLE_CELSIUS
-                   ? backend_invalid(NVML_NOT_SUPPORTED)
+                   ? gpu_backend_invalid(NVML_NOT_SUPPORTED)
                    : (struct gpu_value){.validity = GPU_VALID, .i = v};
     if (f == GPU_F_POWER_INSTANT)
-        return backend_double(ret, (double)v / 1000.0);
+        return gpu_backend_double(ret, (double)v / 1000.0);
     if (f == GPU_F_NVLINK5_SYMBOL_BER_FLOAT || f == GPU_F_NVLINK5_EFFECTIVE_BER_FLOAT)
-        return backend_double(ret, gpu_nvlink_ber((uint64_t)v).ratio);
-    return backend_integer(ret, (uint64_t)v); // counters: a negative one is garbage
+        return gpu_backend_double(ret, gpu_nvlink_ber((uint64_t)v).ratio);
+    return gpu_backend_integer(ret, (uint64_t)v); // counters: a negative one is garbage
 }
 
 // DCGM's meaning of the field: both directions, KiB since the last pass per second and 1000. So
 // the first pass has no value yet.
-static struct gpu_value link_rate(struct nvlink_counter *c, nvml_ret ret, uint64_t kib, int64_t now)
+static struct gpu_value link_rate(struct gpu_nvlink_counter *c, nvml_ret ret, uint64_t kib,
+                                  int64_t now)
 {
-    struct gpu_value v = backend_invalid(ret);
+    struct gpu_value v = gpu_backend_invalid(ret);
     if (ret == NVML_OK) {
         v.validity = GPU_UNKNOWN;
         if (c->valid && kib >= c->kib && now > c->mono_ns) {
@@ -176,7 +177,7 @@ static struct gpu_value link_rate(struct nvlink_counter *c, nvml_ret ret, uint64
             v.i = (int64_t)((double)(kib - c->kib) / seconds / 1000.0);
         }
     }
-    *c = (struct nvlink_counter){ret == NVML_OK, kib, now};
+    *c = (struct gpu_nvlink_counter){ret == NVML_OK, kib, now};
     return v;
 }
 
@@ -184,21 +185,21 @@ static struct gpu_value link_rate(struct nvlink_counter *c, nvml_ret ret, uint64
 #define LINKS_UP_TO_17(field)                                                                      \
     LINKS_UP_TO_5(field), field##6, field##7, field##8, field##9, field##10, field##11, field##12, \
         field##13, field##14, field##15, field##16, field##17
-static const enum gpu_field link_fields[NVLINK_RATES][NVLINK_LINKS + 1] = {
-    [NVLINK_BOTH] = {LINKS_UP_TO_17(GPU_F_NVLINK_L), GPU_F_NVLINK_BANDWIDTH},
-    [NVLINK_SENT] = {LINKS_UP_TO_17(GPU_F_NVLINK_TX_L), GPU_F_NVLINK_TX_TOTAL},
-    [NVLINK_RECEIVED] = {LINKS_UP_TO_17(GPU_F_NVLINK_RX_L), GPU_F_NVLINK_RX_TOTAL},
+static const enum gpu_field link_fields[GPU_NVLINK_RATES][GPU_NVLINK_LINKS + 1] = {
+    [GPU_NVLINK_BOTH] = {LINKS_UP_TO_17(GPU_F_NVLINK_L), GPU_F_NVLINK_BANDWIDTH},
+    [GPU_NVLINK_SENT] = {LINKS_UP_TO_17(GPU_F_NVLINK_TX_L), GPU_F_NVLINK_TX_TOTAL},
+    [GPU_NVLINK_RECEIVED] = {LINKS_UP_TO_17(GPU_F_NVLINK_RX_L), GPU_F_NVLINK_RX_TOTAL},
 };
 
 static bool wants_link(const struct gpu_reader *r, size_t link)
 {
-    for (size_t i = 0; i < NVLINK_RATES; i++)
+    for (size_t i = 0; i < GPU_NVLINK_RATES; i++)
         if (r->due[link_fields[i][link]])
             return true;
     return false;
 }
 
-static void take_link(const struct gpu_reader *r, struct known_device *k, struct gpu_device *d,
+static void take_link(const struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d,
                       size_t link, nvml_ret ret, const struct nvml_field_value *tx,
                       const struct nvml_field_value *rx, int64_t now)
 {
@@ -208,12 +209,12 @@ static void take_link(const struct gpu_reader *r, struct known_device *k, struct
     const struct {
         nvml_ret ret;
         uint64_t kib;
-    } read[NVLINK_RATES] = {
-        [NVLINK_BOTH] = {tx_ret ? tx_ret : rx_ret, (uint64_t)sent + (uint64_t)received},
-        [NVLINK_SENT] = {tx_ret, (uint64_t)sent},
-        [NVLINK_RECEIVED] = {rx_ret, (uint64_t)received},
+    } read[GPU_NVLINK_RATES] = {
+        [GPU_NVLINK_BOTH] = {tx_ret ? tx_ret : rx_ret, (uint64_t)sent + (uint64_t)received},
+        [GPU_NVLINK_SENT] = {tx_ret, (uint64_t)sent},
+        [GPU_NVLINK_RECEIVED] = {rx_ret, (uint64_t)received},
     };
-    for (size_t i = 0; i < NVLINK_RATES; i++)
+    for (size_t i = 0; i < GPU_NVLINK_RATES; i++)
         if (r->due[link_fields[i][link]])
             d->fields[link_fields[i][link]] =
                 link_rate(&k->links[i][link], read[i].ret, read[i].kib, now);
@@ -228,7 +229,7 @@ static int request_rows(const struct gpu_reader *r, struct gpu_device *d,
             continue;
         uint32_t id = id_of(r, &rows[i]);
         if (!id) {
-            d->fields[rows[i].field] = backend_invalid(NVML_NOT_SUPPORTED);
+            d->fields[rows[i].field] = gpu_backend_invalid(NVML_NOT_SUPPORTED);
             continue;
         }
         of[n] = &rows[i];
@@ -238,15 +239,15 @@ static int request_rows(const struct gpu_reader *r, struct gpu_device *d,
     return n;
 }
 
-void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+void gpu_backend_read_values(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     struct nvml_field_value v[MAX_VALUES] = {0};
     const struct row *of[MAX_VALUES];
     int n = request_rows(r, d, v, of), first_link = n;
-    for (size_t link = 0; link <= NVLINK_LINKS; link++) {
+    for (size_t link = 0; link <= GPU_NVLINK_LINKS; link++) {
         if (!wants_link(r, link))
             continue;
-        uint32_t scope = link == NVLINK_LINKS ? NVML_SCOPE_ALL : (uint32_t)link;
+        uint32_t scope = link == GPU_NVLINK_LINKS ? NVML_SCOPE_ALL : (uint32_t)link;
         v[n++] = (struct nvml_field_value){.field_id = NVML_FI_NVLINK_TX_KIB, .scope_id = scope};
         v[n++] = (struct nvml_field_value){.field_id = NVML_FI_NVLINK_RX_KIB, .scope_id = scope};
     }
@@ -260,8 +261,8 @@ void backend_read_values(struct gpu_reader *r, struct known_device *k, struct gp
         d->fields[of[i]->field] = value_of(of[i]->field, rc, value);
     }
     for (int i = first_link; i < n; i += 2) {
-        size_t link = v[i].scope_id == NVML_SCOPE_ALL ? NVLINK_LINKS : v[i].scope_id;
-        if (link <= NVLINK_LINKS)
+        size_t link = v[i].scope_id == NVML_SCOPE_ALL ? GPU_NVLINK_LINKS : v[i].scope_id;
+        if (link <= GPU_NVLINK_LINKS)
             take_link(r, k, d, link, ret, &v[i], &v[i + 1], now);
     }
 }

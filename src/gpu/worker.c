@@ -9,7 +9,7 @@
 
 enum { STACK_SIZE = 256 * 1024 };
 
-void device_free(struct gpu_device *d)
+void gpu_device_free(struct gpu_device *d)
 {
     if (!d)
         return;
@@ -18,7 +18,7 @@ void device_free(struct gpu_device *d)
     free(d);
 }
 
-struct gpu_device *device_copy(const struct gpu_device *d)
+struct gpu_device *gpu_device_copy(const struct gpu_device *d)
 {
     struct gpu_device *copy = gs_alloc(sizeof(*copy));
     *copy = *d;
@@ -48,20 +48,20 @@ static void worker_free(struct gpu_worker *w)
     pthread_cond_destroy(&w->posted);
     reader_finish(&w->reader);
     free(w->known);
-    device_free(w->device);
-    device_free(w->last);
+    gpu_device_free(w->device);
+    gpu_device_free(w->last);
     free(w);
 }
 
 // The last one out frees: a thread that comes back from the driver after everybody has gone.
-void backend_unref(struct gpu_backend *b)
+void gpu_backend_unref(struct gpu_backend *b)
 {
     pthread_mutex_lock(&b->lock);
     bool last = --b->refs == 0;
     pthread_mutex_unlock(&b->lock);
     if (!last)
         return;
-    backend_unload(b);
+    gpu_backend_unload(b);
     for (size_t i = 0; i < GPU_MAX_DEVICES; i++)
         worker_free(b->workers[i]);
     worker_free(b->event_worker);
@@ -83,20 +83,20 @@ static void identify(struct gpu_worker *w)
     w->ret = NVML(&w->reader, handle_by_index, w->index, &w->handle);
     if (w->ret == NVML_OK)
         w->ret = NVML(&w->reader, uuid, w->handle, w->uuid, sizeof(w->uuid));
-    backend_clean_text(w->uuid, sizeof(w->uuid));
+    gpu_backend_clean_text(w->uuid, sizeof(w->uuid));
     if (w->ret == NVML_OK && !w->uuid[0])
         w->ret = NVML_NOT_FOUND;
 }
 
 // A pass may come a little early.
-static bool is_due(const struct gpu_backend *b, const struct known_device *k, enum gpu_field f,
+static bool is_due(const struct gpu_backend *b, const struct gpu_known_device *k, enum gpu_field f,
                    int64_t now)
 {
     return b->wanted[f] && (!b->every_ns[f] || !k->read_ns[f] ||
                             now - k->read_ns[f] >= b->every_ns[f] - b->cfg.pass_ns / 2);
 }
 
-static void find_due(struct gpu_reader *r, struct known_device *k)
+static void find_due(struct gpu_reader *r, struct gpu_known_device *k)
 {
     int64_t now = gs_mono_ns();
     memset(r->due_group, 0, sizeof(r->due_group));
@@ -109,7 +109,7 @@ static void find_due(struct gpu_reader *r, struct known_device *k)
 }
 
 // What was not due has the value of the pass in which it was.
-static void keep(const struct gpu_reader *r, struct known_device *k, struct gpu_device *d)
+static void keep(const struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
     if (r->device_lost) {
         memset(k->read_ns, 0, sizeof(k->read_ns));
@@ -128,15 +128,15 @@ static void keep(const struct gpu_reader *r, struct known_device *k, struct gpu_
 static void read_device(struct gpu_worker *w)
 {
     struct gpu_reader *r = &w->reader;
-    struct known_device *k = w->known;
+    struct gpu_known_device *k = w->known;
     struct gpu_device *d = gs_alloc(sizeof(*d));
-    device_free(w->device); // one that came too late to be taken
+    gpu_device_free(w->device); // one that came too late to be taken
     w->device = d;
     d->index = w->index;
     memcpy(d->uuid, k->uuid, sizeof(d->uuid));
     unsigned wanted = r->backend->wanted_version;
     if (!r->device_lost && (!k->named || k->named_version != wanted)) {
-        backend_read_identity(r, k);
+        gpu_backend_read_identity(r, k);
         k->named_version = wanted;
     }
     d->minor = k->minor;
@@ -147,23 +147,23 @@ static void read_device(struct gpu_worker *w)
     d->memory_total = k->memory_total;
     find_due(r, k);
     if (!r->device_lost)
-        backend_watch_events(r, k);
+        gpu_backend_watch_events(r, k);
     if (!r->device_lost)
-        backend_read_fields(r, k, d);
+        gpu_backend_read_fields(r, k, d);
     if (!r->device_lost)
-        backend_read_values(r, k, d);
+        gpu_backend_read_values(r, k, d);
     if (!r->device_lost)
-        backend_read_p2p(r, k, w->peers, d);
+        gpu_backend_read_p2p(r, k, w->peers, d);
     if (!r->device_lost)
-        backend_read_integrity(r, k, d);
+        gpu_backend_read_integrity(r, k, d);
     if (!r->device_lost)
-        backend_read_instances(r, k, d);
+        gpu_backend_read_instances(r, k, d);
     if (!r->device_lost)
-        backend_read_gpm(r, k, d);
+        gpu_backend_read_gpm(r, k, d);
     if (!r->device_lost)
-        backend_read_processes(r, k, d);
+        gpu_backend_read_processes(r, k, d);
     keep(r, k, d);
-    backend_fill_clock_events(r, k, d);
+    gpu_backend_fill_clock_events(r, k, d);
     d->lost = r->device_lost;
     d->mono_ns = gs_mono_ns();
     k->memory_total = d->memory_total;
@@ -172,19 +172,19 @@ static void read_device(struct gpu_worker *w)
 static void run_job(struct gpu_worker *w, enum gpu_job job)
 {
     switch (job) {
-    case JOB_IDENTIFY:
+    case GPU_JOB_IDENTIFY:
         identify(w);
         break;
-    case JOB_READ:
+    case GPU_JOB_READ:
         read_device(w);
         break;
-    case JOB_MAKE_EVENTS:
-        w->ret = backend_make_events(&w->reader, &w->made);
+    case GPU_JOB_MAKE_EVENTS:
+        w->ret = gpu_backend_make_events(&w->reader, &w->made);
         break;
-    case JOB_TAKE_EVENTS:
-        w->ret = backend_take_events(&w->reader, w);
+    case GPU_JOB_TAKE_EVENTS:
+        w->ret = gpu_backend_take_events(&w->reader, w);
         break;
-    case JOB_NONE:
+    case GPU_JOB_NONE:
         break;
     }
 }
@@ -208,12 +208,12 @@ static void *worker_main(void *arg)
     struct gpu_backend *b = w->backend;
     pthread_mutex_lock(&b->lock);
     for (;;) {
-        while (!b->ending && w->job == JOB_NONE)
+        while (!b->ending && w->job == GPU_JOB_NONE)
             pthread_cond_wait(&w->posted, &b->lock);
         if (b->ending)
             break;
         enum gpu_job job = w->job;
-        w->job = JOB_NONE;
+        w->job = GPU_JOB_NONE;
         pthread_mutex_unlock(&b->lock);
         run_job(w, job);
         pthread_mutex_lock(&b->lock);
@@ -226,11 +226,11 @@ static void *worker_main(void *arg)
     w->started = false;
     pthread_cond_broadcast(&b->done);
     pthread_mutex_unlock(&b->lock);
-    backend_unref(b);
+    gpu_backend_unref(b);
     return NULL;
 }
 
-void worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker **ret)
+void gpu_worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker **ret)
 {
     struct gpu_worker *w = gs_alloc(sizeof(*w));
     w->backend = b;
@@ -264,7 +264,7 @@ void worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker **ret
 
 // --- the coordinator ---
 
-void worker_post(struct gpu_worker *w, enum gpu_job job)
+void gpu_worker_post(struct gpu_worker *w, enum gpu_job job)
 {
     struct gpu_backend *b = w->backend;
     pthread_mutex_lock(&b->lock);
@@ -281,7 +281,7 @@ static void become_late(struct gpu_worker *w)
         w->late = w->busy;
 }
 
-void workers_wait(struct gpu_backend *b, int64_t deadline_ns)
+void gpu_workers_wait(struct gpu_backend *b, int64_t deadline_ns)
 {
     struct timespec at = {deadline_ns / GS_NS_PER_SEC, deadline_ns % GS_NS_PER_SEC};
     pthread_mutex_lock(&b->lock);
@@ -293,20 +293,20 @@ void workers_wait(struct gpu_backend *b, int64_t deadline_ns)
     pthread_mutex_unlock(&b->lock);
 }
 
-bool worker_idle(struct gpu_worker *w)
+bool gpu_worker_idle(struct gpu_worker *w)
 {
-    return worker_busy_since_ns(w) == 0;
+    return gpu_worker_busy_since_ns(w) == 0;
 }
 
-bool workers_idle(struct gpu_backend *b)
+bool gpu_workers_idle(struct gpu_backend *b)
 {
-    bool idle = worker_idle(b->event_worker);
+    bool idle = gpu_worker_idle(b->event_worker);
     for (size_t i = 0; i < GPU_MAX_DEVICES && idle; i++)
-        idle = worker_idle(b->workers[i]);
+        idle = gpu_worker_idle(b->workers[i]);
     return idle;
 }
 
-int64_t worker_busy_since_ns(struct gpu_worker *w)
+int64_t gpu_worker_busy_since_ns(struct gpu_worker *w)
 {
     if (!w)
         return 0;

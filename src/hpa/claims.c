@@ -60,11 +60,12 @@ static bool is_controller(const char *manager)
 static struct writers writers_of(const struct hpa_claims *c, const json_t *hpa)
 {
     struct writers w = {0};
-    const json_t *fields = gs_json_get(hpa, "metadata", "managedFields", NULL);
+    const json_t *fields = codec_json_get(hpa, "metadata", "managedFields", NULL);
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const json_t *f = json_array_get(fields, i);
-        const char *manager = gs_json_str(f, "manager", NULL), *time = gs_json_str(f, "time", NULL);
-        if (!manager || !time || !gs_streq(gs_json_str(f, "subresource", NULL), "status"))
+        const char *manager = codec_json_str(f, "manager", NULL),
+                   *time = codec_json_str(f, "time", NULL);
+        if (!manager || !time || !gs_streq(codec_json_str(f, "subresource", NULL), "status"))
             continue;
         if (gs_streq(manager, c->manager)) {
             if (later(time, w.ours))
@@ -111,9 +112,9 @@ static void answered(void *arg, int status, json_t *body, struct gs_error *err)
 
 static void ask(struct claim *c)
 {
-    GS_AUTO_JSON json_t *copy = json_deep_copy(c->object);
+    CODEC_AUTO_JSON json_t *copy = json_deep_copy(c->object);
     json_t *status = json_object_get(copy, "status");
-    const char *able = gs_json_str(kube_condition(c->object, "AbleToScale"), "status", NULL);
+    const char *able = codec_json_str(kube_condition(c->object, "AbleToScale"), "status", NULL);
     set_state(c, WAITING);
     if (c->asked || !json_is_array(json_object_get(status, "conditions")))
         return; // nothing to change in it: it is waited

@@ -149,7 +149,7 @@ static void update_item(struct hpa_controller *c, struct item *i, const json_t *
         return;
     }
     bool spec_changed =
-        !json_equal(gs_json_get(i->object, "spec", NULL), gs_json_get(object, "spec", NULL));
+        !json_equal(codec_json_get(i->object, "spec", NULL), codec_json_get(object, "spec", NULL));
     json_decref(i->object);
     i->object = json_incref((json_t *)object);
     if (!spec_changed || !kube_cache_synced(c->env.pods))

@@ -13,25 +13,25 @@ static const char *const round_trip_annotations[] = {
 
 static void drop_annotations(json_t *obj)
 {
-    json_t *annotations = gs_json_get(obj, "metadata", "annotations", NULL);
+    json_t *annotations = codec_json_get(obj, "metadata", "annotations", NULL);
     if (!json_is_object(annotations))
         return;
     for (size_t i = 0; i < GS_ARRAY_LEN(round_trip_annotations); i++)
         json_object_del(annotations, round_trip_annotations[i]);
     if (json_object_size(annotations) == 0)
-        gs_json_del(obj, "metadata", "annotations", NULL);
+        codec_json_del(obj, "metadata", "annotations", NULL);
 }
 
 static const char *annotation(const json_t *obj, const char *name)
 {
-    return gs_json_str(obj, "metadata", "annotations", name, NULL);
+    return codec_json_str(obj, "metadata", "annotations", name, NULL);
 }
 
 static void set_annotation(json_t *obj, const char *name, const json_t *value)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    gs_json_dump(value, &text);
-    gs_json_set(obj, json_string(text.data), "metadata", "annotations", name, NULL);
+    codec_json_dump(value, &text);
+    codec_json_set(obj, json_string(text.data), "metadata", "annotations", name, NULL);
 }
 
 static void copy_member(const json_t *from, json_t *to, const char *name)
@@ -43,15 +43,15 @@ static void copy_member(const json_t *from, json_t *to, const char *name)
 
 static struct gs_error *check_shape(const json_t *obj)
 {
-    const json_t *spec = gs_json_get(obj, "spec", NULL);
-    const json_t *status = gs_json_get(obj, "status", NULL);
+    const json_t *spec = codec_json_get(obj, "spec", NULL);
+    const json_t *status = codec_json_get(obj, "status", NULL);
     if (!json_is_object(obj))
         return gs_error_new(GS_EINVAL, "HorizontalPodAutoscaler: must be an object");
     if (spec && !json_is_object(spec) && !json_is_null(spec))
         return gs_error_new(GS_EINVAL, "HorizontalPodAutoscaler: spec must be an object");
     if (status && !json_is_object(status) && !json_is_null(status))
         return gs_error_new(GS_EINVAL, "HorizontalPodAutoscaler: status must be an object");
-    const json_t *metrics = gs_json_get(spec, "metrics", NULL);
+    const json_t *metrics = codec_json_get(spec, "metrics", NULL);
     if (metrics && !json_is_array(metrics) && !json_is_null(metrics))
         return gs_error_new(GS_EINVAL, "HorizontalPodAutoscaler: spec.metrics must be a list");
     return NULL;
@@ -88,7 +88,7 @@ static json_t *parse_list(const char *text)
 {
     json_t *list = NULL;
     if (text)
-        gs_error_free(gs_json_parse(gs_slice_of(text), false, &list));
+        gs_error_free(codec_json_parse(gs_slice_of(text), false, &list));
     if (list && !json_is_array(list)) {
         json_decref(list);
         list = NULL;
@@ -100,10 +100,10 @@ static json_t *parse_list(const char *text)
 static json_t *metrics_from_annotation(const char *text, json_t *(*convert)(const json_t *),
                                        const char *part)
 {
-    GS_AUTO_JSON json_t *list = parse_list(text);
+    CODEC_AUTO_JSON json_t *list = parse_list(text);
     if (!list)
         return NULL;
-    GS_AUTO_JSON json_t *metrics = convert(list);
+    CODEC_AUTO_JSON json_t *metrics = convert(list);
     GS_AUTO_ERROR struct gs_error *err = hpa_canonical_metrics(metrics, "annotation", part);
     return err ? NULL : json_incref(metrics);
 }
@@ -112,10 +112,11 @@ static json_t *cpu_metric(const char *part, const json_t *utilization)
 {
     json_t *metric = json_object();
     json_object_set_new(metric, "type", json_string("Resource"));
-    gs_json_set(metric, json_string("cpu"), "resource", "name", NULL);
+    codec_json_set(metric, json_string("cpu"), "resource", "name", NULL);
     if (gs_streq(part, "target"))
-        gs_json_set(metric, json_string("Utilization"), "resource", part, "type", NULL);
-    gs_json_set(metric, json_deep_copy(utilization), "resource", part, "averageUtilization", NULL);
+        codec_json_set(metric, json_string("Utilization"), "resource", part, "type", NULL);
+    codec_json_set(metric, json_deep_copy(utilization), "resource", part, "averageUtilization",
+                   NULL);
     return metric;
 }
 
@@ -185,13 +186,13 @@ static json_t *beta1_to_v2(const json_t *obj)
 
 static struct gs_error *canonical(json_t *v2)
 {
-    struct gs_error *err =
-        hpa_canonical_metrics(gs_json_get(v2, "spec", "metrics", NULL), "spec.metrics", "target");
+    struct gs_error *err = hpa_canonical_metrics(codec_json_get(v2, "spec", "metrics", NULL),
+                                                 "spec.metrics", "target");
     if (!err)
-        err = hpa_canonical_metrics(gs_json_get(v2, "status", "currentMetrics", NULL),
+        err = hpa_canonical_metrics(codec_json_get(v2, "status", "currentMetrics", NULL),
                                     "status.currentMetrics", "current");
     if (!err)
-        err = hpa_canonical_behavior(gs_json_get(v2, "spec", "behavior", NULL));
+        err = hpa_canonical_behavior(codec_json_get(v2, "spec", "behavior", NULL));
     return err;
 }
 
@@ -200,21 +201,21 @@ struct gs_error *hpa_to_v2(const json_t *obj, json_t **ret)
     struct gs_error *err = check_shape(obj);
     if (err)
         return err;
-    const char *version = gs_json_str(obj, "apiVersion", NULL);
-    GS_AUTO_JSON json_t *out = NULL;
+    const char *version = codec_json_str(obj, "apiVersion", NULL);
+    CODEC_AUTO_JSON json_t *out = NULL;
     if (gs_streq(version, "autoscaling/v1")) {
         out = v1_to_v2(obj);
     } else if (gs_streq(version, "autoscaling/v2beta1")) {
         out = beta1_to_v2(obj);
     } else if (gs_streq(version, "autoscaling/v2") || gs_streq(version, "autoscaling/v2beta2")) {
         out = json_deep_copy(obj);
-        gs_json_set_str(out, "apiVersion", "autoscaling/v2");
+        codec_json_set_str(out, "apiVersion", "autoscaling/v2");
         if (json_is_null(json_object_get(out, "status")))
             json_object_del(out, "status");
         // The older of the two does not know the field.
         if (gs_streq(version, "autoscaling/v2beta2")) {
-            gs_json_del(out, "spec", "behavior", "scaleUp", "tolerance", NULL);
-            gs_json_del(out, "spec", "behavior", "scaleDown", "tolerance", NULL);
+            codec_json_del(out, "spec", "behavior", "scaleUp", "tolerance", NULL);
+            codec_json_del(out, "spec", "behavior", "scaleDown", "tolerance", NULL);
         }
     } else {
         return gs_error_new(GS_EINVAL,
@@ -232,27 +233,28 @@ struct gs_error *hpa_to_v2(const json_t *obj, json_t **ret)
 
 static bool is_cpu_utilization(const json_t *metric)
 {
-    return gs_streq(gs_json_str(metric, "type", NULL), "Resource") &&
-           gs_streq(gs_json_str(metric, "resource", "name", NULL), "cpu") &&
-           gs_json_get(metric, "resource", "target", "averageUtilization", NULL);
+    return gs_streq(codec_json_str(metric, "type", NULL), "Resource") &&
+           gs_streq(codec_json_str(metric, "resource", "name", NULL), "cpu") &&
+           codec_json_get(metric, "resource", "target", "averageUtilization", NULL);
 }
 
 static void behavior_to_annotation(const json_t *v2, json_t *out)
 {
-    const json_t *behavior = gs_json_get(v2, "spec", "behavior", NULL);
+    const json_t *behavior = codec_json_get(v2, "spec", "behavior", NULL);
     if (!json_is_object(behavior))
         return;
     GS_AUTO_FREE char *text = hpa_behavior_to_annotation(behavior);
-    gs_json_set(out, json_string(text), "metadata", "annotations", HPA_ANNOTATION_BEHAVIOR, NULL);
+    codec_json_set(out, json_string(text), "metadata", "annotations", HPA_ANNOTATION_BEHAVIOR,
+                   NULL);
 }
 
 // Numbers that the older versions print also when they are zero.
 static void status_counts(json_t *status)
 {
     if (!json_object_get(status, "currentReplicas"))
-        gs_json_set_int(status, "currentReplicas", 0);
+        codec_json_set_int(status, "currentReplicas", 0);
     if (!json_object_get(status, "desiredReplicas"))
-        gs_json_set_int(status, "desiredReplicas", 0);
+        codec_json_set_int(status, "desiredReplicas", 0);
 }
 
 static void v2_status_to_v1(const json_t *v2, json_t *out)
@@ -264,12 +266,12 @@ static void v2_status_to_v1(const json_t *v2, json_t *out)
     const json_t *current = json_object_get(in, "currentMetrics");
     for (size_t i = 0; i < json_array_size(current); i++) {
         const json_t *m = json_array_get(current, i);
-        const json_t *u = gs_json_get(m, "resource", "current", "averageUtilization", NULL);
-        if (json_is_integer(u) && gs_streq(gs_json_str(m, "resource", "name", NULL), "cpu"))
-            gs_json_set_int(status, "currentCPUUtilizationPercentage", json_integer_value(u));
+        const json_t *u = codec_json_get(m, "resource", "current", "averageUtilization", NULL);
+        if (json_is_integer(u) && gs_streq(codec_json_str(m, "resource", "name", NULL), "cpu"))
+            codec_json_set_int(status, "currentCPUUtilizationPercentage", json_integer_value(u));
     }
     if (json_array_size(current)) {
-        GS_AUTO_JSON json_t *flat = hpa_statuses_to_beta1(current);
+        CODEC_AUTO_JSON json_t *flat = hpa_statuses_to_beta1(current);
         set_annotation(out, HPA_ANNOTATION_CURRENT_METRICS, flat);
     }
     const json_t *conditions = json_object_get(in, "conditions");
@@ -282,18 +284,18 @@ static json_t *v2_to_v1(const json_t *v2)
     json_t *out = new_head(v2, "autoscaling/v1");
     json_t *spec = json_object_get(out, "spec");
     copy_common_spec(json_object_get(v2, "spec"), spec);
-    const json_t *metrics = gs_json_get(v2, "spec", "metrics", NULL);
-    GS_AUTO_JSON json_t *others = json_array();
+    const json_t *metrics = codec_json_get(v2, "spec", "metrics", NULL);
+    CODEC_AUTO_JSON json_t *others = json_array();
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         json_t *m = json_array_get(metrics, i);
         if (!is_cpu_utilization(m))
             json_array_append(others, m);
         else if (!json_object_get(spec, "targetCPUUtilizationPercentage"))
             json_object_set(spec, "targetCPUUtilizationPercentage",
-                            gs_json_get(m, "resource", "target", "averageUtilization", NULL));
+                            codec_json_get(m, "resource", "target", "averageUtilization", NULL));
     }
     if (json_array_size(others)) {
-        GS_AUTO_JSON json_t *flat = hpa_specs_to_beta1(others);
+        CODEC_AUTO_JSON json_t *flat = hpa_specs_to_beta1(others);
         set_annotation(out, HPA_ANNOTATION_METRICS, flat);
     }
     behavior_to_annotation(v2, out);
@@ -332,17 +334,17 @@ static json_t *v2_to_same_shape(const json_t *v2, const char *version)
 {
     json_t *out = json_deep_copy(v2);
     GS_AUTO_FREE char *api_version = gs_format("autoscaling/%s", version);
-    gs_json_set_str(out, "apiVersion", api_version);
+    codec_json_set_str(out, "apiVersion", api_version);
     if (!json_is_object(json_object_get(out, "status")))
         json_object_set_new(out, "status", json_object());
     json_t *status = json_object_get(out, "status");
     if (!json_object_get(status, "currentMetrics"))
         json_object_set_new(status, "currentMetrics", json_null());
     if (!json_object_get(status, "desiredReplicas"))
-        gs_json_set_int(status, "desiredReplicas", 0);
+        codec_json_set_int(status, "desiredReplicas", 0);
     if (gs_streq(version, "v2beta2")) {
-        gs_json_del(out, "spec", "behavior", "scaleUp", "tolerance", NULL);
-        gs_json_del(out, "spec", "behavior", "scaleDown", "tolerance", NULL);
+        codec_json_del(out, "spec", "behavior", "scaleUp", "tolerance", NULL);
+        codec_json_del(out, "spec", "behavior", "scaleDown", "tolerance", NULL);
         status_counts(status);
         if (!json_object_get(status, "conditions"))
             json_object_set_new(status, "conditions", json_null());

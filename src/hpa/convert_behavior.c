@@ -50,11 +50,11 @@ static json_t *rules_from_annotation(const json_t *in)
 
 json_t *hpa_behavior_from_annotation(const char *text)
 {
-    GS_AUTO_JSON json_t *in = NULL;
-    GS_AUTO_ERROR struct gs_error *err = gs_json_parse(gs_slice_of(text), false, &in);
+    CODEC_AUTO_JSON json_t *in = NULL;
+    GS_AUTO_ERROR struct gs_error *err = codec_json_parse(gs_slice_of(text), false, &in);
     if (err || !json_is_object(in))
         return NULL;
-    GS_AUTO_JSON json_t *out = json_object();
+    CODEC_AUTO_JSON json_t *out = json_object();
     const json_t *up = get_any_case(in, "scaleUp"), *down = get_any_case(in, "scaleDown");
     if (json_is_object(up))
         json_object_set_new(out, "scaleUp", rules_from_annotation(up));
@@ -96,11 +96,11 @@ static json_t *rules_to_annotation(const json_t *in)
 
 char *hpa_behavior_to_annotation(const json_t *behavior)
 {
-    GS_AUTO_JSON json_t *out = json_object();
+    CODEC_AUTO_JSON json_t *out = json_object();
     json_object_set_new(out, "ScaleUp", rules_to_annotation(json_object_get(behavior, "scaleUp")));
     json_object_set_new(out, "ScaleDown",
                         rules_to_annotation(json_object_get(behavior, "scaleDown")));
     struct gs_buf text = {0};
-    gs_json_dump(out, &text);
+    codec_json_dump(out, &text);
     return gs_buf_take(&text);
 }

@@ -151,7 +151,7 @@ static json_t *convert_list(const json_t *metrics, source_fn fn, const struct fl
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const json_t *in = json_array_get(metrics, i);
         json_t *metric = json_object();
-        const char *type = gs_json_str(in, "type", NULL);
+        const char *type = codec_json_str(in, "type", NULL);
         json_object_set_new(metric, "type", json_string(type ? type : ""));
         for (int s = 0; s < HPA_N_SOURCES; s++) {
             const json_t *source = json_object_get(in, hpa_sources[s].member);

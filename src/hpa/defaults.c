@@ -11,8 +11,8 @@ static void add_policy(json_t *policies, const char *type, int value, int period
 {
     json_t *p = json_object();
     json_object_set_new(p, "type", json_string(type));
-    gs_json_set_int(p, "value", value);
-    gs_json_set_int(p, "periodSeconds", period_seconds);
+    codec_json_set_int(p, "value", value);
+    codec_json_set_int(p, "periodSeconds", period_seconds);
     json_array_append_new(policies, p);
 }
 
@@ -26,9 +26,9 @@ static void default_rules(json_t *behavior, const char *direction, bool up)
         return;
     // Down, the window stays open: the controller's flag says it.
     if (up && absent(rules, "stabilizationWindowSeconds"))
-        gs_json_set_int(rules, "stabilizationWindowSeconds", 0);
+        codec_json_set_int(rules, "stabilizationWindowSeconds", 0);
     if (absent(rules, "selectPolicy"))
-        gs_json_set_str(rules, "selectPolicy", "Max");
+        codec_json_set_str(rules, "selectPolicy", "Max");
     if (!absent(rules, "policies"))
         return;
     json_t *policies = json_array();
@@ -40,18 +40,18 @@ static void default_rules(json_t *behavior, const char *direction, bool up)
 
 void hpa_default(json_t *v2)
 {
-    json_t *spec = gs_json_get(v2, "spec", NULL);
+    json_t *spec = codec_json_get(v2, "spec", NULL);
     if (!json_is_object(spec))
         return;
     if (absent(spec, "minReplicas"))
-        gs_json_set_int(spec, "minReplicas", 1);
+        codec_json_set_int(spec, "minReplicas", 1);
     const json_t *metrics = json_object_get(spec, "metrics");
     if (absent(spec, "metrics") || (json_is_array(metrics) && json_array_size(metrics) == 0)) {
         json_t *metric = json_object();
         json_object_set_new(metric, "type", json_string("Resource"));
-        gs_json_set(metric, json_string("cpu"), "resource", "name", NULL);
-        gs_json_set(metric, json_string("Utilization"), "resource", "target", "type", NULL);
-        gs_json_set(metric, json_integer(80), "resource", "target", "averageUtilization", NULL);
+        codec_json_set(metric, json_string("cpu"), "resource", "name", NULL);
+        codec_json_set(metric, json_string("Utilization"), "resource", "target", "type", NULL);
+        codec_json_set(metric, json_integer(80), "resource", "target", "averageUtilization", NULL);
         json_t *list = json_array();
         json_array_append_new(list, metric);
         json_object_set_new(spec, "metrics", list);

@@ -31,7 +31,7 @@ static void add_labels(const json_t *labels, struct gs_buf *out)
 
 static void add_requirement(const json_t *r, struct gs_buf *out)
 {
-    const char *key = gs_json_str(r, "key", NULL), *op = gs_json_str(r, "operator", NULL);
+    const char *key = codec_json_str(r, "key", NULL), *op = codec_json_str(r, "operator", NULL);
     gs_buf_addf(out, "LabelSelectorRequirement{Key:%s,Operator:%s,Values:[", key ? key : "",
                 op ? op : "");
     const json_t *values = json_object_get(r, "values");

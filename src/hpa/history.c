@@ -199,8 +199,8 @@ static struct gs_error *read_records(const json_t *list, const char *name, const
         return gs_error_new(GS_EPROTO, "%s: want a list of at most %zu", name, MAX_RECORDS);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *entry = json_array_get(list, i);
-        int64_t n = gs_json_int(entry, -1, count, NULL);
-        int64_t age_ms = gs_json_int(entry, INT64_MIN, "ageMs", NULL);
+        int64_t n = codec_json_int(entry, -1, count, NULL);
+        int64_t age_ms = codec_json_int(entry, INT64_MIN, "ageMs", NULL);
         if (n < 0 || n > INT32_MAX || age_ms < -now_ms || age_ms > now_ms)
             return gs_error_new(GS_EPROTO, "%s: an entry without %s and ageMs", name, count);
         store(ret, NO_SLOT, (int32_t)n, now_ms - age_ms);

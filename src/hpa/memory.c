@@ -26,7 +26,7 @@ json_t *hpa_memory_group(void)
 static void reply(struct http_exchange *x, json_t *body)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_json_dump(body, &out);
+    codec_json_dump(body, &out);
     json_decref(body);
     http_reply(x, 200, "application/json", gs_buf_slice(&out));
 }
@@ -68,7 +68,7 @@ void hpa_memory_handle(void *controller, struct http_exchange *x)
                            "this controller looks at no such HorizontalPodAutoscaler");
         return;
     }
-    gs_json_set_str(memory, "apiVersion", VERSION);
-    gs_json_set_str(memory, "kind", "Memory");
+    codec_json_set_str(memory, "apiVersion", VERSION);
+    codec_json_set_str(memory, "kind", "Memory");
     reply(x, memory);
 }

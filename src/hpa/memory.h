@@ -4,7 +4,7 @@
 #pragma once
 
 #include "hpa/controller.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 #define HPA_MEMORY_GROUP "hpa.gpuscale.io"
 

@@ -18,7 +18,7 @@ static struct gs_error *read_quantity(const json_t *v, int64_t *ret_milli)
 // When the API does not say, the value is taken to be of this moment.
 static int64_t read_time(const json_t *item, int64_t now_ms)
 {
-    const char *text = gs_json_str(item, "timestamp", NULL);
+    const char *text = codec_json_str(item, "timestamp", NULL);
     int64_t ms = now_ms;
     GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_rfc3339(gs_slice_of(text), &ms) : NULL;
     return err ? now_ms : ms;
@@ -44,7 +44,7 @@ static struct gs_error *items_of(const json_t *body, const json_t **ret)
 static int64_t window_ms(const json_t *item)
 {
     const int64_t longest = 86400;
-    int64_t seconds = gs_json_int(item, 0, "windowSeconds", NULL);
+    int64_t seconds = codec_json_int(item, 0, "windowSeconds", NULL);
     return seconds > 0 && seconds <= longest ? seconds * 1000 : 0;
 }
 
@@ -55,7 +55,7 @@ struct gs_error *hpa_read_custom(const json_t *body, struct gs_arena *arena, int
     struct gs_error *err = items_of(body, &items);
     for (size_t i = 0; !err && i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
-        const char *name = gs_json_str(item, "describedObject", "name", NULL);
+        const char *name = codec_json_str(item, "describedObject", "name", NULL);
         struct hpa_sample s = {.pod = gs_arena_strdup(arena, name ? name : ""),
                                .timestamp_ms = read_time(item, now_ms),
                                .window_ms = window_ms(item)};
@@ -91,9 +91,9 @@ static struct gs_error *sum_containers(const json_t *item, const char *resource,
     *ret_found = false;
     for (size_t i = 0; i < json_array_size(containers); i++) {
         const json_t *c = json_array_get(containers, i);
-        if (*container && !gs_streq(gs_json_str(c, "name", NULL), container))
+        if (*container && !gs_streq(codec_json_str(c, "name", NULL), container))
             continue;
-        const json_t *usage = gs_json_get(c, "usage", resource, NULL);
+        const json_t *usage = codec_json_get(c, "usage", resource, NULL);
         if (!usage)
             return NULL;
         int64_t milli = 0, total;
@@ -110,7 +110,7 @@ static struct gs_error *sum_containers(const json_t *item, const char *resource,
 
 static int64_t duration_ms(const json_t *item, const char *name)
 {
-    const char *text = gs_json_str(item, name, NULL);
+    const char *text = codec_json_str(item, name, NULL);
     int64_t ns = 0;
     GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_duration(gs_slice_of(text), &ns) : NULL;
     return err || ns < 0 ? 0 : ns / GS_NS_PER_MS;
@@ -143,7 +143,7 @@ static bool has_container(const json_t *item, const char *container)
 {
     const json_t *containers = json_object_get(item, "containers");
     for (size_t i = 0; i < json_array_size(containers); i++)
-        if (gs_streq(gs_json_str(json_array_get(containers, i), "name", NULL), container))
+        if (gs_streq(codec_json_str(json_array_get(containers, i), "name", NULL), container))
             return true;
     return false;
 }

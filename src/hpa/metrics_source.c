@@ -261,12 +261,12 @@ static bool version_known(const char *v)
 
 static const char *choose_version(const json_t *group)
 {
-    const char *preferred = gs_json_str(group, "preferredVersion", "version", NULL);
+    const char *preferred = codec_json_str(group, "preferredVersion", "version", NULL);
     if (version_known(preferred))
         return preferred;
     const json_t *versions = json_object_get(group, "versions");
     for (size_t i = 0; i < json_array_size(versions); i++) {
-        const char *v = gs_json_str(json_array_get(versions, i), "version", NULL);
+        const char *v = codec_json_str(json_array_get(versions, i), "version", NULL);
         if (version_known(v))
             return v;
     }

@@ -12,7 +12,7 @@
 
 static enum hpa_pod_phase phase_of(const json_t *pod)
 {
-    const char *text = gs_json_str(pod, "status", "phase", NULL);
+    const char *text = codec_json_str(pod, "status", "phase", NULL);
     if (gs_streq(text, "Pending"))
         return HPA_POD_PENDING;
     if (gs_streq(text, "Running"))
@@ -33,7 +33,7 @@ static bool read_time(const char *text, int64_t *ret_ms)
 static void read_ready(const json_t *pod, struct hpa_pod *ret)
 {
     const json_t *ready = kube_condition(pod, "Ready");
-    const char *status = gs_json_str(ready, "status", NULL);
+    const char *status = codec_json_str(ready, "status", NULL);
     if (!ready)
         ret->ready = HPA_ABSENT;
     else if (gs_streq(status, "True"))
@@ -42,14 +42,14 @@ static void read_ready(const json_t *pod, struct hpa_pod *ret)
         ret->ready = HPA_FALSE;
     else
         ret->ready = HPA_TRI_UNKNOWN;
-    read_time(gs_json_str(ready, "lastTransitionTime", NULL), &ret->ready_transition_ms);
+    read_time(codec_json_str(ready, "lastTransitionTime", NULL), &ret->ready_transition_ms);
 }
 
 // --- requests ---
 // Of one container or pod-level block. -1: absent.
 static int64_t request_of(const json_t *resources, const char *resource)
 {
-    const char *text = gs_json_str(resources, "requests", resource, NULL);
+    const char *text = codec_json_str(resources, "requests", resource, NULL);
     int64_t milli = -1;
     GS_AUTO_ERROR struct gs_error *err =
         text ? kube_quantity_parse_milli(gs_slice_of(text), &milli) : NULL;
@@ -80,7 +80,7 @@ struct request_sum {
 static void add_container(const json_t *c, const char *pod, const struct hpa_metric_spec *m,
                           struct gs_arena *arena, struct request_sum *sum)
 {
-    const char *name = gs_json_str(c, "name", NULL);
+    const char *name = codec_json_str(c, "name", NULL);
     if (sum->total.milli < 0 || (*m->container && !gs_streq(name, m->container)))
         return;
     sum->containers++;
@@ -99,7 +99,7 @@ static struct request pod_request(const json_t *pod, const struct hpa_metric_spe
 {
     const char *name = kube_name(pod);
     const json_t *spec = json_object_get(pod, "spec");
-    const json_t *pod_level = gs_json_get(spec, "resources", "requests", NULL);
+    const json_t *pod_level = codec_json_get(spec, "resources", "requests", NULL);
     if (!*m->container && json_object_size(pod_level) && hpa_since(release, HPA_SINCE_POD_LEVEL)) {
         int64_t milli = request_of(json_object_get(spec, "resources"), m->name);
         const char *error =
@@ -116,7 +116,7 @@ static struct request pod_request(const json_t *pod, const struct hpa_metric_spe
     for (size_t i = 0; sidecars && i < json_array_size(init); i++) {
         const json_t *c = json_array_get(init, i);
         // Only those that stay beside the containers.
-        if (gs_streq(gs_json_str(c, "restartPolicy", NULL), "Always"))
+        if (gs_streq(codec_json_str(c, "restartPolicy", NULL), "Always"))
             add_container(c, name, m, arena, &sum);
     }
     if (*m->container && !sum.containers)
@@ -162,7 +162,7 @@ static void read_pod(const struct hpa_spec *spec, int release, const json_t *obj
     };
     read_ready(object, ret);
     ret->has_start_time =
-        read_time(gs_json_str(object, "status", "startTime", NULL), &ret->start_time_ms);
+        read_time(codec_json_str(object, "status", "startTime", NULL), &ret->start_time_ms);
     read_requests(spec, release, object, arena, ret);
 }
 
@@ -170,7 +170,7 @@ static bool matches(const struct hpa_spec *spec, const json_t *pod,
                     const struct kube_selector *selector)
 {
     return kube_name(pod) && gs_streq(kube_namespace(pod), spec->ns) &&
-           kube_selector_matches(selector, gs_json_get(pod, "metadata", "labels", NULL));
+           kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL));
 }
 
 void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods,

@@ -41,7 +41,7 @@ struct gs_error *hpa_canonical_metrics(json_t *metrics, const char *where, const
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const json_t *metric = json_array_get(metrics, i);
         for (size_t s = 0; s < HPA_N_SOURCES; s++) {
-            json_t *values = gs_json_get(metric, hpa_sources[s].member, part, NULL);
+            json_t *values = codec_json_get(metric, hpa_sources[s].member, part, NULL);
             if (!json_is_object(values))
                 continue;
             GS_AUTO_FREE char *path =

@@ -28,9 +28,9 @@ static double seconds(int64_t ms)
 static json_t *shown_value(const struct hpa_metric_result *m)
 {
     if (m->has_utilization)
-        return gs_json_strf("%d %%", m->utilization);
-    return gs_json_strf("%s %.12g", m->has_value ? "value" : "average",
-                        (double)(m->has_value ? m->value : m->average_value) / 1000);
+        return codec_json_strf("%d %%", m->utilization);
+    return codec_json_strf("%s %.12g", m->has_value ? "value" : "average",
+                           (double)(m->has_value ? m->value : m->average_value) / 1000);
 }
 
 // --- samples ---
@@ -59,9 +59,9 @@ static const struct hpa_sample *sample_of(const struct hpa_metric_observation *o
 static void add_owner(json_t *out, const json_t *pod)
 {
     const json_t *ref = kube_controller_ref(pod);
-    const char *kind = gs_json_str(ref, "kind", NULL), *name = gs_json_str(ref, "name", NULL);
+    const char *kind = codec_json_str(ref, "kind", NULL), *name = codec_json_str(ref, "name", NULL);
     if (kind && name)
-        json_object_set_new(out, "owner", gs_json_strf("%s/%s", kind, name));
+        json_object_set_new(out, "owner", codec_json_strf("%s/%s", kind, name));
 }
 
 static json_t *pods_json(const struct hpa_seen *seen, const struct hpa_config *cfg, size_t metric)
@@ -75,14 +75,14 @@ static json_t *pods_json(const struct hpa_seen *seen, const struct hpa_config *c
         const struct hpa_pod *pod = &seen->obs->pods[i];
         const struct hpa_sample *s = sample_of(o, pod->name);
         json_t *p = json_object();
-        gs_json_set_str(p, "name", pod->name);
+        codec_json_set_str(p, "name", pod->name);
         add_owner(p, seen->pods[i]);
         if (s)
             add_sample(p, s, seen->now_ms);
         if (pod->requests_milli && pod->requests_milli[metric] >= 0)
             json_object_set_new(p, "request", quantity(pod->requests_milli[metric]));
-        gs_json_set_bool(p, "counted", states[i] == HPA_POD_COUNTED);
-        gs_json_set_str(p, "how", hpa_pod_state_text(states[i]));
+        codec_json_set_bool(p, "counted", states[i] == HPA_POD_COUNTED);
+        codec_json_set_str(p, "how", hpa_pod_state_text(states[i]));
         json_array_append_new(out, p);
     }
     return out;
@@ -107,7 +107,7 @@ static void add_turn(json_t *out, const char *name, const struct hpa_turn *t)
         return;
     json_t *turn = json_object();
     json_object_set_new(turn, "at", shown_value(&t->at));
-    gs_json_set_int(turn, "desired", t->desired);
+    codec_json_set_int(turn, "desired", t->desired);
     json_object_set_new(out, name, turn);
 }
 
@@ -117,15 +117,15 @@ static json_t *metric_json(const struct hpa_seen *seen, const struct hpa_config 
     const struct hpa_metric_spec *m = &seen->spec->metrics[i];
     struct hpa_turn below, above;
     json_t *out = json_object();
-    gs_json_set_str(out, "type", m->type_text);
-    gs_json_set_str(out, "name", m->name);
-    gs_json_set_bool(out, "ok", r->ok);
-    gs_json_set_str(out, "explanation", r->explanation);
+    codec_json_set_str(out, "type", m->type_text);
+    codec_json_set_str(out, "name", m->name);
+    codec_json_set_bool(out, "ok", r->ok);
+    codec_json_set_str(out, "explanation", r->explanation);
     if (r->ok) {
         json_object_set_new(out, "current", shown_value(r));
         if (isfinite(r->ratio))
             json_object_set_new(out, "ratio", json_real(r->ratio));
-        gs_json_set_int(out, "proposal", r->proposal);
+        codec_json_set_int(out, "proposal", r->proposal);
     }
     if (seen->obs->metrics[i].error)
         return out;
@@ -163,8 +163,8 @@ static void compare_condition(const json_t *object, const struct hpa_decision *d
 {
     const json_t *theirs = kube_condition(object, type);
     const struct hpa_condition *ours = find_condition(d, type);
-    const char *status = gs_json_str(theirs, "status", NULL),
-               *reason = gs_json_str(theirs, "reason", NULL);
+    const char *status = codec_json_str(theirs, "status", NULL),
+               *reason = codec_json_str(theirs, "reason", NULL);
     if (!ours || !status || !reason ||
         (gs_streq(ours->status, status) && gs_streq(ours->reason, reason)))
         return;
@@ -174,15 +174,15 @@ static void compare_condition(const json_t *object, const struct hpa_decision *d
 
 static bool is_held(const json_t *object)
 {
-    const char *reason = gs_json_str(kube_condition(object, "AbleToScale"), "reason", NULL);
+    const char *reason = codec_json_str(kube_condition(object, "AbleToScale"), "reason", NULL);
     return gs_streq(reason, "ScaleDownStabilized") || gs_streq(reason, "ScaleUpStabilized");
 }
 
 static void compare_counts(const json_t *object, const struct hpa_decision *d, bool remembers,
                            json_t *list)
 {
-    int64_t desired = gs_json_int(object, 0, "status", "desiredReplicas", NULL);
-    int64_t current = gs_json_int(object, 0, "status", "currentReplicas", NULL);
+    int64_t desired = codec_json_int(object, 0, "status", "desiredReplicas", NULL);
+    int64_t current = codec_json_int(object, 0, "status", "currentReplicas", NULL);
     if (d->outcome == HPA_OUTCOME_NO_SCALE)
         return;
     if (current != d->current)
@@ -200,7 +200,8 @@ static void compare_counts(const json_t *object, const struct hpa_decision *d, b
 // The cluster's number of a metric, in the unit of the result. NAN: it shows none.
 static double cluster_value(const json_t *object, size_t i, const struct hpa_metric_result *r)
 {
-    const json_t *entry = json_array_get(gs_json_get(object, "status", "currentMetrics", NULL), i);
+    const json_t *entry =
+        json_array_get(codec_json_get(object, "status", "currentMetrics", NULL), i);
     const char *key;
     json_t *source;
     json_object_foreach ((json_t *)entry, key, source) {
@@ -208,7 +209,7 @@ static double cluster_value(const json_t *object, size_t i, const struct hpa_met
         const json_t *percent = json_object_get(current, "averageUtilization");
         if (r->has_utilization)
             return json_is_integer(percent) ? (double)json_integer_value(percent) : NAN;
-        const char *text = gs_json_str(current, r->has_value ? "value" : "averageValue", NULL);
+        const char *text = codec_json_str(current, r->has_value ? "value" : "averageValue", NULL);
         int64_t milli = 0;
         GS_AUTO_ERROR struct gs_error *err =
             text ? kube_quantity_parse_milli(gs_slice_of(text), &milli) : NULL;
@@ -242,12 +243,12 @@ static json_t *cluster_json(const struct hpa_seen *seen, const struct hpa_decisi
 {
     const json_t *object = seen->spec->object;
     json_t *out = json_object(), *list = json_array();
-    bool silent = !json_array_size(gs_json_get(object, "status", "conditions", NULL));
+    bool silent = !json_array_size(codec_json_get(object, "status", "conditions", NULL));
     json_object_set_new(out, "differences", list);
-    gs_json_set_int(out, "currentReplicas",
-                    gs_json_int(object, 0, "status", "currentReplicas", NULL));
-    gs_json_set_int(out, "desiredReplicas",
-                    gs_json_int(object, 0, "status", "desiredReplicas", NULL));
+    codec_json_set_int(out, "currentReplicas",
+                       codec_json_int(object, 0, "status", "currentReplicas", NULL));
+    codec_json_set_int(out, "desiredReplicas",
+                       codec_json_int(object, 0, "status", "desiredReplicas", NULL));
     if (silent) {
         differ(list, "no controller has written a status yet");
         return out;
@@ -279,14 +280,14 @@ static void add_counts(json_t *out, const struct hpa_seen *seen, const struct hp
     const struct hpa_spec *spec = seen->spec;
     json_t *counts = json_object();
     if (seen->obs->scale_found) {
-        gs_json_set_int(counts, "current", d->current);
-        gs_json_set_int(counts, "running", seen->obs->status_replicas);
-        gs_json_set_int(counts, "desired", d->desired);
+        codec_json_set_int(counts, "current", d->current);
+        codec_json_set_int(counts, "running", seen->obs->status_replicas);
+        codec_json_set_int(counts, "desired", d->desired);
     }
     if (d->proposal >= 0)
-        gs_json_set_int(counts, "proposal", d->proposal);
-    gs_json_set_int(counts, "min", spec->has_min ? spec->min_replicas : 1);
-    gs_json_set_int(counts, "max", spec->max_replicas);
+        codec_json_set_int(counts, "proposal", d->proposal);
+    codec_json_set_int(counts, "min", spec->has_min ? spec->min_replicas : 1);
+    codec_json_set_int(counts, "max", spec->max_replicas);
     json_object_set_new(out, "replicas", counts);
 }
 
@@ -297,13 +298,14 @@ json_t *hpa_reading(const struct hpa_seen *seen, const struct hpa_config *cfg)
     char at[GS_RFC3339_SIZE];
     hpa_decide_with(seen->memory, spec, seen->obs, cfg, seen->now_ms, &d);
     json_t *out = json_object(), *metrics = json_array();
-    gs_json_set_str(out, "namespace", spec->ns);
-    gs_json_set_str(out, "name", spec->name);
-    json_object_set_new(out, "target", gs_json_strf("%s/%s", spec->target_kind, spec->target_name));
-    gs_json_set_str(out, "time", gs_format_rfc3339(seen->now_ms, at));
+    codec_json_set_str(out, "namespace", spec->ns);
+    codec_json_set_str(out, "name", spec->name);
+    json_object_set_new(out, "target",
+                        codec_json_strf("%s/%s", spec->target_kind, spec->target_name));
+    codec_json_set_str(out, "time", gs_format_rfc3339(seen->now_ms, at));
     add_counts(out, seen, &d);
-    gs_json_set_str(out, "reason", d.reason);
-    gs_json_set_str(out, "held", d.explanation ? d.explanation : "");
+    codec_json_set_str(out, "reason", d.reason);
+    codec_json_set_str(out, "held", d.explanation ? d.explanation : "");
     json_object_set_new(out, "metrics", metrics);
     for (size_t i = 0; i < d.n_metrics; i++)
         json_array_append_new(metrics, metric_json(seen, cfg, i, &d.metrics[i]));

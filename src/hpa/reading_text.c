@@ -13,7 +13,7 @@
 
 static const char *text_of(const json_t *obj, const char *name, const char *fallback)
 {
-    const char *text = gs_json_str(obj, name, NULL);
+    const char *text = codec_json_str(obj, name, NULL);
     return text ? text : fallback;
 }
 
@@ -25,13 +25,13 @@ static const char *plural(int64_t n)
 static void add_head(const json_t *r, struct gs_buf *out)
 {
     const json_t *counts = json_object_get(r, "replicas");
-    int64_t current = gs_json_int(counts, -1, "current", NULL);
+    int64_t current = codec_json_int(counts, -1, "current", NULL);
     gs_buf_addf(out, "%s/%s: %s", text_of(r, "namespace", ""), text_of(r, "name", ""),
                 text_of(r, "target", ""));
     if (current >= 0)
         gs_buf_addf(out, " has %lld replica%s (allowed: %lld to %lld)", (long long)current,
-                    plural(current), (long long)gs_json_int(counts, 0, "min", NULL),
-                    (long long)gs_json_int(counts, 0, "max", NULL));
+                    plural(current), (long long)codec_json_int(counts, 0, "min", NULL),
+                    (long long)codec_json_int(counts, 0, "max", NULL));
     gs_buf_add_str(out, "\n");
 }
 
@@ -95,7 +95,7 @@ static void add_series(const json_t *series, struct gs_buf *out)
 static void add_turn(const json_t *metric, const char *name, struct gs_buf *out)
 {
     const json_t *turn = json_object_get(metric, name);
-    int64_t desired = gs_json_int(turn, 0, "desired", NULL);
+    int64_t desired = codec_json_int(turn, 0, "desired", NULL);
     if (turn)
         gs_buf_addf(out, "  at %s it goes to %lld replica%s\n", text_of(turn, "at", ""),
                     (long long)desired, plural(desired));
@@ -115,7 +115,7 @@ static void add_result(const json_t *r, struct gs_buf *out)
 {
     const char *reason = text_of(r, "reason", ""), *held = text_of(r, "held", "");
     const json_t *counts = json_object_get(r, "replicas");
-    int64_t desired = gs_json_int(counts, -1, "desired", NULL);
+    int64_t desired = codec_json_int(counts, -1, "desired", NULL);
     gs_buf_add_str(out, "\nResult: ");
     if (desired >= 0)
         gs_buf_addf(out, "%lld replica%s", (long long)desired, plural(desired));
@@ -136,8 +136,8 @@ static void add_recommendations(const json_t *list, struct gs_buf *out)
     size_t n = json_array_size(list);
     for (size_t i = 0; i < n; i++) {
         const json_t *r = json_array_get(list, i);
-        int64_t replicas = gs_json_int(r, 0, "replicas", NULL);
-        int64_t age_ms = gs_json_int(r, 0, "ageMs", NULL);
+        int64_t replicas = codec_json_int(r, 0, "replicas", NULL);
+        int64_t age_ms = codec_json_int(r, 0, "ageMs", NULL);
         lowest = replicas < lowest ? replicas : lowest;
         highest = replicas > highest ? replicas : highest;
         oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
@@ -157,8 +157,8 @@ static void add_events(const json_t *list, const char *sign, struct gs_buf *out)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *e = json_array_get(list, i);
-        gs_buf_addf(out, "; %s%lld %.0f s ago", sign, (long long)gs_json_int(e, 0, "by", NULL),
-                    (double)gs_json_int(e, 0, "ageMs", NULL) / 1000);
+        gs_buf_addf(out, "; %s%lld %.0f s ago", sign, (long long)codec_json_int(e, 0, "by", NULL),
+                    (double)codec_json_int(e, 0, "ageMs", NULL) / 1000);
     }
 }
 
@@ -180,7 +180,7 @@ static void add_memory(const json_t *memory, struct gs_buf *out)
 void hpa_reading_text(const json_t *reading, struct gs_buf *out)
 {
     const json_t *metrics = json_object_get(reading, "metrics");
-    const json_t *differences = gs_json_get(reading, "cluster", "differences", NULL);
+    const json_t *differences = codec_json_get(reading, "cluster", "differences", NULL);
     add_head(reading, out);
     for (size_t i = 0; i < json_array_size(metrics); i++)
         add_metric(json_array_get(metrics, i), out);

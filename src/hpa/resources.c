@@ -168,8 +168,8 @@ static const char *resource_of(const json_t *list, const char *kind)
     const json_t *resources = json_object_get(list, "resources");
     for (size_t i = 0; i < json_array_size(resources); i++) {
         const json_t *item = json_array_get(resources, i);
-        const char *name = gs_json_str(item, "name", NULL);
-        if (name && !strchr(name, '/') && same_kind(gs_json_str(item, "kind", NULL), kind))
+        const char *name = codec_json_str(item, "name", NULL);
+        if (name && !strchr(name, '/') && same_kind(codec_json_str(item, "kind", NULL), kind))
             return name;
     }
     return NULL;
@@ -269,13 +269,13 @@ static void ask_version(struct hpa_lookup *l, const char *version)
 // --- the versions of a group, the preferred one first ---
 static void read_versions(struct hpa_lookup *l, const json_t *group)
 {
-    const char *preferred = gs_json_str(group, "preferredVersion", "version", NULL);
+    const char *preferred = codec_json_str(group, "preferredVersion", "version", NULL);
     const json_t *versions = json_object_get(group, "versions");
     l->versions = json_array();
     if (preferred)
         json_array_append_new(l->versions, json_string(preferred));
     for (size_t i = 0; i < json_array_size(versions) && i < MAX_VERSIONS; i++) {
-        const char *v = gs_json_str(json_array_get(versions, i), "version", NULL);
+        const char *v = codec_json_str(json_array_get(versions, i), "version", NULL);
         if (v && !gs_streq(v, preferred))
             json_array_append_new(l->versions, json_string(v));
     }

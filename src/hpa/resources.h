@@ -13,7 +13,7 @@ struct hpa_lookup;
 struct hpa_resources *hpa_resources_new(struct kube_client *client);
 void hpa_resources_free(struct hpa_resources *r); // cancels look-ups
 
-// *ret_known false: hpa_resources_discover() has to ask. Fails on a malformed api_version.
+// *ret_known false: hpa_resources_discover() has to ask. Fails on a malformed engine_api_version.
 struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *api_version,
                                    const char *kind, bool *ret_known, struct kube_gvr *ret);
 // cb is called later, once: err NULL when hpa_resources_get() knows the kind now (err is owned by

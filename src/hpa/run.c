@@ -98,7 +98,7 @@ static void status_done(void *arg, int status, json_t *body, struct gs_error *er
 
 static void send_status(struct hpa_run *r, const json_t *object)
 {
-    GS_AUTO_JSON json_t *copy = json_deep_copy(object);
+    CODEC_AUTO_JSON json_t *copy = json_deep_copy(object);
     json_object_set(copy, "status", r->status);
     r->request = kube_update(r->env->client, KUBE_HPAS, r->spec.ns, r->spec.name, "status", copy,
                              status_done, r);

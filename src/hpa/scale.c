@@ -56,7 +56,7 @@ void hpa_scale_free(struct hpa_scale *s)
 // --- reading ---
 static struct gs_error *check_scale(const json_t *body)
 {
-    const json_t *replicas = gs_json_get(body, "spec", "replicas", NULL);
+    const json_t *replicas = codec_json_get(body, "spec", "replicas", NULL);
     int64_t n = json_is_integer(replicas) ? json_integer_value(replicas) : 0;
     if (!json_is_object(body) || (replicas && !json_is_integer(replicas)) || n < 0 || n > INT32_MAX)
         return gs_error_new(GS_EPROTO, "the scale subresource has no usable spec.replicas");
@@ -66,7 +66,7 @@ static struct gs_error *check_scale(const json_t *body)
 // A Kubernetes client reads the selector's text together with the scale.
 static struct gs_error *check_selector(const json_t *body)
 {
-    const char *text = gs_json_str(body, "status", "selector", NULL);
+    const char *text = codec_json_str(body, "status", "selector", NULL);
     struct kube_selector selector = {0};
     if (!text)
         return NULL;
@@ -149,7 +149,7 @@ void hpa_scale_read(struct hpa_scale *s, hpa_scale_done cb, void *arg)
 
 static int32_t replicas_at(const struct hpa_scale *s, const char *part)
 {
-    int64_t n = gs_json_int(s->object, 0, part, "replicas", NULL);
+    int64_t n = codec_json_int(s->object, 0, part, "replicas", NULL);
     return n < 0 ? 0 : n > INT32_MAX ? INT32_MAX : (int32_t)n;
 }
 
@@ -165,7 +165,7 @@ int32_t hpa_scale_status_replicas(const struct hpa_scale *s)
 
 const char *hpa_scale_selector(const struct hpa_scale *s)
 {
-    const char *selector = gs_json_str(s->object, "status", "selector", NULL);
+    const char *selector = codec_json_str(s->object, "status", "selector", NULL);
     return selector ? selector : "";
 }
 
@@ -203,8 +203,8 @@ static void write_done(void *arg, int status, json_t *body, struct gs_error *err
 
 static void send_write(struct hpa_scale *s)
 {
-    GS_AUTO_JSON json_t *object = json_deep_copy(s->object);
-    gs_json_set(object, json_integer(s->wanted), "spec", "replicas", NULL);
+    CODEC_AUTO_JSON json_t *object = json_deep_copy(s->object);
+    codec_json_set(object, json_integer(s->wanted), "spec", "replicas", NULL);
     s->request = kube_update(s->client, s->resource, s->spec->ns, s->spec->target_name, "scale",
                              object, write_done, s);
 }

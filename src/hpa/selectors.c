@@ -81,7 +81,7 @@ static const json_t **labels_of_pods(const struct entry *e, const char *ns,
     const json_t **out = NULL, *pod;
     size_t n = 0, cap = 0, pos = 0;
     while ((pod = kube_cache_next(pods, &pos))) {
-        const json_t *labels = gs_json_get(pod, "metadata", "labels", NULL);
+        const json_t *labels = codec_json_get(pod, "metadata", "labels", NULL);
         if (!gs_streq(kube_namespace(pod), ns) || !kube_selector_matches(&e->selector, labels))
             continue;
         gs_grow(&out, &cap, n, sizeof(*out));

@@ -111,7 +111,7 @@ static void choose_target(struct hpa_metric_spec *m, const char *type_text)
 
 static struct gs_error *parse_metric(const json_t *in, size_t index, struct hpa_metric_spec *m)
 {
-    m->type_text = or_empty(gs_json_str(in, "type", NULL));
+    m->type_text = or_empty(codec_json_str(in, "type", NULL));
     m->type = type_of(m->type_text);
     m->name = m->container = m->object_kind = m->object_name = m->object_api_version = "";
     const char *member = member_of(m->type_text);
@@ -119,17 +119,17 @@ static struct gs_error *parse_metric(const json_t *in, size_t index, struct hpa_
         return NULL;
     const json_t *source = json_object_get(in, member);
     if (m->type == HPA_METRIC_RESOURCE || m->type == HPA_METRIC_CONTAINER_RESOURCE) {
-        m->name = or_empty(gs_json_str(source, "name", NULL));
-        m->container = or_empty(gs_json_str(source, "container", NULL));
+        m->name = or_empty(codec_json_str(source, "name", NULL));
+        m->container = or_empty(codec_json_str(source, "container", NULL));
     } else {
-        m->name = or_empty(gs_json_str(source, "metric", "name", NULL));
-        m->selector = gs_json_get(source, "metric", "selector", NULL);
+        m->name = or_empty(codec_json_str(source, "metric", "name", NULL));
+        m->selector = codec_json_get(source, "metric", "selector", NULL);
         if (!json_is_object(m->selector))
             m->selector = NULL;
-        m->object_kind = or_empty(gs_json_str(source, "describedObject", "kind", NULL));
-        m->object_name = or_empty(gs_json_str(source, "describedObject", "name", NULL));
+        m->object_kind = or_empty(codec_json_str(source, "describedObject", "kind", NULL));
+        m->object_name = or_empty(codec_json_str(source, "describedObject", "name", NULL));
         m->object_api_version =
-            or_empty(gs_json_str(source, "describedObject", "apiVersion", NULL));
+            or_empty(codec_json_str(source, "describedObject", "apiVersion", NULL));
     }
     const json_t *target = json_object_get(source, "target");
     GS_AUTO_FREE char *where = gs_format("spec.metrics[%zu].%s.target", index, member);
@@ -139,14 +139,14 @@ static struct gs_error *parse_metric(const json_t *in, size_t index, struct hpa_
     if (!err)
         err = get_int32(target, "averageUtilization", where, &m->has_utilization, &m->utilization);
     if (!err)
-        choose_target(m, gs_json_str(target, "type", NULL));
+        choose_target(m, codec_json_str(target, "type", NULL));
     return err;
 }
 
 static struct gs_error *parse_policy(const json_t *in, const char *where, struct hpa_policy *ret)
 {
     bool has;
-    const char *type = gs_json_str(in, "type", NULL);
+    const char *type = codec_json_str(in, "type", NULL);
     if (!gs_streq(type, "Percent") && !gs_streq(type, "Pods"))
         return gs_error_new(GS_EINVAL, "%s.type: must be Percent or Pods", where);
     ret->percent = gs_streq(type, "Percent");
@@ -166,7 +166,7 @@ static struct gs_error *parse_rules(const json_t *in, const char *where, struct 
         err = get_ratio(in, "tolerance", where, &r->has_tolerance, &r->tolerance);
     if (err)
         return err;
-    const char *select = gs_json_str(in, "selectPolicy", NULL);
+    const char *select = codec_json_str(in, "selectPolicy", NULL);
     r->select = gs_streq(select, "Min")        ? HPA_SELECT_MIN
                 : gs_streq(select, "Disabled") ? HPA_SELECT_DISABLED
                                                : HPA_SELECT_MAX;
@@ -189,9 +189,9 @@ static struct gs_error *parse_spec(const json_t *spec, struct hpa_spec *s)
     if (err)
         return err;
     const json_t *ref = json_object_get(spec, "scaleTargetRef");
-    s->target_api_version = or_empty(gs_json_str(ref, "apiVersion", NULL));
-    s->target_kind = or_empty(gs_json_str(ref, "kind", NULL));
-    s->target_name = or_empty(gs_json_str(ref, "name", NULL));
+    s->target_api_version = or_empty(codec_json_str(ref, "apiVersion", NULL));
+    s->target_kind = or_empty(codec_json_str(ref, "kind", NULL));
+    s->target_name = or_empty(codec_json_str(ref, "name", NULL));
     const json_t *metrics = json_object_get(spec, "metrics");
     size_t n = json_array_size(metrics);
     s->metrics = gs_alloc_array(n ? n : 1, sizeof(*s->metrics));

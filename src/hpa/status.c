@@ -29,7 +29,7 @@ static json_t *current_values(const struct hpa_metric_spec *m, const struct hpa_
     bool resource = m->type == HPA_METRIC_RESOURCE || m->type == HPA_METRIC_CONTAINER_RESOURCE;
     json_t *current = json_object();
     if (r->has_utilization)
-        gs_json_set_int(current, "averageUtilization", r->utilization);
+        codec_json_set_int(current, "averageUtilization", r->utilization);
     if (r->has_average_value)
         json_object_set_new(current, "averageValue",
                             resource ? resource_quantity(m->name, r->average_value, release)
@@ -61,10 +61,10 @@ static const char *member_of(enum hpa_metric_type type)
 static json_t *described_object(const struct hpa_metric_spec *m)
 {
     json_t *o = json_object();
-    gs_json_set_str(o, "kind", m->object_kind);
-    gs_json_set_str(o, "name", m->object_name);
+    codec_json_set_str(o, "kind", m->object_kind);
+    codec_json_set_str(o, "name", m->object_name);
     if (*m->object_api_version)
-        gs_json_set_str(o, "apiVersion", m->object_api_version);
+        codec_json_set_str(o, "apiVersion", m->object_api_version);
     return o;
 }
 
@@ -74,18 +74,18 @@ static json_t *metric_status(const struct hpa_metric_spec *m, const struct hpa_m
 {
     json_t *out = json_object();
     const char *member = r->ok ? member_of(m->type) : NULL;
-    gs_json_set_str(out, "type", member ? m->type_text : "");
+    codec_json_set_str(out, "type", member ? m->type_text : "");
     if (!member)
         return out;
     json_t *source = json_object();
     if (m->type == HPA_METRIC_RESOURCE || m->type == HPA_METRIC_CONTAINER_RESOURCE) {
-        gs_json_set_str(source, "name", m->name);
+        codec_json_set_str(source, "name", m->name);
         if (m->type == HPA_METRIC_CONTAINER_RESOURCE)
-            gs_json_set_str(source, "container", m->container);
+            codec_json_set_str(source, "container", m->container);
     } else {
-        gs_json_set(source, json_string(m->name), "metric", "name", NULL);
+        codec_json_set(source, json_string(m->name), "metric", "name", NULL);
         if (m->selector)
-            gs_json_set(source, json_deep_copy(m->selector), "metric", "selector", NULL);
+            codec_json_set(source, json_deep_copy(m->selector), "metric", "selector", NULL);
     }
     json_object_set_new(source, "current", current_values(m, r, release));
     if (m->type == HPA_METRIC_OBJECT)
@@ -109,7 +109,7 @@ static json_t *current_metrics(const struct hpa_spec *spec, const struct hpa_dec
 static void drop_condition(json_t *conditions, const char *type)
 {
     for (size_t i = json_array_size(conditions); i-- > 0;)
-        if (gs_streq(gs_json_str(json_array_get(conditions, i), "type", NULL), type))
+        if (gs_streq(codec_json_str(json_array_get(conditions, i), "type", NULL), type))
             json_array_remove(conditions, i);
 }
 
@@ -128,17 +128,17 @@ static void apply_conditions(json_t *status, const struct hpa_decision *d)
 static void apply_counts(json_t *status, const struct hpa_decision *d)
 {
     if (d->current)
-        gs_json_set_int(status, "currentReplicas", d->current);
+        codec_json_set_int(status, "currentReplicas", d->current);
     else
         json_object_del(status, "currentReplicas");
     bool keep = d->outcome == HPA_OUTCOME_NO_COUNT || d->write == HPA_WRITE_FAILED;
     if (!keep)
-        gs_json_set_int(status, "desiredReplicas", d->desired);
+        codec_json_set_int(status, "desiredReplicas", d->desired);
     else if (!json_is_integer(json_object_get(status, "desiredReplicas")))
-        gs_json_set_int(status, "desiredReplicas", 0);
+        codec_json_set_int(status, "desiredReplicas", 0);
     if (d->write == HPA_WRITE_DONE) {
         char now[GS_RFC3339_SIZE];
-        gs_json_set_str(status, "lastScaleTime", gs_format_rfc3339(d->decided_ms, now));
+        codec_json_set_str(status, "lastScaleTime", gs_format_rfc3339(d->decided_ms, now));
     }
 }
 
@@ -146,9 +146,9 @@ json_t *hpa_status_build(const struct hpa_spec *spec, const struct hpa_decision 
 {
     const json_t *old = json_object_get(spec->object, "status");
     json_t *status = json_is_object(old) ? json_deep_copy(old) : json_object();
-    int64_t generation = gs_json_int(spec->object, 0, "metadata", "generation", NULL);
+    int64_t generation = codec_json_int(spec->object, 0, "metadata", "generation", NULL);
     if (generation > 0 && hpa_since(d->release, HPA_SINCE_GENERATION))
-        gs_json_set_int(status, "observedGeneration", generation);
+        codec_json_set_int(status, "observedGeneration", generation);
     if (d->outcome != HPA_OUTCOME_NO_SCALE) {
         bool failed = d->outcome == HPA_OUTCOME_NO_COUNT || d->write == HPA_WRITE_FAILED;
         apply_counts(status, d);

@@ -316,8 +316,8 @@ static void check_metrics(struct kube_field_errors *e, const json_t *spec)
 static void check_policy(struct kube_field_errors *e, const json_t *policy, const char *path)
 {
     const char *type = text_of(policy, "type");
-    int64_t value = gs_json_int(policy, 0, "value", NULL);
-    int64_t period = gs_json_int(policy, 0, "periodSeconds", NULL);
+    int64_t value = codec_json_int(policy, 0, "value", NULL);
+    int64_t period = codec_json_int(policy, 0, "periodSeconds", NULL);
     if (strcmp(type, "Pods") != 0 && strcmp(type, "Percent") != 0)
         bad_text(e, NOT_SUPPORTED, path, "type", type, "supported values: \"Percent\", \"Pods\"");
     if (value <= 0)
@@ -361,7 +361,7 @@ static void check_rules(struct kube_field_errors *e, const json_t *rules, const 
 
 static void check_status_count(struct kube_field_errors *e, const json_t *status, const char *name)
 {
-    int64_t n = gs_json_int(status, 0, name, NULL);
+    int64_t n = codec_json_int(status, 0, name, NULL);
     if (n < 0)
         bad_number(e, "status", name, n, "must be greater than or equal to 0");
 }
@@ -370,7 +370,7 @@ void hpa_validate(const json_t *v2, struct kube_field_errors *errors)
 {
     const json_t *spec = json_object_get(v2, "spec");
     const json_t *min = json_object_get(spec, "minReplicas");
-    int64_t max_replicas = gs_json_int(spec, 0, "maxReplicas", NULL);
+    int64_t max_replicas = codec_json_int(spec, 0, "maxReplicas", NULL);
     bool has_min = json_is_integer(min);
     int64_t min_replicas = has_min ? json_integer_value(min) : 1;
     if (min_replicas < 0)

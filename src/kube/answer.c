@@ -124,8 +124,8 @@ static void add_resource(const char *method, const char *path, struct gs_buf *ou
 struct gs_error *kube_answer_error(const char *method, const char *path,
                                    const struct http_answer *a, const json_t *body)
 {
-    const char *message = gs_json_str(body, "message", NULL);
-    enum gs_code code = code_of_status(a->status, gs_json_str(body, "reason", NULL));
+    const char *message = codec_json_str(body, "message", NULL);
+    enum gs_code code = code_of_status(a->status, codec_json_str(body, "reason", NULL));
     if (message && *message)
         return gs_error_new(code, "%s", message);
     GS_AUTO_BUF struct gs_buf text = {0};

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "codec/json.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 // status is 400 or more. The message of a Status body; of any other, what Kubernetes' client would
 // say of it: "the server could not find the requested resource (get pods.metrics.k8s.io)".

@@ -179,8 +179,8 @@ static bool put(struct kube_cache *c, json_t *obj)
         return true;
     if (c->trim)
         c->trim(obj);
-    GS_AUTO_JSON json_t *fresh = json_incref(obj);
-    GS_AUTO_JSON json_t *old = json_incref(gs_hmap_get_str(c->objects, key));
+    CODEC_AUTO_JSON json_t *fresh = json_incref(obj);
+    CODEC_AUTO_JSON json_t *old = json_incref(gs_hmap_get_str(c->objects, key));
     if (old && !gs_streq(kube_uid(old), kube_uid(fresh))) {
         json_decref(gs_hmap_remove_str(c->objects, key));
         tell_change(c, old, NULL);
@@ -198,10 +198,10 @@ static bool put(struct kube_cache *c, json_t *obj)
 
 static bool drop(struct kube_cache *c, const char *key, json_t *last)
 {
-    GS_AUTO_JSON json_t *old = gs_hmap_remove_str(c->objects, key);
+    CODEC_AUTO_JSON json_t *old = gs_hmap_remove_str(c->objects, key);
     if (!old)
         return true;
-    GS_AUTO_JSON json_t *shown = json_incref(last ? last : old);
+    CODEC_AUTO_JSON json_t *shown = json_incref(last ? last : old);
     tell_change(c, shown, NULL);
     return !c->closed;
 }
@@ -292,17 +292,17 @@ static void complete_items(json_t *list)
     GS_AUTO_FREE char *item_kind = gs_strndup(kind, strlen(kind) - strlen("List"));
     size_t i;
     json_t *item;
-    json_array_foreach (gs_json_get(list, "items", NULL), i, item) {
+    json_array_foreach (codec_json_get(list, "items", NULL), i, item) {
         if (!kube_kind(item))
-            gs_json_set_str(item, "kind", item_kind);
+            codec_json_set_str(item, "kind", item_kind);
         if (!kube_api_version(item))
-            gs_json_set_str(item, "apiVersion", version);
+            codec_json_set_str(item, "apiVersion", version);
     }
 }
 
 static bool drop_absent(struct kube_cache *c, struct gs_hmap *present)
 {
-    GS_AUTO_JSON json_t *gone = json_array(); // keys: the map must not change while it is walked
+    CODEC_AUTO_JSON json_t *gone = json_array(); // keys: the map must not change while it is walked
     size_t pos = 0;
     struct gs_slice key;
     while (gs_hmap_next(c->objects, &pos, &key, NULL))
@@ -319,7 +319,7 @@ static bool drop_absent(struct kube_cache *c, struct gs_hmap *present)
 
 static void take_list(struct kube_cache *c, json_t *list)
 {
-    json_t *items = gs_json_get(list, "items", NULL);
+    json_t *items = codec_json_get(list, "items", NULL);
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *present = gs_hmap_new(NULL);
     size_t i;
     json_t *item;
@@ -330,7 +330,7 @@ static void take_list(struct kube_cache *c, json_t *list)
         if (key)
             gs_hmap_put_str(present, key, item);
     }
-    set_version(c, gs_json_str(list, "metadata", "resourceVersion", NULL));
+    set_version(c, codec_json_str(list, "metadata", "resourceVersion", NULL));
     if (!drop_absent(c, present))
         return;
     json_array_foreach (items, i, item) {
@@ -351,13 +351,13 @@ static void list_done(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct kube_cache *c = arg;
     c->list = NULL;
-    if (!err && !json_is_array(gs_json_get(body, "items", NULL)))
+    if (!err && !json_is_array(codec_json_get(body, "items", NULL)))
         err = gs_error_new(GS_EPROTO, "the API server's answer to %s is not a list", c->path);
     if (err) {
         failed(c, gs_error_wrap(err, "listing %s", c->path));
         return;
     }
-    GS_AUTO_JSON json_t *list = json_incref(body);
+    CODEC_AUTO_JSON json_t *list = json_incref(body);
     take_list(c, list);
 }
 
@@ -385,9 +385,9 @@ static void watch_broken(struct kube_cache *c, bool relist, struct gs_error *err
 
 static void watch_error(struct kube_cache *c, const json_t *status)
 {
-    int64_t code = gs_json_int(status, 0, "code", NULL);
-    const char *reason = gs_json_str(status, "reason", NULL);
-    const char *message = gs_json_str(status, "message", NULL);
+    int64_t code = codec_json_int(status, 0, "code", NULL);
+    const char *reason = codec_json_str(status, "reason", NULL);
+    const char *message = codec_json_str(status, "message", NULL);
     bool gone = code == 410 || gs_streq(reason, "Expired") || gs_streq(reason, "Gone");
     watch_broken(c, gone,
                  gs_error_new(GS_EUNAVAIL, "watching %s: %s", c->path,
@@ -397,13 +397,13 @@ static void watch_error(struct kube_cache *c, const json_t *status)
 // False when the cache was freed.
 static bool take_event(struct kube_cache *c, struct gs_slice line)
 {
-    GS_AUTO_JSON json_t *event = NULL;
+    CODEC_AUTO_JSON json_t *event = NULL;
     line = gs_slice_trim(line);
     if (line.len == 0)
         return true;
-    struct gs_error *err = gs_json_parse(line, false, &event);
-    const char *type = gs_json_str(event, "type", NULL);
-    json_t *obj = gs_json_get(event, "object", NULL);
+    struct gs_error *err = codec_json_parse(line, false, &event);
+    const char *type = codec_json_str(event, "type", NULL);
+    json_t *obj = codec_json_get(event, "object", NULL);
     if (err || !type || !json_is_object(obj)) {
         if (!err)
             err = gs_error_new(GS_EPROTO, "not a watch event");

@@ -71,7 +71,7 @@ void kube_request_cancel(struct kube_request *r)
 static void request_done(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct kube_request *r = arg;
-    GS_AUTO_JSON json_t *body = NULL;
+    CODEC_AUTO_JSON json_t *body = NULL;
     int status = 0;
 
     request_unlink(r);
@@ -79,7 +79,7 @@ static void request_done(void *arg, const struct http_answer *answer, struct gs_
     if (!err) {
         status = answer->status;
         if (answer->body.len > 0) {
-            struct gs_error *bad = gs_json_parse(answer->body, false, &body);
+            struct gs_error *bad = codec_json_parse(answer->body, false, &body);
             if (bad && status < 400)
                 err = gs_error_wrap(bad, "reading the API server's reply");
             else
@@ -172,7 +172,7 @@ static struct kube_request *send_json(struct kube_client *c, const char *method,
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     if (body)
-        gs_json_dump(body, &text);
+        codec_json_dump(body, &text);
     struct http_call call = {
         .method = method,
         .path = path,
@@ -221,10 +221,10 @@ struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const
 {
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, r, ns, name, NULL);
-    GS_AUTO_JSON json_t *options = json_object();
-    gs_json_set_str(options, "kind", "DeleteOptions");
-    gs_json_set_str(options, "apiVersion", "v1");
+    CODEC_AUTO_JSON json_t *options = json_object();
+    codec_json_set_str(options, "kind", "DeleteOptions");
+    codec_json_set_str(options, "apiVersion", "v1");
     if (grace_seconds >= 0)
-        gs_json_set_int(options, "gracePeriodSeconds", grace_seconds);
+        codec_json_set_int(options, "gracePeriodSeconds", grace_seconds);
     return send_json(c, "DELETE", path.data, "application/json", options, cb, arg);
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "codec/json.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 struct kube_client;
 struct kube_request;

@@ -56,7 +56,7 @@ static void see(struct kube_election *e, const json_t *lease)
     json_decref(e->seen);
     e->seen = spec ? json_deep_copy(spec) : json_object();
     e->seen_mono_ms = now_ms();
-    const char *holder = gs_json_str(e->seen, "holderIdentity", NULL);
+    const char *holder = codec_json_str(e->seen, "holderIdentity", NULL);
     if (!e->leading && holder && *holder && !gs_streq(holder, e->holder))
         gs_info("election", "lease %s/%s is held by %s", e->ns, e->name, holder);
     free(e->holder);
@@ -95,21 +95,21 @@ static json_t *our_spec(const struct kube_election *e, const json_t *old)
     char now[GS_RFC3339_SIZE];
     gs_format_rfc3339_micro(gs_unix_us(), now);
     json_t *spec = old ? json_deep_copy(old) : json_object();
-    int64_t transitions = gs_json_int(spec, 0, "leaseTransitions", NULL);
-    bool ours = gs_streq(gs_json_str(spec, "holderIdentity", NULL), e->identity);
+    int64_t transitions = codec_json_int(spec, 0, "leaseTransitions", NULL);
+    bool ours = gs_streq(codec_json_str(spec, "holderIdentity", NULL), e->identity);
     if (!ours) {
-        gs_json_set_str(spec, "acquireTime", now);
-        gs_json_set_int(spec, "leaseTransitions", old ? transitions + 1 : 0);
+        codec_json_set_str(spec, "acquireTime", now);
+        codec_json_set_int(spec, "leaseTransitions", old ? transitions + 1 : 0);
     }
-    gs_json_set_str(spec, "holderIdentity", e->identity);
-    gs_json_set_str(spec, "renewTime", now);
-    gs_json_set_int(spec, "leaseDurationSeconds", e->cfg.lease_ms / 1000);
+    codec_json_set_str(spec, "holderIdentity", e->identity);
+    codec_json_set_str(spec, "renewTime", now);
+    codec_json_set_int(spec, "leaseDurationSeconds", e->cfg.lease_ms / 1000);
     return spec;
 }
 
 static void create(struct kube_election *e)
 {
-    GS_AUTO_JSON json_t *lease = json_pack(
+    CODEC_AUTO_JSON json_t *lease = json_pack(
         "{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "coordination.k8s.io/v1", "kind", "Lease",
         "metadata", "namespace", e->ns, "name", e->name, "spec", our_spec(e, NULL));
     e->sent_mono_ms = now_ms();
@@ -118,7 +118,8 @@ static void create(struct kube_election *e)
 
 static void update(struct kube_election *e, const json_t *lease)
 {
-    GS_AUTO_JSON json_t *copy = json_deep_copy(lease); // with its resourceVersion: a race gives 409
+    CODEC_AUTO_JSON json_t *copy =
+        json_deep_copy(lease); // with its resourceVersion: a race gives 409
     json_object_set_new(copy, "spec", our_spec(e, json_object_get(lease, "spec")));
     e->sent_mono_ms = now_ms();
     e->request = kube_update(e->client, KUBE_LEASES, e->ns, e->name, NULL, copy, written, e);
@@ -128,7 +129,7 @@ static void update(struct kube_election *e, const json_t *lease)
 
 static bool may_take(const struct kube_election *e)
 {
-    int64_t seconds = gs_json_int(e->seen, e->cfg.lease_ms / 1000, "leaseDurationSeconds", NULL);
+    int64_t seconds = codec_json_int(e->seen, e->cfg.lease_ms / 1000, "leaseDurationSeconds", NULL);
     return !e->holder || gs_streq(e->holder, e->identity) ||
            now_ms() - e->seen_mono_ms >= seconds * 1000;
 }

@@ -121,7 +121,7 @@ static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err
     if (failed && e->created && status == 404) { // expired or deleted meanwhile: begin again
         e->created = false;
         e->dirty = true;
-        gs_json_del(e->event, "metadata", "resourceVersion", NULL);
+        codec_json_del(e->event, "metadata", "resourceVersion", NULL);
     } else if (failed) {
         entry_free(e); // events are best effort; the next one tries anew
         return;
@@ -141,7 +141,7 @@ static void entry_send(struct entry *e)
         e->request = kube_create(c, KUBE_EVENTS, ns, e->event, entry_sent, e);
         return;
     }
-    GS_AUTO_JSON json_t *patch = json_object();
+    CODEC_AUTO_JSON json_t *patch = json_object();
     json_object_set(patch, "count", json_object_get(e->event, "count"));
     json_object_set(patch, "lastTimestamp", json_object_get(e->event, "lastTimestamp"));
     json_object_set(patch, "message", json_object_get(e->event, "message"));
@@ -154,12 +154,12 @@ static void entry_send(struct entry *e)
 static json_t *involved_object(const json_t *about)
 {
     json_t *o = json_object();
-    gs_json_set_str(o, "kind", kube_kind(about));
-    gs_json_set_str(o, "namespace", kube_namespace(about));
-    gs_json_set_str(o, "name", kube_name(about));
-    gs_json_set_str(o, "uid", kube_uid(about));
-    gs_json_set_str(o, "apiVersion", kube_api_version(about));
-    gs_json_set_str(o, "resourceVersion", kube_resource_version(about));
+    codec_json_set_str(o, "kind", kube_kind(about));
+    codec_json_set_str(o, "namespace", kube_namespace(about));
+    codec_json_set_str(o, "name", kube_name(about));
+    codec_json_set_str(o, "uid", kube_uid(about));
+    codec_json_set_str(o, "apiVersion", kube_api_version(about));
+    codec_json_set_str(o, "resourceVersion", kube_resource_version(about));
     return o;
 }
 
@@ -181,31 +181,31 @@ static json_t *event_new(struct kube_recorder *r, const json_t *about, const cha
     const char *ns = kube_namespace(about);
     GS_AUTO_FREE char *name = event_name(r, about);
     json_t *e = json_object();
-    gs_json_set_str(e, "kind", "Event");
-    gs_json_set_str(e, "apiVersion", "v1");
-    gs_json_set(e, json_string(name), "metadata", "name", NULL);
-    gs_json_set(e, json_string(ns ? ns : "default"), "metadata", "namespace", NULL);
+    codec_json_set_str(e, "kind", "Event");
+    codec_json_set_str(e, "apiVersion", "v1");
+    codec_json_set(e, json_string(name), "metadata", "name", NULL);
+    codec_json_set(e, json_string(ns ? ns : "default"), "metadata", "namespace", NULL);
     json_object_set_new(e, "involvedObject", involved_object(about));
-    gs_json_set_str(e, "type", type);
-    gs_json_set_str(e, "reason", reason);
-    gs_json_set_str(e, "message", message);
-    gs_json_set_str(e, "firstTimestamp", now);
-    gs_json_set_str(e, "lastTimestamp", now);
-    gs_json_set_int(e, "count", 1);
-    gs_json_set(e, json_string(r->component), "source", "component", NULL);
+    codec_json_set_str(e, "type", type);
+    codec_json_set_str(e, "reason", reason);
+    codec_json_set_str(e, "message", message);
+    codec_json_set_str(e, "firstTimestamp", now);
+    codec_json_set_str(e, "lastTimestamp", now);
+    codec_json_set_int(e, "count", 1);
+    codec_json_set(e, json_string(r->component), "source", "component", NULL);
     if (r->host)
-        gs_json_set(e, json_string(r->host), "source", "host", NULL);
-    gs_json_set_str(e, "reportingComponent", r->component);
-    gs_json_set_str(e, "reportingInstance", r->host ? r->host : "");
+        codec_json_set(e, json_string(r->host), "source", "host", NULL);
+    codec_json_set_str(e, "reportingComponent", r->component);
+    codec_json_set_str(e, "reportingInstance", r->host ? r->host : "");
     return e;
 }
 
 static void entry_repeat(struct entry *e, const char *message)
 {
     char now[GS_RFC3339_SIZE];
-    gs_json_set_str(e->event, "lastTimestamp", gs_format_rfc3339(gs_unix_ms(), now));
-    gs_json_set_int(e->event, "count", gs_json_int(e->event, 1, "count", NULL) + 1);
-    gs_json_set_str(e->event, "message", message);
+    codec_json_set_str(e->event, "lastTimestamp", gs_format_rfc3339(gs_unix_ms(), now));
+    codec_json_set_int(e->event, "count", codec_json_int(e->event, 1, "count", NULL) + 1);
+    codec_json_set_str(e->event, "message", message);
     entry_unlink(e);
     entry_link(e);
 }

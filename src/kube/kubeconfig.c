@@ -55,8 +55,8 @@ static void sources_finish(struct sources *s)
 
 static struct gs_error *sources_add(struct sources *s, const char *path)
 {
-    GS_CLEANUP(gs_yaml_docs_finish) struct gs_yaml_docs docs = {0};
-    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    GS_CLEANUP(codec_yaml_docs_finish) struct codec_yaml_docs docs = {0};
+    struct gs_error *err = codec_yaml_load_file(path, &docs);
     if (err)
         return err;
     if (docs.len != 1 || !json_is_object(docs.items[0].value))
@@ -74,7 +74,7 @@ static const json_t *find_entry(const struct sources *s, const char *list, const
         size_t n;
         json_t *entry;
         json_array_foreach (json_object_get(s->items[i].doc, list), n, entry) {
-            if (gs_streq(gs_json_str(entry, "name", NULL), name)) {
+            if (gs_streq(codec_json_str(entry, "name", NULL), name)) {
                 *ret_path = s->items[i].path;
                 return json_object_get(entry, member);
             }
@@ -108,11 +108,11 @@ static struct gs_error *read_pem(const json_t *obj, const char *config_path, con
                                  char **ret)
 {
     GS_AUTO_FREE char *data_key = gs_format("%s-data", key);
-    const char *data = gs_json_str(obj, data_key, NULL);
-    const char *path = gs_json_str(obj, key, NULL);
+    const char *data = codec_json_str(obj, data_key, NULL);
+    const char *path = codec_json_str(obj, key, NULL);
     if (data && *data) {
         GS_AUTO_BUF struct gs_buf pem = {0};
-        struct gs_error *err = gs_base64_decode(gs_slice_of(data), &pem);
+        struct gs_error *err = codec_base64_decode(gs_slice_of(data), &pem);
         if (err)
             return gs_error_wrap(err, "%s: %s", config_path, data_key);
         *ret = gs_buf_take(&pem);
@@ -131,10 +131,10 @@ static struct gs_error *load_cluster(const struct sources *s, const char *name,
     const json_t *cluster = find_entry(s, "clusters", "cluster", name, &path);
     if (!cluster)
         return gs_error_new(GS_EINVAL, "%s: there is no cluster \"%s\"", s->items[0].path, name);
-    c->server = gs_strdup(gs_json_str(cluster, "server", NULL));
+    c->server = gs_strdup(codec_json_str(cluster, "server", NULL));
     if (!c->server)
         return gs_error_new(GS_EINVAL, "%s: cluster \"%s\" has no server", path, name);
-    c->insecure = gs_json_bool(cluster, false, "insecure-skip-tls-verify", NULL);
+    c->insecure = codec_json_bool(cluster, false, "insecure-skip-tls-verify", NULL);
     return read_pem(cluster, path, "certificate-authority", &c->ca_pem);
 }
 
@@ -154,8 +154,8 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
         err = read_pem(user, path, "client-key", &c->client_key_pem);
     if (err)
         return err;
-    const char *token = gs_json_str(user, "token", NULL);
-    const char *token_file = gs_json_str(user, "tokenFile", NULL);
+    const char *token = codec_json_str(user, "token", NULL);
+    const char *token_file = codec_json_str(user, "tokenFile", NULL);
     if (token && *token) {
         c->token = gs_strdup(token);
     } else if (token_file && *token_file) {
@@ -171,7 +171,7 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
 static const char *current_context(const struct sources *s)
 {
     for (size_t i = 0; i < s->len; i++) {
-        const char *name = gs_json_str(s->items[i].doc, "current-context", NULL);
+        const char *name = codec_json_str(s->items[i].doc, "current-context", NULL);
         if (name && *name)
             return name;
     }
@@ -191,9 +191,9 @@ static struct gs_error *load_context(const struct sources *s, const char *name,
     const json_t *context = find_entry(s, "contexts", "context", name, &path);
     if (!context)
         return gs_error_new(GS_EINVAL, "%s: there is no context \"%s\"", s->items[0].path, name);
-    const char *cluster = gs_json_str(context, "cluster", NULL);
-    const char *user = gs_json_str(context, "user", NULL);
-    const char *ns = gs_json_str(context, "namespace", NULL);
+    const char *cluster = codec_json_str(context, "cluster", NULL);
+    const char *user = codec_json_str(context, "user", NULL);
+    const char *ns = codec_json_str(context, "namespace", NULL);
     if (!cluster)
         return gs_error_new(GS_EINVAL, "%s: context \"%s\" has no cluster", path, name);
     c->ns = gs_strdup(ns && *ns ? ns : "default");
@@ -271,9 +271,9 @@ static void add_string(struct gs_buf *out, const char *indent, const char *key, 
 {
     if (!value)
         return;
-    GS_AUTO_JSON json_t *text = json_string(value);
+    CODEC_AUTO_JSON json_t *text = json_string(value);
     gs_buf_addf(out, "%s%s: ", indent, key);
-    gs_json_dump(text, out);
+    codec_json_dump(text, out);
     gs_buf_add_char(out, '\n');
 }
 
@@ -282,7 +282,7 @@ static void add_base64(struct gs_buf *out, const char *key, const char *pem)
     if (!pem)
         return;
     gs_buf_addf(out, "    %s: ", key);
-    gs_base64_encode(gs_slice_of(pem), out);
+    codec_base64_encode(gs_slice_of(pem), out);
     gs_buf_add_char(out, '\n');
 }
 

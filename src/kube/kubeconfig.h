@@ -2,7 +2,7 @@
 // kubeconfig files, read (KUBECONFIG, ~/.kube/config, in-cluster service account) and written.
 #pragma once
 
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 struct kube_config {
     char *server; // "https://127.0.0.1:6443"

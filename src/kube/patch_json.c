@@ -14,7 +14,7 @@ enum {
 
 struct pointer {
     const char *text;
-    char *tokens[GS_JSON_MAX_DEPTH];
+    char *tokens[CODEC_JSON_MAX_DEPTH];
     size_t len;
 };
 
@@ -56,7 +56,7 @@ static struct gs_error *pointer_parse(const char *text, struct pointer *p)
         struct gs_slice token = gs_slice_cut(&rest, '/');
         if (p->len == GS_ARRAY_LEN(p->tokens))
             return gs_error_new(GS_ELIMIT, "JSON pointer is more than %d levels deep",
-                                GS_JSON_MAX_DEPTH);
+                                CODEC_JSON_MAX_DEPTH);
         char *name = unescape(token);
         if (!name)
             return gs_error_new(GS_EINVAL, "JSON pointer \"%s\": \"~\" must be followed by 0 or 1",
@@ -168,10 +168,10 @@ static struct gs_error *bad_index(const char *op, const struct pointer *p)
 static struct gs_error *op_add(struct state *s, const char *op, const char *missing,
                                const struct pointer *p, json_t *value)
 {
-    if ((int)p->len + depth_of(value) > GS_JSON_MAX_DEPTH) {
+    if ((int)p->len + depth_of(value) > CODEC_JSON_MAX_DEPTH) {
         json_decref(value);
         return gs_error_new(GS_ELIMIT, "%s operation at \"%s\" nests more than %d levels deep", op,
-                            p->text, GS_JSON_MAX_DEPTH);
+                            p->text, CODEC_JSON_MAX_DEPTH);
     }
     if (p->len == 0) {
         json_decref(s->doc);

@@ -4,13 +4,14 @@
 
 static struct gs_error *too_deep(void)
 {
-    return gs_error_new(GS_ELIMIT, "patch is nested more than %d levels deep", GS_JSON_MAX_DEPTH);
+    return gs_error_new(GS_ELIMIT, "patch is nested more than %d levels deep",
+                        CODEC_JSON_MAX_DEPTH);
 }
 
 // target: a fresh value to be changed, or NULL; taken. *ret is the merged value.
 static struct gs_error *merge(json_t *target, const json_t *patch, int depth, json_t **ret)
 {
-    if (depth > GS_JSON_MAX_DEPTH) {
+    if (depth > CODEC_JSON_MAX_DEPTH) {
         json_decref(target);
         return too_deep();
     }

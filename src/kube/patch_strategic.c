@@ -50,7 +50,7 @@ static void go_print(const json_t *j, struct gs_buf *out)
     } else if (json_is_string(j)) {
         gs_buf_add_str(out, json_string_value(j));
     } else {
-        GS_AUTO_FREE char *text = gs_json_text(j);
+        GS_AUTO_FREE char *text = codec_json_text(j);
         gs_buf_add_str(out, json_is_null(j) ? "<nil>" : text);
     }
 }
@@ -234,7 +234,7 @@ static json_t *in_order(const json_t *list, const json_t *order, const json_t *b
                         const char *key)
 {
     json_t *out = json_array();
-    GS_AUTO_JSON json_t *others = json_array();
+    CODEC_AUTO_JSON json_t *others = json_array();
     size_t n = json_array_size(list), next = 0, i, o;
     GS_AUTO_FREE ssize_t *rank = gs_alloc_array(n + 1, sizeof(*rank));
     json_t *v, *named;
@@ -293,7 +293,7 @@ static struct gs_error *merge_list(const struct kube_field *f, json_t *have, con
     err = merge_items(f, have, patch, depth);
     if (err)
         return err;
-    GS_AUTO_JSON json_t *before = json_copy(have);
+    CODEC_AUTO_JSON json_t *before = json_copy(have);
     // With an order given, kube-apiserver lets new items take the places of deleted ones before it
     // sorts; without, it sorts by what was kept.
     shorten(before, order && !replace && length > kept ? length : kept);
@@ -320,7 +320,7 @@ static struct gs_error *patch_list(const struct kube_type *t, json_t *obj, const
     }
     if (!f || !f->merge_key || (!json_is_array(have) && !patch))
         return NULL;
-    GS_AUTO_JSON json_t *empty = json_array();
+    CODEC_AUTO_JSON json_t *empty = json_array();
     json_t *merged = NULL;
     struct gs_error *err =
         merge_list(f, json_is_array(have) ? have : empty, patch, order, depth, &merged);
@@ -336,7 +336,7 @@ static struct gs_error *retain_keys(json_t *obj, const json_t *patch)
         return NULL;
     const char *key;
     json_t *v;
-    GS_AUTO_JSON json_t *kept = json_object();
+    CODEC_AUTO_JSON json_t *kept = json_object();
     size_t i;
     json_array_foreach (keep, i, v)
         if (json_is_string(v))
@@ -424,15 +424,15 @@ static struct gs_error *patch_member(const struct kube_type *t, json_t *obj, con
 static struct gs_error *merge_object(const struct kube_type *t, json_t *obj, const json_t *patch,
                                      int depth)
 {
-    if (depth > GS_JSON_MAX_DEPTH)
+    if (depth > CODEC_JSON_MAX_DEPTH)
         return gs_error_new(GS_ELIMIT, "patch is nested more than %d levels deep",
-                            GS_JSON_MAX_DEPTH);
+                            CODEC_JSON_MAX_DEPTH);
     const json_t *directive = json_object_get(patch, "$patch");
     const char *how = json_string_value(directive);
     if (gs_streq(how, "delete") || gs_streq(how, "replace")) {
         json_object_clear(obj);
         if (*how == 'r') {
-            GS_AUTO_JSON json_t *own = without_directives(patch);
+            CODEC_AUTO_JSON json_t *own = without_directives(patch);
             json_object_update(obj, own);
         }
         return NULL;
@@ -463,7 +463,7 @@ struct gs_error *kube_patch_strategic(const struct kube_type *type, const json_t
         return bad_type("map[string]interface {}", patch);
     if (!json_is_object(target))
         return bad_type("map[string]interface {}", target);
-    GS_AUTO_JSON json_t *copy = json_deep_copy(target);
+    CODEC_AUTO_JSON json_t *copy = json_deep_copy(target);
     struct gs_error *err = merge_object(type, copy, patch, 0);
     if (err)
         return err;

@@ -16,9 +16,9 @@ void kube_reply_json(struct http_exchange *x, int code, const json_t *body)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     if (kube_wants_pretty(x))
-        gs_json_dump_pretty(body, &text);
+        codec_json_dump_pretty(body, &text);
     else
-        gs_json_dump(body, &text);
+        codec_json_dump(body, &text);
     if (text.len == 0 || text.data[text.len - 1] != '\n')
         gs_buf_add_char(&text, '\n');
     http_add_header(x, "Cache-Control", "no-cache, private");
@@ -27,8 +27,8 @@ void kube_reply_json(struct http_exchange *x, int code, const json_t *body)
 
 void kube_reply_compact(struct http_exchange *x, int code, struct gs_slice body)
 {
-    GS_AUTO_JSON json_t *value = NULL;
-    gs_error_free(kube_wants_pretty(x) ? gs_json_parse(body, false, &value) : NULL);
+    CODEC_AUTO_JSON json_t *value = NULL;
+    gs_error_free(kube_wants_pretty(x) ? codec_json_parse(body, false, &value) : NULL);
     if (value) {
         kube_reply_json(x, code, value);
         return;

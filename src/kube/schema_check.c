@@ -97,7 +97,7 @@ static void type_error(struct walk *w, const json_t *v, bool show_value, const c
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_addf(&text, "json: cannot unmarshal %s", json_type_name(v));
     if (show_value) {
-        GS_AUTO_FREE char *value = gs_json_text(v);
+        GS_AUTO_FREE char *value = codec_json_text(v);
         gs_buf_addf(&text, " %s", value);
     }
     if (w->owner && w->go.len)
@@ -162,7 +162,7 @@ static void check_time(struct walk *w, const json_t *v)
 
 static void check_quantity(struct walk *w, const json_t *v)
 {
-    GS_AUTO_FREE char *number = json_is_string(v) ? NULL : gs_json_text(v);
+    GS_AUTO_FREE char *number = json_is_string(v) ? NULL : codec_json_text(v);
     const char *text = json_is_string(v) ? json_string_value(v) : number ? number : "";
     int64_t milli;
     GS_AUTO_ERROR struct gs_error *err =

@@ -19,8 +19,8 @@ struct doc {
 static json_t *typed(const char *type, const char *format)
 {
     json_t *s = json_object();
-    gs_json_set_str(s, "type", type);
-    gs_json_set_str(s, "format", format);
+    codec_json_set_str(s, "type", type);
+    codec_json_set_str(s, "format", format);
     return s;
 }
 
@@ -28,7 +28,7 @@ static json_t *reference(const struct doc *d, const char *name)
 {
     json_t *s = json_object();
     json_object_set_new(
-        s, "$ref", gs_json_strf("#/%s/%s", d->v3 ? "components/schemas" : "definitions", name));
+        s, "$ref", codec_json_strf("#/%s/%s", d->v3 ? "components/schemas" : "definitions", name));
     return s;
 }
 
@@ -90,14 +90,14 @@ static json_t *field_schema(struct doc *d, const struct kube_field *f)
         json_object_set_new(around, "allOf", json_pack("[o]", s));
         s = around;
     }
-    gs_json_set_str(s, "description", f->doc);
+    codec_json_set_str(s, "description", f->doc);
     if (f->merge_key && *f->merge_key)
-        gs_json_set_str(s, "x-kubernetes-patch-merge-key", f->merge_key);
+        codec_json_set_str(s, "x-kubernetes-patch-merge-key", f->merge_key);
     if (f->merge_key || f->retain_keys)
-        gs_json_set_str(s, "x-kubernetes-patch-strategy",
-                        !f->merge_key     ? "retainKeys"
-                        : !f->retain_keys ? "merge"
-                                          : "merge,retainKeys");
+        codec_json_set_str(s, "x-kubernetes-patch-strategy",
+                           !f->merge_key     ? "retainKeys"
+                           : !f->retain_keys ? "merge"
+                                             : "merge,retainKeys");
     return s;
 }
 
@@ -155,14 +155,14 @@ static char *add_resource_schema(struct doc *d, const struct kube_openapi_resour
 static json_t *parameter(const struct doc *d, const char *name, const char *in)
 {
     json_t *p = json_object();
-    gs_json_set_str(p, "name", name);
-    gs_json_set_str(p, "in", in);
+    codec_json_set_str(p, "name", name);
+    codec_json_set_str(p, "in", in);
     if (strcmp(in, "path") == 0)
         json_object_set_new(p, "required", json_true());
     if (d->v3)
         json_object_set_new(p, "schema", typed("string", NULL));
     else
-        gs_json_set_str(p, "type", "string");
+        codec_json_set_str(p, "type", "string");
     return p;
 }
 
@@ -179,7 +179,7 @@ static json_t *operation_of(const struct doc *d, const struct operation *op,
     json_t *content = json_object();
     json_t *consumes = json_array();
     bool writes = strcmp(op->method, "get") != 0;
-    json_object_set_new(o, "operationId", gs_json_strf("%s_%s", op->action, r->plural));
+    json_object_set_new(o, "operationId", codec_json_strf("%s_%s", op->action, r->plural));
     if (writes)
         json_array_append_new(parameters, parameter(d, "dryRun", "query"));
     for (size_t i = 0; op->consumes && op->consumes[i]; i++) {
@@ -197,7 +197,7 @@ static json_t *operation_of(const struct doc *d, const struct operation *op,
     if (op->consumes && !d->v3)
         json_object_set(o, "consumes", consumes);
     json_object_set_new(o, "responses", json_pack("{s{ss}}", "200", "description", "OK"));
-    gs_json_set_str(o, "x-kubernetes-action", op->action);
+    codec_json_set_str(o, "x-kubernetes-action", op->action);
     json_object_set_new(o, "x-kubernetes-group-version-kind", group_version_kind(r));
     json_decref(content);
     json_decref(consumes);
@@ -275,11 +275,11 @@ json_t *kube_openapi_v3_index(const struct kube_openapi_resource *r, size_t n)
             gs_format("%s%s/%s", *r[i].group ? "apis/" : "api", r[i].group, r[i].version);
         if (json_object_get(paths, name))
             continue;
-        GS_AUTO_JSON json_t *document = kube_openapi_v3(r[i].group, r[i].version, r, n);
+        CODEC_AUTO_JSON json_t *document = kube_openapi_v3(r[i].group, r[i].version, r, n);
         GS_AUTO_BUF struct gs_buf text = {0};
-        gs_json_dump(document, &text);
+        codec_json_dump(document, &text);
         json_t *url =
-            gs_json_strf("/openapi/v3/%s?hash=%016" PRIX64, name, gs_hash(text.data, text.len));
+            codec_json_strf("/openapi/v3/%s?hash=%016" PRIX64, name, gs_hash(text.data, text.len));
         json_object_set_new(paths, name, json_pack("{so}", "serverRelativeURL", url));
     }
     return json_pack("{so}", "paths", paths);

@@ -53,7 +53,7 @@ static void add_named(struct gs_buf *out, unsigned field, const char *name, enco
 static void encode_any(const json_t *j, struct gs_buf *out) // Any {yaml = 2}; JSON is YAML
 {
     GS_AUTO_BUF struct gs_buf yaml = {0};
-    gs_json_dump(j, &yaml);
+    codec_json_dump(j, &yaml);
     add_bytes(out, 2, gs_buf_slice(&yaml));
 }
 

@@ -202,11 +202,11 @@ static struct gs_error *check_requirement(const struct kube_requirement *r)
                     "values: Invalid value: []: for 'in', 'notin' operators, values set can't be "
                     "empty");
     if (presence && r->n_values) {
-        GS_AUTO_JSON json_t *values = json_array();
+        CODEC_AUTO_JSON json_t *values = json_array();
         for (size_t i = 0; i < r->n_values; i++)
             json_array_append_new(values, json_string(r->values[i]));
         GS_AUTO_BUF struct gs_buf text = {0};
-        gs_json_dump(values, &text);
+        codec_json_dump(values, &text);
         add_problem(&all, &n,
                     "values: Invalid value: %s: values set must be empty for exists and does not "
                     "exist",
@@ -331,7 +331,7 @@ static struct gs_error *parse_requirement(struct lexer *l, struct kube_requireme
     return err ? err : check_requirement(r);
 }
 
-static struct gs_error *parse_selector(struct lexer *l, struct kube_selector *s)
+static struct gs_error *promql_parser_selector(struct lexer *l, struct kube_selector *s)
 {
     advance(l);
     if (l->tok == TOK_END)
@@ -360,7 +360,7 @@ struct gs_error *kube_selector_parse(const char *text, struct kube_selector *ret
 {
     struct lexer l = {.rest = gs_slice_of(text ? text : "")};
     struct kube_selector s = {0};
-    struct gs_error *err = parse_selector(&l, &s);
+    struct gs_error *err = promql_parser_selector(&l, &s);
     if (err) {
         kube_selector_finish(&s);
         return err;

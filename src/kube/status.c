@@ -11,8 +11,8 @@ json_t *kube_status_failure(int code, const char *reason, const char *message, j
     json_object_set_new(s, "apiVersion", json_string("v1"));
     json_object_set_new(s, "metadata", json_object());
     json_object_set_new(s, "status", json_string("Failure"));
-    gs_json_set_str(s, "message", message);
-    gs_json_set_str(s, "reason", reason);
+    codec_json_set_str(s, "message", message);
+    codec_json_set_str(s, "reason", reason);
     if (details)
         json_object_set_new(s, "details", details);
     json_object_set_new(s, "code", json_integer(code));
@@ -25,9 +25,9 @@ static json_t *details_of(const char *dotted, const char *name)
     const char *dot = strchr(dotted, '.');
     json_t *details = json_object();
     if (name && *name)
-        gs_json_set_str(details, "name", name);
+        codec_json_set_str(details, "name", name);
     if (dot && dot[1])
-        gs_json_set_str(details, "group", dot + 1);
+        codec_json_set_str(details, "group", dot + 1);
     json_object_set_new(details, "kind",
                         json_stringn(dotted, dot ? (size_t)(dot - dotted) : strlen(dotted)));
     return details;
@@ -124,9 +124,9 @@ void kube_field_error(struct kube_field_errors *e, const char *type, const char 
     if (!e->causes)
         e->causes = json_array();
     json_t *cause = json_object();
-    gs_json_set_str(cause, "reason", type);
-    gs_json_set_str(cause, "message", message);
-    gs_json_set_str(cause, "field", field);
+    codec_json_set_str(cause, "reason", type);
+    codec_json_set_str(cause, "message", message);
+    codec_json_set_str(cause, "field", field);
     json_array_append_new(e->causes, cause);
 }
 

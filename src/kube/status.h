@@ -4,7 +4,7 @@
 #pragma once
 
 #include "codec/json.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 // code, reason ("NotFound"), message; details may be NULL (stolen).
 json_t *kube_status_failure(int code, const char *reason, const char *message, json_t *details);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "codec/json.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 #include <uv.h>
 

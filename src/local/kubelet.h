@@ -7,7 +7,7 @@
 #include "local/api.h"
 #include "local/cluster.h"
 
-struct local_kubelet;
+struct kubelet;
 
 struct local_image {
     const char *image;   // exact image name, or a prefix ending in '*'
@@ -27,14 +27,12 @@ struct local_kubelet_config {
     const char *work_dir;            // where commands of `images` run; NULL: the current directory
 };
 
-struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *api,
-                                   const struct local_kubelet_config *cfg,
-                                   struct local_kubelet **ret);
+struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
+                             const struct local_kubelet_config *cfg, struct kubelet **ret);
 // Ends all containers (SIGTERM, then SIGKILL after timeout_ms), then calls done.
-void local_kubelet_stop(struct local_kubelet *k, unsigned timeout_ms, void (*done)(void *arg),
-                        void *arg);
-void local_kubelet_free(struct local_kubelet *k);
+void kubelet_stop(struct kubelet *k, unsigned timeout_ms, void (*done)(void *arg), void *arg);
+void kubelet_free(struct kubelet *k);
 
 // The supervisor process: runs argv as its child, forwards SIGTERM, dies with its parent, ends all
 // descendants when the child ends or the parent dies, exits with the child's status.
-int local_pod_shim_main(int argc, char **argv);
+int kubelet_pod_shim_main(int argc, char **argv);

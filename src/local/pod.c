@@ -7,7 +7,7 @@
 
 const char *local_pod_phase(const json_t *pod)
 {
-    const char *phase = gs_json_str(pod, "status", "phase", NULL);
+    const char *phase = codec_json_str(pod, "status", "phase", NULL);
     return phase && *phase ? phase : "Pending";
 }
 

@@ -81,7 +81,7 @@ static bool declares(const json_t *ports, const char *member, int port)
     size_t i;
     json_t *entry;
     json_array_foreach ((json_t *)(uintptr_t)ports, i, entry)
-        if (gs_json_int(entry, 0, member, NULL) == port)
+        if (codec_json_int(entry, 0, member, NULL) == port)
             return true;
     return false;
 }
@@ -92,7 +92,7 @@ static bool any_container_declares(const json_t *pod, int port)
     size_t i;
     json_t *c;
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
-        json_array_foreach (gs_json_get(pod, "spec", lists[l], NULL), i, c)
+        json_array_foreach (codec_json_get(pod, "spec", lists[l], NULL), i, c)
             if (declares(json_object_get(c, "ports"), "containerPort", port))
                 return true;
     return false;
@@ -100,7 +100,7 @@ static bool any_container_declares(const json_t *pod, int port)
 
 static bool service_declares(const json_t *service, int port)
 {
-    return declares(gs_json_get(service, "spec", "ports", NULL), "port", port);
+    return declares(codec_json_get(service, "spec", "ports", NULL), "port", port);
 }
 
 // By the shift until the object itself has no such port.
@@ -130,7 +130,7 @@ static void record(const json_t *pod, const json_t *container, struct gs_buf *ou
     size_t i;
     json_t *entry;
     json_array_foreach (json_object_get(container, "ports"), i, entry) {
-        int64_t port = gs_json_int(entry, 0, "containerPort", NULL);
+        int64_t port = codec_json_int(entry, 0, "containerPort", NULL);
         if (port > 65535 || !moves((int)port) || kube_port_in(out->data, (int)port) > 0)
             continue;
         gs_buf_addf(out, "%s%d=%d", out->len ? "," : "", (int)port,
@@ -145,7 +145,7 @@ char *local_ports_of_pod(const json_t *pod)
     size_t i;
     json_t *c;
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
-        json_array_foreach (gs_json_get(pod, "spec", lists[l], NULL), i, c)
+        json_array_foreach (codec_json_get(pod, "spec", lists[l], NULL), i, c)
             record(pod, c, &out);
     return out.len ? gs_buf_take(&out) : NULL;
 }

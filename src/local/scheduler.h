@@ -11,6 +11,6 @@ struct local_scheduler;
 
 // device_ids: "GPU-<uuid>" or "GPU-<uuid>::<n>" time slices or "MIG-<uuid>", of resource
 // nvidia.com/gpu. Copied.
-struct local_scheduler *local_scheduler_new(struct local_cluster *c, const char *const *device_ids,
-                                            size_t n_devices);
-void local_scheduler_free(struct local_scheduler *s);
+struct local_scheduler *controllers_scheduler_new(struct local_cluster *c,
+                                                  const char *const *device_ids, size_t n_devices);
+void controllers_scheduler_free(struct local_scheduler *s);

@@ -7,5 +7,5 @@
 #include "local/cluster.h"
 
 struct local_services;
-struct local_services *local_services_new(struct local_cluster *c);
-void local_services_free(struct local_services *s);
+struct local_services *services_new(struct local_cluster *c);
+void services_free(struct local_services *s);

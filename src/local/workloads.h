@@ -6,5 +6,5 @@
 #include "local/cluster.h"
 
 struct local_workloads;
-struct local_workloads *local_workloads_new(struct local_cluster *c);
-void local_workloads_free(struct local_workloads *w);
+struct local_workloads *controllers_workloads_new(struct local_cluster *c);
+void controllers_workloads_free(struct local_workloads *w);

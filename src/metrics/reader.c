@@ -86,7 +86,7 @@ void metrics_reader_expect(struct metrics_reader *r, uint64_t hash, size_t len)
     r->expect_len = len;
 }
 
-struct gs_error *reader_fail(const struct metrics_reader *r, const char *what)
+struct gs_error *metrics_reader_fail(const struct metrics_reader *r, const char *what)
 {
     return gs_error_new(GS_EINVAL, "line %zu, column %zu: %s", r->number, r->at + 1, what);
 }
@@ -96,7 +96,7 @@ static bool is_name_start(char c, bool colon)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (colon && c == ':');
 }
 
-struct gs_slice reader_take_name(struct metrics_reader *r, bool colon)
+struct gs_slice metrics_reader_take_name(struct metrics_reader *r, bool colon)
 {
     const char *p = r->line.data + r->at, *start = p, *end = r->line.data + r->line.len;
     if (p < end && is_name_start(*p, colon))
@@ -146,7 +146,7 @@ static bool next_known_comment(struct metrics_reader *r)
     const char *p = r->next;
     if (r->comment_at == r->n_comments)
         return false;
-    const struct reader_comment *c = &r->comments[r->comment_at];
+    const struct metrics_reader_comment *c = &r->comments[r->comment_at];
     size_t left = (size_t)(r->end - p);
     if (left < c->len || (left > c->len && p[c->len] != '\n') || c->len > r->limits.max_line ||
         metrics_hash(p, c->len, r->seed) != c->hash)
@@ -169,7 +169,7 @@ static struct gs_error *take_line(struct metrics_reader *r)
     if (!end && r->om &&
         !gs_slice_eq_str(gs_slice_make(r->next, (size_t)(r->end - r->next)), "# EOF")) {
         r->line = gs_slice_make(r->next, (size_t)(r->end - r->next));
-        return reader_fail(r, "the text does not end with # EOF");
+        return metrics_reader_fail(r, "the text does not end with # EOF");
     }
     size_t len = (size_t)((end ? end : r->end) - r->next);
     r->line = gs_slice_make(r->next, len);
@@ -187,10 +187,10 @@ static struct gs_error *take_line(struct metrics_reader *r)
 static struct gs_error *find_close(struct metrics_reader *r, bool named)
 {
     if (named)
-        reader_take_name(r, true);
+        metrics_reader_take_name(r, true);
     size_t name_end = r->at;
-    reader_skip_blanks(r);
-    if (reader_peek(r) != '{') {
+    metrics_reader_skip_blanks(r);
+    if (metrics_reader_peek(r) != '{') {
         r->at = name_end;
         return NULL;
     }
@@ -199,8 +199,8 @@ static struct gs_error *find_close(struct metrics_reader *r, bool named)
     const char *close = metrics_scan_brace(open, end, r->end, &in_quotes);
     r->at = (size_t)(close - r->line.data);
     if (close == end)
-        return reader_fail(r, in_quotes ? "the label value is not closed with a quote"
-                                        : "expected ',' or '}' after the label value");
+        return metrics_reader_fail(r, in_quotes ? "the label value is not closed with a quote"
+                                                : "expected ',' or '}' after the label value");
     r->at++;
     return NULL;
 }
@@ -209,9 +209,9 @@ static struct gs_error *find_close(struct metrics_reader *r, bool named)
 // does not (it is quoted), metrics_reader_labels says so.
 static struct gs_error *find_end(struct metrics_reader *r)
 {
-    bool named = is_name_start(reader_peek(r), true);
-    if (!named && reader_peek(r) != '{')
-        return reader_fail(r, "expected a metric name");
+    bool named = is_name_start(metrics_reader_peek(r), true);
+    if (!named && metrics_reader_peek(r) != '{')
+        return metrics_reader_fail(r, "expected a metric name");
     if (r->om)
         return find_close(r, named);
     const char *from = r->line.data + r->at;
@@ -231,7 +231,7 @@ static struct gs_error *take_sample(struct metrics_reader *r, struct metrics_lin
     ret->identity = gs_slice_make(r->line.data + start, r->at - start);
     ret->hash = metrics_hash(ret->identity.data, ret->identity.len, r->seed);
     ret->number = r->number;
-    return reader_tail(r, ret);
+    return metrics_reader_tail(r, ret);
 }
 
 static struct gs_error *count(struct metrics_reader *r, bool *ret_more)
@@ -271,18 +271,18 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
         if (err)
             return err;
         if (r->seen_eof)
-            return reader_fail(r, "unexpected text after # EOF");
-        reader_skip_blanks(r);
+            return metrics_reader_fail(r, "unexpected text after # EOF");
+        metrics_reader_skip_blanks(r);
         if (r->at == r->line.len) {
             if (r->om)
-                return reader_fail(r, "an empty line");
+                return metrics_reader_fail(r, "an empty line");
             err = passed_over(r);
             if (err)
                 return err;
             continue;
         }
-        if (reader_peek(r) == '#') {
-            err = reader_comment(r);
+        if (metrics_reader_peek(r) == '#') {
+            err = metrics_reader_comment(r);
             if (!err)
                 err = passed_over(r);
             if (err)
@@ -299,7 +299,7 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
     if (r->om && !r->seen_eof) {
         r->at = 0;
         r->number++;
-        return reader_fail(r, "the text does not end with # EOF");
+        return metrics_reader_fail(r, "the text does not end with # EOF");
     }
     *ret_more = false;
     return NULL;

@@ -33,11 +33,11 @@ static struct gs_error *take_quoted(struct metrics_reader *r, struct gs_slice *r
         }
     if (i >= r->line.len) {
         r->at = r->line.len;
-        return reader_fail(r, "the label value is not closed with a quote");
+        return metrics_reader_fail(r, "the label value is not closed with a quote");
     }
     struct gs_slice raw = gs_slice_make(r->line.data + start, i - start);
     if (!metrics_utf8_ok(raw.data, raw.len))
-        return reader_fail(r, "the text is not UTF-8");
+        return metrics_reader_fail(r, "the text is not UTF-8");
     r->at = i + 1;
     *ret = raw;
     if (!escaped)
@@ -103,14 +103,14 @@ static void normalize_bound(struct metrics_reader *r, struct metrics_label *l)
 static struct gs_error *add_label(struct metrics_reader *r, size_t *n, struct metrics_label l)
 {
     if (*n > r->limits.max_labels)
-        return reader_fail(r, "too many labels");
+        return metrics_reader_fail(r, "too many labels");
     if (r->limits.max_name && l.name.len > r->limits.max_name)
-        return reader_fail(r, "the label name is too long");
+        return metrics_reader_fail(r, "the label name is too long");
     if (r->limits.max_value && l.value.len > r->limits.max_value)
-        return reader_fail(r, "the label value is too long");
+        return metrics_reader_fail(r, "the label value is too long");
     for (size_t i = 0; i < *n; i++)
         if (gs_slice_eq(r->labels[i].name, l.name))
-            return reader_fail(r, "the label name is repeated");
+            return metrics_reader_fail(r, "the label name is repeated");
     normalize_bound(r, &l);
     gs_grow(&r->labels, &r->labels_cap, *n, sizeof(*r->labels));
     r->labels[(*n)++] = l;
@@ -120,35 +120,35 @@ static struct gs_error *add_label(struct metrics_reader *r, size_t *n, struct me
 // A quoted text where a label name is expected, with ',' or '}' behind it: the metric's name.
 static bool is_metric_name(const struct metrics_reader *r)
 {
-    return reader_peek(r) == ',' || reader_peek(r) == '}';
+    return metrics_reader_peek(r) == ',' || metrics_reader_peek(r) == '}';
 }
 
 // name = "value". ret_metric: it was the metric's name.
 static struct gs_error *take_pair(struct metrics_reader *r, struct metrics_label *ret,
                                   bool *ret_metric)
 {
-    bool quoted = reader_peek(r) == '"';
+    bool quoted = metrics_reader_peek(r) == '"';
     struct gs_error *err = NULL;
     *ret_metric = false;
     if (quoted)
         err = take_quoted(r, &ret->name);
     else
-        ret->name = reader_take_name(r, false);
+        ret->name = metrics_reader_take_name(r, false);
     if (err)
         return err;
     if (!ret->name.len)
-        return reader_fail(r, "expected a label name or '}'");
-    reader_skip_blanks(r);
+        return metrics_reader_fail(r, "expected a label name or '}'");
+    metrics_reader_skip_blanks(r);
     if (quoted && is_metric_name(r)) {
         *ret_metric = true;
         return NULL;
     }
-    if (reader_peek(r) != '=')
-        return reader_fail(r, "expected '=' after the label name");
+    if (metrics_reader_peek(r) != '=')
+        return metrics_reader_fail(r, "expected '=' after the label name");
     r->at++;
-    reader_skip_blanks(r);
-    if (reader_peek(r) != '"')
-        return reader_fail(r, "expected '\"' before the label value");
+    metrics_reader_skip_blanks(r);
+    if (metrics_reader_peek(r) != '"')
+        return metrics_reader_fail(r, "expected '\"' before the label value");
     return take_quoted(r, &ret->value);
 }
 
@@ -157,8 +157,8 @@ static struct gs_error *take_labels(struct metrics_reader *r, bool exemplar, siz
 {
     r->at++;
     for (;;) {
-        reader_skip_blanks(r);
-        if (reader_peek(r) == '}') {
+        metrics_reader_skip_blanks(r);
+        if (metrics_reader_peek(r) == '}') {
             r->at++;
             return NULL;
         }
@@ -168,19 +168,19 @@ static struct gs_error *take_labels(struct metrics_reader *r, bool exemplar, siz
         if (err)
             return err;
         if (metric && (exemplar || r->labels[0].value.len))
-            return reader_fail(r, exemplar ? "expected '=' after the label name"
-                                           : "a second metric name");
+            return metrics_reader_fail(r, exemplar ? "expected '=' after the label name"
+                                                   : "a second metric name");
         if (metric)
             r->labels[0].value = l.name;
         else
             err = add_label(r, n, l);
         if (err)
             return err;
-        reader_skip_blanks(r);
-        if (reader_peek(r) == ',')
+        metrics_reader_skip_blanks(r);
+        if (metrics_reader_peek(r) == ',')
             r->at++;
-        else if (reader_peek(r) != '}')
-            return reader_fail(r, "expected ',' or '}' after the label value");
+        else if (metrics_reader_peek(r) != '}')
+            return metrics_reader_fail(r, "expected ',' or '}' after the label value");
     }
 }
 
@@ -190,7 +190,7 @@ static void put_name(struct metrics_reader *r, struct gs_slice name)
     r->labels[0] = (struct metrics_label){GS_SLICE("__name__"), name};
 }
 
-struct gs_error *reader_exemplar_labels(struct metrics_reader *r)
+struct gs_error *metrics_reader_exemplar_labels(struct metrics_reader *r)
 {
     reserve_scratch(r);
     put_name(r, gs_slice_make(NULL, 0));
@@ -204,20 +204,20 @@ struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct me
     reserve_scratch(r);
     size_t start = (size_t)(line->identity.data - r->line.data), n = 1;
     r->at = start;
-    put_name(r, reader_take_name(r, true));
+    put_name(r, metrics_reader_take_name(r, true));
     if (r->at < start + line->identity.len) {
-        reader_skip_blanks(r);
-        if (reader_peek(r) != '{')
-            return reader_fail(r, "expected '{' or a value");
+        metrics_reader_skip_blanks(r);
+        if (metrics_reader_peek(r) != '{')
+            return metrics_reader_fail(r, "expected '{' or a value");
         struct gs_error *err = take_labels(r, false, &n);
         if (err)
             return err;
     }
     if (r->at != start + line->identity.len)
-        return reader_fail(r, "the value is not a number");
+        return metrics_reader_fail(r, "the value is not a number");
     if (!r->labels[0].value.len) {
         r->at = start;
-        return reader_fail(r, "expected a metric name");
+        return metrics_reader_fail(r, "expected a metric name");
     }
     *ret = r->labels;
     *ret_n = n;

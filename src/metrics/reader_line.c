@@ -14,7 +14,8 @@
 static struct gs_slice take_word(struct metrics_reader *r)
 {
     size_t start = r->at;
-    while (r->at < r->line.len && reader_peek(r) != ' ' && (r->om || reader_peek(r) != '\t'))
+    while (r->at < r->line.len && metrics_reader_peek(r) != ' ' &&
+           (r->om || metrics_reader_peek(r) != '\t'))
         r->at++;
     return gs_slice_make(r->line.data + start, r->at - start);
 }
@@ -23,10 +24,10 @@ static struct gs_slice take_word(struct metrics_reader *r)
 static bool take_separator(struct metrics_reader *r)
 {
     if (!r->om) {
-        reader_skip_blanks(r);
+        metrics_reader_skip_blanks(r);
         return true;
     }
-    if (reader_peek(r) != ' ')
+    if (metrics_reader_peek(r) != ' ')
         return false;
     r->at++;
     return true;
@@ -47,7 +48,7 @@ static struct gs_error *take_value(struct metrics_reader *r, double *ret)
         return NULL;
     gs_error_free(err);
     r->at = start;
-    return reader_fail(r, word.len ? "the value is not a number" : "the value is missing");
+    return metrics_reader_fail(r, word.len ? "the value is not a number" : "the value is missing");
 }
 
 // OpenMetrics: seconds, with a fraction.
@@ -63,29 +64,29 @@ static struct gs_error *take_seconds(struct metrics_reader *r, int64_t *ret_ms)
         return NULL;
     }
     r->at = start;
-    return reader_fail(r, "the timestamp is not a number of seconds");
+    return metrics_reader_fail(r, "the timestamp is not a number of seconds");
 }
 
 static struct gs_error *take_exemplar(struct metrics_reader *r)
 {
     r->at++; // '#'
-    if (!take_separator(r) || reader_peek(r) != '{')
-        return reader_fail(r, "expected '{' of an exemplar");
-    struct gs_error *err = reader_exemplar_labels(r);
+    if (!take_separator(r) || metrics_reader_peek(r) != '{')
+        return metrics_reader_fail(r, "expected '{' of an exemplar");
+    struct gs_error *err = metrics_reader_exemplar_labels(r);
     if (err)
         return err;
     if (!take_separator(r))
-        return reader_fail(r, "expected a space before the exemplar's value");
+        return metrics_reader_fail(r, "expected a space before the exemplar's value");
     double value;
     err = take_value(r, &value);
     if (err || r->at == r->line.len)
         return err;
     int64_t ms;
     if (!take_separator(r))
-        return reader_fail(r, "unexpected text after the exemplar's value");
+        return metrics_reader_fail(r, "unexpected text after the exemplar's value");
     err = take_seconds(r, &ms);
     if (!err && r->at != r->line.len)
-        err = reader_fail(r, "unexpected text after the exemplar");
+        err = metrics_reader_fail(r, "unexpected text after the exemplar");
     return err;
 }
 
@@ -94,16 +95,16 @@ static struct gs_error *openmetrics_tail(struct metrics_reader *r, struct metric
     if (r->at == r->line.len)
         return NULL;
     if (!take_separator(r))
-        return reader_fail(r, "unexpected text after the value");
-    if (reader_peek(r) != '#') {
+        return metrics_reader_fail(r, "unexpected text after the value");
+    if (metrics_reader_peek(r) != '#') {
         struct gs_error *err = take_seconds(r, &ret->timestamp_ms);
         if (err)
             return err;
         ret->has_timestamp = true;
         if (r->at == r->line.len)
             return NULL;
-        if (!take_separator(r) || reader_peek(r) != '#')
-            return reader_fail(r, "unexpected text after the timestamp");
+        if (!take_separator(r) || metrics_reader_peek(r) != '#')
+            return metrics_reader_fail(r, "unexpected text after the timestamp");
     }
     ret->has_exemplar = true;
     return take_exemplar(r);
@@ -111,7 +112,7 @@ static struct gs_error *openmetrics_tail(struct metrics_reader *r, struct metric
 
 static struct gs_error *text_tail(struct metrics_reader *r, struct metrics_line *ret)
 {
-    reader_skip_blanks(r);
+    metrics_reader_skip_blanks(r);
     if (r->at == r->line.len)
         return NULL;
     size_t start = r->at;
@@ -119,19 +120,20 @@ static struct gs_error *text_tail(struct metrics_reader *r, struct metrics_line 
     if (err) {
         gs_error_free(err);
         r->at = start;
-        return reader_fail(r, "the timestamp is not a whole number of milliseconds");
+        return metrics_reader_fail(r, "the timestamp is not a whole number of milliseconds");
     }
     ret->has_timestamp = true;
-    reader_skip_blanks(r);
-    return r->at == r->line.len ? NULL : reader_fail(r, "unexpected text after the timestamp");
+    metrics_reader_skip_blanks(r);
+    return r->at == r->line.len ? NULL
+                                : metrics_reader_fail(r, "unexpected text after the timestamp");
 }
 
-struct gs_error *reader_tail(struct metrics_reader *r, struct metrics_line *ret)
+struct gs_error *metrics_reader_tail(struct metrics_reader *r, struct metrics_line *ret)
 {
     ret->has_timestamp = ret->has_exemplar = false;
     ret->timestamp_ms = 0;
     if (!take_separator(r))
-        return reader_fail(r, "the value is missing");
+        return metrics_reader_fail(r, "the value is missing");
     struct gs_error *err = take_value(r, &ret->value);
     if (err)
         return err;
@@ -164,7 +166,7 @@ static struct gs_error *take_type(struct metrics_reader *r, struct gs_slice text
         return NULL;
     }
     r->at = (size_t)(text.data - r->line.data);
-    return reader_fail(r, "unknown metric type");
+    return metrics_reader_fail(r, "unknown metric type");
 }
 
 static struct gs_error *take_unit(struct metrics_reader *r, struct gs_slice text,
@@ -175,22 +177,22 @@ static struct gs_error *take_unit(struct metrics_reader *r, struct gs_slice text
     if (!text.len || (n > text.len && m->family.data[n - text.len - 1] == '_' &&
                       memcmp(m->family.data + n - text.len, text.data, text.len) == 0))
         return NULL;
-    return reader_fail(r, "the unit is not the end of the metric's name");
+    return metrics_reader_fail(r, "the unit is not the end of the metric's name");
 }
 
 // A family's name, as it is or in quotes (then its raw text is between them).
 static struct gs_error *take_family(struct metrics_reader *r, struct gs_slice *ret)
 {
-    if (reader_peek(r) != '"') {
-        *ret = reader_take_name(r, true);
-        return ret->len ? NULL : reader_fail(r, "expected a metric name");
+    if (metrics_reader_peek(r) != '"') {
+        *ret = metrics_reader_take_name(r, true);
+        return ret->len ? NULL : metrics_reader_fail(r, "expected a metric name");
     }
     size_t start = ++r->at;
-    while (r->at < r->line.len && reader_peek(r) != '"')
-        r->at += reader_peek(r) == '\\' ? 2 : 1;
+    while (r->at < r->line.len && metrics_reader_peek(r) != '"')
+        r->at += metrics_reader_peek(r) == '\\' ? 2 : 1;
     if (r->at >= r->line.len) {
         r->at = start - 1;
-        return reader_fail(r, "the metric name is not closed with a quote");
+        return metrics_reader_fail(r, "the metric name is not closed with a quote");
     }
     *ret = gs_slice_make(r->line.data + start, r->at - start);
     r->at++;
@@ -211,7 +213,7 @@ static void remember(struct metrics_reader *r, const struct metrics_metadata *m)
     if (len > UINT32_MAX || r->comment_at == MAX_COMMENTS)
         return;
     gs_grow(&r->comments, &r->comments_cap, r->comment_at, sizeof(*r->comments));
-    r->comments[r->comment_at++] = (struct reader_comment){
+    r->comments[r->comment_at++] = (struct metrics_reader_comment){
         .hash = metrics_hash(line, len, r->seed),
         .len = (uint32_t)len,
         .family_at = (uint32_t)(m->family.data - line),
@@ -226,23 +228,23 @@ static void remember(struct metrics_reader *r, const struct metrics_metadata *m)
 static struct gs_error *take_metadata(struct metrics_reader *r, struct gs_slice keyword)
 {
     struct metrics_metadata m = {0};
-    reader_skip_blanks(r);
+    metrics_reader_skip_blanks(r);
     struct gs_error *err = take_family(r, &m.family);
     if (err)
         return err;
     if (r->om && !take_separator(r))
-        return reader_fail(r, "expected a space after the metric name");
+        return metrics_reader_fail(r, "expected a space after the metric name");
     size_t before = r->at;
-    reader_skip_blanks(r);
+    metrics_reader_skip_blanks(r);
     if (!r->om && before == r->at && r->at < r->line.len)
-        return reader_fail(r, "expected a space after the metric name");
+        return metrics_reader_fail(r, "expected a space after the metric name");
     struct gs_slice text = gs_slice_make(r->line.data + r->at, r->line.len - r->at);
     if (keyword.data[0] == 'T')
         err = take_type(r, r->om ? text : gs_slice_trim(text), &m);
     else if (keyword.data[0] == 'U')
         err = take_unit(r, text, &m);
     else if (!metrics_utf8_ok(text.data, text.len))
-        err = reader_fail(r, "the help text is not UTF-8");
+        err = metrics_reader_fail(r, "the help text is not UTF-8");
     else
         m.help = text;
     if (err)
@@ -253,7 +255,7 @@ static struct gs_error *take_metadata(struct metrics_reader *r, struct gs_slice 
     return NULL;
 }
 
-struct gs_error *reader_comment(struct metrics_reader *r)
+struct gs_error *metrics_reader_comment(struct metrics_reader *r)
 {
     if (is_eof(r)) {
         r->seen_eof = true;
@@ -269,7 +271,7 @@ struct gs_error *reader_comment(struct metrics_reader *r)
     size_t blanks = r->at;
     if (r->om)
         take_separator(r);
-    reader_skip_blanks(r);
+    metrics_reader_skip_blanks(r);
     bool spaced = r->at > blanks;
     struct gs_slice word = take_word(r);
     bool known = gs_slice_eq_str(word, "HELP") || gs_slice_eq_str(word, "TYPE") ||
@@ -279,5 +281,5 @@ struct gs_error *reader_comment(struct metrics_reader *r)
         return take_metadata(r, word);
     }
     r->at = 0;
-    return r->om ? reader_fail(r, "expected HELP, TYPE, UNIT or EOF after #") : NULL;
+    return r->om ? metrics_reader_fail(r, "expected HELP, TYPE, UNIT or EOF after #") : NULL;
 }

@@ -4,7 +4,7 @@
 
 #include "metrics/reader.h"
 
-struct reader_comment { // a line of metadata
+struct metrics_reader_comment { // a line of metadata
     uint64_t hash;
     uint32_t len, family_at, family_len;
     enum metrics_type type;
@@ -36,26 +36,28 @@ struct metrics_reader {
     void *metadata_arg;
     bool (*on_long_run)(void *arg);
     void *long_run_arg;
-    struct reader_comment *comments; // of the last text; those before comment_at of this one
+    struct metrics_reader_comment
+        *comments; // of the last text; those before comment_at of this one
     size_t n_comments, comments_cap, comment_at;
     bool comments_changed;
 };
 
-struct gs_error *reader_fail(const struct metrics_reader *r, const char *what) GS_MUST_USE;
-static inline char reader_peek(const struct metrics_reader *r)
+struct gs_error *metrics_reader_fail(const struct metrics_reader *r, const char *what) GS_MUST_USE;
+static inline char metrics_reader_peek(const struct metrics_reader *r)
 {
     return (char)(r->at < r->line.len ? r->line.data[r->at] : '\0');
 }
-static inline void reader_skip_blanks(struct metrics_reader *r) // in OpenMetrics there are none
+static inline void
+metrics_reader_skip_blanks(struct metrics_reader *r) // in OpenMetrics there are none
 {
     if (!r->om)
-        while (reader_peek(r) == ' ' || reader_peek(r) == '\t')
+        while (metrics_reader_peek(r) == ' ' || metrics_reader_peek(r) == '\t')
             r->at++;
 }
 // Empty when there is none at this place.
-struct gs_slice reader_take_name(struct metrics_reader *r, bool colon);
-struct gs_error *reader_comment(struct metrics_reader *r);
+struct gs_slice metrics_reader_take_name(struct metrics_reader *r, bool colon);
+struct gs_error *metrics_reader_comment(struct metrics_reader *r);
 // The cursor behind the identity: value, timestamp, exemplar.
-struct gs_error *reader_tail(struct metrics_reader *r, struct metrics_line *ret);
+struct gs_error *metrics_reader_tail(struct metrics_reader *r, struct metrics_line *ret);
 // At '{': the labels of an exemplar, checked.
-struct gs_error *reader_exemplar_labels(struct metrics_reader *r);
+struct gs_error *metrics_reader_exemplar_labels(struct metrics_reader *r);

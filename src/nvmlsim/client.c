@@ -14,21 +14,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_VISIBLE (SIM_MAX_GPUS * SIM_MAX_MIG)
+#define MAX_VISIBLE (NVMLSIM_MAX_GPUS * NVMLSIM_MAX_MIG)
 
-struct sim_alloc {
+struct nvmlsim_alloc {
     uint64_t bytes;
-    struct sim_alloc *next;
+    struct nvmlsim_alloc *next;
 };
 
-struct sim_ctx {
-    struct sim *sim;
-    struct shm_gpu *gpu;
-    const struct shm_board *board;
+struct nvmlsim_ctx {
+    struct nvmlsim *sim;
+    struct nvmlsim_shm_gpu *gpu;
+    const struct nvmlsim_shm_board *board;
     unsigned index, place, timeline;
     pid_t pid;
-    uint64_t memory;          // under the GPU's mutex
-    struct sim_alloc *allocs; // likewise
+    uint64_t memory;              // under the GPU's mutex
+    struct nvmlsim_alloc *allocs; // likewise
 };
 
 // A device as CUDA counts them: a whole GPU, or a MIG instance.
@@ -51,12 +51,12 @@ static void add_visible(struct visible_list *list, unsigned gpu, unsigned timeli
 }
 
 // A GPU that is divided shows its first instance when it is named as a whole, as CUDA does.
-static unsigned whole_timeline(const struct shm_board *g)
+static unsigned whole_timeline(const struct nvmlsim_shm_board *g)
 {
     return g->n_mig ? 1 : 0;
 }
 
-static bool add_mig(const struct sim *sim, struct gs_slice uuid, struct visible_list *list)
+static bool add_mig(const struct nvmlsim *sim, struct gs_slice uuid, struct visible_list *list)
 {
     for (unsigned i = 0; i < sim->n_gpus; i++) {
         for (unsigned m = 0; m < sim->boards[i].n_mig; m++) {
@@ -69,7 +69,7 @@ static bool add_mig(const struct sim *sim, struct gs_slice uuid, struct visible_
     return false;
 }
 
-static bool add_named(const struct sim *sim, struct gs_slice word, struct visible_list *list)
+static bool add_named(const struct nvmlsim *sim, struct gs_slice word, struct visible_list *list)
 {
     for (size_t i = 0; i + 1 < word.len; i++)
         if (word.data[i] == ':' && word.data[i + 1] == ':')
@@ -89,7 +89,7 @@ static bool add_named(const struct sim *sim, struct gs_slice word, struct visibl
     return false;
 }
 
-static void add_all(const struct sim *sim, struct visible_list *list)
+static void add_all(const struct nvmlsim *sim, struct visible_list *list)
 {
     for (unsigned i = 0; i < sim->n_gpus; i++) {
         if (sim->boards[i].n_mig == 0)
@@ -100,7 +100,7 @@ static void add_all(const struct sim *sim, struct visible_list *list)
 }
 
 // As CUDA reads the variable: the list ends before the first entry that names nothing.
-static void list_visible(const struct sim *sim, const char *variable, struct visible_list *list)
+static void list_visible(const struct nvmlsim *sim, const char *variable, struct visible_list *list)
 {
     list->n = 0;
     if (!variable) {
@@ -115,7 +115,7 @@ static void list_visible(const struct sim *sim, const char *variable, struct vis
     }
 }
 
-static struct gs_error *choose(const struct sim *sim, unsigned ordinal, struct visible *ret)
+static struct gs_error *choose(const struct nvmlsim *sim, unsigned ordinal, struct visible *ret)
 {
     const char *variable = getenv("CUDA_VISIBLE_DEVICES");
     struct visible_list list;
@@ -130,18 +130,18 @@ static struct gs_error *choose(const struct sim *sim, unsigned ordinal, struct v
     return NULL;
 }
 
-static struct gs_error *lost_error(const struct sim_ctx *c)
+static struct gs_error *lost_error(const struct nvmlsim_ctx *c)
 {
     return gs_error_new(GS_EUNAVAIL, "the simulated GPU %u (%s) is lost", c->index, c->board->uuid);
 }
 
-static struct gs_error *enter(struct sim_ctx *c, unsigned ordinal)
+static struct gs_error *enter(struct nvmlsim_ctx *c, unsigned ordinal)
 {
     struct visible v;
-    struct process_id id;
+    struct nvmlsim_process_id id;
     struct gs_error *err = choose(c->sim, ordinal, &v);
     if (!err)
-        err = process_self(&id);
+        err = nvmlsim_process_self(&id);
     if (err)
         return err;
     c->index = v.gpu;
@@ -149,25 +149,25 @@ static struct gs_error *enter(struct sim_ctx *c, unsigned ordinal)
     c->gpu = &c->sim->seg->gpus[v.gpu];
     c->board = &c->sim->boards[v.gpu];
     c->pid = (pid_t)id.pid;
-    SHM_HOLD(held, &c->gpu->lock);
+    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
     if (c->gpu->lost)
         return lost_error(c);
-    err = process_open(c->gpu, &id, v.timeline, &c->place);
+    err = nvmlsim_process_open(c->gpu, &id, v.timeline, &c->place);
     return err ? gs_error_wrap(err, "%s", c->board->uuid) : NULL;
 }
 
-struct gs_error *sim_ctx_open(unsigned ordinal, struct sim_ctx **ret)
+struct gs_error *nvmlsim_ctx_open(unsigned ordinal, struct nvmlsim_ctx **ret)
 {
-    const char *name = getenv(SIM_ENV);
+    const char *name = getenv(NVMLSIM_ENV);
     if (!name || !*name)
-        return gs_error_new(GS_ENOTFOUND,
-                            "no simulated GPUs: the environment variable %s is not set", SIM_ENV);
-    struct sim_ctx *c = gs_alloc(sizeof(*c));
-    struct gs_error *err = sim_attach(name, &c->sim);
+        return gs_error_new(
+            GS_ENOTFOUND, "no simulated GPUs: the environment variable %s is not set", NVMLSIM_ENV);
+    struct nvmlsim_ctx *c = gs_alloc(sizeof(*c));
+    struct gs_error *err = nvmlsim_attach(name, &c->sim);
     if (!err)
         err = enter(c, ordinal);
     if (err) {
-        sim_detach(c->sim);
+        nvmlsim_detach(c->sim);
         free(c);
         return err;
     }
@@ -175,29 +175,29 @@ struct gs_error *sim_ctx_open(unsigned ordinal, struct sim_ctx **ret)
     return NULL;
 }
 
-unsigned sim_ctx_gpu(const struct sim_ctx *c)
+unsigned nvmlsim_ctx_gpu(const struct nvmlsim_ctx *c)
 {
     return c->index;
 }
 
-void sim_ctx_close(struct sim_ctx *c)
+void nvmlsim_ctx_close(struct nvmlsim_ctx *c)
 {
     if (!c)
         return;
     if (c->pid == getpid()) { // a forked child has nothing to give back
-        SHM_HOLD(held, &c->gpu->lock);
-        process_close(c->gpu, c->place, c->memory);
+        NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
+        nvmlsim_process_close(c->gpu, c->place, c->memory);
     }
-    for (struct sim_alloc *a = c->allocs; a;) {
-        struct sim_alloc *next = a->next;
+    for (struct nvmlsim_alloc *a = c->allocs; a;) {
+        struct nvmlsim_alloc *next = a->next;
         free(a);
         a = next;
     }
-    sim_detach(c->sim);
+    nvmlsim_detach(c->sim);
     free(c);
 }
 
-static struct gs_error *check_owner(const struct sim_ctx *c)
+static struct gs_error *check_owner(const struct nvmlsim_ctx *c)
 {
     if (c->pid == getpid())
         return NULL;
@@ -206,19 +206,20 @@ static struct gs_error *check_owner(const struct sim_ctx *c)
                         "by the child; open it again there");
 }
 
-struct gs_error *sim_mem_alloc(struct sim_ctx *c, uint64_t bytes, struct sim_alloc **ret)
+struct gs_error *nvmlsim_mem_alloc(struct nvmlsim_ctx *c, uint64_t bytes,
+                                   struct nvmlsim_alloc **ret)
 {
     struct gs_error *err = check_owner(c);
     if (err)
         return err;
-    SHM_HOLD(held, &c->gpu->lock);
+    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
     if (c->gpu->lost)
         return lost_error(c);
-    uint64_t limit = process_memory_limit(c->board, c->timeline);
-    uint64_t before = process_memory_used(c->gpu, c->board, c->timeline);
+    uint64_t limit = nvmlsim_process_memory_limit(c->board, c->timeline);
+    uint64_t before = nvmlsim_process_memory_used(c->gpu, c->board, c->timeline);
     if (before > limit || bytes > limit - before)
-        process_reap(c->gpu);
-    uint64_t used = process_memory_used(c->gpu, c->board, c->timeline);
+        nvmlsim_process_reap(c->gpu);
+    uint64_t used = nvmlsim_process_memory_used(c->gpu, c->board, c->timeline);
     if (used > limit || bytes > limit - used)
         return gs_error_new(GS_ELIMIT,
                             "out of memory: %llu MiB wanted, the simulated GPU %u has %llu of "
@@ -226,7 +227,7 @@ struct gs_error *sim_mem_alloc(struct sim_ctx *c, uint64_t bytes, struct sim_all
                             (unsigned long long)(bytes >> 20), c->index,
                             (unsigned long long)((limit - (used < limit ? used : limit)) >> 20),
                             (unsigned long long)(limit >> 20));
-    struct sim_alloc *a = gs_alloc(sizeof(*a));
+    struct nvmlsim_alloc *a = gs_alloc(sizeof(*a));
     a->bytes = bytes;
     a->next = c->allocs;
     c->allocs = a;
@@ -236,15 +237,15 @@ struct gs_error *sim_mem_alloc(struct sim_ctx *c, uint64_t bytes, struct sim_all
     return NULL;
 }
 
-void sim_mem_free(struct sim_ctx *c, struct sim_alloc *a)
+void nvmlsim_mem_free(struct nvmlsim_ctx *c, struct nvmlsim_alloc *a)
 {
     if (!a || c->pid != getpid())
         return;
-    SHM_HOLD(held, &c->gpu->lock);
-    for (struct sim_alloc **at = &c->allocs; *at; at = &(*at)->next) {
+    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
+    for (struct nvmlsim_alloc **at = &c->allocs; *at; at = &(*at)->next) {
         if (*at != a)
             continue;
-        struct shm_process *p = &c->gpu->processes[c->place];
+        struct nvmlsim_shm_process *p = &c->gpu->processes[c->place];
         *at = a->next;
         c->memory -= a->bytes;
         p->memory -= a->bytes < p->memory ? a->bytes : p->memory;
@@ -261,34 +262,35 @@ static void sleep_until(int64_t mono_ns)
 }
 
 // Reserves the next slice; ret->end is where to wake up. Not *ret_ok: no room, try again.
-static struct gs_error *reserve(struct sim_ctx *c, int64_t earliest, int64_t length,
-                                uint32_t share_ppm, bool *ret_ok, struct device_slice *ret)
+static struct gs_error *reserve(struct nvmlsim_ctx *c, int64_t earliest, int64_t length,
+                                uint32_t share_ppm, bool *ret_ok, struct nvmlsim_device_slice *ret)
 {
-    SHM_HOLD(held, &c->gpu->lock);
+    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
     if (c->gpu->lost)
         return lost_error(c);
     int64_t now = gs_mono_ns();
-    *ret_ok =
-        device_reserve(c->gpu, c->place, earliest ? earliest : now, now, length, share_ppm, ret);
+    *ret_ok = nvmlsim_device_reserve(c->gpu, c->place, earliest ? earliest : now, now, length,
+                                     share_ppm, ret);
     return NULL;
 }
 
 // What the kernel is on this part of the device: one that wants more SMs than a MIG instance has
 // takes longer, one that wants fewer takes more of the instance than of the whole.
-static void fit(const struct sim_ctx *c, double sm_share, int64_t *length, uint32_t *ret_share_ppm)
+static void fit(const struct nvmlsim_ctx *c, double sm_share, int64_t *length,
+                uint32_t *ret_share_ppm)
 {
-    const struct shm_board *b = c->board;
+    const struct nvmlsim_shm_board *b = c->board;
     double part = c->timeline ? (double)b->mig[c->timeline - 1].sms / b->model.sms : 1;
     double share = sm_share / part;
     if (share > 1) {
         *length = (int64_t)((double)*length * share);
         share = 1;
     }
-    uint32_t ppm = (uint32_t)(share * SHM_PPM + 0.5);
+    uint32_t ppm = (uint32_t)(share * NVMLSIM_SHM_PPM + 0.5);
     *ret_share_ppm = ppm ? ppm : 1;
 }
 
-struct gs_error *sim_kernel_run(struct sim_ctx *c, uint64_t duration_us, double sm_share)
+struct gs_error *nvmlsim_kernel_run(struct nvmlsim_ctx *c, uint64_t duration_us, double sm_share)
 {
     if (!(sm_share > 0 && sm_share <= 1) || duration_us > UINT64_C(1000000) * 86400)
         return gs_error_new(GS_EINVAL,
@@ -300,8 +302,8 @@ struct gs_error *sim_kernel_run(struct sim_ctx *c, uint64_t duration_us, double 
     uint32_t share_ppm = 0;
     fit(c, sm_share, &left, &share_ppm);
     while (!err && left > 0) {
-        int64_t length = left < DEVICE_SLICE_NS ? left : DEVICE_SLICE_NS;
-        struct device_slice slice;
+        int64_t length = left < NVMLSIM_DEVICE_SLICE_NS ? left : NVMLSIM_DEVICE_SLICE_NS;
+        struct nvmlsim_device_slice slice;
         bool ok = false;
         err = reserve(c, earliest, length, share_ppm, &ok, &slice);
         if (!err && ok) {

@@ -9,21 +9,22 @@
 
 #include <stdint.h>
 
-struct sim_ctx;
-struct sim_alloc;
+struct nvmlsim_ctx;
+struct nvmlsim_alloc;
 
 // Opens the device number `ordinal` among those that CUDA_VISIBLE_DEVICES allows (UUIDs, MIG UUIDs
 // or indices; "::n" suffixes are ignored), of the segment named by GPUSCALE_SIM. Thread-safe
 // afterwards.
-struct gs_error *sim_ctx_open(unsigned ordinal, struct sim_ctx **ret);
-void sim_ctx_close(struct sim_ctx *c);
-unsigned sim_ctx_gpu(const struct sim_ctx *c); // the number of its GPU in the whole set
+struct gs_error *nvmlsim_ctx_open(unsigned ordinal, struct nvmlsim_ctx **ret);
+void nvmlsim_ctx_close(struct nvmlsim_ctx *c);
+unsigned nvmlsim_ctx_gpu(const struct nvmlsim_ctx *c); // the number of its GPU in the whole set
 
 // GS_ELIMIT "out of memory" when the device (or MIG instance) has not enough left.
-struct gs_error *sim_mem_alloc(struct sim_ctx *c, uint64_t bytes, struct sim_alloc **ret);
-void sim_mem_free(struct sim_ctx *c, struct sim_alloc *a);
+struct gs_error *nvmlsim_mem_alloc(struct nvmlsim_ctx *c, uint64_t bytes,
+                                   struct nvmlsim_alloc **ret);
+void nvmlsim_mem_free(struct nvmlsim_ctx *c, struct nvmlsim_alloc *a);
 
 // Runs a kernel that needs `duration_us` of the device at share 1.0. sm_share in (0, 1]: the part
 // of the SMs that it occupies; kernels whose shares add up to at most 1 overlap. GS_EUNAVAIL when
 // the device is lost.
-struct gs_error *sim_kernel_run(struct sim_ctx *c, uint64_t duration_us, double sm_share);
+struct gs_error *nvmlsim_kernel_run(struct nvmlsim_ctx *c, uint64_t duration_us, double sm_share);

@@ -20,12 +20,12 @@
 #define XID_LOST 79 // "GPU has fallen off the bus"
 #define XID_MAX  999
 
-const char *sim_name(const struct sim *s)
+const char *nvmlsim_name(const struct nvmlsim *s)
 {
     return s->name;
 }
 
-struct gs_error *sim_list(char ***ret_names, size_t *ret_n)
+struct gs_error *nvmlsim_list(char ***ret_names, size_t *ret_n)
 {
     DIR *dir = opendir(SHM_DIR);
     if (!dir)
@@ -46,42 +46,43 @@ struct gs_error *sim_list(char ***ret_names, size_t *ret_n)
     return NULL;
 }
 
-static void copy_mig(const struct shm_gpu *g, const struct shm_board *b, struct sim_gpu_info *ret)
+static void copy_mig(const struct nvmlsim_shm_gpu *g, const struct nvmlsim_shm_board *b,
+                     struct nvmlsim_gpu_info *ret)
 {
     ret->n_mig = b->n_mig;
     for (unsigned i = 0; i < b->n_mig; i++) {
         memcpy(ret->mig_uuid[i], b->mig[i].uuid, sizeof(ret->mig_uuid[i]));
         memcpy(ret->mig_profile[i], b->mig[i].profile, sizeof(ret->mig_profile[i]));
         ret->mig_memory_total[i] = b->mig[i].memory;
-        ret->mig_memory_used[i] = process_memory_used(g, b, 1 + i);
+        ret->mig_memory_used[i] = nvmlsim_process_memory_used(g, b, 1 + i);
     }
 }
 
-void sim_gpu_info(struct sim *s, unsigned gpu, struct sim_gpu_info *ret)
+void nvmlsim_gpu_info(struct nvmlsim *s, unsigned gpu, struct nvmlsim_gpu_info *ret)
 {
     memset(ret, 0, sizeof(*ret));
     if (gpu >= s->n_gpus)
         return;
-    struct shm_gpu *g = &s->seg->gpus[gpu];
-    const struct shm_board *b = &s->boards[gpu];
-    SHM_HOLD(held, &g->lock);
-    process_reap(g);
-    struct account_gauges v;
-    account_gauges(g, b, s->created, gs_mono_ns(), &v);
+    struct nvmlsim_shm_gpu *g = &s->seg->gpus[gpu];
+    const struct nvmlsim_shm_board *b = &s->boards[gpu];
+    NVMLSIM_SHM_HOLD(held, &g->lock);
+    nvmlsim_process_reap(g);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_account_gauges(g, b, s->created, gs_mono_ns(), &v);
     memcpy(ret->uuid, b->uuid, sizeof(ret->uuid));
     memcpy(ret->model, b->model.name, sizeof(ret->model));
     memcpy(ret->product, b->model.product, sizeof(ret->product));
     memcpy(ret->pci_bus_id, b->pci_bus_id, sizeof(ret->pci_bus_id));
     ret->memory_total = b->memory;
     ret->memory_reserved = b->reserved;
-    ret->memory_used = process_memory_all(g);
+    ret->memory_used = nvmlsim_process_memory_all(g);
     ret->time_slices = b->time_slices;
     copy_mig(g, b, ret);
     ret->util_percent = v.gpu_util;
     ret->power_mw = v.power_mw;
     ret->temp_c = v.temp_c;
-    for (unsigned i = 0; i < SHM_PROCESSES; i++)
-        ret->n_processes += g->processes[i].state == SHM_PROC_LIVE;
+    for (unsigned i = 0; i < NVMLSIM_SHM_PROCESSES; i++)
+        ret->n_processes += g->processes[i].state == NVMLSIM_SHM_PROC_LIVE;
     ret->last_xid = g->last_xid;
     ret->lost = g->lost != 0;
 }
@@ -104,7 +105,7 @@ static struct gs_error *check_call(const char *call)
                         near ? "?" : "");
 }
 
-static struct gs_error *check_gpu(const struct sim *s, int gpu)
+static struct gs_error *check_gpu(const struct nvmlsim *s, int gpu)
 {
     if (gpu >= (int)s->n_gpus)
         return gs_error_new(GS_EINVAL, "there is no GPU %d in %s: it has %u, numbered from 0", gpu,
@@ -112,18 +113,19 @@ static struct gs_error *check_gpu(const struct sim *s, int gpu)
     return NULL;
 }
 
-static struct gs_error *add_fault(struct sim *s, const char *call, const struct shm_fault *rule)
+static struct gs_error *add_fault(struct nvmlsim *s, const char *call,
+                                  const struct nvmlsim_shm_fault *rule)
 {
     struct gs_error *err = check_call(call);
     if (!err)
         err = check_gpu(s, rule->gpu);
     if (err)
         return err;
-    struct shm_segment *seg = s->seg;
-    SHM_HOLD(held, &seg->lock);
-    struct shm_fault *at = NULL;
-    for (unsigned i = 0; i < SHM_FAULTS; i++) {
-        struct shm_fault *f = &seg->faults[i];
+    struct nvmlsim_shm_segment *seg = s->seg;
+    NVMLSIM_SHM_HOLD(held, &seg->lock);
+    struct nvmlsim_shm_fault *at = NULL;
+    for (unsigned i = 0; i < NVMLSIM_SHM_FAULTS; i++) {
+        struct nvmlsim_shm_fault *f = &seg->faults[i];
         bool same = f->gpu == rule->gpu && gs_streq(f->call, call);
         if (same || (!at && !f->call[0]))
             at = f;
@@ -134,7 +136,7 @@ static struct gs_error *add_fault(struct sim *s, const char *call, const struct 
         return gs_error_new(GS_ELIMIT,
                             "%s has %d fault rules, which is the most; clear them with "
                             "\"gpuscale sim clear\"",
-                            s->name, SHM_FAULTS);
+                            s->name, NVMLSIM_SHM_FAULTS);
     if (!at->call[0])
         __atomic_add_fetch(&seg->n_faults, 1, __ATOMIC_RELEASE);
     *at = *rule;
@@ -142,33 +144,35 @@ static struct gs_error *add_fault(struct sim *s, const char *call, const struct 
     return NULL;
 }
 
-struct gs_error *sim_fail_call(struct sim *s, const char *call, int gpu, int nvml_code,
-                               unsigned count)
+struct gs_error *nvmlsim_fail_call(struct nvmlsim *s, const char *call, int gpu, int nvml_code,
+                                   unsigned count)
 {
     if (nvml_code <= 0)
         return gs_error_new(GS_EINVAL, "%d is no NVML error code", nvml_code);
     return add_fault(
-        s, call, &(struct shm_fault){.gpu = gpu < 0 ? -1 : gpu, .code = nvml_code, .left = count});
+        s, call,
+        &(struct nvmlsim_shm_fault){.gpu = gpu < 0 ? -1 : gpu, .code = nvml_code, .left = count});
 }
 
-struct gs_error *sim_hang_call(struct sim *s, const char *call, int gpu, unsigned ms,
-                               unsigned count)
+struct gs_error *nvmlsim_hang_call(struct nvmlsim *s, const char *call, int gpu, unsigned ms,
+                                   unsigned count)
 {
     if (ms == 0)
         return gs_error_new(GS_EINVAL, "a call cannot hang for 0 ms");
-    return add_fault(s, call,
-                     &(struct shm_fault){.gpu = gpu < 0 ? -1 : gpu, .hang_ms = ms, .left = count});
+    return add_fault(
+        s, call,
+        &(struct nvmlsim_shm_fault){.gpu = gpu < 0 ? -1 : gpu, .hang_ms = ms, .left = count});
 }
 
-struct gs_error *sim_set_value(struct sim *s, unsigned gpu, uint32_t what, uint64_t value)
+struct gs_error *nvmlsim_set_value(struct nvmlsim *s, unsigned gpu, uint32_t what, uint64_t value)
 {
     struct gs_error *err = check_gpu(s, (int)gpu);
     if (err)
         return err;
-    struct shm_gpu *g = &s->seg->gpus[gpu];
-    SHM_HOLD(held, &g->lock);
-    struct shm_value *at = NULL;
-    for (unsigned i = 0; i < SHM_VALUES; i++) {
+    struct nvmlsim_shm_gpu *g = &s->seg->gpus[gpu];
+    NVMLSIM_SHM_HOLD(held, &g->lock);
+    struct nvmlsim_shm_value *at = NULL;
+    for (unsigned i = 0; i < NVMLSIM_SHM_VALUES; i++) {
         bool same = g->values[i].used && g->values[i].what == what;
         if (same || (!at && !g->values[i].used))
             at = &g->values[i];
@@ -177,9 +181,9 @@ struct gs_error *sim_set_value(struct sim *s, unsigned gpu, uint32_t what, uint6
     }
     if (!at)
         return gs_error_new(GS_ELIMIT, "GPU %u of %s has %d set values, which is the most", gpu,
-                            s->name, SHM_VALUES);
+                            s->name, NVMLSIM_SHM_VALUES);
     bool is_new = !at->used;
-    *at = (struct shm_value){.what = what, .used = 1, .value = value};
+    *at = (struct nvmlsim_shm_value){.what = what, .used = 1, .value = value};
     if (is_new)
         __atomic_add_fetch(&g->n_values, 1, __ATOMIC_RELEASE);
     return NULL;
@@ -189,18 +193,18 @@ static const struct {
     const char *name;
     uint32_t what;
 } value_names[] = {
-    {"links-down", SIM_VALUE_LINKS_DOWN},
-    {"fabric-state", SIM_VALUE_FABRIC_STATE},
-    {"fabric-status", SIM_VALUE_FABRIC_STATUS},
-    {"fabric-health", SIM_VALUE_FABRIC_HEALTH},
-    {"unrepairable-memory", SIM_VALUE_UNREPAIRABLE},
-    {"fabric-clique", SIM_VALUE_FABRIC_CLIQUE},
-    {"sram-exceeded", SIM_VALUE_SRAM_EXCEEDED},
-    {"banks-without-spare-rows", SIM_VALUE_BANKS_NONE},
-    {"driver-branch", SIM_VALUE_DRIVER_BRANCH},
+    {"links-down", NVMLSIM_VALUE_LINKS_DOWN},
+    {"fabric-state", NVMLSIM_VALUE_FABRIC_STATE},
+    {"fabric-status", NVMLSIM_VALUE_FABRIC_STATUS},
+    {"fabric-health", NVMLSIM_VALUE_FABRIC_HEALTH},
+    {"unrepairable-memory", NVMLSIM_VALUE_UNREPAIRABLE},
+    {"fabric-clique", NVMLSIM_VALUE_FABRIC_CLIQUE},
+    {"sram-exceeded", NVMLSIM_VALUE_SRAM_EXCEEDED},
+    {"banks-without-spare-rows", NVMLSIM_VALUE_BANKS_NONE},
+    {"driver-branch", NVMLSIM_VALUE_DRIVER_BRANCH},
 };
 
-struct gs_error *sim_value_parse(const char *text, uint32_t *ret)
+struct gs_error *nvmlsim_value_parse(const char *text, uint32_t *ret)
 {
     const char *names[GS_ARRAY_LEN(value_names)];
     for (size_t i = 0; i < GS_ARRAY_LEN(value_names); i++) {
@@ -212,7 +216,7 @@ struct gs_error *sim_value_parse(const char *text, uint32_t *ret)
     }
     uint64_t id = 0;
     GS_AUTO_ERROR struct gs_error *err =
-        gs_parse_u64(gs_slice_of(text), SIM_VALUE_LINKS_DOWN - 1, &id);
+        gs_parse_u64(gs_slice_of(text), NVMLSIM_VALUE_LINKS_DOWN - 1, &id);
     *ret = (uint32_t)id;
     if (!err)
         return NULL;
@@ -223,48 +227,48 @@ struct gs_error *sim_value_parse(const char *text, uint32_t *ret)
                         text, near ? near : names[0]);
 }
 
-static void clear_values(struct shm_gpu *g)
+static void clear_values(struct nvmlsim_shm_gpu *g)
 {
-    SHM_HOLD(held, &g->lock);
+    NVMLSIM_SHM_HOLD(held, &g->lock);
     memset(g->values, 0, sizeof(g->values));
     __atomic_store_n(&g->n_values, 0, __ATOMIC_RELEASE);
 }
 
-void sim_clear_faults(struct sim *s)
+void nvmlsim_clear_faults(struct nvmlsim *s)
 {
     for (unsigned i = 0; i < s->n_gpus; i++)
         clear_values(&s->seg->gpus[i]);
-    SHM_HOLD(held, &s->seg->lock);
+    NVMLSIM_SHM_HOLD(held, &s->seg->lock);
     memset(s->seg->faults, 0, sizeof(s->seg->faults));
     __atomic_store_n(&s->seg->n_faults, 0, __ATOMIC_RELEASE);
     __atomic_add_fetch(&s->seg->fault_generation, 1, __ATOMIC_RELEASE);
 }
 
-static void add_xid(struct shm_gpu *g, unsigned xid)
+static void add_xid(struct nvmlsim_shm_gpu *g, unsigned xid)
 {
-    g->events[g->n_events % SHM_EVENTS] = (struct shm_event){
+    g->events[g->n_events % NVMLSIM_SHM_EVENTS] = (struct nvmlsim_shm_event){
         .type = NVML_EVENT_XID, .data = xid, .gi_id = UINT32_MAX, .ci_id = UINT32_MAX};
     g->n_events++;
     g->last_xid = xid;
 }
 
-struct gs_error *sim_lose_gpu(struct sim *s, unsigned gpu, bool lost)
+struct gs_error *nvmlsim_lose_gpu(struct nvmlsim *s, unsigned gpu, bool lost)
 {
     struct gs_error *err = check_gpu(s, (int)gpu);
     if (err)
         return err;
-    struct shm_gpu *g = &s->seg->gpus[gpu];
+    struct nvmlsim_shm_gpu *g = &s->seg->gpus[gpu];
     {
-        SHM_HOLD(held, &g->lock);
+        NVMLSIM_SHM_HOLD(held, &g->lock);
         if (lost && !g->lost)
             add_xid(g, XID_LOST);
         __atomic_store_n(&g->lost, lost, __ATOMIC_RELEASE);
     }
-    shm_event_wake(s->seg);
+    nvmlsim_shm_event_wake(s->seg);
     return NULL;
 }
 
-struct gs_error *sim_report_xid(struct sim *s, unsigned gpu, unsigned xid)
+struct gs_error *nvmlsim_report_xid(struct nvmlsim *s, unsigned gpu, unsigned xid)
 {
     struct gs_error *err = check_gpu(s, (int)gpu);
     if (err)
@@ -272,14 +276,14 @@ struct gs_error *sim_report_xid(struct sim *s, unsigned gpu, unsigned xid)
     if (xid == 0 || xid > XID_MAX)
         return gs_error_new(GS_EINVAL, "%u is no XID: they are 1 to %d", xid, XID_MAX);
     {
-        SHM_HOLD(held, &s->seg->gpus[gpu].lock);
+        NVMLSIM_SHM_HOLD(held, &s->seg->gpus[gpu].lock);
         add_xid(&s->seg->gpus[gpu], xid);
     }
-    shm_event_wake(s->seg);
+    nvmlsim_shm_event_wake(s->seg);
     return NULL;
 }
 
-struct gs_error *sim_nvml_code_parse(const char *text, int *ret)
+struct gs_error *nvmlsim_nvml_code_parse(const char *text, int *ret)
 {
     static const struct {
         int number;

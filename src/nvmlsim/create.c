@@ -28,16 +28,16 @@ static void make_uuid(const char *prefix, const char *segment, unsigned gpu, uns
              (unsigned long long)(half[1] & 0xffffffffffffULL));
 }
 
-static struct gs_error *fill_mig(struct shm_gpu *g, const struct sim_gpu_spec *spec,
+static struct gs_error *fill_mig(struct nvmlsim_shm_gpu *g, const struct nvmlsim_gpu_spec *spec,
                                  const char *segment, unsigned index)
 {
-    struct sim_mig_placed placed[SIM_MAX_MIG];
-    struct gs_error *err = sim_mig_place_spec(spec, &g->board.model, placed);
+    struct nvmlsim_mig_placed placed[NVMLSIM_MAX_MIG];
+    struct gs_error *err = nvmlsim_mig_place_spec(spec, &g->board.model, placed);
     if (err)
         return err;
     for (unsigned i = 0; i < spec->n_mig; i++) {
-        const struct sim_mig_profile *p = placed[i].profile;
-        struct shm_mig *m = &g->board.mig[i];
+        const struct nvmlsim_mig_profile *p = placed[i].profile;
+        struct nvmlsim_shm_mig *m = &g->board.mig[i];
         if (placed[i].ci_slices == p->slices)
             snprintf(m->profile, sizeof(m->profile), "%s", p->name);
         else
@@ -54,16 +54,17 @@ static struct gs_error *fill_mig(struct shm_gpu *g, const struct sim_gpu_spec *s
         m->ci_slices = placed[i].ci_slices;
         m->sms = p->sms * m->ci_slices / p->slices;
         m->memory = p->memory_mib * MIB;
-        g->timelines[1 + i].sm_ppm = (uint32_t)((uint64_t)m->sms * SHM_PPM / g->board.model.sms);
+        g->timelines[1 + i].sm_ppm =
+            (uint32_t)((uint64_t)m->sms * NVMLSIM_SHM_PPM / g->board.model.sms);
     }
     g->board.n_mig = spec->n_mig;
     return NULL;
 }
 
-static struct gs_error *fill_gpu(struct shm_gpu *g, const struct sim_gpu_spec *spec,
+static struct gs_error *fill_gpu(struct nvmlsim_shm_gpu *g, const struct nvmlsim_gpu_spec *spec,
                                  const char *segment, unsigned index)
 {
-    struct gs_error *err = sim_model_resolve(spec, &g->board.model);
+    struct gs_error *err = nvmlsim_model_resolve(spec, &g->board.model);
     if (err)
         return err;
     g->board.memory = g->board.model.memory_mib * MIB;
@@ -73,16 +74,16 @@ static struct gs_error *fill_gpu(struct shm_gpu *g, const struct sim_gpu_spec *s
     snprintf(g->board.pci_bus_id, sizeof(g->board.pci_bus_id), "%08X:%02X:00.0", 0U,
              g->board.pci_bus);
     make_uuid("GPU", segment, index, 0, g->board.uuid, sizeof(g->board.uuid));
-    g->timelines[0].sm_ppm = SHM_PPM;
+    g->timelines[0].sm_ppm = NVMLSIM_SHM_PPM;
     if (spec->n_mig)
         err = fill_mig(g, spec, segment, index);
-    return err ? err : shm_mutex_init(&g->lock);
+    return err ? err : nvmlsim_shm_mutex_init(&g->lock);
 }
 
-static struct gs_error *fill_segment(struct sim *s, const struct sim_spec *spec)
+static struct gs_error *fill_segment(struct nvmlsim *s, const struct nvmlsim_spec *spec)
 {
-    struct shm_segment *seg = s->seg;
-    struct gs_error *err = shm_mutex_init(&seg->lock);
+    struct nvmlsim_shm_segment *seg = s->seg;
+    struct gs_error *err = nvmlsim_shm_mutex_init(&seg->lock);
     for (unsigned i = 0; !err && i < spec->n_gpus; i++) {
         err = fill_gpu(&seg->gpus[i], &spec->gpus[i], s->name, i);
         if (err)
@@ -91,12 +92,12 @@ static struct gs_error *fill_segment(struct sim *s, const struct sim_spec *spec)
     if (err)
         return err;
     memcpy(seg->name, s->name, sizeof(seg->name));
-    seg->version = SHM_VERSION;
+    seg->version = NVMLSIM_SHM_VERSION;
     seg->n_gpus = spec->n_gpus;
     seg->size = s->size;
     seg->created = gs_mono_ns();
-    __atomic_store_n(&seg->magic, SHM_MAGIC, __ATOMIC_RELEASE);
-    return shm_copy_facts(s);
+    __atomic_store_n(&seg->magic, NVMLSIM_SHM_MAGIC, __ATOMIC_RELEASE);
+    return nvmlsim_shm_copy_facts(s);
 }
 
 // Takes an old segment of that name away unless a process is attached to it.
@@ -109,7 +110,7 @@ static struct gs_error *remove_old(const char *name)
         return gs_error_new(GS_EEXIST,
                             "the simulated GPUs %s exist and are in use; end their users, or "
                             "choose another name with --name or %s",
-                            name, SIM_ENV);
+                            name, NVMLSIM_ENV);
     if (shm_unlink(name) < 0 && errno != ENOENT)
         return gs_error_errno(errno, "removing the old %s", name);
     return NULL;
@@ -133,24 +134,26 @@ static struct gs_error *make_file(const char *name, size_t size, int *ret_fd)
     return NULL;
 }
 
-struct gs_error *sim_create(const char *name, const struct sim_spec *spec, struct sim **ret)
+struct gs_error *nvmlsim_create(const char *name, const struct nvmlsim_spec *spec,
+                                struct nvmlsim **ret)
 {
-    struct gs_error *err = shm_check_name(name);
+    struct gs_error *err = nvmlsim_shm_check_name(name);
     if (err)
         return err;
-    if (spec->n_gpus == 0 || spec->n_gpus > SIM_MAX_GPUS)
+    if (spec->n_gpus == 0 || spec->n_gpus > NVMLSIM_MAX_GPUS)
         return gs_error_new(GS_EINVAL, "%u GPUs; 1 to %d can be simulated", spec->n_gpus,
-                            SIM_MAX_GPUS);
+                            NVMLSIM_MAX_GPUS);
     err = remove_old(name);
     if (err)
         return err;
-    size_t size = sizeof(struct shm_segment) + spec->n_gpus * sizeof(struct shm_gpu);
+    size_t size =
+        sizeof(struct nvmlsim_shm_segment) + spec->n_gpus * sizeof(struct nvmlsim_shm_gpu);
     GS_AUTO_CLOSE int fd = -1;
     err = make_file(name, size, &fd);
     if (err)
         return err;
-    struct sim *s = NULL;
-    err = shm_map(name, fd, size, &s);
+    struct nvmlsim *s = NULL;
+    err = nvmlsim_shm_map(name, fd, size, &s);
     if (err) {
         shm_unlink(name);
         return err;
@@ -158,7 +161,7 @@ struct gs_error *sim_create(const char *name, const struct sim_spec *spec, struc
     fd = -1;
     err = fill_segment(s, spec);
     if (err) {
-        sim_detach(s);
+        nvmlsim_detach(s);
         shm_unlink(name);
         return err;
     }
@@ -167,9 +170,9 @@ struct gs_error *sim_create(const char *name, const struct sim_spec *spec, struc
     return NULL;
 }
 
-struct gs_error *sim_unlink(const char *name)
+struct gs_error *nvmlsim_unlink(const char *name)
 {
-    struct gs_error *err = shm_check_name(name);
+    struct gs_error *err = nvmlsim_shm_check_name(name);
     if (err)
         return err;
     if (shm_unlink(name) == 0)

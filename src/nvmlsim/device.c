@@ -6,17 +6,17 @@
 
 // A client that was late by more than this (stopped, starved) has left its device idle.
 #define LATE_LIMIT_NS (50 * GS_NS_PER_MS)
-#define MOST_AHEAD_NS (SHM_RESERVATIONS * DEVICE_SLICE_NS)
+#define MOST_AHEAD_NS (NVMLSIM_SHM_RESERVATIONS * NVMLSIM_DEVICE_SLICE_NS)
 // A kernel on all SMs is taken to move half of what the memory can.
 #define MEM_PER_SM 2
 
 // Returns how many are left.
-static uint32_t drop_ended(struct shm_timeline *t, int64_t now)
+static uint32_t drop_ended(struct nvmlsim_shm_timeline *t, int64_t now)
 {
     uint32_t kept = 0;
-    uint32_t n = shm_reserved(t);
+    uint32_t n = nvmlsim_shm_reserved(t);
     for (uint32_t i = 0; i < n; i++) {
-        struct shm_reservation r = t->reservations[i];
+        struct nvmlsim_shm_reservation r = t->reservations[i];
         if (r.end > now + MOST_AHEAD_NS)
             continue; // none of ours
         if (r.end > now)
@@ -29,21 +29,21 @@ static uint32_t drop_ended(struct shm_timeline *t, int64_t now)
 }
 
 // All reservations start at or before `from`, so what is free can only grow when one of them ends.
-static int64_t first_room(const struct shm_timeline *t, uint32_t n, int64_t from,
+static int64_t first_room(const struct nvmlsim_shm_timeline *t, uint32_t n, int64_t from,
                           uint32_t share_ppm)
 {
     for (uint32_t step = 0; step <= n; step++) {
         uint64_t used = 0;
         int64_t next = INT64_MAX;
         for (uint32_t i = 0; i < n; i++) {
-            struct shm_reservation r = t->reservations[i];
+            struct nvmlsim_shm_reservation r = t->reservations[i];
             if (r.end <= from)
                 continue;
             used += r.share_ppm;
             if (r.end < next)
                 next = r.end;
         }
-        if (used + share_ppm <= SHM_PPM || next == INT64_MAX)
+        if (used + share_ppm <= NVMLSIM_SHM_PPM || next == INT64_MAX)
             break;
         from = next;
     }
@@ -61,44 +61,47 @@ static int64_t not_far(int64_t t, int64_t now)
     return t < now + MOST_AHEAD_NS ? t : now;
 }
 
-// Rounded up, where account_totals rounds what lies ahead down: totals as of now never step back.
+// Rounded up, where nvmlsim_account_totals rounds what lies ahead down: totals as of now never step
+// back.
 static uint64_t part_of(uint64_t ns, uint64_t ppm)
 {
-    return (ns * ppm + SHM_PPM - 1) / SHM_PPM;
+    return (ns * ppm + NVMLSIM_SHM_PPM - 1) / NVMLSIM_SHM_PPM;
 }
 
-static void book(struct shm_gpu *g, unsigned process, struct shm_timeline *t,
-                 const struct device_slice *s, uint32_t share_ppm)
+static void book(struct nvmlsim_shm_gpu *g, unsigned process, struct nvmlsim_shm_timeline *t,
+                 const struct nvmlsim_device_slice *s, uint32_t share_ppm)
 {
-    uint32_t sm_ppm = (uint32_t)part_of(share_ppm, shm_sm_ppm(t));
+    uint32_t sm_ppm = (uint32_t)part_of(share_ppm, nvmlsim_shm_sm_ppm(t));
     uint64_t length = (uint64_t)(s->end - s->start);
     int64_t fresh = later(__atomic_load_n(&t->busy_end, __ATOMIC_RELAXED), s->start);
     t->busy_ns += s->end > fresh ? (uint64_t)(s->end - fresh) : 0;
     t->sm_ns += part_of(length, sm_ppm);
     t->mem_ns += part_of(length, sm_ppm) / MEM_PER_SM;
-    account_add(t->ring, s->start, s->end, &t->busy_end, sm_ppm, sm_ppm / MEM_PER_SM);
-    struct shm_process *p = &g->processes[process];
-    account_add(g->process_rings[process], s->start, s->end, &p->busy_end, sm_ppm,
-                sm_ppm / MEM_PER_SM);
+    nvmlsim_account_add(t->ring, s->start, s->end, &t->busy_end, sm_ppm, sm_ppm / MEM_PER_SM);
+    struct nvmlsim_shm_process *p = &g->processes[process];
+    nvmlsim_account_add(g->process_rings[process], s->start, s->end, &p->busy_end, sm_ppm,
+                        sm_ppm / MEM_PER_SM);
     p->last_active = s->end;
 }
 
-bool device_reserve(struct shm_gpu *g, unsigned process, int64_t earliest, int64_t now,
-                    int64_t length, uint32_t share_ppm, struct device_slice *ret)
+bool nvmlsim_device_reserve(struct nvmlsim_shm_gpu *g, unsigned process, int64_t earliest,
+                            int64_t now, int64_t length, uint32_t share_ppm,
+                            struct nvmlsim_device_slice *ret)
 {
-    struct shm_timeline *t = &g->timelines[g->processes[process].timeline % SHM_TIMELINES];
+    struct nvmlsim_shm_timeline *t =
+        &g->timelines[g->processes[process].timeline % NVMLSIM_SHM_TIMELINES];
     uint32_t n = drop_ended(t, now);
-    if (n >= SHM_RESERVATIONS)
+    if (n >= NVMLSIM_SHM_RESERVATIONS)
         return false;
     int64_t last_start = __atomic_load_n(&t->last_start, __ATOMIC_RELAXED);
     int64_t floor = __atomic_load_n(&t->floor, __ATOMIC_RELAXED);
     int64_t from = later(later(earliest, now - LATE_LIMIT_NS),
                          later(not_far(last_start, now), not_far(floor, now)));
-    struct device_slice s = {.start = not_far(first_room(t, n, from, share_ppm), now)};
+    struct nvmlsim_device_slice s = {.start = not_far(first_room(t, n, from, share_ppm), now)};
     s.end = s.start + length;
     book(g, process, t, &s, share_ppm);
     t->reservations[n] =
-        (struct shm_reservation){.start = s.start, .end = s.end, .share_ppm = share_ppm};
+        (struct nvmlsim_shm_reservation){.start = s.start, .end = s.end, .share_ppm = share_ppm};
     t->n = n + 1;
     t->last_start = s.start;
     *ret = s;

@@ -7,9 +7,9 @@
 
 #include "nvmlsim/shm.h"
 
-#define DEVICE_SLICE_NS (2 * GS_NS_PER_MS)
+#define NVMLSIM_DEVICE_SLICE_NS (2 * GS_NS_PER_MS)
 
-struct device_slice {
+struct nvmlsim_device_slice {
     int64_t start, end;
 };
 
@@ -17,5 +17,6 @@ struct device_slice {
 // `earliest` on (for the next slice of a running kernel: the end of the last one, which may be past
 // by the time that its client took to wake up). False: as many slices as can be are waiting; ask
 // again a moment later. Needs the GPU's mutex.
-bool device_reserve(struct shm_gpu *g, unsigned process, int64_t earliest, int64_t now,
-                    int64_t length, uint32_t share_ppm, struct device_slice *ret);
+bool nvmlsim_device_reserve(struct nvmlsim_shm_gpu *g, unsigned process, int64_t earliest,
+                            int64_t now, int64_t length, uint32_t share_ppm,
+                            struct nvmlsim_device_slice *ret);

@@ -3,13 +3,13 @@
 
 #include "base/slice.h"
 
-static bool matches(const struct shm_fault *f, const char *call, int gpu)
+static bool matches(const struct nvmlsim_shm_fault *f, const char *call, int gpu)
 {
     return f->call[0] && (f->gpu < 0 || f->gpu == gpu) &&
            (gs_streq(f->call, "*") || strncmp(f->call, call, sizeof(f->call)) == 0);
 }
 
-static void use_up(struct shm_segment *seg, struct shm_fault *f)
+static void use_up(struct nvmlsim_shm_segment *seg, struct nvmlsim_shm_fault *f)
 {
     if (f->left > 0 && --f->left == 0) {
         f->call[0] = 0;
@@ -17,15 +17,16 @@ static void use_up(struct shm_segment *seg, struct shm_fault *f)
     }
 }
 
-bool fault_match(struct shm_segment *seg, const char *call, int gpu, struct fault_hit *ret)
+bool nvmlsim_fault_match(struct nvmlsim_shm_segment *seg, const char *call, int gpu,
+                         struct nvmlsim_fault_hit *ret)
 {
     if (__atomic_load_n(&seg->n_faults, __ATOMIC_ACQUIRE) == 0)
         return false;
-    SHM_HOLD(held, &seg->lock);
+    NVMLSIM_SHM_HOLD(held, &seg->lock);
     bool hit = false;
-    *ret = (struct fault_hit){.generation = seg->fault_generation};
-    for (unsigned i = 0; i < SHM_FAULTS; i++) {
-        struct shm_fault *f = &seg->faults[i];
+    *ret = (struct nvmlsim_fault_hit){.generation = seg->fault_generation};
+    for (unsigned i = 0; i < NVMLSIM_SHM_FAULTS; i++) {
+        struct nvmlsim_shm_fault *f = &seg->faults[i];
         bool fails = f->code && !ret->code, hangs = f->hang_ms && !ret->hang_ms;
         if (!matches(f, call, gpu) || (!fails && !hangs))
             continue;

@@ -24,36 +24,36 @@ enum {
             {"7g." g8, P_7G, 7, 8, 1, s7, m8},                                                     \
     }
 
-static const struct sim_mig_profile a100_40[] =
+static const struct nvmlsim_mig_profile a100_40[] =
     SEVEN(4864, 9856, 19968, 40192, "5gb", "10gb", "20gb", "40gb", 14, 14, 28, 42, 56, 98);
-static const struct sim_mig_profile a100_80[] =
+static const struct nvmlsim_mig_profile a100_80[] =
     SEVEN(9728, 19968, 40192, 80384, "10gb", "20gb", "40gb", "80gb", 14, 14, 28, 42, 56, 98);
-static const struct sim_mig_profile h100_80[] =
+static const struct nvmlsim_mig_profile h100_80[] =
     SEVEN(9984, 20096, 40448, 81152, "10gb", "20gb", "40gb", "80gb", 16, 26, 32, 60, 64, 132);
-static const struct sim_mig_profile h200[] =
+static const struct nvmlsim_mig_profile h200[] =
     SEVEN(16384, 33280, 71424, 143104, "18gb", "35gb", "71gb", "141gb", 16, 26, 32, 60, 64, 132);
-static const struct sim_mig_profile b200[] =
+static const struct nvmlsim_mig_profile b200[] =
     SEVEN(21632, 43776, 91136, 182528, "23gb", "45gb", "90gb", "180gb", 18, 30, 36, 70, 74, 148);
-static const struct sim_mig_profile h100_nvl[] =
+static const struct nvmlsim_mig_profile h100_nvl[] =
     SEVEN(11008, 22144, 47488, 95360, "12gb", "24gb", "47gb", "94gb", 16, 26, 32, 60, 64, 132);
-static const struct sim_mig_profile gb200[] =
+static const struct nvmlsim_mig_profile gb200[] =
     SEVEN(22336, 45184, 94080, 188416, "23gb", "47gb", "93gb", "186gb", 18, 30, 36, 70, 74, 152);
-static const struct sim_mig_profile rtx_pro_6000[] = {
+static const struct nvmlsim_mig_profile rtx_pro_6000[] = {
     {"1g.24gb", P_1G, 1, 1, 4, 46, 24064},  {"1g.24gb+me", P_1G_ME, 1, 1, 1, 46, 24064},
     {"2g.48gb", P_2G, 2, 2, 2, 94, 48512},  {"2g.48gb+me", P_2G_ME, 2, 2, 1, 94, 48512},
     {"4g.96gb", P_4G, 4, 4, 1, 188, 97152},
 };
-static const struct sim_mig_profile a30[] = {
+static const struct nvmlsim_mig_profile a30[] = {
     {"1g.6gb", P_1G, 1, 1, 4, 14, 5952},   {"1g.6gb+me", P_1G_ME, 1, 1, 1, 14, 5952},
     {"2g.12gb", P_2G, 2, 2, 2, 28, 11968}, {"2g.12gb+me", P_2G_ME, 2, 2, 1, 28, 11968},
     {"4g.24gb", P_4G, 4, 4, 1, 56, 24064},
 };
 
-const struct sim_mig_profile *sim_mig_profiles(const char *model, unsigned *ret_n)
+const struct nvmlsim_mig_profile *nvmlsim_mig_profiles(const char *model, unsigned *ret_n)
 {
     static const struct {
         const char *model;
-        const struct sim_mig_profile *profiles;
+        const struct nvmlsim_mig_profile *profiles;
         unsigned n;
     } boards[] = {
         {"A100-SXM4-40GB", a100_40, GS_ARRAY_LEN(a100_40)},
@@ -86,11 +86,11 @@ static uint32_t cut_slices(const char **name)
     return (uint32_t)(p[0] - '0');
 }
 
-static struct gs_error *find_profile(const struct sim_model *model, const char *name,
-                                     const struct sim_mig_profile **ret)
+static struct gs_error *find_profile(const struct nvmlsim_model *model, const char *name,
+                                     const struct nvmlsim_mig_profile **ret)
 {
     unsigned n = 0;
-    const struct sim_mig_profile *profiles = sim_mig_profiles(model->name, &n);
+    const struct nvmlsim_mig_profile *profiles = nvmlsim_mig_profiles(model->name, &n);
     if (!n)
         return gs_error_new(GS_EINVAL, "%s cannot be divided: it has no MIG", model->name);
     GS_AUTO_BUF struct gs_buf known = {0};
@@ -106,7 +106,7 @@ static struct gs_error *find_profile(const struct sim_model *model, const char *
 }
 
 // Ids as the driver gives them: the larger the instance, the lower; then by place.
-static uint32_t instance_id(const struct sim_mig_profile *p, uint32_t start, uint32_t all_mem)
+static uint32_t instance_id(const struct nvmlsim_mig_profile *p, uint32_t start, uint32_t all_mem)
 {
     return all_mem / p->mem_slices - 1 + start / p->mem_slices;
 }
@@ -116,12 +116,12 @@ struct board {
 };
 
 // Depth-first over the possible starts. `used` is the mask of memory slices taken so far.
-static bool place_from(const struct board *b, struct sim_mig_placed *p, unsigned i, unsigned n,
+static bool place_from(const struct board *b, struct nvmlsim_mig_placed *p, unsigned i, unsigned n,
                        uint32_t used, uint32_t compute_left)
 {
     if (i == n)
         return true;
-    const struct sim_mig_profile *prof = p[i].profile;
+    const struct nvmlsim_mig_profile *prof = p[i].profile;
     if (prof->slices > compute_left)
         return false;
     uint32_t mask = (1U << prof->mem_slices) - 1;
@@ -137,7 +137,7 @@ static bool place_from(const struct board *b, struct sim_mig_placed *p, unsigned
     return false;
 }
 
-static bool counts_fit(const struct sim_mig_placed *p, unsigned n)
+static bool counts_fit(const struct nvmlsim_mig_placed *p, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         unsigned same = 0;
@@ -150,7 +150,7 @@ static bool counts_fit(const struct sim_mig_placed *p, unsigned n)
 }
 
 // A compute instance goes into the GPU instance before it, if that has the profile and room.
-static bool join_last(struct sim_mig_placed *p, unsigned i)
+static bool join_last(struct nvmlsim_mig_placed *p, unsigned i)
 {
     if (!i || p[i - 1].profile != p[i].profile ||
         p[i - 1].ci_start + p[i - 1].ci_slices + p[i].ci_slices > p[i].profile->slices)
@@ -162,9 +162,9 @@ static bool join_last(struct sim_mig_placed *p, unsigned i)
 
 // Fills profiles and compute instances; *ret_first: those that begin a GPU instance, *ret_n of
 // them.
-static struct gs_error *read_names(const struct sim_model *model, const char *const *names,
-                                   unsigned n, struct sim_mig_placed *placed, unsigned *ret_first,
-                                   unsigned *ret_n)
+static struct gs_error *read_names(const struct nvmlsim_model *model, const char *const *names,
+                                   unsigned n, struct nvmlsim_mig_placed *placed,
+                                   unsigned *ret_first, unsigned *ret_n)
 {
     *ret_n = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -183,14 +183,14 @@ static struct gs_error *read_names(const struct sim_model *model, const char *co
     return NULL;
 }
 
-struct gs_error *sim_mig_place(const struct sim_model *model, const char *const *names, unsigned n,
-                               struct sim_mig_placed *ret)
+struct gs_error *nvmlsim_mig_place(const struct nvmlsim_model *model, const char *const *names,
+                                   unsigned n, struct nvmlsim_mig_placed *ret)
 {
-    struct sim_mig_placed placed[SIM_MAX_MIG] = {{0}}, instances[SIM_MAX_MIG] = {{0}};
-    unsigned first[SIM_MAX_MIG] = {0}, n_instances = 0;
-    if (n > SIM_MAX_MIG)
+    struct nvmlsim_mig_placed placed[NVMLSIM_MAX_MIG] = {{0}}, instances[NVMLSIM_MAX_MIG] = {{0}};
+    unsigned first[NVMLSIM_MAX_MIG] = {0}, n_instances = 0;
+    if (n > NVMLSIM_MAX_MIG)
         return gs_error_new(GS_EINVAL, "%s: %u MIG instances; a GPU has at most %d", model->name, n,
-                            SIM_MAX_MIG);
+                            NVMLSIM_MAX_MIG);
     struct gs_error *err = read_names(model, names, n, placed, first, &n_instances);
     if (err)
         return err;
@@ -215,11 +215,12 @@ struct gs_error *sim_mig_place(const struct sim_model *model, const char *const 
     return NULL;
 }
 
-struct gs_error *sim_mig_place_spec(const struct sim_gpu_spec *g, const struct sim_model *model,
-                                    struct sim_mig_placed *ret)
+struct gs_error *nvmlsim_mig_place_spec(const struct nvmlsim_gpu_spec *g,
+                                        const struct nvmlsim_model *model,
+                                        struct nvmlsim_mig_placed *ret)
 {
-    const char *names[SIM_MAX_MIG];
-    for (unsigned i = 0; i < g->n_mig && i < SIM_MAX_MIG; i++)
+    const char *names[NVMLSIM_MAX_MIG];
+    for (unsigned i = 0; i < g->n_mig && i < NVMLSIM_MAX_MIG; i++)
         names[i] = g->mig[i].profile;
-    return sim_mig_place(model, names, g->n_mig, ret);
+    return nvmlsim_mig_place(model, names, g->n_mig, ret);
 }

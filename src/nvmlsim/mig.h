@@ -8,7 +8,7 @@
 #include "nvmlsim/model.h"
 #include "nvmlsim/sim.h"
 
-struct sim_mig_profile {
+struct nvmlsim_mig_profile {
     const char *name;
     uint32_t nvml_profile; // NVML_GPU_INSTANCE_PROFILE_*
     uint32_t slices;       // compute slices
@@ -19,10 +19,10 @@ struct sim_mig_profile {
 };
 
 // The profiles of a board, *ret_n of them; none when it has no MIG.
-const struct sim_mig_profile *sim_mig_profiles(const char *model, unsigned *ret_n);
+const struct nvmlsim_mig_profile *nvmlsim_mig_profiles(const char *model, unsigned *ret_n);
 
-struct sim_mig_placed {
-    const struct sim_mig_profile *profile;
+struct nvmlsim_mig_placed {
+    const struct nvmlsim_mig_profile *profile;
     uint32_t gi_id, start; // start: first memory slice
     // The compute instance: its slices of the profile's, from ci_start on.
     uint32_t ci_id, ci_start, ci_slices;
@@ -31,10 +31,11 @@ struct sim_mig_placed {
 // Finds a place for each wanted profile (names), or says why there is none. ret has room for n. A
 // name such as "1c.3g.40gb" is a compute instance with 1 of the 3 slices; those of the same GPU
 // instance profile fill a GPU instance one after the other.
-struct gs_error *sim_mig_place(const struct sim_model *model, const char *const *names, unsigned n,
-                               struct sim_mig_placed *ret);
+struct gs_error *nvmlsim_mig_place(const struct nvmlsim_model *model, const char *const *names,
+                                   unsigned n, struct nvmlsim_mig_placed *ret);
 
 // The same for a GPU spec, and its model with the memory size that was asked for.
-struct gs_error *sim_mig_place_spec(const struct sim_gpu_spec *g, const struct sim_model *model,
-                                    struct sim_mig_placed *ret);
-struct gs_error *sim_model_resolve(const struct sim_gpu_spec *g, struct sim_model *ret);
+struct gs_error *nvmlsim_mig_place_spec(const struct nvmlsim_gpu_spec *g,
+                                        const struct nvmlsim_model *model,
+                                        struct nvmlsim_mig_placed *ret);
+struct gs_error *nvmlsim_model_resolve(const struct nvmlsim_gpu_spec *g, struct nvmlsim_model *ret);

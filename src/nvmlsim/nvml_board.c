@@ -13,8 +13,8 @@
 // Blocks for its window of 20 ms, as the driver does.
 NVML_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int counter, unsigned *kbps)
 {
-    NVML_CALL c =
-        call_device(__func__, device, CALL_MAXWELL, kbps && (counter == 0 || counter == 1));
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_MAXWELL,
+                                      kbps && (counter == 0 || counter == 1));
     if (c.rc)
         return c.rc;
     nanosleep(&(struct timespec){.tv_nsec = PCIE_WINDOW_NS}, NULL);
@@ -25,7 +25,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int count
 static nvmlReturn_t unsigned_value(const char *fn, nvmlDevice_t device, unsigned flags,
                                    unsigned value, unsigned *ret)
 {
-    NVML_CALL c = call_device(fn, device, flags, ret != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, device, flags, ret != NULL);
     if (!c.rc)
         *ret = value;
     return c.rc;
@@ -33,7 +33,7 @@ static nvmlReturn_t unsigned_value(const char *fn, nvmlDevice_t device, unsigned
 
 static nvmlReturn_t pcie_generation(const char *fn, nvmlDevice_t device, unsigned *ret)
 {
-    NVML_CALL c = call_device(fn, device, CALL_GPU, ret != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, ret != NULL);
     if (!c.rc)
         *ret = c.board->model.pcie_gen;
     return c.rc;
@@ -51,22 +51,22 @@ NVML_API nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, un
 
 NVML_API nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *width)
 {
-    return unsigned_value(__func__, device, CALL_GPU, PCIE_WIDTH, width);
+    return unsigned_value(__func__, device, NVMLSIM_CALL_GPU, PCIE_WIDTH, width);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned *width)
 {
-    return unsigned_value(__func__, device, CALL_GPU, PCIE_WIDTH, width);
+    return unsigned_value(__func__, device, NVMLSIM_CALL_GPU, PCIE_WIDTH, width);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned *count)
 {
-    return unsigned_value(__func__, device, CALL_GPU, 0, count);
+    return unsigned_value(__func__, device, NVMLSIM_CALL_GPU, 0, count);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, int *current, int *pending)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ECC, current && pending);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ECC, current && pending);
     if (!c.rc)
         *current = *pending = 1;
     return c.rc;
@@ -80,7 +80,8 @@ static bool ecc_kind(int error, int counter)
 NVML_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int error, int counter,
                                                   unsigned long long *count)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ECC, count && ecc_kind(error, counter));
+    NVML_CALL c =
+        nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ECC, count && ecc_kind(error, counter));
     if (!c.rc)
         *count = 0;
     return c.rc;
@@ -91,10 +92,10 @@ NVML_API nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, int e
                                                       int location, unsigned long long *count)
 {
     bool valid = count && ecc_kind(error, counter) && location >= 0 && location < ECC_LOCATIONS;
-    NVML_CALL c = call_device(__func__, device, CALL_ECC | CALL_ANY, valid);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ECC | NVMLSIM_CALL_ANY, valid);
     if (c.rc)
         return c.rc;
-    if (device_is_mig(&c) && (error != 1 || counter != 0 || location == ECC_DRAM))
+    if (nvmlsim_device_is_mig(&c) && (error != 1 || counter != 0 || location == ECC_DRAM))
         return NVML_ERROR_NOT_SUPPORTED;
     *count = 0;
     return NVML_SUCCESS;
@@ -103,16 +104,17 @@ NVML_API nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, int e
 NVML_API nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
                                                       nvmlEccSramErrorStatus_v1_t *status)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ECC | CALL_AMPERE, status != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ECC | NVMLSIM_CALL_AMPERE,
+                                      status != NULL);
     if (c.rc)
         return c.rc;
     uint32_t version = status->version;
     if (version != NVML_VERSION_WORD(nvmlEccSramErrorStatus_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (!is_privileged())
+    if (!nvmlsim_is_privileged())
         return NVML_ERROR_NO_PERMISSION;
     uint64_t exceeded = 0;
-    read_set_value(&c, SIM_VALUE_SRAM_EXCEEDED, &exceeded);
+    nvmlsim_read_set_value(&c, NVMLSIM_VALUE_SRAM_EXCEEDED, &exceeded);
     *status =
         (nvmlEccSramErrorStatus_v1_t){.version = version, .bThresholdExceeded = exceeded != 0};
     return NVML_SUCCESS;
@@ -121,10 +123,10 @@ NVML_API nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
 // Pages are retired up to Volta; newer boards remap rows.
 static nvmlReturn_t retired_pages(const char *fn, nvmlDevice_t device, bool valid, unsigned *count)
 {
-    NVML_CALL c = call_device(fn, device, CALL_ECC, valid);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_ECC, valid);
     if (c.rc)
         return c.rc;
-    if (c.board->model.arch > SIM_VOLTA)
+    if (c.board->model.arch > NVMLSIM_VOLTA)
         return NVML_ERROR_NOT_SUPPORTED;
     *count = 0;
     return NVML_SUCCESS;
@@ -157,7 +159,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *c
                                                 unsigned *failed)
 {
     bool valid = correctable && uncorrectable && pending && failed;
-    NVML_CALL c = call_device(__func__, device, CALL_ECC | CALL_AMPERE | CALL_NO_MIG, valid);
+    NVML_CALL c = nvmlsim_call_device(
+        __func__, device, NVMLSIM_CALL_ECC | NVMLSIM_CALL_AMPERE | NVMLSIM_CALL_NO_MIG, valid);
     if (!c.rc)
         *correctable = *uncorrectable = *pending = *failed = 0;
     return c.rc;
@@ -166,13 +169,14 @@ NVML_API nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *c
 NVML_API nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
                                                         nvmlRowRemapperHistogramValues_t *values)
 {
-    NVML_CALL c =
-        call_device(__func__, device, CALL_ECC | CALL_AMPERE | CALL_NO_MIG, values != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device,
+                                      NVMLSIM_CALL_ECC | NVMLSIM_CALL_AMPERE | NVMLSIM_CALL_NO_MIG,
+                                      values != NULL);
     enum { BANKS = 640 };
     uint64_t none = 0;
     if (c.rc)
         return c.rc;
-    read_set_value(&c, SIM_VALUE_BANKS_NONE, &none);
+    nvmlsim_read_set_value(&c, NVMLSIM_VALUE_BANKS_NONE, &none);
     none = none < BANKS ? none : BANKS;
     *values =
         (nvmlRowRemapperHistogramValues_t){.max = BANKS - (uint32_t)none, .none = (uint32_t)none};
@@ -182,7 +186,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
 // Boards with ECC are those with an InfoROM that matters.
 NVML_API nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ECC | CALL_NO_MIG, true);
+    NVML_CALL c =
+        nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ECC | NVMLSIM_CALL_NO_MIG, true);
     return c.rc;
 }
 
@@ -190,7 +195,7 @@ NVML_API nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
 NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v3_t *info)
 {
     enum { NVSWITCH_LINKS = 18, COMPLETED = 3, HEALTHY = 1, ALL_WELL = 0x1aa };
-    NVML_CALL c = call_device(__func__, device, CALL_NO_MIG, info != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_NO_MIG, info != NULL);
     if (c.rc)
         return c.rc;
     uint32_t size = info->version & 0xffffff, version = info->version >> 24;
@@ -206,13 +211,13 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFa
             memcpy(f.clusterUuid, "gpuscale-cluster", sizeof(f.clusterUuid));
     }
     uint64_t set = 0;
-    if (read_set_value(&c, SIM_VALUE_FABRIC_STATE, &set))
+    if (nvmlsim_read_set_value(&c, NVMLSIM_VALUE_FABRIC_STATE, &set))
         f.state = (unsigned char)set;
-    if (read_set_value(&c, SIM_VALUE_FABRIC_STATUS, &set))
+    if (nvmlsim_read_set_value(&c, NVMLSIM_VALUE_FABRIC_STATUS, &set))
         f.status = (nvmlReturn_t)set;
-    if (read_set_value(&c, SIM_VALUE_FABRIC_HEALTH, &set))
+    if (nvmlsim_read_set_value(&c, NVMLSIM_VALUE_FABRIC_HEALTH, &set))
         f.healthMask = (uint32_t)set;
-    if (read_set_value(&c, SIM_VALUE_FABRIC_CLIQUE, &set))
+    if (nvmlsim_read_set_value(&c, NVMLSIM_VALUE_FABRIC_CLIQUE, &set))
         f.cliqueId = (uint32_t)set;
     memcpy(info, &f, size);
     return NVML_SUCCESS;
@@ -221,22 +226,22 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFa
 NVML_API nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device,
                                                              nvmlUnrepairableMemoryStatus_v1_t *s)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ECC, s != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ECC, s != NULL);
     if (c.rc)
         return c.rc;
-    if (c.board->model.arch < SIM_BLACKWELL)
+    if (c.board->model.arch < NVMLSIM_BLACKWELL)
         return NVML_ERROR_NOT_SUPPORTED;
     if (s->version != NVML_VERSION_WORD(nvmlUnrepairableMemoryStatus_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     uint64_t set = 0;
-    read_set_value(&c, SIM_VALUE_UNREPAIRABLE, &set);
+    nvmlsim_read_set_value(&c, NVMLSIM_VALUE_UNREPAIRABLE, &set);
     s->bUnrepairableMemory = set != 0;
     return NVML_SUCCESS;
 }
 
 static struct nvml_call nvlink(const char *fn, nvmlDevice_t device, unsigned link, bool valid)
 {
-    struct nvml_call c = call_device(fn, device, CALL_NO_MIG, valid);
+    struct nvml_call c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_NO_MIG, valid);
     if (!c.rc && link >= c.board->model.nvlinks)
         c.rc = c.board->model.nvlinks ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
     return c;
@@ -248,7 +253,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned lin
     uint64_t down = 0;
     if (c.rc)
         return c.rc;
-    read_set_value(&c, SIM_VALUE_LINKS_DOWN, &down);
+    nvmlsim_read_set_value(&c, NVMLSIM_VALUE_LINKS_DOWN, &down);
     *active = !(down >> link & 1);
     return NVML_SUCCESS;
 }
@@ -260,13 +265,13 @@ NVML_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t o
     enum { STATUS_OK, STATUS_NOT_SUPPORTED = 5, INDEX_NVLINK = 2, N_INDICES = 5 };
     bool peer_links = false;
     {
-        NVML_CALL peer = call_device(__func__, other, CALL_ANY, true);
+        NVML_CALL peer = nvmlsim_call_device(__func__, other, NVMLSIM_CALL_ANY, true);
         if (peer.rc)
             return peer.rc;
         peer_links = peer.board->model.nvlinks > 0;
     }
-    NVML_CALL c =
-        call_device(__func__, device, CALL_ANY, status && index >= 0 && index < N_INDICES);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY,
+                                      status && index >= 0 && index < N_INDICES);
     if (!c.rc)
         *status = index != INDEX_NVLINK || (peer_links && c.board->model.nvlinks)
                       ? STATUS_OK
@@ -281,7 +286,10 @@ NVML_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned l
     if (c.rc)
         return c.rc;
     uint32_t arch = c.board->model.arch;
-    *version = arch >= SIM_BLACKWELL ? 5 : arch >= SIM_HOPPER ? 4 : arch >= SIM_AMPERE ? 3 : 2;
+    *version = arch >= NVMLSIM_BLACKWELL ? 5
+               : arch >= NVMLSIM_HOPPER  ? 4
+               : arch >= NVMLSIM_AMPERE  ? 3
+                                         : 2;
     return NVML_SUCCESS;
 }
 

@@ -9,18 +9,18 @@
 
 struct nvml_event_set {
     pthread_mutex_t lock;
-    uint64_t mask[SIM_MAX_GPUS]; // 0: not registered
-    uint64_t next[SIM_MAX_GPUS]; // number of the next event to look at
+    uint64_t mask[NVMLSIM_MAX_GPUS]; // 0: not registered
+    uint64_t next[NVMLSIM_MAX_GPUS]; // number of the next event to look at
 };
 
-static uint64_t supported(const struct shm_board *g)
+static uint64_t supported(const struct nvmlsim_shm_board *g)
 {
-    return NVML_EVENT_XID | (g->model.flags & SIM_ECC ? NVML_EVENT_SBE | NVML_EVENT_DBE : 0);
+    return NVML_EVENT_XID | (g->model.flags & NVMLSIM_ECC ? NVML_EVENT_SBE | NVML_EVENT_DBE : 0);
 }
 
 NVML_API nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 {
-    NVML_CALL c = call_system(__func__, set != NULL);
+    NVML_CALL c = nvmlsim_call_system(__func__, set != NULL);
     if (c.rc)
         return c.rc;
     struct nvml_event_set *s = gs_alloc(sizeof(*s));
@@ -32,7 +32,7 @@ NVML_API nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 NVML_API nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device,
                                                        unsigned long long *types)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, types != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, types != NULL);
     if (!c.rc)
         *types = supported(c.board);
     return c.rc;
@@ -41,37 +41,37 @@ NVML_API nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device,
 NVML_API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types,
                                                nvmlEventSet_t set)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, set != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, set != NULL);
     if (c.rc)
         return c.rc;
     if (types & ~supported(c.board))
         return NVML_ERROR_NOT_SUPPORTED;
     uint64_t now;
     {
-        SHM_HOLD(held, &c.gpu->lock);
+        NVMLSIM_SHM_HOLD(held, &c.gpu->lock);
         now = c.gpu->n_events;
     }
-    SHM_HOLD(held_set, &set->lock);
+    NVMLSIM_SHM_HOLD(held_set, &set->lock);
     if (!set->mask[device->gpu])
         set->next[device->gpu] = now;
     set->mask[device->gpu] |= types;
     return NVML_SUCCESS;
 }
 
-static bool next_of_gpu(struct nvml_event_set *set, struct shm_gpu *g, unsigned index,
+static bool next_of_gpu(struct nvml_event_set *set, struct nvmlsim_shm_gpu *g, unsigned index,
                         nvmlEventData_t *ret)
 {
-    SHM_HOLD(held, &g->lock);
+    NVMLSIM_SHM_HOLD(held, &g->lock);
     uint64_t n = __atomic_load_n(&g->n_events, __ATOMIC_RELAXED);
-    if (n > SHM_EVENTS && set->next[index] < n - SHM_EVENTS)
-        set->next[index] = n - SHM_EVENTS; // older ones are overwritten
+    if (n > NVMLSIM_SHM_EVENTS && set->next[index] < n - NVMLSIM_SHM_EVENTS)
+        set->next[index] = n - NVMLSIM_SHM_EVENTS; // older ones are overwritten
     if (set->next[index] > n)
         set->next[index] = n;
     while (set->next[index] < n) {
-        const struct shm_event e = g->events[set->next[index]++ % SHM_EVENTS];
+        const struct nvmlsim_shm_event e = g->events[set->next[index]++ % NVMLSIM_SHM_EVENTS];
         if (!(e.type & set->mask[index]))
             continue;
-        *ret = (nvmlEventData_t){.device = device_handle(index, 0),
+        *ret = (nvmlEventData_t){.device = nvmlsim_device_handle(index, 0),
                                  .eventType = e.type,
                                  .eventData = e.data,
                                  .gpuInstanceId = e.gi_id,
@@ -86,7 +86,7 @@ static nvmlReturn_t poll_set(struct nvml_event_set *set, const struct nvml_call 
                              nvmlEventData_t *ret)
 {
     bool lost = false;
-    SHM_HOLD(held, &set->lock);
+    NVMLSIM_SHM_HOLD(held, &set->lock);
     for (unsigned i = 0; i < c->sim->n_gpus; i++) {
         if (!set->mask[i])
             continue;
@@ -101,14 +101,15 @@ static nvmlReturn_t poll_set(struct nvml_event_set *set, const struct nvml_call 
 // attachment: nvmlShutdown waits for it.
 static nvmlReturn_t wait_step(nvmlEventSet_t set, int64_t until, nvmlEventData_t *ret)
 {
-    NVML_CALL c = call_attached();
+    NVML_CALL c = nvmlsim_call_attached();
     if (c.rc)
         return c.rc;
     uint32_t seen = __atomic_load_n(&c.seg->event_seq, __ATOMIC_ACQUIRE);
     nvmlReturn_t rc = poll_set(set, &c, ret);
     int64_t left_ms = (until - gs_mono_ns() + GS_NS_PER_MS - 1) / GS_NS_PER_MS;
     if (rc == NVML_ERROR_TIMEOUT && left_ms > 0)
-        shm_event_wait(c.seg, seen, left_ms < WAIT_STEP_MS ? (unsigned)left_ms : WAIT_STEP_MS);
+        nvmlsim_shm_event_wait(c.seg, seen,
+                               left_ms < WAIT_STEP_MS ? (unsigned)left_ms : WAIT_STEP_MS);
     return rc;
 }
 
@@ -116,7 +117,7 @@ static nvmlReturn_t wait_event(const char *fn, nvmlEventSet_t set, nvmlEventData
                                size_t size, unsigned timeout_ms)
 {
     {
-        NVML_CALL c = call_system(fn, set && data);
+        NVML_CALL c = nvmlsim_call_system(fn, set && data);
         if (c.rc)
             return c.rc;
     }
@@ -145,7 +146,7 @@ NVML_API nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *d
 
 NVML_API nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 {
-    NVML_CALL c = call_system(__func__, set != NULL);
+    NVML_CALL c = nvmlsim_call_system(__func__, set != NULL);
     if (c.rc)
         return c.rc;
     pthread_mutex_destroy(&set->lock);

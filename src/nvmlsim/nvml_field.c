@@ -10,16 +10,16 @@
 
 static uint32_t sample_value(const struct nvml_call *c, int type, uint32_t bucket)
 {
-    struct account_sum sum;
-    account_sum_gpu(c->gpu, c->board->n_mig, bucket, bucket + 1, &sum);
-    const struct sim_model *m = &c->board->model;
+    struct nvmlsim_account_sum sum;
+    nvmlsim_account_sum_gpu(c->gpu, c->board->n_mig, bucket, bucket + 1, &sum);
+    const struct nvmlsim_model *m = &c->board->model;
     switch (type) {
     case NVML_SAMPLE_POWER:
-        return account_power_mw(m, sum.sm_ns, sum.span_ns);
+        return nvmlsim_account_power_mw(m, sum.sm_ns, sum.span_ns);
     case NVML_SAMPLE_GPU_UTIL:
-        return account_percent(sum.busy_ns, sum.span_ns);
+        return nvmlsim_account_percent(sum.busy_ns, sum.span_ns);
     case NVML_SAMPLE_MEM_UTIL:
-        return account_percent(sum.mem_ns, sum.span_ns);
+        return nvmlsim_account_percent(sum.mem_ns, sum.span_ns);
     case NVML_SAMPLE_SM_CLOCK:
         return sum.busy_ns ? m->sm_max_mhz : m->sm_idle_mhz;
     case NVML_SAMPLE_MEM_CLOCK:
@@ -39,17 +39,18 @@ NVML_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type,
                                            unsigned *count, nvmlSample_t *samples)
 {
     bool valid = value_type && count && type >= 0;
-    NVML_CALL c = call_device(__func__, device, util_sample(type) ? CALL_NO_MIG : CALL_GPU, valid);
+    NVML_CALL c = nvmlsim_call_device(
+        __func__, device, util_sample(type) ? NVMLSIM_CALL_NO_MIG : NVMLSIM_CALL_GPU, valid);
     if (c.rc)
         return c.rc;
     if (type > NVML_SAMPLE_MEM_CLOCK)
         return NVML_ERROR_NOT_SUPPORTED;
     *value_type = NVML_VALUE_U32;
-    SHM_HOLD(held, &c.gpu->lock);
+    NVMLSIM_SHM_HOLD(held, &c.gpu->lock);
     int64_t created = c.sim->created, now = gs_mono_ns();
-    int64_t since = last_seen ? mono_of_unix_us(last_seen) + SEEN_SLACK_NS : 0;
+    int64_t since = last_seen ? nvmlsim_mono_of_unix_us(last_seen) + SEEN_SLACK_NS : 0;
     uint32_t first, end;
-    account_window(since > created ? since : created, now, &first, &end);
+    nvmlsim_account_window(since > created ? since : created, now, &first, &end);
     if (first == end)
         return NVML_ERROR_NOT_FOUND;
     if (!samples) {
@@ -59,9 +60,9 @@ NVML_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type,
     if (*count < end - first) // the newest that fit
         first = end - *count;
     for (uint32_t id = first; id != end; id++)
-        samples[id - first] =
-            (nvmlSample_t){.timeStamp = unix_us_of((int64_t)(id + 1) * SHM_BUCKET_NS),
-                           .sampleValue.u32 = sample_value(&c, type, id)};
+        samples[id - first] = (nvmlSample_t){
+            .timeStamp = nvmlsim_unix_us_of((int64_t)(id + 1) * NVMLSIM_SHM_BUCKET_NS),
+            .sampleValue.u32 = sample_value(&c, type, id)};
     *count = end - first;
     return NVML_SUCCESS;
 }
@@ -157,27 +158,27 @@ static int give_i32(nvmlFieldValue_t *f, int32_t v)
 }
 
 // Counters that stand at 0 where the board has them. Not one of those: -1.
-static int fill_counter(const struct shm_board *g, nvmlFieldValue_t *f)
+static int fill_counter(const struct nvmlsim_shm_board *g, nvmlFieldValue_t *f)
 {
-    const struct sim_model *m = &g->model;
-    bool ecc = m->flags & SIM_ECC;
+    const struct nvmlsim_model *m = &g->model;
+    bool ecc = m->flags & NVMLSIM_ECC;
     uint32_t id = f->fieldId;
     bool has;
     if (between(id, FIELD_ECC_FIRST, FIELD_ECC_LAST))
         has = ecc;
     else if (between(id, FIELD_RETIRED_FIRST, FIELD_RETIRED_LAST) ||
              between(id, FIELD_PENDING_FIRST, FIELD_PENDING_LAST))
-        has = ecc && m->arch <= SIM_VOLTA;
+        has = ecc && m->arch <= NVMLSIM_VOLTA;
     else if (between(id, FIELD_POLICY_FIRST, FIELD_POLICY_LAST))
-        has = m->arch > SIM_KEPLER;
+        has = m->arch > NVMLSIM_KEPLER;
     else if (between(id, FIELD_NVLINK_FIRST, FIELD_NVLINK_LAST))
-        has = m->nvlinks && m->arch >= SIM_AMPERE &&
+        has = m->nvlinks && m->arch >= NVMLSIM_AMPERE &&
               (f->scopeId < m->nvlinks || f->scopeId == SCOPE_ALL);
     else if (between(id, FIELD_NVLINK_ERROR_FIRST, FIELD_NVLINK_ERROR_LAST))
-        has = m->nvlinks && m->arch <= SIM_HOPPER;
+        has = m->nvlinks && m->arch <= NVMLSIM_HOPPER;
     else if (between(id, FIELD_PCIE_COUNTER_FIRST, FIELD_PCIE_COUNTER_LAST) ||
              between(id, FIELD_PCIE_BYTES_FIRST, FIELD_PCIE_BYTES_LAST))
-        has = m->arch >= SIM_AMPERE;
+        has = m->arch >= NVMLSIM_AMPERE;
     else
         return -1;
     return has ? give_u64(f, 0) : NVML_ERROR_NOT_SUPPORTED;
@@ -189,7 +190,7 @@ static bool is_c2c(uint32_t id)
            between(id, FIELD_C2C_ERROR_FIRST, FIELD_C2C_POWER);
 }
 
-static int fill_c2c(const struct sim_model *m, nvmlFieldValue_t *f)
+static int fill_c2c(const struct nvmlsim_model *m, nvmlFieldValue_t *f)
 {
     if (!m->c2c_links)
         return NVML_ERROR_NOT_SUPPORTED;
@@ -214,7 +215,7 @@ static int fill_c2c(const struct sim_model *m, nvmlFieldValue_t *f)
 static bool has_clock_time(const struct nvml_call *c, uint32_t id)
 {
     enum { FIRST = 575, NEW_IDS = 590 };
-    unsigned branch = driver_branch(c->seg);
+    unsigned branch = nvmlsim_driver_branch(c->seg);
     if (between(id, FIELD_OLD_CLOCK_TIME_FIRST, FIELD_OLD_CLOCK_TIME_LAST))
         return branch >= FIRST && branch < NEW_IDS;
     return branch >= NEW_IDS;
@@ -232,35 +233,35 @@ static bool is_nvlink5(uint32_t id)
            between(id, FIELD_EFFECTIVE_ERRORS, FIELD_SYMBOL_BER);
 }
 
-static int fill_nvlink5(const struct sim_model *m, nvmlFieldValue_t *f)
+static int fill_nvlink5(const struct nvmlsim_model *m, nvmlFieldValue_t *f)
 {
     bool rate = f->fieldId == FIELD_EFFECTIVE_BER || f->fieldId == FIELD_SYMBOL_BER;
-    if (!m->nvlinks || m->arch < SIM_BLACKWELL)
+    if (!m->nvlinks || m->arch < NVMLSIM_BLACKWELL)
         return NVML_ERROR_NOT_SUPPORTED;
     if (f->scopeId >= m->nvlinks && f->scopeId != SCOPE_ALL)
         return NVML_ERROR_INVALID_ARGUMENT;
     return give_u64(f, rate ? BER_NONE : 0);
 }
 
-static int fill_remap(const struct shm_board *g, nvmlFieldValue_t *f)
+static int fill_remap(const struct nvmlsim_shm_board *g, nvmlFieldValue_t *f)
 {
-    bool has = (g->model.flags & SIM_ECC) && g->model.arch >= SIM_AMPERE && !g->n_mig;
+    bool has = (g->model.flags & NVMLSIM_ECC) && g->model.arch >= NVMLSIM_AMPERE && !g->n_mig;
     return has ? give_u32(f, 0) : NVML_ERROR_NOT_SUPPORTED;
 }
 
 // Distance to a limit in °C: Ada and newer.
-static int fill_tlimit(const struct sim_model *m, nvmlFieldValue_t *f)
+static int fill_tlimit(const struct nvmlsim_model *m, nvmlFieldValue_t *f)
 {
     static const int32_t behind_max[] = {-9, -4, 0, 0}; // shutdown, slowdown, memory, GPU
-    if (m->arch < SIM_ADA || (f->fieldId == FIELD_TLIMIT_MEM_MAX && !(m->flags & SIM_HBM)))
+    if (m->arch < NVMLSIM_ADA || (f->fieldId == FIELD_TLIMIT_MEM_MAX && !(m->flags & NVMLSIM_HBM)))
         return NVML_ERROR_NOT_SUPPORTED;
     return give_i32(f, behind_max[f->fieldId - FIELD_TLIMIT_SHUTDOWN]);
 }
 
-static int fill_power(const struct sim_model *m, const struct account_gauges *v,
+static int fill_power(const struct nvmlsim_model *m, const struct nvmlsim_account_gauges *v,
                       nvmlFieldValue_t *f)
 {
-    if (m->arch < SIM_AMPERE || f->scopeId != 0)
+    if (m->arch < NVMLSIM_AMPERE || f->scopeId != 0)
         return NVML_ERROR_NOT_SUPPORTED; // scope 1: the module around it, which none of these has
     switch (f->fieldId) {
     case FIELD_POWER_AVERAGE:
@@ -274,22 +275,22 @@ static int fill_power(const struct sim_model *m, const struct account_gauges *v,
     }
 }
 
-static int fill_field(const struct shm_board *g, const struct account_gauges *v,
+static int fill_field(const struct nvmlsim_shm_board *g, const struct nvmlsim_account_gauges *v,
                       nvmlFieldValue_t *f)
 {
-    const struct sim_model *m = &g->model;
+    const struct nvmlsim_model *m = &g->model;
     int rc = fill_counter(g, f);
     if (rc >= 0)
         return rc;
     switch (f->fieldId) {
     case FIELD_ECC_CURRENT:
     case FIELD_ECC_PENDING:
-        return m->flags & SIM_ECC ? give_u32(f, 1) : NVML_ERROR_NOT_SUPPORTED;
+        return m->flags & NVMLSIM_ECC ? give_u32(f, 1) : NVML_ERROR_NOT_SUPPORTED;
     case FIELD_MEMORY_TEMP:
-        return m->flags & SIM_HBM ? give_u32(f, v->mem_temp_c) : NVML_ERROR_NOT_SUPPORTED;
+        return m->flags & NVMLSIM_HBM ? give_u32(f, v->mem_temp_c) : NVML_ERROR_NOT_SUPPORTED;
     case FIELD_ENERGY:
     case FIELD_ENERGY_SECOND:
-        return m->arch >= SIM_VOLTA ? give_u64(f, v->energy_mj) : NVML_ERROR_NOT_SUPPORTED;
+        return m->arch >= NVMLSIM_VOLTA ? give_u64(f, v->energy_mj) : NVML_ERROR_NOT_SUPPORTED;
     case FIELD_NVLINK_COUNT:
         return m->nvlinks ? give_u32(f, m->nvlinks) : NVML_ERROR_NOT_SUPPORTED;
     case FIELD_PCIE_REPLAY:
@@ -317,21 +318,21 @@ static int fill_field(const struct shm_board *g, const struct account_gauges *v,
 NVML_API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
                                                nvmlFieldValue_t *values)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, values && count > 0);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, values && count > 0);
     if (c.rc)
         return c.rc;
     int64_t start = gs_mono_ns();
-    struct account_gauges v;
-    read_gauges(&c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(&c, &v);
     for (int i = 0; i < count; i++) {
         uint64_t set = 0;
         if (is_clock_time(values[i].fieldId) && !has_clock_time(&c, values[i].fieldId))
             values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
-        else if (read_set_value(&c, values[i].fieldId, &set))
+        else if (nvmlsim_read_set_value(&c, values[i].fieldId, &set))
             values[i].nvmlReturn = give_u64(&values[i], set);
         else
             values[i].nvmlReturn = fill_field(c.board, &v, &values[i]);
-        values[i].timestamp = (int64_t)unix_us_of(start);
+        values[i].timestamp = (int64_t)nvmlsim_unix_us_of(start);
         values[i].latencyUsec = (gs_mono_ns() - start) / 1000;
     }
     return NVML_SUCCESS;

@@ -2,7 +2,7 @@
 // Utilisation, memory, temperature, power, clocks, fan.
 #include "nvmlsim/nvml_lib.h"
 
-#define PERIOD_US (SHM_PERIOD * (SHM_BUCKET_NS / 1000))
+#define PERIOD_US (NVMLSIM_SHM_PERIOD * (NVMLSIM_SHM_BUCKET_NS / 1000))
 
 enum { CLOCK_GRAPHICS, CLOCK_SM, CLOCK_MEM, CLOCK_VIDEO, CLOCK_TYPES };
 enum { CLOCK_CURRENT, CLOCK_APP_TARGET, CLOCK_APP_DEFAULT, CLOCK_BOOST_MAX, CLOCK_IDS };
@@ -13,11 +13,11 @@ enum { REASON_IDLE = 0x1 };
 
 NVML_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_NO_MIG, rates != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_NO_MIG, rates != NULL);
     if (c.rc)
         return c.rc;
-    struct account_gauges v;
-    read_gauges(&c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(&c, &v);
     *rates = (nvmlUtilization_t){.gpu = v.gpu_util, .memory = v.mem_util};
     return NVML_SUCCESS;
 }
@@ -26,7 +26,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUti
 static nvmlReturn_t engine(const char *fn, nvmlDevice_t device, unsigned flags, unsigned *percent,
                            unsigned *period)
 {
-    NVML_CALL c = call_device(fn, device, CALL_NO_MIG | flags, percent && period);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_NO_MIG | flags, percent && period);
     if (c.rc)
         return c.rc;
     *percent = 0;
@@ -37,40 +37,40 @@ static nvmlReturn_t engine(const char *fn, nvmlDevice_t device, unsigned flags, 
 NVML_API nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned *percent,
                                                       unsigned *period)
 {
-    return engine(__func__, device, CALL_MAXWELL, percent, period);
+    return engine(__func__, device, NVMLSIM_CALL_MAXWELL, percent, period);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned *percent,
                                                       unsigned *period)
 {
-    return engine(__func__, device, CALL_MAXWELL, percent, period);
+    return engine(__func__, device, NVMLSIM_CALL_MAXWELL, percent, period);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned *percent,
                                                   unsigned *period)
 {
-    return engine(__func__, device, CALL_AMPERE, percent, period);
+    return engine(__func__, device, NVMLSIM_CALL_AMPERE, percent, period);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned *percent,
                                                   unsigned *period)
 {
-    return engine(__func__, device, CALL_AMPERE, percent, period);
+    return engine(__func__, device, NVMLSIM_CALL_AMPERE, percent, period);
 }
 
 static nvmlReturn_t read_memory(const struct nvml_call *c, nvmlMemory_v2_t *ret)
 {
-    struct shm_gpu *g = c->gpu;
-    const struct shm_board *b = c->board;
+    struct nvmlsim_shm_gpu *g = c->gpu;
+    const struct nvmlsim_shm_board *b = c->board;
     unsigned timeline = c->device->timeline;
-    if (timeline == 0 && b->n_mig && !is_privileged())
+    if (timeline == 0 && b->n_mig && !nvmlsim_is_privileged())
         return NVML_ERROR_NO_PERMISSION;
-    SHM_HOLD(held, &g->lock);
-    process_reap(g);
+    NVMLSIM_SHM_HOLD(held, &g->lock);
+    nvmlsim_process_reap(g);
     nvmlMemory_v2_t m = {.version = ret->version,
                          .total = timeline ? b->mig[timeline - 1].memory : b->memory,
                          .reserved = timeline ? 0 : b->reserved};
-    m.used = timeline ? process_memory_used(g, b, timeline) : process_memory_all(g);
+    m.used = timeline ? nvmlsim_process_memory_used(g, b, timeline) : nvmlsim_process_memory_all(g);
     uint64_t room = m.total - m.reserved;
     m.free = room > m.used ? room - m.used : 0;
     *ret = m;
@@ -79,7 +79,7 @@ static nvmlReturn_t read_memory(const struct nvml_call *c, nvmlMemory_v2_t *ret)
 
 NVML_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, memory != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, memory != NULL);
     nvmlMemory_v2_t m = {0};
     nvmlReturn_t rc = c.rc ? c.rc : read_memory(&c, &m);
     if (!rc)
@@ -89,7 +89,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t 
 
 NVML_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, memory != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, memory != NULL);
     if (c.rc)
         return c.rc;
     if (memory->version != NVML_VERSION_WORD(nvmlMemory_v2_t, 2))
@@ -99,14 +99,14 @@ NVML_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory
 
 NVML_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, memory != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, memory != NULL);
     if (c.rc)
         return c.rc;
-    if (!device_is_mig(&c) && c.board->n_mig && !is_privileged())
+    if (!nvmlsim_device_is_mig(&c) && c.board->n_mig && !nvmlsim_is_privileged())
         return NVML_ERROR_NO_PERMISSION;
     uint64_t total = (uint64_t)c.board->model.bar1_mib << 20;
-    if (device_is_mig(&c))
-        total = total / 8 * device_mig(&c)->mem_slices;
+    if (nvmlsim_device_is_mig(&c))
+        total = total / 8 * nvmlsim_device_mig(&c)->mem_slices;
     uint64_t used = UINT64_C(1) << 20;
     *memory = (nvmlMemory_t){.total = total, .free = total - used, .used = used};
     return NVML_SUCCESS;
@@ -114,11 +114,11 @@ NVML_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlMemor
 
 NVML_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned *celsius)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, celsius && sensor == 0);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, celsius && sensor == 0);
     if (c.rc)
         return c.rc;
-    struct account_gauges v;
-    read_gauges(&c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(&c, &v);
     *celsius = v.temp_c;
     return NVML_SUCCESS;
 }
@@ -126,15 +126,15 @@ NVML_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, 
 NVML_API nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device,
                                                 nvmlTemperature_v1_t *temperature)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, temperature != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, temperature != NULL);
     if (c.rc)
         return c.rc;
     if (temperature->version != NVML_VERSION_WORD(nvmlTemperature_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (temperature->sensorType != 0)
         return NVML_ERROR_INVALID_ARGUMENT;
-    struct account_gauges v;
-    read_gauges(&c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(&c, &v);
     temperature->temperature = (int32_t)v.temp_c;
     return NVML_SUCCESS;
 }
@@ -142,7 +142,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device,
 NVML_API nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, int type,
                                                         unsigned *celsius)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, celsius && type >= 0);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, celsius && type >= 0);
     if (c.rc)
         return c.rc;
     uint32_t slowdown = c.board->model.slowdown_temp_c;
@@ -154,7 +154,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, int
         *celsius = slowdown;
         return NVML_SUCCESS;
     case THRESHOLD_MEM_MAX:
-        if (!(c.board->model.flags & SIM_HBM))
+        if (!(c.board->model.flags & NVMLSIM_HBM))
             return NVML_ERROR_NOT_SUPPORTED;
         *celsius = 95;
         return NVML_SUCCESS;
@@ -169,26 +169,26 @@ NVML_API nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, int
 NVML_API nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device,
                                                      nvmlMarginTemperature_v1_t *margin)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, margin != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, margin != NULL);
     if (c.rc)
         return c.rc;
     if (margin->version != NVML_VERSION_WORD(nvmlMarginTemperature_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (c.board->model.arch < SIM_ADA)
+    if (c.board->model.arch < NVMLSIM_ADA)
         return NVML_ERROR_NOT_SUPPORTED;
-    struct account_gauges v;
-    read_gauges(&c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(&c, &v);
     margin->marginTemperature = (int32_t)c.board->model.slowdown_temp_c - 4 - (int32_t)v.temp_c;
     return NVML_SUCCESS;
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *mw)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, mw != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, mw != NULL);
     if (c.rc)
         return c.rc;
-    struct account_gauges v;
-    read_gauges(&c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(&c, &v);
     *mw = v.power_mw;
     return NVML_SUCCESS;
 }
@@ -196,18 +196,18 @@ NVML_API nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *mw)
 NVML_API nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
                                                           unsigned long long *mj)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_VOLTA, mj != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_VOLTA, mj != NULL);
     if (c.rc)
         return c.rc;
-    struct account_gauges v;
-    read_gauges(&c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(&c, &v);
     *mj = v.energy_mj;
     return NVML_SUCCESS;
 }
 
 static nvmlReturn_t power_limit(const char *fn, nvmlDevice_t device, unsigned *mw)
 {
-    NVML_CALL c = call_device(fn, device, CALL_GPU, mw != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, mw != NULL);
     if (!c.rc)
         *mw = c.board->model.max_w * 1000;
     return c.rc;
@@ -232,7 +232,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t 
                                                                    unsigned *min_mw,
                                                                    unsigned *max_mw)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, min_mw && max_mw);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, min_mw && max_mw);
     if (!c.rc) {
         *min_mw = c.board->model.max_w * 1000 / 2;
         *max_mw = c.board->model.max_w * 1000;
@@ -247,8 +247,8 @@ static unsigned max_clock(const struct nvml_call *c, int type)
 
 static unsigned current_clock(const struct nvml_call *c, int type)
 {
-    struct account_gauges v;
-    read_gauges(c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(c, &v);
     return type == CLOCK_MEM ? v.mem_mhz : v.sm_mhz;
 }
 
@@ -259,7 +259,7 @@ static bool clock_type(int type)
 
 NVML_API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, unsigned *mhz)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, mhz && clock_type(type));
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, mhz && clock_type(type));
     if (!c.rc)
         *mhz = current_clock(&c, type);
     return c.rc;
@@ -268,7 +268,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, unsi
 NVML_API nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, int type, int id, unsigned *mhz)
 {
     bool valid = mhz && clock_type(type) && id >= 0 && id < CLOCK_IDS;
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, valid);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, valid);
     if (c.rc)
         return c.rc;
     if (type == CLOCK_VIDEO && id != CLOCK_CURRENT)
@@ -279,7 +279,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, int type, int id, 
 
 NVML_API nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type, unsigned *mhz)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, mhz && clock_type(type));
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, mhz && clock_type(type));
     if (!c.rc)
         *mhz = max_clock(&c, type);
     return c.rc;
@@ -287,10 +287,10 @@ NVML_API nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type, u
 
 NVML_API nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, int type, unsigned *mhz)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, mhz && clock_type(type));
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, mhz && clock_type(type));
     if (c.rc)
         return c.rc;
-    if (type == CLOCK_VIDEO || (c.board->model.flags & SIM_CONSUMER))
+    if (type == CLOCK_VIDEO || (c.board->model.flags & NVMLSIM_CONSUMER))
         return NVML_ERROR_NOT_SUPPORTED;
     *mhz = max_clock(&c, type);
     return NVML_SUCCESS;
@@ -299,7 +299,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, int ty
 // Boards whose memory clock drops at idle are in P8 then; the others stay in P0.
 NVML_API nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, int *state)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, state != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, state != NULL);
     if (c.rc)
         return c.rc;
     bool active = current_clock(&c, CLOCK_MEM) == c.board->model.mem_max_mhz;
@@ -310,15 +310,15 @@ NVML_API nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, int *st
 // The fan follows the temperature between idle and its maximum.
 static unsigned fan_percent(const struct nvml_call *c)
 {
-    struct account_gauges v;
-    read_gauges(c, &v);
-    const struct sim_model *m = &c->board->model;
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(c, &v);
+    const struct nvmlsim_model *m = &c->board->model;
     return 30 + 40 * (v.temp_c - m->idle_temp_c) / (m->max_temp_c - m->idle_temp_c);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned *percent)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_FAN, percent != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_FAN, percent != NULL);
     if (!c.rc)
         *percent = fan_percent(&c);
     return c.rc;
@@ -326,7 +326,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned *perce
 
 NVML_API nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned fan, unsigned *percent)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_FAN, percent && fan < N_FANS);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_FAN, percent && fan < N_FANS);
     if (!c.rc)
         *percent = fan_percent(&c);
     return c.rc;
@@ -334,15 +334,15 @@ NVML_API nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned fan
 
 NVML_API nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned *count)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, count != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, count != NULL);
     if (!c.rc)
-        *count = c.board->model.flags & SIM_FAN ? N_FANS : 0;
+        *count = c.board->model.flags & NVMLSIM_FAN ? N_FANS : 0;
     return c.rc;
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetFanSpeedRPM(nvmlDevice_t device, nvmlFanSpeedInfo_v1_t *speed)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_FAN, speed != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_FAN, speed != NULL);
     if (c.rc)
         return c.rc;
     if (speed->version != NVML_VERSION_WORD(nvmlFanSpeedInfo_v1_t, 1))
@@ -355,11 +355,11 @@ NVML_API nvmlReturn_t nvmlDeviceGetFanSpeedRPM(nvmlDevice_t device, nvmlFanSpeed
 
 static nvmlReturn_t event_reasons(const char *fn, nvmlDevice_t device, unsigned long long *reasons)
 {
-    NVML_CALL c = call_device(fn, device, CALL_GPU, reasons != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, reasons != NULL);
     if (c.rc)
         return c.rc;
-    struct account_gauges v;
-    read_gauges(&c, &v);
+    struct nvmlsim_account_gauges v;
+    nvmlsim_read_gauges(&c, &v);
     *reasons = v.active ? 0 : REASON_IDLE;
     return NVML_SUCCESS;
 }
@@ -380,8 +380,9 @@ NVML_API nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t dev
 NVML_API nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, int policy,
                                                    nvmlViolationTime_t *time)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_MAXWELL, time && policy >= 0 && policy <= 11);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_MAXWELL,
+                                      time && policy >= 0 && policy <= 11);
     if (!c.rc)
-        *time = (nvmlViolationTime_t){.referenceTime = unix_us_of(gs_mono_ns())};
+        *time = (nvmlViolationTime_t){.referenceTime = nvmlsim_unix_us_of(gs_mono_ns())};
     return c.rc;
 }

@@ -30,18 +30,18 @@ struct nvml_gpm_sample {
 
 NVML_API nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, support != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, support != NULL);
     if (c.rc)
         return c.rc;
     if (support->version != GPM_VERSION)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    support->isSupportedDevice = c.board->model.arch >= SIM_HOPPER;
+    support->isSupportedDevice = c.board->model.arch >= NVMLSIM_HOPPER;
     return NVML_SUCCESS;
 }
 
 NVML_API nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample)
 {
-    NVML_CALL c = call_system(__func__, sample != NULL);
+    NVML_CALL c = nvmlsim_call_system(__func__, sample != NULL);
     if (!c.rc)
         *sample = gs_alloc(sizeof(**sample));
     return c.rc;
@@ -49,18 +49,18 @@ NVML_API nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample)
 
 NVML_API nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
 {
-    NVML_CALL c = call_system(__func__, sample != NULL);
+    NVML_CALL c = nvmlsim_call_system(__func__, sample != NULL);
     if (!c.rc)
         free(sample);
     return c.rc;
 }
 
-static void add_timeline(const struct shm_timeline *t, int64_t now, bool of_whole,
+static void add_timeline(const struct nvmlsim_shm_timeline *t, int64_t now, bool of_whole,
                          struct nvml_gpm_sample *sample)
 {
-    struct account_sum sum;
-    account_totals(t, now, &sum);
-    double part = (double)shm_sm_ppm(t) / SHM_PPM;
+    struct nvmlsim_account_sum sum;
+    nvmlsim_account_totals(t, now, &sum);
+    double part = (double)nvmlsim_shm_sm_ppm(t) / NVMLSIM_SHM_PPM;
     double scale = of_whole || part <= 0 ? 1 : 1 / part; // an instance counts its own SMs
     sample->busy += of_whole ? (double)sum.busy_ns * part : (double)sum.busy_ns;
     sample->sm += (double)sum.sm_ns * scale;
@@ -71,18 +71,18 @@ static void add_timeline(const struct shm_timeline *t, int64_t now, bool of_whol
 static void take_instance(const struct nvml_call *c, uint32_t gi_id, nvmlGpmSample_t sample)
 {
     double all = 0;
-    SHM_HOLD(held, &c->gpu->lock);
+    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
     *sample = (struct nvml_gpm_sample){.at = gs_mono_ns()};
     for (unsigned i = 0; i < c->board->n_mig; i++)
         if (c->board->mig[i].gi_id == gi_id)
-            all += shm_sm_ppm(&c->gpu->timelines[1 + i]);
+            all += nvmlsim_shm_sm_ppm(&c->gpu->timelines[1 + i]);
     for (unsigned i = 0; i < c->board->n_mig && all > 0; i++) {
         struct nvml_gpm_sample own = {0};
-        const struct shm_timeline *t = &c->gpu->timelines[1 + i];
+        const struct nvmlsim_shm_timeline *t = &c->gpu->timelines[1 + i];
         if (c->board->mig[i].gi_id != gi_id)
             continue;
         add_timeline(t, sample->at, false, &own);
-        double part = shm_sm_ppm(t) / all;
+        double part = nvmlsim_shm_sm_ppm(t) / all;
         sample->busy += own.busy * part;
         sample->sm += own.sm * part;
         sample->mem += own.mem * part;
@@ -95,7 +95,7 @@ static void take(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t s
         take_instance(c, c->board->mig[timeline - 1].gi_id, sample);
         return;
     }
-    SHM_HOLD(held, &c->gpu->lock);
+    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
     *sample = (struct nvml_gpm_sample){.at = gs_mono_ns(), // the links are the whole GPU's
                                        .nvlinks = c->board->model.nvlinks,
                                        .c2c_links = c->board->model.c2c_links};
@@ -105,7 +105,8 @@ static void take(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t s
 
 NVML_API nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY | CALL_HOPPER, sample != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY | NVMLSIM_CALL_HOPPER,
+                                      sample != NULL);
     if (!c.rc)
         take(&c, device->timeline, sample);
     return c.rc;
@@ -114,7 +115,7 @@ NVML_API nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t samp
 NVML_API nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance,
                                           nvmlGpmSample_t sample)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_HOPPER, sample != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_HOPPER, sample != NULL);
     if (c.rc)
         return c.rc;
     for (unsigned i = 0; i < c.board->n_mig; i++) {
@@ -173,7 +174,7 @@ static int fill_metric(const struct nvml_gpm_sample *a, const struct nvml_gpm_sa
 
 NVML_API nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *request)
 {
-    NVML_CALL c = call_system(__func__, request && request->sample1 && request->sample2);
+    NVML_CALL c = nvmlsim_call_system(__func__, request && request->sample1 && request->sample2);
     if (c.rc)
         return c.rc;
     if (request->version != GPM_VERSION)

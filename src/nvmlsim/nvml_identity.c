@@ -10,7 +10,7 @@
 
 static nvmlReturn_t get_count(const char *fn, unsigned *count)
 {
-    NVML_CALL c = call_system(fn, count != NULL);
+    NVML_CALL c = nvmlsim_call_system(fn, count != NULL);
     if (!c.rc)
         *count = c.sim->n_gpus;
     return c.rc;
@@ -29,8 +29,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 // A handle by a key: the checks of a device call apply to what was found.
 static nvmlReturn_t give_handle(const char *fn, unsigned gpu, unsigned timeline, nvmlDevice_t *ret)
 {
-    nvmlDevice_t handle = device_handle(gpu, timeline);
-    NVML_CALL c = call_device(fn, handle, CALL_ANY, true);
+    nvmlDevice_t handle = nvmlsim_device_handle(gpu, timeline);
+    NVML_CALL c = nvmlsim_call_device(fn, handle, NVMLSIM_CALL_ANY, true);
     if (!c.rc)
         *ret = handle;
     return c.rc;
@@ -39,7 +39,7 @@ static nvmlReturn_t give_handle(const char *fn, unsigned gpu, unsigned timeline,
 static nvmlReturn_t by_index(const char *fn, unsigned index, nvmlDevice_t *device)
 {
     {
-        NVML_CALL c = call_system(fn, device != NULL);
+        NVML_CALL c = nvmlsim_call_system(fn, device != NULL);
         if (c.rc)
             return c.rc;
         if (index >= c.sim->n_gpus)
@@ -60,12 +60,12 @@ NVML_API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t
 
 static nvmlReturn_t find_uuid(const char *fn, const char *uuid, bool valid, nvmlDevice_t *ret)
 {
-    NVML_CALL c = call_system(fn, valid);
+    NVML_CALL c = nvmlsim_call_system(fn, valid);
     for (unsigned i = 0; !c.rc && i < c.sim->n_gpus; i++) {
-        const struct shm_board *g = &c.sim->boards[i];
+        const struct nvmlsim_shm_board *g = &c.sim->boards[i];
         for (unsigned t = 0; t <= g->n_mig; t++) {
             if (gs_streq(uuid, t ? g->mig[t - 1].uuid : g->uuid)) {
-                *ret = device_handle(i, t);
+                *ret = nvmlsim_device_handle(i, t);
                 return NVML_SUCCESS;
             }
         }
@@ -95,7 +95,7 @@ static bool same_bus_id(const char *full, const char *given)
 
 static nvmlReturn_t find_bus_id(const char *fn, const char *bus_id, bool valid, unsigned *ret)
 {
-    NVML_CALL c = call_system(fn, valid);
+    NVML_CALL c = nvmlsim_call_system(fn, valid);
     for (unsigned i = 0; !c.rc && i < c.sim->n_gpus; i++) {
         if (same_bus_id(c.sim->boards[i].pci_bus_id, bus_id)) {
             *ret = i;
@@ -124,35 +124,36 @@ NVML_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlD
 
 NVML_API nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, index != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, index != NULL);
     if (!c.rc)
-        *index = device_is_mig(&c) ? device->timeline - 1 : device->gpu;
+        *index = nvmlsim_device_is_mig(&c) ? device->timeline - 1 : device->gpu;
     return c.rc;
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, name != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, name != NULL);
     if (c.rc)
         return c.rc;
-    if (!device_is_mig(&c))
-        return give_text(name, length, c.board->model.product);
+    if (!nvmlsim_device_is_mig(&c))
+        return nvmlsim_give_text(name, length, c.board->model.product);
     GS_AUTO_FREE char *full =
-        gs_format("%s MIG %s", c.board->model.product, device_mig(&c)->profile);
-    return give_text(name, length, full);
+        gs_format("%s MIG %s", c.board->model.product, nvmlsim_device_mig(&c)->profile);
+    return nvmlsim_give_text(name, length, full);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, uuid != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, uuid != NULL);
     if (c.rc)
         return c.rc;
-    return give_text(uuid, length, device_is_mig(&c) ? device_mig(&c)->uuid : c.board->uuid);
+    return nvmlsim_give_text(
+        uuid, length, nvmlsim_device_is_mig(&c) ? nvmlsim_device_mig(&c)->uuid : c.board->uuid);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, minor != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, minor != NULL);
     if (!c.rc)
         *minor = device->gpu;
     return c.rc;
@@ -160,19 +161,19 @@ NVML_API nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *mi
 
 NVML_API nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned length)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, serial != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, serial != NULL);
     if (c.rc)
         return c.rc;
-    if (c.board->model.flags & SIM_CONSUMER)
+    if (c.board->model.flags & NVMLSIM_CONSUMER)
         return NVML_ERROR_NOT_SUPPORTED;
     char text[30];
     snprintf(text, sizeof(text), "SIMULATED%04u", device->gpu);
-    return give_text(serial, length, text);
+    return nvmlsim_give_text(serial, length, text);
 }
 
 static nvmlReturn_t pci_info(const char *fn, nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
-    NVML_CALL c = call_device(fn, device, CALL_GPU, pci != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, pci != NULL);
     if (c.rc)
         return c.rc;
     nvmlPciInfo_t info = {.bus = c.board->pci_bus,
@@ -202,7 +203,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t
 
 NVML_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *architecture)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, architecture != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, architecture != NULL);
     if (!c.rc)
         *architecture = c.board->model.arch;
     return c.rc;
@@ -210,7 +211,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *a
 
 NVML_API nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, int *brand)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, brand != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, brand != NULL);
     if (!c.rc)
         *brand = (int)c.board->model.brand;
     return c.rc;
@@ -219,7 +220,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, int *brand)
 NVML_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
                                                          int *minor)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, major && minor);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, major && minor);
     if (!c.rc) {
         *major = (int)c.board->model.cc_major;
         *minor = (int)c.board->model.cc_minor;
@@ -230,7 +231,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, in
 // Not virtualised, persistence mode on, shared compute mode.
 static nvmlReturn_t constant(const char *fn, nvmlDevice_t device, int value, int *ret)
 {
-    NVML_CALL c = call_device(fn, device, CALL_GPU, ret != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, ret != NULL);
     if (!c.rc)
         *ret = value;
     return c.rc;
@@ -254,6 +255,6 @@ NVML_API nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, int *mode)
 // There is no bus that it hangs on.
 NVML_API nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned *node)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, node != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, node != NULL);
     return c.rc ? c.rc : NVML_ERROR_NOT_SUPPORTED;
 }

@@ -24,24 +24,24 @@ enum { INIT_FLAG_ALL = 7 };
 
 // Calls hold it shared; init and shutdown exclusively.
 static pthread_rwlock_t state_lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct sim *attached;
+static struct nvmlsim *attached;
 static unsigned n_init;
 
-static struct nvml_device handles[SIM_MAX_GPUS][SHM_TIMELINES];
+static struct nvml_device handles[NVMLSIM_MAX_GPUS][NVMLSIM_SHM_TIMELINES];
 
-nvmlDevice_t device_handle(unsigned gpu, unsigned timeline)
+nvmlDevice_t nvmlsim_device_handle(unsigned gpu, unsigned timeline)
 {
     return &handles[gpu][timeline];
 }
 
-static bool valid_handle(const struct sim *sim, nvmlDevice_t device)
+static bool valid_handle(const struct nvmlsim *sim, nvmlDevice_t device)
 {
     uintptr_t at = (uintptr_t)device, first = (uintptr_t)handles;
     return at >= first && at < first + sizeof(handles) && (at - first) % sizeof(*device) == 0 &&
            device->gpu < sim->n_gpus && device->timeline <= sim->boards[device->gpu].n_mig;
 }
 
-void call_leave(struct nvml_call *c)
+void nvmlsim_call_leave(struct nvml_call *c)
 {
     if (c->entered)
         pthread_rwlock_unlock(&state_lock);
@@ -58,11 +58,11 @@ static void call_enter(struct nvml_call *c)
 }
 
 // Sleeps outside the lock: a hung call does not keep nvmlShutdown from coming back.
-static void hang(struct nvml_call *c, const struct fault_hit *hit)
+static void hang(struct nvml_call *c, const struct nvmlsim_fault_hit *hit)
 {
     int64_t until = gs_mono_ns() + (int64_t)hit->hang_ms * GS_NS_PER_MS;
-    while (!c->rc && gs_mono_ns() < until && fault_unchanged(c->seg, hit)) {
-        call_leave(c);
+    while (!c->rc && gs_mono_ns() < until && nvmlsim_fault_unchanged(c->seg, hit)) {
+        nvmlsim_call_leave(c);
         int64_t left = until - gs_mono_ns();
         struct timespec step = {.tv_nsec = left < 0              ? 0
                                            : left < HANG_STEP_NS ? left
@@ -74,8 +74,8 @@ static void hang(struct nvml_call *c, const struct fault_hit *hit)
 
 static void apply_faults(struct nvml_call *c, const char *fn, int gpu)
 {
-    struct fault_hit hit;
-    if (c->rc || !fault_match(c->seg, fn, gpu, &hit))
+    struct nvmlsim_fault_hit hit;
+    if (c->rc || !nvmlsim_fault_match(c->seg, fn, gpu, &hit))
         return;
     if (hit.hang_ms)
         hang(c, &hit);
@@ -83,7 +83,7 @@ static void apply_faults(struct nvml_call *c, const char *fn, int gpu)
         c->rc = hit.code;
 }
 
-struct nvml_call call_system(const char *fn, bool valid)
+struct nvml_call nvmlsim_call_system(const char *fn, bool valid)
 {
     struct nvml_call c = {0};
     call_enter(&c);
@@ -93,7 +93,7 @@ struct nvml_call call_system(const char *fn, bool valid)
     return c;
 }
 
-struct nvml_call call_attached(void)
+struct nvml_call nvmlsim_call_attached(void)
 {
     struct nvml_call c = {0};
     call_enter(&c);
@@ -104,21 +104,21 @@ static nvmlReturn_t check_device(const struct nvml_call *c, unsigned flags)
 {
     static const struct {
         unsigned flag;
-        enum sim_arch least;
-    } ages[] = {{CALL_MAXWELL, SIM_KEPLER + 1},
-                {CALL_VOLTA, SIM_VOLTA},
-                {CALL_AMPERE, SIM_AMPERE},
-                {CALL_HOPPER, SIM_HOPPER}};
-    const struct sim_model *m = &c->board->model;
-    bool mig = device_is_mig(c);
-    if ((flags & CALL_MIG) && !mig)
+        enum nvmlsim_arch least;
+    } ages[] = {{NVMLSIM_CALL_MAXWELL, NVMLSIM_KEPLER + 1},
+                {NVMLSIM_CALL_VOLTA, NVMLSIM_VOLTA},
+                {NVMLSIM_CALL_AMPERE, NVMLSIM_AMPERE},
+                {NVMLSIM_CALL_HOPPER, NVMLSIM_HOPPER}};
+    const struct nvmlsim_model *m = &c->board->model;
+    bool mig = nvmlsim_device_is_mig(c);
+    if ((flags & NVMLSIM_CALL_MIG) && !mig)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (mig && !(flags & (CALL_ANY | CALL_MIG)))
+    if (mig && !(flags & (NVMLSIM_CALL_ANY | NVMLSIM_CALL_MIG)))
         return NVML_ERROR_NOT_SUPPORTED;
-    if (((flags & CALL_NO_MIG) && c->board->n_mig) ||
-        ((flags & CALL_HBM) && !(m->flags & SIM_HBM)) ||
-        ((flags & CALL_ECC) && !(m->flags & SIM_ECC)) ||
-        ((flags & CALL_FAN) && !(m->flags & SIM_FAN)))
+    if (((flags & NVMLSIM_CALL_NO_MIG) && c->board->n_mig) ||
+        ((flags & NVMLSIM_CALL_HBM) && !(m->flags & NVMLSIM_HBM)) ||
+        ((flags & NVMLSIM_CALL_ECC) && !(m->flags & NVMLSIM_ECC)) ||
+        ((flags & NVMLSIM_CALL_FAN) && !(m->flags & NVMLSIM_FAN)))
         return NVML_ERROR_NOT_SUPPORTED;
     for (size_t i = 0; i < GS_ARRAY_LEN(ages); i++)
         if ((flags & ages[i].flag) && m->arch < ages[i].least)
@@ -126,7 +126,8 @@ static nvmlReturn_t check_device(const struct nvml_call *c, unsigned flags)
     return NVML_SUCCESS;
 }
 
-struct nvml_call call_device(const char *fn, nvmlDevice_t device, unsigned flags, bool valid)
+struct nvml_call nvmlsim_call_device(const char *fn, nvmlDevice_t device, unsigned flags,
+                                     bool valid)
 {
     struct nvml_call c = {0};
     call_enter(&c);
@@ -152,7 +153,7 @@ struct nvml_call call_device(const char *fn, nvmlDevice_t device, unsigned flags
     return c;
 }
 
-nvmlReturn_t give_text(char *dst, unsigned size, const char *text)
+nvmlReturn_t nvmlsim_give_text(char *dst, unsigned size, const char *text)
 {
     size_t n = strlen(text) + 1;
     if (n > size)
@@ -161,23 +162,23 @@ nvmlReturn_t give_text(char *dst, unsigned size, const char *text)
     return NVML_SUCCESS;
 }
 
-bool is_privileged(void)
+bool nvmlsim_is_privileged(void)
 {
     return geteuid() == 0;
 }
 
-void read_gauges(const struct nvml_call *c, struct account_gauges *ret)
+void nvmlsim_read_gauges(const struct nvml_call *c, struct nvmlsim_account_gauges *ret)
 {
-    SHM_HOLD(held, &c->gpu->lock);
-    account_gauges(c->gpu, c->board, c->sim->created, gs_mono_ns(), ret);
+    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
+    nvmlsim_account_gauges(c->gpu, c->board, c->sim->created, gs_mono_ns(), ret);
 }
 
-bool read_set_value(const struct nvml_call *c, uint32_t what, uint64_t *ret)
+bool nvmlsim_read_set_value(const struct nvml_call *c, uint32_t what, uint64_t *ret)
 {
     if (__atomic_load_n(&c->gpu->n_values, __ATOMIC_ACQUIRE) == 0)
         return false;
-    SHM_HOLD(held, &c->gpu->lock);
-    for (unsigned i = 0; i < SHM_VALUES; i++) {
+    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
+    for (unsigned i = 0; i < NVMLSIM_SHM_VALUES; i++) {
         if (c->gpu->values[i].used && c->gpu->values[i].what == what) {
             *ret = c->gpu->values[i].value;
             return true;
@@ -186,12 +187,12 @@ bool read_set_value(const struct nvml_call *c, uint32_t what, uint64_t *ret)
     return false;
 }
 
-uint64_t unix_us_of(int64_t mono_ns)
+uint64_t nvmlsim_unix_us_of(int64_t mono_ns)
 {
     return (uint64_t)(gs_unix_us() + (mono_ns - gs_mono_ns()) / 1000);
 }
 
-int64_t mono_of_unix_us(uint64_t unix_us)
+int64_t nvmlsim_mono_of_unix_us(uint64_t unix_us)
 {
     int64_t now_us = gs_unix_us(), now_ns = gs_mono_ns();
     if (unix_us > INT64_MAX / 1000)
@@ -202,10 +203,10 @@ int64_t mono_of_unix_us(uint64_t unix_us)
 
 static nvmlReturn_t attach(void)
 {
-    const char *name = getenv(SIM_ENV);
+    const char *name = getenv(NVMLSIM_ENV);
     if (!name || !*name)
         return NVML_ERROR_DRIVER_NOT_LOADED;
-    struct gs_error *err = sim_attach(name, &attached);
+    struct gs_error *err = nvmlsim_attach(name, &attached);
     if (!err)
         return NVML_SUCCESS;
     enum gs_code code = gs_error_code(err);
@@ -224,8 +225,8 @@ static nvmlReturn_t attach(void)
 
 static void fill_handles(void)
 {
-    for (unsigned g = 0; g < SIM_MAX_GPUS; g++)
-        for (unsigned t = 0; t < SHM_TIMELINES; t++)
+    for (unsigned g = 0; g < NVMLSIM_MAX_GPUS; g++)
+        for (unsigned t = 0; t < NVMLSIM_SHM_TIMELINES; t++)
             handles[g][t] = (struct nvml_device){g, t};
 }
 
@@ -246,7 +247,7 @@ static nvmlReturn_t shutdown_locked(void)
     if (n_init == 0)
         return NVML_ERROR_UNINITIALIZED;
     if (--n_init == 0) {
-        sim_detach(attached);
+        nvmlsim_detach(attached);
         attached = NULL;
     }
     return NVML_SUCCESS;
@@ -260,7 +261,7 @@ static nvmlReturn_t init(const char *fn)
     if (rc)
         return rc;
     {
-        NVML_CALL c = call_system(fn, true);
+        NVML_CALL c = nvmlsim_call_system(fn, true);
         rc = c.rc;
     }
     if (rc) {
@@ -289,7 +290,7 @@ NVML_API nvmlReturn_t nvmlInitWithFlags(unsigned flags)
 NVML_API nvmlReturn_t nvmlShutdown(void)
 {
     {
-        NVML_CALL c = call_system(__func__, true);
+        NVML_CALL c = nvmlsim_call_system(__func__, true);
         if (c.rc)
             return c.rc;
     }
@@ -319,11 +320,11 @@ NVML_API int gpuscaleNvmlIsSimulated(void)
     return 1;
 }
 
-unsigned driver_branch(struct shm_segment *seg)
+unsigned nvmlsim_driver_branch(struct nvmlsim_shm_segment *seg)
 {
     struct nvml_call c = {.seg = seg, .gpu = &seg->gpus[0]};
     uint64_t set = DRIVER_BRANCH;
-    read_set_value(&c, SIM_VALUE_DRIVER_BRANCH, &set);
+    nvmlsim_read_set_value(&c, NVMLSIM_VALUE_DRIVER_BRANCH, &set);
     return (unsigned)set % 1000;
 }
 
@@ -331,25 +332,25 @@ static nvmlReturn_t give_version(const struct nvml_call *c, const char *before, 
                                  unsigned length)
 {
     char text[80];
-    snprintf(text, sizeof(text), "%s%u." DRIVER_MINOR, before, driver_branch(c->seg));
-    return give_text(version, length, text);
+    snprintf(text, sizeof(text), "%s%u." DRIVER_MINOR, before, nvmlsim_driver_branch(c->seg));
+    return nvmlsim_give_text(version, length, text);
 }
 
 NVML_API nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 {
-    NVML_CALL c = call_system(__func__, version != NULL);
+    NVML_CALL c = nvmlsim_call_system(__func__, version != NULL);
     return c.rc ? c.rc : give_version(&c, "", version, length);
 }
 
 NVML_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 {
-    NVML_CALL c = call_system(__func__, version != NULL);
+    NVML_CALL c = nvmlsim_call_system(__func__, version != NULL);
     return c.rc ? c.rc : give_version(&c, "12.", version, length);
 }
 
 static nvmlReturn_t cuda_version(const char *fn, int *version)
 {
-    NVML_CALL c = call_system(fn, version != NULL);
+    NVML_CALL c = nvmlsim_call_system(fn, version != NULL);
     if (!c.rc)
         *version = CUDA_VERSION;
     return c.rc;
@@ -368,7 +369,7 @@ NVML_API nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
 // The command line, as the driver's library reads it; cut to the buffer like there.
 NVML_API nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 {
-    NVML_CALL c = call_system(__func__, name != NULL && length > 0);
+    NVML_CALL c = nvmlsim_call_system(__func__, name != NULL && length > 0);
     if (c.rc)
         return c.rc;
     char path[40];

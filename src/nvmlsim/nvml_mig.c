@@ -8,7 +8,7 @@
 NVML_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current,
                                            unsigned *pending)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, current && pending);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, current && pending);
     if (c.rc)
         return c.rc;
     if (c.board->model.mig_slices == 0)
@@ -19,7 +19,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *curren
 
 NVML_API nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, count != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, count != NULL);
     if (!c.rc)
         *count = c.board->n_mig ? c.board->model.mig_slices : 0;
     return c.rc;
@@ -28,7 +28,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsign
 NVML_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index,
                                                           nvmlDevice_t *mig)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, mig != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, mig != NULL);
     if (c.rc)
         return c.rc;
     if (c.board->model.mig_slices == 0)
@@ -37,50 +37,50 @@ NVML_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, u
         return NVML_ERROR_INVALID_ARGUMENT;
     if (index >= c.board->n_mig)
         return NVML_ERROR_NOT_FOUND;
-    *mig = device_handle(device->gpu, 1 + index);
+    *mig = nvmlsim_device_handle(device->gpu, 1 + index);
     return NVML_SUCCESS;
 }
 
 NVML_API nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, is_mig != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, is_mig != NULL);
     if (!c.rc)
-        *is_mig = device_is_mig(&c);
+        *is_mig = nvmlsim_device_is_mig(&c);
     return c.rc;
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig,
                                                                    nvmlDevice_t *device)
 {
-    NVML_CALL c = call_device(__func__, mig, CALL_MIG, device != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, mig, NVMLSIM_CALL_MIG, device != NULL);
     if (!c.rc)
-        *device = device_handle(mig->gpu, 0);
+        *device = nvmlsim_device_handle(mig->gpu, 0);
     return c.rc;
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t mig, unsigned *id)
 {
-    NVML_CALL c = call_device(__func__, mig, CALL_MIG, id != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, mig, NVMLSIM_CALL_MIG, id != NULL);
     if (!c.rc)
-        *id = device_mig(&c)->gi_id;
+        *id = nvmlsim_device_mig(&c)->gi_id;
     return c.rc;
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t mig, unsigned *id)
 {
-    NVML_CALL c = call_device(__func__, mig, CALL_MIG, id != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, mig, NVMLSIM_CALL_MIG, id != NULL);
     if (!c.rc)
-        *id = device_mig(&c)->ci_id;
+        *id = nvmlsim_device_mig(&c)->ci_id;
     return c.rc;
 }
 
 static nvmlReturn_t attributes_of(const char *fn, nvmlDevice_t mig,
                                   nvmlDeviceAttributes_t *attributes)
 {
-    NVML_CALL c = call_device(fn, mig, CALL_MIG, attributes != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, mig, NVMLSIM_CALL_MIG, attributes != NULL);
     if (c.rc)
         return c.rc;
-    const struct shm_mig *m = device_mig(&c);
+    const struct nvmlsim_shm_mig *m = nvmlsim_device_mig(&c);
     *attributes = (nvmlDeviceAttributes_t){
         .multiprocessorCount = m->sms,
         .sharedCopyEngineCount = m->slices,
@@ -105,16 +105,16 @@ NVML_API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t mig,
 NVML_API nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned id,
                                                    nvmlGpuInstance_t *instance)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, instance != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, instance != NULL);
     if (c.rc)
         return c.rc;
     if (c.board->model.mig_slices == 0 || c.board->n_mig == 0)
         return NVML_ERROR_NOT_SUPPORTED;
-    if (!is_privileged())
+    if (!nvmlsim_is_privileged())
         return NVML_ERROR_NO_PERMISSION;
     for (unsigned i = 0; i < c.board->n_mig; i++) {
         if (c.board->mig[i].gi_id == id) {
-            *instance = (nvmlGpuInstance_t)(const void *)device_handle(device->gpu, 1 + i);
+            *instance = (nvmlGpuInstance_t)(const void *)nvmlsim_device_handle(device->gpu, 1 + i);
             return NVML_SUCCESS;
         }
     }
@@ -125,11 +125,11 @@ NVML_API nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t instance,
                                              nvmlGpuInstanceInfo_t *info)
 {
     nvmlDevice_t mig = (nvmlDevice_t)(const void *)instance;
-    NVML_CALL c = call_device(__func__, mig, CALL_MIG, info != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, mig, NVMLSIM_CALL_MIG, info != NULL);
     if (c.rc)
         return c.rc;
-    const struct shm_mig *m = device_mig(&c);
-    *info = (nvmlGpuInstanceInfo_t){.device = device_handle(mig->gpu, 0),
+    const struct nvmlsim_shm_mig *m = nvmlsim_device_mig(&c);
+    *info = (nvmlGpuInstanceInfo_t){.device = nvmlsim_device_handle(mig->gpu, 0),
                                     .id = m->gi_id,
                                     .profileId = m->nvml_profile,
                                     .placement = {.start = m->start, .size = m->mem_slices}};
@@ -140,14 +140,14 @@ NVML_API nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t in
                                                             nvmlComputeInstance_t *compute)
 {
     nvmlDevice_t mig = (nvmlDevice_t)(const void *)instance;
-    NVML_CALL c = call_device(__func__, mig, CALL_MIG, compute != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, mig, NVMLSIM_CALL_MIG, compute != NULL);
     if (c.rc)
         return c.rc;
-    if (!is_privileged())
+    if (!nvmlsim_is_privileged())
         return NVML_ERROR_NO_PERMISSION;
     for (unsigned i = 0; i < c.board->n_mig; i++) {
-        if (c.board->mig[i].gi_id == device_mig(&c)->gi_id && c.board->mig[i].ci_id == id) {
-            *compute = (nvmlComputeInstance_t)(const void *)device_handle(mig->gpu, 1 + i);
+        if (c.board->mig[i].gi_id == nvmlsim_device_mig(&c)->gi_id && c.board->mig[i].ci_id == id) {
+            *compute = (nvmlComputeInstance_t)(const void *)nvmlsim_device_handle(mig->gpu, 1 + i);
             return NVML_SUCCESS;
         }
     }
@@ -155,7 +155,7 @@ NVML_API nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t in
 }
 
 // The timeline whose handle stands for the GPU instance: that of its first compute instance.
-static unsigned first_of(const struct nvml_call *c, const struct shm_mig *m)
+static unsigned first_of(const struct nvml_call *c, const struct nvmlsim_shm_mig *m)
 {
     for (unsigned i = 0; i < c->board->n_mig; i++)
         if (c->board->mig[i].gi_id == m->gi_id)
@@ -167,13 +167,14 @@ NVML_API nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t instan
                                                     nvmlComputeInstanceInfo_t *info)
 {
     nvmlDevice_t mig = (nvmlDevice_t)(const void *)instance;
-    NVML_CALL c = call_device(__func__, mig, CALL_MIG, info != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, mig, NVMLSIM_CALL_MIG, info != NULL);
     if (c.rc)
         return c.rc;
-    const struct shm_mig *m = device_mig(&c);
+    const struct nvmlsim_shm_mig *m = nvmlsim_device_mig(&c);
     *info = (nvmlComputeInstanceInfo_t){
-        .device = device_handle(mig->gpu, 0),
-        .gpuInstance = (nvmlGpuInstance_t)(const void *)device_handle(mig->gpu, first_of(&c, m)),
+        .device = nvmlsim_device_handle(mig->gpu, 0),
+        .gpuInstance =
+            (nvmlGpuInstance_t)(const void *)nvmlsim_device_handle(mig->gpu, first_of(&c, m)),
         .id = m->ci_id,
         .profileId = m->nvml_profile,
         .placement = {.start = m->ci_start, .size = m->ci_slices},
@@ -183,10 +184,10 @@ NVML_API nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t instan
 
 // Callers count up from 0 until INVALID_ARGUMENT and skip what is NOT_SUPPORTED.
 static nvmlReturn_t find_profile(const struct nvml_call *c, unsigned profile,
-                                 const struct sim_mig_profile **ret)
+                                 const struct nvmlsim_mig_profile **ret)
 {
     unsigned n = 0;
-    const struct sim_mig_profile *profiles = sim_mig_profiles(c->board->model.name, &n);
+    const struct nvmlsim_mig_profile *profiles = nvmlsim_mig_profiles(c->board->model.name, &n);
     if (profile >= N_PROFILES)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned i = 0; i < n; i++) {
@@ -201,8 +202,8 @@ static nvmlReturn_t find_profile(const struct nvml_call *c, unsigned profile,
 NVML_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned profile,
                                                           nvmlGpuInstanceProfileInfo_t *info)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, info != NULL);
-    const struct sim_mig_profile *p = NULL;
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, info != NULL);
+    const struct nvmlsim_mig_profile *p = NULL;
     nvmlReturn_t rc = c.rc ? c.rc : find_profile(&c, profile, &p);
     if (!rc)
         *info = (nvmlGpuInstanceProfileInfo_t){.id = profile,
@@ -214,7 +215,8 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, u
     return rc;
 }
 
-static void give_profile_v2(const struct sim_mig_profile *p, nvmlGpuInstanceProfileInfo_v2_t *info)
+static void give_profile_v2(const struct nvmlsim_mig_profile *p,
+                            nvmlGpuInstanceProfileInfo_v2_t *info)
 {
     *info = (nvmlGpuInstanceProfileInfo_v2_t){.version = info->version,
                                               .id = p->nvml_profile,
@@ -223,10 +225,11 @@ static void give_profile_v2(const struct sim_mig_profile *p, nvmlGpuInstanceProf
                                               .multiprocessorCount = p->sms,
                                               .copyEngineCount = p->slices,
                                               .memorySizeMB = p->memory_mib};
-    give_text(info->name, sizeof(info->name), p->name);
+    nvmlsim_give_text(info->name, sizeof(info->name), p->name);
 }
 
-static void give_profile_v3(const struct sim_mig_profile *p, nvmlGpuInstanceProfileInfo_v3_t *info)
+static void give_profile_v3(const struct nvmlsim_mig_profile *p,
+                            nvmlGpuInstanceProfileInfo_v3_t *info)
 {
     *info = (nvmlGpuInstanceProfileInfo_v3_t){.version = info->version,
                                               .id = p->nvml_profile,
@@ -235,14 +238,14 @@ static void give_profile_v3(const struct sim_mig_profile *p, nvmlGpuInstanceProf
                                               .multiprocessorCount = p->sms,
                                               .copyEngineCount = p->slices,
                                               .memorySizeMB = p->memory_mib};
-    give_text(info->name, sizeof(info->name), p->name);
+    nvmlsim_give_text(info->name, sizeof(info->name), p->name);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned profile,
                                                            nvmlGpuInstanceProfileInfo_v2_t *info)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_GPU, info != NULL);
-    const struct sim_mig_profile *p = NULL;
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, info != NULL);
+    const struct nvmlsim_mig_profile *p = NULL;
     nvmlReturn_t rc = c.rc ? c.rc : find_profile(&c, profile, &p);
     if (rc)
         return rc;

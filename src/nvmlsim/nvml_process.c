@@ -10,21 +10,21 @@
 enum { MODE_COMPUTE, MODE_GRAPHICS, MODE_MPS, MODE_ALL };
 
 struct process_list {
-    nvmlProcessDetail_v1_t items[SHM_PROCESSES];
+    nvmlProcessDetail_v1_t items[NVMLSIM_SHM_PROCESSES];
     unsigned n;
 };
 
 // A pid on the same instance twice (its number was used again) cannot be: the dead one is reaped.
 static void list_processes(const struct nvml_call *c, struct process_list *ret)
 {
-    struct shm_gpu *g = c->gpu;
+    struct nvmlsim_shm_gpu *g = c->gpu;
     unsigned wanted = c->device->timeline;
     ret->n = 0;
-    SHM_HOLD(held, &g->lock);
-    process_reap(g);
-    for (unsigned i = 0; i < SHM_PROCESSES; i++) {
-        const struct shm_process p = g->processes[i];
-        if (p.state != SHM_PROC_LIVE || (wanted && p.timeline != wanted))
+    NVMLSIM_SHM_HOLD(held, &g->lock);
+    nvmlsim_process_reap(g);
+    for (unsigned i = 0; i < NVMLSIM_SHM_PROCESSES; i++) {
+        const struct nvmlsim_shm_process p = g->processes[i];
+        if (p.state != NVMLSIM_SHM_PROC_LIVE || (wanted && p.timeline != wanted))
             continue;
         bool in_mig = p.timeline > 0 && p.timeline <= c->board->n_mig;
         ret->items[ret->n++] = (nvmlProcessDetail_v1_t){
@@ -53,7 +53,7 @@ static nvmlReturn_t give_processes(const struct process_list *list, size_t strid
 // Other users' processes on a divided GPU are for root.
 static nvmlReturn_t check_list(const struct nvml_call *c)
 {
-    return c->device->timeline == 0 && c->board->n_mig && !is_privileged()
+    return c->device->timeline == 0 && c->board->n_mig && !nvmlsim_is_privileged()
                ? NVML_ERROR_NO_PERMISSION
                : NVML_SUCCESS;
 }
@@ -61,7 +61,7 @@ static nvmlReturn_t check_list(const struct nvml_call *c)
 static nvmlReturn_t compute_processes(const char *fn, nvmlDevice_t device, size_t stride,
                                       unsigned *count, void *infos)
 {
-    NVML_CALL c = call_device(fn, device, CALL_ANY, count != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_ANY, count != NULL);
     nvmlReturn_t rc = c.rc ? c.rc : check_list(&c);
     if (rc)
         return rc;
@@ -73,7 +73,7 @@ static nvmlReturn_t compute_processes(const char *fn, nvmlDevice_t device, size_
 // No graphics and no MPS server here.
 static nvmlReturn_t no_processes(const char *fn, nvmlDevice_t device, unsigned *count)
 {
-    NVML_CALL c = call_device(fn, device, CALL_ANY, count != NULL);
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_ANY, count != NULL);
     if (!c.rc)
         *count = 0;
     return c.rc;
@@ -138,7 +138,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t de
 NVML_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
                                                             nvmlProcessDetailList_v1_t *list)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_ANY, list != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY, list != NULL);
     if (c.rc)
         return c.rc;
     if (list->version != NVML_VERSION_WORD(nvmlProcessDetailList_v1_t, 1))
@@ -156,15 +156,17 @@ NVML_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
 }
 
 struct util_list {
-    nvmlProcessUtilizationInfo_v1_t items[SHM_PROCESSES];
+    nvmlProcessUtilizationInfo_v1_t items[NVMLSIM_SHM_PROCESSES];
     unsigned n;
 };
 
 // The end of the newest bucket in which the process was active; 0: none.
-static uint32_t last_active_bucket(const struct shm_bucket *ring, uint32_t first, uint32_t end)
+static uint32_t last_active_bucket(const struct nvmlsim_shm_bucket *ring, uint32_t first,
+                                   uint32_t end)
 {
     for (uint32_t id = end; id > first; id--)
-        if (ring[(id - 1) % SHM_BUCKETS].id == id - 1 && ring[(id - 1) % SHM_BUCKETS].busy_ns > 0)
+        if (ring[(id - 1) % NVMLSIM_SHM_BUCKETS].id == id - 1 &&
+            ring[(id - 1) % NVMLSIM_SHM_BUCKETS].busy_ns > 0)
             return id;
     return 0;
 }
@@ -172,26 +174,26 @@ static uint32_t last_active_bucket(const struct shm_bucket *ring, uint32_t first
 // One record for each process that was active since then: averages over the whole window.
 static void list_utilisation(const struct nvml_call *c, uint64_t last_seen, struct util_list *ret)
 {
-    struct shm_gpu *g = c->gpu;
+    struct nvmlsim_shm_gpu *g = c->gpu;
     ret->n = 0;
-    SHM_HOLD(held, &g->lock);
+    NVMLSIM_SHM_HOLD(held, &g->lock);
     uint32_t first, end;
-    account_window(last_seen ? mono_of_unix_us(last_seen) + SEEN_SLACK_NS : 0, gs_mono_ns(), &first,
-                   &end);
-    for (unsigned i = 0; i < SHM_PROCESSES && first < end; i++) {
-        if (g->processes[i].state == SHM_PROC_FREE)
+    nvmlsim_account_window(last_seen ? nvmlsim_mono_of_unix_us(last_seen) + SEEN_SLACK_NS : 0,
+                           gs_mono_ns(), &first, &end);
+    for (unsigned i = 0; i < NVMLSIM_SHM_PROCESSES && first < end; i++) {
+        if (g->processes[i].state == NVMLSIM_SHM_PROC_FREE)
             continue;
-        const struct shm_bucket *ring = g->process_rings[i];
+        const struct nvmlsim_shm_bucket *ring = g->process_rings[i];
         uint32_t newest = last_active_bucket(ring, first, end);
         if (!newest)
             continue;
-        struct account_sum sum;
-        account_sum(ring, first, end, &sum);
+        struct nvmlsim_account_sum sum;
+        nvmlsim_account_sum(ring, first, end, &sum);
         ret->items[ret->n++] = (nvmlProcessUtilizationInfo_v1_t){
-            .timeStamp = unix_us_of((int64_t)newest * SHM_BUCKET_NS),
+            .timeStamp = nvmlsim_unix_us_of((int64_t)newest * NVMLSIM_SHM_BUCKET_NS),
             .pid = (uint32_t)g->processes[i].pid,
-            .smUtil = account_percent(sum.busy_ns, sum.span_ns),
-            .memUtil = account_percent(sum.mem_ns, sum.span_ns),
+            .smUtil = nvmlsim_account_percent(sum.busy_ns, sum.span_ns),
+            .memUtil = nvmlsim_account_percent(sum.mem_ns, sum.span_ns),
         };
     }
 }
@@ -200,11 +202,12 @@ NVML_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                                       nvmlProcessUtilizationSample_t *samples,
                                                       unsigned *count, unsigned long long last_seen)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_NO_MIG | CALL_MAXWELL, count != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_NO_MIG | NVMLSIM_CALL_MAXWELL,
+                                      count != NULL);
     if (c.rc)
         return c.rc;
     if (!samples) {
-        *count = SHM_PROCESSES; // a capacity, as the driver gives it
+        *count = NVMLSIM_SHM_PROCESSES; // a capacity, as the driver gives it
         return NVML_ERROR_INSUFFICIENT_SIZE;
     }
     GS_AUTO_FREE struct util_list *list = gs_alloc(sizeof(*list));
@@ -226,13 +229,14 @@ NVML_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 NVML_API nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                             nvmlProcessesUtilizationInfo_v1_t *info)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_NO_MIG | CALL_MAXWELL, info != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_NO_MIG | NVMLSIM_CALL_MAXWELL,
+                                      info != NULL);
     if (c.rc)
         return c.rc;
     if (info->version != NVML_VERSION_WORD(nvmlProcessesUtilizationInfo_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (!info->procUtilArray || info->processSamplesCount == 0) {
-        info->processSamplesCount = SHM_PROCESSES;
+        info->processSamplesCount = NVMLSIM_SHM_PROCESSES;
         return NVML_ERROR_INSUFFICIENT_SIZE;
     }
     GS_AUTO_FREE struct util_list *list = gs_alloc(sizeof(*list));
@@ -249,7 +253,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 
 NVML_API nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, int *mode)
 {
-    NVML_CALL c = call_device(__func__, device, CALL_NO_MIG, mode != NULL);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_NO_MIG, mode != NULL);
     if (!c.rc)
         *mode = 0;
     return c.rc;

@@ -59,9 +59,9 @@ static uint64_t own_pid_ns(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-struct gs_error *process_self(struct process_id *ret)
+struct gs_error *nvmlsim_process_self(struct nvmlsim_process_id *ret)
 {
-    struct process_id id = {.pid = (int32_t)getpid(), .pid_ns = own_pid_ns()};
+    struct nvmlsim_process_id id = {.pid = (int32_t)getpid(), .pid_ns = own_pid_ns()};
     char state = 0;
     int rc = read_stat(id.pid, &state, &id.start_time);
     if (rc)
@@ -74,7 +74,7 @@ struct gs_error *process_self(struct process_id *ret)
 }
 
 // Only a clear answer counts as dead: a table of descriptors that is full, for example, is none.
-static bool is_dead(const struct shm_process *p)
+static bool is_dead(const struct nvmlsim_shm_process *p)
 {
     char state = 0;
     uint64_t start = 0;
@@ -84,19 +84,19 @@ static bool is_dead(const struct shm_process *p)
     return start != p->start_time || state == 'Z' || state == 'X';
 }
 
-static void end(struct shm_process *p)
+static void end(struct nvmlsim_shm_process *p)
 {
     p->memory = 0;
     p->n_open = 0;
-    p->state = SHM_PROC_ENDED;
+    p->state = NVMLSIM_SHM_PROC_ENDED;
 }
 
-void process_reap(struct shm_gpu *g)
+void nvmlsim_process_reap(struct nvmlsim_shm_gpu *g)
 {
     uint64_t ns = 0;
-    for (unsigned i = 0; i < SHM_PROCESSES; i++) {
-        struct shm_process *p = &g->processes[i];
-        if (p->state != SHM_PROC_LIVE)
+    for (unsigned i = 0; i < NVMLSIM_SHM_PROCESSES; i++) {
+        struct nvmlsim_shm_process *p = &g->processes[i];
+        if (p->state != NVMLSIM_SHM_PROC_LIVE)
             continue;
         if (!ns)
             ns = own_pid_ns();
@@ -106,56 +106,57 @@ void process_reap(struct shm_gpu *g)
     }
 }
 
-static bool same_process(const struct shm_process *p, const struct process_id *id)
+static bool same_process(const struct nvmlsim_shm_process *p, const struct nvmlsim_process_id *id)
 {
-    return p->state != SHM_PROC_FREE && p->pid == id->pid && p->start_time == id->start_time &&
-           p->pid_ns == id->pid_ns;
+    return p->state != NVMLSIM_SHM_PROC_FREE && p->pid == id->pid &&
+           p->start_time == id->start_time && p->pid_ns == id->pid_ns;
 }
 
 // Its own place, else a free one, else the one whose samples are the oldest.
-static struct shm_process *find_place(struct shm_gpu *g, const struct process_id *id,
-                                      uint32_t timeline)
+static struct nvmlsim_shm_process *
+find_place(struct nvmlsim_shm_gpu *g, const struct nvmlsim_process_id *id, uint32_t timeline)
 {
-    struct shm_process *best = NULL;
-    for (unsigned i = 0; i < SHM_PROCESSES; i++) {
-        struct shm_process *p = &g->processes[i];
+    struct nvmlsim_shm_process *best = NULL;
+    for (unsigned i = 0; i < NVMLSIM_SHM_PROCESSES; i++) {
+        struct nvmlsim_shm_process *p = &g->processes[i];
         if (same_process(p, id) && p->timeline == timeline)
             return p;
-        if (p->state == SHM_PROC_LIVE || (best && best->state == SHM_PROC_FREE))
+        if (p->state == NVMLSIM_SHM_PROC_LIVE || (best && best->state == NVMLSIM_SHM_PROC_FREE))
             continue;
-        if (p->state == SHM_PROC_FREE || !best || p->last_active < best->last_active)
+        if (p->state == NVMLSIM_SHM_PROC_FREE || !best || p->last_active < best->last_active)
             best = p;
     }
     return best;
 }
 
-struct gs_error *process_open(struct shm_gpu *g, const struct process_id *id, uint32_t timeline,
-                              unsigned *ret)
+struct gs_error *nvmlsim_process_open(struct nvmlsim_shm_gpu *g,
+                                      const struct nvmlsim_process_id *id, uint32_t timeline,
+                                      unsigned *ret)
 {
-    process_reap(g);
-    struct shm_process *p = find_place(g, id, timeline);
+    nvmlsim_process_reap(g);
+    struct nvmlsim_shm_process *p = find_place(g, id, timeline);
     if (!p)
         return gs_error_new(GS_ELIMIT,
                             "%d processes have the simulated device open; it has no room for more",
-                            SHM_PROCESSES);
+                            NVMLSIM_SHM_PROCESSES);
     unsigned place = (unsigned)(p - g->processes);
     if (!same_process(p, id) || p->timeline != timeline) {
         // Free until it is complete: a death in between leaves nothing.
-        *p = (struct shm_process){.pid = id->pid,
-                                  .start_time = id->start_time,
-                                  .pid_ns = id->pid_ns,
-                                  .timeline = timeline};
+        *p = (struct nvmlsim_shm_process){.pid = id->pid,
+                                          .start_time = id->start_time,
+                                          .pid_ns = id->pid_ns,
+                                          .timeline = timeline};
         memset(g->process_rings[place], 0, sizeof(g->process_rings[place]));
     }
     p->n_open++;
-    p->state = SHM_PROC_LIVE;
+    p->state = NVMLSIM_SHM_PROC_LIVE;
     *ret = place;
     return NULL;
 }
 
-void process_close(struct shm_gpu *g, unsigned place, uint64_t memory)
+void nvmlsim_process_close(struct nvmlsim_shm_gpu *g, unsigned place, uint64_t memory)
 {
-    struct shm_process *p = &g->processes[place];
+    struct nvmlsim_shm_process *p = &g->processes[place];
     p->memory -= memory < p->memory ? memory : p->memory;
     if (p->n_open > 0)
         p->n_open--;
@@ -163,34 +164,35 @@ void process_close(struct shm_gpu *g, unsigned place, uint64_t memory)
         end(p);
 }
 
-uint64_t process_memory_limit(const struct shm_board *b, uint32_t timeline)
+uint64_t nvmlsim_process_memory_limit(const struct nvmlsim_shm_board *b, uint32_t timeline)
 {
     return timeline == 0 || timeline > b->n_mig ? b->memory - b->reserved
                                                 : b->mig[timeline - 1].memory;
 }
 
 // Timelines of compute instances that share the memory of one GPU instance.
-static bool same_memory(const struct shm_board *of, uint32_t a, uint32_t b)
+static bool same_memory(const struct nvmlsim_shm_board *of, uint32_t a, uint32_t b)
 {
     bool mig = a > 0 && a <= of->n_mig && b > 0 && b <= of->n_mig;
     return a == b || (mig && of->mig[a - 1].gi_id == of->mig[b - 1].gi_id);
 }
 
-uint64_t process_memory_used(const struct shm_gpu *g, const struct shm_board *b, uint32_t timeline)
+uint64_t nvmlsim_process_memory_used(const struct nvmlsim_shm_gpu *g,
+                                     const struct nvmlsim_shm_board *b, uint32_t timeline)
 {
     uint64_t used = 0;
-    for (unsigned i = 0; i < SHM_PROCESSES; i++)
-        if (g->processes[i].state == SHM_PROC_LIVE &&
+    for (unsigned i = 0; i < NVMLSIM_SHM_PROCESSES; i++)
+        if (g->processes[i].state == NVMLSIM_SHM_PROC_LIVE &&
             same_memory(b, __atomic_load_n(&g->processes[i].timeline, __ATOMIC_RELAXED), timeline))
             used += g->processes[i].memory;
     return used;
 }
 
-uint64_t process_memory_all(const struct shm_gpu *g)
+uint64_t nvmlsim_process_memory_all(const struct nvmlsim_shm_gpu *g)
 {
     uint64_t used = 0;
-    for (unsigned i = 0; i < SHM_PROCESSES; i++)
-        if (g->processes[i].state == SHM_PROC_LIVE)
+    for (unsigned i = 0; i < NVMLSIM_SHM_PROCESSES; i++)
+        if (g->processes[i].state == NVMLSIM_SHM_PROC_LIVE)
             used += g->processes[i].memory;
     return used;
 }

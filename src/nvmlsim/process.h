@@ -6,24 +6,26 @@
 
 #include "nvmlsim/shm.h"
 
-struct process_id {
+struct nvmlsim_process_id {
     int32_t pid;
     uint64_t start_time;
     uint64_t pid_ns;
 };
 
-struct gs_error *process_self(struct process_id *ret);
+struct gs_error *nvmlsim_process_self(struct nvmlsim_process_id *ret);
 
 // The place of that process on that timeline, opened once more. GS_ELIMIT when all are taken.
-struct gs_error *process_open(struct shm_gpu *g, const struct process_id *id, uint32_t timeline,
-                              unsigned *ret); // the error does not name the GPU
-// Undoes one process_open and gives `memory` back.
-void process_close(struct shm_gpu *g, unsigned place, uint64_t memory);
+struct gs_error *nvmlsim_process_open(struct nvmlsim_shm_gpu *g,
+                                      const struct nvmlsim_process_id *id, uint32_t timeline,
+                                      unsigned *ret); // the error does not name the GPU
+// Undoes one nvmlsim_process_open and gives `memory` back.
+void nvmlsim_process_close(struct nvmlsim_shm_gpu *g, unsigned place, uint64_t memory);
 
 // Ends the entries of processes that are no more.
-void process_reap(struct shm_gpu *g);
+void nvmlsim_process_reap(struct nvmlsim_shm_gpu *g);
 
 // Bytes of a timeline: what it has for processes, and what they have allocated.
-uint64_t process_memory_limit(const struct shm_board *b, uint32_t timeline);
-uint64_t process_memory_used(const struct shm_gpu *g, const struct shm_board *b, uint32_t timeline);
-uint64_t process_memory_all(const struct shm_gpu *g); // of the whole GPU
+uint64_t nvmlsim_process_memory_limit(const struct nvmlsim_shm_board *b, uint32_t timeline);
+uint64_t nvmlsim_process_memory_used(const struct nvmlsim_shm_gpu *g,
+                                     const struct nvmlsim_shm_board *b, uint32_t timeline);
+uint64_t nvmlsim_process_memory_all(const struct nvmlsim_shm_gpu *g); // of the whole GPU

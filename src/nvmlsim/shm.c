@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-struct gs_error *shm_check_name(const char *name)
+struct gs_error *nvmlsim_shm_check_name(const char *name)
 {
     if (!gs_starts(name, "/gpuscale-") || strchr(name + 1, '/') || strlen(name) >= 64)
         return gs_error_new(
@@ -29,7 +29,7 @@ struct gs_error *shm_check_name(const char *name)
     return NULL;
 }
 
-struct gs_error *shm_mutex_init(pthread_mutex_t *m)
+struct gs_error *nvmlsim_shm_mutex_init(pthread_mutex_t *m)
 {
     pthread_mutexattr_t attr;
     int rc = pthread_mutexattr_init(&attr);
@@ -44,18 +44,18 @@ struct gs_error *shm_mutex_init(pthread_mutex_t *m)
     return rc ? gs_error_errno(rc, "making a mutex that processes share") : NULL;
 }
 
-void shm_lock(pthread_mutex_t *m)
+void nvmlsim_shm_lock(pthread_mutex_t *m)
 {
     if (pthread_mutex_lock(m) == EOWNERDEAD)
         pthread_mutex_consistent(m);
 }
 
-struct gs_error *shm_map(const char *name, int fd, size_t size, struct sim **ret)
+struct gs_error *nvmlsim_shm_map(const char *name, int fd, size_t size, struct nvmlsim **ret)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
         return gs_error_errno(errno, "mapping the simulated GPUs %s", name);
-    struct sim *s = gs_alloc(sizeof(*s));
+    struct nvmlsim *s = gs_alloc(sizeof(*s));
     s->seg = at;
     s->size = size;
     s->fd = fd;
@@ -84,7 +84,7 @@ static bool in_order(uint32_t low, uint32_t high, uint32_t most)
 }
 
 // Numbers that no board has would overflow what is calculated from them.
-static const char *model_fault(const struct sim_model *m)
+static const char *model_fault(const struct nvmlsim_model *m)
 {
     if (!text_ends(m->name, sizeof(m->name)) || !text_ends(m->product, sizeof(m->product)))
         return "a text without end";
@@ -92,12 +92,12 @@ static const char *model_fault(const struct sim_model *m)
         !in_order(m->sm_idle_mhz, m->sm_max_mhz, 1000000) ||
         !in_order(m->mem_idle_mhz, m->mem_max_mhz, 1000000) ||
         !in_order(m->idle_temp_c + 1, m->max_temp_c, 1000) || m->slowdown_temp_c > 1000 ||
-        m->slowdown_temp_c < 4 || m->nvlinks > 64 || m->mig_slices > SIM_MAX_MIG)
+        m->slowdown_temp_c < 4 || m->nvlinks > 64 || m->mig_slices > NVMLSIM_MAX_MIG)
         return "impossible numbers of a board";
     return NULL;
 }
 
-static const char *board_fault(const struct shm_board *b)
+static const char *board_fault(const struct nvmlsim_shm_board *b)
 {
     const char *why = model_fault(&b->model);
     if (why)
@@ -105,7 +105,7 @@ static const char *board_fault(const struct shm_board *b)
     if (!text_ends(b->uuid, sizeof(b->uuid)) || !text_ends(b->pci_bus_id, sizeof(b->pci_bus_id)) ||
         !strchr(b->pci_bus_id, ':'))
         return "a text without end";
-    if (b->n_mig > SIM_MAX_MIG)
+    if (b->n_mig > NVMLSIM_MAX_MIG)
         return "too many MIG instances";
     for (unsigned i = 0; i < b->n_mig; i++)
         if (!text_ends(b->mig[i].uuid, sizeof(b->mig[i].uuid)) ||
@@ -120,18 +120,18 @@ static const char *board_fault(const struct shm_board *b)
     return NULL;
 }
 
-struct gs_error *shm_copy_facts(struct sim *s)
+struct gs_error *nvmlsim_shm_copy_facts(struct nvmlsim *s)
 {
-    const struct shm_segment *seg = s->seg;
-    if (__atomic_load_n(&seg->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
+    const struct nvmlsim_shm_segment *seg = s->seg;
+    if (__atomic_load_n(&seg->magic, __ATOMIC_ACQUIRE) != NVMLSIM_SHM_MAGIC)
         return corrupt(s->name, "wrong magic number");
-    if (__atomic_load_n(&seg->version, __ATOMIC_RELAXED) != SHM_VERSION)
+    if (__atomic_load_n(&seg->version, __ATOMIC_RELAXED) != NVMLSIM_SHM_VERSION)
         return corrupt(s->name, "made by another version of gpuscale");
     s->n_gpus = __atomic_load_n(&seg->n_gpus, __ATOMIC_RELAXED);
     s->created = __atomic_load_n(&seg->created, __ATOMIC_RELAXED);
-    if (s->n_gpus == 0 || s->n_gpus > SIM_MAX_GPUS ||
+    if (s->n_gpus == 0 || s->n_gpus > NVMLSIM_MAX_GPUS ||
         __atomic_load_n(&seg->size, __ATOMIC_RELAXED) != s->size ||
-        s->size != sizeof(*seg) + s->n_gpus * sizeof(struct shm_gpu))
+        s->size != sizeof(*seg) + s->n_gpus * sizeof(struct nvmlsim_shm_gpu))
         return corrupt(s->name, "wrong size");
     if (s->created < 0 || s->created > gs_mono_ns())
         return corrupt(s->name, "made in the future");
@@ -161,7 +161,7 @@ static struct gs_error *lock_shared(const char *name, int fd)
 // user only if that user is named.
 static struct gs_error *check_owner(const char *name, const struct stat *st)
 {
-    const char *named = getenv(SIM_UID_ENV);
+    const char *named = getenv(NVMLSIM_UID_ENV);
     char owner[16];
     snprintf(owner, sizeof(owner), "%u", (unsigned)st->st_uid);
     if (st->st_mode & (S_IWGRP | S_IWOTH))
@@ -173,7 +173,7 @@ static struct gs_error *check_owner(const char *name, const struct stat *st)
                             name, owner);
     return gs_error_new(GS_EPERM,
                         "the simulated GPUs %s belong to another user, with uid %s, who can change "
-                        "them at any time; to use them as root, set " SIM_UID_ENV "=%s",
+                        "them at any time; to use them as root, set " NVMLSIM_UID_ENV "=%s",
                         name, owner, owner);
 }
 
@@ -197,7 +197,7 @@ static struct gs_error *open_segment(const char *name, int *ret_fd, size_t *ret_
     err = check_owner(name, &st);
     if (err)
         return err;
-    if (st.st_size < (off_t)sizeof(struct shm_segment) || st.st_size > (1 << 30))
+    if (st.st_size < (off_t)sizeof(struct nvmlsim_shm_segment) || st.st_size > (1 << 30))
         return corrupt(name, "wrong size");
     *ret_size = (size_t)st.st_size;
     *ret_fd = fd;
@@ -205,9 +205,9 @@ static struct gs_error *open_segment(const char *name, int *ret_fd, size_t *ret_
     return NULL;
 }
 
-struct gs_error *sim_attach(const char *name, struct sim **ret)
+struct gs_error *nvmlsim_attach(const char *name, struct nvmlsim **ret)
 {
-    struct gs_error *err = shm_check_name(name);
+    struct gs_error *err = nvmlsim_shm_check_name(name);
     if (err)
         return err;
     GS_AUTO_CLOSE int fd = -1;
@@ -215,21 +215,21 @@ struct gs_error *sim_attach(const char *name, struct sim **ret)
     err = open_segment(name, &fd, &size);
     if (err)
         return err;
-    struct sim *s = NULL;
-    err = shm_map(name, fd, size, &s);
+    struct nvmlsim *s = NULL;
+    err = nvmlsim_shm_map(name, fd, size, &s);
     if (err)
         return err;
     fd = -1;
-    err = shm_copy_facts(s);
+    err = nvmlsim_shm_copy_facts(s);
     if (err) {
-        sim_detach(s);
+        nvmlsim_detach(s);
         return err;
     }
     *ret = s;
     return NULL;
 }
 
-void sim_detach(struct sim *s)
+void nvmlsim_detach(struct nvmlsim *s)
 {
     if (!s)
         return;
@@ -238,18 +238,18 @@ void sim_detach(struct sim *s)
     free(s);
 }
 
-unsigned sim_gpu_count(const struct sim *s)
+unsigned nvmlsim_gpu_count(const struct nvmlsim *s)
 {
     return s->n_gpus;
 }
 
-void shm_event_wake(struct shm_segment *seg)
+void nvmlsim_shm_event_wake(struct nvmlsim_shm_segment *seg)
 {
     __atomic_add_fetch(&seg->event_seq, 1, __ATOMIC_RELEASE);
     syscall(SYS_futex, &seg->event_seq, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void shm_event_wait(struct shm_segment *seg, uint32_t seen, unsigned timeout_ms)
+void nvmlsim_shm_event_wait(struct nvmlsim_shm_segment *seg, uint32_t seen, unsigned timeout_ms)
 {
     struct timespec limit = {.tv_sec = timeout_ms / 1000,
                              .tv_nsec = (long)(timeout_ms % 1000) * (long)GS_NS_PER_MS};

@@ -3,7 +3,7 @@
 // uses it keeps the books, under the device's mutex (process-shared and robust: when a holder dies,
 // the next one goes on; every update below leaves a state that can be read after any of its steps).
 //
-//   shm_segment
+//   nvmlsim_shm_segment
 //   +-------------------------------------------------------------+
 //   | magic, version, size, n_gpus, name                          |
 //   | control mutex, fault rules        event counter (futex)     |
@@ -29,57 +29,58 @@
 
 #include <pthread.h>
 
-#define SHM_MAGIC        0x4753494d30315047ULL
-#define SHM_VERSION      5
-#define SHM_PROCESSES    128
-#define SHM_RESERVATIONS 256
-#define SHM_BUCKETS      128 // power of two
-#define SHM_HISTORY      120 // buckets that readers look back: the rest is room for what lies ahead
-#define SHM_BUCKET_NS    INT64_C(166666666)
-#define SHM_PERIOD       6 // buckets in the sample period of utilisation and power: a second
-#define SHM_FAULTS       32
-#define SHM_EVENTS       64
-#define SHM_VALUES       32
-#define SHM_TIMELINES    (1 + SIM_MAX_MIG)
-#define SHM_PPM          1000000U // shares are millionths: they add up exactly
+#define NVMLSIM_SHM_MAGIC        0x4753494d30315047ULL
+#define NVMLSIM_SHM_VERSION      5
+#define NVMLSIM_SHM_PROCESSES    128
+#define NVMLSIM_SHM_RESERVATIONS 256
+#define NVMLSIM_SHM_BUCKETS      128 // power of two
+#define NVMLSIM_SHM_HISTORY                                                                        \
+    120 // buckets that readers look back: the rest is room for what lies ahead
+#define NVMLSIM_SHM_BUCKET_NS INT64_C(166666666)
+#define NVMLSIM_SHM_PERIOD    6 // buckets in the sample period of utilisation and power: a second
+#define NVMLSIM_SHM_FAULTS    32
+#define NVMLSIM_SHM_EVENTS    64
+#define NVMLSIM_SHM_VALUES    32
+#define NVMLSIM_SHM_TIMELINES (1 + NVMLSIM_MAX_MIG)
+#define NVMLSIM_SHM_PPM       1000000U // shares are millionths: they add up exactly
 
-struct shm_bucket {
-    uint32_t id;      // monotonic time / SHM_BUCKET_NS; a slot with another id is old
+struct nvmlsim_shm_bucket {
+    uint32_t id;      // monotonic time / NVMLSIM_SHM_BUCKET_NS; a slot with another id is old
     uint32_t busy_ns; // any kernel
     uint32_t sm_ns;   // weighted with the part of the whole GPU's SMs
     uint32_t mem_ns;  // weighted with the part of the memory bandwidth
 };
 
-struct shm_reservation {
+struct nvmlsim_shm_reservation {
     int64_t start, end;
     uint32_t share_ppm;
 };
 
-struct shm_timeline {
+struct nvmlsim_shm_timeline {
     uint32_t sm_ppm;                 // part of the GPU's SMs that this timeline has
     int64_t last_start;              // starts never decrease: first come, first served
     int64_t floor;                   // the latest end of what was dropped from the list
     int64_t busy_end;                // end of the latest busy time
     uint64_t busy_ns, sm_ns, mem_ns; // since the device was made, reservations ahead included
     uint32_t n;
-    struct shm_reservation reservations[SHM_RESERVATIONS];
-    struct shm_bucket ring[SHM_BUCKETS];
+    struct nvmlsim_shm_reservation reservations[NVMLSIM_SHM_RESERVATIONS];
+    struct nvmlsim_shm_bucket ring[NVMLSIM_SHM_BUCKETS];
 };
 
 // What is in shared memory, within its bounds.
-static inline uint32_t shm_sm_ppm(const struct shm_timeline *t)
+static inline uint32_t nvmlsim_shm_sm_ppm(const struct nvmlsim_shm_timeline *t)
 {
     uint32_t ppm = __atomic_load_n(&t->sm_ppm, __ATOMIC_RELAXED);
-    return ppm < 1 ? 1 : ppm > SHM_PPM ? SHM_PPM : ppm;
+    return ppm < 1 ? 1 : ppm > NVMLSIM_SHM_PPM ? NVMLSIM_SHM_PPM : ppm;
 }
 
-static inline uint32_t shm_reserved(const struct shm_timeline *t)
+static inline uint32_t nvmlsim_shm_reserved(const struct nvmlsim_shm_timeline *t)
 {
     uint32_t n = __atomic_load_n(&t->n, __ATOMIC_RELAXED);
-    return n < SHM_RESERVATIONS ? n : SHM_RESERVATIONS;
+    return n < NVMLSIM_SHM_RESERVATIONS ? n : NVMLSIM_SHM_RESERVATIONS;
 }
 
-struct shm_mig {
+struct nvmlsim_shm_mig {
     char uuid[96];
     char profile[24];
     uint32_t gi_id, nvml_profile;
@@ -89,14 +90,14 @@ struct shm_mig {
     uint32_t ci_id, ci_start, ci_slices, sms;
 };
 
-enum shm_process_state {
-    SHM_PROC_FREE,
-    SHM_PROC_LIVE,  // has the device open
-    SHM_PROC_ENDED, // closed or dead: kept for its samples until the place is needed
+enum nvmlsim_shm_process_state {
+    NVMLSIM_SHM_PROC_FREE,
+    NVMLSIM_SHM_PROC_LIVE,  // has the device open
+    NVMLSIM_SHM_PROC_ENDED, // closed or dead: kept for its samples until the place is needed
 };
 
-struct shm_process {
-    uint32_t state; // enum shm_process_state
+struct nvmlsim_shm_process {
+    uint32_t state; // enum nvmlsim_shm_process_state
     int32_t pid;
     uint64_t start_time; // field 22 of /proc/<pid>/stat: tells a reused pid
     uint64_t pid_ns;     // inode of the pid namespace that `pid` belongs to
@@ -106,21 +107,21 @@ struct shm_process {
     int64_t busy_end, last_active;
 };
 
-struct shm_event {
+struct nvmlsim_shm_event {
     uint64_t type, data;
     uint32_t gi_id, ci_id;
 };
 
-struct shm_value {
-    uint32_t what; // enum sim_value, or a field id of NVML
+struct nvmlsim_shm_value {
+    uint32_t what; // enum nvmlsim_value, or a field id of NVML
     uint32_t used;
     uint64_t value;
 };
 
 // What a GPU is. It does not change once the device is made, and is read from shared memory once:
 // see struct sim.
-struct shm_board {
-    struct sim_model model;
+struct nvmlsim_shm_board {
+    struct nvmlsim_model model;
     char uuid[96];
     char pci_bus_id[32];
     uint32_t pci_bus;
@@ -128,24 +129,24 @@ struct shm_board {
     uint64_t reserved;
     uint32_t time_slices;
     uint32_t n_mig;
-    struct shm_mig mig[SIM_MAX_MIG];
+    struct nvmlsim_shm_mig mig[NVMLSIM_MAX_MIG];
 };
 
-struct shm_gpu {
+struct nvmlsim_shm_gpu {
     pthread_mutex_t lock;
-    struct shm_board board;
+    struct nvmlsim_shm_board board;
     uint32_t lost;
     uint32_t last_xid;
     uint32_t n_values; // read without the lock to skip the look-up
-    struct shm_value values[SHM_VALUES];
-    uint64_t n_events; // ever; the last SHM_EVENTS are kept
-    struct shm_event events[SHM_EVENTS];
-    struct shm_process processes[SHM_PROCESSES];
-    struct shm_timeline timelines[SHM_TIMELINES];
-    struct shm_bucket process_rings[SHM_PROCESSES][SHM_BUCKETS];
+    struct nvmlsim_shm_value values[NVMLSIM_SHM_VALUES];
+    uint64_t n_events; // ever; the last NVMLSIM_SHM_EVENTS are kept
+    struct nvmlsim_shm_event events[NVMLSIM_SHM_EVENTS];
+    struct nvmlsim_shm_process processes[NVMLSIM_SHM_PROCESSES];
+    struct nvmlsim_shm_timeline timelines[NVMLSIM_SHM_TIMELINES];
+    struct nvmlsim_shm_bucket process_rings[NVMLSIM_SHM_PROCESSES][NVMLSIM_SHM_BUCKETS];
 };
 
-struct shm_fault {
+struct nvmlsim_shm_fault {
     char call[64]; // "" : free
     int32_t gpu;   // -1: all
     int32_t code;  // 0: hang only
@@ -153,7 +154,7 @@ struct shm_fault {
     uint32_t left; // 0: until cleared
 };
 
-struct shm_segment {
+struct nvmlsim_shm_segment {
     uint64_t magic; // written last
     uint32_t version;
     uint32_t n_gpus;
@@ -163,9 +164,9 @@ struct shm_segment {
     pthread_mutex_t lock;
     uint32_t n_faults; // read without the lock to skip the look-up
     uint32_t fault_generation;
-    struct shm_fault faults[SHM_FAULTS];
+    struct nvmlsim_shm_fault faults[NVMLSIM_SHM_FAULTS];
     uint32_t event_seq; // futex: changes with every event of any GPU
-    struct shm_gpu gpus[];
+    struct nvmlsim_shm_gpu gpus[];
 };
 
 // Any process of the user can write to the segment at any time, whatever it means to do. So what
@@ -173,34 +174,34 @@ struct shm_segment {
 // alone. What changes is read into a variable, then checked, at each use: no value of the segment
 // is an index, a length, a divisor or an end of a loop before that, and none overflows a sum. The
 // mutexes cannot be checked; that is why segments of other users are refused.
-struct sim {
-    struct shm_segment *seg;
+struct nvmlsim {
+    struct nvmlsim_shm_segment *seg;
     size_t size;
     int fd;
     char name[64];
     unsigned n_gpus;
     int64_t created; // monotonic
-    struct shm_board boards[SIM_MAX_GPUS];
+    struct nvmlsim_shm_board boards[NVMLSIM_MAX_GPUS];
 };
 
 // Name rules, and the mapping of an open segment of `size` bytes.
-struct gs_error *shm_check_name(const char *name);
-struct gs_error *shm_map(const char *name, int fd, size_t size, struct sim **ret);
-struct gs_error *shm_mutex_init(pthread_mutex_t *m);
+struct gs_error *nvmlsim_shm_check_name(const char *name);
+struct gs_error *nvmlsim_shm_map(const char *name, int fd, size_t size, struct nvmlsim **ret);
+struct gs_error *nvmlsim_shm_mutex_init(pthread_mutex_t *m);
 // Copies what does not change, and checks it.
-struct gs_error *shm_copy_facts(struct sim *s);
+struct gs_error *nvmlsim_shm_copy_facts(struct nvmlsim *s);
 
 // Locks, taking over from a holder that died.
-void shm_lock(pthread_mutex_t *m);
-static inline void shm_unlockp(pthread_mutex_t **m)
+void nvmlsim_shm_lock(pthread_mutex_t *m);
+static inline void nvmlsim_shm_unlockp(pthread_mutex_t **m)
 {
     pthread_mutex_unlock(*m);
 }
 // Holds the mutex until the end of the scope.
-#define SHM_HOLD(var, m)                                                                           \
-    GS_CLEANUP(shm_unlockp) pthread_mutex_t *var = (m);                                            \
-    shm_lock(var)
+#define NVMLSIM_SHM_HOLD(var, m)                                                                   \
+    GS_CLEANUP(nvmlsim_shm_unlockp) pthread_mutex_t *var = (m);                                    \
+    nvmlsim_shm_lock(var)
 
 // Wakes whoever waits for events; waits until event_seq is no longer `seen` or the time is over.
-void shm_event_wake(struct shm_segment *seg);
-void shm_event_wait(struct shm_segment *seg, uint32_t seen, unsigned timeout_ms);
+void nvmlsim_shm_event_wake(struct nvmlsim_shm_segment *seg);
+void nvmlsim_shm_event_wait(struct nvmlsim_shm_segment *seg, uint32_t seen, unsigned timeout_ms);

@@ -11,7 +11,7 @@
 static struct gs_error *unknown_model(const char *name)
 {
     GS_AUTO_BUF struct gs_buf known = {0};
-    const char *const *names = sim_model_names();
+    const char *const *names = nvmlsim_model_names();
     size_t n = 0;
     for (; names[n]; n++)
         gs_buf_addf(&known, "%s%s", n ? ", " : "", names[n]);
@@ -21,12 +21,12 @@ static struct gs_error *unknown_model(const char *name)
                         known.data);
 }
 
-struct gs_error *sim_gpu_spec_set_model(struct sim_gpu_spec *g, const char *name)
+struct gs_error *nvmlsim_gpu_spec_set_model(struct nvmlsim_gpu_spec *g, const char *name)
 {
     if (!*name || strlen(name) >= sizeof(g->model))
         return gs_error_new(GS_EINVAL, "a GPU model has 1 to %zu characters, not %zu",
                             sizeof(g->model) - 1, strlen(name));
-    const struct sim_model *model = sim_model_find(name);
+    const struct nvmlsim_model *model = nvmlsim_model_find(name);
     if (!model && g->memory_mib == 0)
         return unknown_model(name);
     memset(g->model, 0, sizeof(g->model));
@@ -35,9 +35,9 @@ struct gs_error *sim_gpu_spec_set_model(struct sim_gpu_spec *g, const char *name
     return NULL;
 }
 
-struct gs_error *sim_model_resolve(const struct sim_gpu_spec *g, struct sim_model *ret)
+struct gs_error *nvmlsim_model_resolve(const struct nvmlsim_gpu_spec *g, struct nvmlsim_model *ret)
 {
-    const struct sim_model *known = sim_model_find(g->model);
+    const struct nvmlsim_model *known = nvmlsim_model_find(g->model);
     if (g->memory_mib > UINT32_MAX || (!known && g->memory_mib < 16))
         return gs_error_new(
             GS_EINVAL,
@@ -45,7 +45,7 @@ struct gs_error *sim_model_resolve(const struct sim_gpu_spec *g, struct sim_mode
             "at least",
             g->model);
     if (!known) {
-        sim_model_custom(g->model, g->memory_mib, ret);
+        nvmlsim_model_custom(g->model, g->memory_mib, ret);
         return NULL;
     }
     if (g->memory_mib && g->memory_mib <= known->reserved_mib)
@@ -58,12 +58,12 @@ struct gs_error *sim_model_resolve(const struct sim_gpu_spec *g, struct sim_mode
     return NULL;
 }
 
-struct gs_error *sim_gpu_spec_check(const struct sim_gpu_spec *g)
+struct gs_error *nvmlsim_gpu_spec_check(const struct nvmlsim_gpu_spec *g)
 {
-    struct sim_model model;
-    struct sim_mig_placed placed[SIM_MAX_MIG];
-    struct gs_error *err = sim_model_resolve(g, &model);
-    return err || !g->n_mig ? err : sim_mig_place_spec(g, &model, placed);
+    struct nvmlsim_model model;
+    struct nvmlsim_mig_placed placed[NVMLSIM_MAX_MIG];
+    struct gs_error *err = nvmlsim_model_resolve(g, &model);
+    return err || !g->n_mig ? err : nvmlsim_mig_place_spec(g, &model, placed);
 }
 
 // "8x" off the front; 1 when there is none. A model's own name may contain an x.
@@ -76,30 +76,31 @@ static struct gs_error *cut_count(struct gs_slice *item, uint64_t *ret)
         *ret = 1;
         return NULL;
     }
-    struct gs_error *err = gs_parse_u64(gs_slice_make(item->data, digits), SIM_MAX_GPUS, ret);
+    struct gs_error *err = gs_parse_u64(gs_slice_make(item->data, digits), NVMLSIM_MAX_GPUS, ret);
     if (err || *ret == 0) {
         gs_error_free(err);
         return gs_error_new(GS_EINVAL, "\"" GS_SLICE_FMT "\": the number of GPUs is 1 to %d",
-                            GS_SLICE_ARG(*item), SIM_MAX_GPUS);
+                            GS_SLICE_ARG(*item), NVMLSIM_MAX_GPUS);
     }
     item->data += digits + 1;
     item->len -= digits + 1;
     return NULL;
 }
 
-struct gs_error *sim_spec_add(struct sim_spec *spec, const struct sim_gpu_spec *gpu, unsigned count)
+struct gs_error *nvmlsim_spec_add(struct nvmlsim_spec *spec, const struct nvmlsim_gpu_spec *gpu,
+                                  unsigned count)
 {
-    if (count > SIM_MAX_GPUS - spec->n_gpus)
+    if (count > NVMLSIM_MAX_GPUS - spec->n_gpus)
         return gs_error_new(GS_EINVAL, "%u GPUs; at most %d can be simulated", spec->n_gpus + count,
-                            SIM_MAX_GPUS);
+                            NVMLSIM_MAX_GPUS);
     for (unsigned i = 0; i < count; i++)
         spec->gpus[spec->n_gpus++] = *gpu;
     return NULL;
 }
 
-struct gs_error *sim_spec_parse(const char *text, struct sim_spec *ret)
+struct gs_error *nvmlsim_spec_parse(const char *text, struct nvmlsim_spec *ret)
 {
-    GS_AUTO_FREE struct sim_spec *spec = gs_alloc(sizeof(*spec));
+    GS_AUTO_FREE struct nvmlsim_spec *spec = gs_alloc(sizeof(*spec));
     struct gs_slice rest = gs_slice_of(text);
     while (rest.data) {
         struct gs_slice item = gs_slice_trim(gs_slice_cut(&rest, ','));
@@ -113,10 +114,10 @@ struct gs_error *sim_spec_parse(const char *text, struct sim_spec *ret)
                                 "8xA100-SXM4-80GB or 2xTesla-K80,1xTesla-T4",
                                 text);
         GS_AUTO_FREE char *name = gs_slice_dup(item);
-        struct sim_gpu_spec gpu = {0};
-        err = sim_gpu_spec_set_model(&gpu, name);
+        struct nvmlsim_gpu_spec gpu = {0};
+        err = nvmlsim_gpu_spec_set_model(&gpu, name);
         if (!err)
-            err = sim_spec_add(spec, &gpu, (unsigned)count);
+            err = nvmlsim_spec_add(spec, &gpu, (unsigned)count);
         if (err)
             return err;
     }

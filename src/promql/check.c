@@ -3,12 +3,12 @@
 #include "promql/functions.h"
 #include "promql/parser_private.h"
 
-static void check_is(struct parser *p, const struct promql_node *n, enum promql_type wanted,
+static void check_is(struct promql_parser *p, const struct promql_node *n, enum promql_type wanted,
                      const char *context)
 {
     if (n->type != wanted)
-        parser_fail(p, n->start, "expected type %s in %s, got %s", promql_type_name(wanted),
-                    context, promql_type_name(n->type));
+        promql_parser_fail(p, n->start, "expected type %s in %s, got %s", promql_type_name(wanted),
+                           context, promql_type_name(n->type));
 }
 
 static bool is_comparison(enum promql_op op)
@@ -27,7 +27,7 @@ static bool is_operand(const struct promql_node *n)
 }
 
 // Where the operator stands, for errors.
-static uint32_t operator_at(const struct parser *p, const struct promql_node *n)
+static uint32_t operator_at(const struct promql_parser *p, const struct promql_node *n)
 {
     uint32_t at = n->u.binary.lhs->end;
     while (at < p->expr->text.len && strchr(" \t\n\r", p->expr->text.data[at]))
@@ -35,7 +35,7 @@ static uint32_t operator_at(const struct parser *p, const struct promql_node *n)
     return at;
 }
 
-static void check_on_and_include(struct parser *p, const struct promql_node *n)
+static void check_on_and_include(struct promql_parser *p, const struct promql_node *n)
 {
     const struct promql_names *on = &n->u.binary.labels, *include = &n->u.binary.include;
     for (size_t i = 0; n->u.binary.on && i < on->n; i++) {
@@ -44,62 +44,69 @@ static void check_on_and_include(struct parser *p, const struct promql_node *n)
                 continue;
             GS_AUTO_BUF struct gs_buf quoted = {0};
             promql_quote(&quoted, on->items[i]);
-            parser_fail(p, operator_at(p, n),
-                        "label %s must not occur in ON and GROUP clause at once", quoted.data);
+            promql_parser_fail(p, operator_at(p, n),
+                               "label %s must not occur in ON and GROUP clause at once",
+                               quoted.data);
         }
     }
 }
 
-static void check_vectors(struct parser *p, struct promql_node *n)
+static void check_vectors(struct promql_parser *p, struct promql_node *n)
 {
     enum promql_op op = n->u.binary.op;
     bool vectors = n->u.binary.lhs->type == PROMQL_VECTOR && n->u.binary.rhs->type == PROMQL_VECTOR;
     if (!vectors) {
         if (n->u.binary.labels.n)
-            parser_fail(p, n->start, "vector matching only allowed between instant vectors");
+            promql_parser_fail(p, n->start, "vector matching only allowed between instant vectors");
         if (is_set_operator(op))
-            parser_fail(p, n->start, "set operator \"%s\" not allowed in binary scalar expression",
-                        promql_op_text(op));
+            promql_parser_fail(p, n->start,
+                               "set operator \"%s\" not allowed in binary scalar expression",
+                               promql_op_text(op));
         return;
     }
     if (!is_set_operator(op))
         return;
     if (n->u.binary.card != PROMQL_ONE_TO_ONE)
-        parser_fail(p, n->start, "no grouping allowed for \"%s\" operation", promql_op_text(op));
+        promql_parser_fail(p, n->start, "no grouping allowed for \"%s\" operation",
+                           promql_op_text(op));
     n->u.binary.card = PROMQL_MANY_TO_MANY;
 }
 
-static void check_binary(struct parser *p, struct promql_node *n)
+static void check_binary(struct promql_parser *p, struct promql_node *n)
 {
     const struct promql_node *lhs = n->u.binary.lhs, *rhs = n->u.binary.rhs;
     bool scalars = lhs->type == PROMQL_SCALAR && rhs->type == PROMQL_SCALAR;
     if (n->u.binary.return_bool && !is_comparison(n->u.binary.op))
-        parser_fail(p, operator_at(p, n), "bool modifier can only be used on comparison operators");
+        promql_parser_fail(p, operator_at(p, n),
+                           "bool modifier can only be used on comparison operators");
     if (scalars && is_comparison(n->u.binary.op) && !n->u.binary.return_bool)
-        parser_fail(p, operator_at(p, n), "comparisons between scalars must use BOOL modifier");
+        promql_parser_fail(p, operator_at(p, n),
+                           "comparisons between scalars must use BOOL modifier");
     check_on_and_include(p, n);
     const struct promql_node *wrong = !is_operand(lhs) ? lhs : !is_operand(rhs) ? rhs : NULL;
     if (wrong)
-        parser_fail(p, wrong->start,
-                    "binary expression must contain only scalar and instant vector types");
+        promql_parser_fail(p, wrong->start,
+                           "binary expression must contain only scalar and instant vector types");
     else
         check_vectors(p, n);
     n->type = scalars ? PROMQL_SCALAR : PROMQL_VECTOR;
 }
 
-static void check_call(struct parser *p, struct promql_node *n)
+static void check_call(struct promql_parser *p, struct promql_node *n)
 {
     const struct promql_function *fn = n->u.call.fn;
     size_t given = n->u.call.n_args, wanted = fn->n_args;
     if (fn->variadic == 0 && given != wanted)
-        parser_fail(p, n->start, "expected %zu argument(s) in call to \"%s\", got %zu", wanted,
-                    fn->name, given);
+        promql_parser_fail(p, n->start, "expected %zu argument(s) in call to \"%s\", got %zu",
+                           wanted, fn->name, given);
     if (fn->variadic && given + 1 < wanted)
-        parser_fail(p, n->start, "expected at least %zu argument(s) in call to \"%s\", got %zu",
-                    wanted - 1, fn->name, given);
+        promql_parser_fail(p, n->start,
+                           "expected at least %zu argument(s) in call to \"%s\", got %zu",
+                           wanted - 1, fn->name, given);
     if (fn->variadic > 0 && given > wanted - 1 + (size_t)fn->variadic)
-        parser_fail(p, n->start, "expected at most %zu argument(s) in call to \"%s\", got %zu",
-                    wanted - 1 + (size_t)fn->variadic, fn->name, given);
+        promql_parser_fail(p, n->start,
+                           "expected at most %zu argument(s) in call to \"%s\", got %zu",
+                           wanted - 1 + (size_t)fn->variadic, fn->name, given);
     GS_AUTO_BUF struct gs_buf context = {0};
     gs_buf_addf(&context, "call to function \"%s\"", fn->name);
     for (size_t i = 0; i < given && wanted; i++)
@@ -107,7 +114,7 @@ static void check_call(struct parser *p, struct promql_node *n)
     n->type = fn->ret;
 }
 
-static void check_aggregate(struct parser *p, struct promql_node *n)
+static void check_aggregate(struct promql_parser *p, struct promql_node *n)
 {
     check_is(p, n->u.aggregate.expr, PROMQL_VECTOR, "aggregation expression");
     if (n->u.aggregate.param)
@@ -117,7 +124,7 @@ static void check_aggregate(struct parser *p, struct promql_node *n)
     n->type = PROMQL_VECTOR;
 }
 
-static void check_selector(struct parser *p, struct promql_node *n)
+static void check_selector(struct promql_parser *p, struct promql_node *n)
 {
     n->type = n->u.selector.range_ms ? PROMQL_MATRIX : PROMQL_VECTOR;
     bool named = n->u.selector.name.len > 0, selective = named;
@@ -130,13 +137,14 @@ static void check_selector(struct parser *p, struct promql_node *n)
         promql_quote(&both, n->u.selector.name);
         gs_buf_add_str(&both, " or ");
         promql_quote(&both, m->value);
-        parser_fail(p, n->start, "metric name must not be set twice: %s", both.data);
+        promql_parser_fail(p, n->start, "metric name must not be set twice: %s", both.data);
     }
     if (!selective)
-        parser_fail(p, n->start, "vector selector must contain at least one non-empty matcher");
+        promql_parser_fail(p, n->start,
+                           "vector selector must contain at least one non-empty matcher");
 }
 
-static void check_node(struct parser *p, struct promql_node *n)
+static void check_node(struct promql_parser *p, struct promql_node *n)
 {
     switch (n->kind) {
     case PROMQL_NUMBER:
@@ -150,10 +158,11 @@ static void check_node(struct parser *p, struct promql_node *n)
         break;
     case PROMQL_SUBQUERY:
         if (n->u.subquery.expr->type != PROMQL_VECTOR)
-            parser_fail(p, n->start, "subquery is only allowed on instant vector, got %s instead",
-                        n->u.subquery.expr->type == PROMQL_MATRIX
-                            ? "matrix"
-                            : promql_type_name(n->u.subquery.expr->type));
+            promql_parser_fail(p, n->start,
+                               "subquery is only allowed on instant vector, got %s instead",
+                               n->u.subquery.expr->type == PROMQL_MATRIX
+                                   ? "matrix"
+                                   : promql_type_name(n->u.subquery.expr->type));
         n->type = PROMQL_MATRIX;
         break;
     case PROMQL_PAREN:
@@ -161,10 +170,11 @@ static void check_node(struct parser *p, struct promql_node *n)
         break;
     case PROMQL_UNARY:
         if (!is_operand(n->u.unary.expr))
-            parser_fail(p, n->start,
-                        "unary expression only allowed on expressions of type scalar or instant "
-                        "vector, got \"%s\"",
-                        promql_type_name(n->u.unary.expr->type));
+            promql_parser_fail(
+                p, n->start,
+                "unary expression only allowed on expressions of type scalar or instant "
+                "vector, got \"%s\"",
+                promql_type_name(n->u.unary.expr->type));
         n->type = n->u.unary.expr->type;
         break;
     case PROMQL_BINARY:
@@ -222,13 +232,13 @@ static bool is_fixed(const struct promql_node *n)
     return false;
 }
 
-static void check_below(struct parser *p, const struct promql_node *n)
+static void check_below(struct promql_parser *p, const struct promql_node *n)
 {
     if (n)
         promql_check(p, (struct promql_node *)n);
 }
 
-void promql_check(struct parser *p, struct promql_node *n)
+void promql_check(struct promql_parser *p, struct promql_node *n)
 {
     switch (n->kind) {
     case PROMQL_SUBQUERY:

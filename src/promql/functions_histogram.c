@@ -219,8 +219,9 @@ static void note_forced(const struct histograms *h, const struct promql_node *ar
                      GS_SLICE_ARG(promql_eval_text(h->ev, name)));
 }
 
-struct gs_error *special_histogram_quantile(struct promql_eval *ev, const struct promql_node *call,
-                                            struct promql_matrix *ret)
+struct gs_error *promql_special_histogram_quantile(struct promql_eval *ev,
+                                                   const struct promql_node *call,
+                                                   struct promql_matrix *ret)
 {
     struct histograms h = {.ev = ev};
     struct promql_matrix q = {0};
@@ -252,8 +253,9 @@ struct gs_error *special_histogram_quantile(struct promql_eval *ev, const struct
     return err ? err : promql_eval_drop_names(ev, ret);
 }
 
-struct gs_error *special_histogram_fraction(struct promql_eval *ev, const struct promql_node *call,
-                                            struct promql_matrix *ret)
+struct gs_error *promql_special_histogram_fraction(struct promql_eval *ev,
+                                                   const struct promql_node *call,
+                                                   struct promql_matrix *ret)
 {
     struct histograms h = {.ev = ev};
     struct promql_matrix lower = {0}, upper = {0};

@@ -57,8 +57,9 @@ static struct gs_error *replace_in(struct promql_eval *ev, struct promql_matrix 
     return promql_eval_check_unique(ev, m);
 }
 
-struct gs_error *special_label_replace(struct promql_eval *ev, const struct promql_node *call,
-                                       struct promql_matrix *ret)
+struct gs_error *promql_special_label_replace(struct promql_eval *ev,
+                                              const struct promql_node *call,
+                                              struct promql_matrix *ret)
 {
     struct gs_slice pattern = string_arg(call, 4);
     struct tsdb_regex *regex;
@@ -83,8 +84,8 @@ struct gs_error *special_label_replace(struct promql_eval *ev, const struct prom
     return err;
 }
 
-struct gs_error *special_label_join(struct promql_eval *ev, const struct promql_node *call,
-                                    struct promql_matrix *ret)
+struct gs_error *promql_special_label_join(struct promql_eval *ev, const struct promql_node *call,
+                                           struct promql_matrix *ret)
 {
     struct gs_slice dst = string_arg(call, 1), separator = string_arg(call, 2);
     struct gs_error *err = check_name(dst, "destination", "label_join");
@@ -207,14 +208,16 @@ static struct gs_error *sort_by_label(struct promql_eval *ev, const struct promq
     return NULL;
 }
 
-struct gs_error *special_sort_by_label(struct promql_eval *ev, const struct promql_node *call,
-                                       struct promql_matrix *ret)
+struct gs_error *promql_special_sort_by_label(struct promql_eval *ev,
+                                              const struct promql_node *call,
+                                              struct promql_matrix *ret)
 {
     return sort_by_label(ev, call, compare_series, ret);
 }
 
-struct gs_error *special_sort_by_label_desc(struct promql_eval *ev, const struct promql_node *call,
-                                            struct promql_matrix *ret)
+struct gs_error *promql_special_sort_by_label_desc(struct promql_eval *ev,
+                                                   const struct promql_node *call,
+                                                   struct promql_matrix *ret)
 {
     return sort_by_label(ev, call, compare_series_desc, ret);
 }

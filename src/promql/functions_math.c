@@ -4,7 +4,7 @@
 #include <math.h>
 
 #define PLAIN(name, expression)                                                                    \
-    double map_##name(double v, const double *args, size_t n_args)                                 \
+    double promql_map_##name(double v, const double *args, size_t n_args)                          \
     {                                                                                              \
         (void)args, (void)n_args;                                                                  \
         return expression;                                                                         \
@@ -34,7 +34,7 @@ PLAIN(deg, v * 180 / M_PI)
 PLAIN(rad, v *M_PI / 180)
 #undef PLAIN
 
-double map_round(double v, const double *args, size_t n_args)
+double promql_map_round(double v, const double *args, size_t n_args)
 {
     // The inverse first, as Prometheus, for the same rounding errors.
     double inverse = 1.0 / (n_args ? args[0] : 1);
@@ -64,19 +64,19 @@ static double clamp(double v, double low, double high)
     return larger(low, smaller(high, v));
 }
 
-double map_clamp(double v, const double *args, size_t n_args)
+double promql_map_clamp(double v, const double *args, size_t n_args)
 {
     (void)n_args;
     return clamp(v, args[0], args[1]);
 }
 
-double map_clamp_min(double v, const double *args, size_t n_args)
+double promql_map_clamp_min(double v, const double *args, size_t n_args)
 {
     (void)n_args;
     return clamp(v, args[0], (double)INFINITY);
 }
 
-double map_clamp_max(double v, const double *args, size_t n_args)
+double promql_map_clamp_max(double v, const double *args, size_t n_args)
 {
     (void)n_args;
     return clamp(v, -(double)INFINITY, args[0]);

@@ -23,8 +23,8 @@ static struct gs_error *one_series(struct promql_eval *ev, struct promql_matrix 
     return NULL;
 }
 
-struct gs_error *special_time(struct promql_eval *ev, const struct promql_node *call,
-                              struct promql_matrix *ret)
+struct gs_error *promql_special_time(struct promql_eval *ev, const struct promql_node *call,
+                                     struct promql_matrix *ret)
 {
     (void)call;
     double *v;
@@ -35,8 +35,8 @@ struct gs_error *special_time(struct promql_eval *ev, const struct promql_node *
     return err;
 }
 
-struct gs_error *special_pi(struct promql_eval *ev, const struct promql_node *call,
-                            struct promql_matrix *ret)
+struct gs_error *promql_special_pi(struct promql_eval *ev, const struct promql_node *call,
+                                   struct promql_matrix *ret)
 {
     (void)call;
     double *v;
@@ -46,8 +46,8 @@ struct gs_error *special_pi(struct promql_eval *ev, const struct promql_node *ca
     return err;
 }
 
-struct gs_error *special_none(struct promql_eval *ev, const struct promql_node *call,
-                              struct promql_matrix *ret)
+struct gs_error *promql_special_none(struct promql_eval *ev, const struct promql_node *call,
+                                     struct promql_matrix *ret)
 {
     // The arguments are evaluated for their errors.
     ret->n_steps = n_steps(ev);
@@ -55,8 +55,8 @@ struct gs_error *special_none(struct promql_eval *ev, const struct promql_node *
     return promql_eval_node(ev, call->u.call.args[0], &ignored);
 }
 
-struct gs_error *special_scalar(struct promql_eval *ev, const struct promql_node *call,
-                                struct promql_matrix *ret)
+struct gs_error *promql_special_scalar(struct promql_eval *ev, const struct promql_node *call,
+                                       struct promql_matrix *ret)
 {
     struct promql_matrix m = {0};
     double *v;
@@ -77,8 +77,8 @@ struct gs_error *special_scalar(struct promql_eval *ev, const struct promql_node
     return err;
 }
 
-struct gs_error *special_vector(struct promql_eval *ev, const struct promql_node *call,
-                                struct promql_matrix *ret)
+struct gs_error *promql_special_vector(struct promql_eval *ev, const struct promql_node *call,
+                                       struct promql_matrix *ret)
 {
     return promql_eval_node(ev, call->u.call.args[0], ret);
 }
@@ -143,16 +143,17 @@ static struct gs_error *absent_of(struct promql_eval *ev, const struct promql_no
     return err;
 }
 
-struct gs_error *special_absent(struct promql_eval *ev, const struct promql_node *call,
-                                struct promql_matrix *ret)
+struct gs_error *promql_special_absent(struct promql_eval *ev, const struct promql_node *call,
+                                       struct promql_matrix *ret)
 {
     struct promql_matrix m = {0};
     struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &m);
     return err ? err : absent_of(ev, unwrap(call->u.call.args[0]), &m, ret);
 }
 
-struct gs_error *special_absent_over_time(struct promql_eval *ev, const struct promql_node *call,
-                                          struct promql_matrix *ret)
+struct gs_error *promql_special_absent_over_time(struct promql_eval *ev,
+                                                 const struct promql_node *call,
+                                                 struct promql_matrix *ret)
 {
     struct promql_matrix m = {0};
     struct gs_error *err =
@@ -162,8 +163,8 @@ struct gs_error *special_absent_over_time(struct promql_eval *ev, const struct p
 
 // --- timestamp ---
 
-struct gs_error *special_timestamp(struct promql_eval *ev, const struct promql_node *call,
-                                   struct promql_matrix *ret)
+struct gs_error *promql_special_timestamp(struct promql_eval *ev, const struct promql_node *call,
+                                          struct promql_matrix *ret)
 {
     const struct promql_node *arg = unwrap(call->u.call.args[0]);
     const struct promql_steps *steps = promql_eval_steps(ev);
@@ -223,14 +224,14 @@ static struct gs_error *sort(struct promql_eval *ev, const struct promql_node *c
     return NULL;
 }
 
-struct gs_error *special_sort(struct promql_eval *ev, const struct promql_node *call,
-                              struct promql_matrix *ret)
+struct gs_error *promql_special_sort(struct promql_eval *ev, const struct promql_node *call,
+                                     struct promql_matrix *ret)
 {
     return sort(ev, call, false, ret);
 }
 
-struct gs_error *special_sort_desc(struct promql_eval *ev, const struct promql_node *call,
-                                   struct promql_matrix *ret)
+struct gs_error *promql_special_sort_desc(struct promql_eval *ev, const struct promql_node *call,
+                                          struct promql_matrix *ret)
 {
     return sort(ev, call, true, ret);
 }

@@ -46,7 +46,7 @@ static struct parts parts_of(double v)
 }
 
 #define PART(name, expression)                                                                     \
-    double map_##name(double v, const double *args, size_t n_args)                                 \
+    double promql_map_##name(double v, const double *args, size_t n_args)                          \
     {                                                                                              \
         (void)args, (void)n_args;                                                                  \
         struct parts p = parts_of(v);                                                              \
@@ -61,7 +61,7 @@ PART(month, p.month)
 PART(year, (double)p.year)
 #undef PART
 
-double map_days_in_month(double v, const double *args, size_t n_args)
+double promql_map_days_in_month(double v, const double *args, size_t n_args)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     (void)args, (void)n_args;

@@ -9,37 +9,37 @@
 
 static const struct {
     const char *word;
-    enum token_type type;
+    enum promql_token_type type;
     int code;
 } words[] = {
-    {"and", T_OPERATOR, PROMQL_AND},
-    {"or", T_OPERATOR, PROMQL_OR},
-    {"unless", T_OPERATOR, PROMQL_UNLESS},
-    {"atan2", T_OPERATOR, PROMQL_ATAN2},
-    {"sum", T_AGGREGATE, PROMQL_SUM},
-    {"avg", T_AGGREGATE, PROMQL_AVG},
-    {"count", T_AGGREGATE, PROMQL_COUNT},
-    {"min", T_AGGREGATE, PROMQL_MIN},
-    {"max", T_AGGREGATE, PROMQL_MAX},
-    {"group", T_AGGREGATE, PROMQL_GROUP},
-    {"stddev", T_AGGREGATE, PROMQL_STDDEV},
-    {"stdvar", T_AGGREGATE, PROMQL_STDVAR},
-    {"topk", T_AGGREGATE, PROMQL_TOPK},
-    {"bottomk", T_AGGREGATE, PROMQL_BOTTOMK},
-    {"count_values", T_AGGREGATE, PROMQL_COUNT_VALUES},
-    {"quantile", T_AGGREGATE, PROMQL_QUANTILE},
-    {"bool", T_KEYWORD, K_BOOL},
-    {"by", T_KEYWORD, K_BY},
-    {"group_left", T_KEYWORD, K_GROUP_LEFT},
-    {"group_right", T_KEYWORD, K_GROUP_RIGHT},
-    {"ignoring", T_KEYWORD, K_IGNORING},
-    {"offset", T_KEYWORD, K_OFFSET},
-    {"on", T_KEYWORD, K_ON},
-    {"without", T_KEYWORD, K_WITHOUT},
-    {"start", T_PREPROCESSOR, 0},
-    {"end", T_PREPROCESSOR, 1},
-    {"inf", T_NUMBER, 0},
-    {"nan", T_NUMBER, 0},
+    {"and", PROMQL_T_OPERATOR, PROMQL_AND},
+    {"or", PROMQL_T_OPERATOR, PROMQL_OR},
+    {"unless", PROMQL_T_OPERATOR, PROMQL_UNLESS},
+    {"atan2", PROMQL_T_OPERATOR, PROMQL_ATAN2},
+    {"sum", PROMQL_T_AGGREGATE, PROMQL_SUM},
+    {"avg", PROMQL_T_AGGREGATE, PROMQL_AVG},
+    {"count", PROMQL_T_AGGREGATE, PROMQL_COUNT},
+    {"min", PROMQL_T_AGGREGATE, PROMQL_MIN},
+    {"max", PROMQL_T_AGGREGATE, PROMQL_MAX},
+    {"group", PROMQL_T_AGGREGATE, PROMQL_GROUP},
+    {"stddev", PROMQL_T_AGGREGATE, PROMQL_STDDEV},
+    {"stdvar", PROMQL_T_AGGREGATE, PROMQL_STDVAR},
+    {"topk", PROMQL_T_AGGREGATE, PROMQL_TOPK},
+    {"bottomk", PROMQL_T_AGGREGATE, PROMQL_BOTTOMK},
+    {"count_values", PROMQL_T_AGGREGATE, PROMQL_COUNT_VALUES},
+    {"quantile", PROMQL_T_AGGREGATE, PROMQL_QUANTILE},
+    {"bool", PROMQL_T_KEYWORD, PROMQL_K_BOOL},
+    {"by", PROMQL_T_KEYWORD, PROMQL_K_BY},
+    {"group_left", PROMQL_T_KEYWORD, PROMQL_K_GROUP_LEFT},
+    {"group_right", PROMQL_T_KEYWORD, PROMQL_K_GROUP_RIGHT},
+    {"ignoring", PROMQL_T_KEYWORD, PROMQL_K_IGNORING},
+    {"offset", PROMQL_T_KEYWORD, PROMQL_K_OFFSET},
+    {"on", PROMQL_T_KEYWORD, PROMQL_K_ON},
+    {"without", PROMQL_T_KEYWORD, PROMQL_K_WITHOUT},
+    {"start", PROMQL_T_PREPROCESSOR, 0},
+    {"end", PROMQL_T_PREPROCESSOR, 1},
+    {"inf", PROMQL_T_NUMBER, 0},
+    {"nan", PROMQL_T_NUMBER, 0},
 };
 
 static bool is_digit(int c)
@@ -57,12 +57,12 @@ static bool is_space(int c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static int peek(const struct lexer *l)
+static int peek(const struct promql_lexer *l)
 {
     return l->at < l->input.len ? (unsigned char)l->input.data[l->at] : -1;
 }
 
-static bool accept(struct lexer *l, const char *set)
+static bool accept(struct promql_lexer *l, const char *set)
 {
     int c = peek(l);
     if (c <= 0 || !strchr(set, c))
@@ -71,27 +71,27 @@ static bool accept(struct lexer *l, const char *set)
     return true;
 }
 
-static struct token emit(struct lexer *l, enum token_type type, int code)
+static struct promql_token emit(struct promql_lexer *l, enum promql_token_type type, int code)
 {
-    struct token t = {type, code, (uint32_t)l->start, (uint32_t)l->at,
-                      gs_slice_make(l->input.data + l->start, l->at - l->start)};
+    struct promql_token t = {type, code, (uint32_t)l->start, (uint32_t)l->at,
+                             gs_slice_make(l->input.data + l->start, l->at - l->start)};
     return t;
 }
 
-static struct token fail(struct lexer *l, const char *fmt, ...) GS_PRINTF(2, 3);
-static struct token fail(struct lexer *l, const char *fmt, ...)
+static struct promql_token fail(struct promql_lexer *l, const char *fmt, ...) GS_PRINTF(2, 3);
+static struct promql_token fail(struct promql_lexer *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    struct token t = emit(l, T_ERROR, 0);
+    struct promql_token t = emit(l, PROMQL_T_ERROR, 0);
     const char *kept = gs_arena_strdup(l->arena, text);
     t.text = gs_slice_of(kept ? kept : "out of memory");
     return t;
 }
 
-static size_t rune_len(const struct lexer *l, size_t at)
+static size_t rune_len(const struct promql_lexer *l, size_t at)
 {
     unsigned char c = (unsigned char)l->input.data[at];
     size_t n = c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
@@ -99,7 +99,7 @@ static size_t rune_len(const struct lexer *l, size_t at)
 }
 
 // "what: 'x'" for the character at this place, as Go's %q prints a rune.
-static struct token fail_rune(struct lexer *l, const char *what, size_t at)
+static struct promql_token fail_rune(struct promql_lexer *l, const char *what, size_t at)
 {
     if (at >= l->input.len)
         return fail(l, "%s '\xef\xbf\xbd'", what);
@@ -133,7 +133,7 @@ static struct token fail_rune(struct lexer *l, const char *what, size_t at)
 
 // --- numbers and durations ---
 
-static bool is_any(const struct lexer *l, const char *set)
+static bool is_any(const struct promql_lexer *l, const char *set)
 {
     int c = peek(l);
     return c > 0 && strchr(set, c);
@@ -141,7 +141,7 @@ static bool is_any(const struct lexer *l, const char *set)
 
 // Digits with dots, exponents and underscores in places that are allowed. False: not a number (it
 // may be a duration); l->at stands where it stopped.
-static bool scan_number(struct lexer *l)
+static bool scan_number(struct promql_lexer *l)
 {
     const char *digits = "0123456789";
     bool dot = false, exponent = false, hex = false;
@@ -179,7 +179,7 @@ static bool scan_number(struct lexer *l)
     return l->at != first && !is_alpha(peek(l)) && !is_digit(peek(l));
 }
 
-static bool scan_rest_of_duration(struct lexer *l)
+static bool scan_rest_of_duration(struct promql_lexer *l)
 {
     if (!accept(l, "smhdwy"))
         return false;
@@ -197,12 +197,12 @@ static bool scan_rest_of_duration(struct lexer *l)
     return false;
 }
 
-static struct token number_or_duration(struct lexer *l)
+static struct promql_token number_or_duration(struct promql_lexer *l)
 {
     if (scan_number(l))
-        return emit(l, T_NUMBER, 0);
+        return emit(l, PROMQL_T_NUMBER, 0);
     if (scan_rest_of_duration(l))
-        return emit(l, T_DURATION, 0);
+        return emit(l, PROMQL_T_DURATION, 0);
     GS_AUTO_BUF struct gs_buf quoted = {0};
     promql_quote(&quoted, gs_slice_make(l->input.data + l->start, l->at - l->start));
     return fail(l, "bad number or duration syntax: %s", quoted.data);
@@ -210,7 +210,7 @@ static struct token number_or_duration(struct lexer *l)
 
 // --- strings ---
 
-static int hex_digits(struct lexer *l, int n, int base, uint32_t *ret)
+static int hex_digits(struct promql_lexer *l, int n, int base, uint32_t *ret)
 {
     uint32_t v = 0;
     for (int i = 0; i < n; i++) {
@@ -230,7 +230,7 @@ static const char UNKNOWN[] = "unknown escape sequence";
 static const char ILLEGAL[] = "illegal character in escape sequence";
 
 // Behind a backslash. NULL when the escape is sound.
-static const char *check_escape(struct lexer *l, char quote)
+static const char *check_escape(struct promql_lexer *l, char quote)
 {
     int c = peek(l), n, base = 16;
     uint32_t max = 0x10ffff, v = 0;
@@ -259,7 +259,7 @@ static const char *check_escape(struct lexer *l, char quote)
     return NULL;
 }
 
-static struct token string(struct lexer *l, char quote)
+static struct promql_token string(struct promql_lexer *l, char quote)
 {
     bool raw = quote == '`';
     for (;;) {
@@ -268,7 +268,7 @@ static struct token string(struct lexer *l, char quote)
             return fail(l, raw ? "unterminated raw string" : "unterminated quoted string");
         l->at++;
         if (c == quote)
-            return emit(l, T_STRING, 0);
+            return emit(l, PROMQL_T_STRING, 0);
         const char *wrong = c == '\\' && !raw ? check_escape(l, quote) : NULL;
         int bad = peek(l);
         if (wrong == UNKNOWN)
@@ -282,7 +282,7 @@ static struct token string(struct lexer *l, char quote)
 
 // --- words ---
 
-static struct token word(struct lexer *l)
+static struct promql_token word(struct promql_lexer *l)
 {
     bool colon = false;
     while (is_alpha(peek(l)) || is_digit(peek(l)) || peek(l) == ':') {
@@ -294,10 +294,10 @@ static struct token word(struct lexer *l)
         if (strlen(words[i].word) == len &&
             strncasecmp(words[i].word, l->input.data + l->start, len) == 0)
             return emit(l, words[i].type, words[i].code);
-    return emit(l, colon ? T_METRIC_IDENTIFIER : T_IDENTIFIER, 0);
+    return emit(l, colon ? PROMQL_T_METRIC_IDENTIFIER : PROMQL_T_IDENTIFIER, 0);
 }
 
-static struct token inside_braces(struct lexer *l)
+static struct promql_token inside_braces(struct promql_lexer *l)
 {
     int c = peek(l);
     if (c < 0)
@@ -305,40 +305,40 @@ static struct token inside_braces(struct lexer *l)
     if (is_alpha(c)) {
         while (is_alpha(peek(l)) || is_digit(peek(l)))
             l->at++;
-        return emit(l, T_IDENTIFIER, 0);
+        return emit(l, PROMQL_T_IDENTIFIER, 0);
     }
     l->at++;
     switch (c) {
     case ',':
-        return emit(l, T_COMMA, 0);
+        return emit(l, PROMQL_T_COMMA, 0);
     case '"':
     case '\'':
     case '`':
         return string(l, (char)c);
     case '=':
-        return accept(l, "~") ? emit(l, T_EQL_REGEX, 0) : emit(l, T_EQL, 0);
+        return accept(l, "~") ? emit(l, PROMQL_T_EQL_REGEX, 0) : emit(l, PROMQL_T_EQL, 0);
     case '!':
         if (accept(l, "~"))
-            return emit(l, T_NEQ_REGEX, 0);
+            return emit(l, PROMQL_T_NEQ_REGEX, 0);
         if (accept(l, "="))
-            return emit(l, T_OPERATOR, PROMQL_NEQ);
+            return emit(l, PROMQL_T_OPERATOR, PROMQL_NEQ);
         return fail_rune(l, "unexpected character after '!' inside braces:", l->at);
     case '{':
         return fail(l, "unexpected left brace '{'");
     case '}':
         l->brace_open = false;
-        return emit(l, T_RIGHT_BRACE, 0);
+        return emit(l, PROMQL_T_RIGHT_BRACE, 0);
     default:
         return fail_rune(l, "unexpected character inside braces:", l->at - 1);
     }
 }
 
-static struct token unclosed(struct lexer *l)
+static struct promql_token unclosed(struct promql_lexer *l)
 {
     return fail(l, l->paren_depth ? "unclosed left parenthesis" : "unclosed left bracket");
 }
 
-static struct token inside_brackets(struct lexer *l)
+static struct promql_token inside_brackets(struct promql_lexer *l)
 {
     int c = peek(l);
     if (c < 0)
@@ -352,7 +352,7 @@ static struct token inside_brackets(struct lexer *l)
     switch (c) {
     case ']':
         l->bracket_open = false;
-        return emit(l, T_RIGHT_BRACKET, 0);
+        return emit(l, PROMQL_T_RIGHT_BRACKET, 0);
     case ':':
         if (!l->got_duration) {
             l->start = l->at; // where Prometheus tells it
@@ -361,11 +361,11 @@ static struct token inside_brackets(struct lexer *l)
         if (l->got_colon)
             return fail(l, "unexpected colon ':'");
         l->got_colon = true;
-        return emit(l, T_COLON, 0);
+        return emit(l, PROMQL_T_COLON, 0);
     case '+':
-        return emit(l, T_OPERATOR, PROMQL_ADD);
+        return emit(l, PROMQL_T_OPERATOR, PROMQL_ADD);
     case '-':
-        return emit(l, T_OPERATOR, PROMQL_SUB);
+        return emit(l, PROMQL_T_OPERATOR, PROMQL_SUB);
     default:
         return fail_rune(l,
                          l->got_duration ? "unexpected character:"
@@ -374,40 +374,40 @@ static struct token inside_brackets(struct lexer *l)
     }
 }
 
-static struct token one_of(struct lexer *l, const char *next, int with, int without)
+static struct promql_token one_of(struct promql_lexer *l, const char *next, int with, int without)
 {
-    return accept(l, next) ? emit(l, T_OPERATOR, with) : emit(l, T_OPERATOR, without);
+    return accept(l, next) ? emit(l, PROMQL_T_OPERATOR, with) : emit(l, PROMQL_T_OPERATOR, without);
 }
 
-static struct token bracket(struct lexer *l, int c)
+static struct promql_token bracket(struct promql_lexer *l, int c)
 {
     if (c == '{') {
         l->brace_open = true;
-        return emit(l, T_LEFT_BRACE, 0);
+        return emit(l, PROMQL_T_LEFT_BRACE, 0);
     }
     if (c == ']')
         return fail(l, "unexpected right bracket ']'");
     if (c == '[') {
         l->bracket_open = true;
         l->got_colon = l->got_duration = false;
-        return emit(l, T_LEFT_BRACKET, 0);
+        return emit(l, PROMQL_T_LEFT_BRACKET, 0);
     }
     l->paren_depth += c == '(' ? 1 : -1;
     if (l->paren_depth < 0) {
         l->start = l->at; // where Prometheus tells it
         return fail(l, "unexpected right parenthesis ')'");
     }
-    return emit(l, c == '(' ? T_LEFT_PAREN : T_RIGHT_PAREN, 0);
+    return emit(l, c == '(' ? PROMQL_T_LEFT_PAREN : PROMQL_T_RIGHT_PAREN, 0);
 }
 
-static struct token statement(struct lexer *l)
+static struct promql_token statement(struct promql_lexer *l)
 {
     static const char arithmetic[] = "+-*/%^";
     static const int arithmetic_ops[] = {PROMQL_ADD, PROMQL_SUB, PROMQL_MUL,
                                          PROMQL_DIV, PROMQL_MOD, PROMQL_POW};
     int c = peek(l);
     if (c < 0)
-        return l->paren_depth ? unclosed(l) : emit(l, T_EOF, 0);
+        return l->paren_depth ? unclosed(l) : emit(l, PROMQL_T_EOF, 0);
     bool dotted = c == '.' && l->at + 1 < l->input.len && is_digit(l->input.data[l->at + 1]);
     if (is_digit(c) || dotted)
         return number_or_duration(l);
@@ -416,21 +416,21 @@ static struct token statement(struct lexer *l)
     l->at++;
     const char *op = c ? strchr(arithmetic, c) : NULL;
     if (op)
-        return emit(l, T_OPERATOR, arithmetic_ops[op - arithmetic]);
+        return emit(l, PROMQL_T_OPERATOR, arithmetic_ops[op - arithmetic]);
     switch (c) {
     case ',':
-        return emit(l, T_COMMA, 0);
+        return emit(l, PROMQL_T_COMMA, 0);
     case '@':
-        return emit(l, T_AT, 0);
+        return emit(l, PROMQL_T_AT, 0);
     case '=':
         if (accept(l, "="))
-            return emit(l, T_OPERATOR, PROMQL_EQL);
+            return emit(l, PROMQL_T_OPERATOR, PROMQL_EQL);
         if (peek(l) == '~')
             return fail(l, "unexpected character after '=': '~'");
-        return emit(l, T_EQL, 0);
+        return emit(l, PROMQL_T_EQL, 0);
     case '!':
         if (accept(l, "="))
-            return emit(l, T_OPERATOR, PROMQL_NEQ);
+            return emit(l, PROMQL_T_OPERATOR, PROMQL_NEQ);
         return fail_rune(l, "unexpected character after '!':", l->at);
     case '<':
         return one_of(l, "=", PROMQL_LTE, PROMQL_LSS);
@@ -451,7 +451,7 @@ static struct token statement(struct lexer *l)
     }
 }
 
-static void skip_blanks_and_comments(struct lexer *l)
+static void skip_blanks_and_comments(struct promql_lexer *l)
 {
     for (;;) {
         while (is_space(peek(l)))
@@ -463,7 +463,7 @@ static void skip_blanks_and_comments(struct lexer *l)
     }
 }
 
-struct token lexer_next(struct lexer *l)
+struct promql_token promql_lexer_next(struct promql_lexer *l)
 {
     skip_blanks_and_comments(l);
     l->start = l->at;

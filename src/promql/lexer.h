@@ -7,42 +7,51 @@
 
 #include <stdint.h>
 
-enum token_type {
-    T_EOF,
-    T_ERROR, // text: the message
-    T_IDENTIFIER,
-    T_METRIC_IDENTIFIER, // has a colon
-    T_STRING,            // text: with its quotes
-    T_NUMBER,
-    T_DURATION,
-    T_KEYWORD,      // by, offset … (any case)
-    T_AGGREGATE,    // sum …
-    T_PREPROCESSOR, // start, end
-    T_OPERATOR,     // binary operators, with the words and, or, unless, atan2
-    T_COMMA,
-    T_COLON,
-    T_AT,
-    T_EQL, // =
-    T_EQL_REGEX,
-    T_NEQ_REGEX,
-    T_LEFT_PAREN,
-    T_RIGHT_PAREN,
-    T_LEFT_BRACE,
-    T_RIGHT_BRACE,
-    T_LEFT_BRACKET,
-    T_RIGHT_BRACKET,
+enum promql_token_type {
+    PROMQL_T_EOF,
+    PROMQL_T_ERROR, // text: the message
+    PROMQL_T_IDENTIFIER,
+    PROMQL_T_METRIC_IDENTIFIER, // has a colon
+    PROMQL_T_STRING,            // text: with its quotes
+    PROMQL_T_NUMBER,
+    PROMQL_T_DURATION,
+    PROMQL_T_KEYWORD,      // by, offset … (any case)
+    PROMQL_T_AGGREGATE,    // sum …
+    PROMQL_T_PREPROCESSOR, // start, end
+    PROMQL_T_OPERATOR,     // binary operators, with the words and, or, unless, atan2
+    PROMQL_T_COMMA,
+    PROMQL_T_COLON,
+    PROMQL_T_AT,
+    PROMQL_T_EQL, // =
+    PROMQL_T_EQL_REGEX,
+    PROMQL_T_NEQ_REGEX,
+    PROMQL_T_LEFT_PAREN,
+    PROMQL_T_RIGHT_PAREN,
+    PROMQL_T_LEFT_BRACE,
+    PROMQL_T_RIGHT_BRACE,
+    PROMQL_T_LEFT_BRACKET,
+    PROMQL_T_RIGHT_BRACKET,
 };
 
-enum keyword { K_BOOL, K_BY, K_GROUP_LEFT, K_GROUP_RIGHT, K_IGNORING, K_OFFSET, K_ON, K_WITHOUT };
+enum promql_keyword {
+    PROMQL_K_BOOL,
+    PROMQL_K_BY,
+    PROMQL_K_GROUP_LEFT,
+    PROMQL_K_GROUP_RIGHT,
+    PROMQL_K_IGNORING,
+    PROMQL_K_OFFSET,
+    PROMQL_K_ON,
+    PROMQL_K_WITHOUT
+};
 
-struct token {
-    enum token_type type;
+struct promql_token {
+    enum promql_token_type type;
     int code; // enum promql_op, promql_agg, keyword, or 0/1 for start/end
     uint32_t start, end;
     struct gs_slice text;
 };
 
-struct lexer {
+struct promql_lexer {
     struct gs_slice input; // UTF-8
     size_t at, start;
     int paren_depth;
@@ -50,7 +59,7 @@ struct lexer {
     struct gs_arena *arena; // error messages
 };
 
-struct token lexer_next(struct lexer *l);
+struct promql_token promql_lexer_next(struct promql_lexer *l);
 
 // As Go's %q: a quoted string with escapes.
 void promql_quote(struct gs_buf *out, struct gs_slice s);

@@ -30,7 +30,7 @@ bool promql_parse_number(struct gs_slice text, double *ret)
     return !err;
 }
 
-static bool seconds_of_number(struct parser *p, struct token t, double *ret)
+static bool seconds_of_number(struct promql_parser *p, struct promql_token t, double *ret)
 {
     bool number = promql_parse_number(t.text, ret);
     bool too_large = number && isinf(*ret) && strchr(".0123456789", t.text.data[0]);
@@ -38,8 +38,8 @@ static bool seconds_of_number(struct parser *p, struct token t, double *ret)
         return true;
     GS_AUTO_BUF struct gs_buf quoted = {0};
     promql_quote(&quoted, t.text);
-    parser_fail(p, t.start, "error parsing number: strconv.ParseFloat: parsing %s: %s", quoted.data,
-                too_large ? "value out of range" : "invalid syntax");
+    promql_parser_fail(p, t.start, "error parsing number: strconv.ParseFloat: parsing %s: %s",
+                       quoted.data, too_large ? "value out of range" : "invalid syntax");
     return false;
 }
 
@@ -61,21 +61,21 @@ static int unit_of(struct gs_slice name)
     return -1;
 }
 
-static bool wrong_duration(struct parser *p, struct token t, struct gs_slice unit)
+static bool wrong_duration(struct promql_parser *p, struct promql_token t, struct gs_slice unit)
 {
     GS_AUTO_BUF struct gs_buf quoted = {0};
     GS_AUTO_BUF struct gs_buf name = {0};
     promql_quote(&quoted, t.text);
     promql_quote(&name, unit);
     if (unit.len)
-        parser_fail(p, t.start, "unknown unit %s in duration %s", name.data, quoted.data);
+        promql_parser_fail(p, t.start, "unknown unit %s in duration %s", name.data, quoted.data);
     else
-        parser_fail(p, t.start, "not a valid duration string: %s", quoted.data);
+        promql_parser_fail(p, t.start, "not a valid duration string: %s", quoted.data);
     return false;
 }
 
 // Units from the largest to the smallest, each once at most.
-static bool seconds_of_duration(struct parser *p, struct token t, double *ret)
+static bool seconds_of_duration(struct promql_parser *p, struct promql_token t, double *ret)
 {
     static const int64_t ms[] = {31536000000, 604800000, 86400000, 3600000, 60000, 1000, 1};
     const int64_t max_ms = INT64_MAX / 1000000;
@@ -96,7 +96,7 @@ static bool seconds_of_duration(struct parser *p, struct token t, double *ret)
         struct gs_error *err = gs_parse_i64(number, 0, max_ms / ms[unit], &v);
         gs_error_free(err);
         if (err || v * ms[unit] > max_ms - total) {
-            parser_fail(p, t.start, "duration out of range");
+            promql_parser_fail(p, t.start, "duration out of range");
             return false;
         }
         total += v * ms[unit];
@@ -107,7 +107,8 @@ static bool seconds_of_duration(struct parser *p, struct token t, double *ret)
     return true;
 }
 
-bool parse_seconds(struct parser *p, struct token t, double *ret)
+bool promql_parse_seconds(struct promql_parser *p, struct promql_token t, double *ret)
 {
-    return t.type == T_NUMBER ? seconds_of_number(p, t, ret) : seconds_of_duration(p, t, ret);
+    return t.type == PROMQL_T_NUMBER ? seconds_of_number(p, t, ret)
+                                     : seconds_of_duration(p, t, ret);
 }

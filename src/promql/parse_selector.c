@@ -13,13 +13,13 @@ struct matcher_list {
     size_t n, cap;
 };
 
-static bool add_matcher(struct parser *p, struct matcher_list *l, struct tsdb_matcher m)
+static bool add_matcher(struct promql_parser *p, struct matcher_list *l, struct tsdb_matcher m)
 {
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 4;
         struct tsdb_matcher *items = gs_arena_alloc(&p->expr->arena, cap * sizeof(*items));
         if (!items) {
-            parser_fail(p, 0, "out of memory");
+            promql_parser_fail(p, 0, "out of memory");
             return false;
         }
         if (l->n)
@@ -31,13 +31,13 @@ static bool add_matcher(struct parser *p, struct matcher_list *l, struct tsdb_ma
     return true;
 }
 
-static bool compile_regex(struct parser *p, uint32_t start, struct tsdb_matcher *m)
+static bool compile_regex(struct promql_parser *p, uint32_t start, struct tsdb_matcher *m)
 {
     struct gs_error *err = promql_regex_check(m->value);
     if (!err)
         err = tsdb_regex_new(m->value, &m->regex);
     if (err) {
-        parser_fail(p, start, "error parsing regexp: %s", gs_error_message(err));
+        promql_parser_fail(p, start, "error parsing regexp: %s", gs_error_message(err));
         gs_error_free(err);
         return false;
     }
@@ -47,80 +47,80 @@ static bool compile_regex(struct parser *p, uint32_t start, struct tsdb_matcher 
     return true;
 }
 
-static bool match_op(const struct token *t, enum tsdb_match *ret)
+static bool match_op(const struct promql_token *t, enum tsdb_match *ret)
 {
-    if (t->type == T_EQL)
+    if (t->type == PROMQL_T_EQL)
         *ret = TSDB_EQ;
-    else if (t->type == T_OPERATOR && t->code == PROMQL_NEQ)
+    else if (t->type == PROMQL_T_OPERATOR && t->code == PROMQL_NEQ)
         *ret = TSDB_NEQ;
-    else if (t->type == T_EQL_REGEX)
+    else if (t->type == PROMQL_T_EQL_REGEX)
         *ret = TSDB_RE;
-    else if (t->type == T_NEQ_REGEX)
+    else if (t->type == PROMQL_T_NEQ_REGEX)
         *ret = TSDB_NRE;
     else
         return false;
     return true;
 }
 
-static bool label_matcher(struct parser *p, struct matcher_list *l)
+static bool label_matcher(struct promql_parser *p, struct matcher_list *l)
 {
-    struct token name = p->tok;
-    bool quoted = name.type == T_STRING;
-    if (!quoted && name.type != T_IDENTIFIER) {
-        parser_unexpected(p, "label matching", "identifier or \"}\"");
+    struct promql_token name = p->tok;
+    bool quoted = name.type == PROMQL_T_STRING;
+    if (!quoted && name.type != PROMQL_T_IDENTIFIER) {
+        promql_parser_unexpected(p, "label matching", "identifier or \"}\"");
         return false;
     }
     struct tsdb_matcher m = {0};
-    m.name =
-        quoted ? parser_unquote(p, &name) : gs_slice_make(parser_text(p, name.text), name.text.len);
-    parser_advance(p);
+    m.name = quoted ? promql_parser_unquote(p, &name)
+                    : gs_slice_make(promql_parser_text(p, name.text), name.text.len);
+    promql_parser_advance(p);
     if (!match_op(&p->tok, &m.op)) {
         if (quoted) { // {"metric.name"}
             m = (struct tsdb_matcher){GS_SLICE("__name__"), m.name, TSDB_EQ, NULL};
             return !p->err && add_matcher(p, l, m);
         }
-        parser_unexpected(p, "label matching", "label matching operator");
+        promql_parser_unexpected(p, "label matching", "label matching operator");
         return false;
     }
-    parser_advance(p);
-    if (p->tok.type != T_STRING) {
-        parser_unexpected(p, "label matching", "string");
+    promql_parser_advance(p);
+    if (p->tok.type != PROMQL_T_STRING) {
+        promql_parser_unexpected(p, "label matching", "string");
         return false;
     }
-    m.value = parser_unquote(p, &p->tok);
+    m.value = promql_parser_unquote(p, &p->tok);
     if ((m.op == TSDB_RE || m.op == TSDB_NRE) && !compile_regex(p, name.start, &m))
         return false;
-    parser_advance(p);
+    promql_parser_advance(p);
     return !p->err && add_matcher(p, l, m);
 }
 
-static bool label_matchers(struct parser *p, struct matcher_list *l, uint32_t *ret_end)
+static bool label_matchers(struct promql_parser *p, struct matcher_list *l, uint32_t *ret_end)
 {
-    parser_advance(p); // {
-    while (!p->err && p->tok.type != T_RIGHT_BRACE) {
+    promql_parser_advance(p); // {
+    while (!p->err && p->tok.type != PROMQL_T_RIGHT_BRACE) {
         if (!label_matcher(p, l))
             return false;
-        if (!parser_accept(p, T_COMMA) && p->tok.type != T_RIGHT_BRACE)
-            parser_unexpected(p, "label matching", "\",\" or \"}\"");
+        if (!promql_parser_accept(p, PROMQL_T_COMMA) && p->tok.type != PROMQL_T_RIGHT_BRACE)
+            promql_parser_unexpected(p, "label matching", "\",\" or \"}\"");
     }
     *ret_end = p->tok.end;
     if (!p->err)
-        parser_advance(p);
+        promql_parser_advance(p);
     return !p->err;
 }
 
-struct promql_node *parse_selector(struct parser *p)
+struct promql_node *promql_parser_selector(struct promql_parser *p)
 {
-    struct promql_node *n = parser_node(p, PROMQL_SELECTOR, p->tok.start);
+    struct promql_node *n = promql_parser_node(p, PROMQL_SELECTOR, p->tok.start);
     struct matcher_list l = {0};
     if (!n)
         return NULL;
-    if (p->tok.type != T_LEFT_BRACE) {
-        n->u.selector.name = gs_slice_make(parser_text(p, p->tok.text), p->tok.text.len);
+    if (p->tok.type != PROMQL_T_LEFT_BRACE) {
+        n->u.selector.name = gs_slice_make(promql_parser_text(p, p->tok.text), p->tok.text.len);
         n->end = p->tok.end;
-        parser_advance(p);
+        promql_parser_advance(p);
     }
-    if (p->err || (p->tok.type == T_LEFT_BRACE && !label_matchers(p, &l, &n->end)))
+    if (p->err || (p->tok.type == PROMQL_T_LEFT_BRACE && !label_matchers(p, &l, &n->end)))
         return NULL;
     const struct tsdb_matcher name = {GS_SLICE("__name__"), n->u.selector.name, TSDB_EQ, NULL};
     if (name.value.len && !add_matcher(p, &l, name))
@@ -140,28 +140,28 @@ static struct promql_shift *shift_of(struct promql_node *n)
 }
 
 // A number or duration, with a sign when one may stand there.
-static bool seconds(struct parser *p, bool sign, const char *context, const char *expected,
+static bool seconds(struct promql_parser *p, bool sign, const char *context, const char *expected,
                     double *ret)
 {
     bool negative = false;
     uint32_t start = p->tok.start;
-    if (sign && p->tok.type == T_OPERATOR &&
+    if (sign && p->tok.type == PROMQL_T_OPERATOR &&
         (p->tok.code == PROMQL_ADD || p->tok.code == PROMQL_SUB)) {
         negative = p->tok.code == PROMQL_SUB;
-        parser_advance(p);
+        promql_parser_advance(p);
     }
-    if (p->tok.type != T_NUMBER && p->tok.type != T_DURATION) {
-        parser_unexpected(p, context, expected);
+    if (p->tok.type != PROMQL_T_NUMBER && p->tok.type != PROMQL_T_DURATION) {
+        promql_parser_unexpected(p, context, expected);
         return false;
     }
     double v = 0;
-    if (!parse_seconds(p, p->tok, &v))
+    if (!promql_parse_seconds(p, p->tok, &v))
         return false;
     if (!(fabs(v) <= 9223372036.0)) {
-        parser_fail(p, start, "duration out of range");
+        promql_parser_fail(p, start, "duration out of range");
         return false;
     }
-    parser_advance(p);
+    promql_parser_advance(p);
     *ret = negative ? -v : v;
     return !p->err;
 }
@@ -171,150 +171,154 @@ static int64_t to_ms(double s)
     return (int64_t)floor(s * 1000 + 0.5);
 }
 
-static bool positive_duration(struct parser *p, const char *context, int64_t *ret_ms)
+static bool positive_duration(struct promql_parser *p, const char *context, int64_t *ret_ms)
 {
     uint32_t start = p->tok.start;
     double s;
     if (!seconds(p, true, context, "number or duration", &s))
         return false;
     if (s <= 0) {
-        parser_fail(p, start, "duration must be greater than 0");
+        promql_parser_fail(p, start, "duration must be greater than 0");
         return false;
     }
     *ret_ms = to_ms(s);
     return true;
 }
 
-static struct promql_node *range(struct parser *p, struct promql_node *n, uint32_t open,
+static struct promql_node *range(struct promql_parser *p, struct promql_node *n, uint32_t open,
                                  int64_t range_ms)
 {
     if (n->kind != PROMQL_SELECTOR || n->u.selector.range_ms)
-        parser_fail(p, open, "ranges only allowed for vector selectors");
+        promql_parser_fail(p, open, "ranges only allowed for vector selectors");
     else if (n->u.selector.shift.offset_ms)
-        parser_fail(p, open, "no offset modifiers allowed before range");
+        promql_parser_fail(p, open, "no offset modifiers allowed before range");
     else if (n->u.selector.shift.at != PROMQL_AT_NONE)
-        parser_fail(p, open, "no @ modifiers allowed before range");
+        promql_parser_fail(p, open, "no @ modifiers allowed before range");
     if (p->err)
         return NULL;
     n->u.selector.range_ms = range_ms;
     n->end = p->tok.end;
-    parser_advance(p);
+    promql_parser_advance(p);
     return p->err ? NULL : n;
 }
 
-static struct promql_node *subquery(struct parser *p, struct promql_node *expr, int64_t range_ms)
+static struct promql_node *subquery(struct promql_parser *p, struct promql_node *expr,
+                                    int64_t range_ms)
 {
-    struct promql_node *n = parser_node(p, PROMQL_SUBQUERY, expr->start);
-    parser_advance(p); // :
+    struct promql_node *n = promql_parser_node(p, PROMQL_SUBQUERY, expr->start);
+    promql_parser_advance(p); // :
     if (!n || p->err)
         return NULL;
     n->u.subquery.expr = expr;
     n->u.subquery.range_ms = range_ms;
-    bool step = p->tok.type == T_NUMBER || p->tok.type == T_DURATION;
+    bool step = p->tok.type == PROMQL_T_NUMBER || p->tok.type == PROMQL_T_DURATION;
     if (step && !positive_duration(p, "subquery selector", &n->u.subquery.step_ms))
         return NULL;
-    if (p->tok.type != T_RIGHT_BRACKET) {
-        parser_unexpected(p, "subquery selector", step ? "\"]\"" : "number or duration or \"]\"");
+    if (p->tok.type != PROMQL_T_RIGHT_BRACKET) {
+        promql_parser_unexpected(p, "subquery selector",
+                                 step ? "\"]\"" : "number or duration or \"]\"");
         return NULL;
     }
     n->end = p->tok.end;
-    parser_advance(p);
-    return p->err ? NULL : parser_check_height(p, n, expr);
+    promql_parser_advance(p);
+    return p->err ? NULL : promql_parser_check_height(p, n, expr);
 }
 
-static struct promql_node *brackets(struct parser *p, struct promql_node *n)
+static struct promql_node *brackets(struct promql_parser *p, struct promql_node *n)
 {
     uint32_t open = p->tok.start;
     int64_t range_ms;
-    parser_advance(p);
+    promql_parser_advance(p);
     if (p->err || !positive_duration(p, "subquery selector", &range_ms))
         return NULL;
-    if (p->tok.type == T_RIGHT_BRACKET)
+    if (p->tok.type == PROMQL_T_RIGHT_BRACKET)
         return range(p, n, open, range_ms);
-    if (p->tok.type == T_COLON)
+    if (p->tok.type == PROMQL_T_COLON)
         return subquery(p, n, range_ms);
-    if (p->tok.type == T_OPERATOR)
-        parser_fail(p, n->start, "experimental duration expression is not enabled");
-    parser_unexpected(p, "subquery or range", "\":\" or \"]\"");
+    if (p->tok.type == PROMQL_T_OPERATOR)
+        promql_parser_fail(p, n->start, "experimental duration expression is not enabled");
+    promql_parser_unexpected(p, "subquery or range", "\":\" or \"]\"");
     return NULL;
 }
 
-static bool offset(struct parser *p, struct promql_node *n)
+static bool offset(struct promql_parser *p, struct promql_node *n)
 {
     double s;
-    parser_advance(p);
+    promql_parser_advance(p);
     if (p->err || !seconds(p, true, "offset", "number or duration", &s))
         return false;
     struct promql_shift *shift = shift_of(n);
     if (!shift)
-        parser_fail(p, n->start,
-                    "offset modifier must be preceded by an instant vector selector or range "
-                    "vector selector or a subquery");
+        promql_parser_fail(
+            p, n->start,
+            "offset modifier must be preceded by an instant vector selector or range "
+            "vector selector or a subquery");
     else if (shift->offset_ms)
-        parser_fail(p, n->start, "offset may not be set multiple times");
+        promql_parser_fail(p, n->start, "offset may not be set multiple times");
     else
         shift->offset_ms = to_ms(s);
     n->end = p->last_end;
     return !p->err;
 }
 
-static bool at_time(struct parser *p, const struct promql_node *n, struct promql_shift *ret)
+static bool at_time(struct promql_parser *p, const struct promql_node *n, struct promql_shift *ret)
 {
-    bool sign =
-        p->tok.type == T_OPERATOR && (p->tok.code == PROMQL_ADD || p->tok.code == PROMQL_SUB);
+    bool sign = p->tok.type == PROMQL_T_OPERATOR &&
+                (p->tok.code == PROMQL_ADD || p->tok.code == PROMQL_SUB);
     bool negative = sign && p->tok.code == PROMQL_SUB;
     if (sign)
-        parser_advance(p);
-    if (p->tok.type != T_NUMBER && p->tok.type != T_DURATION) {
-        parser_unexpected(p, "@", "timestamp");
+        promql_parser_advance(p);
+    if (p->tok.type != PROMQL_T_NUMBER && p->tok.type != PROMQL_T_DURATION) {
+        promql_parser_unexpected(p, "@", "timestamp");
         return false;
     }
     double s = 0;
-    if (!parse_seconds(p, p->tok, &s))
+    if (!promql_parse_seconds(p, p->tok, &s))
         return false;
     s = negative ? -s : s;
     if (!(fabs(s) < 9223372036854775807.0)) {
         char text[GS_DOUBLE_SIZE];
         if (isfinite(s))
-            parser_fail(p, n->start, "timestamp out of bounds for @ modifier: %f", s);
+            promql_parser_fail(p, n->start, "timestamp out of bounds for @ modifier: %f", s);
         else
-            parser_fail(p, n->start, "timestamp out of bounds for @ modifier: %s",
-                        gs_format_double(s, text));
+            promql_parser_fail(p, n->start, "timestamp out of bounds for @ modifier: %s",
+                               gs_format_double(s, text));
         return false;
     }
-    parser_advance(p);
+    promql_parser_advance(p);
     ret->at = PROMQL_AT_TIME;
     ret->at_ms = fabs(s) < 9.2e15 ? (int64_t)round(s * 1000) : (s < 0 ? INT64_MIN : INT64_MAX);
     return !p->err;
 }
 
-static bool at_preprocessor(struct parser *p, struct promql_shift *ret)
+static bool at_preprocessor(struct promql_parser *p, struct promql_shift *ret)
 {
     ret->at = p->tok.code ? PROMQL_AT_END : PROMQL_AT_START;
-    parser_advance(p);
-    if (!parser_accept(p, T_LEFT_PAREN) || p->tok.type != T_RIGHT_PAREN) {
-        parser_unexpected(p, "@", "timestamp");
+    promql_parser_advance(p);
+    if (!promql_parser_accept(p, PROMQL_T_LEFT_PAREN) || p->tok.type != PROMQL_T_RIGHT_PAREN) {
+        promql_parser_unexpected(p, "@", "timestamp");
         return false;
     }
-    parser_advance(p);
+    promql_parser_advance(p);
     return !p->err;
 }
 
-static bool at(struct parser *p, struct promql_node *n)
+static bool at(struct promql_parser *p, struct promql_node *n)
 {
     struct promql_shift found = {0};
-    parser_advance(p);
-    bool ok = !p->err &&
-              (p->tok.type == T_PREPROCESSOR ? at_preprocessor(p, &found) : at_time(p, n, &found));
+    promql_parser_advance(p);
+    bool ok = !p->err && (p->tok.type == PROMQL_T_PREPROCESSOR ? at_preprocessor(p, &found)
+                                                               : at_time(p, n, &found));
     if (!ok)
         return false;
     struct promql_shift *shift = shift_of(n);
     if (!shift)
-        parser_fail(p, n->start,
-                    "@ modifier must be preceded by an instant vector selector or range vector "
-                    "selector or a subquery");
+        promql_parser_fail(
+            p, n->start,
+            "@ modifier must be preceded by an instant vector selector or range vector "
+            "selector or a subquery");
     else if (shift->at != PROMQL_AT_NONE)
-        parser_fail(p, n->start, "@ <timestamp> may not be set multiple times");
+        promql_parser_fail(p, n->start, "@ <timestamp> may not be set multiple times");
     if (p->err)
         return false;
     shift->at = found.at;
@@ -323,14 +327,14 @@ static bool at(struct parser *p, struct promql_node *n)
     return true;
 }
 
-struct promql_node *parse_postfix(struct parser *p, struct promql_node *n)
+struct promql_node *promql_parse_postfix(struct promql_parser *p, struct promql_node *n)
 {
     while (n && !p->err) {
-        if (p->tok.type == T_LEFT_BRACKET)
+        if (p->tok.type == PROMQL_T_LEFT_BRACKET)
             n = brackets(p, n);
-        else if (parser_is_keyword(p, K_OFFSET))
+        else if (promql_parser_is_keyword(p, PROMQL_K_OFFSET))
             n = offset(p, n) ? n : NULL;
-        else if (p->tok.type == T_AT)
+        else if (p->tok.type == PROMQL_T_AT)
             n = at(p, n) ? n : NULL;
         else
             return n;

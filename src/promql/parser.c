@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdarg.h>
 
-void parser_fail(struct parser *p, uint32_t pos, const char *fmt, ...)
+void promql_parser_fail(struct promql_parser *p, uint32_t pos, const char *fmt, ...)
 {
     if (p->err)
         return;
@@ -30,71 +30,71 @@ void parser_fail(struct parser *p, uint32_t pos, const char *fmt, ...)
     p->err = gs_error_new(GS_EINVAL, "%zu:%zu: parse error: %s", line, pos - line_start + 1, text);
 }
 
-void parser_advance(struct parser *p)
+void promql_parser_advance(struct promql_parser *p)
 {
     p->last_end = p->tok.end;
-    p->tok = lexer_next(&p->lexer);
-    if (p->tok.type == T_ERROR)
-        parser_fail(p, p->tok.start, GS_SLICE_FMT, GS_SLICE_ARG(p->tok.text));
+    p->tok = promql_lexer_next(&p->lexer);
+    if (p->tok.type == PROMQL_T_ERROR)
+        promql_parser_fail(p, p->tok.start, GS_SLICE_FMT, GS_SLICE_ARG(p->tok.text));
 }
 
-bool parser_accept(struct parser *p, enum token_type type)
+bool promql_parser_accept(struct promql_parser *p, enum promql_token_type type)
 {
     if (p->tok.type != type)
         return false;
-    parser_advance(p);
+    promql_parser_advance(p);
     return true;
 }
 
-bool parser_is_keyword(const struct parser *p, enum keyword k)
+bool promql_parser_is_keyword(const struct promql_parser *p, enum promql_keyword k)
 {
-    return p->tok.type == T_KEYWORD && p->tok.code == (int)k;
+    return p->tok.type == PROMQL_T_KEYWORD && p->tok.code == (int)k;
 }
 
-static void describe(const struct token *t, struct gs_buf *out)
+static void describe(const struct promql_token *t, struct gs_buf *out)
 {
     switch (t->type) {
-    case T_EOF:
+    case PROMQL_T_EOF:
         gs_buf_add_str(out, "end of input");
         return;
-    case T_KEYWORD:
-    case T_PREPROCESSOR:
+    case PROMQL_T_KEYWORD:
+    case PROMQL_T_PREPROCESSOR:
         gs_buf_addf(out, "<" GS_SLICE_FMT ">", GS_SLICE_ARG(t->text));
         return;
-    case T_OPERATOR:
-    case T_EQL_REGEX:
-    case T_NEQ_REGEX:
+    case PROMQL_T_OPERATOR:
+    case PROMQL_T_EQL_REGEX:
+    case PROMQL_T_NEQ_REGEX:
         gs_buf_addf(out, "<op:" GS_SLICE_FMT ">", GS_SLICE_ARG(t->text));
         return;
-    case T_AGGREGATE:
+    case PROMQL_T_AGGREGATE:
         gs_buf_addf(out, "<aggr:" GS_SLICE_FMT ">", GS_SLICE_ARG(t->text));
         return;
-    case T_IDENTIFIER:
+    case PROMQL_T_IDENTIFIER:
         gs_buf_add_str(out, "identifier ");
         break;
-    case T_METRIC_IDENTIFIER:
+    case PROMQL_T_METRIC_IDENTIFIER:
         gs_buf_add_str(out, "metric identifier ");
         break;
-    case T_STRING:
+    case PROMQL_T_STRING:
         gs_buf_add_str(out, "string ");
         break;
-    case T_NUMBER:
+    case PROMQL_T_NUMBER:
         gs_buf_add_str(out, "number ");
         break;
-    case T_DURATION:
+    case PROMQL_T_DURATION:
         gs_buf_add_str(out, "duration ");
         break;
     default:
         break;
     }
-    bool name = t->type == T_IDENTIFIER || t->type == T_METRIC_IDENTIFIER;
+    bool name = t->type == PROMQL_T_IDENTIFIER || t->type == PROMQL_T_METRIC_IDENTIFIER;
     bool cut = !name && t->text.len > 10;
     promql_quote(out, cut ? gs_slice_make(t->text.data, 10) : t->text);
     if (cut)
         gs_buf_add_str(out, "...");
 }
 
-void parser_unexpected(struct parser *p, const char *context, const char *expected)
+void promql_parser_unexpected(struct promql_parser *p, const char *context, const char *expected)
 {
     if (p->err)
         return;
@@ -107,16 +107,17 @@ void parser_unexpected(struct parser *p, const char *context, const char *expect
         gs_buf_addf(&text, " in %s", context);
     if (expected)
         gs_buf_addf(&text, ", expected %s", expected);
-    parser_fail(p, p->tok.start, "%s", text.data);
+    promql_parser_fail(p, p->tok.start, "%s", text.data);
 }
 
-static void out_of_memory(struct parser *p)
+static void out_of_memory(struct promql_parser *p)
 {
     if (!p->err)
         p->err = gs_error_new(GS_ELIMIT, "the expression needs too much memory");
 }
 
-struct promql_node *parser_node(struct parser *p, enum promql_kind kind, uint32_t start)
+struct promql_node *promql_parser_node(struct promql_parser *p, enum promql_kind kind,
+                                       uint32_t start)
 {
     struct promql_node *n = gs_arena_alloc(&p->expr->arena, sizeof(*n));
     if (!n) {
@@ -129,8 +130,8 @@ struct promql_node *parser_node(struct parser *p, enum promql_kind kind, uint32_
     return n;
 }
 
-struct promql_node *parser_check_height(struct parser *p, struct promql_node *n,
-                                        const struct promql_node *below)
+struct promql_node *promql_parser_check_height(struct promql_parser *p, struct promql_node *n,
+                                               const struct promql_node *below)
 {
     n->height = below->height + 1;
     if (n->height <= PROMQL_MAX_HEIGHT)
@@ -141,7 +142,7 @@ struct promql_node *parser_check_height(struct parser *p, struct promql_node *n,
     return NULL;
 }
 
-const char *parser_text(struct parser *p, struct gs_slice s)
+const char *promql_parser_text(struct promql_parser *p, struct gs_slice s)
 {
     const char *copy = gs_arena_strndup(&p->expr->arena, s.data ? s.data : "", s.len);
     if (!copy)
@@ -191,7 +192,7 @@ static size_t unescape(const char *in, char *out, size_t *len)
     return skip + n;
 }
 
-struct gs_slice parser_unquote(struct parser *p, const struct token *t)
+struct gs_slice promql_parser_unquote(struct promql_parser *p, const struct promql_token *t)
 {
     struct gs_slice in = gs_slice_make(t->text.data + 1, t->text.len - 2);
     char *out = gs_arena_alloc(&p->expr->arena, in.len + 5);
@@ -210,40 +211,40 @@ struct gs_slice parser_unquote(struct parser *p, const struct token *t)
     return gs_slice_make(out, len);
 }
 
-static struct promql_node *number(struct parser *p)
+static struct promql_node *number(struct promql_parser *p)
 {
-    struct promql_node *n = parser_node(p, PROMQL_NUMBER, p->tok.start);
+    struct promql_node *n = promql_parser_node(p, PROMQL_NUMBER, p->tok.start);
     double v = 0;
-    if (!n || !parse_seconds(p, p->tok, &v))
+    if (!n || !promql_parse_seconds(p, p->tok, &v))
         return NULL;
     n->u.number = v;
-    n->is_duration = p->tok.type == T_DURATION;
+    n->is_duration = p->tok.type == PROMQL_T_DURATION;
     n->end = p->tok.end;
-    parser_advance(p);
+    promql_parser_advance(p);
     return n;
 }
 
-static struct promql_node *string(struct parser *p)
+static struct promql_node *string(struct promql_parser *p)
 {
-    struct promql_node *n = parser_node(p, PROMQL_STRING_LITERAL, p->tok.start);
+    struct promql_node *n = promql_parser_node(p, PROMQL_STRING_LITERAL, p->tok.start);
     if (!n)
         return NULL;
-    n->u.string = parser_unquote(p, &p->tok);
+    n->u.string = promql_parser_unquote(p, &p->tok);
     n->end = p->tok.end;
-    parser_advance(p);
+    promql_parser_advance(p);
     return n;
 }
 
 // --- lists ---
 
-static struct promql_node *expression(struct parser *p, int min_level);
+static struct promql_node *expression(struct promql_parser *p, int min_level);
 
 struct node_list {
     const struct promql_node **items;
     size_t n, cap;
 };
 
-static bool add_node(struct parser *p, struct node_list *l, const struct promql_node *n)
+static bool add_node(struct promql_parser *p, struct node_list *l, const struct promql_node *n)
 {
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 4;
@@ -262,68 +263,70 @@ static bool add_node(struct parser *p, struct node_list *l, const struct promql_
 }
 
 // "(a, b)". ret_end: behind the parenthesis.
-static bool arguments(struct parser *p, struct node_list *ret, uint32_t *ret_end)
+static bool arguments(struct promql_parser *p, struct node_list *ret, uint32_t *ret_end)
 {
-    if (!parser_accept(p, T_LEFT_PAREN)) {
-        parser_unexpected(p, NULL, NULL);
+    if (!promql_parser_accept(p, PROMQL_T_LEFT_PAREN)) {
+        promql_parser_unexpected(p, NULL, NULL);
         return false;
     }
-    while (p->tok.type != T_RIGHT_PAREN) {
+    while (p->tok.type != PROMQL_T_RIGHT_PAREN) {
         struct promql_node *n = expression(p, 0);
         if (!n || !add_node(p, ret, n))
             return false;
         uint32_t comma = p->tok.start;
-        if (parser_accept(p, T_COMMA)) {
-            if (p->tok.type == T_RIGHT_PAREN)
-                parser_fail(p, comma, "trailing commas not allowed in function call args");
-        } else if (p->tok.type != T_RIGHT_PAREN) {
-            parser_unexpected(p, NULL, NULL);
+        if (promql_parser_accept(p, PROMQL_T_COMMA)) {
+            if (p->tok.type == PROMQL_T_RIGHT_PAREN)
+                promql_parser_fail(p, comma, "trailing commas not allowed in function call args");
+        } else if (p->tok.type != PROMQL_T_RIGHT_PAREN) {
+            promql_parser_unexpected(p, NULL, NULL);
         }
         if (p->err)
             return false;
     }
     *ret_end = p->tok.end;
-    parser_advance(p);
+    promql_parser_advance(p);
     return !p->err;
 }
 
-static bool is_label_token(const struct token *t)
+static bool is_label_token(const struct promql_token *t)
 {
-    return t->type == T_IDENTIFIER || t->type == T_KEYWORD || t->type == T_AGGREGATE ||
-           t->type == T_PREPROCESSOR || t->type == T_METRIC_IDENTIFIER ||
-           (t->type == T_OPERATOR && t->text.len &&
+    return t->type == PROMQL_T_IDENTIFIER || t->type == PROMQL_T_KEYWORD ||
+           t->type == PROMQL_T_AGGREGATE || t->type == PROMQL_T_PREPROCESSOR ||
+           t->type == PROMQL_T_METRIC_IDENTIFIER ||
+           (t->type == PROMQL_T_OPERATOR && t->text.len &&
             ((t->text.data[0] | 32) >= 'a' && (t->text.data[0] | 32) <= 'z'));
 }
 
-static bool grouping_label(struct parser *p, struct gs_slice *ret)
+static bool grouping_label(struct promql_parser *p, struct gs_slice *ret)
 {
-    if (p->tok.type == T_STRING) {
-        *ret = parser_unquote(p, &p->tok);
+    if (p->tok.type == PROMQL_T_STRING) {
+        *ret = promql_parser_unquote(p, &p->tok);
     } else if (is_label_token(&p->tok)) {
-        *ret = gs_slice_make(parser_text(p, p->tok.text), p->tok.text.len);
+        *ret = gs_slice_make(promql_parser_text(p, p->tok.text), p->tok.text.len);
     } else {
-        parser_unexpected(p, "grouping opts", "label");
+        promql_parser_unexpected(p, "grouping opts", "label");
         return false;
     }
-    if (!ret->len || p->tok.type == T_METRIC_IDENTIFIER || gs_utf8_valid_prefix(*ret) != ret->len) {
+    if (!ret->len || p->tok.type == PROMQL_T_METRIC_IDENTIFIER ||
+        codec_utf8_valid_prefix(*ret) != ret->len) {
         GS_AUTO_BUF struct gs_buf quoted = {0};
         promql_quote(&quoted, *ret);
-        parser_fail(p, p->tok.start, "invalid label name for grouping: %s", quoted.data);
+        promql_parser_fail(p, p->tok.start, "invalid label name for grouping: %s", quoted.data);
         return false;
     }
-    parser_advance(p);
+    promql_parser_advance(p);
     return !p->err;
 }
 
-static bool grouping_labels(struct parser *p, struct promql_names *ret)
+static bool grouping_labels(struct promql_parser *p, struct promql_names *ret)
 {
     struct gs_slice *items = NULL;
     size_t n = 0, cap = 0;
-    if (!parser_accept(p, T_LEFT_PAREN)) {
-        parser_unexpected(p, "grouping opts", "\"(\"");
+    if (!promql_parser_accept(p, PROMQL_T_LEFT_PAREN)) {
+        promql_parser_unexpected(p, "grouping opts", "\"(\"");
         return false;
     }
-    while (p->tok.type != T_RIGHT_PAREN) {
+    while (p->tok.type != PROMQL_T_RIGHT_PAREN) {
         if (n == cap) {
             cap = cap ? cap * 2 : 8;
             struct gs_slice *grown = gs_arena_alloc(&p->expr->arena, cap * sizeof(*grown));
@@ -337,28 +340,29 @@ static bool grouping_labels(struct parser *p, struct promql_names *ret)
         }
         if (!grouping_label(p, &items[n++]))
             return false;
-        if (!parser_accept(p, T_COMMA) && p->tok.type != T_RIGHT_PAREN) {
-            parser_unexpected(p, "grouping opts", "\",\" or \")\"");
+        if (!promql_parser_accept(p, PROMQL_T_COMMA) && p->tok.type != PROMQL_T_RIGHT_PAREN) {
+            promql_parser_unexpected(p, "grouping opts", "\",\" or \")\"");
             return false;
         }
     }
-    parser_advance(p);
+    promql_parser_advance(p);
     *ret = (struct promql_names){items, n};
     return !p->err;
 }
 
 // --- aggregations and calls ---
 
-static bool is_grouping(const struct parser *p)
+static bool is_grouping(const struct promql_parser *p)
 {
-    return parser_is_keyword(p, K_BY) || parser_is_keyword(p, K_WITHOUT);
+    return promql_parser_is_keyword(p, PROMQL_K_BY) ||
+           promql_parser_is_keyword(p, PROMQL_K_WITHOUT);
 }
 
-static bool aggregate_modifier(struct parser *p, struct promql_node *n)
+static bool aggregate_modifier(struct promql_parser *p, struct promql_node *n)
 {
-    n->u.aggregate.without = parser_is_keyword(p, K_WITHOUT);
+    n->u.aggregate.without = promql_parser_is_keyword(p, PROMQL_K_WITHOUT);
     n->u.aggregate.has_grouping = true;
-    parser_advance(p);
+    promql_parser_advance(p);
     return grouping_labels(p, &n->u.aggregate.grouping);
 }
 
@@ -368,9 +372,9 @@ static bool takes_param(enum promql_agg op)
            op == PROMQL_QUANTILE;
 }
 
-static struct promql_node *aggregate(struct parser *p, const struct token *op)
+static struct promql_node *aggregate(struct promql_parser *p, const struct promql_token *op)
 {
-    struct promql_node *n = parser_node(p, PROMQL_AGGREGATE, op->start);
+    struct promql_node *n = promql_parser_node(p, PROMQL_AGGREGATE, op->start);
     struct node_list args = {0};
     if (!n)
         return NULL;
@@ -385,15 +389,16 @@ static struct promql_node *aggregate(struct parser *p, const struct token *op)
         return NULL;
     p->aggregations--;
     if (!args.n) {
-        parser_fail(p, op->start, "no arguments for aggregate expression provided");
+        promql_parser_fail(p, op->start, "no arguments for aggregate expression provided");
         return NULL;
     }
     size_t wanted = takes_param(n->u.aggregate.op) ? 2 : 1;
     if (args.n != wanted) {
-        parser_fail(p, op->start,
-                    "wrong number of arguments for aggregate expression provided, expected %zu, "
-                    "got %zu",
-                    wanted, args.n);
+        promql_parser_fail(
+            p, op->start,
+            "wrong number of arguments for aggregate expression provided, expected %zu, "
+            "got %zu",
+            wanted, args.n);
         return NULL;
     }
     n->u.aggregate.param = wanted == 2 ? args.items[0] : NULL;
@@ -401,9 +406,9 @@ static struct promql_node *aggregate(struct parser *p, const struct token *op)
     return n;
 }
 
-static struct promql_node *call(struct parser *p, const struct token *name)
+static struct promql_node *call(struct promql_parser *p, const struct promql_token *name)
 {
-    struct promql_node *n = parser_node(p, PROMQL_CALL, name->start);
+    struct promql_node *n = promql_parser_node(p, PROMQL_CALL, name->start);
     struct node_list args = {0};
     if (!n || !arguments(p, &args, &n->end))
         return NULL;
@@ -413,86 +418,87 @@ static struct promql_node *call(struct parser *p, const struct token *name)
     GS_AUTO_BUF struct gs_buf quoted = {0};
     promql_quote(&quoted, name->text);
     if (!n->u.call.fn)
-        parser_fail(p, name->start, "unknown function with name %s", quoted.data);
+        promql_parser_fail(p, name->start, "unknown function with name %s", quoted.data);
     else if (n->u.call.fn->experimental)
-        parser_fail(p, name->start, "function %s is not enabled", quoted.data);
+        promql_parser_fail(p, name->start, "function %s is not enabled", quoted.data);
     return p->err ? NULL : n;
 }
 
 // --- expressions ---
 
-static struct promql_node *parenthesised(struct parser *p)
+static struct promql_node *parenthesised(struct promql_parser *p)
 {
-    struct promql_node *n = parser_node(p, PROMQL_PAREN, p->tok.start);
-    parser_advance(p);
+    struct promql_node *n = promql_parser_node(p, PROMQL_PAREN, p->tok.start);
+    promql_parser_advance(p);
     if (!n || p->err)
         return NULL;
     n->u.unary.expr = expression(p, 0);
     if (!n->u.unary.expr)
         return NULL;
     n->end = p->tok.end;
-    if (!parser_accept(p, T_RIGHT_PAREN))
-        parser_unexpected(p, NULL, NULL);
+    if (!promql_parser_accept(p, PROMQL_T_RIGHT_PAREN))
+        promql_parser_unexpected(p, NULL, NULL);
     return p->err ? NULL : n;
 }
 
 // A name that begins a call, an aggregation or a selector: the token behind it decides.
-static struct promql_node *named(struct parser *p)
+static struct promql_node *named(struct promql_parser *p)
 {
-    struct lexer saved = p->lexer;
-    struct token name = p->tok, next = lexer_next(&saved);
-    bool grouping = next.type == T_KEYWORD && (next.code == K_BY || next.code == K_WITHOUT);
-    if (name.type == T_AGGREGATE && (next.type == T_LEFT_PAREN || grouping)) {
-        parser_advance(p);
+    struct promql_lexer saved = p->lexer;
+    struct promql_token name = p->tok, next = promql_lexer_next(&saved);
+    bool grouping = next.type == PROMQL_T_KEYWORD &&
+                    (next.code == PROMQL_K_BY || next.code == PROMQL_K_WITHOUT);
+    if (name.type == PROMQL_T_AGGREGATE && (next.type == PROMQL_T_LEFT_PAREN || grouping)) {
+        promql_parser_advance(p);
         return p->err ? NULL : aggregate(p, &name);
     }
-    if (name.type == T_IDENTIFIER && next.type == T_LEFT_PAREN) {
-        parser_advance(p);
+    if (name.type == PROMQL_T_IDENTIFIER && next.type == PROMQL_T_LEFT_PAREN) {
+        promql_parser_advance(p);
         return p->err ? NULL : call(p, &name);
     }
-    return parse_selector(p);
+    return promql_parser_selector(p);
 }
 
-static bool is_metric_word(const struct token *t)
+static bool is_metric_word(const struct promql_token *t)
 {
     switch (t->type) {
-    case T_IDENTIFIER:
-    case T_METRIC_IDENTIFIER:
-    case T_AGGREGATE:
-    case T_PREPROCESSOR:
+    case PROMQL_T_IDENTIFIER:
+    case PROMQL_T_METRIC_IDENTIFIER:
+    case PROMQL_T_AGGREGATE:
+    case PROMQL_T_PREPROCESSOR:
         return true;
-    case T_KEYWORD:
-        return t->code == K_BY || t->code == K_OFFSET || t->code == K_WITHOUT;
-    case T_OPERATOR:
+    case PROMQL_T_KEYWORD:
+        return t->code == PROMQL_K_BY || t->code == PROMQL_K_OFFSET || t->code == PROMQL_K_WITHOUT;
+    case PROMQL_T_OPERATOR:
         return t->code == PROMQL_AND || t->code == PROMQL_OR || t->code == PROMQL_UNLESS;
     default:
         return false;
     }
 }
 
-static struct promql_node *primary(struct parser *p)
+static struct promql_node *primary(struct promql_parser *p)
 {
     switch (p->tok.type) {
-    case T_NUMBER:
-    case T_DURATION:
+    case PROMQL_T_NUMBER:
+    case PROMQL_T_DURATION:
         return number(p);
-    case T_STRING:
+    case PROMQL_T_STRING:
         return string(p);
-    case T_LEFT_PAREN:
+    case PROMQL_T_LEFT_PAREN:
         return parenthesised(p);
-    case T_LEFT_BRACE:
-        return parse_selector(p);
+    case PROMQL_T_LEFT_BRACE:
+        return promql_parser_selector(p);
     default:
         if (is_metric_word(&p->tok))
             return named(p);
-        parser_unexpected(p, NULL, NULL);
+        promql_parser_unexpected(p, NULL, NULL);
         return NULL;
     }
 }
 
-static int level_of(const struct token *t)
+static int level_of(const struct promql_token *t)
 {
-    if (t->type != T_OPERATOR)
+    if (t->type != PROMQL_T_OPERATOR)
         return 0;
     switch ((enum promql_op)t->code) {
     case PROMQL_OR:
@@ -521,17 +527,17 @@ static int level_of(const struct token *t)
     return 0;
 }
 
-static struct promql_node *unary(struct parser *p)
+static struct promql_node *unary(struct promql_parser *p)
 {
-    bool sign =
-        p->tok.type == T_OPERATOR && (p->tok.code == PROMQL_ADD || p->tok.code == PROMQL_SUB);
+    bool sign = p->tok.type == PROMQL_T_OPERATOR &&
+                (p->tok.code == PROMQL_ADD || p->tok.code == PROMQL_SUB);
     if (!sign) {
         struct promql_node *n = primary(p);
-        return n ? parse_postfix(p, n) : NULL;
+        return n ? promql_parse_postfix(p, n) : NULL;
     }
     uint32_t start = p->tok.start;
     bool negative = p->tok.code == PROMQL_SUB;
-    parser_advance(p);
+    promql_parser_advance(p);
     // Binds as multiplication does: only powers belong to the operand.
     struct promql_node *operand = p->err ? NULL : expression(p, 6);
     if (!operand)
@@ -541,7 +547,7 @@ static struct promql_node *unary(struct parser *p)
         operand->start = start;
         return operand;
     }
-    struct promql_node *n = parser_node(p, PROMQL_UNARY, start);
+    struct promql_node *n = promql_parser_node(p, PROMQL_UNARY, start);
     if (!n)
         return NULL;
     n->u.unary.expr = operand;
@@ -550,36 +556,37 @@ static struct promql_node *unary(struct parser *p)
     return n;
 }
 
-static bool binary_modifiers(struct parser *p, struct promql_node *n)
+static bool binary_modifiers(struct promql_parser *p, struct promql_node *n)
 {
     n->u.binary.card = PROMQL_ONE_TO_ONE;
-    if (parser_is_keyword(p, K_BOOL)) {
+    if (promql_parser_is_keyword(p, PROMQL_K_BOOL)) {
         n->u.binary.return_bool = true;
-        parser_advance(p);
+        promql_parser_advance(p);
     }
-    if (!parser_is_keyword(p, K_ON) && !parser_is_keyword(p, K_IGNORING))
+    if (!promql_parser_is_keyword(p, PROMQL_K_ON) &&
+        !promql_parser_is_keyword(p, PROMQL_K_IGNORING))
         return !p->err;
-    n->u.binary.on = parser_is_keyword(p, K_ON);
+    n->u.binary.on = promql_parser_is_keyword(p, PROMQL_K_ON);
     n->u.binary.has_matching = true;
-    parser_advance(p);
+    promql_parser_advance(p);
     if (!grouping_labels(p, &n->u.binary.labels))
         return false;
-    bool left = parser_is_keyword(p, K_GROUP_LEFT);
-    if (!left && !parser_is_keyword(p, K_GROUP_RIGHT))
+    bool left = promql_parser_is_keyword(p, PROMQL_K_GROUP_LEFT);
+    if (!left && !promql_parser_is_keyword(p, PROMQL_K_GROUP_RIGHT))
         return true;
     n->u.binary.card = left ? PROMQL_MANY_TO_ONE : PROMQL_ONE_TO_MANY;
-    parser_advance(p);
-    return p->tok.type != T_LEFT_PAREN || grouping_labels(p, &n->u.binary.include);
+    promql_parser_advance(p);
+    return p->tok.type != PROMQL_T_LEFT_PAREN || grouping_labels(p, &n->u.binary.include);
 }
 
-static struct promql_node *binary(struct parser *p, struct promql_node *lhs, int level)
+static struct promql_node *binary(struct promql_parser *p, struct promql_node *lhs, int level)
 {
-    struct promql_node *n = parser_node(p, PROMQL_BINARY, lhs->start);
+    struct promql_node *n = promql_parser_node(p, PROMQL_BINARY, lhs->start);
     if (!n)
         return NULL;
     n->u.binary.op = (enum promql_op)p->tok.code;
     n->u.binary.lhs = lhs;
-    parser_advance(p);
+    promql_parser_advance(p);
     if (p->err || !binary_modifiers(p, n))
         return NULL;
     // Equal levels group to the left, powers to the right.
@@ -588,10 +595,10 @@ static struct promql_node *binary(struct parser *p, struct promql_node *lhs, int
         return NULL;
     n->u.binary.rhs = rhs;
     n->end = rhs->end;
-    return parser_check_height(p, n, lhs);
+    return promql_parser_check_height(p, n, lhs);
 }
 
-static struct promql_node *expression(struct parser *p, int min_level)
+static struct promql_node *expression(struct promql_parser *p, int min_level)
 {
     if (++p->depth > PROMQL_MAX_DEPTH) {
         if (!p->err)
@@ -609,11 +616,11 @@ static struct promql_node *expression(struct parser *p, int min_level)
 
 // --- the whole ---
 
-typedef struct promql_node *(*start_rule)(struct parser *p);
+typedef struct promql_node *(*start_rule)(struct promql_parser *p);
 
-static struct promql_node *whole_expression(struct parser *p)
+static struct promql_node *whole_expression(struct promql_parser *p)
 {
-    if (p->tok.type == T_EOF) {
+    if (p->tok.type == PROMQL_T_EOF) {
         if (!p->err) // in an empty text there is no place to point at
             p->err = gs_error_new(GS_EINVAL, "%s: parse error: no expression found in input",
                                   p->lexer.input.len ? "1:1" : "unknown position");
@@ -622,13 +629,13 @@ static struct promql_node *whole_expression(struct parser *p)
     return expression(p, 0);
 }
 
-static struct promql_node *whole_selector(struct parser *p)
+static struct promql_node *whole_selector(struct promql_parser *p)
 {
-    if (is_metric_word(&p->tok) || p->tok.type == T_LEFT_BRACE)
-        return parse_selector(p);
+    if (is_metric_word(&p->tok) || p->tok.type == PROMQL_T_LEFT_BRACE)
+        return promql_parser_selector(p);
     if (!p->err && !p->lexer.input.len) // as above
         p->err = gs_error_new(GS_EINVAL, "unknown position: parse error: unexpected end of input");
-    parser_unexpected(p, NULL, NULL);
+    promql_parser_unexpected(p, NULL, NULL);
     return NULL;
 }
 
@@ -637,16 +644,16 @@ static struct gs_error *parse(struct gs_slice text, start_rule rule, bool check,
 {
     if (text.len > PROMQL_MAX_TEXT)
         return gs_error_new(GS_ELIMIT, "the expression is longer than %zu bytes", PROMQL_MAX_TEXT);
-    if (gs_utf8_valid_prefix(text) != text.len)
+    if (codec_utf8_valid_prefix(text) != text.len)
         return gs_error_new(GS_EINVAL, "1:1: parse error: the expression is not valid UTF-8");
     struct promql_expr *e = gs_alloc(sizeof(*e));
     e->text =
         gs_slice_make(gs_arena_strndup(&e->arena, text.data ? text.data : "", text.len), text.len);
-    struct parser p = {.expr = e, .lexer = {.input = e->text, .arena = &e->arena}};
-    parser_advance(&p);
+    struct promql_parser p = {.expr = e, .lexer = {.input = e->text, .arena = &e->arena}};
+    promql_parser_advance(&p);
     e->root = p.err ? NULL : rule(&p);
-    if (!p.err && p.tok.type != T_EOF)
-        parser_unexpected(&p, NULL, NULL);
+    if (!p.err && p.tok.type != PROMQL_T_EOF)
+        promql_parser_unexpected(&p, NULL, NULL);
     if (!p.err && check)
         promql_check(&p, e->root);
     if (p.err) {

@@ -84,17 +84,17 @@ bool promql_counter_rate(const struct promql_window *w, double counted, bool per
     return true;
 }
 
-bool rollup_rate(const struct promql_window *w, double *ret)
+bool promql_rollup_rate(const struct promql_window *w, double *ret)
 {
     return promql_counter_rate(w, counted(w), true, ret);
 }
 
-bool rollup_increase(const struct promql_window *w, double *ret)
+bool promql_rollup_increase(const struct promql_window *w, double *ret)
 {
     return promql_counter_rate(w, counted(w), false, ret);
 }
 
-bool rollup_delta(const struct promql_window *w, double *ret)
+bool promql_rollup_delta(const struct promql_window *w, double *ret)
 {
     return extrapolated(w, w->v[w->n - 1] - w->v[0], false, false, ret);
 }
@@ -110,12 +110,12 @@ static bool instant(const struct promql_window *w, bool rate, double *ret)
     return true;
 }
 
-bool rollup_irate(const struct promql_window *w, double *ret)
+bool promql_rollup_irate(const struct promql_window *w, double *ret)
 {
     return instant(w, true, ret);
 }
 
-bool rollup_idelta(const struct promql_window *w, double *ret)
+bool promql_rollup_idelta(const struct promql_window *w, double *ret)
 {
     return instant(w, false, ret);
 }
@@ -186,7 +186,7 @@ static void regression(const struct promql_window *w, int64_t origin, double *sl
     *intercept = sums[1] / n - *slope * sums[0] / n;
 }
 
-bool rollup_deriv(const struct promql_window *w, double *ret)
+bool promql_rollup_deriv(const struct promql_window *w, double *ret)
 {
     double intercept;
     if (w->n < 2)
@@ -195,7 +195,7 @@ bool rollup_deriv(const struct promql_window *w, double *ret)
     return true;
 }
 
-bool rollup_predict_linear(const struct promql_window *w, double *ret)
+bool promql_rollup_predict_linear(const struct promql_window *w, double *ret)
 {
     double slope, intercept;
     if (w->n < 2)
@@ -205,7 +205,7 @@ bool rollup_predict_linear(const struct promql_window *w, double *ret)
     return true;
 }
 
-bool rollup_changes(const struct promql_window *w, double *ret)
+bool promql_rollup_changes(const struct promql_window *w, double *ret)
 {
     size_t n = 0;
     for (size_t i = 1; i < w->n; i++)
@@ -214,7 +214,7 @@ bool rollup_changes(const struct promql_window *w, double *ret)
     return true;
 }
 
-bool rollup_resets(const struct promql_window *w, double *ret)
+bool promql_rollup_resets(const struct promql_window *w, double *ret)
 {
     size_t n = 0;
     for (size_t i = 1; i < w->n; i++)

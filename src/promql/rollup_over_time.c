@@ -7,7 +7,7 @@
 #include <math.h>
 
 // A compensated sum as long as it does not overflow, then an incremental mean.
-bool rollup_avg(const struct promql_window *w, double *ret)
+bool promql_rollup_avg(const struct promql_window *w, double *ret)
 {
     double sum = w->v[0], count = 1, mean = 0, c = 0;
     bool incremental = false;
@@ -41,7 +41,7 @@ bool rollup_avg(const struct promql_window *w, double *ret)
     return true;
 }
 
-bool rollup_sum(const struct promql_window *w, double *ret)
+bool promql_rollup_sum(const struct promql_window *w, double *ret)
 {
     double sum = 0, c = 0;
     promql_fast_sum(w->v, w->n, &sum, &c);
@@ -56,7 +56,7 @@ bool rollup_sum(const struct promql_window *w, double *ret)
     return true;
 }
 
-bool rollup_min(const struct promql_window *w, double *ret)
+bool promql_rollup_min(const struct promql_window *w, double *ret)
 {
     double v = w->v[0];
     for (size_t i = 1; i < w->n; i++)
@@ -66,7 +66,7 @@ bool rollup_min(const struct promql_window *w, double *ret)
     return true;
 }
 
-bool rollup_max(const struct promql_window *w, double *ret)
+bool promql_rollup_max(const struct promql_window *w, double *ret)
 {
     double v = w->v[0];
     for (size_t i = 1; i < w->n; i++)
@@ -76,32 +76,32 @@ bool rollup_max(const struct promql_window *w, double *ret)
     return true;
 }
 
-bool rollup_count(const struct promql_window *w, double *ret)
+bool promql_rollup_count(const struct promql_window *w, double *ret)
 {
     *ret = (double)w->n;
     return true;
 }
 
-bool rollup_last(const struct promql_window *w, double *ret)
+bool promql_rollup_last(const struct promql_window *w, double *ret)
 {
     *ret = w->v[w->n - 1];
     return true;
 }
 
-bool rollup_first(const struct promql_window *w, double *ret)
+bool promql_rollup_first(const struct promql_window *w, double *ret)
 {
     *ret = w->v[0];
     return true;
 }
 
-bool rollup_present(const struct promql_window *w, double *ret)
+bool promql_rollup_present(const struct promql_window *w, double *ret)
 {
     (void)w;
     *ret = 1;
     return true;
 }
 
-bool rollup_stdvar(const struct promql_window *w, double *ret)
+bool promql_rollup_stdvar(const struct promql_window *w, double *ret)
 {
     double count = 0, mean = 0, c_mean = 0, aux = 0, c_aux = 0;
     for (size_t i = 0; i < w->n; i++) {
@@ -114,9 +114,9 @@ bool rollup_stdvar(const struct promql_window *w, double *ret)
     return true;
 }
 
-bool rollup_stddev(const struct promql_window *w, double *ret)
+bool promql_rollup_stddev(const struct promql_window *w, double *ret)
 {
-    rollup_stdvar(w, ret);
+    promql_rollup_stdvar(w, ret);
     *ret = sqrt(*ret);
     return true;
 }
@@ -144,7 +144,7 @@ double promql_quantile(double q, double *values, size_t n)
     return values[(size_t)lower] * (1 - weight) + values[(size_t)upper] * weight;
 }
 
-bool rollup_quantile(const struct promql_window *w, double *ret)
+bool promql_rollup_quantile(const struct promql_window *w, double *ret)
 {
     double q = w->args[0];
     if (!(q >= 0 && q <= 1))

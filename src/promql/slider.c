@@ -90,20 +90,20 @@ static bool sum_of(struct promql_slider *s, const struct promql_window *w, doubl
     return !s->n_wild;
 }
 
-bool slide_sum(struct promql_slider *s, const struct promql_window *w, double *ret)
+bool promql_slide_sum(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
     double sum, error;
     if (!sum_of(s, w, &sum, &error))
-        return rollup_sum(w, ret);
+        return promql_rollup_sum(w, ret);
     *ret = sum + error;
     return true;
 }
 
-bool slide_avg(struct promql_slider *s, const struct promql_window *w, double *ret)
+bool promql_slide_avg(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
     double sum, error, n = (double)w->n;
     if (!sum_of(s, w, &sum, &error))
-        return rollup_avg(w, ret);
+        return promql_rollup_avg(w, ret);
     *ret = sum / n + error / n;
     return true;
 }
@@ -133,12 +133,12 @@ static bool extreme(struct promql_slider *s, const struct promql_window *w, bool
     return true;
 }
 
-bool slide_min(struct promql_slider *s, const struct promql_window *w, double *ret)
+bool promql_slide_min(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
     return extreme(s, w, false, ret);
 }
 
-bool slide_max(struct promql_slider *s, const struct promql_window *w, double *ret)
+bool promql_slide_max(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
     return extreme(s, w, true, ret);
 }
@@ -166,14 +166,14 @@ static bool changes(double before, double v)
     return v != before && !(isnan(v) && isnan(before));
 }
 
-bool slide_changes(struct promql_slider *s, const struct promql_window *w, double *ret)
+bool promql_slide_changes(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
     move_steps(s, span_of(s, w), changes);
     *ret = (double)(s->tail - s->head);
     return true;
 }
 
-bool slide_resets(struct promql_slider *s, const struct promql_window *w, double *ret)
+bool promql_slide_resets(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
     move_steps(s, span_of(s, w), falls);
     *ret = (double)(s->tail - s->head);
@@ -189,12 +189,12 @@ static double counted(struct promql_slider *s, const struct promql_window *w)
     return sum;
 }
 
-bool slide_rate(struct promql_slider *s, const struct promql_window *w, double *ret)
+bool promql_slide_rate(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
     return promql_counter_rate(w, counted(s, w), true, ret);
 }
 
-bool slide_increase(struct promql_slider *s, const struct promql_window *w, double *ret)
+bool promql_slide_increase(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
     return promql_counter_rate(w, counted(s, w), false, ret);
 }

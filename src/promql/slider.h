@@ -27,5 +27,5 @@ struct gs_error *promql_slider_begin(struct promql_slider *s, struct promql_eval
                                      const double *v, size_t n);
 
 typedef bool promql_sliding_fn(struct promql_slider *s, const struct promql_window *w, double *ret);
-promql_sliding_fn slide_sum, slide_avg, slide_min, slide_max, slide_rate, slide_increase,
-    slide_changes, slide_resets;
+promql_sliding_fn promql_slide_sum, promql_slide_avg, promql_slide_min, promql_slide_max,
+    promql_slide_rate, promql_slide_increase, promql_slide_changes, promql_slide_resets;

@@ -3,14 +3,14 @@
 
 #include "base/mem.h"
 
-void curve_add(struct curve *c, int64_t t_ms, double v)
+void replay_curve_add(struct replay_curve *c, int64_t t_ms, double v)
 {
     gs_grow(&c->points, &c->cap, c->n, sizeof(*c->points));
-    c->points[c->n++] = (struct curve_point){t_ms, v};
+    c->points[c->n++] = (struct replay_curve_point){t_ms, v};
 }
 
 // The first point behind t_ms.
-static size_t point_behind(const struct curve *c, int64_t t_ms)
+static size_t point_behind(const struct replay_curve *c, int64_t t_ms)
 {
     size_t low = 0, high = c->n;
     while (low < high) {
@@ -23,7 +23,7 @@ static size_t point_behind(const struct curve *c, int64_t t_ms)
     return low;
 }
 
-int64_t curve_straight_until(const struct curve *c, int64_t t_ms)
+int64_t replay_curve_straight_until(const struct replay_curve *c, int64_t t_ms)
 {
     int64_t within = c->repeat_ms > 0 ? t_ms % c->repeat_ms : t_ms;
     size_t next = point_behind(c, within);
@@ -32,7 +32,7 @@ int64_t curve_straight_until(const struct curve *c, int64_t t_ms)
     return c->repeat_ms > 0 ? t_ms - within + c->repeat_ms : INT64_MAX;
 }
 
-double curve_at(const struct curve *c, int64_t t_ms)
+double replay_curve_at(const struct replay_curve *c, int64_t t_ms)
 {
     if (!c->n)
         return 0;
@@ -41,16 +41,17 @@ double curve_at(const struct curve *c, int64_t t_ms)
     size_t low = point_behind(c, t_ms);
     if (low == 0 || low == c->n)
         return c->points[low ? c->n - 1 : 0].v;
-    const struct curve_point *a = &c->points[low - 1], *b = &c->points[low];
+    const struct replay_curve_point *a = &c->points[low - 1], *b = &c->points[low];
     return a->v + (b->v - a->v) * (double)(t_ms - a->t_ms) / (double)(b->t_ms - a->t_ms);
 }
 
-void curve_find_piece(const struct curve *c, int64_t t_ms, struct curve_piece *ret)
+void replay_curve_find_piece(const struct replay_curve *c, int64_t t_ms,
+                             struct replay_curve_piece *ret)
 {
     int64_t within = c->repeat_ms > 0 ? t_ms % c->repeat_ms : t_ms, start_ms = t_ms - within;
     size_t next = point_behind(c, within);
     int64_t end_ms = c->repeat_ms > 0 ? start_ms + c->repeat_ms : INT64_MAX;
-    *ret = (struct curve_piece){.from_ms = start_ms, .until_ms = end_ms, .over_ms = 1};
+    *ret = (struct replay_curve_piece){.from_ms = start_ms, .until_ms = end_ms, .over_ms = 1};
     if (!c->n)
         return;
     if (next)
@@ -61,15 +62,15 @@ void curve_find_piece(const struct curve *c, int64_t t_ms, struct curve_piece *r
         ret->v = c->points[next ? c->n - 1 : 0].v;
         return;
     }
-    const struct curve_point *a = &c->points[next - 1], *b = &c->points[next];
+    const struct replay_curve_point *a = &c->points[next - 1], *b = &c->points[next];
     ret->base_ms = start_ms + a->t_ms;
     ret->v = a->v;
     ret->rise = b->v - a->v;
     ret->over_ms = (double)(b->t_ms - a->t_ms);
 }
 
-void curve_finish(struct curve *c)
+void replay_curve_finish(struct replay_curve *c)
 {
     free(c->points);
-    *c = (struct curve){0};
+    *c = (struct replay_curve){0};
 }

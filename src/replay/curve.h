@@ -6,35 +6,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct curve_point {
+struct replay_curve_point {
     int64_t t_ms;
     double v;
 };
 
-struct curve {
-    struct curve_point *points; // in time order; two at one time are a step
+struct replay_curve {
+    struct replay_curve_point *points; // in time order; two at one time are a step
     size_t n, cap;
     int64_t repeat_ms; // starts over after so long; 0: never
 };
 
-void curve_add(struct curve *c, int64_t t_ms, double v);
-double curve_at(const struct curve *c, int64_t t_ms); // 0 without points
+void replay_curve_add(struct replay_curve *c, int64_t t_ms, double v);
+double replay_curve_at(const struct replay_curve *c, int64_t t_ms); // 0 without points
 // The time before which the value goes on along the line it is on; INT64_MAX: for ever.
-int64_t curve_straight_until(const struct curve *c, int64_t t_ms);
-void curve_finish(struct curve *c);
+int64_t replay_curve_straight_until(const struct replay_curve *c, int64_t t_ms);
+void replay_curve_finish(struct replay_curve *c);
 
 // The straight piece of a curve around a time, so that its neighbours need no search.
-struct curve_piece {
+struct replay_curve_piece {
     int64_t from_ms, until_ms; // until: not any more
     int64_t base_ms;
     double v, rise, over_ms; // v at base, v + rise over_ms later
 };
-void curve_find_piece(const struct curve *c, int64_t t_ms, struct curve_piece *ret);
+void replay_curve_find_piece(const struct replay_curve *c, int64_t t_ms,
+                             struct replay_curve_piece *ret);
 
-// As curve_at(), to the last bit; `piece` is zero at the start and belongs to one curve.
-static inline double curve_near(const struct curve *c, int64_t t_ms, struct curve_piece *piece)
+// As replay_curve_at(), to the last bit; `piece` is zero at the start and belongs to one curve.
+static inline double replay_curve_near(const struct replay_curve *c, int64_t t_ms,
+                                       struct replay_curve_piece *piece)
 {
     if (t_ms < piece->from_ms || t_ms >= piece->until_ms)
-        curve_find_piece(c, t_ms, piece);
+        replay_curve_find_piece(c, t_ms, piece);
     return piece->v + piece->rise * (double)(t_ms - piece->base_ms) / piece->over_ms;
 }

@@ -17,7 +17,7 @@
 #define MAX_FILE   ((size_t)64 * 1024 * 1024)
 
 struct run {
-    const struct shape_source *src;
+    const struct replay_shape_source *src;
     struct replay_case_result *result;
     struct hpa_spec spec;
     struct hpa_config cfg;
@@ -40,7 +40,7 @@ void replay_case_fail(struct replay_case_result *c, char *text)
 // follows from that. False: it was not written.
 static bool write_scale(struct run *r, const json_t *write, struct hpa_decision *d)
 {
-    const char *error = gs_json_str(write, "error", NULL);
+    const char *error = codec_json_str(write, "error", NULL);
     if (!d->rescale)
         return false;
     if (error || gs_streq(json_string_value(write), "done"))
@@ -50,25 +50,25 @@ static bool write_scale(struct run *r, const json_t *write, struct hpa_decision 
 
 static char *place_in_time(const struct run *r, const json_t *step)
 {
-    const char *name = gs_json_str(step, "name", NULL);
+    const char *name = codec_json_str(step, "name", NULL);
     return name ? gs_format("at %g s, %s", r->at, name) : gs_format("at %g s", r->at);
 }
 
 static struct gs_error *run_pass(struct run *r, const json_t *step)
 {
-    struct scene s;
+    struct replay_scene s;
     struct hpa_decision d;
     int64_t now_ms = T0_MS + llround(r->at * 1000);
     struct gs_error *err =
-        scene_load(step, r->pods, r->metrics, &r->spec, &r->cfg, r->replicas, now_ms, &s);
+        replay_scene_load(step, r->pods, r->metrics, &r->spec, &r->cfg, r->replicas, now_ms, &s);
     if (err) {
         GS_AUTO_ERROR struct gs_error *scene_error = err;
-        return shape_error(r->src, step, "%s", gs_error_message(scene_error));
+        return replay_shape_error(r->src, step, "%s", gs_error_message(scene_error));
     }
     hpa_decide(&r->spec, &s.obs, &r->cfg, r->history, now_ms, &d);
     bool written = write_scale(r, json_object_get(step, "write"), &d);
     GS_AUTO_FREE char *where = place_in_time(r, step);
-    expect_check(json_object_get(step, "expect"), &r->spec, &d, where, r->result);
+    replay_expect_check(json_object_get(step, "expect"), &r->spec, &d, where, r->result);
     if (written) {
         hpa_history_scaled(r->history, &r->spec, d.current, d.desired, now_ms);
         r->replicas = d.desired;
@@ -76,7 +76,7 @@ static struct gs_error *run_pass(struct run *r, const json_t *step)
         r->replicas = d.current;
     }
     hpa_decision_finish(&d);
-    scene_finish(&s);
+    replay_scene_finish(&s);
     return NULL;
 }
 
@@ -85,8 +85,9 @@ static struct gs_error *check_count(const struct run *r)
     size_t n = json_array_size(r->metrics);
     if (!r->metrics || n == r->spec.n_metrics)
         return NULL;
-    return shape_error(r->src, r->metrics, "metrics: %zu entries for the %zu metrics of the spec",
-                       n, r->spec.n_metrics);
+    return replay_shape_error(r->src, r->metrics,
+                              "metrics: %zu entries for the %zu metrics of the spec", n,
+                              r->spec.n_metrics);
 }
 
 static struct gs_error *run_step(struct run *r, const json_t *step)
@@ -101,7 +102,7 @@ static struct gs_error *run_step(struct run *r, const json_t *step)
     struct gs_error *err = check_count(r);
     while (!err) {
         if (r->passes++ >= MAX_PASSES)
-            return shape_error(r->src, step, "more than %zu passes in a case", MAX_PASSES);
+            return replay_shape_error(r->src, step, "more than %zu passes in a case", MAX_PASSES);
         err = run_pass(r, step);
         r->at += every;
         if (!until || r->at > json_number_value(until))
@@ -112,15 +113,15 @@ static struct gs_error *run_step(struct run *r, const json_t *step)
 
 // --- cases ---
 
-static struct gs_error *make_spec(const struct shape_source *src, const json_t *doc,
+static struct gs_error *make_spec(const struct replay_shape_source *src, const json_t *doc,
                                   json_t **ret_object, struct hpa_spec *ret)
 {
     const json_t *spec = json_object_get(doc, "spec");
-    GS_AUTO_JSON json_t *in =
+    CODEC_AUTO_JSON json_t *in =
         json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o}", "apiVersion", "autoscaling/v2", "kind",
                   "HorizontalPodAutoscaler", "metadata", "namespace", "shop", "name", "web", "uid",
                   "u-1", "spec", spec ? json_deep_copy(spec) : json_object());
-    gs_json_set(
+    codec_json_set(
         in,
         json_pack("{s:s, s:s, s:s}", "apiVersion", "apps/v1", "kind", "Deployment", "name", "web"),
         "spec", "scaleTargetRef", NULL);
@@ -128,12 +129,12 @@ static struct gs_error *make_spec(const struct shape_source *src, const json_t *
     if (err)
         return err;
     hpa_default(*ret_object);
-    if (gs_json_bool(doc, true, "config", "validate", NULL))
-        err = form_check_object(src, doc, *ret_object);
+    if (codec_json_bool(doc, true, "config", "validate", NULL))
+        err = replay_form_check_object(src, doc, *ret_object);
     return err ? err : hpa_spec_parse(*ret_object, ret);
 }
 
-static struct gs_error *make_config(const struct shape_source *src, const json_t *in,
+static struct gs_error *make_config(const struct replay_shape_source *src, const json_t *in,
                                     struct hpa_config *ret)
 {
     struct hpa_config c = hpa_config_default();
@@ -142,11 +143,14 @@ static struct gs_error *make_config(const struct shape_source *src, const json_t
     GS_AUTO_ERROR struct gs_error *err =
         compat ? hpa_config_follow(&c, json_string_value(compat)) : NULL;
     if (err)
-        return shape_error(src, compat, "config.compat: %s", gs_error_message(err));
-    c.downscale_window_ms = scene_ms(in, "downscaleWindow", (double)c.downscale_window_ms / 1000);
-    c.cpu_init_period_ms = scene_ms(in, "cpuInitPeriod", (double)c.cpu_init_period_ms / 1000);
-    c.readiness_delay_ms = scene_ms(in, "readinessDelay", (double)c.readiness_delay_ms / 1000);
-    c.scale_to_zero = gs_json_bool(in, c.scale_to_zero, "scaleToZero", NULL);
+        return replay_shape_error(src, compat, "config.compat: %s", gs_error_message(err));
+    c.downscale_window_ms =
+        replay_scene_ms(in, "downscaleWindow", (double)c.downscale_window_ms / 1000);
+    c.cpu_init_period_ms =
+        replay_scene_ms(in, "cpuInitPeriod", (double)c.cpu_init_period_ms / 1000);
+    c.readiness_delay_ms =
+        replay_scene_ms(in, "readinessDelay", (double)c.readiness_delay_ms / 1000);
+    c.scale_to_zero = codec_json_bool(in, c.scale_to_zero, "scaleToZero", NULL);
     if (tolerance)
         c.tolerance = json_number_value(tolerance);
     *ret = c;
@@ -160,7 +164,7 @@ static json_t *with_ms(const json_t *list)
     size_t i;
     json_array_foreach (list, i, item) {
         json_t *copy = json_copy(item);
-        gs_json_set_int(copy, "ageMs", scene_ms(item, "age", 0));
+        codec_json_set_int(copy, "ageMs", replay_scene_ms(item, "age", 0));
         json_array_append_new(out, copy);
     }
     return out;
@@ -173,10 +177,10 @@ static struct gs_error *make_history(const json_t *in, struct hpa_history **ret)
         *ret = hpa_history_new();
         return NULL;
     }
-    GS_AUTO_JSON json_t *out = json_pack("{s:o, s:o, s:o}", "recommendations",
-                                         with_ms(json_object_get(in, "recommendations")),
-                                         "scaleUps", with_ms(json_object_get(in, "scaleUps")),
-                                         "scaleDowns", with_ms(json_object_get(in, "scaleDowns")));
+    CODEC_AUTO_JSON json_t *out = json_pack(
+        "{s:o, s:o, s:o}", "recommendations", with_ms(json_object_get(in, "recommendations")),
+        "scaleUps", with_ms(json_object_get(in, "scaleUps")), "scaleDowns",
+        with_ms(json_object_get(in, "scaleDowns")));
     return hpa_history_from_json(out, T0_MS, ret);
 }
 
@@ -185,20 +189,20 @@ static struct gs_error *run_steps(struct run *r, const json_t *doc)
     const json_t *steps = json_object_get(doc, "steps");
     struct gs_error *err = make_history(json_object_get(doc, "history"), &r->history);
     if (err)
-        return shape_error(r->src, json_object_get(doc, "history"), "history: %s",
-                           gs_error_message(err));
+        return replay_shape_error(r->src, json_object_get(doc, "history"), "history: %s",
+                                  gs_error_message(err));
     for (size_t i = 0; !err && i < json_array_size(steps); i++)
         err = run_step(r, json_array_get(steps, i));
     hpa_history_free(r->history);
     return err;
 }
 
-// doc: checked by form_check(), with steps.
-static struct gs_error *run_case(const struct shape_source *src, const json_t *doc,
+// doc: checked by replay_form_check(), with steps.
+static struct gs_error *run_case(const struct replay_shape_source *src, const json_t *doc,
                                  struct replay_case_result *result)
 {
     struct run r = {.src = src, .result = result};
-    GS_AUTO_JSON json_t *object = NULL;
+    CODEC_AUTO_JSON json_t *object = NULL;
     struct gs_error *err = make_config(src, json_object_get(doc, "config"), &r.cfg);
     if (!err)
         err = make_spec(src, doc, &object, &r.spec);
@@ -228,32 +232,33 @@ static void end_case(struct replay_case_results *all, struct replay_case_result 
     all->n_failed += c->n_failures > 0;
 }
 
-static void run_rows(const struct shape_source *src, const json_t *doc, const char *name,
+static void run_rows(const struct replay_shape_source *src, const json_t *doc, const char *name,
                      struct replay_case_results *ret)
 {
     const json_t *rows = json_object_get(doc, "rows");
     size_t n_columns = json_array_size(json_object_get(doc, "columns"));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        struct shape_source at = {src->file, src->marks, gs_yaml_mark_of(src->marks, row).line};
-        GS_AUTO_JSON json_t *value = NULL;
+        struct replay_shape_source at = {src->file, src->marks,
+                                         codec_yaml_mark_of(src->marks, row).line};
+        CODEC_AUTO_JSON json_t *value = NULL;
         const char *text = json_string_value(json_array_get(row, n_columns));
         struct replay_case_result *c =
             add_result(ret, gs_format("%s:%d %s, row %zu%s%s", src->file, src->line, name, i + 1,
                                       text ? ": " : "", text ? text : ""));
-        struct gs_error *err = rows_expand(&at, doc, i, &value);
+        struct gs_error *err = replay_rows_expand(&at, doc, i, &value);
         end_case(ret, c, err ? err : run_case(&at, value, c));
     }
 }
 
-static void run_doc(const struct shape_source *src, const json_t *doc,
+static void run_doc(const struct replay_shape_source *src, const json_t *doc,
                     const struct tsdb_regex *only, struct replay_case_results *ret)
 {
-    const char *name = gs_json_str(doc, "name", NULL);
+    const char *name = codec_json_str(doc, "name", NULL);
     if (only && !tsdb_regex_matches(only, gs_slice_of(name ? name : "")))
         return;
     name = name ? name : "(without a name)";
-    struct gs_error *err = form_check(src, doc);
+    struct gs_error *err = replay_form_check(src, doc);
     if (!err && json_object_get(doc, "rows")) {
         run_rows(src, doc, name, ret);
         return;
@@ -266,13 +271,13 @@ static void run_doc(const struct shape_source *src, const json_t *doc,
 struct gs_error *replay_run_cases(const char *path, const char *run,
                                   struct replay_case_results *ret)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_yaml_marks *marks = NULL;
+    struct codec_yaml_docs docs = {0};
+    struct codec_yaml_marks *marks = NULL;
     struct tsdb_regex *only = NULL;
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
     if (!err)
-        err = gs_yaml_parse_marked(gs_buf_slice(&text), path, &docs, &marks);
+        err = codec_yaml_parse_marked(gs_buf_slice(&text), path, &docs, &marks);
     if (!err && !docs.len)
         err = gs_error_new(GS_EINVAL, "%s: the file has no cases", path);
     if (!err && run) {
@@ -280,12 +285,12 @@ struct gs_error *replay_run_cases(const char *path, const char *run,
         err = tsdb_regex_new(gs_slice_of(pattern), &only);
     }
     for (size_t i = 0; !err && i < docs.len; i++) {
-        const struct shape_source src = {path, marks, docs.items[i].line};
+        const struct replay_shape_source src = {path, marks, docs.items[i].line};
         run_doc(&src, docs.items[i].value, only, ret);
     }
     tsdb_regex_free(only);
-    gs_yaml_docs_finish(&docs);
-    gs_yaml_marks_free(marks);
+    codec_yaml_docs_finish(&docs);
+    codec_yaml_marks_free(marks);
     return err;
 }
 

@@ -27,7 +27,7 @@ static void differs(struct comparison *c, const char *fmt, ...)
 // "text", or {contains: part}.
 static bool text_fits(const json_t *want, const char *got)
 {
-    const char *part = gs_json_str(want, "contains", NULL);
+    const char *part = codec_json_str(want, "contains", NULL);
     if (json_is_object(want))
         return !part || (got && strstr(got, part));
     return gs_streq(json_string_value(want), got);
@@ -35,7 +35,7 @@ static bool text_fits(const json_t *want, const char *got)
 
 static void expect_text(struct comparison *c, const char *what, const json_t *want, const char *got)
 {
-    const char *part = gs_json_str(want, "contains", NULL);
+    const char *part = codec_json_str(want, "contains", NULL);
     if (want && !text_fits(want, got))
         differs(c, "%s\n  want: %s%s\n  got:  %s", what, part ? "… " : "",
                 part ? part : json_string_value(want), got ? got : "(none)");
@@ -64,9 +64,10 @@ static void expect_quantity(struct comparison *c, const char *what, const json_t
     int64_t milli = 0;
     if (has)
         kube_quantity_format_milli(got, text);
-    GS_AUTO_ERROR struct gs_error *err = json_is_null(want) ? NULL : scene_milli(want, &milli);
+    GS_AUTO_ERROR struct gs_error *err =
+        json_is_null(want) ? NULL : replay_scene_milli(want, &milli);
     if (json_is_null(want) ? has : err || !has || milli != got) {
-        GS_AUTO_FREE char *shown = gs_json_text(want);
+        GS_AUTO_FREE char *shown = codec_json_text(want);
         differs(c, "%s: want %s, got %s", what, shown, text);
     }
 }
@@ -167,8 +168,9 @@ static void check_metrics(struct comparison *c, const json_t *want, const struct
     }
 }
 
-void expect_check(const json_t *want, const struct hpa_spec *spec, const struct hpa_decision *d,
-                  const char *where, struct replay_case_result *result)
+void replay_expect_check(const json_t *want, const struct hpa_spec *spec,
+                         const struct hpa_decision *d, const char *where,
+                         struct replay_case_result *result)
 {
     struct comparison comparison = {.spec = spec, .where = where, .result = result};
     struct comparison *c = &comparison;

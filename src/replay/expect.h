@@ -6,5 +6,6 @@
 #include "replay/decisions.h"
 
 // Differences are added to the failures of the result, each beginning with `where` ("at 30 s").
-void expect_check(const json_t *want, const struct hpa_spec *spec, const struct hpa_decision *d,
-                  const char *where, struct replay_case_result *result);
+void replay_expect_check(const json_t *want, const struct hpa_spec *spec,
+                         const struct hpa_decision *d, const char *where,
+                         struct replay_case_result *result);

@@ -28,7 +28,7 @@ static struct gs_error *check_instance(const char *type, const json_t *v)
 {
     const char *key;
     json_t *field;
-    int64_t gpus = gs_json_int(v, 0, "gpus", NULL);
+    int64_t gpus = codec_json_int(v, 0, "gpus", NULL);
     json_object_foreach ((json_t *)v, key, field) {
         if (!gs_streq(key, "gpus") && !gs_streq(key, "price"))
             return gs_error_new(GS_EINVAL, "instances: %s has a field \"%s\"; want gpus and price",
@@ -40,7 +40,7 @@ static struct gs_error *check_instance(const char *type, const json_t *v)
     return NULL;
 }
 
-struct gs_error *prices_check(const json_t *table)
+struct gs_error *replay_prices_check(const json_t *table)
 {
     const char *key;
     json_t *v;
@@ -67,19 +67,19 @@ struct gs_error *prices_check(const json_t *table)
     return err;
 }
 
-struct gs_error *prices_load(const char *path, json_t **ret)
+struct gs_error *replay_prices_load(const char *path, json_t **ret)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    struct codec_yaml_docs docs = {0};
+    struct gs_error *err = codec_yaml_load_file(path, &docs);
     if (err)
         return err;
     if (docs.len != 1)
         err = gs_error_new(GS_EINVAL, "prices are one YAML document");
     else
-        err = prices_check(docs.items[0].value);
+        err = replay_prices_check(docs.items[0].value);
     if (!err)
         *ret = json_incref(docs.items[0].value);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     return err ? gs_error_wrap(err, "%s", path) : NULL;
 }
 
@@ -95,7 +95,7 @@ static struct gs_error *unknown(const char *what, const char *name, const json_t
                         names.len ? names.data : "none");
 }
 
-struct gs_error *prices_of_gpu(const json_t *table, const char *model, double *ret)
+struct gs_error *replay_prices_of_gpu(const json_t *table, const char *model, double *ret)
 {
     const json_t *gpus = json_object_get(table, "gpus"), *v = json_object_get(gpus, model);
     if (!v)
@@ -104,13 +104,13 @@ struct gs_error *prices_of_gpu(const json_t *table, const char *model, double *r
     return NULL;
 }
 
-struct gs_error *prices_of_instance(const json_t *table, const char *type, size_t *ret_gpus,
-                                    double *ret)
+struct gs_error *replay_prices_of_instance(const json_t *table, const char *type, size_t *ret_gpus,
+                                           double *ret)
 {
     const json_t *all = json_object_get(table, "instances"), *v = json_object_get(all, type);
     if (!v)
         return unknown("instance", type, all);
-    *ret_gpus = (size_t)gs_json_int(v, 0, "gpus", NULL);
+    *ret_gpus = (size_t)codec_json_int(v, 0, "gpus", NULL);
     *ret = json_number_value(json_object_get(v, "price"));
     return NULL;
 }

@@ -18,8 +18,9 @@ enum replay_source {
 struct replay_metric {
     const char *name;
     enum replay_source source;
-    struct curve series;
-    struct curve series_replicas; // replicas at the time of the record: values then follow theirs
+    struct replay_curve series;
+    struct replay_curve
+        series_replicas; // replicas at the time of the record: values then follow theirs
 };
 
 // What somebody or something else does.
@@ -38,7 +39,7 @@ struct replay_scenario {
     int64_t sync_ms, duration_ms;
     int32_t replicas; // at the start
 
-    struct curve load;
+    struct replay_curve load;
     double capacity;               // of one replica, in the load's unit
     int64_t startup_ms;            // from a pod's start to ready
     int64_t drain_ms;              // from a pod's end until its GPUs are free

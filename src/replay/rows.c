@@ -7,32 +7,32 @@
 
 static const struct column {
     const char *name, *field;
-    enum form_cell place;
+    enum replay_form_cell place;
 } columns[] = {
-    {"scale", "scale", FORM_STEP},
-    {"pods", "pods", FORM_STEP},
-    {"request", "request", FORM_STEP},
-    {"metrics", "metrics", FORM_STEP},
-    {"samples", "samples", FORM_OBSERVED},
-    {"error", "error", FORM_OBSERVED},
-    {"min", "minReplicas", FORM_SPEC},
-    {"max", "maxReplicas", FORM_SPEC},
-    {"behavior", "behavior", FORM_SPEC},
-    {"target", NULL, FORM_TARGET},
-    {"compat", "compat", FORM_CONFIG},
-    {"tolerance", "tolerance", FORM_CONFIG},
-    {"desired", "desired", FORM_EXPECT},
-    {"proposal", "proposal", FORM_EXPECT},
-    {"reason", "reason", FORM_EXPECT},
-    {"explanation", "explanation", FORM_EXPECT},
-    {"events", "events", FORM_EXPECT},
-    {"conditions", "conditions", FORM_EXPECT},
-    {"utilization", "utilization", FORM_METRIC},
-    {"average", "average", FORM_METRIC},
-    {"value", "value", FORM_METRIC},
-    {"able", "AbleToScale", FORM_CONDITION},
-    {"active", "ScalingActive", FORM_CONDITION},
-    {"limited", "ScalingLimited", FORM_CONDITION},
+    {"scale", "scale", REPLAY_FORM_STEP},
+    {"pods", "pods", REPLAY_FORM_STEP},
+    {"request", "request", REPLAY_FORM_STEP},
+    {"metrics", "metrics", REPLAY_FORM_STEP},
+    {"samples", "samples", REPLAY_FORM_OBSERVED},
+    {"error", "error", REPLAY_FORM_OBSERVED},
+    {"min", "minReplicas", REPLAY_FORM_SPEC},
+    {"max", "maxReplicas", REPLAY_FORM_SPEC},
+    {"behavior", "behavior", REPLAY_FORM_SPEC},
+    {"target", NULL, REPLAY_FORM_TARGET},
+    {"compat", "compat", REPLAY_FORM_CONFIG},
+    {"tolerance", "tolerance", REPLAY_FORM_CONFIG},
+    {"desired", "desired", REPLAY_FORM_EXPECT},
+    {"proposal", "proposal", REPLAY_FORM_EXPECT},
+    {"reason", "reason", REPLAY_FORM_EXPECT},
+    {"explanation", "explanation", REPLAY_FORM_EXPECT},
+    {"events", "events", REPLAY_FORM_EXPECT},
+    {"conditions", "conditions", REPLAY_FORM_EXPECT},
+    {"utilization", "utilization", REPLAY_FORM_METRIC},
+    {"average", "average", REPLAY_FORM_METRIC},
+    {"value", "value", REPLAY_FORM_METRIC},
+    {"able", "AbleToScale", REPLAY_FORM_CONDITION},
+    {"active", "ScalingActive", REPLAY_FORM_CONDITION},
+    {"limited", "ScalingLimited", REPLAY_FORM_CONDITION},
 };
 
 static const struct column *find_column(const char *name)
@@ -62,7 +62,7 @@ static json_t *first_in(json_t *obj, const char *name)
 static struct gs_error *set_target(json_t *doc, json_t *v)
 {
     static const char *const fields[] = {"averageUtilization", "averageValue", "value"};
-    json_t *metric = json_array_get(gs_json_get(doc, "spec", "metrics", NULL), 0), *source;
+    json_t *metric = json_array_get(codec_json_get(doc, "spec", "metrics", NULL), 0), *source;
     const char *key;
     json_object_foreach (metric, key, source) {
         json_t *target = json_object_get(source, "target");
@@ -79,28 +79,28 @@ static struct gs_error *set_cell(json_t *doc, json_t *step, const struct column 
 {
     json_t *expect = object_in(step, "expect"), *where = NULL;
     switch (c->place) {
-    case FORM_STEP:
+    case REPLAY_FORM_STEP:
         where = step;
         break;
-    case FORM_EXPECT:
+    case REPLAY_FORM_EXPECT:
         where = expect;
         break;
-    case FORM_METRIC:
+    case REPLAY_FORM_METRIC:
         where = first_in(expect, "metrics");
         break;
-    case FORM_CONDITION:
+    case REPLAY_FORM_CONDITION:
         where = object_in(expect, "conditions");
         break;
-    case FORM_OBSERVED:
+    case REPLAY_FORM_OBSERVED:
         where = first_in(step, "metrics");
         break;
-    case FORM_SPEC:
+    case REPLAY_FORM_SPEC:
         where = object_in(doc, "spec");
         break;
-    case FORM_CONFIG:
+    case REPLAY_FORM_CONFIG:
         where = object_in(doc, "config");
         break;
-    case FORM_TARGET:
+    case REPLAY_FORM_TARGET:
         return set_target(doc, v);
     }
     json_object_set(where, c->field, v);
@@ -113,36 +113,37 @@ static bool is_blank(const json_t *v)
     return gs_streq(json_string_value(v), "_");
 }
 
-static struct gs_error *fill(const struct shape_source *src, json_t *doc, json_t *step,
+static struct gs_error *fill(const struct replay_shape_source *src, json_t *doc, json_t *step,
                              const json_t *names, const json_t *cells)
 {
     size_t n = json_array_size(names), n_cells = json_array_size(cells);
     struct gs_error *err = NULL;
     if (n_cells < n || n_cells > n + 1)
-        return shape_error(src, cells,
-                           "a row has %zu cells for %zu columns (one more may be its name)",
-                           n_cells, n);
+        return replay_shape_error(src, cells,
+                                  "a row has %zu cells for %zu columns (one more may be its name)",
+                                  n_cells, n);
     if (n_cells > n && !json_is_string(json_array_get(cells, n)))
-        return shape_error(src, json_array_get(cells, n), "the name of a row must be a text");
+        return replay_shape_error(src, json_array_get(cells, n),
+                                  "the name of a row must be a text");
     for (size_t i = 0; !err && i < n; i++) {
         const json_t *cell = json_array_get(cells, i);
         const struct column *c = find_column(json_string_value(json_array_get(names, i)));
         if (!c)
-            return shape_error(src, json_array_get(names, i), "no column is called \"%s\"",
-                               json_string_value(json_array_get(names, i)));
+            return replay_shape_error(src, json_array_get(names, i), "no column is called \"%s\"",
+                                      json_string_value(json_array_get(names, i)));
         if (is_blank(cell))
             continue;
-        err = form_check_cell(src, c->place, c->field, cell);
+        err = replay_form_check_cell(src, c->place, c->field, cell);
         if (!err)
             err = set_cell(doc, step, c, (json_t *)cell);
     }
     return err;
 }
 
-struct gs_error *rows_expand(const struct shape_source *src, const json_t *doc, size_t row,
-                             json_t **ret)
+struct gs_error *replay_rows_expand(const struct replay_shape_source *src, const json_t *doc,
+                                    size_t row, json_t **ret)
 {
-    GS_AUTO_JSON json_t *out = json_deep_copy(doc);
+    CODEC_AUTO_JSON json_t *out = json_deep_copy(doc);
     const json_t *names = json_object_get(doc, "columns");
     const json_t *cells = json_array_get(json_object_get(doc, "rows"), row);
     const json_t *given = json_object_get(doc, "given");

@@ -6,6 +6,6 @@
 #include "replay/shape.h"
 
 // A row as a case of its own: name, spec, config and one step. GS_EINVAL: the row does not fit.
-// doc: checked by form_check(). src: its line is the row's.
-struct gs_error *rows_expand(const struct shape_source *src, const json_t *doc, size_t row,
-                             json_t **ret);
+// doc: checked by replay_form_check(). src: its line is the row's.
+struct gs_error *replay_rows_expand(const struct replay_shape_source *src, const json_t *doc,
+                                    size_t row, json_t **ret);

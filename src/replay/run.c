@@ -11,7 +11,7 @@ struct view {
     size_t room;         // pods that fit
     size_t version;      // of the world whose pods are shown
     struct view_curves { // where the recorded curves are
-        struct curve_piece series, replicas;
+        struct replay_curve_piece series, replicas;
     } * curves;
     struct hpa_pod *pods;
     int64_t *requests;           // of pod i and metric m
@@ -25,17 +25,17 @@ static int64_t milli(double v)
     return v > 9e15 || isnan(v) ? INT64_C(9000000000000000000) : (int64_t)(v * 1000);
 }
 
-static void view_pods(struct world *w, struct view *v)
+static void view_pods(struct replay_world *w, struct view *v)
 {
     size_t m = w->s->spec.n_metrics;
-    world_count(w);
+    replay_world_count(w);
     v->obs.pods = v->pods;
     v->obs.n_pods = w->n_pods;
     if (v->version == w->version)
         return;
     v->version = w->version;
     for (size_t i = 0; i < w->n_pods; i++) {
-        const struct world_pod *p = &w->pods[i];
+        const struct replay_world_pod *p = &w->pods[i];
         bool started = p->started_ms != INT64_MAX, ready = p->ready_ms <= w->t_ms;
         for (size_t k = 0; k < m; k++)
             v->requests[i * m + k] = 1000; // one of the resource: use is the utilization
@@ -58,10 +58,10 @@ static bool is_of_pods(const struct hpa_metric_spec *m)
 }
 
 // The value of one pod (the load's and the queue's share), or of all.
-static double value_of(struct world *w, const struct replay_metric *m, bool of_pod,
+static double value_of(struct replay_world *w, const struct replay_metric *m, bool of_pod,
                        struct view_curves *at)
 {
-    const struct world_past *seen = world_seen(w);
+    const struct replay_world_past *seen = replay_world_seen(w);
     double share = of_pod ? fmax(seen->ready, 1) : 1;
     switch (m->source) {
     case REPLAY_UTILIZATION:
@@ -74,15 +74,15 @@ static double value_of(struct world *w, const struct replay_metric *m, bool of_p
         break;
     }
     int64_t t = w->t_ms - w->s->delay_ms;
-    double v = curve_near(&m->series, t > 0 ? t : 0, &at->series);
+    double v = replay_curve_near(&m->series, t > 0 ? t : 0, &at->series);
     // The whole of what was measured then, over the replicas that are there now.
     if (m->series_replicas.n && of_pod)
-        v = v * curve_near(&m->series_replicas, t > 0 ? t : 0, &at->replicas) /
-            fmax(world_count(w)->ready, 1);
+        v = v * replay_curve_near(&m->series_replicas, t > 0 ? t : 0, &at->replicas) /
+            fmax(replay_world_count(w)->ready, 1);
     return v;
 }
 
-static void view_metric(struct world *w, size_t i, struct view *v)
+static void view_metric(struct replay_world *w, size_t i, struct view *v)
 {
     const struct hpa_metric_spec *spec = &w->s->spec.metrics[i];
     const struct replay_metric *m = &w->s->metrics[i];
@@ -104,7 +104,7 @@ static void view_metric(struct world *w, size_t i, struct view *v)
         v->metrics[i].error = "no metrics returned from the simulated metrics API";
 }
 
-static void view_reserve(const struct world *w, struct view *v)
+static void view_reserve(const struct replay_world *w, struct view *v)
 {
     size_t n = w->s->spec.n_metrics;
     if (w->n_pods < v->room)
@@ -117,7 +117,7 @@ static void view_reserve(const struct world *w, struct view *v)
         v->samples[i] = gs_realloc_array(v->samples[i], v->room, sizeof(**v->samples));
 }
 
-static void view_make(struct world *w, int32_t replicas, struct view *v)
+static void view_make(struct replay_world *w, int32_t replicas, struct view *v)
 {
     v->obs = (struct hpa_observation){.scale_found = true,
                                       .spec_replicas = replicas,
@@ -159,10 +159,10 @@ static char *reason_of(const struct hpa_decision *d)
                      both ? d->explanation : "");
 }
 
-static void record(struct world *w, const struct hpa_decision *d, struct replay_result *r)
+static void record(struct replay_world *w, const struct hpa_decision *d, struct replay_result *r)
 {
-    const struct world_past *now = world_now(w);
-    const struct world_counts *c = world_count(w);
+    const struct replay_world_past *now = replay_world_now(w);
+    const struct replay_world_counts *c = replay_world_count(w);
     r->rows[r->n++] = (struct replay_row){
         .t_ms = w->t_ms,
         .load = now->load,
@@ -194,8 +194,8 @@ static bool is_over_target(const struct replay_scenario *s, const struct hpa_dec
     return false;
 }
 
-static void pass(struct world *w, struct hpa_history *history, struct view *v, int32_t *replicas,
-                 struct replay_result *r)
+static void pass(struct replay_world *w, struct hpa_history *history, struct view *v,
+                 int32_t *replicas, struct replay_result *r)
 {
     const struct replay_scenario *s = w->s;
     struct hpa_decision d;
@@ -213,21 +213,21 @@ static void pass(struct world *w, struct hpa_history *history, struct view *v, i
         w->sum.ups += d.desired > d.current;
         w->sum.downs += d.desired < d.current;
         *replicas = d.desired;
-        world_scale(w, d.desired);
+        replay_world_scale(w, d.desired);
     }
     hpa_decision_finish(&d);
 }
 
-static int64_t happen(struct world *w, size_t *next, int32_t *replicas)
+static int64_t happen(struct replay_world *w, size_t *next, int32_t *replicas)
 {
     const struct replay_scenario *s = w->s;
     for (; *next < s->n_events && s->events[*next].at_ms <= w->t_ms; ++*next) {
         const struct replay_event *e = &s->events[*next];
         if (e->lose)
-            world_lose(w, e->lose);
+            replay_world_lose(w, e->lose);
         if (e->scale >= 0) {
             *replicas = e->scale;
-            world_scale(w, e->scale);
+            replay_world_scale(w, e->scale);
         }
     }
     return *next < s->n_events ? s->events[*next].at_ms : INT64_MAX;
@@ -241,11 +241,11 @@ static int64_t earlier(int64_t a, int64_t b)
 // Keeps a row of each pass when there is room for them.
 static void run(const struct replay_scenario *s, struct replay_result *ret)
 {
-    struct world w;
+    struct replay_world w;
     struct hpa_history *history = hpa_history_new();
     int32_t replicas = s->replicas;
     struct view v;
-    world_start(&w, s);
+    replay_world_start(&w, s);
     view_start(s->spec.n_metrics, &v);
     int64_t next = 0;
     size_t next_event = 0;
@@ -255,19 +255,19 @@ static void run(const struct replay_scenario *s, struct replay_result *ret)
             pass(&w, history, &v, &replicas, ret);
             next += s->sync_ms;
         }
-        world_run(&w, earlier(event_ms, earlier(next, s->duration_ms)));
+        replay_world_run(&w, earlier(event_ms, earlier(next, s->duration_ms)));
     }
     double seconds = (double)s->duration_ms / 1000;
     w.sum.mean_replicas = w.replica_seconds / seconds;
     w.sum.wait_s = w.sum.served > 0 ? w.queue_seconds / w.sum.served : 0;
-    w.sum.wait_p50_s = waits_quantile(&w.waits, 0.5);
-    w.sum.wait_p99_s = waits_quantile(&w.waits, 0.99);
+    w.sum.wait_p50_s = replay_waits_quantile(&w.waits, 0.5);
+    w.sum.wait_p99_s = replay_waits_quantile(&w.waits, 0.99);
     w.sum.unserved = w.queue;
     w.sum.price = s->node_price > 0  ? s->node_price * w.sum.node_hours
                   : s->gpus_per_node ? s->price * w.sum.node_gpu_hours
                                      : s->price * w.sum.gpu_hours;
     ret->summary = w.sum;
-    world_finish(&w);
+    replay_world_finish(&w);
     view_finish(&v, s->spec.n_metrics);
     hpa_history_free(history);
 }

@@ -24,23 +24,23 @@ struct draft {
     bool inline_hpa;
     const char *prices_file;
     bool inline_prices;
-    struct curve *next_curve;
+    struct replay_curve *next_curve;
 };
 
-static double read_number(struct config_reader *r, const json_t *v)
+static double read_number(struct engine_config_reader *r, const json_t *v)
 {
     double d = 0;
-    const char *text = config_text(r, v);
+    const char *text = engine_config_text(r, v);
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), &d);
     if (err || !isfinite(d) || d < 0) {
-        config_fail(r, v, "\"%s\" is not a number of at least 0", text);
+        engine_config_fail(r, v, "\"%s\" is not a number of at least 0", text);
         return 0;
     }
     return d;
 }
 
 #define READ_NUMBER(field)                                                                         \
-    static void read_##field(struct config_reader *r, const json_t *v, void *out)                  \
+    static void read_##field(struct engine_config_reader *r, const json_t *v, void *out)           \
     {                                                                                              \
         ((struct draft *)out)->s.field = read_number(r, v);                                        \
     }
@@ -49,102 +49,102 @@ READ_NUMBER(price)
 READ_NUMBER(level)
 #undef READ_NUMBER
 
-static void read_tolerance(struct config_reader *r, const json_t *v, void *out)
+static void read_tolerance(struct engine_config_reader *r, const json_t *v, void *out)
 {
     ((struct draft *)out)->s.controller.tolerance = read_number(r, v);
 }
 
-static void read_replicas(struct config_reader *r, const json_t *v, void *out)
+static void read_replicas(struct engine_config_reader *r, const json_t *v, void *out)
 {
     double n = read_number(r, v);
     if (n > REPLAY_MAX_REPLICAS || n != floor(n))
-        config_fail(r, v, "replicas: want a whole number up to %d", REPLAY_MAX_REPLICAS);
+        engine_config_fail(r, v, "replicas: want a whole number up to %d", REPLAY_MAX_REPLICAS);
     else
         ((struct draft *)out)->s.replicas = (int32_t)n;
 }
 
 // [[0s, 10], [5m, 200]]
-static void read_points(struct config_reader *r, const json_t *list, struct curve *c)
+static void read_points(struct engine_config_reader *r, const json_t *list, struct replay_curve *c)
 {
     if (!json_is_array(list))
-        config_fail(r, list, "want a list of points: [[0s, 10], [5m, 200]]");
+        engine_config_fail(r, list, "want a list of points: [[0s, 10], [5m, 200]]");
     for (size_t i = 0; i < json_array_size(list) && !r->err; i++) {
         const json_t *p = json_array_get(list, i);
         if (json_array_size(p) != 2) {
-            config_fail(r, p, "a point is [TIME, VALUE]");
+            engine_config_fail(r, p, "a point is [TIME, VALUE]");
             return;
         }
-        int64_t t = config_ms(r, json_array_get(p, 0));
+        int64_t t = engine_config_ms(r, json_array_get(p, 0));
         if (c->n && t < c->points[c->n - 1].t_ms)
-            config_fail(r, p, "points must be in the order of their times");
-        curve_add(c, t, read_number(r, json_array_get(p, 1)));
+            engine_config_fail(r, p, "points must be in the order of their times");
+        replay_curve_add(c, t, read_number(r, json_array_get(p, 1)));
     }
 }
 
-static void read_load(struct config_reader *r, const json_t *v, void *out)
+static void read_load(struct engine_config_reader *r, const json_t *v, void *out)
 {
     read_points(r, v, &((struct draft *)out)->s.load);
 }
 
 #define AT(field) offsetof(struct draft, s.field)
 
-static void read_workload(struct config_reader *r, const json_t *v, void *out)
+static void read_workload(struct engine_config_reader *r, const json_t *v, void *out)
 {
-    static const struct config_field fields[] = {
-        {"capacity", FIELD_READ, 0, read_capacity},
-        {"startup", FIELD_MS, AT(startup_ms), NULL},
-        {"drain", FIELD_MS, AT(drain_ms), NULL},
-        {"gpu", FIELD_TEXT, AT(gpu), NULL},
-        {"load", FIELD_READ, 0, read_load},
-        {"repeat", FIELD_MS, AT(load.repeat_ms), NULL},
-        {"gpusPerReplica", FIELD_COUNT, AT(gpus_per_replica), NULL},
+    static const struct engine_config_field fields[] = {
+        {"capacity", ENGINE_CONFIG_FIELD_READ, 0, read_capacity},
+        {"startup", ENGINE_CONFIG_FIELD_MS, AT(startup_ms), NULL},
+        {"drain", ENGINE_CONFIG_FIELD_MS, AT(drain_ms), NULL},
+        {"gpu", ENGINE_CONFIG_FIELD_TEXT, AT(gpu), NULL},
+        {"load", ENGINE_CONFIG_FIELD_READ, 0, read_load},
+        {"repeat", ENGINE_CONFIG_FIELD_MS, AT(load.repeat_ms), NULL},
+        {"gpusPerReplica", ENGINE_CONFIG_FIELD_COUNT, AT(gpus_per_replica), NULL},
         {0},
     };
-    config_read(r, v, fields, "workload", out);
+    engine_config_read(r, v, fields, "workload", out);
 }
 
-static void read_nodes(struct config_reader *r, const json_t *v, void *out)
+static void read_nodes(struct engine_config_reader *r, const json_t *v, void *out)
 {
-    static const struct config_field fields[] = {
-        {"gpusPerNode", FIELD_COUNT, AT(gpus_per_node), NULL},
-        {"instance", FIELD_TEXT, AT(instance), NULL},
-        {"min", FIELD_COUNT, AT(min_nodes), NULL},
-        {"max", FIELD_COUNT, AT(max_nodes), NULL},
-        {"provision", FIELD_MS, AT(provision_ms), NULL},
-        {"idle", FIELD_MS, AT(idle_ms), NULL},
+    static const struct engine_config_field fields[] = {
+        {"gpusPerNode", ENGINE_CONFIG_FIELD_COUNT, AT(gpus_per_node), NULL},
+        {"instance", ENGINE_CONFIG_FIELD_TEXT, AT(instance), NULL},
+        {"min", ENGINE_CONFIG_FIELD_COUNT, AT(min_nodes), NULL},
+        {"max", ENGINE_CONFIG_FIELD_COUNT, AT(max_nodes), NULL},
+        {"provision", ENGINE_CONFIG_FIELD_MS, AT(provision_ms), NULL},
+        {"idle", ENGINE_CONFIG_FIELD_MS, AT(idle_ms), NULL},
         {0},
     };
-    config_read(r, v, fields, "nodes", out);
+    engine_config_read(r, v, fields, "nodes", out);
 }
 
-static void read_compat(struct config_reader *r, const json_t *v, void *out)
+static void read_compat(struct engine_config_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     struct gs_error *err = json_is_string(v)
                                ? hpa_config_follow(&d->s.controller, json_string_value(v))
                                : gs_error_new(GS_EINVAL, "want a text such as \"1.29\"");
     if (err)
-        config_fail(r, v, "compat: %s", gs_error_message(err));
+        engine_config_fail(r, v, "compat: %s", gs_error_message(err));
     gs_error_free(err);
 }
 
-static void read_controller(struct config_reader *r, const json_t *v, void *out)
+static void read_controller(struct engine_config_reader *r, const json_t *v, void *out)
 {
-    static const struct config_field fields[] = {
-        {"compat", FIELD_READ, 0, read_compat},
-        {"sync", FIELD_MS, AT(sync_ms), NULL},
-        {"downscaleWindow", FIELD_MS, AT(controller.downscale_window_ms), NULL},
-        {"cpuInitPeriod", FIELD_MS, AT(controller.cpu_init_period_ms), NULL},
-        {"readinessDelay", FIELD_MS, AT(controller.readiness_delay_ms), NULL},
-        {"tolerance", FIELD_READ, 0, read_tolerance},
-        {"scaleToZero", FIELD_BOOL, AT(controller.scale_to_zero), NULL},
+    static const struct engine_config_field fields[] = {
+        {"compat", ENGINE_CONFIG_FIELD_READ, 0, read_compat},
+        {"sync", ENGINE_CONFIG_FIELD_MS, AT(sync_ms), NULL},
+        {"downscaleWindow", ENGINE_CONFIG_FIELD_MS, AT(controller.downscale_window_ms), NULL},
+        {"cpuInitPeriod", ENGINE_CONFIG_FIELD_MS, AT(controller.cpu_init_period_ms), NULL},
+        {"readinessDelay", ENGINE_CONFIG_FIELD_MS, AT(controller.readiness_delay_ms), NULL},
+        {"tolerance", ENGINE_CONFIG_FIELD_READ, 0, read_tolerance},
+        {"scaleToZero", ENGINE_CONFIG_FIELD_BOOL, AT(controller.scale_to_zero), NULL},
         {0},
     };
-    config_read(r, v, fields, "controller", out);
+    engine_config_read(r, v, fields, "controller", out);
 }
 
 // name: utilization | load | queue | {series: points, replicas: points}
-static void read_metric(struct config_reader *r, const char *name, const json_t *v,
+static void read_metric(struct engine_config_reader *r, const char *name, const json_t *v,
                         struct replay_metric *m)
 {
     static const char *const sources[] = {"utilization", "load", "queue"};
@@ -159,28 +159,28 @@ static void read_metric(struct config_reader *r, const char *name, const json_t 
             else if (gs_streq(key, "replicas"))
                 read_points(r, points, &m->series_replicas);
             else
-                config_fail(r, points, "a metric has no field \"%s\"; it has series and replicas",
-                            key);
+                engine_config_fail(r, points,
+                                   "a metric has no field \"%s\"; it has series and replicas", key);
         }
         return;
     }
-    const char *text = config_text(r, v);
+    const char *text = engine_config_text(r, v);
     for (size_t i = 0; i < GS_ARRAY_LEN(sources); i++) {
         if (gs_streq(text, sources[i])) {
             m->source = (enum replay_source)i;
             return;
         }
     }
-    config_fail(r, v, "metric %s: want utilization, load, queue or {series: points}", name);
+    engine_config_fail(r, v, "metric %s: want utilization, load, queue or {series: points}", name);
 }
 
-static void read_metrics(struct config_reader *r, const json_t *v, void *out)
+static void read_metrics(struct engine_config_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     const char *key;
     json_t *item;
     if (!json_is_object(v)) {
-        config_fail(r, v, "metrics: want a mapping from the metrics' names");
+        engine_config_fail(r, v, "metrics: want a mapping from the metrics' names");
         return;
     }
     d->s.metrics = gs_alloc_array(json_object_size(v) + 1, sizeof(*d->s.metrics));
@@ -189,74 +189,81 @@ static void read_metrics(struct config_reader *r, const json_t *v, void *out)
     }
 }
 
-static void read_scale(struct config_reader *r, const json_t *v, void *out)
+static void read_scale(struct engine_config_reader *r, const json_t *v, void *out)
 {
     double n = read_number(r, v);
     if (n > REPLAY_MAX_REPLICAS || n != floor(n))
-        config_fail(r, v, "scale: want a whole number up to %d", REPLAY_MAX_REPLICAS);
+        engine_config_fail(r, v, "scale: want a whole number up to %d", REPLAY_MAX_REPLICAS);
     ((struct replay_event *)out)->scale = (int32_t)fmin(n, REPLAY_MAX_REPLICAS);
 }
 
 // - {at: 10m, lose: 2}
-static void read_event(struct config_reader *r, const json_t *v, struct replay_event *e)
+static void read_event(struct engine_config_reader *r, const json_t *v, struct replay_event *e)
 {
 #define AT_EVENT(field) offsetof(struct replay_event, field)
-    static const struct config_field fields[] = {
-        {"at", FIELD_MS, AT_EVENT(at_ms), NULL},
-        {"for", FIELD_MS, AT_EVENT(for_ms), NULL},
-        {"lose", FIELD_COUNT, AT_EVENT(lose), NULL},
-        {"scale", FIELD_READ, 0, read_scale},
-        {"noMetrics", FIELD_BOOL, AT_EVENT(no_metrics), NULL},
+    static const struct engine_config_field fields[] = {
+        {"at", ENGINE_CONFIG_FIELD_MS, AT_EVENT(at_ms), NULL},
+        {"for", ENGINE_CONFIG_FIELD_MS, AT_EVENT(for_ms), NULL},
+        {"lose", ENGINE_CONFIG_FIELD_COUNT, AT_EVENT(lose), NULL},
+        {"scale", ENGINE_CONFIG_FIELD_READ, 0, read_scale},
+        {"noMetrics", ENGINE_CONFIG_FIELD_BOOL, AT_EVENT(no_metrics), NULL},
         {0},
     };
 #undef AT_EVENT
     e->scale = -1;
-    config_read(r, v, fields, "event", e);
+    engine_config_read(r, v, fields, "event", e);
     if (e->no_metrics && !e->for_ms && !r->err)
-        config_fail(r, v, "noMetrics needs \"for\", how long");
+        engine_config_fail(r, v, "noMetrics needs \"for\", how long");
 }
 
-static void read_events(struct config_reader *r, const json_t *v, void *out)
+static void read_events(struct engine_config_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     size_t n = json_array_size(v);
     if (!json_is_array(v))
-        config_fail(r, v, "events: want a list");
+        engine_config_fail(r, v, "events: want a list");
     d->s.events = gs_alloc_array(n + 1, sizeof(*d->s.events));
     for (size_t i = 0; i < n && !r->err; i++) {
         struct replay_event *e = &d->s.events[d->s.n_events++];
         read_event(r, json_array_get(v, i), e);
         if (i && e->at_ms < e[-1].at_ms)
-            config_fail(r, v, "events must be in the order of their times");
+            engine_config_fail(r, v, "events must be in the order of their times");
     }
 }
 
-static void read_hpa(struct config_reader *r, const json_t *v, void *out)
+static void read_hpa(struct engine_config_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     if (json_is_string(v))
-        d->hpa_file = config_path(r, config_text(r, v));
+        d->hpa_file = engine_config_path(r, engine_config_text(r, v));
     else
         d->inline_hpa = true; // read from the document with types
 }
 
-static void read_prices(struct config_reader *r, const json_t *v, void *out)
+static void read_prices(struct engine_config_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     if (json_is_string(v))
-        d->prices_file = config_path(r, config_text(r, v));
+        d->prices_file = engine_config_path(r, engine_config_text(r, v));
     else
         d->inline_prices = true;
 }
 
-static const struct config_field top_fields[] = {
-    {"name", FIELD_TEXT, AT(name), NULL},           {"hpa", FIELD_READ, 0, read_hpa},
-    {"controller", FIELD_READ, 0, read_controller}, {"duration", FIELD_MS, AT(duration_ms), NULL},
-    {"replicas", FIELD_READ, 0, read_replicas},     {"workload", FIELD_READ, 0, read_workload},
-    {"metrics", FIELD_READ, 0, read_metrics},       {"delay", FIELD_MS, AT(delay_ms), NULL},
-    {"nodes", FIELD_READ, 0, read_nodes},           {"price", FIELD_READ, 0, read_price},
-    {"prices", FIELD_READ, 0, read_prices},         {"level", FIELD_READ, 0, read_level},
-    {"events", FIELD_READ, 0, read_events},         {0},
+static const struct engine_config_field top_fields[] = {
+    {"name", ENGINE_CONFIG_FIELD_TEXT, AT(name), NULL},
+    {"hpa", ENGINE_CONFIG_FIELD_READ, 0, read_hpa},
+    {"controller", ENGINE_CONFIG_FIELD_READ, 0, read_controller},
+    {"duration", ENGINE_CONFIG_FIELD_MS, AT(duration_ms), NULL},
+    {"replicas", ENGINE_CONFIG_FIELD_READ, 0, read_replicas},
+    {"workload", ENGINE_CONFIG_FIELD_READ, 0, read_workload},
+    {"metrics", ENGINE_CONFIG_FIELD_READ, 0, read_metrics},
+    {"delay", ENGINE_CONFIG_FIELD_MS, AT(delay_ms), NULL},
+    {"nodes", ENGINE_CONFIG_FIELD_READ, 0, read_nodes},
+    {"price", ENGINE_CONFIG_FIELD_READ, 0, read_price},
+    {"prices", ENGINE_CONFIG_FIELD_READ, 0, read_prices},
+    {"level", ENGINE_CONFIG_FIELD_READ, 0, read_level},
+    {"events", ENGINE_CONFIG_FIELD_READ, 0, read_events},
+    {0},
 };
 #undef AT
 
@@ -294,17 +301,17 @@ static struct gs_error *in_file(struct gs_error *err, const char *path)
 
 static struct gs_error *take_object(struct replay_scenario *s, const json_t *obj)
 {
-    GS_AUTO_JSON json_t *v2 = NULL;
+    CODEC_AUTO_JSON json_t *v2 = NULL;
     struct gs_error *err = hpa_to_v2(obj, &v2);
     if (err)
         return err;
-    if (!gs_json_get(v2, "spec", "scaleTargetRef", NULL))
-        gs_json_set(v2,
-                    json_pack("{s:s, s:s, s:s}", "apiVersion", "apps/v1", "kind", "Deployment",
-                              "name", "replay"),
-                    "spec", "scaleTargetRef", NULL);
-    if (!gs_json_str(v2, "metadata", "name", NULL))
-        gs_json_set(v2, json_string("replay"), "metadata", "name", NULL);
+    if (!codec_json_get(v2, "spec", "scaleTargetRef", NULL))
+        codec_json_set(v2,
+                       json_pack("{s:s, s:s, s:s}", "apiVersion", "apps/v1", "kind", "Deployment",
+                                 "name", "replay"),
+                       "spec", "scaleTargetRef", NULL);
+    if (!codec_json_str(v2, "metadata", "name", NULL))
+        codec_json_set(v2, json_string("replay"), "metadata", "name", NULL);
     hpa_default(v2);
     struct kube_field_errors errors = {0};
     hpa_validate(v2, &errors);
@@ -319,28 +326,28 @@ static struct gs_error *take_object(struct replay_scenario *s, const json_t *obj
 
 static struct gs_error *load_hpa_file(struct replay_scenario *s, const char *path)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_error *err = gs_yaml_load_file(path, &docs);
+    struct codec_yaml_docs docs = {0};
+    struct gs_error *err = codec_yaml_load_file(path, &docs);
     const json_t *found = NULL;
     for (size_t i = 0; i < docs.len; i++)
-        if (gs_streq(gs_json_str(docs.items[i].value, "kind", NULL), "HorizontalPodAutoscaler"))
+        if (gs_streq(codec_json_str(docs.items[i].value, "kind", NULL), "HorizontalPodAutoscaler"))
             found = docs.items[i].value;
     if (!err && !found)
         err = gs_error_new(GS_EINVAL, "%s: no HorizontalPodAutoscaler in it", path);
     if (!err)
         err = in_file(take_object(s, found), path);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     return err;
 }
 
 static struct gs_error *load_inline_hpa(struct replay_scenario *s, struct gs_slice text,
                                         const char *name)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_error *err = gs_yaml_parse(text, name, &docs);
+    struct codec_yaml_docs docs = {0};
+    struct gs_error *err = codec_yaml_parse(text, name, &docs);
     if (!err)
         err = in_file(take_object(s, json_object_get(docs.items[0].value, "hpa")), name);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     return err;
 }
 
@@ -364,8 +371,8 @@ static struct gs_error *order_metrics(struct replay_scenario *s)
         if (s->metrics[k].name && !err)
             err = gs_error_new(GS_EINVAL, "metrics: the autoscaler has no metric \"%s\"",
                                s->metrics[k].name);
-        curve_finish(&s->metrics[k].series);
-        curve_finish(&s->metrics[k].series_replicas);
+        replay_curve_finish(&s->metrics[k].series);
+        replay_curve_finish(&s->metrics[k].series_replicas);
     }
     free(s->metrics);
     s->metrics = ordered;
@@ -373,7 +380,7 @@ static struct gs_error *order_metrics(struct replay_scenario *s)
     return err;
 }
 
-struct gs_error *scenario_check(const struct replay_scenario *s)
+struct gs_error *replay_scenario_check(const struct replay_scenario *s)
 {
     if (s->sync_ms < 1000)
         return gs_error_new(GS_EINVAL, "controller.sync: at least 1s");
@@ -393,35 +400,35 @@ struct gs_error *scenario_check(const struct replay_scenario *s)
 
 static struct gs_error *read_draft(const char *path, struct gs_slice text, struct draft *d)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_yaml_marks *marks = NULL;
-    struct gs_error *err = gs_yaml_parse_texts(text, path, &docs, &marks);
+    struct codec_yaml_docs docs = {0};
+    struct codec_yaml_marks *marks = NULL;
+    struct gs_error *err = codec_yaml_parse_texts(text, path, &docs, &marks);
     if (err)
         return err;
     GS_AUTO_FREE char *copy = gs_strdup(path);
-    struct config_reader r = {
+    struct engine_config_reader r = {
         .name = path, .base_dir = dirname(copy), .marks = marks, .arena = &d->arena};
     if (docs.len != 1 || !json_is_object(docs.items[0].value))
-        config_fail(&r, NULL, "a scenario is one YAML mapping");
+        engine_config_fail(&r, NULL, "a scenario is one YAML mapping");
     else
-        config_read(&r, docs.items[0].value, top_fields, "a scenario", d);
+        engine_config_read(&r, docs.items[0].value, top_fields, "a scenario", d);
     free(r.ignored);
-    gs_yaml_docs_finish(&docs);
-    gs_yaml_marks_free(marks);
+    codec_yaml_docs_finish(&docs);
+    codec_yaml_marks_free(marks);
     return r.err;
 }
 
 static struct gs_error *load_inline_prices(struct replay_scenario *s, struct gs_slice text,
                                            const char *name)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_error *err = gs_yaml_parse(text, name, &docs);
+    struct codec_yaml_docs docs = {0};
+    struct gs_error *err = codec_yaml_parse(text, name, &docs);
     const json_t *table = err ? NULL : json_object_get(docs.items[0].value, "prices");
     if (!err)
-        err = in_file(prices_check(table), name);
+        err = in_file(replay_prices_check(table), name);
     if (!err)
         s->prices = json_incref((json_t *)table);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     return err;
 }
 
@@ -434,13 +441,13 @@ static struct gs_error *finish(const char *path, struct gs_slice text, struct dr
     if (!err)
         err = in_file(order_metrics(&d->s), path);
     if (!err && d->prices_file)
-        err = prices_load(d->prices_file, &d->s.prices);
+        err = replay_prices_load(d->prices_file, &d->s.prices);
     if (!err && d->inline_prices)
         err = load_inline_prices(&d->s, text, path);
     if (!err)
-        err = in_file(scenario_look_up(&d->s), path);
+        err = in_file(replay_scenario_look_up(&d->s), path);
     if (!err)
-        err = in_file(scenario_check(&d->s), path);
+        err = in_file(replay_scenario_check(&d->s), path);
     return err;
 }
 
@@ -454,7 +461,7 @@ struct gs_error *replay_scenario_load(const char *path, struct replay_scenario *
     err = read_draft(path, gs_buf_slice(&text), &d);
     if (!err)
         err = finish(path, gs_buf_slice(&text), &d);
-    struct scenario_own *own = gs_alloc(sizeof(*own));
+    struct replay_scenario_own *own = gs_alloc(sizeof(*own));
     own->s = d.s;
     own->arena = d.arena;
     if (err) {
@@ -471,14 +478,14 @@ void replay_scenario_free(struct replay_scenario *s)
 {
     if (!s)
         return;
-    struct scenario_own *own = GS_CONTAINER_OF(s, struct scenario_own, s);
+    struct replay_scenario_own *own = GS_CONTAINER_OF(s, struct replay_scenario_own, s);
     for (size_t i = 0; s->metrics && i < s->n_metrics; i++) {
-        curve_finish(&s->metrics[i].series);
-        curve_finish(&s->metrics[i].series_replicas);
+        replay_curve_finish(&s->metrics[i].series);
+        replay_curve_finish(&s->metrics[i].series_replicas);
     }
     free(s->metrics);
     free(s->events);
-    curve_finish(&s->load);
+    replay_curve_finish(&s->load);
     hpa_spec_finish(&s->spec);
     json_decref(s->object);
     json_decref(s->prices);

@@ -7,29 +7,29 @@
 #include <math.h>
 #include <stdio.h>
 
-bool scene_quantity_text(const json_t *v, char text[SCENE_QUANTITY_SIZE])
+bool replay_scene_quantity_text(const json_t *v, char text[REPLAY_SCENE_QUANTITY_SIZE])
 {
     if (json_is_string(v))
-        snprintf(text, SCENE_QUANTITY_SIZE, "%s", json_string_value(v));
+        snprintf(text, REPLAY_SCENE_QUANTITY_SIZE, "%s", json_string_value(v));
     else if (json_is_integer(v))
-        snprintf(text, SCENE_QUANTITY_SIZE, "%lld", (long long)json_integer_value(v));
+        snprintf(text, REPLAY_SCENE_QUANTITY_SIZE, "%lld", (long long)json_integer_value(v));
     else if (json_is_real(v))
-        snprintf(text, SCENE_QUANTITY_SIZE, "%.15g", json_real_value(v));
+        snprintf(text, REPLAY_SCENE_QUANTITY_SIZE, "%.15g", json_real_value(v));
     else
         return false;
     return true;
 }
 
-struct gs_error *scene_milli(const json_t *v, int64_t *ret)
+struct gs_error *replay_scene_milli(const json_t *v, int64_t *ret)
 {
-    char text[SCENE_QUANTITY_SIZE];
-    if (!scene_quantity_text(v, text))
+    char text[REPLAY_SCENE_QUANTITY_SIZE];
+    if (!replay_scene_quantity_text(v, text))
         return gs_error_new(GS_EINVAL, "not a quantity");
     struct gs_error *err = kube_quantity_parse_milli(gs_slice_of(text), ret);
     return err ? gs_error_wrap(err, "quantity \"%s\"", text) : NULL;
 }
 
-int64_t scene_ms(const json_t *obj, const char *name, double fallback_seconds)
+int64_t replay_scene_ms(const json_t *obj, const char *name, double fallback_seconds)
 {
     const json_t *v = json_object_get(obj, name);
     double seconds = json_is_number(v) ? json_number_value(v) : fallback_seconds;
@@ -57,26 +57,27 @@ static enum hpa_tri tri_of(const json_t *v)
     return gs_streq(text, "False") ? HPA_FALSE : HPA_TRI_UNKNOWN;
 }
 
-static struct gs_error *set_pod(struct scene *s, const struct hpa_spec *spec, int release, size_t i,
-                                const json_t *in, const json_t *default_request, int64_t now_ms)
+static struct gs_error *set_pod(struct replay_scene *s, const struct hpa_spec *spec, int release,
+                                size_t i, const json_t *in, const json_t *default_request,
+                                int64_t now_ms)
 {
     size_t n_metrics = spec->n_metrics;
     const json_t *containers = json_object_get(in, "containers");
     struct hpa_pod *pod = &s->pods[i];
     *pod = (struct hpa_pod){
         .name = s->names[i],
-        .phase = phase_of(gs_json_str(in, "phase", NULL)),
-        .deleting = gs_json_bool(in, false, "deleting", NULL),
+        .phase = phase_of(codec_json_str(in, "phase", NULL)),
+        .deleting = codec_json_bool(in, false, "deleting", NULL),
         .ready = tri_of(json_object_get(in, "ready")),
         .has_start_time = !json_is_null(json_object_get(in, "started")),
     };
-    pod->start_time_ms = now_ms + scene_ms(in, "started", -3600);
-    pod->ready_transition_ms = now_ms + scene_ms(in, "readySince", -3590);
+    pod->start_time_ms = now_ms + replay_scene_ms(in, "started", -3600);
+    pod->ready_transition_ms = now_ms + replay_scene_ms(in, "readySince", -3590);
     const json_t *request = json_object_get(in, "request");
     if (request && containers)
         return gs_error_new(GS_EINVAL, "pods[%zu]: either \"request\" or \"containers\"", i);
     if (containers) {
-        scene_container_requests(&s->arena, spec, release, pod->name, containers, pod);
+        replay_scene_container_requests(&s->arena, spec, release, pod->name, containers, pod);
         return NULL;
     }
     if (!request)
@@ -84,7 +85,7 @@ static struct gs_error *set_pod(struct scene *s, const struct hpa_spec *spec, in
     if (!request)
         return NULL;
     int64_t milli = -1;
-    struct gs_error *err = json_is_null(request) ? NULL : scene_milli(request, &milli);
+    struct gs_error *err = json_is_null(request) ? NULL : replay_scene_milli(request, &milli);
     for (size_t m = 0; m < n_metrics; m++)
         s->requests[i * n_metrics + m] = milli;
     pod->requests_milli = &s->requests[i * n_metrics];
@@ -96,7 +97,7 @@ static size_t count_of(const json_t *pods)
     return json_is_integer(pods) ? (size_t)json_integer_value(pods) : json_array_size(pods);
 }
 
-static struct gs_error *load_pods(struct scene *s, const struct hpa_spec *spec, int release,
+static struct gs_error *load_pods(struct replay_scene *s, const struct hpa_spec *spec, int release,
                                   const json_t *pods, const json_t *request, int64_t now_ms)
 {
     size_t n = count_of(pods);
@@ -111,8 +112,8 @@ static struct gs_error *load_pods(struct scene *s, const struct hpa_spec *spec, 
 }
 
 // A quantity, or {pod, value, age, window}, or usage by container. *ret_found: there is a sample.
-static struct gs_error *set_sample(struct scene *s, const struct hpa_metric_spec *m, int release,
-                                   const json_t *in, struct hpa_sample *sample,
+static struct gs_error *set_sample(struct replay_scene *s, const struct hpa_metric_spec *m,
+                                   int release, const json_t *in, struct hpa_sample *sample,
                                    const char **ret_error, bool *ret_found)
 {
     const json_t *value = json_is_object(in) ? json_object_get(in, "value") : in;
@@ -122,20 +123,20 @@ static struct gs_error *set_sample(struct scene *s, const struct hpa_metric_spec
     if (!value == !containers)
         return gs_error_new(GS_EINVAL, "a sample needs either \"value\" or \"containers\"");
     if (!containers)
-        return scene_milli(value, &sample->value);
+        return replay_scene_milli(value, &sample->value);
     if (!of_resource)
         return gs_error_new(GS_EINVAL, "only samples of resources have \"containers\"");
-    *ret_found = scene_container_usage(&s->arena, m, release, containers, sample, ret_error);
+    *ret_found = replay_scene_container_usage(&s->arena, m, release, containers, sample, ret_error);
     return NULL;
 }
 
 // null: the pod has no sample.
-static struct gs_error *load_samples(struct scene *s, const struct hpa_spec *spec, int release,
-                                     size_t m, const json_t *in, int64_t now_ms)
+static struct gs_error *load_samples(struct replay_scene *s, const struct hpa_spec *spec,
+                                     int release, size_t m, const json_t *in, int64_t now_ms)
 {
     const json_t *list = json_object_get(in, "samples");
     size_t n = 0, len = json_array_size(list);
-    s->metrics[m].error = gs_json_str(in, "error", NULL);
+    s->metrics[m].error = codec_json_str(in, "error", NULL);
     s->samples[m] = gs_alloc_array(len + 1, sizeof(struct hpa_sample));
     for (size_t i = 0; i < len; i++) {
         const json_t *v = json_array_get(list, i);
@@ -143,10 +144,10 @@ static struct gs_error *load_samples(struct scene *s, const struct hpa_spec *spe
         if (json_is_null(v))
             continue;
         struct hpa_sample *sample = &s->samples[m][n];
-        const char *pod = gs_json_str(v, "pod", NULL);
+        const char *pod = codec_json_str(v, "pod", NULL);
         *sample = (struct hpa_sample){.pod = pod ? pod : s->names[i],
-                                      .timestamp_ms = now_ms - scene_ms(v, "age", 0),
-                                      .window_ms = scene_ms(v, "window", 0)};
+                                      .timestamp_ms = now_ms - replay_scene_ms(v, "age", 0),
+                                      .window_ms = replay_scene_ms(v, "window", 0)};
         struct gs_error *err =
             set_sample(s, &spec->metrics[m], release, v, sample, &s->metrics[m].error, &found);
         if (err)
@@ -158,25 +159,25 @@ static struct gs_error *load_samples(struct scene *s, const struct hpa_spec *spe
     return NULL;
 }
 
-static void load_scale(struct scene *s, const json_t *step, int32_t last)
+static void load_scale(struct replay_scene *s, const json_t *step, int32_t last)
 {
     struct hpa_observation *o = &s->obs;
     const json_t *scale = json_object_get(step, "scale");
-    o->scale_error = gs_json_str(scale, "error", NULL);
+    o->scale_error = codec_json_str(scale, "error", NULL);
     o->scale_found = !o->scale_error;
     o->spec_replicas = json_is_integer(scale) ? (int32_t)json_integer_value(scale)
-                                              : (int32_t)gs_json_int(scale, last, "spec", NULL);
-    o->status_replicas = (int32_t)gs_json_int(scale, o->spec_replicas, "status", NULL);
-    const char *selector = gs_json_str(scale, "selector", NULL);
+                                              : (int32_t)codec_json_int(scale, last, "spec", NULL);
+    o->status_replicas = (int32_t)codec_json_int(scale, o->spec_replicas, "status", NULL);
+    const char *selector = codec_json_str(scale, "selector", NULL);
     o->selector = selector ? selector : "app=web";
-    o->selector_error = gs_json_str(scale, "selectorError", NULL);
-    o->ambiguous_with = gs_json_str(scale, "ambiguousWith", NULL);
-    o->scaled_to_zero = gs_json_bool(scale, false, "scaledToZero", NULL);
+    o->selector_error = codec_json_str(scale, "selectorError", NULL);
+    o->ambiguous_with = codec_json_str(scale, "ambiguousWith", NULL);
+    o->scaled_to_zero = codec_json_bool(scale, false, "scaledToZero", NULL);
     o->has_scaled_to_zero = json_object_get(scale, "scaledToZero") != NULL;
 }
 
 // As many names as pods and samples need.
-static void make_names(struct scene *s, const json_t *pods, const json_t *metrics)
+static void make_names(struct replay_scene *s, const json_t *pods, const json_t *metrics)
 {
     size_t n = count_of(pods);
     for (size_t m = 0; m < json_array_size(metrics); m++) {
@@ -189,13 +190,13 @@ static void make_names(struct scene *s, const json_t *pods, const json_t *metric
         snprintf(s->names[i], sizeof(s->names[i]), "pod-%u", (unsigned)i);
 }
 
-struct gs_error *scene_load(const json_t *step, const json_t *pods, const json_t *metrics,
-                            const struct hpa_spec *spec, const struct hpa_config *cfg,
-                            int32_t replicas, int64_t now_ms, struct scene *ret)
+struct gs_error *replay_scene_load(const json_t *step, const json_t *pods, const json_t *metrics,
+                                   const struct hpa_spec *spec, const struct hpa_config *cfg,
+                                   int32_t replicas, int64_t now_ms, struct replay_scene *ret)
 {
-    *ret = (struct scene){0};
-    if (spec->n_metrics > SCENE_MAX_METRICS)
-        return gs_error_new(GS_ELIMIT, "more than %zu metrics", SCENE_MAX_METRICS);
+    *ret = (struct replay_scene){0};
+    if (spec->n_metrics > REPLAY_SCENE_MAX_METRICS)
+        return gs_error_new(GS_ELIMIT, "more than %zu metrics", REPLAY_SCENE_MAX_METRICS);
     make_names(ret, pods, metrics);
     load_scale(ret, step, replicas);
     struct gs_error *err =
@@ -204,11 +205,11 @@ struct gs_error *scene_load(const json_t *step, const json_t *pods, const json_t
         err = load_samples(ret, spec, cfg->release, m, json_array_get(metrics, m), now_ms);
     ret->obs.metrics = ret->metrics;
     if (err)
-        scene_finish(ret);
+        replay_scene_finish(ret);
     return err;
 }
 
-void scene_finish(struct scene *s)
+void replay_scene_finish(struct replay_scene *s)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(s->samples); i++)
         free(s->samples[i]);
@@ -216,5 +217,5 @@ void scene_finish(struct scene *s)
     free(s->requests);
     free(s->names);
     gs_arena_finish(&s->arena);
-    *s = (struct scene){0};
+    *s = (struct replay_scene){0};
 }

@@ -13,24 +13,26 @@ static json_t *quantities(const json_t *in)
     json_t *out = json_object(), *v;
     const char *name;
     json_object_foreach ((json_t *)in, name, v) {
-        char text[SCENE_QUANTITY_SIZE];
-        if (scene_quantity_text(v, text))
+        char text[REPLAY_SCENE_QUANTITY_SIZE];
+        if (replay_scene_quantity_text(v, text))
             json_object_set_new(out, name, json_string(text));
     }
     return out;
 }
 
-void scene_container_requests(struct gs_arena *arena, const struct hpa_spec *spec, int release,
-                              const char *pod, const json_t *requests, struct hpa_pod *ret)
+void replay_scene_container_requests(struct gs_arena *arena, const struct hpa_spec *spec,
+                                     int release, const char *pod, const json_t *requests,
+                                     struct hpa_pod *ret)
 {
-    GS_AUTO_JSON json_t *containers = json_array();
+    CODEC_AUTO_JSON json_t *containers = json_array();
     const char *name;
     json_t *v;
     json_object_foreach ((json_t *)requests, name, v)
         json_array_append_new(containers, json_pack("{s:s, s:{s:o}}", "name", name, "resources",
                                                     "requests", quantities(v)));
-    GS_AUTO_JSON json_t *items = json_pack("[{s:{s:s, s:s}, s:{s:O}}]", "metadata", "namespace",
-                                           spec->ns, "name", pod, "spec", "containers", containers);
+    CODEC_AUTO_JSON json_t *items =
+        json_pack("[{s:{s:s, s:s}, s:{s:O}}]", "metadata", "namespace", spec->ns, "name", pod,
+                  "spec", "containers", containers);
     const struct hpa_pod *pods;
     const json_t **objects;
     size_t n;
@@ -39,19 +41,20 @@ void scene_container_requests(struct gs_arena *arena, const struct hpa_spec *spe
     ret->request_errors = pods[0].request_errors;
 }
 
-bool scene_container_usage(struct gs_arena *arena, const struct hpa_metric_spec *m, int release,
-                           const json_t *usage, struct hpa_sample *sample, const char **ret_error)
+bool replay_scene_container_usage(struct gs_arena *arena, const struct hpa_metric_spec *m,
+                                  int release, const json_t *usage, struct hpa_sample *sample,
+                                  const char **ret_error)
 {
-    GS_AUTO_JSON json_t *containers = json_array();
+    CODEC_AUTO_JSON json_t *containers = json_array();
     const char *name;
     json_t *v;
     json_object_foreach ((json_t *)usage, name, v) {
-        GS_AUTO_JSON json_t *one = json_pack("{s:O}", m->name, v);
+        CODEC_AUTO_JSON json_t *one = json_pack("{s:O}", m->name, v);
         json_array_append_new(containers,
                               json_pack("{s:s, s:o}", "name", name, "usage", quantities(one)));
     }
-    GS_AUTO_JSON json_t *body = json_pack("{s:[{s:{s:s}, s:O}]}", "items", "metadata", "name",
-                                          sample->pod, "containers", containers);
+    CODEC_AUTO_JSON json_t *body = json_pack("{s:[{s:{s:s}, s:O}]}", "items", "metadata", "name",
+                                             sample->pod, "containers", containers);
     struct hpa_values values = {0};
     size_t n_items;
     GS_AUTO_ERROR struct gs_error *err =

@@ -9,31 +9,31 @@
 
 #include <string.h>
 
-struct gs_error *scenario_look_up(struct replay_scenario *s)
+struct gs_error *replay_scenario_look_up(struct replay_scenario *s)
 {
     struct gs_error *err = NULL;
     if (s->gpu)
-        err = prices_of_gpu(s->prices, s->gpu, &s->price);
+        err = replay_prices_of_gpu(s->prices, s->gpu, &s->price);
     if (!err && s->instance)
-        err = prices_of_instance(s->prices, s->instance, &s->gpus_per_node, &s->node_price);
+        err = replay_prices_of_instance(s->prices, s->instance, &s->gpus_per_node, &s->node_price);
     return err;
 }
 
 struct gs_error *replay_scenario_prices(struct replay_scenario *s, const char *path)
 {
     json_t *table = NULL;
-    struct gs_error *err = prices_load(path, &table);
+    struct gs_error *err = replay_prices_load(path, &table);
     if (err)
         return err;
     json_decref(s->prices);
     s->prices = table;
-    err = scenario_look_up(s);
+    err = replay_scenario_look_up(s);
     return err ? gs_error_wrap(err, "%s", path) : NULL;
 }
 
 const char *replay_currency(const struct replay_scenario *s)
 {
-    const char *name = gs_json_str(s->prices, "currency", NULL);
+    const char *name = codec_json_str(s->prices, "currency", NULL);
     return name ? name : "";
 }
 
@@ -72,11 +72,11 @@ static struct gs_error *set_number(struct replay_scenario *s, const char *name, 
 
 static struct gs_error *set_name(struct replay_scenario *s, const char *name, const char *value)
 {
-    struct scenario_own *own = GS_CONTAINER_OF(s, struct scenario_own, s);
+    struct replay_scenario_own *own = GS_CONTAINER_OF(s, struct replay_scenario_own, s);
     const char *copy = gs_arena_strdup(&own->arena, value);
     *(gs_streq(name, "gpu") ? &s->gpu : &s->instance) = copy;
-    struct gs_error *err = scenario_look_up(s);
-    return err ? err : scenario_check(s);
+    struct gs_error *err = replay_scenario_look_up(s);
+    return err ? err : replay_scenario_check(s);
 }
 
 struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name, const char *value)
@@ -115,7 +115,7 @@ struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name
         // A window of the autoscaler itself would hide the controller's.
         if (times[i].ms == &s->controller.downscale_window_ms && s->spec.has_behavior)
             s->spec.down.window_seconds = (int32_t)(ns / GS_NS_PER_SEC);
-        return scenario_check(s);
+        return replay_scenario_check(s);
     }
     return gs_error_new(GS_EINVAL,
                         "\"%s\" cannot be set; target, min, max, tolerance, downscaleWindow, sync, "

@@ -7,11 +7,11 @@
 
 #define REPLAY_MAX_REPLICAS 10000
 
-struct scenario_own { // a scenario with its texts
+struct replay_scenario_own { // a scenario with its texts
     struct replay_scenario s;
     struct gs_arena arena;
 };
 
-struct gs_error *scenario_check(const struct replay_scenario *s);
+struct gs_error *replay_scenario_check(const struct replay_scenario *s);
 // What the names of a GPU and of an instance stand for in the table of prices.
-struct gs_error *scenario_look_up(struct replay_scenario *s);
+struct gs_error *replay_scenario_look_up(struct replay_scenario *s);

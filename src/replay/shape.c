@@ -10,105 +10,106 @@
 #include <math.h>
 #include <stdarg.h>
 
-struct gs_error *shape_error(const struct shape_source *src, const json_t *value, const char *fmt,
-                             ...)
+struct gs_error *replay_shape_error(const struct replay_shape_source *src, const json_t *value,
+                                    const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    struct gs_yaml_mark at = gs_yaml_mark_of(src->marks, value);
+    struct codec_yaml_mark at = codec_yaml_mark_of(src->marks, value);
     if (at.line)
         return gs_error_new(GS_EINVAL, "%s:%d:%d: %s", src->file, at.line, at.column, text);
     return gs_error_new(GS_EINVAL, "%s:%d: %s", src->file, src->line, text);
 }
 
-static bool is_of_kind(const json_t *v, enum shape_kind kind)
+static bool is_of_kind(const json_t *v, enum replay_shape_kind kind)
 {
     switch (kind) {
-    case SHAPE_NULL:
+    case REPLAY_SHAPE_NULL:
         return json_is_null(v);
-    case SHAPE_BOOL:
+    case REPLAY_SHAPE_BOOL:
         return json_is_boolean(v);
-    case SHAPE_COUNT:
+    case REPLAY_SHAPE_COUNT:
         return json_is_integer(v);
-    case SHAPE_NUMBER:
-    case SHAPE_SECONDS:
+    case REPLAY_SHAPE_NUMBER:
+    case REPLAY_SHAPE_SECONDS:
         return json_is_number(v);
-    case SHAPE_QUANTITY:
+    case REPLAY_SHAPE_QUANTITY:
         return json_is_number(v) || json_is_string(v);
-    case SHAPE_TEXT:
-    case SHAPE_CHOICE:
+    case REPLAY_SHAPE_TEXT:
+    case REPLAY_SHAPE_CHOICE:
         return json_is_string(v);
-    case SHAPE_OBJECT:
-    case SHAPE_MAP:
+    case REPLAY_SHAPE_OBJECT:
+    case REPLAY_SHAPE_MAP:
         return json_is_object(v);
-    case SHAPE_LIST:
+    case REPLAY_SHAPE_LIST:
         return json_is_array(v);
-    case SHAPE_ANY:
+    case REPLAY_SHAPE_ANY:
         return true;
-    case SHAPE_END:
+    case REPLAY_SHAPE_END:
         break;
     }
     return false;
 }
 
-static void add_choices(const struct shape *s, struct gs_buf *out)
+static void add_choices(const struct replay_shape *s, struct gs_buf *out)
 {
     for (size_t i = 0; s->choices[i]; i++)
         gs_buf_addf(out, "%s%s", i ? " or " : "", s->choices[i]);
 }
 
 // "a whole number, null or a mapping"
-static void add_wanted(const struct shape *s, struct gs_buf *out)
+static void add_wanted(const struct replay_shape *s, struct gs_buf *out)
 {
     static const char *const names[] = {
-        [SHAPE_NULL] = "null",
-        [SHAPE_BOOL] = "true or false",
-        [SHAPE_COUNT] = "a whole number without quotes",
-        [SHAPE_NUMBER] = "a number such as 0.1",
-        [SHAPE_SECONDS] = "a number of seconds without a unit, such as 60",
-        [SHAPE_QUANTITY] = "a quantity such as 250m",
-        [SHAPE_TEXT] = "a text",
-        [SHAPE_OBJECT] = "a mapping",
-        [SHAPE_MAP] = "a mapping",
-        [SHAPE_LIST] = "a list",
-        [SHAPE_ANY] = "a value",
+        [REPLAY_SHAPE_NULL] = "null",
+        [REPLAY_SHAPE_BOOL] = "true or false",
+        [REPLAY_SHAPE_COUNT] = "a whole number without quotes",
+        [REPLAY_SHAPE_NUMBER] = "a number such as 0.1",
+        [REPLAY_SHAPE_SECONDS] = "a number of seconds without a unit, such as 60",
+        [REPLAY_SHAPE_QUANTITY] = "a quantity such as 250m",
+        [REPLAY_SHAPE_TEXT] = "a text",
+        [REPLAY_SHAPE_OBJECT] = "a mapping",
+        [REPLAY_SHAPE_MAP] = "a mapping",
+        [REPLAY_SHAPE_LIST] = "a list",
+        [REPLAY_SHAPE_ANY] = "a value",
     };
-    for (const struct shape *a = s; a->kind != SHAPE_END; a++) {
+    for (const struct replay_shape *a = s; a->kind != REPLAY_SHAPE_END; a++) {
         if (a > s)
-            gs_buf_add_str(out, a[1].kind == SHAPE_END ? " or " : ", ");
-        if (a->kind == SHAPE_CHOICE)
+            gs_buf_add_str(out, a[1].kind == REPLAY_SHAPE_END ? " or " : ", ");
+        if (a->kind == REPLAY_SHAPE_CHOICE)
             add_choices(a, out);
         else
             gs_buf_add_str(out, names[a->kind]);
     }
 }
 
-static struct gs_error *wrong_type(const struct shape_source *src, const json_t *value,
-                                   const struct shape *s, const char *path)
+static struct gs_error *wrong_type(const struct replay_shape_source *src, const json_t *value,
+                                   const struct replay_shape *s, const char *path)
 {
     GS_AUTO_BUF struct gs_buf wanted = {0}, shown = {0};
     add_wanted(s, &wanted);
     if (json_is_object(value) || json_is_array(value))
         gs_buf_add_str(&shown, json_is_object(value) ? "a mapping" : "a list");
     else
-        gs_json_dump(value, &shown);
-    return shape_error(src, value, "%s: want %s, not %s", path, wanted.data, shown.data);
+        codec_json_dump(value, &shown);
+    return replay_shape_error(src, value, "%s: want %s, not %s", path, wanted.data, shown.data);
 }
 
-static struct gs_error *check_range(const struct shape_source *src, const json_t *value,
-                                    const struct shape *s, const char *path)
+static struct gs_error *check_range(const struct replay_shape_source *src, const json_t *value,
+                                    const struct replay_shape *s, const char *path)
 {
     double v = json_number_value(value);
     if (v >= s->min && v <= s->max)
         return NULL;
     char low[GS_DOUBLE_SIZE], high[GS_DOUBLE_SIZE], got[GS_DOUBLE_SIZE];
-    return shape_error(src, value, "%s: want %s to %s, not %s", path, gs_format_double(s->min, low),
-                       gs_format_double(s->max, high), gs_format_double(v, got));
+    return replay_shape_error(src, value, "%s: want %s to %s, not %s", path,
+                              gs_format_double(s->min, low), gs_format_double(s->max, high),
+                              gs_format_double(v, got));
 }
 
-static struct gs_error *check_quantity(const struct shape_source *src, const json_t *value,
+static struct gs_error *check_quantity(const struct replay_shape_source *src, const json_t *value,
                                        const char *path)
 {
     int64_t milli;
@@ -116,104 +117,105 @@ static struct gs_error *check_quantity(const struct shape_source *src, const jso
         return NULL;
     GS_AUTO_ERROR struct gs_error *err =
         kube_quantity_parse_milli(gs_slice_of(json_string_value(value)), &milli);
-    return err ? shape_error(src, value, "%s: \"%s\" is not a quantity: %s", path,
-                             json_string_value(value), gs_error_message(err))
+    return err ? replay_shape_error(src, value, "%s: \"%s\" is not a quantity: %s", path,
+                                    json_string_value(value), gs_error_message(err))
                : NULL;
 }
 
-static struct gs_error *check_choice(const struct shape_source *src, const json_t *value,
-                                     const struct shape *s, const char *path)
+static struct gs_error *check_choice(const struct replay_shape_source *src, const json_t *value,
+                                     const struct replay_shape *s, const char *path)
 {
     for (size_t i = 0; s->choices[i]; i++)
         if (gs_streq(s->choices[i], json_string_value(value)))
             return NULL;
     GS_AUTO_BUF struct gs_buf wanted = {0};
     add_choices(s, &wanted);
-    return shape_error(src, value, "%s: want %s, not \"%s\"", path, wanted.data,
-                       json_string_value(value));
+    return replay_shape_error(src, value, "%s: want %s, not \"%s\"", path, wanted.data,
+                              json_string_value(value));
 }
 
-static struct gs_error *unknown_field(const struct shape_source *src, const json_t *value,
-                                      const struct shape *s, const char *path, const char *key)
+static struct gs_error *unknown_field(const struct replay_shape_source *src, const json_t *value,
+                                      const struct replay_shape *s, const char *path,
+                                      const char *key)
 {
     const char *names[32];
     size_t n = 0;
     for (; n < GS_ARRAY_LEN(names) && s->fields[n].name; n++)
         names[n] = s->fields[n].name;
     const char *near = gs_suggest(key, names, n);
-    return shape_error(src, value,
-                       near ? "%s has no field \"%s\", did you mean \"%s\"?"
-                            : "%s has no field \"%s\"",
-                       path, key, near);
+    return replay_shape_error(src, value,
+                              near ? "%s has no field \"%s\", did you mean \"%s\"?"
+                                   : "%s has no field \"%s\"",
+                              path, key, near);
 }
 
-static const struct shape *field_shape(const struct shape *s, const char *key)
+static const struct replay_shape *field_shape(const struct replay_shape *s, const char *key)
 {
-    if (s->kind == SHAPE_MAP)
+    if (s->kind == REPLAY_SHAPE_MAP)
         return s->item;
-    for (const struct shape_field *f = s->fields; f->name; f++)
+    for (const struct replay_shape_field *f = s->fields; f->name; f++)
         if (gs_streq(f->name, key))
             return f->shape;
     return NULL;
 }
 
-static struct gs_error *check_members(const struct shape_source *src, const json_t *value,
-                                      const struct shape *s, const char *path)
+static struct gs_error *check_members(const struct replay_shape_source *src, const json_t *value,
+                                      const struct replay_shape *s, const char *path)
 {
     const char *key;
     json_t *v;
     json_object_foreach ((json_t *)value, key, v) {
-        const struct shape *of = field_shape(s, key);
+        const struct replay_shape *of = field_shape(s, key);
         if (!of)
             return unknown_field(src, json_is_null(v) ? value : v, s, path, key);
         GS_AUTO_FREE char *inner = gs_format("%s.%s", path, key);
-        struct gs_error *err = shape_check(src, v, of, inner);
+        struct gs_error *err = replay_shape_check(src, v, of, inner);
         if (err)
             return err;
     }
     return NULL;
 }
 
-static struct gs_error *check_items(const struct shape_source *src, const json_t *value,
-                                    const struct shape *s, const char *path)
+static struct gs_error *check_items(const struct replay_shape_source *src, const json_t *value,
+                                    const struct replay_shape *s, const char *path)
 {
     if ((double)json_array_size(value) > s->max)
-        return shape_error(src, value, "%s: more than %.0f entries", path, s->max);
+        return replay_shape_error(src, value, "%s: more than %.0f entries", path, s->max);
     for (size_t i = 0; i < json_array_size(value); i++) {
         GS_AUTO_FREE char *inner = gs_format("%s[%zu]", path, i);
-        struct gs_error *err = shape_check(src, json_array_get(value, i), s->item, inner);
+        struct gs_error *err = replay_shape_check(src, json_array_get(value, i), s->item, inner);
         if (err)
             return err;
     }
     return NULL;
 }
 
-struct gs_error *shape_check(const struct shape_source *src, const json_t *value,
-                             const struct shape *shape, const char *path)
+struct gs_error *replay_shape_check(const struct replay_shape_source *src, const json_t *value,
+                                    const struct replay_shape *shape, const char *path)
 {
-    const struct shape *s = shape;
-    while (s->kind != SHAPE_END && !is_of_kind(value, s->kind))
+    const struct replay_shape *s = shape;
+    while (s->kind != REPLAY_SHAPE_END && !is_of_kind(value, s->kind))
         s++;
     switch (s->kind) {
-    case SHAPE_END:
+    case REPLAY_SHAPE_END:
         return wrong_type(src, value, shape, path);
-    case SHAPE_COUNT:
-    case SHAPE_NUMBER:
-    case SHAPE_SECONDS:
+    case REPLAY_SHAPE_COUNT:
+    case REPLAY_SHAPE_NUMBER:
+    case REPLAY_SHAPE_SECONDS:
         return check_range(src, value, s, path);
-    case SHAPE_QUANTITY:
+    case REPLAY_SHAPE_QUANTITY:
         return check_quantity(src, value, path);
-    case SHAPE_CHOICE:
+    case REPLAY_SHAPE_CHOICE:
         return check_choice(src, value, s, path);
-    case SHAPE_OBJECT:
-    case SHAPE_MAP:
+    case REPLAY_SHAPE_OBJECT:
+    case REPLAY_SHAPE_MAP:
         return check_members(src, value, s, path);
-    case SHAPE_LIST:
+    case REPLAY_SHAPE_LIST:
         return check_items(src, value, s, path);
-    case SHAPE_NULL:
-    case SHAPE_BOOL:
-    case SHAPE_TEXT:
-    case SHAPE_ANY:
+    case REPLAY_SHAPE_NULL:
+    case REPLAY_SHAPE_BOOL:
+    case REPLAY_SHAPE_TEXT:
+    case REPLAY_SHAPE_ANY:
         break;
     }
     return NULL;

@@ -8,7 +8,7 @@
 #define MAX_BATCHES ((size_t)100000) // more than that are told apart half as finely
 #define LONGEST_S   ((size_t)7 * 86400)
 
-static void note(struct waits *w, int64_t waited_s, double work)
+static void note(struct replay_waits *w, int64_t waited_s, double work)
 {
     size_t s = waited_s < 0 ? 0 : (size_t)waited_s < LONGEST_S ? (size_t)waited_s : LONGEST_S;
     while (w->n_served <= s) {
@@ -18,11 +18,11 @@ static void note(struct waits *w, int64_t waited_s, double work)
     w->served[s] += work;
 }
 
-static void make_coarser(struct waits *w)
+static void make_coarser(struct replay_waits *w)
 {
     size_t n = 0;
     for (size_t i = w->first; i < w->n; i += 2) {
-        struct waits_batch b = w->batches[i];
+        struct replay_waits_batch b = w->batches[i];
         if (i + 1 < w->n)
             b.work += w->batches[i + 1].work;
         w->batches[n++] = b;
@@ -31,7 +31,7 @@ static void make_coarser(struct waits *w)
     w->n = n;
 }
 
-void waits_add(struct waits *w, int64_t now_s, double work)
+void replay_waits_add(struct replay_waits *w, int64_t now_s, double work)
 {
     if (!(work > 0))
         return;
@@ -43,13 +43,13 @@ void waits_add(struct waits *w, int64_t now_s, double work)
         w->first = 0;
     }
     gs_grow(&w->batches, &w->cap, w->n, sizeof(*w->batches));
-    w->batches[w->n++] = (struct waits_batch){now_s, work};
+    w->batches[w->n++] = (struct replay_waits_batch){now_s, work};
 }
 
-void waits_serve(struct waits *w, int64_t now_s, double work)
+void replay_waits_serve(struct replay_waits *w, int64_t now_s, double work)
 {
     while (work > 0 && w->first < w->n) {
-        struct waits_batch *b = &w->batches[w->first];
+        struct replay_waits_batch *b = &w->batches[w->first];
         double part = b->work < work ? b->work : work;
         note(w, now_s - b->since_s, part);
         b->work -= part;
@@ -59,14 +59,14 @@ void waits_serve(struct waits *w, int64_t now_s, double work)
     }
 }
 
-void waits_serve_at_once(struct waits *w, double work)
+void replay_waits_serve_at_once(struct replay_waits *w, double work)
 {
     // What rounding left of the last queue.
     w->first = w->n = 0;
     note(w, 0, work);
 }
 
-double waits_quantile(const struct waits *w, double share)
+double replay_waits_quantile(const struct replay_waits *w, double share)
 {
     double all = 0, sum = 0;
     for (size_t i = 0; i < w->n_served; i++)
@@ -79,9 +79,9 @@ double waits_quantile(const struct waits *w, double share)
     return w->n_served && all > 0 ? (double)(w->n_served - 1) : 0;
 }
 
-void waits_finish(struct waits *w)
+void replay_waits_finish(struct replay_waits *w)
 {
     free(w->batches);
     free(w->served);
-    *w = (struct waits){0};
+    *w = (struct replay_waits){0};
 }

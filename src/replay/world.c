@@ -11,7 +11,7 @@
 
 // --- nodes ---
 
-static size_t nodes_there(const struct world *w)
+static size_t nodes_there(const struct replay_world *w)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->n_nodes; i++)
@@ -19,15 +19,16 @@ static size_t nodes_there(const struct world *w)
     return n;
 }
 
-static void add_node(struct world *w, int64_t ready_ms)
+static void add_node(struct replay_world *w, int64_t ready_ms)
 {
     gs_grow(&w->nodes, &w->nodes_cap, w->n_nodes, sizeof(*w->nodes));
-    w->nodes[w->n_nodes++] = (struct world_node){.ready_ms = ready_ms, .idle_since_ms = ready_ms};
+    w->nodes[w->n_nodes++] =
+        (struct replay_world_node){.ready_ms = ready_ms, .idle_since_ms = ready_ms};
     w->counts.stale = true;
 }
 
 // GPUs of nodes that are ready (or on their way) and free.
-static size_t free_gpus(const struct world *w)
+static size_t free_gpus(const struct replay_world *w)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->n_nodes; i++)
@@ -37,7 +38,7 @@ static size_t free_gpus(const struct world *w)
 }
 
 // As a node autoscaler: as many nodes as the waiting pods need, up to the limit.
-static void provision(struct world *w)
+static void provision(struct replay_world *w)
 {
     size_t waiting = 0;
     for (size_t i = 0; i < w->n_pods; i++)
@@ -50,10 +51,10 @@ static void provision(struct world *w)
     }
 }
 
-static void remove_idle_nodes(struct world *w)
+static void remove_idle_nodes(struct replay_world *w)
 {
     for (size_t i = 0; i < w->n_nodes && nodes_there(w) > w->s->min_nodes; i++) {
-        struct world_node *n = &w->nodes[i];
+        struct replay_world_node *n = &w->nodes[i];
         if (!n->gone && !n->used && n->ready_ms <= w->t_ms &&
             w->t_ms - n->idle_since_ms >= w->s->idle_ms) {
             n->gone = w->counts.stale = true;
@@ -64,13 +65,13 @@ static void remove_idle_nodes(struct world *w)
 
 // --- pods ---
 
-static bool place(struct world *w, struct world_pod *p)
+static bool place(struct replay_world *w, struct replay_world_pod *p)
 {
     size_t gpus = w->s->gpus_per_replica;
     if (!w->s->gpus_per_node)
         return true;
     for (size_t i = 0; i < w->n_nodes; i++) {
-        struct world_node *n = &w->nodes[i];
+        struct replay_world_node *n = &w->nodes[i];
         if (n->gone || n->ready_ms > w->t_ms || w->s->gpus_per_node - n->used < gpus)
             continue;
         n->used += gpus;
@@ -81,10 +82,10 @@ static bool place(struct world *w, struct world_pod *p)
     return false;
 }
 
-static void start_pods(struct world *w)
+static void start_pods(struct replay_world *w)
 {
     for (size_t i = 0; i < w->n_pods; i++) {
-        struct world_pod *p = &w->pods[i];
+        struct replay_world_pod *p = &w->pods[i];
         if (p->started_ms != INT64_MAX || !place(w, p))
             continue;
         w->counts.stale = true;
@@ -93,17 +94,17 @@ static void start_pods(struct world *w)
     }
 }
 
-static void free_gpus_of(struct world *w, size_t node)
+static void free_gpus_of(struct replay_world *w, size_t node)
 {
     if (node == NO_NODE)
         return;
-    struct world_node *n = &w->nodes[node];
+    struct replay_world_node *n = &w->nodes[node];
     n->used -= w->s->gpus_per_replica;
     if (!n->used)
         n->idle_since_ms = w->t_ms;
 }
 
-static void end_drains(struct world *w)
+static void end_drains(struct replay_world *w)
 {
     size_t kept = 0;
     for (size_t i = 0; i < w->n_drains; i++) {
@@ -116,13 +117,13 @@ static void end_drains(struct world *w)
 }
 
 // It serves no longer; with a drain time it keeps its GPUs until it is done with what it has.
-static void remove_pod(struct world *w, size_t i)
+static void remove_pod(struct replay_world *w, size_t i)
 {
-    const struct world_pod *p = &w->pods[i];
+    const struct replay_world_pod *p = &w->pods[i];
     w->counts.stale = true;
     if (p->started_ms != INT64_MAX && w->s->drain_ms > 0) {
         gs_grow(&w->drains, &w->drains_cap, w->n_drains, sizeof(*w->drains));
-        w->drains[w->n_drains++] = (struct world_drain){w->t_ms + w->s->drain_ms, p->node};
+        w->drains[w->n_drains++] = (struct replay_world_drain){w->t_ms + w->s->drain_ms, p->node};
     } else {
         free_gpus_of(w, p->node);
     }
@@ -131,11 +132,11 @@ static void remove_pod(struct world *w, size_t i)
 }
 
 // As a ReplicaSet chooses: waiting before starting before ready, then the youngest.
-static size_t victim(const struct world *w)
+static size_t victim(const struct replay_world *w)
 {
     size_t best = w->n_pods - 1;
     for (size_t i = w->n_pods; i-- > 0;) {
-        const struct world_pod *p = &w->pods[i], *b = &w->pods[best];
+        const struct replay_world_pod *p = &w->pods[i], *b = &w->pods[best];
         int rank = p->started_ms == INT64_MAX ? 0 : p->ready_ms > w->t_ms ? 1 : 2;
         int best_rank = b->started_ms == INT64_MAX ? 0 : b->ready_ms > w->t_ms ? 1 : 2;
         if (rank < best_rank)
@@ -144,15 +145,15 @@ static size_t victim(const struct world *w)
     return best;
 }
 
-void world_scale(struct world *w, int32_t replicas)
+void replay_world_scale(struct replay_world *w, int32_t replicas)
 {
     while (w->n_pods > (size_t)replicas)
         remove_pod(w, victim(w));
     while (w->n_pods < (size_t)replicas) {
         gs_grow(&w->pods, &w->pods_cap, w->n_pods, sizeof(*w->pods));
-        struct world_pod *p = &w->pods[w->n_pods++];
+        struct replay_world_pod *p = &w->pods[w->n_pods++];
         w->counts.stale = true;
-        *p = (struct world_pod){
+        *p = (struct replay_world_pod){
             .created_ms = w->t_ms, .started_ms = INT64_MAX, .ready_ms = INT64_MAX, .node = NO_NODE};
         snprintf(p->name, sizeof(p->name), "pod-%u", (unsigned)w->next_name++);
     }
@@ -161,12 +162,12 @@ void world_scale(struct world *w, int32_t replicas)
         provision(w);
 }
 
-void world_lose(struct world *w, size_t n)
+void replay_world_lose(struct replay_world *w, size_t n)
 {
     int32_t replicas = (int32_t)w->n_pods;
     for (; n && w->n_pods; n--)
         remove_pod(w, 0);
-    world_scale(w, replicas);
+    replay_world_scale(w, replicas);
 }
 
 // --- counts ---
@@ -177,10 +178,10 @@ static void sooner(int64_t *t_ms, int64_t other_ms)
         *t_ms = other_ms;
 }
 
-static void count_pods(const struct world *w, struct world_counts *c)
+static void count_pods(const struct replay_world *w, struct replay_world_counts *c)
 {
     for (size_t i = 0; i < w->n_pods; i++) {
-        const struct world_pod *p = &w->pods[i];
+        const struct replay_world_pod *p = &w->pods[i];
         c->running += p->started_ms != INT64_MAX;
         if (p->started_ms == INT64_MAX)
             c->rest = false;
@@ -191,11 +192,11 @@ static void count_pods(const struct world *w, struct world_counts *c)
     }
 }
 
-static void count_nodes(const struct world *w, struct world_counts *c)
+static void count_nodes(const struct replay_world *w, struct replay_world_counts *c)
 {
     bool can_go = (c->nodes = nodes_there(w)) > w->s->min_nodes;
     for (size_t i = 0; i < w->n_nodes; i++) {
-        const struct world_node *n = &w->nodes[i];
+        const struct replay_world_node *n = &w->nodes[i];
         bool ready = n->ready_ms <= w->t_ms;
         if (n->gone)
             continue;
@@ -207,12 +208,12 @@ static void count_nodes(const struct world *w, struct world_counts *c)
     }
 }
 
-const struct world_counts *world_count(struct world *w)
+const struct replay_world_counts *replay_world_count(struct replay_world *w)
 {
-    struct world_counts *c = &w->counts;
+    struct replay_world_counts *c = &w->counts;
     if (!c->stale && w->t_ms < c->until_ms)
         return c;
-    *c = (struct world_counts){.until_ms = INT64_MAX, .rest = true};
+    *c = (struct replay_world_counts){.until_ms = INT64_MAX, .rest = true};
     count_pods(w, c);
     c->draining = (int32_t)w->n_drains;
     for (size_t i = 0; i < w->n_drains; i++)
@@ -227,48 +228,50 @@ const struct world_counts *world_count(struct world *w)
 
 // --- time ---
 
-static struct world_past *past_at(const struct world *w, int64_t second)
+static struct replay_world_past *past_at(const struct replay_world *w, int64_t second)
 {
     return &w->past[(size_t)second & (w->n_past - 1)];
 }
 
-static struct world_past in_calm(struct world *w, int64_t second, struct curve_piece *at)
+static struct replay_world_past in_calm(struct replay_world *w, int64_t second,
+                                        struct replay_curve_piece *at)
 {
-    struct world_past p = {.ready = w->calm.ready};
-    p.load = curve_near(&w->s->load, second * STEP_MS, at);
+    struct replay_world_past p = {.ready = w->calm.ready};
+    p.load = replay_curve_near(&w->s->load, second * STEP_MS, at);
     p.utilization = 100 * p.load / (p.ready * w->s->capacity);
     return p;
 }
 
 // Before other seconds follow: as many of the calm ones as can be asked for.
-static void end_calm(struct world *w)
+static void end_calm(struct replay_world *w)
 {
-    struct world_calm *c = &w->calm;
+    struct replay_world_calm *c = &w->calm;
     int64_t from = c->last - (int64_t)w->looked_back + 1;
     for (int64_t s = from > c->first ? from : c->first; s <= c->last; s++)
         *past_at(w, s) = in_calm(w, s, &w->load_before);
-    *c = (struct world_calm){.last = -1};
+    *c = (struct replay_world_calm){.last = -1};
 }
 
-static void remember(struct world *w, struct world_past p)
+static void remember(struct replay_world *w, struct replay_world_past p)
 {
     end_calm(w);
     *past_at(w, w->t_ms / STEP_MS) = p;
 }
 
-static struct world_past recall(struct world *w, int64_t second, struct curve_piece *at)
+static struct replay_world_past recall(struct replay_world *w, int64_t second,
+                                       struct replay_curve_piece *at)
 {
     bool calm = second >= w->calm.first && second <= w->calm.last;
     return calm ? in_calm(w, second, at) : *past_at(w, second);
 }
 
-const struct world_past *world_now(struct world *w)
+const struct replay_world_past *replay_world_now(struct replay_world *w)
 {
     w->now = recall(w, w->t_ms / STEP_MS, &w->load);
     return &w->now;
 }
 
-const struct world_past *world_seen(struct world *w)
+const struct replay_world_past *replay_world_seen(struct replay_world *w)
 {
     int64_t now = w->t_ms / STEP_MS, ago = w->s->delay_ms / STEP_MS;
     w->seen = recall(w, now > ago ? now - ago : 0, &w->load_before);
@@ -281,17 +284,17 @@ static double at_most(double v, double limit)
 }
 
 // One second of work: what comes and what waits is served as far as the ready replicas can.
-static struct world_past serve(struct world *w)
+static struct replay_world_past serve(struct replay_world *w)
 {
-    struct world_past p = {.load = curve_near(&w->s->load, w->t_ms, &w->load),
-                           .ready = world_count(w)->ready};
+    struct replay_world_past p = {.load = replay_curve_near(&w->s->load, w->t_ms, &w->load),
+                                  .ready = replay_world_count(w)->ready};
     double can = p.ready * w->s->capacity, wanted = p.load + w->queue, done = at_most(wanted, can);
     int64_t now_s = w->t_ms / STEP_MS;
     if (w->queue > 0 || done < wanted) {
-        waits_add(&w->waits, now_s, p.load);
-        waits_serve(&w->waits, now_s, done);
+        replay_waits_add(&w->waits, now_s, p.load);
+        replay_waits_serve(&w->waits, now_s, done);
     } else {
-        waits_serve_at_once(&w->waits, done);
+        replay_waits_serve_at_once(&w->waits, done);
     }
     w->queue = wanted - done;
     p.queue = w->queue;
@@ -301,7 +304,7 @@ static struct world_past serve(struct world *w)
     return p;
 }
 
-static void note_replicas(struct world *w)
+static void note_replicas(struct replay_world *w)
 {
     int32_t n = (int32_t)w->n_pods;
     if (n < w->sum.min_replicas)
@@ -310,10 +313,10 @@ static void note_replicas(struct world *w)
         w->sum.max_replicas = n;
 }
 
-static void add_up(struct world *w, const struct world_past *p)
+static void add_up(struct replay_world *w, const struct replay_world_past *p)
 {
     struct replay_summary *s = &w->sum;
-    const struct world_counts *c = world_count(w);
+    const struct replay_world_counts *c = replay_world_count(w);
     size_t gpus = w->s->gpus_per_replica, pending = w->n_pods - (size_t)c->running;
     s->gpu_hours += (c->running + c->draining) * (double)gpus / 3600;
     s->drain_gpu_hours += c->draining * (double)gpus / 3600;
@@ -327,9 +330,9 @@ static void add_up(struct world *w, const struct world_past *p)
     note_replicas(w);
 }
 
-static void step(struct world *w)
+static void step(struct replay_world *w)
 {
-    bool rest = world_count(w)->rest;
+    bool rest = replay_world_count(w)->rest;
     w->t_ms += STEP_MS;
     if (!rest || w->n_drains) {
         end_drains(w);
@@ -340,7 +343,7 @@ static void step(struct world *w)
         }
         w->counts.stale = true;
     }
-    struct world_past p = serve(w);
+    struct replay_world_past p = serve(w);
     add_up(w, &p);
     remember(w, p);
 }
@@ -354,12 +357,12 @@ struct stretch {
 
 // Seconds, at most up to `until`, in which no pod changes and everything is served at once along a
 // straight line of the load, on one side of the level.
-static bool find_stretch(struct world *w, int64_t until_ms, struct stretch *ret)
+static bool find_stretch(struct replay_world *w, int64_t until_ms, struct stretch *ret)
 {
-    const struct world_counts *c = world_count(w);
+    const struct replay_world_counts *c = replay_world_count(w);
     if (w->queue > 0 || !c->rest || until_ms - w->t_ms < 2 * STEP_MS)
         return false;
-    curve_near(&w->s->load, w->t_ms, &w->load);
+    replay_curve_near(&w->s->load, w->t_ms, &w->load);
     int64_t end_ms = until_ms;
     sooner(&end_ms, w->load.until_ms - 1);
     sooner(&end_ms, c->until_ms - 1);
@@ -367,26 +370,26 @@ static bool find_stretch(struct world *w, int64_t until_ms, struct stretch *ret)
     if (n < 2)
         return false;
     double can = c->ready * w->s->capacity, level = can * w->s->level / 100;
-    double first = curve_near(&w->s->load, w->t_ms + STEP_MS, &w->load);
-    double last = curve_near(&w->s->load, w->t_ms + n * STEP_MS, &w->load);
+    double first = replay_curve_near(&w->s->load, w->t_ms + STEP_MS, &w->load);
+    double last = replay_curve_near(&w->s->load, w->t_ms + n * STEP_MS, &w->load);
     *ret = (struct stretch){n, first, last, can};
     return first <= can && last <= can && can > 0 && (first > level) == (last > level);
 }
 
-static void skip(struct world *w, const struct stretch *to)
+static void skip(struct replay_world *w, const struct stretch *to)
 {
-    const struct world_counts *c = world_count(w);
+    const struct replay_world_counts *c = replay_world_count(w);
     double n = (double)to->n, gpus = (double)w->s->gpus_per_replica;
     int64_t second = w->t_ms / STEP_MS;
     if (to->n < (int64_t)w->looked_back)
         end_calm(w);
-    w->calm = (struct world_calm){second + 1, second + to->n, c->ready};
+    w->calm = (struct replay_world_calm){second + 1, second + to->n, c->ready};
     w->t_ms += to->n * STEP_MS;
     double work = (to->first + to->last) / 2 * n;
     struct replay_summary *s = &w->sum;
     s->offered += work;
     s->served += work;
-    waits_serve_at_once(&w->waits, work);
+    replay_waits_serve_at_once(&w->waits, work);
     s->gpu_hours += (c->running + c->draining) * gpus * n / 3600;
     if (c->draining)
         s->drain_gpu_hours += c->draining * gpus * n / 3600;
@@ -399,7 +402,7 @@ static void skip(struct world *w, const struct stretch *to)
     note_replicas(w);
 }
 
-void world_run(struct world *w, int64_t until_ms)
+void replay_world_run(struct replay_world *w, int64_t until_ms)
 {
     while (w->t_ms < until_ms) {
         struct stretch to;
@@ -410,9 +413,10 @@ void world_run(struct world *w, int64_t until_ms)
     }
 }
 
-void world_start(struct world *w, const struct replay_scenario *s)
+void replay_world_start(struct replay_world *w, const struct replay_scenario *s)
 {
-    *w = (struct world){.s = s, .looked_back = (size_t)(s->delay_ms / STEP_MS) + 1, .n_past = 1};
+    *w = (struct replay_world){
+        .s = s, .looked_back = (size_t)(s->delay_ms / STEP_MS) + 1, .n_past = 1};
     while (w->n_past < w->looked_back)
         w->n_past *= 2;
     w->counts.stale = true;
@@ -425,7 +429,7 @@ void world_start(struct world *w, const struct replay_scenario *s)
     while (s->gpus_per_node && w->n_nodes < s->max_nodes &&
            free_gpus(w) < (size_t)s->replicas * s->gpus_per_replica)
         add_node(w, 0);
-    world_scale(w, s->replicas);
+    replay_world_scale(w, s->replicas);
     for (size_t i = 0; i < w->n_pods; i++)
         if (w->pods[i].started_ms != INT64_MAX)
             w->pods[i].ready_ms = 0;
@@ -433,14 +437,14 @@ void world_start(struct world *w, const struct replay_scenario *s)
     remember(w, serve(w));
     w->sum.offered = w->sum.served = 0;
     w->queue = 0;
-    waits_finish(&w->waits);
+    replay_waits_finish(&w->waits);
 }
 
-void world_finish(struct world *w)
+void replay_world_finish(struct replay_world *w)
 {
     free(w->pods);
     free(w->drains);
-    waits_finish(&w->waits);
+    replay_waits_finish(&w->waits);
     free(w->nodes);
     free(w->past);
 }

@@ -7,23 +7,24 @@
 #include <stdint.h>
 
 enum { // first bytes of a value
-    BLOCK_REPEATS = 112,
-    BLOCK_WIDE = 0xf8,
-    BLOCK_PLACES,
-    BLOCK_RAW,
-    BLOCK_STALE,
-    BLOCK_ABSENT,
+    TSDB_BLOCK_REPEATS = 112,
+    TSDB_BLOCK_WIDE = 0xf8,
+    TSDB_BLOCK_PLACES,
+    TSDB_BLOCK_RAW,
+    TSDB_BLOCK_STALE,
+    TSDB_BLOCK_ABSENT,
 };
 
 // Where reading stopped.
-struct block_place {
+struct tsdb_block_place {
     const uint8_t *at;
     int64_t number; // the last one
     unsigned places;
     size_t pending; // passes beyond, of repeats or absents
 };
 
-// Values of the passes from <= i < until into ret, which has room for them; stream_absent() for
-// none. A pass takes at most DECIMAL_MAX_BYTES: so many must be there. ret_place may be NULL.
-void block_read(const uint8_t *data, size_t from, size_t until, double *ret,
-                struct block_place *ret_place);
+// Values of the passes from <= i < until into ret, which has room for them; tsdb_stream_absent()
+// for none. A pass takes at most TSDB_DECIMAL_MAX_BYTES: so many must be there. ret_place may be
+// NULL.
+void tsdb_block_read(const uint8_t *data, size_t from, size_t until, double *ret,
+                     struct tsdb_block_place *ret_place);

@@ -27,14 +27,14 @@ static inline void put_bytes(struct writer *w, uint64_t v, size_t n)
 static inline void end_repeats(struct writer *w)
 {
     if (w->repeats)
-        put_bytes(w, BLOCK_REPEATS + w->repeats - 1, 1);
+        put_bytes(w, TSDB_BLOCK_REPEATS + w->repeats - 1, 1);
     w->repeats = 0;
 }
 
 static inline void end_absents(struct writer *w)
 {
     if (w->absents)
-        put_bytes(w, BLOCK_ABSENT | w->absents << 8, 2); // at most TIMES_MAX
+        put_bytes(w, TSDB_BLOCK_ABSENT | w->absents << 8, 2); // at most TSDB_TIMES_MAX
     w->absents = 0;
 }
 
@@ -45,14 +45,15 @@ static inline void put_change(struct writer *w, int64_t number)
         uint8_t head, low_bits;
     } forms[] = {{0, 7}, {0x80, 6}, {0xc0, 5}, {0xe0, 4}, {0xf0, 3}};
     // In unsigned numbers: the one before may be a damaged file's.
-    uint64_t z = decimal_zigzag((int64_t)((uint64_t)number - (uint64_t)w->last_number));
+    uint64_t z = tsdb_decimal_zigzag((int64_t)((uint64_t)number - (uint64_t)w->last_number));
     w->last_number = number;
     if (z >> 35) {
-        put_bytes(w, BLOCK_WIDE, 1);
+        put_bytes(w, TSDB_BLOCK_WIDE, 1);
         put_bytes(w, z, 8);
         return;
     }
-    size_t more = (size_t)(z >= BLOCK_REPEATS) + (z >> 14 != 0) + (z >> 21 != 0) + (z >> 28 != 0);
+    size_t more =
+        (size_t)(z >= TSDB_BLOCK_REPEATS) + (z >> 14 != 0) + (z >> 21 != 0) + (z >> 28 != 0);
     unsigned bits = forms[more].low_bits;
     put_bytes(w, forms[more].head | (z & ((1u << bits) - 1)) | z >> bits << 8, 1 + more);
 }
@@ -60,7 +61,7 @@ static inline void put_change(struct writer *w, int64_t number)
 static inline void put_number(struct writer *w, unsigned places, int64_t number)
 {
     if (places != w->places) {
-        put_bytes(w, BLOCK_PLACES | places << 8, 2);
+        put_bytes(w, TSDB_BLOCK_PLACES | places << 8, 2);
         w->places = places;
         w->last_number = 0;
     }
@@ -88,31 +89,31 @@ static inline void begin_value(struct writer *w, uint64_t bits)
 static void put_any(struct writer *w, double v)
 {
     int64_t number;
-    if (stream_is_absent(v)) {
+    if (tsdb_stream_is_absent(v)) {
         end_repeats(w);
         w->absents++;
         return;
     }
-    if (is_repeat(w, decimal_bits(v)))
+    if (is_repeat(w, tsdb_decimal_bits(v)))
         return;
-    begin_value(w, decimal_bits(v));
-    int places = decimal_places(v, w->places, &number);
+    begin_value(w, tsdb_decimal_bits(v));
+    int places = tsdb_decimal_places(v, w->places, &number);
     if (places >= 0) {
         put_number(w, (unsigned)places, number);
-    } else if (stream_is_stale(v)) {
-        put_bytes(w, BLOCK_STALE, 1);
+    } else if (tsdb_stream_is_stale(v)) {
+        put_bytes(w, TSDB_BLOCK_STALE, 1);
     } else {
-        put_bytes(w, BLOCK_RAW, 1);
-        put_bytes(w, decimal_bits(v), 8);
+        put_bytes(w, TSDB_BLOCK_RAW, 1);
+        put_bytes(w, tsdb_decimal_bits(v), 8);
     }
 }
 
-size_t block_write(struct block *b, size_t gap, const double *values, size_t n,
-                   uint8_t out[BLOCK_RUN_BYTES])
+size_t tsdb_block_write(struct tsdb_block *b, size_t gap, const double *values, size_t n,
+                        uint8_t out[TSDB_BLOCK_RUN_BYTES])
 {
-    int64_t numbers[STREAM_RUN];
+    int64_t numbers[TSDB_STREAM_RUN];
     struct writer w = {.at = out,
-                       .last_bits = decimal_bits(b->last_value),
+                       .last_bits = tsdb_decimal_bits(b->last_value),
                        .last_number = b->last_number,
                        .places = b->last_places,
                        .samples = b->samples,
@@ -121,9 +122,9 @@ size_t block_write(struct block *b, size_t gap, const double *values, size_t n,
         end_repeats(&w);
         w.absents = (unsigned)gap;
     }
-    if (n == STREAM_RUN && decimal_run(values, w.places, numbers)) {
-        for (size_t i = 0; i < STREAM_RUN; i++) {
-            uint64_t bits = decimal_bits(values[i]);
+    if (n == TSDB_STREAM_RUN && tsdb_decimal_run(values, w.places, numbers)) {
+        for (size_t i = 0; i < TSDB_STREAM_RUN; i++) {
+            uint64_t bits = tsdb_decimal_bits(values[i]);
             if (is_repeat(&w, bits))
                 continue;
             begin_value(&w, bits);
@@ -135,7 +136,7 @@ size_t block_write(struct block *b, size_t gap, const double *values, size_t n,
     }
     b->last_repeats = w.repeats & 0xf;
     end_repeats(&w);
-    b->last_value = decimal_of_bits(w.last_bits);
+    b->last_value = tsdb_decimal_of_bits(w.last_bits);
     b->last_number = w.last_number;
     b->last_places = w.places & 0xf;
     b->samples = w.samples & 0x7f;

@@ -7,26 +7,26 @@
 
 static bool is_decimal(double v, unsigned places, int64_t *ret)
 {
-    double scaled = v * decimal_powers[places];
+    double scaled = v * tsdb_decimal_powers[places];
     int64_t n = (int64_t)(scaled + (v < 0 ? -0.5 : 0.5));
     *ret = n;
-    return (double)n / decimal_powers[places] == v;
+    return (double)n / tsdb_decimal_powers[places] == v;
 }
 
-int decimal_fewest_places(double v, unsigned hint, int64_t *ret_n)
+int tsdb_decimal_fewest_places(double v, unsigned hint, int64_t *ret_n)
 {
     if (!(fabs(v) < TOO_LARGE) || (v == 0 && signbit(v)))
         return -1;
-    return is_decimal(v, 0, ret_n) ? 0 : decimal_places(v, hint, ret_n);
+    return is_decimal(v, 0, ret_n) ? 0 : tsdb_decimal_places(v, hint, ret_n);
 }
 
-int decimal_places(double v, unsigned hint, int64_t *ret_n)
+int tsdb_decimal_places(double v, unsigned hint, int64_t *ret_n)
 {
     if (!(fabs(v) < TOO_LARGE) || (v == 0 && signbit(v)))
         return -1;
-    if (hint <= DECIMAL_MAX_PLACES && is_decimal(v, hint, ret_n))
+    if (hint <= TSDB_DECIMAL_MAX_PLACES && is_decimal(v, hint, ret_n))
         return (int)hint;
-    for (unsigned places = 0; places <= DECIMAL_MAX_PLACES; places++)
+    for (unsigned places = 0; places <= TSDB_DECIMAL_MAX_PLACES; places++)
         if (is_decimal(v, places, ret_n))
             return (int)places;
     return -1;
@@ -34,21 +34,22 @@ int decimal_places(double v, unsigned hint, int64_t *ret_n)
 
 // What is_decimal() does, for all at once and without branches or conversions of single numbers:
 // the sum of a number below 2^51 and 1.5 * 2^52 has the number in its low bits.
-bool decimal_run(const double v[DECIMAL_RUN], unsigned places, int64_t ret[DECIMAL_RUN])
+bool tsdb_decimal_run(const double v[TSDB_DECIMAL_RUN], unsigned places,
+                      int64_t ret[TSDB_DECIMAL_RUN])
 {
-    const double power = decimal_powers[places], shift = 0x1.8p52, limit = 0x1p51;
+    const double power = tsdb_decimal_powers[places], shift = 0x1.8p52, limit = 0x1p51;
     uint64_t differ = 0;
-    for (int i = 0; i < DECIMAL_RUN; i++) {
+    for (int i = 0; i < TSDB_DECIMAL_RUN; i++) {
         double scaled = v[i] * power, sum = scaled + shift;
-        ret[i] = (int64_t)(decimal_bits(sum) - decimal_bits(shift));
+        ret[i] = (int64_t)(tsdb_decimal_bits(sum) - tsdb_decimal_bits(shift));
         // -0 differs, and so does what is too large or no number.
-        differ |= decimal_bits((sum - shift) / power) ^ decimal_bits(v[i]);
+        differ |= tsdb_decimal_bits((sum - shift) / power) ^ tsdb_decimal_bits(v[i]);
         differ |= (uint64_t) !(fabs(scaled) < limit);
     }
     return !differ;
 }
 
-size_t decimal_put_varint(uint8_t *out, uint64_t v)
+size_t tsdb_decimal_put_varint(uint8_t *out, uint64_t v)
 {
     size_t n = 0;
     for (; v >= 0x80; v >>= 7)
@@ -57,17 +58,17 @@ size_t decimal_put_varint(uint8_t *out, uint64_t v)
     return n;
 }
 
-size_t decimal_put(uint8_t *out, unsigned places, int64_t n)
+size_t tsdb_decimal_put(uint8_t *out, unsigned places, int64_t n)
 {
-    uint64_t z = decimal_zigzag(n);
+    uint64_t z = tsdb_decimal_zigzag(n);
     out[0] = (uint8_t)(places | (unsigned)(z & 0xf) << 3 | (z > 0xf ? 0x80u : 0));
-    return z > 0xf ? 1 + decimal_put_varint(out + 1, z >> 4) : 1;
+    return z > 0xf ? 1 + tsdb_decimal_put_varint(out + 1, z >> 4) : 1;
 }
 
-size_t decimal_put_raw(uint8_t *out, double v)
+size_t tsdb_decimal_put_raw(uint8_t *out, double v)
 {
-    uint64_t bits = decimal_bits(v);
-    out[0] = DECIMAL_RAW;
+    uint64_t bits = tsdb_decimal_bits(v);
+    out[0] = TSDB_DECIMAL_RAW;
     for (int i = 0; i < 8; i++)
         out[1 + i] = (uint8_t)(bits >> (8 * i));
     return 9;

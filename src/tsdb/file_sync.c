@@ -11,7 +11,7 @@
 
 #define STACK_BYTES ((size_t)128 << 10)
 
-struct file_sync {
+struct tsdb_file_sync {
     pthread_t thread;
     int fd, dir_fd;
     bool ok;
@@ -33,21 +33,21 @@ static int open_folder(const char *dir)
     return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-bool file_sync_now(int fd, const char *dir)
+bool tsdb_file_sync_now(int fd, const char *dir)
 {
     return sync_both(fd, open_folder(dir));
 }
 
 static void *run(void *arg)
 {
-    struct file_sync *s = arg;
+    struct tsdb_file_sync *s = arg;
     s->ok = sync_both(s->fd, s->dir_fd);
     atomic_store(&s->done, true);
     return NULL;
 }
 
 // Signals are the loop's.
-static bool start_thread(struct file_sync *s)
+static bool start_thread(struct tsdb_file_sync *s)
 {
     pthread_attr_t attr;
     sigset_t all, old;
@@ -62,9 +62,9 @@ static bool start_thread(struct file_sync *s)
     return ok;
 }
 
-struct file_sync *file_sync_start(int fd, const char *dir, bool *ret_ok)
+struct tsdb_file_sync *tsdb_file_sync_start(int fd, const char *dir, bool *ret_ok)
 {
-    struct file_sync *s = gs_alloc(sizeof(*s));
+    struct tsdb_file_sync *s = gs_alloc(sizeof(*s));
     s->fd = fd;
     s->dir_fd = open_folder(dir);
     atomic_init(&s->done, false);
@@ -76,12 +76,12 @@ struct file_sync *file_sync_start(int fd, const char *dir, bool *ret_ok)
     return NULL;
 }
 
-bool file_sync_done(const struct file_sync *s)
+bool tsdb_file_sync_done(const struct tsdb_file_sync *s)
 {
     return atomic_load(&s->done);
 }
 
-bool file_sync_end(struct file_sync *s)
+bool tsdb_file_sync_end(struct tsdb_file_sync *s)
 {
     pthread_join(s->thread, NULL);
     bool ok = s->ok;

@@ -6,13 +6,13 @@
 
 #include <stdbool.h>
 
-struct file_sync;
+struct tsdb_file_sync;
 
 // Takes fd, a file in dir, and does it at once. False: the file may not be on the disk.
-bool file_sync_now(int fd, const char *dir);
+bool tsdb_file_sync_now(int fd, const char *dir);
 
 // Takes fd, a file in dir. NULL: what it could not do in the background it has done (*ret_ok).
-struct file_sync *file_sync_start(int fd, const char *dir, bool *ret_ok);
-bool file_sync_done(const struct file_sync *s); // file_sync_end() will not wait
+struct tsdb_file_sync *tsdb_file_sync_start(int fd, const char *dir, bool *ret_ok);
+bool tsdb_file_sync_done(const struct tsdb_file_sync *s); // tsdb_file_sync_end() will not wait
 // Waits for the end and frees it. False: the file may not be on the disk.
-bool file_sync_end(struct file_sync *s);
+bool tsdb_file_sync_end(struct tsdb_file_sync *s);

@@ -13,31 +13,32 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
     g->last_ms = g->floor_ms = INT64_MIN;
     // The first column of each group has another length: were all blocks of a store complete at the
     // same time, its memory would swing by a whole block of each series.
-    enum { LENGTHS = TIMES_MAX / GROUP_ROWS };
-    g->column = GROUP_ROWS * (LENGTHS - db->groups_made++ * 7 % LENGTHS);
+    enum { LENGTHS = TSDB_TIMES_MAX / TSDB_GROUP_ROWS };
+    g->column = TSDB_GROUP_ROWS * (LENGTHS - db->groups_made++ * 7 % LENGTHS);
     if (db->wal)
-        g->wal_number = wal_group_new(db->wal);
+        g->wal_number = tsdb_wal_group_new(db->wal);
     TAILQ_INSERT_TAIL(&db->groups, g, all);
     return g;
 }
 
 static bool is_live(double v)
 {
-    return (decimal_bits(v) | 1) != (STREAM_ABSENT_BITS | STREAM_STALE_BITS); // one bit apart
+    return (tsdb_decimal_bits(v) | 1) !=
+           (TSDB_STREAM_ABSENT_BITS | TSDB_STREAM_STALE_BITS); // one bit apart
 }
 
 static size_t row_of_next(const struct tsdb_group *g)
 {
-    return g->times ? g->times->n % GROUP_ROWS : 0;
+    return g->times ? g->times->n % TSDB_GROUP_ROWS : 0;
 }
 
 // Before the first pass: a row of absent values.
 static double *row_before(const struct tsdb_group *g)
 {
-    return g->rows[(row_of_next(g) + GROUP_ROWS - 1) % GROUP_ROWS];
+    return g->rows[(row_of_next(g) + TSDB_GROUP_ROWS - 1) % TSDB_GROUP_ROWS];
 }
 
-const double *group_last_row(const struct tsdb_group *g)
+const double *tsdb_group_last_row(const struct tsdb_group *g)
 {
     return g->times ? row_before(g) : NULL;
 }
@@ -47,21 +48,21 @@ const double *group_last_row(const struct tsdb_group *g)
 // Its part of the rows goes into its blocks.
 static void settle(struct tsdb_group *g, uint32_t slot)
 {
-    double values[GROUP_ROWS];
+    double values[TSDB_GROUP_ROWS];
     if (!g->held)
         return;
     assert(g->times); // a row is held from push_time() on
     size_t first = g->times->n - g->held;
     for (size_t i = 0; i < g->held; i++)
-        values[i] = g->rows[(first + i) % GROUP_ROWS][slot];
-    stream_put(&g->db->series[g->refs[slot]].samples, g->times, first, values, g->held,
-               &g->db->heap);
+        values[i] = g->rows[(first + i) % TSDB_GROUP_ROWS][slot];
+    tsdb_stream_put(&g->db->series[g->refs[slot]].samples, g->times, first, values, g->held,
+                    &g->db->heap);
 }
 
 // Between two rounds of rows: a loose series that nobody else claims any more is the group's again.
 static void adopt(struct tsdb_group *g, uint32_t slot)
 {
-    struct series *s = &g->db->series[g->refs[slot]];
+    struct tsdb_series *s = &g->db->series[g->refs[slot]];
     int64_t first, last;
     if (s->claims > 1)
         return;
@@ -70,7 +71,7 @@ static void adopt(struct tsdb_group *g, uint32_t slot)
     s->slot = slot;
     g->loose[slot] = false;
     g->n_loose--;
-    if (series_span(s, &first, &last) && last > g->floor_ms)
+    if (tsdb_series_span(s, &first, &last) && last > g->floor_ms)
         g->floor_ms = last;
 }
 
@@ -81,62 +82,62 @@ enum { SERIES_AHEAD = 24, BLOCK_AHEAD = 12, END_AHEAD = 6 };
 // Inlined always: a call of what only fetches has no effect that GCC would keep it for.
 #define FETCH __attribute__((always_inline)) static inline void
 
-static inline const struct stream *stream_of(const struct tsdb_group *g, size_t i)
+static inline const struct tsdb_stream *stream_of(const struct tsdb_group *g, size_t i)
 {
     return i < g->n && g->refs[i] != TSDB_NO_REF ? &g->db->series[g->refs[i]].samples : NULL;
 }
 
-FETCH fetch_series(const struct tsdb_group *g, size_t i)
+FETCH tsdb_fetch_series(const struct tsdb_group *g, size_t i)
 {
-    const struct stream *s = stream_of(g, i);
+    const struct tsdb_stream *s = stream_of(g, i);
     if (s)
         __builtin_prefetch(s);
 }
 
-FETCH fetch_block(const struct tsdb_group *g, size_t i)
+FETCH tsdb_fetch_block(const struct tsdb_group *g, size_t i)
 {
-    const struct stream *s = stream_of(g, i);
+    const struct tsdb_stream *s = stream_of(g, i);
     if (s)
-        stream_prefetch(s);
+        tsdb_stream_prefetch(s);
 }
 
-FETCH fetch_end(const struct tsdb_group *g, size_t i)
+FETCH tsdb_fetch_end(const struct tsdb_group *g, size_t i)
 {
-    const struct stream *s = stream_of(g, i);
+    const struct tsdb_stream *s = stream_of(g, i);
     if (s)
-        stream_prefetch_end(s);
+        tsdb_stream_prefetch_end(s);
 }
 
-FETCH fetch_first(const struct tsdb_group *g)
+FETCH tsdb_fetch_first(const struct tsdb_group *g)
 {
     for (size_t i = 0; i < SERIES_AHEAD; i++)
-        fetch_series(g, i);
+        tsdb_fetch_series(g, i);
     for (size_t i = 0; i < BLOCK_AHEAD; i++)
-        fetch_block(g, i);
+        tsdb_fetch_block(g, i);
 }
 
-FETCH fetch_next(const struct tsdb_group *g, size_t i)
+FETCH tsdb_fetch_next(const struct tsdb_group *g, size_t i)
 {
     if (i % 8 == 0 && i + 16 < g->n)
-        for (size_t k = 0; k < GROUP_ROWS; k++)
+        for (size_t k = 0; k < TSDB_GROUP_ROWS; k++)
             __builtin_prefetch(&g->rows[k][i + 16]);
-    fetch_series(g, i + SERIES_AHEAD);
-    fetch_block(g, i + BLOCK_AHEAD);
-    fetch_end(g, i + END_AHEAD);
+    tsdb_fetch_series(g, i + SERIES_AHEAD);
+    tsdb_fetch_block(g, i + BLOCK_AHEAD);
+    tsdb_fetch_end(g, i + END_AHEAD);
 }
 
-void group_settle(struct tsdb_group *g)
+void tsdb_group_settle(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
     bool full = g->times && g->times->n == g->column; // once in the time of a block is enough
-    fetch_first(g);
+    tsdb_fetch_first(g);
     for (size_t i = 0; i < g->n; i++) {
-        fetch_next(g, i);
+        tsdb_fetch_next(g, i);
         if (g->refs[i] == TSDB_NO_REF || g->loose[i])
             continue;
         settle(g, (uint32_t)i);
         if (full)
-            series_expire(db, &db->series[g->refs[i]], g->last_ms - db->cfg.retention_ms);
+            tsdb_series_expire(db, &db->series[g->refs[i]], g->last_ms - db->cfg.retention_ms);
     }
     g->held = 0;
     for (size_t i = 0; g->n_loose && i < g->n; i++)
@@ -144,9 +145,9 @@ void group_settle(struct tsdb_group *g)
             adopt(g, (uint32_t)i);
 }
 
-void group_leave(struct tsdb_group *g, uint32_t slot)
+void tsdb_group_leave(struct tsdb_group *g, uint32_t slot)
 {
-    struct series *s = &g->db->series[g->refs[slot]];
+    struct tsdb_series *s = &g->db->series[g->refs[slot]];
     settle(g, slot);
     s->group = NULL;
     s->claims++;
@@ -154,7 +155,7 @@ void group_leave(struct tsdb_group *g, uint32_t slot)
     g->n_loose++;
 }
 
-void group_slot_free(struct tsdb_group *g, uint32_t slot)
+void tsdb_group_slot_free(struct tsdb_group *g, uint32_t slot)
 {
     g->refs[slot] = TSDB_NO_REF;
     gs_grow(&g->free_slots, &g->free_cap, g->n_free, sizeof(*g->free_slots));
@@ -170,7 +171,7 @@ static uint32_t take_slot(struct tsdb_group *g)
         return g->free_slots[--g->n_free];
     gs_grow(&g->refs, &g->refs_cap, g->n, sizeof(*g->refs));
     gs_grow(&g->loose, &g->loose_cap, g->n, sizeof(*g->loose));
-    for (size_t i = 0; i < GROUP_ROWS; i++) {
+    for (size_t i = 0; i < TSDB_GROUP_ROWS; i++) {
         size_t before = g->rows_cap[i];
         gs_grow(&g->rows[i], &g->rows_cap[i], g->n, sizeof(double));
         g->db->heap.bytes += (ptrdiff_t)((g->rows_cap[i] - before) * sizeof(double));
@@ -192,22 +193,22 @@ static bool find_loose(const struct tsdb_group *g, tsdb_ref ref, uint32_t *ret)
 
 static uint32_t add_slot(struct tsdb_group *g, tsdb_ref ref)
 {
-    struct series *s = &g->db->series[ref];
+    struct tsdb_series *s = &g->db->series[ref];
     uint32_t slot = take_slot(g);
     int64_t first, last;
     if (s->group)
-        group_leave(s->group, s->slot);
+        tsdb_group_leave(s->group, s->slot);
     g->refs[slot] = ref;
     g->loose[slot] = s->claims > 0;
-    for (size_t i = 0; i < GROUP_ROWS; i++)
-        g->rows[i][slot] = stream_absent();
+    for (size_t i = 0; i < TSDB_GROUP_ROWS; i++)
+        g->rows[i][slot] = tsdb_stream_absent();
     if (s->claims) {
         s->claims++;
         g->n_loose++;
     } else {
         s->group = g;
         s->slot = slot;
-        if (series_span(s, &first, &last) && last > g->floor_ms)
+        if (tsdb_series_span(s, &first, &last) && last > g->floor_ms)
             g->floor_ms = last;
     }
     g->map_version++;
@@ -218,10 +219,10 @@ static struct gs_error *find_slot(struct tsdb_group *g, const struct metrics_lab
                                   size_t n, bool always, uint32_t *ret_slot)
 {
     tsdb_ref ref;
-    struct gs_error *err = series_get(g->db, labels, n, always, &ref);
+    struct gs_error *err = tsdb_series_intern(g->db, labels, n, always, &ref);
     if (err)
         return err;
-    const struct series *s = &g->db->series[ref];
+    const struct tsdb_series *s = &g->db->series[ref];
     if (s->group == g)
         *ret_slot = s->slot;
     else if (!s->claims || !find_loose(g, ref, ret_slot))
@@ -245,21 +246,21 @@ void tsdb_group_free(struct tsdb_group *g)
 {
     if (!g)
         return;
-    group_settle(g);
+    tsdb_group_settle(g);
     for (size_t i = 0; i < g->n; i++) {
         if (g->refs[i] == TSDB_NO_REF)
             continue;
-        struct series *s = &g->db->series[g->refs[i]];
+        struct tsdb_series *s = &g->db->series[g->refs[i]];
         if (g->loose[i])
             s->claims--;
         else
             s->group = NULL;
     }
-    for (size_t i = 0; i < GROUP_ROWS; i++) {
+    for (size_t i = 0; i < TSDB_GROUP_ROWS; i++) {
         g->db->heap.bytes -= (ptrdiff_t)(g->rows_cap[i] * sizeof(double));
         free(g->rows[i]);
     }
-    g->db->heap.bytes -= (ptrdiff_t)times_unref(g->times);
+    g->db->heap.bytes -= (ptrdiff_t)tsdb_times_unref(g->times);
     TAILQ_REMOVE(&g->db->groups, g, all);
     free(g->refs);
     free(g->loose);
@@ -274,7 +275,7 @@ static void clear_row(double *row, size_t n)
 {
     for (size_t i = 0; i < n; i += 8)
         for (size_t k = 0; k < 8; k++)
-            row[i + k] = stream_absent();
+            row[i + k] = tsdb_stream_absent();
 }
 
 struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
@@ -295,7 +296,7 @@ void tsdb_group_refuse(struct tsdb_group *g, size_t n)
 bool tsdb_group_put(struct tsdb_group *g, uint32_t slot, double value)
 {
     double *at = &g->row[slot];
-    if (!stream_is_absent(*at)) {
+    if (!tsdb_stream_is_absent(*at)) {
         g->db->duplicates++;
         return false;
     }
@@ -313,12 +314,12 @@ static void push_time(struct tsdb_group *g)
     struct tsdb *db = g->db;
     if (!g->times || g->times->n == g->column) {
         if (g->times)
-            g->column = TIMES_MAX;
-        db->heap.bytes -= (ptrdiff_t)times_unref(g->times);
-        g->times = times_new(g->column);
-        db->heap.bytes += (ptrdiff_t)times_bytes(g->times);
+            g->column = TSDB_TIMES_MAX;
+        db->heap.bytes -= (ptrdiff_t)tsdb_times_unref(g->times);
+        g->times = tsdb_times_new(g->column);
+        db->heap.bytes += (ptrdiff_t)tsdb_times_bytes(g->times);
     }
-    g->times = times_push(g->times, g->t_ms);
+    g->times = tsdb_times_push(g->times, g->t_ms);
     g->last_ms = g->t_ms;
     g->held++;
     if (g->t_ms > db->newest_ms)
@@ -330,10 +331,10 @@ static void refuse_older(struct tsdb_group *g, double *row)
 {
     for (size_t i = 0; i < g->n; i++) {
         int64_t first, last;
-        if (stream_is_absent(row[i]) || g->refs[i] == TSDB_NO_REF || g->loose[i] ||
-            !series_span(&g->db->series[g->refs[i]], &first, &last) || last < g->t_ms)
+        if (tsdb_stream_is_absent(row[i]) || g->refs[i] == TSDB_NO_REF || g->loose[i] ||
+            !tsdb_series_span(&g->db->series[g->refs[i]], &first, &last) || last < g->t_ms)
             continue;
-        row[i] = stream_absent();
+        row[i] = tsdb_stream_absent();
         g->db->out_of_order++;
     }
 }
@@ -341,15 +342,15 @@ static void refuse_older(struct tsdb_group *g, double *row)
 static void put_loose(struct tsdb_group *g, const double *row, size_t *added, size_t *fresh)
 {
     for (size_t i = 0; i < g->n; i++) {
-        if (!g->loose[i] || g->refs[i] == TSDB_NO_REF || stream_is_absent(row[i]))
+        if (!g->loose[i] || g->refs[i] == TSDB_NO_REF || tsdb_stream_is_absent(row[i]))
             continue;
-        struct series *s = &g->db->series[g->refs[i]];
-        bool appended, first = stream_empty(&s->samples);
+        struct tsdb_series *s = &g->db->series[g->refs[i]];
+        bool appended, first = tsdb_stream_empty(&s->samples);
         // Somebody else goes on with the series that this group ends.
-        if (stream_is_stale(row[i]) && !first && stream_last_ms(&s->samples) >= g->t_ms)
+        if (tsdb_stream_is_stale(row[i]) && !first && tsdb_stream_last_ms(&s->samples) >= g->t_ms)
             continue;
-        gs_error_free(series_append(g->db, s, g->t_ms, row[i], &appended));
-        *added += appended && !stream_is_stale(row[i]);
+        gs_error_free(tsdb_series_append(g->db, s, g->t_ms, row[i], &appended));
+        *added += appended && !tsdb_stream_is_stale(row[i]);
         *fresh += appended && first;
     }
 }
@@ -357,9 +358,9 @@ static void put_loose(struct tsdb_group *g, const double *row, size_t *added, si
 // Whether a series that gets a sample in this pass had none before.
 static bool is_first_sample(const struct tsdb_group *g, size_t slot)
 {
-    bool first = stream_empty(&g->db->series[g->refs[slot]].samples);
+    bool first = tsdb_stream_empty(&g->db->series[g->refs[slot]].samples);
     for (size_t i = 1; first && i <= g->held; i++)
-        first = stream_is_absent(g->rows[(g->times->n - i) % GROUP_ROWS][slot]);
+        first = tsdb_stream_is_absent(g->rows[(g->times->n - i) % TSDB_GROUP_ROWS][slot]);
     return first;
 }
 
@@ -371,12 +372,12 @@ static void close_row(struct tsdb_group *g, double *row, size_t *added, size_t *
     for (size_t i = 0; i < g->n; i++) {
         bool had = is_live(before[i]);
         if (g->refs[i] == TSDB_NO_REF)
-            row[i] = stream_absent(); // put by one who did not look at the epoch
-        else if (stream_is_absent(row[i]) && had)
+            row[i] = tsdb_stream_absent(); // put by one who did not look at the epoch
+        else if (tsdb_stream_is_absent(row[i]) && had)
             row[i] = tsdb_stale_marker();
-        if (stream_is_absent(row[i]) || g->loose[i])
+        if (tsdb_stream_is_absent(row[i]) || g->loose[i])
             continue;
-        bool is_end = stream_is_stale(row[i]);
+        bool is_end = tsdb_stream_is_stale(row[i]);
         *added += !is_end;
         *ended += is_end;
         *fresh += !had && is_first_sample(g, i);
@@ -405,15 +406,15 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
         close_row(g, row, &added, &ended, &fresh);
     g->whole = whole;
     if (db->wal)
-        wal_pass(db->wal, db, g->wal_number, g->map_version, g->refs, row, g->n, g->t_ms);
+        tsdb_wal_pass(db->wal, db, g->wal_number, g->map_version, g->refs, row, g->n, g->t_ms);
     db->generation += fresh;
     db->appended += added + ended;
     db->samples_held += added + ended;
     if (g->n_loose)
         put_loose(g, row, &added, &fresh);
     push_time(g);
-    if (g->held == GROUP_ROWS || g->times->n == g->column)
-        group_settle(g);
+    if (g->held == TSDB_GROUP_ROWS || g->times->n == g->column)
+        tsdb_group_settle(g);
     *ret_added = added;
     *ret_new = fresh;
 }
@@ -435,19 +436,19 @@ static void swap_rows(struct tsdb_group *g, size_t a, size_t b)
 
 // The rows begin again, as before the first pass: the last one stays before them, so that what it
 // had and the next pass has not ends; one that a pass is filling goes on.
-void group_restart(struct tsdb_group *g, int64_t t_ms)
+void tsdb_group_restart(struct tsdb_group *g, int64_t t_ms)
 {
     if (g->last_ms <= t_ms)
         return;
     size_t next = row_of_next(g);
     while (next) { // by turning: the order of the others does not matter
-        for (size_t i = 0; i + 1 < GROUP_ROWS; i++)
+        for (size_t i = 0; i + 1 < TSDB_GROUP_ROWS; i++)
             swap_rows(g, i, i + 1);
         next--;
     }
-    for (size_t i = 1; i + 1 < GROUP_ROWS; i++)
+    for (size_t i = 1; i + 1 < TSDB_GROUP_ROWS; i++)
         clear_row(g->rows[i], g->n);
-    g->db->heap.bytes -= (ptrdiff_t)times_unref(GS_TAKE(g->times));
+    g->db->heap.bytes -= (ptrdiff_t)tsdb_times_unref(GS_TAKE(g->times));
     g->last_ms = t_ms;
     if (g->floor_ms > t_ms)
         g->floor_ms = t_ms;
@@ -461,32 +462,32 @@ uint64_t tsdb_group_epoch(const struct tsdb_group *g)
 
 // --- reading what is in rows ---
 
-bool group_slot_idle(const struct tsdb_group *g, uint32_t slot)
+bool tsdb_group_slot_idle(const struct tsdb_group *g, uint32_t slot)
 {
-    for (size_t i = 0; i < GROUP_ROWS; i++)
-        if (!stream_is_absent(g->rows[i][slot]))
+    for (size_t i = 0; i < TSDB_GROUP_ROWS; i++)
+        if (!tsdb_stream_is_absent(g->rows[i][slot]))
             return false;
     return true;
 }
 
-void group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
-                struct tsdb_samples *ret)
+void tsdb_group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
+                     struct tsdb_samples *ret)
 {
     for (size_t i = g->held; i > 0; i--) {
         size_t at = g->times->n - i;
         int64_t t = g->times->at[at];
-        double v = g->rows[at % GROUP_ROWS][slot];
-        if (t >= mint && t <= maxt && !stream_is_absent(v))
-            samples_push(ret, t, v);
+        double v = g->rows[at % TSDB_GROUP_ROWS][slot];
+        if (t >= mint && t <= maxt && !tsdb_stream_is_absent(v))
+            tsdb_samples_push(ret, t, v);
     }
 }
 
-bool group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret)
+bool tsdb_group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret)
 {
     for (size_t i = 1; i <= g->held; i++) {
         size_t at = g->times->n - i;
-        double v = g->rows[at % GROUP_ROWS][slot];
-        if (g->times->at[at] > t_ms || stream_is_absent(v))
+        double v = g->rows[at % TSDB_GROUP_ROWS][slot];
+        if (g->times->at[at] > t_ms || tsdb_stream_is_absent(v))
             continue;
         *ret = (struct tsdb_point){g->times->at[at], v};
         return true;
@@ -494,13 +495,13 @@ bool group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct ts
     return false;
 }
 
-bool group_span(const struct tsdb_group *g, uint32_t slot, bool want_first, int64_t *ret_first,
-                int64_t *ret_last)
+bool tsdb_group_span(const struct tsdb_group *g, uint32_t slot, bool want_first, int64_t *ret_first,
+                     int64_t *ret_last)
 {
     bool any = false;
     for (size_t i = 1; i <= g->held; i++) {
         size_t at = g->times->n - i;
-        if (stream_is_absent(g->rows[at % GROUP_ROWS][slot]))
+        if (tsdb_stream_is_absent(g->rows[at % TSDB_GROUP_ROWS][slot]))
             continue;
         if (!any)
             *ret_last = g->times->at[at];

@@ -11,13 +11,13 @@ void tsdb_hold(struct tsdb *db, struct tsdb_hold *h)
     TAILQ_INSERT_TAIL(&db->holds, h, all); // ascending
 }
 
-static void push(struct hold_events *e, tsdb_ref ref, uint64_t serial)
+static void push(struct tsdb_hold_events *e, tsdb_ref ref, uint64_t serial)
 {
     gs_grow(&e->items, &e->cap, e->n, sizeof(*e->items));
-    e->items[e->n++] = (struct hold_event){ref, serial};
+    e->items[e->n++] = (struct tsdb_hold_event){ref, serial};
 }
 
-static void drop_front(struct hold_events *e, size_t n)
+static void drop_front(struct tsdb_hold_events *e, size_t n)
 {
     e->n -= n;
     if (n && e->n)
@@ -25,7 +25,7 @@ static void drop_front(struct hold_events *e, size_t n)
 }
 
 // How many of them no hold is older than.
-static size_t settled(const struct tsdb *db, const struct hold_events *e)
+static size_t settled(const struct tsdb *db, const struct tsdb_hold_events *e)
 {
     const struct tsdb_hold *oldest = TAILQ_FIRST(&db->holds);
     size_t n = oldest ? 0 : e->n;
@@ -43,11 +43,11 @@ void tsdb_release(struct tsdb *db, struct tsdb_hold *h)
     drop_front(&db->births, n);
     n = settled(db, &db->deaths);
     for (size_t i = 0; i < n; i++)
-        series_free(db, db->deaths.items[i].ref);
+        tsdb_series_free(db, db->deaths.items[i].ref);
     drop_front(&db->deaths, n);
 }
 
-void hold_born(struct tsdb *db, tsdb_ref ref)
+void tsdb_hold_born(struct tsdb *db, tsdb_ref ref)
 {
     if (TAILQ_EMPTY(&db->holds))
         return;
@@ -55,10 +55,10 @@ void hold_born(struct tsdb *db, tsdb_ref ref)
     push(&db->births, ref, ++db->serial);
 }
 
-void hold_died(struct tsdb *db, tsdb_ref ref)
+void tsdb_hold_died(struct tsdb *db, tsdb_ref ref)
 {
     if (TAILQ_EMPTY(&db->holds))
-        series_free(db, ref);
+        tsdb_series_free(db, ref);
     else
         push(&db->deaths, ref, ++db->serial);
 }
@@ -71,7 +71,7 @@ static int compare(const void *a, const void *b)
 
 void tsdb_hold_filter(const struct tsdb *db, const struct tsdb_hold *h, struct tsdb_refs *refs)
 {
-    const struct hold_events *e = &db->births;
+    const struct tsdb_hold_events *e = &db->births;
     size_t from = e->n, kept = 0, at = 0;
     while (from && e->items[from - 1].serial > h->since)
         from--;

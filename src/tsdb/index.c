@@ -15,7 +15,7 @@ struct value_set { // values of a label name that series have
 
 static void postings_free(void *p)
 {
-    struct postings *list = p;
+    struct tsdb_postings *list = p;
     free(list->refs);
     free(list);
 }
@@ -49,7 +49,7 @@ static void add_value(struct tsdb *db, const struct tsdb_pair *pair)
 }
 
 // Numbers that are used again may be low ones. Mostly the newest is the highest.
-static void insert_ref(struct postings *list, tsdb_ref ref)
+static void insert_ref(struct tsdb_postings *list, tsdb_ref ref)
 {
     size_t cap = list->cap;
     gs_grow(&list->refs, &cap, list->len, sizeof(*list->refs));
@@ -66,7 +66,7 @@ static int compare_refs(const void *a, const void *b)
 }
 
 // Merges the tail into the rest, from the end.
-static void tidy(struct postings *list)
+static void tidy(struct tsdb_postings *list)
 {
     size_t n = list->tail, head = list->len - n, at = list->len;
     if (!n)
@@ -80,7 +80,7 @@ static void tidy(struct postings *list)
     list->tail = 0;
 }
 
-static void take_ref(struct postings *list, tsdb_ref ref)
+static void take_ref(struct tsdb_postings *list, tsdb_ref ref)
 {
     tidy(list);
     uint32_t low = 0, high = list->len;
@@ -95,11 +95,11 @@ static void take_ref(struct postings *list, tsdb_ref ref)
     list->len--;
 }
 
-void index_add(struct tsdb *db, tsdb_ref ref)
+void tsdb_index_add(struct tsdb *db, tsdb_ref ref)
 {
-    const struct series *s = &db->series[ref];
+    const struct tsdb_series *s = &db->series[ref];
     for (size_t i = 0; i < s->n_pairs; i++) {
-        struct postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
+        struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
         if (!list) {
             list = gs_alloc(sizeof(*list));
             gs_hmap_put(db->postings, key_of_pair(&s->pairs[i]), list);
@@ -118,9 +118,9 @@ struct touched { // by a removal of many
 
 static void note_leaving(struct tsdb *db, tsdb_ref ref, struct touched *t)
 {
-    const struct series *s = &db->series[ref];
+    const struct tsdb_series *s = &db->series[ref];
     for (size_t i = 0; i < s->n_pairs; i++) {
-        struct postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
+        struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
         if (list->going++)
             continue;
         gs_grow(&t->pairs, &t->cap, t->n, sizeof(*t->pairs));
@@ -129,7 +129,7 @@ static void note_leaving(struct tsdb *db, tsdb_ref ref, struct touched *t)
 }
 
 // Both ascend.
-static void drop_refs(struct postings *list, const tsdb_ref *refs, size_t n)
+static void drop_refs(struct tsdb_postings *list, const tsdb_ref *refs, size_t n)
 {
     uint32_t kept = 0;
     size_t at = 0;
@@ -143,7 +143,7 @@ static void drop_refs(struct postings *list, const tsdb_ref *refs, size_t n)
     list->len = kept;
 }
 
-static bool has_pair(const struct series *s, const struct tsdb_pair *pair)
+static bool has_pair(const struct tsdb_series *s, const struct tsdb_pair *pair)
 {
     for (size_t i = 0; i < s->n_pairs; i++)
         if (s->pairs[i].name == pair->name && s->pairs[i].value == pair->value)
@@ -154,7 +154,7 @@ static bool has_pair(const struct series *s, const struct tsdb_pair *pair)
 // A search for each where few leave, else one pass over the list. True: nothing is left.
 static bool shorten(struct tsdb *db, const tsdb_ref *refs, size_t n, const struct tsdb_pair *pair)
 {
-    struct postings *list = gs_hmap_get(db->postings, key_of_pair(pair));
+    struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(pair));
     if (list->going == list->len) {
         postings_free(gs_hmap_remove(db->postings, key_of_pair(pair)));
         return true;
@@ -220,7 +220,7 @@ static void drop_values(struct tsdb *db, struct touched *gone)
     }
 }
 
-void index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
+void tsdb_index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
 {
     struct touched t = {0};
     for (size_t i = 0; i < n; i++)
@@ -234,31 +234,31 @@ void index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
     free(t.pairs);
 }
 
-void index_init(struct tsdb *db)
+void tsdb_index_init(struct tsdb *db)
 {
     db->postings = gs_hmap_new(postings_free);
     db->names = gs_hmap_new(values_free);
 }
 
-void index_finish(struct tsdb *db)
+void tsdb_index_finish(struct tsdb *db)
 {
     gs_hmap_free(db->postings);
     gs_hmap_free(db->names);
 }
 
-size_t index_bytes(const struct tsdb *db)
+size_t tsdb_index_bytes(const struct tsdb *db)
 {
     size_t pos = 0, bytes = gs_hmap_len(db->postings) * 64;
     void *value;
     while (gs_hmap_next(db->postings, &pos, NULL, &value))
-        bytes += ((struct postings *)value)->cap * sizeof(tsdb_ref);
+        bytes += ((struct tsdb_postings *)value)->cap * sizeof(tsdb_ref);
     return bytes + db->by_hash_cap * sizeof(*db->by_hash);
 }
 
-const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t value)
+const struct tsdb_postings *tsdb_index_find(const struct tsdb *db, uint32_t name, uint32_t value)
 {
     const struct tsdb_pair pair = {name, value};
-    struct postings *list = gs_hmap_get(db->postings, key_of_pair(&pair));
+    struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(&pair));
     if (list)
         tidy(list);
     return list;
@@ -292,7 +292,7 @@ static void union_of_values(const struct tsdb *db, const struct tsdb_matcher *m,
     for (size_t i = 0; v && i < v->len; i++) {
         if (!tsdb_matcher_matches(m, tsdb_symbol_text(db->symbols, v->symbols[i])))
             continue;
-        const struct postings *list = index_find(db, name, v->symbols[i]);
+        const struct tsdb_postings *list = tsdb_index_find(db, name, v->symbols[i]);
         for (size_t k = 0; k < list->len; k++)
             add_ref(ret, list->refs[k]);
         lists++;
@@ -315,7 +315,7 @@ struct compiled { // a matcher on symbols
     bool last_answer;
 };
 
-static bool series_matches(const struct tsdb *db, const struct series *s, struct compiled *c)
+static bool series_matches(const struct tsdb *db, const struct tsdb_series *s, struct compiled *c)
 {
     uint32_t value = TSDB_SYMBOL_EMPTY;
     if (c->name != TSDB_NO_SYMBOL)
@@ -336,7 +336,7 @@ static size_t cost_of(const struct tsdb *db, const struct compiled *c)
     if (matches_empty(c->m))
         return SIZE_MAX;
     if (c->m->op == TSDB_EQ) {
-        const struct postings *list = index_find(db, c->name, c->value);
+        const struct tsdb_postings *list = tsdb_index_find(db, c->name, c->value);
         return list ? list->len : 0;
     }
     return db->n_live; // a union: only when no equality narrows
@@ -358,7 +358,7 @@ static void candidates(const struct tsdb *db, const struct compiled *c, size_t n
     if (best == SIZE_MAX) {
         all_series(db, ret);
     } else if (c[best].m->op == TSDB_EQ) {
-        const struct postings *list = index_find(db, c[best].name, c[best].value);
+        const struct tsdb_postings *list = tsdb_index_find(db, c[best].name, c[best].value);
         for (size_t k = 0; list && k < list->len; k++)
             add_ref(ret, list->refs[k]);
     } else {
@@ -366,10 +366,10 @@ static void candidates(const struct tsdb *db, const struct compiled *c, size_t n
     }
 }
 
-static bool overlaps(const struct series *s, int64_t mint, int64_t maxt)
+static bool overlaps(const struct tsdb_series *s, int64_t mint, int64_t maxt)
 {
     int64_t first, last;
-    return series_span(s, &first, &last) && first <= maxt && last >= mint;
+    return tsdb_series_span(s, &first, &last) && first <= maxt && last >= mint;
 }
 
 struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
@@ -383,7 +383,7 @@ struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, 
     size_t done, kept = 0;
     candidates(db, c, n_m, &found, &done);
     for (size_t i = 0; i < found.len; i++) {
-        const struct series *s = &db->series[found.items[i]];
+        const struct tsdb_series *s = &db->series[found.items[i]];
         bool ok = overlaps(s, mint, maxt);
         for (size_t k = 0; ok && k < n_m; k++)
             ok = k == done || series_matches(db, s, &c[k]);
@@ -413,7 +413,7 @@ struct gs_error *tsdb_label_values(const struct tsdb *db, struct gs_slice name,
     uint32_t symbol = name.len ? tsdb_symbol_find(db->symbols, name) : TSDB_NO_SYMBOL;
     struct gs_hmap *seen = gs_hmap_new(NULL);
     for (size_t i = 0; i < refs.len; i++) {
-        const struct series *s = &db->series[refs.items[i]];
+        const struct tsdb_series *s = &db->series[refs.items[i]];
         for (size_t k = 0; k < s->n_pairs; k++) {
             if (name.len && s->pairs[k].name != symbol)
                 continue;
@@ -437,5 +437,5 @@ void tsdb_count_by_label(const struct tsdb *db, struct gs_slice label,
         name == TSDB_NO_SYMBOL ? NULL : gs_hmap_get(db->names, key_of_symbol(&name));
     for (size_t i = 0; v && i < v->len; i++)
         fn(arg, tsdb_symbol_text(db->symbols, v->symbols[i]),
-           index_find(db, name, v->symbols[i])->len);
+           tsdb_index_find(db, name, v->symbols[i])->len);
 }

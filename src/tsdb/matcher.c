@@ -196,7 +196,7 @@ static struct gs_error *compile(struct tsdb_regex *r, struct gs_slice pattern)
 // Literals are compared without PCRE2, which takes long to compile many of them and refuses more.
 static bool take_as_literals(struct tsdb_regex *r, struct gs_slice pattern)
 {
-    if (pattern.len > MAX_LITERALS_TEXT || gs_utf8_valid_prefix(pattern) < pattern.len ||
+    if (pattern.len > MAX_LITERALS_TEXT || codec_utf8_valid_prefix(pattern) < pattern.len ||
         !take_literals(r, pattern))
         return false;
     r->pattern = gs_slice_dup(pattern);

@@ -7,42 +7,42 @@
 
 double tsdb_stale_marker(void)
 {
-    return decimal_of_bits(STREAM_STALE_BITS);
+    return tsdb_decimal_of_bits(TSDB_STREAM_STALE_BITS);
 }
 
 int tsdb_is_stale(double v)
 {
-    return decimal_bits(v) == STREAM_STALE_BITS;
+    return tsdb_decimal_bits(v) == TSDB_STREAM_STALE_BITS;
 }
 
-static bool series_at(const struct series *s, int64_t t_ms, struct tsdb_point *ret)
+static bool series_at(const struct tsdb_series *s, int64_t t_ms, struct tsdb_point *ret)
 {
-    return (s->group && group_at(s->group, s->slot, t_ms, ret)) ||
-           stream_at(&s->samples, t_ms, ret);
+    return (s->group && tsdb_group_at(s->group, s->slot, t_ms, ret)) ||
+           tsdb_stream_at(&s->samples, t_ms, ret);
 }
 
-bool series_span(const struct series *s, int64_t *ret_first, int64_t *ret_last)
+bool tsdb_series_span(const struct tsdb_series *s, int64_t *ret_first, int64_t *ret_last)
 {
-    bool any = !stream_empty(&s->samples);
+    bool any = !tsdb_stream_empty(&s->samples);
     if (any) {
-        *ret_first = stream_first_ms(&s->samples);
-        *ret_last = stream_last_ms(&s->samples);
+        *ret_first = tsdb_stream_first_ms(&s->samples);
+        *ret_last = tsdb_stream_last_ms(&s->samples);
     }
-    return (s->group && group_span(s->group, s->slot, !any, ret_first, ret_last)) || any;
+    return (s->group && tsdb_group_span(s->group, s->slot, !any, ret_first, ret_last)) || any;
 }
 
-void series_expire(struct tsdb *db, struct series *s, int64_t oldest_ms)
+void tsdb_series_expire(struct tsdb *db, struct tsdb_series *s, int64_t oldest_ms)
 {
     uint64_t dropped = 0;
-    stream_drop(&s->samples, oldest_ms, &dropped, &db->heap);
+    tsdb_stream_drop(&s->samples, oldest_ms, &dropped, &db->heap);
     db->samples_held -= dropped;
 }
 
-struct gs_error *series_append(struct tsdb *db, struct series *s, int64_t t_ms, double value,
-                               bool *ret)
+struct gs_error *tsdb_series_append(struct tsdb *db, struct tsdb_series *s, int64_t t_ms,
+                                    double value, bool *ret)
 {
-    bool empty = stream_empty(&s->samples);
-    int64_t last_ms = empty ? INT64_MIN : stream_last_ms(&s->samples);
+    bool empty = tsdb_stream_empty(&s->samples);
+    int64_t last_ms = empty ? INT64_MIN : tsdb_stream_last_ms(&s->samples);
     double last = empty ? tsdb_stale_marker() : s->samples.open->last_value;
     *ret = false;
     if (tsdb_is_stale(value) && tsdb_is_stale(last))
@@ -52,13 +52,13 @@ struct gs_error *series_append(struct tsdb *db, struct series *s, int64_t t_ms, 
         return gs_error_new(GS_ECONFLICT, "out of order sample");
     }
     if (!empty && last_ms == t_ms) {
-        if (decimal_bits(last) == decimal_bits(value))
+        if (tsdb_decimal_bits(last) == tsdb_decimal_bits(value))
             return NULL;
         db->duplicates++;
         return gs_error_new(GS_EEXIST, "duplicate sample for timestamp");
     }
-    stream_append(&s->samples, t_ms, value, &db->heap);
-    series_expire(db, s, t_ms - db->cfg.retention_ms);
+    tsdb_stream_append(&s->samples, t_ms, value, &db->heap);
+    tsdb_series_expire(db, s, t_ms - db->cfg.retention_ms);
     db->generation += empty; // from here on it is found
     db->samples_held++;
     db->appended++;
@@ -70,15 +70,15 @@ struct gs_error *series_append(struct tsdb *db, struct series *s, int64_t t_ms, 
 
 struct gs_error *tsdb_append_ref(struct tsdb *db, tsdb_ref ref, int64_t t_ms, double value)
 {
-    struct series *s = &db->series[ref];
+    struct tsdb_series *s = &db->series[ref];
     bool appended;
-    if (s->claims == SERIES_DEAD)
+    if (s->claims == TSDB_SERIES_DEAD)
         return gs_error_new(GS_ENOTFOUND, "the series was dropped");
     if (s->group)
-        group_leave(s->group, s->slot);
-    struct gs_error *err = series_append(db, s, t_ms, value, &appended);
+        tsdb_group_leave(s->group, s->slot);
+    struct gs_error *err = tsdb_series_append(db, s, t_ms, value, &appended);
     if (appended && db->wal)
-        wal_sample(db->wal, db, ref, t_ms, value);
+        tsdb_wal_sample(db->wal, db, ref, t_ms, value);
     return err;
 }
 
@@ -93,10 +93,10 @@ struct gs_error *tsdb_append(struct tsdb *db, const struct metrics_label *labels
 // --- reading ---
 
 // The value of the last pass, when that is not after t_ms.
-static bool last_pass(const struct series *s, int64_t t_ms, struct tsdb_point *ret)
+static bool last_pass(const struct tsdb_series *s, int64_t t_ms, struct tsdb_point *ret)
 {
-    const double *row = s->group ? group_last_row(s->group) : NULL;
-    if (!row || s->group->last_ms > t_ms || stream_is_absent(row[s->slot]))
+    const double *row = s->group ? tsdb_group_last_row(s->group) : NULL;
+    if (!row || s->group->last_ms > t_ms || tsdb_stream_is_absent(row[s->slot]))
         return false;
     *ret = (struct tsdb_point){s->group->last_ms, row[s->slot]};
     return true;
@@ -106,7 +106,7 @@ void tsdb_latest(const struct tsdb *db, const tsdb_ref *refs, size_t n, int64_t 
                  int64_t oldest, double *ret_v, int64_t *ret_t)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct series *s = &db->series[refs[i]];
+        const struct tsdb_series *s = &db->series[refs[i]];
         struct tsdb_point p;
         if ((!last_pass(s, t_ms, &p) && !series_at(s, t_ms, &p)) || p.t_ms <= oldest)
             p = (struct tsdb_point){0, tsdb_stale_marker()};
@@ -142,11 +142,11 @@ void tsdb_samples_finish(struct tsdb_samples *s)
 void tsdb_read(const struct tsdb *db, tsdb_ref ref, int64_t mint, int64_t maxt,
                struct tsdb_samples *ret)
 {
-    const struct series *s = &db->series[ref];
+    const struct tsdb_series *s = &db->series[ref];
     ret->n = 0;
-    stream_read(&s->samples, mint, maxt, ret);
+    tsdb_stream_read(&s->samples, mint, maxt, ret);
     if (s->group)
-        group_read(s->group, s->slot, mint, maxt, ret);
+        tsdb_group_read(s->group, s->slot, mint, maxt, ret);
 }
 
 // A series is three steps of addresses away: each is fetched some series ahead of the next one.
@@ -156,7 +156,7 @@ void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size
         __builtin_prefetch(&db->series[refs[i + 9]].samples);
     if (i + 6 < n)
         __builtin_prefetch(db->series[refs[i + 6]].samples.open);
-    const struct block *b = i + 3 < n ? db->series[refs[i + 3]].samples.open : NULL;
+    const struct tsdb_block *b = i + 3 < n ? db->series[refs[i + 3]].samples.open : NULL;
     if (!b)
         return;
     __builtin_prefetch(b->data + 32); // the line of the head is there

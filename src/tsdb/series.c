@@ -17,7 +17,7 @@ static size_t find_place(const struct tsdb *db, const struct tsdb_pair *pairs, s
 {
     size_t mask = db->by_hash_cap - 1, at = hash & mask;
     for (; db->by_hash[at]; at = (at + 1) & mask) {
-        const struct series *s = &db->series[db->by_hash[at] - 1];
+        const struct tsdb_series *s = &db->series[db->by_hash[at] - 1];
         if (s->hash == hash && s->n_pairs == n && memcmp(s->pairs, pairs, n * sizeof(*pairs)) == 0)
             break;
     }
@@ -92,20 +92,20 @@ static tsdb_ref add_series(struct tsdb *db, const struct tsdb_pair *pairs, size_
     struct tsdb_pair *copy = gs_alloc_array(n ? n : 1, sizeof(*copy));
     if (n)
         memcpy(copy, pairs, n * sizeof(*copy));
-    db->series[ref] = (struct series){.pairs = copy, .n_pairs = (uint32_t)n, .hash = hash};
+    db->series[ref] = (struct tsdb_series){.pairs = copy, .n_pairs = (uint32_t)n, .hash = hash};
     db->bytes_labels += n * sizeof(*copy);
     db->n_live++;
     db->generation++;
     if ((db->n_live + 1) * 4 > db->by_hash_cap * 3)
         grow_table(db);
     db->by_hash[find_place(db, pairs, n, hash)] = ref + 1;
-    index_add(db, ref);
-    hold_born(db, ref);
+    tsdb_index_add(db, ref);
+    tsdb_hold_born(db, ref);
     return ref;
 }
 
-struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
-                            bool always, tsdb_ref *ret)
+struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label *labels, size_t n,
+                                    bool always, tsdb_ref *ret)
 {
     if (n > MAX_LABELS)
         return gs_error_new(GS_ELIMIT, "more than %zu labels", MAX_LABELS);
@@ -132,7 +132,7 @@ struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels,
     return NULL;
 }
 
-bool series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n, tsdb_ref *ret)
+bool tsdb_series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n, tsdb_ref *ret)
 {
     size_t at = db->by_hash_cap ? find_place(db, pairs, n, hash_pairs(pairs, n)) : 0;
     if (!db->by_hash_cap || !db->by_hash[at])
@@ -144,48 +144,48 @@ bool series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n,
 struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
                                  tsdb_ref *ret)
 {
-    return series_get(db, labels, n, false, ret);
+    return tsdb_series_intern(db, labels, n, false, ret);
 }
 
 static void drop(struct tsdb *db, tsdb_ref ref)
 {
-    struct series *s = &db->series[ref];
+    struct tsdb_series *s = &db->series[ref];
     clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
-    stream_clear(&s->samples, &db->heap);
+    tsdb_stream_clear(&s->samples, &db->heap);
     if (s->group)
-        group_slot_free(s->group, s->slot);
+        tsdb_group_slot_free(s->group, s->slot);
     s->group = NULL;
     db->n_live--;
     db->generation++;
-    hold_died(db, ref);
+    tsdb_hold_died(db, ref);
 }
 
-void series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
+void tsdb_series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        db->series[refs[i]].claims = SERIES_DEAD;
-    index_remove_all(db, refs, n);
+        db->series[refs[i]].claims = TSDB_SERIES_DEAD;
+    tsdb_index_remove_all(db, refs, n);
     for (size_t i = n; i > 0; i--) // the lowest number is the first to be used again
         drop(db, refs[i - 1]);
 }
 
-void series_free(struct tsdb *db, tsdb_ref ref)
+void tsdb_series_free(struct tsdb *db, tsdb_ref ref)
 {
-    struct series *s = &db->series[ref];
+    struct tsdb_series *s = &db->series[ref];
     unref_pairs(db, s->pairs, s->n_pairs);
     db->bytes_labels -= s->n_pairs * sizeof(*s->pairs);
     free(s->pairs);
-    *s = (struct series){.slot = db->first_free};
+    *s = (struct tsdb_series){.slot = db->first_free};
     db->first_free = ref;
     if (db->wal)
-        wal_series_gone(db->wal, ref);
+        tsdb_wal_series_gone(db->wal, ref);
 }
 
-void series_table_finish(struct tsdb *db)
+void tsdb_series_table_finish(struct tsdb *db)
 {
     for (size_t i = 0; i < db->n_series; i++) {
         free(db->series[i].pairs);
-        stream_clear(&db->series[i].samples, &db->heap);
+        tsdb_stream_clear(&db->series[i].samples, &db->heap);
     }
     free(db->series);
     free(db->by_hash);

@@ -8,12 +8,12 @@
 #define SLAB_BYTES                                                                                 \
     ((size_t)1 << 20) // and its place is a multiple: a block's address tells its slab
 
-struct slab {
+struct tsdb_slab {
     size_t used, live; // bytes, of data those that were put and those not dropped
     uint8_t data[];
 };
 
-const uint8_t *slabs_put(struct slabs *s, const uint8_t *data, size_t len)
+const uint8_t *tsdb_slabs_put(struct tsdb_slabs *s, const uint8_t *data, size_t len)
 {
     if (!s->open || SLAB_BYTES - sizeof(*s->open) - s->open->used < len)
         s->open = gs_alloc_pages(SLAB_BYTES);
@@ -24,9 +24,9 @@ const uint8_t *slabs_put(struct slabs *s, const uint8_t *data, size_t len)
     return at;
 }
 
-void slabs_drop(struct slabs *s, const uint8_t *data, size_t len)
+void tsdb_slabs_drop(struct tsdb_slabs *s, const uint8_t *data, size_t len)
 {
-    struct slab *slab = (struct slab *)((uintptr_t)data & ~(uintptr_t)(SLAB_BYTES - 1));
+    struct tsdb_slab *slab = (struct tsdb_slab *)((uintptr_t)data & ~(uintptr_t)(SLAB_BYTES - 1));
     slab->live -= len;
     if (slab->live)
         return;
@@ -36,7 +36,7 @@ void slabs_drop(struct slabs *s, const uint8_t *data, size_t len)
         gs_free_pages(slab, SLAB_BYTES);
 }
 
-void slabs_finish(struct slabs *s)
+void tsdb_slabs_finish(struct tsdb_slabs *s)
 {
     gs_free_pages(s->open, SLAB_BYTES);
     s->open = NULL;

@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct slabs { // zeros: empty
-    struct slab *open;
+struct tsdb_slabs { // zeros: empty
+    struct tsdb_slab *open;
 };
 
-// A copy of the data, 1 to 65535 bytes, until slabs_drop() with the same length.
-const uint8_t *slabs_put(struct slabs *s, const uint8_t *data, size_t len);
-void slabs_drop(struct slabs *s, const uint8_t *data, size_t len);
-void slabs_finish(struct slabs *s); // all was dropped
+// A copy of the data, 1 to 65535 bytes, until tsdb_slabs_drop() with the same length.
+const uint8_t *tsdb_slabs_put(struct tsdb_slabs *s, const uint8_t *data, size_t len);
+void tsdb_slabs_drop(struct tsdb_slabs *s, const uint8_t *data, size_t len);
+void tsdb_slabs_finish(struct tsdb_slabs *s); // all was dropped

@@ -26,11 +26,11 @@
 #define SAVE_PART  8
 #define RETRY_MS   INT64_C(10000) // after a save that failed
 
-struct snapshots {
+struct tsdb_snapshots {
     char *dir;
     int64_t retention_ms, every_ms;
     uint64_t log_bytes;
-    struct wal_files files;
+    struct tsdb_wal_files files;
     // of the one under way
     enum { RESTING, WRITING, MAPPING } state;
     bool whole; // a snapshot: it takes open blocks too, and the log before it goes
@@ -44,7 +44,7 @@ struct snapshots {
     tsdb_ref at;       // next series
     uint64_t next_id;  // of a label or a column of times
     unsigned log_from; // the log behind its cut; all before is needed until the file is on the disk
-    struct file_sync *sync; // it is on its way there
+    struct tsdb_file_sync *sync; // it is on its way there
     int64_t began_ms, rested_ms;
     int64_t whole_ms;     // when the last snapshot began
     uint64_t whole_bytes; // of the log, then
@@ -52,9 +52,9 @@ struct snapshots {
     struct gs_hmap *labels, *times;
 };
 
-struct snapshots *snapshots_open(const struct snapshot_config *cfg)
+struct tsdb_snapshots *tsdb_snapshots_open(const struct tsdb_snapshot_config *cfg)
 {
-    struct snapshots *s = gs_alloc(sizeof(*s));
+    struct tsdb_snapshots *s = gs_alloc(sizeof(*s));
     s->dir = gs_strdup(cfg->dir);
     s->retention_ms = cfg->retention_ms;
     s->every_ms = cfg->every_ms ? cfg->every_ms : DEFAULT_EVERY_MS;
@@ -62,73 +62,73 @@ struct snapshots *snapshots_open(const struct snapshot_config *cfg)
     s->fd = -1;
     s->labels = gs_hmap_new(NULL);
     s->times = gs_hmap_new(NULL);
-    // A folder that cannot be read was reported by wal_open().
-    gs_error_free(wal_files_list(&s->files, cfg->dir, "blocks-"));
+    // A folder that cannot be read was reported by tsdb_wal_open().
+    gs_error_free(tsdb_wal_files_list(&s->files, cfg->dir, "blocks-"));
     return s;
 }
 
-void snapshots_add_retention(struct snapshots *s, int64_t ms)
+void tsdb_snapshots_add_retention(struct tsdb_snapshots *s, int64_t ms)
 {
     s->retention_ms += ms;
 }
 
-void snapshots_close(struct snapshots *s)
+void tsdb_snapshots_close(struct tsdb_snapshots *s)
 {
     if (!s)
         return;
     gs_closep(&s->fd); // one that did not end: what it has counts, the log has the rest
     if (s->sync)
-        file_sync_end(s->sync); // the log stays: it is read beside it
+        tsdb_file_sync_end(s->sync); // the log stays: it is read beside it
     gs_buf_finish(&s->buffer);
     gs_hmap_free(s->labels);
     gs_hmap_free(s->times);
-    wal_files_finish(&s->files);
+    tsdb_wal_files_finish(&s->files);
     free(s->dir);
     free(s);
 }
 
-uint64_t snapshots_bytes(const struct snapshots *s)
+uint64_t tsdb_snapshots_bytes(const struct tsdb_snapshots *s)
 {
     return s->files.bytes;
 }
 
-void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
-                       struct wal_recovery *stats)
+void tsdb_snapshots_recover(struct tsdb_snapshots *s, struct tsdb *db, int64_t now_ms,
+                            struct tsdb_wal_recovery *stats)
 {
     for (size_t i = 0; i < s->files.n; i++) {
-        struct wal_file *file = &s->files.items[i];
+        struct tsdb_wal_file *file = &s->files.items[i];
         if (db->recovery.stopped)
             break;
-        if (!wal_files_keep(&s->files, i)) {
+        if (!tsdb_wal_files_keep(&s->files, i)) {
             stats->corrupt++;
             file->newest_ms = now_ms; // it goes with what is as old
             continue;
         }
-        file->newest_ms = snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
+        file->newest_ms = tsdb_snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
         stats->bytes += file->kept.len;
-        wal_files_rest_one(&s->files, i); // or all files would be resident at once
+        tsdb_wal_files_rest_one(&s->files, i); // or all files would be resident at once
     }
     ptrdiff_t samples = 0;
     for (size_t i = 0; i < db->n_series; i++)
-        stream_resume(&db->series[i].samples, &samples, &db->heap);
+        tsdb_stream_resume(&db->series[i].samples, &samples, &db->heap);
     db->samples_held += (uint64_t)samples; // none, or fewer
-    wal_files_rest(&s->files);
+    tsdb_wal_files_rest(&s->files);
     // The program may have been killed before it could wait for the disk.
-    wal_files_sync_last(&s->files);
+    tsdb_wal_files_sync_last(&s->files);
     s->began_ms = s->whole_ms = now_ms;
 }
 
 // --- writing ---
 
-static void write_buffer(struct snapshots *s)
+static void write_buffer(struct tsdb_snapshots *s)
 {
-    if (!wal_files_write(&s->files, s->fd, gs_buf_slice(&s->buffer)))
+    if (!tsdb_wal_files_write(&s->files, s->fd, gs_buf_slice(&s->buffer)))
         s->failed = true;
     gs_buf_clear(&s->buffer);
 }
 
 // Returns whether it is the first use.
-static bool put_id(struct snapshots *s, struct gs_hmap *ids, const void *key, size_t len)
+static bool put_id(struct tsdb_snapshots *s, struct gs_hmap *ids, const void *key, size_t len)
 {
     struct gs_slice k = gs_slice_make(key, len);
     uintptr_t id = (uintptr_t)gs_hmap_get(ids, k);
@@ -137,73 +137,74 @@ static bool put_id(struct snapshots *s, struct gs_hmap *ids, const void *key, si
         id = ++s->next_id;
         gs_hmap_put(ids, k, (void *)id);
     }
-    wal_put_varint(&s->buffer, (uint64_t)id << 1 | first);
+    tsdb_wal_put_varint(&s->buffer, (uint64_t)id << 1 | first);
     return first;
 }
 
-static void put_label(struct snapshots *s, const struct tsdb *db, struct tsdb_pair pair)
+static void put_label(struct tsdb_snapshots *s, const struct tsdb *db, struct tsdb_pair pair)
 {
     if (!put_id(s, s->labels, &pair, sizeof(pair)))
         return;
-    wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, pair.name));
-    wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, pair.value));
+    tsdb_wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, pair.name));
+    tsdb_wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, pair.value));
 }
 
-static void put_times(struct snapshots *s, const struct times *t)
+static void put_times(struct tsdb_snapshots *s, const struct tsdb_times *t)
 {
-    int64_t scratch[TIMES_MAX], step = 0;
+    int64_t scratch[TSDB_TIMES_MAX], step = 0;
     if (!put_id(s, s->times, &t, sizeof(t)))
         return;
-    const int64_t *at = times_read(t, scratch);
-    wal_put_varint(&s->buffer, t->n);
-    wal_put_signed(&s->buffer, at[0]);
+    const int64_t *at = tsdb_times_read(t, scratch);
+    tsdb_wal_put_varint(&s->buffer, t->n);
+    tsdb_wal_put_signed(&s->buffer, at[0]);
     for (size_t i = 1; i < t->n; i++) {
-        wal_put_signed(&s->buffer, at[i] - at[i - 1] - step);
+        tsdb_wal_put_signed(&s->buffer, at[i] - at[i - 1] - step);
         step = at[i] - at[i - 1];
     }
 }
 
 // Returns where in the file its bytes are; a place that cannot be said counts as not written.
-static uint32_t put_block(struct snapshots *s, const struct sealed *b)
+static uint32_t put_block(struct tsdb_snapshots *s, const struct tsdb_sealed *b)
 {
     put_times(s, b->times);
-    wal_put_varint(&s->buffer, b->first);
-    wal_put_varint(&s->buffer, b->n);
-    wal_put_varint(&s->buffer, b->samples);
-    wal_put_text(&s->buffer, gs_slice_make(b->data, b->len));
+    tsdb_wal_put_varint(&s->buffer, b->first);
+    tsdb_wal_put_varint(&s->buffer, b->n);
+    tsdb_wal_put_varint(&s->buffer, b->samples);
+    tsdb_wal_put_text(&s->buffer, gs_slice_make(b->data, b->len));
     uint64_t at = s->files.items[s->files.n - 1].bytes + s->buffer.len - b->len;
-    return at < SEALED_KEPT ? (uint32_t)at : SEALED_NEW;
+    return at < TSDB_SEALED_KEPT ? (uint32_t)at : TSDB_SEALED_NEW;
 }
 
-static void put_series(struct snapshots *s, struct tsdb *db, struct series *series)
+static void put_series(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_series *series)
 {
-    struct stream *samples = &series->samples;
+    struct tsdb_stream *samples = &series->samples;
     bool open = s->whole && samples->open && (samples->open->dirty || s->all);
     size_t from = samples->n_sealed, until = samples->n_sealed + open;
-    while (from && !stream_is_saved(&samples->sealed[from - 1]))
+    while (from && !tsdb_stream_is_saved(&samples->sealed[from - 1]))
         from--;
     if (from == until)
         return;
-    size_t start = wal_record_begin(&s->buffer, WAL_HISTORY);
-    wal_put_varint(&s->buffer, series->n_pairs);
+    size_t start = tsdb_wal_record_begin(&s->buffer, TSDB_WAL_HISTORY);
+    tsdb_wal_put_varint(&s->buffer, series->n_pairs);
     for (size_t i = 0; i < series->n_pairs; i++)
         put_label(s, db, series->pairs[i]);
-    wal_put_varint(&s->buffer, until - from);
+    tsdb_wal_put_varint(&s->buffer, until - from);
     for (size_t i = from; i < until; i++) {
-        struct sealed b = stream_block(samples, i);
+        struct tsdb_sealed b = tsdb_stream_block(samples, i);
         uint32_t place = put_block(s, &b);
         if (i < samples->n_sealed)
             samples->sealed[i].place = place;
         else
             samples->open->dirty = false;
     }
-    wal_record_end(&s->buffer, start);
-    wal_files_newest(&s->files, stream_last_ms(samples));
+    tsdb_wal_record_end(&s->buffer, start);
+    tsdb_wal_files_newest(&s->files, tsdb_stream_last_ms(samples));
     if (s->buffer.len >= BUFFER_BYTES)
         write_buffer(s);
 }
 
-static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, bool whole, int64_t now_ms)
+static void begin(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w, bool whole,
+                  int64_t now_ms)
 {
     s->state = WRITING;
     s->whole = whole;
@@ -214,23 +215,23 @@ static void begin(struct snapshots *s, struct tsdb *db, struct wal *w, bool whol
     if (whole) {
         s->round = ++db->settle_round;
         s->whole_ms = now_ms;
-        s->whole_bytes = wal_written(w);
-        s->log_from = wal_cut(w);
+        s->whole_bytes = tsdb_wal_written(w);
+        s->log_from = tsdb_wal_cut(w);
     }
-    s->fd = wal_files_create(&s->files);
+    s->fd = tsdb_wal_files_create(&s->files);
     s->failed = s->fd < 0;
-    gs_buf_add(&s->buffer, WAL_BLOCKS_MAGIC, 8);
+    gs_buf_add(&s->buffer, TSDB_WAL_BLOCKS_MAGIC, 8);
 }
 
 // All series have been gone over: none has a sample before oldest_ms.
-static void rest(struct snapshots *s)
+static void rest(struct tsdb_snapshots *s)
 {
-    wal_files_drop_older(&s->files, s->oldest_ms);
-    wal_files_rest(&s->files);
+    tsdb_wal_files_drop_older(&s->files, s->oldest_ms);
+    tsdb_wal_files_rest(&s->files);
     s->state = RESTING;
 }
 
-static void settled(struct snapshots *s, struct wal *w, bool ok)
+static void settled(struct tsdb_snapshots *s, struct tsdb_wal *w, bool ok)
 {
     s->failed = !ok;
     if (s->whole)
@@ -244,7 +245,7 @@ static void settled(struct snapshots *s, struct wal *w, bool ok)
                 "the log, and it is tried again",
                 s->dir, strerror(s->files.error ? s->files.error : EIO));
         s->told = true;
-        wal_files_drop_last(&s->files);
+        tsdb_wal_files_drop_last(&s->files);
         rest(s);
         return;
     }
@@ -252,17 +253,17 @@ static void settled(struct snapshots *s, struct wal *w, bool ok)
         gs_info("tsdb", "%s: snapshots are written again", s->dir);
     s->told = false;
     if (s->whole)
-        wal_drop_before(w, s->log_from);
-    (void)wal_files_keep(&s->files, s->files.n - 1); // else the heap keeps the blocks
+        tsdb_wal_drop_before(w, s->log_from);
+    (void)tsdb_wal_files_keep(&s->files, s->files.n - 1); // else the heap keeps the blocks
     s->state = MAPPING;
 }
 
-static void end(struct snapshots *s, struct wal *w)
+static void end(struct tsdb_snapshots *s, struct tsdb_wal *w)
 {
     bool ok = false;
     write_buffer(s);
     if (!s->failed)
-        s->sync = file_sync_start(s->fd, s->dir, &ok);
+        s->sync = tsdb_file_sync_start(s->fd, s->dir, &ok);
     else
         gs_closep(&s->fd);
     s->fd = -1;
@@ -271,7 +272,7 @@ static void end(struct snapshots *s, struct wal *w)
 }
 
 // The newest samples of groups go into blocks. Returns how many series that were.
-static size_t settle_groups(struct snapshots *s, struct tsdb *db)
+static size_t settle_groups(struct tsdb_snapshots *s, struct tsdb *db)
 {
     size_t n = 0;
     struct tsdb_group *g;
@@ -282,23 +283,23 @@ static size_t settle_groups(struct snapshots *s, struct tsdb *db)
         if (n >= SERIES_A_STEP)
             break;
         g->settled_round = s->round;
-        group_settle(g);
+        tsdb_group_settle(g);
         n += g->n + 1;
     }
     return n;
 }
 
 // Steps over all series; one that cannot write any more still drops what is old.
-static void write_some(struct snapshots *s, struct tsdb *db, struct wal *w)
+static void write_some(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w)
 {
     gs_hmap_clear(s->labels);
     gs_hmap_clear(s->times);
     size_t n = s->whole && !s->failed ? settle_groups(s, db) : 0;
     for (; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++) {
-        struct series *series = &db->series[s->at];
+        struct tsdb_series *series = &db->series[s->at];
         if (!series->pairs)
             continue;
-        series_expire(db, series, s->oldest_ms);
+        tsdb_series_expire(db, series, s->oldest_ms);
         if (!s->failed)
             put_series(s, db, series);
     }
@@ -306,35 +307,37 @@ static void write_some(struct snapshots *s, struct tsdb *db, struct wal *w)
         end(s, w);
 }
 
-static void map_some(struct snapshots *s, struct tsdb *db)
+static void map_some(struct tsdb_snapshots *s, struct tsdb *db)
 {
     struct gs_slice file = s->files.items[s->files.n - 1].kept;
     for (size_t n = 0; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++)
-        stream_map(&db->series[s->at].samples, file, &db->heap);
-    wal_files_rest_one(&s->files, s->files.n - 1);
+        tsdb_stream_map(&db->series[s->at].samples, file, &db->heap);
+    tsdb_wal_files_rest_one(&s->files, s->files.n - 1);
     if (s->at >= db->n_series)
         rest(s);
 }
 
 // It writes blocks that are open once more: not for a log that is read in no time.
-static bool snapshot_is_due(const struct snapshots *s, const struct wal *w, int64_t now_ms)
+static bool snapshot_is_due(const struct tsdb_snapshots *s, const struct tsdb_wal *w,
+                            int64_t now_ms)
 {
-    uint64_t grown = wal_written(w) - s->whole_bytes;
+    uint64_t grown = tsdb_wal_written(w) - s->whole_bytes;
     int64_t since = now_ms - s->whole_ms;
     return grown >= s->log_bytes || (grown >= s->log_bytes / 8 && since >= s->every_ms) ||
            since >= AT_LEAST_MS || since < 0;
 }
 
-static bool save_is_due(const struct snapshots *s, const struct tsdb *db, int64_t now_ms)
+static bool save_is_due(const struct tsdb_snapshots *s, const struct tsdb *db, int64_t now_ms)
 {
     return db->heap.unsaved >= SAVE_BYTES && db->heap.unsaved >= db->heap.bytes / SAVE_PART &&
            (!s->failed || now_ms - s->began_ms >= RETRY_MS);
 }
 
-void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms)
+void tsdb_snapshots_step(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w,
+                         int64_t now_ms)
 {
     if (now_ms - s->rested_ms >= REST_EVERY_MS || now_ms < s->rested_ms) {
-        wal_files_rest(&s->files);
+        tsdb_wal_files_rest(&s->files);
         s->rested_ms = now_ms;
     }
     if (s->state == RESTING) {
@@ -347,6 +350,6 @@ void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t
         map_some(s, db);
     else if (!s->sync)
         write_some(s, db, w);
-    else if (file_sync_done(s->sync))
-        settled(s, w, file_sync_end(GS_TAKE(s->sync)));
+    else if (tsdb_file_sync_done(s->sync))
+        settled(s, w, tsdb_file_sync_end(GS_TAKE(s->sync)));
 }

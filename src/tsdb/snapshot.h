@@ -22,27 +22,28 @@
 
 #include "tsdb/wal.h"
 
-struct snapshots;
+struct tsdb_snapshots;
 
-struct snapshot_config {
+struct tsdb_snapshot_config {
     const char *dir; // there, and nobody else's
     int64_t retention_ms;
     uint64_t log_bytes; // a snapshot each time the log has grown by so much; 0: 128 MiB
     int64_t every_ms;   // … or after this long, by an eighth of that; 0: 5 min
 };
 
-struct snapshots *snapshots_open(const struct snapshot_config *cfg);
-void snapshots_add_retention(struct snapshots *s, int64_t ms);
-void snapshots_close(struct snapshots *s);
-// Before wal_recover: the blocks of all files into db, the empty one of a start.
-void snapshots_recover(struct snapshots *s, struct tsdb *db, int64_t now_ms,
-                       struct wal_recovery *stats);
+struct tsdb_snapshots *tsdb_snapshots_open(const struct tsdb_snapshot_config *cfg);
+void tsdb_snapshots_add_retention(struct tsdb_snapshots *s, int64_t ms);
+void tsdb_snapshots_close(struct tsdb_snapshots *s);
+// Before tsdb_wal_recover: the blocks of all files into db, the empty one of a start.
+void tsdb_snapshots_recover(struct tsdb_snapshots *s, struct tsdb *db, int64_t now_ms,
+                            struct tsdb_wal_recovery *stats);
 // Call each second. Begins a snapshot when it is time, or does a bounded part of one; while its
 // file is on its way to the disk nothing.
-void snapshots_step(struct snapshots *s, struct tsdb *db, struct wal *w, int64_t now_ms);
-uint64_t snapshots_bytes(const struct snapshots *s);
+void tsdb_snapshots_step(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w,
+                         int64_t now_ms);
+uint64_t tsdb_snapshots_bytes(const struct tsdb_snapshots *s);
 
-// One file's bytes, which must stay as long as db, into db: blocks alone, stream_resume() follows.
-// Returns the time of its newest sample, INT64_MIN without any.
-int64_t snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
-                      struct wal_recovery *stats);
+// One file's bytes, which must stay as long as db, into db: blocks alone, tsdb_stream_resume()
+// follows. Returns the time of its newest sample, INT64_MIN without any.
+int64_t tsdb_snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
+                           struct tsdb_wal_recovery *stats);

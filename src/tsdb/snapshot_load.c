@@ -12,14 +12,14 @@ struct numbered { // a label or a column of times, whose number is its place in 
     struct metrics_label label; // in the file
     struct tsdb_pair pair;      // of it, one reference of each symbol
     bool is_label;
-    struct times *times; // one reference
+    struct tsdb_times *times; // one reference
 };
 
 struct loader {
     struct tsdb *db;
     int64_t oldest_ms, newest_ms;
     struct gs_slice file;
-    struct wal_recovery *stats;
+    struct tsdb_wal_recovery *stats;
     struct numbered *items;
     size_t n, cap;
     tsdb_ref next; // behind the series of the last record
@@ -31,14 +31,14 @@ static void forget(struct loader *l, struct numbered *item)
         tsdb_symbol_unref(l->db->symbols, item->pair.name);
         tsdb_symbol_unref(l->db->symbols, item->pair.value);
     }
-    l->db->heap.bytes -= (ptrdiff_t)times_unref(item->times);
+    l->db->heap.bytes -= (ptrdiff_t)tsdb_times_unref(item->times);
     *item = (struct numbered){0};
 }
 
 // *ret_first: the thing itself follows. NULL: no number that this file can have given here.
-static struct numbered *get_numbered(struct loader *l, struct wal_cursor *c, bool *ret_first)
+static struct numbered *get_numbered(struct loader *l, struct tsdb_wal_cursor *c, bool *ret_first)
 {
-    uint64_t word = wal_get_varint(c), id = word >> 1;
+    uint64_t word = tsdb_wal_get_varint(c), id = word >> 1;
     *ret_first = word & 1;
     // Numbers are given one by one, each with two bytes at least.
     if (c->bad || id > (size_t)(c->at - (const uint8_t *)l->file.data) / 2)
@@ -53,12 +53,12 @@ static struct numbered *get_numbered(struct loader *l, struct wal_cursor *c, boo
 }
 
 // NULL: what follows in the record cannot be understood.
-static const struct numbered *get_label(struct loader *l, struct wal_cursor *c)
+static const struct numbered *get_label(struct loader *l, struct tsdb_wal_cursor *c)
 {
     bool first;
     struct numbered *item = get_numbered(l, c, &first);
     if (item && first) {
-        struct gs_slice name = wal_get_text(c), value = wal_get_text(c);
+        struct gs_slice name = tsdb_wal_get_text(c), value = tsdb_wal_get_text(c);
         if (c->bad)
             return NULL;
         item->label = (struct metrics_label){name, value};
@@ -69,52 +69,52 @@ static const struct numbered *get_label(struct loader *l, struct wal_cursor *c)
     return item && item->is_label ? item : NULL;
 }
 
-static struct times *new_times(struct wal_cursor *c)
+static struct tsdb_times *new_times(struct tsdb_wal_cursor *c)
 {
-    uint64_t n = wal_get_varint(c);
-    int64_t t = wal_get_signed(c), step = 0;
-    if (c->bad || !n || n > TIMES_MAX || !wal_time_is_sane(t))
+    uint64_t n = tsdb_wal_get_varint(c);
+    int64_t t = tsdb_wal_get_signed(c), step = 0;
+    if (c->bad || !n || n > TSDB_TIMES_MAX || !tsdb_wal_time_is_sane(t))
         return NULL;
-    struct times *times = times_push(times_new(n), t);
+    struct tsdb_times *times = tsdb_times_push(tsdb_times_new(n), t);
     for (uint64_t i = 1; i < n; i++) {
-        bool wraps = __builtin_add_overflow(step, wal_get_signed(c), &step) ||
+        bool wraps = __builtin_add_overflow(step, tsdb_wal_get_signed(c), &step) ||
                      __builtin_add_overflow(t, step, &t);
-        if (c->bad || wraps || step <= 0 || !wal_time_is_sane(t)) {
-            times_unref(times);
+        if (c->bad || wraps || step <= 0 || !tsdb_wal_time_is_sane(t)) {
+            tsdb_times_unref(times);
             return NULL;
         }
-        times = times_push(times, t);
+        times = tsdb_times_push(times, t);
     }
     return times;
 }
 
-static struct times *get_times(struct loader *l, struct wal_cursor *c)
+static struct tsdb_times *get_times(struct loader *l, struct tsdb_wal_cursor *c)
 {
     bool first;
     struct numbered *item = get_numbered(l, c, &first);
     if (item && first) {
         item->times = new_times(c);
-        l->db->heap.bytes += item->times ? (ptrdiff_t)times_bytes(item->times) : 0;
+        l->db->heap.bytes += item->times ? (ptrdiff_t)tsdb_times_bytes(item->times) : 0;
     }
     return item ? item->times : NULL;
 }
 
-static bool get_block(struct loader *l, struct wal_cursor *c, struct saved_block *ret)
+static bool get_block(struct loader *l, struct tsdb_wal_cursor *c, struct tsdb_saved_block *ret)
 {
     ret->times = get_times(l, c);
     if (!ret->times)
         return false;
-    ret->first = wal_get_varint(c);
-    ret->n = wal_get_varint(c);
-    ret->samples = wal_get_varint(c);
-    ret->data = wal_get_text(c);
+    ret->first = tsdb_wal_get_varint(c);
+    ret->n = tsdb_wal_get_varint(c);
+    ret->samples = tsdb_wal_get_varint(c);
+    ret->data = tsdb_wal_get_text(c);
     ret->room = (size_t)(l->file.data + l->file.len - ret->data.data);
     return !c->bad && ret->n && ret->first < ret->times->n && ret->n <= ret->times->n - ret->first;
 }
 
-static bool load_block(struct loader *l, struct wal_cursor *c, struct series *s)
+static bool load_block(struct loader *l, struct tsdb_wal_cursor *c, struct tsdb_series *s)
 {
-    struct saved_block b;
+    struct tsdb_saved_block b;
     if (!get_block(l, c, &b))
         return false;
     int64_t last_ms = b.times->at[b.first + b.n - 1];
@@ -122,7 +122,7 @@ static bool load_block(struct loader *l, struct wal_cursor *c, struct series *s)
         return true;
     ptrdiff_t samples = 0;
     bool fresh = !s->samples.n_sealed;
-    if (!stream_load(&s->samples, &b, &samples, &l->db->heap))
+    if (!tsdb_stream_load(&s->samples, &b, &samples, &l->db->heap))
         return false;
     l->db->samples_held += (uint64_t)samples;
     l->db->generation += fresh;
@@ -136,17 +136,17 @@ static bool is_next(const struct loader *l, const struct tsdb_pair *pairs, size_
 {
     if (l->next >= l->db->n_series)
         return false;
-    const struct series *s = &l->db->series[l->next];
+    const struct tsdb_series *s = &l->db->series[l->next];
     return s->pairs && s->n_pairs == n && memcmp(s->pairs, pairs, n * sizeof(*pairs)) == 0;
 }
 
 // All but the first file have series that are there, many in the order of their numbers. False: no
 // labels, or over the limit of series, which is lower than it was.
-static bool get_series(struct loader *l, struct wal_cursor *c, tsdb_ref *ret)
+static bool get_series(struct loader *l, struct tsdb_wal_cursor *c, tsdb_ref *ret)
 {
     struct metrics_label labels[MAX_LABELS];
     struct tsdb_pair pairs[MAX_LABELS];
-    uint64_t n = wal_get_varint(c);
+    uint64_t n = tsdb_wal_get_varint(c);
     if (c->bad || n > MAX_LABELS)
         return false;
     for (size_t i = 0; i < n; i++) {
@@ -157,7 +157,7 @@ static bool get_series(struct loader *l, struct wal_cursor *c, tsdb_ref *ret)
         pairs[i] = item->pair;
     }
     *ret = l->next;
-    if (!is_next(l, pairs, n) && !series_find(l->db, pairs, n, ret)) {
+    if (!is_next(l, pairs, n) && !tsdb_series_find(l->db, pairs, n, ret)) {
         GS_AUTO_ERROR struct gs_error *err = tsdb_series_get(l->db, labels, n, ret);
         if (err)
             return false;
@@ -166,43 +166,43 @@ static bool get_series(struct loader *l, struct wal_cursor *c, tsdb_ref *ret)
     return true;
 }
 
-static bool load_history(struct loader *l, struct wal_cursor *c)
+static bool load_history(struct loader *l, struct tsdb_wal_cursor *c)
 {
     tsdb_ref ref;
     if (!get_series(l, c, &ref))
         return false;
-    uint64_t blocks = wal_get_varint(c);
+    uint64_t blocks = tsdb_wal_get_varint(c);
     for (uint64_t i = 0; i < blocks; i++)
         if (c->bad || !load_block(l, c, &l->db->series[ref]))
             return false;
     return !c->bad;
 }
 
-int64_t snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
-                      struct wal_recovery *stats)
+int64_t tsdb_snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest_ms,
+                           struct tsdb_wal_recovery *stats)
 {
     struct loader l = {
         .db = db, .oldest_ms = oldest_ms, .newest_ms = INT64_MIN, .file = file, .stats = stats};
-    if (file.len < 8 || memcmp(file.data, WAL_BLOCKS_MAGIC, 8) != 0) {
+    if (file.len < 8 || memcmp(file.data, TSDB_WAL_BLOCKS_MAGIC, 8) != 0) {
         stats->corrupt += file.len > 0;
         return INT64_MIN;
     }
     size_t pos = 8, told = 0;
-    struct wal_record record;
+    struct tsdb_wal_record record;
     bool skipped, more;
     do {
-        if (pos - told >= RECOVERY_STEP) {
-            if (!recovery_goes_on(db, pos - told))
+        if (pos - told >= TSDB_RECOVERY_STEP) {
+            if (!tsdb_recovery_goes_on(db, pos - told))
                 break;
             told = pos;
         }
-        more = wal_next_record(file, &pos, &record, &skipped);
+        more = tsdb_wal_next_record(file, &pos, &record, &skipped);
         stats->corrupt += skipped;
-        if (more && (record.type != WAL_HISTORY || !load_history(&l, &record.payload)))
+        if (more && (record.type != TSDB_WAL_HISTORY || !load_history(&l, &record.payload)))
             stats->corrupt++;
         stats->records += more;
     } while (more);
-    (void)recovery_goes_on(db, file.len - told);
+    (void)tsdb_recovery_goes_on(db, file.len - told);
     for (size_t i = 0; i < l.n; i++)
         forget(&l, &l.items[i]);
     free(l.items);

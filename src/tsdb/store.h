@@ -12,53 +12,53 @@
 // A series has at most one group whose rows hold its newest samples. One that two groups claim (two
 // targets expose it) is loose: it belongs to neither, and their samples for it are appended one by
 // one.
-struct series {
+struct tsdb_series {
     struct tsdb_pair *pairs; // NULL: this number is free
     uint32_t n_pairs : 31;
     uint32_t young : 1;       // came while the store is held: its first sample may be on its way
     uint32_t hash;            // of the pairs
     struct tsdb_group *group; // NULL: none
     uint32_t slot;            // in the group; of a free number the next one
-    uint32_t claims;          // groups in which it is loose; SERIES_DEAD
-    struct stream samples;
+    uint32_t claims;          // groups in which it is loose; TSDB_SERIES_DEAD
+    struct tsdb_stream samples;
 };
 
-#define SERIES_DEAD UINT32_MAX // dropped, though somebody holds the series
+#define TSDB_SERIES_DEAD UINT32_MAX // dropped, though somebody holds the series
 
-#define GROUP_ROWS STREAM_RUN // TIMES_MAX is a multiple
+#define TSDB_GROUP_ROWS TSDB_STREAM_RUN // TSDB_TIMES_MAX is a multiple
 
-// The last GROUP_ROWS passes as rows of values: pass i of the column of times is in row
-// i % GROUP_ROWS. They go into the blocks of the series when all rows are full.
+// The last TSDB_GROUP_ROWS passes as rows of values: pass i of the column of times is in row
+// i % TSDB_GROUP_ROWS. They go into the blocks of the series when all rows are full.
 struct tsdb_group {
     struct tsdb *db;
     TAILQ_ENTRY(tsdb_group) all;
     uint64_t settled_round; // of a snapshot
     tsdb_ref *refs;         // by slot; TSDB_NO_REF: the slot is free
     bool *loose;
-    double *rows[GROUP_ROWS]; // stream_absent(): no sample
-    size_t n, refs_cap, loose_cap, rows_cap[GROUP_ROWS];
+    double *rows[TSDB_GROUP_ROWS]; // tsdb_stream_absent(): no sample
+    size_t n, refs_cap, loose_cap, rows_cap[TSDB_GROUP_ROWS];
     uint32_t *free_slots;
     size_t n_free, free_cap, n_loose;
-    struct times *times;   // NULL: no pass yet
-    size_t column;         // passes of a column of times: a multiple of GROUP_ROWS
-    double *row;           // of the pass under way
-    size_t held;           // the last passes, not in blocks yet
-    bool whole;            // the last pass has a value of each slot, and none is loose
-    int64_t t_ms, last_ms; // of the pass under way, of the last one
-    int64_t floor_ms;      // the newest sample that series brought with them
+    struct tsdb_times *times; // NULL: no pass yet
+    size_t column;            // passes of a column of times: a multiple of TSDB_GROUP_ROWS
+    double *row;              // of the pass under way
+    size_t held;              // the last passes, not in blocks yet
+    bool whole;               // the last pass has a value of each slot, and none is loose
+    int64_t t_ms, last_ms;    // of the pass under way, of the last one
+    int64_t floor_ms;         // the newest sample that series brought with them
     uint64_t map_version, epoch;
     uint32_t wal_number;
 };
 
-struct postings { // series with a label pair, ascending but for the tail
+struct tsdb_postings { // series with a label pair, ascending but for the tail
     tsdb_ref *refs;
     uint32_t len, cap;
-    uint32_t tail;  // series at the end that are not sorted yet; none after index_find()
-    uint32_t going; // of index_remove_all()
+    uint32_t tail;  // series at the end that are not sorted yet; none after tsdb_index_find()
+    uint32_t going; // of tsdb_index_remove_all()
 };
 
-struct hold_events { // births or deaths of series; ascending serials
-    struct hold_event {
+struct tsdb_hold_events { // births or deaths of series; ascending serials
+    struct tsdb_hold_event {
         tsdb_ref ref;
         uint64_t serial;
     } * items;
@@ -68,7 +68,7 @@ struct hold_events { // births or deaths of series; ascending serials
 struct tsdb {
     struct tsdb_config cfg;
     struct tsdb_symbols *symbols;
-    struct series *series;
+    struct tsdb_series *series;
     size_t n_series, series_cap, n_live;
     tsdb_ref first_free;
     uint32_t *by_hash; // ref + 1, 0: empty; open addressing
@@ -79,72 +79,73 @@ struct tsdb {
     int64_t newest_ms, evicted_until_ms;
     int64_t told_ms; // of the last warning of evictions
     tsdb_ref gc_at;
-    struct wal *wal; // NULL: memory only
-    struct snapshots *snapshots;
+    struct tsdb_wal *wal; // NULL: memory only
+    struct tsdb_snapshots *snapshots;
     TAILQ_HEAD(, tsdb_group) groups;
     TAILQ_HEAD(, tsdb_hold) holds;
-    struct hold_events births, deaths; // since the oldest hold began
-    uint64_t serial;                   // of the last of them
+    struct tsdb_hold_events births, deaths; // since the oldest hold began
+    uint64_t serial;                        // of the last of them
     uint64_t settle_round, groups_made;
-    struct wal_recovery recovered;
+    struct tsdb_wal_recovery recovered;
     struct {
         uint64_t done, total; // bytes
         int64_t told_ns;
         bool stopped;
     } recovery;
     uint64_t appended, out_of_order, duplicates, refused, evicted, cut;
-    int64_t grace_ms;        // part of cfg.retention_ms
-    struct stream_heap heap; // of all series; its bytes count rows of groups too
+    int64_t grace_ms;             // part of cfg.retention_ms
+    struct tsdb_stream_heap heap; // of all series; its bytes count rows of groups too
     size_t bytes_labels;
     uint64_t samples_held; // appended and not dropped
 };
 
 // tsdb.c
 // So many bytes of the log have been read. False: the recovery is to end.
-#define RECOVERY_STEP ((size_t)64 << 10) // bytes between two looks at the clock
-bool recovery_goes_on(struct tsdb *db, uint64_t bytes);
+#define TSDB_RECOVERY_STEP ((size_t)64 << 10) // bytes between two looks at the clock
+bool tsdb_recovery_goes_on(struct tsdb *db, uint64_t bytes);
 // series.c
 // tsdb_series_get(); always: also at the limit of series.
-struct gs_error *series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
-                            bool always, tsdb_ref *ret);
-bool series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n, tsdb_ref *ret);
-void series_table_finish(struct tsdb *db);
-void series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n); // ascending
-void series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols are free behind it
+struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label *labels, size_t n,
+                                    bool always, tsdb_ref *ret);
+bool tsdb_series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n,
+                      tsdb_ref *ret);
+void tsdb_series_table_finish(struct tsdb *db);
+void tsdb_series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n); // ascending
+void tsdb_series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols are free behind it
 // hold.c
-void hold_born(struct tsdb *db, tsdb_ref ref);
-void hold_died(struct tsdb *db, tsdb_ref ref); // frees it now or later
+void tsdb_hold_born(struct tsdb *db, tsdb_ref ref);
+void tsdb_hold_died(struct tsdb *db, tsdb_ref ref); // frees it now or later
 // index.c
-void index_init(struct tsdb *db);
-void index_add(struct tsdb *db, tsdb_ref ref);
+void tsdb_index_init(struct tsdb *db);
+void tsdb_index_add(struct tsdb *db, tsdb_ref ref);
 // refs ascend. Costs the length of each list once, however many series leave it.
-void index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n);
-void index_finish(struct tsdb *db);
-size_t index_bytes(const struct tsdb *db);
-const struct postings *index_find(const struct tsdb *db, uint32_t name, uint32_t value);
+void tsdb_index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n);
+void tsdb_index_finish(struct tsdb *db);
+size_t tsdb_index_bytes(const struct tsdb *db);
+const struct tsdb_postings *tsdb_index_find(const struct tsdb *db, uint32_t name, uint32_t value);
 // group.c
 // The rows of the last pass; NULL before the first.
-const double *group_last_row(const struct tsdb_group *g);
-void group_settle(struct tsdb_group *g); // all rows go into blocks
+const double *tsdb_group_last_row(const struct tsdb_group *g);
+void tsdb_group_settle(struct tsdb_group *g); // all rows go into blocks
 // A settled group whose passes after t_ms are dropped.
-void group_restart(struct tsdb_group *g, int64_t t_ms);
+void tsdb_group_restart(struct tsdb_group *g, int64_t t_ms);
 // Samples of a series that are in rows alone, appended to ret.
-void group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
-                struct tsdb_samples *ret);
+void tsdb_group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
+                     struct tsdb_samples *ret);
 // The newest of them at or before t_ms.
-bool group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret);
+bool tsdb_group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret);
 // The times of the first (when wanted) and last of them; false: none.
-bool group_span(const struct tsdb_group *g, uint32_t slot, bool want_first, int64_t *ret_first,
-                int64_t *ret_last);
-bool group_slot_idle(const struct tsdb_group *g, uint32_t slot); // no sample in any row
-void group_slot_free(struct tsdb_group *g, uint32_t slot);
+bool tsdb_group_span(const struct tsdb_group *g, uint32_t slot, bool want_first, int64_t *ret_first,
+                     int64_t *ret_last);
+bool tsdb_group_slot_idle(const struct tsdb_group *g, uint32_t slot); // no sample in any row
+void tsdb_group_slot_free(struct tsdb_group *g, uint32_t slot);
 // The series becomes loose: it is about to get samples from elsewhere.
-void group_leave(struct tsdb_group *g, uint32_t slot);
+void tsdb_group_leave(struct tsdb_group *g, uint32_t slot);
 // samples.c
 // The times of its first and last sample; false: it has none.
-bool series_span(const struct series *s, int64_t *ret_first, int64_t *ret_last);
+bool tsdb_series_span(const struct tsdb_series *s, int64_t *ret_first, int64_t *ret_last);
 // A sample of a series without group, by the rules of tsdb_append_ref; not logged. *ret: appended.
-struct gs_error *series_append(struct tsdb *db, struct series *s, int64_t t_ms, double value,
-                               bool *ret);
+struct gs_error *tsdb_series_append(struct tsdb *db, struct tsdb_series *s, int64_t t_ms,
+                                    double value, bool *ret);
 // Drops blocks that are past the retention at t_ms.
-void series_expire(struct tsdb *db, struct series *s, int64_t oldest_ms);
+void tsdb_series_expire(struct tsdb *db, struct tsdb_series *s, int64_t oldest_ms);

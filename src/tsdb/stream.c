@@ -12,7 +12,8 @@
 // --- writing ---
 
 // A few places at a time: a block comes each two minutes or less often, and there are many streams.
-void stream_seal(struct stream *s, const struct sealed *b, struct stream_heap *heap)
+void tsdb_stream_seal(struct tsdb_stream *s, const struct tsdb_sealed *b,
+                      struct tsdb_stream_heap *heap)
 {
     if (s->n_sealed == s->cap) {
         s->cap += 4;
@@ -22,23 +23,23 @@ void stream_seal(struct stream *s, const struct sealed *b, struct stream_heap *h
     s->sealed[s->n_sealed++] = *b;
 }
 
-static struct sealed view(const struct block *b)
+static struct tsdb_sealed view(const struct tsdb_block *b)
 {
-    return (struct sealed){.times = b->times,
-                           .data = b->data,
-                           .len = b->len,
-                           .first = b->first,
-                           .n = b->n,
-                           .samples = b->samples};
+    return (struct tsdb_sealed){.times = b->times,
+                                .data = b->data,
+                                .len = b->len,
+                                .first = b->first,
+                                .n = b->n,
+                                .samples = b->samples};
 }
 
-static void seal_open(struct stream *s, struct stream_heap *heap)
+static void seal_open(struct tsdb_stream *s, struct tsdb_stream_heap *heap)
 {
-    struct block *b = GS_TAKE(s->open);
-    struct sealed sealed = view(b);
-    sealed.data = slabs_put(&heap->slabs, b->data, b->len);
+    struct tsdb_block *b = GS_TAKE(s->open);
+    struct tsdb_sealed sealed = view(b);
+    sealed.data = tsdb_slabs_put(&heap->slabs, b->data, b->len);
     heap->unsaved += b->len;
-    stream_seal(s, &sealed, heap);
+    tsdb_stream_seal(s, &sealed, heap);
     heap->bytes -= (ptrdiff_t)sizeof(*b) + b->cap - b->len;
     free(b);
 }
@@ -46,23 +47,24 @@ static void seal_open(struct stream *s, struct stream_heap *heap)
 // In whole steps, and all that malloc gives.
 static size_t capacity_for(size_t step, size_t len)
 {
-    size_t bytes = sizeof(struct block) + (len / step + 1) * step;
-    return (bytes + 7) / 16 * 16 + 8 - sizeof(struct block);
+    size_t bytes = sizeof(struct tsdb_block) + (len / step + 1) * step;
+    return (bytes + 7) / 16 * 16 + 8 - sizeof(struct tsdb_block);
 }
 
 // It grows by half of what the one before it took, so that it is moved once or twice and not much
 // of the heap is not used.
-static void open_block(struct stream *s, struct times *times, size_t at, struct stream_heap *heap)
+static void open_block(struct tsdb_stream *s, struct tsdb_times *times, size_t at,
+                       struct tsdb_stream_heap *heap)
 {
-    size_t step = STREAM_MIN_STEP;
+    size_t step = TSDB_STREAM_MIN_STEP;
     if (s->open) {
-        step = STREAM_MIN_STEP + s->open->len / 2u;
+        step = TSDB_STREAM_MIN_STEP + s->open->len / 2u;
         seal_open(s, heap);
     }
     step = step < MAX_STEP ? step : MAX_STEP;
     size_t cap = capacity_for(step, 0);
-    struct block *b = gs_alloc(sizeof(*b) + cap);
-    b->times = times_ref(times);
+    struct tsdb_block *b = gs_alloc(sizeof(*b) + cap);
+    b->times = tsdb_times_ref(times);
     b->first = at & 0x7f;
     b->step = step & 0xff;
     b->cap = cap & 0x7ff;
@@ -70,7 +72,7 @@ static void open_block(struct stream *s, struct times *times, size_t at, struct 
     heap->bytes += (ptrdiff_t)(sizeof(*b) + cap);
 }
 
-static struct block *resize(struct block *b, size_t cap, struct stream_heap *heap)
+static struct tsdb_block *resize(struct tsdb_block *b, size_t cap, struct tsdb_stream_heap *heap)
 {
     heap->bytes += (ptrdiff_t)cap - b->cap;
     b = gs_realloc_array(b, 1, sizeof(*b) + cap);
@@ -78,21 +80,21 @@ static struct block *resize(struct block *b, size_t cap, struct stream_heap *hea
     return b;
 }
 
-void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,
-                struct stream_heap *heap)
+void tsdb_stream_put(struct tsdb_stream *s, struct tsdb_times *times, size_t at,
+                     const double *values, size_t n, struct tsdb_stream_heap *heap)
 {
-    uint8_t bytes[BLOCK_RUN_BYTES];
-    while (n && stream_is_absent(values[n - 1]))
+    uint8_t bytes[TSDB_BLOCK_RUN_BYTES];
+    while (n && tsdb_stream_is_absent(values[n - 1]))
         n--;
-    for (; n && stream_is_absent(*values); values++, n--)
+    for (; n && tsdb_stream_is_absent(*values); values++, n--)
         at++;
     if (!n)
         return;
     if (!s->open || s->open->times != times)
         open_block(s, times, at, heap);
-    struct block *b = s->open;
+    struct tsdb_block *b = s->open;
     size_t kept = b->len - (b->last_repeats > 0);
-    size_t more = block_write(b, at - b->first - b->n, values, n, bytes);
+    size_t more = tsdb_block_write(b, at - b->first - b->n, values, n, bytes);
     if (kept + more > b->cap)
         s->open = b = resize(b, capacity_for(b->step, kept + more), heap);
     memcpy(b->data + kept, bytes, more);
@@ -102,69 +104,70 @@ void stream_put(struct stream *s, struct times *times, size_t at, const double *
 }
 
 // The column of the open block when this stream alone has it and it takes one more time.
-static struct times *own_times(struct stream *s)
+static struct tsdb_times *own_times(struct tsdb_stream *s)
 {
-    struct block *b = s->open;
+    struct tsdb_block *b = s->open;
     bool own = b && b->times->refs == 1 && !b->times->packed && !b->first && b->n == b->times->n;
     if (!own)
         return NULL;
-    if (b->times->n < TIMES_MAX)
+    if (b->times->n < TSDB_TIMES_MAX)
         return b->times;
-    b->times = times_pack(b->times);
+    b->times = tsdb_times_pack(b->times);
     return NULL;
 }
 
-void stream_append(struct stream *s, int64_t t_ms, double value, struct stream_heap *heap)
+void tsdb_stream_append(struct tsdb_stream *s, int64_t t_ms, double value,
+                        struct tsdb_stream_heap *heap)
 {
-    size_t before = s->open ? times_bytes(s->open->times) : 0;
-    struct times *t = own_times(s);
+    size_t before = s->open ? tsdb_times_bytes(s->open->times) : 0;
+    struct tsdb_times *t = own_times(s);
     if (s->open)
-        heap->bytes += (ptrdiff_t)(times_bytes(s->open->times) - before);
+        heap->bytes += (ptrdiff_t)(tsdb_times_bytes(s->open->times) - before);
     if (t) {
-        t = times_push(t, t_ms);
+        t = tsdb_times_push(t, t_ms);
         s->open->times = t;
-        heap->bytes += (ptrdiff_t)(times_bytes(t) - before);
-        stream_put(s, t, t->n - 1u, &value, 1, heap);
+        heap->bytes += (ptrdiff_t)(tsdb_times_bytes(t) - before);
+        tsdb_stream_put(s, t, t->n - 1u, &value, 1, heap);
         return;
     }
-    t = times_push(times_new(4), t_ms);
-    heap->bytes += (ptrdiff_t)times_bytes(t);
-    stream_put(s, t, 0, &value, 1, heap);
-    times_unref(t);
+    t = tsdb_times_push(tsdb_times_new(4), t_ms);
+    heap->bytes += (ptrdiff_t)tsdb_times_bytes(t);
+    tsdb_stream_put(s, t, 0, &value, 1, heap);
+    tsdb_times_unref(t);
 }
 
 // --- reading ---
 
-static size_t stream_blocks(const struct stream *s)
+static size_t stream_blocks(const struct tsdb_stream *s)
 {
     return s->n_sealed + (s->open != NULL);
 }
 
-struct sealed stream_block(const struct stream *s, size_t i)
+struct tsdb_sealed tsdb_stream_block(const struct tsdb_stream *s, size_t i)
 {
     return i < s->n_sealed ? s->sealed[i] : view(s->open);
 }
 
-int64_t stream_first_ms(const struct stream *s)
+int64_t tsdb_stream_first_ms(const struct tsdb_stream *s)
 {
-    struct sealed b = stream_block(s, 0);
-    return block_first_ms(&b);
+    struct tsdb_sealed b = tsdb_stream_block(s, 0);
+    return tsdb_block_first_ms(&b);
 }
 
-int64_t stream_last_ms(const struct stream *s)
+int64_t tsdb_stream_last_ms(const struct tsdb_stream *s)
 {
-    struct sealed b = view(s->open);
-    return block_last_ms(&b);
+    struct tsdb_sealed b = view(s->open);
+    return tsdb_block_last_ms(&b);
 }
 
 // The first block that ends at or after t_ms.
-static size_t find_block(const struct stream *s, int64_t t_ms)
+static size_t find_block(const struct tsdb_stream *s, int64_t t_ms)
 {
     size_t low = 0, high = stream_blocks(s);
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        struct sealed b = stream_block(s, mid);
-        if (block_last_ms(&b) < t_ms)
+        struct tsdb_sealed b = tsdb_stream_block(s, mid);
+        if (tsdb_block_last_ms(&b) < t_ms)
             low = mid + 1;
         else
             high = mid;
@@ -181,7 +184,7 @@ static void make_room_for(struct tsdb_samples *s, size_t more)
     s->v = gs_realloc_array(s->v, s->cap, sizeof(*s->v));
 }
 
-void samples_push(struct tsdb_samples *s, int64_t t_ms, double value)
+void tsdb_samples_push(struct tsdb_samples *s, int64_t t_ms, double value)
 {
     make_room_for(s, 1);
     s->t[s->n] = t_ms;
@@ -208,15 +211,16 @@ static size_t drop_absents(int64_t *t, double *v, size_t n)
     for (size_t i = 0; i < n; i++) {
         t[kept] = t[i];
         v[kept] = v[i];
-        kept += !stream_is_absent(v[i]);
+        kept += !tsdb_stream_is_absent(v[i]);
     }
     return kept;
 }
 
-static void read_block(const struct sealed *b, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
+static void read_block(const struct tsdb_sealed *b, int64_t mint, int64_t maxt,
+                       struct tsdb_samples *ret)
 {
-    int64_t scratch[TIMES_MAX];
-    const int64_t *t = times_read(b->times, scratch) + b->first;
+    int64_t scratch[TSDB_TIMES_MAX];
+    const int64_t *t = tsdb_times_read(b->times, scratch) + b->first;
     size_t from = t[0] < mint ? find_pass(t, b->n, mint) : 0;
     size_t until = t[b->n - 1] > maxt ? find_pass(t, b->n, maxt + 1) : b->n;
     if (until <= from)
@@ -225,39 +229,40 @@ static void read_block(const struct sealed *b, int64_t mint, int64_t maxt, struc
     make_room_for(ret, n);
     assert(ret->t && ret->v);
     memcpy(ret->t + ret->n, t + from, n * sizeof(*t));
-    block_read(b->data, from, until, ret->v + ret->n, NULL);
+    tsdb_block_read(b->data, from, until, ret->v + ret->n, NULL);
     ret->n += b->samples == b->n ? n : drop_absents(ret->t + ret->n, ret->v + ret->n, n);
 }
 
-void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret)
+void tsdb_stream_read(const struct tsdb_stream *s, int64_t mint, int64_t maxt,
+                      struct tsdb_samples *ret)
 {
     size_t blocks = stream_blocks(s);
     for (size_t i = find_block(s, mint); i < blocks; i++) {
-        struct sealed b = stream_block(s, i);
-        if (block_first_ms(&b) > maxt)
+        struct tsdb_sealed b = tsdb_stream_block(s, i);
+        if (tsdb_block_first_ms(&b) > maxt)
             break;
         read_block(&b, mint, maxt, ret);
     }
 }
 
-bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
+bool tsdb_stream_at(const struct tsdb_stream *s, int64_t t_ms, struct tsdb_point *ret)
 {
-    if (stream_empty(s) || stream_first_ms(s) > t_ms)
+    if (tsdb_stream_empty(s) || tsdb_stream_first_ms(s) > t_ms)
         return false;
-    if (stream_last_ms(s) <= t_ms) {
-        *ret = (struct tsdb_point){stream_last_ms(s), s->open->last_value};
+    if (tsdb_stream_last_ms(s) <= t_ms) {
+        *ret = (struct tsdb_point){tsdb_stream_last_ms(s), s->open->last_value};
         return true;
     }
     size_t at = find_block(s, t_ms);
-    struct sealed b = stream_block(s, at);
-    if (block_first_ms(&b) > t_ms)
-        b = stream_block(s, at - 1); // in the gap between two blocks
-    int64_t scratch[TIMES_MAX];
-    double values[TIMES_MAX];
-    const int64_t *t = times_read(b.times, scratch) + b.first;
+    struct tsdb_sealed b = tsdb_stream_block(s, at);
+    if (tsdb_block_first_ms(&b) > t_ms)
+        b = tsdb_stream_block(s, at - 1); // in the gap between two blocks
+    int64_t scratch[TSDB_TIMES_MAX];
+    double values[TSDB_TIMES_MAX];
+    const int64_t *t = tsdb_times_read(b.times, scratch) + b.first;
     size_t n = find_pass(t, b.n, t_ms + 1); // t_ms is before the last one, or in the gap
-    block_read(b.data, 0, n, values, NULL);
-    while (n > 1 && stream_is_absent(values[n - 1])) // the first one has a value
+    tsdb_block_read(b.data, 0, n, values, NULL);
+    while (n > 1 && tsdb_stream_is_absent(values[n - 1])) // the first one has a value
         n--;
     *ret = (struct tsdb_point){t[n - 1], values[n - 1]};
     return true;
@@ -265,42 +270,42 @@ bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret)
 
 // --- upkeep ---
 
-void sealed_free(struct sealed *b, struct stream_heap *heap)
+void tsdb_sealed_free(struct tsdb_sealed *b, struct tsdb_stream_heap *heap)
 {
-    heap->bytes -= (ptrdiff_t)times_unref(b->times);
-    if (b->place == SEALED_MAPPED)
+    heap->bytes -= (ptrdiff_t)tsdb_times_unref(b->times);
+    if (b->place == TSDB_SEALED_MAPPED)
         return;
     heap->bytes -= b->len;
-    heap->unsaved -= stream_is_saved(b) ? 0 : b->len;
-    slabs_drop(&heap->slabs, b->data, b->len);
+    heap->unsaved -= tsdb_stream_is_saved(b) ? 0 : b->len;
+    tsdb_slabs_drop(&heap->slabs, b->data, b->len);
 }
 
-static void free_open(struct stream *s, struct stream_heap *heap)
+static void free_open(struct tsdb_stream *s, struct tsdb_stream_heap *heap)
 {
-    struct block *b = GS_TAKE(s->open);
-    heap->bytes -= (ptrdiff_t)(sizeof(*b) + b->cap + times_unref(b->times));
+    struct tsdb_block *b = GS_TAKE(s->open);
+    heap->bytes -= (ptrdiff_t)(sizeof(*b) + b->cap + tsdb_times_unref(b->times));
     free(b);
 }
 
-void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples,
-                 struct stream_heap *heap)
+void tsdb_stream_drop(struct tsdb_stream *s, int64_t oldest_ms, uint64_t *ret_samples,
+                      struct tsdb_stream_heap *heap)
 {
     uint32_t gone = 0;
-    while (gone < s->n_sealed && block_last_ms(&s->sealed[gone]) < oldest_ms) {
+    while (gone < s->n_sealed && tsdb_block_last_ms(&s->sealed[gone]) < oldest_ms) {
         *ret_samples += s->sealed[gone].samples;
-        sealed_free(&s->sealed[gone++], heap);
+        tsdb_sealed_free(&s->sealed[gone++], heap);
     }
     s->n_sealed -= gone;
     if (gone && s->n_sealed)
         memmove(s->sealed, s->sealed + gone, s->n_sealed * sizeof(*s->sealed));
-    if (!s->n_sealed && s->open && stream_last_ms(s) < oldest_ms) {
+    if (!s->n_sealed && s->open && tsdb_stream_last_ms(s) < oldest_ms) {
         *ret_samples += s->open->samples;
-        stream_clear(s, heap);
+        tsdb_stream_clear(s, heap);
     }
 }
 
 // Takes away the blocks from the `from`th on. Returns how many samples they have.
-static uint64_t drop_newest(struct stream *s, size_t from, struct stream_heap *heap)
+static uint64_t drop_newest(struct tsdb_stream *s, size_t from, struct tsdb_stream_heap *heap)
 {
     uint64_t samples = 0;
     if (s->open) {
@@ -308,39 +313,40 @@ static uint64_t drop_newest(struct stream *s, size_t from, struct stream_heap *h
         free_open(s, heap);
     }
     while (s->n_sealed > from) {
-        struct sealed *last = &s->sealed[--s->n_sealed];
+        struct tsdb_sealed *last = &s->sealed[--s->n_sealed];
         samples += last->samples;
-        sealed_free(last, heap);
+        tsdb_sealed_free(last, heap);
     }
     return samples;
 }
 
 // What stays of the last block is appended again: the newest block is one that takes values.
-void stream_cut(struct stream *s, int64_t t_ms, uint64_t *ret_samples, struct stream_heap *heap)
+void tsdb_stream_cut(struct tsdb_stream *s, int64_t t_ms, uint64_t *ret_samples,
+                     struct tsdb_stream_heap *heap)
 {
-    if (stream_empty(s) || stream_last_ms(s) <= t_ms)
+    if (tsdb_stream_empty(s) || tsdb_stream_last_ms(s) <= t_ms)
         return;
     struct tsdb_samples kept = {0};
     size_t from = find_block(s, t_ms + 1);
-    struct sealed b = stream_block(s, from);
-    if (from && block_first_ms(&b) > t_ms)
-        b = stream_block(s, --from);
+    struct tsdb_sealed b = tsdb_stream_block(s, from);
+    if (from && tsdb_block_first_ms(&b) > t_ms)
+        b = tsdb_stream_block(s, --from);
     read_block(&b, INT64_MIN, t_ms, &kept);
     *ret_samples += drop_newest(s, from, heap) - kept.n;
     for (size_t i = 0; i < kept.n; i++)
-        stream_append(s, kept.t[i], kept.v[i], heap);
+        tsdb_stream_append(s, kept.t[i], kept.v[i], heap);
     if (!s->open)
-        stream_clear(s, heap);
+        tsdb_stream_clear(s, heap);
     tsdb_samples_finish(&kept);
 }
 
-void stream_clear(struct stream *s, struct stream_heap *heap)
+void tsdb_stream_clear(struct tsdb_stream *s, struct tsdb_stream_heap *heap)
 {
     for (size_t i = 0; i < s->n_sealed; i++)
-        sealed_free(&s->sealed[i], heap);
+        tsdb_sealed_free(&s->sealed[i], heap);
     if (s->open)
         free_open(s, heap);
     heap->bytes -= (ptrdiff_t)(s->cap * sizeof(*s->sealed));
     free(s->sealed);
-    *s = (struct stream){0};
+    *s = (struct tsdb_stream){0};
 }

@@ -27,13 +27,13 @@
 #include "tsdb/times.h"
 #include "tsdb/tsdb.h"
 
-#define STREAM_RUN DECIMAL_RUN // passes that are appended at once, at most
+#define TSDB_STREAM_RUN TSDB_DECIMAL_RUN // passes that are appended at once, at most
 
-#define STREAM_MIN_STEP 12u // bytes
-#define BLOCK_MAX_BYTES (TIMES_MAX * DECIMAL_MAX_BYTES)
+#define TSDB_STREAM_MIN_STEP 12u // bytes
+#define TSDB_BLOCK_MAX_BYTES (TSDB_TIMES_MAX * TSDB_DECIMAL_MAX_BYTES)
 
-struct block { // that takes more values
-    struct times *times;
+struct tsdb_block { // that takes more values
+    struct tsdb_times *times;
     double last_value;
     int64_t last_number;
     uint32_t len : 11, cap : 11;                // bytes
@@ -45,116 +45,121 @@ struct block { // that takes more values
     uint8_t data[];
 };
 
-struct sealed { // a block that is complete
-    struct times *times;
-    const uint8_t *data; // in a slab, of SEALED_MAPPED in a file
+struct tsdb_sealed { // a block that is complete
+    struct tsdb_times *times;
+    const uint8_t *data; // in a slab, of TSDB_SEALED_MAPPED in a file
     uint32_t place;      // SEALED_…; others: where the data are in the file being written
     uint32_t len : 11, first : 7, n : 7, samples : 7;
 };
 
-#define SEALED_NEW    UINT32_C(0)      // no file has it
-#define SEALED_KEPT   (UINT32_MAX - 1) // a file has it, and a slab too
-#define SEALED_MAPPED UINT32_MAX
+#define TSDB_SEALED_NEW    UINT32_C(0)      // no file has it
+#define TSDB_SEALED_KEPT   (UINT32_MAX - 1) // a file has it, and a slab too
+#define TSDB_SEALED_MAPPED UINT32_MAX
 
-struct stream_heap {          // what the streams of a store share
+struct tsdb_stream_heap {     // what the streams of a store share
     ptrdiff_t bytes, unsaved; // that they take; of it complete blocks that no file has
-    struct slabs slabs;
+    struct tsdb_slabs slabs;
 };
 
-struct stream {
-    struct block *open;    // NULL: no sample
-    struct sealed *sealed; // the oldest first
+struct tsdb_stream {
+    struct tsdb_block *open;    // NULL: no sample
+    struct tsdb_sealed *sealed; // the oldest first
     uint32_t n_sealed, cap;
 };
 
 // "No sample in this pass", where there is a row for each pass: a NaN as the stale marker is one,
 // no number and no text gives these bits.
-#define STREAM_ABSENT_BITS UINT64_C(0x7ff0000000000003)
-static inline double stream_absent(void)
+#define TSDB_STREAM_ABSENT_BITS UINT64_C(0x7ff0000000000003)
+static inline double tsdb_stream_absent(void)
 {
-    return decimal_of_bits(STREAM_ABSENT_BITS);
+    return tsdb_decimal_of_bits(TSDB_STREAM_ABSENT_BITS);
 }
-static inline bool stream_is_absent(double v)
+static inline bool tsdb_stream_is_absent(double v)
 {
-    return decimal_bits(v) == STREAM_ABSENT_BITS;
+    return tsdb_decimal_bits(v) == TSDB_STREAM_ABSENT_BITS;
 }
 // Prometheus' staleness NaN: a quiet NaN with this payload. tsdb_is_stale() for hot paths.
-#define STREAM_STALE_BITS UINT64_C(0x7ff0000000000002)
-static inline bool stream_is_stale(double v)
+#define TSDB_STREAM_STALE_BITS UINT64_C(0x7ff0000000000002)
+static inline bool tsdb_stream_is_stale(double v)
 {
-    return decimal_bits(v) == STREAM_STALE_BITS;
+    return tsdb_decimal_bits(v) == TSDB_STREAM_STALE_BITS;
 }
 
-static inline bool stream_empty(const struct stream *s)
+static inline bool tsdb_stream_empty(const struct tsdb_stream *s)
 {
     return !s->open;
 }
 // Not of empty ones.
-int64_t stream_first_ms(const struct stream *s);
-int64_t stream_last_ms(const struct stream *s);
+int64_t tsdb_stream_first_ms(const struct tsdb_stream *s);
+int64_t tsdb_stream_last_ms(const struct tsdb_stream *s);
 
-// The blocks that stream_put() will touch, before others are put.
-static inline void stream_prefetch(const struct stream *s)
+// The blocks that tsdb_stream_put() will touch, before others are put.
+static inline void tsdb_stream_prefetch(const struct tsdb_stream *s)
 {
     __builtin_prefetch(s->open, 1);
 }
-static inline void stream_prefetch_end(const struct stream *s)
+static inline void tsdb_stream_prefetch_end(const struct tsdb_stream *s)
 {
     if (s->open)
         __builtin_prefetch(s->open->data + s->open->len, 1);
 }
 // Values of n passes, from pass `at` of the column on; behind all that the stream holds.
-void stream_put(struct stream *s, struct times *times, size_t at, const double *values, size_t n,
-                struct stream_heap *heap);
+void tsdb_stream_put(struct tsdb_stream *s, struct tsdb_times *times, size_t at,
+                     const double *values, size_t n, struct tsdb_stream_heap *heap);
 // One sample with a time of its own, newer than all that the stream holds.
-void stream_append(struct stream *s, int64_t t_ms, double value, struct stream_heap *heap);
+void tsdb_stream_append(struct tsdb_stream *s, int64_t t_ms, double value,
+                        struct tsdb_stream_heap *heap);
 // Drops blocks whose samples are all older. *ret_samples: how many went.
-void stream_drop(struct stream *s, int64_t oldest_ms, uint64_t *ret_samples,
-                 struct stream_heap *heap);
+void tsdb_stream_drop(struct tsdb_stream *s, int64_t oldest_ms, uint64_t *ret_samples,
+                      struct tsdb_stream_heap *heap);
 // Drops samples after t_ms. *ret_samples: how many went.
-void stream_cut(struct stream *s, int64_t t_ms, uint64_t *ret_samples, struct stream_heap *heap);
+void tsdb_stream_cut(struct tsdb_stream *s, int64_t t_ms, uint64_t *ret_samples,
+                     struct tsdb_stream_heap *heap);
 // All of it.
-void stream_clear(struct stream *s, struct stream_heap *heap);
-struct sealed stream_block(const struct stream *s, size_t i); // the oldest is 0; also the open one
+void tsdb_stream_clear(struct tsdb_stream *s, struct tsdb_stream_heap *heap);
+struct tsdb_sealed tsdb_stream_block(const struct tsdb_stream *s,
+                                     size_t i); // the oldest is 0; also the open one
 // Appends samples with mint <= t <= maxt to ret.
-void stream_read(const struct stream *s, int64_t mint, int64_t maxt, struct tsdb_samples *ret);
+void tsdb_stream_read(const struct tsdb_stream *s, int64_t mint, int64_t maxt,
+                      struct tsdb_samples *ret);
 // The newest sample at or before t_ms; false: none.
-bool stream_at(const struct stream *s, int64_t t_ms, struct tsdb_point *ret);
+bool tsdb_stream_at(const struct tsdb_stream *s, int64_t t_ms, struct tsdb_point *ret);
 // For who appends samples elsewhere.
-void samples_push(struct tsdb_samples *s, int64_t t_ms, double value);
+void tsdb_samples_push(struct tsdb_samples *s, int64_t t_ms, double value);
 
-static inline int64_t block_first_ms(const struct sealed *b)
+static inline int64_t tsdb_block_first_ms(const struct tsdb_sealed *b)
 {
     return b->times->packed ? b->times->first_ms : b->times->at[b->first]; // packed: its own
 }
-static inline int64_t block_last_ms(const struct sealed *b)
+static inline int64_t tsdb_block_last_ms(const struct tsdb_sealed *b)
 {
     return b->times->packed ? b->times->last_ms : b->times->at[b->first + b->n - 1u];
 }
 
 // --- blocks in files (stream_files.c) ---
 
-struct saved_block { // as a file says
-    struct times *times;
+struct tsdb_saved_block { // as a file says
+    struct tsdb_times *times;
     uint64_t first, n, samples;
     struct gs_slice data; // stays where it is as long as the stream has the block
     size_t room;          // bytes that can be read from data on
 };
 
 // A block that was written once; it replaces those that begin at its first sample or later. False:
-// it is not one, or overlaps another. Until stream_resume() the stream takes blocks only, and is
-// not read. Samples that it replaces are taken off *samples, its own added.
-bool stream_load(struct stream *s, const struct saved_block *b, ptrdiff_t *samples,
-                 struct stream_heap *heap);
+// it is not one, or overlaps another. Until tsdb_stream_resume() the stream takes blocks only, and
+// is not read. Samples that it replaces are taken off *samples, its own added.
+bool tsdb_stream_load(struct tsdb_stream *s, const struct tsdb_saved_block *b, ptrdiff_t *samples,
+                      struct tsdb_stream_heap *heap);
 // All blocks are there: the newest takes values again. Newest ones that are none are dropped, their
 // samples taken off *samples.
-void stream_resume(struct stream *s, ptrdiff_t *samples, struct stream_heap *heap);
+void tsdb_stream_resume(struct tsdb_stream *s, ptrdiff_t *samples, struct tsdb_stream_heap *heap);
 // Blocks with a place in the file, whose bytes these are, are read from there from now on. Empty:
 // the file cannot be mapped, they stay in the heap.
-void stream_map(struct stream *s, struct gs_slice file, struct stream_heap *heap);
-static inline bool stream_is_saved(const struct sealed *b)
+void tsdb_stream_map(struct tsdb_stream *s, struct gs_slice file, struct tsdb_stream_heap *heap);
+static inline bool tsdb_stream_is_saved(const struct tsdb_sealed *b)
 {
-    return b->place == SEALED_KEPT || b->place == SEALED_MAPPED;
+    return b->place == TSDB_SEALED_KEPT || b->place == TSDB_SEALED_MAPPED;
 }
-void sealed_free(struct sealed *b, struct stream_heap *heap);
-void stream_seal(struct stream *s, const struct sealed *b, struct stream_heap *heap);
+void tsdb_sealed_free(struct tsdb_sealed *b, struct tsdb_stream_heap *heap);
+void tsdb_stream_seal(struct tsdb_stream *s, const struct tsdb_sealed *b,
+                      struct tsdb_stream_heap *heap);

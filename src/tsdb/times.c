@@ -4,54 +4,54 @@
 #include "base/mem.h"
 #include "tsdb/decimal.h"
 
-static struct times *resized(struct times *t, size_t cap)
+static struct tsdb_times *resized(struct tsdb_times *t, size_t cap)
 {
     t = gs_realloc_array(t, 1, sizeof(*t) + cap * sizeof(t->at[0]));
     t->cap = (uint16_t)cap;
     return t;
 }
 
-struct times *times_new(size_t cap)
+struct tsdb_times *tsdb_times_new(size_t cap)
 {
-    struct times *t = gs_alloc(sizeof(*t) + cap * sizeof(t->at[0]));
+    struct tsdb_times *t = gs_alloc(sizeof(*t) + cap * sizeof(t->at[0]));
     t->cap = (uint16_t)cap;
     t->refs = 1;
     return t;
 }
 
-struct times *times_ref(struct times *t)
+struct tsdb_times *tsdb_times_ref(struct tsdb_times *t)
 {
     t->refs++;
     return t;
 }
 
-size_t times_unref(struct times *t)
+size_t tsdb_times_unref(struct tsdb_times *t)
 {
     if (!t || --t->refs)
         return 0;
-    size_t bytes = times_bytes(t);
+    size_t bytes = tsdb_times_bytes(t);
     free(t);
     return bytes;
 }
 
-struct times *times_push(struct times *t, int64_t t_ms)
+struct tsdb_times *tsdb_times_push(struct tsdb_times *t, int64_t t_ms)
 {
     if (t->n == t->cap)
-        t = resized(t, t->cap * 2 < TIMES_MAX ? (size_t)t->cap * 2 : TIMES_MAX);
+        t = resized(t, t->cap * 2 < TSDB_TIMES_MAX ? (size_t)t->cap * 2 : TSDB_TIMES_MAX);
     if (!t->n)
         t->first_ms = t_ms;
     t->last_ms = t->at[t->n++] = t_ms;
     return t;
 }
 
-struct times *times_pack(struct times *t)
+struct tsdb_times *tsdb_times_pack(struct tsdb_times *t)
 {
-    uint8_t bytes[TIMES_MAX * 10];
+    uint8_t bytes[TSDB_TIMES_MAX * 10];
     size_t len = 0;
     int64_t step = 0;
     for (size_t i = 1; i < t->n; i++) {
         int64_t next = t->at[i] - t->at[i - 1];
-        len += decimal_put_varint(bytes + len, decimal_zigzag(next - step));
+        len += tsdb_decimal_put_varint(bytes + len, tsdb_decimal_zigzag(next - step));
         step = next;
     }
     size_t cap = (len + sizeof(t->at[0]) - 1) / sizeof(t->at[0]);
@@ -62,12 +62,12 @@ struct times *times_pack(struct times *t)
     return resized(t, cap);
 }
 
-size_t times_bytes(const struct times *t)
+size_t tsdb_times_bytes(const struct tsdb_times *t)
 {
     return sizeof(*t) + t->cap * sizeof(t->at[0]);
 }
 
-const int64_t *times_read(const struct times *t, int64_t scratch[TIMES_MAX])
+const int64_t *tsdb_times_read(const struct tsdb_times *t, int64_t scratch[TSDB_TIMES_MAX])
 {
     if (!t->packed)
         return t->at;
@@ -81,7 +81,7 @@ const int64_t *times_read(const struct times *t, int64_t scratch[TIMES_MAX])
             if (!(*in++ & 0x80))
                 break;
         }
-        step += decimal_unzigzag(z);
+        step += tsdb_decimal_unzigzag(z);
         scratch[i] = scratch[i - 1] + step;
     }
     return scratch;

@@ -28,7 +28,7 @@ struct tsdb *tsdb_new(const struct tsdb_config *cfg)
     db->told_ms = -TELL_EVERY_MS;
     TAILQ_INIT(&db->groups);
     TAILQ_INIT(&db->holds);
-    index_init(db);
+    tsdb_index_init(db);
     return db;
 }
 
@@ -36,16 +36,16 @@ void tsdb_free(struct tsdb *db)
 {
     if (!db)
         return;
-    snapshots_close(db->snapshots);
-    wal_close(db->wal);
-    index_finish(db);
-    series_table_finish(db);
-    slabs_finish(&db->heap.slabs);
+    tsdb_snapshots_close(db->snapshots);
+    tsdb_wal_close(db->wal);
+    tsdb_index_finish(db);
+    tsdb_series_table_finish(db);
+    tsdb_slabs_finish(&db->heap.slabs);
     tsdb_symbols_free(db->symbols);
     free(db);
 }
 
-bool recovery_goes_on(struct tsdb *db, uint64_t bytes)
+bool tsdb_recovery_goes_on(struct tsdb *db, uint64_t bytes)
 {
     int64_t now = gs_mono_ns();
     db->recovery.done += bytes;
@@ -66,21 +66,21 @@ struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
         return NULL;
     }
     GS_AUTO_FREE char *dir = gs_format("%s/wal", cfg->storage_path);
-    struct wal *wal;
-    struct gs_error *err =
-        wal_open(&(struct wal_config){.dir = dir, .retention_ms = db->cfg.retention_ms}, &wal);
+    struct tsdb_wal *wal;
+    struct gs_error *err = tsdb_wal_open(
+        &(struct tsdb_wal_config){.dir = dir, .retention_ms = db->cfg.retention_ms}, &wal);
     if (err) {
         tsdb_free(db);
         return err;
     }
-    struct snapshots *snapshots = snapshots_open(&(struct snapshot_config){
+    struct tsdb_snapshots *snapshots = tsdb_snapshots_open(&(struct tsdb_snapshot_config){
         .dir = dir, .retention_ms = db->cfg.retention_ms, .log_bytes = cfg->snapshot_bytes});
-    db->recovery.total = snapshots_bytes(snapshots) + wal_bytes(wal);
-    snapshots_recover(snapshots, db, gs_unix_ms(), &db->recovered);
-    wal_recover(wal, db, gs_unix_ms(), &db->recovered);
+    db->recovery.total = tsdb_snapshots_bytes(snapshots) + tsdb_wal_bytes(wal);
+    tsdb_snapshots_recover(snapshots, db, gs_unix_ms(), &db->recovered);
+    tsdb_wal_recover(wal, db, gs_unix_ms(), &db->recovered);
     if (db->recovery.stopped) {
-        snapshots_close(snapshots);
-        wal_close(wal);
+        tsdb_snapshots_close(snapshots);
+        tsdb_wal_close(wal);
         tsdb_free(db);
         return gs_error_new(GS_EUNAVAIL, "%s: ended while the log was read", dir);
     }
@@ -115,9 +115,9 @@ uint64_t tsdb_refused(const struct tsdb *db)
 
 int tsdb_disk_error(const struct tsdb *db)
 {
-    struct wal_status status = {0};
+    struct tsdb_wal_status status = {0};
     if (db->wal)
-        wal_status(db->wal, &status);
+        tsdb_wal_status(db->wal, &status);
     return status.error;
 }
 
@@ -135,11 +135,11 @@ size_t tsdb_series_count(const struct tsdb *db)
 static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms, bool evicting,
                  struct tsdb_refs *dropped)
 {
-    struct series *s = &db->series[ref];
+    struct tsdb_series *s = &db->series[ref];
     if (evicting || !s->group || s->group->last_ms < oldest_ms)
-        series_expire(db, s, oldest_ms);
-    if (stream_empty(&s->samples) && !s->claims && !s->young &&
-        (!s->group || group_slot_idle(s->group, s->slot))) {
+        tsdb_series_expire(db, s, oldest_ms);
+    if (tsdb_stream_empty(&s->samples) && !s->claims && !s->young &&
+        (!s->group || tsdb_group_slot_idle(s->group, s->slot))) {
         gs_grow(&dropped->items, &dropped->cap, dropped->len, sizeof(*dropped->items));
         dropped->items[dropped->len++] = ref;
     }
@@ -150,13 +150,13 @@ static void find_oldest(const struct tsdb *db, int64_t *ret_min)
     int64_t first, last;
     *ret_min = INT64_MAX;
     for (size_t i = 0; i < db->n_series; i++)
-        if (series_span(&db->series[i], &first, &last) && first < *ret_min)
+        if (tsdb_series_span(&db->series[i], &first, &last) && first < *ret_min)
             *ret_min = first;
 }
 
 static size_t bytes_held(const struct tsdb *db)
 {
-    return (size_t)db->heap.bytes + index_bytes(db) + db->bytes_labels +
+    return (size_t)db->heap.bytes + tsdb_index_bytes(db) + db->bytes_labels +
            db->series_cap * sizeof(*db->series) + tsdb_symbols_bytes(db->symbols);
 }
 
@@ -183,7 +183,7 @@ static int64_t eviction(struct tsdb *db, int64_t oldest_ms, int64_t now_ms)
 
 static void drop_collected(struct tsdb *db, struct tsdb_refs *dropped)
 {
-    series_drop_all(db, dropped->items, dropped->len);
+    tsdb_series_drop_all(db, dropped->items, dropped->len);
     dropped->len = 0;
 }
 
@@ -216,8 +216,8 @@ void tsdb_set_grace(struct tsdb *db, int64_t ms)
     db->cfg.retention_ms += more;
     if (!db->wal)
         return;
-    wal_add_retention(db->wal, more);
-    snapshots_add_retention(db->snapshots, more);
+    tsdb_wal_add_retention(db->wal, more);
+    tsdb_snapshots_add_retention(db->snapshots, more);
 }
 
 uint64_t tsdb_cut(struct tsdb *db, int64_t t_ms)
@@ -227,12 +227,12 @@ uint64_t tsdb_cut(struct tsdb *db, int64_t t_ms)
     if (db->newest_ms <= t_ms)
         return 0;
     TAILQ_FOREACH(g, &db->groups, all)
-    group_settle(g);
+    tsdb_group_settle(g);
     for (size_t i = 0; i < db->n_series; i++)
-        if (db->series[i].pairs && db->series[i].claims != SERIES_DEAD)
-            stream_cut(&db->series[i].samples, t_ms, &cut, &db->heap);
+        if (db->series[i].pairs && db->series[i].claims != TSDB_SERIES_DEAD)
+            tsdb_stream_cut(&db->series[i].samples, t_ms, &cut, &db->heap);
     TAILQ_FOREACH(g, &db->groups, all)
-    group_restart(g, t_ms);
+    tsdb_group_restart(g, t_ms);
     db->newest_ms = t_ms;
     if (db->evicted_until_ms > t_ms)
         db->evicted_until_ms = t_ms;
@@ -240,7 +240,7 @@ uint64_t tsdb_cut(struct tsdb *db, int64_t t_ms)
     db->samples_held -= cut;
     db->cut += cut;
     if (db->wal)
-        wal_put_cut(db->wal, t_ms);
+        tsdb_wal_put_cut(db->wal, t_ms);
     return cut;
 }
 
@@ -248,8 +248,8 @@ void tsdb_sync(struct tsdb *db)
 {
     if (!db->wal)
         return;
-    wal_flush(db->wal, gs_unix_ms());
-    snapshots_step(db->snapshots, db, db->wal, gs_unix_ms());
+    tsdb_wal_flush(db->wal, gs_unix_ms());
+    tsdb_snapshots_step(db->snapshots, db, db->wal, gs_unix_ms());
 }
 
 void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
@@ -266,7 +266,8 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
         .evicted_samples = db->evicted,
         .cut_samples = db->cut,
         .bytes_samples = (size_t)db->heap.bytes,
-        .bytes_index = index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
+        .bytes_index =
+            tsdb_index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
         .bytes_symbols = tsdb_symbols_bytes(db->symbols),
         .max_t_ms = db->newest_ms,
         .wal_corrupt_records = db->recovered.corrupt,
@@ -275,11 +276,11 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
     ret->bytes = bytes_held(db);
     if (!db->wal)
         return;
-    struct wal_status status;
-    wal_status(db->wal, &status);
+    struct tsdb_wal_status status;
+    tsdb_wal_status(db->wal, &status);
     ret->wal_on = true;
     ret->wal_failing = status.failing;
-    ret->blocks_bytes = snapshots_bytes(db->snapshots);
+    ret->blocks_bytes = tsdb_snapshots_bytes(db->snapshots);
     ret->wal_bytes = status.bytes + ret->blocks_bytes;
     ret->wal_errors = status.errors;
 }

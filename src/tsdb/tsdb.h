@@ -184,7 +184,7 @@ struct tsdb_stats {
     int64_t min_t_ms, max_t_ms; // of the samples held; INT64_MAX, INT64_MIN when empty
     bool wal_on, wal_failing;   // failing: the disk does not take writes, memory only for now
     uint64_t wal_bytes, wal_errors, wal_corrupt_records;
-    uint64_t blocks_bytes; // of wal_bytes: files of blocks, which samples are read from
+    uint64_t blocks_bytes; // of tsdb_wal_bytes: files of blocks, which samples are read from
 };
 void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret);
 // errno of what the disk refuses now: a write or fsync of the log; 0: nothing.

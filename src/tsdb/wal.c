@@ -23,16 +23,16 @@ struct written_group { // what the open segment says of a group
     bool known;
 };
 
-struct wal {
+struct tsdb_wal {
     char *dir;
     int64_t retention_ms;
     size_t segment_bytes;
     int64_t segment_ms;
     int lock_fd, fd; // fd -1: no open segment
     uint64_t run;
-    struct wal_files segments; // the last one is open when fd is
-    bool unsynced;             // fsync of the last complete segment failed
-    struct file_sync *sync;    // the one before it is on its way to the disk
+    struct tsdb_wal_files segments; // the last one is open when fd is
+    bool unsynced;                  // fsync of the last complete segment failed
+    struct tsdb_file_sync *sync;    // the one before it is on its way to the disk
     int64_t opened_ms;
     uint64_t written; // samples, bytes since the start
     uint64_t defined; // of labels and slots in the open segment
@@ -41,10 +41,10 @@ struct wal {
     size_t seen_words;
     struct written_group *groups;
     size_t n_groups, groups_cap;
-    struct wal_status status;
+    struct tsdb_wal_status status;
 };
 
-static struct gs_error *lock_dir(struct wal *w)
+static struct gs_error *lock_dir(struct tsdb_wal *w)
 {
     GS_AUTO_FREE char *path = gs_format("%s/lock", w->dir);
     w->lock_fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0644);
@@ -57,29 +57,29 @@ static struct gs_error *lock_dir(struct wal *w)
     return NULL;
 }
 
-static void end_sync(struct wal *w)
+static void end_sync(struct tsdb_wal *w)
 {
-    w->unsynced = !file_sync_end(GS_TAKE(w->sync));
+    w->unsynced = !tsdb_file_sync_end(GS_TAKE(w->sync));
     w->status.errors += w->unsynced;
 }
 
 // A full segment goes to the disk in the background, unless the disk is still busy with the one
 // before: then when the operating system likes.
-static void seal_segment(struct wal *w)
+static void seal_segment(struct tsdb_wal *w)
 {
     bool ok;
-    if (w->sync && file_sync_done(w->sync))
+    if (w->sync && tsdb_file_sync_done(w->sync))
         end_sync(w);
     if (w->fd >= 0 && !w->sync)
-        w->sync = file_sync_start(w->fd, w->dir, &ok);
+        w->sync = tsdb_file_sync_start(w->fd, w->dir, &ok);
     else
         gs_closep(&w->fd);
     w->fd = -1;
 }
 
-struct gs_error *wal_open(const struct wal_config *cfg, struct wal **ret)
+struct gs_error *tsdb_wal_open(const struct tsdb_wal_config *cfg, struct tsdb_wal **ret)
 {
-    struct wal *w = gs_alloc(sizeof(*w));
+    struct tsdb_wal *w = gs_alloc(sizeof(*w));
     w->dir = gs_strdup(cfg->dir);
     w->retention_ms = cfg->retention_ms;
     w->segment_bytes = cfg->segment_bytes ? cfg->segment_bytes : DEFAULT_SEGMENT_BYTES;
@@ -91,21 +91,21 @@ struct gs_error *wal_open(const struct wal_config *cfg, struct wal **ret)
     if (!err)
         err = lock_dir(w);
     if (!err)
-        err = wal_files_list(&w->segments, w->dir, "wal-");
+        err = tsdb_wal_files_list(&w->segments, w->dir, "wal-");
     if (err) {
-        wal_close(w);
+        tsdb_wal_close(w);
         return gs_error_wrap(err, "write-ahead log");
     }
     *ret = w;
     return NULL;
 }
 
-void wal_close(struct wal *w)
+void tsdb_wal_close(struct tsdb_wal *w)
 {
     if (!w)
         return;
     if (w->buffer.len)
-        wal_flush(w, gs_unix_ms());
+        tsdb_wal_flush(w, gs_unix_ms());
     for (int i = 0; i < 2; i++) { // a clean stop is on the disk
         if (w->sync)
             end_sync(w);
@@ -113,7 +113,7 @@ void wal_close(struct wal *w)
     }
     gs_closep(&w->lock_fd);
     gs_buf_finish(&w->buffer);
-    wal_files_finish(&w->segments);
+    tsdb_wal_files_finish(&w->segments);
     free(w->seen);
     free(w->groups);
     free(w->dir);
@@ -122,26 +122,27 @@ void wal_close(struct wal *w)
 
 // --- recovery ---
 
-void wal_recover(struct wal *w, struct tsdb *db, int64_t now_ms, struct wal_recovery *ret)
+void tsdb_wal_recover(struct tsdb_wal *w, struct tsdb *db, int64_t now_ms,
+                      struct tsdb_wal_recovery *ret)
 {
-    struct recovery *r = wal_recovery_new(db, now_ms - w->retention_ms, ret);
+    struct tsdb_recovery *r = tsdb_wal_recovery_new(db, now_ms - w->retention_ms, ret);
     for (size_t i = 0; i < w->segments.n; i++) {
         struct gs_slice bytes;
         if (db->recovery.stopped)
             break;
-        if (!wal_files_map(&w->segments, i, &bytes)) {
+        if (!tsdb_wal_files_map(&w->segments, i, &bytes)) {
             ret->corrupt++;
             continue;
         }
-        w->segments.items[i].newest_ms = wal_recovery_segment(r, bytes);
-        wal_files_unmap(bytes);
+        w->segments.items[i].newest_ms = tsdb_wal_recovery_segment(r, bytes);
+        tsdb_wal_files_unmap(bytes);
     }
-    wal_recovery_free(r);
+    tsdb_wal_recovery_free(r);
 }
 
 // --- segments ---
 
-static void forget_segment(struct wal *w)
+static void forget_segment(struct tsdb_wal *w)
 {
     w->defined = 0;
     seal_segment(w);
@@ -151,21 +152,21 @@ static void forget_segment(struct wal *w)
         w->groups[i].known = false;
 }
 
-static void start_segment(struct wal *w, int64_t now_ms)
+static void start_segment(struct tsdb_wal *w, int64_t now_ms)
 {
     forget_segment(w);
     w->opened_ms = now_ms;
-    gs_buf_add(&w->buffer, WAL_SEGMENT_MAGIC, 8);
+    gs_buf_add(&w->buffer, TSDB_WAL_SEGMENT_MAGIC, 8);
     gs_buf_add(&w->buffer, &w->run, sizeof(w->run));
-    w->fd = wal_files_create(&w->segments);
-    wal_files_drop_older(&w->segments, now_ms - w->retention_ms);
+    w->fd = tsdb_wal_files_create(&w->segments);
+    tsdb_wal_files_drop_older(&w->segments, now_ms - w->retention_ms);
 }
 
-static void write_buffer(struct wal *w)
+static void write_buffer(struct tsdb_wal *w)
 {
     if (!w->buffer.len)
         return;
-    bool ok = wal_files_write(&w->segments, w->fd, gs_buf_slice(&w->buffer));
+    bool ok = tsdb_wal_files_write(&w->segments, w->fd, gs_buf_slice(&w->buffer));
     w->status.failing = !ok;
     gs_buf_clear(&w->buffer);
     if (ok)
@@ -174,10 +175,10 @@ static void write_buffer(struct wal *w)
     w->status.errors++;
     forget_segment(w);
     if (!w->segments.items[w->segments.n - 1].bytes)
-        wal_files_drop_last(&w->segments); // a full disk: not one more empty file each second
+        tsdb_wal_files_drop_last(&w->segments); // a full disk: not one more empty file each second
 }
 
-void wal_flush(struct wal *w, int64_t now_ms)
+void tsdb_wal_flush(struct tsdb_wal *w, int64_t now_ms)
 {
     write_buffer(w);
     // What a segment defines does not count: with many series the next one would begin with as
@@ -188,29 +189,29 @@ void wal_flush(struct wal *w, int64_t now_ms)
         forget_segment(w);
 }
 
-unsigned wal_cut(struct wal *w)
+unsigned tsdb_wal_cut(struct tsdb_wal *w)
 {
     write_buffer(w);
     forget_segment(w);
     return w->segments.next_number;
 }
 
-void wal_drop_before(struct wal *w, unsigned number)
+void tsdb_wal_drop_before(struct tsdb_wal *w, unsigned number)
 {
-    wal_files_drop_before(&w->segments, number);
+    tsdb_wal_files_drop_before(&w->segments, number);
 }
 
-uint64_t wal_bytes(const struct wal *w)
+uint64_t tsdb_wal_bytes(const struct tsdb_wal *w)
 {
     return w->segments.bytes;
 }
 
-uint64_t wal_written(const struct wal *w)
+uint64_t tsdb_wal_written(const struct tsdb_wal *w)
 {
     return w->written;
 }
 
-void wal_status(const struct wal *w, struct wal_status *ret)
+void tsdb_wal_status(const struct tsdb_wal *w, struct tsdb_wal_status *ret)
 {
     *ret = w->status;
     ret->bytes = w->segments.bytes;
@@ -221,22 +222,22 @@ void wal_status(const struct wal *w, struct wal_status *ret)
 
 // --- writing ---
 
-static void prepare(struct wal *w, int64_t t_ms)
+static void prepare(struct tsdb_wal *w, int64_t t_ms)
 {
     if (w->fd < 0)
         start_segment(w, gs_unix_ms());
-    wal_files_newest(&w->segments, t_ms);
+    tsdb_wal_files_newest(&w->segments, t_ms);
 }
 
-static void finish_record(struct wal *w, size_t start)
+static void finish_record(struct tsdb_wal *w, size_t start)
 {
-    wal_record_end(&w->buffer, start);
+    tsdb_wal_record_end(&w->buffer, start);
     w->written += w->buffer.len - start;
     if (w->buffer.len >= BUFFER_BYTES)
         write_buffer(w);
 }
 
-static bool mark_seen(struct wal *w, tsdb_ref ref)
+static bool mark_seen(struct tsdb_wal *w, tsdb_ref ref)
 {
     size_t word = ref / 64;
     uint64_t bit = UINT64_C(1) << (ref % 64);
@@ -251,86 +252,87 @@ static bool mark_seen(struct wal *w, tsdb_ref ref)
     return seen;
 }
 
-static void put_series(struct wal *w, const struct tsdb *db, tsdb_ref ref)
+static void put_series(struct tsdb_wal *w, const struct tsdb *db, tsdb_ref ref)
 {
     if (mark_seen(w, ref))
         return;
     struct tsdb_labels l = tsdb_series_labels(db, ref);
-    size_t start = wal_record_begin(&w->buffer, WAL_SERIES);
-    wal_put_varint(&w->buffer, ref);
-    wal_put_varint(&w->buffer, l.n);
+    size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_SERIES);
+    tsdb_wal_put_varint(&w->buffer, ref);
+    tsdb_wal_put_varint(&w->buffer, l.n);
     for (size_t i = 0; i < l.n; i++) {
-        wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].name));
-        wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].value));
+        tsdb_wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].name));
+        tsdb_wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].value));
     }
-    wal_record_end(&w->buffer, start);
+    tsdb_wal_record_end(&w->buffer, start);
     w->defined += w->buffer.len - start;
 }
 
-uint32_t wal_group_new(struct wal *w)
+uint32_t tsdb_wal_group_new(struct tsdb_wal *w)
 {
     gs_grow(&w->groups, &w->groups_cap, w->n_groups, sizeof(*w->groups));
     w->groups[w->n_groups] = (struct written_group){0};
     return (uint32_t)w->n_groups++;
 }
 
-static void put_slots(struct wal *w, const struct tsdb *db, uint32_t group, const tsdb_ref *refs,
-                      size_t n)
+static void put_slots(struct tsdb_wal *w, const struct tsdb *db, uint32_t group,
+                      const tsdb_ref *refs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (refs[i] != TSDB_NO_REF)
             put_series(w, db, refs[i]);
-    size_t start = wal_record_begin(&w->buffer, WAL_SLOTS);
-    wal_put_varint(&w->buffer, group);
-    wal_put_varint(&w->buffer, n);
+    size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_SLOTS);
+    tsdb_wal_put_varint(&w->buffer, group);
+    tsdb_wal_put_varint(&w->buffer, n);
     for (size_t i = 0; i < n; i++)
-        wal_put_varint(&w->buffer, refs[i]);
-    wal_record_end(&w->buffer, start);
+        tsdb_wal_put_varint(&w->buffer, refs[i]);
+    tsdb_wal_record_end(&w->buffer, start);
     w->defined += w->buffer.len - start;
 }
 
-void wal_pass(struct wal *w, const struct tsdb *db, uint32_t group, uint64_t map_version,
-              const tsdb_ref *refs, const double *values, size_t n, int64_t t_ms)
+void tsdb_wal_pass(struct tsdb_wal *w, const struct tsdb *db, uint32_t group, uint64_t map_version,
+                   const tsdb_ref *refs, const double *values, size_t n, int64_t t_ms)
 {
     prepare(w, t_ms);
     struct written_group *g = &w->groups[group];
     if (!g->known || g->map_version != map_version)
         put_slots(w, db, group, refs, n);
     *g = (struct written_group){map_version, true};
-    size_t start = wal_record_begin(&w->buffer, WAL_PASS);
-    wal_put_varint(&w->buffer, group);
-    wal_put_signed(&w->buffer, t_ms);
-    wal_put_varint(&w->buffer, n);
-    wal_put_values(&w->buffer, values, n);
+    size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_PASS);
+    tsdb_wal_put_varint(&w->buffer, group);
+    tsdb_wal_put_signed(&w->buffer, t_ms);
+    tsdb_wal_put_varint(&w->buffer, n);
+    tsdb_wal_put_values(&w->buffer, values, n);
     finish_record(w, start);
 }
 
-void wal_sample(struct wal *w, const struct tsdb *db, tsdb_ref ref, int64_t t_ms, double value)
+void tsdb_wal_sample(struct tsdb_wal *w, const struct tsdb *db, tsdb_ref ref, int64_t t_ms,
+                     double value)
 {
     prepare(w, t_ms);
     put_series(w, db, ref);
-    size_t start = wal_record_begin(&w->buffer, WAL_SAMPLE);
-    wal_put_varint(&w->buffer, ref);
-    wal_put_signed(&w->buffer, t_ms);
-    wal_put_value(&w->buffer, value);
+    size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_SAMPLE);
+    tsdb_wal_put_varint(&w->buffer, ref);
+    tsdb_wal_put_signed(&w->buffer, t_ms);
+    tsdb_wal_put_value(&w->buffer, value);
     finish_record(w, start);
 }
 
-void wal_put_cut(struct wal *w, int64_t t_ms)
+void tsdb_wal_put_cut(struct tsdb_wal *w, int64_t t_ms)
 {
     if (w->fd < 0)
         start_segment(w, gs_unix_ms());
-    size_t start = wal_record_begin(&w->buffer, WAL_CUT);
-    wal_put_signed(&w->buffer, t_ms);
+    size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_CUT);
+    tsdb_wal_put_signed(&w->buffer, t_ms);
     finish_record(w, start);
 }
 
-void wal_add_retention(struct wal *w, int64_t ms)
+void tsdb_wal_add_retention(struct tsdb_wal *w, int64_t ms)
 {
     w->retention_ms += ms;
 }
 
-void wal_series_gone(struct wal *w, tsdb_ref ref)
+void tsdb_wal_series_gone(struct tsdb_wal *w, tsdb_ref ref)
 {
     if (ref / 64 < w->seen_words)
         w->seen[ref / 64] &= ~(UINT64_C(1) << (ref % 64));

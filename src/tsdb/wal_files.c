@@ -13,27 +13,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *path_of(const struct wal_files *f, unsigned number)
+static char *path_of(const struct tsdb_wal_files *f, unsigned number)
 {
     return gs_format("%s/%s%08u", f->dir, f->prefix, number);
 }
 
 static int compare(const void *a, const void *b)
 {
-    const struct wal_file *x = a, *y = b;
+    const struct tsdb_wal_file *x = a, *y = b;
     return (x->number > y->number) - (x->number < y->number);
 }
 
-static struct wal_file *add(struct wal_files *f, unsigned number, int64_t newest_ms)
+static struct tsdb_wal_file *add(struct tsdb_wal_files *f, unsigned number, int64_t newest_ms)
 {
     gs_grow(&f->items, &f->cap, f->n, sizeof(*f->items));
-    f->items[f->n] = (struct wal_file){.number = number, .newest_ms = newest_ms};
+    f->items[f->n] = (struct tsdb_wal_file){.number = number, .newest_ms = newest_ms};
     return &f->items[f->n++];
 }
 
-struct gs_error *wal_files_list(struct wal_files *f, const char *dir_path, const char *prefix)
+struct gs_error *tsdb_wal_files_list(struct tsdb_wal_files *f, const char *dir_path,
+                                     const char *prefix)
 {
-    *f = (struct wal_files){.dir = gs_strdup(dir_path), .prefix = gs_strdup(prefix)};
+    *f = (struct tsdb_wal_files){.dir = gs_strdup(dir_path), .prefix = gs_strdup(prefix)};
     f->next_number = 1;
     DIR *dir = opendir(dir_path);
     if (!dir)
@@ -50,7 +51,7 @@ struct gs_error *wal_files_list(struct wal_files *f, const char *dir_path, const
         struct stat st;
         if (err)
             continue;
-        struct wal_file *file = add(f, (unsigned)number, INT64_MAX);
+        struct tsdb_wal_file *file = add(f, (unsigned)number, INT64_MAX);
         if (fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
             file->bytes = (uint64_t)st.st_size;
         f->bytes += file->bytes;
@@ -63,16 +64,16 @@ struct gs_error *wal_files_list(struct wal_files *f, const char *dir_path, const
     return NULL;
 }
 
-void wal_files_finish(struct wal_files *f)
+void tsdb_wal_files_finish(struct tsdb_wal_files *f)
 {
     for (size_t i = 0; i < f->n; i++)
-        wal_files_unmap(f->items[i].kept);
+        tsdb_wal_files_unmap(f->items[i].kept);
     free(f->dir);
     free(f->prefix);
     free(f->items);
 }
 
-bool wal_files_map(struct wal_files *f, size_t i, struct gs_slice *ret)
+bool tsdb_wal_files_map(struct tsdb_wal_files *f, size_t i, struct gs_slice *ret)
 {
     GS_AUTO_FREE char *path = path_of(f, f->items[i].number);
     GS_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -93,18 +94,18 @@ bool wal_files_map(struct wal_files *f, size_t i, struct gs_slice *ret)
     return true;
 }
 
-void wal_files_unmap(struct gs_slice bytes)
+void tsdb_wal_files_unmap(struct gs_slice bytes)
 {
     if (bytes.len)
         munmap((void *)bytes.data, bytes.len);
 }
 
-bool wal_files_keep(struct wal_files *f, size_t i)
+bool tsdb_wal_files_keep(struct tsdb_wal_files *f, size_t i)
 {
-    return wal_files_map(f, i, &f->items[i].kept);
+    return tsdb_wal_files_map(f, i, &f->items[i].kept);
 }
 
-void wal_files_rest_one(const struct wal_files *f, size_t i)
+void tsdb_wal_files_rest_one(const struct tsdb_wal_files *f, size_t i)
 {
     struct gs_slice kept = f->items[i].kept;
     if (!kept.len)
@@ -113,23 +114,23 @@ void wal_files_rest_one(const struct wal_files *f, size_t i)
     (void)madvise((void *)kept.data, kept.len, MADV_DONTNEED);
 }
 
-void wal_files_rest(const struct wal_files *f)
+void tsdb_wal_files_rest(const struct tsdb_wal_files *f)
 {
     for (size_t i = 0; i < f->n; i++)
-        wal_files_rest_one(f, i);
+        tsdb_wal_files_rest_one(f, i);
 }
 
-void wal_files_sync_last(const struct wal_files *f)
+void tsdb_wal_files_sync_last(const struct tsdb_wal_files *f)
 {
     if (!f->n)
         return;
     GS_AUTO_FREE char *path = path_of(f, f->items[f->n - 1].number);
-    (void)file_sync_now(open(path, O_RDONLY | O_CLOEXEC), f->dir);
+    (void)tsdb_file_sync_now(open(path, O_RDONLY | O_CLOEXEC), f->dir);
 }
 
-int wal_files_create(struct wal_files *f)
+int tsdb_wal_files_create(struct tsdb_wal_files *f)
 {
-    const struct wal_file *file = add(f, f->next_number++, INT64_MIN);
+    const struct tsdb_wal_file *file = add(f, f->next_number++, INT64_MIN);
     GS_AUTO_FREE char *path = path_of(f, file->number);
     // O_TRUNC: a file of this number can only be one that could not be written.
     int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
@@ -138,7 +139,7 @@ int wal_files_create(struct wal_files *f)
     return fd;
 }
 
-bool wal_files_write(struct wal_files *f, int fd, struct gs_slice bytes)
+bool tsdb_wal_files_write(struct tsdb_wal_files *f, int fd, struct gs_slice bytes)
 {
     size_t done = 0;
     while (fd >= 0 && done < bytes.len) {
@@ -158,22 +159,22 @@ bool wal_files_write(struct wal_files *f, int fd, struct gs_slice bytes)
     return done == bytes.len;
 }
 
-void wal_files_newest(struct wal_files *f, int64_t t_ms)
+void tsdb_wal_files_newest(struct tsdb_wal_files *f, int64_t t_ms)
 {
-    struct wal_file *last = &f->items[f->n - 1];
+    struct tsdb_wal_file *last = &f->items[f->n - 1];
     if (t_ms > last->newest_ms)
         last->newest_ms = t_ms;
 }
 
-static void delete_file(struct wal_files *f, const struct wal_file *file)
+static void delete_file(struct tsdb_wal_files *f, const struct tsdb_wal_file *file)
 {
     GS_AUTO_FREE char *path = path_of(f, file->number);
     (void)unlink(path);
-    wal_files_unmap(file->kept);
+    tsdb_wal_files_unmap(file->kept);
     f->bytes -= file->bytes;
 }
 
-static void drop_front(struct wal_files *f, size_t gone)
+static void drop_front(struct tsdb_wal_files *f, size_t gone)
 {
     for (size_t i = 0; i < gone; i++)
         delete_file(f, &f->items[i]);
@@ -182,7 +183,7 @@ static void drop_front(struct wal_files *f, size_t gone)
         memmove(f->items, f->items + gone, f->n * sizeof(*f->items));
 }
 
-void wal_files_drop_older(struct wal_files *f, int64_t oldest_ms)
+void tsdb_wal_files_drop_older(struct tsdb_wal_files *f, int64_t oldest_ms)
 {
     size_t gone = 0;
     while (gone + 1 < f->n && f->items[gone].newest_ms < oldest_ms)
@@ -190,7 +191,7 @@ void wal_files_drop_older(struct wal_files *f, int64_t oldest_ms)
     drop_front(f, gone);
 }
 
-void wal_files_drop_before(struct wal_files *f, unsigned number)
+void tsdb_wal_files_drop_before(struct tsdb_wal_files *f, unsigned number)
 {
     size_t gone = 0;
     while (gone < f->n && f->items[gone].number < number)
@@ -198,7 +199,7 @@ void wal_files_drop_before(struct wal_files *f, unsigned number)
     drop_front(f, gone);
 }
 
-void wal_files_drop_last(struct wal_files *f)
+void tsdb_wal_files_drop_last(struct tsdb_wal_files *f)
 {
     delete_file(f, &f->items[--f->n]);
 }

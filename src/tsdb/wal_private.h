@@ -4,8 +4,9 @@
 
 #include "tsdb/wal.h"
 
-struct recovery;
-struct recovery *wal_recovery_new(struct tsdb *db, int64_t oldest_ms, struct wal_recovery *stats);
+struct tsdb_recovery;
+struct tsdb_recovery *tsdb_wal_recovery_new(struct tsdb *db, int64_t oldest_ms,
+                                            struct tsdb_wal_recovery *stats);
 // Reads a segment's bytes. Returns the time of its newest sample, INT64_MIN without any.
-int64_t wal_recovery_segment(struct recovery *r, struct gs_slice segment);
-void wal_recovery_free(struct recovery *r);
+int64_t tsdb_wal_recovery_segment(struct tsdb_recovery *r, struct gs_slice segment);
+void tsdb_wal_recovery_free(struct tsdb_recovery *r);

@@ -25,10 +25,10 @@ struct group {
     size_t n;
 };
 
-struct recovery {
+struct tsdb_recovery {
     struct tsdb *db;
     int64_t oldest_ms;
-    struct wal_recovery *stats;
+    struct tsdb_wal_recovery *stats;
     struct gs_arena arena;  // labels of the segment's series
     struct gs_hmap *series; // ref of the log -> struct labels (in the arena)
     struct gs_hmap *groups; // number of the log -> struct group
@@ -50,15 +50,15 @@ static struct gs_slice key_of(const uint64_t *number)
     return gs_slice_make(number, sizeof(*number));
 }
 
-static bool read_series(struct recovery *r, struct wal_cursor *c)
+static bool read_series(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
 {
-    uint64_t ref = wal_get_varint(c), n = wal_get_varint(c);
+    uint64_t ref = tsdb_wal_get_varint(c), n = tsdb_wal_get_varint(c);
     if (c->bad || n > MAX_LABELS)
         return false;
     struct labels *l = gs_arena_alloc(&r->arena, sizeof(*l));
     l->items = gs_arena_alloc(&r->arena, (n + 1) * sizeof(*l->items));
     for (; l->n < n; l->n++) {
-        struct gs_slice name = wal_get_text(c), value = wal_get_text(c);
+        struct gs_slice name = tsdb_wal_get_text(c), value = tsdb_wal_get_text(c);
         if (c->bad)
             return false;
         l->items[l->n].name =
@@ -70,9 +70,9 @@ static bool read_series(struct recovery *r, struct wal_cursor *c)
     return true;
 }
 
-static bool read_slots(struct recovery *r, struct wal_cursor *c)
+static bool read_slots(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
 {
-    uint64_t number = wal_get_varint(c), n = wal_get_varint(c);
+    uint64_t number = tsdb_wal_get_varint(c), n = tsdb_wal_get_varint(c);
     if (c->bad || n > (size_t)(c->end - c->at)) // a ref takes at least a byte
         return false;
     struct group *g = gs_hmap_get(r->groups, key_of(&number));
@@ -87,7 +87,7 @@ static bool read_slots(struct recovery *r, struct wal_cursor *c)
     g->refs = gs_alloc_array(n, sizeof(*g->refs));
     g->slots = gs_alloc_array(n, sizeof(*g->slots));
     for (size_t i = 0; i < n; i++) {
-        uint64_t ref = wal_get_varint(c);
+        uint64_t ref = tsdb_wal_get_varint(c);
         g->refs[i] = (tsdb_ref)ref;
         const struct labels *l = gs_hmap_get(r->series, key_of(&ref));
         struct gs_error *err = l ? tsdb_group_slot(g->group, l->items, l->n, &g->slots[i])
@@ -99,13 +99,13 @@ static bool read_slots(struct recovery *r, struct wal_cursor *c)
     return !c->bad;
 }
 
-static bool read_pass(struct recovery *r, struct wal_cursor *c)
+static bool read_pass(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
 {
-    uint64_t number = wal_get_varint(c);
-    int64_t t = wal_get_signed(c);
-    uint64_t n = wal_get_varint(c);
+    uint64_t number = tsdb_wal_get_varint(c);
+    int64_t t = tsdb_wal_get_signed(c);
+    uint64_t n = tsdb_wal_get_varint(c);
     struct group *g = gs_hmap_get(r->groups, key_of(&number));
-    if (c->bad || !g || n != g->n || !wal_time_is_sane(t))
+    if (c->bad || !g || n != g->n || !tsdb_wal_time_is_sane(t))
         return false;
     if (t > r->newest_ms)
         r->newest_ms = t;
@@ -117,8 +117,8 @@ static bool read_pass(struct recovery *r, struct wal_cursor *c)
         return true;
     }
     for (size_t i = 0; i < n; i++) {
-        double v = wal_get_value(c);
-        if (g->slots[i] != NO_SLOT && !stream_is_absent(v) && !c->bad)
+        double v = tsdb_wal_get_value(c);
+        if (g->slots[i] != NO_SLOT && !tsdb_stream_is_absent(v) && !c->bad)
             tsdb_group_put(g->group, g->slots[i], v);
     }
     if (c->bad) {
@@ -131,13 +131,13 @@ static bool read_pass(struct recovery *r, struct wal_cursor *c)
     return true;
 }
 
-static bool read_sample(struct recovery *r, struct wal_cursor *c)
+static bool read_sample(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
 {
-    uint64_t ref = wal_get_varint(c);
-    int64_t t = wal_get_signed(c);
-    double v = wal_get_value(c);
+    uint64_t ref = tsdb_wal_get_varint(c);
+    int64_t t = tsdb_wal_get_signed(c);
+    double v = tsdb_wal_get_value(c);
     const struct labels *l = gs_hmap_get(r->series, key_of(&ref));
-    if (c->bad || !l || !wal_time_is_sane(t))
+    if (c->bad || !l || !tsdb_wal_time_is_sane(t))
         return false;
     if (t > r->newest_ms)
         r->newest_ms = t;
@@ -149,36 +149,36 @@ static bool read_sample(struct recovery *r, struct wal_cursor *c)
     return true;
 }
 
-static bool read_cut(struct recovery *r, struct wal_cursor *c)
+static bool read_cut(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
 {
-    int64_t t = wal_get_signed(c);
-    if (c->bad || !wal_time_is_sane(t))
+    int64_t t = tsdb_wal_get_signed(c);
+    if (c->bad || !tsdb_wal_time_is_sane(t))
         return false;
     r->stats->samples -= tsdb_cut(r->db, t);
     return true;
 }
 
-static bool read_record(struct recovery *r, struct wal_record *record)
+static bool read_record(struct tsdb_recovery *r, struct tsdb_wal_record *record)
 {
     switch (record->type) {
-    case WAL_SERIES:
+    case TSDB_WAL_SERIES:
         return read_series(r, &record->payload);
-    case WAL_SLOTS:
+    case TSDB_WAL_SLOTS:
         return read_slots(r, &record->payload);
-    case WAL_PASS:
+    case TSDB_WAL_PASS:
         return read_pass(r, &record->payload);
-    case WAL_SAMPLE:
+    case TSDB_WAL_SAMPLE:
         return read_sample(r, &record->payload);
-    case WAL_CUT:
+    case TSDB_WAL_CUT:
         return read_cut(r, &record->payload);
-    case WAL_HISTORY: // not in the log
+    case TSDB_WAL_HISTORY: // not in the log
         break;
     }
     return false;
 }
 
 // What a segment defines ends with it; the store's groups go on through the segments of one run.
-static void start_segment(struct recovery *r, uint64_t run)
+static void start_segment(struct tsdb_recovery *r, uint64_t run)
 {
     gs_hmap_clear(r->series);
     gs_arena_clear(&r->arena);
@@ -188,36 +188,38 @@ static void start_segment(struct recovery *r, uint64_t run)
     r->newest_ms = INT64_MIN;
 }
 
-static void read_segment(struct recovery *r, struct gs_slice segment)
+static void read_segment(struct tsdb_recovery *r, struct gs_slice segment)
 {
-    if (segment.len < WAL_HEADER_SIZE || memcmp(segment.data, WAL_SEGMENT_MAGIC, 8) != 0) {
+    if (segment.len < TSDB_WAL_HEADER_SIZE ||
+        memcmp(segment.data, TSDB_WAL_SEGMENT_MAGIC, 8) != 0) {
         r->stats->corrupt += segment.len > 0;
         return;
     }
     uint64_t run;
     memcpy(&run, segment.data + 8, sizeof(run));
     start_segment(r, run);
-    size_t pos = WAL_HEADER_SIZE, told = 0;
-    struct wal_record record;
+    size_t pos = TSDB_WAL_HEADER_SIZE, told = 0;
+    struct tsdb_wal_record record;
     bool skipped, more;
     do {
-        if (pos - told >= RECOVERY_STEP) {
-            if (!recovery_goes_on(r->db, pos - told))
+        if (pos - told >= TSDB_RECOVERY_STEP) {
+            if (!tsdb_recovery_goes_on(r->db, pos - told))
                 return;
             told = pos;
         }
-        more = wal_next_record(segment, &pos, &record, &skipped);
+        more = tsdb_wal_next_record(segment, &pos, &record, &skipped);
         r->stats->corrupt += skipped;
         if (more && !read_record(r, &record))
             r->stats->corrupt++;
         r->stats->records += more;
     } while (more);
-    (void)recovery_goes_on(r->db, segment.len - told);
+    (void)tsdb_recovery_goes_on(r->db, segment.len - told);
 }
 
-struct recovery *wal_recovery_new(struct tsdb *db, int64_t oldest_ms, struct wal_recovery *stats)
+struct tsdb_recovery *tsdb_wal_recovery_new(struct tsdb *db, int64_t oldest_ms,
+                                            struct tsdb_wal_recovery *stats)
 {
-    struct recovery *r = gs_alloc(sizeof(*r));
+    struct tsdb_recovery *r = gs_alloc(sizeof(*r));
     r->db = db;
     r->oldest_ms = oldest_ms;
     r->stats = stats;
@@ -226,7 +228,7 @@ struct recovery *wal_recovery_new(struct tsdb *db, int64_t oldest_ms, struct wal
     return r;
 }
 
-int64_t wal_recovery_segment(struct recovery *r, struct gs_slice segment)
+int64_t tsdb_wal_recovery_segment(struct tsdb_recovery *r, struct gs_slice segment)
 {
     r->newest_ms = INT64_MIN;
     r->stats->segments++;
@@ -235,7 +237,7 @@ int64_t wal_recovery_segment(struct recovery *r, struct gs_slice segment)
     return r->newest_ms;
 }
 
-void wal_recovery_free(struct recovery *r)
+void tsdb_wal_recovery_free(struct tsdb_recovery *r)
 {
     gs_hmap_free(r->series);
     gs_hmap_free(r->groups);

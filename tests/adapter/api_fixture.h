@@ -6,7 +6,7 @@
 #include "adapter/provider/gpu.h"
 #include "base/mem.h"
 #include "kube/status.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 #include "patience.h"
 #include "unit.h"
 
@@ -23,18 +23,18 @@ struct api_fixture {
     http_handler cluster; // the Kubernetes API
     const char *user;     // who asks; NULL: "admin"
     int64_t value_age_ms;
-    struct api_options options;
-    struct probe_options probe; // period_ms 0: there is none
+    struct adapter_api_options options;
+    struct source_probe_options probe; // period_ms 0: there is none
     // Made by start:
     struct http_client *prometheus, *kube_http, *client;
     struct kube_client *kube;
     struct source *source;
-    struct mapper *mapper;
+    struct provider_mapper *mapper;
     struct adapter_config *config, *gpu_config;
-    struct registry *registry, *gpu_registry;
+    struct provider_registry *registry, *gpu_registry;
     struct provider *provider;
-    struct auth *auth;
-    struct api *api;
+    struct adapter_api_auth *auth;
+    struct adapter_api *api;
     bool down; // Prometheus does not answer
     bool hung; // it takes requests and never answers them
     int n_queries;
@@ -84,13 +84,13 @@ static inline void fixture_ready(void *arg, struct gs_error *err)
     assert_ok(err);
 }
 
-static inline struct registry *fixture_registry(struct api_fixture *f,
-                                                const struct adapter_config *c)
+static inline struct provider_registry *fixture_registry(struct api_fixture *f,
+                                                         const struct adapter_config *c)
 {
-    const struct registry_options o = {
+    const struct provider_registry_options o = {
         .config = c, .source = f->source, .mapper = f->mapper, .relist_ms = 3600000};
-    struct registry *r = registry_new(&f->loop, &o);
-    while (!registry_rounds(r))
+    struct provider_registry *r = provider_registry_new(&f->loop, &o);
+    while (!provider_registry_rounds(r))
         uv_run(&f->loop, UV_RUN_ONCE);
     return r;
 }
@@ -105,9 +105,9 @@ static inline void fixture_start(struct api_fixture *f)
     f->kube = kube_client_new(f->kube_http);
     const struct source_options s = {.peer.url = "http://test", .max_age_ms = f->value_age_ms};
     f->source = source_new_client(&f->loop, f->prometheus, "", &s);
-    f->mapper = mapper_new();
+    f->mapper = provider_mapper_new();
     assert_ok(adapter_config_parse(gs_slice_of(f->rules), "rules.yaml", &f->config));
-    assert_ok(adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU)", &f->gpu_config));
+    assert_ok(adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU)", &f->gpu_config));
     f->registry = fixture_registry(f, f->config);
     f->gpu_registry = f->gpu ? fixture_registry(f, f->gpu_config) : NULL;
     const struct provider_options p = {.config = f->config,
@@ -118,36 +118,36 @@ static inline void fixture_start(struct api_fixture *f)
                                        .list_age_ms = f->value_age_ms,
                                        .kube = f->kube};
     f->provider = provider_new(&p);
-    const struct auth_options a = {.skip_lookup = true};
-    assert_ok(auth_new(&f->loop, &a, fixture_ready, NULL, &f->auth));
+    const struct adapter_api_auth_options a = {.skip_lookup = true};
+    assert_ok(adapter_api_auth_new(&f->loop, &a, fixture_ready, NULL, &f->auth));
     f->probe.source = f->source;
     if (f->probe.period_ms)
-        f->options.probe = probe_new(&f->loop, &f->probe);
+        f->options.probe = source_probe_new(&f->loop, &f->probe);
     f->options.loop = &f->loop;
     f->options.auth = f->auth;
     f->options.kube = f->kube;
-    assert_ok(api_new(&f->options, &f->api));
-    const struct api_world w = {.config = f->config,
-                                .registry = f->registry,
-                                .gpu = f->gpu_registry,
-                                .provider = f->provider,
-                                .source = f->source,
-                                .mapper = f->mapper};
-    api_set_world(f->api, &w);
-    f->client = http_client_new_loopback(&f->loop, api_handle, f->api, &admin);
+    assert_ok(adapter_api_new(&f->options, &f->api));
+    const struct adapter_api_world w = {.config = f->config,
+                                        .registry = f->registry,
+                                        .gpu = f->gpu_registry,
+                                        .provider = f->provider,
+                                        .source = f->source,
+                                        .mapper = f->mapper};
+    adapter_api_set_world(f->api, &w);
+    f->client = http_client_new_loopback(&f->loop, adapter_api_handle, f->api, &admin);
 }
 
 static inline void fixture_stop(struct api_fixture *f)
 {
     http_client_free(f->client);
-    api_free(f->api);
-    auth_free(f->auth);
+    adapter_api_free(f->api);
+    adapter_api_auth_free(f->auth);
     provider_free(f->provider);
-    registry_free(f->registry);
-    registry_free(f->gpu_registry);
-    probe_free(f->options.probe);
+    provider_registry_free(f->registry);
+    provider_registry_free(f->gpu_registry);
+    source_probe_free(f->options.probe);
     source_free(f->source);
-    mapper_free(f->mapper);
+    provider_mapper_free(f->mapper);
     adapter_config_free(f->config);
     adapter_config_free(f->gpu_config);
     kube_client_free(f->kube);

@@ -106,7 +106,7 @@ static json_t *get(struct fixture *f, const char *path, int expected_status)
         uv_run(&f->loop, UV_RUN_ONCE);
     assert_int_equal(r.status, expected_status);
     json_t *j = NULL;
-    assert_ok(gs_json_parse(gs_buf_slice(&r.body), true, &j));
+    assert_ok(codec_json_parse(gs_buf_slice(&r.body), true, &j));
     gs_buf_finish(&r.body);
     return j;
 }
@@ -117,14 +117,14 @@ static void test_all_pods_of_a_selector(void **state)
     put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-0", 37.5);
     put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-1", 0);
     put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "idle", 1);
-    GS_AUTO_JSON json_t *j =
+    CODEC_AUTO_JSON json_t *j =
         get(f, "/v1beta1/namespaces/ml/pods/%2A/DCGM_CUSTOM_PROCESS_SM_UTIL?labelSelector=app%3Dw",
             200);
     const json_t *items = json_object_get(j, "items");
     assert_int_equal(json_array_size(items), 2);
     GS_AUTO_BUF struct gs_buf first = {0};
     char when[GS_RFC3339_SIZE];
-    gs_json_dump(json_array_get(items, 0), &first);
+    codec_json_dump(json_array_get(items, 0), &first);
     GS_AUTO_FREE char *expected =
         gs_format("{\"describedObject\":{\"kind\":\"Pod\",\"namespace\":\"ml\",\"name\":\"w-0\","
                   "\"apiVersion\":\"/"
@@ -132,19 +132,19 @@ static void test_all_pods_of_a_selector(void **state)
                   "\"value\":\"37500m\",\"selector\":null}",
                   gs_format_rfc3339(f->now, when));
     assert_string_equal(first.data, expected);
-    assert_string_equal(gs_json_str(json_array_get(items, 1), "value", NULL), "0");
+    assert_string_equal(codec_json_str(json_array_get(items, 1), "value", NULL), "0");
 }
 
 static void test_v1beta2_and_metric_selectors(void **state)
 {
     struct fixture *f = *state;
     put(f, "FB", "w-0", 1000);
-    GS_AUTO_JSON json_t *j =
+    CODEC_AUTO_JSON json_t *j =
         get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=UUID%3Dw-0", 200);
     const json_t *item = json_array_get(json_object_get(j, "items"), 0);
-    assert_string_equal(gs_json_str(item, "value", NULL), "1k");
-    assert_string_equal(gs_json_str(item, "metric", "name", NULL), "FB");
-    assert_string_equal(gs_json_str(item, "metric", "selector", "matchLabels", "UUID", NULL),
+    assert_string_equal(codec_json_str(item, "value", NULL), "1k");
+    assert_string_equal(codec_json_str(item, "metric", "name", NULL), "FB");
+    assert_string_equal(codec_json_str(item, "metric", "selector", "matchLabels", "UUID", NULL),
                         "w-0");
     json_decref(get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=UUID%3Dother", 404));
     json_decref(get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=%3D%3D", 400));
@@ -155,22 +155,22 @@ static void test_what_is_missing_is_said(void **state)
 {
     struct fixture *f = *state;
     put(f, "FB", "w-0", 1);
-    GS_AUTO_JSON json_t *pod = get(f, "/v1beta1/namespaces/ml/pods/w-9/FB", 404);
-    assert_string_equal(gs_json_str(pod, "message", NULL),
+    CODEC_AUTO_JSON json_t *pod = get(f, "/v1beta1/namespaces/ml/pods/w-9/FB", 404);
+    assert_string_equal(codec_json_str(pod, "message", NULL),
                         "the server could not find the metric FB for pods w-9");
-    GS_AUTO_JSON json_t *none =
+    CODEC_AUTO_JSON json_t *none =
         get(f, "/v1beta1/namespaces/ml/pods/%2A/FB?labelSelector=app%3Dnobody", 404);
-    assert_string_equal(gs_json_str(none, "message", NULL),
+    assert_string_equal(codec_json_str(none, "message", NULL),
                         "the server could not find the metric FB for pods");
-    assert_string_equal(gs_json_str(none, "reason", NULL), "NotFound");
-    GS_AUTO_JSON json_t *empty =
+    assert_string_equal(codec_json_str(none, "reason", NULL), "NotFound");
+    CODEC_AUTO_JSON json_t *empty =
         get(f, "/v1beta1/namespaces/ml/pods/%2A/FB?labelSelector=app%3Didle", 200);
     assert_int_equal(json_array_size(json_object_get(empty, "items")), 0);
     // A metric that no pod has is an error: a typing error must not look like a metric without
     // data.
-    GS_AUTO_JSON json_t *unknown =
+    CODEC_AUTO_JSON json_t *unknown =
         get(f, "/v1beta1/namespaces/ml/pods/%2A/nonsense?labelSelector=app%3Didle", 404);
-    assert_string_equal(gs_json_str(unknown, "message", NULL),
+    assert_string_equal(codec_json_str(unknown, "message", NULL),
                         "the server could not find the metric nonsense for pods");
     json_decref(get(f, "/v1beta1/namespaces/ml/pods/%2A/FB?labelSelector=%2C%2C", 400));
     json_decref(get(f, "/v1beta1/namespaces/ml", 400));
@@ -182,7 +182,7 @@ static void test_not_a_number_is_not_served(void **state)
     struct fixture *f = *state;
     put(f, "BROKEN", "w-0", 0.0 / 0.0);
     put(f, "BROKEN", "w-1", 1.0 / 0.0);
-    GS_AUTO_JSON json_t *j =
+    CODEC_AUTO_JSON json_t *j =
         get(f, "/v1beta1/namespaces/ml/pods/%2A/BROKEN?labelSelector=app%3Dw", 200);
     assert_int_equal(json_array_size(json_object_get(j, "items")), 0);
 }
@@ -192,20 +192,20 @@ static void test_namespaces_and_discovery(void **state)
     struct fixture *f = *state;
     put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-0", 30);
     put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-1", 10);
-    GS_AUTO_JSON json_t *j =
+    CODEC_AUTO_JSON json_t *j =
         get(f, "/v1beta1/namespaces/ml/metrics/DCGM_CUSTOM_PROCESS_SM_UTIL", 200);
     const json_t *item = json_array_get(json_object_get(j, "items"), 0);
-    assert_string_equal(gs_json_str(item, "describedObject", "kind", NULL), "Namespace");
-    assert_string_equal(gs_json_str(item, "describedObject", "name", NULL), "ml");
-    assert_null(gs_json_str(item, "describedObject", "namespace", NULL));
-    assert_string_equal(gs_json_str(item, "value", NULL), "20");
-    GS_AUTO_JSON json_t *list = get(f, "/v1beta1", 200);
+    assert_string_equal(codec_json_str(item, "describedObject", "kind", NULL), "Namespace");
+    assert_string_equal(codec_json_str(item, "describedObject", "name", NULL), "ml");
+    assert_null(codec_json_str(item, "describedObject", "namespace", NULL));
+    assert_string_equal(codec_json_str(item, "value", NULL), "20");
+    CODEC_AUTO_JSON json_t *list = get(f, "/v1beta1", 200);
     const json_t *resources = json_object_get(list, "resources");
     assert_int_equal(json_array_size(resources), 2);
-    assert_string_equal(gs_json_str(json_array_get(resources, 0), "name", NULL),
+    assert_string_equal(codec_json_str(json_array_get(resources, 0), "name", NULL),
                         "pods/DCGM_CUSTOM_PROCESS_SM_UTIL");
-    GS_AUTO_JSON json_t *group = get(f, "", 200);
-    assert_string_equal(gs_json_str(group, "preferredVersion", "version", NULL), "v1beta1");
+    CODEC_AUTO_JSON json_t *group = get(f, "", 200);
+    assert_string_equal(codec_json_str(group, "preferredVersion", "version", NULL), "v1beta1");
 }
 
 int main(void)

@@ -95,14 +95,15 @@ static void test_series(void **state)
 
 static struct gs_error *read_in_parts(const char *body, size_t size, struct source_shapes **ret)
 {
-    struct series_reader *r = series_reader_new();
+    struct source_series_reader *r = source_series_reader_new();
     struct gs_error *err = NULL;
     size_t len = strlen(body);
     for (size_t at = 0; at < len && !err; at += size)
-        err = series_reader_feed(r, gs_slice_make(body + at, len - at < size ? len - at : size));
+        err = source_series_reader_feed(
+            r, gs_slice_make(body + at, len - at < size ? len - at : size));
     if (!err)
-        err = series_reader_end(r, 200, ret);
-    series_reader_free(r);
+        err = source_series_reader_end(r, 200, ret);
+    source_series_reader_free(r);
     return err;
 }
 

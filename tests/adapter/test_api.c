@@ -289,7 +289,7 @@ static size_t check_references(const json_t *doc, const json_t *v)
             continue;
         const json_t *schemas = gs_starts(to, "#/definitions/")
                                     ? json_object_get(doc, "definitions")
-                                    : gs_json_get(doc, "components", "schemas", NULL);
+                                    : codec_json_get(doc, "components", "schemas", NULL);
         if (!json_object_get(schemas, strrchr(to, '/') + 1))
             fail_msg("%s leads nowhere", to);
         n++;
@@ -303,7 +303,7 @@ static json_t *document(struct fixture *f, const char *path)
 {
     json_t *doc = NULL;
     assert_int_equal(fixture_get(&f->api, path, NULL), 200);
-    assert_ok(gs_json_parse(gs_buf_slice(&f->api.body), true, &doc));
+    assert_ok(codec_json_parse(gs_buf_slice(&f->api.body), true, &doc));
     return doc;
 }
 
@@ -311,26 +311,26 @@ static void test_openapi(void **state)
 {
     struct fixture f = {0};
     start(&f);
-    GS_AUTO_JSON json_t *index = document(&f, "/openapi/v3");
+    CODEC_AUTO_JSON json_t *index = document(&f, "/openapi/v3");
     const json_t *paths = json_object_get(index, "paths");
     const char *key;
     json_t *entry;
     assert_int_equal(json_object_size(paths), 4);
     json_object_foreach ((json_t *)(uintptr_t)paths, key, entry) {
-        const char *url = gs_json_str(entry, "serverRelativeURL", NULL);
-        GS_AUTO_JSON json_t *doc = document(&f, url);
+        const char *url = codec_json_str(entry, "serverRelativeURL", NULL);
+        CODEC_AUTO_JSON json_t *doc = document(&f, url);
         assert_true(check_references(doc, doc) > 1);
         // The hash is that of the document, so it is not fetched again.
         GS_AUTO_FREE char *tag = gs_format("\"%s\"", strstr(url, "hash=") + 5);
         const struct http_header known[] = {{"If-None-Match", tag}, {0}};
         assert_int_equal(fixture_get(&f.api, url, known), 304);
     }
-    GS_AUTO_JSON json_t *v2 = document(&f, "/openapi/v2");
-    assert_string_equal(gs_json_str(v2, "swagger", NULL), "2.0");
+    CODEC_AUTO_JSON json_t *v2 = document(&f, "/openapi/v2");
+    assert_string_equal(codec_json_str(v2, "swagger", NULL), "2.0");
     assert_true(check_references(v2, v2) > 10);
-    const json_t *pods = gs_json_get(
+    const json_t *pods = codec_json_get(
         v2, "paths", "/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods", "get", NULL);
-    assert_string_equal(gs_json_str(pods, "x-kubernetes-group-version-kind", "kind", NULL),
+    assert_string_equal(codec_json_str(pods, "x-kubernetes-group-version-kind", "kind", NULL),
                         "PodMetricsList");
     assert_int_equal(fixture_get(&f.api, "/openapi/v3/apis/apps/v1", NULL), 404);
     stop(&f);
@@ -380,7 +380,7 @@ static void test_health(void **state)
     assert_int_equal(fixture_get(&f.api, "/readyz/source", NULL), 200);
     assert_int_equal(fixture_get(&f.api, "/readyz/nothing", NULL), 404);
     wrong = NULL;
-    api_stopping(f.api.api);
+    adapter_api_stopping(f.api.api);
     assert_int_equal(fixture_get(&f.api, "/readyz", NULL), 500);
     assert_int_equal(fixture_get(&f.api, "/livez", NULL), 200);
     assert_int_equal(fixture_get(&f.api, "/version", NULL), 200);

@@ -3,9 +3,9 @@
 #include "adapter/api/auth.h"
 #include "base/mem.h"
 #include "kube/status.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
-#include "net/tls.h"
+#include "net/http/client.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
 #include "unit.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct fixture {
     uv_loop_t loop;
     struct http_client *kube_http;
     struct kube_client *kube;
-    struct auth *auth;
+    struct adapter_api_auth *auth;
     struct http_server *server;
     bool ready;
     int token_reviews, access_reviews, access_status;
@@ -52,16 +52,16 @@ static void cluster(void *arg, struct http_exchange *x)
 {
     struct fixture *f = arg;
     const char *path = http_path(x);
-    GS_AUTO_JSON json_t *body = NULL, *reply = NULL;
-    gs_error_free(http_body(x).len ? gs_json_parse(http_body(x), true, &body) : NULL);
+    CODEC_AUTO_JSON json_t *body = NULL, *reply = NULL;
+    gs_error_free(http_body(x).len ? codec_json_parse(http_body(x), true, &body) : NULL);
     if (gs_ends(path, "/tokenreviews")) {
-        bool good = gs_streq(gs_json_str(body, "spec", "token", NULL), "good");
+        bool good = gs_streq(codec_json_str(body, "spec", "token", NULL), "good");
         f->token_reviews++;
         reply = good ? json_pack("{s:{s:b, s:{s:s, s:[s]}}}", "status", "authenticated", 1, "user",
                                  "username", "alice", "groups", "team")
                      : json_pack("{s:{s:b}}", "status", "authenticated", 0);
     } else if (gs_ends(path, "/subjectaccessreviews")) {
-        const char *user = gs_json_str(body, "spec", "user", NULL);
+        const char *user = codec_json_str(body, "spec", "user", NULL);
         f->access_reviews++;
         free(f->last_spec);
         f->last_spec = json_dumps(json_object_get(body, "spec"), JSON_SORT_KEYS | JSON_COMPACT);
@@ -91,17 +91,17 @@ static void cluster(void *arg, struct http_exchange *x)
 // --- the server ---
 
 struct request {
-    struct auth_op *op;
-    struct api_path path;
+    struct adapter_api_auth_op *op;
+    struct adapter_api_path path;
     struct http_exchange *x;
 };
 
-static void on_checked(void *arg, const struct auth_decision *d)
+static void on_checked(void *arg, const struct adapter_api_auth_decision *d)
 {
     struct request *r = arg;
     if (d->allowed)
         http_reply_text(r->x, 200, "ok");
-    api_path_finish(&r->path);
+    adapter_api_path_finish(&r->path);
     free(r);
 }
 
@@ -110,9 +110,9 @@ static void serve(void *arg, struct http_exchange *x)
     struct fixture *f = arg;
     struct request *r = gs_alloc(sizeof(*r));
     r->x = x;
-    assert_ok(api_path_read(http_path(x), &r->path));
-    f->known = auth_known(f->auth, x);
-    auth_check(f->auth, x, &r->path, on_checked, r);
+    assert_ok(adapter_api_path_read(http_path(x), &r->path));
+    f->known = adapter_api_auth_known(f->auth, x);
+    adapter_api_auth_check(f->auth, x, &r->path, on_checked, r);
 }
 
 static void on_ready(void *arg, struct gs_error *err)
@@ -130,14 +130,14 @@ static void start(struct fixture *f)
     f->kube_http = http_client_new_loopback(&f->loop, cluster, f, NULL);
     f->kube = kube_client_new(f->kube_http);
     int64_t ttl_ms = f->ttl_ms ? f->ttl_ms : 3600000;
-    const struct auth_options o = {.authn = f->kube,
-                                   .authz = f->kube,
-                                   .always_allow_paths = open,
-                                   .n_always_allow_paths = 2,
-                                   .token_ttl_ms = ttl_ms,
-                                   .allowed_ttl_ms = ttl_ms,
-                                   .denied_ttl_ms = ttl_ms};
-    assert_ok(auth_new(&f->loop, &o, on_ready, f, &f->auth));
+    const struct adapter_api_auth_options o = {.authn = f->kube,
+                                               .authz = f->kube,
+                                               .always_allow_paths = open,
+                                               .n_always_allow_paths = 2,
+                                               .token_ttl_ms = ttl_ms,
+                                               .allowed_ttl_ms = ttl_ms,
+                                               .denied_ttl_ms = ttl_ms};
+    assert_ok(adapter_api_auth_new(&f->loop, &o, on_ready, f, &f->auth));
     while (!f->ready)
         uv_run(&f->loop, UV_RUN_ONCE);
     struct tls_pair leaf = {0};
@@ -158,7 +158,7 @@ static void start(struct fixture *f)
 static void stop(struct fixture *f)
 {
     http_server_stop(f->server);
-    auth_free(f->auth);
+    adapter_api_auth_free(f->auth);
     kube_client_free(f->kube);
     http_client_free(f->kube_http);
     uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -294,8 +294,8 @@ static void test_no_config_map(void **state)
     uv_loop_init(&f.loop);
     f.kube_http = http_client_new_loopback(&f.loop, cluster, &f, NULL);
     f.kube = kube_client_new(f.kube_http);
-    struct auth_options o = {.authn = f.kube, .authz = f.kube};
-    assert_ok(auth_new(&f.loop, &o, on_ready, &f, &f.auth));
+    struct adapter_api_auth_options o = {.authn = f.kube, .authz = f.kube};
+    assert_ok(adapter_api_auth_new(&f.loop, &o, on_ready, &f, &f.auth));
     while (!f.ready)
         uv_run(&f.loop, UV_RUN_ONCE);
     assert_error(f.ready_error, GS_EPERM, "extension-apiserver-authentication-reader");

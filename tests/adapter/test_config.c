@@ -21,9 +21,9 @@ static void assert_name(const char *rule, const char *series, const char *name)
 {
     GS_AUTO_FREE char *text = gs_format("rules:\n- seriesQuery: x\n  metricsQuery: y\n%s", rule);
     struct adapter_config *c = parse(text);
-    const struct adapter_filter *filter = NULL;
+    const struct adapter_config_filter *filter = NULL;
     GS_AUTO_BUF struct gs_buf out = {0};
-    bool named = adapter_rule_name(&c->rules[0], gs_slice_of(series), &out, &filter);
+    bool named = adapter_config_rule_name(&c->rules[0], gs_slice_of(series), &out, &filter);
     if (!name)
         assert_false(named);
     else
@@ -54,7 +54,8 @@ static void assert_label(const char *resources, const char *label, const char *w
     struct adapter_config *c = parse(text);
     struct gs_slice group, resource;
     GS_AUTO_FREE char *got = NULL;
-    if (adapter_label_resource(&c->rules[0].resources, gs_slice_of(label), &group, &resource))
+    if (adapter_config_label_resource(&c->rules[0].resources, gs_slice_of(label), &group,
+                                      &resource))
         got = gs_format(GS_SLICE_FMT "/" GS_SLICE_FMT, GS_SLICE_ARG(group), GS_SLICE_ARG(resource));
     if (want)
         assert_string_equal(got ? got : "(none)", want);
@@ -84,15 +85,15 @@ static void test_query(void **state)
         ".GroupBySlice>>,<<.>><<end>> <<index .LabelValuesByName \"no\">>'\n");
     const struct metrics_label values[] = {{GS_SLICE("pod"), GS_SLICE("a|b")}};
     const struct gs_slice by[] = {GS_SLICE("pod"), GS_SLICE("container")};
-    const struct adapter_query_data d = {.series = GS_SLICE("m"),
-                                         .matchers = GS_SLICE("pod=~\"a|b\""),
-                                         .group_by = GS_SLICE("pod,container"),
-                                         .values = values,
-                                         .n_values = 1,
-                                         .group_by_list = by,
-                                         .n_group_by = 2};
+    const struct adapter_config_query_data d = {.series = GS_SLICE("m"),
+                                                .matchers = GS_SLICE("pod=~\"a|b\""),
+                                                .group_by = GS_SLICE("pod,container"),
+                                                .values = values,
+                                                .n_values = 1,
+                                                .group_by_list = by,
+                                                .n_group_by = 2};
     GS_AUTO_BUF struct gs_buf out = {0};
-    assert_ok(adapter_query_expand(c->rules[0].query, &d, &out));
+    assert_ok(adapter_config_query_expand(c->rules[0].query, &d, &out));
     assert_string_equal(out.data, "sum(m{pod=~\"a|b\",k=\"a|b\"}) by (pod,container) [pod "
                                   "container],pod,container ");
     adapter_config_free(c);
@@ -162,7 +163,7 @@ static void test_sources(void **state)
         "- {seriesQuery: '{job=\"x\"}', metricsQuery: x}\nresourceRules: {}\n",
         two_sources);
     struct adapter_config *c = parse(text);
-    const struct adapter_source *s = &c->sources[0];
+    const struct adapter_config_source *s = &c->sources[0];
     assert_int_equal(c->n_sources, 2);
     assert_true(s->post);
     assert_int_equal(s->timeout_ms, 5000);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/engine.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 #include "unit.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static int setup(void **state)
         put(f, "other", i, i % 3 == 0 ? (double)NAN : i % 3 == 1 ? (double)INFINITY : -1e-300);
     }
     f->http = http_client_new_loopback(&f->loop, engine_handle, f->engine, NULL);
-    f->direct = source_new_engine(&f->loop, f->engine, 0, 0);
+    f->direct = adapter_source_new_engine(&f->loop, f->engine, 0, 0);
     f->over_http = source_new_client(&f->loop, f->http, "", &s);
     *state = f;
     return 0;
@@ -216,7 +216,7 @@ static void test_free_while_busy(void **state)
         source_query(f->direct, query, f->now_ms, on_result, &a[i]);
     }
     source_free(f->direct);
-    f->direct = source_new_engine(&f->loop, f->engine, 0, 0);
+    f->direct = adapter_source_new_engine(&f->loop, f->engine, 0, 0);
     for (int turn = 0; turn < 10; turn++)
         uv_run(&f->loop, UV_RUN_NOWAIT);
     for (size_t i = 0; i < GS_ARRAY_LEN(a); i++)

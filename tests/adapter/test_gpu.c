@@ -7,8 +7,8 @@
 #include "engine/engine.h"
 #include "kube/selector.h"
 #include "kube/status.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
+#include "net/http/client.h"
+#include "net/http/server.h"
 #include "patience.h"
 #include "tsdb/tsdb.h"
 #include "unit.h"
@@ -156,9 +156,9 @@ struct fixture {
     struct http_client *engine_http, *kube_http;
     struct kube_client *kube;
     struct source *source;
-    struct mapper *mapper;
+    struct provider_mapper *mapper;
     struct adapter_config *none, *gpu_config;
-    struct registry *registry, *gpu;
+    struct provider_registry *registry, *gpu;
     struct provider *provider;
     bool no_sets, done;
     enum provider_outcome outcome;
@@ -175,19 +175,19 @@ static void exporter(void *arg, struct http_exchange *x)
 // What the selector picks of a list; one object when the path names it.
 static void reply_objects(struct http_exchange *x, const char *text, const char *name)
 {
-    GS_AUTO_JSON json_t *list = NULL, *items = json_array();
+    CODEC_AUTO_JSON json_t *list = NULL, *items = json_array();
     struct kube_selector selector = {0};
     size_t i;
     json_t *o;
-    assert_ok(gs_json_parse(gs_slice_of(text), true, &list));
+    assert_ok(codec_json_parse(gs_slice_of(text), true, &list));
     assert_ok(kube_selector_parse(http_query(x, "labelSelector"), &selector));
     json_array_foreach (list, i, o) {
-        if (name && gs_streq(gs_json_str(o, "metadata", "name", NULL), name)) {
+        if (name && gs_streq(codec_json_str(o, "metadata", "name", NULL), name)) {
             kube_reply_json(x, 200, o);
             kube_selector_finish(&selector);
             return;
         }
-        if (kube_selector_matches(&selector, gs_json_get(o, "metadata", "labels", NULL)))
+        if (kube_selector_matches(&selector, codec_json_get(o, "metadata", "labels", NULL)))
             json_array_append(items, o);
     }
     kube_selector_finish(&selector);
@@ -195,7 +195,7 @@ static void reply_objects(struct http_exchange *x, const char *text, const char 
         kube_reply_failure(x, 404, "NotFound", "\"%s\" not found", name);
         return;
     }
-    GS_AUTO_JSON json_t *body = json_pack("{s:s, s:O}", "kind", "List", "items", items);
+    CODEC_AUTO_JSON json_t *body = json_pack("{s:s, s:O}", "kind", "List", "items", items);
     kube_reply_json(x, 200, body);
 }
 
@@ -223,14 +223,15 @@ static void cluster(void *arg, struct http_exchange *x)
     kube_reply_failure(x, 404, "NotFound", "no such path");
 }
 
-static struct registry *list(struct fixture *f, const struct adapter_config *c, int64_t relist_ms)
+static struct provider_registry *list(struct fixture *f, const struct adapter_config *c,
+                                      int64_t relist_ms)
 {
-    const struct registry_options o = {.config = c,
-                                       .source = f->source,
-                                       .mapper = f->mapper,
-                                       .relist_ms = relist_ms,
-                                       .max_age_ms = 60000};
-    return registry_new(&f->loop, &o);
+    const struct provider_registry_options o = {.config = c,
+                                                .source = f->source,
+                                                .mapper = f->mapper,
+                                                .relist_ms = relist_ms,
+                                                .max_age_ms = 60000};
+    return provider_registry_new(&f->loop, &o);
 }
 
 static char *config_of(const struct job *jobs, unsigned port)
@@ -263,7 +264,7 @@ static size_t jobs_up(const struct fixture *f)
 
 static bool lists(const struct fixture *f, const char *metric)
 {
-    GS_AUTO_FREE char *resources = registry_resources_of(f->gpu, metric);
+    GS_AUTO_FREE char *resources = provider_registry_resources_of(f->gpu, metric);
     return resources && *resources;
 }
 
@@ -280,9 +281,9 @@ static void start(struct fixture *f, const struct job *jobs, size_t n_jobs)
     f->kube = kube_client_new(f->kube_http);
     const struct source_options s = {0};
     f->source = source_new_client(&f->loop, f->engine_http, "", &s);
-    f->mapper = mapper_new();
+    f->mapper = provider_mapper_new();
     assert_ok(adapter_config_parse(GS_SLICE("{}"), "none", &f->none));
-    assert_ok(adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU)", &f->gpu_config));
+    assert_ok(adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU)", &f->gpu_config));
     f->registry = list(f, f->none, 3600000);
     f->gpu = list(f, f->gpu_config, 50);
     const struct provider_options p = {.config = f->none,
@@ -299,10 +300,10 @@ static void start(struct fixture *f, const struct job *jobs, size_t n_jobs)
 static void stop(struct fixture *f)
 {
     provider_free(f->provider);
-    registry_free(f->registry);
-    registry_free(f->gpu);
+    provider_registry_free(f->registry);
+    provider_registry_free(f->gpu);
     source_free(f->source);
-    mapper_free(f->mapper);
+    provider_mapper_free(f->mapper);
     adapter_config_free(f->none);
     adapter_config_free(f->gpu_config);
     http_client_free(f->engine_http);

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "net/http_server.h"
-#include "net/tls.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
 #include "unit.h"
 
 #include <stdlib.h>
@@ -97,28 +97,28 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     gs_error_free(err);
 }
 
-static int ask(struct fixture *f, struct peer *p)
+static int ask(struct fixture *f, struct source_peer *p)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     static const struct http_header headers[] = {{"X-Own", "1"}, {0}};
     const struct http_call call = {.path = "/api", .headers = headers};
     f->done = false;
-    peer_send(p, &call, &callbacks, f);
+    source_peer_send(p, &call, &callbacks, f);
     while (!f->done)
         uv_run(&f->loop, UV_RUN_ONCE);
     return f->status;
 }
 
-static struct peer *make(struct fixture *f, struct peer_options *o, const char *login)
+static struct source_peer *make(struct fixture *f, struct source_peer_options *o, const char *login)
 {
-    struct peer *p = NULL;
+    struct source_peer *p = NULL;
     GS_AUTO_FREE char *url =
         gs_format("https://%s127.0.0.1:%u/pre/?x=1", login, http_server_port(f->server));
     o->url = url;
     o->look_ms = LOOK_MS;
-    assert_ok(peer_new(&f->loop, o, &p));
+    assert_ok(source_peer_new(&f->loop, o, &p));
     o->url = NULL;
-    assert_null(strstr(peer_name(p), "secret"));
+    assert_null(strstr(source_peer_name(p), "secret"));
     return p;
 }
 
@@ -127,13 +127,13 @@ static void test_credentials(void **state)
     struct fixture f = {0};
     static const char *const headers[] = {"X-Scope-OrgID=team=1"};
     start(&f);
-    struct peer_options o = {.ca_pem = f.ca.cert_pem, .headers = headers, .n_headers = 1};
-    struct peer *p = make(&f, &o, "us%20er:secret@");
+    struct source_peer_options o = {.ca_pem = f.ca.cert_pem, .headers = headers, .n_headers = 1};
+    struct source_peer *p = make(&f, &o, "us%20er:secret@");
     assert_int_equal(ask(&f, p), 200);
     assert_string_equal(f.authorization, "Basic dXMgZXI6c2VjcmV0");
     assert_string_equal(f.tenant, "team=1");
     assert_string_equal(f.path, "/pre/api");
-    peer_free(p);
+    source_peer_free(p);
     GS_AUTO_FREE char *token = file(&f, "token");
     GS_AUTO_FREE char *password = file(&f, "password");
     write_file(&f, "token", "first\n");
@@ -148,7 +148,7 @@ static void test_credentials(void **state)
     usleep(2000);
     assert_int_equal(ask(&f, p), 200);
     assert_string_equal(f.authorization, "Bearer second");
-    peer_free(p);
+    source_peer_free(p);
     write_file(&f, "password", "p1");
     o.token_file = NULL;
     o.user = "u";
@@ -159,7 +159,7 @@ static void test_credentials(void **state)
     write_file(&f, "password", "p2");
     assert_int_equal(ask(&f, p), 200);
     assert_string_equal(f.authorization, "Basic dTpwMg==");
-    peer_free(p);
+    source_peer_free(p);
     stop(&f);
 }
 
@@ -169,8 +169,8 @@ static void test_new_ca(void **state)
     start(&f);
     GS_AUTO_FREE char *ca = file(&f, "ca");
     write_file(&f, "ca", f.other_ca.cert_pem);
-    struct peer_options o = {.ca_file = ca};
-    struct peer *p = make(&f, &o, "");
+    struct source_peer_options o = {.ca_file = ca};
+    struct source_peer *p = make(&f, &o, "");
     assert_int_equal(ask(&f, p), 0); // verified, and of another CA
     write_file(&f, "ca", f.ca.cert_pem);
     assert_int_equal(ask(&f, p), 200);
@@ -180,16 +180,16 @@ static void test_new_ca(void **state)
     // Under way with the old ones while new ones come.
     static const struct http_callbacks callbacks = {.on_done = on_done};
     const struct http_call call = {.path = "/old"};
-    peer_send(p, &call, &callbacks, &f);
+    source_peer_send(p, &call, &callbacks, &f);
     GS_AUTO_FREE char *both = gs_format("%s%s", f.ca.cert_pem, f.other_ca.cert_pem);
     write_file(&f, "ca", both);
     f.done = false;
-    struct peer_op *gone = peer_send(p, &call, &callbacks, &f);
-    peer_cancel(gone);
+    struct source_peer_op *gone = source_peer_send(p, &call, &callbacks, &f);
+    source_peer_cancel(gone);
     while (!f.done)
         uv_run(&f.loop, UV_RUN_ONCE);
     assert_int_equal(f.status, 200);
-    peer_free(p);
+    source_peer_free(p);
     stop(&f);
 }
 
@@ -197,21 +197,21 @@ static void test_new_ca(void **state)
 static void test_broken_certificates(void **state)
 {
     struct fixture f = {0};
-    struct peer *p = NULL;
+    struct source_peer *p = NULL;
     start(&f);
     GS_AUTO_FREE char *ca = file(&f, "ca"), *token = file(&f, "token"),
                       *password = file(&f, "password");
     write_file(&f, "ca", "nonsense");
     write_file(&f, "token", f.ca.cert_pem);
     write_file(&f, "password", f.other_ca.key_pem);
-    struct peer_options o = {.url = "https://h", .ca_file = ca};
-    assert_error(peer_new(&f.loop, &o, &p), GS_EINVAL, ca);
-    o = (struct peer_options){.url = "https://h", .ca_pem = "nonsense"};
-    assert_error(peer_new(&f.loop, &o, &p), GS_EINVAL, "the CA certificate: ");
-    o = (struct peer_options){.url = "https://h", .cert_file = ca, .key_file = password};
-    assert_error(peer_new(&f.loop, &o, &p), GS_EINVAL, ca);
-    o = (struct peer_options){.url = "https://h", .cert_file = token, .key_file = password};
-    assert_error(peer_new(&f.loop, &o, &p), GS_EINVAL, "the key does not belong");
+    struct source_peer_options o = {.url = "https://h", .ca_file = ca};
+    assert_error(source_peer_new(&f.loop, &o, &p), GS_EINVAL, ca);
+    o = (struct source_peer_options){.url = "https://h", .ca_pem = "nonsense"};
+    assert_error(source_peer_new(&f.loop, &o, &p), GS_EINVAL, "the CA certificate: ");
+    o = (struct source_peer_options){.url = "https://h", .cert_file = ca, .key_file = password};
+    assert_error(source_peer_new(&f.loop, &o, &p), GS_EINVAL, ca);
+    o = (struct source_peer_options){.url = "https://h", .cert_file = token, .key_file = password};
+    assert_error(source_peer_new(&f.loop, &o, &p), GS_EINVAL, "the key does not belong");
     stop(&f);
 }
 
@@ -222,13 +222,13 @@ static void test_empty_header(void **state)
     struct fixture f = {0};
     start(&f);
     for (int i = 0; i < 2; i++) {
-        struct peer_options o = {
+        struct source_peer_options o = {
             .ca_pem = f.ca.cert_pem, .headers = i ? equals : headers, .n_headers = 1};
-        struct peer *p = make(&f, &o, "");
+        struct source_peer *p = make(&f, &o, "");
         assert_int_equal(ask(&f, p), 200);
         assert_non_null(f.tenant);
         assert_string_equal(f.tenant, "");
-        peer_free(p);
+        source_peer_free(p);
     }
     stop(&f);
 }
@@ -236,21 +236,21 @@ static void test_empty_header(void **state)
 static void test_wrong(void **state)
 {
     uv_loop_t loop;
-    struct peer *p = NULL;
+    struct source_peer *p = NULL;
     uv_loop_init(&loop);
     static const char *const headers[] = {"=x"};
-    struct peer_options o = {.url = "ftp://x"};
-    assert_error(peer_new(&loop, &o, &p), GS_EINVAL, "want http://");
+    struct source_peer_options o = {.url = "ftp://x"};
+    assert_error(source_peer_new(&loop, &o, &p), GS_EINVAL, "want http://");
     o.url = "http://u:p@/x";
-    assert_error(peer_new(&loop, &o, &p), GS_EINVAL, "host is missing");
+    assert_error(source_peer_new(&loop, &o, &p), GS_EINVAL, "host is missing");
     o.url = "http://u%zz@h";
-    assert_error(peer_new(&loop, &o, &p), GS_EINVAL, "user and password");
-    o = (struct peer_options){.url = "http://h", .headers = headers, .n_headers = 1};
-    assert_error(peer_new(&loop, &o, &p), GS_EINVAL, "want Key=Value");
-    o = (struct peer_options){.url = "http://h", .token_file = "/nonexistent/token"};
-    assert_error(peer_new(&loop, &o, &p), GS_ENOTFOUND, "/nonexistent/token");
-    o = (struct peer_options){.url = "https://h", .ca_file = "/nonexistent/ca"};
-    assert_error(peer_new(&loop, &o, &p), GS_ENOTFOUND, "/nonexistent/ca");
+    assert_error(source_peer_new(&loop, &o, &p), GS_EINVAL, "user and password");
+    o = (struct source_peer_options){.url = "http://h", .headers = headers, .n_headers = 1};
+    assert_error(source_peer_new(&loop, &o, &p), GS_EINVAL, "want Key=Value");
+    o = (struct source_peer_options){.url = "http://h", .token_file = "/nonexistent/token"};
+    assert_error(source_peer_new(&loop, &o, &p), GS_ENOTFOUND, "/nonexistent/token");
+    o = (struct source_peer_options){.url = "https://h", .ca_file = "/nonexistent/ca"};
+    assert_error(source_peer_new(&loop, &o, &p), GS_ENOTFOUND, "/nonexistent/ca");
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
 }

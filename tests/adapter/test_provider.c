@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/status.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 #include "unit.h"
 
 static const char rules[] =
@@ -28,9 +28,9 @@ struct fixture {
     struct http_client *prometheus, *kube_http;
     struct kube_client *kube;
     struct source *source;
-    struct mapper *mapper;
+    struct provider_mapper *mapper;
     struct adapter_config *config, *gpu_config;
-    struct registry *registry, *gpu;
+    struct provider_registry *registry, *gpu;
     struct provider *provider;
     enum provider_times times;
     const char *last_answer; // of the query for the last sample; NULL: as others
@@ -115,9 +115,9 @@ static void cluster(void *arg, struct http_exchange *x)
                   "\"app\":\"x\"}}},{\"metadata\":{\"name\":\"a\",\"labels\":{\"app\":\"x\"}}}]}");
 }
 
-static void run_until_round(struct fixture *f, struct registry *r, int64_t rounds)
+static void run_until_round(struct fixture *f, struct provider_registry *r, int64_t rounds)
 {
-    while (registry_rounds(r) < rounds)
+    while (provider_registry_rounds(r) < rounds)
         uv_run(&f->loop, UV_RUN_ONCE);
 }
 
@@ -129,14 +129,14 @@ static void start(struct fixture *f)
     f->kube = kube_client_new(f->kube_http);
     const struct source_options s = {.peer.url = "http://test"};
     f->source = source_new_client(&f->loop, f->prometheus, "", &s);
-    f->mapper = mapper_new();
+    f->mapper = provider_mapper_new();
     assert_ok(adapter_config_parse(gs_slice_of(rules), "rules.yaml", &f->config));
-    assert_ok(adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU)", &f->gpu_config));
-    struct registry_options r = {
+    assert_ok(adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU)", &f->gpu_config));
+    struct provider_registry_options r = {
         .config = f->config, .source = f->source, .mapper = f->mapper, .relist_ms = 3600000};
-    f->registry = registry_new(&f->loop, &r);
+    f->registry = provider_registry_new(&f->loop, &r);
     r.config = f->gpu_config;
-    f->gpu = registry_new(&f->loop, &r);
+    f->gpu = provider_registry_new(&f->loop, &r);
     const struct provider_options p = {.config = f->config,
                                        .source = f->source,
                                        .mapper = f->mapper,
@@ -152,10 +152,10 @@ static void start(struct fixture *f)
 static void stop(struct fixture *f)
 {
     provider_free(f->provider);
-    registry_free(f->registry);
-    registry_free(f->gpu);
+    provider_registry_free(f->registry);
+    provider_registry_free(f->gpu);
     source_free(f->source);
-    mapper_free(f->mapper);
+    provider_mapper_free(f->mapper);
     adapter_config_free(f->config);
     adapter_config_free(f->gpu_config);
     kube_client_free(f->kube);
@@ -300,23 +300,23 @@ static void test_causes(void **state)
 static void test_isolation(void **state)
 {
     struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1")), .bad_fails = true};
-    struct registry_rule_state s;
+    struct provider_registry_rule_state s;
     start(&f);
-    registry_rule(f.registry, 1, &s);
+    provider_registry_rule(f.registry, 1, &s);
     assert_non_null(strstr(s.error, "500"));
-    assert_false(registry_complete(f.registry));
+    assert_false(provider_registry_complete(f.registry));
     ask(&f, "pods", "a", "m", NULL);
     assert_int_equal(f.outcome, PROVIDER_OK);
     ask(&f, "pods", "a", "b", NULL);
     assert_cause(&f, PROVIDER_NO_METRIC, "1 rules do not get their series");
     f.bad_fails = false;
-    registry_relist(f.registry);
+    provider_registry_relist(f.registry);
     run_until_round(&f, f.registry, 2);
-    assert_true(registry_complete(f.registry));
+    assert_true(provider_registry_complete(f.registry));
     f.bad_fails = true;
-    registry_relist(f.registry);
+    provider_registry_relist(f.registry);
     run_until_round(&f, f.registry, 3);
-    registry_rule(f.registry, 1, &s);
+    provider_registry_rule(f.registry, 1, &s);
     assert_non_null(s.error);
     assert_int_equal(s.metrics, 1); // still there
     stop(&f);
@@ -450,12 +450,12 @@ static void test_sources(void **state)
     struct http_client *client = http_client_new_loopback(&f.loop, other_prometheus, NULL, NULL);
     const struct source_options s = {.peer.url = "http://other"};
     struct source *others[] = {source_new_client(&f.loop, client, "", &s)};
-    const struct registry_options r = {.config = c,
-                                       .source = f.source,
-                                       .others = others,
-                                       .mapper = f.mapper,
-                                       .relist_ms = 3600000};
-    struct registry *registry = registry_new(&f.loop, &r);
+    const struct provider_registry_options r = {.config = c,
+                                                .source = f.source,
+                                                .others = others,
+                                                .mapper = f.mapper,
+                                                .relist_ms = 3600000};
+    struct provider_registry *registry = provider_registry_new(&f.loop, &r);
     struct provider *old = f.provider;
     const struct provider_options p = {.config = c,
                                        .source = f.source,
@@ -478,7 +478,7 @@ static void test_sources(void **state)
     ask(&f, "pods", "a", "far", NULL);
     assert_true(f.values[0] == 7);
     provider_free(f.provider);
-    registry_free(registry);
+    provider_registry_free(registry);
     source_free(others[0]);
     http_client_free(client);
     adapter_config_free(c);

@@ -6,45 +6,45 @@
 
 static void test_parse_and_dump(void **state)
 {
-    GS_AUTO_JSON json_t *j = NULL;
-    assert_ok(gs_json_parse(GS_SLICE("{\"b\": [1, 2.5, null], \"a\": \"x/y\"}"), true, &j));
+    CODEC_AUTO_JSON json_t *j = NULL;
+    assert_ok(codec_json_parse(GS_SLICE("{\"b\": [1, 2.5, null], \"a\": \"x/y\"}"), true, &j));
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_json_dump(j, &out);
+    codec_json_dump(j, &out);
     assert_string_equal(out.data, "{\"b\":[1,2.5,null],\"a\":\"x/y\"}");
 }
 
 static void test_errors(void **state)
 {
     json_t *j = NULL;
-    assert_error(gs_json_parse(GS_SLICE("{\n \"a\": }"), true, &j), GS_EINVAL, "line 2");
-    assert_error(gs_json_parse(GS_SLICE("{\"a\":1,\"a\":2}"), true, &j), GS_EINVAL, "duplicate");
-    assert_error(gs_json_parse((struct gs_slice){NULL, 0}, true, &j), GS_EINVAL, "line");
+    assert_error(codec_json_parse(GS_SLICE("{\n \"a\": }"), true, &j), GS_EINVAL, "line 2");
+    assert_error(codec_json_parse(GS_SLICE("{\"a\":1,\"a\":2}"), true, &j), GS_EINVAL, "duplicate");
+    assert_error(codec_json_parse((struct gs_slice){NULL, 0}, true, &j), GS_EINVAL, "line");
     GS_AUTO_BUF struct gs_buf deep = {0};
     for (int i = 0; i < 5000; i++)
         gs_buf_add_char(&deep, '[');
-    assert_error(gs_json_parse(gs_buf_slice(&deep), true, &j), GS_ELIMIT, "nested");
+    assert_error(codec_json_parse(gs_buf_slice(&deep), true, &j), GS_ELIMIT, "nested");
     assert_null(j);
 }
 
 static void test_paths(void **state)
 {
-    GS_AUTO_JSON json_t *j = json_object();
-    gs_json_set(j, json_integer(3), "spec", "replicas", NULL);
-    gs_json_set(j, json_string("x"), "metadata", "name", NULL);
-    assert_int_equal(gs_json_int(j, -1, "spec", "replicas", NULL), 3);
-    assert_int_equal(gs_json_int(j, -1, "spec", "missing", NULL), -1);
-    assert_string_equal(gs_json_str(j, "metadata", "name", NULL), "x");
-    assert_null(gs_json_str(j, "spec", "replicas", NULL));
-    gs_json_del(j, "spec", "replicas", NULL);
-    gs_json_del(j, "nothing", "here", NULL);
-    assert_null(gs_json_get(j, "spec", "replicas", NULL));
+    CODEC_AUTO_JSON json_t *j = json_object();
+    codec_json_set(j, json_integer(3), "spec", "replicas", NULL);
+    codec_json_set(j, json_string("x"), "metadata", "name", NULL);
+    assert_int_equal(codec_json_int(j, -1, "spec", "replicas", NULL), 3);
+    assert_int_equal(codec_json_int(j, -1, "spec", "missing", NULL), -1);
+    assert_string_equal(codec_json_str(j, "metadata", "name", NULL), "x");
+    assert_null(codec_json_str(j, "spec", "replicas", NULL));
+    codec_json_del(j, "spec", "replicas", NULL);
+    codec_json_del(j, "nothing", "here", NULL);
+    assert_null(codec_json_get(j, "spec", "replicas", NULL));
 }
 
 static void test_texts_that_are_no_utf8_are_kept_as_far_as_they_are(void **state)
 {
-    GS_AUTO_JSON json_t *j = json_object();
-    gs_json_set_str(j, "a", "\xff\xc3x \xc3\xa9\xe2\x82");
-    gs_json_set_str(j, "b", "\xc3\xa9");
+    CODEC_AUTO_JSON json_t *j = json_object();
+    codec_json_set_str(j, "a", "\xff\xc3x \xc3\xa9\xe2\x82");
+    codec_json_set_str(j, "b", "\xc3\xa9");
     assert_string_equal(json_string_value(json_object_get(j, "a")),
                         "\xef\xbf\xbd\xef\xbf\xbdx \xc3\xa9\xef\xbf\xbd\xef\xbf\xbd");
     assert_string_equal(json_string_value(json_object_get(j, "b")), "\xc3\xa9");
@@ -52,9 +52,9 @@ static void test_texts_that_are_no_utf8_are_kept_as_far_as_they_are(void **state
 
 static void assert_dumped(const char *text, const char *want)
 {
-    GS_AUTO_JSON json_t *j = NULL;
-    assert_ok(gs_json_parse(gs_slice_of(text), true, &j));
-    GS_AUTO_FREE char *got = gs_json_text(j);
+    CODEC_AUTO_JSON json_t *j = NULL;
+    assert_ok(codec_json_parse(gs_slice_of(text), true, &j));
+    GS_AUTO_FREE char *got = codec_json_text(j);
     assert_string_equal(got, want);
 }
 
@@ -78,11 +78,11 @@ static void test_every_number_reads_back_as_itself(void **state)
         bits ^= bits << 17;
         double v;
         memcpy(&v, &bits, sizeof(v));
-        GS_AUTO_JSON json_t *number = json_real(v), *again = NULL;
+        CODEC_AUTO_JSON json_t *number = json_real(v), *again = NULL;
         if (!number)
             continue; // not finite
-        GS_AUTO_FREE char *text = gs_json_text(number);
-        assert_ok(gs_json_parse(gs_slice_of(text), true, &again));
+        GS_AUTO_FREE char *text = codec_json_text(number);
+        assert_ok(codec_json_parse(gs_slice_of(text), true, &again));
         if (!json_is_real(again) || json_real_value(again) != v)
             fail_msg("%.17g is written as %s", v, text);
     }
@@ -96,12 +96,12 @@ static void test_strings_are_escaped(void **state)
 
 static void test_pretty(void **state)
 {
-    GS_AUTO_JSON json_t *j = NULL;
-    assert_ok(gs_json_parse(GS_SLICE("{\"a\": [1, {\"b\": 0.7}], \"c\": {}, \"d\": [], "
-                                     "\"e\": [true, false, null]}"),
-                            true, &j));
+    CODEC_AUTO_JSON json_t *j = NULL;
+    assert_ok(codec_json_parse(GS_SLICE("{\"a\": [1, {\"b\": 0.7}], \"c\": {}, \"d\": [], "
+                                        "\"e\": [true, false, null]}"),
+                               true, &j));
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_json_dump_pretty(j, &out);
+    codec_json_dump_pretty(j, &out);
     assert_string_equal(out.data, "{\n  \"a\": [\n    1,\n    {\n      \"b\": 0.7\n    }\n  ],\n"
                                   "  \"c\": {},\n  \"d\": [],\n  \"e\": [\n    true,\n    false,\n"
                                   "    null\n  ]\n}");

@@ -24,10 +24,10 @@ static void test_boundaries(void **state)
                                       "\xe2\x82",
                                       "\xff"};
     for (size_t i = 0; i < GS_ARRAY_LEN(good); i++)
-        assert_int_equal(gs_utf8_valid_prefix(gs_slice_of(good[i])), strlen(good[i]));
+        assert_int_equal(codec_utf8_valid_prefix(gs_slice_of(good[i])), strlen(good[i]));
     for (size_t i = 0; i < GS_ARRAY_LEN(bad); i++)
-        assert_int_equal(gs_utf8_valid_prefix(gs_slice_of(bad[i])), 0);
-    assert_int_equal(gs_utf8_valid_prefix(GS_SLICE("ab\xff")), 2);
+        assert_int_equal(codec_utf8_valid_prefix(gs_slice_of(bad[i])), 0);
+    assert_int_equal(codec_utf8_valid_prefix(GS_SLICE("ab\xff")), 2);
 }
 
 int main(void)

@@ -5,15 +5,15 @@
 
 static char *as_json(const char *yaml)
 {
-    struct gs_yaml_docs docs = {0};
-    assert_ok(gs_yaml_parse(gs_slice_of(yaml), "t.yaml", &docs));
+    struct codec_yaml_docs docs = {0};
+    assert_ok(codec_yaml_parse(gs_slice_of(yaml), "t.yaml", &docs));
     struct gs_buf out = {0};
     for (size_t i = 0; i < docs.len; i++) {
         if (i)
             gs_buf_add_char(&out, '|');
-        gs_json_dump(docs.items[i].value, &out);
+        codec_json_dump(docs.items[i].value, &out);
     }
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     return gs_buf_take(&out);
 }
 
@@ -43,11 +43,11 @@ static void test_documents(void **state)
     check("", "");
     check("{\"kind\": \"Pod\", \"n\": [1, {\"x\": null}]}",
           "{\"kind\":\"Pod\",\"n\":[1,{\"x\":null}]}");
-    struct gs_yaml_docs docs = {0};
-    assert_ok(gs_yaml_parse(GS_SLICE("# c\na: 1\n---\n\nb: 2\n"), "t.yaml", &docs));
+    struct codec_yaml_docs docs = {0};
+    assert_ok(codec_yaml_parse(GS_SLICE("# c\na: 1\n---\n\nb: 2\n"), "t.yaml", &docs));
     assert_int_equal(docs.items[0].line, 2);
     assert_int_equal(docs.items[1].line, 5);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
 }
 
 static void test_anchors(void **state)
@@ -80,8 +80,8 @@ static void test_merge_keys(void **state)
 
 static void expect_error(const char *yaml, const char *text)
 {
-    struct gs_yaml_docs docs = {0};
-    assert_error(gs_yaml_parse(gs_slice_of(yaml), "t.yaml", &docs), GS_EINVAL, text);
+    struct codec_yaml_docs docs = {0};
+    assert_error(codec_yaml_parse(gs_slice_of(yaml), "t.yaml", &docs), GS_EINVAL, text);
 }
 
 static void test_errors_name_the_place(void **state)
@@ -106,20 +106,20 @@ static void test_bytes_that_are_not_yaml(void **state)
 
 static void test_values_have_places(void **state)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_yaml_marks *marks = NULL;
-    assert_ok(gs_yaml_parse_marked(gs_slice_of("a: &x {b: 12}\nc: *x\nd: \"12\"\n"), "t.yaml",
-                                   &docs, &marks));
-    const json_t *doc = docs.items[0].value, *b = gs_json_get(doc, "a", "b", NULL);
-    const json_t *copy = gs_json_get(doc, "c", "b", NULL), *d = json_object_get(doc, "d");
+    struct codec_yaml_docs docs = {0};
+    struct codec_yaml_marks *marks = NULL;
+    assert_ok(codec_yaml_parse_marked(gs_slice_of("a: &x {b: 12}\nc: *x\nd: \"12\"\n"), "t.yaml",
+                                      &docs, &marks));
+    const json_t *doc = docs.items[0].value, *b = codec_json_get(doc, "a", "b", NULL);
+    const json_t *copy = codec_json_get(doc, "c", "b", NULL), *d = json_object_get(doc, "d");
     assert_true(json_is_integer(b) && json_is_string(d)); // types are kept
-    assert_int_equal(gs_yaml_mark_of(marks, b).line, 1);
-    assert_int_equal(gs_yaml_mark_of(marks, b).column, 11);
-    assert_int_equal(gs_yaml_mark_of(marks, copy).line, 1); // an alias is where its anchor is
-    assert_int_equal(gs_yaml_mark_of(marks, d).line, 3);
-    assert_int_equal(gs_yaml_mark_of(marks, d).column, 4);
-    gs_yaml_docs_finish(&docs);
-    gs_yaml_marks_free(marks);
+    assert_int_equal(codec_yaml_mark_of(marks, b).line, 1);
+    assert_int_equal(codec_yaml_mark_of(marks, b).column, 11);
+    assert_int_equal(codec_yaml_mark_of(marks, copy).line, 1); // an alias is where its anchor is
+    assert_int_equal(codec_yaml_mark_of(marks, d).line, 3);
+    assert_int_equal(codec_yaml_mark_of(marks, d).column, 4);
+    codec_yaml_docs_finish(&docs);
+    codec_yaml_marks_free(marks);
     (void)state;
 }
 
@@ -131,24 +131,24 @@ static void test_dump_reads_back(void **state)
         "\"f\":\"line1\\nline2 # x\",\"g\":\"\",\"h\":1.5,\"i\":\"~\",\"j\":\"- a\",\"k\":\"0x12\","
         "\"o\":\" x \",\"q q\":\"*a\",\"1\":\"2024-01-01\",\"true\":true,\"on\":\"off\",\"p\":\"a "
         "b \"}";
-    GS_AUTO_JSON json_t *j = NULL;
+    CODEC_AUTO_JSON json_t *j = NULL;
     GS_AUTO_BUF struct gs_buf out = {0};
-    struct gs_yaml_docs docs = {0};
-    assert_ok(gs_json_parse(gs_slice_of(json), true, &j));
-    gs_yaml_dump(j, &out);
-    assert_ok(gs_yaml_parse(gs_buf_slice(&out), "dump", &docs));
+    struct codec_yaml_docs docs = {0};
+    assert_ok(codec_json_parse(gs_slice_of(json), true, &j));
+    codec_yaml_dump(j, &out);
+    assert_ok(codec_yaml_parse(gs_buf_slice(&out), "dump", &docs));
     assert_true(json_equal(docs.items[0].value, j));
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     (void)state;
 }
 
 static void test_dump_is_in_the_style_of_kubectl(void **state)
 {
-    GS_AUTO_JSON json_t *j =
+    CODEC_AUTO_JSON json_t *j =
         json_pack("{s:s, s:{s:[{s:s, s:i}], s:s}}", "kind", "Pod", "spec", "containers", "image",
                   "registry.local/a", "port", 80, "host", "10.0.0.1");
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_yaml_dump(j, &out);
+    codec_yaml_dump(j, &out);
     assert_string_equal(out.data, "kind: Pod\nspec:\n  containers:\n  - image: registry.local/a\n"
                                   "    port: 80\n  host: \"10.0.0.1\"\n");
     (void)state;
@@ -172,7 +172,7 @@ static void test_aliases_do_not_nest_without_end(void **state)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_add_str(&text, "a0: &a0 x\n");
-    for (int i = 1; i <= GS_JSON_MAX_DEPTH; i++)
+    for (int i = 1; i <= CODEC_JSON_MAX_DEPTH; i++)
         gs_buf_addf(&text, "a%d: &a%d [*a%d]\n", i, i, i - 1);
     expect_error(text.data, "nested too deeply");
 }

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "codec/json.h"
 #include "kube/kubeconfig.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 #include <stdio.h>
 
@@ -40,7 +40,7 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     gs_buf_add_slice(&s->text, a->body);
     json_decref(s->body);
     s->body = NULL;
-    gs_error_free(gs_json_parse(a->body, false, &s->body));
+    gs_error_free(codec_json_parse(a->body, false, &s->body));
 }
 
 static void ask(struct side *s, const char *path)
@@ -74,11 +74,11 @@ static char *items_text(const json_t *items, bool sort)
     char **texts = gs_alloc_array(n + 1, sizeof(char *));
     GS_AUTO_BUF struct gs_buf all = {0};
     json_array_foreach (items, i, item) {
-        GS_AUTO_JSON json_t *copy = json_deep_copy(item);
+        CODEC_AUTO_JSON json_t *copy = json_deep_copy(item);
         json_object_del(copy, "timestamp");
         json_object_del(copy, "window"); // prometheus-adapter never tells it
         json_object_del(copy, "windowSeconds");
-        gs_json_del(copy, "metadata", "creationTimestamp", NULL);
+        codec_json_del(copy, "metadata", "creationTimestamp", NULL);
         texts[i] = json_dumps(copy, JSON_SORT_KEYS | JSON_COMPACT);
     }
     if (sort && n > 1)
@@ -101,8 +101,8 @@ static bool same_list(const char *key)
 // One object of metrics.k8s.io.
 static bool same_one(void)
 {
-    GS_AUTO_JSON json_t *a = json_array();
-    GS_AUTO_JSON json_t *b = json_array();
+    CODEC_AUTO_JSON json_t *a = json_array();
+    CODEC_AUTO_JSON json_t *b = json_array();
     json_array_append(a, real.body);
     json_array_append(b, ours.body);
     GS_AUTO_FREE char *x = items_text(a, false);
@@ -112,18 +112,20 @@ static bool same_one(void)
 
 static bool same(void)
 {
-    const char *a = gs_json_str(real.body, "message", NULL);
-    const char *b = gs_json_str(ours.body, "message", NULL);
+    const char *a = codec_json_str(real.body, "message", NULL);
+    const char *b = codec_json_str(ours.body, "message", NULL);
     if (real.status != ours.status)
         return false;
     if (!json_object_get(real.body, "kind")) // a page for people
         return !json_object_get(ours.body, "kind");
-    if (gs_json_get(real.body, "usage", NULL) || gs_json_get(real.body, "containers", NULL))
+    if (codec_json_get(real.body, "usage", NULL) || codec_json_get(real.body, "containers", NULL))
         return same_one();
-    if (!gs_streq(gs_json_str(real.body, "kind", NULL), gs_json_str(ours.body, "kind", NULL)) ||
-        !gs_streq(gs_json_str(real.body, "apiVersion", NULL),
-                  gs_json_str(ours.body, "apiVersion", NULL)) ||
-        !gs_streq(gs_json_str(real.body, "reason", NULL), gs_json_str(ours.body, "reason", NULL)))
+    if (!gs_streq(codec_json_str(real.body, "kind", NULL),
+                  codec_json_str(ours.body, "kind", NULL)) ||
+        !gs_streq(codec_json_str(real.body, "apiVersion", NULL),
+                  codec_json_str(ours.body, "apiVersion", NULL)) ||
+        !gs_streq(codec_json_str(real.body, "reason", NULL),
+                  codec_json_str(ours.body, "reason", NULL)))
         return false;
     return a ? b && gs_starts(b, a) : same_list("items") && same_list("resources");
 }
@@ -184,9 +186,9 @@ static size_t check_lists(void)
         size_t i;
         json_t *item;
         check(path);
-        GS_AUTO_JSON json_t *list = json_incref(real.body);
+        CODEC_AUTO_JSON json_t *list = json_incref(real.body);
         json_array_foreach (json_object_get(list, "resources"), i, item) {
-            check_metric(versions[v], gs_json_str(item, "name", NULL));
+            check_metric(versions[v], codec_json_str(item, "name", NULL));
             n++;
         }
     }

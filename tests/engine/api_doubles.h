@@ -17,7 +17,7 @@ struct rules_manager {
 static json_t *json_of(const char *text)
 {
     json_t *j = NULL;
-    assert_ok(gs_json_parse(gs_slice_of(text), true, &j));
+    assert_ok(codec_json_parse(gs_slice_of(text), true, &j));
     return j;
 }
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/api/api.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 #include "patience.h"
 
 struct harness {
@@ -74,10 +74,10 @@ static inline void assert_failed(const struct harness *h, int status, const char
                                  const char *error)
 {
     json_t *j = NULL;
-    assert_ok(gs_json_parse(gs_buf_slice(&h->body), true, &j));
-    assert_string_equal(gs_json_str(j, "status", NULL), "error");
-    assert_string_equal(gs_json_str(j, "errorType", NULL), type);
-    const char *got = gs_json_str(j, "error", NULL);
+    assert_ok(codec_json_parse(gs_buf_slice(&h->body), true, &j));
+    assert_string_equal(codec_json_str(j, "status", NULL), "error");
+    assert_string_equal(codec_json_str(j, "errorType", NULL), type);
+    const char *got = codec_json_str(j, "error", NULL);
     if (!got || !strstr(got, error))
         fail_msg("error \"%s\" does not contain \"%s\"", got ? got : "", error);
     assert_int_equal(h->status, status);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 // PORT in the text is the server's, DIR the test's folder.
 static char *filled_in(struct http_server *server, const char *dir, const char *text)

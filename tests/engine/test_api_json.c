@@ -10,7 +10,7 @@
 static void assert_value(double v, const char *want)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    json_add_value(&out, v);
+    engine_api_json_add_value(&out, v);
     GS_AUTO_BUF struct gs_buf quoted = {0};
     gs_buf_addf(&quoted, "\"%s\"", want);
     assert_string_equal(out.data, quoted.data);
@@ -50,7 +50,7 @@ static void test_values(void **state)
 static void assert_time(int64_t ms, const char *want)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    json_add_time(&out, ms);
+    engine_api_json_add_time(&out, ms);
     assert_string_equal(out.data, want);
 }
 
@@ -68,14 +68,14 @@ static void test_times(void **state)
 static void test_points(void **state)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    json_add_point(&out, 1000, 2.5);
+    engine_api_json_add_point(&out, 1000, 2.5);
     assert_string_equal(out.data, "[1,\"2.5\"]");
 }
 
 static void assert_text(struct gs_slice s, const char *want)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    json_add_string(&out, s);
+    engine_api_json_add_string(&out, s);
     assert_string_equal(out.data, want);
     assert_int_equal(out.len, strlen(want));
 }
@@ -105,7 +105,7 @@ static void test_escapes_everywhere(void **state)
                 memset(text, 'x', sizeof(text));
                 text[at] = special[k];
                 GS_AUTO_BUF struct gs_buf out = {0};
-                json_add_string(&out, gs_slice_make(text, len));
+                engine_api_json_add_string(&out, gs_slice_make(text, len));
                 json_error_t error;
                 json_t *back = json_loadb(out.data, out.len, JSON_DECODE_ANY, &error);
                 assert_non_null(back);
@@ -120,7 +120,7 @@ static void test_escapes_everywhere(void **state)
 static void test_overflow(void **state)
 {
     GS_AUTO_BUF struct gs_buf out = {.limit = 10};
-    json_add_string(&out, GS_SLICE("far too long for it"));
+    engine_api_json_add_string(&out, GS_SLICE("far too long for it"));
     assert_true(out.overflow);
     assert_int_equal(out.len, 0);
 }

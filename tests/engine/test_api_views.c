@@ -44,12 +44,12 @@ static void assert_rules(struct harness *h, const char *query, const char *want)
     json_t *j = NULL, *group, *rule;
     size_t i, k;
     get(h, path);
-    assert_ok(gs_json_parse(gs_buf_slice(&h->body), true, &j));
+    assert_ok(codec_json_parse(gs_buf_slice(&h->body), true, &j));
     gs_buf_add_str(&got, "");
-    json_array_foreach (gs_json_get(j, "data", "groups", NULL), i, group) {
-        gs_buf_addf(&got, "%s%s:", i ? " " : "", gs_json_str(group, "name", NULL));
+    json_array_foreach (codec_json_get(j, "data", "groups", NULL), i, group) {
+        gs_buf_addf(&got, "%s%s:", i ? " " : "", codec_json_str(group, "name", NULL));
         json_array_foreach (json_object_get(group, "rules"), k, rule)
-            gs_buf_add_str(&got, gs_json_str(rule, "name", NULL));
+            gs_buf_add_str(&got, codec_json_str(rule, "name", NULL));
     }
     json_decref(j);
     assert_string_equal(got.data, want);
@@ -87,8 +87,8 @@ static void test_rule_pages(void **state)
                                           : gs_strdup("group_limit=1");
         json_t *j = NULL;
         assert_rules(h, query, pages[i]);
-        assert_ok(gs_json_parse(gs_buf_slice(&h->body), true, &j));
-        const char *next = gs_json_str(j, "data", "groupNextToken", NULL);
+        assert_ok(codec_json_parse(gs_buf_slice(&h->body), true, &j));
+        const char *next = codec_json_str(j, "data", "groupNextToken", NULL);
         assert_int_equal(next != NULL, i < 2);
         free(token);
         token = gs_strdup(next ? next : "");

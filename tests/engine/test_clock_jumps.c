@@ -5,8 +5,8 @@
 
 #include "../kube/loop.h"
 #include "base/mem.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
+#include "net/http/client.h"
+#include "net/http/server.h"
 
 #include <sys/syscall.h>
 #include <time.h>
@@ -62,15 +62,15 @@ static void start(struct fixture *f)
                           port, port);
     const struct engine_options o = {.config_text = f->config};
     assert_ok(engine_new(&f->loop, &o, &f->engine));
-    struct rule_problems problems = {0};
-    struct rule_set *set;
+    struct rules_problems problems = {0};
+    struct rules_set *set;
     assert_ok(
         rules_parse(GS_SLICE("groups: [{name: g, interval: 50ms, rules: [{record: half, "
                              "expr: util / 2}, {alert: High, expr: util > 80, for: 100ms}]}]"),
                     "r", &problems, &set));
     assert_int_equal(problems.len, 0);
     rules_manager_apply_extra(engine_rules(f->engine), "extra", set);
-    rule_problems_finish(&problems);
+    rules_problems_finish(&problems);
 }
 
 static void finish(struct fixture *f)

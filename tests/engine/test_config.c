@@ -52,7 +52,7 @@ static void what_is_written_is_read(void **state)
     assert_string_equal(c->alertmanagers[0].sd.statics[0].targets[0], "am:9093");
     assert_int_equal(c->remote_writes[0].capacity, 5);
     assert_int_equal(c->remote_writes[0].max_samples_per_send, 2000);
-    const struct engine_scrape_config *s = &c->scrapes[0];
+    const struct engine_config_scrape_config *s = &c->scrapes[0];
     assert_int_equal(s->interval_ms, 5000);
     assert_int_equal(s->timeout_ms, 1000); // the global one, cut to the global interval
     assert_int_equal(s->n_params, 2);
@@ -64,7 +64,7 @@ static void what_is_written_is_read(void **state)
     assert_true(s->http.insecure_skip_verify && s->http.follow_redirects);
     assert_int_equal(s->sd.statics[0].n_targets, 2);
     assert_true(gs_slice_eq_str(s->sd.statics[0].labels[0].value, "7"));
-    assert_int_equal(s->sd.kubernetes[0].role, SD_ENDPOINTS);
+    assert_int_equal(s->sd.kubernetes[0].role, ENGINE_CONFIG_SD_ENDPOINTS);
     assert_string_equal(s->sd.kubernetes[0].namespaces[0], "default");
     assert_string_equal(s->relabel.items[0].target_label, "node");
     assert_string_equal(s->relabel.items[0].separator, ";");
@@ -156,12 +156,12 @@ static void names_and_protocols_follow_global(void **state)
                     "- job_name: any\n"
                     "  metric_name_validation_scheme: utf8\n"
                     "  metric_name_escaping_scheme: allow-utf-8\n");
-    const struct engine_scrape_config *s = c->scrapes;
+    const struct engine_config_scrape_config *s = c->scrapes;
     assert_true(s[0].legacy_names && s[1].legacy_names && s[3].legacy_names);
     assert_string_equal(s[0].accept,
                         "text/plain;version=1.0.0;escaping=underscores;q=0.6,*/*;q=0.4");
     assert_string_equal(s[1].accept, "text/plain;version=0.0.4;q=0.6,*/*;q=0.5");
-    assert_int_equal(s[1].fallback, ENGINE_FALLBACK_OPENMETRICS);
+    assert_int_equal(s[1].fallback, ENGINE_CONFIG_FALLBACK_OPENMETRICS);
     assert_false(s[2].legacy_names); // the escaping stays that of global
     assert_string_equal(s[2].accept, s[0].accept);
     assert_non_null(strstr(s[3].accept, "escaping=dots"));

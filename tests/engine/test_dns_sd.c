@@ -9,14 +9,14 @@ struct fixture {
     struct dns_server server;
     struct dns_config servers;
     const char *names[40];
-    struct engine_dns_sd cfg;
-    struct sd_stats stats;
-    struct sd_provider *sd;
+    struct engine_config_dns_sd cfg;
+    struct discovery_stats stats;
+    struct discovery_provider *sd;
     struct gs_buf heard; // of the last update
     int updates;
 };
 
-static void on_update(void *arg, const struct sd_group *groups, size_t n)
+static void on_update(void *arg, const struct discovery_group *groups, size_t n)
 {
     struct fixture *f = arg;
     f->updates++;
@@ -44,20 +44,20 @@ static void setup(struct fixture *f, const struct dns_row *rows)
     dns_server_start(&f->server, &f->loop, rows);
     f->servers = dns_config_of(&f->server);
     f->names[0] = "gpu.example";
-    f->cfg = (struct engine_dns_sd){
+    f->cfg = (struct engine_config_dns_sd){
         .names = f->names, .n_names = 1, .type = DNS_SRV, .port = 9400, .refresh_ms = 50};
 }
 
 static void start(struct fixture *f)
 {
-    const struct sd_context ctx = {.loop = &f->loop, .stats = &f->stats, .dns = &f->servers};
-    assert_ok(
-        sd_provider_new(&ctx, (struct sd_source){SD_KIND_DNS, &f->cfg}, on_update, f, &f->sd));
+    const struct discovery_context ctx = {.loop = &f->loop, .stats = &f->stats, .dns = &f->servers};
+    assert_ok(discovery_provider_new(&ctx, (struct discovery_source){DISCOVERY_KIND_DNS, &f->cfg},
+                                     on_update, f, &f->sd));
 }
 
 static void finish(struct fixture *f)
 {
-    sd_provider_free(f->sd);
+    discovery_provider_free(f->sd);
     dns_server_stop(&f->server, &f->loop);
     gs_buf_finish(&f->heard);
 }
@@ -123,7 +123,7 @@ static void a_name_that_nobody_can_tell_of_keeps_its_targets(void **state)
     f.server.rows = none;
     loop_until(&f.loop, strstr(f.heard.data, "gpu.example:\n") != NULL);
     GS_AUTO_BUF struct gs_buf text = {0};
-    sd_stats_write(&f.stats, &text);
+    discovery_stats_write(&f.stats, &text);
     assert_non_null(strstr(text.data, "\nprometheus_sd_dns_lookups_total "));
     assert_non_null(strstr(text.data, "prometheus_sd_refresh_failures_total{mechanism=\"dns\"} 0"));
     finish(&f);
@@ -145,7 +145,7 @@ static void many_names_are_asked_for_a_few_at_a_time(void **state)
     loop_for_ms(&f.loop, 50);
     assert_int_equal(f.server.asked.len, 16 * strlen("33 gpu.example;"));
     f.server.rows = kinds;
-    sd_provider_reconfigure(f.sd, (struct sd_source){SD_KIND_DNS, &f.cfg});
+    discovery_provider_reconfigure(f.sd, (struct discovery_source){DISCOVERY_KIND_DNS, &f.cfg});
     loop_until(&f.loop, f.updates == 1);
     assert_int_equal(f.stats.dns_lookups, 40);
     assert_int_equal(f.stats.dns_lookup_failures, 0);
@@ -162,8 +162,8 @@ static void a_reload_and_an_end_come_while_names_are_asked_for(void **state)
     loop_until(&f.loop, f.server.asked.len);
     gs_buf_clear(&f.server.asked);
     f.server.rows = kinds;
-    const struct engine_dns_sd other = f.cfg;
-    sd_provider_reconfigure(f.sd, (struct sd_source){SD_KIND_DNS, &other});
+    const struct engine_config_dns_sd other = f.cfg;
+    discovery_provider_reconfigure(f.sd, (struct discovery_source){DISCOVERY_KIND_DNS, &other});
     loop_until(&f.loop, f.updates == 1);
     f.server.rows = silent;
     gs_buf_clear(&f.server.asked);

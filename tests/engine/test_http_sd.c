@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/discovery/groups.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 struct fixture {
     uv_loop_t loop;
@@ -17,9 +17,9 @@ struct fixture {
     char *interval, *accept, *authorization; // headers of the last request
     int requests, updates;
     struct gs_buf heard; // of the last update
-    struct sd_stats stats;
-    struct engine_http_sd cfg;
-    struct sd_provider *sd;
+    struct discovery_stats stats;
+    struct engine_config_http_sd cfg;
+    struct discovery_provider *sd;
 };
 
 static void keep(char **slot, const char *value)
@@ -46,7 +46,8 @@ static void hear_labels(struct gs_buf *out, const struct metrics_label *l, size_
 }
 
 // "0: a=b __meta_url=u | __address__=x:1\n"; the URL in front of the number is left out.
-static void hear(struct gs_buf *out, const char *url, const struct sd_group *groups, size_t n)
+static void hear(struct gs_buf *out, const char *url, const struct discovery_group *groups,
+                 size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         assert_true(gs_starts(groups[i].source, url));
@@ -60,7 +61,7 @@ static void hear(struct gs_buf *out, const char *url, const struct sd_group *gro
     }
 }
 
-static void on_update(void *arg, const struct sd_group *groups, size_t n)
+static void on_update(void *arg, const struct discovery_group *groups, size_t n)
 {
     struct fixture *f = arg;
     f->updates++;
@@ -76,19 +77,19 @@ static void setup(struct fixture *f)
     const struct http_server_config cfg = {.address = "127.0.0.1"};
     assert_ok(http_server_start(&f->loop, &cfg, serve, f, &f->server));
     f->url = gs_format("http://127.0.0.1:%d/sd?x=1", http_server_port(f->server));
-    f->cfg = (struct engine_http_sd){.url = f->url, .refresh_ms = 50};
+    f->cfg = (struct engine_config_http_sd){.url = f->url, .refresh_ms = 50};
 }
 
 static void start(struct fixture *f)
 {
-    const struct sd_context ctx = {.loop = &f->loop, .stats = &f->stats};
-    assert_ok(
-        sd_provider_new(&ctx, (struct sd_source){SD_KIND_HTTP, &f->cfg}, on_update, f, &f->sd));
+    const struct discovery_context ctx = {.loop = &f->loop, .stats = &f->stats};
+    assert_ok(discovery_provider_new(&ctx, (struct discovery_source){DISCOVERY_KIND_HTTP, &f->cfg},
+                                     on_update, f, &f->sd));
 }
 
 static void finish(struct fixture *f)
 {
-    sd_provider_free(f->sd);
+    discovery_provider_free(f->sd);
     http_server_stop(f->server);
     loop_finish(&f->loop);
     gs_buf_finish(&f->heard);
@@ -140,7 +141,7 @@ static void failures_keep_the_list_and_are_counted(void **state)
     loop_until(&f.loop, f.updates > updates);
     assert_non_null(strstr(f.heard.data, "b:1"));
     GS_AUTO_BUF struct gs_buf text = {0};
-    sd_stats_write(&f.stats, &text);
+    discovery_stats_write(&f.stats, &text);
     assert_non_null(strstr(text.data, "\nprometheus_sd_http_failures_total "));
     assert_non_null(strstr(text.data, "prometheus_sd_refresh_failures_total{mechanism=\"http\"} "));
     finish(&f);
@@ -190,16 +191,17 @@ static void other_settings_are_used_at_once(void **state)
     start(&f);
     loop_until(&f.loop, f.updates == 1);
     assert_null(f.authorization);
-    const struct engine_http_sd other = {
+    const struct engine_config_http_sd other = {
         .url = f.url,
         .refresh_ms = 3600000,
         .http = {.auth_type = "Bearer", .auth_credentials.text = "t"}};
-    sd_provider_reconfigure(f.sd, (struct sd_source){SD_KIND_HTTP, &other});
+    discovery_provider_reconfigure(f.sd, (struct discovery_source){DISCOVERY_KIND_HTTP, &other});
     loop_until(&f.loop, f.requests == 2 && f.authorization);
     assert_string_equal(f.authorization, "Bearer t");
-    const struct engine_http_sd unreadable = {
+    const struct engine_config_http_sd unreadable = {
         .url = f.url, .refresh_ms = 3600000, .http.ca_file = "/nonexistent/ca"};
-    sd_provider_reconfigure(f.sd, (struct sd_source){SD_KIND_HTTP, &unreadable});
+    discovery_provider_reconfigure(f.sd,
+                                   (struct discovery_source){DISCOVERY_KIND_HTTP, &unreadable});
     loop_until(&f.loop, f.stats.http.failures == 1);
     assert_int_equal(f.requests, 2);
     finish(&f);
@@ -208,12 +210,12 @@ static void other_settings_are_used_at_once(void **state)
 
 static struct gs_error *read_answer(int status, const char *type, const char *body)
 {
-    struct sd_group_list l = {0};
+    struct discovery_group_list l = {0};
     size_t n = 0;
     const struct http_answer answer = {
         .status = status, .content_type = type, .body = gs_slice_of(body)};
-    struct gs_error *err = sd_http_read(&answer, "u", 0, &l, &n);
-    sd_group_list_finish(&l);
+    struct gs_error *err = discovery_http_read(&answer, "u", 0, &l, &n);
+    discovery_group_list_finish(&l);
     return err;
 }
 

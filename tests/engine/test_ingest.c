@@ -12,11 +12,11 @@ static const struct metrics_label target[] = {
 
 struct world {
     struct tsdb *db;
-    struct engine_scrape_config cfg;
+    struct engine_config_scrape_config cfg;
     struct scrape_ingest *in;
 };
 
-static struct world start(const struct engine_scrape_config *cfg)
+static struct world start(const struct engine_config_scrape_config *cfg)
 {
     struct world w = {.db = tsdb_new(NULL), .cfg = *cfg};
     return w;
@@ -33,7 +33,7 @@ static void stop(struct world *w)
     tsdb_free(w->db);
 }
 
-static const struct engine_scrape_config plain = {.honor_timestamps = true};
+static const struct engine_config_scrape_config plain = {.honor_timestamps = true};
 
 static void text(struct world *w, int64_t t, const char *body)
 {
@@ -167,8 +167,8 @@ static void test_failures_end_all(void **state)
 
 static void test_fallback_protocol(void **state)
 {
-    struct engine_scrape_config cfg = plain;
-    cfg.fallback = ENGINE_FALLBACK_TEXT;
+    struct engine_config_scrape_config cfg = plain;
+    cfg.fallback = ENGINE_CONFIG_FALLBACK_TEXT;
     struct world w = start(&cfg);
     open_target(&w);
     assert_ok(scrape_ingest_text(w.in, GS_SLICE("a 1\n"), "application/octet-stream", 1000, 0.25));
@@ -178,7 +178,7 @@ static void test_fallback_protocol(void **state)
                                  "application/openmetrics-text; version=1.0.0", 2000, 0.25));
     expect(&w, 2000, "__name__=a," T " 2\n");
     stop(&w);
-    cfg.fallback = ENGINE_FALLBACK_OPENMETRICS;
+    cfg.fallback = ENGINE_CONFIG_FALLBACK_OPENMETRICS;
     w = start(&cfg);
     open_target(&w);
     assert_error(
@@ -197,7 +197,7 @@ static void test_conflicting_labels(void **state)
            "__name__=a,exported_exported_exported_job=x,exported_exported_job=z,exported_job=y," T
            " 1\n");
     stop(&w);
-    struct engine_scrape_config honor = plain;
+    struct engine_config_scrape_config honor = plain;
     honor.honor_labels = true;
     w = start(&honor);
     open_target(&w);
@@ -221,7 +221,7 @@ static void test_own_timestamps(void **state)
     scrape_ingest_counts(w.in, &counts);
     assert_int_equal(counts.out_of_order, 1);
     stop(&w);
-    struct engine_scrape_config ignore = {0};
+    struct engine_config_scrape_config ignore = {0};
     w = start(&ignore);
     open_target(&w);
     text(&w, 10000, "a 1 9000\n");
@@ -232,7 +232,7 @@ static void test_own_timestamps(void **state)
 
 static void test_series_with_timestamps_end_when_asked(void **state)
 {
-    struct engine_scrape_config track = plain;
+    struct engine_config_scrape_config track = plain;
     track.track_staleness = true;
     struct world w = start(&track);
     open_target(&w);
@@ -264,7 +264,7 @@ static void test_series_with_timestamps_end_when_asked(void **state)
 
 static void test_series_that_are_tracked_no_longer_go_on(void **state)
 {
-    struct engine_scrape_config track = plain;
+    struct engine_config_scrape_config track = plain;
     track.track_staleness = true;
     struct world w = start(&track);
     open_target(&w);
@@ -292,7 +292,7 @@ static void test_duplicates_are_counted(void **state)
 
 static void test_limits(void **state)
 {
-    struct engine_scrape_config cfg = plain;
+    struct engine_config_scrape_config cfg = plain;
     cfg.sample_limit = 2;
     struct world w = start(&cfg);
     open_target(&w);
@@ -320,7 +320,7 @@ static void test_limits(void **state)
 
 static void test_legacy_names(void **state)
 {
-    struct engine_scrape_config cfg = plain;
+    struct engine_config_scrape_config cfg = plain;
     struct world w = start(&cfg);
     open_target(&w);
     text(&w, 1000, "{\"a.b\",\"c d\"=\"1\"} 1\n");
@@ -348,22 +348,22 @@ static void test_metric_relabelling(void **state)
     struct tsdb_regex *drop, *all;
     assert_ok(tsdb_regex_new(GS_SLICE("go_.*"), &drop));
     assert_ok(tsdb_regex_new(GS_SLICE("(.*)"), &all));
-    const struct engine_relabel rules[] = {
+    const struct engine_config_relabel rules[] = {
         {.source_labels = name,
          .n_source_labels = 1,
          .separator = ";",
          .regex = drop,
-         .action = RELABEL_DROP},
+         .action = ENGINE_CONFIG_RELABEL_DROP},
         {.source_labels = name,
          .n_source_labels = 1,
          .separator = ";",
          .regex = all,
          .target_label = "was",
          .replacement = "x_$1",
-         .action = RELABEL_REPLACE},
+         .action = ENGINE_CONFIG_RELABEL_REPLACE},
     };
-    struct engine_scrape_config cfg = plain;
-    cfg.metric_relabel = (struct engine_relabels){rules, 2};
+    struct engine_config_scrape_config cfg = plain;
+    cfg.metric_relabel = (struct engine_config_relabels){rules, 2};
     struct world w = start(&cfg);
     open_target(&w);
     for (int64_t t = 1000; t <= 3000; t += 1000) {

@@ -4,7 +4,7 @@
 
 #include "../kube/loop.h"
 #include "base/mem.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 #define MAX_STREAMS 16
 
@@ -12,8 +12,8 @@ struct fixture {
     uv_loop_t loop;
     struct http_client *http;
     struct kube_client *client;
-    struct sd_kubernetes_hub *hub;
-    struct sd_kubernetes *sd;
+    struct discovery_kubernetes_hub *hub;
+    struct discovery_kubernetes *sd;
     const char *pods, *services, *endpoints, *slices, *nodes; // items of the lists
     struct http_stream *pod_stream;
     struct gs_buf heard;
@@ -100,7 +100,7 @@ static void show(struct gs_buf *out, const struct metrics_label *l, size_t n)
     }
 }
 
-static void on_update(void *arg, const struct sd_group *groups, size_t n)
+static void on_update(void *arg, const struct discovery_group *groups, size_t n)
 {
     struct fixture *f = arg;
     f->updates++;
@@ -117,19 +117,19 @@ static void on_update(void *arg, const struct sd_group *groups, size_t n)
     }
 }
 
-static void start(struct fixture *f, const struct engine_kubernetes_sd *cfg)
+static void start(struct fixture *f, const struct engine_config_kubernetes_sd *cfg)
 {
     uv_loop_init(&f->loop);
     f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
     f->client = kube_client_new(f->http);
-    f->hub = sd_kubernetes_hub_new(&f->loop, f->client);
-    assert_ok(sd_kubernetes_new(f->hub, cfg, on_update, f, &f->sd));
+    f->hub = discovery_kubernetes_hub_new(&f->loop, f->client);
+    assert_ok(discovery_kubernetes_new(f->hub, cfg, on_update, f, &f->sd));
 }
 
 static void finish(struct fixture *f)
 {
-    sd_kubernetes_free(f->sd);
-    sd_kubernetes_hub_free(f->hub);
+    discovery_kubernetes_free(f->sd);
+    discovery_kubernetes_hub_free(f->hub);
     kube_client_free(f->client);
     http_client_free(f->http);
     gs_buf_finish(&f->heard);
@@ -157,7 +157,8 @@ static void finish(struct fixture *f)
 static void pods_become_a_target_for_each_container_port(void **state)
 {
     struct fixture f = {.pods = POD("1", "True"), .nodes = NODE};
-    start(&f, &(struct engine_kubernetes_sd){.role = SD_POD, .attach_node = true});
+    start(&f,
+          &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD, .attach_node = true});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(
         f.heard.data,
@@ -175,7 +176,7 @@ static void pods_become_a_target_for_each_container_port(void **state)
 static void a_change_is_told_and_the_end_of_a_pod_empties_its_group(void **state)
 {
     struct fixture f = {.pods = POD("1", "True")};
-    start(&f, &(struct engine_kubernetes_sd){.role = SD_POD});
+    start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD});
     loop_until(&f.loop, f.updates == 1 && f.pod_stream);
     http_stream_write(f.pod_stream,
                       GS_SLICE("{\"type\":\"MODIFIED\",\"object\":" POD("2", "False") "}\n"));
@@ -205,8 +206,8 @@ static void endpoints_have_the_labels_of_service_and_pod(void **state)
                      "\"web\",\"port\":80}]}]}",
     };
     static const char *const namespaces[] = {"n"};
-    start(&f, &(struct engine_kubernetes_sd){
-                  .role = SD_ENDPOINTS, .namespaces = namespaces, .n_namespaces = 1});
+    start(&f, &(struct engine_config_kubernetes_sd){
+                  .role = ENGINE_CONFIG_SD_ENDPOINTS, .namespaces = namespaces, .n_namespaces = 1});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(
         f.heard.data,
@@ -240,7 +241,7 @@ static void moved_ports_are_targets_where_they_listen(void **state)
                      "\"1\"},\"subsets\":[{\"addresses\":[{\"ip\":\"10.0.0.1\"," TARGET_REF
                      "}],\"ports\":[{\"name\":\"web\",\"port\":8080}]}]}",
     };
-    start(&f, &(struct engine_kubernetes_sd){.role = SD_POD});
+    start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(f.heard.data,
                         "pod/n/web-0[ namespace=n pod_name=web-0 pod_ready=unknown ]\n"
@@ -251,7 +252,7 @@ static void moved_ports_are_targets_where_they_listen(void **state)
     finish(&f);
     f.updates = 0;
     f.heard = (struct gs_buf){0};
-    start(&f, &(struct engine_kubernetes_sd){.role = SD_ENDPOINTS});
+    start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_ENDPOINTS});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(f.heard.data,
                         "endpoints/n/web[ namespace=n service_name=web"
@@ -275,7 +276,7 @@ static void endpoint_slices_have_conditions(void **state)
                   "\"ports\":[{\"port\":80}],\"endpoints\":[{\"addresses\":[\"fd00::1\"],"
                   "\"conditions\":{\"ready\":false}}]}",
     };
-    start(&f, &(struct engine_kubernetes_sd){.role = SD_ENDPOINTSLICE});
+    start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_ENDPOINTSLICE});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(f.heard.data,
                         "endpointslice/n/web-x[ namespace=n service_name=web"
@@ -289,7 +290,7 @@ static void endpoint_slices_have_conditions(void **state)
 static void nodes_are_reached_at_their_kubelet(void **state)
 {
     struct fixture f = {.nodes = NODE};
-    start(&f, &(struct engine_kubernetes_sd){.role = SD_NODE});
+    start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_NODE});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(f.heard.data,
                         "node/a[ node_label_zone=z1 ]\n"
@@ -301,7 +302,7 @@ static void nodes_are_reached_at_their_kubelet(void **state)
 static void services_are_reached_by_their_name(void **state)
 {
     struct fixture f = {.services = SERVICE};
-    start(&f, &(struct engine_kubernetes_sd){.role = SD_SERVICE});
+    start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_SERVICE});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(f.heard.data,
                         "svc/n/web[ namespace=n service_name=web service_label_app_name=web ]\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kubernetes objects as series with kube-state-metrics' names: what the exposition holds.
-#include "engine/state/kube_state.h"
+#include "engine/state_metrics/kube_state.h"
 
 #include "../kube/loop.h"
 #include "base/mem.h"
@@ -10,7 +10,7 @@ struct fixture {
     uv_loop_t loop;
     struct http_client *http;
     struct kube_client *client;
-    struct kube_state *state;
+    struct state_metrics *state;
     const char *kind; // "/pods": which list has items
     const char *items;
     int status; // of lists of other kinds
@@ -46,20 +46,20 @@ static void serve(void *ctx, struct http_exchange *x)
     }
 }
 
-static void start(struct fixture *f, const struct kube_state_config *cfg)
+static void start(struct fixture *f, const struct state_metrics_config *cfg)
 {
     if (!f->status)
         f->status = 200;
     uv_loop_init(&f->loop);
     f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
     f->client = kube_client_new(f->http);
-    assert_ok(kube_state_new(&f->loop, f->client, cfg, &f->state));
-    loop_until(&f->loop, kube_state_ready(f->state));
+    assert_ok(state_metrics_new(&f->loop, f->client, cfg, &f->state));
+    loop_until(&f->loop, state_metrics_ready(f->state));
 }
 
 static void finish(struct fixture *f)
 {
-    kube_state_free(f->state);
+    state_metrics_free(f->state);
     kube_client_free(f->client);
     http_client_free(f->http);
     loop_finish(&f->loop);
@@ -75,7 +75,7 @@ static bool accept_sample(void *arg, const struct metrics_sample *s)
 // The whole is a valid exposition, and it has this line.
 static void assert_line(struct fixture *f, const char *line)
 {
-    struct gs_slice text = kube_state_text(f->state);
+    struct gs_slice text = state_metrics_text(f->state);
     size_t n = 0;
     assert_ok(metrics_parse_text(text, NULL, accept_sample, &n));
     GS_AUTO_FREE char *all = gs_slice_dup(text);
@@ -133,10 +133,10 @@ static void a_change_shows(void **state)
     struct fixture f = {.kind = "/pods", .items = POD("1", "Pending")};
     start(&f, NULL);
     loop_until(&f.loop, f.stream);
-    uint64_t before = kube_state_version(f.state);
+    uint64_t before = state_metrics_version(f.state);
     http_stream_write(f.stream,
                       GS_SLICE("{\"type\":\"MODIFIED\",\"object\":" POD("2", "Failed") "}\n"));
-    loop_until(&f.loop, kube_state_version(f.state) != before);
+    loop_until(&f.loop, state_metrics_version(f.state) != before);
     assert_line(&f, "kube_pod_status_phase{namespace=\"n\",pod=\"web-0\",uid=\"u\",phase="
                     "\"Failed\"} 1");
     finish(&f);
@@ -146,7 +146,7 @@ static void a_change_shows(void **state)
 static void only_allowed_labels_show(void **state)
 {
     struct fixture f = {.kind = "/pods", .items = POD("1", "Running")};
-    start(&f, &(struct kube_state_config){.labels_allowlist = "pods=[app, other], nodes=[*]"});
+    start(&f, &(struct state_metrics_config){.labels_allowlist = "pods=[app, other], nodes=[*]"});
     assert_line(&f, "kube_pod_labels{namespace=\"n\",pod=\"web-0\",uid=\"u\",label_app="
                     "\"cuda-test\"} 1");
     finish(&f);
@@ -160,7 +160,7 @@ static void a_resource_that_is_refused_leaves_the_others(void **state)
     loop_until(&f.loop, f.stream);
     assert_line(&f, "kube_pod_status_phase{namespace=\"n\",pod=\"web-0\",uid=\"u\",phase="
                     "\"Running\"} 1");
-    assert_null(strstr(kube_state_text(f.state).data, "kube_node_info"));
+    assert_null(strstr(state_metrics_text(f.state).data, "kube_node_info"));
     finish(&f);
     (void)state;
 }
@@ -247,12 +247,13 @@ static void a_wrong_configuration_is_refused(void **state)
 {
     uv_loop_t loop;
     uv_loop_init(&loop);
-    struct kube_state *s;
-    assert_error(kube_state_new(&loop, NULL, &(struct kube_state_config){.resources = "poods"}, &s),
-                 GS_EINVAL, "unknown resource \"poods\"");
+    struct state_metrics *s;
     assert_error(
-        kube_state_new(&loop, NULL, &(struct kube_state_config){.labels_allowlist = "pods=*"}, &s),
-        GS_EINVAL, "expected resource=[label");
+        state_metrics_new(&loop, NULL, &(struct state_metrics_config){.resources = "poods"}, &s),
+        GS_EINVAL, "unknown resource \"poods\"");
+    assert_error(state_metrics_new(
+                     &loop, NULL, &(struct state_metrics_config){.labels_allowlist = "pods=*"}, &s),
+                 GS_EINVAL, "expected resource=[label");
     loop_finish(&loop);
     (void)state;
 }

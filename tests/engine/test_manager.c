@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/gzip.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 struct fixture {
     uv_loop_t loop;
@@ -122,7 +122,7 @@ static json_t *targets_when(struct fixture *f, const char *member, const char *v
     json_t *targets = NULL;
     loop_until(&f->loop,
                (json_decref(targets), targets = scrape_targets_json(f->manager, "any", NULL),
-                gs_streq(gs_json_str(first_active(targets), member, NULL), value)));
+                gs_streq(codec_json_str(first_active(targets), member, NULL), value)));
     return targets;
 }
 
@@ -138,12 +138,13 @@ static void a_target_is_scraped_into_the_store(void **state)
                             value_of(&f, "up", "job", "ours") == 1);
     assert_string_equal(f.authorization, "Basic dTpw");
     assert_string_equal(f.query, "gpu");
-    GS_AUTO_JSON json_t *targets = targets_when(&f, "health", "up");
+    CODEC_AUTO_JSON json_t *targets = targets_when(&f, "health", "up");
     const json_t *t = first_active(targets);
-    assert_string_equal(gs_json_str(t, "scrapePool", NULL), "ours");
-    assert_string_equal(gs_json_str(t, "scrapeInterval", NULL), "50ms");
-    assert_string_equal(gs_json_str(t, "labels", "rack", NULL), "r1");
-    assert_string_equal(gs_json_str(t, "discoveredLabels", "__metrics_path__", NULL), "/metrics");
+    assert_string_equal(codec_json_str(t, "scrapePool", NULL), "ours");
+    assert_string_equal(codec_json_str(t, "scrapeInterval", NULL), "50ms");
+    assert_string_equal(codec_json_str(t, "labels", "rack", NULL), "r1");
+    assert_string_equal(codec_json_str(t, "discoveredLabels", "__metrics_path__", NULL),
+                        "/metrics");
     finish(&f);
     (void)state;
 }
@@ -157,9 +158,9 @@ static void a_failing_target_is_down_and_its_series_end(void **state)
     f.status = 503;
     loop_until(&f.loop, value_of(&f, "up", "job", "ours") == 0);
     assert_true(value_of(&f, "util", "job", "ours") == -1);
-    GS_AUTO_JSON json_t *targets =
+    CODEC_AUTO_JSON json_t *targets =
         targets_when(&f, "lastError", "server returned HTTP status 503 Service Unavailable");
-    assert_string_equal(gs_json_str(first_active(targets), "health", NULL), "down");
+    assert_string_equal(codec_json_str(first_active(targets), "health", NULL), "down");
     f.status = 200;
     f.body = "util{\n";
     loop_until(&f.loop, f.requests > 5);
@@ -196,14 +197,14 @@ static void relabelling_drops_targets(void **state)
               "  relabel_configs:\n"
               "  - {source_labels: [__address__], regex: 'a:.*', action: drop}\n"
               "  - {target_label: __metrics_path__, replacement: /m}\n");
-    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", "j");
+    CODEC_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", "j");
     assert_int_equal(json_array_size(json_object_get(targets, "activeTargets")), 1);
     assert_int_equal(json_array_size(json_object_get(targets, "droppedTargets")), 1);
-    assert_int_equal(gs_json_int(targets, 0, "droppedTargetCounts", "j", NULL), 1);
+    assert_int_equal(codec_json_int(targets, 0, "droppedTargetCounts", "j", NULL), 1);
     const json_t *t = first_active(targets);
-    assert_string_equal(gs_json_str(t, "scrapeUrl", NULL), "http://b:1/m");
-    assert_string_equal(gs_json_str(t, "labels", "instance", NULL), "b:1");
-    assert_string_equal(gs_json_str(t, "health", NULL), "unknown");
+    assert_string_equal(codec_json_str(t, "scrapeUrl", NULL), "http://b:1/m");
+    assert_string_equal(codec_json_str(t, "labels", "instance", NULL), "b:1");
+    assert_string_equal(codec_json_str(t, "health", NULL), "unknown");
     finish(&f);
     (void)state;
 }
@@ -218,18 +219,18 @@ static void pools_are_shown_by_name_and_counted_all(void **state)
               "  static_configs: [{targets: ['a:1', 'b:1', 'c:1']}]\n"
               "  relabel_configs: [{source_labels: [__address__], regex: '[ab]:1', action: drop}]\n"
               "- {job_name: a, static_configs: [{targets: ['d:1'], labels: {x: y}}]}\n");
-    GS_AUTO_JSON json_t *pools = scrape_pools_json(f.manager);
+    CODEC_AUTO_JSON json_t *pools = scrape_pools_json(f.manager);
     assert_string_equal(json_string_value(json_array_get(json_object_get(pools, "scrapePools"), 0)),
                         "a");
-    GS_AUTO_JSON json_t *one = scrape_targets_json(f.manager, "any", "a");
-    assert_int_equal(gs_json_int(one, 0, "droppedTargetCounts", "z", NULL), 2);
+    CODEC_AUTO_JSON json_t *one = scrape_targets_json(f.manager, "any", "a");
+    assert_int_equal(codec_json_int(one, 0, "droppedTargetCounts", "z", NULL), 2);
     assert_int_equal(json_array_size(json_object_get(one, "droppedTargets")), 0);
-    GS_AUTO_JSON json_t *all = scrape_targets_json(f.manager, "any", NULL);
+    CODEC_AUTO_JSON json_t *all = scrape_targets_json(f.manager, "any", NULL);
     assert_int_equal(json_array_size(json_object_get(all, "droppedTargets")), 1);
-    assert_string_equal(gs_json_str(first_active(all), "scrapePool", NULL), "a");
-    GS_AUTO_JSON json_t *active = scrape_targets_json(f.manager, "active", NULL);
+    assert_string_equal(codec_json_str(first_active(all), "scrapePool", NULL), "a");
+    CODEC_AUTO_JSON json_t *active = scrape_targets_json(f.manager, "active", NULL);
     assert_true(json_is_null(json_object_get(active, "droppedTargetCounts")));
-    GS_AUTO_JSON json_t *other = scrape_targets_json(f.manager, "x", NULL);
+    CODEC_AUTO_JSON json_t *other = scrape_targets_json(f.manager, "x", NULL);
     assert_int_equal(json_array_size(json_object_get(other, "activeTargets")), 0);
     finish(&f);
     (void)state;
@@ -256,9 +257,9 @@ static void targets_with_impossible_labels_are_none(void **state)
                                             "  relabel_configs: [%s]\n",
                                             rules[i]);
         apply(&f, text);
-        GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
+        CODEC_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
         assert_int_equal(json_array_size(json_object_get(targets, "activeTargets")), 0);
-        assert_int_equal(gs_json_int(targets, 1, "droppedTargetCounts", "j", NULL), 0);
+        assert_int_equal(codec_json_int(targets, 1, "droppedTargetCounts", "j", NULL), 0);
     }
     apply(&f, "scrape_configs:\n"
               "- job_name: j\n"
@@ -266,10 +267,10 @@ static void targets_with_impossible_labels_are_none(void **state)
               "  relabel_configs:\n"
               "  - {target_label: __scrape_interval__, replacement: 1d}\n"
               "  - {target_label: __scheme__, replacement: gopher}\n");
-    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
+    CODEC_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
     const json_t *t = first_active(targets);
-    assert_string_equal(gs_json_str(t, "scrapeUrl", NULL), "gopher://a:1/metrics");
-    assert_string_equal(gs_json_str(t, "scrapeInterval", NULL), "1d");
+    assert_string_equal(codec_json_str(t, "scrapeUrl", NULL), "gopher://a:1/metrics");
+    assert_string_equal(codec_json_str(t, "scrapeInterval", NULL), "1d");
     finish(&f);
     (void)state;
 }
@@ -285,9 +286,9 @@ static void paths_of_labels_are_escaped(void **state)
               "  static_configs: [{targets: ['a:1']}]\n"
               "  relabel_configs:\n"
               "  - {target_label: __metrics_path__, replacement: \"m?c=d #%\\r\\nX: y\"}\n");
-    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
+    CODEC_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
     const json_t *t = first_active(targets);
-    assert_string_equal(gs_json_str(t, "scrapeUrl", NULL),
+    assert_string_equal(codec_json_str(t, "scrapeUrl", NULL),
                         "http://a:1/m%3Fc=d%20%23%25%0D%0AX:%20y?a=1&b=x+y%2Fz");
     finish(&f);
     (void)state;
@@ -344,9 +345,9 @@ static void numbers_as_labels_in_files(void **state)
                 json_array_size(json_object_get(targets, "activeTargets")) > 0));
     assert_int_equal(json_array_size(json_object_get(targets, "activeTargets")), 1);
     const json_t *t = first_active(targets);
-    assert_string_equal(gs_json_str(t, "labels", "n", NULL), "1.0");
-    assert_string_equal(gs_json_str(t, "labels", "b", NULL), "true");
-    assert_string_equal(gs_json_str(t, "labels", "hex", NULL), "0x10");
+    assert_string_equal(codec_json_str(t, "labels", "n", NULL), "1.0");
+    assert_string_equal(codec_json_str(t, "labels", "b", NULL), "true");
+    assert_string_equal(codec_json_str(t, "labels", "hex", NULL), "0x10");
     json_decref(targets);
     finish(&f);
     assert_int_equal(remove(yaml), 0);
@@ -417,9 +418,9 @@ static void too_many_targets_are_all_down(void **state)
     loop_until(&f.loop, f.scrapes >= 2);
     assert_true(value_of(&f, "up", "job", "j") == 0);
     assert_int_equal(f.requests, 0);
-    GS_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "active", NULL);
+    CODEC_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "active", NULL);
     const json_t *t = first_active(targets);
-    assert_string_equal(gs_json_str(t, "lastError", NULL),
+    assert_string_equal(codec_json_str(t, "lastError", NULL),
                         "target_limit exceeded (number of targets: 2, limit: 1)");
     apply(&f, "global: {scrape_interval: 50ms, scrape_timeout: 50ms}\n"
               "scrape_configs:\n"
@@ -447,7 +448,7 @@ static void make_fat(struct fixture *f)
     GS_AUTO_BUF struct gs_buf text = {0};
     for (int i = 0; i < 1000000; i++)
         gs_buf_addf(&text, "fat{n=\"%d\"} 1\n", i);
-    assert_ok(gs_gzip_fast(gs_buf_slice(&text), &f->fat));
+    assert_ok(codec_gzip_fast(gs_buf_slice(&text), &f->fat));
 }
 
 static void a_fat_target_does_not_hold_up_the_others(void **state)

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "codec/yaml.h"
 #include "engine/monitors/jobs.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
+#include "net/http/client.h"
+#include "net/http/server.h"
 
 struct watcher {
     struct fixture *f;
@@ -135,14 +135,14 @@ static void finish(struct fixture *f)
 static char *targets(const struct fixture *f)
 {
     struct gs_buf out = {0};
-    GS_AUTO_JSON json_t *all = scrape_targets_json(f->scrapes, "active", NULL);
+    CODEC_AUTO_JSON json_t *all = scrape_targets_json(f->scrapes, "active", NULL);
     size_t i;
     json_t *t;
-    json_array_foreach (gs_json_get(all, "activeTargets", NULL), i, t) {
-        gs_buf_addf(&out, "%s %s %s/%s ", gs_json_str(t, "scrapePool", NULL),
-                    gs_json_str(t, "scrapeUrl", NULL), gs_json_str(t, "scrapeInterval", NULL),
-                    gs_json_str(t, "scrapeTimeout", NULL));
-        gs_json_dump(gs_json_get(t, "labels", NULL), &out);
+    json_array_foreach (codec_json_get(all, "activeTargets", NULL), i, t) {
+        gs_buf_addf(&out, "%s %s %s/%s ", codec_json_str(t, "scrapePool", NULL),
+                    codec_json_str(t, "scrapeUrl", NULL), codec_json_str(t, "scrapeInterval", NULL),
+                    codec_json_str(t, "scrapeTimeout", NULL));
+        codec_json_dump(codec_json_get(t, "labels", NULL), &out);
         gs_buf_add_char(&out, '\n');
     }
     return out.data ? gs_buf_take(&out) : gs_strdup("");
@@ -150,8 +150,8 @@ static char *targets(const struct fixture *f)
 
 static size_t n_targets(const struct fixture *f)
 {
-    GS_AUTO_JSON json_t *all = scrape_targets_json(f->scrapes, "active", NULL);
-    return json_array_size(gs_json_get(all, "activeTargets", NULL));
+    CODEC_AUTO_JSON json_t *all = scrape_targets_json(f->scrapes, "active", NULL);
+    return json_array_size(codec_json_get(all, "activeTargets", NULL));
 }
 
 static void expect_targets(const struct fixture *f, const char *want)
@@ -420,11 +420,11 @@ static void the_exporters_own_manifest_works(void **state)
                                    "  - port: metrics\n"
                                    "  - interval: 15s\n";
     struct fixture f = with_exporter();
-    struct gs_yaml_docs docs = {0};
-    assert_ok(gs_yaml_parse(gs_slice_of(manifest), "m.yaml", &docs));
+    struct codec_yaml_docs docs = {0};
+    assert_ok(codec_yaml_parse(gs_slice_of(manifest), "m.yaml", &docs));
     GS_AUTO_BUF struct gs_buf json = {0};
-    gs_json_dump(docs.items[0].value, &json);
-    gs_yaml_docs_finish(&docs);
+    codec_json_dump(docs.items[0].value, &json);
+    codec_yaml_docs_finish(&docs);
     f.service_monitors = json.data;
     start(&f);
     loop_until(&f.loop, n_targets(&f) == 2);
@@ -441,7 +441,7 @@ static void the_exporters_own_manifest_works(void **state)
 
 // --- the jobs themselves ---
 
-static const json_t *no_asset(void *arg, enum monitor_asset kind, const char *name,
+static const json_t *no_asset(void *arg, enum monitors_asset kind, const char *name,
                               bool *ret_pending)
 {
     (void)arg, (void)kind, (void)name;
@@ -449,22 +449,22 @@ static const json_t *no_asset(void *arg, enum monitor_asset kind, const char *na
     return NULL;
 }
 
-static void compare_jobs(enum monitor_kind kind, const json_t *objects, const json_t *want,
+static void compare_jobs(enum monitors_kind kind, const json_t *objects, const json_t *want,
                          size_t *at)
 {
     size_t i, k;
     json_t *obj, *job;
     json_array_foreach (objects, i, obj) {
-        struct monitor_build b = {.kind = kind, .obj = obj, .lookup = no_asset};
+        struct monitors_build b = {.kind = kind, .obj = obj, .lookup = no_asset};
         json_t *jobs;
-        assert_ok(monitor_jobs(&b, &jobs));
+        assert_ok(monitors_jobs(&b, &jobs));
         json_array_foreach (jobs, k, job) {
             const json_t *theirs = json_array_get(want, (*at)++);
             if (!json_array_size(json_object_get(job, "metric_relabel_configs")))
                 json_object_del(job, "metric_relabel_configs");
             if (!json_equal(job, theirs)) {
                 GS_AUTO_BUF struct gs_buf text = {0};
-                gs_json_dump_pretty(job, &text);
+                codec_json_dump_pretty(job, &text);
                 fail_msg("%s", text.data);
             }
         }
@@ -477,19 +477,19 @@ static void jobs_are_those_of_the_operator(void **state)
     GS_AUTO_FREE char *path =
         gs_format("%s/tests/engine/data/monitors.json", getenv("GPUSCALE_SOURCE_ROOT"));
     GS_AUTO_BUF struct gs_buf text = {0};
-    GS_AUTO_JSON json_t *data = NULL;
+    CODEC_AUTO_JSON json_t *data = NULL;
     size_t at = 0;
     assert_ok(gs_file_read(path, 1 << 20, &text));
-    assert_ok(gs_json_parse(gs_buf_slice(&text), true, &data));
+    assert_ok(codec_json_parse(gs_buf_slice(&text), true, &data));
     const json_t *want = json_object_get(data, "jobs");
-    compare_jobs(MONITOR_SERVICE, json_object_get(data, "serviceMonitors"), want, &at);
-    compare_jobs(MONITOR_POD, json_object_get(data, "podMonitors"), want, &at);
+    compare_jobs(MONITORS_SERVICE, json_object_get(data, "serviceMonitors"), want, &at);
+    compare_jobs(MONITORS_POD, json_object_get(data, "podMonitors"), want, &at);
     assert_int_equal(at, json_array_size(want));
     assert_true(at >= 11);
     (void)state;
 }
 
-static const json_t *one_asset(void *arg, enum monitor_asset kind, const char *name,
+static const json_t *one_asset(void *arg, enum monitors_asset kind, const char *name,
                                bool *ret_pending)
 {
     (void)kind;
@@ -500,9 +500,9 @@ static const json_t *one_asset(void *arg, enum monitor_asset kind, const char *n
 
 static void oauth2_takes_its_secrets_from_objects(void **state)
 {
-    GS_AUTO_JSON json_t *obj = NULL, *asset = NULL, *want = NULL;
+    CODEC_AUTO_JSON json_t *obj = NULL, *asset = NULL, *want = NULL;
     json_t *jobs;
-    assert_ok(gs_json_parse(
+    assert_ok(codec_json_parse(
         GS_SLICE("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"},\"spec\":{\"selector\":{},"
                  "\"endpoints\":[{\"port\":\"m\",\"oauth2\":{\"clientId\":{\"configMap\":{\"name\":"
                  "\"s\",\"key\":\"id\"}},\"clientSecret\":{\"name\":\"s\",\"key\":\"secret\"},"
@@ -510,15 +510,15 @@ static void oauth2_takes_its_secrets_from_objects(void **state)
                  "\"y\"},\"proxyUrl\":\"http://p\",\"tlsConfig\":{\"minVersion\":\"TLS12\"}}}]}}"),
         true, &obj));
     assert_ok(
-        gs_json_parse(GS_SLICE("{\"data\":{\"id\":\"me\",\"secret\":\"Z3B1\"}}"), true, &asset));
-    assert_ok(gs_json_parse(
+        codec_json_parse(GS_SLICE("{\"data\":{\"id\":\"me\",\"secret\":\"Z3B1\"}}"), true, &asset));
+    assert_ok(codec_json_parse(
         GS_SLICE("{\"client_id\":\"me\",\"client_secret\":\"gpu\",\"token_url\":\"http://t/\","
                  "\"scopes\":[\"a\",\"b\"],\"endpoint_params\":{\"x\":\"y\"},\"proxy_url\":"
                  "\"http://p\",\"tls_config\":{\"min_version\":\"TLS12\"}}"),
         true, &want));
-    struct monitor_build b = {
-        .kind = MONITOR_SERVICE, .obj = obj, .lookup = one_asset, .arg = asset};
-    assert_ok(monitor_jobs(&b, &jobs));
+    struct monitors_build b = {
+        .kind = MONITORS_SERVICE, .obj = obj, .lookup = one_asset, .arg = asset};
+    assert_ok(monitors_jobs(&b, &jobs));
     assert_true(json_equal(json_object_get(json_array_get(jobs, 0), "oauth2"), want));
     json_decref(jobs);
     (void)state;

@@ -8,12 +8,12 @@
 #include "base/mem.h"
 #include "filled.h"
 #include "kube/client.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 struct fixture {
     uv_loop_t loop;
     struct http_server *server;
-    struct notifier *n;
+    struct rules_notifier *n;
     struct engine_config *cfg;
     struct http_client *kube_http;
     struct kube_client *kube;
@@ -36,7 +36,7 @@ static void on_request(void *ctx, struct http_exchange *x)
     }
     json_decref(f->last);
     f->last = NULL;
-    assert_ok(gs_json_parse(http_body(x), true, &f->last));
+    assert_ok(codec_json_parse(http_body(x), true, &f->last));
     f->alerts += json_array_size(f->last);
     http_reply_text(x, 200, "{}");
 }
@@ -79,15 +79,15 @@ static void start(struct fixture *f)
     assert_ok(http_server_start(&f->loop, &cfg, on_request, f, &f->server));
     f->kube_http = http_client_new_loopback(&f->loop, serve_kube, f, NULL);
     f->kube = kube_client_new(f->kube_http);
-    f->n = notifier_new(&f->loop, "http://me:9090");
-    notifier_set_discovery(f->n, f->kube, NULL);
+    f->n = rules_notifier_new(&f->loop, "http://me:9090");
+    rules_notifier_set_discovery(f->n, f->kube, NULL);
     strcpy(f->dir, "/tmp/test-notify-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
 }
 
 static void finish(struct fixture *f)
 {
-    notifier_free(f->n);
+    rules_notifier_free(f->n);
     kube_client_free(f->kube);
     http_client_free(f->kube_http);
     http_server_stop(f->server);
@@ -102,30 +102,33 @@ static void apply(struct fixture *f, const char *yaml)
     GS_AUTO_FREE char *text = filled_in(f->server, f->dir, yaml);
     struct engine_config *cfg;
     assert_ok(engine_config_parse(gs_slice_of(text), "p.yml", ".", &cfg));
-    notifier_apply(f->n, cfg);
+    rules_notifier_apply(f->n, cfg);
     engine_config_free(f->cfg);
     f->cfg = cfg;
 }
 
 static void add_alert(struct fixture *f, const char *name, const char *team)
 {
-    const struct rule rule = {0};
+    const struct rules_rule rule = {0};
     const struct metrics_label labels[] = {{GS_SLICE("alertname"), gs_slice_of(name)},
                                            {GS_SLICE("team"), gs_slice_of(team)}};
-    const struct rule_alert a = {
-        .state = ALERT_FIRING, .rule = &rule, .labels = labels, .n_labels = 2, .fired_at_ms = 1000};
-    notifier_add(f->n, &a, 5000);
+    const struct rules_alert a = {.state = RULES_ALERT_FIRING,
+                                  .rule = &rule,
+                                  .labels = labels,
+                                  .n_labels = 2,
+                                  .fired_at_ms = 1000};
+    rules_notifier_add(f->n, &a, 5000);
 }
 
 static const char *label(const struct fixture *f, size_t i, const char *name)
 {
-    return gs_json_str(json_array_get(f->last, i), "labels", name, NULL);
+    return codec_json_str(json_array_get(f->last, i), "labels", name, NULL);
 }
 
 static double metric(const struct fixture *f, const char *name)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    notifier_write_metrics(f->n, &out);
+    rules_notifier_write_metrics(f->n, &out);
     GS_AUTO_FREE char *at = gs_format("\n%s", name);
     const char *line = strstr(out.data, at);
     const char *value = line ? strchr(line + 1, ' ') : NULL;
@@ -147,7 +150,7 @@ static void static_alertmanagers_get_relabelled_alerts(void **state)
               "    - {source_labels: [team], target_label: owner, replacement: 'the-$1'}\n");
     add_alert(&f, "A", "ml");
     add_alert(&f, "B", "quiet");
-    notifier_flush(f.n);
+    rules_notifier_flush(f.n);
     loop_until(&f.loop, f.alerts == 1);
     assert_string_equal(label(&f, 0, "alertname"), "A");
     assert_string_equal(label(&f, 0, "owner"), "the-ml");
@@ -170,7 +173,7 @@ static void one_of_two_sets_relabels_for_itself_alone(void **state)
               "    path_prefix: /two\n");
     add_alert(&f, "A", "ml");
     add_alert(&f, "B", "web");
-    notifier_flush(f.n);
+    rules_notifier_flush(f.n);
     loop_until(&f.loop, f.requests == 2);
     assert_int_equal(f.alerts, 3);
     finish(&f);
@@ -190,11 +193,11 @@ static void alertmanagers_of_files_are_found_and_waited_for(void **state)
               "  relabel_configs: [{source_labels: [__address__], regex: 'gone.*', action: drop},\n"
               "  {source_labels: [kind], regex: am, action: keep}]}]}");
     add_alert(&f, "A", "ml");
-    notifier_flush(f.n); // before the file was looked at
+    rules_notifier_flush(f.n); // before the file was looked at
     loop_until(&f.loop, f.alerts == 1);
-    GS_AUTO_JSON json_t *view = notifier_json(f.n);
-    assert_int_equal(json_array_size(gs_json_get(view, "activeAlertmanagers", NULL)), 1);
-    assert_int_equal(json_array_size(gs_json_get(view, "droppedAlertmanagers", NULL)), 1);
+    CODEC_AUTO_JSON json_t *view = rules_notifier_json(f.n);
+    assert_int_equal(json_array_size(codec_json_get(view, "activeAlertmanagers", NULL)), 1);
+    assert_int_equal(json_array_size(codec_json_get(view, "droppedAlertmanagers", NULL)), 1);
     unlink(path);
     finish(&f);
     (void)state;
@@ -212,12 +215,12 @@ static void alertmanagers_of_a_cluster_are_found(void **state)
     start(&f);
     apply(&f, KUBERNETES_AM);
     add_alert(&f, "A", "ml");
-    notifier_flush(f.n);
+    rules_notifier_flush(f.n);
     loop_until(&f.loop, metric(&f, "prometheus_notifications_sent_total") == 1);
     // A reload finds them anew; what is due meanwhile waits.
     apply(&f, KUBERNETES_AM);
     add_alert(&f, "B", "ml");
-    notifier_flush(f.n);
+    rules_notifier_flush(f.n);
     loop_until(&f.loop, f.alerts == 2);
     assert_string_equal(label(&f, 0, "alertname"), "B");
     assert_true(metric(&f, "prometheus_notifications_dropped_total") == 0);
@@ -236,7 +239,7 @@ static void a_full_queue_drops_the_oldest(void **state)
         char name[16];
         (void)snprintf(name, sizeof(name), "A%d", i);
         add_alert(&f, name, "ml");
-        notifier_flush(f.n);
+        rules_notifier_flush(f.n);
     }
     loop_until(&f.loop, f.held);
     assert_int_equal(f.alerts, 0);
@@ -259,16 +262,16 @@ static void a_failure_is_tried_again_once_and_then_counted(void **state)
     apply(&f, "alerting: {alertmanagers: [{static_configs: [{targets: ['127.0.0.1:PORT']}]}]}");
     f.fail = 1;
     add_alert(&f, "A", "ml");
-    notifier_flush(f.n);
+    rules_notifier_flush(f.n);
     loop_until(&f.loop, f.alerts == 1);
     assert_true(metric(&f, "prometheus_notifications_dropped_total") == 0);
     f.fail = 2;
     add_alert(&f, "B", "ml");
-    notifier_flush(f.n);
+    rules_notifier_flush(f.n);
     loop_until(&f.loop, metric(&f, "prometheus_notifications_dropped_total") == 1);
     assert_int_equal(f.requests, 4);
     add_alert(&f, "C", "ml"); // the way is free again
-    notifier_flush(f.n);
+    rules_notifier_flush(f.n);
     loop_until(&f.loop, f.alerts == 2);
     finish(&f);
     (void)state;
@@ -280,7 +283,7 @@ static void nobody_configured_is_no_drop(void **state)
     start(&f);
     apply(&f, "");
     add_alert(&f, "A", "ml");
-    notifier_flush(f.n);
+    rules_notifier_flush(f.n);
     assert_true(metric(&f, "prometheus_notifications_queue_length") == 0);
     assert_true(metric(&f, "prometheus_notifications_dropped_total") == 0);
     finish(&f);

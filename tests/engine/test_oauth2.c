@@ -4,9 +4,9 @@
 
 #include "../kube/loop.h"
 #include "base/mem.h"
-#include "net/http_oauth2.h"
-#include "net/http_server.h"
-#include "net/oauth2_token.h"
+#include "net/http/oauth2.h"
+#include "net/http/oauth2_token.h"
+#include "net/http/server.h"
 
 #include <unistd.h>
 
@@ -14,8 +14,8 @@ struct fixture {
     uv_loop_t loop;
     struct http_server *server;
     char *base, *token_url;
-    struct engine_oauth2 oauth2;
-    struct engine_http http;
+    struct engine_config_oauth2 oauth2;
+    struct engine_config_http http;
     struct http_client *client;
     struct http_tokens *tokens;
     bool only_body;       // secrets in headers are refused
@@ -86,14 +86,14 @@ static void setup(struct fixture *f)
     assert_ok(http_server_start(&f->loop, &cfg, serve, f, &f->server));
     f->base = gs_format("http://127.0.0.1:%d", http_server_port(f->server));
     f->token_url = gs_format("%s/token", f->base);
-    f->oauth2 = (struct engine_oauth2){
+    f->oauth2 = (struct engine_config_oauth2){
         .client_id = "me too", .token_url = f->token_url, .client_secret.text = "s&t"};
-    f->http = (struct engine_http){.oauth2 = &f->oauth2};
+    f->http = (struct engine_config_http){.oauth2 = &f->oauth2};
 }
 
 static void connect_client(struct fixture *f)
 {
-    assert_ok(engine_peer_client(&f->loop, f->base, &f->http, &f->tokens, &f->client));
+    assert_ok(discovery_peer_client(&f->loop, f->base, &f->http, &f->tokens, &f->client));
 }
 
 static void finish(struct fixture *f)
@@ -233,7 +233,7 @@ static void a_changed_secret_is_used_at_once(void **state)
     setup(&f);
     int fd = mkstemp(file);
     assert_int_equal(write(fd, "one\n", 4), 4);
-    f.oauth2.client_secret = (struct engine_secret_file_or_text){.file = file};
+    f.oauth2.client_secret = (struct engine_config_secret_file_or_text){.file = file};
     connect_client(&f);
     ask_and_wait(&f, "/");
     assert_string_equal(f.basic, "Basic bWUrdG9vOm9uZQ=="); // …:one
@@ -313,13 +313,13 @@ static void a_client_can_go_while_requests_wait(void **state)
 
 static struct gs_error *read_answer(int status, const char *type, const char *body, char **ret)
 {
-    struct oauth2_token t = {0};
+    struct http_oauth2_token t = {0};
     const struct http_answer answer = {
         .status = status, .content_type = type, .body = gs_slice_of(body)};
-    struct gs_error *err = oauth2_read_answer(&answer, &t);
+    struct gs_error *err = http_oauth2_read_answer(&answer, &t);
     if (!err)
         *ret = gs_format("%s %d %lld", t.authorization, t.expires, (long long)t.lifetime_s);
-    oauth2_token_finish(&t);
+    http_oauth2_token_finish(&t);
     return err;
 }
 
@@ -378,12 +378,12 @@ static void parameters_replace_only_the_grant_type(void **state)
     static const char *const scopes[] = {"s"};
     struct http_oauth2_config cfg = {.client_id = "c", .params = params, .n_params = 2};
     GS_AUTO_BUF struct gs_buf body = {0};
-    assert_ok(oauth2_request_body(&cfg, "", OAUTH2_IN_BODY, &body));
+    assert_ok(http_oauth2_request_body(&cfg, "", HTTP_OAUTH2_IN_BODY, &body));
     assert_string_equal(body.data, "client_id=c&grant_type=own");
     cfg.scopes = scopes;
     cfg.n_scopes = 1;
     params[0].name = "scope";
-    assert_error(oauth2_request_body(&cfg, "", OAUTH2_IN_BODY, &body), GS_EINVAL,
+    assert_error(http_oauth2_request_body(&cfg, "", HTTP_OAUTH2_IN_BODY, &body), GS_EINVAL,
                  "cannot overwrite parameter \"scope\"");
     (void)state;
 }

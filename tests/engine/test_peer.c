@@ -4,8 +4,8 @@
 
 #include "../kube/loop.h"
 #include "base/mem.h"
-#include "net/http_server.h"
-#include "net/tls.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
 
 #include <unistd.h>
 
@@ -58,12 +58,12 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     f->done = true;
 }
 
-static void get(struct fixture *f, const struct engine_http *http, const char *method,
+static void get(struct fixture *f, const struct engine_config_http *http, const char *method,
                 const char *url)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     struct http_client *client;
-    assert_ok(engine_peer_client(&f->loop, "", http, NULL, &client));
+    assert_ok(discovery_peer_client(&f->loop, "", http, NULL, &client));
     const struct http_call call = {.path = url, .method = method, .timeout_ms = WAIT_MS};
     f->done = false;
     f->seen.len = 0;
@@ -78,13 +78,13 @@ static void redirects_are_followed_when_they_may(void **state)
     struct fixture f;
     setup(&f, NULL);
     GS_AUTO_FREE char *url = gs_format("http://127.0.0.1:%d/old", http_server_port(f.server));
-    get(&f, &(struct engine_http){.follow_redirects = true}, "GET", url);
+    get(&f, &(struct engine_config_http){.follow_redirects = true}, "GET", url);
     assert_int_equal(f.status, 200);
     assert_non_null(strstr(f.seen.data, "/new"));
-    get(&f, &(struct engine_http){.follow_redirects = false}, "GET", url);
+    get(&f, &(struct engine_config_http){.follow_redirects = false}, "GET", url);
     assert_int_equal(f.status, 302);
     assert_null(strstr(f.seen.data, "/new"));
-    get(&f, &(struct engine_http){.follow_redirects = true}, "POST", url);
+    get(&f, &(struct engine_config_http){.follow_redirects = true}, "POST", url);
     assert_int_equal(f.status, 302);
     finish(&f);
     (void)state;
@@ -95,20 +95,21 @@ static void a_proxy_is_asked_for_the_whole_url(void **state)
     struct fixture f;
     setup(&f, NULL);
     GS_AUTO_FREE char *proxy = gs_format("http://127.0.0.1:%d", http_server_port(f.server));
-    get(&f, &(struct engine_http){.proxy_url = proxy}, "GET", "http://gpu.example:9400/m");
+    get(&f, &(struct engine_config_http){.proxy_url = proxy}, "GET", "http://gpu.example:9400/m");
     assert_null(f.error);
     assert_non_null(strstr(f.seen.data, "gpu.example:9400 "));
     // Loopback, too, which the environment's proxy would not be asked for.
-    get(&f, &(struct engine_http){.proxy_url = proxy}, "GET", "http://127.0.0.1:1/m");
+    get(&f, &(struct engine_config_http){.proxy_url = proxy}, "GET", "http://127.0.0.1:1/m");
     assert_null(f.error);
-    get(&f, &(struct engine_http){.proxy_url = proxy, .no_proxy = "127.0.0.1"}, "GET",
+    get(&f, &(struct engine_config_http){.proxy_url = proxy, .no_proxy = "127.0.0.1"}, "GET",
         "http://127.0.0.1:1/m");
     assert_non_null(f.error);
     // The environment's is asked only on request.
     assert_int_equal(setenv("http_proxy", proxy, 1), 0);
-    get(&f, &(struct engine_http){0}, "GET", "http://gpu.invalid/m");
+    get(&f, &(struct engine_config_http){0}, "GET", "http://gpu.invalid/m");
     assert_non_null(f.error);
-    get(&f, &(struct engine_http){.proxy_from_environment = true}, "GET", "http://gpu.invalid/m");
+    get(&f, &(struct engine_config_http){.proxy_from_environment = true}, "GET",
+        "http://gpu.invalid/m");
     assert_null(f.error);
     assert_int_equal(unsetenv("http_proxy"), 0);
     finish(&f);
@@ -127,7 +128,7 @@ static void the_certificate_is_checked_for_server_name(void **state)
     setup(&f, &pair);
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%d/m", http_server_port(f.server));
     GS_AUTO_FREE char *expected = gs_format("127.0.0.1:%d ", http_server_port(f.server));
-    struct engine_http http = {.ca.text = ca.cert_pem};
+    struct engine_config_http http = {.ca.text = ca.cert_pem};
     get(&f, &http, "GET", url);
     assert_non_null(f.error);
     http.server_name = "gpu.example";
@@ -159,13 +160,13 @@ static void headers_are_those_of_the_configuration(void **state)
     int fd = mkstemp(file);
     assert_int_equal(write(fd, " me \n", 5), 5);
     close(fd);
-    const struct engine_http_header own[] = {
+    const struct engine_config_http_header own[] = {
         {"X-A", {"1", NULL}}, {"X-A", {"2", NULL}}, {"X-File", {NULL, file}}};
-    struct engine_http http = {
+    struct engine_config_http http = {
         .headers = own, .n_headers = 3, .basic_user_file = file, .basic_password.text = "p"};
-    struct http_header headers[ENGINE_PEER_HEADERS];
+    struct http_header headers[DISCOVERY_PEER_HEADERS];
     struct gs_arena mem = {0};
-    assert_ok(engine_peer_headers(&http, &mem, headers));
+    assert_ok(discovery_peer_headers(&http, &mem, headers));
     assert_string_equal(headers[0].value, "Basic bWU6cA=="); // me:p, without the end of the line
     assert_string_equal(headers[1].value, "1");
     assert_string_equal(headers[2].name, "X-A");
@@ -176,7 +177,7 @@ static void headers_are_those_of_the_configuration(void **state)
     fclose(f);
     http.basic_user_file = NULL;
     http.auth_credentials.text = "t";
-    assert_error(engine_peer_headers(&http, &mem, headers), GS_EINVAL, "several lines");
+    assert_error(discovery_peer_headers(&http, &mem, headers), GS_EINVAL, "several lines");
     assert_int_equal(remove(file), 0);
     gs_arena_finish(&mem);
     (void)state;
@@ -242,7 +243,7 @@ static char *start_proxy(struct proxy *p, uv_loop_t *loop)
 
 // Asks through the proxy and gives what it was asked.
 static const char *asked_of_proxy(struct fixture *f, struct proxy *p,
-                                  const struct engine_http *http, const char *url)
+                                  const struct engine_config_http *http, const char *url)
 {
     gs_buf_clear(&p->asked);
     p->closed = false;
@@ -259,7 +260,7 @@ static void headers_for_the_proxy_go_with_connect_alone(void **state)
     struct proxy p;
     setup(&f, NULL);
     GS_AUTO_FREE char *url = start_proxy(&p, &f.loop);
-    const struct engine_http http = {
+    const struct engine_config_http http = {
         .proxy_url = url, .proxy_headers = own, .n_proxy_headers = GS_ARRAY_LEN(own)};
     const char *asked = asked_of_proxy(&f, &p, &http, "https://gpu.invalid/m");
     assert_true(gs_starts(asked, "CONNECT gpu.invalid:443 "));

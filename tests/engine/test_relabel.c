@@ -7,33 +7,33 @@
 
 static const char start[] = "__address__=host:9400,a=one,b=ÄBC,c=one,job=gpu";
 
-static void set_all(struct engine_label_builder *b, const char *text)
+static void set_all(struct engine_config_label_builder *b, const char *text)
 {
     GS_AUTO_FREE char *copy = gs_strdup(text);
     char *rest = copy, *pair;
     while ((pair = strsep(&rest, ","))) {
         char *value = strchr(pair, '=');
         *value++ = '\0';
-        engine_labels_set(b, gs_slice_of(pair), gs_slice_of(value));
+        engine_config_labels_set(b, gs_slice_of(pair), gs_slice_of(value));
     }
 }
 
 static char *relabel(const char *rules)
 {
     struct engine_config *c;
-    struct engine_label_builder b = {0};
+    struct engine_config_label_builder b = {0};
     struct gs_buf out = {0};
     GS_AUTO_FREE char *text =
         gs_format("scrape_configs:\n- job_name: j\n  relabel_configs: [%s]\n", rules);
     assert_ok(engine_config_parse(gs_slice_of(text), "p.yml", ".", &c));
     set_all(&b, start);
-    bool kept = engine_relabel(&c->scrapes[0].relabel, &b);
+    bool kept = engine_config_relabel(&c->scrapes[0].relabel, &b);
     for (size_t i = 0; kept && i < b.len; i++)
         gs_buf_addf(&out, "%s" GS_SLICE_FMT "=" GS_SLICE_FMT, i ? "," : "",
                     GS_SLICE_ARG(b.items[i].name), GS_SLICE_ARG(b.items[i].value));
     if (!kept)
         gs_buf_add_str(&out, "dropped");
-    engine_labels_finish(&b);
+    engine_config_labels_finish(&b);
     engine_config_free(c);
     return gs_buf_take(&out);
 }

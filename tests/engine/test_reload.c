@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "filled.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 struct fixture {
     uv_loop_t loop;
@@ -74,17 +74,18 @@ static char *parts(const struct fixture *f)
     struct gs_buf out = {0};
     size_t i;
     json_t *item;
-    GS_AUTO_JSON json_t *pools = scrape_pools_json(engine_scrapes(f->engine));
-    GS_AUTO_JSON json_t *targets = scrape_targets_json(engine_scrapes(f->engine), "active", NULL);
-    GS_AUTO_JSON json_t *rules = rules_json(engine_rules(f->engine), NULL);
-    GS_AUTO_JSON json_t *ams = rules_alertmanagers_json(engine_rules(f->engine));
-    gs_json_dump(pools, &out);
-    json_array_foreach (gs_json_get(targets, "activeTargets", NULL), i, item)
-        gs_buf_addf(&out, " %s", gs_json_str(item, "scrapeUrl", NULL));
-    json_array_foreach (gs_json_get(rules, "groups", NULL), i, item)
-        gs_buf_addf(&out, " %s/%zu", gs_json_str(item, "name", NULL),
-                    json_array_size(gs_json_get(item, "rules", NULL)));
-    gs_json_dump(ams, &out);
+    CODEC_AUTO_JSON json_t *pools = scrape_pools_json(engine_scrapes(f->engine));
+    CODEC_AUTO_JSON json_t *targets =
+        scrape_targets_json(engine_scrapes(f->engine), "active", NULL);
+    CODEC_AUTO_JSON json_t *rules = rules_json(engine_rules(f->engine), NULL);
+    CODEC_AUTO_JSON json_t *ams = rules_alertmanagers_json(engine_rules(f->engine));
+    codec_json_dump(pools, &out);
+    json_array_foreach (codec_json_get(targets, "activeTargets", NULL), i, item)
+        gs_buf_addf(&out, " %s", codec_json_str(item, "scrapeUrl", NULL));
+    json_array_foreach (codec_json_get(rules, "groups", NULL), i, item)
+        gs_buf_addf(&out, " %s/%zu", codec_json_str(item, "name", NULL),
+                    json_array_size(codec_json_get(item, "rules", NULL)));
+    codec_json_dump(ams, &out);
     return gs_buf_take(&out);
 }
 

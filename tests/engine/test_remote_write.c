@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "engine/config/config.h"
 #include "engine/remote/remote_write.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 #include "write_request.h"
 
 #include <signal.h>
@@ -24,7 +24,7 @@ struct fixture {
     const char *retry_after;
     size_t requests, samples, refused;
     int64_t last_request_ns, longest_gap_ns;
-    struct engine_remote_write_config cfg;
+    struct engine_config_remote_write_config cfg;
     struct remote_write *w;
     bool times_up;
 };
@@ -82,12 +82,12 @@ static int set_up(void **state)
     f->received = tsdb_new(NULL);
     assert_ok(http_server_start(&f->loop, &server, serve, f, &f->server));
     f->url = gs_format("http://127.0.0.1:%u/api/v1/write", http_server_port(f->server));
-    f->cfg = (struct engine_remote_write_config){.url = f->url,
-                                                 .timeout_ms = WAIT_MS,
-                                                 .max_samples_per_send = 37,
-                                                 .batch_deadline_ms = 50,
-                                                 .min_backoff_ms = 10,
-                                                 .max_backoff_ms = 40};
+    f->cfg = (struct engine_config_remote_write_config){.url = f->url,
+                                                        .timeout_ms = WAIT_MS,
+                                                        .max_samples_per_send = 37,
+                                                        .batch_deadline_ms = 50,
+                                                        .min_backoff_ms = 10,
+                                                        .max_backoff_ms = 40};
     *state = f;
     return 0;
 }
@@ -286,14 +286,14 @@ static void test_a_reload_loses_nothing(void **state)
         for (int i = 0; i < 10; i++)
             append(f, s, now + i, s + i);
     run_until_is(f, &f->requests, 1);
-    struct engine_remote_write_config other = f->cfg, later = f->cfg;
+    struct engine_config_remote_write_config other = f->cfg, later = f->cfg;
     other.url = "http://127.0.0.1:1/";
     assert_false(remote_write_is(f->w, &other));
     assert_true(remote_write_is(f->w, &later));
     later.max_samples_per_send = 200;
-    later.http = (struct engine_http){.basic_user = "u"};
+    later.http = (struct engine_config_http){.basic_user = "u"};
     remote_write_reconfigure(f->w, &later, external, GS_ARRAY_LEN(external));
-    f->cfg = (struct engine_remote_write_config){0}; // not used any more
+    f->cfg = (struct engine_config_remote_write_config){0}; // not used any more
     run_for(f, 100);
     f->status = 0;
     run_until_is(f, &f->samples, 500);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "codec/json.h"
 #include "engine/remote/remote_write.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -152,8 +152,8 @@ static void compare_series(struct world *w, json_t *values, tsdb_ref ref, size_t
 static size_t count_received(struct world *w)
 {
     assert_int_equal(get(w, "/api/v1/query?query=sum(count_over_time(m%5B1h%5D))"), 200);
-    GS_AUTO_JSON json_t *doc = json_loadb(w->reply.data, w->reply.len, 0, NULL);
-    json_t *first = json_array_get(gs_json_get(doc, "data", "result", NULL), 0);
+    CODEC_AUTO_JSON json_t *doc = json_loadb(w->reply.data, w->reply.len, 0, NULL);
+    json_t *first = json_array_get(codec_json_get(doc, "data", "result", NULL), 0);
     const char *text = json_string_value(json_array_get(json_object_get(first, "value"), 1));
     return text ? strtoul(text, NULL, 10) : 0;
 }
@@ -202,12 +202,12 @@ static void test_prometheus_has_every_sample(void **state)
     start_prometheus(&w);
     wait_ready(&w);
 
-    const struct engine_remote_write_config cfg = {.url = write_url,
-                                                   .timeout_ms = WAIT_MS,
-                                                   .max_samples_per_send = 100,
-                                                   .batch_deadline_ms = 200,
-                                                   .min_backoff_ms = 30,
-                                                   .max_backoff_ms = 500};
+    const struct engine_config_remote_write_config cfg = {.url = write_url,
+                                                          .timeout_ms = WAIT_MS,
+                                                          .max_samples_per_send = 100,
+                                                          .batch_deadline_ms = 200,
+                                                          .min_backoff_ms = 30,
+                                                          .max_backoff_ms = 500};
     static const struct metrics_label external[] = {{GS_SLICE("cluster"), GS_SLICE("c")}};
     struct remote_write *r = remote_write_new(&w.loop, w.db, &cfg, external, 1);
     int64_t base = gs_unix_ms() + 1;

@@ -6,7 +6,7 @@
 #include "../kube/loop.h"
 #include "base/mem.h"
 #include "engine/rules/manager.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 struct fixture {
     uv_loop_t loop;
@@ -58,10 +58,10 @@ static void start(struct fixture *f, const char *ns, const char *selector)
     f->db = tsdb_new(NULL);
     f->promql = promql_engine_new(f->db, &(struct promql_config){0});
     f->manager = rules_manager_new(&f->loop, f->db, f->promql, NULL);
-    struct rule_problems problems = {0};
+    struct rules_problems problems = {0};
     const struct engine_config cfg = {.evaluation_interval_ms = 50};
     assert_ok(rules_manager_apply(f->manager, &cfg, &problems));
-    rule_problems_finish(&problems);
+    rules_problems_finish(&problems);
     f->objects = rules_objects_new(&f->loop, f->client, ns, selector, f->manager);
 }
 
@@ -89,14 +89,14 @@ static void send_event(struct fixture *f, const char *type, const char *obj)
 static char *rules(const struct fixture *f)
 {
     struct gs_buf out = {0};
-    GS_AUTO_JSON json_t *all = rules_json(f->manager, NULL);
+    CODEC_AUTO_JSON json_t *all = rules_json(f->manager, NULL);
     size_t i, k;
     json_t *group, *rule;
-    json_array_foreach (gs_json_get(all, "groups", NULL), i, group) {
-        gs_buf_addf(&out, "%s %s:", gs_json_str(group, "file", NULL),
-                    gs_json_str(group, "name", NULL));
-        json_array_foreach (gs_json_get(group, "rules", NULL), k, rule)
-            gs_buf_addf(&out, " %s", gs_json_str(rule, "name", NULL));
+    json_array_foreach (codec_json_get(all, "groups", NULL), i, group) {
+        gs_buf_addf(&out, "%s %s:", codec_json_str(group, "file", NULL),
+                    codec_json_str(group, "name", NULL));
+        json_array_foreach (codec_json_get(group, "rules", NULL), k, rule)
+            gs_buf_addf(&out, " %s", codec_json_str(rule, "name", NULL));
         gs_buf_add_str(&out, ".\n");
     }
     return out.data ? gs_buf_take(&out) : gs_strdup("");
@@ -161,13 +161,14 @@ static void one_wrong_rule_is_off_alone(void **state)
     start(&f, NULL, NULL);
     loop_until(&f.loop, has_series(&f, "right") && has_series(&f, "after"));
     assert_false(has_series(&f, "wrong"));
-    GS_AUTO_JSON json_t *all = rules_json(f.manager, NULL);
-    json_t *list = gs_json_get(json_array_get(gs_json_get(all, "groups", NULL), 0), "rules", NULL);
+    CODEC_AUTO_JSON json_t *all = rules_json(f.manager, NULL);
+    json_t *list =
+        codec_json_get(json_array_get(codec_json_get(all, "groups", NULL), 0), "rules", NULL);
     size_t ok = 0, off = 0, i;
     json_t *rule;
     json_array_foreach (list, i, rule) {
-        ok += gs_streq(gs_json_str(rule, "health", NULL), "ok");
-        off += gs_streq(gs_json_str(rule, "health", NULL), "err");
+        ok += gs_streq(codec_json_str(rule, "health", NULL), "ok");
+        off += gs_streq(codec_json_str(rule, "health", NULL), "err");
     }
     assert_int_equal(ok, 2);
     assert_int_equal(off, 2);
@@ -198,15 +199,15 @@ static void a_change_of_labels_only_leaves_the_group_alone(void **state)
                         GROUP("g", "{\"alert\":\"A\",\"expr\":\"vector(1)\",\"for\":\"1h\"}"))};
     start(&f, NULL, NULL);
     loop_until(&f.loop, has_series(&f, "ALERTS"));
-    GS_AUTO_JSON json_t *before = rules_alerts_json(f.manager);
+    CODEC_AUTO_JSON json_t *before = rules_alerts_json(f.manager);
     send_event(&f, "MODIFIED",
                "{\"metadata\":{\"name\":\"a\",\"namespace\":\"gpu\",\"resourceVersion\":\"2\","
                "\"labels\":{\"x\":\"y\"}},\"spec\":{\"groups\":[" GROUP(
                    "g", "{\"alert\":\"A\",\"expr\":\"vector(1)\",\"for\":\"1h\"}") "]}}");
     loop_for_ms(&f.loop, 200);
-    GS_AUTO_JSON json_t *after = rules_alerts_json(f.manager);
+    CODEC_AUTO_JSON json_t *after = rules_alerts_json(f.manager);
     assert_true(json_equal(before, after));
-    assert_int_equal(json_array_size(gs_json_get(after, "alerts", NULL)), 1);
+    assert_int_equal(json_array_size(codec_json_get(after, "alerts", NULL)), 1);
     finish(&f);
     (void)state;
 }

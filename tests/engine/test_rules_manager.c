@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/rules/manager.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -33,8 +33,8 @@ struct world {
     // the configuration
     char dir[64], rules_path[96];
     const char *globs[1], *targets[1];
-    struct engine_static_group statics;
-    struct engine_alertmanager_config am;
+    struct engine_config_static_group statics;
+    struct engine_config_alertmanager_config am;
     struct engine_config cfg;
 };
 
@@ -50,7 +50,7 @@ static void on_request(void *ctx, struct http_exchange *x)
         return;
     }
     json_t *list = NULL;
-    assert_ok(gs_json_parse(http_body(x), true, &list));
+    assert_ok(codec_json_parse(http_body(x), true, &list));
     w->alerts += json_array_size(list);
     if (json_array_size(list) > w->largest)
         w->largest = json_array_size(list);
@@ -66,11 +66,11 @@ static void write_rules(struct world *w, const char *rules)
 
 static void apply(struct world *w)
 {
-    struct rule_problems problems = {0};
+    struct rules_problems problems = {0};
     assert_ok(rules_manager_apply(w->m, &w->cfg, &problems));
     if (problems.len)
         fail_msg("%s", problems.items[0].text);
-    rule_problems_finish(&problems);
+    rules_problems_finish(&problems);
 }
 
 static void start(struct world *w, const char *rules)
@@ -90,8 +90,8 @@ static void start(struct world *w, const char *rules)
     static const struct metrics_label external[] = {{GS_SLICE("cluster"), GS_SLICE("c1")}};
     w->globs[0] = w->rules_path;
     w->targets[0] = gs_format("127.0.0.1:%d", http_server_port(w->server));
-    w->statics = (struct engine_static_group){.targets = w->targets, .n_targets = 1};
-    w->am = (struct engine_alertmanager_config){
+    w->statics = (struct engine_config_static_group){.targets = w->targets, .n_targets = 1};
+    w->am = (struct engine_config_alertmanager_config){
         .scheme = "http",
         .path_prefix = "/base/",
         .timeout_ms = WAIT_MS,
@@ -158,7 +158,8 @@ static bool evaluated_twice(struct world *w)
 static bool resolved(struct world *w)
 {
     const json_t *a = json_array_get(w->last, 0);
-    const char *starts = gs_json_str(a, "startsAt", NULL), *ends = gs_json_str(a, "endsAt", NULL);
+    const char *starts = codec_json_str(a, "startsAt", NULL),
+               *ends = codec_json_str(a, "endsAt", NULL);
     int64_t from = 0, to = 0;
     if (!starts || !ends)
         return false;
@@ -181,13 +182,13 @@ static void test_alert_is_sent(void **state)
     assert_string_equal(w.path, "/base/api/v2/alerts");
     assert_string_equal(w.auth, "Basic dTpw");
     const json_t *a = json_array_get(w.last, 0);
-    assert_string_equal(gs_json_str(a, "labels", "alertname", NULL), "High");
-    assert_string_equal(gs_json_str(a, "labels", "gpu", NULL), "0");
-    assert_string_equal(gs_json_str(a, "labels", "severity", NULL), "page");
-    assert_string_equal(gs_json_str(a, "labels", "cluster", NULL), "c1");
+    assert_string_equal(codec_json_str(a, "labels", "alertname", NULL), "High");
+    assert_string_equal(codec_json_str(a, "labels", "gpu", NULL), "0");
+    assert_string_equal(codec_json_str(a, "labels", "severity", NULL), "page");
+    assert_string_equal(codec_json_str(a, "labels", "cluster", NULL), "c1");
     assert_null(json_object_get(json_object_get(a, "labels"), "__name__"));
-    assert_string_equal(gs_json_str(a, "annotations", "summary", NULL), "GPU 0");
-    assert_string_equal(gs_json_str(a, "generatorURL", NULL),
+    assert_string_equal(codec_json_str(a, "annotations", "summary", NULL), "GPU 0");
+    assert_string_equal(codec_json_str(a, "generatorURL", NULL),
                         "http://me:9090/graph?g0.expr=util+%3E+80&g0.tab=1");
     assert_false(resolved(&w)); // 4 × the resend delay ahead
     put(&w, "0", 10);
@@ -276,31 +277,31 @@ static void test_views(void **state)
     start(&w, one_alert);
     put(&w, "0", 90);
     assert_true(run_until(&w, got_alert));
-    GS_AUTO_JSON json_t *rules = rules_json(w.m, NULL);
+    CODEC_AUTO_JSON json_t *rules = rules_json(w.m, NULL);
     const json_t *g = json_array_get(json_object_get(rules, "groups"), 0);
-    assert_string_equal(gs_json_str(g, "name", NULL), "g");
-    assert_string_equal(gs_json_str(g, "file", NULL), w.rules_path);
+    assert_string_equal(codec_json_str(g, "name", NULL), "g");
+    assert_string_equal(codec_json_str(g, "file", NULL), w.rules_path);
     assert_true(json_real_value(json_object_get(g, "interval")) == 0.2);
     const json_t *record = json_array_get(json_object_get(g, "rules"), 0);
-    assert_string_equal(gs_json_str(record, "type", NULL), "recording");
-    assert_string_equal(gs_json_str(record, "query", NULL), "util / 2");
-    assert_string_equal(gs_json_str(record, "health", NULL), "ok");
+    assert_string_equal(codec_json_str(record, "type", NULL), "recording");
+    assert_string_equal(codec_json_str(record, "query", NULL), "util / 2");
+    assert_string_equal(codec_json_str(record, "health", NULL), "ok");
     const json_t *alert = json_array_get(json_object_get(g, "rules"), 1);
-    assert_string_equal(gs_json_str(alert, "type", NULL), "alerting");
-    assert_string_equal(gs_json_str(alert, "state", NULL), "firing");
+    assert_string_equal(codec_json_str(alert, "type", NULL), "alerting");
+    assert_string_equal(codec_json_str(alert, "state", NULL), "firing");
     const json_t *active = json_array_get(json_object_get(alert, "alerts"), 0);
-    assert_string_equal(gs_json_str(active, "value", NULL), "9e+01");
-    assert_string_equal(gs_json_str(active, "state", NULL), "firing");
-    GS_AUTO_JSON json_t *only = rules_json(w.m, "record");
-    assert_int_equal(json_array_size(gs_json_get(json_array_get(json_object_get(only, "groups"), 0),
-                                                 "rules", NULL)),
+    assert_string_equal(codec_json_str(active, "value", NULL), "9e+01");
+    assert_string_equal(codec_json_str(active, "state", NULL), "firing");
+    CODEC_AUTO_JSON json_t *only = rules_json(w.m, "record");
+    assert_int_equal(json_array_size(codec_json_get(
+                         json_array_get(json_object_get(only, "groups"), 0), "rules", NULL)),
                      1);
-    GS_AUTO_JSON json_t *alerts = rules_alerts_json(w.m);
+    CODEC_AUTO_JSON json_t *alerts = rules_alerts_json(w.m);
     assert_int_equal(json_array_size(json_object_get(alerts, "alerts")), 1);
-    GS_AUTO_JSON json_t *ams = rules_alertmanagers_json(w.m);
+    CODEC_AUTO_JSON json_t *ams = rules_alertmanagers_json(w.m);
     GS_AUTO_FREE char *url = gs_format("http://%s/base/api/v2/alerts", w.targets[0]);
     assert_string_equal(
-        gs_json_str(json_array_get(json_object_get(ams, "activeAlertmanagers"), 0), "url", NULL),
+        codec_json_str(json_array_get(json_object_get(ams, "activeAlertmanagers"), 0), "url", NULL),
         url);
     GS_AUTO_BUF struct gs_buf metrics = {0};
     rules_manager_write_metrics(w.m, &metrics);
@@ -336,19 +337,20 @@ static void test_reload_keeps_alerts(void **state)
     start(&w, "groups: [{name: g, rules: [{alert: High, expr: util > 80, for: 1h}]}]");
     put(&w, "0", 90);
     assert_true(run_until(&w, evaluated_twice));
-    GS_AUTO_JSON json_t *before = rules_alerts_json(w.m);
+    CODEC_AUTO_JSON json_t *before = rules_alerts_json(w.m);
     const char *since =
-        gs_json_str(json_array_get(json_object_get(before, "alerts"), 0), "activeAt", NULL);
+        codec_json_str(json_array_get(json_object_get(before, "alerts"), 0), "activeAt", NULL);
     assert_non_null(since);
     write_rules(&w, "groups: [{name: g, rules: [{record: new, expr: util},"
                     " {alert: High, expr: util > 70, for: 1h}]}, {name: h}]");
     apply(&w);
-    GS_AUTO_JSON json_t *after = rules_alerts_json(w.m);
+    CODEC_AUTO_JSON json_t *after = rules_alerts_json(w.m);
     assert_string_equal(
-        gs_json_str(json_array_get(json_object_get(after, "alerts"), 0), "activeAt", NULL), since);
+        codec_json_str(json_array_get(json_object_get(after, "alerts"), 0), "activeAt", NULL),
+        since);
     write_rules(&w, "groups: []");
     apply(&w);
-    GS_AUTO_JSON json_t *none = rules_alerts_json(w.m);
+    CODEC_AUTO_JSON json_t *none = rules_alerts_json(w.m);
     assert_int_equal(json_array_size(json_object_get(none, "alerts")), 0);
     stop(&w);
 }
@@ -356,8 +358,8 @@ static void test_reload_keeps_alerts(void **state)
 static void test_extra_sets(void **state)
 {
     struct world w;
-    struct rule_problems problems = {0};
-    struct rule_set *set = NULL;
+    struct rules_problems problems = {0};
+    struct rules_set *set = NULL;
     start(&w, "groups: []");
     assert_ok(rules_parse(GS_SLICE("groups: [{name: x, rules: [{record: r, expr: 1}]}]"), "extra",
                           &problems, &set));
@@ -383,7 +385,7 @@ static void on_alerts(void *arg, const struct http_answer *answer, struct gs_err
     if (!err && answer->status == 200) {
         json_decref(w->last);
         w->last = NULL;
-        gs_error_free(gs_json_parse(answer->body, false, &w->last));
+        gs_error_free(codec_json_parse(answer->body, false, &w->last));
     }
     gs_error_free(err);
     w->requests = 0;
@@ -394,7 +396,7 @@ static struct http_client *asked;
 static bool alertmanager_has_it(struct world *w)
 {
     static const struct http_callbacks cb = {.on_done = on_alerts};
-    const char *name = gs_json_str(json_array_get(w->last, 0), "labels", "alertname", NULL);
+    const char *name = codec_json_str(json_array_get(w->last, 0), "labels", "alertname", NULL);
     if (gs_streq(name, "High"))
         return true;
     if (!w->requests) {
@@ -441,7 +443,7 @@ static void test_real_alertmanager(void **state)
     free((char *)w.targets[0]);
     w.targets[0] = gs_format("127.0.0.1:%d", port);
     w.am.path_prefix = NULL;
-    w.am.http = (struct engine_http){0};
+    w.am.http = (struct engine_config_http){0};
     for (int64_t end = gs_mono_ns() + WAIT_NS; !listens(port); usleep(50000))
         assert_true(gs_mono_ns() < end);
     apply(&w);
@@ -454,7 +456,7 @@ static void test_real_alertmanager(void **state)
     GS_AUTO_FREE char *clean = gs_format("rm -rf %s/data %s", w.dir, config);
     assert_int_equal(system(clean), 0);
     assert_true(there);
-    assert_string_equal(gs_json_str(json_array_get(w.last, 0), "annotations", "summary", NULL),
+    assert_string_equal(codec_json_str(json_array_get(w.last, 0), "annotations", "summary", NULL),
                         "GPU 0");
     stop(&w);
 }

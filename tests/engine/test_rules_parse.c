@@ -7,8 +7,8 @@
 #include "engine/rules/rules.h"
 
 struct loaded {
-    struct rule_set *set;
-    struct rule_problems problems;
+    struct rules_set *set;
+    struct rules_problems problems;
     struct gs_error *err;
 };
 
@@ -21,8 +21,8 @@ static struct loaded load(const char *text)
 
 static void finish(struct loaded *l)
 {
-    rule_set_free(l->set);
-    rule_problems_finish(&l->problems);
+    rules_set_free(l->set);
+    rules_problems_finish(&l->problems);
     gs_error_free(l->err);
 }
 
@@ -48,15 +48,15 @@ static void test_all_fields(void **state)
     assert_null(l.err);
     assert_int_equal(l.problems.len, 0);
     assert_int_equal(l.set->n_groups, 1);
-    const struct rule_group *g = &l.set->groups[0];
+    const struct rules_group *g = &l.set->groups[0];
     assert_string_equal(g->name, "g");
     assert_string_equal(g->file, "r.yaml");
     assert_int_equal(g->interval_ms, 90000);
     assert_int_equal(g->query_offset_ms, 5000);
     assert_int_equal(g->limit, 10);
     assert_int_equal(g->n_rules, 2);
-    const struct rule *r = &g->rules[0];
-    assert_int_equal(r->kind, RULE_RECORD);
+    const struct rules_rule *r = &g->rules[0];
+    assert_int_equal(r->kind, RULES_RECORD);
     assert_int_equal(r->line, 8);
     assert_non_null(r->expr);
     assert_int_equal(r->n_labels, 3); // a of the rule, n, team of the group
@@ -64,7 +64,7 @@ static void test_all_fields(void **state)
     assert_true(gs_slice_eq_str(r->labels[1].value, "1"));
     assert_true(gs_slice_eq_str(r->labels[2].value, "infra"));
     r = &g->rules[1];
-    assert_int_equal(r->kind, RULE_ALERT);
+    assert_int_equal(r->kind, RULES_ALERT);
     assert_int_equal(r->for_ms, 300000);
     assert_int_equal(r->keep_firing_for_ms, 3600000);
     assert_int_equal(r->n_annotations, 1);
@@ -111,7 +111,7 @@ static void assert_switched_off(const char *fields, const char *reason)
         fail_msg("\"%s\" does not contain \"%s\"", l.problems.items[0].text, reason);
     assert_true(gs_starts(l.problems.items[0].text, "r.yaml:4:"));
     assert_non_null(strstr(l.problems.items[0].text, "group \"g\", rule 1"));
-    const struct rule *r = l.set->groups[0].rules;
+    const struct rules_rule *r = l.set->groups[0].rules;
     assert_null(r[0].expr);
     assert_non_null(r[0].problem);
     assert_non_null(r[1].expr);
@@ -151,7 +151,7 @@ static void test_scalars_and_nulls(void **state)
                                  "  - {alert: A, expr: 1, for: , labels: {a: 1.0, b: yes, c: }}\n");
     assert_null(l.err);
     assert_int_equal(l.problems.len, 0);
-    const struct rule *r = l.set->groups[0].rules;
+    const struct rules_rule *r = l.set->groups[0].rules;
     assert_true(gs_slice_eq_str(r->labels[0].value, "1.0"));
     assert_true(gs_slice_eq_str(r->labels[1].value, "yes"));
     assert_int_equal(r->labels[2].value.len, 0);

@@ -55,7 +55,7 @@ static bool value_at(int gpu, int i, double *ret)
 struct world {
     struct tsdb *db;
     struct promql_engine *engine;
-    struct rule_runner_config cfg;
+    struct rules_runner_config cfg;
     struct gs_buf out;
 };
 
@@ -87,10 +87,10 @@ static size_t write_query(struct world *w, const char *query, int i)
 {
     struct promql_expr *x = NULL;
     struct gs_arena arena = {0};
-    struct rule_sample *items = NULL;
+    struct rules_sample *items = NULL;
     size_t n = 0;
     assert_ok(promql_parse(gs_slice_of(query), &x));
-    assert_ok(rule_query(&w->cfg, x, (int64_t)i * MINUTE, &arena, &items, &n));
+    assert_ok(rules_query(&w->cfg, x, (int64_t)i * MINUTE, &arena, &items, &n));
     gs_buf_addf(&w->out, "  - expr: '%s'\n    eval_time: %dm\n    exp_samples:%s\n", query, i,
                 n ? "" : " []");
     for (size_t k = 0; k < n; k++) {
@@ -109,12 +109,12 @@ struct alert_writer {
     size_t n;
 };
 
-static void write_alert(void *arg, const struct rule_alert *a)
+static void write_alert(void *arg, const struct rules_alert *a)
 {
     struct alert_writer *aw = arg;
     struct metrics_label labels[16];
     size_t n = 0;
-    if (a->state != ALERT_FIRING || !gs_streq(a->rule->name, aw->name))
+    if (a->state != RULES_ALERT_FIRING || !gs_streq(a->rule->name, aw->name))
         return;
     for (size_t i = 0; i < a->n_labels; i++)
         if (!gs_slice_eq_str(a->labels[i].name, "alertname"))
@@ -126,14 +126,14 @@ static void write_alert(void *arg, const struct rule_alert *a)
     gs_buf_add_char(aw->out, '\n');
 }
 
-static size_t write_alerts(struct gs_buf *out, const struct rule_runner *r, int i)
+static size_t write_alerts(struct gs_buf *out, const struct rules_runner *r, int i)
 {
     static const char *const names[] = {"High", "Kept", "Now", "Gone"};
     size_t all = 0;
     for (size_t k = 0; k < GS_ARRAY_LEN(names); k++) {
         gs_buf_addf(out, "  - eval_time: %dm\n    alertname: %s\n    exp_alerts:", i, names[k]);
         struct alert_writer aw = {.out = out, .name = names[k]};
-        rule_runner_alerts(r, write_alert, &aw);
+        rules_runner_alerts(r, write_alert, &aw);
         if (!aw.n)
             gs_buf_add_str(out, " []\n");
         all += aw.n;
@@ -182,13 +182,13 @@ static void test_promtool_agrees(void **state)
     }
     struct world w = {.db = tsdb_new(&(struct tsdb_config){0})};
     w.engine = promql_engine_new(w.db, &(struct promql_config){0});
-    w.cfg = (struct rule_runner_config){.db = w.db, .engine = w.engine};
-    struct rule_problems problems = {0};
-    struct rule_set *set = NULL;
+    w.cfg = (struct rules_runner_config){.db = w.db, .engine = w.engine};
+    struct rules_problems problems = {0};
+    struct rules_set *set = NULL;
     assert_ok(rules_parse(gs_slice_of(rules_text), "rules.yaml", &problems, &set));
     assert_int_equal(problems.len, 0);
-    struct rule_runner *record = rule_runner_new(&w.cfg, &set->groups[0], MINUTE);
-    struct rule_runner *alerts = rule_runner_new(&w.cfg, &set->groups[1], MINUTE);
+    struct rules_runner *record = rules_runner_new(&w.cfg, &set->groups[0], MINUTE);
+    struct rules_runner *alerts = rules_runner_new(&w.cfg, &set->groups[1], MINUTE);
     GS_AUTO_BUF struct gs_buf alert_tests = {0}, all = {0};
     size_t samples = 0, fired = 0;
     for (int i = 0; i < STEPS; i++) {
@@ -196,8 +196,8 @@ static void test_promtool_agrees(void **state)
                                               "scaled",          "renamed",      "ALERTS",
                                               "ALERTS_FOR_STATE"};
         put_series(&w, i);
-        rule_runner_eval(record, (int64_t)i * MINUTE);
-        rule_runner_eval(alerts, (int64_t)i * MINUTE);
+        rules_runner_eval(record, (int64_t)i * MINUTE);
+        rules_runner_eval(alerts, (int64_t)i * MINUTE);
         for (size_t q = 0; q < GS_ARRAY_LEN(queries); q++)
             samples += write_query(&w, queries[q], i);
         fired += write_alerts(&alert_tests, alerts, i);
@@ -219,9 +219,9 @@ static void test_promtool_agrees(void **state)
     if (getenv("KEEP") == NULL)
         assert_int_equal(system(clean), 0);
     assert_int_equal(rc, 0);
-    rule_runner_free(record);
-    rule_runner_free(alerts);
-    rule_set_free(set);
+    rules_runner_free(record);
+    rules_runner_free(alerts);
+    rules_set_free(set);
     gs_buf_finish(&w.out);
     promql_engine_free(w.engine);
     tsdb_free(w.db);

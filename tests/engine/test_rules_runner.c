@@ -10,21 +10,21 @@ enum { STEP = 10000 };
 struct world {
     struct tsdb *db;
     struct promql_engine *engine;
-    struct rule_set *set;
-    struct rule_runner *runner;
-    struct rule_runner_config cfg;
+    struct rules_set *set;
+    struct rules_runner *runner;
+    struct rules_runner_config cfg;
 };
 
 static const struct metrics_label external[] = {{GS_SLICE("cluster"), GS_SLICE("c1")}};
 
-static struct rule_set *parse(const char *text)
+static struct rules_set *parse(const char *text)
 {
-    struct rule_problems problems = {0};
-    struct rule_set *set = NULL;
+    struct rules_problems problems = {0};
+    struct rules_set *set = NULL;
     assert_ok(rules_parse(gs_slice_of(text), "r.yaml", &problems, &set));
     if (problems.len)
         fail_msg("%s", problems.items[0].text);
-    rule_problems_finish(&problems);
+    rules_problems_finish(&problems);
     return set;
 }
 
@@ -32,19 +32,19 @@ static void start(struct world *w, const char *rules)
 {
     *w = (struct world){.db = tsdb_new(&(struct tsdb_config){0})};
     w->engine = promql_engine_new(w->db, &(struct promql_config){0});
-    w->cfg = (struct rule_runner_config){.db = w->db,
-                                         .engine = w->engine,
-                                         .external_labels = external,
-                                         .n_external_labels = 1,
-                                         .external_url = "http://me:9090"};
+    w->cfg = (struct rules_runner_config){.db = w->db,
+                                          .engine = w->engine,
+                                          .external_labels = external,
+                                          .n_external_labels = 1,
+                                          .external_url = "http://me:9090"};
     w->set = parse(rules);
-    w->runner = rule_runner_new(&w->cfg, &w->set->groups[0], STEP);
+    w->runner = rules_runner_new(&w->cfg, &w->set->groups[0], STEP);
 }
 
 static void stop(struct world *w)
 {
-    rule_runner_free(w->runner);
-    rule_set_free(w->set);
+    rules_runner_free(w->runner);
+    rules_set_free(w->set);
     promql_engine_free(w->engine);
     tsdb_free(w->db);
 }
@@ -61,11 +61,11 @@ static char *ask(struct world *w, const char *query, int64_t t)
 {
     struct promql_expr *x = NULL;
     struct gs_arena arena = {0};
-    struct rule_sample *items = NULL;
+    struct rules_sample *items = NULL;
     size_t n = 0;
     GS_AUTO_BUF struct gs_buf out = {0};
     assert_ok(promql_parse(gs_slice_of(query), &x));
-    assert_ok(rule_query(&w->cfg, x, t, &arena, &items, &n));
+    assert_ok(rules_query(&w->cfg, x, t, &arena, &items, &n));
     for (size_t i = 0; i < n; i++) {
         gs_buf_addf(&out, "%s{", i ? " " : "");
         for (size_t k = 0; k < items[i].n_labels; k++)
@@ -93,15 +93,15 @@ static void test_the_clock_is_set_back(void **state)
     struct tsdb_stats stats;
     start(&w, "groups: [{name: g, rules: [{record: all, expr: sum(util)}]}]");
     put(&w, "0", 5000, 3);
-    rule_runner_eval(w.runner, 20000);
-    assert_int_equal(w.runner->rules[0].health, RULE_OK);
-    rule_runner_eval(w.runner, 10000);
-    assert_int_equal(w.runner->rules[0].health, RULE_ERR);
+    rules_runner_eval(w.runner, 20000);
+    assert_int_equal(w.runner->rules[0].health, RULES_OK);
+    rules_runner_eval(w.runner, 10000);
+    assert_int_equal(w.runner->rules[0].health, RULES_ERR);
     assert_string_equal(w.runner->rules[0].last_error, "out of order sample");
     tsdb_stats(w.db, &stats);
     assert_int_equal(stats.out_of_order, 1);
-    rule_runner_eval(w.runner, 30000);
-    assert_int_equal(w.runner->rules[0].health, RULE_OK);
+    rules_runner_eval(w.runner, 30000);
+    assert_int_equal(w.runner->rules[0].health, RULES_OK);
     assert_null(w.runner->rules[0].last_error);
     assert_answer(&w, "count_over_time(all[1m])", 30000, "{} 2");
     stop(&w);
@@ -115,17 +115,17 @@ static void test_record(void **state)
               "{record: next, expr: all * 2}, {record: each, expr: util + 1}]}]");
     put(&w, "0", 10000, 3);
     put(&w, "1", 10000, 4);
-    rule_runner_eval(w.runner, 10000);
+    rules_runner_eval(w.runner, 10000);
     assert_answer(&w, "all", 10000, "{__name__=all,by=us} 7");
     assert_answer(&w, "next", 10000, "{__name__=next,by=us} 14"); // sees the rule before it
     assert_answer(&w, "sum(each)", 10000, "{} 9");
     put(&w, "0", 20000, tsdb_stale_marker());
     put(&w, "1", 20000, 5);
-    rule_runner_eval(w.runner, 20000);
+    rules_runner_eval(w.runner, 20000);
     assert_answer(&w, "all", 20000, "{__name__=all,by=us} 5");
     assert_answer(&w, "each", 20000, "{__name__=each,gpu=1} 6"); // gpu 0 has ended
     put(&w, "1", 30000, tsdb_stale_marker());
-    rule_runner_eval(w.runner, 30000);
+    rules_runner_eval(w.runner, 30000);
     assert_answer(&w, "all or next or each", 30000, "");
     assert_int_equal(w.runner->failures, 0);
     stop(&w);
@@ -138,13 +138,13 @@ static void test_errors(void **state)
               "{record: many, expr: util}, {record: one, expr: sum(util)}]}]");
     put(&w, "0", 10000, 3);
     put(&w, "1", 10000, 4);
-    rule_runner_eval(w.runner, 10000);
-    assert_int_equal(w.runner->rules[0].health, RULE_ERR);
+    rules_runner_eval(w.runner, 10000);
+    assert_int_equal(w.runner->rules[0].health, RULES_ERR);
     assert_string_equal(
         w.runner->rules[0].last_error,
         "vector contains metrics with the same labelset after applying rule labels");
     assert_string_equal(w.runner->rules[1].last_error, "exceeded limit of 1 with 2 series");
-    assert_int_equal(w.runner->rules[2].health, RULE_OK);
+    assert_int_equal(w.runner->rules[2].health, RULES_OK);
     assert_null(w.runner->rules[2].last_error);
     assert_int_equal(w.runner->failures, 2);
     assert_answer(&w, "same or many", 10000, "");
@@ -157,7 +157,7 @@ static const char *const alert_rules =
     "annotations: {summary: 'GPU {{ $labels.gpu }} at {{ $value }} in "
     "{{ $externalLabels.cluster }}'}}]}]";
 
-static const struct active_alert *only_alert(struct world *w)
+static const struct rules_active_alert *only_alert(struct world *w)
 {
     size_t pos = 0;
     struct gs_slice key;
@@ -175,35 +175,35 @@ static void test_alert_life(void **state)
     struct world w;
     start(&w, alert_rules);
     put(&w, "0", 10000, 90);
-    rule_runner_eval(w.runner, 10000);
-    const struct active_alert *a = only_alert(&w);
-    assert_int_equal(a->a.state, ALERT_PENDING);
+    rules_runner_eval(w.runner, 10000);
+    const struct rules_active_alert *a = only_alert(&w);
+    assert_int_equal(a->a.state, RULES_ALERT_PENDING);
     assert_int_equal(a->a.active_at_ms, 10000);
     assert_true(gs_slice_eq_str(a->a.annotations[0].value, "GPU 0 at 90 in c1"));
     assert_answer(&w, "ALERTS", 10000, ALERT("pending"));
     put(&w, "0", 20000, 95);
-    rule_runner_eval(w.runner, 20000);
-    assert_int_equal(only_alert(&w)->a.state, ALERT_PENDING);
+    rules_runner_eval(w.runner, 20000);
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_PENDING);
     assert_true(gs_slice_eq_str(only_alert(&w)->a.annotations[0].value, "GPU 0 at 95 in c1"));
     put(&w, "0", 30000, 96);
-    rule_runner_eval(w.runner, 30000); // for: 20s
-    assert_int_equal(only_alert(&w)->a.state, ALERT_FIRING);
+    rules_runner_eval(w.runner, 30000); // for: 20s
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_FIRING);
     assert_int_equal(only_alert(&w)->a.fired_at_ms, 30000);
     assert_answer(&w, "ALERTS", 30000, ALERT("firing")); // the pending series has ended
     assert_answer(&w, "ALERTS_FOR_STATE", 30000,
                   "{__name__=ALERTS_FOR_STATE,alertname=High,gpu=0,pod=pod-0,severity=page} 10");
     put(&w, "0", 40000, 5);
-    rule_runner_eval(w.runner, 40000); // kept firing
-    assert_int_equal(only_alert(&w)->a.state, ALERT_FIRING);
+    rules_runner_eval(w.runner, 40000); // kept firing
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_FIRING);
     assert_int_equal(only_alert(&w)->a.keep_firing_since_ms, 40000);
     assert_answer(&w, "ALERTS", 40000, ALERT("firing"));
-    rule_runner_eval(w.runner, 60000); // keep_firing_for: 20s
-    assert_int_equal(only_alert(&w)->a.state, ALERT_INACTIVE);
+    rules_runner_eval(w.runner, 60000); // keep_firing_for: 20s
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_INACTIVE);
     assert_int_equal(only_alert(&w)->a.resolved_at_ms, 60000);
     assert_answer(&w, "ALERTS", 60000, "");
-    rule_runner_eval(w.runner, 60000 + 15 * 60000);
+    rules_runner_eval(w.runner, 60000 + 15 * 60000);
     assert_int_equal(gs_hmap_len(w.runner->rules[0].active), 1);
-    rule_runner_eval(w.runner, 60000 + 15 * 60000 + STEP); // kept for 15 minutes
+    rules_runner_eval(w.runner, 60000 + 15 * 60000 + STEP); // kept for 15 minutes
     assert_int_equal(gs_hmap_len(w.runner->rules[0].active), 0);
     stop(&w);
 }
@@ -213,9 +213,9 @@ static void test_pending_goes_away(void **state)
     struct world w;
     start(&w, alert_rules);
     put(&w, "0", 10000, 90);
-    rule_runner_eval(w.runner, 10000);
+    rules_runner_eval(w.runner, 10000);
     put(&w, "0", 20000, 10);
-    rule_runner_eval(w.runner, 20000);
+    rules_runner_eval(w.runner, 20000);
     assert_int_equal(gs_hmap_len(w.runner->rules[0].active), 0);
     assert_answer(&w, "ALERTS", 20000, "");
     stop(&w);
@@ -226,7 +226,7 @@ struct sent {
     int64_t valid_until_ms, resolved_at_ms;
 };
 
-static void on_due(void *arg, const struct rule_alert *a, int64_t valid_until_ms)
+static void on_due(void *arg, const struct rules_alert *a, int64_t valid_until_ms)
 {
     struct sent *s = arg;
     s->n++;
@@ -240,17 +240,17 @@ static void test_what_is_sent(void **state)
     struct sent s = {0};
     start(&w, "groups: [{name: g, rules: [{alert: High, expr: util > 80}]}]");
     put(&w, "0", 100000, 90);
-    rule_runner_eval(w.runner, 100000); // without for: fires at once
-    rule_runner_due(w.runner, 100000, 60000, on_due, &s);
+    rules_runner_eval(w.runner, 100000); // without for: fires at once
+    rules_runner_due(w.runner, 100000, 60000, on_due, &s);
     assert_int_equal(s.n, 1);
     assert_int_equal(s.valid_until_ms, 100000 + 4 * 60000);
-    rule_runner_due(w.runner, 160000, 60000, on_due, &s);
+    rules_runner_due(w.runner, 160000, 60000, on_due, &s);
     assert_int_equal(s.n, 1);
-    rule_runner_due(w.runner, 160001, 60000, on_due, &s); // again after the resend delay
+    rules_runner_due(w.runner, 160001, 60000, on_due, &s); // again after the resend delay
     assert_int_equal(s.n, 2);
     put(&w, "0", 170000, 1);
-    rule_runner_eval(w.runner, 170000);
-    rule_runner_due(w.runner, 170000, 60000, on_due, &s); // resolved: at once
+    rules_runner_eval(w.runner, 170000);
+    rules_runner_due(w.runner, 170000, 60000, on_due, &s); // resolved: at once
     assert_int_equal(s.n, 3);
     assert_int_equal(s.resolved_at_ms, 170000);
     stop(&w);
@@ -262,7 +262,7 @@ static void test_limit_of_alerts(void **state)
     start(&w, "groups: [{name: g, limit: 1, rules: [{alert: High, expr: util > 80}]}]");
     put(&w, "0", 10000, 90);
     put(&w, "1", 10000, 90);
-    rule_runner_eval(w.runner, 10000);
+    rules_runner_eval(w.runner, 10000);
     assert_string_equal(w.runner->rules[0].last_error, "exceeded limit of 1 with 2 alerts");
     assert_int_equal(gs_hmap_len(w.runner->rules[0].active), 0);
     assert_answer(&w, "ALERTS", 10000, "");
@@ -275,7 +275,7 @@ static void test_query_offset(void **state)
     start(&w, "groups: [{name: g, query_offset: 10s, rules: [{record: r, expr: util}]}]");
     put(&w, "0", 10000, 1);
     put(&w, "0", 20000, 2);
-    rule_runner_eval(w.runner, 20000);
+    rules_runner_eval(w.runner, 20000);
     assert_answer(&w, "r", 10000, "{__name__=r,gpu=0} 1");
     assert_answer(&w, "timestamp(r)", 20000, "{gpu=0} 10");
     stop(&w);
@@ -283,12 +283,12 @@ static void test_query_offset(void **state)
     start(&w, "groups: [{name: g, rules: [{record: r, expr: util}]}, "
               "{name: h, query_offset: 0s, rules: [{record: s, expr: util}]}]");
     w.cfg.query_offset_ms = 5000;
-    struct rule_runner *none = rule_runner_new(&w.cfg, &w.set->groups[0], STEP);
-    struct rule_runner *zero = rule_runner_new(&w.cfg, &w.set->groups[1], STEP);
-    assert_int_equal(rule_runner_offset(none), 5000);
-    assert_int_equal(rule_runner_offset(zero), 0);
-    rule_runner_free(none);
-    rule_runner_free(zero);
+    struct rules_runner *none = rules_runner_new(&w.cfg, &w.set->groups[0], STEP);
+    struct rules_runner *zero = rules_runner_new(&w.cfg, &w.set->groups[1], STEP);
+    assert_int_equal(rules_runner_offset(none), 5000);
+    assert_int_equal(rules_runner_offset(zero), 0);
+    rules_runner_free(none);
+    rules_runner_free(zero);
     stop(&w);
 }
 
@@ -302,13 +302,13 @@ static void restored_at(double for_state, int64_t down_at, int64_t now, int64_t 
                                 {GS_SLICE("gpu"), GS_SLICE("0")}};
     assert_ok(tsdb_append(w.db, l, 3, down_at, for_state));
     put(&w, "0", now, 90);
-    rule_runner_await_restore(w.runner);
-    rule_runner_eval(w.runner, now);
+    rules_runner_await_restore(w.runner);
+    rules_runner_eval(w.runner, now);
     assert_answer(&w, "count(ALERTS)", now, ""); // nothing is written before the restore
-    rule_runner_restore(w.runner, now);
+    rules_runner_restore(w.runner, now);
     assert_int_equal(only_alert(&w)->a.active_at_ms, want_active_at);
     put(&w, "0", now + STEP, 90);
-    rule_runner_eval(w.runner, now + STEP);
+    rules_runner_eval(w.runner, now + STEP);
     assert_answer(&w, "count(ALERTS)", now + STEP, "{} 1");
     stop(&w);
 }
@@ -331,22 +331,22 @@ static void test_take_over(void **state)
           "groups: [{name: g, rules: [{record: gone, expr: util}, {alert: High, expr: util > 80,"
           " for: 20s}]}]");
     put(&w, "0", 10000, 90);
-    rule_runner_eval(w.runner, 10000);
-    struct rule_set *set = parse("groups: [{name: g, rules: [{alert: High, expr: util > 70,"
-                                 " for: 20s}]}]");
-    struct rule_runner *next = rule_runner_new(&w.cfg, &set->groups[0], STEP);
-    rule_runner_take_over(next, w.runner);
-    rule_runner_free(w.runner);
-    rule_set_free(w.set);
+    rules_runner_eval(w.runner, 10000);
+    struct rules_set *set = parse("groups: [{name: g, rules: [{alert: High, expr: util > 70,"
+                                  " for: 20s}]}]");
+    struct rules_runner *next = rules_runner_new(&w.cfg, &set->groups[0], STEP);
+    rules_runner_take_over(next, w.runner);
+    rules_runner_free(w.runner);
+    rules_set_free(w.set);
     w.runner = next;
     w.set = set;
     assert_int_equal(only_alert(&w)->a.active_at_ms, 10000);
     put(&w, "0", 30000, 90);
-    rule_runner_eval(w.runner, 30000);
-    assert_int_equal(only_alert(&w)->a.state, ALERT_FIRING);
+    rules_runner_eval(w.runner, 30000);
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_FIRING);
     assert_int_equal(only_alert(&w)->a.active_at_ms, 10000);
     assert_answer(&w, "gone", 30000, ""); // its rule is not there any more
-    rule_runner_end_series(w.runner, 40000);
+    rules_runner_end_series(w.runner, 40000);
     assert_answer(&w, "ALERTS", 40000, "");
     stop(&w);
 }
@@ -357,7 +357,7 @@ static void test_bad_template_shows(void **state)
     start(&w, "groups: [{name: g, rules: [{alert: High, expr: util > 80,"
               " annotations: {a: 'x {{ humanize $labels.gpu }}'}}]}]");
     put(&w, "zero", 10000, 90);
-    rule_runner_eval(w.runner, 10000);
+    rules_runner_eval(w.runner, 10000);
     struct gs_slice text = only_alert(&w)->a.annotations[0].value;
     assert_true(gs_slice_starts(text, "<error expanding template: error executing template "
                                       "__alert_High: template: __alert_High:1:117: executing "));
@@ -371,7 +371,7 @@ static void test_template_query(void **state)
               "'{{ with query \"sum(util)\" }}{{ . | first | value }}{{ end }}'}}]}]");
     put(&w, "0", 10000, 90);
     put(&w, "1", 10000, 10);
-    rule_runner_eval(w.runner, 10000);
+    rules_runner_eval(w.runner, 10000);
     assert_true(gs_slice_eq_str(only_alert(&w)->a.annotations[0].value, "100"));
     stop(&w);
 }
@@ -384,7 +384,7 @@ static void test_two_rules_one_series(void **state)
               "{record: r, expr: sum(util) + 1}]}]");
     for (int64_t t = 10000; t <= 50000; t += STEP) {
         put(&w, "0", t, 1);
-        rule_runner_eval(w.runner, t);
+        rules_runner_eval(w.runner, t);
         GS_AUTO_FREE char *got = ask(&w, "count(r)", t);
         assert_string_equal(got, "{} 1");
     }

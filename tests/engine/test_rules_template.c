@@ -15,7 +15,7 @@ static const struct metrics_label labels[] = {
 static const struct metrics_label external[] = {{GS_SLICE("cluster"), GS_SLICE("c1")}};
 
 static struct gs_error *query(void *arg, struct gs_slice expr, struct gs_arena *arena,
-                              struct rule_template_sample **ret, size_t *ret_n)
+                              struct template_sample **ret, size_t *ret_n)
 {
     static const struct metrics_label b[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
                                              {GS_SLICE("pod"), GS_SLICE("b")}};
@@ -23,31 +23,31 @@ static struct gs_error *query(void *arg, struct gs_slice expr, struct gs_arena *
                                              {GS_SLICE("pod"), GS_SLICE("a")}};
     if (gs_slice_eq_str(expr, "bad"))
         return gs_error_new(GS_EINVAL, "it is bad");
-    struct rule_template_sample *items = gs_arena_alloc(arena, 2 * sizeof(*items));
-    items[0] = (struct rule_template_sample){b, 2, 11};
-    items[1] = (struct rule_template_sample){a, 2, 21.5};
+    struct template_sample *items = gs_arena_alloc(arena, 2 * sizeof(*items));
+    items[0] = (struct template_sample){b, 2, 11};
+    items[1] = (struct template_sample){a, 2, 21.5};
     *ret = items;
     *ret_n = gs_slice_eq_str(expr, "none") ? 0 : 2;
     return NULL;
 }
 
-static const struct rule_template_data data = {.labels = labels,
-                                               .n_labels = 3,
-                                               .external_labels = external,
-                                               .n_external_labels = 1,
-                                               .external_url = "http://prom.example:9090/base",
-                                               .value = 1234.5678,
-                                               .query = query};
+static const struct template_data data = {.labels = labels,
+                                          .n_labels = 3,
+                                          .external_labels = external,
+                                          .n_external_labels = 1,
+                                          .external_url = "http://prom.example:9090/base",
+                                          .value = 1234.5678,
+                                          .query = query};
 
 static char *expand(const char *text)
 {
-    struct rule_template *t = NULL;
+    struct template *t = NULL;
     GS_AUTO_BUF struct gs_buf out = {0};
     const char *doing = "parsing";
-    struct gs_error *err = rule_template_parse(gs_slice_of(text), "__alert_Test", &t);
+    struct gs_error *err = template_parse(gs_slice_of(text), "__alert_Test", &t);
     if (!err) {
         doing = "executing";
-        err = rule_template_expand(t, &data, &out);
+        err = template_expand(t, &data, &out);
     }
     if (err) {
         gs_buf_clear(&out);
@@ -55,7 +55,7 @@ static char *expand(const char *text)
                     gs_error_message(err));
     }
     gs_error_free(err);
-    rule_template_free(t);
+    template_free(t);
     return gs_buf_take(&out);
 }
 

@@ -14,8 +14,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "net/grpc.h"
-#include "net/http_client.h"
+#include "net/grpc/grpc.h"
+#include "net/http/client.h"
 #include "nvmlsim/client.h"
 #include "nvmlsim/sim.h"
 #include "patience.h"
@@ -37,7 +37,7 @@ enum { MAX_LOADS = 4 };
 struct fixture {
     uv_loop_t loop;
     char dir[64], sim_name[64], socket[128];
-    struct sim *sim;
+    struct nvmlsim *sim;
     char uuid[2][96];
     struct grpc_server *kubelet;
     struct gs_buf list, allocatable;
@@ -87,13 +87,13 @@ static inline void start_kubelet(struct fixture *f)
 
 static inline int run_load(void)
 {
-    struct sim_ctx *c = NULL;
-    struct sim_alloc *a = NULL;
+    struct nvmlsim_ctx *c = NULL;
+    struct nvmlsim_alloc *a = NULL;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (sim_ctx_open(0, &c) || sim_mem_alloc(c, (uint64_t)512 << 20, &a))
+    if (nvmlsim_ctx_open(0, &c) || nvmlsim_mem_alloc(c, (uint64_t)512 << 20, &a))
         return 1;
     for (;;)
-        if (sim_kernel_run(c, 3600ULL * 1000000, 1.0)) // also while this process stands still
+        if (nvmlsim_kernel_run(c, 3600ULL * 1000000, 1.0)) // also while this process stands still
             return 1;
 }
 
@@ -291,13 +291,13 @@ static inline int setup(void **state)
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->socket, sizeof(f->socket), "%s/kubelet.sock", f->dir);
     snprintf(f->sim_name, sizeof(f->sim_name), "/gpuscale-test-exporter-%d", getpid());
-    struct sim_spec spec;
-    assert_null(sim_spec_parse("2xTesla-T4", &spec));
-    assert_null(sim_create(f->sim_name, &spec, &f->sim));
-    setenv(SIM_ENV, f->sim_name, 1);
+    struct nvmlsim_spec spec;
+    assert_null(nvmlsim_spec_parse("2xTesla-T4", &spec));
+    assert_null(nvmlsim_create(f->sim_name, &spec, &f->sim));
+    setenv(NVMLSIM_ENV, f->sim_name, 1);
     for (unsigned i = 0; i < 2; i++) {
-        struct sim_gpu_info info;
-        sim_gpu_info(f->sim, i, &info);
+        struct nvmlsim_gpu_info info;
+        nvmlsim_gpu_info(f->sim, i, &info);
         memcpy(f->uuid[i], info.uuid, sizeof(info.uuid));
     }
     start_kubelet(f);
@@ -320,8 +320,8 @@ static inline int teardown(void **state)
     grpc_server_free(f->kubelet);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);
-    sim_detach(f->sim);
-    gs_error_free(sim_unlink(f->sim_name));
+    nvmlsim_detach(f->sim);
+    gs_error_free(nvmlsim_unlink(f->sim_name));
     unlink(f->socket);
     rmdir(f->dir);
     remove_copies(f);

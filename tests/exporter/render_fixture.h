@@ -18,15 +18,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct render_names names = {"hostname", "n1", "node-1"};
+static const struct exporter_render_names names = {"hostname", "n1", "node-1"};
 
 struct fixture {
-    struct sample *sample;
-    struct device_map *map;
-    struct device_replicas *replicas;
+    struct exporter_sample *sample;
+    struct exporter_device_map *map;
+    struct exporter_device_replicas *replicas;
     struct gs_buf text;
     // The same page by one that has written others before.
-    struct renderer *renderer;
+    struct exporter_renderer *renderer;
     uint64_t map_version;
     struct gs_buf kept;
 };
@@ -72,12 +72,12 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
     struct fixture *f = *state;
-    sample_free(f->sample);
-    device_map_free(f->map);
-    device_replicas_free(f->replicas);
+    exporter_sample_free(f->sample);
+    exporter_device_map_free(f->map);
+    exporter_device_replicas_free(f->replicas);
     gs_buf_finish(&f->text);
     gs_buf_finish(&f->kept);
-    renderer_free(f->renderer);
+    exporter_renderer_free(f->renderer);
     free(f);
     return 0;
 }
@@ -86,14 +86,14 @@ static inline void give(struct fixture *f, const struct pod_row *rows, size_t n)
 {
     GS_AUTO_BUF struct gs_buf bytes = {0};
     pack_list(rows, n, &bytes);
-    device_map_free(f->map);
+    exporter_device_map_free(f->map);
     f->map = NULL;
     f->map_version++;
-    assert_null(device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, &f->map));
+    assert_null(exporter_device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, &f->map));
 }
 
-static inline struct owner *add_process(struct fixture *f, size_t gpu, uint32_t pid, uint32_t sm,
-                                        uint64_t mib)
+static inline struct exporter_owner *add_process(struct fixture *f, size_t gpu, uint32_t pid,
+                                                 uint32_t sm, uint64_t mib)
 {
     struct gpu_device *d = &f->sample->gpus->devices[gpu];
     size_t n = d->n_processes++;
@@ -110,22 +110,23 @@ static inline struct owner *add_process(struct fixture *f, size_t gpu, uint32_t 
     };
     f->sample->owners[gpu] =
         gs_realloc_array(f->sample->owners[gpu], n + 1, sizeof(**f->sample->owners));
-    struct owner *o = &f->sample->owners[gpu][n];
-    *o = (struct owner){.kind = OWNER_HOST};
+    struct exporter_owner *o = &f->sample->owners[gpu][n];
+    *o = (struct exporter_owner){.kind = EXPORTER_OWNER_HOST};
     set_text(o->process_name, sizeof(o->process_name), "python3");
     return o;
 }
 
-static inline void of_pod(struct owner *o, const char *ns, const char *pod, const char *container)
+static inline void of_pod(struct exporter_owner *o, const char *ns, const char *pod,
+                          const char *container)
 {
-    o->kind = OWNER_POD;
+    o->kind = EXPORTER_OWNER_POD;
     set_text(o->namespace_name, sizeof(o->namespace_name), ns);
     set_text(o->pod, sizeof(o->pod), pod);
     set_text(o->container, sizeof(o->container), container);
 }
 
 // A counters file with every field and every computed family.
-static inline void all_counters(struct counters *ret)
+static inline void all_counters(struct exporter_counters *ret)
 {
     GS_AUTO_BUF struct gs_buf csv = {0};
     for (enum gpu_field f = 0; f < GPU_F_COUNT; f++)
@@ -136,7 +137,7 @@ static inline void all_counters(struct counters *ret)
                          "DCGM_EXP_P2P_STATUS, gauge, help\n"
                          "DCGM_EXP_XID_ERRORS_TOTAL, counter, help\n"
                          "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, help\n");
-    assert_null(counters_parse(gs_buf_slice(&csv), ret));
+    assert_null(exporter_counters_parse(gs_buf_slice(&csv), ret));
 }
 
 static inline bool count(void *arg, const struct metrics_sample *s)
@@ -149,13 +150,13 @@ static inline bool count(void *arg, const struct metrics_sample *s)
 static inline const char *text(struct fixture *f)
 {
     gs_buf_clear(&f->text);
-    render_gpus(&names, f->sample, f->map, f->replicas, &f->text);
+    exporter_render_gpus(&names, f->sample, f->map, f->replicas, &f->text);
     if (!f->renderer)
-        f->renderer = renderer_new(&names);
-    const struct render_input in = {
+        f->renderer = exporter_renderer_new(&names);
+    const struct exporter_render_input in = {
         .sample = f->sample, .map = f->map, .map_version = f->map_version, .replicas = f->replicas};
     gs_buf_clear(&f->kept);
-    renderer_page(f->renderer, &in, &f->kept);
+    exporter_renderer_page(f->renderer, &in, &f->kept);
     assert_string_equal(f->text.len ? f->text.data : "", f->kept.len ? f->kept.data : "");
     size_t n = 0;
     struct gs_error *err = metrics_parse_text(gs_buf_slice(&f->text), NULL, count, &n);

@@ -135,7 +135,7 @@ static void optional_things(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         const struct row *r = &rows[i];
         for (size_t k = 0; k < GS_ARRAY_LEN(r->fail) && r->fail[k]; k++)
-            assert_null(sim_fail_call(f->sim, r->fail[k], -1, r->code, 0));
+            assert_null(nvmlsim_fail_call(f->sim, r->fail[k], -1, r->code, 0));
         spawn_row(f, r);
         connect_exporter(f);
         if (!read_log(f, r->line))
@@ -145,7 +145,7 @@ static void optional_things(void **state)
             fail_msg("%s: what is there is missing, too", r->what);
         kill(f->exporter, SIGTERM);
         assert_int_equal(wait_exporter(f), 0);
-        sim_clear_faults(f->sim);
+        nvmlsim_clear_faults(f->sim);
     }
     unsetenv("KUBECONFIG");
 }

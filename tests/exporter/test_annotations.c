@@ -15,24 +15,24 @@ static json_t *pod(const char *annotations, bool init)
         "{\"name\":\"side\"}]}}",
         annotations, init ? "\"initContainers\":[{\"name\":\"fetch\"}]," : "");
     json_t *j = NULL;
-    assert_ok(gs_json_parse(gs_slice_of(text), true, &j));
+    assert_ok(codec_json_parse(gs_slice_of(text), true, &j));
     return j;
 }
 
 struct row {
-    enum sharing sharing;
+    enum exporter_sharing sharing;
     const char *annotations, *container;
     bool init, found;
     size_t n;
-    struct annotation_grant first;
+    struct exporter_annotation_grant first;
 };
 
 static void check(const struct row *r)
 {
-    GS_AUTO_JSON json_t *p = pod(r->annotations, r->init);
-    struct annotation_grant grants[GRANT_MAX];
+    CODEC_AUTO_JSON json_t *p = pod(r->annotations, r->init);
+    struct exporter_annotation_grant grants[EXPORTER_GRANT_MAX];
     bool found = !r->found;
-    size_t n = annotation_grants(r->sharing, p, r->container, grants, &found);
+    size_t n = exporter_annotation_grants(r->sharing, p, r->container, grants, &found);
     if (n != r->n || found != r->found)
         fail_msg("%s of %s: %zu grants, found %d", r->container, r->annotations, n, found);
     if (!n)
@@ -50,7 +50,7 @@ static void gpushare(void **state)
 {
     static const struct row rows[] = {
         // The open-source one: for the whole pod.
-        {SHARING_ALIYUN,
+        {EXPORTER_SHARING_ALIYUN,
          "{\"ALIYUN_COM_GPU_MEM_IDX\":\"1\",\"ALIYUN_COM_GPU_MEM_DEV\":\"15\","
          "\"ALIYUN_COM_GPU_MEM_POD\":\"3\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}",
          "main",
@@ -59,14 +59,14 @@ static void gpushare(void **state)
          1,
          {.number = 1, .device_units = 15}},
         // Assumed by the scheduler, not given out yet.
-        {SHARING_ALIYUN,
+        {EXPORTER_SHARING_ALIYUN,
          "{\"ALIYUN_COM_GPU_MEM_IDX\":\"1\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\"}",
          "main",
          false,
          false,
          0,
          {.uuid = ""}},
-        {SHARING_ALIYUN,
+        {EXPORTER_SHARING_ALIYUN,
          "{\"ALIYUN_COM_GPU_MEM_IDX\":\"-1\"}",
          "main",
          false,
@@ -74,7 +74,7 @@ static void gpushare(void **state)
          0,
          {.uuid = ""}},
         // ACK: by container and GPU.
-        {SHARING_ALIYUN,
+        {EXPORTER_SHARING_ALIYUN,
          "{\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"2\\\":4}}\","
          "\"gpushare.alibabacloud.com/core-percentage\":\"{\\\"0\\\":{\\\"2\\\":30}}\"}",
          "main",
@@ -82,14 +82,14 @@ static void gpushare(void **state)
          true,
          1,
          {.number = 2, .units = 4, .cores = 30}},
-        {SHARING_ALIYUN,
+        {EXPORTER_SHARING_ALIYUN,
          "{\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"2\\\":4}}\"}",
          "side",
          false,
          true,
          0,
          {.uuid = ""}},
-        {SHARING_ALIYUN,
+        {EXPORTER_SHARING_ALIYUN,
          "{\"scheduler.framework.gpushare.allocation\":"
          "\"{\\\"1\\\":{\\\"0\\\":1,\\\"3\\\":2}}\"}",
          "side",
@@ -97,14 +97,14 @@ static void gpushare(void **state)
          true,
          2,
          {.number = 0, .units = 1}},
-        {SHARING_ALIYUN,
+        {EXPORTER_SHARING_ALIYUN,
          "{\"scheduler.framework.gpushare.allocation\":\"{\"}",
          "main",
          false,
          false,
          0,
          {.uuid = ""}},
-        {SHARING_ALIYUN, "{}", "main", false, false, 0, {.uuid = ""}},
+        {EXPORTER_SHARING_ALIYUN, "{}", "main", false, false, 0, {.uuid = ""}},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++)
         check(&rows[i]);
@@ -113,7 +113,7 @@ static void gpushare(void **state)
 static void hami(void **state)
 {
     static const struct row rows[] = {
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,3000,30:;;\"}",
          "main",
          false,
@@ -121,21 +121,21 @@ static void hami(void **state)
          1,
          {.uuid = "GPU-a", .memory_mib = 3000, .cores = 30}},
         // The entry of a container without a GPU is empty, and keeps the place.
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\";GPU-a,NVIDIA,3000,30:;\"}",
          "side",
          false,
          true,
          1,
          {.uuid = "GPU-a", .memory_mib = 3000, .cores = 30}},
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\";GPU-a,NVIDIA,3000,30:;\"}",
          "main",
          false,
          true,
          0,
          {.uuid = ""}},
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,1,0:GPU-b,NVIDIA,2,100:;;\"}",
          "main",
          false,
@@ -143,14 +143,14 @@ static void hami(void **state)
          2,
          {.uuid = "GPU-a", .memory_mib = 1}},
         // With an init container: without an entry for it (older), and with one.
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,1,5:;;\"}",
          "main",
          true,
          true,
          1,
          {.uuid = "GPU-a", .memory_mib = 1, .cores = 5}},
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\"GPU-i,NVIDIA,9,0:;GPU-a,NVIDIA,1,5:;;\"}",
          "main",
          true,
@@ -158,14 +158,14 @@ static void hami(void **state)
          1,
          {.uuid = "GPU-a", .memory_mib = 1, .cores = 5}},
         // Nobody else is on a GPU of which all compute is given.
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,80000,100:;;\"}",
          "main",
          false,
          true,
          1,
          {.uuid = "GPU-a", .memory_mib = 80000, .cores = 100, .whole = true}},
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"4pd.io/vgpu-ids-new\":\"GPU-a,NVIDIA,3000,0:;;\"}",
          "main",
          false,
@@ -173,35 +173,35 @@ static void hami(void **state)
          1,
          {.uuid = "GPU-a", .memory_mib = 3000}},
         // Another vendor's device; a part of a GPU that HAMi divides itself; too few entries.
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\"MLU-a,MLU,3000,0:;;\"}",
          "main",
          false,
          true,
          0,
          {.uuid = ""}},
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\"GPU-a[0-1],NVIDIA,3000,0:;;\"}",
          "main",
          false,
          true,
          0,
          {.uuid = ""}},
-        {SHARING_HAMI,
+        {EXPORTER_SHARING_HAMI,
          "{\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,1,0:;\"}",
          "main",
          false,
          false,
          0,
          {.uuid = ""}},
-        {SHARING_VGPU,
+        {EXPORTER_SHARING_VGPU,
          "{\"volcano.sh/vgpu-ids-new\":\"GPU-a,NVIDIA,1126,10:;;\"}",
          "main",
          false,
          true,
          1,
          {.uuid = "GPU-a", .memory_mib = 1126, .cores = 10}},
-        {SHARING_VGPU,
+        {EXPORTER_SHARING_VGPU,
          "{\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,1,0:;;\"}",
          "main",
          false,
@@ -216,29 +216,35 @@ static void hami(void **state)
 static void volcano(void **state)
 {
     static const struct row rows[] = {
-        {SHARING_VOLCANO,
+        {EXPORTER_SHARING_VOLCANO,
          "{\"volcano.sh/gpu-index\":\"3\"}",
          "main",
          false,
          true,
          1,
          {.number = 3}},
-        {SHARING_VOLCANO,
+        {EXPORTER_SHARING_VOLCANO,
          "{\"volcano.sh/gpu-index\":\"0,2\"}",
          "main",
          false,
          true,
          2,
          {.uuid = ""}},
-        {SHARING_VOLCANO,
+        {EXPORTER_SHARING_VOLCANO,
          "{\"volcano.sh/gpu-index\":\"0,x\"}",
          "main",
          false,
          false,
          0,
          {.uuid = ""}},
-        {SHARING_VOLCANO, "{\"volcano.sh/gpu-index\":\"\"}", "main", false, false, 0, {.uuid = ""}},
-        {SHARING_VOLCANO,
+        {EXPORTER_SHARING_VOLCANO,
+         "{\"volcano.sh/gpu-index\":\"\"}",
+         "main",
+         false,
+         false,
+         0,
+         {.uuid = ""}},
+        {EXPORTER_SHARING_VOLCANO,
          "{\"volcano.sh/gpu-index\":\"0\",\"volcano.sh/gpu-assigned\":\"false\"}",
          "main",
          false,

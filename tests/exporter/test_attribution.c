@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "exporter/attribution.h"
-#include "net/grpc.h"
+#include "net/grpc/grpc.h"
 #include "podresources_fixture.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 struct fixture {
     uv_loop_t loop;
     char dir[64], socket[100];
-    struct attribution *attribution;
+    struct exporter_attribution *attribution;
     struct grpc_server *server; // a good one, or
     struct raw *raw;            // a bad one
     struct gs_buf list;
@@ -245,7 +245,7 @@ static int setup_with(void **state, unsigned call_timeout_ms)
     strcpy(f->dir, "/tmp/gpuscale-attribution-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->socket, sizeof(f->socket), "%s/kubelet.sock", f->dir);
-    struct attribution_config cfg = {
+    struct exporter_attribution_config cfg = {
         .socket = f->socket,
         .interval_ns = 30 * GS_NS_PER_MS,
         .call_timeout_ms = call_timeout_ms,
@@ -253,7 +253,7 @@ static int setup_with(void **state, unsigned call_timeout_ms)
         .arg = f,
     };
     give(f, "web-0");
-    assert_ok(attribution_new(&f->loop, &cfg, &f->attribution));
+    assert_ok(exporter_attribution_new(&f->loop, &cfg, &f->attribution));
     *state = f;
     return 0;
 }
@@ -272,7 +272,7 @@ static int setup_impatient(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    attribution_free(f->attribution);
+    exporter_attribution_free(f->attribution);
     stop_raw(f);
     grpc_server_free(f->server);
     uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -287,8 +287,9 @@ static int teardown(void **state)
 static const char *holder(const struct fixture *f)
 {
     struct gpu_device d = {.uuid = "GPU-1"};
-    const struct device_map *m = attribution_map(f->attribution);
-    const struct device_holder *h = device_holders_exclusive(device_map_find(m, &d, NULL));
+    const struct exporter_device_map *m = exporter_attribution_map(f->attribution);
+    const struct exporter_device_holder *h =
+        exporter_device_holders_exclusive(exporter_device_map_find(m, &d, NULL));
     return h ? h->pod : "";
 }
 
@@ -299,12 +300,12 @@ static const char *holder(const struct fixture *f)
             uv_run(&(f)->loop, UV_RUN_ONCE);                                                       \
         if (!(condition))                                                                          \
             fail_msg("did not come true: %s; problem: %s", #condition,                             \
-                     attribution_status((f)->attribution).problem);                                \
+                     exporter_attribution_status((f)->attribution).problem);                       \
     } while (0)
 
 static bool up(const struct fixture *f)
 {
-    return attribution_status(f->attribution).up;
+    return exporter_attribution_status(f->attribution).up;
 }
 
 // --- tests ---
@@ -346,16 +347,16 @@ static void every_bad_peer(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(peers); i++) {
         stop_good(f);
         start_raw(f, peers[i].says, peers[i].hangs_up, peers[i].slow);
-        unsigned failed = (unsigned)attribution_status(f->attribution).failed;
+        unsigned failed = (unsigned)exporter_attribution_status(f->attribution).failed;
         WAIT_FOR(f, f->raw->connections > 0 && !up(f) &&
-                        attribution_status(f->attribution).failed > failed);
-        if (!attribution_status(f->attribution).problem[0])
+                        exporter_attribution_status(f->attribution).failed > failed);
+        if (!exporter_attribution_status(f->attribution).problem[0])
             fail_msg("%s: no word why", peers[i].what);
         if (strcmp(holder(f), "web-0") != 0)
             fail_msg("%s: the last good map is gone", peers[i].what);
         stop_raw(f);
         start_good(f);
-        attribution_poke(f->attribution);
+        exporter_attribution_poke(f->attribution);
         WAIT_FOR(f, up(f));
     }
     assert_int_equal(f->changes, 1); // the answer was the same all the time
@@ -387,18 +388,18 @@ static void rate_limit(void **state)
     struct fixture *f = *state;
     f->status = GRPC_RESOURCE_EXHAUSTED;
     start_good(f);
-    WAIT_FOR(f, attribution_status(f->attribution).failed >= 2);
+    WAIT_FOR(f, exporter_attribution_status(f->attribution).failed >= 2);
     unsigned calls = f->calls;
     int64_t start = gs_mono_ns();
     for (int i = 0; i < 50; i++) {
-        attribution_poke(f->attribution); // new processes do not help against it
+        exporter_attribution_poke(f->attribution); // new processes do not help against it
         uv_run(&f->loop, UV_RUN_NOWAIT);
         usleep(2000);
     }
     // The next is half a second away at least, of which a part may have passed, and later ones
     // more.
     assert_in_range(f->calls, calls, calls + 1 + (gs_mono_ns() - start) / (500 * GS_NS_PER_MS));
-    assert_non_null(strstr(attribution_status(f->attribution).problem, "rate limit"));
+    assert_non_null(strstr(exporter_attribution_status(f->attribution).problem, "rate limit"));
     f->status = GRPC_OK;
     WAIT_FOR(f, up(f));
 }
@@ -436,18 +437,18 @@ static void restarts_and_stale_answers(void **state)
     give(f, "last");
     start_good(f);
     WAIT_FOR(f, strcmp(holder(f), "last") == 0);
-    assert_true(attribution_asked_ns(f->attribution) > 0);
+    assert_true(exporter_attribution_asked_ns(f->attribution) > 0);
 }
 
 static void socket_comes_late(void **state)
 {
     struct fixture *f = *state;
-    WAIT_FOR(f, attribution_status(f->attribution).problem[0]);
-    assert_non_null(strstr(attribution_status(f->attribution).problem, "no such file"));
-    assert_null(attribution_map(f->attribution));
+    WAIT_FOR(f, exporter_attribution_status(f->attribution).problem[0]);
+    assert_non_null(strstr(exporter_attribution_status(f->attribution).problem, "no such file"));
+    assert_null(exporter_attribution_map(f->attribution));
     start_good(f);
     WAIT_FOR(f, up(f));
-    assert_string_equal(attribution_status(f->attribution).problem, "");
+    assert_string_equal(exporter_attribution_status(f->attribution).problem, "");
 }
 
 int main(void)

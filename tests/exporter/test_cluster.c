@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "local/api.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 #include "unit.h"
 
 #include <ftw.h>

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static const struct counter *find(const struct counters *c, const char *name)
+static const struct exporter_counter *find(const struct exporter_counters *c, const char *name)
 {
     for (size_t i = 0; i < c->len; i++)
         if (gs_streq(c->rows[i].name, name))
@@ -22,14 +22,14 @@ static const struct counter *find(const struct counters *c, const char *name)
 
 static void rows_comments_quotes_and_order(void **state)
 {
-    GS_CLEANUP(counters_finish) struct counters c = {0};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     const char *text = "# Format\n"
                        "\n"
                        "DCGM_FI_DEV_FB_USED, gauge, \"Used, in MiB.\"\r\n"
                        "DCGM_FI_DEV_DEC_UTIL ,     gauge, Decoder utilization (in %).\n"
                        "DCGM_FI_DEV_SM_CLOCK,gauge,a \"\"no\n";
     // A stray quote ends it.
-    assert_error(counters_parse(gs_slice_of(text), &c), GS_EINVAL, "line 5");
+    assert_error(exporter_counters_parse(gs_slice_of(text), &c), GS_EINVAL, "line 5");
     text = "# Format\n"
            "\n"
            "DCGM_FI_DEV_FB_USED, gauge, Used.\r\n"
@@ -37,17 +37,17 @@ static void rows_comments_quotes_and_order(void **state)
            "DCGM_FI_DRIVER_VERSION, label, Driver version.\n"
            "DCGM_EXP_XID_ERRORS_COUNT, counter, Of the window.\n"
            "dcgm_sm_clock,gauge,\"Clock, \"\"SM\"\".\"";
-    assert_ok(counters_parse(gs_slice_of(text), &c));
+    assert_ok(exporter_counters_parse(gs_slice_of(text), &c));
     assert_int_equal(c.len, 5);
     assert_int_equal(c.n_families, 4);
     assert_string_equal(c.rows[0].name, "dcgm_sm_clock");
     assert_string_equal(c.rows[0].help, "Clock, \"SM\".");
     assert_string_equal(c.rows[1].name, "DCGM_FI_DEV_DEC_UTIL");
     assert_string_equal(c.rows[2].help, "Used.");
-    assert_int_equal(c.rows[3].kind, COUNTER_EXP_XIDS);
-    assert_int_equal(c.rows[4].kind, COUNTER_LABEL);
+    assert_int_equal(c.rows[3].kind, EXPORTER_COUNTER_EXP_XIDS);
+    assert_int_equal(c.rows[4].kind, EXPORTER_COUNTER_LABEL);
     bool wanted[GPU_F_COUNT];
-    counters_wanted(&c, wanted);
+    exporter_counters_wanted(&c, wanted);
     assert_true(wanted[GPU_F_SM_CLOCK] && wanted[GPU_F_XID_ERRORS]);
     assert_false(wanted[GPU_F_MEM_CLOCK]);
 }
@@ -66,19 +66,20 @@ static void wrong_files(void **state)
         {"", "no row"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        struct counters c = {0};
-        assert_error(counters_parse(gs_slice_of(rows[i].text), &c), GS_EINVAL, rows[i].says);
+        struct exporter_counters c = {0};
+        assert_error(exporter_counters_parse(gs_slice_of(rows[i].text), &c), GS_EINVAL,
+                     rows[i].says);
     }
 }
 
 static void what_nvml_does_not_give_is_left_out_with_a_word(void **state)
 {
-    GS_CLEANUP(counters_finish) struct counters c = {0};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     const char *text = "DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT, gauge, a\n"
                        "DCGM_FI_DEV_SERIAL, gauge, c\n"
                        "DCGM_FI_DEV_GPU_TEMP, gauge, d\n"
                        "DCGM_FI_DEV_GPU_TEMP, counter, e\n";
-    assert_ok(counters_parse(gs_slice_of(text), &c));
+    assert_ok(exporter_counters_parse(gs_slice_of(text), &c));
     assert_int_equal(c.len, 1);
     assert_string_equal(c.rows[0].help, "d");
     assert_int_equal(c.n_warnings, 3);
@@ -86,17 +87,17 @@ static void what_nvml_does_not_give_is_left_out_with_a_word(void **state)
 
 static void how_often_fields_are_read(void **state)
 {
-    GS_CLEANUP(counters_finish) struct counters c = {0};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     int64_t every[GPU_F_COUNT];
-    assert_ok(counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP, gauge, a\n"
-                                         "DCGM_FI_DEV_GPU_UTIL, gauge, b\n"
-                                         "DCGM_FI_DEV_FB_FREE, gauge, c\n"
-                                         "DCGM_FI_DEV_XID_ERRORS, gauge, d\n"
-                                         "DCGM_EXP_XID_ERRORS_COUNT, gauge, e\n"),
-                             &c));
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP, gauge, a\n"
+                                                  "DCGM_FI_DEV_GPU_UTIL, gauge, b\n"
+                                                  "DCGM_FI_DEV_FB_FREE, gauge, c\n"
+                                                  "DCGM_FI_DEV_XID_ERRORS, gauge, d\n"
+                                                  "DCGM_EXP_XID_ERRORS_COUNT, gauge, e\n"),
+                                      &c));
     for (size_t i = 0; i < c.len; i++)
         c.rows[i].every_ns = 1000 + (int64_t)i;
-    counters_every(&c, every);
+    exporter_counters_every(&c, every);
     assert_int_equal(every[GPU_F_GPU_TEMP], 1000); // the first by number
     assert_int_equal(every[GPU_F_SM_CLOCK], 0);
     assert_int_equal(every[GPU_F_XID_ERRORS], 1002); // the shorter of two
@@ -108,37 +109,37 @@ static void how_often_fields_are_read(void **state)
 // They bring the fields that they are made of.
 static void health_and_peers(void **state)
 {
-    GS_CLEANUP(counters_finish) struct counters c = {0};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     bool wanted[GPU_F_COUNT];
-    assert_ok(counters_parse(gs_slice_of("DCGM_EXP_P2P_STATUS, anything, b\n"), &c));
-    assert_false(counters_have(&c, COUNTER_EXP_HEALTH));
-    counters_wanted(&c, wanted);
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_EXP_P2P_STATUS, anything, b\n"), &c));
+    assert_false(exporter_counters_have(&c, EXPORTER_COUNTER_EXP_HEALTH));
+    exporter_counters_wanted(&c, wanted);
     assert_true(wanted[GPU_F_NVLINK_P2P]);
     assert_false(wanted[GPU_F_THERMAL_VIOLATION]);
-    counters_finish(&c);
-    assert_ok(counters_parse(gs_slice_of("DCGM_EXP_GPU_HEALTH_STATUS, gauge, b\n"), &c));
-    assert_true(counters_have(&c, COUNTER_EXP_HEALTH));
-    counters_wanted(&c, wanted);
+    exporter_counters_finish(&c);
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_EXP_GPU_HEALTH_STATUS, gauge, b\n"), &c));
+    assert_true(exporter_counters_have(&c, EXPORTER_COUNTER_EXP_HEALTH));
+    exporter_counters_wanted(&c, wanted);
     assert_true(wanted[GPU_F_THERMAL_VIOLATION] && wanted[GPU_F_ECC_DBE_VOL]);
     assert_int_equal(c.rows[0].id, 9003);
 }
 
 static void built_in_files(void **state)
 {
-    GS_CLEANUP(counters_finish) struct counters c = {0};
-    assert_true(counters_builtin("/etc/dcgm-exporter/default-counters.csv", &c));
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    assert_true(exporter_counters_builtin("/etc/dcgm-exporter/default-counters.csv", &c));
     assert_int_equal(c.n_families, 25);
     assert_int_equal(c.len, 26);
-    counters_finish(&c);
-    assert_true(counters_builtin("dcp-metrics-included.csv", &c));
+    exporter_counters_finish(&c);
+    assert_true(exporter_counters_builtin("dcp-metrics-included.csv", &c));
     assert_int_equal(c.len, 26);
-    counters_finish(&c);
-    assert_true(counters_builtin("/etc/dcgm-exporter/1.x-compatibility-metrics.csv", &c));
+    exporter_counters_finish(&c);
+    assert_true(exporter_counters_builtin("/etc/dcgm-exporter/1.x-compatibility-metrics.csv", &c));
     assert_int_equal(c.len, 20);
     assert_non_null(find(&c, "dcgm_gpu_utilization"));
     assert_string_equal(find(&c, "dcgm_fi_prof_pcie_tx_bytes")->type, "counter");
-    counters_finish(&c);
-    assert_false(counters_builtin("/etc/mine.csv", &c));
+    exporter_counters_finish(&c);
+    assert_false(exporter_counters_builtin("/etc/mine.csv", &c));
 }
 
 // Who compares pages with dcgm-exporter's sees no difference.
@@ -168,8 +169,8 @@ static void help_of_built_in_files_is_that_of_nvidia(void **state)
         {"1.x-compatibility-metrics.csv", "dcgm_fb_used", "Framebuffer memory used (in MiB)."},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        GS_CLEANUP(counters_finish) struct counters c = {0};
-        assert_true(counters_builtin(rows[i].file, &c));
+        GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+        assert_true(exporter_counters_builtin(rows[i].file, &c));
         assert_string_equal(find(&c, rows[i].name)->help, rows[i].help);
     }
 }

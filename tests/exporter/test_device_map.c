@@ -26,20 +26,22 @@ static struct gpu_instance instance(const char *uuid, uint32_t gi)
     return i;
 }
 
-static struct device_map *map_of(const struct pod_row *rows, size_t n, const char *extra)
+static struct exporter_device_map *map_of(const struct pod_row *rows, size_t n, const char *extra)
 {
     GS_AUTO_BUF struct gs_buf bytes = {0};
     pack_list(rows, n, &bytes);
-    struct device_map *m = NULL;
-    struct gs_error *err = device_map_parse(gs_buf_slice(&bytes), &extra, extra ? 1 : 0, NULL, &m);
+    struct exporter_device_map *m = NULL;
+    struct gs_error *err =
+        exporter_device_map_parse(gs_buf_slice(&bytes), &extra, extra ? 1 : 0, NULL, &m);
     assert_null(err);
     return m;
 }
 
-static void assert_pod(const struct device_map *m, const struct gpu_device *d,
+static void assert_pod(const struct exporter_device_map *m, const struct gpu_device *d,
                        const struct gpu_instance *i, const char *pod)
 {
-    const struct device_holder *h = device_holders_exclusive(device_map_find(m, d, i));
+    const struct exporter_device_holder *h =
+        exporter_device_holders_exclusive(exporter_device_map_find(m, d, i));
     if (!pod) {
         assert_null(h);
         return;
@@ -58,7 +60,7 @@ static void ids_of_all_plugins(void **state)
         {"ns", "gke-mig", "c", "nvidia.com/gpu", "nvidia6/gi2"},
         {"ns", "other", "c", "example.com/fpga", "GPU-9"},
     };
-    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, 6, NULL);
+    GS_CLEANUP(exporter_device_map_freep) struct exporter_device_map *m = map_of(rows, 6, NULL);
     struct gpu_device one = gpu("GPU-1", 0), two = gpu("GPU-2", 1), three = gpu("GPU-3", 2);
     struct gpu_device five = gpu("GPU-5", 5), six = gpu("GPU-6", 6), nine = gpu("GPU-9", -1);
     struct gpu_instance a = instance("MIG-a", 7), old = instance("MIG-x", 9),
@@ -72,13 +74,14 @@ static void ids_of_all_plugins(void **state)
     assert_pod(m, &six, &g, "gke-mig");
     assert_pod(m, &six, NULL, NULL);
     assert_pod(m, &nine, NULL, NULL);
-    assert_int_equal(device_map_len(m), 6);
+    assert_int_equal(exporter_device_map_len(m), 6);
 }
 
 static void extra_resources(void **state)
 {
     const struct pod_row rows[] = {{"ns", "p", "c", "example.com/gpu", "GPU-1"}};
-    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, 1, "example.com/gpu");
+    GS_CLEANUP(exporter_device_map_freep)
+    struct exporter_device_map *m = map_of(rows, 1, "example.com/gpu");
     struct gpu_device d = gpu("GPU-1", 0);
     assert_pod(m, &d, NULL, "p");
 }
@@ -102,40 +105,41 @@ static void renamed_resources(void **state)
         {"ns", "camera", "c", "example.com/camera", "nvidia8"},
         {"ns", "memory", "c", "nvidia.com/gpumem", UUID_A},
     };
-    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, GS_ARRAY_LEN(rows), NULL);
+    GS_CLEANUP(exporter_device_map_freep)
+    struct exporter_device_map *m = map_of(rows, GS_ARRAY_LEN(rows), NULL);
     struct gpu_device a = gpu(UUID_A, 0), b = gpu(UUID_B, 1), c = gpu(UUID_C, 2);
     struct gpu_device seven = gpu("GPU-7", 7), eight = gpu("GPU-8", 8);
     struct gpu_instance d = instance(MIG_D, 3);
     assert_pod(m, &a, NULL, "a100");
     assert_pod(m, &b, NULL, "known"); // a known resource gives it
     assert_pod(m, &c, NULL, NULL);    // time slices
-    assert_int_equal(device_map_find(m, &c, NULL)->len, 2);
+    assert_int_equal(exporter_device_map_find(m, &c, NULL)->len, 2);
     assert_pod(m, &a, &d, "mig");
     assert_pod(m, &seven, NULL, "node");
     assert_pod(m, &eight, NULL, NULL);
-    assert_string_equal(device_map_gaps(m)->resource, "");
-    assert_string_equal(device_map_gaps(m)->nvidia, "");
+    assert_string_equal(exporter_device_map_gaps(m)->resource, "");
+    assert_string_equal(exporter_device_map_gaps(m)->nvidia, "");
 
     const struct pod_row others[] = {
         {"ns", "p", "c", "nvidia.com/hostdev", "0000:3b:00.0"},
         {"ns", "p", "c", "example.com/gpu", "card-0"},
         {"ns", "p", "c", "nvidia.com/gpucores", "0"},
     };
-    GS_CLEANUP(device_map_freep) struct device_map *n = map_of(others, 3, NULL);
-    assert_int_equal(device_map_len(n), 0);
-    assert_string_equal(device_map_gaps(n)->resource, "example.com/gpu");
-    assert_string_equal(device_map_gaps(n)->nvidia, "nvidia.com/hostdev");
+    GS_CLEANUP(exporter_device_map_freep) struct exporter_device_map *n = map_of(others, 3, NULL);
+    assert_int_equal(exporter_device_map_len(n), 0);
+    assert_string_equal(exporter_device_map_gaps(n)->resource, "example.com/gpu");
+    assert_string_equal(exporter_device_map_gaps(n)->nvidia, "nvidia.com/hostdev");
 }
 
 static void replicas_of_renamed_resources(void **state)
 {
     GS_AUTO_BUF struct gs_buf bytes = {0};
-    struct device_replicas *r = NULL;
+    struct exporter_device_replicas *r = NULL;
     struct gpu_device c = gpu(UUID_C, 2);
     pack_allocatable("nvidia.com/h100.shared", UUID_C "::0 " UUID_C "::1 " UUID_C "::2", &bytes);
-    assert_null(device_replicas_parse(gs_buf_slice(&bytes), NULL, 0, &r));
-    assert_int_equal(device_replicas_find(r, &c, NULL), 3);
-    device_replicas_free(r);
+    assert_null(exporter_device_replicas_parse(gs_buf_slice(&bytes), NULL, 0, &r));
+    assert_int_equal(exporter_device_replicas_find(r, &c, NULL), 3);
+    exporter_device_replicas_free(r);
 }
 
 static void shared_gpus_have_no_exclusive_holder(void **state)
@@ -147,33 +151,33 @@ static void shared_gpus_have_no_exclusive_holder(void **state)
         {"ns", "x", "c", "nvidia.com/gpu", "GPU-3"},
         {"ns", "y", "c", "nvidia.com/gpu", "GPU-3"},
     };
-    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, 5, NULL);
+    GS_CLEANUP(exporter_device_map_freep) struct exporter_device_map *m = map_of(rows, 5, NULL);
     struct gpu_device one = gpu("GPU-1", 0), two = gpu("GPU-2", 2), three = gpu("GPU-3", 3);
-    const struct device_holders *h = device_map_find(m, &one, NULL);
+    const struct exporter_device_holders *h = exporter_device_map_find(m, &one, NULL);
     assert_int_equal(h->len, 2);
     assert_true(h->items[0].shared);
     assert_int_equal(h->items[0].replicas, 2);
     assert_int_equal(h->items[1].replicas, 1);
-    assert_null(device_holders_exclusive(h));
+    assert_null(exporter_device_holders_exclusive(h));
     // Also when one pod alone is there at the moment: the labels must not come and go.
-    assert_non_null(device_map_find(m, &two, NULL));
+    assert_non_null(exporter_device_map_find(m, &two, NULL));
     assert_pod(m, &two, NULL, NULL);
     assert_pod(m, &three, NULL, NULL);
-    assert_null(device_holders_exclusive(NULL));
+    assert_null(exporter_device_holders_exclusive(NULL));
 }
 
 static void replica_counts(void **state)
 {
     GS_AUTO_BUF struct gs_buf bytes = {0};
     pack_allocatable("nvidia.com/gpu", "GPU-1::0 GPU-1::1 GPU-1::2 GPU-1::3 GPU-2", &bytes);
-    struct device_replicas *r = NULL;
-    assert_null(device_replicas_parse(gs_buf_slice(&bytes), NULL, 0, &r));
+    struct exporter_device_replicas *r = NULL;
+    assert_null(exporter_device_replicas_parse(gs_buf_slice(&bytes), NULL, 0, &r));
     struct gpu_device one = gpu("GPU-1", 0), two = gpu("GPU-2", 1), three = gpu("GPU-3", 2);
-    assert_int_equal(device_replicas_find(r, &one, NULL), 4);
-    assert_int_equal(device_replicas_find(r, &two, NULL), 1);
-    assert_int_equal(device_replicas_find(r, &three, NULL), 0);
-    assert_int_equal(device_replicas_find(NULL, &one, NULL), 0);
-    device_replicas_free(r);
+    assert_int_equal(exporter_device_replicas_find(r, &one, NULL), 4);
+    assert_int_equal(exporter_device_replicas_find(r, &two, NULL), 1);
+    assert_int_equal(exporter_device_replicas_find(r, &three, NULL), 0);
+    assert_int_equal(exporter_device_replicas_find(NULL, &one, NULL), 0);
+    exporter_device_replicas_free(r);
 }
 
 // --- with the help of the API server ---
@@ -181,7 +185,7 @@ static void replica_counts(void **state)
 struct api {
     json_t *pod; // the only one
     const char *pool, *device;
-    struct device_slice slice;
+    struct exporter_device_slice slice;
 };
 
 static const json_t *api_pod(void *arg, const char *ns, const char *name)
@@ -190,7 +194,8 @@ static const json_t *api_pod(void *arg, const char *ns, const char *name)
     return ((struct api *)arg)->pod;
 }
 
-static bool api_slice(void *arg, const char *pool, const char *device, struct device_slice *ret)
+static bool api_slice(void *arg, const char *pool, const char *device,
+                      struct exporter_device_slice *ret)
 {
     const struct api *api = arg;
     if (!api->device || strcmp(api->pool, pool) != 0 || strcmp(api->device, device) != 0)
@@ -199,13 +204,13 @@ static bool api_slice(void *arg, const char *pool, const char *device, struct de
     return true;
 }
 
-static struct device_map *map_with(const struct pod_row *rows, size_t n, struct api *api)
+static struct exporter_device_map *map_with(const struct pod_row *rows, size_t n, struct api *api)
 {
     GS_AUTO_BUF struct gs_buf bytes = {0};
     pack_list(rows, n, &bytes);
-    struct device_map *m = NULL;
-    const struct device_sources sources = {api_pod, api_slice, api};
-    assert_null(device_map_parse(gs_buf_slice(&bytes), NULL, 0, &sources, &m));
+    struct exporter_device_map *m = NULL;
+    const struct exporter_device_sources sources = {api_pod, api_slice, api};
+    assert_null(exporter_device_map_parse(gs_buf_slice(&bytes), NULL, 0, &sources, &m));
     return m;
 }
 
@@ -246,16 +251,17 @@ static void annotations_choose_the_gpu(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
         const struct pod_row row = {"ns", "p", "c", cases[i].resource, cases[i].ids};
         struct api api = {.pod = pod_with(cases[i].annotation, cases[i].value)};
-        GS_CLEANUP(device_map_freep) struct device_map *m = map_with(&row, 1, &api);
-        const struct device_holders *h = device_map_find(m, &one, NULL);
+        GS_CLEANUP(exporter_device_map_freep)
+        struct exporter_device_map *m = map_with(&row, 1, &api);
+        const struct exporter_device_holders *h = exporter_device_map_find(m, &one, NULL);
         if (!h || h->len != 1)
             fail_msg("%s: no holder", cases[i].resource);
         assert_int_equal(h->items[0].replicas, cases[i].replicas);
         assert_int_equal(h->items[0].cores, cases[i].cores);
         assert_int_equal(h->items[0].memory_mib, cases[i].memory_mib);
-        assert_int_equal(device_holders_exclusive(h) != NULL, cases[i].exclusive);
-        assert_null(device_map_find(m, &two, NULL));
-        assert_int_equal(device_map_gaps(m)->pods, 0);
+        assert_int_equal(exporter_device_holders_exclusive(h) != NULL, cases[i].exclusive);
+        assert_null(exporter_device_map_find(m, &two, NULL));
+        assert_int_equal(exporter_device_map_gaps(m)->pods, 0);
         json_decref(api.pod);
     }
 }
@@ -267,18 +273,18 @@ static void without_the_annotation_nobody_has_it(void **state)
                                    {"ns", "q", "c", "aliyun.com/gpu-mem", U1 "-_-3"},
                                    {"ns", "r", "c", "volcano.sh/gpu-memory", "0-3"}};
     struct api api = {0};
-    GS_CLEANUP(device_map_freep) struct device_map *m = map_with(rows, 3, &api);
+    GS_CLEANUP(exporter_device_map_freep) struct exporter_device_map *m = map_with(rows, 3, &api);
     struct gpu_device one = gpu(U1, 0);
-    assert_null(device_map_find(m, &one, NULL));
-    const struct device_gaps *gaps = device_map_gaps(m);
+    assert_null(exporter_device_map_find(m, &one, NULL));
+    const struct exporter_device_gaps *gaps = exporter_device_map_gaps(m);
     assert_int_equal(gaps->pods, 3);
     assert_string_equal(gaps->pod, "ns/p");
-    assert_int_equal(gaps->pod_sharing, SHARING_HAMI);
+    assert_int_equal(gaps->pod_sharing, EXPORTER_SHARING_HAMI);
     assert_true(gaps->wants_pods);
     assert_false(gaps->wants_slices);
     assert_string_equal(gaps->resource, "");
-    assert_false(device_map_is_sure(m, "ns", "q"));
-    assert_true(device_map_is_sure(m, "ns", "z"));
+    assert_false(exporter_device_map_is_sure(m, "ns", "q"));
+    assert_true(exporter_device_map_is_sure(m, "ns", "z"));
 }
 
 static void ended_pods_hold_nothing(void **state)
@@ -288,7 +294,8 @@ static void ended_pods_hold_nothing(void **state)
     struct gpu_device one = gpu(U1, 0);
     for (size_t i = 0; i < 3; i++) {
         struct api api = {.pod = json_pack("{s:{s:s}}", "status", "phase", phases[i])};
-        GS_CLEANUP(device_map_freep) struct device_map *m = map_with(&row, 1, &api);
+        GS_CLEANUP(exporter_device_map_freep)
+        struct exporter_device_map *m = map_with(&row, 1, &api);
         assert_pod(m, &one, NULL, i == 0 ? "p" : NULL);
         json_decref(api.pod);
     }
@@ -300,10 +307,11 @@ static void names_of_one_gpu_come_together(void **state)
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", U1},
                                    {"ns", "b", "c", "example.com/gpu", "nvidia0"},
                                    {"ns", "a", "c", "example.com/gpu", "nvidia0"}};
-    GS_CLEANUP(device_map_freep) struct device_map *m = map_of(rows, 3, "example.com/gpu");
+    GS_CLEANUP(exporter_device_map_freep)
+    struct exporter_device_map *m = map_of(rows, 3, "example.com/gpu");
     struct gpu_device one = gpu(U1, 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(device_map_find(m, &one, NULL)->len, 2);
+        assert_int_equal(exporter_device_map_find(m, &one, NULL)->len, 2);
     assert_pod(m, &one, NULL, NULL);
 }
 
@@ -315,8 +323,8 @@ static void claims_name_devices(void **state)
     struct gpu_device one = gpu(U1, 3);
     static const struct {
         const char *device, *cdi;
-        struct device_slice slice; // of "known"
-        int instance;              // -1: the GPU; -2: nothing
+        struct exporter_device_slice slice; // of "known"
+        int instance;                       // -1: the GPU; -2: nothing
     } cases[] = {
         {"known", NULL, {U1, "", ""}, -1},
         {"known", NULL, {"MIG-b", U1, "2g.20gb"}, 1},
@@ -340,12 +348,13 @@ static void claims_name_devices(void **state)
                                     .cdi = cases[i].cdi};
         struct api api = {.pool = "n1", .slice = cases[i].slice};
         api.device = cases[i].slice.uuid ? "known" : NULL;
-        GS_CLEANUP(device_map_freep) struct device_map *m = map_with(&row, 1, &api);
+        GS_CLEANUP(exporter_device_map_freep)
+        struct exporter_device_map *m = map_with(&row, 1, &api);
         one.instances = instances;
         one.n_instances = 2;
         for (int k = -1; k < 2; k++)
             assert_pod(m, &one, k < 0 ? NULL : &instances[k], k == cases[i].instance ? "p" : NULL);
-        assert_true(device_map_gaps(m)->wants_slices);
+        assert_true(exporter_device_map_gaps(m)->wants_slices);
     }
 }
 
@@ -365,7 +374,7 @@ static void claims_never_guess(void **state)
                                 .pool = "n1",
                                 .device = "gpu-3-mig-1g.10gb-19-4"};
     struct api api = {0};
-    GS_CLEANUP(device_map_freep) struct device_map *m = map_with(&row, 1, &api);
+    GS_CLEANUP(exporter_device_map_freep) struct exporter_device_map *m = map_with(&row, 1, &api);
     assert_pod(m, &one, &instances[0], NULL);
     assert_pod(m, &one, &instances[1], NULL);
 }
@@ -378,26 +387,27 @@ static void a_claim_of_several(void **state)
     struct api api = {0};
     struct gpu_device one = gpu(U1, 0);
     // Containers of one pod: it is the pod's.
-    struct device_map *m = map_with(rows, 2, &api);
-    const struct device_holder *h = device_holders_exclusive(device_map_find(m, &one, NULL));
+    struct exporter_device_map *m = map_with(rows, 2, &api);
+    const struct exporter_device_holder *h =
+        exporter_device_holders_exclusive(exporter_device_map_find(m, &one, NULL));
     assert_non_null(h);
     assert_string_equal(h->pod, "p");
     assert_string_equal(h->container, "");
     assert_string_equal(h->claim->name, "cl");
     assert_string_equal(h->claim->device, "gpu-0");
-    device_map_free(m);
+    exporter_device_map_free(m);
     rows[1].pod = "q";
     m = map_with(rows, 2, &api);
-    assert_int_equal(device_map_find(m, &one, NULL)->len, 2);
+    assert_int_equal(exporter_device_map_find(m, &one, NULL)->len, 2);
     assert_pod(m, &one, NULL, NULL);
-    device_map_free(m);
+    exporter_device_map_free(m);
 }
 
 static void hostile_bytes(void **state)
 {
-    struct device_map *m = NULL;
+    struct exporter_device_map *m = NULL;
     GS_AUTO_ERROR struct gs_error *err =
-        device_map_parse(GS_SLICE("\x0a\xff\xff\x01zzz"), NULL, 0, NULL, &m);
+        exporter_device_map_parse(GS_SLICE("\x0a\xff\xff\x01zzz"), NULL, 0, NULL, &m);
     assert_non_null(err);
     assert_null(m);
     // Each empty pod takes two bytes here and fifty times that unpacked.
@@ -405,12 +415,13 @@ static void hostile_bytes(void **state)
     GS_AUTO_BUF struct gs_buf many = {0};
     for (int i = 0; i < PODS; i++)
         gs_buf_add(&many, "\x0a\x00", 2);
-    GS_AUTO_ERROR struct gs_error *limit = device_map_parse(gs_buf_slice(&many), NULL, 0, NULL, &m);
+    GS_AUTO_ERROR struct gs_error *limit =
+        exporter_device_map_parse(gs_buf_slice(&many), NULL, 0, NULL, &m);
     assert_non_null(limit);
     // The empty message is a valid one: a node without pods.
-    assert_null(device_map_parse(GS_SLICE(""), NULL, 0, NULL, &m));
-    assert_int_equal(device_map_len(m), 0);
-    device_map_free(m);
+    assert_null(exporter_device_map_parse(GS_SLICE(""), NULL, 0, NULL, &m));
+    assert_int_equal(exporter_device_map_len(m), 0);
+    exporter_device_map_free(m);
 }
 
 int main(void)

@@ -135,11 +135,11 @@ static void initialisation_that_fails(void **state)
         {UNKNOWN, "failed", "UNKNOWN (999)"},
     };
     GS_AUTO_FREE char *library = simulated_library();
-    assert_null(sim_fail_call(f->sim, "nvmlInit_v2", -1, rows[0].code, 0));
+    assert_null(nvmlsim_fail_call(f->sim, "nvmlInit_v2", -1, rows[0].code, 0));
     start_waiting(f, library, "/sys", "--wait-for-driver", NULL);
     connect_listener(f);
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        assert_null(sim_fail_call(f->sim, "nvmlInit_v2", -1, rows[i].code, 0));
+        assert_null(nvmlsim_fail_call(f->sim, "nvmlInit_v2", -1, rows[i].code, 0));
         WAIT_FOR(f, "/metrics", problem(f, rows[i].reason) == 1);
         assert_int_equal(problems(f), 1);
         assert_true(value_of(f, "gpuscale_exporter_driver_up", "", "") == 0);
@@ -147,7 +147,7 @@ static void initialisation_that_fails(void **state)
         assert_non_null(strstr(f->body.data, rows[i].text));
         assert_non_null(read_log(f, rows[i].text));
     }
-    sim_clear_faults(f->sim);
+    nvmlsim_clear_faults(f->sim);
     WAIT_FOR(f, "/health", f->status == 200);
     end_exporter(f);
 }
@@ -172,11 +172,11 @@ static void waits_by_default_on_a_node_only(void **state)
     end_exporter(f);
     // Nor does it start when the library is there and gives nothing.
     GS_AUTO_FREE char *library = simulated_library();
-    assert_null(sim_fail_call(f->sim, "nvmlDeviceGetHandleByIndex_v2", -1, NO_PERMISSION, 0));
+    assert_null(nvmlsim_fail_call(f->sim, "nvmlDeviceGetHandleByIndex_v2", -1, NO_PERMISSION, 0));
     start_waiting(f, library, sys, NULL, NULL);
     assert_int_equal(wait_exporter(f), 1);
     assert_non_null(read_log(f, "no access to the device nodes"));
-    sim_clear_faults(f->sim);
+    nvmlsim_clear_faults(f->sim);
     // A file that is none is a mistake, whatever it waits for.
     start_waiting(f, "libc.so.6", sys, "--kubernetes", NULL);
     assert_int_equal(wait_exporter(f), 1);
@@ -213,7 +213,7 @@ static void waiting_has_a_limit(void **state)
     assert_non_null(read_log(f, "no driver for"));
     start_waiting(f, library, sys, "--driver-wait-limit", "10ms"); // also when it goes
     connect_exporter(f);
-    assert_null(sim_fail_call(f->sim, "*", -1, MISMATCH, 0));
+    assert_null(nvmlsim_fail_call(f->sim, "*", -1, MISMATCH, 0));
     assert_int_equal(wait_exporter(f), 1);
     assert_non_null(read_log(f, "LIB_RM_VERSION_MISMATCH"));
     remove_sys(f);
@@ -249,7 +249,7 @@ static void driver_without_gpus(void **state)
 
 static void assert_goes(struct fixture *f, const char *call, int code, const char *reason)
 {
-    assert_null(sim_fail_call(f->sim, call, -1, code, 0));
+    assert_null(nvmlsim_fail_call(f->sim, call, -1, code, 0));
     WAIT_FOR(f, "/metrics", problem(f, reason) == 1);
     assert_true(value_of(f, "gpuscale_exporter_driver_up", "", "") == 0);
     assert_null(strstr(f->body.data, "DCGM_FI_"));
@@ -264,24 +264,24 @@ static void driver_that_is_replaced(void **state)
     start_exporter(f);
     assert_goes(f, "*", NOT_LOADED, "not_loaded");
     GS_AUTO_FREE char *old = gs_strdup(f->uuid[0]);
-    assert_null(sim_unlink(f->sim_name));
-    sim_detach(f->sim);
+    assert_null(nvmlsim_unlink(f->sim_name));
+    nvmlsim_detach(f->sim);
     f->sim = NULL;
-    struct sim_spec spec;
-    assert_null(sim_spec_parse("1xTesla-T4,2xH100-80GB-HBM3", &spec));
-    assert_null(sim_create(f->sim_name, &spec, &f->sim));
-    struct sim_gpu_info info;
-    sim_gpu_info(f->sim, 2, &info);
+    struct nvmlsim_spec spec;
+    assert_null(nvmlsim_spec_parse("1xTesla-T4,2xH100-80GB-HBM3", &spec));
+    assert_null(nvmlsim_create(f->sim_name, &spec, &f->sim));
+    struct nvmlsim_gpu_info info;
+    nvmlsim_gpu_info(f->sim, 2, &info);
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", info.uuid, "") > 1000);
     assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "Tesla T4") > 1000);
-    sim_gpu_info(f->sim, 1, &info);
+    nvmlsim_gpu_info(f->sim, 1, &info);
     assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", info.uuid, "H100") > 1000);
     assert_int_equal(get(f, "/health"), 200);
     assert_non_null(read_log(f, "3 GPUs"));
     // Events and performance counters are those of the new driver, too.
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", info.uuid, "") == 0);
-    assert_null(sim_report_xid(f->sim, 1, 31));
-    assert_null(sim_report_xid(f->sim, 0, 13));
+    assert_null(nvmlsim_report_xid(f->sim, 1, 31));
+    assert_null(nvmlsim_report_xid(f->sim, 0, 13));
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", info.uuid, "") == 31);
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[0], "") == 13);
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", info.uuid, "") == 0);
@@ -292,21 +292,21 @@ static void counters_of_a_reloaded_driver(void **state)
 {
     struct fixture *f = *state;
     static const char prof[] = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
-    struct sim_spec spec;
-    struct sim_gpu_info info;
-    assert_null(sim_unlink(f->sim_name));
-    sim_detach(f->sim);
+    struct nvmlsim_spec spec;
+    struct nvmlsim_gpu_info info;
+    assert_null(nvmlsim_unlink(f->sim_name));
+    nvmlsim_detach(f->sim);
     f->sim = NULL;
-    assert_null(sim_spec_parse("1xH100-80GB-HBM3", &spec));
-    assert_null(sim_create(f->sim_name, &spec, &f->sim));
-    sim_gpu_info(f->sim, 0, &info);
+    assert_null(nvmlsim_spec_parse("1xH100-80GB-HBM3", &spec));
+    assert_null(nvmlsim_create(f->sim_name, &spec, &f->sim));
+    nvmlsim_gpu_info(f->sim, 0, &info);
     start_exporter(f);
     for (int i = 0; i < 3; i++) {
         WAIT_FOR(f, "/metrics", value_of(f, prof, info.uuid, "") == 0);
         assert_goes(f, "*", NOT_LOADED, "not_loaded");
         assert_true(__builtin_isnan(value_of(f, prof, "", "")));
         gs_buf_clear(&f->log);
-        sim_clear_faults(f->sim);
+        nvmlsim_clear_faults(f->sim);
     }
     WAIT_FOR(f, "/metrics", value_of(f, prof, info.uuid, "") == 0);
 }
@@ -335,15 +335,15 @@ static void driver_that_goes_step_by_step(void **state)
     };
     start_exporter(f);
     assert_goes(f, "nvmlDeviceGetHandleByIndex_v2", NOT_LOADED, "not_loaded");
-    sim_clear_faults(f->sim);
+    nvmlsim_clear_faults(f->sim);
     WAIT_FOR(f, "/health", f->status == 200);
     for (size_t i = 0; i < GS_ARRAY_LEN(calls); i++)
-        assert_null(sim_fail_call(f->sim, calls[i], -1, MISMATCH, 0));
+        assert_null(nvmlsim_fail_call(f->sim, calls[i], -1, MISMATCH, 0));
     assert_goes(f, "nvmlDeviceGetPowerUsage", MISMATCH, "version_mismatch");
-    sim_clear_faults(f->sim);
+    nvmlsim_clear_faults(f->sim);
     WAIT_FOR(f, "/health", f->status == 200);
     // One that fails for a single GPU is no missing driver.
-    assert_null(sim_fail_call(f->sim, "nvmlDeviceGetHandleByIndex_v2", 0, NOT_LOADED, 0));
+    assert_null(nvmlsim_fail_call(f->sim, "nvmlDeviceGetHandleByIndex_v2", 0, NOT_LOADED, 0));
     WAIT_FOR(f, "/metrics", !strstr(f->body.data, f->uuid[0]));
     assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
     assert_true(value_of(f, "gpuscale_exporter_gpus_not_opened", "", "") == 1);
@@ -357,7 +357,7 @@ static void initialisation_that_hangs(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *library = simulated_library();
-    assert_null(sim_hang_call(f->sim, "nvmlInit_v2", -1, 600000, 0));
+    assert_null(nvmlsim_hang_call(f->sim, "nvmlInit_v2", -1, 600000, 0));
     start_waiting(f, library, "/sys", "--driver-timeout", "300ms");
     connect_listener(f);
     WAIT_FOR(f, "/metrics", f->status == 200);
@@ -365,7 +365,7 @@ static void initialisation_that_hangs(void **state)
     assert_true(problem(f, "no_answer") == 1);
     assert_int_equal(problems(f), 1);
     assert_int_equal(get(f, "/health"), 503);
-    sim_clear_faults(f->sim);
+    nvmlsim_clear_faults(f->sim);
     WAIT_FOR(f, "/health", f->status == 200);
     end_exporter(f);
 }

@@ -22,14 +22,14 @@
 #include <unistd.h>
 
 struct driver {
-    struct sim *sim;
+    struct nvmlsim *sim;
     char name[64];
     void *library;
     struct garbage_nvml *garbage;
     struct gpu_backend *backend;
-    struct owner_cache *owners;
-    struct device_map *map;
-    struct counters all;
+    struct exporter_owner_cache *owners;
+    struct exporter_device_map *map;
+    struct exporter_counters all;
     char uuid[96];
     pid_t load;
 };
@@ -39,30 +39,30 @@ static pid_t start_load(const char *uuid)
     pid_t pid = fork();
     if (pid)
         return pid;
-    struct sim_ctx *c = NULL;
+    struct nvmlsim_ctx *c = NULL;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
-    if (sim_ctx_open(0, &c))
+    if (nvmlsim_ctx_open(0, &c))
         _exit(1);
     for (;;)
-        if (sim_kernel_run(c, 20000, 1.0))
+        if (nvmlsim_kernel_run(c, 20000, 1.0))
             _exit(1);
 }
 
 static int setup_driver(void **state)
 {
     struct driver *d = gs_alloc(sizeof(*d));
-    struct sim_spec spec;
-    struct sim_gpu_info info;
+    struct nvmlsim_spec spec;
+    struct nvmlsim_gpu_info info;
     GS_AUTO_FREE char *path =
         gs_format("%s/tests/exporter/libgarbagenvml.so", getenv("GPUSCALE_BUILD_ROOT"));
-    assert_ok(sim_spec_parse("1xH100-80GB-HBM3,1xH100-80GB-HBM3", &spec));
+    assert_ok(nvmlsim_spec_parse("1xH100-80GB-HBM3,1xH100-80GB-HBM3", &spec));
     strcpy(spec.gpus[1].mig[0].profile, "1g.10gb");
     spec.gpus[1].n_mig = 1;
     snprintf(d->name, sizeof(d->name), "/gpuscale-test-garbage-%d", getpid());
-    assert_ok(sim_create(d->name, &spec, &d->sim));
-    setenv(SIM_ENV, d->name, 1);
-    sim_gpu_info(d->sim, 0, &info);
+    assert_ok(nvmlsim_create(d->name, &spec, &d->sim));
+    setenv(NVMLSIM_ENV, d->name, 1);
+    nvmlsim_gpu_info(d->sim, 0, &info);
     strcpy(d->uuid, info.uuid);
     d->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!d->library)
@@ -76,11 +76,11 @@ static int setup_driver(void **state)
         .library = path, .wanted = wanted, .patience_ns = WAIT_NS, .hung_after_ns = WAIT_NS};
     assert_ok(gpu_backend_open(&cfg, &d->backend));
     all_counters(&d->all);
-    d->owners = owner_cache_new(&(struct owner_config){0});
+    d->owners = exporter_owner_cache_new(&(struct exporter_owner_config){0});
     const struct pod_row row = {"ns", "a", "c", "nvidia.com/gpu", d->uuid};
     GS_AUTO_BUF struct gs_buf bytes = {0};
     pack_list(&row, 1, &bytes);
-    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, &d->map));
+    assert_ok(exporter_device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, &d->map));
     *state = d;
     return 0;
 }
@@ -90,36 +90,37 @@ static int teardown_driver(void **state)
     struct driver *d = *state;
     kill(d->load, SIGKILL);
     waitpid(d->load, NULL, 0);
-    owner_cache_free(d->owners);
-    device_map_free(d->map);
-    counters_finish(&d->all);
+    exporter_owner_cache_free(d->owners);
+    exporter_device_map_free(d->map);
+    exporter_counters_finish(&d->all);
     gpu_backend_close(d->backend);
     dlclose(d->library);
-    sim_detach(d->sim);
-    gs_error_free(sim_unlink(d->name));
+    nvmlsim_detach(d->sim);
+    gs_error_free(nvmlsim_unlink(d->name));
     free(d);
     return 0;
 }
 
 // As the sampler does it; NULL: NVML as a whole gave nothing.
-static struct sample *take(struct driver *d)
+static struct exporter_sample *take(struct driver *d)
 {
-    struct sample *s = gs_alloc(sizeof(*s));
+    struct exporter_sample *s = gs_alloc(sizeof(*s));
     GS_AUTO_ERROR struct gs_error *err = gpu_backend_sample(d->backend, &s->gpus);
     if (err) {
         free(s);
         return NULL;
     }
     s->owners = gs_alloc_array(s->gpus->n_devices + 1, sizeof(*s->owners));
-    owner_cache_begin(d->owners);
+    exporter_owner_cache_begin(d->owners);
     for (size_t i = 0; i < s->gpus->n_devices; i++) {
         const struct gpu_device *g = &s->gpus->devices[i];
         s->owners[i] = gs_alloc_array(g->n_processes + 1, sizeof(**s->owners));
         for (size_t k = 0; k < g->n_processes; k++)
-            s->owners[i][k] = *owner_lookup(d->owners, g->processes[k].pid, g->processes_ns);
+            s->owners[i][k] =
+                *exporter_owner_lookup(d->owners, g->processes[k].pid, g->processes_ns);
     }
-    owner_cache_end(d->owners);
-    shares_settle(s);
+    exporter_owner_cache_end(d->owners);
+    exporter_shares_settle(s);
     return s;
 }
 
@@ -136,7 +137,7 @@ static void check_field(const struct gpu_device *d, enum gpu_field f, const char
         fail_msg("%s: %s is %f %%", what, info->name, value);
 }
 
-static void check_processes(const struct sample *s, size_t at, const char *what)
+static void check_processes(const struct exporter_sample *s, size_t at, const char *what)
 {
     const struct gpu_device *d = &s->gpus->devices[at];
     uint64_t sm = 0;
@@ -144,7 +145,7 @@ static void check_processes(const struct sample *s, size_t at, const char *what)
     for (size_t k = 0; k < d->n_processes; k++) {
         sm += d->processes[k].has_util ? d->processes[k].sm_util : 0;
         // Nothing here is in a pod.
-        if (s->owners[at][k].kind == OWNER_POD)
+        if (s->owners[at][k].kind == EXPORTER_OWNER_POD)
             fail_msg("%s: pid %u has an owner", what, d->processes[k].pid);
     }
     if (sm > 100)
@@ -158,7 +159,7 @@ static bool count_sample(void *arg, const struct metrics_sample *s)
     return true;
 }
 
-static void check(struct driver *d, const struct sample *s, const char *what)
+static void check(struct driver *d, const struct exporter_sample *s, const char *what)
 {
     assert_true(s->gpus->n_devices <= GPU_MAX_DEVICES);
     for (size_t i = 0; i < s->gpus->n_devices; i++) {
@@ -168,16 +169,16 @@ static void check(struct driver *d, const struct sample *s, const char *what)
         check_processes(s, i, what);
     }
     GS_AUTO_BUF struct gs_buf page = {0};
-    struct render_names with = names;
+    struct exporter_render_names with = names;
     with.counters = &d->all;
-    render_gpus(&with, s, d->map, NULL, &page);
+    exporter_render_gpus(&with, s, d->map, NULL, &page);
     size_t n = 0;
     struct gs_error *err = metrics_parse_text(gs_buf_slice(&page), NULL, count_sample, &n);
     if (err)
         fail_msg("%s: %s in:\n%s", what, gs_error_message(err), page.data);
 }
 
-static bool well(const struct sample *s)
+static bool well(const struct exporter_sample *s)
 {
     const struct gpu_device *d = s && s->gpus->n_devices == 2 ? &s->gpus->devices[0] : NULL;
     return d && !d->lost && d->fields[GPU_F_POWER_USAGE].validity == GPU_VALID &&
@@ -192,7 +193,7 @@ static void each_call_with_each_pattern(void **state)
     const char *(*call)(unsigned) = NULL;
     *(void **)&call = dlsym(d->library, "garbage_nvml_call");
     assert_non_null(call);
-    sample_free(take(d));
+    exporter_sample_free(take(d));
     for (unsigned i = 0; call(i); i++) {
         if (i && gs_streq(call(i), call(i - 1)))
             continue;
@@ -201,17 +202,17 @@ static void each_call_with_each_pattern(void **state)
             d->garbage->pattern = (enum garbage_pattern)p;
             d->garbage->call = call(i);
             for (int n = 0; n < 2; n++) {
-                struct sample *s = take(d);
+                struct exporter_sample *s = take(d);
                 if (s)
                     check(d, s, what);
-                sample_free(s);
+                exporter_sample_free(s);
             }
             d->garbage->call = NULL;
             bool back = false;
             for (int n = 0; n < 5 && !back; n++) {
-                struct sample *s = take(d);
+                struct exporter_sample *s = take(d);
                 back = well(s);
-                sample_free(s);
+                exporter_sample_free(s);
             }
             if (!back)
                 fail_msg("%s: not as before afterwards", what);

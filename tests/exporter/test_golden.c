@@ -19,7 +19,7 @@
 struct golden {
     const char *file, *spec;
     const char *counters; // a built-in file's name, or CSV text
-    struct render_names names;
+    struct exporter_render_names names;
     // Of GPU 0 or its first MIG device; $ is its UUID.
     const char *resource, *ids[2];
     // Of both pods; $ as above.
@@ -64,12 +64,12 @@ static void mask_values(struct gs_buf *text)
     gs_buf_add_slice(text, gs_buf_slice(&out));
 }
 
-static struct gpu_snapshot *sample_twice(const struct counters *counters)
+static struct gpu_snapshot *sample_twice(const struct exporter_counters *counters)
 {
     GS_AUTO_FREE char *library =
         gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
     bool wanted[GPU_F_COUNT];
-    counters_wanted(counters, wanted);
+    exporter_counters_wanted(counters, wanted);
     struct gpu_backend_config cfg = {.library = library,
                                      .simulated_only = true,
                                      .wanted = wanted,
@@ -99,13 +99,15 @@ static const json_t *api_pod(void *arg, const char *ns, const char *name)
     return ((struct api *)arg)->pod;
 }
 
-static bool api_slice(void *arg, const char *pool, const char *device, struct device_slice *ret)
+static bool api_slice(void *arg, const char *pool, const char *device,
+                      struct exporter_device_slice *ret)
 {
     const struct gpu_device *d = ((struct api *)arg)->gpu;
     (void)pool;
-    *ret = (struct device_slice){d->uuid, "", ""};
+    *ret = (struct exporter_device_slice){d->uuid, "", ""};
     if (strstr(device, "mig"))
-        *ret = (struct device_slice){d->instances[0].uuid, d->uuid, d->instances[0].profile};
+        *ret =
+            (struct exporter_device_slice){d->instances[0].uuid, d->uuid, d->instances[0].profile};
     return true;
 }
 
@@ -117,7 +119,8 @@ static void fill_in(const struct gpu_device *d, const char *text, struct gs_buf 
     replace_all(ret, "%", d->uuid);
 }
 
-static void make_map(const struct golden *g, const struct gpu_snapshot *s, struct device_map **ret)
+static void make_map(const struct golden *g, const struct gpu_snapshot *s,
+                     struct exporter_device_map **ret)
 {
     const struct gpu_device *d = &s->devices[0];
     struct gs_buf ids[2] = {{0}, {0}};
@@ -138,13 +141,14 @@ static void make_map(const struct golden *g, const struct gpu_snapshot *s, struc
                                      .device = g->device};
     pack_list(rows, n, &bytes);
     fill_in(d, g->value, &value);
-    GS_AUTO_JSON json_t *pod = json_pack("{s:{s:{s:s}},s:{s:[{s:s}]}}", "metadata", "annotations",
-                                         g->annotation ? g->annotation : "none", value.data, "spec",
-                                         "containers", "name", "main");
+    CODEC_AUTO_JSON json_t *pod = json_pack("{s:{s:{s:s}},s:{s:[{s:s}]}}", "metadata",
+                                            "annotations", g->annotation ? g->annotation : "none",
+                                            value.data, "spec", "containers", "name", "main");
     struct api api = {pod, d};
-    const struct device_sources sources = {api_pod, api_slice, &api};
-    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, &sources, ret));
-    assert_int_equal(device_map_gaps(*ret)->pods + device_map_gaps(*ret)->claims, 0);
+    const struct exporter_device_sources sources = {api_pod, api_slice, &api};
+    assert_ok(exporter_device_map_parse(gs_buf_slice(&bytes), NULL, 0, &sources, ret));
+    assert_int_equal(exporter_device_map_gaps(*ret)->pods + exporter_device_map_gaps(*ret)->claims,
+                     0);
     gs_buf_finish(&ids[0]);
     gs_buf_finish(&ids[1]);
 }
@@ -182,47 +186,47 @@ static void compare(const struct golden *g, const struct gs_buf *page)
 
 static void run(const struct golden *g)
 {
-    struct sim_spec spec;
-    struct sim *sim = NULL;
+    struct nvmlsim_spec spec;
+    struct nvmlsim *sim = NULL;
     char name[64];
     snprintf(name, sizeof(name), "/gpuscale-test-golden-%d", getpid());
-    assert_ok(sim_spec_parse(g->spec, &spec));
+    assert_ok(nvmlsim_spec_parse(g->spec, &spec));
     bool mig = strstr(g->file, "mig") != NULL;
     if (mig) {
         strcpy(spec.gpus[0].mig[0].profile, "1g.10gb");
         strcpy(spec.gpus[0].mig[1].profile, "2g.20gb");
         spec.gpus[0].n_mig = 2;
     }
-    assert_ok(sim_create(name, &spec, &sim));
-    setenv(SIM_ENV, name, 1);
-    struct counters counters;
-    if (!counters_builtin(g->counters, &counters))
-        assert_ok(counters_parse(gs_slice_of(g->counters), &counters));
-    struct sample *sample = gs_alloc(sizeof(*sample));
+    assert_ok(nvmlsim_create(name, &spec, &sim));
+    setenv(NVMLSIM_ENV, name, 1);
+    struct exporter_counters counters;
+    if (!exporter_counters_builtin(g->counters, &counters))
+        assert_ok(exporter_counters_parse(gs_slice_of(g->counters), &counters));
+    struct exporter_sample *sample = gs_alloc(sizeof(*sample));
     sample->gpus = sample_twice(&counters);
     sample->owners = gs_alloc_array(sample->gpus->n_devices, sizeof(*sample->owners));
-    struct device_map *map = NULL;
+    struct exporter_device_map *map = NULL;
     make_map(g, sample->gpus, &map);
-    struct health *health = health_new();
-    health_take(health, sample->gpus, gs_mono_ns());
-    struct render_names names = g->names;
+    struct exporter_health *health = exporter_health_new();
+    exporter_health_take(health, sample->gpus, gs_mono_ns());
+    struct exporter_render_names names = g->names;
     names.hostname_label = "hostname";
     names.hostname = names.node_name = "n1";
     names.counters = &counters;
     GS_AUTO_BUF struct gs_buf page = {0};
-    struct renderer *renderer = renderer_new(&names);
-    const struct render_input in = {.sample = sample, .map = map, .health = health};
-    renderer_page(renderer, &in, &page);
-    renderer_free(renderer);
-    health_free(health);
+    struct exporter_renderer *renderer = exporter_renderer_new(&names);
+    const struct exporter_render_input in = {.sample = sample, .map = map, .health = health};
+    exporter_renderer_page(renderer, &in, &page);
+    exporter_renderer_free(renderer);
+    exporter_health_free(health);
     hide_uuids(sample->gpus, &page);
     mask_values(&page);
     compare(g, &page);
-    device_map_free(map);
-    sample_free(sample);
-    counters_finish(&counters);
-    sim_detach(sim);
-    gs_error_free(sim_unlink(name));
+    exporter_device_map_free(map);
+    exporter_sample_free(sample);
+    exporter_counters_finish(&counters);
+    nvmlsim_detach(sim);
+    gs_error_free(nvmlsim_unlink(name));
 }
 
 static void all_modes(void **state)

@@ -74,7 +74,7 @@ static void read_page(const struct gs_buf *page, struct seen *ret)
 static void values_are_its_own_or_those_of_its_gpu(void **state)
 {
     struct fixture *f = *state;
-    GS_CLEANUP(counters_finish) struct counters all = {0};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters all = {0};
     struct gpu_device *d = &f->sample->gpus->devices[0];
     f->sample->gpus->n_devices = 1;
     d->n_instances = 1;
@@ -84,8 +84,8 @@ static void values_are_its_own_or_those_of_its_gpu(void **state)
     set_text(d->instances[0].profile, 32, "1g.10gb");
     fill(d, d->instances);
     all_counters(&all);
-    const struct render_names with = {.hostname_label = "hostname", .counters = &all};
-    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    const struct exporter_render_names with = {.hostname_label = "hostname", .counters = &all};
+    exporter_render_gpus(&with, f->sample, NULL, NULL, &f->text);
     struct seen seen;
     read_page(&f->text, &seen);
     for (enum gpu_field k = 0; k < GPU_F_COUNT; k++) {
@@ -102,26 +102,26 @@ static void values_are_its_own_or_those_of_its_gpu(void **state)
 
 struct divided {
     char name[64];
-    struct sim *sim;
-    struct counters all;
+    struct nvmlsim *sim;
+    struct exporter_counters all;
     struct gpu_backend *backend;
 };
 
 static void divide(const char *spec_text, const char *const profiles[2], struct divided *ret)
 {
-    struct sim_spec spec;
+    struct nvmlsim_spec spec;
     GS_AUTO_FREE char *library =
         gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
     snprintf(ret->name, sizeof(ret->name), "/gpuscale-test-mig-%d", getpid());
-    assert_ok(sim_spec_parse(spec_text, &spec));
+    assert_ok(nvmlsim_spec_parse(spec_text, &spec));
     for (int i = 0; i < 2; i++)
         strcpy(spec.gpus[0].mig[i].profile, profiles[i]);
     spec.gpus[0].n_mig = 2;
-    assert_ok(sim_create(ret->name, &spec, &ret->sim));
-    setenv(SIM_ENV, ret->name, 1);
+    assert_ok(nvmlsim_create(ret->name, &spec, &ret->sim));
+    setenv(NVMLSIM_ENV, ret->name, 1);
     all_counters(&ret->all);
     bool wanted[GPU_F_COUNT];
-    counters_wanted(&ret->all, wanted);
+    exporter_counters_wanted(&ret->all, wanted);
     const struct gpu_backend_config cfg = {.library = library,
                                            .simulated_only = true,
                                            .wanted = wanted,
@@ -133,14 +133,14 @@ static void divide(const char *spec_text, const char *const profiles[2], struct 
 static void undivide(struct divided *d)
 {
     gpu_backend_close(d->backend);
-    counters_finish(&d->all);
-    sim_detach(d->sim);
-    gs_error_free(sim_unlink(d->name));
+    exporter_counters_finish(&d->all);
+    nvmlsim_detach(d->sim);
+    gs_error_free(nvmlsim_unlink(d->name));
 }
 
-static struct sample *take(struct divided *d)
+static struct exporter_sample *take(struct divided *d)
 {
-    struct sample *s = gs_alloc(sizeof(*s));
+    struct exporter_sample *s = gs_alloc(sizeof(*s));
     assert_ok(gpu_backend_sample(d->backend, &s->gpus));
     s->owners = gs_alloc_array(s->gpus->n_devices + 1, sizeof(*s->owners));
     return s;
@@ -172,22 +172,22 @@ static void all_fields_of(const char *board)
 {
     struct divided d = {0};
     divide(board, two_instances, &d);
-    const struct render_names with = {.hostname_label = "hostname", .counters = &d.all};
-    struct renderer *renderer = renderer_new(&with);
+    const struct exporter_render_names with = {.hostname_label = "hostname", .counters = &d.all};
+    struct exporter_renderer *renderer = exporter_renderer_new(&with);
     for (int pass = 0; pass < 3; pass++) {
-        struct sample *s = take(&d);
+        struct exporter_sample *s = take(&d);
         GS_AUTO_BUF struct gs_buf page = {0};
-        const struct render_input in = {.sample = s};
+        const struct exporter_render_input in = {.sample = s};
         assert_int_equal(s->gpus->devices[0].n_instances, 2);
-        renderer_page(renderer, &in, &page);
+        exporter_renderer_page(renderer, &in, &page);
         assert_has(page.data, "GPU_I_PROFILE=\"1g.10gb\"");
         struct gs_error *err = metrics_parse_text(gs_buf_slice(&page), NULL, check_plausible, NULL);
         if (err)
             fail_msg("%s in:\n%s", gs_error_message(err), page.data);
-        sample_free(s);
+        exporter_sample_free(s);
         usleep(110000); // performance counters need two samples
     }
-    renderer_free(renderer);
+    exporter_renderer_free(renderer);
     undivide(&d);
 }
 
@@ -225,7 +225,7 @@ static void compute_instances_have_lines_of_their_own(void **state)
     struct divided d = {0};
     (void)state;
     divide("1xH100-80GB-HBM3", one_instance, &d);
-    struct sample *s = take(&d);
+    struct exporter_sample *s = take(&d);
     const struct gpu_instance *in = s->gpus->devices[0].instances;
     assert_int_equal(in[0].gpu_instance_id, in[1].gpu_instance_id);
     assert_int_equal(in[0].compute_instance_id, 0);
@@ -240,8 +240,8 @@ static void compute_instances_have_lines_of_their_own(void **state)
     };
     GS_AUTO_BUF struct gs_buf bytes = {0}, page = {0};
     pack_list(rows, 2, &bytes);
-    struct device_map *map = NULL;
-    assert_ok(device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, &map));
+    struct exporter_device_map *map = NULL;
+    assert_ok(exporter_device_map_parse(gs_buf_slice(&bytes), NULL, 0, NULL, &map));
     // A process on each of them.
     struct gpu_device *gpu = &s->gpus->devices[0];
     gpu->n_processes = 2;
@@ -255,8 +255,8 @@ static void compute_instances_have_lines_of_their_own(void **state)
                                                  .compute_instance = i};
         of_pod(&s->owners[0][i], "ns", i ? "second" : "first", "c");
     }
-    const struct render_names with = {.hostname_label = "hostname", .counters = &d.all};
-    render_gpus(&with, s, map, NULL, &page);
+    const struct exporter_render_names with = {.hostname_label = "hostname", .counters = &d.all};
+    exporter_render_gpus(&with, s, map, NULL, &page);
     assert_no_series_twice(&page);
     for (int i = 0; i < 2; i++) {
         GS_AUTO_FREE char *own = gs_format(",GPU_CI_ID=\"%d\",DCGM_FI", i);
@@ -277,8 +277,8 @@ static void compute_instances_have_lines_of_their_own(void **state)
         GS_AUTO_FREE char *rest = gs_slice_dup(gs_slice_make(line, strcspn(line, "\n")));
         assert_has(rest, i ? "pod=\"second\"" : "pod=\"first\"");
     }
-    device_map_free(map);
-    sample_free(s);
+    exporter_device_map_free(map);
+    exporter_sample_free(s);
     undivide(&d);
 }
 
@@ -287,14 +287,14 @@ static void cuda_version_is_that_of_the_driver(void **state)
     struct divided d = {0};
     (void)state;
     divide("1xH100-80GB-HBM3", two_instances, &d);
-    struct sample *s = take(&d);
+    struct exporter_sample *s = take(&d);
     GS_AUTO_BUF struct gs_buf page = {0};
-    const struct render_names with = {.hostname_label = "hostname", .counters = &d.all};
-    render_gpus(&with, s, NULL, NULL, &page);
+    const struct exporter_render_names with = {.hostname_label = "hostname", .counters = &d.all};
+    exporter_render_gpus(&with, s, NULL, NULL, &page);
     struct seen seen;
     read_page(&page, &seen);
     assert_int_equal(seen.value[GPU_F_CUDA_DRIVER_VERSION], 12080);
-    sample_free(s);
+    exporter_sample_free(s);
     undivide(&d);
 }
 
@@ -309,7 +309,7 @@ static void keep_line(void *arg, const char *line, size_t len)
 static void log_names_what_has_no_line(void **state)
 {
     struct fixture *f = *state;
-    GS_CLEANUP(counters_finish) struct counters some = {0};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters some = {0};
     struct gpu_device *d = &f->sample->gpus->devices[0];
     f->sample->gpus->n_devices = 1;
     d->n_instances = 1;
@@ -320,14 +320,15 @@ static void log_names_what_has_no_line(void **state)
     d->fields[GPU_F_XID_ERRORS].validity = GPU_NOT_SUPPORTED;
     d->instances[0].prof[GPU_F_PROF_PCIE_TX_BYTES - GPU_F_PROF_FIRST].validity = GPU_NOT_SUPPORTED;
     d->process_util = GPU_VALID;
-    assert_ok(counters_parse(gs_slice_of("DCGM_FI_DEV_FB_USED, gauge, h\n"
-                                         "DCGM_FI_DEV_GPU_UTIL, gauge, h\n"
-                                         "DCGM_FI_PROF_PCIE_TX_BYTES, gauge, h\n"
-                                         "DCGM_EXP_GPU_HEALTH_STATUS, gauge, h\n"),
-                             &some));
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_FB_USED, gauge, h\n"
+                                                  "DCGM_FI_DEV_GPU_UTIL, gauge, h\n"
+                                                  "DCGM_FI_PROF_PCIE_TX_BYTES, gauge, h\n"
+                                                  "DCGM_EXP_GPU_HEALTH_STATUS, gauge, h\n"),
+                                      &some));
     GS_AUTO_BUF struct gs_buf log = {0};
     gs_log_set_sink(keep_line, &log);
-    absent_tell(&(struct absent_config){.counters = &some, .gpus = f->sample->gpus});
+    exporter_absent_tell(
+        &(struct exporter_absent_config){.counters = &some, .gpus = f->sample->gpus});
     gs_log_set_sink(NULL, NULL);
     assert_has(log.data, "2 families that no GPU here has (not supported): DCGM_FI_DEV_GPU_UTIL, "
                          "DCGM_FI_PROF_PCIE_TX_BYTES");
@@ -335,8 +336,8 @@ static void log_names_what_has_no_line(void **state)
     assert_has_not(log.data, "HEALTH");
     gs_buf_clear(&log);
     gs_log_set_sink(keep_line, &log);
-    absent_tell(
-        &(struct absent_config){.counters = &some, .devices = "g", .gpus = f->sample->gpus});
+    exporter_absent_tell(&(struct exporter_absent_config){
+        .counters = &some, .devices = "g", .gpus = f->sample->gpus});
     gs_log_set_sink(NULL, NULL);
     assert_has(log.data, "(no permission): DCGM_FI_DEV_FB_USED");
     assert_has_not(log.data, "PCIE_TX");

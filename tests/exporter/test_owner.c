@@ -27,8 +27,8 @@
 
 static void check_cgroup(const char *text, const char *uid, const char *cid)
 {
-    struct owner o = {0};
-    bool found = owner_parse_cgroup(gs_slice_of(text), &o);
+    struct exporter_owner o = {0};
+    bool found = exporter_owner_parse_cgroup(gs_slice_of(text), &o);
     assert_int_equal(found, uid != NULL);
     assert_string_equal(o.pod_uid, uid ? uid : "");
     assert_string_equal(o.container_id, cid ? cid : "");
@@ -75,18 +75,18 @@ static void environment_of_local_pods(void **state)
 {
     static const char env[] = "A=1\0GPUSCALE_POD_UID=u1\0GPUSCALE_POD_NAME=web-0\0"
                               "GPUSCALE_POD_NAMESPACE=default\0GPUSCALE_CONTAINER_NAME=main\0";
-    struct owner o = {.process_name = "python3"};
-    assert_true(owner_parse_environ(gs_slice_make(env, sizeof(env) - 1), &o));
-    assert_int_equal(o.kind, OWNER_POD);
+    struct exporter_owner o = {.process_name = "python3"};
+    assert_true(exporter_owner_parse_environ(gs_slice_make(env, sizeof(env) - 1), &o));
+    assert_int_equal(o.kind, EXPORTER_OWNER_POD);
     assert_string_equal(o.pod, "web-0");
     assert_string_equal(o.namespace_name, "default");
     assert_string_equal(o.container, "main");
     assert_string_equal(o.process_name, "python3");
 
-    struct owner none = {0};
-    assert_false(owner_parse_environ(GS_SLICE("GPUSCALE_POD_NAME=web-0"), &none));
-    assert_false(owner_parse_environ(GS_SLICE(""), &none));
-    assert_int_equal(none.kind, OWNER_GONE);
+    struct exporter_owner none = {0};
+    assert_false(exporter_owner_parse_environ(GS_SLICE("GPUSCALE_POD_NAME=web-0"), &none));
+    assert_false(exporter_owner_parse_environ(GS_SLICE(""), &none));
+    assert_int_equal(none.kind, EXPORTER_OWNER_GONE);
 }
 
 static void environment_too_long_is_cut(void **state)
@@ -95,16 +95,16 @@ static void environment_too_long_is_cut(void **state)
     int n = snprintf(env, sizeof(env),
                      "GPUSCALE_POD_UID=u%cGPUSCALE_POD_NAMESPACE=n%cGPUSCALE_POD_NAME=", 0, 0);
     memset(env + n, 'x', sizeof(env) - (size_t)n);
-    struct owner o = {0};
-    assert_true(owner_parse_environ(gs_slice_make(env, sizeof(env)), &o));
-    assert_int_equal(strlen(o.pod), OWNER_NAME_SIZE - 1);
+    struct exporter_owner o = {0};
+    assert_true(exporter_owner_parse_environ(gs_slice_make(env, sizeof(env)), &o));
+    assert_int_equal(strlen(o.pod), EXPORTER_OWNER_NAME_SIZE - 1);
 }
 
 // --- a /proc of our own ---
 
 struct tree {
     char root[64];
-    struct owner_cache *cache;
+    struct exporter_owner_cache *cache;
 };
 
 static void write_file(const struct tree *t, const char *content, size_t len, const char *path)
@@ -133,8 +133,8 @@ static int tree_setup(void **state)
     assert_non_null(mkdtemp(t->root));
     GS_AUTO_FREE char *containers = gs_format("%s/containers", t->root);
     GS_AUTO_FREE char *pods = gs_format("%s/pods", t->root);
-    struct owner_config cfg = {t->root, containers, pods};
-    t->cache = owner_cache_new(&cfg);
+    struct exporter_owner_config cfg = {t->root, containers, pods};
+    t->cache = exporter_owner_cache_new(&cfg);
     *state = t;
     return 0;
 }
@@ -142,18 +142,18 @@ static int tree_setup(void **state)
 static int tree_teardown(void **state)
 {
     struct tree *t = *state;
-    owner_cache_free(t->cache);
+    exporter_owner_cache_free(t->cache);
     GS_AUTO_FREE char *command = gs_format("rm -rf %s", t->root);
     int rc = system(command);
     free(t);
     return rc;
 }
 
-static struct owner lookup(struct tree *t, uint32_t pid)
+static struct exporter_owner lookup(struct tree *t, uint32_t pid)
 {
-    owner_cache_begin(t->cache);
-    struct owner o = *owner_lookup(t->cache, pid, gs_mono_ns());
-    owner_cache_end(t->cache);
+    exporter_owner_cache_begin(t->cache);
+    struct exporter_owner o = *exporter_owner_lookup(t->cache, pid, gs_mono_ns());
+    exporter_owner_cache_end(t->cache);
     return o;
 }
 
@@ -162,8 +162,8 @@ static void names_come_from_the_kubelets_logs(void **state)
     struct tree *t = *state;
     write_stat(t, 42, "a (b) c", 7);
     WRITE(t, "42/cgroup", "0::/kubepods/pod" UID_DASH "/" CID "\n");
-    struct owner o = lookup(t, 42);
-    assert_int_equal(o.kind, OWNER_POD);
+    struct exporter_owner o = lookup(t, 42);
+    assert_int_equal(o.kind, EXPORTER_OWNER_POD);
     assert_string_equal(o.process_name, "a (b) c");
     assert_string_equal(o.pod, "");
 
@@ -189,7 +189,7 @@ static void the_cgroup_beats_the_environment(void **state)
     WRITE(t, "42/cgroup", "0::/kubepods/pod" UID_DASH "/" CID "\n");
     WRITE(t, "42/environ",
           "GPUSCALE_POD_UID=u\0GPUSCALE_POD_NAME=liar\0GPUSCALE_POD_NAMESPACE=kube-system\0");
-    struct owner o = lookup(t, 42);
+    struct exporter_owner o = lookup(t, 42);
     assert_string_equal(o.pod_uid, UID_DASH);
     assert_string_equal(o.pod, "");
 }
@@ -205,22 +205,22 @@ static void a_reused_pid_is_somebody_else(void **state)
     assert_string_equal(lookup(t, 42).pod, "one"); // from the cache
     write_stat(t, 42, "x", 8);
     assert_string_equal(lookup(t, 42).pod, "two");
-    const uint64_t *resolved = owner_cache_resolved(t->cache);
-    assert_int_equal(resolved[OWNER_POD], 2);
+    const uint64_t *resolved = exporter_owner_cache_resolved(t->cache);
+    assert_int_equal(resolved[EXPORTER_OWNER_POD], 2);
 }
 
 static void kinds(void **state)
 {
     struct tree *t = *state;
-    assert_int_equal(lookup(t, 42).kind, OWNER_GONE);
+    assert_int_equal(lookup(t, 42).kind, EXPORTER_OWNER_GONE);
     write_stat(t, 42, "x", 7);
     WRITE(t, "42/cgroup", "0::/\n");
     WRITE(t, "42/environ", "HOME=/\0");
-    assert_int_equal(lookup(t, 42).kind, OWNER_HOST);
+    assert_int_equal(lookup(t, 42).kind, EXPORTER_OWNER_HOST);
     write_stat(t, 43, "x", 7);
     GS_AUTO_FREE char *dir = gs_format("%s/43/environ", t->root);
     assert_int_equal(mkdir(dir, 0700), 0); // reading it fails
-    assert_int_equal(lookup(t, 43).kind, OWNER_UNREADABLE);
+    assert_int_equal(lookup(t, 43).kind, EXPORTER_OWNER_UNREADABLE);
 }
 
 // --- races ---
@@ -234,15 +234,18 @@ static void who_started_later_is_not_meant(void **state)
     long ticks = sysconf(_SC_CLK_TCK);
     write_stat(t, 42, "x", (int)(boot.tv_sec * ticks));
     WRITE(t, "42/cgroup", "0::/kubepods/pod" UID_DASH "/" CID "\n");
-    owner_cache_begin(t->cache);
+    exporter_owner_cache_begin(t->cache);
     int64_t now = gs_mono_ns();
-    assert_int_equal(owner_lookup(t->cache, 42, now - 5 * GS_NS_PER_SEC)->kind, OWNER_GONE);
-    assert_int_equal(owner_lookup(t->cache, 42, now + 1 * GS_NS_PER_SEC)->kind, OWNER_POD);
+    assert_int_equal(exporter_owner_lookup(t->cache, 42, now - 5 * GS_NS_PER_SEC)->kind,
+                     EXPORTER_OWNER_GONE);
+    assert_int_equal(exporter_owner_lookup(t->cache, 42, now + 1 * GS_NS_PER_SEC)->kind,
+                     EXPORTER_OWNER_POD);
     // Also when it is known from another GPU by now.
-    assert_int_equal(owner_lookup(t->cache, 42, now - 5 * GS_NS_PER_SEC)->kind, OWNER_GONE);
+    assert_int_equal(exporter_owner_lookup(t->cache, 42, now - 5 * GS_NS_PER_SEC)->kind,
+                     EXPORTER_OWNER_GONE);
     write_stat(t, 43, "x", INT32_MAX);
-    assert_int_equal(owner_lookup(t->cache, 43, now)->kind, OWNER_GONE);
-    owner_cache_end(t->cache);
+    assert_int_equal(exporter_owner_lookup(t->cache, 43, now)->kind, EXPORTER_OWNER_GONE);
+    exporter_owner_cache_end(t->cache);
 }
 
 // What happens while the cgroup is read: it is a pipe, and this waits for its reader.
@@ -279,7 +282,7 @@ static void who_changes_while_looked_at_is_nobody(void **state)
         c.ends = i == 1;
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, change_meanwhile, &c), 0);
-        assert_int_equal(lookup(t, 42).kind, OWNER_GONE);
+        assert_int_equal(lookup(t, 42).kind, EXPORTER_OWNER_GONE);
         pthread_join(thread, NULL);
         unlink(c.pipe);
     }
@@ -287,7 +290,7 @@ static void who_changes_while_looked_at_is_nobody(void **state)
     write_stat(t, 42, "x", 7);
     WRITE(t, "42/cgroup", "0::/\n");
     WRITE(t, "42/environ", "HOME=/\0");
-    assert_int_equal(lookup(t, 42).kind, OWNER_HOST);
+    assert_int_equal(lookup(t, 42).kind, EXPORTER_OWNER_HOST);
 }
 
 static void cut_and_strange_files(void **state)
@@ -303,18 +306,18 @@ static void cut_and_strange_files(void **state)
                                         "0 0 20 0 1 0 nonsense 0 0"};
     for (size_t i = 0; i < sizeof(stats) / sizeof(stats[0]); i++) {
         write_file(t, stats[i], strlen(stats[i]), "42/stat");
-        assert_int_equal(lookup(t, 42).kind, OWNER_GONE);
+        assert_int_equal(lookup(t, 42).kind, EXPORTER_OWNER_GONE);
     }
     // A cgroup file that vanished, one that is far too long, an environment that never ends.
     write_stat(t, 42, "x", 7);
-    assert_int_equal(lookup(t, 42).kind, OWNER_GONE);
+    assert_int_equal(lookup(t, 42).kind, EXPORTER_OWNER_GONE);
     GS_AUTO_FREE char *big = gs_alloc(2 * 1024 * 1024);
     memset(big, 'a', 2 * 1024 * 1024);
     write_stat(t, 44, "x", 7);
     write_file(t, big, 2 * 1024 * 1024, "44/cgroup");
     write_file(t, big, 2 * 1024 * 1024, "44/environ");
-    enum owner_kind kind = lookup(t, 44).kind;
-    assert_true(kind == OWNER_UNREADABLE || kind == OWNER_HOST);
+    enum exporter_owner_kind kind = lookup(t, 44).kind;
+    assert_true(kind == EXPORTER_OWNER_UNREADABLE || kind == EXPORTER_OWNER_HOST);
 }
 
 int main(void)

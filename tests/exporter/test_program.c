@@ -66,7 +66,7 @@ static void hanging_driver_stops_nothing_else(void **state)
 {
     struct fixture *f = *state;
     start_exporter_with(f, impatient);
-    assert_null(sim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", -1, 600000, 0));
+    assert_null(nvmlsim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", -1, 600000, 0));
     WAIT_FOR(f, "/health", f->status == 503 && strstr(f->body.data, "driver"));
     // The second one may be found a pass later.
     WAIT_FOR(f, "/healthz", f->status == 503 && strstr(f->body.data, "2 of 2 GPUs do not answer"));
@@ -74,11 +74,11 @@ static void hanging_driver_stops_nothing_else(void **state)
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_sampler_stuck", "", "") == 1);
     assert_int_equal(f->status, 200);
     assert_null(strstr(f->body.data, "DCGM_FI_DEV_")); // not repeated as if it were measured
-    sim_clear_faults(f->sim);
+    nvmlsim_clear_faults(f->sim);
     WAIT_FOR(f, "/health", f->status == 200);
     WAIT_FOR(f, "/metrics", strstr(f->body.data, "DCGM_FI_DEV_"));
 
-    assert_null(sim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", -1, 600000, 0));
+    assert_null(nvmlsim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", -1, 600000, 0));
     WAIT_FOR(f, "/health", f->status == 503);
     kill(f->exporter, SIGTERM); // nor the end
     assert_int_equal(wait_exporter(f), 0);
@@ -154,7 +154,7 @@ static void one_hanging_gpu_leaves_the_others(void **state)
 {
     struct fixture *f = *state;
     start_exporter_with(f, impatient);
-    assert_null(sim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", 1, 600000, 0));
+    assert_null(nvmlsim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", 1, 600000, 0));
     // Where the machine stands still for a moment, the other one seems to hang too, until it goes
     // on.
     WAIT_FOR(f, "/metrics",
@@ -171,9 +171,9 @@ static void one_hanging_gpu_leaves_the_others(void **state)
     GS_AUTO_FREE char *line = gs_format("GPU 1 (%s, ", f->uuid[1]);
     assert_non_null(read_log(f, line));
     assert_non_null(read_log(f, "does not answer: a driver call does not return"));
-    assert_null(sim_report_xid(f->sim, 1, 119)); // what the driver reports all the same
+    assert_null(nvmlsim_report_xid(f->sim, 1, 119)); // what the driver reports all the same
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[1], "") == 119);
-    sim_clear_faults(f->sim);
+    nvmlsim_clear_faults(f->sim);
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
     assert_non_null(read_log(f, " answers again"));
 }
@@ -283,7 +283,7 @@ static void lost_gpu_leaves_the_others(void **state)
 {
     struct fixture *f = *state;
     start_exporter(f);
-    assert_null(sim_lose_gpu(f->sim, 0, true));
+    assert_null(nvmlsim_lose_gpu(f->sim, 0, true));
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_gpu_lost", f->uuid[0], "") == 1);
     assert_true(value_of(f, "gpuscale_exporter_gpu_lost", f->uuid[1], "") == 0);
     assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
@@ -297,7 +297,7 @@ static void lost_gpu_leaves_the_others(void **state)
     assert_non_null(read_log(f, " is lost: the driver answers GPU_IS_LOST; its last XID is 79"));
     GS_AUTO_FREE char *name = gs_format("GPU 0 (%s, ", f->uuid[0]);
     assert_non_null(read_log(f, name));
-    assert_null(sim_lose_gpu(f->sim, 0, false));
+    assert_null(nvmlsim_lose_gpu(f->sim, 0, false));
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "") > 1000);
     assert_true(value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[0], "") == 79);
     assert_non_null(read_log(f, " is there again"));
@@ -307,10 +307,10 @@ static void xid_and_failing_call(void **state)
 {
     struct fixture *f = *state;
     start_exporter(f);
-    assert_null(sim_report_xid(f->sim, 1, 79));
+    assert_null(nvmlsim_report_xid(f->sim, 1, 79));
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[1], "") == 79);
     assert_true(value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[0], "") == 0);
-    assert_null(sim_fail_call(f->sim, "nvmlDeviceGetPowerUsage", 1, 999, 0));
+    assert_null(nvmlsim_fail_call(f->sim, "nvmlDeviceGetPowerUsage", 1, 999, 0));
     WAIT_FOR(f, "/metrics",
              value_of(f, "gpuscale_exporter_nvml_errors_total", "nvmlDeviceGetPowerUsage", "999") >
                  0);

@@ -51,16 +51,16 @@ static void families_are_in_the_order_of_their_ids(void **state)
     struct fixture *f = *state;
     for (int k = 0; k < GPU_F_COUNT; k++)
         f->sample->gpus->devices[0].fields[k] = integer(k);
-    GS_CLEANUP(counters_finish) struct counters all = {0};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters all = {0};
     GS_AUTO_BUF struct gs_buf csv = {0};
     for (int k = GPU_F_COUNT - 1; k >= 0; k--) // the file's order does not matter
         if (gpu_field_info(k)->kind != GPU_TEXT)
             gs_buf_addf(&csv, "%s, %s, help of it\n", gpu_field_name(k), gpu_field_info(k)->type);
-    assert_null(counters_parse(gs_buf_slice(&csv), &all));
-    const struct render_names with = {
+    assert_null(exporter_counters_parse(gs_buf_slice(&csv), &all));
+    const struct exporter_render_names with = {
         .hostname_label = "hostname", .hostname = "n1", .counters = &all};
     gs_buf_clear(&f->text);
-    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    exporter_render_gpus(&with, f->sample, NULL, NULL, &f->text);
     const char *at = f->text.data;
     int last = 0;
     for (int k = 0; k < GPU_F_COUNT; k++) {
@@ -117,7 +117,7 @@ static void shared_gpu_has_no_pod_labels_but_its_processes_have(void **state)
 
     GS_AUTO_BUF struct gs_buf bytes = {0};
     pack_allocatable("nvidia.com/gpu", "GPU-1::0 GPU-1::1 GPU-1::2 GPU-1::3", &bytes);
-    assert_null(device_replicas_parse(gs_buf_slice(&bytes), NULL, 0, &f->replicas));
+    assert_null(exporter_device_replicas_parse(gs_buf_slice(&bytes), NULL, 0, &f->replicas));
     assert_has(text(f), "PodName=\"b\",UUID=\"GPU-1\",device=\"nvidia0\",gpu=\"0\","
                         "modelName=\"NVIDIA H100\"} 4096\n");
 }
@@ -135,11 +135,11 @@ static void virtual_gpus_have_a_line_for_each_pod(void **state)
     struct gpu_device *d = &f->sample->gpus->devices[0];
     d->fields[GPU_F_GPU_UTIL] = integer(90);
     d->fields[GPU_F_FB_USED] = integer(999);
-    shares_settle(f->sample);
-    const struct render_names with = {
+    exporter_shares_settle(f->sample);
+    const struct exporter_render_names with = {
         .hostname_label = "hostname", .hostname = "n1", .virtual_gpus = true};
     gs_buf_clear(&f->text);
-    render_gpus(&with, f->sample, f->map, NULL, &f->text);
+    exporter_render_gpus(&with, f->sample, f->map, NULL, &f->text);
     const char *page = f->text.data;
     assert_has(page, "container=\"c\",namespace=\"ns\",pod=\"b\",vgpu=\"3\"} 41\n"); // temperature
     assert_has(page, "DCGM_FI_DRIVER_VERSION=\"570.1\"} 90\n");                      // the device
@@ -168,11 +168,11 @@ static void only_holder_of_a_shared_gpu(void **state)
     of_pod(add_process(f, 0, 11, 60, 100), "ns", "a", "c");
     assert_has(text(f), temperature);
     assert_has(text(f), "DCGM_CUSTOM_PROCESS_SM_UTIL{AllocateMode=\"share\",");
-    struct owner *other = add_process(f, 0, 12, 10, 100); // of the host
+    struct exporter_owner *other = add_process(f, 0, 12, 10, 100); // of the host
     assert_has_not(text(f), temperature);
     of_pod(&f->sample->owners[0][1], "ns", "b", "c"); // that the kubelet does not list yet
     assert_has_not(text(f), temperature);
-    *other = (struct owner){.kind = OWNER_GONE};
+    *other = (struct exporter_owner){.kind = EXPORTER_OWNER_GONE};
     assert_has_not(text(f), temperature);
     of_pod(other, "ns", "a", "c");
     assert_has(text(f), temperature);
@@ -189,7 +189,7 @@ static void pods_are_idle_only_if_all_processes_are_known(void **state)
         {"ns", "b", "c", "nvidia.com/gpu", "GPU-1::3"},
         {"ns", "b", "d", "nvidia.com/gpu", "GPU-1::4"},
     };
-    const struct render_names with = {.virtual_gpus = true};
+    const struct exporter_render_names with = {.virtual_gpus = true};
     static const char *const idle[] = {
         "container=\"c\",namespace=\"ns\",pod=\"b\",vgpu=\"3\"} 0\n",
         "container=\"d\",namespace=\"ns\",pod=\"b\",vgpu=\"4\"} 0\n"};
@@ -199,19 +199,19 @@ static void pods_are_idle_only_if_all_processes_are_known(void **state)
     add_process(f, 0, 12, 0, 100); // of the host
     d->fields[GPU_F_GPU_UTIL] = integer(60);
     d->fields[GPU_F_FB_USED] = integer(999);
-    struct owner *host = &f->sample->owners[0][1];
+    struct exporter_owner *host = &f->sample->owners[0][1];
     for (int i = 0; i < 7; i++) {
-        *host = (struct owner){.kind = i == 1   ? OWNER_GONE
-                                       : i == 2 ? OWNER_UNREADABLE
-                                       : i == 3 ? OWNER_POD // without a name
-                                                : OWNER_HOST};
+        *host = (struct exporter_owner){.kind = i == 1   ? EXPORTER_OWNER_GONE
+                                                : i == 2 ? EXPORTER_OWNER_UNREADABLE
+                                                : i == 3 ? EXPORTER_OWNER_POD // without a name
+                                                         : EXPORTER_OWNER_HOST};
         if (i == 4) // of which container of the pod?
             of_pod(host, "ns", "b", "");
         if (i == 6) // its clients may not be listed
             set_text(host->process_name, sizeof(host->process_name), "nvidia-cuda-mps");
         d->processes_valid = i != 5;
         gs_buf_clear(&f->text);
-        render_gpus(&with, f->sample, f->map, NULL, &f->text);
+        exporter_render_gpus(&with, f->sample, f->map, NULL, &f->text);
         for (int k = 0; k < 2; k++) {
             if (i == 0)
                 assert_has(f->text.data, idle[k]);
@@ -223,9 +223,9 @@ static void pods_are_idle_only_if_all_processes_are_known(void **state)
     f->sample->gpus->devices[1].processes_valid = true;
 }
 
-static bool pod_facts(void *arg, const char *ns, const char *pod, struct render_pod *ret)
+static bool pod_facts(void *arg, const char *ns, const char *pod, struct exporter_render_pod *ret)
 {
-    *ret = (struct render_pod){"uid-1", ",app=\"web\",tier=\"x\""};
+    *ret = (struct exporter_render_pod){"uid-1", ",app=\"web\",tier=\"x\""};
     return strcmp(pod, "a") == 0;
 }
 
@@ -234,28 +234,28 @@ static void labels_and_uid_of_pods(void **state)
     struct fixture *f = *state;
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", "GPU-1"}};
     give(f, rows, 1);
-    const struct render_names with = {.hostname_label = "hostname",
-                                      .hostname = "n1",
-                                      .replace_blanks = true,
-                                      .pod = pod_facts,
-                                      .devices = "g:0"};
+    const struct exporter_render_names with = {.hostname_label = "hostname",
+                                               .hostname = "n1",
+                                               .replace_blanks = true,
+                                               .pod = pod_facts,
+                                               .devices = "g:0"};
     gs_buf_clear(&f->text);
-    render_gpus(&with, f->sample, f->map, NULL, &f->text);
+    exporter_render_gpus(&with, f->sample, f->map, NULL, &f->text);
     assert_has(f->text.data, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\",pci_bus_id=\"00000000:"
                              "3B:00.0\",device=\"nvidia0\",modelName=\"NVIDIA-H100\",hostname="
                              "\"n1\",DCGM_FI_DRIVER_VERSION=\"570.1\",app=\"web\",tier=\"x\","
                              "container=\"c\",namespace=\"ns\",pod=\"a\",pod_uid=\"uid-1\"} 41\n");
     assert_has_not(f->text.data, "gpu=\"1\"");
-    assert_true(render_devices_valid("i:1,3-5"));
-    assert_false(render_devices_valid("i:1,"));
-    assert_false(render_devices_valid("x"));
+    assert_true(exporter_render_devices_valid("i:1,3-5"));
+    assert_false(exporter_render_devices_valid("i:1,"));
+    assert_false(exporter_render_devices_valid("x"));
 }
 
 static void processes_of_nobody(void **state)
 {
     struct fixture *f = *state;
     add_process(f, 0, 11, 5, 1); // of the host
-    add_process(f, 0, 12, 5, 1)->kind = OWNER_GONE;
+    add_process(f, 0, 12, 5, 1)->kind = EXPORTER_OWNER_GONE;
     of_pod(add_process(f, 1, 13, 5, 1), "ns", "thief", "c"); // in a pod that was given no GPU
     const char *page = text(f);
     assert_has(page, "SM_UTIL{AllocateMode=\"none\",NodeName=\"node-1\",ProcessId=\"11\"");
@@ -273,10 +273,11 @@ static void nameless_processes_belong_to_who_alone_holds_the_gpu(void **state)
         {"ns", "two", "c", "nvidia.com/gpu", "GPU-2::1"},
     };
     give(f, rows, 3);
-    add_process(f, 0, 11, 5, 1)->kind = OWNER_POD;                     // the UID is known, no name
-    *add_process(f, 0, 12, 6, 1) = (struct owner){.kind = OWNER_GONE}; // no hostPID
-    add_process(f, 1, 13, 7, 1)->kind = OWNER_GONE;
-    add_process(f, 1, 14, 8, 1)->kind = OWNER_POD;
+    add_process(f, 0, 11, 5, 1)->kind = EXPORTER_OWNER_POD; // the UID is known, no name
+    *add_process(f, 0, 12, 6, 1) =
+        (struct exporter_owner){.kind = EXPORTER_OWNER_GONE}; // no hostPID
+    add_process(f, 1, 13, 7, 1)->kind = EXPORTER_OWNER_GONE;
+    add_process(f, 1, 14, 8, 1)->kind = EXPORTER_OWNER_POD;
     const char *page = text(f);
     assert_has(page, "PodName=\"alone\",ProcessId=\"11\"");
     assert_has(page, "PodName=\"alone\",ProcessId=\"12\",ProcessType");
@@ -339,24 +340,25 @@ static void xid_in_words(void **state)
     assert_has(page, ",container=\"c\",err_code=\"79\",err_msg=\"GPU has fallen off the bus\","
                      "namespace=\"ns\",pod=\"p\"} 79\n");
     assert_has(page, ",err_code=\"0\",err_msg=\"No Error\"} 0\n");
-    assert_string_equal(render_xid_text(123456), "Unknown Error");
+    assert_string_equal(exporter_render_xid_text(123456), "Unknown Error");
 }
 
 static void events_since_the_start(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *devices = f->sample->gpus->devices;
-    GS_CLEANUP(counters_finish) struct counters totals = {0};
-    assert_null(counters_parse(gs_slice_of("DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs.\n"
-                                           "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, Events.\n"),
-                               &totals));
-    const struct render_names with = {.counters = &totals};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters totals = {0};
+    assert_null(
+        exporter_counters_parse(gs_slice_of("DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs.\n"
+                                            "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, Events.\n"),
+                                &totals));
+    const struct exporter_render_names with = {.counters = &totals};
     for (int i = 0; i < 2; i++)
         devices[i].fields[GPU_F_XID_ERRORS] = integer(0);
     devices[1].has_clock_events = true;
     devices[1].clock_totals[2] = 7;
     gs_buf_clear(&f->text);
-    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    exporter_render_gpus(&with, f->sample, NULL, NULL, &f->text);
     assert_has_not(f->text.data, "DCGM_EXP_XID_ERRORS_TOTAL"); // no line, no header
     assert_has(f->text.data, "# TYPE DCGM_EXP_CLOCK_EVENTS_TOTAL counter\n"
                              "DCGM_EXP_CLOCK_EVENTS_TOTAL{gpu=\"1\",");
@@ -365,7 +367,7 @@ static void events_since_the_start(void **state)
     devices[0].xid_totals[0] = (struct gpu_xid_count){.xid = 31, .count = 2};
     devices[0].n_xid_totals = 1;
     gs_buf_clear(&f->text);
-    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    exporter_render_gpus(&with, f->sample, NULL, NULL, &f->text);
     assert_has(f->text.data, "# HELP DCGM_EXP_XID_ERRORS_TOTAL XIDs.\n"
                              "# TYPE DCGM_EXP_XID_ERRORS_TOTAL counter\n"
                              "DCGM_EXP_XID_ERRORS_TOTAL{gpu=\"0\",");
@@ -377,14 +379,15 @@ static void events_outlive_the_gpu(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = f->sample->gpus->devices;
-    GS_CLEANUP(counters_finish) struct counters events = {0};
-    assert_null(counters_parse(gs_slice_of("DCGM_FI_DEV_XID_ERRORS, gauge, Last.\n"
-                                           "DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs.\n"
-                                           "DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs.\n"
-                                           "DCGM_EXP_CLOCK_EVENTS_COUNT, gauge, Events.\n"
-                                           "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, Events.\n"),
-                               &events));
-    const struct render_names with = {.counters = &events, .xid_window_ms = 300000};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters events = {0};
+    assert_null(
+        exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_XID_ERRORS, gauge, Last.\n"
+                                            "DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs.\n"
+                                            "DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs.\n"
+                                            "DCGM_EXP_CLOCK_EVENTS_COUNT, gauge, Events.\n"
+                                            "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, Events.\n"),
+                                &events));
+    const struct exporter_render_names with = {.counters = &events, .xid_window_ms = 300000};
     for (int i = 0; i < 2; i++) {
         d[i].fields[GPU_F_CLOCKS_EVENT_REASONS].validity = i ? GPU_HUNG : GPU_LOST;
         d[i].fields[GPU_F_XID_ERRORS] = integer(79);
@@ -396,7 +399,7 @@ static void events_outlive_the_gpu(void **state)
     d[0].lost = true;
     d[1].hung = true;
     gs_buf_clear(&f->text);
-    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    exporter_render_gpus(&with, f->sample, NULL, NULL, &f->text);
     for (int i = 0; i < 2; i++) {
         static const char *const families[] = {
             "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_XID_ERRORS_TOTAL",
@@ -425,9 +428,9 @@ static void a_fifo_among_the_job_files_is_passed_over(void **state)
     fclose(file);
     for (int i = 0; i < 2; i++)
         f->sample->gpus->devices[i].fields[GPU_F_GPU_TEMP] = integer(40 + i);
-    const struct render_names with = {.hpc_dir = dir};
+    const struct exporter_render_names with = {.hpc_dir = dir};
     gs_buf_clear(&f->text);
-    render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    exporter_render_gpus(&with, f->sample, NULL, NULL, &f->text);
     assert_has(f->text.data, ",hpc_job=\"job-7\"} 41\n");
     assert_has(f->text.data, "\"} 40\n");
     unlink(fifo);
@@ -438,11 +441,11 @@ static void a_fifo_among_the_job_files_is_passed_over(void **state)
 static void host_name_labels(void **state)
 {
     struct fixture *f = *state;
-    const struct render_names old = {"Hostname", "n1", "n1"}, none = {NULL, "n1", "n1"};
-    render_gpus(&old, f->sample, NULL, NULL, &f->text);
+    const struct exporter_render_names old = {"Hostname", "n1", "n1"}, none = {NULL, "n1", "n1"};
+    exporter_render_gpus(&old, f->sample, NULL, NULL, &f->text);
     assert_has(f->text.data, ",Hostname=\"n1\",");
     gs_buf_clear(&f->text);
-    render_gpus(&none, f->sample, NULL, NULL, &f->text);
+    exporter_render_gpus(&none, f->sample, NULL, NULL, &f->text);
     assert_has_not(f->text.data, "ostname=");
 }
 
@@ -456,8 +459,8 @@ static void self_metrics(void **state)
     f->sample->gpus->devices[1].lost = true;
     f->sample->gpus->duration_us = 2500;
     f->sample->mono_ns = 1000000000;
-    struct attribution_status status = {.up = true, .ok = 4, .problem = ""};
-    struct render_self self = {
+    struct exporter_attribution_status status = {.up = true, .ok = 4, .problem = ""};
+    struct exporter_render_self self = {
         .sample = f->sample,
         .simulated = true,
         .has_opened = true,
@@ -465,7 +468,7 @@ static void self_metrics(void **state)
         .now_ns = 1500000000,
         .attribution = &status,
     };
-    render_self(&self, &f->text);
+    exporter_render_self(&self, &f->text);
     size_t n = 0;
     assert_null(metrics_parse_text(gs_buf_slice(&f->text), NULL, count, &n));
     const char *page = f->text.data;
@@ -481,7 +484,7 @@ static void self_metrics(void **state)
 
     gs_buf_clear(&f->text);
     set_text(f->sample->gpus->devices[0].name, 96, "<script>");
-    render_index(&self, &f->text);
+    exporter_render_index(&self, &f->text);
     assert_has(f->text.data, "SIMULATED");
     assert_has(f->text.data, "&lt;script&gt;");
     assert_has(f->text.data, "DCGM_FI_DEV_FB_USED: not supported");
@@ -504,7 +507,7 @@ static void what_is_kept_follows_changes(void **state)
     assert_has(text(f), "pod=\"q\"} 41\n");
     d[0].fields[GPU_F_XID_ERRORS] = integer(79);
     assert_has(text(f), "err_code=\"79\"");
-    struct owner *o = add_process(f, 0, 41, 10, 100);
+    struct exporter_owner *o = add_process(f, 0, 41, 10, 100);
     assert_has(text(f), "ProcessId=\"41\"");
     of_pod(o, "ns", "q", "c");
     assert_has(text(f), "PodName=\"q\",ProcessId=\"41\"");
@@ -539,9 +542,9 @@ struct told_pod {
     const char *uid;
 };
 
-static bool tell_pod(void *arg, const char *ns, const char *pod, struct render_pod *ret)
+static bool tell_pod(void *arg, const char *ns, const char *pod, struct exporter_render_pod *ret)
 {
-    *ret = (struct render_pod){((struct told_pod *)arg)->uid, ""};
+    *ret = (struct exporter_render_pod){((struct told_pod *)arg)->uid, ""};
     return true;
 }
 
@@ -554,17 +557,17 @@ static void kept_labels_of_pods_have_a_version(void **state)
 {
     struct fixture *f = *state;
     struct told_pod pod = {1, "uid-1"};
-    const struct render_names with = {
+    const struct exporter_render_names with = {
         .pod = tell_pod, .pod_version = tell_version, .pod_arg = &pod};
     const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", "GPU-1"}};
     give(f, rows, 1);
-    f->renderer = renderer_new(&with);
-    const struct render_input in = {.sample = f->sample, .map = f->map, .map_version = 1};
-    renderer_page(f->renderer, &in, &f->kept);
+    f->renderer = exporter_renderer_new(&with);
+    const struct exporter_render_input in = {.sample = f->sample, .map = f->map, .map_version = 1};
+    exporter_renderer_page(f->renderer, &in, &f->kept);
     assert_has(f->kept.data, "pod_uid=\"uid-1\"");
     pod = (struct told_pod){2, "uid-2"};
     gs_buf_clear(&f->kept);
-    renderer_page(f->renderer, &in, &f->kept);
+    exporter_renderer_page(f->renderer, &in, &f->kept);
     assert_has(f->kept.data, "pod_uid=\"uid-2\"");
 }
 

@@ -22,18 +22,19 @@ struct fixture {
     char *path;
     void *library;
     struct fake_nvml *fake;
-    struct sampler *sampler;
-    struct sample *sample;
+    struct exporter_sampler *sampler;
+    struct exporter_sample *sample;
     struct gs_error *err;
     enum gpu_driver driver;
     unsigned n_samples, n_errors;
 };
 
-static void on_sample(void *arg, struct sample *s, struct gs_error *err, enum gpu_driver driver)
+static void on_sample(void *arg, struct exporter_sample *s, struct gs_error *err,
+                      enum gpu_driver driver)
 {
     struct fixture *f = arg;
     assert_true((s == NULL) != (err == NULL));
-    sample_free(f->sample);
+    exporter_sample_free(f->sample);
     gs_error_free(f->err);
     f->sample = s;
     f->err = err;
@@ -67,13 +68,13 @@ static int setup(void **state)
 
 static void start(struct fixture *f)
 {
-    struct sampler_config cfg = {
+    struct exporter_sampler_config cfg = {
         .backend.library = f->path,
         .interval_ns = 5 * GS_NS_PER_MS,
         .on_sample = on_sample,
         .arg = f,
     };
-    assert_null(sampler_start(&f->loop, &cfg, &f->sampler));
+    assert_null(exporter_sampler_start(&f->loop, &cfg, &f->sampler));
 }
 
 static int teardown(void **state)
@@ -82,7 +83,7 @@ static int teardown(void **state)
     uv_close((uv_handle_t *)&f->tick, NULL);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&f->loop), 0);
-    sample_free(f->sample);
+    exporter_sample_free(f->sample);
     gs_error_free(f->err);
     free(f->path);
     dlclose(f->library);
@@ -108,11 +109,11 @@ static void samples_arrive(void **state)
     WAIT_FOR(f, f->n_samples >= 20);
     assert_int_equal(f->sample->gpus->n_devices, 2);
     assert_int_equal(f->sample->gpus->devices[0].n_processes, 1);
-    assert_int_not_equal(f->sample->owners[0][0].kind, OWNER_GONE);
+    assert_int_not_equal(f->sample->owners[0][0].kind, EXPORTER_OWNER_GONE);
     assert_string_not_equal(f->sample->owners[0][0].process_name, "");
     assert_null(f->sample->owners[1]);
     assert_int_equal(f->n_errors, 0);
-    assert_true(sampler_stop(f->sampler));
+    assert_true(exporter_sampler_stop(f->sampler));
 }
 
 static void no_library(void **state)
@@ -124,7 +125,7 @@ static void no_library(void **state)
     WAIT_FOR(f, f->n_errors >= 1);
     assert_int_not_equal(f->driver, GPU_DRIVER_UP);
     assert_int_equal(gs_error_code(f->err), GS_ENOTFOUND);
-    assert_true(sampler_stop(f->sampler));
+    assert_true(exporter_sampler_stop(f->sampler));
 }
 
 static void driver_goes_and_comes_back(void **state)
@@ -133,12 +134,13 @@ static void driver_goes_and_comes_back(void **state)
     f->fake->count = 1;
     start(f);
     WAIT_FOR(f, f->n_samples >= 1);
-    assert_true(sampler_stop(f->sampler)); // the fake is only changed while no thread looks
+    assert_true(
+        exporter_sampler_stop(f->sampler)); // the fake is only changed while no thread looks
     f->fake->count_ret = NVML_DRIVER_NOT_LOADED;
     start(f);
     WAIT_FOR(f, f->n_errors >= 2);
     assert_int_not_equal(f->driver, GPU_DRIVER_UP);
-    assert_true(sampler_stop(f->sampler));
+    assert_true(exporter_sampler_stop(f->sampler));
 }
 
 static void hanging_call_is_noticed_and_survived(void **state)
@@ -147,12 +149,12 @@ static void hanging_call_is_noticed_and_survived(void **state)
     start(f);
     WAIT_FOR(f, f->n_samples >= 1);
     atomic_store(&f->fake->hang, true);
-    WAIT_FOR(f, sampler_busy_since_ns(f->sampler) &&
-                    gs_mono_ns() - sampler_busy_since_ns(f->sampler) > 100 * GS_NS_PER_MS);
+    WAIT_FOR(f, exporter_sampler_busy_since_ns(f->sampler) &&
+                    gs_mono_ns() - exporter_sampler_busy_since_ns(f->sampler) > 100 * GS_NS_PER_MS);
     unsigned before = f->n_samples;
     atomic_store(&f->fake->hang, false);
     WAIT_FOR(f, f->n_samples > before + 2);
-    assert_true(sampler_stop(f->sampler));
+    assert_true(exporter_sampler_stop(f->sampler));
 }
 
 static void hanging_call_does_not_hold_the_end(void **state)
@@ -162,8 +164,8 @@ static void hanging_call_does_not_hold_the_end(void **state)
     WAIT_FOR(f, f->n_samples >= 1);
     atomic_store(&f->fake->hang, true);
     WAIT_FOR(f, atomic_load(&f->fake->hangs));
-    assert_true(sampler_busy_since_ns(f->sampler) > 0);
-    assert_false(sampler_stop(f->sampler));
+    assert_true(exporter_sampler_busy_since_ns(f->sampler) > 0);
+    assert_false(exporter_sampler_stop(f->sampler));
     unsigned before = f->n_samples;
     // The thread comes back when nobody waits any more; it must not touch the loop then.
     void *left = dlopen(f->path, RTLD_NOW | RTLD_LOCAL);

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

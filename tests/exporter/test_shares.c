@@ -20,7 +20,7 @@ static void sums_stay_below_the_device(void **state)
         process(f, i)->enc_util = 40;
     d->fields[GPU_F_GPU_UTIL] = integer(91);
     d->fields[GPU_F_FB_USED] = integer(6001);
-    shares_settle(f->sample);
+    exporter_shares_settle(f->sample);
     // In proportion, and exactly the whole together.
     assert_int_equal(process(f, 0)->sm_util, 49);
     assert_int_equal(process(f, 1)->sm_util, 42);
@@ -44,7 +44,7 @@ static void what_fits_stays_as_the_driver_tells_it(void **state)
     add_process(f, 0, 12, 31, 2001);
     d->fields[GPU_F_GPU_UTIL] = integer(91);
     d->fields[GPU_F_FB_USED] = integer(6001);
-    shares_settle(f->sample);
+    exporter_shares_settle(f->sample);
     assert_int_equal(process(f, 0)->sm_util, 60);
     assert_int_equal(process(f, 1)->memory_bytes >> 20, 2001);
     assert_false(process(f, 0)->util_estimated || process(f, 1)->memory_estimated);
@@ -59,12 +59,12 @@ static void nonsense_of_the_driver(void **state)
     process(f, 0)->memory_bytes = process(f, 1)->memory_bytes = UINT64_MAX;
     d->fields[GPU_F_GPU_UTIL] = integer(-5);
     d->fields[GPU_F_FB_USED] = integer(7);
-    shares_settle(f->sample);
+    exporter_shares_settle(f->sample);
     assert_int_equal(process(f, 0)->sm_util + process(f, 1)->sm_util, 100);
     assert_int_equal((process(f, 0)->memory_bytes + process(f, 1)->memory_bytes) >> 20, 7);
     d->fields[GPU_F_GPU_UTIL] = integer(INT64_MAX);
     d->fields[GPU_F_FB_USED] = integer(INT64_MIN);
-    shares_settle(f->sample);
+    exporter_shares_settle(f->sample);
     assert_int_equal(process(f, 0)->sm_util + process(f, 1)->sm_util, 100);
 }
 
@@ -80,7 +80,7 @@ static void memory_of_mig_devices_counts_for_itself(void **state)
         add_process(f, 0, 11 + i, 0, 100);
         process(f, i)->gpu_instance = 7 + i;
     }
-    shares_settle(f->sample);
+    exporter_shares_settle(f->sample);
     assert_int_equal(process(f, 0)->memory_bytes >> 20, 50);
     assert_int_equal(process(f, 1)->memory_bytes >> 20, 100);
 }
@@ -89,13 +89,13 @@ static void memory_of_mig_devices_counts_for_itself(void **state)
 static void mps_server(void **state)
 {
     struct fixture *f = *state;
-    struct owner *server = add_process(f, 0, 10, 71, 30);
+    struct exporter_owner *server = add_process(f, 0, 10, 71, 30);
     set_text(server->process_name, sizeof(server->process_name), "nvidia-cuda-mps");
     add_process(f, 0, 11, 0, 100);
     add_process(f, 0, 12, 0, 100);
     add_process(f, 0, 13, 5, 100); // no client of it
     process(f, 1)->mps = process(f, 2)->mps = true;
-    shares_settle(f->sample);
+    exporter_shares_settle(f->sample);
     assert_int_equal(process(f, 0)->sm_util, 0);
     assert_int_equal(process(f, 1)->sm_util, 35);
     assert_int_equal(process(f, 2)->sm_util, 36);
@@ -106,7 +106,7 @@ static void mps_server(void **state)
     process(f, 0)->sm_util = 40;
     process(f, 1)->sm_util = 30;
     process(f, 2)->sm_util = 0;
-    shares_settle(f->sample);
+    exporter_shares_settle(f->sample);
     assert_int_equal(process(f, 1)->sm_util, 30);
     assert_int_equal(process(f, 2)->sm_util, 0);
 }
@@ -129,7 +129,7 @@ static void each_pod_says_how(void **state)
                          "attribution=\"attributed\"} 1\n");
     // Cut down to the device's value: no longer the driver's own reading.
     d->fields[GPU_F_GPU_UTIL] = integer(40);
-    shares_settle(f->sample);
+    exporter_shares_settle(f->sample);
     page = text(f);
     assert_has(page, "pod=\"a\",value=\"utilization\",attribution=\"estimate\"} 1\n");
     assert_has(page, "pod=\"a\",value=\"memory\",attribution=\"attributed\"} 1\n");
@@ -146,14 +146,14 @@ static void each_pod_says_how(void **state)
 
 static const char *page_at(struct fixture *f, int64_t map_asked_ns)
 {
-    const struct render_input in = {.sample = f->sample,
-                                    .map = f->map,
-                                    .map_version = f->map_version,
-                                    .map_asked_ns = map_asked_ns};
+    const struct exporter_render_input in = {.sample = f->sample,
+                                             .map = f->map,
+                                             .map_version = f->map_version,
+                                             .map_asked_ns = map_asked_ns};
     gs_buf_clear(&f->kept);
     if (!f->renderer)
-        f->renderer = renderer_new(&names);
-    renderer_page(f->renderer, &in, &f->kept);
+        f->renderer = exporter_renderer_new(&names);
+    exporter_renderer_page(f->renderer, &in, &f->kept);
     return f->kept.data;
 }
 
@@ -165,7 +165,7 @@ static void who_was_not_given_the_gpu(void **state)
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", "GPU-1"}};
     give(f, rows, 1);
     of_pod(add_process(f, 0, 11, 60, 100), "ns", "a", "c");
-    struct owner *o = add_process(f, 0, 12, 20, 200);
+    struct exporter_owner *o = add_process(f, 0, 12, 20, 200);
     of_pod(o, "ns", "b", "c");
     o->seen_ns = 1000;
     // The kubelet was asked before the process was there: it may have been given the GPU since.
@@ -191,7 +191,7 @@ static void unknown_shares_are_no_intruders(void **state)
     const struct pod_row rows[] = {
         {"ns", "a", "c", "nvidia.com/gpu", "GPU-11111111-2222-3333-4444-555555555555-3"}};
     give(f, rows, 1);
-    struct owner *o = add_process(f, 0, 11, 60, 100);
+    struct exporter_owner *o = add_process(f, 0, 11, 60, 100);
     of_pod(o, "ns", "a", "c");
     o->seen_ns = 1000;
     assert_has_not(page_at(f, 1001), "ILLEGAL");

@@ -17,7 +17,7 @@
 enum { PATIENCE_MS = 60 };
 
 struct fixture {
-    struct sim *sim;
+    struct nvmlsim *sim;
     char name[64];
     struct gpu_backend *backend;
     struct gpu_snapshot *s;
@@ -49,11 +49,11 @@ static bool works(const struct gpu_device *d)
 static int open_backend_on(void **state, const char *gpus, int64_t patience_ms)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
-    struct sim_spec spec;
-    assert_ok(sim_spec_parse(gpus, &spec));
+    struct nvmlsim_spec spec;
+    assert_ok(nvmlsim_spec_parse(gpus, &spec));
     snprintf(f->name, sizeof(f->name), "/gpuscale-test-faults-%d", getpid());
-    assert_ok(sim_create(f->name, &spec, &f->sim));
-    setenv(SIM_ENV, f->name, 1);
+    assert_ok(nvmlsim_create(f->name, &spec, &f->sim));
+    setenv(NVMLSIM_ENV, f->name, 1);
     GS_AUTO_FREE char *library =
         gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
     bool wanted[GPU_F_COUNT];
@@ -96,8 +96,8 @@ static int teardown(void **state)
     struct fixture *f = *state;
     gpu_snapshot_free(f->s);
     gpu_backend_close(f->backend);
-    sim_detach(f->sim);
-    gs_error_free(sim_unlink(f->name));
+    nvmlsim_detach(f->sim);
+    gs_error_free(nvmlsim_unlink(f->name));
     free(f);
     return 0;
 }
@@ -105,7 +105,7 @@ static int teardown(void **state)
 // The simulated library lacks a few calls; a rule for those is refused.
 static bool fails(struct fixture *f, enum nvml_call c, int code)
 {
-    GS_AUTO_ERROR struct gs_error *err = sim_fail_call(f->sim, nvml_call_symbol(c), 0, code, 0);
+    GS_AUTO_ERROR struct gs_error *err = nvmlsim_fail_call(f->sim, nvml_call_symbol(c), 0, code, 0);
     return !err;
 }
 
@@ -125,7 +125,7 @@ static void every_call_with_every_code(void **state)
             const struct gpu_device *d = device(f->s, 0);
             for (size_t p = 0; d && p < d->n_processes; p++)
                 assert_true(d->processes[p].sm_util <= 100);
-            sim_clear_faults(f->sim);
+            nvmlsim_clear_faults(f->sim);
         }
         if (!works(device(sample(f), 0)))
             fail_msg("GPU 0 does not come back after %s", nvml_call_symbol(c));
@@ -144,8 +144,8 @@ static void integrity_of_board_and_fabric(void **state)
 {
     enum { CORRUPTED_INFOROM = 14, VERSION_MISMATCH = 25 };
     struct fixture *f = *state;
-    assert_ok(sim_fail_call(f->sim, "nvmlDeviceValidateInforom", 0, CORRUPTED_INFOROM, 0));
-    assert_ok(sim_fail_call(f->sim, "nvmlDeviceGetGpuFabricInfoV", 0, VERSION_MISMATCH, 1));
+    assert_ok(nvmlsim_fail_call(f->sim, "nvmlDeviceValidateInforom", 0, CORRUPTED_INFOROM, 0));
+    assert_ok(nvmlsim_fail_call(f->sim, "nvmlDeviceGetGpuFabricInfoV", 0, VERSION_MISMATCH, 1));
     const struct gpu_device *d = device(sample(f), 0), *other = device(f->s, 1);
     assert_value(d, GPU_F_INFOROM_VALID, 0);
     assert_value(other, GPU_F_INFOROM_VALID, 1);
@@ -155,7 +155,7 @@ static void integrity_of_board_and_fabric(void **state)
     assert_value(other, GPU_F_FABRIC_HEALTH_SUMMARY, 1);
     assert_value(d, GPU_F_RECOVERY_ACTION, 0);
     assert_int_equal(f->s->n_errors, 0);
-    assert_ok(sim_fail_call(f->sim, "nvmlDeviceGetGpuFabricInfoV", 0, VERSION_MISMATCH, 0));
+    assert_ok(nvmlsim_fail_call(f->sim, "nvmlDeviceGetGpuFabricInfoV", 0, VERSION_MISMATCH, 0));
     d = device(sample(f), 0);
     assert_int_equal(d->fields[GPU_F_FABRIC_STATUS].validity, GPU_NOT_SUPPORTED);
     assert_int_equal(f->s->n_errors, 0);
@@ -170,8 +170,8 @@ static void assert_reason(const struct gpu_device *d, enum gpu_field field, enum
 static void links_to_the_cpu_and_the_fabric(void **state)
 {
     struct fixture *f = *state;
-    assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_FABRIC_CLIQUE, 7));
-    assert_ok(sim_set_value(f->sim, 0, 233, 9));
+    assert_ok(nvmlsim_set_value(f->sim, 0, NVMLSIM_VALUE_FABRIC_CLIQUE, 7));
+    assert_ok(nvmlsim_set_value(f->sim, 0, 233, 9));
     const struct gpu_device *d = device(sample(f), 0), *other = device(f->s, 1);
     assert_value(d, GPU_F_C2C_COUNT, 5);
     assert_value(d, GPU_F_C2C_STATUS, 1);
@@ -191,7 +191,7 @@ static void links_to_the_cpu_and_the_fabric(void **state)
     assert_null(gpu_field_text(f->s, other, GPU_F_FABRIC_CLUSTER_UUID));
 
     // While it registers, neither is known.
-    assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_FABRIC_STATE, 2));
+    assert_ok(nvmlsim_set_value(f->sim, 0, NVMLSIM_VALUE_FABRIC_STATE, 2));
     d = device(sample(f), 0);
     assert_reason(d, GPU_F_FABRIC_CLIQUE_ID, GPU_NOT_SUPPORTED);
     assert_null(gpu_field_text(f->s, d, GPU_F_FABRIC_CLUSTER_UUID));
@@ -201,8 +201,8 @@ static void links_to_the_cpu_and_the_fabric(void **state)
 static void spare_rows_sram_and_margin(void **state)
 {
     struct fixture *f = *state;
-    assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_BANKS_NONE, 2));
-    assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_SRAM_EXCEEDED, 1));
+    assert_ok(nvmlsim_set_value(f->sim, 0, NVMLSIM_VALUE_BANKS_NONE, 2));
+    assert_ok(nvmlsim_set_value(f->sim, 0, NVMLSIM_VALUE_SRAM_EXCEEDED, 1));
     const struct gpu_device *d = device(sample(f), 0), *other = device(f->s, 1);
     assert_value(d, GPU_F_BANKS_MAX, 638);
     assert_value(d, GPU_F_BANKS_HIGH, 0);
@@ -230,11 +230,11 @@ static void times_of_reduced_clocks_by_driver(void **state)
     } drivers[] = {{575, 251}, {580, 251}, {590, 269}, {610, 269}};
     static const enum gpu_field thermal[] = {GPU_F_CLOCK_NS_SW_THERMAL, GPU_F_CLOCK_NS_HW_THERMAL,
                                              GPU_F_CLOCK_NS_POWER_BRAKE};
-    assert_ok(sim_set_value(f->sim, 0, 74, 740));
-    assert_ok(sim_set_value(f->sim, 0, 76, 760));
+    assert_ok(nvmlsim_set_value(f->sim, 0, 74, 740));
+    assert_ok(nvmlsim_set_value(f->sim, 0, 76, 760));
     for (uint32_t i = 0; i < 3; i++) {
-        assert_ok(sim_set_value(f->sim, 0, 251 + i, 2510 + i));
-        assert_ok(sim_set_value(f->sim, 0, 269 + i, 2690 + i));
+        assert_ok(nvmlsim_set_value(f->sim, 0, 251 + i, 2510 + i));
+        assert_ok(nvmlsim_set_value(f->sim, 0, 269 + i, 2690 + i));
     }
     const struct gpu_device *d = device(sample(f), 0); // R570
     assert_value(d, GPU_F_CLOCK_NS_POWER_CAP, 740);
@@ -242,7 +242,7 @@ static void times_of_reduced_clocks_by_driver(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(thermal); i++)
         assert_reason(d, thermal[i], GPU_NOT_SUPPORTED);
     for (size_t k = 0; k < GS_ARRAY_LEN(drivers); k++) {
-        assert_ok(sim_set_value(f->sim, 0, SIM_VALUE_DRIVER_BRANCH, drivers[k].branch));
+        assert_ok(nvmlsim_set_value(f->sim, 0, NVMLSIM_VALUE_DRIVER_BRANCH, drivers[k].branch));
         d = device(sample(f), 0);
         assert_int_equal(strtoul(f->s->driver_version, NULL, 10), drivers[k].branch);
         for (size_t i = 0; i < GS_ARRAY_LEN(thermal); i++)
@@ -307,7 +307,7 @@ static void every_call_that_hangs(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(calls); i++) {
         const char *symbol = nvml_call_symbol(calls[i]);
         usleep(110000); // between two GPM samples there must be as much
-        assert_ok(sim_hang_call(f->sim, symbol, 0, 600000, 0));
+        assert_ok(nvmlsim_hang_call(f->sim, symbol, 0, 600000, 0));
         if (!wait_for(f, true))
             fail_msg("%s: GPU 0 is not hung, or GPU 1 is disturbed", symbol);
         assert_int_equal(device(f->s, 0)->fields[GPU_F_POWER_USAGE].validity, GPU_HUNG);
@@ -317,7 +317,7 @@ static void every_call_that_hangs(void **state)
             assert_true(start < end);
             sample(f);
         } while (gs_mono_ns() - start >= PATIENCE_MS * GS_NS_PER_MS);
-        sim_clear_faults(f->sim);
+        nvmlsim_clear_faults(f->sim);
         if (!wait_for(f, false))
             fail_msg("%s: GPU 0 does not come back", symbol);
     }

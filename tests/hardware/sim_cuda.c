@@ -10,7 +10,7 @@
 
 enum { OK = 0, OUT_OF_MEMORY = 2, NO_DEVICE = 100, ROUNDS_PER_US = 100, SM_COUNT = 16 };
 
-static struct sim_ctx *ctx;
+static struct nvmlsim_ctx *ctx;
 
 static int result(struct gs_error *err, int code)
 {
@@ -28,7 +28,7 @@ int cuInit(unsigned flags)
 int cuDeviceGet(int *device, int ordinal)
 {
     *device = ordinal;
-    return ctx ? OK : result(sim_ctx_open((unsigned)ordinal, &ctx), NO_DEVICE);
+    return ctx ? OK : result(nvmlsim_ctx_open((unsigned)ordinal, &ctx), NO_DEVICE);
 }
 
 int cuDeviceGetName(char *name, int size, int device)
@@ -75,8 +75,8 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 
 int cuMemAlloc_v2(uint64_t *p, size_t bytes)
 {
-    struct sim_alloc *a = NULL;
-    int r = result(sim_mem_alloc(ctx, bytes, &a), OUT_OF_MEMORY);
+    struct nvmlsim_alloc *a = NULL;
+    int r = result(nvmlsim_mem_alloc(ctx, bytes, &a), OUT_OF_MEMORY);
     *p = (uint64_t)(uintptr_t)a;
     return r;
 }
@@ -90,7 +90,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
                    unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {
     uint32_t rounds = *(const uint32_t *)params[1];
-    return result(sim_kernel_run(ctx, rounds / ROUNDS_PER_US + 1, 1), NO_DEVICE);
+    return result(nvmlsim_kernel_run(ctx, rounds / ROUNDS_PER_US + 1, 1), NO_DEVICE);
 }
 
 int cuGetErrorName(int code, const char **name)

@@ -42,9 +42,9 @@ static inline void fake_tell(struct fake_api *f, struct http_stream *watch, cons
 {
     if (!watch)
         return;
-    GS_AUTO_JSON json_t *event = json_pack("{s:s, s:O}", "type", type, "object", obj);
+    CODEC_AUTO_JSON json_t *event = json_pack("{s:s, s:O}", "type", type, "object", obj);
     GS_AUTO_BUF struct gs_buf line = {0};
-    gs_json_dump(event, &line);
+    codec_json_dump(event, &line);
     gs_buf_add_char(&line, '\n');
     http_stream_write(watch, gs_buf_slice(&line));
 }
@@ -59,18 +59,18 @@ static inline void fake_put(struct fake_api *f, json_t *set, json_t *obj)
 {
     char version[24];
     snprintf(version, sizeof(version), "%d", ++f->version);
-    gs_json_set(obj, json_string(version), "metadata", "resourceVersion", NULL);
+    codec_json_set(obj, json_string(version), "metadata", "resourceVersion", NULL);
     GS_AUTO_FREE char *key = kube_key(obj);
     const char *type = json_object_get(set, key) ? "MODIFIED" : "ADDED";
     // The watch's copy must not change when the stored one does.
-    GS_AUTO_JSON json_t *copy = json_deep_copy(obj);
+    CODEC_AUTO_JSON json_t *copy = json_deep_copy(obj);
     json_object_set_new(set, key, obj);
     fake_tell(f, fake_watch_of(f, set), type, copy);
 }
 
 static inline void fake_delete(struct fake_api *f, json_t *set, const char *key)
 {
-    GS_AUTO_JSON json_t *obj = json_incref(json_object_get(set, key));
+    CODEC_AUTO_JSON json_t *obj = json_incref(json_object_get(set, key));
     json_object_del(set, key);
     fake_tell(f, fake_watch_of(f, set), "DELETED", obj);
 }
@@ -87,7 +87,7 @@ static inline void fake_scale(struct fake_api *f, const char *path, int replicas
 
 static inline int fake_replicas(const struct fake_api *f, const char *path)
 {
-    return (int)gs_json_int(json_object_get(f->scales, path), -1, "spec", "replicas", NULL);
+    return (int)codec_json_int(json_object_get(f->scales, path), -1, "spec", "replicas", NULL);
 }
 
 static inline void fake_answer(struct fake_api *f, const char *path, int status, json_t *body)
@@ -152,12 +152,12 @@ static inline void fake_collection(struct fake_api *f, struct http_exchange *x, 
     }
     char version[24];
     snprintf(version, sizeof(version), "%d", f->version);
-    GS_AUTO_JSON json_t *items = json_array();
+    CODEC_AUTO_JSON json_t *items = json_array();
     const char *key;
     json_t *obj;
     json_object_foreach (set, key, obj)
         json_array_append_new(items, json_deep_copy(obj));
-    GS_AUTO_JSON json_t *list =
+    CODEC_AUTO_JSON json_t *list =
         json_pack("{s:s, s:s, s:{s:s}, s:O}", "kind", kind, "apiVersion", "v1", "metadata",
                   "resourceVersion", version, "items", items);
     kube_reply_json(x, 200, list);
@@ -166,7 +166,7 @@ static inline void fake_collection(struct fake_api *f, struct http_exchange *x, 
 static inline json_t *fake_body(const struct http_exchange *x)
 {
     json_t *body = NULL;
-    gs_error_free(gs_json_parse(http_body(x), false, &body));
+    gs_error_free(codec_json_parse(http_body(x), false, &body));
     return body;
 }
 
@@ -176,7 +176,7 @@ static inline void fake_scale_request(struct fake_api *f, struct http_exchange *
     if (!scale) {
         kube_reply_failure(x, 404, "NotFound", "deployments.apps \"web\" not found");
     } else if (strcmp(http_method(x), "PUT") == 0) {
-        GS_AUTO_JSON json_t *body = fake_body(x);
+        CODEC_AUTO_JSON json_t *body = fake_body(x);
         if (f->scale_refusals > 0) {
             f->scale_refusals--;
             kube_reply_failure(x, 403, "Forbidden", "no such luck");
@@ -187,8 +187,8 @@ static inline void fake_scale_request(struct fake_api *f, struct http_exchange *
             kube_reply_failure(x, 409, "Conflict", "the object has been modified");
             return;
         }
-        gs_json_set(scale, json_integer(gs_json_int(body, -1, "spec", "replicas", NULL)), "spec",
-                    "replicas", NULL);
+        codec_json_set(scale, json_integer(codec_json_int(body, -1, "spec", "replicas", NULL)),
+                       "spec", "replicas", NULL);
         kube_reply_json(x, 200, scale);
     } else {
         kube_reply_json(x, 200, scale);
@@ -213,7 +213,7 @@ static inline void fake_hpa_request(struct fake_api *f, struct http_exchange *x,
         f->status_refusals--;
         kube_reply_failure(x, 403, "Forbidden", "status is not yours");
     } else {
-        GS_AUTO_JSON json_t *body = fake_body(x);
+        CODEC_AUTO_JSON json_t *body = fake_body(x);
         json_t *fresh = json_deep_copy(stored);
         json_object_set(fresh, "status", json_object_get(body, "status"));
         fake_put(f, f->hpas, fresh);
@@ -254,7 +254,7 @@ static inline void fake_route(struct fake_api *f, struct http_exchange *x, const
     const char *path = http_path(x);
     const json_t *answer = json_object_get(f->answers, full);
     if (answer)
-        kube_reply_json(x, (int)gs_json_int(answer, 200, "status", NULL),
+        kube_reply_json(x, (int)codec_json_int(answer, 200, "status", NULL),
                         json_object_get(answer, "body"));
     else if (strcmp(path, "/apis/autoscaling/v2/horizontalpodautoscalers") == 0)
         fake_collection(f, x, f->hpas, "HorizontalPodAutoscalerList", &f->hpa_watch);
@@ -306,8 +306,8 @@ static inline bool fake_has_event(const struct fake_api *f, const char *reason, 
 {
     for (size_t i = 0; i < json_array_size(f->events); i++) {
         const json_t *e = json_array_get(f->events, i);
-        if (gs_streq(gs_json_str(e, "reason", NULL), reason) &&
-            strstr(gs_json_str(e, "message", NULL), part))
+        if (gs_streq(codec_json_str(e, "reason", NULL), reason) &&
+            strstr(codec_json_str(e, "message", NULL), part))
             return true;
     }
     return false;

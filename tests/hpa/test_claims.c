@@ -119,7 +119,7 @@ static void a_new_object_of_another(void **state)
     assert_true(fake_wait(&b.api, was_asked, &b));
     assert_int_equal(b.changes, 0);
     const json_t *stored = json_object_get(b.api.hpas, "shop/web");
-    assert_string_equal(gs_json_str(kube_condition(stored, "AbleToScale"), "reason", NULL),
+    assert_string_equal(codec_json_str(kube_condition(stored, "AbleToScale"), "reason", NULL),
                         "Asked");
     assert_false(see(&b, object(CLUSTER, 10, OURS, 20, NULL)));
     assert_true(fake_wait(&b.api, has_changed, &b));
@@ -167,7 +167,7 @@ static void ours_goes_on_until_another_writes(void **state)
     hpa_claims_forget(b.claims, b.object);
     assert_true(see(&b, object(CLUSTER, 31, OURS, 40, NULL)));
     json_t *other = object(NULL);
-    gs_json_set(other, json_string("v"), "metadata", "uid", NULL);
+    codec_json_set(other, json_string("v"), "metadata", "uid", NULL);
     assert_false(see(&b, other));
     end(&b);
     (void)state;

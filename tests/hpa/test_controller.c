@@ -39,7 +39,7 @@ static void observe(void *arg, const struct hpa_spec *spec, const struct hpa_dec
 
 static json_t *hpa_object(const char *name, const char *spec)
 {
-    GS_AUTO_JSON json_t *in =
+    CODEC_AUTO_JSON json_t *in =
         json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o}", "apiVersion", "autoscaling/v2", "kind",
                   "HorizontalPodAutoscaler", "metadata", "namespace", "shop", "name", name, "uid",
                   name, "spec", json_loads(spec, 0, NULL));
@@ -121,13 +121,13 @@ static bool event_seen(void *arg)
 static const json_t *status_of(const struct bench *b, const char *name)
 {
     GS_AUTO_FREE char *key = gs_format("shop/%s", name);
-    return gs_json_get(json_object_get(b->api.hpas, key), "status", NULL);
+    return codec_json_get(json_object_get(b->api.hpas, key), "status", NULL);
 }
 
 static const char *condition_reason(const struct bench *b, const char *name, const char *type)
 {
     GS_AUTO_FREE char *key = gs_format("shop/%s", name);
-    return gs_json_str(kube_condition(json_object_get(b->api.hpas, key), type), "reason", NULL);
+    return codec_json_str(kube_condition(json_object_get(b->api.hpas, key), type), "reason", NULL);
 }
 
 static bool inactive_because(void *arg)
@@ -180,16 +180,16 @@ static void scales_up_and_reports(void **state)
     wait_passes(b, 2);
     wait_event(b, "SuccessfulRescale", "New size: 3; reason: pods metric gpu_util above target");
     const json_t *event = json_array_get(b->api.events, 0);
-    assert_string_equal(gs_json_str(event, "source", "component", NULL),
+    assert_string_equal(codec_json_str(event, "source", "component", NULL),
                         "horizontal-pod-autoscaler");
-    assert_string_equal(gs_json_str(event, "involvedObject", "name", NULL), "gpu");
+    assert_string_equal(codec_json_str(event, "involvedObject", "name", NULL), "gpu");
     const json_t *status = status_of(b, "gpu");
-    assert_int_equal(gs_json_int(status, -1, "currentReplicas", NULL), 3);
-    assert_non_null(gs_json_str(status, "lastScaleTime", NULL));
-    const json_t *current = json_array_get(gs_json_get(status, "currentMetrics", NULL), 0);
-    assert_string_equal(gs_json_str(current, "type", NULL), "Pods");
-    assert_string_equal(gs_json_str(current, "pods", "current", "averageValue", NULL), "25");
-    assert_string_equal(gs_json_str(current, "pods", "metric", "name", NULL), "gpu_util");
+    assert_int_equal(codec_json_int(status, -1, "currentReplicas", NULL), 3);
+    assert_non_null(codec_json_str(status, "lastScaleTime", NULL));
+    const json_t *current = json_array_get(codec_json_get(status, "currentMetrics", NULL), 0);
+    assert_string_equal(codec_json_str(current, "type", NULL), "Pods");
+    assert_string_equal(codec_json_str(current, "pods", "current", "averageValue", NULL), "25");
+    assert_string_equal(codec_json_str(current, "pods", "metric", "name", NULL), "gpu_util");
     assert_string_equal(condition_reason(b, "gpu", "ScalingActive"), "ValidMetricFound");
 }
 
@@ -237,9 +237,9 @@ static void missing_metric_is_told_and_scales_nothing(void **state)
         b, "FailedComputeMetricsReplicas",
         "invalid metrics (1 invalid out of 1), first error is: failed to get pods metric value: "
         "unable to get metric gpu_util: unable to fetch metrics from custom metrics API: ");
-    const json_t *current = gs_json_get(status_of(b, "gpu"), "currentMetrics", NULL);
+    const json_t *current = codec_json_get(status_of(b, "gpu"), "currentMetrics", NULL);
     assert_int_equal(json_array_size(current), 1);
-    assert_string_equal(gs_json_str(json_array_get(current, 0), "type", NULL), "");
+    assert_string_equal(codec_json_str(json_array_get(current, 0), "type", NULL), "");
     assert_int_equal(fake_replicas(&b->api, SCALE), 2);
     // And it recovers.
     script_values(b, 2, (const char *const[]){"40", "40"});
@@ -291,10 +291,10 @@ static void unknown_kind_is_looked_up(void **state)
 {
     struct bench *b = *state;
     json_t *hpa = hpa_object("gpu", GPU_SPEC);
-    gs_json_set(hpa,
-                json_pack("{s:s, s:s, s:s}", "apiVersion", "ray.io/v1", "kind", "RayCluster",
-                          "name", "web"),
-                "spec", "scaleTargetRef", NULL);
+    codec_json_set(hpa,
+                   json_pack("{s:s, s:s, s:s}", "apiVersion", "ray.io/v1", "kind", "RayCluster",
+                             "name", "web"),
+                   "spec", "scaleTargetRef", NULL);
     fake_put(&b->api, b->api.hpas, hpa);
     start(b);
     wait_event(b, "FailedGetScale", "");
@@ -323,10 +323,10 @@ static void another_version_of_the_group_serves_the_kind(void **state)
 {
     struct bench *b = *state;
     json_t *hpa = hpa_object("gpu", GPU_SPEC);
-    gs_json_set(hpa,
-                json_pack("{s:s, s:s, s:s}", "apiVersion", "ray.io/v1alpha1", "kind", "RayCluster",
-                          "name", "web"),
-                "spec", "scaleTargetRef", NULL);
+    codec_json_set(hpa,
+                   json_pack("{s:s, s:s, s:s}", "apiVersion", "ray.io/v1alpha1", "kind",
+                             "RayCluster", "name", "web"),
+                   "spec", "scaleTargetRef", NULL);
     fake_put(&b->api, b->api.hpas, hpa);
     fake_answer(&b->api, "/apis/ray.io/v1alpha1", 200, kinds_of("rayjobs", "RayJob"));
     fake_answer(&b->api, "/apis/ray.io", 200,
@@ -433,12 +433,13 @@ static void slow_metrics_api_does_not_block_others(void **state)
     b->api.hold_prefix = CUSTOM "/v1beta2";
     fake_put(&b->api, b->api.hpas, hpa_object("gpu", GPU_SPEC));
     json_t *other = hpa_object("other", GPU_SPEC);
-    gs_json_set(other, json_string("other"), "spec", "scaleTargetRef", "name", NULL);
-    gs_json_set(other,
-                json_loads("[{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"queue\"},"
-                           "\"target\":{\"type\":\"AverageValue\",\"averageValue\":\"5\"}}}]",
-                           0, NULL),
-                "spec", "metrics", NULL);
+    codec_json_set(other, json_string("other"), "spec", "scaleTargetRef", "name", NULL);
+    codec_json_set(
+        other,
+        json_loads("[{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"queue\"},"
+                   "\"target\":{\"type\":\"AverageValue\",\"averageValue\":\"5\"}}}]",
+                   0, NULL),
+        "spec", "metrics", NULL);
     fake_put(&b->api, b->api.hpas, other);
     fake_scale(&b->api, other_scale, 1, "app=other");
     fake_answer(&b->api, "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue", 200,
@@ -469,7 +470,7 @@ static void manual_change_is_corrected_and_followed(void **state)
     b->text = "ScalingDisabled";
     assert_true(fake_wait(&b->api, inactive_because, b));
     assert_int_equal(fake_replicas(&b->api, SCALE), 0);
-    assert_true(json_is_null(gs_json_get(status_of(b, "gpu"), "currentMetrics", NULL)));
+    assert_true(json_is_null(codec_json_get(status_of(b, "gpu"), "currentMetrics", NULL)));
 }
 
 static void spec_change_is_followed_at_once(void **state)
@@ -485,7 +486,7 @@ static void spec_change_is_followed_at_once(void **state)
     start(b);
     wait_passes(b, 1);
     json_t *changed = json_deep_copy(json_object_get(b->api.hpas, "shop/gpu"));
-    gs_json_set(changed, json_integer(5), "spec", "minReplicas", NULL);
+    codec_json_set(changed, json_integer(5), "spec", "minReplicas", NULL);
     fake_put(&b->api, b->api.hpas, changed);
     wait_replicas(b, 5);
 }
@@ -493,7 +494,7 @@ static void spec_change_is_followed_at_once(void **state)
 static void hpa_of_v2beta1(void **state)
 {
     struct bench *b = *state;
-    GS_AUTO_JSON json_t *old = json_loads(
+    CODEC_AUTO_JSON json_t *old = json_loads(
         "{\"apiVersion\":\"autoscaling/v2beta1\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":"
         "{\"name\":\"gpu\",\"namespace\":\"shop\",\"uid\":\"g\"},\"spec\":{" TARGET
         ",\"minReplicas\":1,\"maxReplicas\":10,\"metrics\":[{\"type\":\"Pods\",\"pods\":"
@@ -520,7 +521,7 @@ static void run_for(struct bench *b, int64_t ms)
 static bool wrong_is_forgotten(void *arg)
 {
     struct bench *b = arg;
-    GS_AUTO_JSON json_t *memory = hpa_controller_memory(b->controller, "shop", "wrong");
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_memory(b->controller, "shop", "wrong");
     return !memory;
 }
 
@@ -531,10 +532,10 @@ static void an_object_with_its_own_period(void **state)
     struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"20", "20"});
     json_t *slow = hpa_object("slow", GPU_SPEC), *wrong = hpa_object("wrong", GPU_SPEC);
-    gs_json_set(slow, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1h"), "metadata",
-                "annotations", NULL);
-    gs_json_set(wrong, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1ms"), "metadata",
-                "annotations", NULL);
+    codec_json_set(slow, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1h"), "metadata",
+                   "annotations", NULL);
+    codec_json_set(wrong, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1ms"), "metadata",
+                   "annotations", NULL);
     fake_put(&b->api, b->api.hpas, slow);
     fake_put(&b->api, b->api.hpas, wrong);
     start(b);
@@ -550,8 +551,8 @@ static void an_object_with_its_own_period(void **state)
 static void put_with_period(struct bench *b, const char *name, const char *period)
 {
     json_t *hpa = hpa_object(name, GPU_SPEC);
-    gs_json_set(hpa, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, period), "metadata",
-                "annotations", NULL);
+    codec_json_set(hpa, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, period), "metadata",
+                   "annotations", NULL);
     fake_put(&b->api, b->api.hpas, hpa);
 }
 
@@ -585,7 +586,7 @@ static void changes_during_a_pass_are_one_more(void **state)
         uv_run(&b->api.loop, UV_RUN_NOWAIT);
     for (int max = 11; max <= 15; max++) {
         json_t *changed = json_deep_copy(json_object_get(b->api.hpas, "shop/web"));
-        gs_json_set(changed, json_integer(max), "spec", "maxReplicas", NULL);
+        codec_json_set(changed, json_integer(max), "spec", "maxReplicas", NULL);
         fake_put(&b->api, b->api.hpas, changed);
         run_for(b, 5);
     }
@@ -608,14 +609,14 @@ static void its_memory_can_be_read(void **state)
     wait_replicas(b, 5);
     b->want = 1;
     assert_true(fake_wait(&b->api, passes_reached, b));
-    GS_AUTO_JSON json_t *memory = hpa_controller_memory(b->controller, "shop", "web");
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_memory(b->controller, "shop", "web");
     const json_t *list = json_object_get(memory, "recommendations");
     assert_int_equal(json_array_size(list), 2);
-    assert_int_equal(gs_json_int(json_array_get(list, 0), 0, "replicas", NULL), 2);
-    assert_int_equal(gs_json_int(json_array_get(list, 1), 0, "replicas", NULL), 5);
+    assert_int_equal(codec_json_int(json_array_get(list, 0), 0, "replicas", NULL), 2);
+    assert_int_equal(codec_json_int(json_array_get(list, 1), 0, "replicas", NULL), 5);
     const json_t *ups = json_object_get(memory, "scaleUps");
     assert_int_equal(json_array_size(ups), 1);
-    assert_int_equal(gs_json_int(json_array_get(ups, 0), 0, "by", NULL), 3);
+    assert_int_equal(codec_json_int(json_array_get(ups, 0), 0, "by", NULL), 3);
     assert_null(hpa_controller_memory(b->controller, "shop", "other"));
 }
 
@@ -641,7 +642,7 @@ static void several_sources(void **state)
 {
     struct bench *b = *state;
     json_t *hpa = hpa_object("gpu", GPU_SPEC);
-    gs_json_set(
+    codec_json_set(
         hpa,
         json_loads(
             "[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":{\"type\":"
@@ -679,15 +680,15 @@ static void several_sources(void **state)
     wait_replicas(b, 4);
     wait_passes(b, 1);
     wait_event(b, "SuccessfulRescale", "ingress metric rps above target");
-    const json_t *current = gs_json_get(status_of(b, "gpu"), "currentMetrics", NULL);
+    const json_t *current = codec_json_get(status_of(b, "gpu"), "currentMetrics", NULL);
     assert_int_equal(json_array_size(current), 3);
-    assert_int_equal(gs_json_int(json_array_get(current, 0), -1, "resource", "current",
-                                 "averageUtilization", NULL),
+    assert_int_equal(codec_json_int(json_array_get(current, 0), -1, "resource", "current",
+                                    "averageUtilization", NULL),
                      50);
-    assert_string_equal(gs_json_str(json_array_get(current, 1), "object", "current", "value", NULL),
-                        "19");
     assert_string_equal(
-        gs_json_str(json_array_get(current, 2), "object", "describedObject", "kind", NULL),
+        codec_json_str(json_array_get(current, 1), "object", "current", "value", NULL), "19");
+    assert_string_equal(
+        codec_json_str(json_array_get(current, 2), "object", "describedObject", "kind", NULL),
         "Namespace");
     // None is not one.
     fake_answer(&b->api, CUSTOM "/v1beta2/namespaces/shop/metrics/gpu_total", 200,

@@ -97,7 +97,7 @@ static int tear_down(void **state)
 static int64_t replicas(struct bench *b)
 {
     struct reply r AUTO_REPLY = request(&b->h, "GET", SHOP "/bert", NULL);
-    return gs_json_int(r.body, -1, "spec", "replicas", NULL);
+    return codec_json_int(r.body, -1, "spec", "replicas", NULL);
 }
 
 static void wait_replicas(struct bench *b, int64_t want)
@@ -116,7 +116,7 @@ static void wait_condition(struct bench *b, const char *path, const char *type, 
     bool ok = false;
     while (!ok && gs_mono_ns() < deadline) {
         struct reply r AUTO_REPLY = request(&b->h, "GET", path, NULL);
-        seen = gs_json_str(kube_condition(r.body, type), "reason", NULL);
+        seen = codec_json_str(kube_condition(r.body, type), "reason", NULL);
         ok = gs_streq(seen, reason);
         uv_run(&b->h.loop, UV_RUN_NOWAIT);
     }
@@ -129,7 +129,7 @@ static size_t count_events(struct bench *b, const char *reason)
     const json_t *items = json_object_get(r.body, "items");
     size_t n = 0;
     for (size_t i = 0; i < json_array_size(items); i++)
-        n += gs_streq(gs_json_str(json_array_get(items, i), "reason", NULL), reason);
+        n += gs_streq(codec_json_str(json_array_get(items, i), "reason", NULL), reason);
     return n;
 }
 
@@ -151,8 +151,8 @@ static void the_guides_hpa(struct bench *b, const char *version, const char *met
     wait_condition(b, "/apis/autoscaling/v2" HPAS "/gpu-hpa", "ScalingActive", "ValidMetricFound");
     struct reply r AUTO_REPLY = request(&b->h, "GET", "/apis/autoscaling/v2" HPAS "/gpu-hpa", NULL);
     assert_string_equal(
-        gs_json_str(json_array_get(gs_json_get(r.body, "status", "currentMetrics", NULL), 0),
-                    "pods", "current", "averageValue", NULL),
+        codec_json_str(json_array_get(codec_json_get(r.body, "status", "currentMetrics", NULL), 0),
+                       "pods", "current", "averageValue", NULL),
         "28");
     assert_true(count_events(b, "SuccessfulRescale") == 1);
 }

@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-static void load(const char *file, struct gs_yaml_docs *ret)
+static void load(const char *file, struct codec_yaml_docs *ret)
 {
     const char *root = getenv("GPUSCALE_SOURCE_ROOT");
     GS_AUTO_FREE char *path = gs_format("%s/tests/hpa/objects/%s", root ? root : ".", file);
-    struct gs_error *err = gs_yaml_load_file(path, ret);
+    struct gs_error *err = codec_yaml_load_file(path, ret);
     if (err)
         fail_msg("%s", gs_error_message(err));
     assert_true(ret->len > 0);
@@ -28,17 +28,18 @@ static void expect_json(const char *name, const char *what, const json_t *want, 
         return;
     GS_AUTO_BUF struct gs_buf a = {0};
     GS_AUTO_BUF struct gs_buf b = {0};
-    gs_json_dump(want, &a);
-    gs_json_dump(got, &b);
+    codec_json_dump(want, &a);
+    codec_json_dump(got, &b);
     fail_msg("%s: %s\n  want: %s\n  got:  %s", name, what, a.data, b.data);
 }
 
 static void convert_one(const json_t *doc)
 {
-    const char *name = gs_json_str(doc, "name", NULL), *error = gs_json_str(doc, "error", NULL);
+    const char *name = codec_json_str(doc, "name", NULL),
+               *error = codec_json_str(doc, "error", NULL);
     const json_t *from = json_object_get(doc, "from");
-    GS_AUTO_JSON json_t *before = json_deep_copy(from);
-    GS_AUTO_JSON json_t *v2 = NULL;
+    CODEC_AUTO_JSON json_t *before = json_deep_copy(from);
+    CODEC_AUTO_JSON json_t *v2 = NULL;
     GS_AUTO_ERROR struct gs_error *err = hpa_to_v2(from, &v2);
     expect_json(name, "the input", before, from);
     if (error) {
@@ -53,7 +54,7 @@ static void convert_one(const json_t *doc)
     const char *version;
     json_t *want;
     json_object_foreach (json_object_get(doc, "to"), version, want) {
-        GS_AUTO_JSON json_t *out = NULL;
+        CODEC_AUTO_JSON json_t *out = NULL;
         GS_AUTO_ERROR struct gs_error *back = hpa_from_v2(v2, version, &out);
         if (back)
             fail_msg("%s: to %s: %s", name, version, gs_error_message(back));
@@ -63,37 +64,37 @@ static void convert_one(const json_t *doc)
 
 static void conversions(void **state)
 {
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     load("convert.yaml", &docs);
     for (size_t i = 0; i < docs.len; i++)
         convert_one(docs.items[i].value);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
 }
 
 // What v2 can say, every version keeps: v1 and v2beta1 in annotations.
 static void round_trips(void **state)
 {
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     load("convert.yaml", &docs);
     for (size_t i = 0; i < docs.len; i++) {
         const json_t *v2 = json_object_get(docs.items[i].value, "v2");
         static const char *const versions[] = {"v1", "v2beta1", "v2"};
         for (size_t v = 0; v2 && v < GS_ARRAY_LEN(versions); v++) {
-            GS_AUTO_JSON json_t *out = NULL;
-            GS_AUTO_JSON json_t *back = NULL;
+            CODEC_AUTO_JSON json_t *out = NULL;
+            CODEC_AUTO_JSON json_t *back = NULL;
             assert_null(hpa_from_v2(v2, versions[v], &out));
             assert_null(hpa_to_v2(out, &back));
-            const json_t *want = gs_json_get(v2, "spec", "behavior", NULL);
-            const json_t *got = gs_json_get(back, "spec", "behavior", NULL);
+            const json_t *want = codec_json_get(v2, "spec", "behavior", NULL);
+            const json_t *got = codec_json_get(back, "spec", "behavior", NULL);
             if (want)
                 expect_json(versions[v], "behavior", want, got);
             else
                 assert_null(got);
-            assert_int_equal(json_array_size(gs_json_get(v2, "spec", "metrics", NULL)),
-                             json_array_size(gs_json_get(back, "spec", "metrics", NULL)));
+            assert_int_equal(json_array_size(codec_json_get(v2, "spec", "metrics", NULL)),
+                             json_array_size(codec_json_get(back, "spec", "metrics", NULL)));
         }
     }
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
 }
 
 static void hostile_shapes(void **state)
@@ -115,9 +116,9 @@ static void hostile_shapes(void **state)
     };
     static const char *const versions[] = {"v1", "v2beta1", "v2beta2", "v2"};
     for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++) {
-        GS_AUTO_JSON json_t *in = json_loads(texts[i], JSON_DECODE_ANY, NULL);
+        CODEC_AUTO_JSON json_t *in = json_loads(texts[i], JSON_DECODE_ANY, NULL);
         assert_non_null(in);
-        GS_AUTO_JSON json_t *v2 = NULL;
+        CODEC_AUTO_JSON json_t *v2 = NULL;
         GS_AUTO_ERROR struct gs_error *err = hpa_to_v2(in, &v2);
         if (err)
             continue;
@@ -126,7 +127,7 @@ static void hostile_shapes(void **state)
         kube_field_errors_finish(&errors);
         hpa_default(v2);
         for (size_t v = 0; v < GS_ARRAY_LEN(versions); v++) {
-            GS_AUTO_JSON json_t *out = NULL;
+            CODEC_AUTO_JSON json_t *out = NULL;
             gs_error_free(hpa_from_v2(v2, versions[v], &out));
         }
     }
@@ -134,16 +135,16 @@ static void hostile_shapes(void **state)
 
 static void defaults(void **state)
 {
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     load("default.yaml", &docs);
     for (size_t i = 0; i < docs.len; i++) {
         const json_t *doc = docs.items[i].value;
-        GS_AUTO_JSON json_t *object = json_pack("{s:O}", "spec", json_object_get(doc, "spec"));
+        CODEC_AUTO_JSON json_t *object = json_pack("{s:O}", "spec", json_object_get(doc, "spec"));
         hpa_default(object);
-        expect_json(gs_json_str(doc, "name", NULL), "spec", json_object_get(doc, "defaulted"),
+        expect_json(codec_json_str(doc, "name", NULL), "spec", json_object_get(doc, "defaulted"),
                     json_object_get(object, "spec"));
     }
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
 }
 
 static void check_errors(const char *name, const json_t *want, const struct kube_field_errors *got)
@@ -151,8 +152,8 @@ static void check_errors(const char *name, const json_t *want, const struct kube
     size_t n = json_array_size(got->causes);
     for (size_t i = 0; i < json_array_size(want) || i < n; i++) {
         const json_t *cause = json_array_get(got->causes, i);
-        GS_AUTO_FREE char *text = cause ? gs_format("%s: %s", gs_json_str(cause, "field", NULL),
-                                                    gs_json_str(cause, "message", NULL))
+        GS_AUTO_FREE char *text = cause ? gs_format("%s: %s", codec_json_str(cause, "field", NULL),
+                                                    codec_json_str(cause, "message", NULL))
                                         : gs_strdup("(none)");
         const char *expected = json_string_value(json_array_get(want, i));
         if (!expected || strcmp(expected, text) != 0)
@@ -163,23 +164,23 @@ static void check_errors(const char *name, const json_t *want, const struct kube
 
 static void validation(void **state)
 {
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     load("validate.yaml", &docs);
     for (size_t i = 0; i < docs.len; i++) {
         const json_t *doc = docs.items[i].value;
-        GS_AUTO_JSON json_t *object =
+        CODEC_AUTO_JSON json_t *object =
             json_pack("{s:o}", "spec", json_deep_copy(json_object_get(doc, "spec")));
-        if (!gs_json_get(object, "spec", "scaleTargetRef", NULL))
-            gs_json_set(object,
-                        json_pack("{s:s, s:s, s:s}", "apiVersion", "apps/v1", "kind", "Deployment",
-                                  "name", "web"),
-                        "spec", "scaleTargetRef", NULL);
+        if (!codec_json_get(object, "spec", "scaleTargetRef", NULL))
+            codec_json_set(object,
+                           json_pack("{s:s, s:s, s:s}", "apiVersion", "apps/v1", "kind",
+                                     "Deployment", "name", "web"),
+                           "spec", "scaleTargetRef", NULL);
         struct kube_field_errors errors = {0};
         hpa_validate(object, &errors);
-        check_errors(gs_json_str(doc, "name", NULL), json_object_get(doc, "errors"), &errors);
+        check_errors(codec_json_str(doc, "name", NULL), json_object_get(doc, "errors"), &errors);
         kube_field_errors_finish(&errors);
     }
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
 }
 
 int main(void)

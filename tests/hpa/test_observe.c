@@ -30,7 +30,7 @@ static void with_pod(const char *pod, const char *metric,
     struct kube_cache *pods = kube_cache_new(&api.loop, api.kube, KUBE_PODS, NULL, NULL);
     kube_cache_start(pods);
     assert_true(fake_wait(&api, synced, pods));
-    GS_AUTO_JSON json_t *object =
+    CODEC_AUTO_JSON json_t *object =
         json_pack("{s:s, s:{s:s, s:s, s:s}, s:{s:i, s:[o]}}", "apiVersion", "autoscaling/v2",
                   "metadata", "name", "a", "namespace", "shop", "uid", "u", "spec", "maxReplicas",
                   3, "metrics", json_loads(metric, 0, NULL));
@@ -163,7 +163,7 @@ static void pod_states(void **state)
 // --- bodies ---
 static void custom_values(void **state)
 {
-    GS_AUTO_JSON json_t *body = json_loads(
+    CODEC_AUTO_JSON json_t *body = json_loads(
         "{\"items\":[{\"describedObject\":{\"name\":\"p\"},\"timestamp\":\"2024-01-01T00:00:00Z\","
         "\"windowSeconds\":30,\"value\":\"46500m\"},{\"describedObject\":{\"name\":\"q\"},"
         "\"value\":"
@@ -185,7 +185,7 @@ static void custom_values(void **state)
 
 static void resource_values(void **state)
 {
-    GS_AUTO_JSON json_t *body = json_loads(
+    CODEC_AUTO_JSON json_t *body = json_loads(
         "{\"items\":[{\"metadata\":{\"name\":\"p\"},\"window\":\"15s\",\"containers\":[{\"name\":"
         "\"a\",\"usage\":{\"cpu\":\"250m\"}},{\"name\":\"b\",\"usage\":{\"cpu\":\"100m\"}}]},"
         "{\"metadata\":{\"name\":\"q\"},\"containers\":[{\"name\":\"a\",\"usage\":{\"cpu\":\"1\"}},"
@@ -220,7 +220,7 @@ static void hostile_bodies(void **state)
         "{\"items\":[{\"metadata\":7,\"window\":\"-9999999h\",\"containers\":[7]}]}",
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(bodies); i++) {
-        GS_AUTO_JSON json_t *body = json_loads(bodies[i], JSON_DECODE_ANY, NULL);
+        CODEC_AUTO_JSON json_t *body = json_loads(bodies[i], JSON_DECODE_ANY, NULL);
         struct gs_arena arena = {0};
         struct hpa_values v = {0};
         size_t items = 0;

@@ -71,14 +71,14 @@ static json_t *random_rules(uint64_t *rng, bool up)
     static const char *const selects[] = {"Max", "Min", "Disabled"};
     json_t *rules = json_object(), *policies = json_array();
     if (up || between(rng, 0, 1))
-        gs_json_set_int(rules, "stabilizationWindowSeconds", between(rng, 0, 120));
-    gs_json_set_str(rules, "selectPolicy", selects[between(rng, 0, 9) ? between(rng, 0, 1) : 2]);
+        codec_json_set_int(rules, "stabilizationWindowSeconds", between(rng, 0, 120));
+    codec_json_set_str(rules, "selectPolicy", selects[between(rng, 0, 9) ? between(rng, 0, 1) : 2]);
     for (int64_t n = between(rng, 1, 3); n > 0; n--) {
         json_t *p = json_object();
         bool percent = between(rng, 0, 1);
-        gs_json_set_str(p, "type", percent ? "Percent" : "Pods");
-        gs_json_set_int(p, "value", between(rng, 1, percent ? 200 : 10));
-        gs_json_set_int(p, "periodSeconds", between(rng, 1, 120));
+        codec_json_set_str(p, "type", percent ? "Percent" : "Pods");
+        codec_json_set_int(p, "value", between(rng, 1, percent ? 200 : 10));
+        codec_json_set_int(p, "periodSeconds", between(rng, 1, 120));
         json_array_append_new(policies, p);
     }
     json_object_set_new(rules, "policies", policies);
@@ -90,7 +90,7 @@ static void world_init(struct world *w, uint64_t seed, int form, bool behavior)
     *w = (struct world){.seed = seed, .rng = seed};
     uint64_t *rng = &w->rng;
     int64_t min = between(rng, 1, 5);
-    GS_AUTO_JSON json_t *object =
+    CODEC_AUTO_JSON json_t *object =
         json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:{s:{s:s, s:s, s:s}, s:I, s:I, s:[o]}}",
                   "apiVersion", "autoscaling/v2", "kind", "HorizontalPodAutoscaler", "metadata",
                   "name", "a", "namespace", "b", "uid", "c", "spec", "scaleTargetRef", "apiVersion",
@@ -98,8 +98,8 @@ static void world_init(struct world *w, uint64_t seed, int form, bool behavior)
                   "maxReplicas", (json_int_t)(min + between(rng, 0, 30)), "metrics",
                   json_loads(metric_forms[form], 0, NULL));
     if (behavior) {
-        gs_json_set(object, random_rules(rng, true), "spec", "behavior", "scaleUp", NULL);
-        gs_json_set(object, random_rules(rng, false), "spec", "behavior", "scaleDown", NULL);
+        codec_json_set(object, random_rules(rng, true), "spec", "behavior", "scaleUp", NULL);
+        codec_json_set(object, random_rules(rng, false), "spec", "behavior", "scaleDown", NULL);
     }
     hpa_default(object);
     assert_null(hpa_spec_parse(object, &w->spec));
@@ -110,7 +110,7 @@ static void world_init(struct world *w, uint64_t seed, int form, bool behavior)
         snprintf(w->names[i], sizeof(w->names[i]), "pod-%zu", i);
 }
 
-static void world_finish(struct world *w)
+static void replay_world_finish(struct world *w)
 {
     hpa_spec_finish(&w->spec);
     hpa_history_free(w->history);
@@ -186,7 +186,7 @@ static void for_all(void (*fn)(struct world *w))
         struct world *w = gs_alloc(sizeof(*w));
         world_init(w, seed, (int)(seed % GS_ARRAY_LEN(metric_forms)), seed / 6 % 2);
         fn(w);
-        world_finish(w);
+        replay_world_finish(w);
         free(w);
     }
 }
@@ -358,7 +358,7 @@ static void clock_set_back_and_forth(void **state)
         hpa_decision_finish(&d);
         assert_int_equal(decide(w, T0_MS + step + 61000, &d), w->spec.min_replicas);
         hpa_decision_finish(&d);
-        world_finish(w);
+        replay_world_finish(w);
         free(w);
     }
 }
@@ -432,7 +432,7 @@ static void check_memory(struct world *w)
     for (int i = 0; i < 12; i++) {
         struct hpa_decision d, same;
         int64_t now_ms = T0_MS + 15000 * i;
-        GS_AUTO_JSON json_t *data = hpa_history_json(w->history, now_ms);
+        CODEC_AUTO_JSON json_t *data = hpa_history_json(w->history, now_ms);
         assert_null(hpa_history_from_json(data, now_ms, &read));
         observe_random(w, (int32_t)between(&w->rng, 1, 30));
         hpa_decide(&w->spec, &w->obs, &w->cfg, read, now_ms, &same);
@@ -459,7 +459,7 @@ static void a_memory_as_data_is_the_same(void **state)
     (void)state;
     for_all(check_memory);
     for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
-        GS_AUTO_JSON json_t *in = json_loads(wrong[i], 0, NULL);
+        CODEC_AUTO_JSON json_t *in = json_loads(wrong[i], 0, NULL);
         struct hpa_history *h = NULL;
         struct gs_error *err = hpa_history_from_json(in, T0_MS, &h);
         assert_non_null(err);

@@ -112,15 +112,15 @@ static void samples_pods_and_turns(void **state)
     look(b);
     assert_null(b->error);
     const json_t *m = json_array_get(json_object_get(b->reading, "metrics"), 0);
-    assert_int_equal(gs_json_int(b->reading, 0, "replicas", "desired", NULL), 5);
+    assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 5);
     assert_int_equal(json_array_size(json_object_get(m, "pods")), 3);
     assert_true(
-        gs_json_bool(json_array_get(json_object_get(m, "pods"), 0), false, "counted", NULL));
+        codec_json_bool(json_array_get(json_object_get(m, "pods"), 0), false, "counted", NULL));
     // 30/20 x 3 = 4.5, so 5; above 100/3 it is 6, and at 80/3 it is 4.
-    assert_string_equal(gs_json_str(m, "above", "at", NULL), "average 33.334");
-    assert_int_equal(gs_json_int(m, 0, "above", "desired", NULL), 6);
-    assert_string_equal(gs_json_str(m, "below", "at", NULL), "average 26.666");
-    assert_int_equal(gs_json_int(m, 0, "below", "desired", NULL), 4);
+    assert_string_equal(codec_json_str(m, "above", "at", NULL), "average 33.334");
+    assert_int_equal(codec_json_int(m, 0, "above", "desired", NULL), 6);
+    assert_string_equal(codec_json_str(m, "below", "at", NULL), "average 26.666");
+    assert_int_equal(codec_json_int(m, 0, "below", "desired", NULL), 4);
     assert_says(b, "shop/web: Deployment/web has 3 replicas (allowed: 1 to 10)");
     assert_says(b, "gpu_util: average 30 of 3 pods (target 20), ratio 1.5");
     assert_says(b, "Result: 5 replicas: pods metric gpu_util above target");
@@ -137,7 +137,7 @@ static void a_pod_without_a_sample_and_a_status_that_differs(void **state)
     look(b);
     assert_null(b->error);
     // 80/20 with the third as 0: 4.
-    assert_int_equal(gs_json_int(b->reading, 0, "replicas", "desired", NULL), 4);
+    assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 4);
     assert_says(b, "no sample: counted as busy on the way down");
     assert_says(b, "its status is of 2 replicas, the target's scale says 3 now");
     assert_says(b, "desired: the cluster says 9, this reading 4; an earlier recommendation");
@@ -157,8 +157,8 @@ static void from_nothing_there_is_only_up(void **state)
     const json_t *m = json_array_get(json_object_get(b->reading, "metrics"), 0);
     assert_null(json_object_get(m, "below"));
     // Three pods count: at a third of the target, and a bit, they are two.
-    assert_int_equal(gs_json_int(m, 0, "above", "desired", NULL), 2);
-    assert_string_equal(gs_json_str(m, "above", "at", NULL), "average 6.667");
+    assert_int_equal(codec_json_int(m, 0, "above", "desired", NULL), 2);
+    assert_string_equal(codec_json_str(m, "above", "at", NULL), "average 6.667");
 }
 
 #define MEMORY "/apis/hpa.gpuscale.io/v1/namespaces/shop/memories/web"
@@ -177,8 +177,8 @@ static void the_memory_of_a_controller_counts(void **state)
                           "by", 2, "ageMs", 50000, "scaleDowns"));
     look(b);
     assert_null(b->error);
-    assert_int_equal(gs_json_int(b->reading, 0, "replicas", "desired", NULL), 6);
-    assert_int_equal(json_array_size(gs_json_get(b->reading, "memory", "recommendations", NULL)),
+    assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 6);
+    assert_int_equal(json_array_size(codec_json_get(b->reading, "memory", "recommendations", NULL)),
                      2);
     assert_says(b, "held at 7: highest recommendation of the last 300 s");
     assert_says(b, "The controller remembers 2 recommendations of the last 55 s, 3 to 7 replicas; "
@@ -194,7 +194,7 @@ static void a_memory_that_is_none_is_not_known(void **state)
     fake_answer(&b->api, MEMORY, 200, json_pack("{s:s}", "recommendations", "many"));
     look(b);
     assert_null(b->error);
-    assert_int_equal(gs_json_int(b->reading, 0, "replicas", "desired", NULL), 2);
+    assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 2);
     assert_null(json_object_get(b->reading, "memory"));
     assert_says(b, "The controller's memory (earlier recommendations, scale events) is not known");
 }

@@ -55,7 +55,7 @@ static void drop_empty(json_t *v)
 
 static void assert_same(const json_t *object, const char *what, const json_t *want, json_t *got)
 {
-    GS_AUTO_JSON json_t *a = json_deep_copy(want);
+    CODEC_AUTO_JSON json_t *a = json_deep_copy(want);
     json_object_del(a, "apiVersion");
     json_object_del(a, "kind");
     json_object_del(got, "apiVersion");
@@ -74,8 +74,8 @@ static bool has_text(const json_t *causes, const json_t *want)
     const char *text = json_string_value(want);
     for (size_t i = 0; i < json_array_size(causes); i++) {
         const json_t *c = json_array_get(causes, i);
-        GS_AUTO_FREE char *full =
-            gs_format("%s: %s", gs_json_str(c, "field", NULL), gs_json_str(c, "message", NULL));
+        GS_AUTO_FREE char *full = gs_format("%s: %s", codec_json_str(c, "field", NULL),
+                                            codec_json_str(c, "message", NULL));
         if (gs_streq(full, text))
             return true;
     }
@@ -96,8 +96,8 @@ static void check_errors(const json_t *object, const json_t *want,
 
 static void check_conversions(const json_t *object, const json_t *line, const json_t *v2)
 {
-    GS_AUTO_JSON json_t *one = NULL;
-    GS_AUTO_JSON json_t *back = NULL;
+    CODEC_AUTO_JSON json_t *one = NULL;
+    CODEC_AUTO_JSON json_t *back = NULL;
     assert_ok(hpa_from_v2(v2, "v1", &one));
     assert_ok(hpa_to_v2(one, &back));
     hpa_default(back);
@@ -107,10 +107,10 @@ static void check_conversions(const json_t *object, const json_t *line, const js
 
 static void check_line(struct gs_slice text)
 {
-    GS_AUTO_JSON json_t *line = NULL;
-    GS_AUTO_JSON json_t *v2 = NULL;
+    CODEC_AUTO_JSON json_t *line = NULL;
+    CODEC_AUTO_JSON json_t *v2 = NULL;
     struct kube_field_errors errors = {0};
-    assert_ok(gs_json_parse(text, true, &line));
+    assert_ok(codec_json_parse(text, true, &line));
     const json_t *object = json_object_get(line, "object"), *want = json_object_get(line, "errors");
     assert_ok(hpa_to_v2(object, &v2));
     hpa_default(v2);
@@ -134,10 +134,10 @@ static bool has_field(const json_t *fields, const char *field)
 static void check_fields(const json_t *object, const json_t *v2, const json_t *want)
 {
     struct kube_field_errors e = {0};
-    GS_AUTO_JSON json_t *got = json_array();
+    CODEC_AUTO_JSON json_t *got = json_array();
     hpa_validate(v2, &e);
     for (size_t i = 0; i < json_array_size(e.causes); i++) {
-        const char *field = gs_json_str(json_array_get(e.causes, i), "field", NULL);
+        const char *field = codec_json_str(json_array_get(e.causes, i), "field", NULL);
         if (!has_field(got, field))
             json_array_append_new(got, json_string(field));
     }
@@ -154,15 +154,15 @@ static void check_fields(const json_t *object, const json_t *v2, const json_t *w
 static void check_retired(struct gs_slice text)
 {
     static const char *const versions[] = {"v1", "v2beta1", "v2beta2"};
-    GS_AUTO_JSON json_t *line = NULL;
-    GS_AUTO_JSON json_t *v2 = NULL;
-    assert_ok(gs_json_parse(text, true, &line));
+    CODEC_AUTO_JSON json_t *line = NULL;
+    CODEC_AUTO_JSON json_t *v2 = NULL;
+    assert_ok(codec_json_parse(text, true, &line));
     const json_t *object = json_object_get(line, "object");
     assert_ok(hpa_to_v2(object, &v2));
     hpa_default(v2);
     check_fields(object, v2, json_object_get(line, "errors"));
     for (size_t i = 0; i < GS_ARRAY_LEN(versions); i++) {
-        GS_AUTO_JSON json_t *out = NULL;
+        CODEC_AUTO_JSON json_t *out = NULL;
         const json_t *want = json_object_get(line, versions[i]);
         if (!want)
             continue;

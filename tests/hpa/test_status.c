@@ -25,7 +25,7 @@ struct bench {
 static void bench_init(struct bench *b, const char *metrics, const char *status)
 {
     *b = (struct bench){.cfg = hpa_config_default(), .history = hpa_history_new()};
-    GS_AUTO_JSON json_t *object =
+    CODEC_AUTO_JSON json_t *object =
         json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:{s:i, s:i, s:o}, s:o}", "apiVersion",
                   "autoscaling/v2", "kind", "HorizontalPodAutoscaler", "metadata", "name", "web",
                   "namespace", "shop", "uid", "u", "spec", "minReplicas", 1, "maxReplicas", 10,
@@ -73,7 +73,7 @@ static const json_t *condition(const json_t *status, const char *type)
 {
     const json_t *list = json_object_get(status, "conditions");
     for (size_t i = 0; i < json_array_size(list); i++)
-        if (gs_streq(gs_json_str(json_array_get(list, i), "type", NULL), type))
+        if (gs_streq(codec_json_str(json_array_get(list, i), "type", NULL), type))
             return json_array_get(list, i);
     return NULL;
 }
@@ -83,9 +83,9 @@ static void expect_condition(const json_t *status, const char *type, const char 
 {
     const json_t *c = condition(status, type);
     assert_non_null(c);
-    assert_string_equal(gs_json_str(c, "status", NULL), want);
-    assert_string_equal(gs_json_str(c, "reason", NULL), reason);
-    assert_string_equal(gs_json_str(c, "lastTransitionTime", NULL), since);
+    assert_string_equal(codec_json_str(c, "status", NULL), want);
+    assert_string_equal(codec_json_str(c, "reason", NULL), reason);
+    assert_string_equal(codec_json_str(c, "lastTransitionTime", NULL), since);
 }
 
 #define PODS_METRIC                                                                                \
@@ -100,12 +100,12 @@ static void a_rescale_is_told(void **state)
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]", "{\"desiredReplicas\":1}");
     b.samples[0].value = b.samples[1].value = 30500;
-    GS_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
-    assert_int_equal(gs_json_int(s, -1, "currentReplicas", NULL), 2);
-    assert_int_equal(gs_json_int(s, -1, "desiredReplicas", NULL), 4);
-    assert_string_equal(gs_json_str(s, "lastScaleTime", NULL), "2023-11-14T22:13:20Z");
+    CODEC_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
+    assert_int_equal(codec_json_int(s, -1, "currentReplicas", NULL), 2);
+    assert_int_equal(codec_json_int(s, -1, "desiredReplicas", NULL), 4);
+    assert_string_equal(codec_json_str(s, "lastScaleTime", NULL), "2023-11-14T22:13:20Z");
     const json_t *m = json_array_get(json_object_get(s, "currentMetrics"), 0);
-    GS_AUTO_JSON json_t *want = json_pack(
+    CODEC_AUTO_JSON json_t *want = json_pack(
         "{s:s, s:{s:{s:s, s:{s:{s:s}}}, s:{s:s}}}", "type", "Pods", "pods", "metric", "name", "m",
         "selector", "matchLabels", "a", "b", "current", "averageValue", "30500m");
     assert_true(json_equal(m, want));
@@ -114,7 +114,7 @@ static void a_rescale_is_told(void **state)
     expect_condition(s, "ScaledToZero", "False", "NotScaledToZero", "2023-11-14T22:13:20Z");
     // The usual order.
     assert_string_equal(
-        gs_json_str(json_array_get(json_object_get(s, "conditions"), 3), "type", NULL),
+        codec_json_str(json_array_get(json_object_get(s, "conditions"), 3), "type", NULL),
         "ScaledToZero");
     bench_finish(&b);
 }
@@ -124,8 +124,8 @@ static void a_failed_write_keeps_desired(void **state)
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]", "{\"desiredReplicas\":2}");
     b.samples[0].value = b.samples[1].value = 40000;
-    GS_AUTO_JSON json_t *s = pass(&b, T0_MS, "no luck");
-    assert_int_equal(gs_json_int(s, -1, "desiredReplicas", NULL), 2);
+    CODEC_AUTO_JSON json_t *s = pass(&b, T0_MS, "no luck");
+    assert_int_equal(codec_json_int(s, -1, "desiredReplicas", NULL), 2);
     assert_null(json_object_get(s, "lastScaleTime"));
     expect_condition(s, "AbleToScale", "False", "FailedUpdateScale", "2023-11-14T22:13:20Z");
     assert_null(condition(s, "ScaledToZero"));
@@ -139,7 +139,7 @@ static void the_gate_off_drops_the_condition(void **state)
                "{\"conditions\":[{\"type\":\"ScaledToZero\",\"status\":\"False\"}]}");
     b.cfg.scale_to_zero = false;
     b.samples[0].value = b.samples[1].value = 40000;
-    GS_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
+    CODEC_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
     assert_null(condition(s, "ScaledToZero"));
     bench_finish(&b);
 }
@@ -154,9 +154,9 @@ static void failed_scale_read_leaves_the_rest(void **state)
                "\"2020-01-01T00:00:00Z\"}]}");
     b.obs.scale_found = false;
     b.obs.scale_error = "gone";
-    GS_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
-    assert_int_equal(gs_json_int(s, -1, "currentReplicas", NULL), 3);
-    assert_int_equal(gs_json_int(s, -1, "desiredReplicas", NULL), 5);
+    CODEC_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
+    assert_int_equal(codec_json_int(s, -1, "currentReplicas", NULL), 3);
+    assert_int_equal(codec_json_int(s, -1, "desiredReplicas", NULL), 5);
     assert_int_equal(json_array_size(json_object_get(s, "currentMetrics")), 1);
     expect_condition(s, "ScalingActive", "True", "ValidMetricFound", "2020-01-01T00:00:00Z");
     expect_condition(s, "AbleToScale", "False", "FailedGetScale", "2023-11-14T22:13:20Z");
@@ -171,16 +171,16 @@ static void failed_metrics_keep_desired_and_old_conditions(void **state)
                "\"True\",\"reason\":\"TooManyReplicas\",\"message\":\"m\",\"lastTransitionTime\":"
                "\"2020-01-01T00:00:00Z\"}]}");
     b.samples[0].value = b.samples[1].value = INT64_C(1048576000) * 10; // 10 MiB
-    GS_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
-    assert_int_equal(gs_json_int(s, -1, "desiredReplicas", NULL), 7);
-    assert_int_equal(gs_json_int(s, -1, "currentReplicas", NULL), 2);
+    CODEC_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
+    assert_int_equal(codec_json_int(s, -1, "desiredReplicas", NULL), 7);
+    assert_int_equal(codec_json_int(s, -1, "currentReplicas", NULL), 2);
     expect_condition(s, "ScalingLimited", "True", "TooManyReplicas", "2020-01-01T00:00:00Z");
     expect_condition(s, "ScalingActive", "False", "FailedGetPodsMetric", "2023-11-14T22:13:20Z");
     const json_t *current = json_object_get(s, "currentMetrics");
     assert_string_equal(
-        gs_json_str(json_array_get(current, 0), "resource", "current", "averageValue", NULL),
+        codec_json_str(json_array_get(current, 0), "resource", "current", "averageValue", NULL),
         "10Mi");
-    assert_string_equal(gs_json_str(json_array_get(current, 1), "type", NULL), "");
+    assert_string_equal(codec_json_str(json_array_get(current, 1), "type", NULL), "");
     assert_int_equal(json_object_size(json_array_get(current, 1)), 1);
     bench_finish(&b);
 }
@@ -191,13 +191,13 @@ static void transition_times_follow_the_status_only(void **state)
     bench_init(&b, "[" PODS_METRIC "]", "{}");
     b.samples[0].value = b.samples[1].value = 20000;
     json_t *first = pass(&b, T0_MS, NULL);
-    assert_int_equal(gs_json_int(first, -1, "desiredReplicas", NULL), 2);
+    assert_int_equal(codec_json_int(first, -1, "desiredReplicas", NULL), 2);
     json_object_set_new(b.spec.object, "status", first);
     b.samples[0].value = b.samples[1].value = 10000;
-    GS_AUTO_JSON json_t *held = pass(&b, T0_MS + 15000, NULL);
+    CODEC_AUTO_JSON json_t *held = pass(&b, T0_MS + 15000, NULL);
     expect_condition(held, "AbleToScale", "True", "ScaleDownStabilized", "2023-11-14T22:13:20Z");
     b.metrics[0].error = "down";
-    GS_AUTO_JSON json_t *failed = pass(&b, T0_MS + 30000, NULL);
+    CODEC_AUTO_JSON json_t *failed = pass(&b, T0_MS + 30000, NULL);
     expect_condition(failed, "ScalingActive", "False", "FailedGetPodsMetric",
                      "2023-11-14T22:13:50Z");
     bench_finish(&b);
@@ -218,9 +218,9 @@ static void memory_is_shown_in_bytes(void **state)
         struct bench b;
         bench_init(&b, "[" MEMORY_METRIC "]", "{}");
         b.samples[0].value = b.samples[1].value = cases[i].milli;
-        GS_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
+        CODEC_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
         const json_t *m = json_array_get(json_object_get(s, "currentMetrics"), 0);
-        assert_string_equal(gs_json_str(m, "resource", "current", "averageValue", NULL),
+        assert_string_equal(codec_json_str(m, "resource", "current", "averageValue", NULL),
                             cases[i].text);
         bench_finish(&b);
     }
@@ -231,10 +231,10 @@ static void limits_blank_the_metrics(void **state)
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]", "{\"currentMetrics\":[{\"type\":\"\"}]}");
     b.obs.spec_replicas = 20;
-    GS_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
+    CODEC_AUTO_JSON json_t *s = pass(&b, T0_MS, NULL);
     assert_true(json_is_null(json_object_get(s, "currentMetrics")));
-    assert_int_equal(gs_json_int(s, -1, "currentReplicas", NULL), 20);
-    assert_int_equal(gs_json_int(s, -1, "desiredReplicas", NULL), 10);
+    assert_int_equal(codec_json_int(s, -1, "currentReplicas", NULL), 20);
+    assert_int_equal(codec_json_int(s, -1, "desiredReplicas", NULL), 10);
     bench_finish(&b);
 }
 
@@ -253,11 +253,11 @@ static void differences(void **state)
          "{\"conditions\":[{\"reason\":\"x\",\"type\":\"A\"}]}", false},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        GS_AUTO_JSON json_t *a = json_loads(cases[i].a, 0, NULL);
-        GS_AUTO_JSON json_t *b = json_loads(cases[i].b, 0, NULL);
+        CODEC_AUTO_JSON json_t *a = json_loads(cases[i].a, 0, NULL);
+        CODEC_AUTO_JSON json_t *b = json_loads(cases[i].b, 0, NULL);
         assert_int_equal(hpa_status_differs(a, b), cases[i].differs);
     }
-    GS_AUTO_JSON json_t *some = json_loads("{\"desiredReplicas\":1}", 0, NULL);
+    CODEC_AUTO_JSON json_t *some = json_loads("{\"desiredReplicas\":1}", 0, NULL);
     assert_true(hpa_status_differs(NULL, some));
 }
 

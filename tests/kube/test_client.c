@@ -103,7 +103,7 @@ static void requests_carry_method_path_and_body(void **state)
 {
     struct fixture f;
     setup(&f);
-    GS_AUTO_JSON json_t *obj = json_pack("{s:s}", "a", "b");
+    CODEC_AUTO_JSON json_t *obj = json_pack("{s:s}", "a", "b");
 
     kube_create(f.client, KUBE_PODS, "n", obj, took, &f);
     loop_until(&f.loop, f.done);

@@ -45,7 +45,7 @@ static void store(struct bench *b, json_t *lease)
 {
     char version[24];
     snprintf(version, sizeof(version), "%d", ++b->version);
-    gs_json_set(lease, json_string(version), "metadata", "resourceVersion", NULL);
+    codec_json_set(lease, json_string(version), "metadata", "resourceVersion", NULL);
     json_decref(b->lease);
     b->lease = lease;
     b->writes++;
@@ -57,9 +57,9 @@ static void handle(void *ctx, struct http_exchange *x)
     bool is_get = strcmp(http_method(x), "GET") == 0, is_post = strcmp(http_method(x), "POST") == 0;
     json_t *body = NULL;
     if (!is_get)
-        gs_error_free(gs_json_parse(http_body(x), false, &body));
-    const char *version = gs_json_str(body, "metadata", "resourceVersion", NULL);
-    const char *stored = gs_json_str(b->lease, "metadata", "resourceVersion", NULL);
+        gs_error_free(codec_json_parse(http_body(x), false, &body));
+    const char *version = codec_json_str(body, "metadata", "resourceVersion", NULL);
+    const char *stored = codec_json_str(b->lease, "metadata", "resourceVersion", NULL);
     if (is_get && !b->lease) {
         kube_reply_failure(x, 404, "NotFound", "no such lease");
     } else if (!is_get && b->refuse) {
@@ -139,7 +139,7 @@ static int tear_down(void **state)
 
 static const char *holder(const struct bench *b)
 {
-    return gs_json_str(b->lease, "spec", "holderIdentity", NULL);
+    return codec_json_str(b->lease, "spec", "holderIdentity", NULL);
 }
 
 static void one_of_two_leads(void **state)
@@ -154,8 +154,8 @@ static void one_of_two_leads(void **state)
     assert_string_equal(holder(b), leader == A ? "a" : "b");
     assert_true(kube_election_leading(b->replicas[leader].election));
     assert_true(b->writes > 3); // it is renewed
-    assert_int_equal(gs_json_int(b->lease, -1, "spec", "leaseTransitions", NULL), 0);
-    assert_int_equal(gs_json_int(b->lease, -1, "spec", "leaseDurationSeconds", NULL), 1);
+    assert_int_equal(codec_json_int(b->lease, -1, "spec", "leaseTransitions", NULL), 0);
+    assert_int_equal(codec_json_int(b->lease, -1, "spec", "leaseDurationSeconds", NULL), 1);
 }
 
 static void the_other_follows_when_the_lease_has_run_out(void **state)
@@ -171,7 +171,7 @@ static void the_other_follows_when_the_lease_has_run_out(void **state)
     pass(b, 800);
     assert_int_equal(b->replicas[B].led, 1);
     assert_string_equal(holder(b), "b");
-    assert_int_equal(gs_json_int(b->lease, -1, "spec", "leaseTransitions", NULL), 1);
+    assert_int_equal(codec_json_int(b->lease, -1, "spec", "leaseTransitions", NULL), 1);
 }
 
 static void who_cannot_renew_gives_up_before_the_lease_ends(void **state)
@@ -192,7 +192,7 @@ static void a_lease_that_was_taken_is_lost(void **state)
     contend(b, A);
     pass(b, 100);
     json_t *taken = json_deep_copy(b->lease);
-    gs_json_set(taken, json_string("c"), "spec", "holderIdentity", NULL);
+    codec_json_set(taken, json_string("c"), "spec", "holderIdentity", NULL);
     store(b, taken);
     pass(b, 100);
     assert_int_equal(b->replicas[A].lost, 1);

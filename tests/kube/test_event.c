@@ -20,7 +20,7 @@ static void serve(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
     json_t *body = NULL;
-    assert_ok(gs_json_parse(http_body(x), true, &body));
+    assert_ok(codec_json_parse(http_body(x), true, &body));
     if (strcmp(http_method(x), "PATCH") == 0) {
         f->patches++;
         if (f->lose_patches) {
@@ -68,15 +68,15 @@ static void an_event_has_its_fields(void **state)
     loop_until(&f.loop, f.creates == 1);
     assert_true(gs_starts(kube_name(f.event), "p."));
     assert_string_equal(kube_namespace(f.event), "n");
-    assert_string_equal(gs_json_str(f.event, "involvedObject", "uid", NULL), "u");
-    assert_string_equal(gs_json_str(f.event, "involvedObject", "kind", NULL), "Pod");
-    assert_string_equal(gs_json_str(f.event, "message", NULL), "Started container c");
-    assert_string_equal(gs_json_str(f.event, "reason", NULL), "Started");
-    assert_string_equal(gs_json_str(f.event, "type", NULL), "Normal");
-    assert_string_equal(gs_json_str(f.event, "source", "component", NULL), "kubelet");
-    assert_string_equal(gs_json_str(f.event, "source", "host", NULL), "node-1");
-    assert_string_equal(gs_json_str(f.event, "reportingComponent", NULL), "kubelet");
-    assert_int_equal(gs_json_int(f.event, 0, "count", NULL), 1);
+    assert_string_equal(codec_json_str(f.event, "involvedObject", "uid", NULL), "u");
+    assert_string_equal(codec_json_str(f.event, "involvedObject", "kind", NULL), "Pod");
+    assert_string_equal(codec_json_str(f.event, "message", NULL), "Started container c");
+    assert_string_equal(codec_json_str(f.event, "reason", NULL), "Started");
+    assert_string_equal(codec_json_str(f.event, "type", NULL), "Normal");
+    assert_string_equal(codec_json_str(f.event, "source", "component", NULL), "kubelet");
+    assert_string_equal(codec_json_str(f.event, "source", "host", NULL), "node-1");
+    assert_string_equal(codec_json_str(f.event, "reportingComponent", NULL), "kubelet");
+    assert_int_equal(codec_json_int(f.event, 0, "count", NULL), 1);
     finish(&f);
 }
 
@@ -86,7 +86,7 @@ static void repeats_raise_the_count(void **state)
     setup(&f);
     for (int i = 0; i < 3; i++)
         kube_event(f.recorder, f.about, "Warning", "BackOff", "again");
-    loop_until(&f.loop, gs_json_int(f.event, 0, "count", NULL) == 3);
+    loop_until(&f.loop, codec_json_int(f.event, 0, "count", NULL) == 3);
     assert_int_equal(f.creates, 1);
     assert_int_equal(f.patches, 1); // two repeats while the creation was under way
     kube_event(f.recorder, f.about, "Warning", "BackOff", "another");
@@ -104,7 +104,7 @@ static void an_expired_event_is_made_again(void **state)
     f.lose_patches = true;
     kube_event(f.recorder, f.about, "Warning", "BackOff", "again");
     loop_until(&f.loop, f.creates == 2);
-    assert_int_equal(gs_json_int(f.event, 0, "count", NULL), 2);
+    assert_int_equal(codec_json_int(f.event, 0, "count", NULL), 2);
     finish(&f);
 }
 
@@ -114,7 +114,7 @@ static void many_different_events_stay_bounded(void **state)
     setup(&f);
     for (int i = 0; i < 2000; i++) {
         GS_AUTO_FREE char *name = gs_format("p-%d", i);
-        gs_json_set(f.about, json_string(name), "metadata", "name", NULL);
+        codec_json_set(f.about, json_string(name), "metadata", "name", NULL);
         kube_event(f.recorder, f.about, "Normal", "Seen", "number %d", i);
     }
     loop_until(&f.loop, f.creates >= 512);
@@ -130,16 +130,16 @@ static void similar_events_become_one(void **state)
     loop_until(&f.loop, f.creates == 9);
     kube_event(f.recorder, f.about, "Normal", "Scaled", "to 9");
     loop_until(&f.loop, f.creates == 10);
-    assert_string_equal(gs_json_str(f.event, "message", NULL),
+    assert_string_equal(codec_json_str(f.event, "message", NULL),
                         "(combined from similar events): to 9");
     kube_event(f.recorder, f.about, "Normal", "Scaled", "to 10");
     loop_until(&f.loop, f.patches == 1);
-    assert_string_equal(gs_json_str(f.event, "message", NULL),
+    assert_string_equal(codec_json_str(f.event, "message", NULL),
                         "(combined from similar events): to 10");
-    assert_int_equal(gs_json_int(f.event, 0, "count", NULL), 2);
+    assert_int_equal(codec_json_int(f.event, 0, "count", NULL), 2);
     kube_event(f.recorder, f.about, "Normal", "Scaled", "to 3"); // one of the nine
     loop_until(&f.loop, f.patches == 2);
-    assert_string_equal(gs_json_str(f.event, "message", NULL), "to 3");
+    assert_string_equal(codec_json_str(f.event, "message", NULL), "to 3");
     kube_event(f.recorder, f.about, "Normal", "Other", "to 10"); // another reason
     loop_until(&f.loop, f.creates == 11);
     finish(&f);
@@ -154,7 +154,7 @@ static void an_object_has_so_many_events(void **state)
         loop_for_ms(&f.loop, 5);
     }
     assert_int_equal(f.creates + f.patches, 25);
-    assert_int_equal(gs_json_int(f.event, 0, "count", NULL), 25);
+    assert_int_equal(codec_json_int(f.event, 0, "count", NULL), 25);
     kube_event(f.recorder, f.about, "Normal", "Started",
                "the other type"); // has a burst of its own
     loop_until(&f.loop, f.creates == 2);

@@ -13,7 +13,7 @@
 static json_t *json(const char *text)
 {
     json_t *j = NULL;
-    struct gs_error *err = gs_json_parse(gs_slice_of(text), true, &j);
+    struct gs_error *err = codec_json_parse(gs_slice_of(text), true, &j);
     if (err)
         fail_msg("%s: %s", text, gs_error_message(err));
     return j;
@@ -21,7 +21,7 @@ static json_t *json(const char *text)
 
 static void accessors(void **state)
 {
-    GS_AUTO_JSON json_t *pod = json(
+    CODEC_AUTO_JSON json_t *pod = json(
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\","
         "\"uid\":\"u\",\"resourceVersion\":\"7\",\"labels\":{\"l\":\"1\"},\"annotations\":{\"x\":"
         "\"2\"},\"ownerReferences\":[{\"name\":\"no\"},{\"name\":\"yes\",\"controller\":true}]}}");
@@ -40,8 +40,8 @@ static void accessors(void **state)
     GS_AUTO_FREE char *key = kube_key(pod);
     assert_string_equal(key, "n/a");
 
-    GS_AUTO_JSON json_t *node = json("{\"metadata\":{\"name\":\"a\",\"namespace\":\"\","
-                                     "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"}}");
+    CODEC_AUTO_JSON json_t *node = json("{\"metadata\":{\"name\":\"a\",\"namespace\":\"\","
+                                        "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"}}");
     assert_null(kube_namespace(node));
     assert_true(kube_is_deleting(node));
     assert_null(kube_controller_ref(node));
@@ -49,9 +49,9 @@ static void accessors(void **state)
     assert_string_equal(node_key, "a");
     assert_null(kube_name(NULL));
 
-    GS_AUTO_JSON json_t *ref = kube_make_controller_ref(pod);
+    CODEC_AUTO_JSON json_t *ref = kube_make_controller_ref(pod);
     GS_AUTO_BUF struct gs_buf text = {0};
-    gs_json_dump(ref, &text);
+    codec_json_dump(ref, &text);
     assert_string_equal(text.data,
                         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\","
                         "\"uid\":\"u\",\"controller\":true,\"blockOwnerDeletion\":true}");
@@ -59,7 +59,7 @@ static void accessors(void **state)
 
 static void conditions(void **state)
 {
-    GS_AUTO_JSON json_t *obj = json("{\"status\":{\"conditions\":[]}}");
+    CODEC_AUTO_JSON json_t *obj = json("{\"status\":{\"conditions\":[]}}");
     json_t *list = json_object_get(json_object_get(obj, "status"), "conditions");
     kube_set_condition(list, "Ready", "False", "A", "first", 0);
     kube_set_condition(list, "Ready", "False", "B", "second", 5000);

@@ -44,66 +44,66 @@ static bool has_query_parameter(const json_t *operation, const char *name)
     size_t i;
     json_t *p;
     json_array_foreach (json_object_get(operation, "parameters"), i, p)
-        if (gs_streq(gs_json_str(p, "name", NULL), name) &&
-            gs_streq(gs_json_str(p, "in", NULL), "query"))
+        if (gs_streq(codec_json_str(p, "name", NULL), name) &&
+            gs_streq(codec_json_str(p, "in", NULL), "query"))
             return true;
     return false;
 }
 
 static void version_3(void **state)
 {
-    GS_AUTO_JSON json_t *d = kube_openapi_v3("apps", "v1", resources, N);
-    assert_string_equal(gs_json_str(d, "openapi", NULL), "3.0.0");
+    CODEC_AUTO_JSON json_t *d = kube_openapi_v3("apps", "v1", resources, N);
+    assert_string_equal(codec_json_str(d, "openapi", NULL), "3.0.0");
     check_references(d, d);
     // What kubectl looks for before it leaves validation and patch merging to the server.
-    const json_t *patch = gs_json_get(
+    const json_t *patch = codec_json_get(
         d, "paths", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}", "patch", NULL);
     assert_true(has_query_parameter(patch, "fieldValidation"));
-    assert_non_null(gs_json_get(patch, "requestBody", "content",
-                                "application/strategic-merge-patch+json", NULL));
-    const json_t *gvk = gs_json_get(patch, "x-kubernetes-group-version-kind", NULL);
-    assert_string_equal(gs_json_str(gvk, "kind", NULL), "Deployment");
-    assert_string_equal(gs_json_str(gvk, "group", NULL), "apps");
+    assert_non_null(codec_json_get(patch, "requestBody", "content",
+                                   "application/strategic-merge-patch+json", NULL));
+    const json_t *gvk = codec_json_get(patch, "x-kubernetes-group-version-kind", NULL);
+    assert_string_equal(codec_json_str(gvk, "kind", NULL), "Deployment");
+    assert_string_equal(codec_json_str(gvk, "group", NULL), "apps");
 
-    const json_t *schemas = gs_json_get(d, "components", "schemas", NULL);
+    const json_t *schemas = codec_json_get(d, "components", "schemas", NULL);
     const json_t *deployment = json_object_get(schemas, "io.k8s.api.apps.v1.Deployment");
     gvk = json_array_get(json_object_get(deployment, "x-kubernetes-group-version-kind"), 0);
-    assert_string_equal(gs_json_str(gvk, "version", NULL), "v1");
+    assert_string_equal(codec_json_str(gvk, "version", NULL), "v1");
     assert_null(json_object_get(schemas, "io.k8s.api.core.v1.Pod"));
     const json_t *spec = json_object_get(schemas, "io.k8s.api.core.v1.PodSpec");
     assert_string_equal(
-        gs_json_str(spec, "properties", "containers", "x-kubernetes-patch-merge-key", NULL),
+        codec_json_str(spec, "properties", "containers", "x-kubernetes-patch-merge-key", NULL),
         "name");
     assert_string_equal(
-        gs_json_str(spec, "properties", "volumes", "x-kubernetes-patch-strategy", NULL),
+        codec_json_str(spec, "properties", "volumes", "x-kubernetes-patch-strategy", NULL),
         "merge,retainKeys");
     const json_t *own = json_object_get(schemas, "io.k8s.api.apps.v1.DeploymentSpec");
     assert_string_equal(
-        gs_json_str(own, "properties", "strategy", "x-kubernetes-patch-strategy", NULL),
+        codec_json_str(own, "properties", "strategy", "x-kubernetes-patch-strategy", NULL),
         "retainKeys");
-    assert_string_equal(gs_json_str(own, "properties", "replicas", "format", NULL), "int32");
+    assert_string_equal(codec_json_str(own, "properties", "replicas", "format", NULL), "int32");
 }
 
 static void free_form_kinds(void **state)
 {
-    GS_AUTO_JSON json_t *d = kube_openapi_v3("monitoring.coreos.com", "v1", resources, N);
+    CODEC_AUTO_JSON json_t *d = kube_openapi_v3("monitoring.coreos.com", "v1", resources, N);
     check_references(d, d);
-    const json_t *patch = gs_json_get(
+    const json_t *patch = codec_json_get(
         d, "paths", "/apis/monitoring.coreos.com/v1/namespaces/{namespace}/servicemonitors/{name}",
         "patch", NULL);
     assert_non_null(patch);
-    assert_null(gs_json_get(patch, "requestBody", "content",
-                            "application/strategic-merge-patch+json", NULL));
+    assert_null(codec_json_get(patch, "requestBody", "content",
+                               "application/strategic-merge-patch+json", NULL));
 }
 
 static void index_of_version_3(void **state)
 {
-    GS_AUTO_JSON json_t *index = kube_openapi_v3_index(resources, N);
+    CODEC_AUTO_JSON json_t *index = kube_openapi_v3_index(resources, N);
     assert_int_equal(json_object_size(json_object_get(index, "paths")), 4);
-    const char *url = gs_json_str(index, "paths", "api/v1", "serverRelativeURL", NULL);
+    const char *url = codec_json_str(index, "paths", "api/v1", "serverRelativeURL", NULL);
     assert_true(gs_starts(url, "/openapi/v3/api/v1?hash="));
-    GS_AUTO_JSON json_t *fewer = kube_openapi_v3_index(resources, 1);
-    const char *other = gs_json_str(fewer, "paths", "api/v1", "serverRelativeURL", NULL);
+    CODEC_AUTO_JSON json_t *fewer = kube_openapi_v3_index(resources, 1);
+    const char *other = codec_json_str(fewer, "paths", "api/v1", "serverRelativeURL", NULL);
     assert_string_not_equal(url, other);
 }
 
@@ -147,8 +147,8 @@ static struct gs_slice named(struct gs_slice message, unsigned field, const char
 
 static void version_2(void **state)
 {
-    GS_AUTO_JSON json_t *d = kube_openapi_v2(resources, N);
-    assert_string_equal(gs_json_str(d, "swagger", NULL), "2.0");
+    CODEC_AUTO_JSON json_t *d = kube_openapi_v2(resources, N);
+    assert_string_equal(codec_json_str(d, "swagger", NULL), "2.0");
     check_references(d, d);
 
     GS_AUTO_BUF struct gs_buf pb = {0};

@@ -35,7 +35,7 @@ static void check(const char *what, struct gs_error *err, json_t *got, const cha
     }
     if (err)
         fail_msg("%s: %s", what, gs_error_message(err));
-    GS_AUTO_JSON json_t *w = json(want);
+    CODEC_AUTO_JSON json_t *w = json(want);
     char *text = json_dumps(got, JSON_ENCODE_ANY);
     if (!json_equal(got, w))
         fail_msg("%s: got %s", what, text);
@@ -68,9 +68,9 @@ static void merge_patches(void **state)
         {"{}", "{'a':{'bb':{'ccc':null}}}", "{'a':{'bb':{}}}"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        GS_AUTO_JSON json_t *target = json(cases[i].target);
-        GS_AUTO_JSON json_t *patch = json(cases[i].patch);
-        GS_AUTO_JSON json_t *before = json_deep_copy(target);
+        CODEC_AUTO_JSON json_t *target = json(cases[i].target);
+        CODEC_AUTO_JSON json_t *patch = json(cases[i].patch);
+        CODEC_AUTO_JSON json_t *before = json_deep_copy(target);
         json_t *got = NULL;
         struct gs_error *err = kube_patch_merge(target, patch, &got);
         check(cases[i].patch, err, got, cases[i].want, cases[i].error);
@@ -160,9 +160,9 @@ static void json_patches(void **state)
          "testing value /a failed: test failed"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        GS_AUTO_JSON json_t *target = json(cases[i].target);
-        GS_AUTO_JSON json_t *patch = json(cases[i].patch);
-        GS_AUTO_JSON json_t *before = json_deep_copy(target);
+        CODEC_AUTO_JSON json_t *target = json(cases[i].target);
+        CODEC_AUTO_JSON json_t *patch = json(cases[i].patch);
+        CODEC_AUTO_JSON json_t *before = json_deep_copy(target);
         json_t *got = NULL;
         struct gs_error *err = kube_patch_json(target, patch, &got);
         check(cases[i].patch, err, got, cases[i].want, cases[i].error);
@@ -172,8 +172,8 @@ static void json_patches(void **state)
 
 static void json_patch_limits(void **state)
 {
-    GS_AUTO_JSON json_t *target = json("{'a':{'b':'0123456789012345678901234567890123456789'}}");
-    GS_AUTO_JSON json_t *doubling = json_array();
+    CODEC_AUTO_JSON json_t *target = json("{'a':{'b':'0123456789012345678901234567890123456789'}}");
+    CODEC_AUTO_JSON json_t *doubling = json_array();
     for (int i = 0; i < 40; i++) {
         json_array_append_new(doubling, json("{'op':'copy','from':'/a','path':'/c'}"));
         GS_AUTO_FREE char *path = gs_format("/a/c%d", i);
@@ -185,9 +185,9 @@ static void json_patch_limits(void **state)
     assert_non_null(err);
     assert_int_equal(gs_error_code(err), GS_ELIMIT);
 
-    GS_AUTO_JSON json_t *deep = json_array();
+    CODEC_AUTO_JSON json_t *deep = json_array();
     GS_AUTO_BUF struct gs_buf path = {0};
-    for (int i = 0; i < GS_JSON_MAX_DEPTH + 5; i++) {
+    for (int i = 0; i < CODEC_JSON_MAX_DEPTH + 5; i++) {
         gs_buf_add_str(&path, "/x");
         json_array_append_new(
             deep, json_pack("{ssssso}", "op", "add", "path", path.data, "value", json_object()));
@@ -196,7 +196,7 @@ static void json_patch_limits(void **state)
     assert_non_null(too_deep);
     assert_int_equal(gs_error_code(too_deep), GS_ELIMIT);
 
-    GS_AUTO_JSON json_t *many = json_array();
+    CODEC_AUTO_JSON json_t *many = json_array();
     for (int i = 0; i < 10001; i++)
         json_array_append_new(many, json_null());
     GS_AUTO_ERROR struct gs_error *too_many = kube_patch_json(target, many, &got);
@@ -321,10 +321,10 @@ static void strategic_patches(void **state)
     };
     const struct kube_type *pod = kube_schema_find("v1", "Pod");
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        GS_AUTO_JSON json_t *target = json_pack("{so}", "spec", json(cases[i].target));
-        GS_AUTO_JSON json_t *patch = json_pack("{so}", "spec", json(cases[i].patch));
-        GS_AUTO_JSON json_t *before = json_deep_copy(target);
-        GS_AUTO_JSON json_t *patch_before = json_deep_copy(patch);
+        CODEC_AUTO_JSON json_t *target = json_pack("{so}", "spec", json(cases[i].target));
+        CODEC_AUTO_JSON json_t *patch = json_pack("{so}", "spec", json(cases[i].patch));
+        CODEC_AUTO_JSON json_t *before = json_deep_copy(target);
+        CODEC_AUTO_JSON json_t *patch_before = json_deep_copy(patch);
         json_t *got = NULL;
         struct gs_error *err = kube_patch_strategic(pod, target, patch, &got);
         json_t *spec = json_incref(json_object_get(got, "spec"));
@@ -352,8 +352,8 @@ static void primitive_lists(void **state)
     };
     const struct kube_type *pod = kube_schema_find("v1", "Pod");
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        GS_AUTO_JSON json_t *target = json_pack("{so}", "metadata", json(cases[i].target));
-        GS_AUTO_JSON json_t *patch = json_pack("{so}", "metadata", json(cases[i].patch));
+        CODEC_AUTO_JSON json_t *target = json_pack("{so}", "metadata", json(cases[i].target));
+        CODEC_AUTO_JSON json_t *patch = json_pack("{so}", "metadata", json(cases[i].patch));
         json_t *got = NULL;
         struct gs_error *err = kube_patch_strategic(pod, target, patch, &got);
         json_t *meta = json_incref(json_object_get(got, "metadata"));
@@ -364,7 +364,7 @@ static void primitive_lists(void **state)
 
 static json_t *step(json_t *live, const char *patch_text)
 {
-    GS_AUTO_JSON json_t *patch = json(patch_text);
+    CODEC_AUTO_JSON json_t *patch = json(patch_text);
     json_t *next = NULL;
     struct gs_error *err =
         kube_patch_strategic(kube_schema_find("apps/v1", "Deployment"), live, patch, &next);
@@ -408,12 +408,12 @@ static void three_applies(void **state)
 
 static void without_a_type(void **state)
 {
-    GS_AUTO_JSON json_t *target = json("{'spec':{'list':[{'name':'a'}],'x':1}}");
-    GS_AUTO_JSON json_t *patch = json("{'spec':{'list':[{'name':'b','y':null}],'x':null}}");
+    CODEC_AUTO_JSON json_t *target = json("{'spec':{'list':[{'name':'a'}],'x':1}}");
+    CODEC_AUTO_JSON json_t *patch = json("{'spec':{'list':[{'name':'b','y':null}],'x':null}}");
     json_t *got = NULL;
     struct gs_error *err = kube_patch_strategic(NULL, target, patch, &got);
     check("no type", err, got, "{'spec':{'list':[{'name':'b'}]}}", NULL);
-    GS_AUTO_JSON json_t *list = json("[]");
+    CODEC_AUTO_JSON json_t *list = json("[]");
     got = NULL;
     err = kube_patch_strategic(NULL, target, list, &got);
     check("a list", err, got, NULL,
@@ -422,7 +422,7 @@ static void without_a_type(void **state)
 
 static void long_lists_are_refused(void **state)
 {
-    GS_AUTO_JSON json_t *target = json("{'metadata':{'finalizers':[]}}");
+    CODEC_AUTO_JSON json_t *target = json("{'metadata':{'finalizers':[]}}");
     json_t *list = json_object_get(json_object_get(target, "metadata"), "finalizers");
     for (int i = 0; i < 5000; i++)
         json_array_append_new(list, json_integer(i));

@@ -26,8 +26,8 @@ static void test_a_record_that_is_none_moves_nothing(void **state)
 static void test_an_object_without_a_record_keeps_its_ports(void **state)
 {
     (void)state;
-    GS_AUTO_JSON json_t *plain = json_pack("{s:{s:s}}", "metadata", "name", "a");
-    GS_AUTO_JSON json_t *moved =
+    CODEC_AUTO_JSON json_t *plain = json_pack("{s:{s:s}}", "metadata", "name", "a");
+    CODEC_AUTO_JSON json_t *moved =
         json_pack("{s:{s:{s:s}}}", "metadata", "annotations", KUBE_ANN_PORTS, "80=8080");
     assert_int_equal(kube_port(plain, 80), 80);
     assert_int_equal(kube_port(moved, 80), 8080);

@@ -11,7 +11,7 @@
 static json_t *json(const char *text)
 {
     json_t *j = NULL;
-    struct gs_error *err = gs_json_parse(gs_slice_of(text), true, &j);
+    struct gs_error *err = codec_json_parse(gs_slice_of(text), true, &j);
     if (err)
         fail_msg("%s: %s", text, gs_error_message(err));
     return j;
@@ -22,14 +22,14 @@ static void expect(const char *api_version, const char *kind, const char *obj_te
 {
     const struct kube_type *t = kube_schema_find(api_version, kind);
     assert_non_null(t);
-    GS_AUTO_JSON json_t *obj = json(obj_text);
-    GS_AUTO_JSON json_t *u = json_array();
-    GS_AUTO_JSON json_t *e = json_array();
+    CODEC_AUTO_JSON json_t *obj = json(obj_text);
+    CODEC_AUTO_JSON json_t *u = json_array();
+    CODEC_AUTO_JSON json_t *e = json_array();
     kube_schema_check(t, obj, true, u, e);
     GS_AUTO_BUF struct gs_buf ut = {0};
     GS_AUTO_BUF struct gs_buf et = {0};
-    gs_json_dump(u, &ut);
-    gs_json_dump(e, &et);
+    codec_json_dump(u, &ut);
+    codec_json_dump(e, &et);
     assert_string_equal(ut.data, unknown);
     assert_string_equal(et.data, type_errors);
 
@@ -145,31 +145,31 @@ static void type_errors(void **state)
          "json: cannot unmarshal array into Go struct field Pod.kind of type string"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        GS_AUTO_JSON json_t *list = json_array();
+        CODEC_AUTO_JSON json_t *list = json_array();
         json_array_append_new(list, json_string(cases[i].error));
         GS_AUTO_BUF struct gs_buf text = {0};
-        gs_json_dump(list, &text);
+        codec_json_dump(list, &text);
         expect(cases[i].api_version, cases[i].kind, cases[i].obj, "[]", text.data);
     }
 }
 
 static void nulls_are_dropped(void **state)
 {
-    GS_AUTO_JSON json_t *obj = json("{\"metadata\":{\"creationTimestamp\":null,\"labels\":{}},"
-                                    "\"spec\":null}");
-    GS_AUTO_JSON json_t *problems = json_array();
+    CODEC_AUTO_JSON json_t *obj = json("{\"metadata\":{\"creationTimestamp\":null,\"labels\":{}},"
+                                       "\"spec\":null}");
+    CODEC_AUTO_JSON json_t *problems = json_array();
     kube_schema_check(kube_schema_find("v1", "Pod"), obj, true, problems, problems);
     GS_AUTO_BUF struct gs_buf text = {0};
-    gs_json_dump(obj, &text);
+    codec_json_dump(obj, &text);
     assert_string_equal(text.data, "{\"metadata\":{\"labels\":{}}}");
     assert_int_equal(json_array_size(problems), 0);
 }
 
 static void not_an_object(void **state)
 {
-    GS_AUTO_JSON json_t *list = json_array();
-    GS_AUTO_JSON json_t *unknown = json_array();
-    GS_AUTO_JSON json_t *errors = json_array();
+    CODEC_AUTO_JSON json_t *list = json_array();
+    CODEC_AUTO_JSON json_t *unknown = json_array();
+    CODEC_AUTO_JSON json_t *errors = json_array();
     kube_schema_check(kube_schema_find("v1", "Pod"), list, true, unknown, errors);
     assert_string_equal(json_string_value(json_array_get(errors, 0)),
                         "json: cannot unmarshal array into Go value of type v1.Pod");
@@ -177,14 +177,14 @@ static void not_an_object(void **state)
 
 static void problems_are_bounded(void **state)
 {
-    GS_AUTO_JSON json_t *obj = json_object();
+    CODEC_AUTO_JSON json_t *obj = json_object();
     for (int i = 0; i < 1000; i++) {
         char key[20];
         snprintf(key, sizeof(key), "x%d", i);
         json_object_set_new(obj, key, json_true());
     }
-    GS_AUTO_JSON json_t *unknown = json_array();
-    GS_AUTO_JSON json_t *errors = json_array();
+    CODEC_AUTO_JSON json_t *unknown = json_array();
+    CODEC_AUTO_JSON json_t *errors = json_array();
     kube_schema_check(kube_schema_find("v1", "Pod"), obj, true, unknown, errors);
     assert_int_equal(json_array_size(unknown), KUBE_SCHEMA_MAX_PROBLEMS);
     assert_int_equal(json_object_size(obj), 0);

@@ -17,7 +17,7 @@
 static json_t *json(const char *text)
 {
     json_t *j = NULL;
-    struct gs_error *err = gs_json_parse(gs_slice_of(text), true, &j);
+    struct gs_error *err = codec_json_parse(gs_slice_of(text), true, &j);
     if (err)
         fail_msg("%s: %s", text, gs_error_message(err));
     return j;
@@ -136,7 +136,7 @@ static void matching(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct kube_selector s;
         assert_null(kube_selector_parse(cases[i].selector, &s));
-        GS_AUTO_JSON json_t *labels = json(cases[i].labels);
+        CODEC_AUTO_JSON json_t *labels = json(cases[i].labels);
         if (kube_selector_matches(&s, labels) != cases[i].match)
             fail_msg("%s on %s", cases[i].selector, cases[i].labels);
         kube_selector_finish(&s);
@@ -154,12 +154,12 @@ static void label_selector_objects(void **state)
     assert_false(kube_selector_matches(&s, NULL));
     kube_selector_finish(&s);
 
-    GS_AUTO_JSON json_t *empty = json("{}");
+    CODEC_AUTO_JSON json_t *empty = json("{}");
     assert_null(kube_selector_from_json(empty, &s));
     assert_true(kube_selector_matches(&s, NULL));
     kube_selector_finish(&s);
 
-    GS_AUTO_JSON json_t *both = json(
+    CODEC_AUTO_JSON json_t *both = json(
         "{\"matchLabels\":{\"z\":\"1\"},\"matchExpressions\":["
         "{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"y\",\"x\"]},"
         "{\"key\":\"b\",\"operator\":\"NotIn\",\"values\":[\"q\"]},"
@@ -182,14 +182,14 @@ static void label_selector_objects(void **state)
         {"{\"matchLabels\":{\"$\":\"b\"}}", "key: Invalid value: \"$\": name part " QUALIFIED},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-        GS_AUTO_JSON json_t *j = json(wrong[i].in);
+        CODEC_AUTO_JSON json_t *j = json(wrong[i].in);
         struct gs_error *err = kube_selector_from_json(j, &s);
         assert_non_null(err);
         assert_string_equal(gs_error_message(err), wrong[i].error);
         gs_error_free(err);
     }
 
-    GS_AUTO_JSON json_t *map = json("{\"b\":\"2\",\"a\":\"1\"}");
+    CODEC_AUTO_JSON json_t *map = json("{\"b\":\"2\",\"a\":\"1\"}");
     kube_selector_from_map(map, &s);
     assert_true(kube_selector_matches(&s, map));
     assert_false(kube_selector_matches(&s, empty));
@@ -198,8 +198,9 @@ static void label_selector_objects(void **state)
 
 static void field_selectors(void **state)
 {
-    GS_AUTO_JSON json_t *pod = json("{\"metadata\":{\"name\":\"x\"},\"spec\":{\"n\":3,\"b\":true},"
-                                    "\"status\":{\"phase\":\"Running\",\"odd\":\"a,b=c\"}}");
+    CODEC_AUTO_JSON json_t *pod =
+        json("{\"metadata\":{\"name\":\"x\"},\"spec\":{\"n\":3,\"b\":true},"
+             "\"status\":{\"phase\":\"Running\",\"odd\":\"a,b=c\"}}");
     static const struct {
         const char *in;
         bool match;

@@ -13,7 +13,7 @@
 static void expect(json_t *status, const char *text)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_json_dump(status, &out);
+    codec_json_dump(status, &out);
     assert_string_equal(out.data, text);
     json_decref(status);
 }
@@ -50,12 +50,13 @@ static void invalid(void **state)
     struct kube_field_errors e = {0};
     kube_field_error(&e, "FieldValueInvalid", "spec.maxReplicas", "1",
                      "must be greater than or equal to `%s`", "minReplicas");
-    GS_AUTO_JSON json_t *one = kube_status_invalid("HorizontalPodAutoscaler.autoscaling", "x", &e);
+    CODEC_AUTO_JSON json_t *one =
+        kube_status_invalid("HorizontalPodAutoscaler.autoscaling", "x", &e);
     assert_string_equal(message(one),
                         "HorizontalPodAutoscaler.autoscaling \"x\" is invalid: spec.maxReplicas: "
                         "Invalid value: 1: must be greater than or equal to `minReplicas`");
     GS_AUTO_BUF struct gs_buf details = {0};
-    gs_json_dump(json_object_get(one, "details"), &details);
+    codec_json_dump(json_object_get(one, "details"), &details);
     assert_string_equal(
         details.data,
         "{\"name\":\"x\",\"group\":\"autoscaling\",\"kind\":\"HorizontalPodAutoscaler\",\"causes\":"
@@ -67,7 +68,8 @@ static void invalid(void **state)
     kube_field_error(&e, "FieldValueNotSupported", "spec.type", "\"X\"",
                      "supported values: \"A\", \"B\"");
     kube_field_error(&e, "FieldValueRequired", "spec.scaleTargetRef.name", NULL, "%s", "");
-    GS_AUTO_JSON json_t *all = kube_status_invalid("HorizontalPodAutoscaler.autoscaling", "x", &e);
+    CODEC_AUTO_JSON json_t *all =
+        kube_status_invalid("HorizontalPodAutoscaler.autoscaling", "x", &e);
     assert_string_equal(message(all),
                         "HorizontalPodAutoscaler.autoscaling \"x\" is invalid: [spec.maxReplicas: "
                         "Invalid value: 1: must be greater than or equal to `minReplicas`, "
@@ -78,7 +80,7 @@ static void invalid(void **state)
     assert_int_equal(e.len, 0);
 
     kube_field_error(&e, "FieldValueForbidden", "spec", "ignored", "not now");
-    GS_AUTO_JSON json_t *core = kube_status_invalid("Pod", "p", &e);
+    CODEC_AUTO_JSON json_t *core = kube_status_invalid("Pod", "p", &e);
     assert_string_equal(message(core), "Pod \"p\" is invalid: spec: Forbidden: not now");
     kube_field_errors_finish(&e);
 }

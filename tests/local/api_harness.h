@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "codec/json.h"
 #include "local/api.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 struct harness {
     uv_loop_t loop;
@@ -62,7 +62,7 @@ static void reply_done(void *arg, const struct http_answer *answer, struct gs_er
     r->done = true;
     r->status = answer->status;
     r->text = gs_strndup(answer->body.data ? answer->body.data : "", answer->body.len);
-    GS_AUTO_ERROR struct gs_error *bad = gs_json_parse(answer->body, false, &r->body);
+    GS_AUTO_ERROR struct gs_error *bad = codec_json_parse(answer->body, false, &r->body);
     gs_error_free(err);
 }
 
@@ -108,16 +108,16 @@ static inline void reply_finish(struct reply *r)
     } while (0)
 // A string of the reply at a path of members.
 #define assert_member(r, want, ...)                                                                \
-    assert_string_equal(gs_json_str((r).body, __VA_ARGS__, NULL)                                   \
-                            ? gs_json_str((r).body, __VA_ARGS__, NULL)                             \
+    assert_string_equal(codec_json_str((r).body, __VA_ARGS__, NULL)                                \
+                            ? codec_json_str((r).body, __VA_ARGS__, NULL)                          \
                             : "(absent)",                                                          \
                         want)
 #define assert_number(r, want, ...)                                                                \
-    assert_int_equal(gs_json_int((r).body, -4711, __VA_ARGS__, NULL), want)
+    assert_int_equal(codec_json_int((r).body, -4711, __VA_ARGS__, NULL), want)
 // The Status message contains a text.
 #define assert_message(r, part)                                                                    \
     do {                                                                                           \
-        const char *message_ = gs_json_str((r).body, "message", NULL);                             \
+        const char *message_ = codec_json_str((r).body, "message", NULL);                          \
         if (!message_ || !strstr(message_, part))                                                  \
             fail_msg("message \"%s\" lacks \"%s\"", message_ ? message_ : "", part);               \
     } while (0)
@@ -168,7 +168,7 @@ static inline json_t *watch_next(struct watched *w)
         uv_run(&w->h->loop, UV_RUN_ONCE);
     }
     size_t len = (size_t)(end - w->text.data);
-    assert_null(gs_json_parse(gs_slice_make(w->text.data, len), false, &event));
+    assert_null(codec_json_parse(gs_slice_make(w->text.data, len), false, &event));
     gs_buf_consume(&w->text, len + 1);
     return event;
 }
@@ -182,9 +182,9 @@ static inline void watch_stop(struct watched *w)
 
 static inline void assert_event(struct watched *w, const char *type, const char *name)
 {
-    GS_AUTO_JSON json_t *event = watch_next(w);
+    CODEC_AUTO_JSON json_t *event = watch_next(w);
     assert_non_null(event);
-    assert_string_equal(gs_json_str(event, "type", NULL), type);
+    assert_string_equal(codec_json_str(event, "type", NULL), type);
     if (name)
-        assert_string_equal(gs_json_str(event, "object", "metadata", "name", NULL), name);
+        assert_string_equal(codec_json_str(event, "object", "metadata", "name", NULL), name);
 }

@@ -10,9 +10,9 @@
 #include "local/scheduler.h"
 #include "local/services.h"
 #include "local/workloads.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
-#include "net/tls.h"
+#include "net/http/client.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
 
 #include <stdio.h>
 
@@ -100,16 +100,16 @@ static void loops_start(struct loops *l, uv_loop_t *loop, struct local_api *api,
     l->http = http_client_new_loopback(loop, local_api_handle, api, &admin);
     l->kube = kube_client_new(l->http);
     l->cluster = local_cluster_new(loop, l->kube, "testnode", dir);
-    l->workloads = local_workloads_new(l->cluster);
-    l->scheduler = local_scheduler_new(l->cluster, devices, GS_ARRAY_LEN(devices));
-    l->services = local_services_new(l->cluster);
+    l->workloads = controllers_workloads_new(l->cluster);
+    l->scheduler = controllers_scheduler_new(l->cluster, devices, GS_ARRAY_LEN(devices));
+    l->services = services_new(l->cluster);
 }
 
 static void loops_stop(struct loops *l)
 {
-    local_services_free(l->services);
-    local_scheduler_free(l->scheduler);
-    local_workloads_free(l->workloads);
+    services_free(l->services);
+    controllers_scheduler_free(l->scheduler);
+    controllers_workloads_free(l->workloads);
     local_cluster_free(l->cluster);
     kube_client_free(l->kube);
     http_client_free(l->http);

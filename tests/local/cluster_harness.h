@@ -10,7 +10,7 @@
 #include "local/api.h"
 #include "local/cluster.h"
 #include "local/pod.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 struct cluster {
     uv_loop_t loop;
@@ -70,9 +70,9 @@ static void kubelet_ready(struct cluster *k, const json_t *pod, bool ready)
 {
     char now[GS_RFC3339_SIZE];
     gs_format_rfc3339(gs_unix_ms(), now);
-    const char *had = gs_json_str(pod, "status", "podIP", NULL);
+    const char *had = codec_json_str(pod, "status", "podIP", NULL);
     GS_AUTO_FREE char *fresh = gs_format("127.64.9.%d", ++k->next_ip);
-    GS_AUTO_JSON json_t *patch =
+    CODEC_AUTO_JSON json_t *patch =
         json_pack("{s:{s:s, s:s, s:[{s:s, s:s, s:s}]}}", "status", "phase", "Running", "podIP",
                   had ? had : fresh, "conditions", "type", "Ready", "status",
                   ready ? "True" : "False", "lastTransitionTime", now);
@@ -82,13 +82,13 @@ static void kubelet_ready(struct cluster *k, const json_t *pod, bool ready)
 
 static void kubelet_look(struct cluster *k, const json_t *pod)
 {
-    if (k->bound_only && !gs_json_str(pod, "spec", "nodeName", NULL) && !kube_is_deleting(pod))
+    if (k->bound_only && !codec_json_str(pod, "spec", "nodeName", NULL) && !kube_is_deleting(pod))
         return;
     if (kube_is_deleting(pod)) {
         if (!k->hold_deletions)
             kube_delete(k->client, KUBE_PODS, kube_namespace(pod), kube_name(pod), 0,
                         kubelet_forgot, k);
-    } else if (!gs_json_str(pod, "status", "podIP", NULL) && !local_pod_terminal(pod) &&
+    } else if (!codec_json_str(pod, "status", "podIP", NULL) && !local_pod_terminal(pod) &&
                k->ready_budget != 0) {
         if (k->ready_budget > 0)
             k->ready_budget--;
@@ -165,8 +165,8 @@ static inline void cluster_close(struct cluster *k)
 // YAML of one object, created in its namespace ("default" when it names none).
 static inline void cluster_create(struct cluster *k, struct kube_gvr r, const char *yaml)
 {
-    struct gs_yaml_docs docs = {0};
-    assert_ok(gs_yaml_parse(gs_slice_of(yaml), "test.yaml", &docs));
+    struct codec_yaml_docs docs = {0};
+    assert_ok(codec_yaml_parse(gs_slice_of(yaml), "test.yaml", &docs));
     const char *ns = kube_namespace(docs.items[0].value);
     bool cluster_scoped = gs_streq(r.resource, "nodes") || gs_streq(r.resource, "namespaces");
     kube_create(k->client, r,
@@ -175,21 +175,22 @@ static inline void cluster_create(struct cluster *k, struct kube_gvr r, const ch
                                : "default",
                 docs.items[0].value, call_took, k);
     if (await(k) != 201)
-        fail_msg("creating: HTTP %d %s", k->status, gs_json_str(k->body, "message", NULL));
-    gs_yaml_docs_finish(&docs);
+        fail_msg("creating: HTTP %d %s", k->status, codec_json_str(k->body, "message", NULL));
+    codec_yaml_docs_finish(&docs);
 }
 
 static inline void cluster_patch(struct cluster *k, struct kube_gvr r, const char *name,
                                  const char *sub, const char *yaml)
 {
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     bool cluster_scoped = gs_streq(r.resource, "nodes") || gs_streq(r.resource, "namespaces");
-    assert_ok(gs_yaml_parse(gs_slice_of(yaml), "test.yaml", &docs));
+    assert_ok(codec_yaml_parse(gs_slice_of(yaml), "test.yaml", &docs));
     kube_patch(k->client, r, cluster_scoped ? NULL : "default", name, sub, KUBE_MERGE_PATCH,
                docs.items[0].value, call_took, k);
     if (await(k) != 200)
-        fail_msg("patching %s: HTTP %d %s", name, k->status, gs_json_str(k->body, "message", NULL));
-    gs_yaml_docs_finish(&docs);
+        fail_msg("patching %s: HTTP %d %s", name, k->status,
+                 codec_json_str(k->body, "message", NULL));
+    codec_yaml_docs_finish(&docs);
 }
 
 static inline void cluster_delete(struct cluster *k, struct kube_gvr r, const char *ns,
@@ -234,12 +235,12 @@ static inline const json_t *cluster_deployment(struct cluster *k, const char *na
 
 static inline int64_t cluster_count(struct cluster *k, const char *name, const char *field)
 {
-    return gs_json_int(cluster_deployment(k, name), 0, "status", field, NULL);
+    return codec_json_int(cluster_deployment(k, name), 0, "status", field, NULL);
 }
 
 static inline const char *cluster_reason(const json_t *obj, const char *condition)
 {
-    const char *reason = gs_json_str(kube_condition(obj, condition), "reason", NULL);
+    const char *reason = codec_json_str(kube_condition(obj, condition), "reason", NULL);
     return reason ? reason : "";
 }
 
@@ -251,8 +252,8 @@ static inline bool cluster_event(struct cluster *k, const char *reason, const ch
     size_t i;
     json_t *e;
     json_array_foreach (json_object_get(k->body, "items"), i, e) {
-        const char *message = gs_json_str(e, "message", NULL);
-        if (gs_streq(gs_json_str(e, "reason", NULL), reason) && message && strstr(message, text))
+        const char *message = codec_json_str(e, "message", NULL);
+        if (gs_streq(codec_json_str(e, "reason", NULL), reason) && message && strstr(message, text))
             return true;
     }
     return false;

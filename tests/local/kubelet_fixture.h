@@ -20,7 +20,7 @@ struct fixture {
     struct harness h;
     struct kube_client *client;
     struct local_cluster *cluster;
-    struct local_kubelet *kubelet;
+    struct kubelet *kubelet;
     char dir[64], socket[96];
     char *exe;
     bool stopped;
@@ -47,7 +47,7 @@ static inline void fixture_start_kubelet(struct fixture *f)
         .extra_env = extra,
         .work_dir = f->dir,
     };
-    struct gs_error *err = local_kubelet_new(f->cluster, f->h.api, &cfg, &f->kubelet);
+    struct gs_error *err = kubelet_new(f->cluster, f->h.api, &cfg, &f->kubelet);
     if (err)
         fail_msg("%s", gs_error_message(err));
 }
@@ -84,14 +84,14 @@ static inline void fixture_stopped(void *arg)
 static inline void fixture_stop(struct fixture *f, unsigned timeout_ms)
 {
     f->stopped = false;
-    local_kubelet_stop(f->kubelet, timeout_ms, fixture_stopped, f);
+    kubelet_stop(f->kubelet, timeout_ms, fixture_stopped, f);
     while (!f->stopped)
         tick(f);
 }
 
 static inline void fixture_end_kubelet(struct fixture *f)
 {
-    local_kubelet_free(f->kubelet);
+    kubelet_free(f->kubelet);
     local_cluster_free(f->cluster);
     f->kubelet = NULL;
     f->cluster = NULL;
@@ -149,7 +149,7 @@ static inline struct reply get_log(struct fixture *f, const char *name, const ch
 
 static inline const json_t *container_status(const json_t *pod, size_t i)
 {
-    return json_array_get(gs_json_get(pod, "status", "containerStatuses", NULL), i);
+    return json_array_get(codec_json_get(pod, "status", "containerStatuses", NULL), i);
 }
 
 typedef bool (*pod_check)(const json_t *pod, const void *arg);
@@ -178,7 +178,7 @@ static inline void await_pod(struct fixture *f, const char *name, const char *wh
 
 static inline bool has_phase(const json_t *pod, const void *arg)
 {
-    return gs_streq(gs_json_str(pod, "status", "phase", NULL), arg);
+    return gs_streq(codec_json_str(pod, "status", "phase", NULL), arg);
 }
 
 static inline bool is_ready(const json_t *pod, const void *arg)
@@ -189,13 +189,14 @@ static inline bool is_ready(const json_t *pod, const void *arg)
 
 static inline bool has_waiting_reason(const json_t *pod, const void *arg)
 {
-    return gs_streq(gs_json_str(container_status(pod, 0), "state", "waiting", "reason", NULL), arg);
+    return gs_streq(codec_json_str(container_status(pod, 0), "state", "waiting", "reason", NULL),
+                    arg);
 }
 
 static inline bool has_restarts(const json_t *pod, const void *arg)
 {
-    return gs_json_int(container_status(pod, 0), 0, "restartCount", NULL) >= *(const int *)arg &&
-           gs_json_get(container_status(pod, 0), "state", "running", NULL);
+    return codec_json_int(container_status(pod, 0), 0, "restartCount", NULL) >= *(const int *)arg &&
+           codec_json_get(container_status(pod, 0), "state", "running", NULL);
 }
 
 static inline void wait_pod_gone(struct fixture *f, const char *name)
@@ -223,9 +224,9 @@ static inline void wait_event(struct fixture *f, const char *reason, const char 
         AUTO_REPLY struct reply r = request(&f->h, "GET", "/api/v1/events", NULL);
         size_t i;
         json_t *e;
-        json_array_foreach (gs_json_get(r.body, "items", NULL), i, e) {
-            const char *message = gs_json_str(e, "message", NULL);
-            if (gs_streq(gs_json_str(e, "reason", NULL), reason) && message &&
+        json_array_foreach (codec_json_get(r.body, "items", NULL), i, e) {
+            const char *message = codec_json_str(e, "message", NULL);
+            if (gs_streq(codec_json_str(e, "reason", NULL), reason) && message &&
                 strstr(message, part))
                 return;
         }

@@ -10,7 +10,7 @@ static const json_t *find(const json_t *list, const char *name)
     json_t *item;
 
     json_array_foreach ((json_t *)list, i, item)
-        if (gs_streq(gs_json_str(item, "name", NULL), name))
+        if (gs_streq(codec_json_str(item, "name", NULL), name))
             return item;
     return NULL;
 }
@@ -21,7 +21,7 @@ static void resources_are_described(void **state)
     const json_t *pods = find(json_object_get(core.body, "resources"), "pods");
 
     assert_member(core, "APIResourceList", "kind");
-    assert_string_equal(gs_json_str(pods, "singularName", NULL), "pod");
+    assert_string_equal(codec_json_str(pods, "singularName", NULL), "pod");
     assert_string_equal(json_string_value(json_array_get(json_object_get(pods, "shortNames"), 0)),
                         "po");
     assert_string_equal(json_string_value(json_array_get(json_object_get(pods, "categories"), 0)),
@@ -29,8 +29,8 @@ static void resources_are_described(void **state)
     assert_non_null(find(json_object_get(core.body, "resources"), "pods/log"));
     AUTO_REPLY struct reply apps = request(*state, "GET", "/apis/apps/v1", NULL);
     const json_t *scale = find(json_object_get(apps.body, "resources"), "deployments/scale");
-    assert_string_equal(gs_json_str(scale, "group", NULL), "autoscaling");
-    assert_string_equal(gs_json_str(scale, "kind", NULL), "Scale");
+    assert_string_equal(codec_json_str(scale, "group", NULL), "autoscaling");
+    assert_string_equal(codec_json_str(scale, "kind", NULL), "Scale");
     AUTO_REPLY struct reply none = request(*state, "GET", "/apis/apps/v7", NULL);
     assert_status(none, 404);
 }
@@ -45,7 +45,7 @@ static void groups_are_listed(void **state)
 
     assert_member(groups, "APIGroupList", "kind");
     assert_int_equal(json_array_size(json_object_get(hpa, "versions")), 4);
-    assert_string_equal(gs_json_str(hpa, "preferredVersion", "groupVersion", NULL),
+    assert_string_equal(codec_json_str(hpa, "preferredVersion", "groupVersion", NULL),
                         "autoscaling/v2");
     AUTO_REPLY struct reply group = request(*state, "GET", "/apis/autoscaling", NULL);
     assert_member(group, "APIGroup", "kind");
@@ -57,7 +57,8 @@ static void the_version_is_told(void **state)
 {
     AUTO_REPLY struct reply r = request(*state, "GET", "/version", NULL);
     assert_member(r, KUBE_VERSION_MINOR, "minor");
-    assert_true(gs_starts(gs_json_str(r.body, "gitVersion", NULL), "v" KUBE_VERSION ".0+gpuscale"));
+    assert_true(
+        gs_starts(codec_json_str(r.body, "gitVersion", NULL), "v" KUBE_VERSION ".0+gpuscale"));
 }
 
 static void openapi_is_made_once(void **state)
@@ -67,8 +68,8 @@ static void openapi_is_made_once(void **state)
     AUTO_REPLY struct reply v2 = request(*state, "GET", "/openapi/v2", NULL);
     AUTO_REPLY struct reply none = request(*state, "GET", "/openapi/v3/apis/apps/v7", NULL);
 
-    assert_non_null(gs_json_get(index.body, "paths", "apis/apps/v1", "serverRelativeURL", NULL));
-    assert_non_null(gs_json_get(apps.body, "components", "schemas", NULL));
+    assert_non_null(codec_json_get(index.body, "paths", "apis/apps/v1", "serverRelativeURL", NULL));
+    assert_non_null(codec_json_get(apps.body, "components", "schemas", NULL));
     assert_member(v2, "2.0", "swagger");
     assert_status(none, 404);
 }
@@ -79,11 +80,11 @@ static void reviews_are_answered(void **state)
         request(*state, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
                 "{\"spec\":{\"resourceAttributes\":{\"verb\":\"get\",\"resource\":\"pods\"}}}");
     assert_status(can, 201);
-    assert_true(gs_json_bool(can.body, false, "status", "allowed", NULL));
+    assert_true(codec_json_bool(can.body, false, "status", "allowed", NULL));
     AUTO_REPLY struct reply other =
         request(*state, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
                 "{\"spec\":{\"user\":\"somebody\"}}");
-    assert_false(gs_json_bool(other.body, true, "status", "allowed", NULL));
+    assert_false(codec_json_bool(other.body, true, "status", "allowed", NULL));
     AUTO_REPLY struct reply who =
         request(*state, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}");
     assert_member(who, "system:admin", "status", "userInfo", "username");
@@ -97,8 +98,8 @@ static void reviews_are_answered(void **state)
 static json_t *describe(void)
 {
     json_t *group = json_object();
-    gs_json_set_str(group, "kind", "APIGroup");
-    gs_json_set_str(group, "name", "custom.metrics.k8s.io");
+    codec_json_set_str(group, "kind", "APIGroup");
+    codec_json_set_str(group, "name", "custom.metrics.k8s.io");
     return group;
 }
 
@@ -123,7 +124,7 @@ static void mounted_groups_are_served(void **state)
 static void serve_logs(void *ctx, const json_t *pod, struct http_exchange *x)
 {
     http_reply_text(x, 200, "%s of %s", http_query(x, "container"),
-                    gs_json_str(pod, "metadata", "name", NULL));
+                    codec_json_str(pod, "metadata", "name", NULL));
 }
 
 static void logs_are_the_kubelets(void **state)

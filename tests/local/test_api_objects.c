@@ -31,9 +31,9 @@ static void create_sets_metadata_and_defaults(void **state)
     AUTO_REPLY struct reply r = request(*state, "POST", PODS, POD("a"));
 
     assert_status(r, 201);
-    assert_int_equal(strlen(gs_json_str(r.body, "metadata", "uid", NULL)), 36);
-    assert_non_null(gs_json_str(r.body, "metadata", "creationTimestamp", NULL));
-    assert_non_null(gs_json_str(r.body, "metadata", "resourceVersion", NULL));
+    assert_int_equal(strlen(codec_json_str(r.body, "metadata", "uid", NULL)), 36);
+    assert_non_null(codec_json_str(r.body, "metadata", "creationTimestamp", NULL));
+    assert_non_null(codec_json_str(r.body, "metadata", "resourceVersion", NULL));
     assert_member(r, "default", "metadata", "namespace");
     assert_member(r, "Always", "spec", "restartPolicy");
     assert_number(r, 30, "spec", "terminationGracePeriodSeconds");
@@ -54,9 +54,9 @@ static void generated_names_differ(void **state)
 
     assert_status(one, 201);
     assert_status(two, 201);
-    const char *first = gs_json_str(one.body, "metadata", "name", NULL);
+    const char *first = codec_json_str(one.body, "metadata", "name", NULL);
     assert_int_equal(strlen(first), strlen("web-") + 5);
-    assert_string_not_equal(first, gs_json_str(two.body, "metadata", "name", NULL));
+    assert_string_not_equal(first, codec_json_str(two.body, "metadata", "name", NULL));
 }
 
 static void missing_things_are_named(void **state)
@@ -81,9 +81,9 @@ static void stale_updates_conflict(void **state)
     assert_number(made, 1, "metadata", "generation");
     assert_number(made, 1, "spec", "replicas");
     assert_member(made, "25%", "spec", "strategy", "rollingUpdate", "maxSurge");
-    gs_json_set(made.body, json_integer(3), "spec", "replicas", NULL);
+    codec_json_set(made.body, json_integer(3), "spec", "replicas", NULL);
     GS_AUTO_BUF struct gs_buf text = {0};
-    gs_json_dump(made.body, &text);
+    codec_json_dump(made.body, &text);
     AUTO_REPLY struct reply first = request(*state, "PUT", DEPLOYMENTS "/d", text.data);
     AUTO_REPLY struct reply second = request(*state, "PUT", DEPLOYMENTS "/d", text.data);
     assert_status(first, 200);
@@ -121,7 +121,7 @@ static void an_update_without_change_keeps_the_version(void **state)
                      "{\"metadata\":{\"labels\":null}}");
 
     assert_status(same, 200);
-    assert_member(same, gs_json_str(made.body, "metadata", "resourceVersion", NULL), "metadata",
+    assert_member(same, codec_json_str(made.body, "metadata", "resourceVersion", NULL), "metadata",
                   "resourceVersion");
 }
 
@@ -135,7 +135,7 @@ static void bound_pods_are_deleted_with_grace(void **state)
     assert_status(bound, 201);
     AUTO_REPLY struct reply marked = request(*state, "DELETE", PODS "/a", NULL);
     assert_status(marked, 200);
-    assert_non_null(gs_json_str(marked.body, "metadata", "deletionTimestamp", NULL));
+    assert_non_null(codec_json_str(marked.body, "metadata", "deletionTimestamp", NULL));
     assert_number(marked, 30, "metadata", "deletionGracePeriodSeconds");
     assert_member(marked, "here", "spec", "nodeName");
     assert_member(marked, "y", "metadata", "annotations", "x");
@@ -156,7 +156,7 @@ static void finalizers_hold_objects(void **state)
         "{\"metadata\":{\"name\":\"c\",\"finalizers\":[\"a.b/c\"]},\"data\":{\"k\":\"v\"}}");
     AUTO_REPLY struct reply del = request(*state, "DELETE", path, NULL);
     assert_status(del, 200);
-    assert_non_null(gs_json_str(del.body, "metadata", "deletionTimestamp", NULL));
+    assert_non_null(codec_json_str(del.body, "metadata", "deletionTimestamp", NULL));
     AUTO_REPLY struct reply freed =
         request_with(*state, "PATCH", path, "application/merge-patch+json", NULL,
                      "{\"metadata\":{\"finalizers\":null}}");
@@ -203,9 +203,9 @@ static void namespaces_end_when_empty(void **state)
     assert_message(refused, "because it is being terminated");
     AUTO_REPLY struct reply emptied = request(*state, "DELETE", cm, NULL);
     assert_status(emptied, 200);
-    gs_json_set(del.body, json_array(), "spec", "finalizers", NULL);
+    codec_json_set(del.body, json_array(), "spec", "finalizers", NULL);
     GS_AUTO_BUF struct gs_buf text = {0};
-    gs_json_dump(del.body, &text);
+    codec_json_dump(del.body, &text);
     AUTO_REPLY struct reply fin =
         request(*state, "PUT", "/api/v1/namespaces/n/finalize", text.data);
     assert_status(fin, 200);
@@ -221,7 +221,7 @@ static void orphans_lose_their_owner(void **state)
     GS_AUTO_FREE char *body =
         gs_format("{\"metadata\":{\"name\":\"c\",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\","
                   "\"kind\":\"Deployment\",\"name\":\"d\",\"uid\":\"%s\"}]}}",
-                  gs_json_str(owner.body, "metadata", "uid", NULL));
+                  codec_json_str(owner.body, "metadata", "uid", NULL));
     AUTO_REPLY struct reply owned =
         request(*state, "POST", "/api/v1/namespaces/default/configmaps", body);
     assert_status(owned, 201);
@@ -231,8 +231,8 @@ static void orphans_lose_their_owner(void **state)
     AUTO_REPLY struct reply left =
         request(*state, "GET", "/api/v1/namespaces/default/configmaps/c", NULL);
     assert_status(left, 200);
-    assert_int_equal(json_array_size(gs_json_get(left.body, "metadata", "ownerReferences", NULL)),
-                     0);
+    assert_int_equal(
+        json_array_size(codec_json_get(left.body, "metadata", "ownerReferences", NULL)), 0);
 }
 
 static void scale_reads_and_writes_replicas(void **state)
@@ -268,15 +268,15 @@ static void inert_kinds_say_so(void **state)
                 "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dm", NULL);
     json_t *event = json_array_get(json_object_get(events.body, "items"), 0);
     assert_non_null(event);
-    assert_string_equal(gs_json_str(event, "reason", NULL), "NothingActsOnKind");
-    assert_string_equal(gs_json_str(event, "message", NULL),
+    assert_string_equal(codec_json_str(event, "reason", NULL), "NothingActsOnKind");
+    assert_string_equal(codec_json_str(event, "message", NULL),
                         "NetworkPolicy.networking.k8s.io \"m\" is stored, but nothing acts on it "
                         "here");
     AUTO_REPLY struct reply view =
         request(*state, "GET", "/apis/events.k8s.io/v1/namespaces/default/events", NULL);
     event = json_array_get(json_object_get(view.body, "items"), 0);
-    assert_string_equal(gs_json_str(event, "regarding", "name", NULL), "m");
-    assert_string_equal(gs_json_str(event, "apiVersion", NULL), "events.k8s.io/v1");
+    assert_string_equal(codec_json_str(event, "regarding", "name", NULL), "m");
+    assert_string_equal(codec_json_str(event, "apiVersion", NULL), "events.k8s.io/v1");
 }
 
 static void autoscalers_come_in_every_version(void **state)
@@ -292,8 +292,8 @@ static void autoscalers_come_in_every_version(void **state)
     AUTO_REPLY struct reply v2 = request(
         *state, "GET", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/h", NULL);
     assert_status(v2, 200);
-    json_t *metric = json_array_get(gs_json_get(v2.body, "spec", "metrics", NULL), 0);
-    assert_string_equal(gs_json_str(metric, "pods", "target", "averageValue", NULL), "20");
+    json_t *metric = json_array_get(codec_json_get(v2.body, "spec", "metrics", NULL), 0);
+    assert_string_equal(codec_json_str(metric, "pods", "target", "averageValue", NULL), "20");
     AUTO_REPLY struct reply v1 = request(
         *state, "GET", "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", NULL);
     assert_status(v1, 200);

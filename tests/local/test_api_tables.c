@@ -21,23 +21,23 @@ static json_t *parse(const char *text)
     for (char *c = json; *c; c++)
         if (*c == '\'')
             *c = '"';
-    struct gs_error *err = gs_json_parse(gs_slice_of(json), true, &j);
+    struct gs_error *err = codec_json_parse(gs_slice_of(json), true, &j);
     if (err)
         fail_msg("%s", gs_error_message(err));
     return j;
 }
 
 // The cells of an object, joined by "|", numbers as text. Caller frees.
-static char *cells_of(const struct local_table *t, const char *object)
+static char *cells_of(const struct local_api_table *t, const char *object)
 {
-    GS_AUTO_JSON json_t *obj = parse(object);
-    GS_AUTO_JSON json_t *cells = json_array();
+    CODEC_AUTO_JSON json_t *obj = parse(object);
+    CODEC_AUTO_JSON json_t *cells = json_array();
     struct gs_buf out = {0};
     size_t i, n = 0;
     json_t *cell;
 
     t->add_cells(obj, cells, now_ms);
-    for (const struct local_column *c = t->columns; c->name; c++)
+    for (const struct local_api_column *c = t->columns; c->name; c++)
         n++;
     assert_int_equal(json_array_size(cells), n);
     json_array_foreach (cells, i, cell) {
@@ -45,12 +45,12 @@ static char *cells_of(const struct local_table *t, const char *object)
         if (json_is_string(cell))
             gs_buf_add_str(&out, json_string_value(cell));
         else
-            gs_json_dump(cell, &out);
+            codec_json_dump(cell, &out);
     }
     return gs_buf_take(&out);
 }
 
-static void assert_cells(const struct local_table *t, const char *object, const char *want)
+static void assert_cells(const struct local_api_table *t, const char *object, const char *want)
 {
     GS_AUTO_FREE char *got = cells_of(t, object);
     assert_string_equal(got, want);
@@ -101,42 +101,42 @@ static void pods_have_one_word(void **state)
     };
 
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
-        assert_cells(&local_table_pods, cases[i].object, cases[i].want);
+        assert_cells(&local_api_table_pods, cases[i].object, cases[i].want);
 }
 
 static void services_show_where_they_listen(void **state)
 {
-    assert_cells(&local_table_services,
+    assert_cells(&local_api_table_services,
                  "{" META
                  ",'spec':{'type':'ClusterIP','clusterIP':'127.96.0.1','ports':[{'port':80,"
                  "'protocol':'TCP'}],'selector':{'b':'2','a':'1'}}}",
                  "p|ClusterIP|127.96.0.1|<none>|80/TCP|10s|a=1,b=2");
-    assert_cells(&local_table_services,
+    assert_cells(&local_api_table_services,
                  "{" META
                  ",'spec':{'type':'LoadBalancer','clusterIP':'127.96.0.1','ports':[{'port':"
                  "80,'nodePort':30000,'protocol':'TCP'}]}}",
                  "p|LoadBalancer|127.96.0.1|<pending>|80:30000/TCP|10s|<none>");
-    assert_cells(&local_table_services,
+    assert_cells(&local_api_table_services,
                  "{'metadata':{'name':'p','creationTimestamp':'2026-01-01T00:00:00Z','annotations':"
                  "{'gpuscale.dev/address':'127.97.0.1:80'}},'spec':{'type':'LoadBalancer','ports':"
                  "[{'port':80}]},'status':{'loadBalancer':{'ingress':[{'ip':'127.97.0.1'}]}}}",
                  "p|LoadBalancer|<none>|127.97.0.1|80/TCP|10s|<none>");
-    assert_cells(&local_table_services,
+    assert_cells(&local_api_table_services,
                  "{'metadata':{'name':'p','creationTimestamp':'2026-01-01T00:00:00Z','annotations':"
                  "{'gpuscale.dev/address':'127.97.0.1:8080,127.97.0.1:9000',"
                  "'gpuscale.dev/ports':'80=8080'}},'spec':{'type':'LoadBalancer','ports':"
                  "[{'port':80,'nodePort':30000},{'port':9000}]},'status':{'loadBalancer':{'ingress'"
                  ":[{'ip':'127.97.0.1'}]}}}",
                  "p|LoadBalancer|<none>|127.97.0.1|8080:30000/TCP,9000/TCP|10s|<none>");
-    assert_cells(&local_table_services,
+    assert_cells(&local_api_table_services,
                  "{" META ",'spec':{'type':'ExternalName','externalName':'a.b'}}",
                  "p|ExternalName|<none>|a.b|<none>|10s|<none>");
 }
 
 static void endpoints_are_counted(void **state)
 {
-    assert_cells(&local_table_endpoints, "{" META "}", "p|<none>|10s");
-    assert_cells(&local_table_endpoints,
+    assert_cells(&local_api_table_endpoints, "{" META "}", "p|<none>|10s");
+    assert_cells(&local_api_table_endpoints,
                  "{" META ",'subsets':[{'addresses':[{'ip':'1'},{'ip':'2'}],'ports':[{'port':80},"
                  "{'port':81}]}]}",
                  "p|1:80,1:81,2:80 + 1 more...|10s");
@@ -155,23 +155,24 @@ static void endpoints_are_counted(void **state)
 
 static void autoscalers_show_targets(void **state)
 {
-    assert_cells(&local_table_hpas, HPA("", ""), "p|Deployment/d|<none>|1|9|2|10s");
-    assert_cells(&local_table_hpas, HPA(PODS_METRIC, ""), "p|Deployment/d|<unknown>/20|1|9|2|10s");
-    assert_cells(&local_table_hpas,
+    assert_cells(&local_api_table_hpas, HPA("", ""), "p|Deployment/d|<none>|1|9|2|10s");
+    assert_cells(&local_api_table_hpas, HPA(PODS_METRIC, ""),
+                 "p|Deployment/d|<unknown>/20|1|9|2|10s");
+    assert_cells(&local_api_table_hpas,
                  HPA(PODS_METRIC, "{'type':'Pods','pods':{'current':{'averageValue':'12'}}}"),
                  "p|Deployment/d|12/20|1|9|2|10s");
-    assert_cells(&local_table_hpas,
+    assert_cells(&local_api_table_hpas,
                  HPA(CPU_METRIC, "{'type':'Resource','resource':{'current':{'averageUtilization':"
                                  "40,'averageValue':'1'}}}"),
                  "p|Deployment/d|cpu: 40%/80%|1|9|2|10s");
-    assert_cells(&local_table_hpas, HPA(CPU_METRIC "," PODS_METRIC "," PODS_METRIC, ""),
+    assert_cells(&local_api_table_hpas, HPA(CPU_METRIC "," PODS_METRIC "," PODS_METRIC, ""),
                  "p|Deployment/d|cpu: <unknown>/80%, <unknown>/20 + 1 more...|1|9|2|10s");
-    assert_cells(&local_table_hpas,
+    assert_cells(&local_api_table_hpas,
                  HPA("{'type':'Object','object':{'target':{'type':'AverageValue','averageValue':"
                      "'7'}}}",
                      "{'type':'Object','object':{'current':{'averageValue':'4500m'}}}"),
                  "p|Deployment/d|4500m/7 (avg)|1|9|2|10s");
-    assert_cells(&local_table_hpas,
+    assert_cells(&local_api_table_hpas,
                  HPA("{'type':'External','external':{'target':{'type':'Value','value':'7'}}}",
                      "{'type':'External','external':{'current':{'value':'3'}}}"),
                  "p|Deployment/d|3/7|1|9|2|10s");
@@ -179,7 +180,7 @@ static void autoscalers_show_targets(void **state)
 
 static void events_tell_when_and_what(void **state)
 {
-    assert_cells(&local_table_events,
+    assert_cells(&local_api_table_events,
                  "{" META ",'type':'Normal','reason':'R','message':' text\\n','count':3,"
                  "'firstTimestamp':'2026-01-01T00:00:00Z','lastTimestamp':'2026-01-01T00:00:08Z',"
                  "'involvedObject':{'kind':'Pod','name':'x','fieldPath':'f'},'source':{'component':"
@@ -201,10 +202,10 @@ static void durations_read_like_kubectls(void **state)
         {730 * 86400, "2y"}, {800 * 86400, "2y70d"}, {3000 * 86400, "8y"},
         {-10, "<invalid>"},
     };
-    char buf[LOCAL_AGE_SIZE];
+    char buf[LOCAL_API_AGE_SIZE];
 
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
-        assert_string_equal(local_format_duration(cases[i].seconds * 1000, buf), cases[i].want);
+        assert_string_equal(local_api_format_duration(cases[i].seconds * 1000, buf), cases[i].want);
 }
 
 int main(void)

@@ -101,7 +101,7 @@ static void unknown_fields_are_warned_of_or_refused(void **state)
                            "decoding error: unknown field \"spec.foo\"");
     AUTO_REPLY struct reply warned = deploy(*state, "", "\"foo\":1,", "");
     assert_status(warned, 201);
-    assert_null(gs_json_get(warned.body, "spec", "foo", NULL));
+    assert_null(codec_json_get(warned.body, "spec", "foo", NULL));
     AUTO_REPLY struct reply bad = deploy(*state, "?fieldValidation=Perhaps", "", "");
     assert_status(bad, 422);
 }
@@ -136,14 +136,14 @@ static void quantities_are_canonical(void **state)
         "\"name\":\"c\",\"image\":\"i\",\"resources\":{\"limits\":{\"cpu\":0.5,\"memory\":"
         "\"1024Mi\","
         "\"nvidia.com/gpu\":1}}}]},\"status\":{\"phase\":\"Running\"}}");
-    const json_t *container = json_array_get(gs_json_get(r.body, "spec", "containers", NULL), 0);
-    const json_t *requests = gs_json_get(container, "resources", "requests", NULL);
+    const json_t *container = json_array_get(codec_json_get(r.body, "spec", "containers", NULL), 0);
+    const json_t *requests = codec_json_get(container, "resources", "requests", NULL);
 
     assert_status(r, 201);
-    assert_string_equal(gs_json_str(requests, "cpu", NULL), "500m");
-    assert_string_equal(gs_json_str(requests, "memory", NULL), "1Gi");
-    assert_string_equal(gs_json_str(requests, "nvidia.com/gpu", NULL), "1");
-    assert_string_equal(gs_json_str(container, "imagePullPolicy", NULL), "Always");
+    assert_string_equal(codec_json_str(requests, "cpu", NULL), "500m");
+    assert_string_equal(codec_json_str(requests, "memory", NULL), "1Gi");
+    assert_string_equal(codec_json_str(requests, "nvidia.com/gpu", NULL), "1");
+    assert_string_equal(codec_json_str(container, "imagePullPolicy", NULL), "Always");
     assert_member(r, "Guaranteed", "status", "qosClass");
     assert_member(r, "Pending", "status", "phase");
 }
@@ -173,9 +173,10 @@ static void services_keep_their_addresses(void **state)
     AUTO_REPLY struct reply made = request(*state, "POST", SERVICES, body);
     assert_status(made, 201);
     assert_member(made, "None", "spec", "sessionAffinity");
-    assert_int_equal(gs_json_int(json_array_get(gs_json_get(made.body, "spec", "ports", NULL), 0),
-                                 0, "targetPort", NULL),
-                     80);
+    assert_int_equal(
+        codec_json_int(json_array_get(codec_json_get(made.body, "spec", "ports", NULL), 0), 0,
+                       "targetPort", NULL),
+        80);
     AUTO_REPLY struct reply allocated = request_with(
         *state, "PATCH", SERVICES "/s", "application/strategic-merge-patch+json", NULL,
         "{\"spec\":{\"clusterIP\":\"127.96.0.1\",\"ports\":[{\"port\":80,\"nodePort\":30001}]}}");
@@ -184,8 +185,8 @@ static void services_keep_their_addresses(void **state)
     assert_status(replaced, 200);
     assert_member(replaced, "127.96.0.1", "spec", "clusterIP");
     assert_int_equal(
-        gs_json_int(json_array_get(gs_json_get(replaced.body, "spec", "ports", NULL), 0), 0,
-                    "nodePort", NULL),
+        codec_json_int(json_array_get(codec_json_get(replaced.body, "spec", "ports", NULL), 0), 0,
+                       "nodePort", NULL),
         30001);
     AUTO_REPLY struct reply moved =
         request_with(*state, "PATCH", SERVICES "/s", "application/merge-patch+json", NULL,
@@ -196,8 +197,8 @@ static void services_keep_their_addresses(void **state)
         request_with(*state, "PATCH", SERVICES "/s", "application/merge-patch+json", NULL,
                      "{\"spec\":{\"type\":\"ClusterIP\"}}");
     assert_status(inside, 200);
-    assert_null(json_object_get(json_array_get(gs_json_get(inside.body, "spec", "ports", NULL), 0),
-                                "nodePort"));
+    assert_null(json_object_get(
+        json_array_get(codec_json_get(inside.body, "spec", "ports", NULL), 0), "nodePort"));
 }
 
 static void refuse_service(struct harness *h, const char *spec, const char *why)

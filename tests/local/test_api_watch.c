@@ -54,14 +54,14 @@ static void lists_come_in_pages(void **state)
     assert_int_equal(n_items(&first), 2);
     assert_number(first, 1, "metadata", "remainingItemCount");
     GS_AUTO_BUF struct gs_buf token = {0};
-    http_encode(gs_slice_of(gs_json_str(first.body, "metadata", "continue", NULL)), &token);
+    http_encode(gs_slice_of(codec_json_str(first.body, "metadata", "continue", NULL)), &token);
     GS_AUTO_FREE char *path = gs_format(CMS "?limit=2&continue=%s", token.data);
     AUTO_REPLY struct reply rest = request(*state, "GET", path, NULL);
     assert_int_equal(n_items(&rest), 1);
-    assert_string_equal(gs_json_str(json_array_get(json_object_get(rest.body, "items"), 0),
-                                    "metadata", "name", NULL),
+    assert_string_equal(codec_json_str(json_array_get(json_object_get(rest.body, "items"), 0),
+                                       "metadata", "name", NULL),
                         "c");
-    assert_null(gs_json_get(rest.body, "metadata", "continue", NULL));
+    assert_null(codec_json_get(rest.body, "metadata", "continue", NULL));
     AUTO_REPLY struct reply bad = request(*state, "GET", CMS "?continue=bm9uc2Vuc2U=", NULL);
     assert_status(bad, 400);
 }
@@ -91,7 +91,7 @@ static void watches_continue_from_a_version(void **state)
     AUTO_REPLY struct reply list = request(*state, "GET", CMS, NULL);
     GS_AUTO_FREE char *path =
         gs_format("/api/v1/configmaps?watch=true&resourceVersion=%s",
-                  gs_json_str(list.body, "metadata", "resourceVersion", NULL));
+                  codec_json_str(list.body, "metadata", "resourceVersion", NULL));
     make(*state, "b", "x");
     relabel(*state, "a", "y");
     watch_start(*state, &w, path, NULL);
@@ -123,10 +123,10 @@ static void forgotten_versions_are_gone(void **state)
     for (int i = 0; i < 10100; i++)
         relabel(*state, "a", i % 2 ? "x" : "y");
     watch_start(*state, &w, CMS "?watch=1&resourceVersion=1", NULL);
-    GS_AUTO_JSON json_t *event = watch_next(&w);
-    assert_string_equal(gs_json_str(event, "type", NULL), "ERROR");
-    assert_int_equal(gs_json_int(event, 0, "object", "code", NULL), 410);
-    assert_string_equal(gs_json_str(event, "object", "reason", NULL), "Expired");
+    CODEC_AUTO_JSON json_t *event = watch_next(&w);
+    assert_string_equal(codec_json_str(event, "type", NULL), "ERROR");
+    assert_int_equal(codec_json_int(event, 0, "object", "code", NULL), 410);
+    assert_string_equal(codec_json_str(event, "object", "reason", NULL), "Expired");
     assert_null(watch_next(&w));
     watch_stop(&w);
 }
@@ -175,14 +175,16 @@ static void tables_have_columns_once(void **state)
     assert_int_equal(json_array_size(json_object_get(list.body, "columnDefinitions")), 3);
     json_t *row = json_array_get(json_object_get(list.body, "rows"), 0);
     assert_string_equal(json_string_value(json_array_get(json_object_get(row, "cells"), 0)), "a");
-    assert_string_equal(gs_json_str(row, "object", "kind", NULL), "PartialObjectMetadata");
+    assert_string_equal(codec_json_str(row, "object", "kind", NULL), "PartialObjectMetadata");
     watch_start(*state, &w, CMS "?watch=1", TABLE);
-    GS_AUTO_JSON json_t *first = watch_next(&w);
-    assert_int_equal(json_array_size(gs_json_get(first, "object", "columnDefinitions", NULL)), 3);
+    CODEC_AUTO_JSON json_t *first = watch_next(&w);
+    assert_int_equal(json_array_size(codec_json_get(first, "object", "columnDefinitions", NULL)),
+                     3);
     make(*state, "b", "x");
-    GS_AUTO_JSON json_t *second = watch_next(&w);
-    assert_string_equal(gs_json_str(second, "object", "kind", NULL), "Table");
-    assert_int_equal(json_array_size(gs_json_get(second, "object", "columnDefinitions", NULL)), 0);
+    CODEC_AUTO_JSON json_t *second = watch_next(&w);
+    assert_string_equal(codec_json_str(second, "object", "kind", NULL), "Table");
+    assert_int_equal(json_array_size(codec_json_get(second, "object", "columnDefinitions", NULL)),
+                     0);
     watch_stop(&w);
 }
 

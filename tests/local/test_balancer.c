@@ -55,7 +55,7 @@ static void written(uv_write_t *req, int status)
     free(req);
 }
 
-static void peer_send(struct peer *p, const char *data, size_t len)
+static void source_peer_send(struct peer *p, const char *data, size_t len)
 {
     uv_write_t *req = calloc(1, sizeof(*req));
     char *copy = malloc(len);
@@ -78,12 +78,12 @@ static void peer_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
         if (!p->count_only)
             gs_buf_add(&p->got, buf->base, (size_t)n);
         if (p->server && p->server->echo)
-            peer_send(p, buf->base, (size_t)n);
+            source_peer_send(p, buf->base, (size_t)n);
     } else if (n == UV_EOF) {
         p->eof = true;
         if (p->server) { // answers only now: the client's end must have come through
             if (p->server->echo)
-                peer_send(p, "end", 3);
+                source_peer_send(p, "end", 3);
             uv_shutdown(&p->shutdown, s, peer_shut);
         }
     } else if (n < 0) {
@@ -109,7 +109,7 @@ static void server_accept(uv_stream_t *s, int status)
         return;
     uv_read_start((uv_stream_t *)&p->tcp, alloc_buffer, peer_read);
     if (!server->echo)
-        peer_send(p, server->name, strlen(server->name));
+        source_peer_send(p, server->name, strlen(server->name));
 }
 
 static void server_start(uv_loop_t *loop, struct server *s)
@@ -165,28 +165,28 @@ static bool got(struct peer *p, const char *text)
 
 struct fixture {
     uv_loop_t loop;
-    struct balancer *balancer;
-    struct balancer_pool *pool;
-    struct balancer_listener *listener;
+    struct services_balancer *balancer;
+    struct services_balancer_pool *pool;
+    struct services_balancer_listener *listener;
     uint16_t port;
     struct server a, b;
-    struct balancer_address to[3];
+    struct services_balancer_address to[3];
 };
 
-static struct balancer_address address(uint16_t port)
+static struct services_balancer_address address(uint16_t port)
 {
-    struct balancer_address a = {.ip = IP, .port = port};
+    struct services_balancer_address a = {.ip = IP, .port = port};
     return a;
 }
 
-static void setup(struct fixture *f, const struct balancer_config *cfg)
+static void setup(struct fixture *f, const struct services_balancer_config *cfg)
 {
     memset(f, 0, sizeof(*f));
     uv_loop_init(&f->loop);
-    f->balancer = balancer_new(&f->loop, cfg);
-    f->pool = balancer_pool_new(f->balancer);
-    assert_ok(balancer_listen(f->pool, IP, 0, &f->listener));
-    f->port = balancer_listener_port(f->listener);
+    f->balancer = services_balancer_new(&f->loop, cfg);
+    f->pool = services_balancer_pool_new(f->balancer);
+    assert_ok(services_balancer_listen(f->pool, IP, 0, &f->listener));
+    f->port = services_balancer_listener_port(f->listener);
     f->a.name = "a";
     f->b.name = "b";
     server_start(&f->loop, &f->a);
@@ -199,9 +199,9 @@ static void finish(struct fixture *f, struct peer *clients, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         peer_close(&clients[i]);
-    balancer_listener_close(f->listener);
-    balancer_pool_free(f->pool);
-    balancer_free(f->balancer);
+    services_balancer_listener_close(f->listener);
+    services_balancer_pool_free(f->pool);
+    services_balancer_free(f->balancer);
     uv_close((uv_handle_t *)&f->a.tcp, NULL);
     uv_close((uv_handle_t *)&f->b.tcp, NULL);
     uv_walk(&f->loop, close_server_peer, NULL);
@@ -215,7 +215,7 @@ static void fewest_connections_first(void **state)
     struct fixture f;
     struct peer c[6];
     setup(&f, NULL);
-    balancer_pool_set(f.pool, f.to, 2);
+    services_balancer_pool_set(f.pool, f.to, 2);
     for (size_t i = 0; i < 4; i++) {
         client_start(&f.loop, &c[i], f.port);
         loop_until(&f.loop, c[i].got.len == 1);
@@ -225,7 +225,7 @@ static void fewest_connections_first(void **state)
     for (size_t i = 0; i < 4; i++) // both of a go
         if (got(&c[i], "a"))
             peer_close(&c[i]);
-    loop_until(&f.loop, balancer_connections(f.balancer) == 2);
+    loop_until(&f.loop, services_balancer_connections(f.balancer) == 2);
     for (size_t i = 4; i < 6; i++) {
         client_start(&f.loop, &c[i], f.port);
         loop_until(&f.loop, c[i].got.len == 1);
@@ -242,7 +242,7 @@ static void no_endpoint_closes_at_once(void **state)
     setup(&f, NULL);
     client_start(&f.loop, &c, f.port);
     loop_until(&f.loop, c.eof || c.closed);
-    loop_until(&f.loop, balancer_connections(f.balancer) == 0);
+    loop_until(&f.loop, services_balancer_connections(f.balancer) == 0);
     finish(&f, &c, 1);
 }
 
@@ -255,8 +255,8 @@ static void a_dead_endpoint_is_passed_over(void **state)
     server_start(&f.loop, &dead);
     uv_close((uv_handle_t *)&dead.tcp, NULL);
     loop_for_ms(&f.loop, 10);
-    struct balancer_address to[] = {address(dead.port), f.to[0]};
-    balancer_pool_set(f.pool, to, 2);
+    struct services_balancer_address to[] = {address(dead.port), f.to[0]};
+    services_balancer_pool_set(f.pool, to, 2);
     for (size_t i = 0; i < 4; i++) {
         client_start(&f.loop, &c[i], f.port);
         loop_until(&f.loop, got(&c[i], "a"));
@@ -270,11 +270,11 @@ static void leaving_endpoints_keep_their_connections(void **state)
     struct peer c[2];
     setup(&f, NULL);
     f.a.echo = true;
-    balancer_pool_set(f.pool, &f.to[0], 1);
+    services_balancer_pool_set(f.pool, &f.to[0], 1);
     client_start(&f.loop, &c[0], f.port);
     loop_until(&f.loop, f.a.accepted == 1);
-    balancer_pool_set(f.pool, &f.to[1], 1);
-    peer_send(&c[0], "still", 5);
+    services_balancer_pool_set(f.pool, &f.to[1], 1);
+    source_peer_send(&c[0], "still", 5);
     loop_until(&f.loop, got(&c[0], "still"));
     client_start(&f.loop, &c[1], f.port);
     loop_until(&f.loop, got(&c[1], "b"));
@@ -287,14 +287,14 @@ static void half_close_is_passed_on(void **state)
     struct peer c;
     setup(&f, NULL);
     f.a.echo = true;
-    balancer_pool_set(f.pool, &f.to[0], 1);
+    services_balancer_pool_set(f.pool, &f.to[0], 1);
     client_start(&f.loop, &c, f.port);
     loop_until(&f.loop, c.connected);
-    peer_send(&c, "x", 1);
+    source_peer_send(&c, "x", 1);
     uv_shutdown(&c.shutdown, (uv_stream_t *)&c.tcp, peer_shut);
     loop_until(&f.loop, c.eof);
     assert_true(got(&c, "xend"));
-    loop_until(&f.loop, balancer_connections(f.balancer) == 0);
+    loop_until(&f.loop, services_balancer_connections(f.balancer) == 0);
     finish(&f, &c, 1);
 }
 
@@ -305,12 +305,12 @@ static void a_slow_reader_stops_the_writer(void **state)
     struct peer c;
     setup(&f, NULL);
     f.a.silent = true; // accepts and never reads
-    balancer_pool_set(f.pool, &f.to[0], 1);
+    services_balancer_pool_set(f.pool, &f.to[0], 1);
     client_start(&f.loop, &c, f.port);
     loop_until(&f.loop, f.a.accepted == 1);
     GS_AUTO_FREE char *chunk = gs_alloc(CHUNK);
     for (size_t sent = 0; sent < TOTAL; sent += CHUNK)
-        peer_send(&c, chunk, CHUNK);
+        source_peer_send(&c, chunk, CHUNK);
     loop_for_ms(&f.loop, 300);
     // Sockets and the balancer hold some; most of it must still be with the writer.
     assert_true(uv_stream_get_write_queue_size((uv_stream_t *)&c.tcp) > TOTAL / 2);
@@ -324,12 +324,12 @@ static void much_data_both_ways(void **state)
     struct peer c;
     setup(&f, NULL);
     f.a.echo = true;
-    balancer_pool_set(f.pool, &f.to[0], 1);
+    services_balancer_pool_set(f.pool, &f.to[0], 1);
     client_start(&f.loop, &c, f.port);
     c.count_only = true;
     loop_until(&f.loop, c.connected);
     GS_AUTO_FREE char *data = gs_alloc(TOTAL);
-    peer_send(&c, data, TOTAL);
+    source_peer_send(&c, data, TOTAL);
     loop_until(&f.loop, c.total == TOTAL);
     finish(&f, &c, 1);
 }
@@ -338,16 +338,16 @@ static void connections_are_limited(void **state)
 {
     struct fixture f;
     struct peer c[3];
-    struct balancer_config cfg = {.max_connections = 2, .idle_ms = WAIT_MS};
+    struct services_balancer_config cfg = {.max_connections = 2, .idle_ms = WAIT_MS};
     setup(&f, &cfg);
-    balancer_pool_set(f.pool, f.to, 2);
+    services_balancer_pool_set(f.pool, f.to, 2);
     client_start(&f.loop, &c[0], f.port);
     client_start(&f.loop, &c[1], f.port);
     loop_until(&f.loop, c[0].got.len == 1 && c[1].got.len == 1);
     client_start(&f.loop, &c[2], f.port);
     loop_until(&f.loop, c[2].eof || c[2].closed);
     assert_int_equal(c[2].got.len, 0);
-    assert_int_equal(balancer_connections(f.balancer), 2);
+    assert_int_equal(services_balancer_connections(f.balancer), 2);
     finish(&f, c, 3);
 }
 
@@ -355,9 +355,9 @@ static void the_most_silent_connection_makes_room(void **state)
 {
     struct fixture f;
     struct peer c[3];
-    struct balancer_config cfg = {.max_connections = 2, .idle_ms = WAIT_MS, .evict_ms = 1};
+    struct services_balancer_config cfg = {.max_connections = 2, .idle_ms = WAIT_MS, .evict_ms = 1};
     setup(&f, &cfg);
-    balancer_pool_set(f.pool, f.to, 2);
+    services_balancer_pool_set(f.pool, f.to, 2);
     client_start(&f.loop, &c[0], f.port);
     loop_until(&f.loop, c[0].got.len == 1);
     client_start(&f.loop, &c[1], f.port);
@@ -366,7 +366,7 @@ static void the_most_silent_connection_makes_room(void **state)
     client_start(&f.loop, &c[2], f.port);
     loop_until(&f.loop, c[2].got.len == 1 && c[0].eof);
     assert_false(c[1].eof);
-    assert_int_equal(balancer_connections(f.balancer), 2);
+    assert_int_equal(services_balancer_connections(f.balancer), 2);
     finish(&f, c, 3);
 }
 
@@ -374,22 +374,22 @@ static void idle_connections_end(void **state)
 {
     struct fixture f;
     struct peer c;
-    struct balancer_config cfg = {.idle_ms = 200};
+    struct services_balancer_config cfg = {.idle_ms = 200};
     setup(&f, &cfg);
-    balancer_pool_set(f.pool, f.to, 2);
+    services_balancer_pool_set(f.pool, f.to, 2);
     client_start(&f.loop, &c, f.port);
     loop_until(&f.loop, c.eof);
-    assert_int_equal(balancer_connections(f.balancer), 0);
+    assert_int_equal(services_balancer_connections(f.balancer), 0);
     finish(&f, &c, 1);
 }
 
 static void a_busy_port_is_an_error_that_names_it(void **state)
 {
     struct fixture f;
-    struct balancer_listener *l = NULL;
+    struct services_balancer_listener *l = NULL;
     setup(&f, NULL);
     GS_AUTO_FREE char *where = gs_format(IP ":%u", f.a.port);
-    struct gs_error *err = balancer_listen(f.pool, IP, f.a.port, &l);
+    struct gs_error *err = services_balancer_listen(f.pool, IP, f.a.port, &l);
     assert_non_null(err);
     assert_int_equal(gs_error_code(err), GS_EEXIST);
     assert_non_null(strstr(gs_error_message(err), where));

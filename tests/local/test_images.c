@@ -15,11 +15,11 @@
 static json_t *json(const char *text)
 {
     json_t *j = NULL;
-    assert_null(gs_json_parse(gs_slice_of(text), true, &j));
+    assert_null(codec_json_parse(gs_slice_of(text), true, &j));
     return j;
 }
 
-static void assert_words(const struct local_words *w, const char *joined)
+static void assert_words(const struct kubelet_words *w, const char *joined)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     for (size_t i = 0; i < w->len; i++)
@@ -29,10 +29,10 @@ static void assert_words(const struct local_words *w, const char *joined)
 
 static void assert_split(const char *text, const char *joined)
 {
-    struct local_words w = {0};
-    assert_null(local_split_words(text, &w));
+    struct kubelet_words w = {0};
+    assert_null(kubelet_split_words(text, &w));
     assert_words(&w, joined);
-    local_words_finish(&w);
+    kubelet_words_finish(&w);
 }
 
 static void test_split(void **state)
@@ -44,8 +44,8 @@ static void test_split(void **state)
     assert_split("a'b'\"c\"d", "[abcd]");
     assert_split("'' \"\"", "[] []");
     assert_split("a\\ b 'x\\y' \"x\\y \\\" \\\\\"", "[a b] [x\\y] [x\\y \" \\]");
-    struct local_words w = {0};
-    struct gs_error *err = local_split_words("a 'b", &w);
+    struct kubelet_words w = {0};
+    struct gs_error *err = kubelet_split_words("a 'b", &w);
     assert_non_null(err);
     assert_string_equal(gs_error_message(err), "a quote is not closed in: a 'b");
     gs_error_free(err);
@@ -58,65 +58,65 @@ static const struct local_image map[] = {
     {"registry.example/ai/*", "/bin/long"},
 };
 
-static struct local_images *make_map(void)
+static struct kubelet_images *make_map(void)
 {
-    struct local_images *m = NULL;
-    assert_null(local_images_new("/opt/bin/gpuscale", map, GS_ARRAY_LEN(map), &m));
+    struct kubelet_images *m = NULL;
+    assert_null(kubelet_images_new("/opt/bin/gpuscale", map, GS_ARRAY_LEN(map), &m));
     return m;
 }
 
-static void assert_argv(const struct local_images *m, const char *container, const char *joined)
+static void assert_argv(const struct kubelet_images *m, const char *container, const char *joined)
 {
-    GS_AUTO_JSON json_t *c = json(container);
-    struct local_words w = {0};
-    assert_null(local_images_argv(m, c, &w));
+    CODEC_AUTO_JSON json_t *c = json(container);
+    struct kubelet_words w = {0};
+    assert_null(kubelet_images_argv(m, c, &w));
     assert_words(&w, joined);
-    local_words_finish(&w);
+    kubelet_words_finish(&w);
 }
 
 static void test_which_entry(void **state)
 {
     (void)state;
-    struct local_images *m = make_map();
-    assert_words(local_images_find(m, "nginx"), "[/bin/nginx] [-g] [daemon off;]");
-    assert_words(local_images_find(m, "nginx:1.2"), "[/bin/other]");
-    assert_words(local_images_find(m, "registry.example/x"), "[/bin/short]");
-    assert_words(local_images_find(m, "registry.example/ai/x"), "[/bin/long]");
-    assert_null(local_images_find(m, "busybox"));
-    local_images_free(m);
+    struct kubelet_images *m = make_map();
+    assert_words(kubelet_images_find(m, "nginx"), "[/bin/nginx] [-g] [daemon off;]");
+    assert_words(kubelet_images_find(m, "nginx:1.2"), "[/bin/other]");
+    assert_words(kubelet_images_find(m, "registry.example/x"), "[/bin/short]");
+    assert_words(kubelet_images_find(m, "registry.example/ai/x"), "[/bin/long]");
+    assert_null(kubelet_images_find(m, "busybox"));
+    kubelet_images_free(m);
 }
 
 static void test_command_and_args(void **state)
 {
     (void)state;
-    struct local_images *m = make_map();
+    struct kubelet_images *m = make_map();
     assert_argv(m, "{\"image\":\"nginx\"}", "[/bin/nginx] [-g] [daemon off;]");
     assert_argv(m, "{\"image\":\"nginx\",\"args\":[\"-v\"]}",
                 "[/bin/nginx] [-g] [daemon off;] [-v]");
     assert_argv(m, "{\"image\":\"nginx\",\"command\":[\"sh\"]}", "[sh]");
     assert_argv(m, "{\"image\":\"any\",\"command\":[\"sh\"],\"args\":[\"-c\",\"x y\"]}",
                 "[sh] [-c] [x y]");
-    GS_AUTO_JSON json_t *c = json("{\"image\":\"busybox\",\"args\":[\"x\"]}");
-    struct local_words w = {0};
-    struct gs_error *err = local_images_argv(m, c, &w);
+    CODEC_AUTO_JSON json_t *c = json("{\"image\":\"busybox\",\"args\":[\"x\"]}");
+    struct kubelet_words w = {0};
+    struct gs_error *err = kubelet_images_argv(m, c, &w);
     assert_int_equal(gs_error_code(err), GS_ENOTFOUND);
     assert_string_equal(
         gs_error_message(err),
         "Failed to pull image \"busybox\": no command is mapped to this image here; "
         "start gpuscale up with --image 'busybox=COMMAND'");
     gs_error_free(err);
-    local_images_free(m);
+    kubelet_images_free(m);
 }
 
 static void test_bad_map(void **state)
 {
     (void)state;
     const struct local_image empty = {"x", "  "}, open_quote = {"x", "a \"b"};
-    struct local_images *m = NULL;
-    struct gs_error *err = local_images_new("/bin/true", &empty, 1, &m);
+    struct kubelet_images *m = NULL;
+    struct gs_error *err = kubelet_images_new("/bin/true", &empty, 1, &m);
     assert_string_equal(gs_error_message(err), "--image x: the command is empty");
     gs_error_free(err);
-    err = local_images_new("/bin/true", &open_quote, 1, &m);
+    err = kubelet_images_new("/bin/true", &open_quote, 1, &m);
     assert_int_equal(gs_error_code(err), GS_EINVAL);
     gs_error_free(err);
 }
@@ -135,9 +135,9 @@ static void test_programs_beside_ours(void **state)
     GS_AUTO_FREE char *self = gs_format("%s/gpuscale", bin);
     GS_AUTO_FREE char *tool = gs_format("%s/tool", bin);
     GS_AUTO_FREE char *api = gs_format("%s/examples/api/api", dir);
-    GS_AUTO_FREE char *found_tool = local_find_program(self, "tool");
-    GS_AUTO_FREE char *found_api = local_find_program(self, "examples/api/api");
-    GS_AUTO_FREE char *plain = local_find_program(self, "python3");
+    GS_AUTO_FREE char *found_tool = kubelet_find_program(self, "tool");
+    GS_AUTO_FREE char *found_api = kubelet_find_program(self, "examples/api/api");
+    GS_AUTO_FREE char *plain = kubelet_find_program(self, "python3");
     assert_string_equal(found_tool, tool);
     assert_string_equal(found_api, api);
     assert_string_equal(plain, "python3");
@@ -148,20 +148,20 @@ static void test_programs_beside_ours(void **state)
 static void test_expansion(void **state)
 {
     (void)state;
-    struct local_words env = {0};
-    local_env_set(&env, "A", "1");
-    local_env_set(&env, "AB", "2");
-    local_env_set(&env, "A", "3");
+    struct kubelet_words env = {0};
+    kubelet_env_set(&env, "A", "1");
+    kubelet_env_set(&env, "AB", "2");
+    kubelet_env_set(&env, "A", "3");
     static const char *const cases[][2] = {
         {"$(A)", "3"},          {"x$(AB)y", "x2y"}, {"$(NOPE)", "$(NOPE)"}, {"$$(A)", "$(A)"},
         {"$A ${A}", "$A ${A}"}, {"$(A", "$(A"},     {"100$", "100$"},       {"$$", "$"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        GS_AUTO_FREE char *got = local_env_expand(&env, cases[i][0]);
+        GS_AUTO_FREE char *got = kubelet_env_expand(&env, cases[i][0]);
         assert_string_equal(got, cases[i][1]);
     }
     assert_words(&env, "[A=3] [AB=2]");
-    local_words_finish(&env);
+    kubelet_words_finish(&env);
 }
 
 static const char pod_text[] =
@@ -169,21 +169,21 @@ static const char pod_text[] =
     "\"annotations\":{\"gpuscale.dev/gpus\":\"{\\\"c\\\":[\\\"GPU-a::0\\\",\\\"GPU-a::1\\\","
     "\\\"GPU-b\\\"]}\"}},\"spec\":{\"nodeName\":\"n1\"}}";
 
-static struct gs_error *build(const char *container, const char *sources, struct local_words *env)
+static struct gs_error *build(const char *container, const char *sources, struct kubelet_words *env)
 {
-    GS_AUTO_JSON json_t *pod = json(pod_text);
-    GS_AUTO_JSON json_t *c = json(container);
-    GS_AUTO_JSON json_t *s = json(sources);
-    GS_AUTO_JSON json_t *node = json("{\"status\":{\"allocatable\":{\"cpu\":\"8\"}}}");
-    struct local_env_context ctx = {
+    CODEC_AUTO_JSON json_t *pod = json(pod_text);
+    CODEC_AUTO_JSON json_t *c = json(container);
+    CODEC_AUTO_JSON json_t *s = json(sources);
+    CODEC_AUTO_JSON json_t *node = json("{\"status\":{\"allocatable\":{\"cpu\":\"8\"}}}");
+    struct kubelet_env_context ctx = {
         .pod = pod, .container = c, .pod_ip = "127.64.0.9", .node = node, .sources = s};
-    return local_env_add_spec(env, &ctx);
+    return kubelet_env_add_spec(env, &ctx);
 }
 
 static void test_downward_api(void **state)
 {
     (void)state;
-    struct local_words env = {0};
+    struct kubelet_words env = {0};
     assert_null(build(
         "{\"resources\":{\"limits\":{\"memory\":\"1536Mi\"},\"requests\":{\"cpu\":\"250m\"}},"
         "\"env\":["
@@ -201,7 +201,7 @@ static void test_downward_api(void **state)
         "{}", &env));
     assert_words(&env, "[A=one] [B=one-$(IP)] [IP=127.64.0.9] [C=one-127.64.0.9] [N=p] [NODE=n1] "
                        "[L=x] [M=2] [CPU=250] [ALL=8]");
-    local_words_finish(&env);
+    kubelet_words_finish(&env);
 }
 
 static void test_config_maps_and_secrets(void **state)
@@ -212,19 +212,19 @@ static void test_config_maps_and_secrets(void **state)
         "{\"name\":\"S\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s\",\"key\":\"k\"}}},"
         "{\"name\":\"O\",\"valueFrom\":{\"configMapKeyRef\":{\"name\":\"x\",\"key\":\"k\","
         "\"optional\":true}}}]}";
-    GS_AUTO_JSON json_t *c = json(container);
-    GS_AUTO_JSON json_t *refs = json_object();
-    local_env_references(c, refs);
+    CODEC_AUTO_JSON json_t *c = json(container);
+    CODEC_AUTO_JSON json_t *refs = json_object();
+    kubelet_env_references(c, refs);
     assert_int_equal(json_object_size(refs), 3);
     assert_non_null(json_object_get(refs, "secrets/s"));
 
-    struct local_words env = {0};
+    struct kubelet_words env = {0};
     assert_null(build(container,
                       "{\"configmaps/m\":{\"data\":{\"a\":\"1\",\"b\":\"2\"}},"
                       "\"secrets/s\":{\"data\":{\"k\":\"aGVsbG8=\"}},\"configmaps/x\":null}",
                       &env));
     assert_words(&env, "[P_a=1] [P_b=2] [S=hello]");
-    local_words_finish(&env);
+    kubelet_words_finish(&env);
 
     struct gs_error *err = build(container, "{\"configmaps/m\":null}", &env);
     assert_string_equal(gs_error_message(err), "configmap \"m\" not found");
@@ -232,15 +232,15 @@ static void test_config_maps_and_secrets(void **state)
     err = build(container, "{\"configmaps/m\":{},\"secrets/s\":{\"data\":{}}}", &env);
     assert_string_equal(gs_error_message(err), "couldn't find key k in Secret ns/s");
     gs_error_free(err);
-    local_words_finish(&env);
+    kubelet_words_finish(&env);
 }
 
 static void test_gpus(void **state)
 {
     (void)state;
-    GS_AUTO_JSON json_t *pod = json(pod_text);
-    GS_AUTO_FREE char *c = local_env_gpus(pod, "c");
-    GS_AUTO_FREE char *other = local_env_gpus(pod, "d");
+    CODEC_AUTO_JSON json_t *pod = json(pod_text);
+    GS_AUTO_FREE char *c = kubelet_env_gpus(pod, "c");
+    GS_AUTO_FREE char *other = kubelet_env_gpus(pod, "d");
     assert_string_equal(c, "GPU-a,GPU-b");
     assert_string_equal(other, "");
 }

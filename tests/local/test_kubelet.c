@@ -60,8 +60,8 @@ static void assert_condition(const json_t *pod, const char *type, const char *st
 {
     const json_t *c = kube_condition(pod, type);
     assert_non_null(c);
-    assert_string_equal(gs_json_str(c, "status", NULL), status);
-    assert_non_null(gs_json_str(c, "lastTransitionTime", NULL));
+    assert_string_equal(codec_json_str(c, "status", NULL), status);
+    assert_non_null(codec_json_str(c, "lastTransitionTime", NULL));
 }
 
 static void test_life_of_a_pod(void **state)
@@ -71,24 +71,24 @@ static void test_life_of_a_pod(void **state)
         f, "p", "Always",
         "echo ip=$GPUSCALE_POD_IP host=$HOSTNAME ns=$GPUSCALE_POD_NAMESPACE "
         "c=$GPUSCALE_CONTAINER_NAME x=$EXTRA cuda=[$CUDA_VISIBLE_DEVICES]; exec sleep 1000");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
-    const char *ip = gs_json_str(pod, "status", "podIP", NULL);
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
+    const char *ip = codec_json_str(pod, "status", "podIP", NULL);
     struct in_addr addr;
     assert_int_equal(inet_pton(AF_INET, ip, &addr), 1);
     assert_in_range(ntohl(addr.s_addr), 0x7f400001, 0x7f5ffefe);
-    assert_string_equal(gs_json_str(pod, "status", "phase", NULL), "Running");
-    assert_string_equal(gs_json_str(pod, "status", "hostIP", NULL), "127.0.0.1");
-    assert_string_equal(gs_json_str(pod, "status", "qosClass", NULL), "BestEffort");
-    assert_non_null(gs_json_str(pod, "status", "startTime", NULL));
+    assert_string_equal(codec_json_str(pod, "status", "phase", NULL), "Running");
+    assert_string_equal(codec_json_str(pod, "status", "hostIP", NULL), "127.0.0.1");
+    assert_string_equal(codec_json_str(pod, "status", "qosClass", NULL), "BestEffort");
+    assert_non_null(codec_json_str(pod, "status", "startTime", NULL));
     assert_condition(pod, "PodScheduled", "True");
     assert_condition(pod, "Initialized", "True");
     assert_condition(pod, "ContainersReady", "True");
     const json_t *c = container_status(pod, 0);
-    assert_true(gs_json_bool(c, false, "ready", NULL));
-    assert_true(gs_json_bool(c, false, "started", NULL));
-    assert_int_equal(gs_json_int(c, -1, "restartCount", NULL), 0);
-    assert_non_null(gs_json_str(c, "state", "running", "startedAt", NULL));
-    assert_true(gs_starts(gs_json_str(c, "containerID", NULL), "gpuscale://"));
+    assert_true(codec_json_bool(c, false, "ready", NULL));
+    assert_true(codec_json_bool(c, false, "started", NULL));
+    assert_int_equal(codec_json_int(c, -1, "restartCount", NULL), 0);
+    assert_non_null(codec_json_str(c, "state", "running", "startedAt", NULL));
+    assert_true(gs_starts(codec_json_str(c, "containerID", NULL), "gpuscale://"));
 
     GS_AUTO_FREE char *log = wait_log(f, "p", "cuda=[]\n");
     GS_AUTO_FREE char *want = gs_format("ip=%s host=p ns=default c=c x=from-up cuda=[]\n", ip);
@@ -122,8 +122,8 @@ static void test_gpus_that_are_gone_fail_the_pod(void **state)
     struct fixture *f = *state;
     create_pod(f, "p", "'gpuscale.dev/gpus':'{\\\"c\\\":[\\\"GPU-gone\\\"]}'",
                "'containers':[{'name':'c','image':'sleeper'}]");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
-    assert_string_equal(gs_json_str(pod, "status", "reason", NULL), "UnexpectedAdmissionError");
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
+    assert_string_equal(codec_json_str(pod, "status", "reason", NULL), "UnexpectedAdmissionError");
     wait_event(f, "UnexpectedAdmissionError", "no longer has the GPUs");
 }
 
@@ -135,9 +135,9 @@ static void test_an_image_without_a_command(void **state)
                "Failed to pull image \"nowhere:1\": no command is mapped to this image here; start "
                "gpuscale up with --image 'nowhere:1=COMMAND'");
     wait_event(f, "Failed", "Error: ErrImagePull");
-    GS_AUTO_JSON json_t *pod =
+    CODEC_AUTO_JSON json_t *pod =
         wait_pod(f, "p", "backing off", has_waiting_reason, "ImagePullBackOff");
-    assert_string_equal(gs_json_str(pod, "status", "phase", NULL), "Pending");
+    assert_string_equal(codec_json_str(pod, "status", "phase", NULL), "Pending");
     wait_event(f, "BackOff", "Back-off pulling image \"nowhere:1\"");
     AUTO_REPLY struct reply log = get_log(f, "p", "");
     assert_status(log, 400);
@@ -160,13 +160,15 @@ static void test_args_are_added_to_a_mapped_command(void **state)
         f, "p", "",
         "'restartPolicy':'Never','containers':[{'name':'c','image':'echo/x:1','args':['$(A)',"
         "'two'],'env':[{'name':'A','value':'one'}]}]");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "succeeded", has_phase, "Succeeded");
     AUTO_REPLY struct reply log = get_log(f, "p", "");
     assert_string_equal(log.text, "prefix one two\n");
     assert_condition(pod, "Ready", "False");
-    assert_string_equal(gs_json_str(kube_condition(pod, "Ready"), "reason", NULL), "PodCompleted");
+    assert_string_equal(codec_json_str(kube_condition(pod, "Ready"), "reason", NULL),
+                        "PodCompleted");
     assert_string_equal(
-        gs_json_str(container_status(pod, 0), "state", "terminated", "reason", NULL), "Completed");
+        codec_json_str(container_status(pod, 0), "state", "terminated", "reason", NULL),
+        "Completed");
 }
 
 // As with --image 'my-api=sh app.sh': relative to where it was typed, args as well.
@@ -181,7 +183,7 @@ static void test_mapped_commands_run_where_up_was_started(void **state)
     create_pod(f, "p", "",
                "'restartPolicy':'Never','containers':[{'name':'c','image':'script:1','args':"
                "['app.sh']}]");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "succeeded", has_phase, "Succeeded");
     (void)pod;
     AUTO_REPLY struct reply log = get_log(f, "p", "");
     GS_AUTO_FREE char *want = gs_format("%s \necho \"$PWD", f->dir);
@@ -196,7 +198,7 @@ static void assert_runs_in(struct fixture *f, const char *name, const char *cont
                   "['sh','-c','echo in:$PWD']%s}]",
                   container);
     create_pod(f, name, "", spec);
-    GS_AUTO_JSON json_t *pod = wait_pod(f, name, "succeeded", has_phase, "Succeeded");
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, name, "succeeded", has_phase, "Succeeded");
     (void)pod;
     AUTO_REPLY struct reply log = get_log(f, name, "");
     assert_non_null(strstr(log.text, "in:"));
@@ -223,13 +225,13 @@ static void test_restart_policies(void **state)
     struct fixture *f = *state;
     create_shell_pod(f, "never", "Never", "exit 3");
     create_shell_pod(f, "on-failure", "OnFailure", "exit 0");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "never", "failed", has_phase, "Failed");
-    const json_t *end = gs_json_get(container_status(pod, 0), "state", "terminated", NULL);
-    assert_int_equal(gs_json_int(end, -1, "exitCode", NULL), 3);
-    assert_string_equal(gs_json_str(end, "reason", NULL), "Error");
-    assert_non_null(gs_json_str(end, "startedAt", NULL));
-    GS_AUTO_JSON json_t *ok = wait_pod(f, "on-failure", "succeeded", has_phase, "Succeeded");
-    assert_int_equal(gs_json_int(container_status(ok, 0), -1, "restartCount", NULL), 0);
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "never", "failed", has_phase, "Failed");
+    const json_t *end = codec_json_get(container_status(pod, 0), "state", "terminated", NULL);
+    assert_int_equal(codec_json_int(end, -1, "exitCode", NULL), 3);
+    assert_string_equal(codec_json_str(end, "reason", NULL), "Error");
+    assert_non_null(codec_json_str(end, "startedAt", NULL));
+    CODEC_AUTO_JSON json_t *ok = wait_pod(f, "on-failure", "succeeded", has_phase, "Succeeded");
+    assert_int_equal(codec_json_int(container_status(ok, 0), -1, "restartCount", NULL), 0);
     delete_pod(f, "never", "");
     wait_pod_gone(f, "never");
 }
@@ -238,15 +240,15 @@ static void test_crash_loop(void **state)
 {
     struct fixture *f = *state;
     create_shell_pod(f, "p", "Always", "echo attempt; exit 4");
-    GS_AUTO_JSON json_t *pod =
+    CODEC_AUTO_JSON json_t *pod =
         wait_pod(f, "p", "in a crash loop", has_waiting_reason, "CrashLoopBackOff");
     const json_t *c = container_status(pod, 0);
-    assert_int_equal(gs_json_int(c, 0, "restartCount", NULL), 1);
-    assert_int_equal(gs_json_int(c, 0, "lastState", "terminated", "exitCode", NULL), 4);
+    assert_int_equal(codec_json_int(c, 0, "restartCount", NULL), 1);
+    assert_int_equal(codec_json_int(c, 0, "lastState", "terminated", "exitCode", NULL), 4);
     GS_AUTO_FREE char *want =
         gs_format("back-off 10s restarting failed container=c pod=p_default(%s)", kube_uid(pod));
-    assert_string_equal(gs_json_str(c, "state", "waiting", "message", NULL), want);
-    assert_string_equal(gs_json_str(pod, "status", "phase", NULL), "Running");
+    assert_string_equal(codec_json_str(c, "state", "waiting", "message", NULL), want);
+    assert_string_equal(codec_json_str(pod, "status", "phase", NULL), "Running");
     wait_event(f, "BackOff", "Back-off restarting failed container c in pod p_default(");
     AUTO_REPLY struct reply previous = get_log(f, "p", "?previous=true");
     assert_string_equal(previous.text, "attempt\n");
@@ -258,11 +260,11 @@ static void test_a_command_that_does_not_exist(void **state)
     create_pod(f, "p", "",
                "'restartPolicy':'Never','containers':[{'name':'c','image':'any','command':['no-"
                "such-thing']}]");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
-    const json_t *end = gs_json_get(container_status(pod, 0), "state", "terminated", NULL);
-    assert_int_equal(gs_json_int(end, 0, "exitCode", NULL), 128);
-    assert_string_equal(gs_json_str(end, "reason", NULL), "StartError");
-    assert_string_equal(gs_json_str(end, "message", NULL),
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
+    const json_t *end = codec_json_get(container_status(pod, 0), "state", "terminated", NULL);
+    assert_int_equal(codec_json_int(end, 0, "exitCode", NULL), 128);
+    assert_string_equal(codec_json_str(end, "reason", NULL), "StartError");
+    assert_string_equal(codec_json_str(end, "message", NULL),
                         "exec: \"no-such-thing\": executable file not found in $PATH");
     wait_event(f, "Failed", "Error: failed to start container \"c\": exec: \"no-such-thing\"");
 }
@@ -277,9 +279,9 @@ static void test_a_file_in_the_path_that_is_no_program(void **state)
                   "'PATH','value':'%s:/usr/bin:/bin'}],'command':['no-program']}]",
                   f->dir);
     create_pod(f, "p", "", text);
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
-    const json_t *end = gs_json_get(container_status(pod, 0), "state", "terminated", NULL);
-    assert_string_equal(gs_json_str(end, "message", NULL),
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
+    const json_t *end = codec_json_get(container_status(pod, 0), "state", "terminated", NULL);
+    assert_string_equal(codec_json_str(end, "message", NULL),
                         "exec: \"no-program\": executable file not found in $PATH");
 }
 
@@ -318,9 +320,10 @@ static void test_a_killed_container_comes_back(void **state)
     kill(first, SIGKILL);
     pid_t second = wait_pid_file(f, "pid");
     assert_int_not_equal(first, second);
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "restarted", has_restarts, &once);
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "restarted", has_restarts, &once);
     assert_int_equal(
-        gs_json_int(container_status(pod, 0), 0, "lastState", "terminated", "exitCode", NULL), 137);
+        codec_json_int(container_status(pod, 0), 0, "lastState", "terminated", "exitCode", NULL),
+        137);
     fixture_stop(f, 1000);
     wait_process_gone(f, second);
 }
@@ -360,21 +363,22 @@ static void test_init_containers_run_in_order(void **state)
         "both; exec sleep 1000']}]",
         f->dir, f->dir, f->dir, f->dir, f->dir);
     create_pod(f, "p", "", spec);
-    GS_AUTO_JSON json_t *pod =
+    CODEC_AUTO_JSON json_t *pod =
         wait_pod(f, "p", "initializing", has_waiting_reason, "PodInitializing");
-    assert_string_equal(gs_json_str(pod, "status", "phase", NULL), "Pending");
+    assert_string_equal(codec_json_str(pod, "status", "phase", NULL), "Pending");
     assert_condition(pod, "Initialized", "False");
-    assert_string_equal(gs_json_str(kube_condition(pod, "Initialized"), "message", NULL),
+    assert_string_equal(codec_json_str(kube_condition(pod, "Initialized"), "message", NULL),
                         "containers with incomplete status: [one two]");
     AUTO_REPLY struct reply waits = get_log(f, "p", "");
     assert_message(waits, "container \"c\" in pod \"p\" is waiting to start: PodInitializing");
     GS_AUTO_FREE char *go = gs_format("%s/go", f->dir);
     fclose(fopen(go, "w"));
-    GS_AUTO_JSON json_t *ready = wait_pod(f, "p", "ready", is_ready, NULL);
+    CODEC_AUTO_JSON json_t *ready = wait_pod(f, "p", "ready", is_ready, NULL);
     await_log(f, "p", "both\n");
-    const json_t *init = gs_json_get(ready, "status", "initContainerStatuses", NULL);
-    assert_string_equal(gs_json_str(json_array_get(init, 1), "state", "terminated", "reason", NULL),
-                        "Completed");
+    const json_t *init = codec_json_get(ready, "status", "initContainerStatuses", NULL);
+    assert_string_equal(
+        codec_json_str(json_array_get(init, 1), "state", "terminated", "reason", NULL),
+        "Completed");
 }
 
 static void test_a_failed_init_container_fails_the_pod(void **state)
@@ -384,9 +388,10 @@ static void test_a_failed_init_container_fails_the_pod(void **state)
         f, "p", "",
         "'restartPolicy':'Never','initContainers':[{'name':'i','image':'any','command':['false']}],"
         "'containers':[{'name':'c','image':'sleeper'}]");
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
-    assert_string_equal(gs_json_str(container_status(pod, 0), "state", "waiting", "reason", NULL),
-                        "PodInitializing");
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
+    assert_string_equal(
+        codec_json_str(container_status(pod, 0), "state", "waiting", "reason", NULL),
+        "PodInitializing");
 }
 
 static void test_a_sidecar_serves_until_the_end(void **state)
@@ -401,8 +406,8 @@ static void test_a_sidecar_serves_until_the_end(void **state)
     const json_t *side = NULL;
     for (int64_t end = gs_mono_ns() + WAIT_NS; !side && gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply r = get_pod(f, "p");
-        side = gs_json_get(
-            json_array_get(gs_json_get(r.body, "status", "initContainerStatuses", NULL), 0),
+        side = codec_json_get(
+            json_array_get(codec_json_get(r.body, "status", "initContainerStatuses", NULL), 0),
             "state", "terminated", NULL);
     }
     assert_non_null(side);
@@ -471,10 +476,11 @@ static void test_environment_from_a_config_map(void **state)
                "'containers':[{'name':'c','image':'any','env':[{'name':'V','valueFrom':"
                "{'configMapKeyRef':{'name':'m','key':'k'}}}],'command':['sh','-c',"
                "'echo v=$V; exec sleep 1000']}]");
-    GS_AUTO_JSON json_t *pod =
+    CODEC_AUTO_JSON json_t *pod =
         wait_pod(f, "p", "refused", has_waiting_reason, "CreateContainerConfigError");
-    assert_string_equal(gs_json_str(container_status(pod, 0), "state", "waiting", "message", NULL),
-                        "configmap \"m\" not found");
+    assert_string_equal(
+        codec_json_str(container_status(pod, 0), "state", "waiting", "message", NULL),
+        "configmap \"m\" not found");
     wait_event(f, "Failed", "Error: configmap \"m\" not found");
     GS_AUTO_FREE char *body = requote(
         "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'m'},'data':{'k':'hello'}}");
@@ -491,29 +497,29 @@ static void test_a_replaced_kubelet_starts_containers_again(void **state)
     create_shell_pod(f, "p", "Always", running_pid_script(f));
     create_shell_pod(f, "done", "Never", "exit 0");
     pid_t first = wait_pid_file(f, "pid");
-    GS_AUTO_JSON json_t *before = wait_pod(f, "p", "ready", is_ready, NULL);
+    CODEC_AUTO_JSON json_t *before = wait_pod(f, "p", "ready", is_ready, NULL);
     await_pod(f, "done", "succeeded", has_phase, "Succeeded");
     fixture_end_kubelet(f);
     wait_process_gone(f, first);
     fixture_start_kubelet(f);
     pid_t second = wait_pid_file(f, "pid");
     assert_int_not_equal(first, second);
-    GS_AUTO_JSON json_t *after = wait_pod(f, "p", "restarted", has_restarts, &once);
-    assert_string_equal(gs_json_str(after, "status", "podIP", NULL),
-                        gs_json_str(before, "status", "podIP", NULL));
-    assert_string_equal(gs_json_str(after, "status", "startTime", NULL),
-                        gs_json_str(before, "status", "startTime", NULL));
+    CODEC_AUTO_JSON json_t *after = wait_pod(f, "p", "restarted", has_restarts, &once);
+    assert_string_equal(codec_json_str(after, "status", "podIP", NULL),
+                        codec_json_str(before, "status", "podIP", NULL));
+    assert_string_equal(codec_json_str(after, "status", "startTime", NULL),
+                        codec_json_str(before, "status", "startTime", NULL));
     AUTO_REPLY struct reply still = get_pod(f, "done");
-    assert_string_equal(gs_json_str(still.body, "status", "phase", NULL), "Succeeded");
-    assert_int_equal(gs_json_int(container_status(still.body, 0), -1, "restartCount", NULL), 0);
+    assert_string_equal(codec_json_str(still.body, "status", "phase", NULL), "Succeeded");
+    assert_int_equal(codec_json_int(container_status(still.body, 0), -1, "restartCount", NULL), 0);
 }
 
 static void test_one_kubelet_a_data_directory(void **state)
 {
     struct fixture *f = *state;
     const struct local_kubelet_config cfg = {.self_exe = f->exe};
-    struct local_kubelet *second = NULL;
-    struct gs_error *err = local_kubelet_new(f->cluster, NULL, &cfg, &second);
+    struct kubelet *second = NULL;
+    struct gs_error *err = kubelet_new(f->cluster, NULL, &cfg, &second);
     assert_non_null(err);
     assert_int_equal(gs_error_code(err), GS_EEXIST);
     assert_non_null(strstr(gs_error_message(err), "is in use by another gpuscale"));
@@ -532,10 +538,10 @@ static void test_two_pods_listen_on_one_port(void **state)
                 "'periodSeconds':1},'command':['python3','-m','http.server','80']}]");
     create_pod(f, "a", "", spec);
     create_pod(f, "b", "", spec);
-    GS_AUTO_JSON json_t *a = wait_pod(f, "a", "ready", is_ready, NULL);
-    GS_AUTO_JSON json_t *b = wait_pod(f, "b", "ready", is_ready, NULL);
-    assert_string_not_equal(gs_json_str(a, "status", "podIP", NULL),
-                            gs_json_str(b, "status", "podIP", NULL));
+    CODEC_AUTO_JSON json_t *a = wait_pod(f, "a", "ready", is_ready, NULL);
+    CODEC_AUTO_JSON json_t *b = wait_pod(f, "b", "ready", is_ready, NULL);
+    assert_string_not_equal(codec_json_str(a, "status", "podIP", NULL),
+                            codec_json_str(b, "status", "podIP", NULL));
 }
 
 static void test_stop_ends_all(void **state)

@@ -4,7 +4,7 @@
 
 #include "kube/podresources.pb-c.h"
 #include "kube/version.h"
-#include "net/grpc.h"
+#include "net/grpc/grpc.h"
 
 struct answer {
     struct grpc_reply reply;
@@ -120,7 +120,7 @@ static void test_allocatable_resources(void **state)
 static void test_the_node(void **state)
 {
     struct fixture *f = *state;
-    GS_AUTO_JSON json_t *node = NULL;
+    CODEC_AUTO_JSON json_t *node = NULL;
     for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end && !node; tick(f)) {
         AUTO_REPLY struct reply r = request(&f->h, "GET", "/api/v1/nodes/" NODE, NULL);
         if (r.status == 200 && kube_condition_true(r.body, "Ready"))
@@ -130,18 +130,18 @@ static void test_the_node(void **state)
     assert_string_equal(kube_label(node, "kubernetes.io/hostname"), NODE);
     assert_string_equal(kube_label(node, "nvidia.com/gpu.product"), "Tesla-T4");
     assert_string_equal(kube_label(node, "nvidia.com/gpu.count"), "3");
-    assert_string_equal(gs_json_str(node, "status", "allocatable", "nvidia.com/gpu", NULL), "3");
-    assert_string_equal(gs_json_str(node, "status", "capacity", "pods", NULL), "110");
-    assert_non_null(gs_json_str(node, "status", "capacity", "memory", NULL));
-    assert_non_null(gs_json_str(node, "status", "nodeInfo", "osImage", NULL));
+    assert_string_equal(codec_json_str(node, "status", "allocatable", "nvidia.com/gpu", NULL), "3");
+    assert_string_equal(codec_json_str(node, "status", "capacity", "pods", NULL), "110");
+    assert_non_null(codec_json_str(node, "status", "capacity", "memory", NULL));
+    assert_non_null(codec_json_str(node, "status", "nodeInfo", "osImage", NULL));
     // As /version says it.
-    const char *version = gs_json_str(node, "status", "nodeInfo", "kubeletVersion", NULL);
+    const char *version = codec_json_str(node, "status", "nodeInfo", "kubeletVersion", NULL);
     assert_true(gs_starts(version, "v" KUBE_VERSION "."));
     assert_string_equal(
-        gs_json_str(json_array_get(gs_json_get(node, "status", "addresses", NULL), 0), "address",
-                    NULL),
+        codec_json_str(json_array_get(codec_json_get(node, "status", "addresses", NULL), 0),
+                       "address", NULL),
         "127.0.0.1");
-    assert_non_null(gs_json_str(kube_condition(node, "Ready"), "lastHeartbeatTime", NULL));
+    assert_non_null(codec_json_str(kube_condition(node, "Ready"), "lastHeartbeatTime", NULL));
     for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f)) {
         AUTO_REPLY struct reply lease =
             request(&f->h, "GET",

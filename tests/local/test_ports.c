@@ -20,7 +20,7 @@ static json_t *parse(const char *text)
 
 static void assert_record(const char *pod_text, const char *want)
 {
-    GS_AUTO_JSON json_t *pod = parse(pod_text);
+    CODEC_AUTO_JSON json_t *pod = parse(pod_text);
     GS_AUTO_FREE char *got = local_ports_of_pod(pod);
     if (want)
         assert_string_equal(got, want);
@@ -73,7 +73,7 @@ static void test_a_moved_port_avoids_the_services_other_ports(void **state)
 {
     (void)state;
     local_ports_set_first(1024);
-    GS_AUTO_JSON json_t *svc =
+    CODEC_AUTO_JSON json_t *svc =
         parse("{\"spec\":{\"ports\":[{\"port\":80},{\"port\":8080},{\"port\":443}]}}");
     assert_int_equal(local_service_port(svc, 80), 16080);
     assert_int_equal(local_service_port(svc, 443), 8443);

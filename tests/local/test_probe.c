@@ -3,8 +3,8 @@
 #include "local/kubelet_fixture.h"
 
 #include "local/ports.h"
-#include "net/grpc.h"
-#include "net/http_server.h"
+#include "net/grpc/grpc.h"
+#include "net/http/server.h"
 
 struct server {
     struct http_server *http;
@@ -63,7 +63,8 @@ static bool is_unready(const json_t *pod, const void *arg)
 
 static bool is_unready_but_running(const json_t *pod, const void *arg)
 {
-    return is_unready(pod, arg) && gs_json_get(container_status(pod, 0), "state", "running", NULL);
+    return is_unready(pod, arg) &&
+           codec_json_get(container_status(pod, 0), "state", "running", NULL);
 }
 
 static void test_readiness_by_http(void **state)
@@ -77,18 +78,19 @@ static void test_readiness_by_http(void **state)
         http_server_port(s.http));
     create_probed_pod(f, probe);
     wait_event(f, "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503");
-    GS_AUTO_JSON json_t *unready = wait_pod(f, "p", "unready", is_unready_but_running, NULL);
+    CODEC_AUTO_JSON json_t *unready = wait_pod(f, "p", "unready", is_unready_but_running, NULL);
     const json_t *ready = kube_condition(unready, "Ready");
-    assert_string_equal(gs_json_str(ready, "reason", NULL), "ContainersNotReady");
-    assert_string_equal(gs_json_str(ready, "message", NULL), "containers with unready status: [c]");
+    assert_string_equal(codec_json_str(ready, "reason", NULL), "ContainersNotReady");
+    assert_string_equal(codec_json_str(ready, "message", NULL),
+                        "containers with unready status: [c]");
     assert_true(gs_starts(s.agent, "kube-probe/"));
     assert_string_equal(s.custom, "yes");
 
     s.code = 200;
     await_pod(f, "p", "ready", is_ready, NULL);
     s.code = 500;
-    GS_AUTO_JSON json_t *again = wait_pod(f, "p", "unready", is_unready_but_running, NULL);
-    assert_int_equal(gs_json_int(container_status(again, 0), -1, "restartCount", NULL), 0);
+    CODEC_AUTO_JSON json_t *again = wait_pod(f, "p", "unready", is_unready_but_running, NULL);
+    assert_int_equal(codec_json_int(container_status(again, 0), -1, "restartCount", NULL), 0);
     server_close(&s);
 }
 
@@ -172,13 +174,13 @@ static void test_startup_by_tcp_comes_first(void **state)
     wait_event(f, "Unhealthy", want);
     assert_int_equal(s.hits, 0);
     AUTO_REPLY struct reply now = get_pod(f, "p");
-    assert_false(gs_json_bool(container_status(now.body, 0), true, "started", NULL));
+    assert_false(codec_json_bool(container_status(now.body, 0), true, "started", NULL));
 
     const struct http_server_config cfg = {.address = "127.0.0.1", .port = (uint16_t)port};
     late = (struct server){.code = 200};
     assert_null(http_server_start(&f->h.loop, &cfg, serve, &late, &late.http));
-    GS_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
-    assert_true(gs_json_bool(container_status(pod, 0), false, "started", NULL));
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "ready", is_ready, NULL);
+    assert_true(codec_json_bool(container_status(pod, 0), false, "started", NULL));
     assert_true(s.hits > 0);
     server_close(&s);
     server_close(&late);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster_harness.h"
-#include "local/loops/fit.h"
+#include "local/controllers/fit.h"
 #include "local/scheduler.h"
 
 static const char *const slices[] = {"GPU-a::0", "GPU-a::1", "GPU-b::0", "GPU-b::1"};
@@ -12,12 +12,12 @@ static void setup(struct cluster *k, const char *gpus)
     k->bound_only = true;
     if (gpus)
         cluster_node(k, gpus);
-    s = local_scheduler_new(k->c, slices, GS_ARRAY_LEN(slices));
+    s = controllers_scheduler_new(k->c, slices, GS_ARRAY_LEN(slices));
 }
 
 static void finish(struct cluster *k)
 {
-    local_scheduler_free(s);
+    controllers_scheduler_free(s);
     cluster_close(k);
 }
 
@@ -37,14 +37,14 @@ static const json_t *get(struct cluster *k, const char *name)
 
 static bool is_bound(const json_t *p)
 {
-    return gs_json_str(p, "spec", "nodeName", NULL) != NULL;
+    return codec_json_str(p, "spec", "nodeName", NULL) != NULL;
 }
 
 static bool pending_with(struct cluster *k, const char *name, const char *message)
 {
     const json_t *c = kube_condition(get(k, name), "PodScheduled");
-    return !is_bound(get(k, name)) && gs_streq(gs_json_str(c, "status", NULL), "False") &&
-           gs_streq(gs_json_str(c, "message", NULL), message);
+    return !is_bound(get(k, name)) && gs_streq(codec_json_str(c, "status", NULL), "False") &&
+           gs_streq(codec_json_str(c, "message", NULL), message);
 }
 
 #define GPU(n) "limits: {nvidia.com/gpu: '" n "'}"
@@ -52,16 +52,16 @@ static bool pending_with(struct cluster *k, const char *name, const char *messag
 // Every device of every live pod, each once; how many there are.
 static size_t unique_devices(struct cluster *k)
 {
-    GS_AUTO_JSON json_t *seen = json_object();
+    CODEC_AUTO_JSON json_t *seen = json_object();
     size_t pos = 0, n = 0, i;
     const json_t *p;
     while ((p = kube_cache_next(k->c->pods, &pos))) {
         const char *text = kube_annotation(p, LOCAL_ANN_GPUS), *container;
-        GS_AUTO_JSON json_t *gpus = NULL;
+        CODEC_AUTO_JSON json_t *gpus = NULL;
         json_t *ids, *id;
         if (!text || local_pod_terminal(p))
             continue;
-        assert_ok(gs_json_parse(gs_slice_of(text), true, &gpus));
+        assert_ok(codec_json_parse(gs_slice_of(text), true, &gpus));
         json_object_foreach (gpus, container, ids)
             json_array_foreach (ids, i, id) {
                 assert_null(json_object_get(seen, json_string_value(id)));
@@ -78,7 +78,7 @@ static void pods_are_bound(void **state)
     setup(&k, "4");
     pod(&k, "a", "", "");
     loop_until(&k.loop, is_bound(get(&k, "a")));
-    assert_string_equal(gs_json_str(get(&k, "a"), "spec", "nodeName", NULL), "node-1");
+    assert_string_equal(codec_json_str(get(&k, "a"), "spec", "nodeName", NULL), "node-1");
     assert_true(kube_condition_true(get(&k, "a"), "PodScheduled"));
     assert_null(kube_annotation(get(&k, "a"), LOCAL_ANN_GPUS));
     loop_for_ms(&k.loop, 20);
@@ -103,9 +103,9 @@ static void gpus_run_out_and_come_back(void **state)
     setup(&k, "4");
     pod(&k, "a", GPU("2"), "");
     loop_until(&k.loop, is_bound(get(&k, "a")));
-    GS_AUTO_JSON json_t *gpus = NULL;
+    CODEC_AUTO_JSON json_t *gpus = NULL;
     const char *text = kube_annotation(get(&k, "a"), LOCAL_ANN_GPUS);
-    assert_ok(gs_json_parse(gs_slice_of(text), true, &gpus));
+    assert_ok(codec_json_parse(gs_slice_of(text), true, &gpus));
     // Two different GPUs, not two slices of one.
     assert_string_equal(text, "{\"c\":[\"GPU-a::0\",\"GPU-b::0\"]}");
     pod(&k, "b", GPU("1"), "");
@@ -150,12 +150,12 @@ static void devices_stay_unique_over_restarts(void **state)
     for (int i = 0; i < 6; i++) {
         GS_AUTO_FREE char *name = gs_format("p%d", i);
         pod(&k, name, GPU("1"), "");
-        local_scheduler_free(s);
+        controllers_scheduler_free(s);
         cluster_forget(&k);
         if (i % 2)
             loop_for_ms(&k.loop, 5);
         cluster_watch(&k);
-        s = local_scheduler_new(k.c, slices, GS_ARRAY_LEN(slices));
+        s = controllers_scheduler_new(k.c, slices, GS_ARRAY_LEN(slices));
         loop_until(&k.loop, local_cluster_synced(k.c));
     }
     loop_until(&k.loop, cluster_pods(&k, is_bound) == 4);
@@ -256,7 +256,7 @@ static json_t *pod_wanting(const char *containers)
 {
     json_t *p = NULL;
     GS_AUTO_FREE char *text = gs_format("{\"spec\":%s}", containers);
-    assert_ok(gs_json_parse(gs_slice_of(text), true, &p));
+    assert_ok(codec_json_parse(gs_slice_of(text), true, &p));
     return p;
 }
 
@@ -265,60 +265,60 @@ static json_t *pod_wanting(const char *containers)
 
 static void the_least_used_gpu_first(void **state)
 {
-    struct fit_devices d = {0};
-    fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
-    GS_AUTO_JSON json_t *one = pod_wanting("{\"containers\":[" WANT("c", "1") "]}");
+    struct controllers_fit_devices d = {0};
+    controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    CODEC_AUTO_JSON json_t *one = pod_wanting("{\"containers\":[" WANT("c", "1") "]}");
     static const char *const expected[] = {"GPU-a::0", "GPU-b::0", "GPU-a::1", "GPU-b::1"};
     for (size_t i = 0; i < 4; i++) {
-        GS_AUTO_JSON json_t *got = NULL;
-        assert_true(fit_devices_assign(&d, one, &got));
+        CODEC_AUTO_JSON json_t *got = NULL;
+        assert_true(controllers_fit_devices_assign(&d, one, &got));
         assert_string_equal(json_string_value(json_array_get(json_object_get(got, "c"), 0)),
                             expected[i]);
     }
-    GS_AUTO_JSON json_t *none = NULL;
-    assert_false(fit_devices_assign(&d, one, &none));
+    CODEC_AUTO_JSON json_t *none = NULL;
+    assert_false(controllers_fit_devices_assign(&d, one, &none));
     assert_null(none);
-    fit_devices_finish(&d);
+    controllers_fit_devices_finish(&d);
 }
 
 static void a_pod_gets_all_or_nothing(void **state)
 {
-    struct fit_devices d = {0};
-    fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
-    GS_AUTO_JSON json_t *big =
+    struct controllers_fit_devices d = {0};
+    controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    CODEC_AUTO_JSON json_t *big =
         pod_wanting("{\"containers\":[" WANT("c", "2") "," WANT("d", "3") "]}");
-    GS_AUTO_JSON json_t *got = NULL;
-    assert_false(fit_devices_assign(&d, big, &got));
-    GS_AUTO_JSON json_t *all = pod_wanting("{\"containers\":[" WANT("c", "4") "]}");
-    assert_true(fit_devices_assign(&d, all, &got));
+    CODEC_AUTO_JSON json_t *got = NULL;
+    assert_false(controllers_fit_devices_assign(&d, big, &got));
+    CODEC_AUTO_JSON json_t *all = pod_wanting("{\"containers\":[" WANT("c", "4") "]}");
+    assert_true(controllers_fit_devices_assign(&d, all, &got));
     assert_int_equal(json_array_size(json_object_get(got, "c")), 4);
-    fit_devices_finish(&d);
+    controllers_fit_devices_finish(&d);
 }
 
 static void init_containers_share_the_pods_devices(void **state)
 {
-    struct fit_devices d = {0};
-    fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
-    GS_AUTO_JSON json_t *p = pod_wanting("{\"containers\":[" WANT(
+    struct controllers_fit_devices d = {0};
+    controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    CODEC_AUTO_JSON json_t *p = pod_wanting("{\"containers\":[" WANT(
         "c", "1") "],\"initContainers\":[" WANT("i", "3") "," WANT("j", "3") "]}");
-    GS_AUTO_JSON json_t *got = NULL;
-    assert_true(fit_devices_assign(&d, p, &got));
+    CODEC_AUTO_JSON json_t *got = NULL;
+    assert_true(controllers_fit_devices_assign(&d, p, &got));
     assert_int_equal(json_array_size(json_object_get(got, "i")), 3);
     assert_int_equal(json_array_size(json_object_get(got, "j")), 3);
     size_t taken = 0;
     for (size_t i = 0; i < d.len; i++)
         taken += d.items[i].taken;
     assert_int_equal(taken, 3);
-    fit_devices_finish(&d);
+    controllers_fit_devices_finish(&d);
 }
 
 static void requests_are_the_larger_of_init_and_sum(void **state)
 {
-    GS_AUTO_JSON json_t *p = pod_wanting(
+    CODEC_AUTO_JSON json_t *p = pod_wanting(
         "{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}},"
         "{\"resources\":{\"limits\":{\"cpu\":1}}}],"
         "\"initContainers\":[{\"resources\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"2Gi\"}}}]}");
-    GS_AUTO_JSON json_t *r = fit_requests(p);
+    CODEC_AUTO_JSON json_t *r = controllers_fit_requests(p);
     assert_int_equal(json_integer_value(json_object_get(r, "cpu")), 1500);
     assert_int_equal(json_integer_value(json_object_get(r, "memory")), (2LL << 30) * 1000);
 }

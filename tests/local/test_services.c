@@ -115,12 +115,12 @@ static void setup(struct cluster *k)
 {
     cluster_open(k);
     k->ready_budget = 0;
-    s = local_services_new(k->c);
+    s = services_new(k->c);
 }
 
 static void finish(struct cluster *k)
 {
-    local_services_free(s);
+    services_free(s);
     cluster_close(k);
     backends_stop();
 }
@@ -132,19 +132,20 @@ static const json_t *service(struct cluster *k, const char *name)
 
 static const char *cluster_ip(struct cluster *k, const char *name)
 {
-    return gs_json_str(service(k, name), "spec", "clusterIP", NULL);
+    return codec_json_str(service(k, name), "spec", "clusterIP", NULL);
 }
 
 static const json_t *ingress(struct cluster *k, const char *name)
 {
-    return json_array_get(gs_json_get(service(k, name), "status", "loadBalancer", "ingress", NULL),
-                          0);
+    return json_array_get(
+        codec_json_get(service(k, name), "status", "loadBalancer", "ingress", NULL), 0);
 }
 
 static int64_t node_port(struct cluster *k, const char *name)
 {
-    return gs_json_int(json_array_get(gs_json_get(service(k, name), "spec", "ports", NULL), 0), 0,
-                       "nodePort", NULL);
+    return codec_json_int(
+        json_array_get(codec_json_get(service(k, name), "spec", "ports", NULL), 0), 0, "nodePort",
+        NULL);
 }
 
 static void make_service(struct cluster *k, const char *name, const char *type, int port,
@@ -236,10 +237,10 @@ static void every_type_has_its_addresses(void **state)
                             addresses(&k, "lb", "addresses") == 1 &&
                             addresses(&k, "np", "addresses") == 1);
     loop_for_ms(&k.loop, 50);
-    const char *lb = gs_json_str(ingress(&k, "lb"), "ip", NULL);
+    const char *lb = codec_json_str(ingress(&k, "lb"), "ip", NULL);
     assert_true(gs_starts(lb, "127.97."));
     const json_t *shown = json_array_get(json_object_get(ingress(&k, "lb"), "ports"), 0);
-    assert_int_equal(gs_json_int(shown, 0, "port", NULL), port);
+    assert_int_equal(codec_json_int(shown, 0, "port", NULL), port);
     GS_AUTO_FREE char *where = gs_format("%s:%d", lb, port);
     assert_string_equal(kube_annotation(service(&k, "lb"), LOCAL_ANN_ADDRESS), where);
     await_answer(&k, lb, port, "127.64.9.1");
@@ -264,18 +265,18 @@ static void addresses_survive_a_restart(void **state)
     make_service(&k, "one", "LoadBalancer", port, "80");
     make_service(&k, "two", "LoadBalancer", port, "80");
     loop_until(&k.loop, ingress(&k, "one") && ingress(&k, "two"));
-    GS_AUTO_FREE char *ip1 = gs_strdup(gs_json_str(ingress(&k, "one"), "ip", NULL));
-    GS_AUTO_FREE char *ip2 = gs_strdup(gs_json_str(ingress(&k, "two"), "ip", NULL));
+    GS_AUTO_FREE char *ip1 = gs_strdup(codec_json_str(ingress(&k, "one"), "ip", NULL));
+    GS_AUTO_FREE char *ip2 = gs_strdup(codec_json_str(ingress(&k, "two"), "ip", NULL));
     assert_string_not_equal(ip1, ip2);
-    local_services_free(s);
+    services_free(s);
     cluster_forget(&k);
     cluster_watch(&k);
-    s = local_services_new(k.c);
+    s = services_new(k.c);
     make_service(&k, "three", "LoadBalancer", port, "80");
     loop_until(&k.loop, service(&k, "three") && ingress(&k, "three"));
-    assert_string_equal(gs_json_str(ingress(&k, "one"), "ip", NULL), ip1);
-    assert_string_equal(gs_json_str(ingress(&k, "two"), "ip", NULL), ip2);
-    const char *ip3 = gs_json_str(ingress(&k, "three"), "ip", NULL);
+    assert_string_equal(codec_json_str(ingress(&k, "one"), "ip", NULL), ip1);
+    assert_string_equal(codec_json_str(ingress(&k, "two"), "ip", NULL), ip2);
+    const char *ip3 = codec_json_str(ingress(&k, "three"), "ip", NULL);
     assert_string_not_equal(ip3, ip1);
     assert_string_not_equal(ip3, ip2);
     assert_string_equal(ask(&k, ip1, port), "");
@@ -296,9 +297,9 @@ static void a_busy_port_is_moved_and_said(void **state)
     make_service(&k, "other", "ClusterIP", other, "80");
     loop_until(&k.loop,
                ingress(&k, "web") && kube_annotation(service(&k, "other"), LOCAL_ANN_ADDRESS));
-    const char *ip = gs_json_str(ingress(&k, "web"), "ip", NULL);
+    const char *ip = codec_json_str(ingress(&k, "web"), "ip", NULL);
     const json_t *shown = json_array_get(json_object_get(ingress(&k, "web"), "ports"), 0);
-    assert_int_equal(gs_json_int(shown, 0, "port", NULL), port + 8000);
+    assert_int_equal(codec_json_int(shown, 0, "port", NULL), port + 8000);
     assert_string_equal(ask(&k, ip, port + 8000), "");
     assert_true(cluster_event(&k, "PortMoved", "another program of this machine has it"));
     assert_string_equal(ask(&k, cluster_ip(&k, "other"), other), "");
@@ -319,13 +320,13 @@ static void low_ports_are_one_address_everywhere(void **state)
     const json_t *subsets =
         json_object_get(kube_cache_get(k.c->endpoints, "default", "web"), "subsets");
     const json_t *port = json_array_get(json_object_get(json_array_get(subsets, 0), "ports"), 0);
-    assert_int_equal(gs_json_int(port, 0, "port", NULL), 8080);
+    assert_int_equal(codec_json_int(port, 0, "port", NULL), 8080);
     port = json_array_get(json_object_get(ingress(&k, "web"), "ports"), 0);
-    int real = (int)gs_json_int(port, 0, "port", NULL);
+    int real = (int)codec_json_int(port, 0, "port", NULL);
     assert_int_equal(real % 8000, 80); // 8080, unless a program of the machine has it
     assert_int_equal(kube_port(service(&k, "web"), 80), real);
     assert_true(cluster_event(&k, "PortMoved", "of port 80: "));
-    await_answer(&k, gs_json_str(ingress(&k, "web"), "ip", NULL), real, "127.64.9.1");
+    await_answer(&k, codec_json_str(ingress(&k, "web"), "ip", NULL), real, "127.64.9.1");
     await_answer(&k, cluster_ip(&k, "web"), real, "127.64.9.1");
     finish(&k);
     local_ports_set_first(0);
@@ -392,14 +393,14 @@ static void a_wanted_address_is_given_when_it_is_free(void **state)
     setup(&k);
     int port = free_port("127.0.0.1");
     make_balancer(&k, "mine", port, "127.97.77.7");
-    assert_string_equal(gs_json_str(ingress(&k, "mine"), "ip", NULL), "127.97.77.7");
+    assert_string_equal(codec_json_str(ingress(&k, "mine"), "ip", NULL), "127.97.77.7");
     static const char *const bad[][2] = {{"machine", "127.0.0.1"},
                                          {"cluster", "127.96.0.1"},
                                          {"taken", "127.97.77.7"},
                                          {"elsewhere", "192.0.2.1"}};
     for (size_t i = 0; i < GS_ARRAY_LEN(bad); i++) {
         make_balancer(&k, bad[i][0], port, bad[i][1]);
-        const char *ip = gs_json_str(ingress(&k, bad[i][0]), "ip", NULL);
+        const char *ip = codec_json_str(ingress(&k, bad[i][0]), "ip", NULL);
         assert_true(gs_starts(ip, "127.97."));
         assert_string_not_equal(ip, "127.97.77.7");
         assert_true(cluster_event(&k, "LoadBalancerIPIgnored", bad[i][1]));
@@ -421,7 +422,7 @@ static void an_address_in_the_status_is_checked(void **state)
     cluster_patch(&k, KUBE_SERVICES, "web", "status",
                   "status: {loadBalancer: {ingress: [{ip: 127.0.0.1}]}}");
     loop_for_ms(&k.loop, 50);
-    loop_until(&k.loop, gs_starts(gs_json_str(ingress(&k, "web"), "ip", NULL), "127.97."));
+    loop_until(&k.loop, gs_starts(codec_json_str(ingress(&k, "web"), "ip", NULL), "127.97."));
     assert_null(ask(&k, "127.0.0.1", port));
     finish(&k);
     (void)state;

@@ -42,7 +42,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    local_proc_signal_descendants(getpid(), SIGKILL);
+    kubelet_proc_signal_descendants(getpid(), SIGKILL);
     while (wait(NULL) > 0)
         ;
     GS_AUTO_FREE char *command = gs_format("rm -rf %s", dir);
@@ -112,11 +112,11 @@ static void assert_ends(pid_t pid)
     fail_msg("process %d is still there", (int)pid);
 }
 
-static struct shim_status wait_status(bool finished)
+static struct kubelet_shim_status wait_status(bool finished)
 {
-    struct shim_status s = {0};
+    struct kubelet_shim_status s = {0};
     for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; usleep(5000)) {
-        struct gs_error *err = shim_status_read(status_path, &s);
+        struct gs_error *err = kubelet_shim_status_read(status_path, &s);
         bool ok = !err && (!finished || s.finished_ms);
         gs_error_free(err);
         if (ok)
@@ -130,7 +130,7 @@ static void test_logs_both_streams_and_reports_the_exit(void **state)
 {
     (void)state;
     assert_int_equal(wait_exit(start("echo one; echo two >&2; printf three; exit 3")), 3);
-    struct shim_status s = wait_status(true);
+    struct kubelet_shim_status s = wait_status(true);
     assert_int_equal(s.exit_code, 3);
     assert_int_equal(s.exec_errno, 0);
     assert_true(s.started_ms > 0 && s.finished_ms >= s.started_ms);
@@ -152,7 +152,7 @@ static void test_reports_a_command_that_does_not_exist(void **state)
               "no-such-command-here", (char *)NULL);
         _exit(99);
     }
-    assert_int_equal(wait_exit(pid), SHIM_EXIT_NOT_STARTED);
+    assert_int_equal(wait_exit(pid), KUBELET_SHIM_EXIT_NOT_STARTED);
     assert_int_equal(wait_status(true).exec_errno, ENOENT);
 }
 
@@ -204,7 +204,7 @@ static void test_everything_ends_with_the_parent(void **state)
             pause();
     }
     pid_t orphan = wait_pid();
-    struct shim_status s = wait_status(false);
+    struct kubelet_shim_status s = wait_status(false);
     kill(parent, SIGKILL);
     assert_ends(orphan);
     assert_ends(s.pid);
@@ -231,11 +231,11 @@ static void test_marked_processes_can_be_found(void **state)
     unsetenv("GPUSCALE_TEST_MARK");
     pid_t orphan = wait_pid();
     kill(shim, SIGKILL);
-    assert_int_equal(local_proc_kill_marked(mark, "GPUSCALE_TEST_OTHER=1"), 0);
+    assert_int_equal(kubelet_proc_kill_marked(mark, "GPUSCALE_TEST_OTHER=1"), 0);
     assert_false(is_gone(orphan));
     // While it executes another program a process has no environment to be seen.
     for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end && !is_gone(orphan); usleep(5000))
-        local_proc_kill_marked(mark, NULL);
+        kubelet_proc_kill_marked(mark, NULL);
     assert_true(is_gone(orphan));
 }
 
@@ -254,7 +254,7 @@ static void test_the_grace_time_ends(void **state)
     pid_t shim = start("trap '' TERM; echo $$ > $PIDFILE; while :; do sleep 0.05; done");
     wait_pid();
     kill(shim, SIGTERM); // a minute of grace, which the next one shortens
-    sigqueue(shim, SHIM_SIGNAL_STOP, (union sigval){.sival_int = 50});
+    sigqueue(shim, KUBELET_SHIM_SIGNAL_STOP, (union sigval){.sival_int = 50});
     assert_int_equal(wait_exit(shim), 137);
 }
 
@@ -264,7 +264,7 @@ static void test_does_not_start_without_its_parent(void **state)
     pid_t pid = fork();
     if (pid == 0)
         exec_shim(1, "echo $$ > $PIDFILE");
-    assert_int_equal(wait_exit(pid), SHIM_EXIT_NOT_STARTED);
+    assert_int_equal(wait_exit(pid), KUBELET_SHIM_EXIT_NOT_STARTED);
     assert_int_equal(access(pid_path, F_OK), -1);
 }
 
@@ -279,8 +279,8 @@ static void test_long_lines_are_cut_and_files_rotate(void **state)
     GS_AUTO_BUF struct gs_buf old = {0}, log = {0};
     read_text(old_path, &old);
     read_text(log_path, &log);
-    assert_true(old.len > 9u * 1024 * 1024 && old.len <= SHIM_LOG_MAX_BYTES);
-    assert_true(log.len > 1024 * 1024 && log.len <= SHIM_LOG_MAX_BYTES);
+    assert_true(old.len > 9u * 1024 * 1024 && old.len <= KUBELET_SHIM_LOG_MAX_BYTES);
+    assert_true(log.len > 1024 * 1024 && log.len <= KUBELET_SHIM_LOG_MAX_BYTES);
     assert_non_null(strstr(old.data, "stdout P xxx"));
     assert_string_equal(log.data + log.len - strlen("stdout F end\n"), "stdout F end\n");
 }

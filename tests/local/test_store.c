@@ -53,35 +53,37 @@ static int remove_dir(void **state)
     return 0;
 }
 
-static struct store *open_store(const char *path, size_t ring_len, size_t ring_bytes)
+static struct local_api_store *open_store(const char *path, size_t ring_len, size_t ring_bytes)
 {
-    struct store *s = NULL;
-    struct gs_error *err = store_open(&(struct store_config){.path = path,
-                                                             .bucket_names = names,
-                                                             .n_buckets = GS_ARRAY_LEN(names),
-                                                             .ring_len = ring_len,
-                                                             .ring_bytes = ring_bytes},
-                                      &s);
+    struct local_api_store *s = NULL;
+    struct gs_error *err =
+        local_api_store_open(&(struct local_api_store_config){.path = path,
+                                                              .bucket_names = names,
+                                                              .n_buckets = GS_ARRAY_LEN(names),
+                                                              .ring_len = ring_len,
+                                                              .ring_bytes = ring_bytes},
+                             &s);
     if (err)
         fail_msg("%s", gs_error_message(err));
     return s;
 }
 
-static struct gs_error *put(struct store *s, const char *ns, const char *name, const char *value)
+static struct gs_error *put(struct local_api_store *s, const char *ns, const char *name,
+                            const char *value)
 {
     json_t *obj = json_object();
 
-    gs_json_set(obj, json_string(name), "metadata", "name", NULL);
+    codec_json_set(obj, json_string(name), "metadata", "name", NULL);
     if (*ns)
-        gs_json_set(obj, json_string(ns), "metadata", "namespace", NULL);
-    gs_json_set_str(obj, "value", value);
-    return store_put(s, 0, obj, NULL);
+        codec_json_set(obj, json_string(ns), "metadata", "namespace", NULL);
+    codec_json_set_str(obj, "value", value);
+    return local_api_store_put(s, 0, obj, NULL);
 }
 
 static void objects_come_in_order(void **state)
 {
     static const char *const want[][2] = {{"a", "x"}, {"a", "y"}, {"a-b", "a"}, {"b", "a"}};
-    GS_CLEANUP(store_closep) struct store *s = open_store(NULL, 0, 0);
+    GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(NULL, 0, 0);
 
     assert_null(put(s, "b", "a", "1"));
     assert_null(put(s, "a", "y", "1"));
@@ -89,40 +91,40 @@ static void objects_come_in_order(void **state)
     assert_null(put(s, "a", "x", "1"));
     for (size_t i = 0; i < GS_ARRAY_LEN(want); i++) {
         const char *ns, *name;
-        assert_non_null(store_at(s, 0, i, &ns, &name));
+        assert_non_null(local_api_store_at(s, 0, i, &ns, &name));
         assert_string_equal(ns, want[i][0]);
         assert_string_equal(name, want[i][1]);
     }
-    assert_null(store_at(s, 0, GS_ARRAY_LEN(want), NULL, NULL));
-    assert_int_equal(store_seek(s, 0, "a", "xx"), 1);
-    assert_int_equal(store_len(s, 1), 0);
+    assert_null(local_api_store_at(s, 0, GS_ARRAY_LEN(want), NULL, NULL));
+    assert_int_equal(local_api_store_seek(s, 0, "a", "xx"), 1);
+    assert_int_equal(local_api_store_len(s, 1), 0);
 }
 
 static void every_change_has_a_version(void **state)
 {
-    GS_CLEANUP(store_closep) struct store *s = open_store(NULL, 0, 0);
+    GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(NULL, 0, 0);
 
     assert_null(put(s, "a", "x", "1"));
     assert_null(put(s, "a", "x", "2"));
-    const struct store_version *v = store_get(s, 0, "a", "x");
+    const struct local_api_store_version *v = local_api_store_get(s, 0, "a", "x");
     assert_int_equal(v->rv, 2);
-    assert_string_equal(gs_json_str(v->tree, "metadata", "resourceVersion", NULL), "2");
-    assert_string_equal(gs_json_str(v->tree, "value", NULL), "2");
-    assert_null(store_delete(s, 0, "a", "x"));
-    assert_int_equal(store_rv(s), 3);
-    assert_null(store_get(s, 0, "a", "x"));
-    GS_AUTO_ERROR struct gs_error *err = store_delete(s, 0, "a", "x");
+    assert_string_equal(codec_json_str(v->tree, "metadata", "resourceVersion", NULL), "2");
+    assert_string_equal(codec_json_str(v->tree, "value", NULL), "2");
+    assert_null(local_api_store_delete(s, 0, "a", "x"));
+    assert_int_equal(local_api_store_rv(s), 3);
+    assert_null(local_api_store_get(s, 0, "a", "x"));
+    GS_AUTO_ERROR struct gs_error *err = local_api_store_delete(s, 0, "a", "x");
     assert_int_equal(gs_error_code(err), GS_ENOTFOUND);
 }
 
 struct seen {
     size_t n;
     uint64_t last;
-    enum store_change_type type;
+    enum local_api_store_change_type type;
     char *before;
 };
 
-static void on_change(void *arg, const struct store_change *c)
+static void on_change(void *arg, const struct local_api_store_change *c)
 {
     struct seen *seen = arg;
 
@@ -132,74 +134,74 @@ static void on_change(void *arg, const struct store_change *c)
     seen->type = c->type;
     free(seen->before);
     seen->before = c->before ? gs_strdup(c->before->text) : NULL;
-    GS_AUTO_JSON json_t *tree = store_version_tree(c->after);
-    assert_non_null(gs_json_str(tree, "metadata", "name", NULL));
+    CODEC_AUTO_JSON json_t *tree = local_api_store_version_tree(c->after);
+    assert_non_null(codec_json_str(tree, "metadata", "name", NULL));
 }
 
 static void changes_are_replayed(void **state)
 {
-    GS_CLEANUP(store_closep) struct store *s = open_store(NULL, 3, 0);
+    GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(NULL, 3, 0);
     struct seen seen = {0};
 
     for (int i = 0; i < 4; i++)
         assert_null(put(s, "a", "x", "v"));
-    assert_null(store_delete(s, 0, "a", "x"));
-    assert_true(store_replay(s, 3, on_change, &seen));
+    assert_null(local_api_store_delete(s, 0, "a", "x"));
+    assert_true(local_api_store_replay(s, 3, on_change, &seen));
     assert_int_equal(seen.n, 2);
     assert_int_equal(seen.last, 5);
-    assert_int_equal(seen.type, STORE_DELETED);
+    assert_int_equal(seen.type, LOCAL_API_STORE_DELETED);
     assert_non_null(strstr(seen.before, "\"resourceVersion\":\"4\""));
-    assert_int_equal(store_oldest_rv(s), 2);
-    assert_false(store_replay(s, 1, on_change, &seen));
+    assert_int_equal(local_api_store_oldest_rv(s), 2);
+    assert_false(local_api_store_replay(s, 1, on_change, &seen));
     free(seen.before);
 }
 
 static void the_ring_is_bounded_in_bytes(void **state)
 {
-    GS_CLEANUP(store_closep) struct store *s = open_store(NULL, 1000, 4096);
+    GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(NULL, 1000, 4096);
 
     for (int i = 0; i < 200; i++)
         assert_null(put(s, "a", "x", "a value of some length"));
-    assert_true(store_oldest_rv(s) > 150);
+    assert_true(local_api_store_oldest_rv(s) > 150);
 }
 
 static void objects_survive(void **state)
 {
     struct dir *d = *state;
     struct stat st;
-    struct store *s = open_store(d->db, 0, 0);
+    struct local_api_store *s = open_store(d->db, 0, 0);
 
     assert_null(put(s, "a", "x", "1"));
     assert_null(put(s, "a", "y", "1"));
-    assert_null(store_delete(s, 0, "a", "y"));
-    uint64_t rv = store_rv(s);
-    store_close(s);
+    assert_null(local_api_store_delete(s, 0, "a", "y"));
+    uint64_t rv = local_api_store_rv(s);
+    local_api_store_close(s);
     assert_int_equal(stat(d->db, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     s = open_store(d->db, 0, 0);
-    assert_int_equal(store_len(s, 0), 1);
-    assert_non_null(store_get(s, 0, "a", "x"));
+    assert_int_equal(local_api_store_len(s, 0), 1);
+    assert_non_null(local_api_store_get(s, 0, "a", "x"));
     // Watches of before the restart have to start anew.
-    assert_true(store_rv(s) >= rv);
-    assert_true(store_oldest_rv(s) > 1);
+    assert_true(local_api_store_rv(s) >= rv);
+    assert_true(local_api_store_oldest_rv(s) > 1);
     assert_null(put(s, "a", "y", "2"));
-    assert_true(store_get(s, 0, "a", "y")->rv > rv);
-    store_close(s);
+    assert_true(local_api_store_get(s, 0, "a", "y")->rv > rv);
+    local_api_store_close(s);
 }
 
 static void a_second_program_is_refused(void **state)
 {
     struct dir *d = *state;
-    GS_CLEANUP(store_closep) struct store *s = open_store(d->db, 0, 0);
-    struct store *other = NULL;
+    GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(d->db, 0, 0);
+    struct local_api_store *other = NULL;
 
     // The lock is held by this process: another one must ask.
     pid_t pid = fork();
     if (pid == 0) {
-        struct gs_error *err = store_open(&(struct store_config){.path = d->db,
-                                                                 .bucket_names = names,
-                                                                 .n_buckets = GS_ARRAY_LEN(names)},
-                                          &other);
+        struct gs_error *err = local_api_store_open(
+            &(struct local_api_store_config){
+                .path = d->db, .bucket_names = names, .n_buckets = GS_ARRAY_LEN(names)},
+            &other);
         _exit(err && gs_error_code(err) == GS_EEXIST ? 0 : 1);
     }
     int status = 0;
@@ -210,21 +212,21 @@ static void a_second_program_is_refused(void **state)
 static void damage_is_set_aside(void **state)
 {
     struct dir *d = *state;
-    struct store *s = open_store(d->db, 0, 0);
+    struct local_api_store *s = open_store(d->db, 0, 0);
     size_t aside = 0;
     struct dirent *e;
 
     assert_null(put(s, "a", "x", "1"));
-    store_close(s);
+    local_api_store_close(s);
     FILE *f = fopen(d->db, "w");
     fputs("this is no database, whatever its name says; it is long enough to have a header page, "
           "which is what is looked at first",
           f);
     fclose(f);
     s = open_store(d->db, 0, 0);
-    assert_int_equal(store_len(s, 0), 0);
+    assert_int_equal(local_api_store_len(s, 0), 0);
     assert_null(put(s, "a", "x", "2"));
-    store_close(s);
+    local_api_store_close(s);
     DIR *dir = opendir(d->path);
     while ((e = readdir(dir)))
         aside += strstr(e->d_name, ".corrupt-") != NULL;
@@ -237,11 +239,11 @@ static void a_full_disk_changes_nothing(void **state)
     struct dir *d = *state;
     struct rlimit old, tight;
     GS_AUTO_FREE char *big = gs_alloc(256 * 1024);
-    GS_CLEANUP(store_closep) struct store *s = open_store(d->db, 0, 0);
+    GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(d->db, 0, 0);
 
     memset(big, 'x', 256 * 1024 - 1);
     assert_null(put(s, "a", "x", "1"));
-    uint64_t rv = store_rv(s);
+    uint64_t rv = local_api_store_rv(s);
     // A limit on file sizes stands for a full file system.
     (void)signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
@@ -253,27 +255,28 @@ static void a_full_disk_changes_nothing(void **state)
     assert_non_null(refused);
     assert_non_null(also);
     assert_int_equal(gs_error_code(refused), GS_EIO);
-    assert_int_equal(store_rv(s), rv);
-    assert_string_equal(gs_json_str(store_get(s, 0, "a", "x")->tree, "value", NULL), "1");
-    assert_null(store_get(s, 0, "a", "y"));
+    assert_int_equal(local_api_store_rv(s), rv);
+    assert_string_equal(codec_json_str(local_api_store_get(s, 0, "a", "x")->tree, "value", NULL),
+                        "1");
+    assert_null(local_api_store_get(s, 0, "a", "y"));
     assert_null(put(s, "a", "y", "2"));
-    assert_int_equal(store_rv(s), rv + 1);
+    assert_int_equal(local_api_store_rv(s), rv + 1);
 }
 
 static void the_number_of_objects_is_limited(void **state)
 {
-    struct store *s = NULL;
+    struct local_api_store *s = NULL;
 
-    assert_null(store_open(&(struct store_config){.bucket_names = names,
-                                                  .n_buckets = GS_ARRAY_LEN(names),
-                                                  .max_objects = 2},
-                           &s));
+    assert_null(local_api_store_open(
+        &(struct local_api_store_config){
+            .bucket_names = names, .n_buckets = GS_ARRAY_LEN(names), .max_objects = 2},
+        &s));
     assert_null(put(s, "a", "x", "1"));
     assert_null(put(s, "a", "y", "1"));
     GS_AUTO_ERROR struct gs_error *err = put(s, "a", "z", "1");
     assert_int_equal(gs_error_code(err), GS_ELIMIT);
     assert_null(put(s, "a", "y", "2"));
-    store_close(s);
+    local_api_store_close(s);
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "local/work.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 struct fixture {
     uv_loop_t loop;

@@ -38,12 +38,12 @@ static void setup(struct cluster *k)
     bound_breaks = 0;
     cluster_open(k);
     k->check = check_bounds;
-    w = local_workloads_new(k->c);
+    w = controllers_workloads_new(k->c);
 }
 
 static void finish(struct cluster *k)
 {
-    local_workloads_free(w);
+    controllers_workloads_free(w);
     cluster_close(k);
     assert_int_equal(bound_breaks, 0);
 }
@@ -62,8 +62,8 @@ static bool settled(struct cluster *k, int64_t replicas)
            cluster_count(k, "web", "updatedReplicas") == replicas &&
            cluster_count(k, "web", "replicas") == replicas &&
            cluster_pods(k, NULL) == (size_t)replicas &&
-           gs_json_int(d, 0, "status", "observedGeneration", NULL) ==
-               gs_json_int(d, 0, "metadata", "generation", NULL) &&
+           codec_json_int(d, 0, "status", "observedGeneration", NULL) ==
+               codec_json_int(d, 0, "metadata", "generation", NULL) &&
            strcmp(cluster_reason(d, "Progressing"), "NewReplicaSetAvailable") == 0;
 }
 
@@ -72,7 +72,7 @@ static const json_t *replicaset_with(struct cluster *k, int64_t spec_replicas)
     size_t pos = 0;
     const json_t *rs;
     while ((rs = kube_cache_next(k->c->replicasets, &pos)))
-        if (gs_json_int(rs, -1, "spec", "replicas", NULL) == spec_replicas)
+        if (codec_json_int(rs, -1, "spec", "replicas", NULL) == spec_replicas)
             return rs;
     return NULL;
 }
@@ -94,13 +94,13 @@ static void a_deployment_brings_up_its_pods(void **state)
     assert_string_equal(kube_annotation(rs, "deployment.kubernetes.io/max-replicas"), "4");
     assert_string_equal(cluster_reason(d, "Available"), "MinimumReplicasAvailable");
     GS_AUTO_FREE char *text = gs_format("ReplicaSet \"%s\" has successfully progressed.", name);
-    assert_string_equal(gs_json_str(kube_condition(d, "Progressing"), "message", NULL), text);
+    assert_string_equal(codec_json_str(kube_condition(d, "Progressing"), "message", NULL), text);
     size_t pos = 0;
     const json_t *pod = kube_cache_next(k.c->pods, &pos);
     assert_true(gs_starts(kube_name(pod), name));
     assert_int_equal(strlen(kube_name(pod)), strlen(name) + 6);
     assert_string_equal(kube_label(pod, "pod-template-hash"), hash);
-    assert_string_equal(gs_json_str(kube_controller_ref(pod), "kind", NULL), "ReplicaSet");
+    assert_string_equal(codec_json_str(kube_controller_ref(pod), "kind", NULL), "ReplicaSet");
     assert_true(cluster_event(&k, "ScalingReplicaSet", "Scaled up replica set web-"));
     assert_true(cluster_event(&k, "ScalingReplicaSet", "from 0 to 3"));
     assert_true(cluster_event(&k, "SuccessfulCreate", "Created pod: web-"));
@@ -186,8 +186,8 @@ static void a_rollout_that_never_gets_ready_stays_within_its_bounds(void **state
 
 static bool is_new(const json_t *pod)
 {
-    const json_t *c = json_array_get(gs_json_get(pod, "spec", "containers", NULL), 0);
-    return gs_streq(gs_json_str(c, "image", NULL), "two");
+    const json_t *c = json_array_get(codec_json_get(pod, "spec", "containers", NULL), 0);
+    return gs_streq(codec_json_str(c, "image", NULL), "two");
 }
 
 static void check_no_mix(struct cluster *k)
@@ -316,14 +316,14 @@ static void more_replicas_than_the_quota_are_refused(void **state)
     least_serving = most_pods = bound_breaks = 0;
     cluster_open_with(&k, 150); // more than one burst of creations
     k.check = check_bounds;
-    w = local_workloads_new(k.c);
+    w = controllers_workloads_new(k.c);
     most_pods = 150;
     cluster_create(&k, KUBE_DEPLOYMENTS, DEPLOYMENT("2147483647", "", "one"));
     loop_until(&k.loop, cluster_pods(&k, NULL) == 150);
     loop_until(&k.loop, kube_condition(replicaset_with(&k, 2147483647), "ReplicaFailure"));
     const json_t *failure = kube_condition(replicaset_with(&k, 2147483647), "ReplicaFailure");
-    assert_string_equal(gs_json_str(failure, "reason", NULL), "FailedCreate");
-    assert_non_null(strstr(gs_json_str(failure, "message", NULL),
+    assert_string_equal(codec_json_str(failure, "reason", NULL), "FailedCreate");
+    assert_non_null(strstr(codec_json_str(failure, "message", NULL),
                            "is forbidden: exceeded quota: gpuscale, requested: pods=1, used: "
                            "pods=150, limited: pods=150"));
     assert_true(cluster_event(&k, "FailedCreate", "Error creating: pods \"web-"));
@@ -421,23 +421,23 @@ static void restart_converges(void **state)
     least_serving = 3;
     most_pods = 5;
     for (int i = 0; i < 3; i++) { // in the middle of it, again and again
-        local_workloads_free(w);
+        controllers_workloads_free(w);
         cluster_forget(&k);
         loop_for_ms(&k.loop, 5);
         cluster_watch(&k);
         least_serving = 0; // the caches are filling
         loop_until(&k.loop, local_cluster_synced(k.c));
         least_serving = 3;
-        w = local_workloads_new(k.c);
+        w = controllers_workloads_new(k.c);
         loop_for_ms(&k.loop, 10);
     }
     loop_until(&k.loop, settled(&k, 4) && cluster_pods(&k, is_new) == 4);
     least_serving = 0;
     // Owners that went while nobody looked.
-    local_workloads_free(w);
+    controllers_workloads_free(w);
     cluster_delete(&k, KUBE_DEPLOYMENTS, "default", "web");
     loop_until(&k.loop, kube_cache_len(k.c->deployments) == 0);
-    w = local_workloads_new(k.c);
+    w = controllers_workloads_new(k.c);
     loop_until(&k.loop, cluster_pods(&k, NULL) == 0 && kube_cache_len(k.c->replicasets) == 0);
     finish(&k);
 }

@@ -5,7 +5,7 @@
 
 #include "../kube/loop.h"
 #include "base/mem.h"
-#include "net/dns.h"
+#include "net/dns/dns.h"
 
 #include <stdio.h>
 

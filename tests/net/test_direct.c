@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The short way of the HTTP client against a peer that plays scripted replies, also bad ones.
 #include "base/mem.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 #include "patience.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Name servers that answer, lie, are silent or cut their answers short.
-#include "net/dns.h"
+#include "net/dns/dns.h"
 
 #include "dns_server.h"
 

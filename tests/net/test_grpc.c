@@ -3,9 +3,9 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "net/grpc.h"
-#include "net/grpc_client_private.h"
-#include "net/grpc_server_private.h"
+#include "net/grpc/client_private.h"
+#include "net/grpc/grpc.h"
+#include "net/grpc/server_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -360,7 +360,7 @@ static void test_slow_stream_reader_is_cut(void **state)
 {
     struct fixture *f = setup();
     struct grpc_server *s = f->server;
-    struct server_conn *c =
+    struct grpc_server_conn *c =
         grpc_server_detached_conn(s); // grants no window beyond the first 64 KiB
     GS_AUTO_BUF struct gs_buf bytes = {0};
     gs_buf_add_str(&bytes, PREFACE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

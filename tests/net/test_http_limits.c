@@ -4,8 +4,8 @@
 #include "patience.h"
 
 #include "base/mem.h"
-#include "net/http_server.h"
-#include "net/tls.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

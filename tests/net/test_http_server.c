@@ -3,9 +3,9 @@
 #include "patience.h"
 
 #include "base/mem.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
-#include "net/tls.h"
+#include "net/http/client.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies whole, byte by byte and cut at each place; what is refused as odd.
-#include "net/http_reply.h"
-#include "net/http_url.h"
+#include "net/http/reply.h"
+#include "net/http/url.h"
 #include "unit.h"
 
 #include <stdio.h>

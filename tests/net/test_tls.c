@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "base/slice.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "unit.h"
 
 #include <setjmp.h>

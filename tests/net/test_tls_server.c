@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/http_server.h"
-#include "net/tls.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
 #include "patience.h"
 
 #include <arpa/inet.h>

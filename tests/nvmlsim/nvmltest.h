@@ -6,14 +6,14 @@
 
 static struct nvml nv;
 
-static inline struct sim *start(const char *spec)
+static inline struct nvmlsim *start(const char *spec)
 {
-    struct sim *s = make_sim(spec);
+    struct nvmlsim *s = make_sim(spec);
     assert_int_equal(nv.nvmlInit_v2(), 0);
     return s;
 }
 
-static inline void stop(struct sim *s)
+static inline void stop(struct nvmlsim *s)
 {
     assert_int_equal(nv.nvmlShutdown(), 0);
     drop_sim(s);
@@ -27,18 +27,18 @@ static inline nvmlDevice_t device(unsigned i)
     return d;
 }
 
-static inline struct sim *start_mig(void)
+static inline struct nvmlsim *start_mig(void)
 {
-    struct sim_spec spec;
-    ok(sim_spec_parse("H100-80GB-HBM3", &spec));
+    struct nvmlsim_spec spec;
+    ok(nvmlsim_spec_parse("H100-80GB-HBM3", &spec));
     spec.gpus[0].n_mig = 2;
     strcpy(spec.gpus[0].mig[0].profile, "1g.10gb");
     strcpy(spec.gpus[0].mig[1].profile, "3g.40gb");
-    struct sim *s = NULL;
+    struct nvmlsim *s = NULL;
     char name[64];
     snprintf(name, sizeof(name), "/gpuscale-test-mig-%d", (int)getpid());
-    ok(sim_create(name, &spec, &s));
-    setenv(SIM_ENV, name, 1);
+    ok(nvmlsim_create(name, &spec, &s));
+    setenv(NVMLSIM_ENV, name, 1);
     assert_int_equal(nv.nvmlInit_v2(), 0);
     return s;
 }

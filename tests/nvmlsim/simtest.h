@@ -50,32 +50,32 @@ static inline void fails(struct gs_error *err, enum gs_code code, const char *pa
 }
 
 // A segment of this test's own; its name is in the environment.
-static inline struct sim *make_sim(const char *spec_text)
+static inline struct nvmlsim *make_sim(const char *spec_text)
 {
     static int n;
     char name[64];
     snprintf(name, sizeof(name), "/gpuscale-test-%d-%d", (int)getpid(), n++);
-    struct sim_spec spec;
-    ok(sim_spec_parse(spec_text, &spec));
-    struct sim *s = NULL;
-    ok(sim_create(name, &spec, &s));
-    setenv(SIM_ENV, name, 1);
+    struct nvmlsim_spec spec;
+    ok(nvmlsim_spec_parse(spec_text, &spec));
+    struct nvmlsim *s = NULL;
+    ok(nvmlsim_create(name, &spec, &s));
+    setenv(NVMLSIM_ENV, name, 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
     return s;
 }
 
-static inline void drop_sim(struct sim *s)
+static inline void drop_sim(struct nvmlsim *s)
 {
-    ok(sim_unlink(sim_name(s)));
-    sim_detach(s);
-    unsetenv(SIM_ENV);
+    ok(nvmlsim_unlink(nvmlsim_name(s)));
+    nvmlsim_detach(s);
+    unsetenv(NVMLSIM_ENV);
 }
 
 static inline void load_nvml(struct nvml *ret)
 {
     char path[4096];
     const char *root = getenv("GPUSCALE_BUILD_ROOT");
-    snprintf(path, sizeof(path), "%s/src/nvmlsim/" SIM_LIBRARY, root ? root : "build");
+    snprintf(path, sizeof(path), "%s/src/nvmlsim/" NVMLSIM_LIBRARY, root ? root : "build");
     ret->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!ret->handle)
         fail_msg("%s", dlerror());

@@ -15,15 +15,15 @@ struct load {
 static void run_load(void *arg)
 {
     const struct load *l = arg;
-    struct sim_ctx *c = NULL;
-    struct sim_alloc *a = NULL;
-    if (sim_ctx_open(0, &c) || sim_mem_alloc(c, l->bytes, &a))
+    struct nvmlsim_ctx *c = NULL;
+    struct nvmlsim_alloc *a = NULL;
+    if (nvmlsim_ctx_open(0, &c) || nvmlsim_mem_alloc(c, l->bytes, &a))
         _exit(1);
     if (write(l->ready[1], "", 1) != 1)
         _exit(1);
     for (int64_t next = gs_mono_ns();;) {
         for (unsigned i = 0; i < l->duty_percent; i += 10) { // kernels of 10 ms
-            if (sim_kernel_run(c, 10000, l->share))
+            if (nvmlsim_kernel_run(c, 10000, l->share))
                 _exit(1);
             __atomic_add_fetch(l->ran_us, 10000, __ATOMIC_RELAXED);
         }
@@ -112,7 +112,7 @@ static void assert_near(double value, double wanted)
 
 static void test_utilisation_follows_the_load(void **state)
 {
-    struct sim *s = start("A100-SXM4-80GB");
+    struct nvmlsim *s = start("A100-SXM4-80GB");
     nvmlDevice_t d = device(0);
     nvmlUtilization_t u, again;
     assert_int_equal(nv.nvmlDeviceGetUtilizationRates(d, &u), 0);
@@ -220,7 +220,7 @@ static void check_list(nvmlDevice_t d, const pid_t *pids)
 
 static void test_processes_share_a_gpu(void **state)
 {
-    struct sim *s = start("A100-SXM4-80GB");
+    struct nvmlsim *s = start("A100-SXM4-80GB");
     nvmlDevice_t d = device(0);
     nvmlProcessUtilizationSample_t u[8];
     nvmlProcessInfo_v2_t info[4];
@@ -258,15 +258,15 @@ static void test_processes_share_a_gpu(void **state)
 
 static void test_energy_is_exact(void **state)
 {
-    struct sim *s = start("A100-SXM4-80GB");
+    struct nvmlsim *s = start("A100-SXM4-80GB");
     nvmlDevice_t d = device(0);
-    struct sim_ctx *c = NULL;
-    ok(sim_ctx_open(0, &c));
+    struct nvmlsim_ctx *c = NULL;
+    ok(nvmlsim_ctx_open(0, &c));
     unsigned long long before = 0, after = 0;
     int64_t t0 = gs_mono_ns();
     assert_int_equal(nv.nvmlDeviceGetTotalEnergyConsumption(d, &before), 0);
     int64_t t1 = gs_mono_ns();
-    ok(sim_kernel_run(c, 200000, 0.5));
+    ok(nvmlsim_kernel_run(c, 200000, 0.5));
     int64_t t2 = gs_mono_ns();
     assert_int_equal(nv.nvmlDeviceGetTotalEnergyConsumption(d, &after), 0);
     int64_t t3 = gs_mono_ns();
@@ -274,7 +274,7 @@ static void test_energy_is_exact(void **state)
     uint64_t least = dynamic + 61 * (uint64_t)(t2 - t1) / 1000000;
     uint64_t most = dynamic + 61 * (uint64_t)(t3 - t0) / 1000000 + 2;
     assert_in_range(after - before + 1, least, most);
-    sim_ctx_close(c);
+    nvmlsim_ctx_close(c);
     stop(s);
 }
 
@@ -283,11 +283,11 @@ static void run_on(nvmlDevice_t mig, double share, uint64_t us, uint64_t *ret_ns
     char uuid[96];
     assert_int_equal(nv.nvmlDeviceGetUUID(mig, uuid, sizeof(uuid)), 0);
     setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
-    struct sim_ctx *c = NULL;
-    struct sim_alloc *a = NULL;
-    ok(sim_ctx_open(0, &c));
-    ok(sim_mem_alloc(c, 100 << 20, &a));
-    fails(sim_mem_alloc(c, 70ULL << 30, &a), GS_ELIMIT, "out of memory");
+    struct nvmlsim_ctx *c = NULL;
+    struct nvmlsim_alloc *a = NULL;
+    ok(nvmlsim_ctx_open(0, &c));
+    ok(nvmlsim_mem_alloc(c, 100 << 20, &a));
+    fails(nvmlsim_mem_alloc(c, 70ULL << 30, &a), GS_ELIMIT, "out of memory");
     nvmlProcessInfo_v2_t info[2];
     unsigned n = 2, gi = 0;
     assert_int_equal(nv.nvmlDeviceGetComputeRunningProcesses_v3(mig, &n, info), 0);
@@ -297,9 +297,9 @@ static void run_on(nvmlDevice_t mig, double share, uint64_t us, uint64_t *ret_ns
     assert_int_equal(info[0].computeInstanceId, 0);
     assert_int_equal(info[0].usedGpuMemory, 100 << 20);
     int64_t before = gs_mono_ns();
-    ok(sim_kernel_run(c, us, share));
+    ok(nvmlsim_kernel_run(c, us, share));
     *ret_ns = (uint64_t)(gs_mono_ns() - before);
-    sim_ctx_close(c);
+    nvmlsim_ctx_close(c);
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
@@ -320,7 +320,7 @@ static double gpm_value(nvmlGpmSample_t a, nvmlGpmSample_t b, unsigned metric)
 
 static void test_mig_runs_and_gpm_sees_it(void **state)
 {
-    struct sim *s = start_mig();
+    struct nvmlsim *s = start_mig();
     nvmlDevice_t d = device(0), small = NULL, large = NULL;
     assert_int_equal(nv.nvmlDeviceGetMigDeviceHandleByIndex(d, 0, &small), 0);
     assert_int_equal(nv.nvmlDeviceGetMigDeviceHandleByIndex(d, 1, &large), 0);

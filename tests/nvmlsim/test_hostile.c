@@ -15,7 +15,7 @@ enum { ROUNDS = 400 };
 
 struct writer {
     pthread_t thread;
-    struct shm_segment *seg;
+    struct nvmlsim_shm_segment *seg;
     size_t size;
     atomic_bool stop;
     uint64_t random;
@@ -42,7 +42,7 @@ static bool within(const void *at, const void *start, size_t size)
 
 static bool is_spared(const struct writer *w, const void *at, unsigned n_gpus)
 {
-    const struct shm_segment *s = w->seg;
+    const struct nvmlsim_shm_segment *s = w->seg;
     if (within(at, &s->lock, sizeof(s->lock)) || within(at, &s->n_faults, sizeof(s->n_faults)) ||
         within(at, s->faults, sizeof(s->faults)))
         return true;
@@ -56,8 +56,8 @@ static bool is_spared(const struct writer *w, const void *at, unsigned n_gpus)
 // The places where a value matters most, and any.
 static void *some_place(struct writer *w, unsigned n_gpus)
 {
-    struct shm_gpu *g = &w->seg->gpus[next(w) % n_gpus];
-    struct shm_timeline *t = &g->timelines[next(w) % SHM_TIMELINES];
+    struct nvmlsim_shm_gpu *g = &w->seg->gpus[next(w) % n_gpus];
+    struct nvmlsim_shm_timeline *t = &g->timelines[next(w) % NVMLSIM_SHM_TIMELINES];
     switch (next(w) % 10) {
     case 0:
         return &g->board.n_mig;
@@ -68,15 +68,15 @@ static void *some_place(struct writer *w, unsigned n_gpus)
     case 3:
         return &t->floor;
     case 4:
-        return &g->processes[next(w) % SHM_PROCESSES].timeline;
+        return &g->processes[next(w) % NVMLSIM_SHM_PROCESSES].timeline;
     case 5:
         return &g->n_events;
     case 6:
         return (char *)&g->board + next(w) % (sizeof(g->board) / 8) * 8;
     case 7:
-        return &t->reservations[next(w) % SHM_RESERVATIONS].end;
+        return &t->reservations[next(w) % NVMLSIM_SHM_RESERVATIONS].end;
     case 8:
-        return &g->processes[next(w) % SHM_PROCESSES].state;
+        return &g->processes[next(w) % NVMLSIM_SHM_PROCESSES].state;
     default:
         return (char *)w->seg + next(w) % (w->size / 8) * 8;
     }
@@ -85,7 +85,7 @@ static void *some_place(struct writer *w, unsigned n_gpus)
 static void *write_anything(void *arg)
 {
     struct writer *w = arg;
-    unsigned n_gpus = (unsigned)((w->size - sizeof(*w->seg)) / sizeof(struct shm_gpu));
+    unsigned n_gpus = (unsigned)((w->size - sizeof(*w->seg)) / sizeof(struct nvmlsim_shm_gpu));
     while (!atomic_load(&w->stop)) {
         void *at = some_place(w, n_gpus);
         if (within(at, w->seg, w->size - 8) && !is_spared(w, at, n_gpus)) {
@@ -148,7 +148,7 @@ static void read_identity(nvmlDevice_t d)
         }
 }
 
-static void read_gauges(nvmlDevice_t d)
+static void nvmlsim_read_gauges(nvmlDevice_t d)
 {
     nvmlUtilization_t rates;
     nvmlMemory_t memory;
@@ -175,18 +175,18 @@ static void read_gauges(nvmlDevice_t d)
 
 static void read_lists(nvmlDevice_t d, nvmlEventSet_t set)
 {
-    static nvmlProcessInfo_v2_t processes[SHM_PROCESSES];
-    static nvmlProcessUtilizationSample_t utilisation[SHM_PROCESSES];
-    static nvmlSample_t samples[SHM_BUCKETS];
+    static nvmlProcessInfo_v2_t processes[NVMLSIM_SHM_PROCESSES];
+    static nvmlProcessUtilizationSample_t utilisation[NVMLSIM_SHM_PROCESSES];
+    static nvmlSample_t samples[NVMLSIM_SHM_BUCKETS];
     nvmlFieldValue_t fields[30] = {0};
     nvmlEventData_t event;
-    unsigned n = SHM_PROCESSES;
+    unsigned n = NVMLSIM_SHM_PROCESSES;
     int type;
     nv.nvmlDeviceGetComputeRunningProcesses_v3(d, &n, processes);
-    assert_true(n <= SHM_PROCESSES);
-    n = SHM_PROCESSES;
+    assert_true(n <= NVMLSIM_SHM_PROCESSES);
+    n = NVMLSIM_SHM_PROCESSES;
     nv.nvmlDeviceGetProcessUtilization(d, utilisation, &n, 0);
-    n = SHM_BUCKETS;
+    n = NVMLSIM_SHM_BUCKETS;
     nv.nvmlDeviceGetSamples(d, 1, 0, &type, &n, samples);
     for (unsigned i = 0; i < GS_ARRAY_LEN(fields); i++)
         fields[i].fieldId = 1 + i * 9;
@@ -196,40 +196,40 @@ static void read_lists(nvmlDevice_t d, nvmlEventSet_t set)
 
 static void use_device(void)
 {
-    struct sim_ctx *c = NULL;
-    struct sim_alloc *memory = NULL;
-    struct gs_error *err = sim_ctx_open(0, &c);
+    struct nvmlsim_ctx *c = NULL;
+    struct nvmlsim_alloc *memory = NULL;
+    struct gs_error *err = nvmlsim_ctx_open(0, &c);
     if (!err) {
-        gs_error_free(sim_mem_alloc(c, 1 << 20, &memory));
-        gs_error_free(sim_kernel_run(c, 100, 0.5));
-        sim_mem_free(c, memory);
+        gs_error_free(nvmlsim_mem_alloc(c, 1 << 20, &memory));
+        gs_error_free(nvmlsim_kernel_run(c, 100, 0.5));
+        nvmlsim_mem_free(c, memory);
     }
     gs_error_free(err);
-    sim_ctx_close(c);
+    nvmlsim_ctx_close(c);
 }
 
-static void under_fire(struct sim *s)
+static void under_fire(struct nvmlsim *s)
 {
     struct writer w;
     nvmlEventSet_t set = NULL;
     nvmlDevice_t devices[2];
-    unsigned n = sim_gpu_count(s);
+    unsigned n = nvmlsim_gpu_count(s);
     assert_int_equal(nv.nvmlEventSetCreate(&set), 0);
     for (unsigned i = 0; i < n; i++) {
         devices[i] = device(i);
         assert_int_equal(nv.nvmlDeviceRegisterEvents(devices[i], 8, set), 0);
     }
-    start_writer(&w, sim_name(s));
+    start_writer(&w, nvmlsim_name(s));
     for (unsigned round = 0; round < ROUNDS; round++) {
         nvmlDevice_t d = devices[round % n];
-        struct sim_gpu_info info;
+        struct nvmlsim_gpu_info info;
         read_identity(d);
-        read_gauges(d);
+        nvmlsim_read_gauges(d);
         read_lists(d, set);
         use_device();
-        sim_gpu_info(s, round % n, &info);
-        assert_true(info.n_mig <= SIM_MAX_MIG);
-        assert_int_equal(sim_gpu_count(s), n);
+        nvmlsim_gpu_info(s, round % n, &info);
+        assert_true(info.n_mig <= NVMLSIM_MAX_MIG);
+        assert_int_equal(nvmlsim_gpu_count(s), n);
     }
     stop_writer(&w);
     assert_int_equal(nv.nvmlEventSetFree(set), 0);
@@ -237,7 +237,7 @@ static void under_fire(struct sim *s)
 
 static void whole_gpus_under_fire(void **state)
 {
-    struct sim *s = start("1xH100-80GB-HBM3,1xTesla-T4");
+    struct nvmlsim *s = start("1xH100-80GB-HBM3,1xTesla-T4");
     under_fire(s);
     stop(s);
     (void)state;
@@ -245,7 +245,7 @@ static void whole_gpus_under_fire(void **state)
 
 static void a_divided_gpu_under_fire(void **state)
 {
-    struct sim *s = start_mig();
+    struct nvmlsim *s = start_mig();
     under_fire(s);
     stop(s);
     (void)state;

@@ -61,13 +61,13 @@ static void test_before_and_after_init(void **state)
 {
     unsigned n = 0;
     char text[80];
-    unsetenv(SIM_ENV);
+    unsetenv(NVMLSIM_ENV);
     assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNINITIALIZED);
     assert_int_equal(nv.nvmlShutdown(), NVML_ERROR_UNINITIALIZED);
     assert_int_equal(nv.nvmlInit_v2(), NVML_ERROR_DRIVER_NOT_LOADED);
-    setenv(SIM_ENV, "/gpuscale-test-nothing", 1);
+    setenv(NVMLSIM_ENV, "/gpuscale-test-nothing", 1);
     assert_int_equal(nv.nvmlInit_v2(), NVML_ERROR_DRIVER_NOT_LOADED);
-    struct sim *s = start("2xL4");
+    struct nvmlsim *s = start("2xL4");
     assert_int_equal(nv.nvmlInitWithFlags(0), 0); // counted
     assert_int_equal(nv.nvmlShutdown(), 0);
     assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), 0);
@@ -82,9 +82,9 @@ static void test_before_and_after_init(void **state)
 
 static void test_identity(void **state)
 {
-    struct sim *s = start("1xA100-SXM4-80GB,1xGeForce-RTX-4090");
-    struct sim_gpu_info info;
-    sim_gpu_info(s, 0, &info);
+    struct nvmlsim *s = start("1xA100-SXM4-80GB,1xGeForce-RTX-4090");
+    struct nvmlsim_gpu_info info;
+    nvmlsim_gpu_info(s, 0, &info);
     nvmlDevice_t d = device(0), same = NULL;
     char text[96];
     unsigned n = 0;
@@ -126,7 +126,7 @@ static int field(nvmlDevice_t d, uint32_t id, nvmlFieldValue_t *ret)
 
 static void test_what_a_model_does_not_have(void **state)
 {
-    struct sim *s = start("Tesla-K80,Tesla-T4,A100-SXM4-40GB,GeForce-RTX-4090");
+    struct nvmlsim *s = start("Tesla-K80,Tesla-T4,A100-SXM4-40GB,GeForce-RTX-4090");
     unsigned n = 0, a = 0, b = 0, e = 0;
     int current = 0, pending = 0;
     unsigned long long mj = 0;
@@ -169,7 +169,7 @@ static void test_what_a_model_does_not_have(void **state)
 
 static void test_versions_are_checked(void **state)
 {
-    struct sim *s = start("L4");
+    struct nvmlsim *s = start("L4");
     nvmlMemory_v2_t m = {.version = 2};
     assert_int_equal(nv.nvmlDeviceGetMemoryInfo_v2(device(0), &m),
                      NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
@@ -192,29 +192,29 @@ static void test_versions_are_checked(void **state)
 
 static void test_calls_fail_as_told(void **state)
 {
-    struct sim *s = start("2xL4");
+    struct nvmlsim *s = start("2xL4");
     unsigned mw = 0, n = 0;
     nvmlDevice_t a = device(0), b = device(1);
-    fails(sim_fail_call(s, "nvmlDeviceGetPowerUsag", -1, 4, 0), GS_EINVAL,
+    fails(nvmlsim_fail_call(s, "nvmlDeviceGetPowerUsag", -1, 4, 0), GS_EINVAL,
           "did you mean nvmlDeviceGetPowerUsage");
-    fails(sim_fail_call(s, "nvmlDeviceGetPowerUsage", 2, 4, 0), GS_EINVAL, "no GPU 2");
-    ok(sim_fail_call(s, "nvmlDeviceGetPowerUsage", 1, NVML_ERROR_NO_PERMISSION, 2));
+    fails(nvmlsim_fail_call(s, "nvmlDeviceGetPowerUsage", 2, 4, 0), GS_EINVAL, "no GPU 2");
+    ok(nvmlsim_fail_call(s, "nvmlDeviceGetPowerUsage", 1, NVML_ERROR_NO_PERMISSION, 2));
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(a, &mw), 0);
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(b, &mw), NVML_ERROR_NO_PERMISSION);
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(b, &mw), NVML_ERROR_NO_PERMISSION);
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(b, &mw), 0); // used up
-    ok(sim_fail_call(s, "*", -1, NVML_ERROR_UNKNOWN, 0));
+    ok(nvmlsim_fail_call(s, "*", -1, NVML_ERROR_UNKNOWN, 0));
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(a, &mw), NVML_ERROR_UNKNOWN);
     assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNKNOWN);
-    sim_clear_faults(s);
+    nvmlsim_clear_faults(s);
     assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), 0);
     for (int i = 0; i < 100; i++) // replaces itself instead of filling the table
-        ok(sim_fail_call(s, "nvmlDeviceGetName", -1, 4, 0));
-    sim_clear_faults(s);
+        ok(nvmlsim_fail_call(s, "nvmlDeviceGetName", -1, 4, 0));
+    nvmlsim_clear_faults(s);
     stop(s);
 
     s = make_sim("L4");
-    ok(sim_fail_call(s, "nvmlInit_v2", -1, NVML_ERROR_LIB_RM_VERSION_MISMATCH, 1));
+    ok(nvmlsim_fail_call(s, "nvmlInit_v2", -1, NVML_ERROR_LIB_RM_VERSION_MISMATCH, 1));
     assert_int_equal(nv.nvmlInit_v2(), NVML_ERROR_LIB_RM_VERSION_MISMATCH);
     assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNINITIALIZED);
     assert_int_equal(nv.nvmlInit_v2(), 0);
@@ -230,33 +230,33 @@ static void *call_power(void *arg)
 
 static void test_calls_hang_as_told(void **state)
 {
-    struct sim *s = start("L4");
+    struct nvmlsim *s = start("L4");
     nvmlDevice_t d = device(0);
     unsigned mw = 0;
-    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 150, 1));
+    ok(nvmlsim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 150, 1));
     int64_t before = gs_mono_ns();
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), 0);
     assert_true(gs_mono_ns() - before >= 150 * GS_NS_PER_MS);
     // A rule of one GPU that fails does not hide one of all GPUs that hangs.
-    ok(sim_fail_call(s, "nvmlDeviceGetPowerUsage", 0, NVML_ERROR_NO_PERMISSION, 2));
-    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", -1, 150, 1));
+    ok(nvmlsim_fail_call(s, "nvmlDeviceGetPowerUsage", 0, NVML_ERROR_NO_PERMISSION, 2));
+    ok(nvmlsim_hang_call(s, "nvmlDeviceGetPowerUsage", -1, 150, 1));
     before = gs_mono_ns();
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), NVML_ERROR_NO_PERMISSION);
     assert_true(gs_mono_ns() - before >= 150 * GS_NS_PER_MS);
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), NVML_ERROR_NO_PERMISSION);
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(d, &mw), 0); // both are used up
     // A hang ends when the faults are cleared, and does not stand in the way of others meanwhile.
-    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 3600000, 0));
+    ok(nvmlsim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 3600000, 0));
     pthread_t t;
     void *rc = NULL;
     assert_int_equal(pthread_create(&t, NULL, call_power, (void *)(uintptr_t)d), 0);
     sleep_ms(50);
     assert_int_equal(nv.nvmlDeviceGetTemperature(d, 0, &mw), 0);
-    sim_clear_faults(s);
+    nvmlsim_clear_faults(s);
     pthread_join(t, &rc);
     assert_ptr_equal(rc, NULL);
     // Nor in the way of the shutdown.
-    ok(sim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 3600000, 0));
+    ok(nvmlsim_hang_call(s, "nvmlDeviceGetPowerUsage", 0, 3600000, 0));
     assert_int_equal(pthread_create(&t, NULL, call_power, (void *)(uintptr_t)d), 0);
     sleep_ms(50);
     assert_int_equal(nv.nvmlShutdown(), 0);
@@ -267,22 +267,22 @@ static void test_calls_hang_as_told(void **state)
 
 static void test_a_lost_gpu(void **state)
 {
-    struct sim *s = start("2xL4");
+    struct nvmlsim *s = start("2xL4");
     nvmlDevice_t a = device(0), b = device(1), again = NULL;
     unsigned n = 0;
-    ok(sim_lose_gpu(s, 0, true));
+    ok(nvmlsim_lose_gpu(s, 0, true));
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(a, &n), NVML_ERROR_GPU_IS_LOST);
     assert_int_equal(nv.nvmlDeviceGetHandleByIndex_v2(0, &again), NVML_ERROR_GPU_IS_LOST);
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(b, &n), 0);
     assert_int_equal(nv.nvmlDeviceGetCount_v2(&n), 0);
     assert_int_equal(n, 2);
-    ok(sim_lose_gpu(s, 0, false));
+    ok(nvmlsim_lose_gpu(s, 0, false));
     assert_int_equal(nv.nvmlDeviceGetPowerUsage(a, &n), 0);
     stop(s);
 }
 
 struct later {
-    struct sim *sim;
+    struct nvmlsim *sim;
     unsigned xid;
 };
 
@@ -290,17 +290,17 @@ static void *report_later(void *arg)
 {
     const struct later *l = arg;
     sleep_ms(50);
-    return sim_report_xid(l->sim, 1, l->xid);
+    return nvmlsim_report_xid(l->sim, 1, l->xid);
 }
 
 static void test_xid_events(void **state)
 {
-    struct sim *s = start("2xL4");
+    struct nvmlsim *s = start("2xL4");
     nvmlDevice_t a = device(0), b = device(1);
     unsigned long long types = 0;
     nvmlEventSet_t set = NULL;
     nvmlEventData_t e;
-    ok(sim_report_xid(s, 1, 13)); // before the registration: never seen
+    ok(nvmlsim_report_xid(s, 1, 13)); // before the registration: never seen
     assert_int_equal(nv.nvmlDeviceGetSupportedEventTypes(b, &types), 0);
     assert_true(types & NVML_EVENT_XID);
     assert_int_equal(nv.nvmlEventSetCreate(&set), 0);
@@ -308,9 +308,9 @@ static void test_xid_events(void **state)
     assert_int_equal(nv.nvmlDeviceRegisterEvents(b, NVML_EVENT_XID, set), 0);
     assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 0), NVML_ERROR_TIMEOUT);
     assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 30), NVML_ERROR_TIMEOUT);
-    ok(sim_report_xid(s, 0, 43)); // another GPU
-    ok(sim_report_xid(s, 1, 31));
-    ok(sim_report_xid(s, 1, 48));
+    ok(nvmlsim_report_xid(s, 0, 43)); // another GPU
+    ok(nvmlsim_report_xid(s, 1, 31));
+    ok(nvmlsim_report_xid(s, 1, 48));
     assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 1000), 0);
     assert_ptr_equal(e.device, b);
     assert_int_equal(e.eventType, NVML_EVENT_XID);
@@ -329,21 +329,21 @@ static void test_xid_events(void **state)
     pthread_join(t, &err);
     ok(err);
     for (unsigned i = 0; i < 200; i++) // more than are kept
-        ok(sim_report_xid(s, 1, 1 + i));
+        ok(nvmlsim_report_xid(s, 1, 1 + i));
     assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 1000), 0);
     assert_int_equal(e.eventData, 200 - 64 + 1);
     while (nv.nvmlEventSetWait_v2(set, &e, 0) == 0)
         continue;
     assert_int_equal(e.eventData, 200);
-    ok(sim_lose_gpu(s, 1, true));
+    ok(nvmlsim_lose_gpu(s, 1, true));
     assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 1000), 0);
     assert_int_equal(e.eventData, 79);
     assert_int_equal(nv.nvmlEventSetWait_v2(set, &e, 1000), NVML_ERROR_GPU_IS_LOST);
     assert_int_equal(nv.nvmlEventSetFree(set), 0);
     assert_int_equal(nv.nvmlDeviceRegisterEvents(a, NVML_EVENT_XID, NULL),
                      NVML_ERROR_INVALID_ARGUMENT);
-    struct sim_gpu_info info;
-    sim_gpu_info(s, 1, &info);
+    struct nvmlsim_gpu_info info;
+    nvmlsim_gpu_info(s, 1, &info);
     assert_true(info.lost);
     assert_int_equal(info.last_xid, 79);
     stop(s);
@@ -353,7 +353,7 @@ static void test_xid_events(void **state)
 
 static void test_mig_identity(void **state)
 {
-    struct sim *s = start_mig();
+    struct nvmlsim *s = start_mig();
     nvmlDevice_t d = device(0), mig = NULL, parent = NULL, by_uuid = NULL;
     unsigned a = 0, b = 0, n = 0;
     char text[96];
@@ -427,7 +427,7 @@ static void *hammer(void *arg)
 
 static void test_threads(void **state)
 {
-    struct sim *s = start("2xL4");
+    struct nvmlsim *s = start("2xL4");
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, hammer, NULL), 0);

@@ -8,19 +8,20 @@
 
 static void test_lists_of_gpus(void **state)
 {
-    struct sim_spec spec;
-    ok(sim_spec_parse("8xA100-SXM4-80GB", &spec));
+    struct nvmlsim_spec spec;
+    ok(nvmlsim_spec_parse("8xA100-SXM4-80GB", &spec));
     assert_int_equal(spec.n_gpus, 8);
     assert_string_equal(spec.gpus[7].model, "A100-SXM4-80GB");
-    ok(sim_spec_parse("2xTesla-K80, 1xTesla-T4,l4", &spec));
+    ok(nvmlsim_spec_parse("2xTesla-K80, 1xTesla-T4,l4", &spec));
     assert_int_equal(spec.n_gpus, 4);
     assert_string_equal(spec.gpus[1].model, "Tesla-K80");
     assert_string_equal(spec.gpus[2].model, "Tesla-T4");
     assert_string_equal(spec.gpus[3].model, "L4");
-    ok(sim_spec_parse("T4,NVIDIA-H200", &spec));
+    ok(nvmlsim_spec_parse("T4,NVIDIA-H200", &spec));
     assert_string_equal(spec.gpus[0].model, "Tesla-T4");
     assert_string_equal(spec.gpus[1].model, "H200");
-    ok(sim_spec_parse("H100-SXM5-80GB,nvidia-h100-nvl,a100-80gb,v100,gb200,rtx-pro-6000", &spec));
+    ok(nvmlsim_spec_parse("H100-SXM5-80GB,nvidia-h100-nvl,a100-80gb,v100,gb200,rtx-pro-6000",
+                          &spec));
     assert_string_equal(spec.gpus[0].model, "H100-80GB-HBM3");
     assert_string_equal(spec.gpus[1].model, "H100-NVL");
     assert_string_equal(spec.gpus[2].model, "A100-SXM4-80GB");
@@ -31,24 +32,24 @@ static void test_lists_of_gpus(void **state)
 
 static void test_wrong_lists_say_what_to_write(void **state)
 {
-    struct sim_spec spec;
-    fails(sim_spec_parse("", &spec), GS_EINVAL, "8xA100-SXM4-80GB");
-    fails(sim_spec_parse("2x", &spec), GS_EINVAL, "no list of GPUs");
-    fails(sim_spec_parse("L4,,L4", &spec), GS_EINVAL, "no list of GPUs");
-    fails(sim_spec_parse("0xL4", &spec), GS_EINVAL, "1 to 16");
-    fails(sim_spec_parse("17xL4", &spec), GS_EINVAL, "1 to 16");
-    fails(sim_spec_parse("99999999999999999999xL4", &spec), GS_EINVAL, "1 to 16");
-    fails(sim_spec_parse("9xL4,8xL4", &spec), GS_EINVAL, "at most 16");
-    fails(sim_spec_parse("A100-SXM4-80GG", &spec), GS_EINVAL, "did you mean A100-SXM4-80GB");
-    fails(sim_spec_parse("Voodoo2", &spec), GS_EINVAL, "Tesla-V100-SXM2-16GB");
+    struct nvmlsim_spec spec;
+    fails(nvmlsim_spec_parse("", &spec), GS_EINVAL, "8xA100-SXM4-80GB");
+    fails(nvmlsim_spec_parse("2x", &spec), GS_EINVAL, "no list of GPUs");
+    fails(nvmlsim_spec_parse("L4,,L4", &spec), GS_EINVAL, "no list of GPUs");
+    fails(nvmlsim_spec_parse("0xL4", &spec), GS_EINVAL, "1 to 16");
+    fails(nvmlsim_spec_parse("17xL4", &spec), GS_EINVAL, "1 to 16");
+    fails(nvmlsim_spec_parse("99999999999999999999xL4", &spec), GS_EINVAL, "1 to 16");
+    fails(nvmlsim_spec_parse("9xL4,8xL4", &spec), GS_EINVAL, "at most 16");
+    fails(nvmlsim_spec_parse("A100-SXM4-80GG", &spec), GS_EINVAL, "did you mean A100-SXM4-80GB");
+    fails(nvmlsim_spec_parse("Voodoo2", &spec), GS_EINVAL, "Tesla-V100-SXM2-16GB");
 }
 
 static void test_every_model_can_be_made(void **state)
 {
-    for (const char *const *name = sim_model_names(); *name; name++) {
-        struct sim *s = make_sim(*name);
-        struct sim_gpu_info info;
-        sim_gpu_info(s, 0, &info);
+    for (const char *const *name = nvmlsim_model_names(); *name; name++) {
+        struct nvmlsim *s = make_sim(*name);
+        struct nvmlsim_gpu_info info;
+        nvmlsim_gpu_info(s, 0, &info);
         assert_string_equal(info.model, *name);
         assert_true(info.memory_total > info.memory_reserved);
         assert_true(info.memory_reserved > 0);
@@ -59,36 +60,36 @@ static void test_every_model_can_be_made(void **state)
 
 static void test_a_model_of_ones_own(void **state)
 {
-    struct sim_spec spec = {.n_gpus = 1};
+    struct nvmlsim_spec spec = {.n_gpus = 1};
     strcpy(spec.gpus[0].model, "Homemade");
-    struct sim *s = NULL;
-    fails(sim_create("/gpuscale-test-own", &spec, &s), GS_EINVAL, "needs a memory size");
+    struct nvmlsim *s = NULL;
+    fails(nvmlsim_create("/gpuscale-test-own", &spec, &s), GS_EINVAL, "needs a memory size");
     spec.gpus[0].memory_mib = 4096;
-    ok(sim_create("/gpuscale-test-own", &spec, &s));
-    struct sim_gpu_info info;
-    sim_gpu_info(s, 0, &info);
+    ok(nvmlsim_create("/gpuscale-test-own", &spec, &s));
+    struct nvmlsim_gpu_info info;
+    nvmlsim_gpu_info(s, 0, &info);
     assert_int_equal(info.memory_total, 4096ULL << 20);
     assert_string_equal(info.product, "Homemade");
-    ok(sim_unlink("/gpuscale-test-own"));
-    sim_detach(s);
+    ok(nvmlsim_unlink("/gpuscale-test-own"));
+    nvmlsim_detach(s);
 }
 
 static void test_uuids_are_stable_and_differ(void **state)
 {
-    struct sim_spec spec;
-    ok(sim_spec_parse("2xA30", &spec));
+    struct nvmlsim_spec spec;
+    ok(nvmlsim_spec_parse("2xA30", &spec));
     spec.gpus[1].n_mig = 2;
     strcpy(spec.gpus[1].mig[0].profile, "2g.12gb");
     strcpy(spec.gpus[1].mig[1].profile, "1g.6gb");
-    struct sim_gpu_info a[2], b[2];
+    struct nvmlsim_gpu_info a[2], b[2];
     for (int round = 0; round < 2; round++) {
-        struct sim *s = NULL;
-        ok(sim_create("/gpuscale-test-uuid", &spec, &s));
+        struct nvmlsim *s = NULL;
+        ok(nvmlsim_create("/gpuscale-test-uuid", &spec, &s));
         for (unsigned i = 0; i < 2; i++)
-            sim_gpu_info(s, i, round ? &b[i] : &a[i]);
-        sim_detach(s); // the second round replaces the segment that nobody uses
+            nvmlsim_gpu_info(s, i, round ? &b[i] : &a[i]);
+        nvmlsim_detach(s); // the second round replaces the segment that nobody uses
     }
-    ok(sim_unlink("/gpuscale-test-uuid"));
+    ok(nvmlsim_unlink("/gpuscale-test-uuid"));
     for (unsigned i = 0; i < 2; i++) {
         assert_string_equal(a[i].uuid, b[i].uuid);
         assert_int_equal(strlen(a[i].uuid), 40);
@@ -103,13 +104,13 @@ static void test_uuids_are_stable_and_differ(void **state)
 
 static struct gs_error *place(const char *model, const char *list)
 {
-    const char *names[SIM_MAX_MIG + 1];
-    struct sim_mig_placed placed[SIM_MAX_MIG];
+    const char *names[NVMLSIM_MAX_MIG + 1];
+    struct nvmlsim_mig_placed placed[NVMLSIM_MAX_MIG];
     unsigned n = 0;
     char *copy = gs_strdup(list);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         names[n++] = word;
-    struct gs_error *err = sim_mig_place(sim_model_find(model), names, n, placed);
+    struct gs_error *err = nvmlsim_mig_place(nvmlsim_model_find(model), names, n, placed);
     uint32_t taken = 0;
     for (unsigned i = 0; !err && i < n; i++) {
         uint32_t mask = ((1U << placed[i].profile->mem_slices) - 1) << placed[i].start;
@@ -155,13 +156,13 @@ static void test_compute_instances(void **state)
         {{"3g.40gb", "1c.3g.40gb"}, {{0, 0, 0, 3}, {1, 0, 0, 1}}},
         {{"1c.2g.20gb", "1g.10gb", "1c.2g.20gb"}, {{0, 0, 0, 1}, {1, 0, 0, 1}, {2, 0, 0, 1}}},
     };
-    const struct sim_model *model = sim_model_find("H100-80GB-HBM3");
+    const struct nvmlsim_model *model = nvmlsim_model_find("H100-80GB-HBM3");
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        struct sim_mig_placed p[SIM_MAX_MIG];
+        struct nvmlsim_mig_placed p[NVMLSIM_MAX_MIG];
         unsigned n = 0;
         while (n < 4 && rows[i].names[n])
             n++;
-        ok(sim_mig_place(model, rows[i].names, n, p));
+        ok(nvmlsim_mig_place(model, rows[i].names, n, p));
         for (unsigned k = 0; k < n; k++) {
             assert_int_equal(p[k].ci_id, rows[i].want[k].ci);
             assert_int_equal(p[k].ci_start, rows[i].want[k].start);
@@ -177,23 +178,23 @@ static void test_compute_instances(void **state)
 
 static void test_names(void **state)
 {
-    struct sim *s = NULL;
-    fails(sim_attach("gpus", &s), GS_EINVAL, "/gpuscale-");
-    fails(sim_attach("/gpuscale-a/b", &s), GS_EINVAL, "cannot name");
-    fails(sim_attach("/gpuscale-test-none", &s), GS_ENOTFOUND, "gpuscale sim create");
-    fails(sim_unlink("/gpuscale-test-none"), GS_ENOTFOUND, "gpuscale sim list");
+    struct nvmlsim *s = NULL;
+    fails(nvmlsim_attach("gpus", &s), GS_EINVAL, "/gpuscale-");
+    fails(nvmlsim_attach("/gpuscale-a/b", &s), GS_EINVAL, "cannot name");
+    fails(nvmlsim_attach("/gpuscale-test-none", &s), GS_ENOTFOUND, "gpuscale sim create");
+    fails(nvmlsim_unlink("/gpuscale-test-none"), GS_ENOTFOUND, "gpuscale sim list");
 }
 
 static void test_a_segment_in_use_is_kept(void **state)
 {
-    struct sim *s = make_sim("L4");
-    struct sim_spec spec;
-    ok(sim_spec_parse("2xL4", &spec));
-    struct sim *other = NULL;
-    fails(sim_create(sim_name(s), &spec, &other), GS_EEXIST, "in use");
-    ok(sim_attach(sim_name(s), &other));
-    assert_int_equal(sim_gpu_count(other), 1);
-    sim_detach(other);
+    struct nvmlsim *s = make_sim("L4");
+    struct nvmlsim_spec spec;
+    ok(nvmlsim_spec_parse("2xL4", &spec));
+    struct nvmlsim *other = NULL;
+    fails(nvmlsim_create(nvmlsim_name(s), &spec, &other), GS_EEXIST, "in use");
+    ok(nvmlsim_attach(nvmlsim_name(s), &other));
+    assert_int_equal(nvmlsim_gpu_count(other), 1);
+    nvmlsim_detach(other);
     drop_sim(s);
 }
 
@@ -205,8 +206,8 @@ static void refused(const char *name, off_t at, const void *bytes, size_t n)
     char *before = gs_alloc(n);
     assert_int_equal(pread(fd, before, n, at), (ssize_t)n);
     assert_int_equal(pwrite(fd, bytes, n, at), (ssize_t)n);
-    struct sim *s = NULL;
-    fails(sim_attach(name, &s), GS_EPROTO, "not a usable set of simulated GPUs");
+    struct nvmlsim *s = NULL;
+    fails(nvmlsim_attach(name, &s), GS_EPROTO, "not a usable set of simulated GPUs");
     assert_int_equal(pwrite(fd, before, n, at), (ssize_t)n);
     free(before);
     close(fd);
@@ -214,45 +215,46 @@ static void refused(const char *name, off_t at, const void *bytes, size_t n)
 
 static void test_a_corrupt_segment_is_refused(void **state)
 {
-    struct sim *s = make_sim("2xL4");
+    struct nvmlsim *s = make_sim("2xL4");
     uint64_t wrong = 7;
     uint32_t many = 1000;
     char name[64];
-    strcpy(name, sim_name(s));
+    strcpy(name, nvmlsim_name(s));
     refused(name, 0, &wrong, sizeof(wrong)); // magic
     refused(name, 8, &many, sizeof(many));   // version
     refused(name, 12, &many, sizeof(many));  // number of GPUs
     refused(name, 16, &wrong, sizeof(wrong));
-    struct sim *again = NULL;
-    ok(sim_attach(name, &again)); // mended
-    sim_detach(again);
+    struct nvmlsim *again = NULL;
+    ok(nvmlsim_attach(name, &again)); // mended
+    nvmlsim_detach(again);
     drop_sim(s);
 
     int fd = shm_open("/gpuscale-test-short", O_RDWR | O_CREAT, 0600);
     assert_int_equal(ftruncate(fd, 100), 0);
-    fails(sim_attach("/gpuscale-test-short", &again), GS_EPROTO, "wrong size");
+    fails(nvmlsim_attach("/gpuscale-test-short", &again), GS_EPROTO, "wrong size");
     assert_int_equal(ftruncate(fd, 1 << 20), 0);
-    fails(sim_attach("/gpuscale-test-short", &again), GS_EPROTO, "wrong magic");
+    fails(nvmlsim_attach("/gpuscale-test-short", &again), GS_EPROTO, "wrong magic");
     close(fd);
-    ok(sim_unlink("/gpuscale-test-short"));
+    ok(nvmlsim_unlink("/gpuscale-test-short"));
 }
 
 static void test_what_others_can_write_is_refused(void **state)
 {
-    struct sim *s = make_sim("1xL4"), *again = NULL;
-    GS_AUTO_FREE char *path = gs_format("/dev/shm%s", sim_name(s));
+    struct nvmlsim *s = make_sim("1xL4"), *again = NULL;
+    GS_AUTO_FREE char *path = gs_format("/dev/shm%s", nvmlsim_name(s));
     assert_int_equal(chmod(path, 0666), 0);
-    fails(sim_attach(sim_name(s), &again), GS_EPERM, "can be written by other users");
+    fails(nvmlsim_attach(nvmlsim_name(s), &again), GS_EPERM, "can be written by other users");
     assert_int_equal(chmod(path, 0600), 0);
     if (getuid() == 0) { // root as well, unless it says whose it wants
         assert_int_equal(chown(path, 65534, 65534), 0);
-        fails(sim_attach(sim_name(s), &again), GS_EPERM, "GPUSCALE_SIM_UID=65534");
-        setenv(SIM_UID_ENV, "65533", 1);
-        fails(sim_attach(sim_name(s), &again), GS_EPERM, "belong to another user, with uid 65534");
-        setenv(SIM_UID_ENV, "65534", 1);
-        ok(sim_attach(sim_name(s), &again));
-        sim_detach(again);
-        unsetenv(SIM_UID_ENV);
+        fails(nvmlsim_attach(nvmlsim_name(s), &again), GS_EPERM, "GPUSCALE_SIM_UID=65534");
+        setenv(NVMLSIM_UID_ENV, "65533", 1);
+        fails(nvmlsim_attach(nvmlsim_name(s), &again), GS_EPERM,
+              "belong to another user, with uid 65534");
+        setenv(NVMLSIM_UID_ENV, "65534", 1);
+        ok(nvmlsim_attach(nvmlsim_name(s), &again));
+        nvmlsim_detach(again);
+        unsetenv(NVMLSIM_UID_ENV);
     }
     drop_sim(s);
 }
@@ -260,14 +262,14 @@ static void test_what_others_can_write_is_refused(void **state)
 static void test_error_code_names(void **state)
 {
     int code = 0;
-    ok(sim_nvml_code_parse("15", &code));
+    ok(nvmlsim_nvml_code_parse("15", &code));
     assert_int_equal(code, 15);
-    ok(sim_nvml_code_parse("gpu_is_lost", &code));
+    ok(nvmlsim_nvml_code_parse("gpu_is_lost", &code));
     assert_int_equal(code, 15);
-    ok(sim_nvml_code_parse("NVML_ERROR_UNKNOWN", &code));
+    ok(nvmlsim_nvml_code_parse("NVML_ERROR_UNKNOWN", &code));
     assert_int_equal(code, 999);
-    fails(sim_nvml_code_parse("31", &code), GS_EINVAL, "no NVML error");
-    fails(sim_nvml_code_parse("GPU_IS_LOSD", &code), GS_EINVAL, "GPU_IS_LOST");
+    fails(nvmlsim_nvml_code_parse("31", &code), GS_EINVAL, "no NVML error");
+    fails(nvmlsim_nvml_code_parse("GPU_IS_LOSD", &code), GS_EINVAL, "GPU_IS_LOST");
 }
 
 int main(void)

@@ -273,23 +273,24 @@ static void a_repeated_load_starts_over(void **state)
 // of the work for at most 5.
 static void waits_are_those_of_a_queue(void **state)
 {
-    struct waits w = {0};
+    struct replay_waits w = {0};
     double queue = 0;
     for (int64_t t = 1; t <= 20; t++) {
         double load = t <= 10 ? 100 : 0;
         queue += load - 50;
-        waits_add(&w, t, load);
-        waits_serve(&w, t, 50);
+        replay_waits_add(&w, t, load);
+        replay_waits_serve(&w, t, 50);
     }
     assert_true(queue == 0);
-    assert_true(waits_quantile(&w, 1) == 10);
-    assert_true(waits_quantile(&w, 0.5) == 5);
-    assert_true(waits_quantile(&w, 0) == 0);
-    waits_serve_at_once(&w, 9000);
-    assert_true(waits_quantile(&w, 0.5) == 0);
-    assert_true(waits_quantile(&w, 0.99) == 9); // of 10,000 the 100 that waited longest begin there
-    waits_finish(&w);
-    assert_true(waits_quantile(&w, 0.5) == 0);
+    assert_true(replay_waits_quantile(&w, 1) == 10);
+    assert_true(replay_waits_quantile(&w, 0.5) == 5);
+    assert_true(replay_waits_quantile(&w, 0) == 0);
+    replay_waits_serve_at_once(&w, 9000);
+    assert_true(replay_waits_quantile(&w, 0.5) == 0);
+    assert_true(replay_waits_quantile(&w, 0.99) ==
+                9); // of 10,000 the 100 that waited longest begin there
+    replay_waits_finish(&w);
+    assert_true(replay_waits_quantile(&w, 0.5) == 0);
     (void)state;
 }
 
@@ -397,10 +398,10 @@ static void a_comparison_has_all_figures(void **state)
     replay_print_svg(shown, 2, &svg);
     assert_non_null(strstr(svg.data, "a &lt;b> &amp; c"));
     assert_null(strstr(svg.data, "nan"));
-    GS_AUTO_JSON json_t *j = replay_comparison_json(shown, 2);
+    CODEC_AUTO_JSON json_t *j = replay_comparison_json(shown, 2);
     assert_int_equal(json_array_size(j), 2);
-    assert_true(json_number_value(gs_json_get(json_array_get(j, 1), "summary", "gpuHours", NULL)) ==
-                r[1].summary.gpu_hours);
+    assert_true(json_number_value(codec_json_get(json_array_get(j, 1), "summary", "gpuHours",
+                                                 NULL)) == r[1].summary.gpu_hours);
     for (int i = 0; i < 2; i++)
         replay_result_finish(&r[i]);
     replay_scenario_free(s);

@@ -59,12 +59,12 @@ static bool same_bits(double a, double b)
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-static void check_window(const struct stream *s, const struct tsdb_point *p, size_t n, int64_t mint,
-                         int64_t maxt, struct tsdb_samples *out)
+static void check_window(const struct tsdb_stream *s, const struct tsdb_point *p, size_t n,
+                         int64_t mint, int64_t maxt, struct tsdb_samples *out)
 {
     size_t from = 0, k = 0;
     out->n = 0;
-    stream_read(s, mint, maxt, out);
+    tsdb_stream_read(s, mint, maxt, out);
     while (from < n && p[from].t_ms < mint)
         from++;
     for (; from + k < n && p[from + k].t_ms <= maxt; k++) {
@@ -74,7 +74,7 @@ static void check_window(const struct stream *s, const struct tsdb_point *p, siz
     }
     assert_int_equal(out->n, k);
     struct tsdb_point at;
-    bool found = stream_at(s, maxt, &at);
+    bool found = tsdb_stream_at(s, maxt, &at);
     size_t until = n;
     while (until && p[until - 1].t_ms > maxt)
         until--;
@@ -89,15 +89,15 @@ static void what_is_appended_is_read_bit_for_bit(void **state)
     struct tsdb_samples out = {0};
     for (int kind = 0; kind < 8; kind++) {
         uint64_t r = (uint64_t)kind + 1;
-        struct stream s = {0};
-        struct stream_heap heap = {0};
+        struct tsdb_stream s = {0};
+        struct tsdb_stream_heap heap = {0};
         int64_t t = kind == 6 ? -5000 : 1700000000000;
         for (size_t i = 0; i < N; i++) {
             // A second with jitter; sometimes a long gap.
             t += next_random(&r) % 500 == 0 ? (int64_t)(next_random(&r) % 100000000)
                                             : 997 + (int64_t)(next_random(&r) % 7);
             p[i] = (struct tsdb_point){t, make_value(kind, i, &r)};
-            stream_append(&s, p[i].t_ms, p[i].value, &heap);
+            tsdb_stream_append(&s, p[i].t_ms, p[i].value, &heap);
         }
         assert_true(heap.bytes > 0);
         check_window(&s, p, N, INT64_MIN, INT64_MAX, &out);
@@ -106,9 +106,9 @@ static void what_is_appended_is_read_bit_for_bit(void **state)
             check_window(&s, p, N, p[a].t_ms - (int64_t)(next_random(&r) % 3),
                          p[b].t_ms + (int64_t)(next_random(&r) % 3), &out);
         }
-        stream_clear(&s, &heap);
+        tsdb_stream_clear(&s, &heap);
         assert_int_equal(heap.bytes, 0);
-        slabs_finish(&heap.slabs);
+        tsdb_slabs_finish(&heap.slabs);
     }
     tsdb_samples_finish(&out);
     (void)state;
@@ -119,34 +119,34 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
 {
     static const int kinds[] = {0, 6, 2, 6, 4, 1, 3, 5, 7};
     enum { STREAMS = GS_ARRAY_LEN(kinds) };
-    struct stream s[STREAMS] = {0};
+    struct tsdb_stream s[STREAMS] = {0};
     struct tsdb_samples out = {0};
-    struct stream_heap heap = {0};
+    struct tsdb_stream_heap heap = {0};
     GS_AUTO_FREE struct tsdb_point *p = gs_alloc_array(STREAMS * N, sizeof(*p));
     size_t n[STREAMS] = {0};
     uint64_t r = 7;
     int64_t t = 1700000000000;
-    for (size_t column = 0; column < N / TIMES_MAX; column++) {
-        struct times *times = times_new(TIMES_MAX);
-        heap.bytes += (ptrdiff_t)times_bytes(times);
-        for (size_t at = 0; at < TIMES_MAX; at += STREAM_RUN) {
-            double values[STREAMS][STREAM_RUN];
-            for (size_t i = 0; i < STREAM_RUN; i++) {
+    for (size_t column = 0; column < N / TSDB_TIMES_MAX; column++) {
+        struct tsdb_times *times = tsdb_times_new(TSDB_TIMES_MAX);
+        heap.bytes += (ptrdiff_t)tsdb_times_bytes(times);
+        for (size_t at = 0; at < TSDB_TIMES_MAX; at += TSDB_STREAM_RUN) {
+            double values[STREAMS][TSDB_STREAM_RUN];
+            for (size_t i = 0; i < TSDB_STREAM_RUN; i++) {
                 t += 1000 + (int64_t)(next_random(&r) % 9);
-                times = times_push(times, t);
+                times = tsdb_times_push(times, t);
                 for (size_t k = 0; k < STREAMS; k++) {
                     // The first is steady, the others have holes of one pass to whole columns.
                     bool hole = next_random(&r) % 10 < k % 5 * (column % 3);
-                    double v = make_value(kinds[k], column * TIMES_MAX + at + i, &r);
-                    values[k][i] = hole ? stream_absent() : v;
+                    double v = make_value(kinds[k], column * TSDB_TIMES_MAX + at + i, &r);
+                    values[k][i] = hole ? tsdb_stream_absent() : v;
                     if (!hole)
                         p[k * N + n[k]++] = (struct tsdb_point){t, v};
                 }
             }
             for (size_t k = 0; k < STREAMS; k++)
-                stream_put(&s[k], times, at, values[k], STREAM_RUN, &heap);
+                tsdb_stream_put(&s[k], times, at, values[k], TSDB_STREAM_RUN, &heap);
         }
-        heap.bytes -= (ptrdiff_t)times_unref(times);
+        heap.bytes -= (ptrdiff_t)tsdb_times_unref(times);
     }
     for (size_t k = 0; k < STREAMS; k++) {
         assert_true(n[k] > 0);
@@ -156,10 +156,10 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
             check_window(&s[k], p + k * N, n[k], a - (int64_t)(next_random(&r) % 3),
                          a + (int64_t)(next_random(&r) % 400000), &out);
         }
-        stream_clear(&s[k], &heap);
+        tsdb_stream_clear(&s[k], &heap);
     }
     assert_int_equal(heap.bytes, 0);
-    slabs_finish(&heap.slabs);
+    tsdb_slabs_finish(&heap.slabs);
     tsdb_samples_finish(&out);
     (void)state;
 }
@@ -169,22 +169,24 @@ static void numbers_of_a_run_are_those_of_its_values(void **state)
     uint64_t r = 3;
     size_t fit = 0;
     for (int round = 0; round < 20000; round++) {
-        unsigned places = (unsigned)(next_random(&r) % (DECIMAL_MAX_PLACES + 1));
+        unsigned places = (unsigned)(next_random(&r) % (TSDB_DECIMAL_MAX_PLACES + 1));
         int kind = (int)(next_random(&r) % 9);
-        double v[DECIMAL_RUN];
-        int64_t numbers[DECIMAL_RUN], n;
-        for (size_t i = 0; i < DECIMAL_RUN; i++)
-            v[i] = kind == 8 ? ldexp(1, 48 + (int)i) / decimal_powers[places]
+        double v[TSDB_DECIMAL_RUN];
+        int64_t numbers[TSDB_DECIMAL_RUN], n;
+        for (size_t i = 0; i < TSDB_DECIMAL_RUN; i++)
+            v[i] = kind == 8 ? ldexp(1, 48 + (int)i) / tsdb_decimal_powers[places]
                              : make_value(kind, i, &r);
-        bool all = decimal_run(v, places, numbers);
+        bool all = tsdb_decimal_run(v, places, numbers);
         fit += all;
-        for (size_t i = 0; i < DECIMAL_RUN && all; i++) {
-            assert_true(same_bits((double)numbers[i] / decimal_powers[places], v[i]));
-            if (decimal_places(v[i], places, &n) == (int)places) // it takes none of 1e12 and more
+        for (size_t i = 0; i < TSDB_DECIMAL_RUN && all; i++) {
+            assert_true(same_bits((double)numbers[i] / tsdb_decimal_powers[places], v[i]));
+            if (tsdb_decimal_places(v[i], places, &n) ==
+                (int)places) // it takes none of 1e12 and more
                 assert_int_equal(numbers[i], n);
         }
-        for (size_t i = 0; i < DECIMAL_RUN && !all; i++)
-            all = decimal_places(v[i], places, &n) != (int)places || llabs(n) >= INT64_C(1) << 51;
+        for (size_t i = 0; i < TSDB_DECIMAL_RUN && !all; i++)
+            all = tsdb_decimal_places(v[i], places, &n) != (int)places || llabs(n) >= INT64_C(1)
+                                                                                          << 51;
         assert_true(all);
     }
     assert_in_range(fit, 2000, 18000);
@@ -193,28 +195,28 @@ static void numbers_of_a_run_are_those_of_its_values(void **state)
 
 static void old_blocks_are_dropped(void **state)
 {
-    struct stream s = {0};
+    struct tsdb_stream s = {0};
     uint64_t dropped = 0;
-    struct stream_heap heap = {0};
+    struct tsdb_stream_heap heap = {0};
     for (int i = 0; i < 1000; i++)
-        stream_append(&s, i * 1000, i, &heap);
-    stream_drop(&s, 500000, &dropped, &heap);
+        tsdb_stream_append(&s, i * 1000, i, &heap);
+    tsdb_stream_drop(&s, 500000, &dropped, &heap);
     assert_true(dropped > 300 && dropped <= 500);
     struct tsdb_samples out = {0};
-    stream_read(&s, INT64_MIN, INT64_MAX, &out);
+    tsdb_stream_read(&s, INT64_MIN, INT64_MAX, &out);
     assert_int_equal(out.n, 1000 - dropped);
     assert_true(out.t[0] <= 500000 && out.v[0] * 1000 == (double)out.t[0]);
-    stream_drop(&s, INT64_MAX, &dropped, &heap);
-    assert_true(stream_empty(&s));
+    tsdb_stream_drop(&s, INT64_MAX, &dropped, &heap);
+    assert_true(tsdb_stream_empty(&s));
     assert_int_equal(dropped, 1000);
     assert_int_equal(heap.bytes, 0);
-    slabs_finish(&heap.slabs);
-    stream_append(&s, 2000000, 5, &heap);
+    tsdb_slabs_finish(&heap.slabs);
+    tsdb_stream_append(&s, 2000000, 5, &heap);
     out.n = 0;
-    stream_read(&s, 0, INT64_MAX, &out);
+    tsdb_stream_read(&s, 0, INT64_MAX, &out);
     assert_int_equal(out.n, 1);
     tsdb_samples_finish(&out);
-    stream_clear(&s, &heap);
+    tsdb_stream_clear(&s, &heap);
     (void)state;
 }
 
@@ -222,27 +224,27 @@ static void old_blocks_are_dropped(void **state)
 static void a_block_of_a_file_with_the_lowest_number_takes_more_values(void **state)
 {
     static const char lowest[] = "\xf8\xff\xff\xff\xff\xff\xff\xff\xff";
-    struct stream s = {0};
-    struct stream_heap heap = {0};
+    struct tsdb_stream s = {0};
+    struct tsdb_stream_heap heap = {0};
     struct tsdb_samples out = {0};
     ptrdiff_t samples = 0;
-    struct times *times = times_push(times_new(1), 1000);
-    heap.bytes += (ptrdiff_t)times_bytes(times);
-    const struct saved_block b = {.times = times,
-                                  .n = 1,
-                                  .samples = 1,
-                                  .data = gs_slice_make(lowest, sizeof(lowest) - 1),
-                                  .room = sizeof(lowest) - 1};
-    assert_true(stream_load(&s, &b, &samples, &heap));
-    times_unref(times);
-    stream_resume(&s, &samples, &heap);
+    struct tsdb_times *times = tsdb_times_push(tsdb_times_new(1), 1000);
+    heap.bytes += (ptrdiff_t)tsdb_times_bytes(times);
+    const struct tsdb_saved_block b = {.times = times,
+                                       .n = 1,
+                                       .samples = 1,
+                                       .data = gs_slice_make(lowest, sizeof(lowest) - 1),
+                                       .room = sizeof(lowest) - 1};
+    assert_true(tsdb_stream_load(&s, &b, &samples, &heap));
+    tsdb_times_unref(times);
+    tsdb_stream_resume(&s, &samples, &heap);
     assert_int_equal(samples, 1);
-    stream_append(&s, 2000, 5, &heap);
-    stream_read(&s, INT64_MIN, INT64_MAX, &out);
+    tsdb_stream_append(&s, 2000, 5, &heap);
+    tsdb_stream_read(&s, INT64_MIN, INT64_MAX, &out);
     assert_int_equal(out.n, 2);
     assert_true(out.v[0] == (double)INT64_MIN && out.v[1] == 5);
-    stream_clear(&s, &heap);
-    slabs_finish(&heap.slabs);
+    tsdb_stream_clear(&s, &heap);
+    tsdb_slabs_finish(&heap.slabs);
     tsdb_samples_finish(&out);
     (void)state;
 }
@@ -255,33 +257,33 @@ static void typical_series_are_small(void **state)
         double shared, own; // bytes a sample at most, all included; kinds 1 and 2 are noise
     } cases[] = {{0, 0.5, 1.9}, {1, 2.3, 3.7}, {2, 4.2, 5.6}, {3, 3.5, 4.9}};
     for (size_t c = 0; c < GS_ARRAY_LEN(cases); c++) {
-        struct stream s = {0}, own = {0};
-        struct stream_heap heap = {0}, own_heap = {0};
+        struct tsdb_stream s = {0}, own = {0};
+        struct tsdb_stream_heap heap = {0}, own_heap = {0};
         uint64_t r = 1;
-        struct times *times = NULL;
-        for (size_t i = 0; i < 7200; i += STREAM_RUN) {
-            double values[STREAM_RUN];
-            if (i % TIMES_MAX == 0) {
-                times_unref(times);
-                times = times_new(TIMES_MAX);
+        struct tsdb_times *times = NULL;
+        for (size_t i = 0; i < 7200; i += TSDB_STREAM_RUN) {
+            double values[TSDB_STREAM_RUN];
+            if (i % TSDB_TIMES_MAX == 0) {
+                tsdb_times_unref(times);
+                times = tsdb_times_new(TSDB_TIMES_MAX);
             }
-            for (size_t k = 0; k < STREAM_RUN; k++) {
+            for (size_t k = 0; k < TSDB_STREAM_RUN; k++) {
                 int64_t t = (int64_t)(i + k) * 1000 + (int64_t)(next_random(&r) % 4);
                 values[k] = make_value(cases[c].kind, i + k, &r);
-                times = times_push(times, t);
-                stream_append(&own, t, values[k], &own_heap);
+                times = tsdb_times_push(times, t);
+                tsdb_stream_append(&own, t, values[k], &own_heap);
             }
-            stream_put(&s, times, i % TIMES_MAX, values, STREAM_RUN, &heap);
+            tsdb_stream_put(&s, times, i % TSDB_TIMES_MAX, values, TSDB_STREAM_RUN, &heap);
         }
         double each = (double)heap.bytes / 7200, own_each = (double)own_heap.bytes / 7200;
         if (each > cases[c].shared || own_each > cases[c].own)
             fail_msg("kind %d: %g and %g bytes a sample, wanted at most %g and %g", cases[c].kind,
                      each, own_each, cases[c].shared, cases[c].own);
-        times_unref(times);
-        stream_clear(&s, &heap);
-        stream_clear(&own, &own_heap);
-        slabs_finish(&heap.slabs);
-        slabs_finish(&own_heap.slabs);
+        tsdb_times_unref(times);
+        tsdb_stream_clear(&s, &heap);
+        tsdb_stream_clear(&own, &own_heap);
+        tsdb_slabs_finish(&heap.slabs);
+        tsdb_slabs_finish(&own_heap.slabs);
     }
     (void)state;
 }

@@ -31,41 +31,42 @@ static struct gs_slice parameter(struct gs_slice type, const char *name)
 
 // Objects of metrics.k8s.io have other forms. The aggregated form of discovery is answered plainly,
 // which the aggregator takes, too.
-static enum api_form form_of_type(struct gs_slice type, const struct api_path *p,
-                                  const char **ret_version)
+static enum adapter_api_form form_of_type(struct gs_slice type, const struct adapter_api_path *p,
+                                          const char **ret_version)
 {
     struct gs_slice as = parameter(type, "as"), v = parameter(type, "v");
     if (!is_json(type))
-        return API_NOT_ACCEPTABLE;
+        return ADAPTER_API_NOT_ACCEPTABLE;
     if (!as.len || gs_slice_eq_str(as, "APIGroupDiscoveryList"))
-        return API_PLAIN;
-    if (p->kind != API_USAGE || !gs_slice_eq_str(parameter(type, "g"), "meta.k8s.io"))
-        return API_NOT_ACCEPTABLE;
+        return ADAPTER_API_PLAIN;
+    if (p->kind != ADAPTER_API_USAGE || !gs_slice_eq_str(parameter(type, "g"), "meta.k8s.io"))
+        return ADAPTER_API_NOT_ACCEPTABLE;
     if (gs_slice_eq_str(v, "v1"))
         *ret_version = "meta.k8s.io/v1";
     else if (gs_slice_eq_str(v, "v1beta1"))
         *ret_version = "meta.k8s.io/v1beta1";
     else
-        return API_NOT_ACCEPTABLE;
-    return gs_slice_eq_str(as, "Table")                       ? API_TABLE
-           : gs_slice_eq_str(as, "PartialObjectMetadata")     ? API_PARTIAL
-           : gs_slice_eq_str(as, "PartialObjectMetadataList") ? API_PARTIAL_LIST
-                                                              : API_NOT_ACCEPTABLE;
+        return ADAPTER_API_NOT_ACCEPTABLE;
+    return gs_slice_eq_str(as, "Table")                       ? ADAPTER_API_TABLE
+           : gs_slice_eq_str(as, "PartialObjectMetadata")     ? ADAPTER_API_PARTIAL
+           : gs_slice_eq_str(as, "PartialObjectMetadataList") ? ADAPTER_API_PARTIAL_LIST
+                                                              : ADAPTER_API_NOT_ACCEPTABLE;
 }
 
-enum api_form api_form_of(const struct http_exchange *x, const struct api_path *p,
-                          const char **ret_version)
+enum adapter_api_form adapter_api_form_of(const struct http_exchange *x,
+                                          const struct adapter_api_path *p,
+                                          const char **ret_version)
 {
     const char *accept = http_header(x, "Accept");
     struct gs_slice rest = gs_slice_of(accept ? accept : "");
-    enum api_form form = API_NOT_ACCEPTABLE;
-    while (rest.data && form == API_NOT_ACCEPTABLE)
+    enum adapter_api_form form = ADAPTER_API_NOT_ACCEPTABLE;
+    while (rest.data && form == ADAPTER_API_NOT_ACCEPTABLE)
         form = form_of_type(gs_slice_cut(&rest, ','), p, ret_version);
     return form;
 }
 
-bool api_accepts(const struct http_exchange *x, const struct api_path *p)
+bool adapter_api_accepts(const struct http_exchange *x, const struct adapter_api_path *p)
 {
     const char *version;
-    return api_form_of(x, p, &version) != API_NOT_ACCEPTABLE;
+    return adapter_api_form_of(x, p, &version) != ADAPTER_API_NOT_ACCEPTABLE;
 }

@@ -5,94 +5,94 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/status.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <stdio.h>
 
-struct gs_error *api_new(const struct api_options *o, struct api **ret)
+struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct adapter_api **ret)
 {
-    struct api *a = gs_alloc(sizeof(*a));
+    struct adapter_api *a = gs_alloc(sizeof(*a));
     a->o = *o;
-    a->ready = ready_new();
+    a->ready = adapter_api_ready_new();
     TAILQ_INIT(&a->calls);
     struct gs_error *err = tls_random_hex(16, &a->id_seed);
     if (err)
-        api_free(a);
+        adapter_api_free(a);
     else
         *ret = a;
     return err;
 }
 
-static void call_free(struct api_call *c)
+static void call_free(struct adapter_api_call *c)
 {
     TAILQ_REMOVE(&c->a->calls, c, all);
-    api_end_timeout(c);
-    auth_cancel(c->auth);
+    adapter_api_end_timeout(c);
+    adapter_api_auth_cancel(c->auth);
     provider_cancel(c->ask);
-    api_usage_cancel(c->usage);
-    audit_end(c->audit);
-    previous_cancel(c->passed);
+    adapter_api_usage_cancel(c->usage);
+    adapter_api_audit_end(c->audit);
+    adapter_api_previous_cancel(c->passed);
     free(c->passed_cause);
-    api_drop_user(c);
+    adapter_api_drop_user(c);
     kube_selector_finish(&c->metric_selector);
-    api_path_finish(&c->path);
+    adapter_api_path_finish(&c->path);
     free(c);
 }
 
-void api_call_end(struct api_call *c)
+void adapter_api_call_end(struct adapter_api_call *c)
 {
     c->a->counts.answered++;
     call_free(c);
 }
 
-void api_free(struct api *a)
+void adapter_api_free(struct adapter_api *a)
 {
     if (!a)
         return;
-    for (struct api_call *c = TAILQ_FIRST(&a->calls), *next; c; c = next) {
+    for (struct adapter_api_call *c = TAILQ_FIRST(&a->calls), *next; c; c = next) {
         next = TAILQ_NEXT(c, all);
         call_free(c);
     }
-    ready_free(a->ready);
+    adapter_api_ready_free(a->ready);
     free(a->id_seed);
     free(a);
 }
 
-void api_set_world(struct api *a, const struct api_world *w)
+void adapter_api_set_world(struct adapter_api *a, const struct adapter_api_world *w)
 {
     a->w = *w;
-    ready_clear(a->ready);
+    adapter_api_ready_clear(a->ready);
 }
 
-void api_stopping(struct api *a)
+void adapter_api_stopping(struct adapter_api *a)
 {
     a->stopping = true;
 }
 
-void api_forget_old(struct api *a)
+void adapter_api_forget_old(struct adapter_api *a)
 {
-    ready_forget_old(a->ready);
+    adapter_api_ready_forget_old(a->ready);
     if (a->w.source)
         source_forget_old(a->w.source);
 }
 
-bool api_idle(const struct api *a)
+bool adapter_api_idle(const struct adapter_api *a)
 {
     return TAILQ_EMPTY(&a->calls);
 }
 
-bool api_has_group(const struct api *a, const char *group)
+bool adapter_api_has_group(const struct adapter_api *a, const char *group)
 {
     const struct adapter_config *c = a->w.config;
     if (!c)
         return false;
-    if (api_previous(a, group))
+    if (adapter_api_previous(a, group))
         return true;
-    if (gs_streq(group, API_CUSTOM))
+    if (gs_streq(group, ADAPTER_API_CUSTOM))
         return c->n_custom > 0 || c->custom_listed || a->w.gpu;
-    if (gs_streq(group, API_EXTERNAL))
+    if (gs_streq(group, ADAPTER_API_EXTERNAL))
         return c->n_rules > c->n_custom || c->external_listed;
-    return gs_streq(group, API_RESOURCE) && c->resource.present;
+    return gs_streq(group, ADAPTER_API_RESOURCE) && c->resource.present;
 }
 
 static void on_gone(void *arg)
@@ -100,40 +100,40 @@ static void on_gone(void *arg)
     call_free(arg);
 }
 
-static void serve_group(struct api_call *c)
+static void serve_group(struct adapter_api_call *c)
 {
-    if (api_refuse_list(c))
-        api_call_end(c);
-    else if (c->path.kind == API_METRIC)
-        api_metric(c);
+    if (adapter_api_refuse_list(c))
+        adapter_api_call_end(c);
+    else if (c->path.kind == ADAPTER_API_METRIC)
+        adapter_api_metric(c);
     else
-        api_usage(c);
+        adapter_api_usage(c);
 }
 
-static void dispatch(struct api_call *c)
+static void dispatch(struct adapter_api_call *c)
 {
     struct http_exchange *x = c->x;
-    bool ours = c->path.group && api_has_group(c->a, c->path.group);
-    if (api_refuse_request(c)) {
-        api_call_end(c);
+    bool ours = c->path.group && adapter_api_has_group(c->a, c->path.group);
+    if (adapter_api_refuse_request(c)) {
+        adapter_api_call_end(c);
         return;
     }
-    if (ours && c->path.kind == API_USAGE && !c->a->w.config->resource.present &&
-        api_pass_on(c, ""))
+    if (ours && c->path.kind == ADAPTER_API_USAGE && !c->a->w.config->resource.present &&
+        adapter_api_pass_on(c, ""))
         return;
-    if (ours && !api_accepts(x, &c->path) && !api_previous(c->a, c->path.group)) {
+    if (ours && !adapter_api_accepts(x, &c->path) && !adapter_api_previous(c->a, c->path.group)) {
         kube_reply_failure(x, 406, "NotAcceptable",
                            "only the following media types are accepted: application/json");
-        api_call_end(c);
+        adapter_api_call_end(c);
         return;
     }
-    if (ours && (c->path.kind == API_METRIC || c->path.kind == API_USAGE)) {
+    if (ours && (c->path.kind == ADAPTER_API_METRIC || c->path.kind == ADAPTER_API_USAGE)) {
         serve_group(c);
         return;
     }
-    if (ours && c->path.kind == API_BAD_PATH)
+    if (ours && c->path.kind == ADAPTER_API_BAD_PATH)
         kube_reply_failure(x, 400, "BadRequest", "invalid request path");
-    else if (!api_health(c) && !api_discovery(c) && !api_reply_openapi(c)) {
+    else if (!adapter_api_health(c) && !adapter_api_discovery(c) && !adapter_api_reply_openapi(c)) {
         if (ours)
             kube_reply_status(
                 x, kube_status_failure(404, "NotFound",
@@ -142,26 +142,26 @@ static void dispatch(struct api_call *c)
         else
             http_reply_text(x, 404, "404 page not found\n");
     }
-    api_call_end(c);
+    adapter_api_call_end(c);
 }
 
-static void on_checked(void *arg, const struct auth_decision *d)
+static void on_checked(void *arg, const struct adapter_api_auth_decision *d)
 {
-    struct api_call *c = arg;
+    struct adapter_api_call *c = arg;
     c->auth = NULL;
     if (c->audit)
-        audit_decided(c->audit, d);
-    api_keep_user(c, d->user);
+        adapter_api_audit_decided(c->audit, d);
+    adapter_api_keep_user(c, d->user);
     if (d->allowed)
         dispatch(c);
     else
-        api_call_end(c);
+        adapter_api_call_end(c);
 }
 
 enum { ID_SIZE = 37, ID_MAX = 64 };
 
 // A UUID that no other answer has: of a random start and a count.
-static void make_id(struct api *a, char ret[ID_SIZE])
+static void make_id(struct adapter_api *a, char ret[ID_SIZE])
 {
     uint64_t n = a->id_count++, h[2];
     GS_AUTO_BUF struct gs_buf text = {0};
@@ -176,7 +176,7 @@ static void make_id(struct api *a, char ret[ID_SIZE])
 }
 
 // As the generic API server: the request's own one, when it has one.
-static const char *give_id(struct api *a, struct http_exchange *x, char made[ID_SIZE])
+static const char *give_id(struct adapter_api *a, struct http_exchange *x, char made[ID_SIZE])
 {
     const char *id = http_header(x, "Audit-ID");
     if (!id || !*id || strlen(id) > ID_MAX) {
@@ -188,13 +188,13 @@ static const char *give_id(struct api *a, struct http_exchange *x, char made[ID_
 }
 
 // The body is there, and who asks was allowed to a moment ago.
-static bool answer_at_once(struct api *a, struct http_exchange *x)
+static bool answer_at_once(struct adapter_api *a, struct http_exchange *x)
 {
     char made[ID_SIZE];
     if (a->o.audit || !gs_streq(http_method(x), "GET"))
         return false;
-    struct http_bytes *body = ready_find(a->ready, x);
-    if (!body || kube_wants_pretty(x) || !auth_known(a->o.auth, x))
+    struct http_bytes *body = adapter_api_ready_find(a->ready, x);
+    if (!body || kube_wants_pretty(x) || !adapter_api_auth_known(a->o.auth, x))
         return false;
     give_id(a, x, made);
     kube_reply_bytes(x, 200, body);
@@ -202,29 +202,29 @@ static bool answer_at_once(struct api *a, struct http_exchange *x)
     return true;
 }
 
-void api_handle(void *api, struct http_exchange *x)
+void adapter_api_handle(void *api, struct http_exchange *x)
 {
-    struct api *a = api;
+    struct adapter_api *a = api;
     char made[ID_SIZE];
     if (answer_at_once(a, x))
         return;
-    struct api_call *c = gs_alloc(sizeof(*c));
+    struct adapter_api_call *c = gs_alloc(sizeof(*c));
     c->a = a;
     c->x = x;
     TAILQ_INSERT_TAIL(&a->calls, c, all);
     http_on_abort(x, on_gone, c);
     const char *id = give_id(a, x, made);
     if (a->o.audit)
-        c->audit = audit_begin(a->o.audit, x, id);
-    struct gs_error *err = api_path_read(http_path(x), &c->path);
+        c->audit = adapter_api_audit_begin(a->o.audit, x, id);
+    struct gs_error *err = adapter_api_path_read(http_path(x), &c->path);
     if (err) {
         kube_reply_failure(x, 400, "BadRequest", "%s", gs_error_message(err));
         gs_error_free(err);
-        api_call_end(c);
+        adapter_api_call_end(c);
         return;
     }
     // The check may end the call from inside.
-    struct auth_op *op = auth_check(a->o.auth, x, &c->path, on_checked, c);
+    struct adapter_api_auth_op *op = adapter_api_auth_check(a->o.auth, x, &c->path, on_checked, c);
     if (op)
         c->auth = op;
 }

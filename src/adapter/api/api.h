@@ -11,28 +11,28 @@
 #include "adapter/source/probe.h"
 #include "base/buf.h"
 
-struct api;
+struct adapter_api;
 
-#define API_LONGEST_MS 90000 // a list and a query, each with its timeout
+#define ADAPTER_API_LONGEST_MS 90000 // a list and a query, each with its timeout
 
 // What is served now. A reload makes another one; requests that are under way keep theirs.
-struct api_world {
+struct adapter_api_world {
     const struct adapter_config *config;
-    struct registry *registry, *gpu; // gpu may be NULL
+    struct provider_registry *registry, *gpu; // gpu may be NULL
     struct provider *provider;
     struct source *source;
     struct source *const *others; // as many as the configuration has
-    const struct mapper *mapper;
+    const struct provider_mapper *mapper;
 };
 
-struct api_options {
+struct adapter_api_options {
     uv_loop_t *loop; // of the timeouts that requests have; NULL: they have none
-    struct auth *auth;
-    struct audit *audit; // may be NULL
+    struct adapter_api_auth *auth;
+    struct adapter_api_audit *audit; // may be NULL
     // Who served the groups before; NULL: nobody.
-    struct previous *previous_custom, *previous_external, *previous_resource;
-    struct kube_client *kube; // for metrics.k8s.io: lists of pods and nodes; may be NULL
-    struct probe *probe;      // of the default source, for /readyz; may be NULL
+    struct adapter_api_previous *previous_custom, *previous_external, *previous_resource;
+    struct kube_client *kube;   // for metrics.k8s.io: lists of pods and nodes; may be NULL
+    struct source_probe *probe; // of the default source, for /readyz; may be NULL
     // Whether the program is ready beyond what is checked here; NULL in *ret: yes.
     const char *(*not_ready)(void *arg);
     // Appends to /metrics.
@@ -40,12 +40,13 @@ struct api_options {
     void *arg;
 };
 
-struct gs_error *api_new(const struct api_options *o, struct api **ret);
-void api_free(struct api *a);
-// For requests that come from now on. Borrowed until API_LONGEST_MS after the next call: requests
-// that are under way go on with the world that they began in.
-void api_set_world(struct api *a, const struct api_world *w);
-void api_handle(void *api, struct http_exchange *x); // an http_handler
-void api_stopping(struct api *a);                    // /readyz fails from now on
-void api_forget_old(struct api *a); // what is kept of answers and too old; now and then
-bool api_idle(const struct api *a); // no request is under way
+struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct adapter_api **ret);
+void adapter_api_free(struct adapter_api *a);
+// For requests that come from now on. Borrowed until ADAPTER_API_LONGEST_MS after the next call:
+// requests that are under way go on with the world that they began in.
+void adapter_api_set_world(struct adapter_api *a, const struct adapter_api_world *w);
+void adapter_api_handle(void *api, struct http_exchange *x); // an http_handler
+void adapter_api_stopping(struct adapter_api *a);            // /readyz fails from now on
+void adapter_api_forget_old(
+    struct adapter_api *a); // what is kept of answers and too old; now and then
+bool adapter_api_idle(const struct adapter_api *a); // no request is under way

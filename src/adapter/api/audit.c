@@ -16,22 +16,22 @@ enum {
 };
 #define MAX_OBJECT ((size_t)1024 * 1024)
 
-struct audit {
-    struct audit_policy *policy;
-    struct audit_log *log;
+struct adapter_api_audit {
+    struct adapter_api_audit_policy *policy;
+    struct adapter_api_audit_log *log;
     struct gs_buf pending;
     uv_timer_t *timer; // NULL: each event is written at once
     bool failing;
-    struct audit_stats stats;
+    struct adapter_api_audit_stats stats;
 };
 
-struct audit_event {
-    struct audit *a;
+struct adapter_api_audit_event {
+    struct adapter_api_audit *a;
     char *id, *uri, *agent;
     json_t *addresses;
     int64_t received_us;
     // Known when it was decided:
-    enum audit_level level;
+    enum adapter_api_audit_level level;
     unsigned omitted;
     char *user_name, *user_uid, *verb, *reason;
     json_t *groups, *extra, *object;
@@ -44,11 +44,11 @@ struct audit_event {
 
 // --- lines ---
 
-static void flush(struct audit *a)
+static void flush(struct adapter_api_audit *a)
 {
     if (!a->pending.len)
         return;
-    struct gs_error *err = audit_log_write(a->log, gs_buf_slice(&a->pending));
+    struct gs_error *err = adapter_api_audit_log_write(a->log, gs_buf_slice(&a->pending));
     gs_buf_clear(&a->pending);
     if (err && !a->failing)
         gs_err("adapter", "the audit log: %s", gs_error_message(err));
@@ -62,9 +62,9 @@ static void on_timer(uv_timer_t *t)
     flush(t->data);
 }
 
-static void add_line(struct audit *a, const json_t *event)
+static void add_line(struct adapter_api_audit *a, const json_t *event)
 {
-    gs_json_dump(event, &a->pending);
+    codec_json_dump(event, &a->pending);
     gs_buf_add_char(&a->pending, '\n');
     a->stats.events++;
     if (!a->timer || a->pending.len >= FLUSH_BYTES)
@@ -73,11 +73,11 @@ static void add_line(struct audit *a, const json_t *event)
 
 // --- events ---
 
-static json_t *user_of(const struct audit_event *e)
+static json_t *user_of(const struct adapter_api_audit_event *e)
 {
     json_t *u = json_object();
-    gs_json_set_str(u, "username", e->user_name);
-    gs_json_set_str(u, "uid", e->user_uid);
+    codec_json_set_str(u, "username", e->user_name);
+    codec_json_set_str(u, "uid", e->user_uid);
     if (json_array_size(e->groups))
         json_object_set(u, "groups", e->groups);
     if (json_object_size(e->extra))
@@ -85,7 +85,7 @@ static json_t *user_of(const struct audit_event *e)
     return u;
 }
 
-static json_t *response_status(const struct audit_event *e)
+static json_t *response_status(const struct adapter_api_audit_event *e)
 {
     static const char *const copied[] = {"status", "message", "reason", "details"};
     json_t *s = json_pack("{s:{}}", "metadata");
@@ -94,32 +94,33 @@ static json_t *response_status(const struct audit_event *e)
         if (value)
             json_object_set(s, copied[i], value);
     }
-    gs_json_set_int(s, "code", e->status);
+    codec_json_set_int(s, "code", e->status);
     return s;
 }
 
 static void set_time(json_t *event, const char *key, int64_t us)
 {
     char text[GS_RFC3339_SIZE];
-    gs_json_set_str(event, key, gs_format_rfc3339_micro(us, text));
+    codec_json_set_str(event, key, gs_format_rfc3339_micro(us, text));
 }
 
-static void emit(const struct audit_event *e, enum audit_stage stage, const char *name)
+static void emit(const struct adapter_api_audit_event *e, enum adapter_api_audit_stage stage,
+                 const char *name)
 {
-    if (!e->decided || e->level == AUDIT_NONE || (e->omitted & stage))
+    if (!e->decided || e->level == ADAPTER_API_AUDIT_NONE || (e->omitted & stage))
         return;
-    bool over = stage == AUDIT_COMPLETE;
-    GS_AUTO_JSON json_t *v =
+    bool over = stage == ADAPTER_API_AUDIT_COMPLETE;
+    CODEC_AUTO_JSON json_t *v =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "kind", "Event", "apiVersion",
-                  "audit.k8s.io/v1", "level", audit_level_name(e->level), "auditID", e->id, "stage",
-                  name, "requestURI", e->uri, "verb", e->verb, "user", user_of(e));
+                  "audit.k8s.io/v1", "level", adapter_api_audit_level_name(e->level), "auditID",
+                  e->id, "stage", name, "requestURI", e->uri, "verb", e->verb, "user", user_of(e));
     json_object_set(v, "sourceIPs", e->addresses);
-    gs_json_set_str(v, "userAgent", e->agent);
+    codec_json_set_str(v, "userAgent", e->agent);
     if (e->object)
         json_object_set(v, "objectRef", e->object);
     if (over)
         json_object_set_new(v, "responseStatus", response_status(e));
-    if (over && e->body && e->level == AUDIT_REQUEST_RESPONSE)
+    if (over && e->body && e->level == ADAPTER_API_AUDIT_REQUEST_RESPONSE)
         json_object_set(v, "responseObject", e->body);
     set_time(v, "requestReceivedTimestamp", e->received_us);
     set_time(v, "stageTimestamp", over ? gs_unix_us() : e->received_us);
@@ -165,21 +166,23 @@ static json_t *addresses_of(const struct http_exchange *x)
 
 static void on_answer(void *arg, int status, const char *content_type, struct gs_slice body)
 {
-    struct audit_event *e = arg;
+    struct adapter_api_audit_event *e = arg;
     e->status = status;
     if (!gs_starts(content_type, "application/json") || !body.len)
         return;
-    bool wanted = e->decided && e->level == AUDIT_REQUEST_RESPONSE && body.len <= MAX_OBJECT;
+    bool wanted =
+        e->decided && e->level == ADAPTER_API_AUDIT_REQUEST_RESPONSE && body.len <= MAX_OBJECT;
     if (!wanted && (status < 400 || body.len > MAX_STATUS))
         return;
-    gs_error_free(gs_json_parse(body, false, &e->body));
-    if (gs_streq(gs_json_str(e->body, "kind", NULL), "Status"))
+    gs_error_free(codec_json_parse(body, false, &e->body));
+    if (gs_streq(codec_json_str(e->body, "kind", NULL), "Status"))
         e->status_body = json_incref(e->body);
 }
 
-struct audit_event *audit_begin(struct audit *a, struct http_exchange *x, const char *id)
+struct adapter_api_audit_event *adapter_api_audit_begin(struct adapter_api_audit *a,
+                                                        struct http_exchange *x, const char *id)
 {
-    struct audit_event *e = gs_alloc(sizeof(*e));
+    struct adapter_api_audit_event *e = gs_alloc(sizeof(*e));
     const char *agent = http_header(x, "User-Agent");
     e->a = a;
     e->received_us = gs_unix_us();
@@ -191,27 +194,28 @@ struct audit_event *audit_begin(struct audit *a, struct http_exchange *x, const 
     return e;
 }
 
-static json_t *object_of(const struct auth_attributes *asked)
+static json_t *object_of(const struct adapter_api_auth_attributes *asked)
 {
     if (!asked->is_resource)
         return NULL;
     json_t *o = json_object();
-    gs_json_set_str(o, "resource", asked->resource);
-    gs_json_set_str(o, "namespace", asked->ns);
-    gs_json_set_str(o, "name", asked->name);
-    gs_json_set_str(o, "apiGroup", asked->group);
-    gs_json_set_str(o, "apiVersion", asked->version);
-    gs_json_set_str(o, "subresource", asked->subresource);
+    codec_json_set_str(o, "resource", asked->resource);
+    codec_json_set_str(o, "namespace", asked->ns);
+    codec_json_set_str(o, "name", asked->name);
+    codec_json_set_str(o, "apiGroup", asked->group);
+    codec_json_set_str(o, "apiVersion", asked->version);
+    codec_json_set_str(o, "subresource", asked->subresource);
     return o;
 }
 
-void audit_decided(struct audit_event *e, const struct auth_decision *d)
+void adapter_api_audit_decided(struct adapter_api_audit_event *e,
+                               const struct adapter_api_auth_decision *d)
 {
-    e->level = audit_policy_level(e->a->policy, d->user, d->asked, &e->omitted);
+    e->level = adapter_api_audit_policy_level(e->a->policy, d->user, d->asked, &e->omitted);
     e->decided = true;
     e->allowed = d->allowed;
     e->verb = gs_strdup(d->asked->verb);
-    if (e->level == AUDIT_NONE)
+    if (e->level == ADAPTER_API_AUDIT_NONE)
         return;
     e->user_name = gs_strdup(d->user->name);
     e->user_uid = gs_strdup(d->user->uid);
@@ -219,15 +223,15 @@ void audit_decided(struct audit_event *e, const struct auth_decision *d)
     e->groups = json_incref(d->user->groups);
     e->extra = json_incref(d->user->extra);
     e->object = object_of(d->asked);
-    emit(e, AUDIT_RECEIVED, "RequestReceived");
+    emit(e, ADAPTER_API_AUDIT_RECEIVED, "RequestReceived");
 }
 
-void audit_end(struct audit_event *e)
+void adapter_api_audit_end(struct adapter_api_audit_event *e)
 {
     if (!e)
         return;
     if (e->status)
-        emit(e, AUDIT_COMPLETE, "ResponseComplete");
+        emit(e, ADAPTER_API_AUDIT_COMPLETE, "ResponseComplete");
     char *texts[] = {e->id, e->uri, e->agent, e->user_name, e->user_uid, e->verb, e->reason};
     json_t *values[] = {e->addresses, e->groups, e->extra, e->object, e->status_body, e->body};
     for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++)
@@ -244,16 +248,17 @@ static void timer_closed(uv_handle_t *h)
     free(h);
 }
 
-struct gs_error *audit_new(const struct audit_options *o, struct audit **ret)
+struct gs_error *adapter_api_audit_new(const struct adapter_api_audit_options *o,
+                                       struct adapter_api_audit **ret)
 {
-    struct audit *a = gs_alloc(sizeof(*a));
-    struct gs_error *err = audit_policy_load(o->policy_file, &a->policy);
+    struct adapter_api_audit *a = gs_alloc(sizeof(*a));
+    struct gs_error *err = adapter_api_audit_policy_load(o->policy_file, &a->policy);
     if (err)
         err = gs_error_wrap(err, "--audit-policy-file");
     if (!err)
-        err = audit_log_new(&o->log, &a->log);
+        err = adapter_api_audit_log_new(&o->log, &a->log);
     if (err) {
-        audit_free(a);
+        adapter_api_audit_free(a);
         return err;
     }
     if (o->batch) {
@@ -266,20 +271,20 @@ struct gs_error *audit_new(const struct audit_options *o, struct audit **ret)
     return NULL;
 }
 
-void audit_free(struct audit *a)
+void adapter_api_audit_free(struct adapter_api_audit *a)
 {
     if (!a)
         return;
     flush(a);
     if (a->timer)
         uv_close((uv_handle_t *)a->timer, timer_closed);
-    audit_policy_free(a->policy);
-    audit_log_free(a->log);
+    adapter_api_audit_policy_free(a->policy);
+    adapter_api_audit_log_free(a->log);
     gs_buf_finish(&a->pending);
     free(a);
 }
 
-void audit_stats(const struct audit *a, struct audit_stats *ret)
+void adapter_api_audit_stats(const struct adapter_api_audit *a, struct adapter_api_audit_stats *ret)
 {
     *ret = a->stats;
 }

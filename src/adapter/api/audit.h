@@ -7,25 +7,29 @@
 #include "adapter/api/audit_log.h"
 #include "adapter/api/auth.h"
 
-struct audit;
+struct adapter_api_audit;
 
-struct audit_options {
+struct adapter_api_audit_options {
     uv_loop_t *loop;
     const char *policy_file;
-    struct audit_log_options log;
+    struct adapter_api_audit_log_options log;
     bool batch; // lines are written each second and when they are many, not one by one
 };
-struct gs_error *audit_new(const struct audit_options *o, struct audit **ret);
-void audit_free(struct audit *a); // writes what waits
+struct gs_error *adapter_api_audit_new(const struct adapter_api_audit_options *o,
+                                       struct adapter_api_audit **ret);
+void adapter_api_audit_free(struct adapter_api_audit *a); // writes what waits
 
-struct audit_stats {
+struct adapter_api_audit_stats {
     uint64_t events, failures; // failures: those that could not be written
 };
-void audit_stats(const struct audit *a, struct audit_stats *ret);
+void adapter_api_audit_stats(const struct adapter_api_audit *a,
+                             struct adapter_api_audit_stats *ret);
 
 // One request. Reads what it needs of the exchange at once, and is told its answer by it.
-struct audit_event;
-struct audit_event *audit_begin(struct audit *a, struct http_exchange *x, const char *id);
-void audit_decided(struct audit_event *e, const struct auth_decision *d);
+struct adapter_api_audit_event;
+struct adapter_api_audit_event *adapter_api_audit_begin(struct adapter_api_audit *a,
+                                                        struct http_exchange *x, const char *id);
+void adapter_api_audit_decided(struct adapter_api_audit_event *e,
+                               const struct adapter_api_auth_decision *d);
 // The request is over: answered, or its peer left. Frees; NULL is fine.
-void audit_end(struct audit_event *e);
+void adapter_api_audit_end(struct adapter_api_audit_event *e);

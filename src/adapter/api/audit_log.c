@@ -14,16 +14,16 @@
 #define DEFAULT_BYTES ((uint64_t)100 * 1024 * 1024)
 enum { MODE = 0600, FOLDER_MODE = 0755, STAMP_LEN = 23 }; // 2026-01-02T03-04-05.678
 
-struct audit_log {
+struct adapter_api_audit_log {
     char *path, *folder, *stem, *suffix; // "/var/log", "audit", ".log"
-    struct audit_log_options o;
+    struct adapter_api_audit_log_options o;
     int fd; // -1: closed
     uint64_t bytes;
     dev_t device;
     ino_t inode;
 };
 
-static void split_path(struct audit_log *l)
+static void split_path(struct adapter_api_audit_log *l)
 {
     const char *slash = strrchr(l->path, '/');
     const char *name = slash ? slash + 1 : l->path;
@@ -36,7 +36,7 @@ static void split_path(struct audit_log *l)
     l->suffix = gs_strdup(dot);
 }
 
-static struct gs_error *open_file(struct audit_log *l)
+static struct gs_error *open_file(struct adapter_api_audit_log *l)
 {
     struct stat st;
     struct gs_error *err = gs_mkdir_p(l->folder, FOLDER_MODE);
@@ -56,7 +56,7 @@ static struct gs_error *open_file(struct audit_log *l)
     return NULL;
 }
 
-static void close_file(struct audit_log *l)
+static void close_file(struct adapter_api_audit_log *l)
 {
     if (l->fd >= 0 && l->fd != STDOUT_FILENO)
         close(l->fd);
@@ -65,7 +65,7 @@ static void close_file(struct audit_log *l)
 
 // --- old files ---
 
-static char *name_of_old(const struct audit_log *l)
+static char *name_of_old(const struct adapter_api_audit_log *l)
 {
     int64_t ms = gs_unix_ms();
     time_t seconds = (time_t)(ms / 1000);
@@ -77,7 +77,7 @@ static char *name_of_old(const struct audit_log *l)
 }
 
 // The times stand in the names and sort as text.
-static bool is_old(const struct audit_log *l, const char *name)
+static bool is_old(const struct adapter_api_audit_log *l, const char *name)
 {
     size_t stem = strlen(l->stem), suffix = strlen(l->suffix), n = strlen(name);
     return n == stem + 1 + STAMP_LEN + suffix && strncmp(name, l->stem, stem) == 0 &&
@@ -90,7 +90,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(*(char *const *)b, *(char *const *)a);
 }
 
-static void remove_old(const struct audit_log *l)
+static void remove_old(const struct adapter_api_audit_log *l)
 {
     DIR *d = opendir(l->folder);
     char **names = NULL;
@@ -117,7 +117,7 @@ static void remove_old(const struct audit_log *l)
     free(names);
 }
 
-static struct gs_error *rotate(struct audit_log *l)
+static struct gs_error *rotate(struct adapter_api_audit_log *l)
 {
     GS_AUTO_FREE char *old = name_of_old(l);
     struct stat st;
@@ -135,13 +135,13 @@ static struct gs_error *rotate(struct audit_log *l)
 
 // --- writing ---
 
-static bool was_taken_away(const struct audit_log *l)
+static bool was_taken_away(const struct adapter_api_audit_log *l)
 {
     struct stat st;
     return stat(l->path, &st) != 0 || st.st_dev != l->device || st.st_ino != l->inode;
 }
 
-static struct gs_error *write_all(struct audit_log *l, struct gs_slice s)
+static struct gs_error *write_all(struct adapter_api_audit_log *l, struct gs_slice s)
 {
     while (s.len) {
         ssize_t n = write(l->fd, s.data, s.len);
@@ -155,7 +155,7 @@ static struct gs_error *write_all(struct audit_log *l, struct gs_slice s)
     return NULL;
 }
 
-struct gs_error *audit_log_write(struct audit_log *l, struct gs_slice lines)
+struct gs_error *adapter_api_audit_log_write(struct adapter_api_audit_log *l, struct gs_slice lines)
 {
     struct gs_error *err = NULL;
     bool file = l->fd != STDOUT_FILENO;
@@ -168,9 +168,10 @@ struct gs_error *audit_log_write(struct audit_log *l, struct gs_slice lines)
     return err ? err : write_all(l, lines);
 }
 
-struct gs_error *audit_log_new(const struct audit_log_options *o, struct audit_log **ret)
+struct gs_error *adapter_api_audit_log_new(const struct adapter_api_audit_log_options *o,
+                                           struct adapter_api_audit_log **ret)
 {
-    struct audit_log *l = gs_alloc(sizeof(*l));
+    struct adapter_api_audit_log *l = gs_alloc(sizeof(*l));
     l->o = *o;
     l->o.max_bytes = o->max_bytes ? o->max_bytes : DEFAULT_BYTES;
     l->path = gs_strdup(o->path);
@@ -178,13 +179,13 @@ struct gs_error *audit_log_new(const struct audit_log_options *o, struct audit_l
     split_path(l);
     struct gs_error *err = l->fd < 0 ? open_file(l) : NULL;
     if (err)
-        audit_log_free(l);
+        adapter_api_audit_log_free(l);
     else
         *ret = l;
     return err;
 }
 
-void audit_log_free(struct audit_log *l)
+void adapter_api_audit_log_free(struct adapter_api_audit_log *l)
 {
     if (!l)
         return;

@@ -8,15 +8,17 @@
 
 #include <stdint.h>
 
-struct audit_log;
+struct adapter_api_audit_log;
 
-struct audit_log_options {
+struct adapter_api_audit_log_options {
     const char *path;   // "-": standard output
     uint64_t max_bytes; // of one file; 0: 100 MiB
     int64_t max_age_ms; // of old ones; 0: for ever
     uint64_t max_old;   // how many old ones; 0: any number
 };
-struct gs_error *audit_log_new(const struct audit_log_options *o, struct audit_log **ret);
-void audit_log_free(struct audit_log *l);
+struct gs_error *adapter_api_audit_log_new(const struct adapter_api_audit_log_options *o,
+                                           struct adapter_api_audit_log **ret);
+void adapter_api_audit_log_free(struct adapter_api_audit_log *l);
 // Whole lines. A file that someone took away is made again.
-struct gs_error *audit_log_write(struct audit_log *l, struct gs_slice lines);
+struct gs_error *adapter_api_audit_log_write(struct adapter_api_audit_log *l,
+                                             struct gs_slice lines);

@@ -20,7 +20,7 @@ struct group_resources {
 
 struct rule {
     const char *level_text;
-    enum audit_level level;
+    enum adapter_api_audit_level level;
     struct texts users, groups, verbs, namespaces, urls, stage_texts;
     struct group_resources *resources;
     size_t n_resources;
@@ -28,7 +28,7 @@ struct rule {
     unsigned omitted;
 };
 
-struct audit_policy {
+struct adapter_api_audit_policy {
     struct gs_arena arena;
     struct rule *rules;
     size_t n;
@@ -40,26 +40,26 @@ struct audit_policy {
 static const char *const level_names[] = {"None", "Metadata", "Request", "RequestResponse"};
 static const struct {
     const char *name;
-    enum audit_stage stage;
-} stages[] = {{"RequestReceived", AUDIT_RECEIVED},
-              {"ResponseStarted", AUDIT_STARTED},
-              {"ResponseComplete", AUDIT_COMPLETE},
-              {"Panic", AUDIT_PANIC}};
+    enum adapter_api_audit_stage stage;
+} stages[] = {{"RequestReceived", ADAPTER_API_AUDIT_RECEIVED},
+              {"ResponseStarted", ADAPTER_API_AUDIT_STARTED},
+              {"ResponseComplete", ADAPTER_API_AUDIT_COMPLETE},
+              {"Panic", ADAPTER_API_AUDIT_PANIC}};
 
-const char *audit_level_name(enum audit_level level)
+const char *adapter_api_audit_level_name(enum adapter_api_audit_level level)
 {
     return level_names[level];
 }
 
 // --- reading ---
 
-static void read_texts(struct config_reader *r, const json_t *value, void *out)
+static void read_texts(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct texts *t = out;
-    config_texts(r, value, &t->items, &t->n);
+    engine_config_texts(r, value, &t->items, &t->n);
 }
 
-static unsigned read_stages(struct config_reader *r, const json_t *at, const struct texts *t)
+static unsigned read_stages(struct engine_config_reader *r, const json_t *at, const struct texts *t)
 {
     unsigned bits = 0;
     for (size_t i = 0; i < t->n; i++) {
@@ -67,119 +67,127 @@ static unsigned read_stages(struct config_reader *r, const json_t *at, const str
         for (size_t k = 0; k < GS_ARRAY_LEN(stages); k++)
             bit |= gs_streq(t->items[i], stages[k].name) ? stages[k].stage : 0;
         if (!bit)
-            config_fail(r, at,
-                        "omitStages: \"%s\" is none of RequestReceived, ResponseStarted, "
-                        "ResponseComplete, Panic",
-                        t->items[i]);
+            engine_config_fail(r, at,
+                               "omitStages: \"%s\" is none of RequestReceived, ResponseStarted, "
+                               "ResponseComplete, Panic",
+                               t->items[i]);
         bits |= bit;
     }
     return bits;
 }
 
-static void read_group(struct config_reader *r, const json_t *item, void *out)
+static void read_group(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"group", FIELD_TEXT, offsetof(struct group_resources, group), NULL},
-        {"resources", FIELD_READ, offsetof(struct group_resources, resources), read_texts},
-        {"resourceNames", FIELD_READ, offsetof(struct group_resources, names), read_texts},
+    static const struct engine_config_field fields[] = {
+        {"group", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct group_resources, group), NULL},
+        {"resources", ENGINE_CONFIG_FIELD_READ, offsetof(struct group_resources, resources),
+         read_texts},
+        {"resourceNames", ENGINE_CONFIG_FIELD_READ, offsetof(struct group_resources, names),
+         read_texts},
         {0},
     };
     struct group_resources *g = out;
-    config_read(r, item, fields, "resources of an audit rule", g);
+    engine_config_read(r, item, fields, "resources of an audit rule", g);
     g->group = g->group ? g->group : "";
     if (strchr(g->group, '/'))
-        config_fail(r, item, "group \"%s\": without a version", g->group);
+        engine_config_fail(r, item, "group \"%s\": without a version", g->group);
     if (g->names.n && !g->resources.n)
-        config_fail(r, item, "resourceNames need resources");
+        engine_config_fail(r, item, "resourceNames need resources");
 }
 
-static void read_groups(struct config_reader *r, const json_t *value, void *out)
+static void read_groups(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct rule *rule = GS_CONTAINER_OF((struct group_resources **)out, struct rule, resources);
-    config_read_list(r, value, sizeof(struct group_resources), read_group, &rule->resources,
-                     &rule->n_resources);
+    engine_config_read_list(r, value, sizeof(struct group_resources), read_group, &rule->resources,
+                            &rule->n_resources);
 }
 
-static void check_urls(struct config_reader *r, const json_t *item, const struct rule *rule)
+static void check_urls(struct engine_config_reader *r, const json_t *item, const struct rule *rule)
 {
     for (size_t i = 0; i < rule->urls.n; i++) {
         const char *url = rule->urls.items[i], *star = strchr(url, '*');
         if (!gs_streq(url, "*") && *url != '/')
-            config_fail(r, item, "nonResourceURLs: \"%s\" does not begin with a slash", url);
+            engine_config_fail(r, item, "nonResourceURLs: \"%s\" does not begin with a slash", url);
         if (star && star[1])
-            config_fail(r, item, "nonResourceURLs: * in \"%s\" is not at its end", url);
+            engine_config_fail(r, item, "nonResourceURLs: * in \"%s\" is not at its end", url);
     }
     if (rule->urls.n && (rule->n_resources || rule->namespaces.n))
-        config_fail(r, item, "a rule is for resources or for nonResourceURLs, not for both");
+        engine_config_fail(r, item, "a rule is for resources or for nonResourceURLs, not for both");
 }
 
-static void read_rule(struct config_reader *r, const json_t *item, void *out)
+static void read_rule(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"level", FIELD_TEXT, offsetof(struct rule, level_text), NULL},
-        {"users", FIELD_READ, offsetof(struct rule, users), read_texts},
-        {"userGroups", FIELD_READ, offsetof(struct rule, groups), read_texts},
-        {"verbs", FIELD_READ, offsetof(struct rule, verbs), read_texts},
-        {"resources", FIELD_READ, offsetof(struct rule, resources), read_groups},
-        {"namespaces", FIELD_READ, offsetof(struct rule, namespaces), read_texts},
-        {"nonResourceURLs", FIELD_READ, offsetof(struct rule, urls), read_texts},
-        {"omitStages", FIELD_READ, offsetof(struct rule, stage_texts), read_texts},
-        {"omitManagedFields", FIELD_BOOL, offsetof(struct rule, omit_managed), NULL},
+    static const struct engine_config_field fields[] = {
+        {"level", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rule, level_text), NULL},
+        {"users", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, users), read_texts},
+        {"userGroups", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, groups), read_texts},
+        {"verbs", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, verbs), read_texts},
+        {"resources", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, resources), read_groups},
+        {"namespaces", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, namespaces), read_texts},
+        {"nonResourceURLs", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, urls), read_texts},
+        {"omitStages", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, stage_texts), read_texts},
+        {"omitManagedFields", ENGINE_CONFIG_FIELD_BOOL, offsetof(struct rule, omit_managed), NULL},
         {0},
     };
     struct rule *rule = out;
     bool known = false;
-    config_read(r, item, fields, "an audit rule", rule);
+    engine_config_read(r, item, fields, "an audit rule", rule);
     for (size_t i = 0; i < GS_ARRAY_LEN(level_names); i++)
         if (gs_streq(rule->level_text, level_names[i])) {
-            rule->level = (enum audit_level)i;
+            rule->level = (enum adapter_api_audit_level)i;
             known = true;
         }
     if (!known)
-        config_fail(r, item, "level \"%s\" is none of None, Metadata, Request, RequestResponse",
-                    rule->level_text ? rule->level_text : "");
+        engine_config_fail(r, item,
+                           "level \"%s\" is none of None, Metadata, Request, RequestResponse",
+                           rule->level_text ? rule->level_text : "");
     rule->omitted = read_stages(r, item, &rule->stage_texts);
     check_urls(r, item, rule);
 }
 
-static void read_rules(struct config_reader *r, const json_t *value, void *out)
+static void read_rules(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct audit_policy *p = GS_CONTAINER_OF((struct rule **)out, struct audit_policy, rules);
-    config_read_list(r, value, sizeof(struct rule), read_rule, &p->rules, &p->n);
+    struct adapter_api_audit_policy *p =
+        GS_CONTAINER_OF((struct rule **)out, struct adapter_api_audit_policy, rules);
+    engine_config_read_list(r, value, sizeof(struct rule), read_rule, &p->rules, &p->n);
 }
 
-static void read_policy(struct config_reader *r, const json_t *doc, struct audit_policy *p)
+static void read_policy(struct engine_config_reader *r, const json_t *doc,
+                        struct adapter_api_audit_policy *p)
 {
-    static const struct config_field fields[] = {
-        {"apiVersion", FIELD_UNUSED, 0, NULL},
-        {"kind", FIELD_UNUSED, 0, NULL},
-        {"metadata", FIELD_UNUSED, 0, NULL},
-        {"rules", FIELD_READ, offsetof(struct audit_policy, rules), read_rules},
-        {"omitStages", FIELD_READ, offsetof(struct audit_policy, stage_texts), read_texts},
-        {"omitManagedFields", FIELD_BOOL, offsetof(struct audit_policy, omit_managed), NULL},
+    static const struct engine_config_field fields[] = {
+        {"apiVersion", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL},
+        {"kind", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL},
+        {"metadata", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL},
+        {"rules", ENGINE_CONFIG_FIELD_READ, offsetof(struct adapter_api_audit_policy, rules),
+         read_rules},
+        {"omitStages", ENGINE_CONFIG_FIELD_READ,
+         offsetof(struct adapter_api_audit_policy, stage_texts), read_texts},
+        {"omitManagedFields", ENGINE_CONFIG_FIELD_BOOL,
+         offsetof(struct adapter_api_audit_policy, omit_managed), NULL},
         {0},
     };
-    const char *kind = gs_json_str(doc, "kind", NULL);
-    const char *version = gs_json_str(doc, "apiVersion", NULL);
+    const char *kind = codec_json_str(doc, "kind", NULL);
+    const char *version = codec_json_str(doc, "apiVersion", NULL);
     if (!gs_streq(kind, "Policy") || !gs_streq(version, "audit.k8s.io/v1"))
-        config_fail(r, doc, "want kind Policy of audit.k8s.io/v1");
+        engine_config_fail(r, doc, "want kind Policy of audit.k8s.io/v1");
     else
-        config_read(r, doc, fields, "an audit policy", p);
+        engine_config_read(r, doc, fields, "an audit policy", p);
     p->omitted = read_stages(r, doc, &p->stage_texts);
     for (size_t i = 0; i < p->n; i++)
         p->rules[i].omitted |= p->omitted;
     if (!p->n)
-        config_fail(r, doc, "the audit policy has no rules");
+        engine_config_fail(r, doc, "the audit policy has no rules");
 }
 
-struct gs_error *audit_policy_parse(struct gs_slice text, const char *name,
-                                    struct audit_policy **ret)
+struct gs_error *adapter_api_audit_policy_parse(struct gs_slice text, const char *name,
+                                                struct adapter_api_audit_policy **ret)
 {
-    struct gs_yaml_docs docs = {0};
-    GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
-    struct audit_policy *p = gs_alloc(sizeof(*p));
-    struct config_reader r = {.name = name, .arena = &p->arena};
-    struct gs_error *err = gs_yaml_parse_texts(text, name, &docs, &marks);
+    struct codec_yaml_docs docs = {0};
+    GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
+    struct adapter_api_audit_policy *p = gs_alloc(sizeof(*p));
+    struct engine_config_reader r = {.name = name, .arena = &p->arena};
+    struct gs_error *err = codec_yaml_parse_texts(text, name, &docs, &marks);
     r.marks = marks;
     if (!err && docs.len != 1)
         err = gs_error_new(GS_EINVAL, "%s: want one document with an audit policy", name);
@@ -187,23 +195,24 @@ struct gs_error *audit_policy_parse(struct gs_slice text, const char *name,
         read_policy(&r, docs.items[0].value, p);
         err = r.err;
     }
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     free(r.ignored);
     if (err)
-        audit_policy_free(p);
+        adapter_api_audit_policy_free(p);
     else
         *ret = p;
     return err;
 }
 
-struct gs_error *audit_policy_load(const char *path, struct audit_policy **ret)
+struct gs_error *adapter_api_audit_policy_load(const char *path,
+                                               struct adapter_api_audit_policy **ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
-    return err ? err : audit_policy_parse(gs_buf_slice(&text), path, ret);
+    return err ? err : adapter_api_audit_policy_parse(gs_buf_slice(&text), path, ret);
 }
 
-void audit_policy_free(struct audit_policy *p)
+void adapter_api_audit_policy_free(struct adapter_api_audit_policy *p)
 {
     if (!p)
         return;
@@ -232,7 +241,7 @@ static bool has_group(const struct texts *t, const json_t *groups)
 }
 
 // "*", "pods", "pods/log", "*/log", "pods/*"
-static bool fits_resource(const char *spec, const struct auth_attributes *asked)
+static bool fits_resource(const char *spec, const struct adapter_api_auth_attributes *asked)
 {
     const char *slash = strchr(spec, '/');
     const char *sub = asked->subresource;
@@ -247,7 +256,8 @@ static bool fits_resource(const char *spec, const struct auth_attributes *asked)
     return sub && gs_streq(slash + 1, sub) && (same || (n == 1 && *spec == '*'));
 }
 
-static bool fits_group(const struct group_resources *g, const struct auth_attributes *asked)
+static bool fits_group(const struct group_resources *g,
+                       const struct adapter_api_auth_attributes *asked)
 {
     if (!gs_streq(g->group, "*") && !gs_streq(g->group, asked->group ? asked->group : ""))
         return false;
@@ -273,8 +283,8 @@ static bool fits_url(const struct rule *r, const char *path)
     return false;
 }
 
-static bool fits(const struct rule *r, const struct auth_user *user,
-                 const struct auth_attributes *asked)
+static bool fits(const struct rule *r, const struct adapter_api_auth_user *user,
+                 const struct adapter_api_auth_attributes *asked)
 {
     if ((r->users.n && !(user->name && has(&r->users, user->name))) ||
         (r->groups.n && !has_group(&r->groups, user->groups)) ||
@@ -292,8 +302,9 @@ static bool fits(const struct rule *r, const struct auth_user *user,
     return any;
 }
 
-enum audit_level audit_policy_level(const struct audit_policy *p, const struct auth_user *user,
-                                    const struct auth_attributes *asked, unsigned *ret_omitted)
+enum adapter_api_audit_level adapter_api_audit_policy_level(
+    const struct adapter_api_audit_policy *p, const struct adapter_api_auth_user *user,
+    const struct adapter_api_auth_attributes *asked, unsigned *ret_omitted)
 {
     for (size_t i = 0; i < p->n; i++)
         if (fits(&p->rules[i], user, asked)) {
@@ -301,5 +312,5 @@ enum audit_level audit_policy_level(const struct audit_policy *p, const struct a
             return p->rules[i].level;
         }
     *ret_omitted = p->omitted;
-    return AUDIT_NONE;
+    return ADAPTER_API_AUDIT_NONE;
 }

@@ -5,22 +5,30 @@
 
 #include "adapter/api/auth.h"
 
-enum audit_level { AUDIT_NONE, AUDIT_METADATA, AUDIT_REQUEST, AUDIT_REQUEST_RESPONSE };
-const char *audit_level_name(enum audit_level level); // "Metadata"
+enum adapter_api_audit_level {
+    ADAPTER_API_AUDIT_NONE,
+    ADAPTER_API_AUDIT_METADATA,
+    ADAPTER_API_AUDIT_REQUEST,
+    ADAPTER_API_AUDIT_REQUEST_RESPONSE
+};
+const char *adapter_api_audit_level_name(enum adapter_api_audit_level level); // "Metadata"
 
-enum audit_stage {
-    AUDIT_RECEIVED = 1,
-    AUDIT_STARTED = 2, // of what runs long
-    AUDIT_COMPLETE = 4,
-    AUDIT_PANIC = 8,
+enum adapter_api_audit_stage {
+    ADAPTER_API_AUDIT_RECEIVED = 1,
+    ADAPTER_API_AUDIT_STARTED = 2, // of what runs long
+    ADAPTER_API_AUDIT_COMPLETE = 4,
+    ADAPTER_API_AUDIT_PANIC = 8,
 };
 
-struct audit_policy;
+struct adapter_api_audit_policy;
 // Errors name file, line and column; unknown keys are errors.
-struct gs_error *audit_policy_load(const char *path, struct audit_policy **ret);
-struct gs_error *audit_policy_parse(struct gs_slice text, const char *name,
-                                    struct audit_policy **ret);
-void audit_policy_free(struct audit_policy *p);
-// By the first rule that fits; none: AUDIT_NONE. ret_omitted: stages (bits) that are left out.
-enum audit_level audit_policy_level(const struct audit_policy *p, const struct auth_user *user,
-                                    const struct auth_attributes *asked, unsigned *ret_omitted);
+struct gs_error *adapter_api_audit_policy_load(const char *path,
+                                               struct adapter_api_audit_policy **ret);
+struct gs_error *adapter_api_audit_policy_parse(struct gs_slice text, const char *name,
+                                                struct adapter_api_audit_policy **ret);
+void adapter_api_audit_policy_free(struct adapter_api_audit_policy *p);
+// By the first rule that fits; none: ADAPTER_API_AUDIT_NONE. ret_omitted: stages (bits) that are
+// left out.
+enum adapter_api_audit_level adapter_api_audit_policy_level(
+    const struct adapter_api_audit_policy *p, const struct adapter_api_auth_user *user,
+    const struct adapter_api_auth_attributes *asked, unsigned *ret_omitted);

@@ -8,32 +8,32 @@
 
 static bool token_is_good(const json_t *status)
 {
-    return gs_json_bool(status, false, "authenticated", NULL);
+    return codec_json_bool(status, false, "authenticated", NULL);
 }
 
 static bool access_is_good(const json_t *status)
 {
-    return gs_json_bool(status, false, "allowed", NULL);
+    return codec_json_bool(status, false, "allowed", NULL);
 }
 
-struct gs_error *auth_new(uv_loop_t *loop, const struct auth_options *o,
-                          void (*on_ready)(void *arg, struct gs_error *err), void *arg,
-                          struct auth **ret)
+struct gs_error *adapter_api_auth_new(uv_loop_t *loop, const struct adapter_api_auth_options *o,
+                                      void (*on_ready)(void *arg, struct gs_error *err), void *arg,
+                                      struct adapter_api_auth **ret)
 {
-    struct auth *a = gs_alloc(sizeof(*a));
+    struct adapter_api_auth *a = gs_alloc(sizeof(*a));
     a->loop = loop;
     a->o = *o;
-    a->verdicts = gs_hmap_new(auth_verdict_free);
+    a->verdicts = gs_hmap_new(adapter_api_auth_verdict_free);
     a->known = gs_hmap_new(free);
     a->on_ready = on_ready;
     a->ready_arg = arg;
-    struct gs_error *err = front_proxy_take_flags(a);
+    struct gs_error *err = adapter_api_front_proxy_take_flags(a);
     if (err) {
-        auth_free(a);
+        adapter_api_auth_free(a);
         return err;
     }
     if (o->authn) {
-        const struct reviews_options tokens = {
+        const struct adapter_api_reviews_options tokens = {
             .kube = o->authn,
             .gvr = {"authentication.k8s.io", "v1", "tokenreviews"},
             .kind = "TokenReview",
@@ -41,10 +41,10 @@ struct gs_error *auth_new(uv_loop_t *loop, const struct auth_options *o,
             .bad_ttl_ms = o->token_ttl_ms,
             .is_good = token_is_good,
         };
-        a->tokens = reviews_new(loop, &tokens);
+        a->tokens = adapter_api_reviews_new(loop, &tokens);
     }
     if (o->authz) {
-        const struct reviews_options access = {
+        const struct adapter_api_reviews_options access = {
             .kube = o->authz,
             .gvr = {"authorization.k8s.io", "v1", "subjectaccessreviews"},
             .kind = "SubjectAccessReview",
@@ -52,36 +52,36 @@ struct gs_error *auth_new(uv_loop_t *loop, const struct auth_options *o,
             .bad_ttl_ms = o->denied_ttl_ms,
             .is_good = access_is_good,
         };
-        a->access = reviews_new(loop, &access);
+        a->access = adapter_api_reviews_new(loop, &access);
     }
     *ret = a;
     if (o->authn && !o->skip_lookup && !o->off)
-        front_proxy_follow(a);
+        adapter_api_front_proxy_follow(a);
     else
         on_ready(arg, NULL);
     return NULL;
 }
 
-void auth_free(struct auth *a)
+void adapter_api_auth_free(struct adapter_api_auth *a)
 {
     if (!a)
         return;
     kube_request_cancel(a->first);
     if (a->map)
         kube_cache_free(a->map);
-    reviews_free(a->tokens);
-    reviews_free(a->access);
-    ca_set_free(a->client_ca);
-    front_proxy_finish(&a->proxy);
+    adapter_api_reviews_free(a->tokens);
+    adapter_api_reviews_free(a->access);
+    adapter_api_ca_set_free(a->client_ca);
+    adapter_api_front_proxy_finish(&a->proxy);
     gs_hmap_free(a->verdicts);
     gs_hmap_free(a->known);
     gs_buf_finish(&a->key);
     free(a);
 }
 
-static void op_free(struct auth_op *op)
+static void op_free(struct adapter_api_auth_op *op)
 {
-    reviews_cancel(op->review);
+    adapter_api_reviews_cancel(op->review);
     free(op->user.name);
     free(op->user.uid);
     json_decref(op->user.groups);
@@ -94,21 +94,21 @@ static void op_free(struct auth_op *op)
     free(op);
 }
 
-void auth_finish(struct auth_op *op, bool allowed, const char *reason)
+void adapter_api_auth_finish(struct adapter_api_auth_op *op, bool allowed, const char *reason)
 {
-    const struct auth_attributes asked = {op->is_resource, op->verb,        op->group,
-                                          op->version,     op->ns,          op->resource,
-                                          op->name,        op->subresource, op->path};
-    const struct auth_decision d = {allowed, &op->user, &asked, reason};
+    const struct adapter_api_auth_attributes asked = {
+        op->is_resource, op->verb, op->group,       op->version, op->ns,
+        op->resource,    op->name, op->subresource, op->path};
+    const struct adapter_api_auth_decision d = {allowed, &op->user, &asked, reason};
     op->done = true;
     if (allowed)
-        auth_known_keep(op);
+        adapter_api_auth_known_keep(op);
     op->cb(op->arg, &d);
     if (!op->inside)
         op_free(op);
 }
 
-static const char *verb_of(const struct http_exchange *x, const struct api_path *p)
+static const char *verb_of(const struct http_exchange *x, const struct adapter_api_path *p)
 {
     static const struct {
         const char *method, *verb;
@@ -132,10 +132,12 @@ static char *lower_method(const struct http_exchange *x)
     return text;
 }
 
-struct auth_op *auth_check(struct auth *a, struct http_exchange *x, const struct api_path *path,
-                           auth_fn cb, void *arg)
+struct adapter_api_auth_op *adapter_api_auth_check(struct adapter_api_auth *a,
+                                                   struct http_exchange *x,
+                                                   const struct adapter_api_path *path,
+                                                   adapter_api_auth_fn cb, void *arg)
 {
-    struct auth_op *op = gs_alloc(sizeof(*op));
+    struct adapter_api_auth_op *op = gs_alloc(sizeof(*op));
     const char *verb = verb_of(x, path);
     op->a = a;
     op->x = x;
@@ -153,8 +155,8 @@ struct auth_op *auth_check(struct auth *a, struct http_exchange *x, const struct
     op->cb = cb;
     op->arg = arg;
     op->inside = true;
-    auth_known_begin(op);
-    auth_identify(op);
+    adapter_api_auth_known_begin(op);
+    adapter_api_auth_identify(op);
     op->inside = false;
     if (!op->done)
         return op;
@@ -162,22 +164,22 @@ struct auth_op *auth_check(struct auth *a, struct http_exchange *x, const struct
     return NULL;
 }
 
-void auth_cancel(struct auth_op *op)
+void adapter_api_auth_cancel(struct adapter_api_auth_op *op)
 {
     if (op)
         op_free(op);
 }
 
-void auth_stats(const struct auth *a, struct auth_stats *ret)
+void adapter_api_auth_stats(const struct adapter_api_auth *a, struct adapter_api_auth_stats *ret)
 {
-    struct reviews_stats s = {0};
+    struct adapter_api_reviews_stats s = {0};
     *ret = a->stats;
     if (a->tokens) {
-        reviews_stats(a->tokens, &s);
+        adapter_api_reviews_stats(a->tokens, &s);
         ret->token_reviews = s.asked;
     }
     if (a->access) {
-        reviews_stats(a->access, &s);
+        adapter_api_reviews_stats(a->access, &s);
         ret->access_reviews = s.asked;
     }
 }

@@ -7,11 +7,11 @@
 
 #include "adapter/api/path.h"
 #include "kube/client.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
-struct auth;
+struct adapter_api_auth;
 
-struct auth_options {
+struct adapter_api_auth_options {
     struct kube_client *authn, *authz; // borrowed; NULL: nobody can be asked
     const char *client_ca_file;        // NULL: of the ConfigMap
     const char *requestheader_ca_file; // NULL: of the ConfigMap, with the four below
@@ -28,44 +28,46 @@ struct auth_options {
 
 // The ConfigMap extension-apiserver-authentication is read and followed. on_ready: once, when it
 // was read or is not needed; an error: it cannot be read and that is not tolerated.
-struct gs_error *auth_new(uv_loop_t *loop, const struct auth_options *o,
-                          void (*on_ready)(void *arg, struct gs_error *err), void *arg,
-                          struct auth **ret);
-void auth_free(struct auth *a);
+struct gs_error *adapter_api_auth_new(uv_loop_t *loop, const struct adapter_api_auth_options *o,
+                                      void (*on_ready)(void *arg, struct gs_error *err), void *arg,
+                                      struct adapter_api_auth **ret);
+void adapter_api_auth_free(struct adapter_api_auth *a);
 
-struct auth_user {
+struct adapter_api_auth_user {
     char *name, *uid;       // NULL: not known yet
     json_t *groups, *extra; // an array; an object of arrays
 };
 
 // What is asked, as Kubernetes' rules see it; what there is not is NULL.
-struct auth_attributes {
+struct adapter_api_auth_attributes {
     bool is_resource;
     const char *verb, *group, *version, *ns, *resource, *name, *subresource;
     const char *path;
 };
 
 // Borrowed for the call.
-struct auth_decision {
+struct adapter_api_auth_decision {
     bool allowed;
-    const struct auth_user *user;
-    const struct auth_attributes *asked;
+    const struct adapter_api_auth_user *user;
+    const struct adapter_api_auth_attributes *asked;
     const char *reason; // of who decided; may be NULL
 };
 
 // Not allowed: the exchange was answered (401, 403, 500). May be called from inside, and then NULL
 // is returned.
-typedef void (*auth_fn)(void *arg, const struct auth_decision *d);
-struct auth_op;
-struct auth_op *auth_check(struct auth *a, struct http_exchange *x, const struct api_path *path,
-                           auth_fn cb, void *arg);
+typedef void (*adapter_api_auth_fn)(void *arg, const struct adapter_api_auth_decision *d);
+struct adapter_api_auth_op;
+struct adapter_api_auth_op *adapter_api_auth_check(struct adapter_api_auth *a,
+                                                   struct http_exchange *x,
+                                                   const struct adapter_api_path *path,
+                                                   adapter_api_auth_fn cb, void *arg);
 // Whether such a request was allowed a moment ago, and asking again would give the same answer. For
 // what is answered without more ado; false says nothing.
-bool auth_known(struct auth *a, const struct http_exchange *x);
-void auth_cancel(struct auth_op *op); // NULL is fine
+bool adapter_api_auth_known(struct adapter_api_auth *a, const struct http_exchange *x);
+void adapter_api_auth_cancel(struct adapter_api_auth_op *op); // NULL is fine
 
-struct auth_stats {
+struct adapter_api_auth_stats {
     uint64_t token_reviews, token_review_failures, access_reviews, access_review_failures;
     uint64_t unauthenticated, forbidden;
 };
-void auth_stats(const struct auth *a, struct auth_stats *ret);
+void adapter_api_auth_stats(const struct adapter_api_auth *a, struct adapter_api_auth_stats *ret);

@@ -7,46 +7,46 @@
 #include "adapter/api/reviews.h"
 #include "base/hmap.h"
 
-enum { AUTH_MAX_NAMES = 64 };
+enum { ADAPTER_API_AUTH_MAX_NAMES = 64 };
 
-struct auth_names {
-    char *items[AUTH_MAX_NAMES];
+struct adapter_api_auth_names {
+    char *items[ADAPTER_API_AUTH_MAX_NAMES];
     size_t n;
 };
 
 // What the front proxy is recognised by.
-struct front_proxy {
-    struct ca_set *ca;
-    struct auth_names user_headers, group_headers, extra_prefixes, allowed;
+struct adapter_api_front_proxy {
+    struct adapter_api_ca_set *ca;
+    struct adapter_api_auth_names user_headers, group_headers, extra_prefixes, allowed;
 };
 
-struct auth {
+struct adapter_api_auth {
     struct gs_hmap *verdicts; // of chains of certificates
     uint64_t n_verdicts;      // made so far
     struct gs_hmap *known;    // allowed requests, by all that the decision hangs on
     struct gs_buf key;        // scratch
     uv_loop_t *loop;
-    struct auth_options o;
-    struct front_proxy proxy;
-    struct ca_set *client_ca;
+    struct adapter_api_auth_options o;
+    struct adapter_api_front_proxy proxy;
+    struct adapter_api_ca_set *client_ca;
     bool own_proxy, own_client_ca; // from flags: the ConfigMap does not change them
-    struct reviews *tokens, *access;
+    struct adapter_api_reviews *tokens, *access;
     struct kube_cache *map;
     struct kube_request *first;
     void (*on_ready)(void *arg, struct gs_error *err);
     void *ready_arg;
-    struct auth_stats stats;
+    struct adapter_api_auth_stats stats;
 };
 
-struct auth_op {
-    struct auth *a;
+struct adapter_api_auth_op {
+    struct adapter_api_auth *a;
     struct http_exchange *x;
-    struct auth_user user;
+    struct adapter_api_auth_user user;
     // Copies: the path's owner may go first.
     bool is_resource;
     char *verb, *group, *version, *ns, *resource, *name, *subresource, *path;
-    struct reviews_op *review;
-    auth_fn cb;
+    struct adapter_api_reviews_op *review;
+    adapter_api_auth_fn cb;
     void *arg;
     bool inside, done;
     int64_t until_ns; // the decision holds so long; shortened by each part of it
@@ -55,7 +55,7 @@ struct auth_op {
 };
 
 // What is known of a chain of certificates.
-struct auth_verdict {
+struct adapter_api_auth_verdict {
     uint64_t number; // never used again
     char *name, **groups;
     bool by_proxy_ca, by_client_ca; // verified by
@@ -63,30 +63,34 @@ struct auth_verdict {
 };
 
 // The end of a check; reason: what the cluster said of it, may be NULL.
-void auth_finish(struct auth_op *op, bool allowed, const char *reason);
+void adapter_api_auth_finish(struct adapter_api_auth_op *op, bool allowed, const char *reason);
 
-// --- front_proxy.c: the front proxy and the CA of clients, of flags or of the ConfigMap ---
+// --- adapter_api_front_proxy.c: the front proxy and the CA of clients, of flags or of the
+// ConfigMap ---
 
-struct gs_error *front_proxy_take_flags(struct auth *a);
-void front_proxy_follow(struct auth *a); // reads and follows the ConfigMap; calls on_ready
-void front_proxy_finish(struct front_proxy *p);
+struct gs_error *adapter_api_front_proxy_take_flags(struct adapter_api_auth *a);
+void adapter_api_front_proxy_follow(
+    struct adapter_api_auth *a); // reads and follows the ConfigMap; calls on_ready
+void adapter_api_front_proxy_finish(struct adapter_api_front_proxy *p);
 
-// --- identify.c: who asks; ends with auth_permit() or a refusal ---
+// --- identify.c: who asks; ends with adapter_api_auth_permit() or a refusal ---
 
-void auth_identify(struct auth_op *op);
-void auth_verdict_free(void *verdict);
+void adapter_api_auth_identify(struct adapter_api_auth_op *op);
+void adapter_api_auth_verdict_free(void *verdict);
 
-const struct auth_verdict *auth_verdict_of(struct auth *a, const struct http_exchange *x);
-bool auth_is_identity_header(const struct auth *a, const char *name);
+const struct adapter_api_auth_verdict *adapter_api_auth_verdict_of(struct adapter_api_auth *a,
+                                                                   const struct http_exchange *x);
+bool adapter_api_auth_is_identity_header(const struct adapter_api_auth *a, const char *name);
 
 // --- known.c: requests that were allowed a moment ago ---
 
-void auth_known_begin(struct auth_op *op); // the key, while the exchange shows its certificates
-void auth_known_keep(struct auth_op *op);  // it was allowed
-void auth_known_forget(struct auth *a);
+void adapter_api_auth_known_begin(
+    struct adapter_api_auth_op *op); // the key, while the exchange shows its certificates
+void adapter_api_auth_known_keep(struct adapter_api_auth_op *op); // it was allowed
+void adapter_api_auth_known_forget(struct adapter_api_auth *a);
 
 // --- permit.c: may they; and the refusals ---
 
-void auth_permit(struct auth_op *op);
-void auth_refuse_401(struct auth_op *op);
-bool auth_in_group(const json_t *groups, const char *name);
+void adapter_api_auth_permit(struct adapter_api_auth_op *op);
+void adapter_api_auth_refuse_401(struct adapter_api_auth_op *op);
+bool adapter_api_auth_in_group(const json_t *groups, const char *name);

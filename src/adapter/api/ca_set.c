@@ -9,18 +9,18 @@
 
 enum { MAX_CHAIN = 16, MAX_GROUPS = 64, MAX_PART = 512 };
 
-struct ca_set {
+struct adapter_api_ca_set {
     gnutls_x509_trust_list_t list;
 };
 
-struct gs_error *ca_set_new(const char *pem, struct ca_set **ret)
+struct gs_error *adapter_api_ca_set_new(const char *pem, struct adapter_api_ca_set **ret)
 {
-    struct ca_set *s = gs_alloc(sizeof(*s));
+    struct adapter_api_ca_set *s = gs_alloc(sizeof(*s));
     const gnutls_datum_t text = {(unsigned char *)(uintptr_t)pem, (unsigned)strlen(pem)};
     gnutls_x509_trust_list_init(&s->list, 0);
     int rc = gnutls_x509_trust_list_add_trust_mem(s->list, &text, NULL, GNUTLS_X509_FMT_PEM, 0, 0);
     if (rc <= 0) {
-        ca_set_free(s);
+        adapter_api_ca_set_free(s);
         return gs_error_new(GS_EINVAL, "no certificate in the CA bundle (%s)",
                             rc < 0 ? gnutls_strerror(rc) : "it is empty");
     }
@@ -28,7 +28,7 @@ struct gs_error *ca_set_new(const char *pem, struct ca_set **ret)
     return NULL;
 }
 
-void ca_set_free(struct ca_set *s)
+void adapter_api_ca_set_free(struct adapter_api_ca_set *s)
 {
     if (!s)
         return;
@@ -53,7 +53,8 @@ static unsigned import_chain(const struct gs_slice *chain, size_t n, gnutls_x509
     return got;
 }
 
-bool ca_set_verify(const struct ca_set *s, const struct gs_slice *chain, size_t n)
+bool adapter_api_ca_set_verify(const struct adapter_api_ca_set *s, const struct gs_slice *chain,
+                               size_t n)
 {
     gnutls_x509_crt_t crts[MAX_CHAIN];
     unsigned got = import_chain(chain, n, crts), status = 0;
@@ -76,7 +77,7 @@ static char *part(gnutls_x509_crt_t crt, const char *oid, unsigned i)
     return gs_strndup(text, size);
 }
 
-bool ca_read_subject(struct gs_slice der, char **ret_name, char ***ret_groups)
+bool adapter_api_ca_read_subject(struct gs_slice der, char **ret_name, char ***ret_groups)
 {
     gnutls_x509_crt_t crt;
     if (import_chain(&der, 1, &crt) != 1)
@@ -93,7 +94,7 @@ bool ca_read_subject(struct gs_slice der, char **ret_name, char ***ret_groups)
     gnutls_x509_crt_deinit(crt);
     if (!name || !*name) {
         free(name);
-        ca_groups_free(groups);
+        adapter_api_ca_groups_free(groups);
         return false;
     }
     *ret_name = name;
@@ -101,7 +102,7 @@ bool ca_read_subject(struct gs_slice der, char **ret_name, char ***ret_groups)
     return true;
 }
 
-void ca_groups_free(char **groups)
+void adapter_api_ca_groups_free(char **groups)
 {
     for (size_t i = 0; groups && groups[i]; i++)
         free(groups[i]);

@@ -12,7 +12,7 @@
 
 // --- writing ---
 
-void api_add_json_string(struct gs_buf *out, struct gs_slice s)
+void adapter_api_add_json_string(struct gs_buf *out, struct gs_slice s)
 {
     static const char hex[] = "0123456789abcdef";
     gs_buf_add_char(out, '"');
@@ -23,7 +23,7 @@ void api_add_json_string(struct gs_buf *out, struct gs_slice s)
             continue;
         gs_buf_add(out, s.data + from, i - from);
         from = i + 1;
-        char letter = gs_json_escape(c);
+        char letter = codec_json_escape(c);
         const char short_[] = {'\\', (char)(letter ? letter : 'u')};
         gs_buf_add(out, short_, 2);
         if (short_[1] == 'u') {
@@ -38,11 +38,11 @@ void api_add_json_string(struct gs_buf *out, struct gs_slice s)
 static void add_member(struct gs_buf *out, const char *name, const char *value)
 {
     gs_buf_addf(out, "\"%s\":", name);
-    api_add_json_string(out, gs_slice_of(value));
+    adapter_api_add_json_string(out, gs_slice_of(value));
 }
 
 // LabelSelector JSON of the request's metricLabelSelector.
-static void add_selector(const struct api_call *c, struct gs_buf *out)
+static void add_selector(const struct adapter_api_call *c, struct gs_buf *out)
 {
     const struct kube_selector *s = &c->metric_selector;
     static const char *const names[] = {
@@ -79,7 +79,7 @@ static void add_selector(const struct api_call *c, struct gs_buf *out)
         add_member(out, "operator", names[q->op]);
         for (size_t k = 0; k < q->n_values; k++) {
             gs_buf_add_str(out, k ? "," : ",\"values\":[");
-            api_add_json_string(out, gs_slice_of(q->values[k]));
+            adapter_api_add_json_string(out, gs_slice_of(q->values[k]));
         }
         gs_buf_add_str(out, q->n_values ? "]}" : "}");
     }
@@ -96,7 +96,7 @@ static bool format_value(double v, char text[KUBE_QUANTITY_SIZE])
     return true;
 }
 
-static void begin_list(struct gs_buf *out, const char *kind, const struct api_path *p)
+static void begin_list(struct gs_buf *out, const char *kind, const struct adapter_api_path *p)
 {
     gs_buf_addf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s/%s\",\"metadata\":{},\"items\":[", kind,
                 p->group, p->version);
@@ -113,10 +113,10 @@ static void add_window(const struct provider_answer *a, const char *name, struct
         gs_buf_addf(out, "\"%s\":%lld,", name, (long long)(a->window_ms / 1000));
 }
 
-static void make_parts(const struct api_call *c, const struct provider_answer *a,
+static void make_parts(const struct adapter_api_call *c, const struct provider_answer *a,
                        struct item_parts *p)
 {
-    const struct mapped *r = a->resource;
+    const struct provider_mapped *r = a->resource;
     bool v1 = gs_streq(c->path.version, "v1beta1");
     gs_buf_add_str(&p->before_name, "{\"describedObject\":{");
     add_member(&p->before_name, "kind", r->kind);
@@ -154,7 +154,7 @@ static void parts_finish(struct item_parts *p)
 }
 
 // False: no value can be served.
-static bool write_custom(const struct api_call *c, const struct provider_answer *a,
+static bool write_custom(const struct adapter_api_call *c, const struct provider_answer *a,
                          struct gs_buf *out)
 {
     struct item_parts p = {0};
@@ -168,7 +168,7 @@ static bool write_custom(const struct api_call *c, const struct provider_answer 
         if (n++)
             gs_buf_add_char(out, ',');
         gs_buf_add_slice(out, gs_buf_slice(&p.before_name));
-        api_add_json_string(out, gs_slice_of(a->values[i].name));
+        adapter_api_add_json_string(out, gs_slice_of(a->values[i].name));
         gs_buf_add_slice(out, gs_buf_slice(&p.after_name));
         gs_buf_add_str(out, gs_format_rfc3339(a->values[i].t_ms, when));
         gs_buf_add_slice(out, gs_buf_slice(&p.after_time));
@@ -181,7 +181,7 @@ static bool write_custom(const struct api_call *c, const struct provider_answer 
     return n > 0 || gs_streq(c->path.object_name, "*");
 }
 
-static void write_external(const struct api_call *c, const struct provider_answer *a,
+static void write_external(const struct adapter_api_call *c, const struct provider_answer *a,
                            struct gs_buf *out)
 {
     char value[KUBE_QUANTITY_SIZE], when[GS_RFC3339_SIZE];
@@ -201,9 +201,9 @@ static void write_external(const struct api_call *c, const struct provider_answe
         for (size_t k = 0; k < s->n_labels; k++) {
             if (k)
                 gs_buf_add_char(out, ',');
-            api_add_json_string(out, s->labels[k].name);
+            adapter_api_add_json_string(out, s->labels[k].name);
             gs_buf_add_char(out, ':');
-            api_add_json_string(out, s->labels[k].value);
+            adapter_api_add_json_string(out, s->labels[k].value);
         }
         if (!a->scalar)
             gs_buf_add_char(out, '}');
@@ -216,20 +216,20 @@ static void write_external(const struct api_call *c, const struct provider_answe
 
 // --- errors ---
 
-static void reply_internal(struct api_call *c, const char *what, const char *cause)
+static void reply_internal(struct adapter_api_call *c, const char *what, const char *cause)
 {
     GS_AUTO_FREE char *text =
         gs_format("Internal error occurred: %s%s%s", what, *cause ? ": " : "", cause);
     json_t *details = json_pack("{s:[{s:o}]}", "causes", "message",
-                                gs_json_strf("%s%s%s", what, *cause ? ": " : "", cause));
+                                codec_json_strf("%s%s%s", what, *cause ? ": " : "", cause));
     kube_reply_status(c->x, kube_status_failure(500, "InternalError", text, details));
 }
 
-static void reply_not_found(struct api_call *c, const char *object, const char *cause,
+static void reply_not_found(struct adapter_api_call *c, const char *object, const char *cause,
                             const char *theirs)
 {
-    const struct api_path *p = &c->path;
-    bool external = gs_streq(p->group, API_EXTERNAL);
+    const struct adapter_api_path *p = &c->path;
+    bool external = gs_streq(p->group, ADAPTER_API_EXTERNAL);
     const char *resource = p->object_resource;
     if (external)
         resource = gs_streq(p->object_ns, "default") ? "namespaces" : "";
@@ -239,12 +239,12 @@ static void reply_not_found(struct api_call *c, const char *object, const char *
                        theirs ? "; " : "", theirs ? theirs : "");
 }
 
-void api_reply_not_found(struct api_call *c, const char *cause, const char *theirs)
+void adapter_api_reply_not_found(struct adapter_api_call *c, const char *cause, const char *theirs)
 {
     reply_not_found(c, NULL, cause, theirs);
 }
 
-static void reply_answer(struct api_call *c, const struct provider_answer *a)
+static void reply_answer(struct adapter_api_call *c, const struct provider_answer *a)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     switch (a->outcome) {
@@ -264,7 +264,7 @@ static void reply_answer(struct api_call *c, const struct provider_answer *a)
         return;
     }
     bool any = true;
-    if (gs_streq(c->path.group, API_EXTERNAL))
+    if (gs_streq(c->path.group, ADAPTER_API_EXTERNAL))
         write_external(c, a, &out);
     else
         any = write_custom(c, a, &out);
@@ -274,7 +274,7 @@ static void reply_answer(struct api_call *c, const struct provider_answer *a)
     }
     if (any) {
         struct http_bytes *body = http_bytes_new(&out);
-        ready_put(c->a->ready, c->x, body, a->until_ns);
+        adapter_api_ready_put(c->a->ready, c->x, body, a->until_ns);
         kube_reply_bytes(c->x, 200, body);
         http_bytes_unref(body);
         return;
@@ -284,27 +284,27 @@ static void reply_answer(struct api_call *c, const struct provider_answer *a)
 
 static void on_answer(void *arg, const struct provider_answer *a)
 {
-    struct api_call *c = arg;
+    struct adapter_api_call *c = arg;
     c->ask = NULL;
-    if (a->unserved && api_pass_on(c, a->cause))
+    if (a->unserved && adapter_api_pass_on(c, a->cause))
         return;
     reply_answer(c, a);
-    api_call_end(c);
+    adapter_api_call_end(c);
 }
 
 // --- the request ---
 
-static void refuse_selector(struct api_call *c, int code, struct gs_error *err)
+static void refuse_selector(struct adapter_api_call *c, int code, struct gs_error *err)
 {
     kube_reply_failure(c->x, code, code == 400 ? "BadRequest" : NULL, "%s", gs_error_message(err));
     gs_error_free(err);
-    api_call_end(c);
+    adapter_api_call_end(c);
 }
 
-void api_metric(struct api_call *c)
+void adapter_api_metric(struct adapter_api_call *c)
 {
-    const struct api_path *p = &c->path;
-    bool external = gs_streq(p->group, API_EXTERNAL);
+    const struct adapter_api_path *p = &c->path;
+    bool external = gs_streq(p->group, ADAPTER_API_EXTERNAL);
     const char *objects = http_query(c->x, "labelSelector");
     struct kube_selector checked = {0};
     struct gs_error *err = kube_selector_parse(objects, external ? &c->metric_selector : &checked);

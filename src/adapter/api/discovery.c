@@ -8,40 +8,41 @@
 #include "base/mem.h"
 #include "kube/status.h"
 
-static const char *const groups[] = {API_CUSTOM, API_EXTERNAL, API_RESOURCE};
+static const char *const groups[] = {ADAPTER_API_CUSTOM, ADAPTER_API_EXTERNAL,
+                                     ADAPTER_API_RESOURCE};
 
 static json_t *version_of(const char *group, const char *version)
 {
-    return json_pack("{s:o, s:s}", "groupVersion", gs_json_strf("%s/%s", group, version), "version",
-                     version);
+    return json_pack("{s:o, s:s}", "groupVersion", codec_json_strf("%s/%s", group, version),
+                     "version", version);
 }
 
 static json_t *group_document(const char *group)
 {
     json_t *versions = json_array();
     json_array_append_new(versions, version_of(group, "v1beta1"));
-    if (gs_streq(group, API_CUSTOM))
+    if (gs_streq(group, ADAPTER_API_CUSTOM))
         json_array_append_new(versions, version_of(group, "v1beta2"));
     return json_pack("{s:s, s:o, s:o, s:[{s:s, s:s}]}", "name", group, "versions", versions,
                      "preferredVersion", version_of(group, "v1beta1"), "serverAddressByClientCIDRs",
                      "clientCIDR", "0.0.0.0/0", "serverAddress", "");
 }
 
-static void reply_group(struct api_call *c)
+static void reply_group(struct adapter_api_call *c)
 {
-    GS_AUTO_JSON json_t *body = json_pack("{s:s, s:s}", "kind", "APIGroup", "apiVersion", "v1");
-    GS_AUTO_JSON json_t *group = group_document(c->path.group);
+    CODEC_AUTO_JSON json_t *body = json_pack("{s:s, s:s}", "kind", "APIGroup", "apiVersion", "v1");
+    CODEC_AUTO_JSON json_t *group = group_document(c->path.group);
     json_object_update(body, group);
     kube_reply_json(c->x, 200, body);
 }
 
-static void reply_groups(struct api_call *c)
+static void reply_groups(struct adapter_api_call *c)
 {
-    GS_AUTO_JSON json_t *list = json_array();
+    CODEC_AUTO_JSON json_t *list = json_array();
     for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++)
-        if (api_has_group(c->a, groups[i]))
+        if (adapter_api_has_group(c->a, groups[i]))
             json_array_append_new(list, group_document(groups[i]));
-    GS_AUTO_JSON json_t *body =
+    CODEC_AUTO_JSON json_t *body =
         json_pack("{s:s, s:s, s:O}", "kind", "APIGroupList", "apiVersion", "v1", "groups", list);
     kube_reply_json(c->x, 200, body);
 }
@@ -59,68 +60,70 @@ static void add_resource(struct gs_buf *out, size_t *n, struct gs_hmap *names, c
     if (names)
         gs_hmap_put(names, gs_buf_slice(&name), names);
     gs_buf_add_str(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
-    api_add_json_string(out, gs_buf_slice(&name));
+    adapter_api_add_json_string(out, gs_buf_slice(&name));
     gs_buf_addf(out,
                 ",\"singularName\":\"\",\"namespaced\":%s,\"kind\":\"%s\",\"verbs\":[\"get\"]}",
                 namespaced ? "true" : "false", kind);
 }
 
-static bool is_known(const struct api *a, const struct registry_metric *m)
+static bool is_known(const struct adapter_api *a, const struct provider_registry_metric *m)
 {
-    const struct mapped *r =
-        mapper_find(a->w.mapper, gs_slice_of(m->group), gs_slice_of(m->resource));
+    const struct provider_mapped *r =
+        provider_mapper_find(a->w.mapper, gs_slice_of(m->group), gs_slice_of(m->resource));
     GS_AUTO_FREE char *name = gs_slice_dup(m->name);
-    return r && registry_find(a->w.registry, r, m->namespaced, name);
+    return r && provider_registry_find(a->w.registry, r, m->namespaced, name);
 }
 
-static void add_gpu(const struct api *a, struct gs_buf *out, size_t *n, struct gs_hmap *names)
+static void add_gpu(const struct adapter_api *a, struct gs_buf *out, size_t *n,
+                    struct gs_hmap *names)
 {
-    const struct registry_metric *m;
-    const struct gpu_owner *o;
-    for (size_t i = 0; a->w.gpu && (m = registry_nth(a->w.gpu, false, i)); i++) {
+    const struct provider_registry_metric *m;
+    const struct provider_gpu_owner *o;
+    for (size_t i = 0; a->w.gpu && (m = provider_registry_nth(a->w.gpu, false, i)); i++) {
         if (is_known(a, m))
             continue;
         add_resource(out, n, names, m->resource, m->group, m->name, m->namespaced,
                      "MetricValueList");
-        for (size_t k = 0; gs_streq(m->resource, "pods") && (o = gpu_owner_nth(k)); k++)
+        for (size_t k = 0; gs_streq(m->resource, "pods") && (o = provider_gpu_owner_nth(k)); k++)
             add_resource(out, n, names, o->resource, o->group, m->name, true, "MetricValueList");
     }
 }
 
 // What the previous owner has and we have not: its names that do not stand in `names`.
-static void add_previous(const struct api_call *c, const struct gs_hmap *names, struct gs_buf *out,
-                         size_t *n)
+static void add_previous(const struct adapter_api_call *c, const struct gs_hmap *names,
+                         struct gs_buf *out, size_t *n)
 {
-    const struct previous *p = api_previous(c->a, c->path.group);
+    const struct adapter_api_previous *p = adapter_api_previous(c->a, c->path.group);
     GS_AUTO_FREE char *version = gs_format("%s/%s", c->path.group, c->path.version);
-    const json_t *list =
-        p && !http_header(c->x, PREVIOUS_MARK) ? previous_resources(p, version) : NULL;
+    const json_t *list = p && !http_header(c->x, ADAPTER_API_PREVIOUS_MARK)
+                             ? adapter_api_previous_resources(p, version)
+                             : NULL;
     size_t i;
     json_t *item;
     json_array_foreach ((json_t *)(uintptr_t)list, i, item) {
-        const char *name = gs_json_str(item, "name", NULL);
+        const char *name = codec_json_str(item, "name", NULL);
         if (!name || (names && gs_hmap_get_str(names, name)))
             continue;
         if ((*n)++)
             gs_buf_add_char(out, ',');
-        gs_json_dump(item, out);
+        codec_json_dump(item, out);
     }
 }
 
-static void reply_list(struct api_call *c)
+static void reply_list(struct adapter_api_call *c)
 {
-    const struct api *a = c->a;
-    const struct registry_metric *m;
+    const struct adapter_api *a = c->a;
+    const struct provider_registry_metric *m;
     GS_AUTO_BUF struct gs_buf out = {0};
     size_t n = 0;
-    bool external = gs_streq(c->path.group, API_EXTERNAL);
+    bool external = gs_streq(c->path.group, ADAPTER_API_EXTERNAL);
     GS_CLEANUP(gs_hmap_freep)
-    struct gs_hmap *names = api_previous(a, c->path.group) ? gs_hmap_new(NULL) : NULL;
+    struct gs_hmap *names = adapter_api_previous(a, c->path.group) ? gs_hmap_new(NULL) : NULL;
     gs_buf_addf(&out,
                 "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s/%s\","
                 "\"resources\":[",
                 c->path.group, c->path.version);
-    for (size_t i = 0; (m = registry_nth(a->w.registry, external, i)); i++)
+    for (size_t i = 0; (m = provider_registry_nth(a->w.registry, external, i)); i++)
         add_resource(&out, &n, names, external ? "" : m->resource, external ? "" : m->group,
                      m->name, m->namespaced,
                      external ? "ExternalMetricValueList" : "MetricValueList");
@@ -131,36 +134,37 @@ static void reply_list(struct api_call *c)
     kube_reply_compact(c->x, 200, gs_buf_slice(&out));
 }
 
-static void reply_usage_list(struct api_call *c)
+static void reply_usage_list(struct adapter_api_call *c)
 {
     if (!c->a->w.config->resource.present) { // the previous owner's alone
         GS_AUTO_BUF struct gs_buf out = {0};
         size_t n = 0;
         gs_buf_addf(&out, "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":"
-                          "\"" API_RESOURCE "/v1beta1\",\"resources\":[");
+                          "\"" ADAPTER_API_RESOURCE "/v1beta1\",\"resources\":[");
         add_previous(c, NULL, &out, &n);
         gs_buf_add_str(&out, "]}\n");
         kube_reply_compact(c->x, 200, gs_buf_slice(&out));
         return;
     }
-    GS_AUTO_JSON json_t *body = json_pack(
+    CODEC_AUTO_JSON json_t *body = json_pack(
         "{s:s, s:s, s:s, s:[{s:s, s:s, s:b, s:s, s:[s,s]}, {s:s, s:s, s:b, s:s, s:[s,s]}]}", "kind",
-        "APIResourceList", "apiVersion", "v1", "groupVersion", API_RESOURCE "/v1beta1", "resources",
-        "name", "nodes", "singularName", "", "namespaced", 0, "kind", "NodeMetrics", "verbs", "get",
-        "list", "name", "pods", "singularName", "", "namespaced", 1, "kind", "PodMetrics", "verbs",
-        "get", "list");
+        "APIResourceList", "apiVersion", "v1", "groupVersion", ADAPTER_API_RESOURCE "/v1beta1",
+        "resources", "name", "nodes", "singularName", "", "namespaced", 0, "kind", "NodeMetrics",
+        "verbs", "get", "list", "name", "pods", "singularName", "", "namespaced", 1, "kind",
+        "PodMetrics", "verbs", "get", "list");
     kube_reply_json(c->x, 200, body);
 }
 
-bool api_discovery(struct api_call *c)
+bool adapter_api_discovery(struct adapter_api_call *c)
 {
     const char *path = http_path(c->x);
-    bool ours = c->path.group && api_has_group(c->a, c->path.group);
-    if (ours && c->path.kind == API_GROUP)
+    bool ours = c->path.group && adapter_api_has_group(c->a, c->path.group);
+    if (ours && c->path.kind == ADAPTER_API_GROUP)
         reply_group(c);
-    else if (ours && c->path.kind == API_LIST && gs_streq(c->path.group, API_RESOURCE))
+    else if (ours && c->path.kind == ADAPTER_API_LIST &&
+             gs_streq(c->path.group, ADAPTER_API_RESOURCE))
         reply_usage_list(c);
-    else if (ours && c->path.kind == API_LIST)
+    else if (ours && c->path.kind == ADAPTER_API_LIST)
         reply_list(c);
     else if (gs_streq(path, "/apis") || gs_streq(path, "/apis/"))
         reply_groups(c);

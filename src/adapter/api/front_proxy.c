@@ -9,67 +9,67 @@
 #define MAP_NS   "kube-system"
 #define MAP_NAME "extension-apiserver-authentication"
 
-static void names_finish(struct auth_names *n)
+static void names_finish(struct adapter_api_auth_names *n)
 {
     for (size_t i = 0; i < n->n; i++)
         free(n->items[i]);
     n->n = 0;
 }
 
-static void names_set(struct auth_names *n, const char *const *items, size_t len)
+static void names_set(struct adapter_api_auth_names *n, const char *const *items, size_t len)
 {
     names_finish(n);
-    for (size_t i = 0; i < len && n->n < AUTH_MAX_NAMES; i++)
+    for (size_t i = 0; i < len && n->n < ADAPTER_API_AUTH_MAX_NAMES; i++)
         n->items[n->n++] = gs_strdup(items[i]);
 }
 
-void front_proxy_finish(struct front_proxy *p)
+void adapter_api_front_proxy_finish(struct adapter_api_front_proxy *p)
 {
-    ca_set_free(p->ca);
+    adapter_api_ca_set_free(p->ca);
     names_finish(&p->user_headers);
     names_finish(&p->group_headers);
     names_finish(&p->extra_prefixes);
     names_finish(&p->allowed);
-    *p = (struct front_proxy){0};
+    *p = (struct adapter_api_front_proxy){0};
 }
 
 // --- the ConfigMap ---
 
-static void read_names(const json_t *map, const char *key, struct auth_names *ret)
+static void read_names(const json_t *map, const char *key, struct adapter_api_auth_names *ret)
 {
-    const char *text = gs_json_str(map, "data", key, NULL);
-    GS_AUTO_JSON json_t *list = NULL;
+    const char *text = codec_json_str(map, "data", key, NULL);
+    CODEC_AUTO_JSON json_t *list = NULL;
     size_t i;
     json_t *item;
     names_finish(ret);
-    gs_error_free(text ? gs_json_parse(gs_slice_of(text), true, &list) : NULL);
+    gs_error_free(text ? codec_json_parse(gs_slice_of(text), true, &list) : NULL);
     json_array_foreach (list, i, item)
-        if (json_is_string(item) && ret->n < AUTH_MAX_NAMES)
+        if (json_is_string(item) && ret->n < ADAPTER_API_AUTH_MAX_NAMES)
             ret->items[ret->n++] = gs_strdup(json_string_value(item));
 }
 
-static struct ca_set *read_ca(const json_t *map, const char *key)
+static struct adapter_api_ca_set *read_ca(const json_t *map, const char *key)
 {
-    const char *pem = gs_json_str(map, "data", key, NULL);
-    struct ca_set *set = NULL;
-    struct gs_error *err = pem ? ca_set_new(pem, &set) : NULL;
+    const char *pem = codec_json_str(map, "data", key, NULL);
+    struct adapter_api_ca_set *set = NULL;
+    struct gs_error *err = pem ? adapter_api_ca_set_new(pem, &set) : NULL;
     if (err)
         gs_warn("adapter", MAP_NS "/" MAP_NAME ", %s: %s", key, gs_error_message(err));
     gs_error_free(err);
     return set;
 }
 
-static void take_map(struct auth *a, const json_t *map)
+static void take_map(struct adapter_api_auth *a, const json_t *map)
 {
     gs_hmap_clear(a->verdicts);
-    auth_known_forget(a);
+    adapter_api_auth_known_forget(a);
     if (!a->own_client_ca) {
-        ca_set_free(a->client_ca);
+        adapter_api_ca_set_free(a->client_ca);
         a->client_ca = map ? read_ca(map, "client-ca-file") : NULL;
     }
     if (a->own_proxy)
         return;
-    front_proxy_finish(&a->proxy);
+    adapter_api_front_proxy_finish(&a->proxy);
     if (!map)
         return;
     a->proxy.ca = read_ca(map, "requestheader-client-ca-file");
@@ -84,18 +84,18 @@ static void take_map(struct auth *a, const json_t *map)
 static void on_map_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     const json_t *obj = new_obj ? new_obj : old_obj;
-    if (gs_streq(gs_json_str(obj, "metadata", "name", NULL), MAP_NAME))
+    if (gs_streq(codec_json_str(obj, "metadata", "name", NULL), MAP_NAME))
         take_map(arg, new_obj);
 }
 
-static void ready(struct auth *a, struct gs_error *err)
+static void ready(struct adapter_api_auth *a, struct gs_error *err)
 {
     a->on_ready(a->ready_arg, err);
 }
 
 static void on_first_map(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct auth *a = arg;
+    struct adapter_api_auth *a = arg;
     a->first = NULL;
     if (!err)
         take_map(a, body);
@@ -118,25 +118,25 @@ static void on_first_map(void *arg, int status, json_t *body, struct gs_error *e
     ready(a, NULL);
 }
 
-void front_proxy_follow(struct auth *a)
+void adapter_api_front_proxy_follow(struct adapter_api_auth *a)
 {
     a->first = kube_get(a->o.authn, KUBE_CONFIGMAPS, MAP_NS, MAP_NAME, NULL, on_first_map, a);
 }
 
 // --- flags ---
 
-static struct gs_error *load_ca(const char *path, struct ca_set **ret)
+static struct gs_error *load_ca(const char *path, struct adapter_api_ca_set **ret)
 {
     GS_AUTO_BUF struct gs_buf pem = {0};
     struct gs_error *err = gs_file_read(path, MAX_PEM, &pem);
     if (!err)
-        err = ca_set_new(pem.data ? pem.data : "", ret);
+        err = adapter_api_ca_set_new(pem.data ? pem.data : "", ret);
     return err ? gs_error_wrap(err, "%s", path) : NULL;
 }
 
-struct gs_error *front_proxy_take_flags(struct auth *a)
+struct gs_error *adapter_api_front_proxy_take_flags(struct adapter_api_auth *a)
 {
-    const struct auth_options *o = &a->o;
+    const struct adapter_api_auth_options *o = &a->o;
     struct gs_error *err = NULL;
     if (o->client_ca_file) {
         a->own_client_ca = true;

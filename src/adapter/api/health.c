@@ -12,14 +12,14 @@ struct check {
     const char *wrong; // NULL: ok
 };
 
-static const char *source_wrong(const struct api *a)
+static const char *source_wrong(const struct adapter_api *a)
 {
     if (!a->w.source)
         return "not configured yet";
-    return a->o.probe ? probe_wrong(a->o.probe) : NULL;
+    return a->o.probe ? source_probe_wrong(a->o.probe) : NULL;
 }
 
-static size_t list_checks(const struct api *a, bool ready, struct check ret[CHECKS_MAX])
+static size_t list_checks(const struct adapter_api *a, bool ready, struct check ret[CHECKS_MAX])
 {
     size_t n = 0;
     ret[n++] = (struct check){"ping", NULL};
@@ -40,7 +40,7 @@ static bool excluded(const struct http_exchange *x, const char *check)
     return false;
 }
 
-static void reply_checks(struct api_call *c, const char *endpoint, const char *only)
+static void reply_checks(struct adapter_api_call *c, const char *endpoint, const char *only)
 {
     struct check checks[CHECKS_MAX];
     GS_AUTO_BUF struct gs_buf text = {0};
@@ -69,7 +69,7 @@ static void reply_checks(struct api_call *c, const char *endpoint, const char *o
         http_reply_text(c->x, 200, "ok");
 }
 
-static bool health(struct api_call *c, const char *path)
+static bool health(struct adapter_api_call *c, const char *path)
 {
     static const char *const endpoints[] = {"healthz", "livez", "readyz"};
     for (size_t i = 0; i < GS_ARRAY_LEN(endpoints); i++) {
@@ -101,7 +101,7 @@ static void add_label(struct gs_buf *out, const char *value)
     }
 }
 
-static struct source *nth_source(const struct api *a, size_t i, const char **ret_name)
+static struct source *nth_source(const struct adapter_api *a, size_t i, const char **ret_name)
 {
     size_t others = a->w.config ? a->w.config->n_sources : 0;
     if (!a->w.source || i > others)
@@ -110,7 +110,7 @@ static struct source *nth_source(const struct api *a, size_t i, const char **ret
     return source_pick(a->w.source, a->w.others, i);
 }
 
-static void add_sources(const struct api *a, struct gs_buf *out)
+static void add_sources(const struct adapter_api *a, struct gs_buf *out)
 {
     static const struct {
         const char *name, *type, *help;
@@ -139,33 +139,33 @@ static void add_sources(const struct api *a, struct gs_buf *out)
     }
 }
 
-static void add_rules(const struct api *a, struct gs_buf *out)
+static void add_rules(const struct adapter_api *a, struct gs_buf *out)
 {
-    struct registry_rule_state s;
-    size_t n = a->w.registry ? registry_rules(a->w.registry) : 0;
+    struct provider_registry_rule_state s;
+    size_t n = a->w.registry ? provider_registry_rules(a->w.registry) : 0;
     if (!n)
         return;
     family(out, "gpuscale_adapter_rule_up", "gauge",
            "1: the rule's series were found in the last round; 0: the question failed.");
     for (size_t i = 0; i < n; i++) {
-        registry_rule(a->w.registry, i, &s);
+        provider_registry_rule(a->w.registry, i, &s);
         gs_buf_add_str(out, "gpuscale_adapter_rule_up{rule=\"");
         add_label(out, s.rule->place);
         gs_buf_addf(out, "\"} %d\n", s.last_ok_ms && !s.error);
     }
     family(out, "gpuscale_adapter_rule_metrics", "gauge", "Metrics that a rule serves.");
     for (size_t i = 0; i < n; i++) {
-        registry_rule(a->w.registry, i, &s);
+        provider_registry_rule(a->w.registry, i, &s);
         gs_buf_add_str(out, "gpuscale_adapter_rule_metrics{rule=\"");
         add_label(out, s.rule->place);
         gs_buf_addf(out, "\"} %zu\n", s.metrics);
     }
 }
 
-static void add_auth(const struct api *a, struct gs_buf *out)
+static void add_auth(const struct adapter_api *a, struct gs_buf *out)
 {
-    struct auth_stats s = {0};
-    auth_stats(a->o.auth, &s);
+    struct adapter_api_auth_stats s = {0};
+    adapter_api_auth_stats(a->o.auth, &s);
     family(out, "gpuscale_adapter_reviews_total", "counter", "Questions to the cluster.");
     gs_buf_addf(out, "gpuscale_adapter_reviews_total{kind=\"TokenReview\"} %llu\n",
                 (unsigned long long)s.token_reviews);
@@ -178,12 +178,12 @@ static void add_auth(const struct api *a, struct gs_buf *out)
                 (unsigned long long)s.forbidden);
 }
 
-static void add_audit(const struct api *a, struct gs_buf *out)
+static void add_audit(const struct adapter_api *a, struct gs_buf *out)
 {
-    struct audit_stats s = {0};
+    struct adapter_api_audit_stats s = {0};
     if (!a->o.audit)
         return;
-    audit_stats(a->o.audit, &s);
+    adapter_api_audit_stats(a->o.audit, &s);
     family(out, "gpuscale_adapter_audit_events_total", "counter", "Lines of the audit log.");
     gs_buf_addf(out, "gpuscale_adapter_audit_events_total %llu\n", (unsigned long long)s.events);
     family(out, "gpuscale_adapter_audit_failures_total", "counter",
@@ -192,7 +192,7 @@ static void add_audit(const struct api *a, struct gs_buf *out)
                 (unsigned long long)s.failures);
 }
 
-static void add_previous(const struct api *a, struct gs_buf *out)
+static void add_previous(const struct adapter_api *a, struct gs_buf *out)
 {
     static const struct {
         const char *name, *type, *help;
@@ -201,17 +201,18 @@ static void add_previous(const struct api *a, struct gs_buf *out)
         {"failures_total", "counter", "Those that it did not answer."},
         {"up", "gauge", "1: the last question was answered."},
     };
-    static const char *const groups[] = {API_CUSTOM, API_EXTERNAL, API_RESOURCE};
+    static const char *const groups[] = {ADAPTER_API_CUSTOM, ADAPTER_API_EXTERNAL,
+                                         ADAPTER_API_RESOURCE};
     bool any = a->o.previous_custom || a->o.previous_external || a->o.previous_resource;
     for (size_t k = 0; any && k < GS_ARRAY_LEN(families); k++) {
         GS_AUTO_FREE char *full = gs_format("gpuscale_adapter_previous_owner_%s", families[k].name);
         family(out, full, families[k].type, families[k].help);
         for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
-            const struct previous *p = api_previous(a, groups[i]);
-            struct previous_stats s = {0};
+            const struct adapter_api_previous *p = adapter_api_previous(a, groups[i]);
+            struct adapter_api_previous_stats s = {0};
             if (!p)
                 continue;
-            previous_stats(p, &s);
+            adapter_api_previous_stats(p, &s);
             const uint64_t values[] = {s.requests, s.failures, s.up};
             gs_buf_addf(out, "%s{group=\"%s\"} %llu\n", full, groups[i],
                         (unsigned long long)values[k]);
@@ -219,7 +220,7 @@ static void add_previous(const struct api *a, struct gs_buf *out)
     }
 }
 
-static void reply_metrics(struct api_call *c)
+static void reply_metrics(struct adapter_api_call *c)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     family(&out, "gpuscale_adapter_requests_total", "counter", "Requests that were answered.");
@@ -237,27 +238,27 @@ static void reply_metrics(struct api_call *c)
 
 // ---
 
-static void reply_version(struct api_call *c)
+static void reply_version(struct adapter_api_call *c)
 {
-    GS_AUTO_JSON json_t *body =
+    CODEC_AUTO_JSON json_t *body =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "major", "1", "minor", "0",
                   "gitVersion", "v" GPUSCALE_VERSION "+gpuscale", "gitCommit", "", "gitTreeState",
                   "", "buildDate", "", "goVersion", "", "compiler", "", "platform", "");
     kube_reply_json(c->x, 200, body);
 }
 
-static void reply_index(struct api_call *c)
+static void reply_index(struct adapter_api_call *c)
 {
     static const char *const paths[] = {"/apis",       "/healthz",    "/livez",  "/metrics",
                                         "/openapi/v2", "/openapi/v3", "/readyz", "/version"};
-    GS_AUTO_JSON json_t *list = json_array();
+    CODEC_AUTO_JSON json_t *list = json_array();
     for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++)
         json_array_append_new(list, json_string(paths[i]));
-    GS_AUTO_JSON json_t *body = json_pack("{s:O}", "paths", list);
+    CODEC_AUTO_JSON json_t *body = json_pack("{s:O}", "paths", list);
     kube_reply_json(c->x, 200, body);
 }
 
-bool api_health(struct api_call *c)
+bool adapter_api_health(struct adapter_api_call *c)
 {
     const char *path = http_path(c->x);
     if (*path == '/' && health(c, path + 1))

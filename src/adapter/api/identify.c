@@ -12,13 +12,14 @@ enum { MAX_GROUPS = 1000, MAX_VERDICTS = 1024 };
 #define VERDICT_NS (60 * GS_NS_PER_SEC)
 #define UID_HEADER "X-Remote-Uid"
 
-static void add_group(struct auth_user *u, const char *group)
+static void add_group(struct adapter_api_auth_user *u, const char *group)
 {
-    if (json_array_size(u->groups) < MAX_GROUPS && !auth_in_group(u->groups, group))
+    if (json_array_size(u->groups) < MAX_GROUPS && !adapter_api_auth_in_group(u->groups, group))
         json_array_append_new(u->groups, json_string(group));
 }
 
-static const char *first_header(const struct http_exchange *x, const struct auth_names *names)
+static const char *first_header(const struct http_exchange *x,
+                                const struct adapter_api_auth_names *names)
 {
     for (size_t i = 0; i < names->n; i++) {
         const char *v = http_header(x, names->items[i]);
@@ -28,7 +29,7 @@ static const char *first_header(const struct http_exchange *x, const struct auth
     return NULL;
 }
 
-static bool is_one_of(const struct auth_names *names, const char *name)
+static bool is_one_of(const struct adapter_api_auth_names *names, const char *name)
 {
     for (size_t i = 0; i < names->n; i++)
         if (strcasecmp(names->items[i], name) == 0)
@@ -36,7 +37,7 @@ static bool is_one_of(const struct auth_names *names, const char *name)
     return false;
 }
 
-static void add_extra(struct auth_user *u, const char *raw_key, const char *value)
+static void add_extra(struct adapter_api_auth_user *u, const char *raw_key, const char *value)
 {
     char *key = NULL;
     GS_AUTO_FREE char *lower = gs_strdup(raw_key);
@@ -54,29 +55,31 @@ static void add_extra(struct auth_user *u, const char *raw_key, const char *valu
     free(key);
 }
 
-void auth_verdict_free(void *value)
+void adapter_api_auth_verdict_free(void *value)
 {
-    struct auth_verdict *v = value;
+    struct adapter_api_auth_verdict *v = value;
     free(v->name);
-    ca_groups_free(v->groups);
+    adapter_api_ca_groups_free(v->groups);
     free(v);
 }
 
-static struct auth_verdict *judge(struct auth *a, const struct gs_slice *chain, size_t n)
+static struct adapter_api_auth_verdict *judge(struct adapter_api_auth *a,
+                                              const struct gs_slice *chain, size_t n)
 {
-    struct auth_verdict *v = gs_alloc(sizeof(*v));
+    struct adapter_api_auth_verdict *v = gs_alloc(sizeof(*v));
     v->number = ++a->n_verdicts;
     v->until_ns = gs_mono_ns() + VERDICT_NS;
-    if (!ca_read_subject(chain[0], &v->name, &v->groups))
+    if (!adapter_api_ca_read_subject(chain[0], &v->name, &v->groups))
         return v;
-    v->by_proxy_ca = a->proxy.ca && ca_set_verify(a->proxy.ca, chain, n);
-    v->by_client_ca = a->client_ca && ca_set_verify(a->client_ca, chain, n);
+    v->by_proxy_ca = a->proxy.ca && adapter_api_ca_set_verify(a->proxy.ca, chain, n);
+    v->by_client_ca = a->client_ca && adapter_api_ca_set_verify(a->client_ca, chain, n);
     return v;
 }
 
 // Verifying takes longer than all the rest, and a connection shows the same certificates with each
 // request. The key is all their bytes. NULL: it showed none.
-const struct auth_verdict *auth_verdict_of(struct auth *a, const struct http_exchange *x)
+const struct adapter_api_auth_verdict *adapter_api_auth_verdict_of(struct adapter_api_auth *a,
+                                                                   const struct http_exchange *x)
 {
     size_t n = 0;
     const struct gs_slice *chain = http_peer_chain(x, &n);
@@ -89,7 +92,7 @@ const struct auth_verdict *auth_verdict_of(struct auth *a, const struct http_exc
         gs_buf_add_char(key, ':');
         gs_buf_add_slice(key, chain[i]);
     }
-    struct auth_verdict *v = gs_hmap_get(a->verdicts, gs_buf_slice(key));
+    struct adapter_api_auth_verdict *v = gs_hmap_get(a->verdicts, gs_buf_slice(key));
     if (v && v->until_ns > gs_mono_ns())
         return v;
     if (gs_hmap_len(a->verdicts) >= MAX_VERDICTS)
@@ -99,9 +102,9 @@ const struct auth_verdict *auth_verdict_of(struct auth *a, const struct http_exc
     return v;
 }
 
-bool auth_is_identity_header(const struct auth *a, const char *name)
+bool adapter_api_auth_is_identity_header(const struct adapter_api_auth *a, const char *name)
 {
-    const struct front_proxy *p = &a->proxy;
+    const struct adapter_api_front_proxy *p = &a->proxy;
     if (is_one_of(&p->user_headers, name) || is_one_of(&p->group_headers, name) ||
         strcasecmp(name, UID_HEADER) == 0)
         return true;
@@ -112,9 +115,9 @@ bool auth_is_identity_header(const struct auth *a, const char *name)
 }
 
 // The front proxy speaks for somebody.
-static bool by_front_proxy(struct auth_op *op, const struct auth_verdict *v)
+static bool by_front_proxy(struct adapter_api_auth_op *op, const struct adapter_api_auth_verdict *v)
 {
-    const struct front_proxy *p = &op->a->proxy;
+    const struct adapter_api_front_proxy *p = &op->a->proxy;
     if (!v->by_proxy_ca)
         return false;
     bool allowed = p->allowed.n == 0;
@@ -139,7 +142,7 @@ static bool by_front_proxy(struct auth_op *op, const struct auth_verdict *v)
     return true;
 }
 
-static bool by_certificate(struct auth_op *op, const struct auth_verdict *v)
+static bool by_certificate(struct adapter_api_auth_op *op, const struct adapter_api_auth_verdict *v)
 {
     if (!v->by_client_ca)
         return false;
@@ -149,51 +152,51 @@ static bool by_certificate(struct auth_op *op, const struct auth_verdict *v)
     return true;
 }
 
-static void authenticated(struct auth_op *op)
+static void authenticated(struct adapter_api_auth_op *op)
 {
     add_group(&op->user, "system:authenticated");
-    auth_permit(op);
+    adapter_api_auth_permit(op);
 }
 
 static void on_token(void *arg, const json_t *status, int64_t until_ns, struct gs_error *err)
 {
-    struct auth_op *op = arg;
+    struct adapter_api_auth_op *op = arg;
     if (until_ns < op->until_ns)
         op->until_ns = until_ns;
     size_t i;
     json_t *g;
     op->review = NULL;
-    const char *user = gs_json_str(status, "user", "username", NULL);
+    const char *user = codec_json_str(status, "user", "username", NULL);
     if (err) {
         gs_warn("adapter", "TokenReview: %s", gs_error_message(err));
         gs_error_free(err);
         op->a->stats.token_review_failures++;
-        auth_refuse_401(op);
+        adapter_api_auth_refuse_401(op);
         return;
     }
-    if (!gs_json_bool(status, false, "authenticated", NULL) || !user) {
-        auth_refuse_401(op);
+    if (!codec_json_bool(status, false, "authenticated", NULL) || !user) {
+        adapter_api_auth_refuse_401(op);
         return;
     }
     op->user.name = gs_strdup(user);
-    op->user.uid = gs_strdup(gs_json_str(status, "user", "uid", NULL));
-    json_array_foreach (gs_json_get(status, "user", "groups", NULL), i, g)
+    op->user.uid = gs_strdup(codec_json_str(status, "user", "uid", NULL));
+    json_array_foreach (codec_json_get(status, "user", "groups", NULL), i, g)
         if (json_is_string(g))
             add_group(&op->user, json_string_value(g));
-    const json_t *extra = gs_json_get(status, "user", "extra", NULL);
+    const json_t *extra = codec_json_get(status, "user", "extra", NULL);
     if (json_is_object(extra))
         json_object_update(op->user.extra, (json_t *)(uintptr_t)extra);
     authenticated(op);
 }
 
-static void anonymous(struct auth_op *op)
+static void anonymous(struct adapter_api_auth_op *op)
 {
     op->user.name = gs_strdup("system:anonymous");
     add_group(&op->user, "system:unauthenticated");
-    auth_permit(op);
+    adapter_api_auth_permit(op);
 }
 
-void auth_identify(struct auth_op *op)
+void adapter_api_auth_identify(struct adapter_api_auth_op *op)
 {
     const struct http_identity *carrier = http_identity(op->x);
     if (carrier->user) { // the in-process loopback: who it is was found out before
@@ -203,7 +206,7 @@ void auth_identify(struct auth_op *op)
         authenticated(op);
         return;
     }
-    const struct auth_verdict *v = auth_verdict_of(op->a, op->x);
+    const struct adapter_api_auth_verdict *v = adapter_api_auth_verdict_of(op->a, op->x);
     if (v && v->until_ns < op->until_ns)
         op->until_ns = v->until_ns;
     if (v && (by_front_proxy(op, v) || by_certificate(op, v))) {
@@ -213,16 +216,16 @@ void auth_identify(struct auth_op *op)
     const char *header = http_header(op->x, "Authorization");
     if (header && strncasecmp(header, "Bearer ", 7) == 0 && header[7]) {
         if (!op->a->tokens) {
-            auth_refuse_401(op);
+            adapter_api_auth_refuse_401(op);
             return;
         }
-        op->review =
-            reviews_ask(op->a->tokens, json_pack("{s:s}", "token", header + 7), on_token, op);
+        op->review = adapter_api_reviews_ask(op->a->tokens, json_pack("{s:s}", "token", header + 7),
+                                             on_token, op);
         return;
     }
     // A certificate of a CA that nobody knows is an error, not nobody.
     if (v && (op->a->proxy.ca || op->a->client_ca))
-        auth_refuse_401(op);
+        adapter_api_auth_refuse_401(op);
     else
         anonymous(op);
 }

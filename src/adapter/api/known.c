@@ -19,11 +19,11 @@ static void add_text(struct gs_buf *key, const char *text)
 
 // All that the decision hangs on; empty: it cannot be kept. Bytes that a peer chooses are ended by
 // a NUL, which none of them has.
-static struct gs_slice make_key(struct auth *a, const struct http_exchange *x)
+static struct gs_slice make_key(struct adapter_api_auth *a, const struct http_exchange *x)
 {
     const char *name, *value, *watch = http_query(x, "watch");
     struct gs_buf *key = &a->key;
-    const struct auth_verdict *v = auth_verdict_of(a, x);
+    const struct adapter_api_auth_verdict *v = adapter_api_auth_verdict_of(a, x);
     gs_buf_clear(key);
     if (http_identity(x)->user)
         return gs_buf_slice(key);
@@ -33,14 +33,15 @@ static struct gs_slice make_key(struct auth *a, const struct http_exchange *x)
     add_text(key, http_path(x));
     add_text(key, watch ? watch : "");
     for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++)
-        if (strcasecmp(name, "Authorization") == 0 || auth_is_identity_header(a, name)) {
+        if (strcasecmp(name, "Authorization") == 0 ||
+            adapter_api_auth_is_identity_header(a, name)) {
             add_text(key, name);
             add_text(key, value);
         }
     return gs_buf_slice(key);
 }
 
-void auth_known_begin(struct auth_op *op)
+void adapter_api_auth_known_begin(struct adapter_api_auth_op *op)
 {
     struct gs_slice key = make_key(op->a, op->x);
     op->until_ns = INT64_MAX;
@@ -48,9 +49,9 @@ void auth_known_begin(struct auth_op *op)
     op->known_key = key.len ? gs_slice_dup(key) : NULL;
 }
 
-void auth_known_keep(struct auth_op *op)
+void adapter_api_auth_known_keep(struct adapter_api_auth_op *op)
 {
-    struct auth *a = op->a;
+    struct adapter_api_auth *a = op->a;
     if (!op->known_key || op->until_ns <= gs_mono_ns())
         return;
     if (gs_hmap_len(a->known) >= MAX_KNOWN)
@@ -60,12 +61,12 @@ void auth_known_keep(struct auth_op *op)
     gs_hmap_put(a->known, gs_slice_make(op->known_key, op->known_len), until_ns);
 }
 
-void auth_known_forget(struct auth *a)
+void adapter_api_auth_known_forget(struct adapter_api_auth *a)
 {
     gs_hmap_clear(a->known);
 }
 
-bool auth_known(struct auth *a, const struct http_exchange *x)
+bool adapter_api_auth_known(struct adapter_api_auth *a, const struct http_exchange *x)
 {
     struct gs_slice key = make_key(a, x);
     const int64_t *until_ns = key.len ? gs_hmap_get(a->known, key) : NULL;

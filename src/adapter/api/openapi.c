@@ -126,10 +126,10 @@ static const struct part {
     const struct route *routes;
     bool selects_series; // has metricLabelSelector
 } parts[] = {
-    {API_CUSTOM, "v1beta1", "custom_metrics", custom_v1beta1, custom_routes, true},
-    {API_CUSTOM, "v1beta2", "custom_metrics", custom_v1beta2, custom_routes, true},
-    {API_EXTERNAL, "v1beta1", "external_metrics", external_v1beta1, external_routes, false},
-    {API_RESOURCE, "v1beta1", "metrics", resource_v1beta1, resource_routes, false},
+    {ADAPTER_API_CUSTOM, "v1beta1", "custom_metrics", custom_v1beta1, custom_routes, true},
+    {ADAPTER_API_CUSTOM, "v1beta2", "custom_metrics", custom_v1beta2, custom_routes, true},
+    {ADAPTER_API_EXTERNAL, "v1beta1", "external_metrics", external_v1beta1, external_routes, false},
+    {ADAPTER_API_RESOURCE, "v1beta1", "metrics", resource_v1beta1, resource_routes, false},
 };
 
 // --- making them ---
@@ -145,7 +145,7 @@ static char *type_name(const struct part *p, const char *kind)
 static json_t *reference(const struct part *p, const char *refs, const char *kind)
 {
     GS_AUTO_FREE char *name = type_name(p, kind);
-    return gs_json_strf("%s%s", refs, name);
+    return codec_json_strf("%s%s", refs, name);
 }
 
 // Short names in $ref become whole ones.
@@ -175,7 +175,7 @@ static void add_schemas(json_t *out, const struct part *p, const char *refs)
     for (const struct schema *s = p->schemas; s->kind; s++) {
         json_t *schema = NULL;
         GS_AUTO_FREE char *name = type_name(p, s->kind);
-        gs_error_free(gs_json_parse(gs_slice_of(s->text), true, &schema));
+        gs_error_free(codec_json_parse(gs_slice_of(s->text), true, &schema));
         complete(schema, p, refs);
         if (s->top)
             json_object_set_new(schema, "x-kubernetes-group-version-kind",
@@ -192,7 +192,7 @@ static json_t *parameter(const char *name, const char *in, bool v3)
         json_object_set_new(q, "schema",
                             json_pack("{s:s, s:b}", "type", "string", "uniqueItems", 1));
     else
-        gs_json_set_str(q, "type", "string");
+        codec_json_set_str(q, "type", "string");
     return q;
 }
 
@@ -276,11 +276,11 @@ static json_t *make_v3(const struct part *p)
     return doc;
 }
 
-static json_t *make_v2(const struct api *a)
+static json_t *make_v2(const struct adapter_api *a)
 {
     json_t *paths = json_object(), *schemas = json_object();
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
-        if (!api_has_group(a, parts[i].group))
+        if (!adapter_api_has_group(a, parts[i].group))
             continue;
         add_paths(paths, &parts[i], V2_REFS, false);
         add_schemas(schemas, &parts[i], V2_REFS);
@@ -294,11 +294,11 @@ static json_t *make_v2(const struct api *a)
 
 static uint64_t hash_of(const json_t *doc, struct gs_buf *ret_text)
 {
-    gs_json_dump(doc, ret_text);
+    codec_json_dump(doc, ret_text);
     return gs_hash(ret_text->data, ret_text->len);
 }
 
-static void reply(struct api_call *c, json_t *doc)
+static void reply(struct adapter_api_call *c, json_t *doc)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     char tag[24];
@@ -313,24 +313,24 @@ static void reply(struct api_call *c, json_t *doc)
 }
 
 // The hashes tell when a document has to be fetched again.
-static json_t *make_index(const struct api *a)
+static json_t *make_index(const struct adapter_api *a)
 {
     json_t *paths = json_object();
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
         GS_AUTO_BUF struct gs_buf text = {0};
-        if (!api_has_group(a, parts[i].group))
+        if (!adapter_api_has_group(a, parts[i].group))
             continue;
-        GS_AUTO_JSON json_t *doc = make_v3(&parts[i]);
+        CODEC_AUTO_JSON json_t *doc = make_v3(&parts[i]);
         GS_AUTO_FREE char *key = gs_format("apis/%s/%s", parts[i].group, parts[i].version);
         json_object_set_new(paths, key,
                             json_pack("{s:o}", "serverRelativeURL",
-                                      gs_json_strf("/openapi/v3/%s?hash=%016llX", key,
-                                                   (unsigned long long)hash_of(doc, &text))));
+                                      codec_json_strf("/openapi/v3/%s?hash=%016llX", key,
+                                                      (unsigned long long)hash_of(doc, &text))));
     }
     return json_pack("{s:o}", "paths", paths);
 }
 
-bool api_reply_openapi(struct api_call *c)
+bool adapter_api_reply_openapi(struct adapter_api_call *c)
 {
     const char *path = http_path(c->x);
     if (gs_streq(path, "/openapi/v2")) {
@@ -344,7 +344,7 @@ bool api_reply_openapi(struct api_call *c)
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
         GS_AUTO_FREE char *own =
             gs_format("/openapi/v3/apis/%s/%s", parts[i].group, parts[i].version);
-        if (gs_streq(path, own) && api_has_group(c->a, parts[i].group)) {
+        if (gs_streq(path, own) && adapter_api_has_group(c->a, parts[i].group)) {
             reply(c, make_v3(&parts[i]));
             return true;
         }

@@ -13,7 +13,7 @@ enum { LONGEST_TIMEOUT_MS = 60000 };
 
 // --- methods ---
 
-static void refuse_method(struct api_call *c)
+static void refuse_method(struct adapter_api_call *c)
 {
     kube_reply_status(c->x,
                       kube_status_failure(405, "MethodNotAllowed",
@@ -28,10 +28,10 @@ static bool wants_watch(const struct http_exchange *x)
     return watch && !gs_streq(watch, "false") && !gs_streq(watch, "0");
 }
 
-static void refuse_watch(struct api_call *c)
+static void refuse_watch(struct adapter_api_call *c)
 {
-    const struct api_path *p = &c->path;
-    const char *kind = p->kind == API_USAGE ? p->object_resource : "*";
+    const struct adapter_api_path *p = &c->path;
+    const char *kind = p->kind == ADAPTER_API_USAGE ? p->object_resource : "*";
     GS_AUTO_FREE char *text =
         gs_format("watch is not supported on resources of kind \"%s.%s\"", kind, p->group);
     kube_reply_status(
@@ -41,12 +41,12 @@ static void refuse_watch(struct api_call *c)
 
 // --- parameters of lists ---
 
-static bool is_list(const struct api_path *p)
+static bool is_list(const struct adapter_api_path *p)
 {
-    return p->kind == API_METRIC || (p->kind == API_USAGE && !p->object_name);
+    return p->kind == ADAPTER_API_METRIC || (p->kind == ADAPTER_API_USAGE && !p->object_name);
 }
 
-static void refuse_parameter(struct api_call *c, struct gs_error *err)
+static void refuse_parameter(struct adapter_api_call *c, struct gs_error *err)
 {
     kube_reply_failure(c->x, 400, "BadRequest", "%s", gs_error_message(err));
     gs_error_free(err);
@@ -77,10 +77,10 @@ static struct gs_error *check_fields(const struct kube_selector *s)
     return NULL;
 }
 
-static struct gs_error *check_selectors(const struct api_call *c)
+static struct gs_error *check_selectors(const struct adapter_api_call *c)
 {
     struct kube_selector fields = {0}, labels = {0};
-    bool usage = c->path.kind == API_USAGE;
+    bool usage = c->path.kind == ADAPTER_API_USAGE;
     struct gs_error *err = kube_field_selector_parse(http_query(c->x, "fieldSelector"), &fields);
     if (!err && usage)
         err = kube_selector_parse(http_query(c->x, "labelSelector"), &labels);
@@ -92,7 +92,7 @@ static struct gs_error *check_selectors(const struct api_call *c)
 }
 
 // As ListOptions are validated. Lists of custom metrics are not.
-static bool refuse_options(struct api_call *c)
+static bool refuse_options(struct adapter_api_call *c)
 {
     static const char field[] = "resourceVersionMatch";
     const char *match = http_query(c->x, field), *version = http_query(c->x, "resourceVersion");
@@ -117,7 +117,7 @@ static bool refuse_options(struct api_call *c)
     return wrong;
 }
 
-static bool refuse_list(struct api_call *c)
+static bool refuse_list(struct adapter_api_call *c)
 {
     struct gs_error *err = check_number(c->x, "limit");
     if (!err)
@@ -128,7 +128,7 @@ static bool refuse_list(struct api_call *c)
         refuse_parameter(c, err);
         return true;
     }
-    return !gs_streq(c->path.group, API_CUSTOM) && refuse_options(c);
+    return !gs_streq(c->path.group, ADAPTER_API_CUSTOM) && refuse_options(c);
 }
 
 // --- the timeout of a request ---
@@ -138,13 +138,13 @@ static void timer_closed(uv_handle_t *h)
     free(h);
 }
 
-void api_end_timeout(struct api_call *c)
+void adapter_api_end_timeout(struct adapter_api_call *c)
 {
     if (c->timeout)
         uv_close((uv_handle_t *)GS_TAKE(c->timeout), timer_closed);
 }
 
-static void refuse_late(struct api_call *c)
+static void refuse_late(struct adapter_api_call *c)
 {
     kube_reply_status(c->x, kube_status_failure(504, "Timeout",
                                                 "Timeout: request did not complete within the "
@@ -154,13 +154,13 @@ static void refuse_late(struct api_call *c)
 
 static void on_timeout(uv_timer_t *t)
 {
-    struct api_call *c = t->data;
+    struct adapter_api_call *c = t->data;
     refuse_late(c);
-    api_call_end(c);
+    adapter_api_call_end(c);
 }
 
 // True: answered.
-static bool start_timeout(struct api_call *c)
+static bool start_timeout(struct adapter_api_call *c)
 {
     const char *text = http_query(c->x, "timeout");
     int64_t ns = 0;
@@ -199,7 +199,7 @@ static bool is_health(const char *path)
     return false;
 }
 
-bool api_refuse_request(struct api_call *c)
+bool adapter_api_refuse_request(struct adapter_api_call *c)
 {
     if (start_timeout(c))
         return true;
@@ -210,12 +210,12 @@ bool api_refuse_request(struct api_call *c)
     return false;
 }
 
-bool api_refuse_list(struct api_call *c)
+bool adapter_api_refuse_list(struct adapter_api_call *c)
 {
-    const struct api_path *p = &c->path;
+    const struct adapter_api_path *p = &c->path;
     if (!is_list(p))
         return false;
-    if (wants_watch(c->x) && !gs_streq(p->group, API_CUSTOM)) {
+    if (wants_watch(c->x) && !gs_streq(p->group, ADAPTER_API_CUSTOM)) {
         refuse_watch(c);
         return true;
     }

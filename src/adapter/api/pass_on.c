@@ -5,26 +5,27 @@
 #include "base/mem.h"
 #include "kube/status.h"
 
-struct previous *api_previous(const struct api *a, const char *group)
+struct adapter_api_previous *adapter_api_previous(const struct adapter_api *a, const char *group)
 {
-    return gs_streq(group, API_CUSTOM)     ? a->o.previous_custom
-           : gs_streq(group, API_EXTERNAL) ? a->o.previous_external
-           : gs_streq(group, API_RESOURCE) ? a->o.previous_resource
-                                           : NULL;
+    return gs_streq(group, ADAPTER_API_CUSTOM)     ? a->o.previous_custom
+           : gs_streq(group, ADAPTER_API_EXTERNAL) ? a->o.previous_external
+           : gs_streq(group, ADAPTER_API_RESOURCE) ? a->o.previous_resource
+                                                   : NULL;
 }
 
-void api_keep_user(struct api_call *c, const struct auth_user *u)
+void adapter_api_keep_user(struct adapter_api_call *c, const struct adapter_api_auth_user *u)
 {
-    const struct previous *p = c->path.group ? api_previous(c->a, c->path.group) : NULL;
-    if (!p || !previous_wants_user(p))
+    const struct adapter_api_previous *p =
+        c->path.group ? adapter_api_previous(c->a, c->path.group) : NULL;
+    if (!p || !adapter_api_previous_wants_user(p))
         return;
-    c->user = (struct auth_user){.name = gs_strdup(u->name),
-                                 .uid = gs_strdup(u->uid),
-                                 .groups = json_incref(u->groups),
-                                 .extra = json_incref(u->extra)};
+    c->user = (struct adapter_api_auth_user){.name = gs_strdup(u->name),
+                                             .uid = gs_strdup(u->uid),
+                                             .groups = json_incref(u->groups),
+                                             .extra = json_incref(u->extra)};
 }
 
-void api_drop_user(struct api_call *c)
+void adapter_api_drop_user(struct adapter_api_call *c)
 {
     free(c->user.name);
     free(c->user.uid);
@@ -32,9 +33,9 @@ void api_drop_user(struct api_call *c)
     json_decref(c->user.extra);
 }
 
-static void reply_unavailable(struct api_call *c, struct gs_error *err)
+static void reply_unavailable(struct adapter_api_call *c, struct gs_error *err)
 {
-    const char *name = previous_name(api_previous(c->a, c->path.group));
+    const char *name = adapter_api_previous_name(adapter_api_previous(c->a, c->path.group));
     kube_reply_failure(c->x, 503, "ServiceUnavailable",
                        "%s%sthe previous owner of %s at %s does not answer: %s", c->passed_cause,
                        *c->passed_cause ? "; " : "", c->path.group, name, gs_error_message(err));
@@ -42,35 +43,35 @@ static void reply_unavailable(struct api_call *c, struct gs_error *err)
 }
 
 // Why there is nothing here and nothing there.
-static void reply_neither(struct api_call *c, const struct http_answer *a)
+static void reply_neither(struct adapter_api_call *c, const struct http_answer *a)
 {
-    GS_AUTO_JSON json_t *body = NULL;
-    gs_error_free(gs_json_parse(a->body, false, &body));
-    const char *message = gs_json_str(body, "message", NULL);
+    CODEC_AUTO_JSON json_t *body = NULL;
+    gs_error_free(codec_json_parse(a->body, false, &body));
+    const char *message = codec_json_str(body, "message", NULL);
     GS_AUTO_FREE char *theirs =
         gs_format("the previous owner of %s: %s", c->path.group,
                   message ? message : "it has no such path (HTTP status 404)");
-    api_reply_not_found(c, c->passed_cause, theirs);
+    adapter_api_reply_not_found(c, c->passed_cause, theirs);
 }
 
 static void on_answer(void *arg, const struct http_answer *a, struct gs_error *err)
 {
-    struct api_call *c = arg;
+    struct adapter_api_call *c = arg;
     c->passed = NULL;
     if (!err && a->status == 401)
         err = gs_error_new(GS_EPERM, "it does not know us (HTTP status 401)");
     if (err)
         reply_unavailable(c, err);
-    else if (a->status == 404 && c->path.kind == API_METRIC)
+    else if (a->status == 404 && c->path.kind == ADAPTER_API_METRIC)
         reply_neither(c, a);
     else
         http_reply(c->x, a->status, a->content_type ? a->content_type : "application/json",
                    a->body);
-    api_call_end(c);
+    adapter_api_call_end(c);
 }
 
 // On its way a path may be read in another way than it was when it was asked about.
-static bool is_plain(const struct api_path *p)
+static bool is_plain(const struct adapter_api_path *p)
 {
     for (size_t i = 0; i < p->n_segments; i++)
         if (gs_streq(p->segments[i], ".") || gs_streq(p->segments[i], "..") ||
@@ -79,19 +80,19 @@ static bool is_plain(const struct api_path *p)
     return true;
 }
 
-bool api_pass_on(struct api_call *c, const char *cause)
+bool adapter_api_pass_on(struct adapter_api_call *c, const char *cause)
 {
-    struct previous *p = api_previous(c->a, c->path.group);
-    if (!p || !is_plain(&c->path) || http_header(c->x, PREVIOUS_MARK))
+    struct adapter_api_previous *p = adapter_api_previous(c->a, c->path.group);
+    if (!p || !is_plain(&c->path) || http_header(c->x, ADAPTER_API_PREVIOUS_MARK))
         return false;
     c->passed_cause = gs_strdup(cause);
-    struct gs_error *err = previous_ask(p, c->x, &c->user, on_answer, c, &c->passed);
+    struct gs_error *err = adapter_api_previous_ask(p, c->x, &c->user, on_answer, c, &c->passed);
     if (!err)
         return true;
     bool many = gs_error_code(err) == GS_ELIMIT;
     kube_reply_failure(c->x, many ? 429 : 500, many ? "TooManyRequests" : "InternalError", "%s",
                        gs_error_message(err));
     gs_error_free(err);
-    api_call_end(c);
+    adapter_api_call_end(c);
     return true;
 }

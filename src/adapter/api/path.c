@@ -2,24 +2,25 @@
 #include "adapter/api/path.h"
 
 #include "base/mem.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
-void api_path_finish(struct api_path *p)
+void adapter_api_path_finish(struct adapter_api_path *p)
 {
     for (size_t i = 0; i < p->n_segments; i++)
         free(p->segments[i]);
     p->n_segments = 0;
 }
 
-static struct gs_error *split(const char *raw, struct api_path *p)
+static struct gs_error *split(const char *raw, struct adapter_api_path *p)
 {
     struct gs_slice rest = gs_slice_of(raw);
     while (rest.data) {
         struct gs_slice part = gs_slice_cut(&rest, '/');
         if (!part.len)
             continue;
-        if (p->n_segments == API_MAX_SEGMENTS)
-            return gs_error_new(GS_EINVAL, "a path of more than %d parts", API_MAX_SEGMENTS);
+        if (p->n_segments == ADAPTER_API_MAX_SEGMENTS)
+            return gs_error_new(GS_EINVAL, "a path of more than %d parts",
+                                ADAPTER_API_MAX_SEGMENTS);
         struct gs_error *err = http_decode_segment(part, &p->segments[p->n_segments]);
         if (err)
             return err;
@@ -29,7 +30,7 @@ static struct gs_error *split(const char *raw, struct api_path *p)
 }
 
 // RESOURCE[/NAME[/SUBRESOURCE]], below namespaces/NS when it is longer than that.
-static void read_info(struct api_path *p, char *const *v, size_t n)
+static void read_info(struct adapter_api_path *p, char *const *v, size_t n)
 {
     if (n >= 2 && gs_streq(v[0], "namespaces")) {
         p->ns = v[1];
@@ -43,7 +44,7 @@ static void read_info(struct api_path *p, char *const *v, size_t n)
     p->subresource = n > 2 ? v[2] : NULL;
 }
 
-static enum api_kind read_custom(struct api_path *p, char *const *v, size_t n)
+static enum adapter_api_kind read_custom(struct adapter_api_path *p, char *const *v, size_t n)
 {
     bool in_namespace = gs_streq(v[0], "namespaces");
     if (in_namespace && n == 5) {
@@ -54,22 +55,22 @@ static enum api_kind read_custom(struct api_path *p, char *const *v, size_t n)
         p->object_resource = v[0];
         p->object_name = v[1];
     } else {
-        return in_namespace && n == 3 ? API_BAD_PATH : API_NO_ROUTE;
+        return in_namespace && n == 3 ? ADAPTER_API_BAD_PATH : ADAPTER_API_NO_ROUTE;
     }
     p->metric = v[n - 1];
-    return API_METRIC;
+    return ADAPTER_API_METRIC;
 }
 
-static enum api_kind read_external(struct api_path *p, char *const *v, size_t n)
+static enum adapter_api_kind read_external(struct adapter_api_path *p, char *const *v, size_t n)
 {
     if (n != 3 || !gs_streq(v[0], "namespaces"))
-        return API_NO_ROUTE;
+        return ADAPTER_API_NO_ROUTE;
     p->object_ns = v[1];
     p->metric = v[2];
-    return API_METRIC;
+    return ADAPTER_API_METRIC;
 }
 
-static enum api_kind read_usage(struct api_path *p, char *const *v, size_t n)
+static enum adapter_api_kind read_usage(struct adapter_api_path *p, char *const *v, size_t n)
 {
     bool in_namespace = n >= 3 && gs_streq(v[0], "namespaces");
     if (in_namespace) {
@@ -79,32 +80,33 @@ static enum api_kind read_usage(struct api_path *p, char *const *v, size_t n)
     }
     bool pods = gs_streq(v[0], "pods"), nodes = gs_streq(v[0], "nodes") && !in_namespace;
     if ((!pods && !nodes) || n > 2 || (pods && n == 2 && !in_namespace))
-        return API_NO_ROUTE;
+        return ADAPTER_API_NO_ROUTE;
     p->object_resource = v[0];
     p->object_name = n == 2 ? v[1] : NULL;
-    return API_USAGE;
+    return ADAPTER_API_USAGE;
 }
 
-static enum api_kind read_below_version(struct api_path *p, char *const *v, size_t n)
+static enum adapter_api_kind read_below_version(struct adapter_api_path *p, char *const *v,
+                                                size_t n)
 {
     bool v1beta1 = gs_streq(p->version, "v1beta1");
-    if (gs_streq(p->group, API_CUSTOM) && (v1beta1 || gs_streq(p->version, "v1beta2")))
-        return n ? read_custom(p, v, n) : API_LIST;
-    if (gs_streq(p->group, API_EXTERNAL) && v1beta1)
-        return n ? read_external(p, v, n) : API_LIST;
-    if (gs_streq(p->group, API_RESOURCE) && v1beta1)
-        return n ? read_usage(p, v, n) : API_LIST;
-    return API_OTHER;
+    if (gs_streq(p->group, ADAPTER_API_CUSTOM) && (v1beta1 || gs_streq(p->version, "v1beta2")))
+        return n ? read_custom(p, v, n) : ADAPTER_API_LIST;
+    if (gs_streq(p->group, ADAPTER_API_EXTERNAL) && v1beta1)
+        return n ? read_external(p, v, n) : ADAPTER_API_LIST;
+    if (gs_streq(p->group, ADAPTER_API_RESOURCE) && v1beta1)
+        return n ? read_usage(p, v, n) : ADAPTER_API_LIST;
+    return ADAPTER_API_OTHER;
 }
 
-struct gs_error *api_path_read(const char *raw, struct api_path *ret)
+struct gs_error *adapter_api_path_read(const char *raw, struct adapter_api_path *ret)
 {
-    *ret = (struct api_path){0};
+    *ret = (struct adapter_api_path){0};
     struct gs_error *err = split(raw, ret);
     if (err || ret->n_segments < 2 || !gs_streq(ret->segments[0], "apis"))
         return err;
     ret->group = ret->segments[1];
-    ret->kind = API_GROUP;
+    ret->kind = ADAPTER_API_GROUP;
     if (ret->n_segments == 2)
         return NULL;
     ret->version = ret->segments[2];

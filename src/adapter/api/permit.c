@@ -8,23 +8,23 @@
 
 // --- refusals ---
 
-void auth_refuse_401(struct auth_op *op)
+void adapter_api_auth_refuse_401(struct adapter_api_auth_op *op)
 {
     op->a->stats.unauthenticated++;
     kube_reply_failure(op->x, 401, "Unauthorized", "Unauthorized");
-    auth_finish(op, false, NULL);
+    adapter_api_auth_finish(op, false, NULL);
 }
 
-static void refuse_500(struct auth_op *op, struct gs_error *err)
+static void refuse_500(struct adapter_api_auth_op *op, struct gs_error *err)
 {
     gs_warn("adapter", "%s: %s", op->path, gs_error_message(err));
     http_reply_text(op->x, 500, "Internal Server Error: \"%s\": %s\n", op->path,
                     gs_error_message(err));
     gs_error_free(err);
-    auth_finish(op, false, NULL);
+    adapter_api_auth_finish(op, false, NULL);
 }
 
-static void refuse_403(struct auth_op *op, const char *reason)
+static void refuse_403(struct adapter_api_auth_op *op, const char *reason)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     op->a->stats.forbidden++;
@@ -44,9 +44,9 @@ static void refuse_403(struct auth_op *op, const char *reason)
                     op->ns ? "in the namespace " : "at the cluster scope");
         if (op->ns)
             kube_quote(gs_slice_of(op->ns), &text);
-        gs_json_set_str(details, "name", op->name);
-        gs_json_set_str(details, "group", op->group);
-        gs_json_set_str(details, "kind", op->resource);
+        codec_json_set_str(details, "name", op->name);
+        codec_json_set_str(details, "group", op->group);
+        codec_json_set_str(details, "kind", op->resource);
     } else {
         gs_buf_add_str(&text, "forbidden: User ");
         kube_quote(gs_slice_of(op->user.name), &text);
@@ -57,12 +57,12 @@ static void refuse_403(struct auth_op *op, const char *reason)
         gs_buf_addf(&text, ": %s", reason);
     http_add_header(op->x, "X-Content-Type-Options", "nosniff");
     kube_reply_status(op->x, kube_status_failure(403, "Forbidden", text.data, details));
-    auth_finish(op, false, reason);
+    adapter_api_auth_finish(op, false, reason);
 }
 
 // --- may they? ---
 
-bool auth_in_group(const json_t *groups, const char *name)
+bool adapter_api_auth_in_group(const json_t *groups, const char *name)
 {
     size_t i;
     json_t *g;
@@ -72,9 +72,9 @@ bool auth_in_group(const json_t *groups, const char *name)
     return false;
 }
 
-static bool always_allowed(const struct auth_op *op)
+static bool always_allowed(const struct adapter_api_auth_op *op)
 {
-    const struct auth_options *o = &op->a->o;
+    const struct adapter_api_auth_options *o = &op->a->o;
     for (size_t i = 0; i < o->n_always_allow_paths && !op->is_resource; i++) {
         const char *p = o->always_allow_paths[i];
         size_t n = strlen(p);
@@ -85,52 +85,53 @@ static bool always_allowed(const struct auth_op *op)
     return false;
 }
 
-static json_t *access_spec(const struct auth_op *op)
+static json_t *access_spec(const struct adapter_api_auth_op *op)
 {
     json_t *spec = json_object();
     if (op->is_resource) {
         json_t *r = json_object();
-        gs_json_set_str(r, "namespace", op->ns);
-        gs_json_set_str(r, "verb", op->verb);
-        gs_json_set_str(r, "group", op->group);
-        gs_json_set_str(r, "version", op->version);
-        gs_json_set_str(r, "resource", op->resource);
-        gs_json_set_str(r, "subresource", op->subresource);
-        gs_json_set_str(r, "name", op->name);
+        codec_json_set_str(r, "namespace", op->ns);
+        codec_json_set_str(r, "verb", op->verb);
+        codec_json_set_str(r, "group", op->group);
+        codec_json_set_str(r, "version", op->version);
+        codec_json_set_str(r, "resource", op->resource);
+        codec_json_set_str(r, "subresource", op->subresource);
+        codec_json_set_str(r, "name", op->name);
         json_object_set_new(spec, "resourceAttributes", r);
     } else {
         json_object_set_new(spec, "nonResourceAttributes",
                             json_pack("{s:s, s:s}", "path", op->path, "verb", op->verb));
     }
-    gs_json_set_str(spec, "user", op->user.name);
+    codec_json_set_str(spec, "user", op->user.name);
     json_object_set(spec, "groups", op->user.groups);
     if (json_object_size(op->user.extra))
         json_object_set(spec, "extra", op->user.extra);
-    gs_json_set_str(spec, "uid", op->user.uid);
+    codec_json_set_str(spec, "uid", op->user.uid);
     return spec;
 }
 
 static void on_access(void *arg, const json_t *status, int64_t until_ns, struct gs_error *err)
 {
-    struct auth_op *op = arg;
+    struct adapter_api_auth_op *op = arg;
     if (until_ns < op->until_ns)
         op->until_ns = until_ns;
     op->review = NULL;
     if (err) {
         op->a->stats.access_review_failures++;
         refuse_500(op, err);
-    } else if (gs_json_bool(status, false, "allowed", NULL)) {
-        auth_finish(op, true, gs_json_str(status, "reason", NULL));
+    } else if (codec_json_bool(status, false, "allowed", NULL)) {
+        adapter_api_auth_finish(op, true, codec_json_str(status, "reason", NULL));
     } else {
-        refuse_403(op, gs_json_str(status, "reason", NULL));
+        refuse_403(op, codec_json_str(status, "reason", NULL));
     }
 }
 
-void auth_permit(struct auth_op *op)
+void adapter_api_auth_permit(struct adapter_api_auth_op *op)
 {
-    struct auth *a = op->a;
-    if (a->o.off || auth_in_group(op->user.groups, "system:masters") || always_allowed(op)) {
-        auth_finish(op, true, NULL);
+    struct adapter_api_auth *a = op->a;
+    if (a->o.off || adapter_api_auth_in_group(op->user.groups, "system:masters") ||
+        always_allowed(op)) {
+        adapter_api_auth_finish(op, true, NULL);
         return;
     }
     if (!a->access) {
@@ -138,7 +139,8 @@ void auth_permit(struct auth_op *op)
         return;
     }
     // Answered from inside, op may be gone.
-    struct reviews_op *review = reviews_ask(a->access, access_spec(op), on_access, op);
+    struct adapter_api_reviews_op *review =
+        adapter_api_reviews_ask(a->access, access_spec(op), on_access, op);
     if (review)
         op->review = review;
 }

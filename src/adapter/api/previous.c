@@ -16,34 +16,34 @@ enum {
 #define MAX_ANSWER ((size_t)64 * 1024 * 1024)
 
 struct list {
-    struct previous *p;
+    struct adapter_api_previous *p;
     char *group_version;
     json_t *resources; // the last good ones
-    struct peer_op *op;
+    struct source_peer_op *op;
 };
 
-struct previous {
-    struct peer *peer;
+struct adapter_api_previous {
+    struct source_peer *peer;
     bool front_proxy;
     unsigned timeout_ms;
     uint64_t relist_ms;
     uv_timer_t *timer;
     struct list lists[MAX_LISTS];
     size_t n_lists, under_way;
-    struct previous_stats stats;
+    struct adapter_api_previous_stats stats;
 };
 
-struct previous_op {
-    struct previous *p;
-    struct peer_op *op;
+struct adapter_api_previous_op {
+    struct adapter_api_previous *p;
+    struct source_peer_op *op;
     void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err);
     void *arg;
 };
 
-static void note(struct previous *p, const struct gs_error *err)
+static void note(struct adapter_api_previous *p, const struct gs_error *err)
 {
     if (err && p->stats.up)
-        gs_warn("adapter", "the previous owner %s does not answer: %s", peer_name(p->peer),
+        gs_warn("adapter", "the previous owner %s does not answer: %s", source_peer_name(p->peer),
                 gs_error_message(err));
     p->stats.up = !err;
 }
@@ -52,8 +52,8 @@ static void note(struct previous *p, const struct gs_error *err)
 
 static void take_list(struct list *l, const struct http_answer *a)
 {
-    GS_AUTO_JSON json_t *body = NULL;
-    gs_error_free(gs_json_parse(a->body, false, &body));
+    CODEC_AUTO_JSON json_t *body = NULL;
+    gs_error_free(codec_json_parse(a->body, false, &body));
     json_t *resources = json_object_get(body, "resources");
     if (!json_is_array(resources) || json_array_size(resources) > MAX_RESOURCES)
         return;
@@ -79,23 +79,23 @@ static void ask_list(struct list *l)
 {
     static const struct http_callbacks callbacks = {.on_done = on_list};
     static const struct http_header headers[] = {
-        {"Accept", "application/json"}, {PREVIOUS_MARK, "1"}, {0}};
+        {"Accept", "application/json"}, {ADAPTER_API_PREVIOUS_MARK, "1"}, {0}};
     if (l->op)
         return;
     GS_AUTO_FREE char *path = gs_format("/apis/%s", l->group_version);
     const struct http_call call = {
         .path = path, .headers = headers, .timeout_ms = l->p->timeout_ms, .max_reply = MAX_ANSWER};
-    l->op = peer_send(l->p->peer, &call, &callbacks, l);
+    l->op = source_peer_send(l->p->peer, &call, &callbacks, l);
 }
 
 static void on_timer(uv_timer_t *t)
 {
-    struct previous *p = t->data;
+    struct adapter_api_previous *p = t->data;
     for (size_t i = 0; i < p->n_lists; i++)
         ask_list(&p->lists[i]);
 }
 
-void previous_follow(struct previous *p, const char *group_version)
+void adapter_api_previous_follow(struct adapter_api_previous *p, const char *group_version)
 {
     for (size_t i = 0; i < p->n_lists; i++)
         if (strcmp(p->lists[i].group_version, group_version) == 0)
@@ -107,7 +107,8 @@ void previous_follow(struct previous *p, const char *group_version)
     ask_list(l);
 }
 
-const json_t *previous_resources(const struct previous *p, const char *group_version)
+const json_t *adapter_api_previous_resources(const struct adapter_api_previous *p,
+                                             const char *group_version)
 {
     for (size_t i = 0; i < p->n_lists; i++)
         if (strcmp(p->lists[i].group_version, group_version) == 0)
@@ -136,7 +137,7 @@ static bool add_header(struct header_list *l, const char *name, const char *valu
     return l->n <= MAX_USER_HEADERS;
 }
 
-static bool add_user(struct header_list *l, const struct auth_user *u)
+static bool add_user(struct header_list *l, const struct adapter_api_auth_user *u)
 {
     size_t i;
     json_t *item, *values;
@@ -158,8 +159,8 @@ static bool add_user(struct header_list *l, const struct auth_user *u)
 
 static void on_answer(void *arg, const struct http_answer *a, struct gs_error *err)
 {
-    struct previous_op *op = arg;
-    struct previous *p = op->p;
+    struct adapter_api_previous_op *op = arg;
+    struct adapter_api_previous *p = op->p;
     p->under_way--;
     p->stats.failures += err != NULL;
     note(p, err);
@@ -167,7 +168,7 @@ static void on_answer(void *arg, const struct http_answer *a, struct gs_error *e
     free(op);
 }
 
-static void send_request(struct previous_op *op, const struct http_exchange *x,
+static void send_request(struct adapter_api_previous_op *op, const struct http_exchange *x,
                          const struct http_header *headers)
 {
     static const struct http_callbacks callbacks = {.on_done = on_answer};
@@ -175,28 +176,29 @@ static void send_request(struct previous_op *op, const struct http_exchange *x,
                                    .headers = headers,
                                    .timeout_ms = op->p->timeout_ms,
                                    .max_reply = MAX_ANSWER};
-    op->op = peer_send(op->p->peer, &call, &callbacks, op);
+    op->op = source_peer_send(op->p->peer, &call, &callbacks, op);
 }
 
 struct gs_error *
-previous_ask(struct previous *p, const struct http_exchange *x, const struct auth_user *user,
-             void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err), void *arg,
-             struct previous_op **ret)
+adapter_api_previous_ask(struct adapter_api_previous *p, const struct http_exchange *x,
+                         const struct adapter_api_auth_user *user,
+                         void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err),
+                         void *arg, struct adapter_api_previous_op **ret)
 {
     static const char *const copied[] = {"Accept", "User-Agent", "Audit-ID"};
     struct header_list l = {0};
     if (p->under_way >= MAX_UNDER_WAY)
         return gs_error_new(GS_ELIMIT, "%d requests wait for the previous owner already",
                             MAX_UNDER_WAY);
-    bool ok = add_header(&l, PREVIOUS_MARK, "1");
+    bool ok = add_header(&l, ADAPTER_API_PREVIOUS_MARK, "1");
     for (size_t i = 0; i < GS_ARRAY_LEN(copied); i++)
         if (http_header(x, copied[i]))
             ok = ok && add_header(&l, copied[i], http_header(x, copied[i]));
     if (p->front_proxy)
         ok = ok && add_user(&l, user);
     if (ok) {
-        struct previous_op *op = gs_alloc(sizeof(*op));
-        *op = (struct previous_op){.p = p, .cb = cb, .arg = arg};
+        struct adapter_api_previous_op *op = gs_alloc(sizeof(*op));
+        *op = (struct adapter_api_previous_op){.p = p, .cb = cb, .arg = arg};
         p->under_way++;
         p->stats.requests++;
         *ret = op;
@@ -208,12 +210,12 @@ previous_ask(struct previous *p, const struct http_exchange *x, const struct aut
               : gs_error_new(GS_EINVAL, "the name of who asks cannot be written into a header");
 }
 
-void previous_cancel(struct previous_op *op)
+void adapter_api_previous_cancel(struct adapter_api_previous_op *op)
 {
     if (!op)
         return;
     op->p->under_way--;
-    peer_cancel(op->op);
+    source_peer_cancel(op->op);
     free(op);
 }
 
@@ -224,16 +226,17 @@ static void timer_closed(uv_handle_t *h)
     free(h);
 }
 
-struct gs_error *previous_new(uv_loop_t *loop, const struct previous_options *o,
-                              struct previous **ret)
+struct gs_error *adapter_api_previous_new(uv_loop_t *loop,
+                                          const struct adapter_api_previous_options *o,
+                                          struct adapter_api_previous **ret)
 {
-    struct peer *peer = NULL;
+    struct source_peer *peer = NULL;
     if (!gs_starts(o->peer.url, "https://"))
         return gs_error_new(GS_EINVAL, "\"%s\": a previous owner is reached by https", o->peer.url);
-    struct gs_error *err = peer_new(loop, &o->peer, &peer);
+    struct gs_error *err = source_peer_new(loop, &o->peer, &peer);
     if (err)
         return err;
-    struct previous *p = gs_alloc(sizeof(*p));
+    struct adapter_api_previous *p = gs_alloc(sizeof(*p));
     p->peer = peer;
     p->front_proxy = o->front_proxy;
     p->timeout_ms = (unsigned)(o->timeout_ms ? o->timeout_ms : TIMEOUT_MS);
@@ -247,31 +250,32 @@ struct gs_error *previous_new(uv_loop_t *loop, const struct previous_options *o,
     return NULL;
 }
 
-void previous_free(struct previous *p)
+void adapter_api_previous_free(struct adapter_api_previous *p)
 {
     if (!p)
         return;
     for (size_t i = 0; i < p->n_lists; i++) {
-        peer_cancel(p->lists[i].op);
+        source_peer_cancel(p->lists[i].op);
         json_decref(p->lists[i].resources);
         free(p->lists[i].group_version);
     }
     uv_close((uv_handle_t *)p->timer, timer_closed);
-    peer_free(p->peer);
+    source_peer_free(p->peer);
     free(p);
 }
 
-const char *previous_name(const struct previous *p)
+const char *adapter_api_previous_name(const struct adapter_api_previous *p)
 {
-    return peer_name(p->peer);
+    return source_peer_name(p->peer);
 }
 
-bool previous_wants_user(const struct previous *p)
+bool adapter_api_previous_wants_user(const struct adapter_api_previous *p)
 {
     return p->front_proxy;
 }
 
-void previous_stats(const struct previous *p, struct previous_stats *ret)
+void adapter_api_previous_stats(const struct adapter_api_previous *p,
+                                struct adapter_api_previous_stats *ret)
 {
     *ret = p->stats;
 }

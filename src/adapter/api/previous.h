@@ -7,39 +7,44 @@
 #include "adapter/api/auth.h"
 #include "adapter/source/peer.h"
 
-struct previous;
+struct adapter_api_previous;
 
-#define PREVIOUS_MARK "X-Gpuscale-Passed-On" // on what is passed on: it is not passed on again
+#define ADAPTER_API_PREVIOUS_MARK                                                                  \
+    "X-Gpuscale-Passed-On" // on what is passed on: it is not passed on again
 
-struct previous_options {
-    struct peer_options peer;
+struct adapter_api_previous_options {
+    struct source_peer_options peer;
     // The client certificate is that of a front proxy: who asks is told by X-Remote-… headers.
     // Otherwise the owner sees our own credentials; who asks was asked about here.
     bool front_proxy;
     int64_t relist_ms, timeout_ms; // 0: 30 s both
 };
-struct gs_error *previous_new(uv_loop_t *loop, const struct previous_options *o,
-                              struct previous **ret);
-void previous_free(struct previous *p);
-const char *previous_name(const struct previous *p);
-bool previous_wants_user(const struct previous *p);
+struct gs_error *adapter_api_previous_new(uv_loop_t *loop,
+                                          const struct adapter_api_previous_options *o,
+                                          struct adapter_api_previous **ret);
+void adapter_api_previous_free(struct adapter_api_previous *p);
+const char *adapter_api_previous_name(const struct adapter_api_previous *p);
+bool adapter_api_previous_wants_user(const struct adapter_api_previous *p);
 
 // Its resources in a group's version ("external.metrics.k8s.io/v1beta1") are asked for from now on.
-void previous_follow(struct previous *p, const char *group_version);
+void adapter_api_previous_follow(struct adapter_api_previous *p, const char *group_version);
 // An array of APIResource objects; NULL: none known. Borrowed.
-const json_t *previous_resources(const struct previous *p, const char *group_version);
+const json_t *adapter_api_previous_resources(const struct adapter_api_previous *p,
+                                             const char *group_version);
 
-struct previous_op;
+struct adapter_api_previous_op;
 // The request as it came, without its credentials. user: with wants_user. cb is told the answer as
 // http_callbacks' on_done is. GS_ELIMIT: too many are under way; then NULL in *ret.
 struct gs_error *
-previous_ask(struct previous *p, const struct http_exchange *x, const struct auth_user *user,
-             void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err), void *arg,
-             struct previous_op **ret);
-void previous_cancel(struct previous_op *op); // NULL is fine
+adapter_api_previous_ask(struct adapter_api_previous *p, const struct http_exchange *x,
+                         const struct adapter_api_auth_user *user,
+                         void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err),
+                         void *arg, struct adapter_api_previous_op **ret);
+void adapter_api_previous_cancel(struct adapter_api_previous_op *op); // NULL is fine
 
-struct previous_stats {
+struct adapter_api_previous_stats {
     uint64_t requests, failures; // failures: without an answer
     bool up;                     // the last question of any kind was answered
 };
-void previous_stats(const struct previous *p, struct previous_stats *ret);
+void adapter_api_previous_stats(const struct adapter_api_previous *p,
+                                struct adapter_api_previous_stats *ret);

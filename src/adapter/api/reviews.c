@@ -15,16 +15,16 @@ enum {
 };
 
 struct entry;
-struct reviews_op {
-    TAILQ_ENTRY(reviews_op) peers;
+struct adapter_api_reviews_op {
+    TAILQ_ENTRY(adapter_api_reviews_op) peers;
     struct entry *entry;
-    reviews_fn cb;
+    adapter_api_reviews_fn cb;
     void *arg;
 };
-TAILQ_HEAD(ops, reviews_op);
+TAILQ_HEAD(ops, adapter_api_reviews_op);
 
 struct entry {
-    struct reviews *reviews;
+    struct adapter_api_reviews *reviews;
     TAILQ_ENTRY(entry) all;
     char *key;
     json_t *body, *status;
@@ -35,17 +35,18 @@ struct entry {
 };
 TAILQ_HEAD(entries, entry);
 
-struct reviews {
+struct adapter_api_reviews {
     uv_loop_t *loop;
-    struct reviews_options o;
+    struct adapter_api_reviews_options o;
     struct gs_hmap *by_key;
     struct entries entries; // the oldest first
-    struct reviews_stats stats;
+    struct adapter_api_reviews_stats stats;
 };
 
-struct reviews *reviews_new(uv_loop_t *loop, const struct reviews_options *o)
+struct adapter_api_reviews *adapter_api_reviews_new(uv_loop_t *loop,
+                                                    const struct adapter_api_reviews_options *o)
 {
-    struct reviews *r = gs_alloc(sizeof(*r));
+    struct adapter_api_reviews *r = gs_alloc(sizeof(*r));
     r->loop = loop;
     r->o = *o;
     r->by_key = gs_hmap_new(NULL);
@@ -65,12 +66,12 @@ static void entry_free(struct entry *e)
     free(e);
 }
 
-void reviews_free(struct reviews *r)
+void adapter_api_reviews_free(struct adapter_api_reviews *r)
 {
     if (!r)
         return;
     struct entry *e;
-    struct reviews_op *op;
+    struct adapter_api_reviews_op *op;
     while ((e = TAILQ_FIRST(&r->entries))) {
         while ((op = TAILQ_FIRST(&e->ops))) {
             TAILQ_REMOVE(&e->ops, op, peers);
@@ -89,7 +90,7 @@ static bool is_kept(const struct entry *e)
 
 static void tell(struct entry *e, const struct gs_error *err)
 {
-    struct reviews_op *op;
+    struct adapter_api_reviews_op *op;
     int64_t until_ns = is_kept(e) ? e->until_ns : 0;
     while ((op = TAILQ_FIRST(&e->ops))) {
         TAILQ_REMOVE(&e->ops, op, peers);
@@ -109,7 +110,7 @@ static bool worth_another_try(int status)
 static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct entry *e = arg;
-    struct reviews *r = e->reviews;
+    struct adapter_api_reviews *r = e->reviews;
     e->rq = NULL;
     if (err && worth_another_try(status) && ++e->tries < TRIES) {
         gs_error_free(err);
@@ -137,12 +138,12 @@ static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
 
 static void ask(struct entry *e)
 {
-    struct reviews *r = e->reviews;
+    struct adapter_api_reviews *r = e->reviews;
     r->stats.asked++;
     e->rq = kube_create(r->o.kube, r->o.gvr, NULL, e->body, on_answer, e);
 }
 
-static void drop_oldest(struct reviews *r)
+static void drop_oldest(struct adapter_api_reviews *r)
 {
     struct entry *e, *next;
     for (e = TAILQ_FIRST(&r->entries); e && gs_hmap_len(r->by_key) >= MAX_KEPT; e = next) {
@@ -152,10 +153,11 @@ static void drop_oldest(struct reviews *r)
     }
 }
 
-struct reviews_op *reviews_ask(struct reviews *r, json_t *spec, reviews_fn cb, void *arg)
+struct adapter_api_reviews_op *adapter_api_reviews_ask(struct adapter_api_reviews *r, json_t *spec,
+                                                       adapter_api_reviews_fn cb, void *arg)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
-    gs_json_dump(spec, &key);
+    codec_json_dump(spec, &key);
     struct entry *e = gs_hmap_get_str(r->by_key, key.data);
     if (e && e->status && e->until_ns <= gs_mono_ns()) {
         entry_free(e);
@@ -183,7 +185,7 @@ struct reviews_op *reviews_ask(struct reviews *r, json_t *spec, reviews_fn cb, v
                             "metadata", "spec", spec);
     }
     json_decref(spec);
-    struct reviews_op *op = gs_alloc(sizeof(*op));
+    struct adapter_api_reviews_op *op = gs_alloc(sizeof(*op));
     op->entry = e;
     op->cb = cb;
     op->arg = arg;
@@ -193,7 +195,7 @@ struct reviews_op *reviews_ask(struct reviews *r, json_t *spec, reviews_fn cb, v
     return op;
 }
 
-void reviews_cancel(struct reviews_op *op)
+void adapter_api_reviews_cancel(struct adapter_api_reviews_op *op)
 {
     if (!op)
         return;
@@ -201,7 +203,8 @@ void reviews_cancel(struct reviews_op *op)
     free(op);
 }
 
-void reviews_stats(const struct reviews *r, struct reviews_stats *ret)
+void adapter_api_reviews_stats(const struct adapter_api_reviews *r,
+                               struct adapter_api_reviews_stats *ret)
 {
     *ret = r->stats;
 }

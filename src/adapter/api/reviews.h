@@ -5,27 +5,31 @@
 
 #include "kube/client.h"
 
-struct reviews;
+struct adapter_api_reviews;
 
-struct reviews_options {
+struct adapter_api_reviews_options {
     struct kube_client *kube; // borrowed
     struct kube_gvr gvr;
     const char *kind;                // "TokenReview"
     int64_t good_ttl_ms, bad_ttl_ms; // by what is_good says of an answer's status
     bool (*is_good)(const json_t *status);
 };
-struct reviews *reviews_new(uv_loop_t *loop, const struct reviews_options *o);
-void reviews_free(struct reviews *r);
+struct adapter_api_reviews *adapter_api_reviews_new(uv_loop_t *loop,
+                                                    const struct adapter_api_reviews_options *o);
+void adapter_api_reviews_free(struct adapter_api_reviews *r);
 
 // status: the answer's, borrowed; NULL with an error (owned by the callee). until_ns: so long it
 // would be given again (gs_mono_ns()); 0: it is not kept.
-typedef void (*reviews_fn)(void *arg, const json_t *status, int64_t until_ns, struct gs_error *err);
-struct reviews_op;
+typedef void (*adapter_api_reviews_fn)(void *arg, const json_t *status, int64_t until_ns,
+                                       struct gs_error *err);
+struct adapter_api_reviews_op;
 // Steals spec. cb may be called from inside, and then NULL is returned.
-struct reviews_op *reviews_ask(struct reviews *r, json_t *spec, reviews_fn cb, void *arg);
-void reviews_cancel(struct reviews_op *op); // NULL is fine
+struct adapter_api_reviews_op *adapter_api_reviews_ask(struct adapter_api_reviews *r, json_t *spec,
+                                                       adapter_api_reviews_fn cb, void *arg);
+void adapter_api_reviews_cancel(struct adapter_api_reviews_op *op); // NULL is fine
 
-struct reviews_stats {
+struct adapter_api_reviews_stats {
     uint64_t asked, failed, cached;
 };
-void reviews_stats(const struct reviews *r, struct reviews_stats *ret);
+void adapter_api_reviews_stats(const struct adapter_api_reviews *r,
+                               struct adapter_api_reviews_stats *ret);

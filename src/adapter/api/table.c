@@ -18,13 +18,13 @@ static int64_t total(const json_t *item, const char *what)
     int64_t sum = 0, milli;
     size_t i;
     json_t *c;
-    const char *own = gs_json_str(item, "usage", what, NULL);
+    const char *own = codec_json_str(item, "usage", what, NULL);
     if (own) {
         gs_error_free(kube_quantity_parse_milli(gs_slice_of(own), &sum));
         return sum;
     }
     json_array_foreach (containers, i, c) {
-        const char *text = gs_json_str(c, "usage", what, NULL);
+        const char *text = codec_json_str(c, "usage", what, NULL);
         struct gs_error *err = text ? kube_quantity_parse_milli(gs_slice_of(text), &milli) : NULL;
         if (text && !err && __builtin_add_overflow(sum, milli, &sum))
             sum = INT64_MAX;
@@ -53,8 +53,8 @@ static json_t *row(const json_t *item, const char *include)
         kube_quantity_format_bytes(bytes / 1000, memory);
     else
         kube_quantity_format_milli(bytes, memory);
-    const char *name = gs_json_str(item, "metadata", "name", NULL);
-    const char *window = gs_json_str(item, "window", NULL);
+    const char *name = codec_json_str(item, "metadata", "name", NULL);
+    const char *window = codec_json_str(item, "window", NULL);
     json_t *r =
         json_pack("{s:[s,s,s,s]}", "cells", name ? name : "", cpu, memory, window ? window : "");
     json_t *object = row_object(item, include);
@@ -63,7 +63,7 @@ static json_t *row(const json_t *item, const char *include)
     return r;
 }
 
-json_t *api_usage_table(const json_t *body, const char *version, const char *include)
+json_t *adapter_api_usage_table(const json_t *body, const char *version, const char *include)
 {
     const json_t *items = json_object_get(body, "items");
     json_t *rows = json_array();
@@ -86,7 +86,7 @@ static json_t *partial(const json_t *item, const char *version)
                      "metadata", json_object_get(item, "metadata"));
 }
 
-json_t *api_usage_partial(const json_t *body, const char *version)
+json_t *adapter_api_usage_partial(const json_t *body, const char *version)
 {
     const json_t *items = json_object_get(body, "items");
     size_t i;

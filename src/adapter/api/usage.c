@@ -19,7 +19,7 @@ enum { MAX_OBJECTS = 50000, MAX_CONTAINERS = 256 };
 
 // The objects of one namespace (nodes: all), and the answers about them.
 struct part {
-    struct usage_call *u;
+    struct adapter_api_usage_call *u;
     const char *ns; // NULL: nodes
     size_t from, n; // of u->objects
     struct question {
@@ -30,9 +30,9 @@ struct part {
     } questions[MEASURES];
 };
 
-struct usage_call {
-    struct api_call *c;
-    struct api_world w; // that it began in
+struct adapter_api_usage_call {
+    struct adapter_api_call *c;
+    struct adapter_api_world w; // that it began in
     struct kube_request *rq;
     bool pods, one;
     json_t *list; // the cluster's answer
@@ -42,7 +42,7 @@ struct usage_call {
     size_t n_parts, waiting;
 };
 
-void api_usage_cancel(struct usage_call *u)
+void adapter_api_usage_cancel(struct adapter_api_usage_call *u)
 {
     if (!u)
         return;
@@ -120,9 +120,10 @@ static void add_sample(struct usage *u, int measure, struct gs_slice name,
     u->t_ms = u->t_ms && u->t_ms < s->t_ms ? u->t_ms : s->t_ms;
 }
 
-static const struct adapter_resource_rule *rule_of(const struct usage_call *u, int measure)
+static const struct adapter_config_resource_rule *rule_of(const struct adapter_api_usage_call *u,
+                                                          int measure)
 {
-    const struct adapter_resource_rules *r = &u->w.config->resource;
+    const struct adapter_config_resource_rules *r = &u->w.config->resource;
     return measure == CPU ? &r->cpu : &r->memory;
 }
 
@@ -151,15 +152,15 @@ static void add_usage(const struct container *c, struct gs_buf *out)
 static void add_metadata(const json_t *obj, struct gs_buf *out)
 {
     char now[GS_RFC3339_SIZE];
-    GS_AUTO_JSON json_t *meta = json_object();
-    gs_json_set_str(meta, "name", kube_name(obj));
-    gs_json_set_str(meta, "namespace", kube_namespace(obj));
-    gs_json_set_str(meta, "creationTimestamp", gs_format_rfc3339(gs_unix_ms(), now));
-    json_t *labels = gs_json_get(obj, "metadata", "labels", NULL);
+    CODEC_AUTO_JSON json_t *meta = json_object();
+    codec_json_set_str(meta, "name", kube_name(obj));
+    codec_json_set_str(meta, "namespace", kube_namespace(obj));
+    codec_json_set_str(meta, "creationTimestamp", gs_format_rfc3339(gs_unix_ms(), now));
+    json_t *labels = codec_json_get(obj, "metadata", "labels", NULL);
     if (json_object_size(labels))
         json_object_set(meta, "labels", labels);
     gs_buf_add_str(out, "\"metadata\":");
-    gs_json_dump(meta, out);
+    codec_json_dump(meta, out);
 }
 
 // A container without one of the two is left out: no data is not zero.
@@ -172,7 +173,7 @@ static void add_containers(const struct usage *u, struct gs_buf *out)
         if (!c->has[CPU] || !c->has[MEMORY])
             continue;
         gs_buf_add_str(out, n++ ? ",{\"name\":" : "{\"name\":");
-        api_add_json_string(out, c->name);
+        adapter_api_add_json_string(out, c->name);
         gs_buf_add_char(out, ',');
         add_usage(c, out);
         gs_buf_add_char(out, '}');
@@ -205,9 +206,9 @@ static bool add_object(const struct part *p, const json_t *obj, const char *head
     return true;
 }
 
-static void not_found(struct usage_call *u, const char *resource)
+static void not_found(struct adapter_api_usage_call *u, const char *resource)
 {
-    const struct api_path *p = &u->c->path;
+    const struct adapter_api_path *p = &u->c->path;
     GS_AUTO_FREE char *name = p->object_ns && !gs_streq(resource, "pods")
                                   ? gs_format("%s/%s", p->object_ns, p->object_name)
                                   : gs_strdup(p->object_name);
@@ -215,11 +216,11 @@ static void not_found(struct usage_call *u, const char *resource)
 }
 
 // NULL: in the form that it is in.
-static const char *wrong_form(const struct usage_call *u, enum api_form form)
+static const char *wrong_form(const struct adapter_api_usage_call *u, enum adapter_api_form form)
 {
-    if (form == API_PARTIAL && !u->one)
+    if (form == ADAPTER_API_PARTIAL && !u->one)
         return "you requested PartialObjectMetadata, but the requested object is a list";
-    if (form == API_PARTIAL_LIST && u->one)
+    if (form == ADAPTER_API_PARTIAL_LIST && u->one)
         return "you requested PartialObjectMetadataList, but the requested object is not a list";
     return NULL;
 }
@@ -230,45 +231,46 @@ static bool is_include(const char *text)
            gs_streq(text, "None");
 }
 
-static void reply_body(struct usage_call *u, struct gs_slice body)
+static void reply_body(struct adapter_api_usage_call *u, struct gs_slice body)
 {
     struct http_exchange *x = u->c->x;
     const char *version = NULL, *include = http_query(x, "includeObject");
-    enum api_form form = api_form_of(x, &u->c->path, &version);
+    enum adapter_api_form form = adapter_api_form_of(x, &u->c->path, &version);
     const char *wrong = wrong_form(u, form);
-    GS_AUTO_JSON json_t *value = NULL, *other = NULL;
+    CODEC_AUTO_JSON json_t *value = NULL, *other = NULL;
     if (wrong) {
         kube_reply_failure(x, 406, "NotAcceptable", "%s", wrong);
         return;
     }
-    if (form == API_TABLE && !is_include(include)) {
+    if (form == ADAPTER_API_TABLE && !is_include(include)) {
         kube_reply_failure(x, 400, "BadRequest",
                            "Unable to convert to Table as requested: includeObject: Invalid value: "
                            "\"%s\": must be 'Metadata', 'Object', 'None', or empty",
                            include);
         return;
     }
-    gs_error_free(form != API_PLAIN ? gs_json_parse(body, false, &value) : NULL);
+    gs_error_free(form != ADAPTER_API_PLAIN ? codec_json_parse(body, false, &value) : NULL);
     if (!value) {
         kube_reply_compact(x, 200, body);
         return;
     }
-    other = form == API_TABLE ? api_usage_table(value, version, include)
-                              : api_usage_partial(value, version);
+    other = form == ADAPTER_API_TABLE ? adapter_api_usage_table(value, version, include)
+                                      : adapter_api_usage_partial(value, version);
     kube_reply_json(x, 200, other);
 }
 
-static void reply(struct usage_call *u)
+static void reply(struct adapter_api_usage_call *u)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     const char *kind = u->pods ? "PodMetrics" : "NodeMetrics";
     size_t n = 0;
     GS_AUTO_FREE char *head =
-        u->one ? gs_format("{\"kind\":\"%s\",\"apiVersion\":\"" API_RESOURCE "/v1beta1\",", kind)
+        u->one ? gs_format("{\"kind\":\"%s\",\"apiVersion\":\"" ADAPTER_API_RESOURCE "/v1beta1\",",
+                           kind)
                : gs_strdup("{");
     if (!u->one)
         gs_buf_addf(&out,
-                    "{\"kind\":\"%sList\",\"apiVersion\":\"" API_RESOURCE
+                    "{\"kind\":\"%sList\",\"apiVersion\":\"" ADAPTER_API_RESOURCE
                     "/v1beta1\",\"metadata\":{},\"items\":[",
                     kind);
     for (size_t i = 0; i < u->n_parts; i++)
@@ -291,13 +293,13 @@ static void reply(struct usage_call *u)
 
 // --- asking ---
 
-static void answered(struct usage_call *u)
+static void answered(struct adapter_api_usage_call *u)
 {
     if (--u->waiting)
         return;
-    struct api_call *c = u->c;
+    struct adapter_api_call *c = u->c;
     reply(u);
-    api_call_end(c);
+    adapter_api_call_end(c);
 }
 
 static void on_result(void *arg, struct source_result *r, struct gs_error *err)
@@ -314,26 +316,26 @@ static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 
 static void ask(struct part *p, int measure)
 {
-    struct usage_call *u = p->u;
-    const struct api_world *w = &u->w;
-    const struct adapter_resource_rule *rule = rule_of(u, measure);
-    const struct rule_template *t = u->pods ? rule->container_query : rule->node_query;
+    struct adapter_api_usage_call *u = p->u;
+    const struct adapter_api_world *w = &u->w;
+    const struct adapter_config_resource_rule *rule = rule_of(u, measure);
+    const struct template *t = u->pods ? rule->container_query : rule->node_query;
     const char **names = gs_alloc_array(p->n + 1, sizeof(*names));
     for (size_t i = 0; i < p->n; i++)
         names[i] = kube_name(u->objects[p->from + i]);
     GS_AUTO_BUF struct gs_buf query = {0};
-    const struct query_request q = {
+    const struct provider_query_request q = {
         .mapper = w->mapper,
         .resources = &rule->resources,
         .template_ = t,
         .series = GS_SLICE(""),
         .ns = p->ns,
-        .resource = mapper_find_text(w->mapper, u->pods ? "pods" : "nodes"),
+        .resource = provider_mapper_find_text(w->mapper, u->pods ? "pods" : "nodes"),
         .names = names,
         .n_names = p->n,
         .extra_group_by = u->pods ? rule->container_label : NULL,
     };
-    struct gs_error *err = t ? query_build(&q, &query, &p->questions[measure].label)
+    struct gs_error *err = t ? provider_query_build(&q, &query, &p->questions[measure].label)
                              : gs_error_new(GS_EINVAL, "resourceRules lacks a query");
     free(names);
     p->questions[measure].part = p;
@@ -356,7 +358,7 @@ static int compare_objects(const void *a, const void *b)
     return c ? c : strcmp(kube_name(x), kube_name(y));
 }
 
-static void make_parts(struct usage_call *u)
+static void make_parts(struct adapter_api_usage_call *u)
 {
     u->parts = gs_alloc_array(u->n + 1, sizeof(*u->parts));
     for (size_t i = 0; i < u->n; i++) {
@@ -372,8 +374,8 @@ static void make_parts(struct usage_call *u)
 
 static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct usage_call *u = arg;
-    struct api_call *c = u->c;
+    struct adapter_api_usage_call *u = arg;
+    struct adapter_api_call *c = u->c;
     size_t i;
     json_t *item;
     u->rq = NULL;
@@ -382,7 +384,7 @@ static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
                            "Internal error occurred: unable to list matching resources: %s",
                            gs_error_message(err));
         gs_error_free(err);
-        api_call_end(c);
+        adapter_api_call_end(c);
         return;
     }
     u->list = json_incref(body);
@@ -393,7 +395,7 @@ static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
             u->objects[u->n++] = item;
     if (u->one && !u->n) {
         not_found(u, u->pods ? "pods" : "node");
-        api_call_end(c);
+        adapter_api_call_end(c);
         return;
     }
     if (u->n > 1)
@@ -414,16 +416,16 @@ static void add_parameter(struct gs_buf *query, const char *name, const char *va
     http_encode(gs_slice_of(value), query);
 }
 
-void api_usage(struct api_call *c)
+void adapter_api_usage(struct adapter_api_call *c)
 {
-    const struct api_path *p = &c->path;
+    const struct adapter_api_path *p = &c->path;
     if (!c->a->o.kube) {
         kube_reply_failure(c->x, 500, "InternalError",
                            "Internal error occurred: there is no cluster to list objects of");
-        api_call_end(c);
+        adapter_api_call_end(c);
         return;
     }
-    struct usage_call *u = gs_alloc(sizeof(*u));
+    struct adapter_api_usage_call *u = gs_alloc(sizeof(*u));
     u->c = c;
     u->w = c->a->w;
     c->usage = u;

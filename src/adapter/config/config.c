@@ -6,117 +6,119 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-#define RULE(member) offsetof(struct adapter_rule, member)
+#define RULE(member) offsetof(struct adapter_config_rule, member)
 
-struct adapter_reader *adapter_reader_of(struct config_reader *r)
+struct adapter_config_reader *adapter_config_reader_of(struct engine_config_reader *r)
 {
-    return (struct adapter_reader *)(void *)((char *)r - offsetof(struct adapter_reader, base));
+    return (struct adapter_config_reader *)(void *)((char *)r -
+                                                    offsetof(struct adapter_config_reader, base));
 }
 
-const char *adapter_place(struct config_reader *r, const json_t *value)
+const char *adapter_config_place(struct engine_config_reader *r, const json_t *value)
 {
-    struct gs_yaml_mark m = gs_yaml_mark_of(r->marks, value);
-    return m.line ? config_format(r, "%s:%d", r->name, r->first_line + m.line) : r->name;
+    struct codec_yaml_mark m = codec_yaml_mark_of(r->marks, value);
+    return m.line ? engine_config_format(r, "%s:%d", r->name, r->first_line + m.line) : r->name;
 }
 
-struct adapter_regex *adapter_read_regex(struct config_reader *r, const json_t *at,
-                                         struct gs_slice pattern)
+struct adapter_config_regex *adapter_config_read_regex(struct engine_config_reader *r,
+                                                       const json_t *at, struct gs_slice pattern)
 {
-    struct adapter_config *c = adapter_reader_of(r)->out;
-    struct adapter_regex *regex = NULL;
-    struct gs_error *err = adapter_regex_new(pattern, &regex);
+    struct adapter_config *c = adapter_config_reader_of(r)->out;
+    struct adapter_config_regex *regex = NULL;
+    struct gs_error *err = adapter_config_regex_new(pattern, &regex);
     if (err) {
-        config_fail(r, at, "%s", gs_error_message(err));
+        engine_config_fail(r, at, "%s", gs_error_message(err));
         gs_error_free(err);
         return NULL;
     }
-    gs_grow(&c->regexes, &c->regexes_cap, c->n_regexes, sizeof(struct adapter_regex *));
+    gs_grow(&c->regexes, &c->regexes_cap, c->n_regexes, sizeof(struct adapter_config_regex *));
     c->regexes[c->n_regexes++] = regex;
     return regex;
 }
 
-static struct rule_template *read_template(struct config_reader *r, const json_t *at,
-                                           const char *text, const char *name)
+static struct template *read_template(struct engine_config_reader *r, const json_t *at,
+                                      const char *text, const char *name)
 {
-    static const struct rule_template_form form = {"<<", ">>", ""};
-    struct adapter_config *c = adapter_reader_of(r)->out;
-    struct rule_template *t = NULL;
-    struct gs_error *err = rule_template_parse_as(gs_slice_of(text), name, &form, &t);
+    static const struct template_form form = {"<<", ">>", ""};
+    struct adapter_config *c = adapter_config_reader_of(r)->out;
+    struct template *t = NULL;
+    struct gs_error *err = template_parse_as(gs_slice_of(text), name, &form, &t);
     if (err) {
-        config_fail(r, at, "%s", gs_error_message(err));
+        engine_config_fail(r, at, "%s", gs_error_message(err));
         gs_error_free(err);
         return NULL;
     }
-    gs_grow(&c->templates, &c->templates_cap, c->n_templates, sizeof(struct rule_template *));
+    gs_grow(&c->templates, &c->templates_cap, c->n_templates, sizeof(struct template *));
     c->templates[c->n_templates++] = t;
     return t;
 }
 
 // --- series filters ---
 
-static void read_filter(struct config_reader *r, const json_t *item, void *out)
+static void read_filter(struct engine_config_reader *r, const json_t *item, void *out)
 {
     struct {
         const char *is, *is_not;
     } texts = {NULL, NULL};
-    const struct config_field fields[] = {
-        {"is", FIELD_TEXT, 0, NULL},
-        {"isNot", FIELD_TEXT, sizeof(const char *), NULL},
+    const struct engine_config_field fields[] = {
+        {"is", ENGINE_CONFIG_FIELD_TEXT, 0, NULL},
+        {"isNot", ENGINE_CONFIG_FIELD_TEXT, sizeof(const char *), NULL},
         {0},
     };
-    struct adapter_filter *f = out;
-    config_read(r, item, fields, "a series filter", &texts);
+    struct adapter_config_filter *f = out;
+    engine_config_read(r, item, fields, "a series filter", &texts);
     bool is = texts.is && *texts.is, is_not = texts.is_not && *texts.is_not;
     if (is == is_not) {
-        config_fail(r, item, "a series filter needs one of is and isNot");
+        engine_config_fail(r, item, "a series filter needs one of is and isNot");
         return;
     }
     f->negate = is_not;
     f->text = is ? texts.is : texts.is_not;
-    f->regex = adapter_read_regex(r, item, gs_slice_of(f->text));
+    f->regex = adapter_config_read_regex(r, item, gs_slice_of(f->text));
 }
 
-static void read_filters(struct config_reader *r, const json_t *value, void *out)
+static void read_filters(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_rule *rule = (void *)((char *)out - RULE(filters));
-    config_read_list(r, value, sizeof(struct adapter_filter), read_filter, &rule->filters,
-                     &rule->n_filters);
+    struct adapter_config_rule *rule = (void *)((char *)out - RULE(filters));
+    engine_config_read_list(r, value, sizeof(struct adapter_config_filter), read_filter,
+                            &rule->filters, &rule->n_filters);
 }
 
 // --- resources ---
 
-static void read_overrides(struct config_reader *r, const json_t *value, void *out)
+static void read_overrides(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_resources *res =
-        (void *)((char *)out - offsetof(struct adapter_resources, overrides));
-    const struct config_field fields[] = {
-        {"group", FIELD_TEXT, offsetof(struct adapter_override, group), NULL},
-        {"resource", FIELD_TEXT, offsetof(struct adapter_override, resource), NULL},
+    struct adapter_config_resources *res =
+        (void *)((char *)out - offsetof(struct adapter_config_resources, overrides));
+    const struct engine_config_field fields[] = {
+        {"group", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct adapter_config_override, group), NULL},
+        {"resource", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct adapter_config_override, resource),
+         NULL},
         {0},
     };
     const char *label;
     json_t *item;
     if (!json_is_object(value)) {
-        config_fail(r, value, "overrides must be a mapping of label names");
+        engine_config_fail(r, value, "overrides must be a mapping of label names");
         return;
     }
-    res->overrides = config_alloc(r, json_object_size(value) * sizeof(*res->overrides));
+    res->overrides = engine_config_alloc(r, json_object_size(value) * sizeof(*res->overrides));
     json_object_foreach ((json_t *)value, label, item) {
-        struct adapter_override *o = &res->overrides[res->n_overrides++];
-        config_read(r, item, fields, "a resource", o);
-        o->label = config_format(r, "%s", label);
+        struct adapter_config_override *o = &res->overrides[res->n_overrides++];
+        engine_config_read(r, item, fields, "a resource", o);
+        o->label = engine_config_format(r, "%s", label);
         o->group = o->group ? o->group : "";
-        o->place = adapter_place(r, item);
+        o->place = adapter_config_place(r, item);
         if (!o->resource || !*o->resource)
-            config_fail(r, item, "the override of label %s names no resource", label);
+            engine_config_fail(r, item, "the override of label %s names no resource", label);
     }
 }
 
-static void read_label_template(struct config_reader *r, const json_t *value, void *out)
+static void read_label_template(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_resources *res =
-        (void *)((char *)out - offsetof(struct adapter_resources, template_text));
-    const char *text = config_text(r, value);
+    struct adapter_config_resources *res =
+        (void *)((char *)out - offsetof(struct adapter_config_resources, template_text));
+    const char *text = engine_config_text(r, value);
     if (!*text)
         return;
     res->template_text = text;
@@ -125,54 +127,58 @@ static void read_label_template(struct config_reader *r, const json_t *value, vo
         return;
     GS_AUTO_BUF struct gs_buf pattern = {0};
     gs_buf_add_char(&pattern, '^');
-    struct gs_error *err = adapter_label_expand(res->label_template, GS_SLICE("(?P<group>.+?)"),
-                                                GS_SLICE("(?P<resource>.+?)"), &pattern);
+    struct gs_error *err = adapter_config_label_expand(
+        res->label_template, GS_SLICE("(?P<group>.+?)"), GS_SLICE("(?P<resource>.+?)"), &pattern);
     gs_buf_add_char(&pattern, '$');
     if (err)
-        config_fail(r, value, "%s", gs_error_message(err));
+        engine_config_fail(r, value, "%s", gs_error_message(err));
     else if (!strstr(pattern.data, "(?P<resource>"))
-        config_fail(r, value, "the template \"%s\" must use <<.Resource>>", text);
+        engine_config_fail(r, value, "the template \"%s\" must use <<.Resource>>", text);
     else
-        res->label_pattern = adapter_read_regex(r, value, gs_buf_slice(&pattern));
+        res->label_pattern = adapter_config_read_regex(r, value, gs_buf_slice(&pattern));
     gs_error_free(err);
 }
 
-static void read_resources(struct config_reader *r, const json_t *value, void *out)
+static void read_resources(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"template", FIELD_READ, offsetof(struct adapter_resources, template_text),
-         read_label_template},
-        {"overrides", FIELD_READ, offsetof(struct adapter_resources, overrides), read_overrides},
-        {"namespaced", FIELD_BOOL, offsetof(struct adapter_resources, namespaced), NULL},
+    static const struct engine_config_field fields[] = {
+        {"template", ENGINE_CONFIG_FIELD_READ,
+         offsetof(struct adapter_config_resources, template_text), read_label_template},
+        {"overrides", ENGINE_CONFIG_FIELD_READ,
+         offsetof(struct adapter_config_resources, overrides), read_overrides},
+        {"namespaced", ENGINE_CONFIG_FIELD_BOOL,
+         offsetof(struct adapter_config_resources, namespaced), NULL},
         {0},
     };
-    config_read(r, value, fields, "resources", out);
+    engine_config_read(r, value, fields, "resources", out);
 }
 
 // --- names ---
 
-static void read_name(struct config_reader *r, const json_t *value, void *out)
+static void read_name(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_rule *rule = (void *)((char *)out - RULE(matches_text));
-    const struct config_field fields[] = {
-        {"matches", FIELD_TEXT, RULE(matches_text), NULL},
-        {"as", FIELD_TEXT, RULE(as), NULL},
+    struct adapter_config_rule *rule = (void *)((char *)out - RULE(matches_text));
+    const struct engine_config_field fields[] = {
+        {"matches", ENGINE_CONFIG_FIELD_TEXT, RULE(matches_text), NULL},
+        {"as", ENGINE_CONFIG_FIELD_TEXT, RULE(as), NULL},
         {0},
     };
-    config_read(r, value, fields, "name", rule);
+    engine_config_read(r, value, fields, "name", rule);
 }
 
-static void finish_name(struct config_reader *r, const json_t *item, struct adapter_rule *rule)
+static void finish_name(struct engine_config_reader *r, const json_t *item,
+                        struct adapter_config_rule *rule)
 {
     const json_t *at = json_object_get(item, "name");
     bool named = rule->matches_text && *rule->matches_text;
-    rule->matches =
-        adapter_read_regex(r, at ? at : item, gs_slice_of(named ? rule->matches_text : ".*"));
+    rule->matches = adapter_config_read_regex(r, at ? at : item,
+                                              gs_slice_of(named ? rule->matches_text : ".*"));
     if (!rule->matches || (rule->as && *rule->as))
         return;
-    unsigned groups = adapter_regex_groups(rule->matches);
+    unsigned groups = adapter_config_regex_groups(rule->matches);
     if (groups > 1)
-        config_fail(r, at, "name.as is needed: `%s` has %u groups", rule->matches_text, groups);
+        engine_config_fail(r, at, "name.as is needed: `%s` has %u groups", rule->matches_text,
+                           groups);
     rule->as = groups ? "$1" : "$0";
 }
 
@@ -195,36 +201,36 @@ static int64_t longest_range(const char *query)
         if (*p != '[')
             continue;
         GS_AUTO_FREE char *text = gs_strndup(p + 1, strcspn(p + 1, "]:"));
-        if (engine_duration(text, &ms) && ms > longest)
+        if (engine_config_duration(text, &ms) && ms > longest)
             longest = ms;
     }
     return longest;
 }
 
-static void read_query(struct config_reader *r, const json_t *value, void *out)
+static void read_query(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_rule *rule = (void *)((char *)out - RULE(query_text));
-    rule->query_text = config_text(r, value);
+    struct adapter_config_rule *rule = (void *)((char *)out - RULE(query_text));
+    rule->query_text = engine_config_text(r, value);
     rule->window_ms = longest_range(rule->query_text);
     rule->query = read_template(r, value, rule->query_text, "metrics-query");
 }
 
-static void read_rule(struct config_reader *r, const json_t *item, void *out)
+static void read_rule(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"seriesQuery", FIELD_TEXT, RULE(series_query), NULL},
-        {"seriesFilters", FIELD_READ, RULE(filters), read_filters},
-        {"resources", FIELD_READ, RULE(resources), read_resources},
-        {"name", FIELD_READ, RULE(matches_text), read_name},
-        {"metricsQuery", FIELD_READ, RULE(query_text), read_query},
-        {"source", FIELD_TEXT, RULE(source_name), NULL},
+    static const struct engine_config_field fields[] = {
+        {"seriesQuery", ENGINE_CONFIG_FIELD_TEXT, RULE(series_query), NULL},
+        {"seriesFilters", ENGINE_CONFIG_FIELD_READ, RULE(filters), read_filters},
+        {"resources", ENGINE_CONFIG_FIELD_READ, RULE(resources), read_resources},
+        {"name", ENGINE_CONFIG_FIELD_READ, RULE(matches_text), read_name},
+        {"metricsQuery", ENGINE_CONFIG_FIELD_READ, RULE(query_text), read_query},
+        {"source", ENGINE_CONFIG_FIELD_TEXT, RULE(source_name), NULL},
         {0},
     };
-    struct adapter_rule *rule = out;
-    rule->place = adapter_place(r, item);
+    struct adapter_config_rule *rule = out;
+    rule->place = adapter_config_place(r, item);
     rule->series_query = "";
     rule->resources.namespaced = true;
-    config_read(r, item, fields, "a rule", rule);
+    engine_config_read(r, item, fields, "a rule", rule);
     if (r->err)
         return;
     finish_name(r, item, rule);
@@ -234,15 +240,15 @@ static void read_rule(struct config_reader *r, const json_t *item, void *out)
     }
 }
 
-void adapter_read_rules(struct config_reader *r, const json_t *list, bool external)
+void adapter_config_read_rules(struct engine_config_reader *r, const json_t *list, bool external)
 {
-    struct adapter_config *c = adapter_reader_of(r)->out;
-    struct adapter_rule *items = NULL;
+    struct adapter_config *c = adapter_config_reader_of(r)->out;
+    struct adapter_config_rule *items = NULL;
     size_t n = 0;
-    config_read_list(r, list, sizeof(*items), read_rule, &items, &n);
+    engine_config_read_list(r, list, sizeof(*items), read_rule, &items, &n);
     if (r->err || n == 0)
         return;
-    struct adapter_rule *all = config_alloc(r, (c->n_rules + n) * sizeof(*all));
+    struct adapter_config_rule *all = engine_config_alloc(r, (c->n_rules + n) * sizeof(*all));
     // Custom rules stand in front of external ones.
     size_t at = external ? c->n_rules : c->n_custom;
     if (at)
@@ -261,57 +267,61 @@ void adapter_read_rules(struct config_reader *r, const json_t *list, bool extern
 
 // --- resource rules ---
 
-static void read_container_query(struct config_reader *r, const json_t *value, void *out)
+static void read_container_query(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_resource_rule *rule =
-        (void *)((char *)out - offsetof(struct adapter_resource_rule, container_text));
-    rule->container_text = config_text(r, value);
+    struct adapter_config_resource_rule *rule =
+        (void *)((char *)out - offsetof(struct adapter_config_resource_rule, container_text));
+    rule->container_text = engine_config_text(r, value);
     rule->container_query = read_template(r, value, rule->container_text, "container-query");
 }
 
-static void read_node_query(struct config_reader *r, const json_t *value, void *out)
+static void read_node_query(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_resource_rule *rule =
-        (void *)((char *)out - offsetof(struct adapter_resource_rule, node_text));
-    rule->node_text = config_text(r, value);
+    struct adapter_config_resource_rule *rule =
+        (void *)((char *)out - offsetof(struct adapter_config_resource_rule, node_text));
+    rule->node_text = engine_config_text(r, value);
     rule->node_query = read_template(r, value, rule->node_text, "node-query");
 }
 
-static void read_resource_rule(struct config_reader *r, const json_t *value, void *out)
+static void read_resource_rule(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"containerQuery", FIELD_READ, offsetof(struct adapter_resource_rule, container_text),
-         read_container_query},
-        {"nodeQuery", FIELD_READ, offsetof(struct adapter_resource_rule, node_text),
-         read_node_query},
-        {"resources", FIELD_READ, offsetof(struct adapter_resource_rule, resources),
-         read_resources},
-        {"containerLabel", FIELD_TEXT, offsetof(struct adapter_resource_rule, container_label),
-         NULL},
+    static const struct engine_config_field fields[] = {
+        {"containerQuery", ENGINE_CONFIG_FIELD_READ,
+         offsetof(struct adapter_config_resource_rule, container_text), read_container_query},
+        {"nodeQuery", ENGINE_CONFIG_FIELD_READ,
+         offsetof(struct adapter_config_resource_rule, node_text), read_node_query},
+        {"resources", ENGINE_CONFIG_FIELD_READ,
+         offsetof(struct adapter_config_resource_rule, resources), read_resources},
+        {"containerLabel", ENGINE_CONFIG_FIELD_TEXT,
+         offsetof(struct adapter_config_resource_rule, container_label), NULL},
         {0},
     };
-    config_read(r, value, fields, "a resource rule", out);
+    engine_config_read(r, value, fields, "a resource rule", out);
 }
 
-static void read_window(struct config_reader *r, const json_t *value, void *out)
+static void read_window(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    *(int64_t *)out = config_ms(r, value) * GS_NS_PER_MS;
+    *(int64_t *)out = engine_config_ms(r, value) * GS_NS_PER_MS;
 }
 
-void adapter_read_resource_rules(struct config_reader *r, const json_t *value)
+void adapter_config_read_resource_rules(struct engine_config_reader *r, const json_t *value)
 {
-    static const struct config_field fields[] = {
-        {"cpu", FIELD_READ, offsetof(struct adapter_resource_rules, cpu), read_resource_rule},
-        {"memory", FIELD_READ, offsetof(struct adapter_resource_rules, memory), read_resource_rule},
-        {"window", FIELD_READ, offsetof(struct adapter_resource_rules, window_ns), read_window},
-        {"source", FIELD_TEXT, offsetof(struct adapter_resource_rules, source_name), NULL},
+    static const struct engine_config_field fields[] = {
+        {"cpu", ENGINE_CONFIG_FIELD_READ, offsetof(struct adapter_config_resource_rules, cpu),
+         read_resource_rule},
+        {"memory", ENGINE_CONFIG_FIELD_READ, offsetof(struct adapter_config_resource_rules, memory),
+         read_resource_rule},
+        {"window", ENGINE_CONFIG_FIELD_READ,
+         offsetof(struct adapter_config_resource_rules, window_ns), read_window},
+        {"source", ENGINE_CONFIG_FIELD_TEXT,
+         offsetof(struct adapter_config_resource_rules, source_name), NULL},
         {0},
     };
-    struct adapter_config *c = adapter_reader_of(r)->out;
+    struct adapter_config *c = adapter_config_reader_of(r)->out;
     if (!value || json_is_null(value))
         return;
     c->resource.present = true;
-    config_read(r, value, fields, "resourceRules", &c->resource);
+    engine_config_read(r, value, fields, "resourceRules", &c->resource);
 }
 
 // --- the file ---
@@ -320,7 +330,7 @@ static struct gs_error *finish(struct adapter_config *c, struct gs_error *err,
                                struct adapter_config **ret)
 {
     if (!err)
-        err = adapter_choose_sources(c);
+        err = adapter_config_choose_sources(c);
     if (err)
         adapter_config_free(c);
     else
@@ -332,7 +342,7 @@ struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
                                       struct adapter_config **ret)
 {
     struct adapter_config *c = gs_alloc(sizeof(*c));
-    return finish(c, adapter_read_form(text, name, 0, c), ret);
+    return finish(c, adapter_config_read_form(text, name, 0, c), ret);
 }
 
 static struct gs_error *add_file(const char *path, struct adapter_config *c)
@@ -340,8 +350,8 @@ static struct gs_error *add_file(const char *path, struct adapter_config *c)
     GS_AUTO_BUF struct gs_buf text = {0};
     if (!path || !*path)
         return NULL;
-    struct gs_error *err = gs_file_read(path, ADAPTER_MAX_FILE, &text);
-    return err ? err : adapter_read_form(gs_buf_slice(&text), path, 0, c);
+    struct gs_error *err = gs_file_read(path, ADAPTER_CONFIG_MAX_FILE, &text);
+    return err ? err : adapter_config_read_form(gs_buf_slice(&text), path, 0, c);
 }
 
 struct gs_error *adapter_config_load_with(const char *path, const char *sources_path,
@@ -364,9 +374,9 @@ void adapter_config_free(struct adapter_config *c)
     if (!c)
         return;
     for (size_t i = 0; i < c->n_regexes; i++)
-        adapter_regex_free(c->regexes[i]);
+        adapter_config_regex_free(c->regexes[i]);
     for (size_t i = 0; i < c->n_templates; i++)
-        rule_template_free(c->templates[i]);
+        template_free(c->templates[i]);
     free(c->regexes);
     free(c->templates);
     gs_arena_finish(&c->arena);

@@ -14,7 +14,7 @@ static const char *const map_keys[] = {"config.yaml", "config.yml", "values.yaml
 
 static bool is_config_map(const json_t *doc)
 {
-    return gs_streq(gs_json_str(doc, "kind", NULL), "ConfigMap");
+    return gs_streq(codec_json_str(doc, "kind", NULL), "ConfigMap");
 }
 
 static bool is_manifest(const json_t *doc)
@@ -39,25 +39,28 @@ struct helm_url {
     const char *url, *port, *path;
 };
 
-static void read_helm_url(struct config_reader *r, const json_t *value, struct adapter_config *c)
+static void read_helm_url(struct engine_config_reader *r, const json_t *value,
+                          struct adapter_config *c)
 {
     struct helm_url u = {0};
     const json_t *url = json_object_get(value, "url"), *port = json_object_get(value, "port"),
                  *path = json_object_get(value, "path");
-    u.url = url ? config_text(r, url) : "http://prometheus.default.svc";
-    u.port = port ? config_text(r, port) : "9090";
-    u.path = path ? config_text(r, path) : "";
+    u.url = url ? engine_config_text(r, url) : "http://prometheus.default.svc";
+    u.port = port ? engine_config_text(r, port) : "9090";
+    u.path = path ? engine_config_text(r, path) : "";
     bool no_port = !*u.port || gs_streq(u.port, "0");
-    c->prometheus_url =
-        config_format(r, "%s%s%s%s", u.url, no_port ? "" : ":", no_port ? "" : u.port, u.path);
+    c->prometheus_url = engine_config_format(r, "%s%s%s%s", u.url, no_port ? "" : ":",
+                                             no_port ? "" : u.port, u.path);
 }
 
 static struct gs_error *add_defaults(struct adapter_config *c)
 {
-    return adapter_read_form(gs_slice_of(adapter_config_defaults()), "(default rules)", 0, c);
+    return adapter_config_read_form(gs_slice_of(adapter_config_defaults()), "(default rules)", 0,
+                                    c);
 }
 
-static void read_helm_rules(struct config_reader *r, const json_t *rules, struct adapter_config *c)
+static void read_helm_rules(struct engine_config_reader *r, const json_t *rules,
+                            struct adapter_config *c)
 {
     const char *key;
     json_t *value;
@@ -70,87 +73,91 @@ static void read_helm_rules(struct config_reader *r, const json_t *rules, struct
             found = found || gs_streq(key, known[i]);
         const char *near = gs_suggest(key, known, GS_ARRAY_LEN(known));
         if (!found)
-            config_fail(r, value, "unknown field \"%s\" in the chart's rules%s%s%s", key,
-                        near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+            engine_config_fail(r, value, "unknown field \"%s\" in the chart's rules%s%s%s", key,
+                               near ? ", did you mean \"" : "", near ? near : "",
+                               near ? "\"?" : "");
     }
-    const char *name = existing ? config_text(r, existing) : "";
+    const char *name = existing ? engine_config_text(r, existing) : "";
     if (*name) {
-        config_fail(r, existing,
-                    "the rules are in the ConfigMap %s: pass that one (kubectl get configmap %s -o "
-                    "yaml)",
-                    name, name);
+        engine_config_fail(
+            r, existing,
+            "the rules are in the ConfigMap %s: pass that one (kubectl get configmap %s -o "
+            "yaml)",
+            name, name);
         return;
     }
     const json_t *wanted = json_object_get(rules, "default");
-    const char *text = wanted ? config_text(r, wanted) : "true";
+    const char *text = wanted ? engine_config_text(r, wanted) : "true";
     if (!gs_streq(text, "false") && !r->err)
         r->err = add_defaults(c);
-    adapter_read_rules(r, json_object_get(rules, "custom"), false);
-    adapter_read_rules(r, json_object_get(rules, "external"), true);
+    adapter_config_read_rules(r, json_object_get(rules, "custom"), false);
+    adapter_config_read_rules(r, json_object_get(rules, "external"), true);
     // The chart's own default is {}: no resource rules.
     const json_t *resource = json_object_get(rules, "resource");
     if (json_object_size(resource))
-        adapter_read_resource_rules(r, resource);
+        adapter_config_read_resource_rules(r, resource);
 }
 
-static void read_helm(struct config_reader *r, const json_t *doc, struct adapter_config *c)
+static void read_helm(struct engine_config_reader *r, const json_t *doc, struct adapter_config *c)
 {
     c->helm = true;
     read_helm_url(r, json_object_get(doc, "prometheus"), c);
     const json_t *interval = json_object_get(doc, "metricsRelistInterval");
-    c->relist_interval = interval ? config_text(r, interval) : "1m";
+    c->relist_interval = interval ? engine_config_text(r, interval) : "1m";
     read_helm_rules(r, json_object_get(doc, "rules"), c);
-    adapter_read_sources(r, json_object_get(doc, "sources"));
+    adapter_config_read_sources(r, json_object_get(doc, "sources"));
 }
 
 // --- the adapter's own file ---
 
-static void read_own_rules(struct config_reader *r, const json_t *value, void *out)
+static void read_own_rules(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    adapter_reader_of(r)->out->custom_listed = json_is_array(value);
-    adapter_read_rules(r, value, false);
+    adapter_config_reader_of(r)->out->custom_listed = json_is_array(value);
+    adapter_config_read_rules(r, value, false);
 }
 
-static void read_external_rules(struct config_reader *r, const json_t *value, void *out)
+static void read_external_rules(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    adapter_reader_of(r)->out->external_listed = json_is_array(value);
-    adapter_read_rules(r, value, true);
+    adapter_config_reader_of(r)->out->external_listed = json_is_array(value);
+    adapter_config_read_rules(r, value, true);
 }
 
-static void read_resources_of(struct config_reader *r, const json_t *value, void *out)
+static void read_resources_of(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    adapter_read_resource_rules(r, value);
+    adapter_config_read_resource_rules(r, value);
 }
 
-static void read_sources_of(struct config_reader *r, const json_t *value, void *out)
+static void read_sources_of(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    adapter_read_sources(r, value);
+    adapter_config_read_sources(r, value);
 }
 
-static void read_own(struct config_reader *r, const json_t *doc, struct adapter_config *c)
+static void read_own(struct engine_config_reader *r, const json_t *doc, struct adapter_config *c)
 {
-    static const struct config_field fields[] = {
-        {"rules", FIELD_READ, 0, read_own_rules},
-        {"externalRules", FIELD_READ, 0, read_external_rules},
-        {"resourceRules", FIELD_READ, 0, read_resources_of},
-        {"sources", FIELD_READ, 0, read_sources_of},
+    static const struct engine_config_field fields[] = {
+        {"rules", ENGINE_CONFIG_FIELD_READ, 0, read_own_rules},
+        {"externalRules", ENGINE_CONFIG_FIELD_READ, 0, read_external_rules},
+        {"resourceRules", ENGINE_CONFIG_FIELD_READ, 0, read_resources_of},
+        {"sources", ENGINE_CONFIG_FIELD_READ, 0, read_sources_of},
         {0},
     };
-    config_read(r, doc, fields, "the configuration", c);
+    engine_config_read(r, doc, fields, "the configuration", c);
 }
 
 // --- ConfigMaps ---
 
-static void read_entry(struct config_reader *r, const json_t *text, struct adapter_config *c)
+static void read_entry(struct engine_config_reader *r, const json_t *text, struct adapter_config *c)
 {
-    struct gs_yaml_mark m = gs_yaml_mark_of(r->marks, text);
+    struct codec_yaml_mark m = codec_yaml_mark_of(r->marks, text);
     if (!r->err)
-        r->err = adapter_read_form(gs_slice_make(json_string_value(text), json_string_length(text)),
-                                   r->name, m.line ? r->first_line + m.line - 1 : 0, c);
+        r->err = adapter_config_read_form(
+            gs_slice_make(json_string_value(text), json_string_length(text)), r->name,
+            m.line ? r->first_line + m.line - 1 : 0, c);
 }
 
 // Only the entries that are configurations by name, or the only entry there is.
-static void read_config_map(struct config_reader *r, const json_t *doc, struct adapter_config *c)
+static void read_config_map(struct engine_config_reader *r, const json_t *doc,
+                            struct adapter_config *c)
 {
     const json_t *data = json_object_get(doc, "data");
     const json_t *found = NULL, *sources = json_object_get(data, "sources.yaml");
@@ -159,8 +166,8 @@ static void read_config_map(struct config_reader *r, const json_t *doc, struct a
     if (!found && !sources && json_object_size(data) == 1)
         found = json_object_iter_value(json_object_iter((json_t *)(uintptr_t)data));
     if (!json_is_string(found) && !json_is_string(sources)) {
-        config_fail(r, doc, "the ConfigMap %s has no config.yaml",
-                    gs_json_str(doc, "metadata", "name", NULL));
+        engine_config_fail(r, doc, "the ConfigMap %s has no config.yaml",
+                           codec_json_str(doc, "metadata", "name", NULL));
         return;
     }
     if (json_is_string(found))
@@ -171,9 +178,9 @@ static void read_config_map(struct config_reader *r, const json_t *doc, struct a
 
 // ---
 
-static void read_doc(struct adapter_reader *r, const json_t *doc)
+static void read_doc(struct adapter_config_reader *r, const json_t *doc)
 {
-    struct config_reader *base = &r->base;
+    struct engine_config_reader *base = &r->base;
     const json_t *nested = json_is_object(doc) ? nested_values(doc) : NULL;
     if (json_is_object(doc) && is_manifest(doc)) {
         if (is_config_map(doc))
@@ -187,24 +194,24 @@ static void read_doc(struct adapter_reader *r, const json_t *doc)
     }
 }
 
-struct gs_error *adapter_read_form(struct gs_slice text, const char *name, int first_line,
-                                   struct adapter_config *c)
+struct gs_error *adapter_config_read_form(struct gs_slice text, const char *name, int first_line,
+                                          struct adapter_config *c)
 {
-    struct gs_yaml_docs docs = {0};
-    GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
-    struct gs_error *err = gs_yaml_parse_texts(text, name, &docs, &marks);
+    struct codec_yaml_docs docs = {0};
+    GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
+    struct gs_error *err = codec_yaml_parse_texts(text, name, &docs, &marks);
     if (err)
         return first_line
                    ? gs_error_wrap(err, "inside the ConfigMap that begins at line %d", first_line)
                    : err;
     const char *kept = gs_arena_strdup(&c->arena, name);
-    struct adapter_reader r = {
+    struct adapter_config_reader r = {
         .base = {.name = kept, .marks = marks, .first_line = first_line, .arena = &c->arena},
         .out = c,
     };
     for (size_t i = 0; i < docs.len && !r.base.err; i++)
         read_doc(&r, docs.items[i].value);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     free(r.base.ignored);
     return r.base.err;
 }

@@ -8,20 +8,20 @@
 
 #define MAX_QUERY ((size_t)32 * 1024 * 1024) // names of very many pods, and that several times
 
-bool adapter_rule_name(const struct adapter_rule *r, struct gs_slice series, struct gs_buf *out,
-                       const struct adapter_filter **ret_filter)
+bool adapter_config_rule_name(const struct adapter_config_rule *r, struct gs_slice series,
+                              struct gs_buf *out, const struct adapter_config_filter **ret_filter)
 {
     for (size_t i = 0; i < r->n_filters; i++)
-        if (adapter_regex_matches(r->filters[i].regex, series) == r->filters[i].negate) {
+        if (adapter_config_regex_matches(r->filters[i].regex, series) == r->filters[i].negate) {
             *ret_filter = &r->filters[i];
             return false;
         }
     *ret_filter = NULL;
-    return adapter_regex_expand(r->matches, series, r->as, out);
+    return adapter_config_regex_expand(r->matches, series, r->as, out);
 }
 
 // NULL: the seriesQuery is no selector. Caller frees.
-static struct promql_expr *parse_selector(const struct adapter_rule *r)
+static struct promql_expr *promql_parser_selector(const struct adapter_config_rule *r)
 {
     struct promql_expr *x = NULL;
     gs_error_free(promql_parse_selector(gs_slice_of(r->series_query), &x));
@@ -40,23 +40,24 @@ static struct gs_slice selected_name(const struct promql_node *n)
     return GS_SLICE("");
 }
 
-bool adapter_rule_own_name(const struct adapter_rule *r, struct gs_buf *out)
+bool adapter_config_rule_own_name(const struct adapter_config_rule *r, struct gs_buf *out)
 {
-    const struct adapter_filter *filter;
+    const struct adapter_config_filter *filter;
     if (r->as && !strchr(r->as, '$')) {
         gs_buf_add_str(out, r->as);
         return true;
     }
-    struct promql_expr *x = parse_selector(r);
+    struct promql_expr *x = promql_parser_selector(r);
     struct gs_slice series = x ? selected_name(promql_expr_root(x)) : GS_SLICE("");
-    bool named = series.len && adapter_rule_name(r, series, out, &filter) && out->len;
+    bool named = series.len && adapter_config_rule_name(r, series, out, &filter) && out->len;
     promql_expr_free(x);
     return named;
 }
 
-bool adapter_rule_own_label(const struct adapter_rule *r, size_t i, struct gs_buf *out)
+bool adapter_config_rule_own_label(const struct adapter_config_rule *r, size_t i,
+                                   struct gs_buf *out)
 {
-    struct promql_expr *x = parse_selector(r);
+    struct promql_expr *x = promql_parser_selector(r);
     const struct promql_node *n = x ? promql_expr_root(x) : NULL;
     bool found = false;
     for (size_t k = 0; n && k < n->u.selector.n_matchers && !found; k++) {
@@ -71,8 +72,8 @@ bool adapter_rule_own_label(const struct adapter_rule *r, size_t i, struct gs_bu
     return found;
 }
 
-bool adapter_label_resource(const struct adapter_resources *r, struct gs_slice label,
-                            struct gs_slice *ret_group, struct gs_slice *ret_resource)
+bool adapter_config_label_resource(const struct adapter_config_resources *r, struct gs_slice label,
+                                   struct gs_slice *ret_group, struct gs_slice *ret_resource)
 {
     for (size_t i = 0; i < r->n_overrides; i++)
         if (gs_slice_eq_str(label, r->overrides[i].label)) {
@@ -81,44 +82,46 @@ bool adapter_label_resource(const struct adapter_resources *r, struct gs_slice l
             return true;
         }
     if (!r->label_pattern ||
-        !adapter_regex_group(r->label_pattern, label, "resource", ret_resource))
+        !adapter_config_regex_group(r->label_pattern, label, "resource", ret_resource))
         return false;
-    if (!adapter_regex_group(r->label_pattern, label, "group", ret_group))
+    if (!adapter_config_regex_group(r->label_pattern, label, "group", ret_group))
         *ret_group = GS_SLICE("");
     return true;
 }
 
-static struct gs_error *expand(const struct rule_template *t,
-                               const struct rule_template_field *fields, size_t n,
-                               struct gs_buf *out)
+static struct gs_error *expand(const struct template *t, const struct template_field *fields,
+                               size_t n, struct gs_buf *out)
 {
-    const struct rule_template_data data = {
-        .fields = fields, .n_fields = n, .max_output = MAX_QUERY};
-    return rule_template_expand(t, &data, out);
+    const struct template_data data = {.fields = fields, .n_fields = n, .max_output = MAX_QUERY};
+    return template_expand(t, &data, out);
 }
 
-struct gs_error *adapter_query_expand(const struct rule_template *t,
-                                      const struct adapter_query_data *d, struct gs_buf *out)
+struct gs_error *adapter_config_query_expand(const struct template *t,
+                                             const struct adapter_config_query_data *d,
+                                             struct gs_buf *out)
 {
-    const struct rule_template_field fields[] = {
-        {.name = "Series", .kind = RULE_FIELD_TEXT, .text = d->series},
-        {.name = "LabelMatchers", .kind = RULE_FIELD_TEXT, .text = d->matchers},
-        {.name = "LabelValuesByName", .kind = RULE_FIELD_MAP, .map = d->values, .n = d->n_values},
-        {.name = "GroupBy", .kind = RULE_FIELD_TEXT, .text = d->group_by},
+    const struct template_field fields[] = {
+        {.name = "Series", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = d->series},
+        {.name = "LabelMatchers", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = d->matchers},
+        {.name = "LabelValuesByName",
+         .kind = TEMPLATE_RULE_FIELD_MAP,
+         .map = d->values,
+         .n = d->n_values},
+        {.name = "GroupBy", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = d->group_by},
         {.name = "GroupBySlice",
-         .kind = RULE_FIELD_LIST,
+         .kind = TEMPLATE_RULE_FIELD_LIST,
          .list = d->group_by_list,
          .n = d->n_group_by},
     };
     return expand(t, fields, GS_ARRAY_LEN(fields), out);
 }
 
-struct gs_error *adapter_label_expand(const struct rule_template *t, struct gs_slice group,
-                                      struct gs_slice resource, struct gs_buf *out)
+struct gs_error *adapter_config_label_expand(const struct template *t, struct gs_slice group,
+                                             struct gs_slice resource, struct gs_buf *out)
 {
-    const struct rule_template_field fields[] = {
-        {.name = "Group", .kind = RULE_FIELD_TEXT, .text = group},
-        {.name = "Resource", .kind = RULE_FIELD_TEXT, .text = resource},
+    const struct template_field fields[] = {
+        {.name = "Group", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = group},
+        {.name = "Resource", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = resource},
     };
     return expand(t, fields, GS_ARRAY_LEN(fields), out);
 }

@@ -9,14 +9,15 @@
 
 enum { MAX_PATTERN = 16 * 1024, MATCH_LIMIT = 1000000, DEPTH_LIMIT = 10000, HEAP_LIMIT_KIB = 8192 };
 
-struct adapter_regex {
+struct adapter_config_regex {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *limits;
     uint32_t groups;
 };
 
-struct gs_error *adapter_regex_new(struct gs_slice pattern, struct adapter_regex **ret)
+struct gs_error *adapter_config_regex_new(struct gs_slice pattern,
+                                          struct adapter_config_regex **ret)
 {
     int code = 0;
     PCRE2_SIZE at = 0;
@@ -33,7 +34,7 @@ struct gs_error *adapter_regex_new(struct gs_slice pattern, struct adapter_regex
         return gs_error_new(GS_EINVAL, "regular expression `" GS_SLICE_FMT "`: %s at byte %zu",
                             GS_SLICE_ARG(pattern), (const char *)why, (size_t)at);
     }
-    struct adapter_regex *r = gs_alloc(sizeof(*r));
+    struct adapter_config_regex *r = gs_alloc(sizeof(*r));
     r->code = re;
     r->match = pcre2_match_data_create_from_pattern(re, NULL);
     r->limits = pcre2_match_context_create(NULL);
@@ -45,7 +46,7 @@ struct gs_error *adapter_regex_new(struct gs_slice pattern, struct adapter_regex
     return NULL;
 }
 
-void adapter_regex_free(struct adapter_regex *r)
+void adapter_config_regex_free(struct adapter_config_regex *r)
 {
     if (!r)
         return;
@@ -55,18 +56,19 @@ void adapter_regex_free(struct adapter_regex *r)
     free(r);
 }
 
-unsigned adapter_regex_groups(const struct adapter_regex *r)
+unsigned adapter_config_regex_groups(const struct adapter_config_regex *r)
 {
     return r->groups;
 }
 
-bool adapter_regex_matches(const struct adapter_regex *r, struct gs_slice text)
+bool adapter_config_regex_matches(const struct adapter_config_regex *r, struct gs_slice text)
 {
     return pcre2_match(r->code, (PCRE2_SPTR)(text.data ? text.data : ""), text.len, 0, 0, r->match,
                        r->limits) > 0;
 }
 
-static struct gs_slice group_at(const struct adapter_regex *r, struct gs_slice text, uint32_t i)
+static struct gs_slice tsdb_group_at(const struct adapter_config_regex *r, struct gs_slice text,
+                                     uint32_t i)
 {
     const PCRE2_SIZE *span = pcre2_get_ovector_pointer(r->match);
     if (i >= pcre2_get_ovector_count(r->match) || span[2 * i] == PCRE2_UNSET)
@@ -74,7 +76,7 @@ static struct gs_slice group_at(const struct adapter_regex *r, struct gs_slice t
     return gs_slice_make(text.data + span[2 * i], span[2 * i + 1] - span[2 * i]);
 }
 
-static struct gs_slice group_named(const struct adapter_regex *r, struct gs_slice text,
+static struct gs_slice group_named(const struct adapter_config_regex *r, struct gs_slice text,
                                    struct gs_slice name)
 {
     bool digits = name.len > 0 && name.len < 9;
@@ -84,14 +86,14 @@ static struct gs_slice group_named(const struct adapter_regex *r, struct gs_slic
         number = number * 10 + (uint32_t)(name.data[i] - '0');
     }
     if (digits)
-        return group_at(r, text, number);
+        return tsdb_group_at(r, text, number);
     char copy[128];
     if (name.len >= sizeof(copy))
         return GS_SLICE("");
     memcpy(copy, name.data, name.len);
     copy[name.len] = '\0';
     int found = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy);
-    return found > 0 ? group_at(r, text, (uint32_t)found) : GS_SLICE("");
+    return found > 0 ? tsdb_group_at(r, text, (uint32_t)found) : GS_SLICE("");
 }
 
 static bool is_word(char c)
@@ -112,10 +114,10 @@ static size_t read_reference(const char *form, struct gs_slice *ret)
     return n + braces;
 }
 
-bool adapter_regex_expand(const struct adapter_regex *r, struct gs_slice text, const char *form,
-                          struct gs_buf *out)
+bool adapter_config_regex_expand(const struct adapter_config_regex *r, struct gs_slice text,
+                                 const char *form, struct gs_buf *out)
 {
-    if (!adapter_regex_matches(r, text))
+    if (!adapter_config_regex_matches(r, text))
         return false;
     for (const char *p = form; *p;) {
         struct gs_slice name;
@@ -138,11 +140,11 @@ bool adapter_regex_expand(const struct adapter_regex *r, struct gs_slice text, c
     return true;
 }
 
-bool adapter_regex_group(const struct adapter_regex *r, struct gs_slice text, const char *name,
-                         struct gs_slice *ret)
+bool adapter_config_regex_group(const struct adapter_config_regex *r, struct gs_slice text,
+                                const char *name, struct gs_slice *ret)
 {
     if (pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)name) <= 0 ||
-        !adapter_regex_matches(r, text))
+        !adapter_config_regex_matches(r, text))
         return false;
     *ret = group_named(r, text, gs_slice_of(name));
     return true;

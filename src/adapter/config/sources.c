@@ -8,43 +8,44 @@
 
 enum { MAX_SOURCES = 32 };
 
-#define AT(member) offsetof(struct adapter_source, member)
+#define AT(member) offsetof(struct adapter_config_source, member)
 
-static void read_verb(struct config_reader *r, const json_t *value, void *out)
+static void read_verb(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    const char *verb = config_text(r, value);
+    const char *verb = engine_config_text(r, value);
     *(bool *)out = gs_streq(verb, "POST");
     if (!gs_streq(verb, "GET") && !gs_streq(verb, "POST"))
-        config_fail(r, value, "verb \"%s\": want GET or POST", verb);
+        engine_config_fail(r, value, "verb \"%s\": want GET or POST", verb);
 }
 
-static void read_headers(struct config_reader *r, const json_t *value, void *out)
+static void read_headers(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_source *s =
-        GS_CONTAINER_OF((const char *const **)out, struct adapter_source, headers);
+    struct adapter_config_source *s =
+        GS_CONTAINER_OF((const char *const **)out, struct adapter_config_source, headers);
     const char *name;
     json_t *item;
     if (!json_is_object(value)) {
-        config_fail(r, value, "headers must be a mapping of names to values");
+        engine_config_fail(r, value, "headers must be a mapping of names to values");
         return;
     }
-    const char **list = config_alloc(r, json_object_size(value) * sizeof(*list));
+    const char **list = engine_config_alloc(r, json_object_size(value) * sizeof(*list));
     json_object_foreach ((json_t *)(uintptr_t)value, name, item)
-        list[s->n_headers++] = config_format(r, "%s=%s", name, config_text(r, item));
+        list[s->n_headers++] = engine_config_format(r, "%s=%s", name, engine_config_text(r, item));
     s->headers = list;
 }
 
-static void read_pattern(struct config_reader *r, const json_t *item, void *out)
+static void read_pattern(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    *(struct adapter_regex **)out = adapter_read_regex(r, item, gs_slice_of(config_text(r, item)));
+    *(struct adapter_config_regex **)out =
+        adapter_config_read_regex(r, item, gs_slice_of(engine_config_text(r, item)));
 }
 
-static void read_patterns(struct config_reader *r, const json_t *value, void *out)
+static void read_patterns(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct adapter_source *s =
-        GS_CONTAINER_OF((struct adapter_regex ***)out, struct adapter_source, patterns);
-    config_read_list(r, value, sizeof(struct adapter_regex *), read_pattern, (void *)&s->patterns,
-                     &s->n_patterns);
+    struct adapter_config_source *s = GS_CONTAINER_OF((struct adapter_config_regex ***)out,
+                                                      struct adapter_config_source, patterns);
+    engine_config_read_list(r, value, sizeof(struct adapter_config_regex *), read_pattern,
+                            (void *)&s->patterns, &s->n_patterns);
 }
 
 static bool taken(const struct adapter_config *c, const char *name)
@@ -55,54 +56,54 @@ static bool taken(const struct adapter_config *c, const char *name)
     return gs_streq(name, "default");
 }
 
-static void read_source(struct config_reader *r, const json_t *item, void *out)
+static void read_source(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"name", FIELD_TEXT, AT(name), NULL},
-        {"url", FIELD_URL, AT(url), NULL},
-        {"engine", FIELD_BOOL, AT(engine), NULL},
-        {"verb", FIELD_READ, AT(post), read_verb},
-        {"headers", FIELD_READ, AT(headers), read_headers},
-        {"timeout", FIELD_MS, AT(timeout_ms), NULL},
-        {"rules", FIELD_READ, AT(patterns), read_patterns},
-        {"resourceRules", FIELD_BOOL, AT(resource), NULL},
+    static const struct engine_config_field fields[] = {
+        {"name", ENGINE_CONFIG_FIELD_TEXT, AT(name), NULL},
+        {"url", ENGINE_CONFIG_FIELD_URL, AT(url), NULL},
+        {"engine", ENGINE_CONFIG_FIELD_BOOL, AT(engine), NULL},
+        {"verb", ENGINE_CONFIG_FIELD_READ, AT(post), read_verb},
+        {"headers", ENGINE_CONFIG_FIELD_READ, AT(headers), read_headers},
+        {"timeout", ENGINE_CONFIG_FIELD_MS, AT(timeout_ms), NULL},
+        {"rules", ENGINE_CONFIG_FIELD_READ, AT(patterns), read_patterns},
+        {"resourceRules", ENGINE_CONFIG_FIELD_BOOL, AT(resource), NULL},
         {0},
     };
-    struct adapter_source *s = out;
+    struct adapter_config_source *s = out;
     size_t ignored = r->n_ignored;
-    config_http_defaults(&s->http);
-    s->place = adapter_place(r, item);
-    config_read_with_http(r, item, fields, "a source", s, &s->http);
+    engine_config_http_defaults(&s->http);
+    s->place = adapter_config_place(r, item);
+    engine_config_read_with_http(r, item, fields, "a source", s, &s->http);
     if (r->err)
         return;
     if (r->n_ignored > ignored)
-        config_fail(r, item, "%s", r->ignored[ignored]);
+        engine_config_fail(r, item, "%s", r->ignored[ignored]);
     else if (!s->name || !*s->name)
-        config_fail(r, item, "the source has no name");
+        engine_config_fail(r, item, "the source has no name");
     else if ((s->url && *s->url) == s->engine)
-        config_fail(r, item, "the source %s needs one of url and engine: true", s->name);
+        engine_config_fail(r, item, "the source %s needs one of url and engine: true", s->name);
 }
 
-void adapter_read_sources(struct config_reader *r, const json_t *list)
+void adapter_config_read_sources(struct engine_config_reader *r, const json_t *list)
 {
-    struct adapter_config *c = adapter_reader_of(r)->out;
-    struct adapter_source *items = NULL;
+    struct adapter_config *c = adapter_config_reader_of(r)->out;
+    struct adapter_config_source *items = NULL;
     size_t n = 0;
-    config_read_list(r, list, sizeof(*items), read_source, &items, &n);
+    engine_config_read_list(r, list, sizeof(*items), read_source, &items, &n);
     if (r->err || n == 0)
         return;
     if (c->n_sources + n > MAX_SOURCES) {
-        config_fail(r, list, "more than %d sources", MAX_SOURCES);
+        engine_config_fail(r, list, "more than %d sources", MAX_SOURCES);
         return;
     }
-    struct adapter_source *all = config_alloc(r, (c->n_sources + n) * sizeof(*all));
+    struct adapter_config_source *all = engine_config_alloc(r, (c->n_sources + n) * sizeof(*all));
     if (c->n_sources)
         memcpy(all, c->sources, c->n_sources * sizeof(*all));
     c->sources = all;
     for (size_t i = 0; i < n && !r->err; i++) {
         if (taken(c, items[i].name))
-            config_fail(r, json_array_get(list, i), "there is another source \"%s\"",
-                        items[i].name);
+            engine_config_fail(r, json_array_get(list, i), "there is another source \"%s\"",
+                               items[i].name);
         all[c->n_sources++] = items[i];
     }
 }
@@ -127,16 +128,16 @@ static size_t by_pattern(const struct adapter_config *c, const char *series_quer
 {
     for (size_t i = 0; i < c->n_sources; i++)
         for (size_t k = 0; k < c->sources[i].n_patterns; k++)
-            if (adapter_regex_matches(c->sources[i].patterns[k], gs_slice_of(series_query)))
+            if (adapter_config_regex_matches(c->sources[i].patterns[k], gs_slice_of(series_query)))
                 return i + 1;
     return 0;
 }
 
-struct gs_error *adapter_choose_sources(struct adapter_config *c)
+struct gs_error *adapter_config_choose_sources(struct adapter_config *c)
 {
     struct gs_error *err = NULL;
     for (size_t i = 0; i < c->n_rules && !err; i++) {
-        struct adapter_rule *rule = &c->rules[i];
+        struct adapter_config_rule *rule = &c->rules[i];
         if (rule->source_name && *rule->source_name)
             err = find(c, rule->source_name, rule->place, &rule->source);
         else

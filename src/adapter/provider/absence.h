@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "kube/client.h"
 
-struct absence_request {
+struct provider_absence_request {
     struct kube_client *kube; // NULL: no cluster
     struct kube_gvr object;
     const char *ns, *name; // ns NULL: of the cluster
@@ -16,8 +16,9 @@ struct absence_request {
 };
 
 // cause: borrowed; NULL: nothing was found out.
-typedef void (*absence_fn)(void *arg, const char *cause);
-struct absence_op;
+typedef void (*provider_absence_fn)(void *arg, const char *cause);
+struct provider_absence_op;
 // The texts must stay until the end. Never calls back from inside.
-struct absence_op *absence_find(const struct absence_request *rq, absence_fn cb, void *arg);
-void absence_cancel(struct absence_op *op); // NULL is fine
+struct provider_absence_op *provider_absence_find(const struct provider_absence_request *rq,
+                                                  provider_absence_fn cb, void *arg);
+void provider_absence_cancel(struct provider_absence_op *op); // NULL is fine

@@ -73,7 +73,7 @@
     RULES("," node "!=''", node ": {resource: node}", OF_DEVICES,                                  \
           OF_CONTAINERS(node ", PodName, NamespaceName, ContainerName"))
 
-const char *gpu_rules(void)
+const char *provider_gpu_rules(void)
 {
     return "rules:\n" NODE_RULES("Hostname") NODE_RULES("hostname") NODE_RULES("NodeName")
         POD_RULES("pod_name", "pod_namespace", "container_name")
@@ -82,14 +82,15 @@ const char *gpu_rules(void)
                     POD_RULES("PodName", "NamespaceName", "ContainerName");
 }
 
-struct gs_slice gpu_metric(const char *name, enum gpu_fold *ret_fold)
+struct gs_slice provider_gpu_metric(const char *name, enum provider_gpu_fold *ret_fold)
 {
     static const struct {
         const char *suffix;
-        enum gpu_fold fold;
-    } known[] = {{"_MAX", GPU_MAX}, {"_MIN", GPU_MIN}, {"_AVG", GPU_AVERAGE}};
+        enum provider_gpu_fold fold;
+    } known[] = {
+        {"_MAX", PROVIDER_GPU_MAX}, {"_MIN", PROVIDER_GPU_MIN}, {"_AVG", PROVIDER_GPU_AVERAGE}};
     struct gs_slice s = gs_slice_of(name);
-    *ret_fold = GPU_AVERAGE;
+    *ret_fold = PROVIDER_GPU_AVERAGE;
     for (size_t i = 0; i < GS_ARRAY_LEN(known); i++) {
         size_t n = strlen(known[i].suffix);
         if (s.len > n && gs_slice_ends(s, known[i].suffix)) {
@@ -101,24 +102,24 @@ struct gs_slice gpu_metric(const char *name, enum gpu_fold *ret_fold)
     return s;
 }
 
-double gpu_fold_values(enum gpu_fold fold, double so_far, double v, size_t n)
+double provider_gpu_fold_values(enum provider_gpu_fold fold, double so_far, double v, size_t n)
 {
     if (n == 0)
         return v;
     switch (fold) {
-    case GPU_MAX:
+    case PROVIDER_GPU_MAX:
         return v > so_far ? v : so_far;
-    case GPU_MIN:
+    case PROVIDER_GPU_MIN:
         return v < so_far ? v : so_far;
-    case GPU_AVERAGE:
+    case PROVIDER_GPU_AVERAGE:
         break;
     }
     return so_far + (v - so_far) / (double)(n + 1);
 }
 
-const struct gpu_owner *gpu_owner_nth(size_t i)
+const struct provider_gpu_owner *provider_gpu_owner_nth(size_t i)
 {
-    static const struct gpu_owner list[] = {
+    static const struct provider_gpu_owner list[] = {
         {"apps", "deployments", "Deployment", 1, 1},
         {"apps", "replicasets", "ReplicaSet", 1, 1},
         {"apps", "statefulsets", "StatefulSet", 1, 1},

@@ -7,18 +7,18 @@
 
 #include <stddef.h>
 
-const char *gpu_rules(void); // YAML of a configuration
+const char *provider_gpu_rules(void); // YAML of a configuration
 
-enum gpu_fold { GPU_AVERAGE, GPU_MAX, GPU_MIN };
+enum provider_gpu_fold { PROVIDER_GPU_AVERAGE, PROVIDER_GPU_MAX, PROVIDER_GPU_MIN };
 // "X_MAX" is X folded by the maximum; without a known suffix the whole, by the average.
-struct gs_slice gpu_metric(const char *name, enum gpu_fold *ret_fold);
-double gpu_fold_values(enum gpu_fold fold, double so_far, double v, size_t n);
+struct gs_slice provider_gpu_metric(const char *name, enum provider_gpu_fold *ret_fold);
+double provider_gpu_fold_values(enum provider_gpu_fold fold, double so_far, double v, size_t n);
 
 // Resources whose spec.selector picks pods: "deployments" of "apps". NULL behind the last.
-struct gpu_owner {
+struct provider_gpu_owner {
     const char *group, *resource;
     const char *kind;
     int match_labels; // 1: spec.selector is a LabelSelector; 0: a map
     int controls;     // 1: its pods name it, or what it owns, as their controller
 };
-const struct gpu_owner *gpu_owner_nth(size_t i);
+const struct provider_gpu_owner *provider_gpu_owner_nth(size_t i);

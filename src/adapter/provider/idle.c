@@ -5,22 +5,22 @@
 #include "base/mem.h"
 
 // A rule that would serve the metric, by its text alone, and serves nothing.
-static bool find(const struct provider_call *c, struct registry_rule_state *ret)
+static bool find(const struct provider_call *c, struct provider_registry_rule_state *ret)
 {
-    const struct registry *r = c->p->o.registry;
-    for (size_t i = 0; i < registry_rules(r); i++) {
+    const struct provider_registry *r = c->p->o.registry;
+    for (size_t i = 0; i < provider_registry_rules(r); i++) {
         GS_AUTO_BUF struct gs_buf name = {0};
-        registry_rule(r, i, ret);
+        provider_registry_rule(r, i, ret);
         if (ret->rule->external == c->rq.external && !ret->metrics &&
-            adapter_rule_own_name(ret->rule, &name) && gs_streq(name.data, c->rq.metric))
+            adapter_config_rule_own_name(ret->rule, &name) && gs_streq(name.data, c->rq.metric))
             return true;
     }
     return false;
 }
 
-static void fail(struct provider_call *c, const struct registry_rule_state *s)
+static void fail(struct provider_call *c, const struct provider_registry_rule_state *s)
 {
-    const struct adapter_rule *r = s->rule;
+    const struct adapter_config_rule *r = s->rule;
     if (s->error)
         provider_fail(c, PROVIDER_NO_METRIC,
                       "the rule at %s serves it, but its series cannot be listed: %s", r->place,
@@ -38,7 +38,7 @@ static void fail(struct provider_call *c, const struct registry_rule_state *s)
 
 bool provider_fail_idle(struct provider_call *c)
 {
-    struct registry_rule_state s;
+    struct provider_registry_rule_state s;
     if (!find(c, &s))
         return false;
     fail(c, &s);

@@ -12,37 +12,37 @@ enum { MAX_NAMES = 100000, MAX_KEPT = 1024 };
 #define MAX_REPLY ((size_t)256 * 1024 * 1024)
 
 struct list;
-struct objects_op {
-    TAILQ_ENTRY(objects_op) peers;
+struct provider_objects_op {
+    TAILQ_ENTRY(provider_objects_op) peers;
     struct list *list;
-    objects_fn cb;
+    provider_objects_fn cb;
     void *arg;
 };
-TAILQ_HEAD(objects_ops, objects_op);
+TAILQ_HEAD(objects_ops, provider_objects_op);
 
 // One list that is asked for, or was a moment ago.
 struct list {
-    struct objects *o;
+    struct provider_objects *o;
     TAILQ_ENTRY(list) all;
     char *key, *path;
     bool details;
     struct http_op *http;
     struct objects_ops ops;
-    struct object_names *names;
+    struct provider_object_names *names;
     int64_t done_ns;
 };
 TAILQ_HEAD(lists, list);
 
-struct objects {
+struct provider_objects {
     struct kube_client *kube;
     int64_t max_age_ns;
     struct gs_hmap *by_key;
     struct lists lists; // the oldest first
 };
 
-struct objects *objects_new(struct kube_client *kube, int64_t max_age_ms)
+struct provider_objects *provider_objects_new(struct kube_client *kube, int64_t max_age_ms)
 {
-    struct objects *o = gs_alloc(sizeof(*o));
+    struct provider_objects *o = gs_alloc(sizeof(*o));
     o->kube = kube;
     o->max_age_ns = max_age_ms * GS_NS_PER_MS;
     o->by_key = gs_hmap_new(NULL);
@@ -50,20 +50,20 @@ struct objects *objects_new(struct kube_client *kube, int64_t max_age_ms)
     return o;
 }
 
-struct object_names *object_names_ref(struct object_names *n)
+struct provider_object_names *provider_object_names_ref(struct provider_object_names *n)
 {
     n->refs++;
     return n;
 }
 
-static void detail_finish(struct object_detail *d)
+static void detail_finish(struct provider_object_detail *d)
 {
     free(d->owner_kind);
     free(d->owner_name);
     json_decref(d->labels);
 }
 
-void object_names_unref(struct object_names *n)
+void provider_object_names_unref(struct provider_object_names *n)
 {
     if (!n || --n->refs)
         return;
@@ -83,18 +83,18 @@ static void list_free(struct list *l)
     if (gs_hmap_get_str(l->o->by_key, l->key) == l)
         gs_hmap_remove_str(l->o->by_key, l->key);
     http_op_cancel(l->http);
-    object_names_unref(l->names);
+    provider_object_names_unref(l->names);
     free(l->key);
     free(l->path);
     free(l);
 }
 
-void objects_free(struct objects *o)
+void provider_objects_free(struct provider_objects *o)
 {
     if (!o)
         return;
     struct list *l;
-    struct objects_op *op;
+    struct provider_objects_op *op;
     while ((l = TAILQ_FIRST(&o->lists))) {
         while ((op = TAILQ_FIRST(&l->ops))) {
             TAILQ_REMOVE(&l->ops, op, peers);
@@ -112,35 +112,35 @@ struct metadata {
     struct gs_slice name, labels, owners; // the last two raw
 };
 
-static bool read_metadata(struct gs_json_pull *j, struct gs_arena *a, struct metadata *ret)
+static bool read_metadata(struct codec_json_pull *j, struct gs_arena *a, struct metadata *ret)
 {
     struct gs_slice key;
-    if (!gs_json_pull_object(j))
+    if (!codec_json_pull_object(j))
         return false;
-    while (gs_json_pull_member(j, a, &key)) {
+    while (codec_json_pull_member(j, a, &key)) {
         if (gs_slice_eq_str(key, "name"))
-            gs_json_pull_string(j, a, &ret->name);
+            codec_json_pull_string(j, a, &ret->name);
         else if (gs_slice_eq_str(key, "labels"))
-            gs_json_pull_skip(j, &ret->labels);
+            codec_json_pull_skip(j, &ret->labels);
         else if (gs_slice_eq_str(key, "ownerReferences"))
-            gs_json_pull_skip(j, &ret->owners);
+            codec_json_pull_skip(j, &ret->owners);
         else
-            gs_json_pull_skip(j, NULL);
+            codec_json_pull_skip(j, NULL);
     }
     return !j->bad;
 }
 
-static void read_detail(const struct metadata *m, struct object_detail *ret)
+static void read_detail(const struct metadata *m, struct provider_object_detail *ret)
 {
-    GS_AUTO_JSON json_t *owners = NULL;
+    CODEC_AUTO_JSON json_t *owners = NULL;
     size_t i;
     json_t *o;
-    *ret = (struct object_detail){0};
-    gs_error_free(m->labels.len ? gs_json_parse(m->labels, false, &ret->labels) : NULL);
-    gs_error_free(m->owners.len ? gs_json_parse(m->owners, false, &owners) : NULL);
+    *ret = (struct provider_object_detail){0};
+    gs_error_free(m->labels.len ? codec_json_parse(m->labels, false, &ret->labels) : NULL);
+    gs_error_free(m->owners.len ? codec_json_parse(m->owners, false, &owners) : NULL);
     json_array_foreach (owners, i, o) {
-        const char *kind = gs_json_str(o, "kind", NULL), *name = gs_json_str(o, "name", NULL);
-        if (!gs_json_bool(o, false, "controller", NULL) || !kind || !name || ret->owner_kind)
+        const char *kind = codec_json_str(o, "kind", NULL), *name = codec_json_str(o, "name", NULL);
+        if (!codec_json_bool(o, false, "controller", NULL) || !kind || !name || ret->owner_kind)
             continue;
         ret->owner_kind = gs_strdup(kind);
         ret->owner_name = gs_strdup(name);
@@ -149,7 +149,7 @@ static void read_detail(const struct metadata *m, struct object_detail *ret)
 
 struct item {
     char *name;
-    struct object_detail detail;
+    struct provider_object_detail detail;
 };
 
 struct items {
@@ -157,19 +157,19 @@ struct items {
     size_t n, cap;
 };
 
-static bool read_items(struct gs_json_pull *j, bool details, struct items *out)
+static bool read_items(struct codec_json_pull *j, bool details, struct items *out)
 {
     struct gs_arena scratch = {.limit = (size_t)16 * 1024 * 1024};
-    bool ok = gs_json_pull_null(j) || gs_json_pull_array(j);
-    while (ok && j->depth > 1 && gs_json_pull_item(j)) {
+    bool ok = codec_json_pull_null(j) || codec_json_pull_array(j);
+    while (ok && j->depth > 1 && codec_json_pull_item(j)) {
         struct gs_slice key;
         struct metadata m = {0};
-        ok = gs_json_pull_object(j);
-        while (ok && gs_json_pull_member(j, &scratch, &key)) {
+        ok = codec_json_pull_object(j);
+        while (ok && codec_json_pull_member(j, &scratch, &key)) {
             if (gs_slice_eq_str(key, "metadata"))
                 ok = read_metadata(j, &scratch, &m);
             else
-                gs_json_pull_skip(j, NULL);
+                codec_json_pull_skip(j, NULL);
         }
         ok = ok && !j->bad && out->n < MAX_NAMES;
         if (ok && m.name.len) {
@@ -191,9 +191,9 @@ static int compare(const void *a, const void *b)
 }
 
 // Takes the items.
-static struct object_names *names_of(struct items *items, bool details)
+static struct provider_object_names *names_of(struct items *items, bool details)
 {
-    struct object_names *n = gs_alloc(sizeof(*n));
+    struct provider_object_names *n = gs_alloc(sizeof(*n));
     n->refs = 1;
     n->n = items->n;
     n->items = gs_alloc_array(items->n + 1, sizeof(*n->items));
@@ -209,23 +209,24 @@ static struct object_names *names_of(struct items *items, bool details)
     return n;
 }
 
-static struct gs_error *read_list(struct gs_slice body, bool details, struct object_names **ret)
+static struct gs_error *read_list(struct gs_slice body, bool details,
+                                  struct provider_object_names **ret)
 {
-    struct gs_json_pull j = gs_json_pull_of(body);
+    struct codec_json_pull j = codec_json_pull_of(body);
     struct items items = {0};
     struct gs_arena scratch = {.limit = (size_t)1024 * 1024};
     struct gs_slice key;
-    bool ok = gs_json_pull_object(&j);
-    while (ok && gs_json_pull_member(&j, &scratch, &key)) {
+    bool ok = codec_json_pull_object(&j);
+    while (ok && codec_json_pull_member(&j, &scratch, &key)) {
         if (gs_slice_eq_str(key, "items"))
             ok = read_items(&j, details, &items);
         else
-            gs_json_pull_skip(&j, NULL);
+            codec_json_pull_skip(&j, NULL);
     }
     gs_arena_finish(&scratch);
-    struct object_names *n = names_of(&items, details);
+    struct provider_object_names *n = names_of(&items, details);
     if (!ok || j.bad) {
-        object_names_unref(n);
+        provider_object_names_unref(n);
         return gs_error_new(GS_EPROTO, "the cluster's list cannot be read: %s",
                             j.bad ? j.bad : "too long");
     }
@@ -235,16 +236,16 @@ static struct gs_error *read_list(struct gs_slice body, bool details, struct obj
 
 static struct gs_error *refusal(const struct http_answer *a)
 {
-    GS_AUTO_JSON json_t *body = NULL;
-    gs_error_free(gs_json_parse(a->body, false, &body));
-    const char *message = gs_json_str(body, "message", NULL);
+    CODEC_AUTO_JSON json_t *body = NULL;
+    gs_error_free(codec_json_parse(a->body, false, &body));
+    const char *message = codec_json_str(body, "message", NULL);
     return gs_error_new(a->status == 401 || a->status == 403 ? GS_EPERM
                         : a->status == 404                   ? GS_ENOTFOUND
                                                              : GS_EUNAVAIL,
                         "%s (HTTP status %d)", message ? message : "no reason given", a->status);
 }
 
-static void drop_old(struct objects *o)
+static void drop_old(struct provider_objects *o)
 {
     for (struct list *l = TAILQ_FIRST(&o->lists), *next; l; l = next) {
         bool over = gs_mono_ns() - l->done_ns > o->max_age_ns || gs_hmap_len(o->by_key) > MAX_KEPT;
@@ -258,8 +259,8 @@ static void drop_old(struct objects *o)
 static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
 {
     struct list *l = arg;
-    struct objects *o = l->o;
-    struct objects_op *op;
+    struct provider_objects *o = l->o;
+    struct provider_objects_op *op;
     l->http = NULL;
     if (!err)
         err = a->status == 200 ? read_list(a->body, l->details, &l->names) : refusal(a);
@@ -293,8 +294,9 @@ static void ask(struct list *l)
     l->http = http_send(kube_client_http(l->o->kube), &call, &callbacks, l);
 }
 
-struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char *ns,
-                                const char *selector, bool details, objects_fn cb, void *arg)
+struct provider_objects_op *provider_objects_list(struct provider_objects *o, struct kube_gvr r,
+                                                  const char *ns, const char *selector,
+                                                  bool details, provider_objects_fn cb, void *arg)
 {
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, r, ns, NULL, NULL);
@@ -306,9 +308,9 @@ struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char
     GS_AUTO_FREE char *key = gs_format("%c%s", details ? 'd' : 'n', path.data);
     struct list *l = gs_hmap_get_str(o->by_key, key);
     if (l && l->done_ns && gs_mono_ns() - l->done_ns <= o->max_age_ns) {
-        struct object_names *names = object_names_ref(l->names);
+        struct provider_object_names *names = provider_object_names_ref(l->names);
         cb(arg, names, NULL);
-        object_names_unref(names);
+        provider_object_names_unref(names);
         return NULL;
     }
     if (l && l->done_ns) { // too old; freed by drop_old()
@@ -326,15 +328,15 @@ struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char
         TAILQ_INSERT_TAIL(&o->lists, l, all);
         gs_hmap_put_str(o->by_key, l->key, l);
     }
-    struct objects_op *op = gs_alloc(sizeof(*op));
-    *op = (struct objects_op){.list = l, .cb = cb, .arg = arg};
+    struct provider_objects_op *op = gs_alloc(sizeof(*op));
+    *op = (struct provider_objects_op){.list = l, .cb = cb, .arg = arg};
     TAILQ_INSERT_TAIL(&l->ops, op, peers);
     if (fresh)
         ask(l);
     return op;
 }
 
-void objects_cancel(struct objects_op *op)
+void provider_objects_cancel(struct provider_objects_op *op)
 {
     if (!op)
         return;

@@ -5,29 +5,31 @@
 
 #include "kube/client.h"
 
-struct objects;
-struct objects *objects_new(struct kube_client *kube, int64_t max_age_ms);
-void objects_free(struct objects *o);
+struct provider_objects;
+struct provider_objects *provider_objects_new(struct kube_client *kube, int64_t max_age_ms);
+void provider_objects_free(struct provider_objects *o);
 
-struct object_detail {
+struct provider_object_detail {
     char *owner_kind, *owner_name; // of the controller; NULL: none
     json_t *labels;                // NULL: none
 };
 
 // Sorted; immutable, counted.
-struct object_names {
+struct provider_object_names {
     unsigned refs; // private
     char **items;
-    struct object_detail *details; // of each; NULL: not asked for
+    struct provider_object_detail *details; // of each; NULL: not asked for
     size_t n;
     int64_t until_ns; // gs_mono_ns() up to which others that ask are given it; 0: nobody is
 };
-struct object_names *object_names_ref(struct object_names *n);
-void object_names_unref(struct object_names *n);
+struct provider_object_names *provider_object_names_ref(struct provider_object_names *n);
+void provider_object_names_unref(struct provider_object_names *n);
 
-typedef void (*objects_fn)(void *arg, struct object_names *names, struct gs_error *err);
-struct objects_op;
+typedef void (*provider_objects_fn)(void *arg, struct provider_object_names *names,
+                                    struct gs_error *err);
+struct provider_objects_op;
 // ns NULL: all; selector NULL: all. cb may be called from inside, and then NULL is returned.
-struct objects_op *objects_list(struct objects *o, struct kube_gvr r, const char *ns,
-                                const char *selector, bool details, objects_fn cb, void *arg);
-void objects_cancel(struct objects_op *op); // NULL is fine
+struct provider_objects_op *provider_objects_list(struct provider_objects *o, struct kube_gvr r,
+                                                  const char *ns, const char *selector,
+                                                  bool details, provider_objects_fn cb, void *arg);
+void provider_objects_cancel(struct provider_objects_op *op); // NULL is fine

@@ -3,11 +3,13 @@
 
 #include "base/mem.h"
 
-char *override_wrong(const struct adapter_override *o, const struct mapper *m)
+char *provider_override_wrong(const struct adapter_config_override *o,
+                              const struct provider_mapper *m)
 {
-    if (mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
+    if (provider_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
         return NULL;
-    const struct mapped *other = mapper_find(m, GS_SLICE(""), gs_slice_of(o->resource));
+    const struct provider_mapped *other =
+        provider_mapper_find(m, GS_SLICE(""), gs_slice_of(o->resource));
     struct gs_buf text = {0};
     gs_buf_addf(&text, "the override of label %s names the resource \"%s\"", o->label, o->resource);
     if (*o->group)
@@ -18,13 +20,13 @@ char *override_wrong(const struct adapter_override *o, const struct mapper *m)
     return gs_buf_take(&text);
 }
 
-static size_t check(const struct adapter_resources *r, const struct mapper *m, overrides_fn cb,
-                    void *arg)
+static size_t check(const struct adapter_config_resources *r, const struct provider_mapper *m,
+                    provider_overrides_fn cb, void *arg)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < r->n_overrides; i++) {
-        const struct adapter_override *o = &r->overrides[i];
-        if (mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
+        const struct adapter_config_override *o = &r->overrides[i];
+        if (provider_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
             continue;
         wrong++;
         if (cb)
@@ -33,8 +35,8 @@ static size_t check(const struct adapter_resources *r, const struct mapper *m, o
     return wrong;
 }
 
-size_t overrides_check(const struct adapter_config *c, const struct mapper *m, overrides_fn cb,
-                       void *arg)
+size_t provider_overrides_check(const struct adapter_config *c, const struct provider_mapper *m,
+                                provider_overrides_fn cb, void *arg)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < c->n_rules; i++)

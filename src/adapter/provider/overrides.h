@@ -6,10 +6,11 @@
 #include "adapter/config/config.h"
 #include "adapter/provider/mapper.h"
 
-typedef void (*overrides_fn)(void *arg, const struct adapter_override *o);
+typedef void (*provider_overrides_fn)(void *arg, const struct adapter_config_override *o);
 
 // NULL: the resource is known. Else what is wrong and what to write instead. Caller frees.
-char *override_wrong(const struct adapter_override *o, const struct mapper *m);
+char *provider_override_wrong(const struct adapter_config_override *o,
+                              const struct provider_mapper *m);
 // Of all rules and resource rules; returns how many are wrong. cb may be NULL.
-size_t overrides_check(const struct adapter_config *c, const struct mapper *m, overrides_fn cb,
-                       void *arg);
+size_t provider_overrides_check(const struct adapter_config *c, const struct provider_mapper *m,
+                                provider_overrides_fn cb, void *arg);

@@ -16,29 +16,29 @@ struct candidate {
     size_t n, cap;
 };
 
-struct owners_op {
-    struct owners_request rq;
-    owners_fn cb;
+struct provider_owners_op {
+    struct provider_owners_request rq;
+    provider_owners_fn cb;
     void *arg;
     struct kube_request *get;
     json_t *answer; // holds the names
     struct candidate *list;
     size_t n;
     char *pod_selector; // of a single one; NULL: all pods
-    struct objects_op *pods_op, *sets_op;
-    struct object_names *pods, *sets; // sets: of a Deployment; NULL: not known
-    bool starting;                    // the lists are still being asked for
+    struct provider_objects_op *pods_op, *sets_op;
+    struct provider_object_names *pods, *sets; // sets: of a Deployment; NULL: not known
+    bool starting;                             // the lists are still being asked for
     bool waits_pods, waits_sets;
     bool inside, done;
 };
 
-static void op_free(struct owners_op *op)
+static void op_free(struct provider_owners_op *op)
 {
     kube_request_cancel(op->get);
-    objects_cancel(op->pods_op);
-    objects_cancel(op->sets_op);
-    object_names_unref(op->pods);
-    object_names_unref(op->sets);
+    provider_objects_cancel(op->pods_op);
+    provider_objects_cancel(op->sets_op);
+    provider_object_names_unref(op->pods);
+    provider_object_names_unref(op->sets);
     for (size_t i = 0; i < op->n; i++) {
         kube_selector_finish(&op->list[i].selector);
         free(op->list[i].pods);
@@ -49,7 +49,8 @@ static void op_free(struct owners_op *op)
     free(op);
 }
 
-static void end(struct owners_op *op, struct owners *o, int status, struct gs_error *err)
+static void end(struct provider_owners_op *op, struct provider_owners *o, int status,
+                struct gs_error *err)
 {
     op->done = true;
     op->cb(op->arg, o, status, err);
@@ -57,7 +58,7 @@ static void end(struct owners_op *op, struct owners *o, int status, struct gs_er
         op_free(op);
 }
 
-void owners_free(struct owners *o)
+void provider_owners_free(struct provider_owners *o)
 {
     if (!o)
         return;
@@ -68,7 +69,7 @@ void owners_free(struct owners *o)
 // --- whose pod ---
 
 // Names of ReplicaSets -> names of their Deployments.
-static struct gs_hmap *deployments_of(const struct object_names *sets)
+static struct gs_hmap *deployments_of(const struct provider_object_names *sets)
 {
     struct gs_hmap *map = gs_hmap_new(NULL);
     for (size_t i = 0; i < sets->n; i++)
@@ -79,10 +80,11 @@ static struct gs_hmap *deployments_of(const struct object_names *sets)
 
 // The name of the only owner of this kind that the pod may have; NULL: none. *ret_any: it may be
 // any, as far as is known.
-static const char *controller(const struct owners_op *op, const struct gs_hmap *deployments,
-                              const struct object_detail *pod, bool *ret_any)
+static const char *controller(const struct provider_owners_op *op,
+                              const struct gs_hmap *deployments,
+                              const struct provider_object_detail *pod, bool *ret_any)
 {
-    const struct gpu_owner *kind = op->rq.kind;
+    const struct provider_gpu_owner *kind = op->rq.kind;
     bool deployment = gs_streq(kind->kind, "Deployment");
     *ret_any = !kind->controls || !pod->owner_kind;
     if (*ret_any)
@@ -101,7 +103,7 @@ static void add_pod(struct candidate *c, size_t pod)
     c->pods[c->n++] = pod;
 }
 
-static struct gs_error *match(struct owners_op *op)
+static struct gs_error *match(struct provider_owners_op *op)
 {
     struct gs_hmap *by_name = gs_hmap_new(NULL);
     struct gs_hmap *deployments = op->sets ? deployments_of(op->sets) : NULL;
@@ -109,7 +111,7 @@ static struct gs_error *match(struct owners_op *op)
     for (size_t i = 0; i < op->n; i++)
         gs_hmap_put_str(by_name, op->list[i].name, &op->list[i]);
     for (size_t k = 0; k < op->pods->n && compared <= MAX_COMPARISONS; k++) {
-        const struct object_detail *pod = &op->pods->details[k];
+        const struct provider_object_detail *pod = &op->pods->details[k];
         bool any;
         const char *name = controller(op, deployments, pod, &any);
         struct candidate *c = name ? gs_hmap_get_str(by_name, name) : NULL;
@@ -129,10 +131,10 @@ static struct gs_error *match(struct owners_op *op)
 
 // --- the result ---
 
-static struct owners *collect(const struct owners_op *op)
+static struct provider_owners *collect(const struct provider_owners_op *op)
 {
-    struct owners *o = gs_alloc(sizeof(*o));
-    struct owner *items = gs_arena_alloc(&o->arena, (op->n + 1) * sizeof(*items));
+    struct provider_owners *o = gs_alloc(sizeof(*o));
+    struct provider_owner *items = gs_arena_alloc(&o->arena, (op->n + 1) * sizeof(*items));
     const char **pods = gs_arena_alloc(&o->arena, (op->pods->n + 1) * sizeof(*pods));
     size_t *place = gs_alloc_array(op->pods->n + 1, sizeof(*place)); // in pods, + 1
     for (size_t i = 0; i < op->n; i++) {
@@ -147,7 +149,7 @@ static struct owners *collect(const struct owners_op *op)
             }
             own[k] = place[pod] - 1;
         }
-        items[i] = (struct owner){gs_arena_strdup(&o->arena, c->name), own, c->n};
+        items[i] = (struct provider_owner){gs_arena_strdup(&o->arena, c->name), own, c->n};
     }
     free(place);
     o->items = items;
@@ -157,7 +159,7 @@ static struct owners *collect(const struct owners_op *op)
     return o;
 }
 
-static void go_on(struct owners_op *op)
+static void go_on(struct provider_owners_op *op)
 {
     if (op->starting || op->waits_pods || op->waits_sets)
         return;
@@ -167,48 +169,48 @@ static void go_on(struct owners_op *op)
 
 // --- pods and ReplicaSets ---
 
-static void on_pods(void *arg, struct object_names *names, struct gs_error *err)
+static void on_pods(void *arg, struct provider_object_names *names, struct gs_error *err)
 {
-    struct owners_op *op = arg;
+    struct provider_owners_op *op = arg;
     op->pods_op = NULL;
     op->waits_pods = false;
     if (err) {
         end(op, NULL, 0, gs_error_wrap(err, "listing pods"));
         return;
     }
-    op->pods = object_names_ref(names);
+    op->pods = provider_object_names_ref(names);
     go_on(op);
 }
 
-static void on_sets(void *arg, struct object_names *names, struct gs_error *err)
+static void on_sets(void *arg, struct provider_object_names *names, struct gs_error *err)
 {
-    struct owners_op *op = arg;
+    struct provider_owners_op *op = arg;
     op->sets_op = NULL;
     op->waits_sets = false;
     if (err) // then selectors alone say which pods are whose
         gs_warn("adapter", "listing replicasets: %s", gs_error_message(err));
     else
-        op->sets = object_names_ref(names);
+        op->sets = provider_object_names_ref(names);
     gs_error_free(err);
     go_on(op);
 }
 
-static void ask_lists(struct owners_op *op)
+static void ask_lists(struct provider_owners_op *op)
 {
-    const struct owners_request *rq = &op->rq;
+    const struct provider_owners_request *rq = &op->rq;
     op->starting = op->waits_pods = true;
     op->waits_sets = gs_streq(rq->kind->kind, "Deployment");
     // Either may be answered from inside.
     if (op->waits_sets) {
-        struct objects_op *sets = objects_list(rq->objects, KUBE_REPLICASETS, rq->ns,
-                                               op->pod_selector, true, on_sets, op);
+        struct provider_objects_op *sets = provider_objects_list(
+            rq->objects, KUBE_REPLICASETS, rq->ns, op->pod_selector, true, on_sets, op);
         if (op->waits_sets)
             op->sets_op = sets;
     }
     bool inside = op->inside;
     op->inside = true; // a failure must not free it here
-    struct objects_op *pods =
-        objects_list(rq->objects, KUBE_PODS, rq->ns, op->pod_selector, true, on_pods, op);
+    struct provider_objects_op *pods =
+        provider_objects_list(rq->objects, KUBE_PODS, rq->ns, op->pod_selector, true, on_pods, op);
     op->inside = inside;
     if (op->waits_pods)
         op->pods_op = pods;
@@ -222,10 +224,10 @@ static void ask_lists(struct owners_op *op)
 // --- the owners ---
 
 // A selector that picks nothing is none.
-static bool read_selector(const struct gpu_owner *kind, const json_t *obj,
+static bool read_selector(const struct provider_gpu_owner *kind, const json_t *obj,
                           struct kube_selector *ret)
 {
-    const json_t *spec = gs_json_get(obj, "spec", "selector", NULL);
+    const json_t *spec = codec_json_get(obj, "spec", "selector", NULL);
     struct gs_error *err = NULL;
     if (kind->match_labels)
         err = kube_selector_from_json(spec, ret);
@@ -238,7 +240,7 @@ static bool read_selector(const struct gpu_owner *kind, const json_t *obj,
     return good;
 }
 
-static void add_owner(struct owners_op *op, const json_t *obj)
+static void add_owner(struct provider_owners_op *op, const json_t *obj)
 {
     struct candidate c = {.name = op->rq.name ? op->rq.name : kube_name(obj)};
     if (c.name && read_selector(op->rq.kind, obj, &c.selector))
@@ -247,7 +249,7 @@ static void add_owner(struct owners_op *op, const json_t *obj)
 
 static void on_owners(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct owners_op *op = arg;
+    struct provider_owners_op *op = arg;
     size_t i;
     json_t *item;
     op->get = NULL;
@@ -263,7 +265,7 @@ static void on_owners(void *arg, int status, json_t *body, struct gs_error *err)
     json_array_foreach (items, i, item)
         add_owner(op, item);
     if (op->n == 0) {
-        end(op, gs_alloc(sizeof(struct owners)), 0, NULL);
+        end(op, gs_alloc(sizeof(struct provider_owners)), 0, NULL);
         return;
     }
     if (op->n == 1) {
@@ -274,9 +276,10 @@ static void on_owners(void *arg, int status, json_t *body, struct gs_error *err)
     ask_lists(op);
 }
 
-struct owners_op *owners_find(const struct owners_request *rq, owners_fn cb, void *arg)
+struct provider_owners_op *provider_owners_find(const struct provider_owners_request *rq,
+                                                provider_owners_fn cb, void *arg)
 {
-    struct owners_op *op = gs_alloc(sizeof(*op));
+    struct provider_owners_op *op = gs_alloc(sizeof(*op));
     const struct kube_gvr gvr = {rq->kind->group, rq->version, rq->kind->resource};
     GS_AUTO_BUF struct gs_buf query = {0};
     op->rq = *rq;
@@ -294,7 +297,7 @@ struct owners_op *owners_find(const struct owners_request *rq, owners_fn cb, voi
     return op;
 }
 
-void owners_cancel(struct owners_op *op)
+void provider_owners_cancel(struct provider_owners_op *op)
 {
     if (op)
         op_free(op);

@@ -9,16 +9,16 @@
 #include "adapter/provider/objects.h"
 #include "base/arena.h"
 
-struct owner {
+struct provider_owner {
     const char *name;
     const size_t *pods; // positions in the list of pods
     size_t n_pods;
 };
 
 // Of one request.
-struct owners {
+struct provider_owners {
     struct gs_arena arena; // private
-    const struct owner *items;
+    const struct provider_owner *items;
     size_t n;
     const char *const *pods; // of all owners, each once
     size_t n_pods;
@@ -26,19 +26,21 @@ struct owners {
 };
 
 // The callee owns it. status: of the cluster's answer, with an error; 0: none.
-typedef void (*owners_fn)(void *arg, struct owners *o, int status, struct gs_error *err);
+typedef void (*provider_owners_fn)(void *arg, struct provider_owners *o, int status,
+                                   struct gs_error *err);
 
-struct owners_request {
+struct provider_owners_request {
     struct kube_client *kube;
-    struct objects *objects;
-    const struct gpu_owner *kind;
+    struct provider_objects *objects;
+    const struct provider_gpu_owner *kind;
     const char *version;  // of its group
     const char *ns;       // one namespace
     const char *name;     // NULL: all
     const char *selector; // of owners; NULL: all
 };
-struct owners_op;
+struct provider_owners_op;
 // The texts must stay until the end. cb may be called from inside, and then NULL is returned.
-struct owners_op *owners_find(const struct owners_request *rq, owners_fn cb, void *arg);
-void owners_cancel(struct owners_op *op); // NULL is fine
-void owners_free(struct owners *o);
+struct provider_owners_op *provider_owners_find(const struct provider_owners_request *rq,
+                                                provider_owners_fn cb, void *arg);
+void provider_owners_cancel(struct provider_owners_op *op); // NULL is fine
+void provider_owners_free(struct provider_owners *o);

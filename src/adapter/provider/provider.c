@@ -17,8 +17,8 @@ static const char *keep(struct provider_call *c, const char *s)
 static void call_free(struct provider_call *c)
 {
     TAILQ_REMOVE(&c->p->calls, c, all);
-    owners_cancel(c->owners_op);
-    owners_free(c->owners);
+    provider_owners_cancel(c->owners_op);
+    provider_owners_free(c->owners);
     source_cancel(c->op);
     kube_selector_finish(&c->selector);
     gs_buf_finish(&c->query);
@@ -26,11 +26,11 @@ static void call_free(struct provider_call *c)
     gs_buf_finish(&c->matchers);
     gs_buf_finish(&c->trace);
     gs_buf_finish(&c->cause);
-    objects_cancel(c->list_op);
+    provider_objects_cancel(c->list_op);
     if (c->absence)
         c->p->diagnoses--;
-    absence_cancel(c->absence);
-    object_names_unref(c->listed);
+    provider_absence_cancel(c->absence);
+    provider_object_names_unref(c->listed);
     gs_arena_finish(&c->arena);
     free(c);
 }
@@ -130,8 +130,8 @@ static void send_query(struct provider_call *c)
 {
     GS_AUTO_BUF struct gs_buf timed = {0};
     if (c->timed)
-        times_add(&c->query, gs_buf_slice(&c->label), c->series, gs_buf_slice(&c->matchers),
-                  &timed);
+        provider_times_add(&c->query, gs_buf_slice(&c->label), c->series,
+                           gs_buf_slice(&c->matchers), &timed);
     c->op =
         source_query(provider_source(c), c->timed ? timed.data : c->query.data, 0, on_vector, c);
 }
@@ -141,7 +141,7 @@ static bool wants_times(const struct provider_call *c)
 {
     enum { MAX_FAR = 100 };
     const struct provider_options *o = &c->p->o;
-    if (o->times == PROVIDER_TIMES_NEVER || !times_known(c->rule->query_text) ||
+    if (o->times == PROVIDER_TIMES_NEVER || !provider_times_known(c->rule->query_text) ||
         gs_hmap_get_str(c->p->untimed, c->rule->place))
         return false;
     return o->times == PROVIDER_TIMES_ALWAYS || source_is_near(provider_source(c)) ||
@@ -150,21 +150,22 @@ static bool wants_times(const struct provider_call *c)
 
 static void ask(struct provider_call *c)
 {
-    const struct query_request q = {
+    const struct provider_query_request q = {
         .mapper = c->p->o.mapper,
         .resources = &c->rule->resources,
         .template_ = c->rule->query,
         .series = c->series,
         .ns = c->rq.external && !c->rule->resources.namespaced ? NULL : c->rq.ns,
-        .resource = c->rq.external ? NULL
-                                   : mapper_find(c->p->o.mapper, gs_slice_of(c->asked->group),
-                                                 gs_slice_of(c->asked->resource)),
+        .resource = c->rq.external
+                        ? NULL
+                        : provider_mapper_find(c->p->o.mapper, gs_slice_of(c->asked->group),
+                                               gs_slice_of(c->asked->resource)),
         .names = c->names,
         .n_names = c->n_names,
         .selector = &c->selector,
         .matchers = &c->matchers,
     };
-    struct gs_error *err = query_build(&q, &c->query, &c->label);
+    struct gs_error *err = provider_query_build(&q, &c->query, &c->label);
     if (err) {
         provider_fail(c, c->rq.external ? PROVIDER_SOURCE_FAILED : PROVIDER_NO_METRIC,
                       "rule at %s: %s", c->rule->place, gs_error_message(err));
@@ -192,7 +193,7 @@ static void nothing_matches(struct provider_call *c)
                       c->rq.ns ? " in namespace " : "", c->rq.ns ? c->rq.ns : "");
 }
 
-static void on_list(void *arg, struct object_names *names, struct gs_error *err)
+static void on_list(void *arg, struct provider_object_names *names, struct gs_error *err)
 {
     struct provider_call *c = arg;
     c->list_op = NULL;
@@ -202,7 +203,7 @@ static void on_list(void *arg, struct object_names *names, struct gs_error *err)
         gs_error_free(err);
         return;
     }
-    c->listed = object_names_ref(names);
+    c->listed = provider_object_names_ref(names);
     c->names = (const char *const *)names->items;
     c->n_names = names->n;
     provider_trace(c, "%zu %s match the selector", c->n_names, c->asked->resource);
@@ -221,23 +222,24 @@ static void list_objects(struct provider_call *c, const char *selector)
     }
     const struct kube_gvr gvr = {c->asked->group, c->asked->version, c->asked->resource};
     // Answered from inside, the call may be over.
-    struct objects_op *op = objects_list(c->p->objects, gvr, c->rq.ns, selector, false, on_list, c);
+    struct provider_objects_op *op =
+        provider_objects_list(c->p->objects, gvr, c->rq.ns, selector, false, on_list, c);
     if (op)
         c->list_op = op;
 }
 
 // --- owners of pods ---
 
-static const struct gpu_owner *owner_of(const struct mapped *r)
+static const struct provider_gpu_owner *owner_of(const struct provider_mapped *r)
 {
-    const struct gpu_owner *o;
-    for (size_t i = 0; (o = gpu_owner_nth(i)); i++)
+    const struct provider_gpu_owner *o;
+    for (size_t i = 0; (o = provider_gpu_owner_nth(i)); i++)
         if (gs_streq(o->group, r->group) && gs_streq(o->resource, r->resource))
             return o;
     return NULL;
 }
 
-static void on_owners(void *arg, struct owners *o, int status, struct gs_error *err)
+static void on_owners(void *arg, struct provider_owners *o, int status, struct gs_error *err)
 {
     struct provider_call *c = arg;
     bool all = gs_streq(c->rq.name, "*");
@@ -270,27 +272,27 @@ static void ask_owners(struct provider_call *c)
         return;
     }
     bool all = gs_streq(c->rq.name, "*");
-    const struct owners_request rq = {.kube = c->p->o.kube,
-                                      .objects = c->p->objects,
-                                      .kind = owner_of(c->resource),
-                                      .version = c->resource->version,
-                                      .ns = c->rq.ns,
-                                      .name = all ? NULL : c->rq.name,
-                                      .selector = all ? c->rq.label_selector : NULL};
+    const struct provider_owners_request rq = {.kube = c->p->o.kube,
+                                               .objects = c->p->objects,
+                                               .kind = owner_of(c->resource),
+                                               .version = c->resource->version,
+                                               .ns = c->rq.ns,
+                                               .name = all ? NULL : c->rq.name,
+                                               .selector = all ? c->rq.label_selector : NULL};
     provider_trace(c, "pods of %s %s, by selector and controller", c->resource->kind, c->rq.name);
-    c->owners_op = owners_find(&rq, on_owners, c);
+    c->owners_op = provider_owners_find(&rq, on_owners, c);
 }
 
 // --- the rule ---
 
 // The mapper may learn something else before the call ends.
-static struct mapped copy_mapped(struct provider_call *c, const struct mapped *m)
+static struct provider_mapped copy_mapped(struct provider_call *c, const struct provider_mapped *m)
 {
-    return (struct mapped){keep(c, m->group),    keep(c, m->version), keep(c, m->resource),
-                           keep(c, m->singular), keep(c, m->kind),    m->namespaced};
+    return (struct provider_mapped){keep(c, m->group),    keep(c, m->version), keep(c, m->resource),
+                                    keep(c, m->singular), keep(c, m->kind),    m->namespaced};
 }
 
-static bool take(struct provider_call *c, const struct registry_metric *m)
+static bool take(struct provider_call *c, const struct provider_registry_metric *m)
 {
     if (!m)
         return false;
@@ -303,14 +305,14 @@ static bool take(struct provider_call *c, const struct registry_metric *m)
 // GPU metrics of an owner: those of its pods.
 static bool find_owned(struct provider_call *c)
 {
-    const struct mapped *pods = mapper_find_text(c->p->o.mapper, "pods");
+    const struct provider_mapped *pods = provider_mapper_find_text(c->p->o.mapper, "pods");
     if (!c->p->o.gpu || !owner_of(c->resource) || !pods || !c->rq.ns)
         return false;
-    c->fold = GPU_AVERAGE;
-    if (!take(c, registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
-        struct gs_slice base = gpu_metric(c->rq.metric, &c->fold);
+    c->fold = PROVIDER_GPU_AVERAGE;
+    if (!take(c, provider_registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
+        struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->fold);
         GS_AUTO_FREE char *name = gs_slice_dup(base);
-        if (!take(c, registry_find(c->p->o.gpu, pods, true, name)))
+        if (!take(c, provider_registry_find(c->p->o.gpu, pods, true, name)))
             return false;
     }
     c->pods_copy = copy_mapped(c, pods);
@@ -323,20 +325,22 @@ static bool find_rule(struct provider_call *c)
 {
     const struct provider_options *o = &c->p->o;
     bool namespaced = c->rq.ns != NULL;
-    return take(c, registry_find(o->registry, c->resource, namespaced, c->rq.metric)) ||
-           (o->gpu && take(c, registry_find(o->gpu, c->resource, namespaced, c->rq.metric))) ||
+    return take(c, provider_registry_find(o->registry, c->resource, namespaced, c->rq.metric)) ||
+           (o->gpu &&
+            take(c, provider_registry_find(o->gpu, c->resource, namespaced, c->rq.metric))) ||
            find_owned(c);
 }
 
 static void no_rule(struct provider_call *c)
 {
-    GS_AUTO_FREE char *others = registry_resources_of(c->p->o.registry, c->rq.metric);
-    GS_AUTO_FREE char *gpu =
-        !*others && c->p->o.gpu ? registry_resources_of(c->p->o.gpu, c->rq.metric) : gs_strdup("");
+    GS_AUTO_FREE char *others = provider_registry_resources_of(c->p->o.registry, c->rq.metric);
+    GS_AUTO_FREE char *gpu = !*others && c->p->o.gpu
+                                 ? provider_registry_resources_of(c->p->o.gpu, c->rq.metric)
+                                 : gs_strdup("");
     size_t bad = 0;
-    struct registry_rule_state s;
-    for (size_t i = 0; i < registry_rules(c->p->o.registry); i++) {
-        registry_rule(c->p->o.registry, i, &s);
+    struct provider_registry_rule_state s;
+    for (size_t i = 0; i < provider_registry_rules(c->p->o.registry); i++) {
+        provider_registry_rule(c->p->o.registry, i, &s);
         bad += s.error != NULL;
     }
     c->unserved = true;
@@ -353,7 +357,7 @@ static void no_rule(struct provider_call *c)
 
 static void start_external(struct provider_call *c)
 {
-    if (!take(c, registry_find_external(c->p->o.registry, c->rq.metric))) {
+    if (!take(c, provider_registry_find_external(c->p->o.registry, c->rq.metric))) {
         c->unserved = true;
         if (!provider_fail_idle(c))
             provider_fail(c, PROVIDER_NO_METRIC, "no external rule serves it");
@@ -365,7 +369,7 @@ static void start_external(struct provider_call *c)
 
 static void start(struct provider_call *c)
 {
-    const struct mapped *m = mapper_find_text(c->p->o.mapper, c->rq.resource);
+    const struct provider_mapped *m = provider_mapper_find_text(c->p->o.mapper, c->rq.resource);
     if (!m) {
         c->unserved = true;
         provider_fail(c, gs_streq(c->rq.name, "*") ? PROVIDER_LIST_FAILED : PROVIDER_NO_METRIC,
@@ -398,7 +402,7 @@ struct provider *provider_new(const struct provider_options *o)
 {
     struct provider *p = gs_alloc(sizeof(*p));
     p->o = *o;
-    p->objects = o->kube ? objects_new(o->kube, o->list_age_ms) : NULL;
+    p->objects = o->kube ? provider_objects_new(o->kube, o->list_age_ms) : NULL;
     p->untimed = gs_hmap_new(NULL);
     TAILQ_INIT(&p->calls);
     return p;
@@ -412,7 +416,7 @@ void provider_free(struct provider *p)
         next = TAILQ_NEXT(c, all);
         call_free(c);
     }
-    objects_free(p->objects);
+    provider_objects_free(p->objects);
     gs_hmap_free(p->untimed);
     free(p);
 }

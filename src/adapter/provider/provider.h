@@ -20,12 +20,13 @@ struct provider_options {
     const struct adapter_config *config; // borrowed, as all below
     struct source *source;
     struct source *const *others; // as many as the configuration has
-    struct mapper *mapper;
-    struct registry *registry;
+    struct provider_mapper *mapper;
+    struct provider_registry *registry;
     struct kube_client *kube; // NULL: no cluster: requests for * cannot be answered
     int64_t list_age_ms;      // for how long a list of objects is shared; 0: while it is asked
     enum provider_times times;
-    const struct registry *gpu; // rules of GPU metrics, asked after the configuration's; or NULL
+    const struct provider_registry
+        *gpu; // rules of GPU metrics, asked after the configuration's; or NULL
 };
 struct provider *provider_new(const struct provider_options *o);
 void provider_free(struct provider *p); // cancels what is under way
@@ -49,7 +50,7 @@ struct provider_answer {
     enum provider_outcome outcome;
     const char *cause; // for people, of what is not OK; may be ""
     bool unserved;     // no rule is for it: somebody else's may be
-    const struct mapped *resource;
+    const struct provider_mapped *resource;
     const struct provider_value *values; // in the order of the list
     size_t n;
     int64_t window_ms;                   // of the answer; 0: not known

@@ -15,7 +15,7 @@ TAILQ_HEAD(calls, provider_call);
 
 struct provider {
     struct provider_options o;
-    struct objects *objects; // NULL: no cluster
+    struct provider_objects *objects; // NULL: no cluster
     struct calls calls;
     struct gs_hmap *untimed; // places of rules whose query cannot be asked with times
     size_t diagnoses;        // under way
@@ -32,25 +32,26 @@ struct provider_call {
     bool inside;   // still in provider_ask
     bool unserved; // no rule is for it
     bool done;
-    const struct registry_metric *metric; // valid until the next wait only
-    const struct adapter_rule *rule;
+    const struct provider_registry_metric *metric; // valid until the next wait only
+    const struct adapter_config_rule *rule;
     struct gs_slice series;
-    const struct mapped *resource; // of the request
-    struct mapped resource_copy, pods_copy;
-    const struct mapped *asked; // whose values are asked for: the resource, or pods of an owner
+    const struct provider_mapped *resource; // of the request
+    struct provider_mapped resource_copy, pods_copy;
+    const struct provider_mapped
+        *asked; // whose values are asked for: the resource, or pods of an owner
     bool folds;
-    enum gpu_fold fold;
+    enum provider_gpu_fold fold;
     const char *const *names;
     size_t n_names;
     const char *one_name[1];
-    struct object_names *listed; // owns names, of a list
-    struct objects_op *list_op;
+    struct provider_object_names *listed; // owns names, of a list
+    struct provider_objects_op *list_op;
     struct gs_buf query, label, matchers, trace, cause;
     bool timed; // asked with the times of samples
     bool timed_failed;
-    struct absence_op *absence;
-    struct owners_op *owners_op;
-    struct owners *owners; // owns names, of their pods
+    struct provider_absence_op *absence;
+    struct provider_owners_op *owners_op;
+    struct provider_owners *owners; // owns names, of their pods
     struct source_op *op;
     int64_t until_ns; // of the source's answer
 };

@@ -6,13 +6,14 @@
 
 #define MAX_MATCHERS ((size_t)8 * 1024 * 1024)
 
-bool query_label_for(const struct adapter_resources *r, const struct mapper *m,
-                     const struct mapped *resource, struct gs_buf *out)
+bool provider_query_label_for(const struct adapter_config_resources *r,
+                              const struct provider_mapper *m,
+                              const struct provider_mapped *resource, struct gs_buf *out)
 {
     for (size_t i = 0; i < r->n_overrides; i++) {
-        const struct adapter_override *o = &r->overrides[i];
-        const struct mapped *named =
-            mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource));
+        const struct adapter_config_override *o = &r->overrides[i];
+        const struct provider_mapped *named =
+            provider_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource));
         if (named == resource) {
             gs_buf_add_str(out, o->label);
             return true;
@@ -24,8 +25,8 @@ bool query_label_for(const struct adapter_resources *r, const struct mapper *m,
     for (char *p = group; *p; p++)
         if (*p == '.' || *p == '-')
             *p = '_';
-    struct gs_error *err = adapter_label_expand(r->label_template, gs_slice_of(group),
-                                                gs_slice_of(resource->singular), out);
+    struct gs_error *err = adapter_config_label_expand(r->label_template, gs_slice_of(group),
+                                                       gs_slice_of(resource->singular), out);
     gs_error_free(err);
     return !err;
 }
@@ -101,11 +102,11 @@ static struct gs_error *add_requirement(struct parts *p, const struct kube_requi
     return NULL;
 }
 
-static struct gs_error *add_namespace(struct parts *p, const struct query_request *q,
+static struct gs_error *add_namespace(struct parts *p, const struct provider_query_request *q,
                                       struct gs_buf *label)
 {
-    const struct mapped *namespaces = mapper_find_text(q->mapper, "namespaces");
-    if (!namespaces || !query_label_for(q->resources, q->mapper, namespaces, label))
+    const struct provider_mapped *namespaces = provider_mapper_find_text(q->mapper, "namespaces");
+    if (!namespaces || !provider_query_label_for(q->resources, q->mapper, namespaces, label))
         return gs_error_new(GS_EINVAL,
                             "the rule maps no label to namespaces, and the request has one");
     add(p, gs_buf_slice(label), "=", gs_slice_of(q->ns));
@@ -120,7 +121,7 @@ static int compare_values(const void *a, const void *b)
     return c ? c : (x->name.len > y->name.len) - (x->name.len < y->name.len);
 }
 
-static struct gs_error *expand(struct parts *p, const struct query_request *q,
+static struct gs_error *expand(struct parts *p, const struct provider_query_request *q,
                                const struct gs_buf *label, struct gs_buf *ret_query)
 {
     struct gs_slice by[2];
@@ -137,7 +138,7 @@ static struct gs_error *expand(struct parts *p, const struct query_request *q,
     }
     if (p->n)
         qsort(p->values, p->n, sizeof(*p->values), compare_values);
-    const struct adapter_query_data d = {
+    const struct adapter_config_query_data d = {
         .series = q->series,
         .matchers = gs_buf_slice(&p->matchers),
         .group_by = gs_buf_slice(&group_by),
@@ -146,7 +147,7 @@ static struct gs_error *expand(struct parts *p, const struct query_request *q,
         .group_by_list = by,
         .n_group_by = n_by,
     };
-    struct gs_error *err = adapter_query_expand(q->template_, &d, ret_query);
+    struct gs_error *err = adapter_config_query_expand(q->template_, &d, ret_query);
     if (!err && p->matchers.overflow)
         err = gs_error_new(GS_ELIMIT, "the matchers are longer than %zu bytes", MAX_MATCHERS);
     if (!err && !ret_query->len)
@@ -154,7 +155,7 @@ static struct gs_error *expand(struct parts *p, const struct query_request *q,
     return err;
 }
 
-static struct gs_error *build(struct parts *p, const struct query_request *q,
+static struct gs_error *build(struct parts *p, const struct provider_query_request *q,
                               struct gs_buf *ret_query, struct gs_buf *ret_label)
 {
     struct gs_error *err = NULL;
@@ -163,7 +164,8 @@ static struct gs_error *build(struct parts *p, const struct query_request *q,
         err = add_requirement(p, &q->selector->items[i]);
     if (!err && q->ns && *q->ns)
         err = add_namespace(p, q, &ns_label);
-    if (!err && q->resource && !query_label_for(q->resources, q->mapper, q->resource, ret_label))
+    if (!err && q->resource &&
+        !provider_query_label_for(q->resources, q->mapper, q->resource, ret_label))
         err = gs_error_new(GS_EINVAL, "the rule maps no label to %s", q->resource->resource);
     if (err)
         return err;
@@ -175,8 +177,8 @@ static struct gs_error *build(struct parts *p, const struct query_request *q,
     return expand(p, q, ret_label, ret_query);
 }
 
-struct gs_error *query_build(const struct query_request *q, struct gs_buf *ret_query,
-                             struct gs_buf *ret_label)
+struct gs_error *provider_query_build(const struct provider_query_request *q,
+                                      struct gs_buf *ret_query, struct gs_buf *ret_label)
 {
     struct parts *p = gs_alloc(sizeof(*p));
     p->matchers.limit = MAX_MATCHERS;

@@ -12,7 +12,7 @@ enum { MAX_METRICS = 500000 };
 enum { FIRST_RETRY_MS = 500 };
 
 struct question {
-    struct registry *registry;
+    struct provider_registry *registry;
     const char *selector;
     struct source *source;
     struct source_op *op;
@@ -24,13 +24,13 @@ struct question {
 
 struct table {
     struct gs_arena arena;
-    struct registry_metric *items;
+    struct provider_registry_metric *items;
     size_t n, cap;
     struct gs_hmap *index; // key -> position + 1
 };
 
-struct registry {
-    struct registry_options o;
+struct provider_registry {
+    struct provider_registry_options o;
     struct question *questions;
     size_t n_questions, waiting;
     size_t *question_of; // of each rule
@@ -59,11 +59,11 @@ static void make_key(struct gs_buf *key, const char *group, const char *resource
     gs_buf_add_slice(key, metric);
 }
 
-static void put(struct table *t, struct gs_buf *key, const struct registry_metric *m)
+static void put(struct table *t, struct gs_buf *key, const struct provider_registry_metric *m)
 {
     size_t at = (size_t)(uintptr_t)gs_hmap_get(t->index, gs_buf_slice(key));
     if (at) { // the later wins
-        struct registry_metric *old = &t->items[at - 1];
+        struct provider_registry_metric *old = &t->items[at - 1];
         if (old->rule == m->rule && old->order > m->order)
             return;
         struct gs_slice name = old->name;
@@ -85,47 +85,47 @@ static const char *keep(struct table *t, const char *s)
     return gs_arena_strdup(&t->arena, s);
 }
 
-static void add_for_labels(struct registry *r, const struct adapter_rule *rule,
+static void add_for_labels(struct provider_registry *r, const struct adapter_config_rule *rule,
                            const struct source_shape *s, struct gs_slice name, struct gs_buf *key)
 {
     struct table *t = &r->custom;
     for (size_t i = 0; i < s->n_labels; i++) {
         struct gs_slice group, resource;
-        if (!adapter_label_resource(&rule->resources, s->labels[i], &group, &resource))
+        if (!adapter_config_label_resource(&rule->resources, s->labels[i], &group, &resource))
             continue;
-        const struct mapped *m = mapper_find(r->o.mapper, group, resource);
+        const struct provider_mapped *m = provider_mapper_find(r->o.mapper, group, resource);
         if (!m)
             continue;
-        bool namespaced = !mapper_is_root(m);
+        bool namespaced = !provider_mapper_is_root(m);
         make_key(key, m->group, m->resource, namespaced, name);
-        struct registry_metric row = {.rule = rule,
-                                      .series = s->name,
-                                      .group = keep(t, m->group),
-                                      .resource = keep(t, m->resource),
-                                      .namespaced = namespaced,
-                                      .name = name,
-                                      .order = s->last_seen};
+        struct provider_registry_metric row = {.rule = rule,
+                                               .series = s->name,
+                                               .group = keep(t, m->group),
+                                               .resource = keep(t, m->resource),
+                                               .namespaced = namespaced,
+                                               .name = name,
+                                               .order = s->last_seen};
         put(t, key, &row);
     }
 }
 
-static void add_shape(struct registry *r, const struct adapter_rule *rule,
+static void add_shape(struct provider_registry *r, const struct adapter_config_rule *rule,
                       const struct source_shape *s, struct gs_buf *name, struct gs_buf *key)
 {
-    const struct adapter_filter *filter;
+    const struct adapter_config_filter *filter;
     gs_buf_clear(name);
-    if (!adapter_rule_name(rule, s->name, name, &filter))
+    if (!adapter_config_rule_name(rule, s->name, name, &filter))
         return;
     if (!rule->external) {
         add_for_labels(r, rule, s, gs_buf_slice(name), key);
         return;
     }
     make_key(key, "", "", true, gs_buf_slice(name));
-    struct registry_metric row = {.rule = rule,
-                                  .series = s->name,
-                                  .namespaced = true,
-                                  .name = gs_buf_slice(name),
-                                  .order = s->last_seen};
+    struct provider_registry_metric row = {.rule = rule,
+                                           .series = s->name,
+                                           .namespaced = true,
+                                           .name = gs_buf_slice(name),
+                                           .order = s->last_seen};
     put(&r->external, key, &row);
 }
 
@@ -138,7 +138,7 @@ static int compare_slices(struct gs_slice a, struct gs_slice b)
 
 static int compare_metrics(const void *a, const void *b)
 {
-    const struct registry_metric *x = a, *y = b;
+    const struct provider_registry_metric *x = a, *y = b;
     int c = x->resource ? strcmp(x->resource, y->resource) : 0;
     c = c || !x->group ? c : strcmp(x->group, y->group);
     return c ? c : compare_slices(x->name, y->name);
@@ -150,25 +150,25 @@ static void sort_table(struct table *t, struct gs_buf *key)
         qsort(t->items, t->n, sizeof(*t->items), compare_metrics);
     gs_hmap_clear(t->index);
     for (size_t i = 0; i < t->n; i++) {
-        const struct registry_metric *m = &t->items[i];
+        const struct provider_registry_metric *m = &t->items[i];
         make_key(key, m->group ? m->group : "", m->resource ? m->resource : "", m->namespaced,
                  m->name);
         gs_hmap_put(t->index, gs_buf_slice(key), (void *)(uintptr_t)(i + 1));
     }
 }
 
-static size_t rule_index(const struct registry *r, const struct adapter_rule *rule)
+static size_t rule_index(const struct provider_registry *r, const struct adapter_config_rule *rule)
 {
     return (size_t)(rule - r->o.config->rules);
 }
 
-static void count_served(struct registry *r, const struct table *t)
+static void count_served(struct provider_registry *r, const struct table *t)
 {
     for (size_t i = 0; i < t->n; i++)
         r->served[rule_index(r, t->items[i].rule)]++;
 }
 
-void registry_rebuild(struct registry *r)
+void provider_registry_rebuild(struct provider_registry *r)
 {
     const struct adapter_config *c = r->o.config;
     GS_AUTO_BUF struct gs_buf name = {0}, key = {0};
@@ -191,10 +191,10 @@ void registry_rebuild(struct registry *r)
 
 static void on_timer(uv_timer_t *t)
 {
-    registry_relist(t->data);
+    provider_registry_relist(t->data);
 }
 
-static void take_fresh(struct registry *r)
+static void take_fresh(struct provider_registry *r)
 {
     struct source_shapes **old = gs_alloc_array(r->n_questions + 1, sizeof(struct source_shapes *));
     for (size_t i = 0; i < r->n_questions; i++) {
@@ -204,14 +204,14 @@ static void take_fresh(struct registry *r)
         old[i] = q->shapes;
         q->shapes = GS_TAKE(q->fresh);
     }
-    registry_rebuild(r);
+    provider_registry_rebuild(r);
     for (size_t i = 0; i < r->n_questions; i++)
         source_shapes_free(old[i]);
     free(old);
 }
 
 // False: the source has not begun to answer, or to scrape.
-bool registry_found(const struct registry *r)
+bool provider_registry_found(const struct provider_registry *r)
 {
     for (size_t i = 0; i < r->n_questions; i++)
         if (r->questions[i].shapes && r->questions[i].shapes->series)
@@ -219,9 +219,9 @@ bool registry_found(const struct registry *r)
     return false;
 }
 
-static int64_t next_round_ms(struct registry *r)
+static int64_t next_round_ms(struct provider_registry *r)
 {
-    if (registry_found(r)) {
+    if (provider_registry_found(r)) {
         r->retry_ms = FIRST_RETRY_MS;
         return r->o.relist_ms;
     }
@@ -230,7 +230,7 @@ static int64_t next_round_ms(struct registry *r)
     return wait;
 }
 
-static void end_round(struct registry *r)
+static void end_round(struct provider_registry *r)
 {
     r->rounds++;
     take_fresh(r);
@@ -242,7 +242,7 @@ static void end_round(struct registry *r)
 static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *err)
 {
     struct question *q = arg;
-    struct registry *r = q->registry;
+    struct provider_registry *r = q->registry;
     q->op = NULL;
     bool new_error = err && !gs_streq(q->error, gs_error_message(err));
     if (new_error)
@@ -261,7 +261,7 @@ static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *
         end_round(r);
 }
 
-void registry_relist(struct registry *r)
+void provider_registry_relist(struct provider_registry *r)
 {
     if (r->waiting)
         return;
@@ -276,7 +276,7 @@ void registry_relist(struct registry *r)
         r->rounds++;
 }
 
-void registry_stop(struct registry *r)
+void provider_registry_stop(struct provider_registry *r)
 {
     uv_timer_stop(r->timer);
     for (size_t i = 0; i < r->n_questions; i++) {
@@ -288,7 +288,7 @@ void registry_stop(struct registry *r)
 
 // --- life ---
 
-static void make_questions(struct registry *r)
+static void make_questions(struct provider_registry *r)
 {
     const struct adapter_config *c = r->o.config;
     r->questions = gs_alloc_array(c->n_rules + 1, sizeof(*r->questions));
@@ -308,9 +308,10 @@ static void make_questions(struct registry *r)
     }
 }
 
-struct registry *registry_new(uv_loop_t *loop, const struct registry_options *o)
+struct provider_registry *provider_registry_new(uv_loop_t *loop,
+                                                const struct provider_registry_options *o)
 {
-    struct registry *r = gs_alloc(sizeof(*r));
+    struct provider_registry *r = gs_alloc(sizeof(*r));
     r->o = *o;
     r->retry_ms = FIRST_RETRY_MS;
     r->timer = gs_alloc(sizeof(*r->timer));
@@ -319,7 +320,7 @@ struct registry *registry_new(uv_loop_t *loop, const struct registry_options *o)
     make_questions(r);
     table_reset(&r->custom);
     table_reset(&r->external);
-    registry_relist(r);
+    provider_registry_relist(r);
     return r;
 }
 
@@ -328,7 +329,7 @@ static void timer_closed(uv_handle_t *h)
     free(h);
 }
 
-void registry_free(struct registry *r)
+void provider_registry_free(struct provider_registry *r)
 {
     if (!r)
         return;
@@ -351,8 +352,9 @@ void registry_free(struct registry *r)
 
 // --- looking up ---
 
-static const struct registry_metric *find(const struct table *t, const char *group,
-                                          const char *resource, bool namespaced, const char *metric)
+static const struct provider_registry_metric *find(const struct table *t, const char *group,
+                                                   const char *resource, bool namespaced,
+                                                   const char *metric)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     make_key(&key, group, resource, namespaced, gs_slice_of(metric));
@@ -360,22 +362,24 @@ static const struct registry_metric *find(const struct table *t, const char *gro
     return at ? &t->items[at - 1] : NULL;
 }
 
-const struct registry_metric *registry_find(const struct registry *r, const struct mapped *resource,
-                                            bool namespaced, const char *metric)
+const struct provider_registry_metric *
+provider_registry_find(const struct provider_registry *r, const struct provider_mapped *resource,
+                       bool namespaced, const char *metric)
 {
     return find(&r->custom, resource->group, resource->resource, namespaced, metric);
 }
 
-const struct registry_metric *registry_find_external(const struct registry *r, const char *metric)
+const struct provider_registry_metric *
+provider_registry_find_external(const struct provider_registry *r, const char *metric)
 {
     return find(&r->external, "", "", true, metric);
 }
 
-char *registry_resources_of(const struct registry *r, const char *metric)
+char *provider_registry_resources_of(const struct provider_registry *r, const char *metric)
 {
     struct gs_buf out = {0};
     for (size_t i = 0; i < r->custom.n; i++) {
-        const struct registry_metric *m = &r->custom.items[i];
+        const struct provider_registry_metric *m = &r->custom.items[i];
         if (!gs_slice_eq_str(m->name, metric))
             continue;
         gs_buf_addf(&out, "%s%s%s%s", out.len ? ", " : "", m->resource, *m->group ? "." : "",
@@ -384,28 +388,30 @@ char *registry_resources_of(const struct registry *r, const char *metric)
     return gs_buf_take(&out);
 }
 
-const struct registry_metric *registry_nth(const struct registry *r, bool external, size_t i)
+const struct provider_registry_metric *provider_registry_nth(const struct provider_registry *r,
+                                                             bool external, size_t i)
 {
     const struct table *t = external ? &r->external : &r->custom;
     return i < t->n ? &t->items[i] : NULL;
 }
 
-size_t registry_rules(const struct registry *r)
+size_t provider_registry_rules(const struct provider_registry *r)
 {
     return r->o.config->n_rules;
 }
 
-void registry_rule(const struct registry *r, size_t i, struct registry_rule_state *ret)
+void provider_registry_rule(const struct provider_registry *r, size_t i,
+                            struct provider_registry_rule_state *ret)
 {
     const struct question *q = &r->questions[r->question_of[i]];
-    *ret = (struct registry_rule_state){.rule = &r->o.config->rules[i],
-                                        .last_ok_ms = q->last_ok_ms,
-                                        .error = q->error,
-                                        .shapes = q->shapes,
-                                        .metrics = r->served[i]};
+    *ret = (struct provider_registry_rule_state){.rule = &r->o.config->rules[i],
+                                                 .last_ok_ms = q->last_ok_ms,
+                                                 .error = q->error,
+                                                 .shapes = q->shapes,
+                                                 .metrics = r->served[i]};
 }
 
-bool registry_complete(const struct registry *r)
+bool provider_registry_complete(const struct provider_registry *r)
 {
     for (size_t i = 0; i < r->n_questions; i++)
         if (!r->questions[i].last_ok_ms)
@@ -413,7 +419,7 @@ bool registry_complete(const struct registry *r)
     return true;
 }
 
-int64_t registry_rounds(const struct registry *r)
+int64_t provider_registry_rounds(const struct provider_registry *r)
 {
     return r->rounds;
 }

@@ -5,14 +5,14 @@
 
 #define MARK "__gpuscale_time__"
 
-bool times_known(const char *template_text)
+bool provider_times_known(const char *template_text)
 {
     return strstr(template_text, ".Series") && strstr(template_text, ".LabelMatchers");
 }
 
 // The line break ends a comment at the end of the query.
-void times_add(const struct gs_buf *query, struct gs_slice label, struct gs_slice series,
-               struct gs_slice matchers, struct gs_buf *out)
+void provider_times_add(const struct gs_buf *query, struct gs_slice label, struct gs_slice series,
+                        struct gs_slice matchers, struct gs_buf *out)
 {
     gs_buf_addf(out,
                 "(" GS_SLICE_FMT "\n) or label_replace(min by (" GS_SLICE_FMT
@@ -22,7 +22,7 @@ void times_add(const struct gs_buf *query, struct gs_slice label, struct gs_slic
                 GS_SLICE_ARG(matchers));
 }
 
-bool times_is_mark(const struct source_sample *s)
+bool provider_times_is_mark(const struct source_sample *s)
 {
     for (size_t i = 0; i < s->n_labels; i++)
         if (gs_slice_eq_str(s->labels[i].name, MARK))
@@ -44,16 +44,17 @@ static int64_t time_of(const struct source_sample *s, int64_t fallback_ms)
     return good ? (int64_t)(s->value * 1000 + 0.5) : fallback_ms;
 }
 
-struct gs_hmap *times_index(const struct source_result *r, struct gs_slice label)
+struct gs_hmap *provider_times_index(const struct source_result *r, struct gs_slice label)
 {
     struct gs_hmap *map = gs_hmap_new(NULL);
     for (size_t i = 0; i < r->n; i++)
-        if (times_is_mark(&r->samples[i]))
+        if (provider_times_is_mark(&r->samples[i]))
             gs_hmap_put(map, value_of(&r->samples[i], label), (void *)(uintptr_t)&r->samples[i]);
     return map;
 }
 
-int64_t times_look_up(const struct gs_hmap *index, struct gs_slice value, int64_t fallback_ms)
+int64_t provider_times_look_up(const struct gs_hmap *index, struct gs_slice value,
+                               int64_t fallback_ms)
 {
     return time_of(gs_hmap_get(index, value), fallback_ms);
 }

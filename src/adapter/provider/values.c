@@ -20,7 +20,7 @@ static struct gs_hmap *by_object(const struct provider_call *c, const struct sou
 {
     struct gs_hmap *map = gs_hmap_new(NULL);
     for (size_t i = 0; i < r->n; i++)
-        if (!c->timed || !times_is_mark(&r->samples[i]))
+        if (!c->timed || !provider_times_is_mark(&r->samples[i]))
             gs_hmap_put(map, label_of(&r->samples[i], gs_buf_slice(&c->label)),
                         (void *)(uintptr_t)&r->samples[i]);
     return map;
@@ -46,19 +46,19 @@ static void on_missing(void *arg, const char *cause)
 // Asks why, unless very many ask that.
 static void diagnose(struct provider_call *c)
 {
-    const struct mapped *m = c->resource;
-    const struct absence_request rq = {.kube = c->p->o.kube,
-                                       .object = {m->group, m->version, m->resource},
-                                       .ns = c->rq.ns,
-                                       .name = c->rq.name,
-                                       .source = provider_source(c),
-                                       .series = c->series,
-                                       .matchers = gs_buf_slice(&c->matchers)};
+    const struct provider_mapped *m = c->resource;
+    const struct provider_absence_request rq = {.kube = c->p->o.kube,
+                                                .object = {m->group, m->version, m->resource},
+                                                .ns = c->rq.ns,
+                                                .name = c->rq.name,
+                                                .source = provider_source(c),
+                                                .series = c->series,
+                                                .matchers = gs_buf_slice(&c->matchers)};
     c->p->diagnoses++;
     if (c->p->diagnoses > MAX_DIAGNOSES)
         on_missing(c, NULL);
     else
-        c->absence = absence_find(&rq, on_missing, c);
+        c->absence = provider_absence_find(&rq, on_missing, c);
 }
 
 static void no_sample(struct provider_call *c, size_t n, bool unusable)
@@ -79,7 +79,8 @@ static void no_sample(struct provider_call *c, size_t n, bool unusable)
 
 // Of an owner's pods one value. False: none of them has one.
 static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
-                     const struct gs_hmap *times, const struct owner *o, struct provider_value *ret)
+                     const struct gs_hmap *times, const struct provider_owner *o,
+                     struct provider_value *ret)
 {
     size_t n = 0;
     *ret = (struct provider_value){.name = o->name};
@@ -87,8 +88,8 @@ static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
         const struct source_sample *s = gs_hmap_get_str(map, c->names[o->pods[i]]);
         if (!s || !isfinite(s->value))
             continue;
-        int64_t t_ms = times_look_up(times, gs_slice_of(c->names[o->pods[i]]), s->t_ms);
-        ret->value = gpu_fold_values(c->fold, ret->value, s->value, n);
+        int64_t t_ms = provider_times_look_up(times, gs_slice_of(c->names[o->pods[i]]), s->t_ms);
+        ret->value = provider_gpu_fold_values(c->fold, ret->value, s->value, n);
         ret->t_ms = n && ret->t_ms < t_ms ? ret->t_ms : t_ms;
         n++;
     }
@@ -97,7 +98,7 @@ static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
 
 static void fold(struct provider_call *c, const struct gs_hmap *map, const struct gs_hmap *times)
 {
-    const struct owners *o = c->owners;
+    const struct provider_owners *o = c->owners;
     struct provider_value *values = gs_alloc_array(o->n + 1, sizeof(*values));
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++)
@@ -128,7 +129,8 @@ static void match_names(struct provider_call *c, const struct gs_hmap *map,
             continue;
         }
         values[n++] = (struct provider_value){
-            c->names[i], s->value, times_look_up(times, gs_slice_of(c->names[i]), s->t_ms)};
+            c->names[i], s->value,
+            provider_times_look_up(times, gs_slice_of(c->names[i]), s->t_ms)};
     }
     provider_trace(c, "%zu samples, %zu of %zu objects have a value", gs_hmap_len(map), n,
                    c->n_names);
@@ -146,10 +148,10 @@ static void take_external(struct provider_call *c, const struct source_result *r
     struct source_sample *samples = gs_alloc_array(r->n + 1, sizeof(*samples));
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
-        if (c->timed && times_is_mark(&r->samples[i]))
+        if (c->timed && provider_times_is_mark(&r->samples[i]))
             continue;
         samples[n] = r->samples[i];
-        samples[n].t_ms = times_look_up(times, GS_SLICE(""), samples[n].t_ms);
+        samples[n].t_ms = provider_times_look_up(times, GS_SLICE(""), samples[n].t_ms);
         n++;
     }
     provider_end(c, &(struct provider_answer){.outcome = PROVIDER_OK,
@@ -164,7 +166,7 @@ void provider_take_result(struct provider_call *c, const struct source_result *r
     static const struct source_result none;
     // The call may be gone when its end was told.
     bool external = c->rq.external, folds = c->folds;
-    struct gs_hmap *times = times_index(c->timed ? r : &none, gs_buf_slice(&c->label));
+    struct gs_hmap *times = provider_times_index(c->timed ? r : &none, gs_buf_slice(&c->label));
     struct gs_hmap *map = external ? NULL : by_object(c, r);
     if (external)
         take_external(c, r, times);

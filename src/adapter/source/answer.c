@@ -43,22 +43,22 @@ struct envelope {
     struct gs_slice status, error, error_type, data; // data: raw
 };
 
-static bool read_envelope(struct gs_json_pull *j, struct gs_arena *a, struct envelope *ret)
+static bool read_envelope(struct codec_json_pull *j, struct gs_arena *a, struct envelope *ret)
 {
     struct gs_slice key;
-    if (!gs_json_pull_object(j))
+    if (!codec_json_pull_object(j))
         return false;
-    while (gs_json_pull_member(j, a, &key)) {
+    while (codec_json_pull_member(j, a, &key)) {
         if (gs_slice_eq_str(key, "status"))
-            gs_json_pull_string(j, a, &ret->status);
+            codec_json_pull_string(j, a, &ret->status);
         else if (gs_slice_eq_str(key, "error"))
-            gs_json_pull_string(j, a, &ret->error);
+            codec_json_pull_string(j, a, &ret->error);
         else if (gs_slice_eq_str(key, "errorType"))
-            gs_json_pull_string(j, a, &ret->error_type);
+            codec_json_pull_string(j, a, &ret->error_type);
         else
-            gs_json_pull_skip(j, gs_slice_eq_str(key, "data") ? &ret->data : NULL);
+            codec_json_pull_skip(j, gs_slice_eq_str(key, "data") ? &ret->data : NULL);
     }
-    return !j->bad && gs_json_pull_end(j);
+    return !j->bad && codec_json_pull_end(j);
 }
 
 static enum gs_code code_of(struct gs_slice type)
@@ -87,10 +87,10 @@ static struct gs_error *no_envelope(int status, struct gs_slice body)
                         GS_SLICE_ARG(body));
 }
 
-struct gs_error *answer_open(int status, struct gs_slice body, struct gs_arena *a,
-                             struct gs_slice *ret_data)
+struct gs_error *source_answer_open(int status, struct gs_slice body, struct gs_arena *a,
+                                    struct gs_slice *ret_data)
 {
-    struct gs_json_pull j = gs_json_pull_of(body);
+    struct codec_json_pull j = codec_json_pull_of(body);
     struct envelope e = {0};
     if (!has_envelope(status))
         return no_envelope(status, body);
@@ -108,7 +108,7 @@ struct gs_error *answer_open(int status, struct gs_slice body, struct gs_arena *
     return NULL;
 }
 
-struct gs_error *answer_malformed(const struct gs_json_pull *j)
+struct gs_error *source_answer_malformed(const struct codec_json_pull *j)
 {
     return gs_error_new(GS_EPROTO, "not an answer of Prometheus: %s",
                         j->bad ? j->bad : "malformed");
@@ -117,12 +117,13 @@ struct gs_error *answer_malformed(const struct gs_json_pull *j)
 // --- instant queries ---
 
 // [seconds, "value"]
-static bool read_point(struct gs_json_pull *j, struct gs_arena *a, struct source_sample *s)
+static bool read_point(struct codec_json_pull *j, struct gs_arena *a, struct source_sample *s)
 {
     double seconds = 0;
     struct gs_slice text;
-    if (!gs_json_pull_array(j) || !gs_json_pull_item(j) || !gs_json_pull_number(j, &seconds) ||
-        !gs_json_pull_item(j) || !gs_json_pull_string(j, a, &text) || gs_json_pull_item(j))
+    if (!codec_json_pull_array(j) || !codec_json_pull_item(j) ||
+        !codec_json_pull_number(j, &seconds) || !codec_json_pull_item(j) ||
+        !codec_json_pull_string(j, a, &text) || codec_json_pull_item(j))
         return false;
     if (!(seconds > -1e12 && seconds < 1e12))
         return false;
@@ -132,18 +133,18 @@ static bool read_point(struct gs_json_pull *j, struct gs_arena *a, struct source
     return !err;
 }
 
-static bool read_labels(struct gs_json_pull *j, struct gs_arena *a, struct source_sample *s)
+static bool read_labels(struct codec_json_pull *j, struct gs_arena *a, struct source_sample *s)
 {
     struct metrics_label list[MAX_LABELS];
     size_t n = 0;
-    if (!gs_json_pull_object(j))
+    if (!codec_json_pull_object(j))
         return false;
     struct gs_slice key;
-    while (gs_json_pull_member(j, a, &key)) {
+    while (codec_json_pull_member(j, a, &key)) {
         if (n == MAX_LABELS)
             return false;
         list[n].name = key;
-        if (!gs_json_pull_string(j, a, &list[n++].value))
+        if (!codec_json_pull_string(j, a, &list[n++].value))
             return false;
     }
     struct metrics_label *copy = gs_arena_alloc(a, (n + 1) * sizeof(*copy));
@@ -157,14 +158,14 @@ static bool read_labels(struct gs_json_pull *j, struct gs_arena *a, struct sourc
 }
 
 // False in *ret_has: a native histogram, which has no one value.
-static bool read_sample(struct gs_json_pull *j, struct gs_arena *a, struct source_sample *s,
+static bool read_sample(struct codec_json_pull *j, struct gs_arena *a, struct source_sample *s,
                         bool *ret_has)
 {
     struct gs_slice key;
     *ret_has = false;
-    if (!gs_json_pull_object(j))
+    if (!codec_json_pull_object(j))
         return false;
-    while (gs_json_pull_member(j, a, &key)) {
+    while (codec_json_pull_member(j, a, &key)) {
         bool ok = true;
         if (gs_slice_eq_str(key, "metric")) {
             ok = read_labels(j, a, s);
@@ -172,7 +173,7 @@ static bool read_sample(struct gs_json_pull *j, struct gs_arena *a, struct sourc
             ok = read_point(j, a, s);
             *ret_has = true;
         } else {
-            gs_json_pull_skip(j, NULL);
+            codec_json_pull_skip(j, NULL);
         }
         if (!ok)
             return false;
@@ -180,12 +181,12 @@ static bool read_sample(struct gs_json_pull *j, struct gs_arena *a, struct sourc
     return !j->bad;
 }
 
-static bool read_vector(struct gs_json_pull *j, struct source_result *r)
+static bool read_vector(struct codec_json_pull *j, struct source_result *r)
 {
     struct source_sample *items = NULL;
     size_t n = 0, cap = 0;
-    bool ok = gs_json_pull_array(j), has;
-    while (ok && gs_json_pull_item(j)) {
+    bool ok = codec_json_pull_array(j), has;
+    while (ok && codec_json_pull_item(j)) {
         gs_grow(&items, &cap, n, sizeof(*items));
         items[n] = (struct source_sample){0};
         ok = read_sample(j, &r->arena, &items[n], &has);
@@ -202,7 +203,7 @@ static bool read_vector(struct gs_json_pull *j, struct source_result *r)
     return ok;
 }
 
-static bool read_scalar(struct gs_json_pull *j, struct source_result *r)
+static bool read_scalar(struct codec_json_pull *j, struct source_result *r)
 {
     struct source_sample *one = gs_arena_alloc(&r->arena, sizeof(*one));
     r->samples = one;
@@ -212,20 +213,20 @@ static bool read_scalar(struct gs_json_pull *j, struct source_result *r)
 
 static struct gs_error *read_data(struct gs_slice data, struct source_result *r)
 {
-    struct gs_json_pull j = gs_json_pull_of(data);
+    struct codec_json_pull j = codec_json_pull_of(data);
     struct gs_slice key = {0}, type = {0}, result = {0};
-    if (!gs_json_pull_object(&j))
-        return answer_malformed(&j);
-    while (gs_json_pull_member(&j, &r->arena, &key)) {
+    if (!codec_json_pull_object(&j))
+        return source_answer_malformed(&j);
+    while (codec_json_pull_member(&j, &r->arena, &key)) {
         if (gs_slice_eq_str(key, "resultType"))
-            gs_json_pull_string(&j, &r->arena, &type);
+            codec_json_pull_string(&j, &r->arena, &type);
         else
-            gs_json_pull_skip(&j, gs_slice_eq_str(key, "result") ? &result : NULL);
+            codec_json_pull_skip(&j, gs_slice_eq_str(key, "result") ? &result : NULL);
     }
     if (j.bad || !result.data)
-        return answer_malformed(&j);
+        return source_answer_malformed(&j);
     bool ok = true;
-    j = gs_json_pull_of(result);
+    j = codec_json_pull_of(result);
     if (gs_slice_eq_str(type, "vector")) {
         r->type = SOURCE_VECTOR;
         ok = read_vector(&j, r);
@@ -238,7 +239,7 @@ static struct gs_error *read_data(struct gs_slice data, struct source_result *r)
         return gs_error_new(GS_EPROTO, "a result of the unknown type \"" GS_SLICE_FMT "\"",
                             GS_SLICE_ARG(type));
     }
-    return ok ? NULL : answer_malformed(&j);
+    return ok ? NULL : source_answer_malformed(&j);
 }
 
 struct gs_error *source_take_query(int status, struct gs_buf *body, struct source_result **ret)
@@ -246,10 +247,11 @@ struct gs_error *source_take_query(int status, struct gs_buf *body, struct sourc
     struct source_result *r = gs_alloc(sizeof(*r));
     size_t len = body->len;
     r->refs = 1;
-    r->arena.limit = ANSWER_MAX_ARENA;
+    r->arena.limit = SOURCE_ANSWER_MAX_ARENA;
     r->text = gs_buf_take(body);
     struct gs_slice data;
-    struct gs_error *err = answer_open(status, gs_slice_make(r->text, len), &r->arena, &data);
+    struct gs_error *err =
+        source_answer_open(status, gs_slice_make(r->text, len), &r->arena, &data);
     if (!err)
         err = read_data(data, r);
     if (err)

@@ -11,9 +11,10 @@ struct gs_error *source_read_query(int status, struct gs_slice body, struct sour
 struct gs_error *source_read_series(int status, struct gs_slice body, struct source_shapes **ret);
 
 // A list of series, read as it comes: of what was fed only the shapes are kept.
-struct series_reader;
-struct series_reader *series_reader_new(void);
-void series_reader_free(struct series_reader *r); // NULL is fine
-struct gs_error *series_reader_feed(struct series_reader *r, struct gs_slice bytes);
+struct source_series_reader;
+struct source_series_reader *source_series_reader_new(void);
+void source_series_reader_free(struct source_series_reader *r); // NULL is fine
+struct gs_error *source_series_reader_feed(struct source_series_reader *r, struct gs_slice bytes);
 // Once, when all was fed.
-struct gs_error *series_reader_end(struct series_reader *r, int status, struct source_shapes **ret);
+struct gs_error *source_series_reader_end(struct source_series_reader *r, int status,
+                                          struct source_shapes **ret);

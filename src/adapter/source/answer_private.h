@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "codec/json_pull.h"
 
-#define ANSWER_MAX_ARENA ((size_t)512 * 1024 * 1024)
+#define SOURCE_ANSWER_MAX_ARENA ((size_t)512 * 1024 * 1024)
 
 // Opens the envelope of a body; its "data", raw, or the error that it tells.
-struct gs_error *answer_open(int status, struct gs_slice body, struct gs_arena *a,
-                             struct gs_slice *ret_data);
-struct gs_error *answer_malformed(const struct gs_json_pull *j);
+struct gs_error *source_answer_open(int status, struct gs_slice body, struct gs_arena *a,
+                                    struct gs_slice *ret_data);
+struct gs_error *source_answer_malformed(const struct codec_json_pull *j);

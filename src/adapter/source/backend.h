@@ -9,13 +9,13 @@ struct source_backend;
 
 // Told once, in a later turn of the loop, unless cancelled. The callee owns what it is given.
 // Errors name who was asked; codes as those of source_vector_fn.
-typedef void (*backend_result_fn)(void *arg, struct source_result *r, struct gs_error *err);
+typedef void (*source_backend_result_fn)(void *arg, struct source_result *r, struct gs_error *err);
 
 struct source_backend_ops {
     const char *(*name)(const struct source_backend *b); // for messages
     // The call's handle, for cancel; gone with the answer.
     void *(*query)(struct source_backend *b, const char *promql, int64_t time_ms,
-                   backend_result_fn done, void *arg);
+                   source_backend_result_fn done, void *arg);
     void *(*series)(struct source_backend *b, const char *selector, int64_t start_ms,
                     source_shapes_fn done, void *arg);
     void (*cancel)(struct source_backend *b, void *call);
@@ -31,5 +31,6 @@ struct source_backend {
 struct source *source_new(uv_loop_t *loop, struct source_backend *backend, int64_t max_age_ms);
 
 // The HTTP API of a Prometheus; takes the peer.
-struct peer;
-struct source_backend *backend_new_remote(struct peer *peer, bool post, int64_t timeout_ms);
+struct source_peer;
+struct source_backend *source_backend_new_remote(struct source_peer *peer, bool post,
+                                                 int64_t timeout_ms);

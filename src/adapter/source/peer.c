@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/base64.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <strings.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ struct secret {
     char *text, *file; // file NULL: the text never changes
 };
 
-struct peer {
+struct source_peer {
     uv_loop_t *loop;
     char *name, *base, *prefix;
     struct link *link;
@@ -40,7 +40,7 @@ struct peer {
     int64_t look_ns, looked_ns;
 };
 
-struct peer_op {
+struct source_peer_op {
     struct link *link;
     struct http_op *http;
     struct http_callbacks cb;
@@ -75,7 +75,7 @@ static void secret_finish(struct secret *s)
     free(s->file);
 }
 
-static void complain(const struct peer *p, struct gs_error *err)
+static void complain(const struct source_peer *p, struct gs_error *err)
 {
     if (err)
         gs_warn("adapter", "credentials for %s: %s", p->name, gs_error_message(err));
@@ -83,7 +83,7 @@ static void complain(const struct peer *p, struct gs_error *err)
 }
 
 // The header of what is known now.
-static void set_authorization(struct peer *p)
+static void set_authorization(struct source_peer *p)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     if (p->token.text) {
@@ -92,7 +92,7 @@ static void set_authorization(struct peer *p)
         GS_AUTO_FREE char *pair =
             gs_format("%s:%s", p->user.text, p->password.text ? p->password.text : "");
         gs_buf_add_str(&text, "Basic ");
-        gs_base64_encode(gs_slice_of(pair), &text);
+        codec_base64_encode(gs_slice_of(pair), &text);
     }
     free(p->authorization);
     p->authorization = text.len ? gs_buf_take(&text) : NULL;
@@ -125,7 +125,7 @@ static struct timespec time_of(const struct secret *s)
 }
 
 // Broken ones are named by their files, where they are in files.
-static struct gs_error *check_pems(const struct peer *p)
+static struct gs_error *check_pems(const struct source_peer *p)
 {
     const struct secret *ca = &p->pems[CA], *cert = &p->pems[CERT], *key = &p->pems[KEY];
     struct gs_error *err = ca->text ? tls_check_certificates(ca->text) : NULL;
@@ -136,7 +136,7 @@ static struct gs_error *check_pems(const struct peer *p)
                : NULL;
 }
 
-static struct gs_error *connect_again(struct peer *p)
+static struct gs_error *connect_again(struct source_peer *p)
 {
     struct http_client *client = NULL;
     struct gs_error *err = NULL;
@@ -166,7 +166,7 @@ static struct gs_error *connect_again(struct peer *p)
     return NULL;
 }
 
-static bool pems_changed(const struct peer *p)
+static bool pems_changed(const struct source_peer *p)
 {
     for (int i = 0; i < PEMS; i++) {
         struct timespec now = time_of(&p->pems[i]);
@@ -176,7 +176,7 @@ static bool pems_changed(const struct peer *p)
     return false;
 }
 
-static void look_at_files(struct peer *p)
+static void look_at_files(struct source_peer *p)
 {
     int64_t now = gs_mono_ns();
     if (!p->loop || now - p->looked_ns < p->look_ns)
@@ -192,12 +192,12 @@ static void look_at_files(struct peer *p)
 
 // --- life ---
 
-static void add_header(struct peer *p, const char *name, const char *value)
+static void add_header(struct source_peer *p, const char *name, const char *value)
 {
     p->headers[p->n_headers++] = (struct http_header){gs_strdup(name), gs_strdup(value)};
 }
 
-static struct gs_error *add_headers(struct peer *p, const struct peer_options *o)
+static struct gs_error *add_headers(struct source_peer *p, const struct source_peer_options *o)
 {
     if (o->n_headers > MAX_HEADERS)
         return gs_error_new(GS_EINVAL, "at most %d headers of one's own", MAX_HEADERS);
@@ -212,7 +212,7 @@ static struct gs_error *add_headers(struct peer *p, const struct peer_options *o
 }
 
 // Cuts user:password@ out of the URL; the path is kept apart, the query string is dropped.
-static struct gs_error *split_url(struct peer *p, const char *url)
+static struct gs_error *split_url(struct source_peer *p, const char *url)
 {
     const char *host = strstr(url, "://");
     if (!host || (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0))
@@ -243,7 +243,7 @@ static struct gs_error *split_url(struct peer *p, const char *url)
     return err ? gs_error_wrap(err, "user and password of the URL") : NULL;
 }
 
-static struct gs_error *start(struct peer *p, const struct peer_options *o)
+static struct gs_error *start(struct source_peer *p, const struct source_peer_options *o)
 {
     struct gs_error *err = split_url(p, o->url);
     if (!err)
@@ -261,9 +261,10 @@ static struct gs_error *start(struct peer *p, const struct peer_options *o)
     return connect_again(p);
 }
 
-struct gs_error *peer_new(uv_loop_t *loop, const struct peer_options *o, struct peer **ret)
+struct gs_error *source_peer_new(uv_loop_t *loop, const struct source_peer_options *o,
+                                 struct source_peer **ret)
 {
-    struct peer *p = gs_alloc(sizeof(*p));
+    struct source_peer *p = gs_alloc(sizeof(*p));
     p->loop = loop;
     p->auth_type = gs_strdup(o->auth_type ? o->auth_type : "Bearer");
     p->server_name = gs_strdup(o->server_name);
@@ -279,22 +280,23 @@ struct gs_error *peer_new(uv_loop_t *loop, const struct peer_options *o, struct 
     secret_set(&p->pems[KEY], o->key_pem, o->key_file);
     struct gs_error *err = start(p, o);
     if (err)
-        peer_free(p);
+        source_peer_free(p);
     else
         *ret = p;
     return err;
 }
 
-struct peer *peer_new_client(struct http_client *client, const char *name, const char *prefix)
+struct source_peer *source_peer_new_client(struct http_client *client, const char *name,
+                                           const char *prefix)
 {
-    struct peer *p = gs_alloc(sizeof(*p));
+    struct source_peer *p = gs_alloc(sizeof(*p));
     p->name = gs_strdup(name);
     p->prefix = gs_strdup(prefix);
     p->link = link_new(client, false);
     return p;
 }
 
-void peer_free(struct peer *p)
+void source_peer_free(struct source_peer *p)
 {
     if (!p)
         return;
@@ -315,14 +317,14 @@ void peer_free(struct peer *p)
     free(p);
 }
 
-const char *peer_name(const struct peer *p)
+const char *source_peer_name(const struct source_peer *p)
 {
     return p->name;
 }
 
 // --- sending ---
 
-static void op_free(struct peer_op *op)
+static void op_free(struct source_peer_op *op)
 {
     link_unref(op->link);
     free(op);
@@ -330,19 +332,19 @@ static void op_free(struct peer_op *op)
 
 static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
-    struct peer_op *op = arg;
+    struct source_peer_op *op = arg;
     op->cb.on_done(op->arg, answer, err);
     op_free(op);
 }
 
 static void on_data(void *arg, struct gs_slice bytes)
 {
-    struct peer_op *op = arg;
+    struct source_peer_op *op = arg;
     op->cb.on_data(op->arg, bytes);
 }
 
-struct peer_op *peer_send(struct peer *p, const struct http_call *call,
-                          const struct http_callbacks *cb, void *arg)
+struct source_peer_op *source_peer_send(struct source_peer *p, const struct http_call *call,
+                                        const struct http_callbacks *cb, void *arg)
 {
     look_at_files(p);
     size_t n = 0, own = p->n_headers + (p->authorization != NULL);
@@ -356,8 +358,8 @@ struct peer_op *peer_send(struct peer *p, const struct http_call *call,
     struct http_call whole = *call;
     whole.path = path;
     whole.headers = headers;
-    struct peer_op *op = gs_alloc(sizeof(*op));
-    *op = (struct peer_op){.link = p->link, .cb = *cb, .arg = arg};
+    struct source_peer_op *op = gs_alloc(sizeof(*op));
+    *op = (struct source_peer_op){.link = p->link, .cb = *cb, .arg = arg};
     op->link->refs++;
     const struct http_callbacks callbacks = {cb->on_data ? on_data : NULL, on_done};
     op->http = http_send(op->link->client, &whole, &callbacks, op);
@@ -365,7 +367,7 @@ struct peer_op *peer_send(struct peer *p, const struct http_call *call,
     return op;
 }
 
-void peer_cancel(struct peer_op *op)
+void source_peer_cancel(struct source_peer_op *op)
 {
     if (!op)
         return;

@@ -4,11 +4,11 @@
 // counts for what is sent from then on, a file that cannot be read leaves the old one in force.
 #pragma once
 
-#include "net/http_client.h"
+#include "net/http/client.h"
 
-struct peer;
+struct source_peer;
 
-struct peer_options {
+struct source_peer_options {
     // A path is put in front of paths; user:password@ is basic authentication.
     const char *url;
     const char *const *headers; // "Key=Value"
@@ -24,15 +24,17 @@ struct peer_options {
     const char *proxy, *no_proxy; // as in http_client.h
     int64_t look_ms;              // how often files are looked at; 0: 10 s
 };
-struct gs_error *peer_new(uv_loop_t *loop, const struct peer_options *o, struct peer **ret);
+struct gs_error *source_peer_new(uv_loop_t *loop, const struct source_peer_options *o,
+                                 struct source_peer **ret);
 // Over a client that somebody else owns (the loopback to an engine in this process).
-struct peer *peer_new_client(struct http_client *client, const char *name, const char *prefix);
+struct source_peer *source_peer_new_client(struct http_client *client, const char *name,
+                                           const char *prefix);
 // What is under way must be over or cancelled.
-void peer_free(struct peer *p);
-const char *peer_name(const struct peer *p); // its URL without secrets, for messages
+void source_peer_free(struct source_peer *p);
+const char *source_peer_name(const struct source_peer *p); // its URL without secrets, for messages
 
-struct peer_op;
+struct source_peer_op;
 // call->path below the URL's path; call->headers beside the peer's own. As http_send().
-struct peer_op *peer_send(struct peer *p, const struct http_call *call,
-                          const struct http_callbacks *cb, void *arg);
-void peer_cancel(struct peer_op *op); // NULL is fine; not from on_done
+struct source_peer_op *source_peer_send(struct source_peer *p, const struct http_call *call,
+                                        const struct http_callbacks *cb, void *arg);
+void source_peer_cancel(struct source_peer_op *op); // NULL is fine; not from on_done

@@ -6,16 +6,16 @@
 
 enum { PERIOD_MS = 5000, TIMEOUT_MS = 5000, SILENCE_MS = 30000 };
 
-struct probe {
-    struct probe_options o;
+struct source_probe {
+    struct source_probe_options o;
     uv_timer_t *timer;
     struct source_op *op; // under way
     int64_t sent_ns;
     char *error; // of the last query; NULL: it was good
-    char *text;  // of probe_wrong
+    char *text;  // of source_probe_wrong
 };
 
-static void set_error(struct probe *p, char *text)
+static void set_error(struct source_probe *p, char *text)
 {
     free(p->error);
     p->error = text;
@@ -23,7 +23,7 @@ static void set_error(struct probe *p, char *text)
 
 static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 {
-    struct probe *p = arg;
+    struct source_probe *p = arg;
     p->op = NULL;
     (void)r;
     set_error(p, err ? gs_strdup(gs_error_message(err)) : NULL);
@@ -31,7 +31,7 @@ static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 }
 
 // With a time of its own: an answer that is kept for others proves nothing.
-static void ask(struct probe *p)
+static void ask(struct source_probe *p)
 {
     p->sent_ns = gs_mono_ns();
     p->op = source_query(p->o.source, "vector(1)", gs_unix_ms(), on_result, p);
@@ -39,7 +39,7 @@ static void ask(struct probe *p)
 
 static void on_timer(uv_timer_t *t)
 {
-    struct probe *p = t->data;
+    struct source_probe *p = t->data;
     if (p->op && gs_mono_ns() - p->sent_ns < p->o.timeout_ms * GS_NS_PER_MS)
         return;
     if (p->op) {
@@ -50,7 +50,7 @@ static void on_timer(uv_timer_t *t)
     ask(p);
 }
 
-const char *probe_wrong(struct probe *p)
+const char *source_probe_wrong(struct source_probe *p)
 {
     struct source_stats s = {0};
     source_stats(p->o.source, &s);
@@ -66,9 +66,9 @@ const char *probe_wrong(struct probe *p)
     return p->text;
 }
 
-struct probe *probe_new(uv_loop_t *loop, const struct probe_options *o)
+struct source_probe *source_probe_new(uv_loop_t *loop, const struct source_probe_options *o)
 {
-    struct probe *p = gs_alloc(sizeof(*p));
+    struct source_probe *p = gs_alloc(sizeof(*p));
     p->o = *o;
     p->o.period_ms = o->period_ms ? o->period_ms : PERIOD_MS;
     p->o.timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
@@ -86,7 +86,7 @@ static void timer_closed(uv_handle_t *h)
     free(h);
 }
 
-void probe_free(struct probe *p)
+void source_probe_free(struct source_probe *p)
 {
     if (!p)
         return;

@@ -20,7 +20,7 @@ enum {
 
 struct remote {
     struct source_backend base;
-    struct peer *peer;
+    struct source_peer *peer;
     bool post;
     unsigned timeout_ms;
     size_t held;
@@ -28,10 +28,10 @@ struct remote {
 
 struct call {
     struct remote *remote;
-    struct peer_op *op;
+    struct source_peer_op *op;
     struct gs_buf body; // of queries
-    struct series_reader *series;
-    backend_result_fn on_result;
+    struct source_series_reader *series;
+    source_backend_result_fn on_result;
     source_shapes_fn on_shapes;
     void *arg;
 };
@@ -40,7 +40,7 @@ static void call_free(struct call *c)
 {
     c->remote->held -= c->body.len;
     gs_buf_finish(&c->body);
-    series_reader_free(c->series);
+    source_series_reader_free(c->series);
     free(c);
 }
 
@@ -54,20 +54,20 @@ static struct gs_error *transport_error(const struct remote *r, struct gs_error 
         gs_starts(text, "GET ") || gs_starts(text, "POST ") ? strstr(text, ": ") : NULL;
     struct gs_error *told =
         gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s",
-                     peer_name(r->peer), reason ? reason + 2 : text);
+                     source_peer_name(r->peer), reason ? reason + 2 : text);
     gs_error_free(err);
     return told;
 }
 
 static struct gs_error *answer_error(const struct remote *r, struct gs_error *err)
 {
-    return err ? gs_error_wrap(err, "%s", peer_name(r->peer)) : NULL;
+    return err ? gs_error_wrap(err, "%s", source_peer_name(r->peer)) : NULL;
 }
 
 static void finish(struct call *c, struct source_result *r, struct source_shapes *s,
                    struct gs_error *err)
 {
-    backend_result_fn on_result = c->on_result;
+    source_backend_result_fn on_result = c->on_result;
     source_shapes_fn on_shapes = c->on_shapes;
     void *arg = c->arg;
     call_free(c);
@@ -79,7 +79,7 @@ static void finish(struct call *c, struct source_result *r, struct source_shapes
 
 static void give_up(struct call *c, struct gs_error *err)
 {
-    peer_cancel(GS_TAKE(c->op));
+    source_peer_cancel(GS_TAKE(c->op));
     finish(c, NULL, NULL, answer_error(c->remote, err));
 }
 
@@ -87,7 +87,7 @@ static void on_data(void *arg, struct gs_slice bytes)
 {
     struct call *c = arg;
     if (c->series) {
-        struct gs_error *err = series_reader_feed(c->series, bytes);
+        struct gs_error *err = source_series_reader_feed(c->series, bytes);
         if (err)
             give_up(c, err);
         return;
@@ -109,13 +109,13 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     if (err) {
         err = transport_error(c->remote, err);
     } else if (c->series) {
-        err = a->body.len ? series_reader_feed(c->series, a->body) : NULL;
+        err = a->body.len ? source_series_reader_feed(c->series, a->body) : NULL;
         if (err && a->status != 200) { // it is told by its status
             gs_error_free(err);
             err = NULL;
         }
         if (!err)
-            err = series_reader_end(c->series, a->status, &shapes);
+            err = source_series_reader_end(c->series, a->status, &shapes);
         err = answer_error(c->remote, err);
     } else {
         c->remote->held -= c->body.len;
@@ -156,12 +156,12 @@ static void ask(struct call *c, const char *endpoint, const struct gs_buf *param
         .timeout_ms = r->timeout_ms,
         .max_reply = MAX_ERROR,
     };
-    gs_debug("adapter", "%s %s%s", call.method, peer_name(r->peer), path);
-    c->op = peer_send(r->peer, &call, &callbacks, c);
+    gs_debug("adapter", "%s %s%s", call.method, source_peer_name(r->peer), path);
+    c->op = source_peer_send(r->peer, &call, &callbacks, c);
 }
 
 static void *remote_query(struct source_backend *b, const char *promql, int64_t time_ms,
-                          backend_result_fn done, void *arg)
+                          source_backend_result_fn done, void *arg)
 {
     struct call *c = gs_alloc(sizeof(*c));
     *c = (struct call){
@@ -178,7 +178,7 @@ static void *remote_series(struct source_backend *b, const char *selector, int64
 {
     struct call *c = gs_alloc(sizeof(*c));
     *c = (struct call){.remote = GS_CONTAINER_OF(b, struct remote, base),
-                       .series = series_reader_new(),
+                       .series = source_series_reader_new(),
                        .on_shapes = done,
                        .arg = arg};
     GS_AUTO_BUF struct gs_buf parameters = {0};
@@ -192,7 +192,7 @@ static void remote_cancel(struct source_backend *b, void *call)
 {
     struct call *c = call;
     (void)b;
-    peer_cancel(c->op);
+    source_peer_cancel(c->op);
     call_free(c);
 }
 
@@ -200,17 +200,18 @@ static void remote_cancel(struct source_backend *b, void *call)
 
 static const char *remote_name(const struct source_backend *b)
 {
-    return peer_name(GS_CONTAINER_OF(b, const struct remote, base)->peer);
+    return source_peer_name(GS_CONTAINER_OF(b, const struct remote, base)->peer);
 }
 
 static void remote_free(struct source_backend *b)
 {
     struct remote *r = GS_CONTAINER_OF(b, struct remote, base);
-    peer_free(r->peer);
+    source_peer_free(r->peer);
     free(r);
 }
 
-struct source_backend *backend_new_remote(struct peer *peer, bool post, int64_t timeout_ms)
+struct source_backend *source_backend_new_remote(struct source_peer *peer, bool post,
+                                                 int64_t timeout_ms)
 {
     static const struct source_backend_ops ops = {.name = remote_name,
                                                   .query = remote_query,
@@ -229,8 +230,8 @@ struct source *source_new_client(uv_loop_t *loop, struct http_client *client, co
                                  const struct source_options *o)
 {
     const char *name = o->peer.url ? o->peer.url : "the engine";
-    struct source_backend *b =
-        backend_new_remote(peer_new_client(client, name, prefix), o->post, o->timeout_ms);
+    struct source_backend *b = source_backend_new_remote(
+        source_peer_new_client(client, name, prefix), o->post, o->timeout_ms);
     b->near = true;
     return source_new(loop, b, o->max_age_ms);
 }
@@ -238,10 +239,10 @@ struct source *source_new_client(uv_loop_t *loop, struct http_client *client, co
 struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options *o,
                                    struct source **ret)
 {
-    struct peer *peer = NULL;
-    struct gs_error *err = peer_new(loop, &o->peer, &peer);
+    struct source_peer *peer = NULL;
+    struct gs_error *err = source_peer_new(loop, &o->peer, &peer);
     if (err)
         return gs_error_wrap(err, "Prometheus");
-    *ret = source_new(loop, backend_new_remote(peer, o->post, o->timeout_ms), o->max_age_ms);
+    *ret = source_new(loop, source_backend_new_remote(peer, o->post, o->timeout_ms), o->max_age_ms);
     return NULL;
 }

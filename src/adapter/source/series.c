@@ -20,7 +20,7 @@ enum place {
     ELEMENT,
 };
 
-struct series_reader {
+struct source_series_reader {
     struct source_shapes *out;
     struct gs_hmap *index; // name and label names -> position + 1
     size_t cap;
@@ -53,28 +53,28 @@ static struct gs_slice keep(struct gs_arena *a, struct gs_slice s)
     return gs_slice_make(copy, copy ? s.len : 0);
 }
 
-static bool read_labels(struct gs_json_pull *j, struct series_reader *r)
+static bool read_labels(struct codec_json_pull *j, struct source_series_reader *r)
 {
     struct gs_slice key;
     r->n_labels = 0;
     r->name = GS_SLICE("");
-    if (!gs_json_pull_object(j))
+    if (!codec_json_pull_object(j))
         return false;
-    while (gs_json_pull_member(j, &r->scratch, &key)) {
+    while (codec_json_pull_member(j, &r->scratch, &key)) {
         if (gs_slice_eq_str(key, "__name__")) {
-            if (!gs_json_pull_string(j, &r->scratch, &r->name))
+            if (!codec_json_pull_string(j, &r->scratch, &r->name))
                 return false;
             continue;
         }
         if (r->n_labels == MAX_LABELS)
             return false;
         r->labels[r->n_labels++] = key;
-        gs_json_pull_skip(j, NULL);
+        codec_json_pull_skip(j, NULL);
     }
     return !j->bad;
 }
 
-static bool add_shape(struct series_reader *r)
+static bool add_shape(struct source_series_reader *r)
 {
     struct source_shapes *o = r->out;
     gs_grow(&o->items, &r->cap, o->n, sizeof(*o->items));
@@ -91,7 +91,7 @@ static bool add_shape(struct series_reader *r)
     return s->name.data != NULL;
 }
 
-static bool count_series(struct series_reader *r)
+static bool count_series(struct source_series_reader *r)
 {
     qsort(r->labels, r->n_labels, sizeof(*r->labels), compare_slices);
     gs_buf_clear(&r->key);
@@ -109,18 +109,18 @@ static bool count_series(struct series_reader *r)
     return true;
 }
 
-static struct gs_error *read_element(struct series_reader *r, struct gs_slice text)
+static struct gs_error *read_element(struct source_series_reader *r, struct gs_slice text)
 {
-    struct gs_json_pull j = gs_json_pull_of(text);
-    bool ok = read_labels(&j, r) && gs_json_pull_end(&j) && count_series(r);
+    struct codec_json_pull j = codec_json_pull_of(text);
+    bool ok = read_labels(&j, r) && codec_json_pull_end(&j) && count_series(r);
     gs_arena_recycle(&r->scratch);
-    return ok ? NULL : answer_malformed(&j);
+    return ok ? NULL : source_answer_malformed(&j);
 }
 
 // --- taking the text apart ---
 
 // Whether c is of a string, its quotes included.
-static bool is_of_string(struct series_reader *r, char c)
+static bool is_of_string(struct source_series_reader *r, char c)
 {
     bool was = r->in_string;
     if (!was)
@@ -135,7 +135,7 @@ static bool is_of_string(struct series_reader *r, char c)
 }
 
 // The end of the object that begins, or went on, at text; text.len: it does not end here.
-static size_t scan_element(struct series_reader *r, struct gs_slice text)
+static size_t scan_element(struct source_series_reader *r, struct gs_slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.data[i];
@@ -151,7 +151,7 @@ static size_t scan_element(struct series_reader *r, struct gs_slice text)
     return text.len;
 }
 
-static struct gs_error *take_element(struct series_reader *r, struct gs_slice *rest)
+static struct gs_error *take_element(struct source_series_reader *r, struct gs_slice *rest)
 {
     struct gs_error *err = NULL;
     size_t n = scan_element(r, *rest);
@@ -172,7 +172,7 @@ static struct gs_error *take_element(struct series_reader *r, struct gs_slice *r
     return err;
 }
 
-static struct gs_error *take_envelope(struct series_reader *r, char c)
+static struct gs_error *take_envelope(struct source_series_reader *r, char c)
 {
     if (r->envelope.len >= MAX_ENVELOPE)
         return gs_error_new(GS_ELIMIT,
@@ -198,7 +198,7 @@ static bool is_blank(char c)
 }
 
 // A byte between the series of an array.
-static struct gs_error *take_between(struct series_reader *r, char c, bool *ret_element)
+static struct gs_error *take_between(struct source_series_reader *r, char c, bool *ret_element)
 {
     *ret_element = false;
     if (is_blank(c))
@@ -220,7 +220,7 @@ static struct gs_error *take_between(struct series_reader *r, char c, bool *ret_
     return take_envelope(r, c);
 }
 
-struct gs_error *series_reader_feed(struct series_reader *r, struct gs_slice bytes)
+struct gs_error *source_series_reader_feed(struct source_series_reader *r, struct gs_slice bytes)
 {
     struct gs_error *err = NULL;
     while (bytes.len && !err) {
@@ -237,16 +237,17 @@ struct gs_error *series_reader_feed(struct series_reader *r, struct gs_slice byt
     return err;
 }
 
-struct gs_error *series_reader_end(struct series_reader *r, int status, struct source_shapes **ret)
+struct gs_error *source_series_reader_end(struct source_series_reader *r, int status,
+                                          struct source_shapes **ret)
 {
     struct gs_slice data = {0};
     struct gs_arena texts = {.limit = (size_t)2 * 1024 * 1024};
-    struct gs_error *err = answer_open(status, gs_buf_slice(&r->envelope), &texts, &data);
+    struct gs_error *err = source_answer_open(status, gs_buf_slice(&r->envelope), &texts, &data);
     if (!err && (!data.len || data.data[0] != '[')) // null is no list
         err = gs_error_new(GS_EPROTO, "not an answer of Prometheus: no list of series");
     if (!err) {
-        struct gs_json_pull j = gs_json_pull_of(data);
-        if (!gs_json_pull_array(&j) || gs_json_pull_item(&j))
+        struct codec_json_pull j = codec_json_pull_of(data);
+        if (!codec_json_pull_array(&j) || codec_json_pull_item(&j))
             err = gs_error_new(GS_EPROTO, "not an answer of Prometheus: a list of something else");
     }
     gs_arena_finish(&texts);
@@ -255,17 +256,17 @@ struct gs_error *series_reader_end(struct series_reader *r, int status, struct s
     return err;
 }
 
-struct series_reader *series_reader_new(void)
+struct source_series_reader *source_series_reader_new(void)
 {
-    struct series_reader *r = gs_alloc(sizeof(*r));
+    struct source_series_reader *r = gs_alloc(sizeof(*r));
     r->out = gs_alloc(sizeof(*r->out));
-    r->out->arena.limit = ANSWER_MAX_ARENA;
+    r->out->arena.limit = SOURCE_ANSWER_MAX_ARENA;
     r->index = gs_hmap_new(NULL);
     r->scratch.limit = (size_t)16 * 1024 * 1024;
     return r;
 }
 
-void series_reader_free(struct series_reader *r)
+void source_series_reader_free(struct source_series_reader *r)
 {
     if (!r)
         return;
@@ -280,14 +281,14 @@ void series_reader_free(struct series_reader *r)
 
 struct gs_error *source_read_series(int status, struct gs_slice body, struct source_shapes **ret)
 {
-    struct series_reader *r = series_reader_new();
-    struct gs_error *err = series_reader_feed(r, body);
+    struct source_series_reader *r = source_series_reader_new();
+    struct gs_error *err = source_series_reader_feed(r, body);
     if (err && status != 200) {
         gs_error_free(err);
         err = NULL;
     }
     if (!err)
-        err = series_reader_end(r, status, ret);
-    series_reader_free(r);
+        err = source_series_reader_end(r, status, ret);
+    source_series_reader_free(r);
     return err;
 }

@@ -77,7 +77,7 @@ void source_cancel(struct source_op *op); // no callback afterwards; NULL is fin
 // --- kinds of sources ---
 
 struct source_options {
-    struct peer_options peer;
+    struct source_peer_options peer;
     bool post;          // the verb of queries; long ones are posted in any case
     int64_t timeout_ms; // of queries; 0: 30 s
     int64_t max_age_ms; // answers are shared for so long; 0: only while they are under way

@@ -21,7 +21,8 @@ enum {
 // Of the engine in this process: a replica that has just started would answer 404 for a moment.
 static bool waits_for_scrapes(const struct run *r)
 {
-    bool found = registry_found(r->now.registry) || (r->gpu && registry_found(r->gpu));
+    bool found =
+        provider_registry_found(r->now.registry) || (r->gpu && provider_registry_found(r->gpu));
     return r->engine && !found && gs_mono_ns() - r->started_ns < FIRST_SCRAPES_S * GS_NS_PER_SEC;
 }
 
@@ -32,7 +33,7 @@ static const char *not_ready(void *arg)
         return "the front proxy's configuration is not read yet";
     if (!r->mapper_ready)
         return "the cluster's resources are not known yet";
-    if (!registry_rounds(r->now.registry))
+    if (!provider_registry_rounds(r->now.registry))
         return "the series of the rules are not listed yet";
     if (r->rotation && rotation_wrong(r->rotation))
         return rotation_wrong(r->rotation);
@@ -74,9 +75,9 @@ static void on_poll(uv_timer_t *t)
 {
     struct run *r = t->data;
     serving_poll(r->serving);
-    run_free_retired(r, API_LONGEST_MS * GS_NS_PER_MS);
+    run_free_retired(r, ADAPTER_API_LONGEST_MS * GS_NS_PER_MS);
     run_reload_changed(r);
-    api_forget_old(r->api);
+    adapter_api_forget_old(r->api);
     gs_trim_heap();
     if (!r->trimmed && !not_ready(r)) {
         r->trimmed = true;
@@ -88,7 +89,7 @@ static void on_poll(uv_timer_t *t)
 static void on_drain(uv_timer_t *t)
 {
     struct run *r = t->data;
-    if (api_idle(r->api) || gs_mono_ns() - r->stop_ns > DRAIN_MS * GS_NS_PER_MS)
+    if (adapter_api_idle(r->api) || gs_mono_ns() - r->stop_ns > DRAIN_MS * GS_NS_PER_MS)
         uv_stop(&r->loop);
 }
 
@@ -108,7 +109,7 @@ static void on_signal(uv_signal_t *s, int number)
         uv_stop(&r->loop);
         return;
     }
-    api_stopping(r->api);
+    adapter_api_stopping(r->api);
     http_server_drain(r->server);
     uv_timer_start(&r->poll, on_drain, 0, DRAIN_STEP_MS);
 }
@@ -145,7 +146,7 @@ static struct gs_error *serve(struct run *r)
     if (err)
         return err;
     serving_apply(r->serving, &server);
-    err = http_server_start(&r->loop, &server, api_handle, r->api, &r->server);
+    err = http_server_start(&r->loop, &server, adapter_api_handle, r->api, &r->server);
     if (err)
         return gs_error_wrap(err, "--secure-port");
     serving_set_server(r->serving, r->server);
@@ -174,14 +175,15 @@ static struct gs_error *make_audit(struct run *r)
                            "together");
     if (!file || !policy)
         return NULL;
-    const struct audit_options o = {.loop = &r->loop,
-                                    .policy_file = f->audit_policy,
-                                    .log = {.path = f->audit_path,
-                                            .max_bytes = (uint64_t)f->audit_max_size * MEGABYTE,
-                                            .max_age_ms = f->audit_max_age * DAY_MS,
-                                            .max_old = (uint64_t)f->audit_max_backup},
-                                    .batch = batch};
-    return audit_new(&o, &r->audit);
+    const struct adapter_api_audit_options o = {
+        .loop = &r->loop,
+        .policy_file = f->audit_policy,
+        .log = {.path = f->audit_path,
+                .max_bytes = (uint64_t)f->audit_max_size * MEGABYTE,
+                .max_age_ms = f->audit_max_age * DAY_MS,
+                .max_old = (uint64_t)f->audit_max_backup},
+        .batch = batch};
+    return adapter_api_audit_new(&o, &r->audit);
 }
 
 static struct gs_error *start(struct run *r)
@@ -189,7 +191,7 @@ static struct gs_error *start(struct run *r)
     struct adapter_config *c = NULL;
     struct gs_error *err = run_load_config(r, &c);
     r->loaded_ms = gs_unix_ms();
-    r->mapper = mapper_new();
+    r->mapper = provider_mapper_new();
     if (!err)
         err = run_connect_clusters(r);
     if (!err)
@@ -208,20 +210,20 @@ static struct gs_error *start(struct run *r)
         err = run_make_owners(r);
     if (err)
         return err;
-    const struct probe_options probe = {.source = r->source};
-    r->probe = probe_new(&r->loop, &probe);
-    const struct api_options api = {.loop = &r->loop,
-                                    .auth = r->auth,
-                                    .audit = r->audit,
-                                    .previous_custom = r->previous_custom,
-                                    .previous_external = r->previous_external,
-                                    .previous_resource = r->previous_resource,
-                                    .kube = r->lister.kube,
-                                    .probe = r->probe,
-                                    .not_ready = not_ready,
-                                    .more_metrics = more_metrics,
-                                    .arg = r};
-    err = api_new(&api, &r->api);
+    const struct source_probe_options probe = {.source = r->source};
+    r->probe = source_probe_new(&r->loop, &probe);
+    const struct adapter_api_options api = {.loop = &r->loop,
+                                            .auth = r->auth,
+                                            .audit = r->audit,
+                                            .previous_custom = r->previous_custom,
+                                            .previous_external = r->previous_external,
+                                            .previous_resource = r->previous_resource,
+                                            .kube = r->lister.kube,
+                                            .probe = r->probe,
+                                            .not_ready = not_ready,
+                                            .more_metrics = more_metrics,
+                                            .arg = r};
+    err = adapter_api_new(&api, &r->api);
     if (err)
         return err;
     run_show_world(r);
@@ -234,10 +236,10 @@ static void finish(struct run *r)
 {
     rotation_free(r->rotation);
     http_server_stop(r->server);
-    api_free(r->api);
-    audit_free(r->audit);
+    adapter_api_free(r->api);
+    adapter_api_audit_free(r->audit);
     run_free_owners(r);
-    auth_free(r->auth);
+    adapter_api_auth_free(r->auth);
     run_free_worlds(r);
     run_free_sources(r);
     run_free_clusters(r);

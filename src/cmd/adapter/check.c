@@ -135,15 +135,15 @@ static struct gs_slice label_value(const struct source_sample *s, struct gs_slic
 }
 
 struct sample_request {
-    const struct mapped *resource; // NULL: external
+    const struct provider_mapped *resource; // NULL: external
     char *ns, *name;
 };
 
 static char *text_of_label(struct check *k, const struct source_sample *s, const char *resource)
 {
     GS_AUTO_BUF struct gs_buf label = {0};
-    const struct mapped *m = mapper_find_text(k->lab->mapper, resource);
-    if (!m || !query_label_for(&k->rule->resources, k->lab->mapper, m, &label))
+    const struct provider_mapped *m = provider_mapper_find_text(k->lab->mapper, resource);
+    if (!m || !provider_query_label_for(&k->rule->resources, k->lab->mapper, m, &label))
         return NULL;
     struct gs_slice v = label_value(s, gs_buf_slice(&label));
     return v.len ? gs_slice_dup(v) : NULL;
@@ -178,7 +178,7 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
 {
     GS_AUTO_BUF struct gs_buf query = {0}, label = {0};
     const char *names[] = {q->name};
-    const struct query_request rq = {
+    const struct provider_query_request rq = {
         .mapper = k->lab->mapper,
         .resources = &k->rule->resources,
         .template_ = k->rule->query,
@@ -188,7 +188,7 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
         .names = names,
         .n_names = 1,
     };
-    struct gs_error *err = query_build(&rq, &query, &label);
+    struct gs_error *err = provider_query_build(&rq, &query, &label);
     if (err) {
         check_broken(k, "a request cannot be asked: %s", gs_error_message(err));
         if (strstr(gs_error_message(err), "namespaces"))
@@ -210,7 +210,8 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
 }
 
 // A present sample of the series gives the object's name.
-static void try_request(struct check *k, struct gs_slice series, const struct mapped *resource)
+static void try_request(struct check *k, struct gs_slice series,
+                        const struct provider_mapped *resource)
 {
     struct source_result *r = NULL;
     struct gs_error *err = lab_query(k->lab, k->rule->source, k->rule->series_query, &r);
@@ -228,7 +229,7 @@ static void try_request(struct check *k, struct gs_slice series, const struct ma
     struct sample_request q = {.resource = resource,
                                .ns = text_of_label(k, s, "namespaces"),
                                .name = resource ? text_of_label(k, s, resource->resource) : NULL};
-    bool root = resource && mapper_is_root(resource);
+    bool root = resource && provider_mapper_is_root(resource);
     GS_AUTO_FREE char *own_ns = root ? GS_TAKE(q.ns) : NULL;
     printf("  request %s%s%s%s%s\n", q.ns ? "namespaces/" : "", q.ns ? q.ns : "", q.ns ? "/" : "",
            resource ? resource->resource : "external", "");
@@ -243,19 +244,19 @@ static void try_request(struct check *k, struct gs_slice series, const struct ma
 
 // --- names and resources ---
 
-static const struct mapped *first_resource(struct check *k, const struct source_shape *s,
-                                           struct gs_buf *ret_list)
+static const struct provider_mapped *first_resource(struct check *k, const struct source_shape *s,
+                                                    struct gs_buf *ret_list)
 {
-    const struct mapped *found = NULL;
+    const struct provider_mapped *found = NULL;
     for (size_t i = 0; i < s->n_labels; i++) {
         struct gs_slice group, resource;
-        if (!adapter_label_resource(&k->rule->resources, s->labels[i], &group, &resource))
+        if (!adapter_config_label_resource(&k->rule->resources, s->labels[i], &group, &resource))
             continue;
-        const struct mapped *m = mapper_find(k->lab->mapper, group, resource);
+        const struct provider_mapped *m = provider_mapper_find(k->lab->mapper, group, resource);
         if (!m)
             continue;
         gs_buf_addf(ret_list, "%s%s", ret_list->len ? ", " : "", m->resource);
-        if (!found || mapper_is_root(found)) // an object in a namespace shows more
+        if (!found || provider_mapper_is_root(found)) // an object in a namespace shows more
             found = m;
     }
     return found;
@@ -267,7 +268,7 @@ static void explain_no_resource(struct check *k, const struct source_shapes *all
     check_broken(k, "no label of " GS_SLICE_FMT " names a resource", GS_SLICE_ARG(s->name));
     print_labels(s);
     for (size_t i = 0; i < k->rule->resources.n_overrides; i++) {
-        const struct adapter_override *o = &k->rule->resources.overrides[i];
+        const struct adapter_config_override *o = &k->rule->resources.overrides[i];
         GS_AUTO_FREE char *other = other_name(all, gs_slice_of(o->label));
         if (!has_label(all, gs_slice_of(o->label)) && other)
             check_fix("the label is really `%s`, not `%s`", other, o->label);
@@ -278,16 +279,16 @@ static void check_shapes(struct check *k, const struct source_shapes *s)
 {
     size_t shown = 0, named = 0;
     const struct source_shape *last = NULL;
-    const struct adapter_filter *filter = NULL;
+    const struct adapter_config_filter *filter = NULL;
     GS_AUTO_BUF struct gs_buf resources = {0};
-    const struct mapped *resource = NULL;
+    const struct provider_mapped *resource = NULL;
     for (size_t i = 0; i < s->n; i++) {
         GS_AUTO_BUF struct gs_buf name = {0};
-        if (!adapter_rule_name(k->rule, s->items[i].name, &name, &filter))
+        if (!adapter_config_rule_name(k->rule, s->items[i].name, &name, &filter))
             continue;
         named++;
         GS_AUTO_BUF struct gs_buf list = {0};
-        const struct mapped *m = first_resource(k, &s->items[i], &list);
+        const struct provider_mapped *m = first_resource(k, &s->items[i], &list);
         if (shown++ < MAX_SHOWN)
             printf("  name    " GS_SLICE_FMT " -> %s%s%s\n", GS_SLICE_ARG(s->items[i].name),
                    name.data ? name.data : "", k->rule->external ? "" : " for ",
@@ -332,7 +333,7 @@ static void check_source(struct check *k)
 // --- files ---
 
 static bool check_rule(struct lab *lab, const struct check_opts *o, const struct adapter_config *c,
-                       const struct adapter_rule *r)
+                       const struct adapter_config_rule *r)
 {
     struct check k = {.lab = lab, .rule = r};
     printf("\n%s: %s\n", r->place, r->series_query);

@@ -8,7 +8,7 @@
 
 struct check {
     struct lab *lab;
-    const struct adapter_rule *rule;
+    const struct adapter_config_rule *rule;
     bool broken, doubtful;
 };
 
@@ -23,4 +23,4 @@ void check_text(struct check *k);
 void check_show_own_name(struct check *k);
 // Returns how many of the two resource rules are broken.
 size_t check_resource_rules(struct lab *lab, const struct check_opts *o,
-                            const struct adapter_resource_rules *r);
+                            const struct adapter_config_resource_rules *r);

@@ -36,7 +36,7 @@ static void warn_text(struct check *k, const char *text)
 
 static void check_form(struct check *k)
 {
-    const struct adapter_rule *r = k->rule;
+    const struct adapter_config_rule *r = k->rule;
     if (!*r->query_text)
         check_broken(k, "the rule has no metricsQuery: every request fails");
     else if (!strstr(r->query_text, ".LabelMatchers") &&
@@ -57,16 +57,16 @@ static void check_form(struct check *k)
 
 // Groups of custom resources have a dot, those without one are Kubernetes' own. A resource without
 // a group, or of another group, may be a custom one: only the cluster can tell.
-static bool may_be_custom(const struct check *k, const struct adapter_override *o)
+static bool may_be_custom(const struct check *k, const struct adapter_config_override *o)
 {
     return !k->lab->kube && strchr(o->group, '.') && !gs_ends(o->group, ".k8s.io");
 }
 
-static void check_overrides(struct check *k, const struct adapter_resources *r)
+static void check_overrides(struct check *k, const struct adapter_config_resources *r)
 {
     for (size_t i = 0; i < r->n_overrides; i++) {
-        const struct adapter_override *o = &r->overrides[i];
-        GS_AUTO_FREE char *wrong = override_wrong(o, k->lab->mapper);
+        const struct adapter_config_override *o = &r->overrides[i];
+        GS_AUTO_FREE char *wrong = provider_override_wrong(o, k->lab->mapper);
         if (!wrong)
             continue;
         if (may_be_custom(k, o)) {
@@ -94,9 +94,9 @@ void check_text(struct check *k)
 static void add_resource(struct check *k, const char *label, struct gs_buf *list)
 {
     struct gs_slice group, resource;
-    const struct mapped *m =
-        adapter_label_resource(&k->rule->resources, gs_slice_of(label), &group, &resource)
-            ? mapper_find(k->lab->mapper, group, resource)
+    const struct provider_mapped *m =
+        adapter_config_label_resource(&k->rule->resources, gs_slice_of(label), &group, &resource)
+            ? provider_mapper_find(k->lab->mapper, group, resource)
             : NULL;
     if (m)
         gs_buf_addf(list, "%s%s%s%s", list->len ? ", " : "", m->resource, *m->group ? "." : "",
@@ -106,13 +106,13 @@ static void add_resource(struct check *k, const char *label, struct gs_buf *list
 // The resources of overrides, and those of labels that seriesQuery demands.
 static void list_own_resources(struct check *k, struct gs_buf *list)
 {
-    const struct adapter_resources *r = &k->rule->resources;
+    const struct adapter_config_resources *r = &k->rule->resources;
     for (size_t i = 0; i < r->n_overrides; i++)
         add_resource(k, r->overrides[i].label, list);
     for (size_t i = 0;; i++) {
         GS_AUTO_BUF struct gs_buf label = {0};
         bool overridden = false;
-        if (!adapter_rule_own_label(k->rule, i, &label))
+        if (!adapter_config_rule_own_label(k->rule, i, &label))
             return;
         for (size_t n = 0; n < r->n_overrides; n++)
             overridden = overridden || gs_streq(r->overrides[n].label, label.data);
@@ -124,7 +124,7 @@ static void list_own_resources(struct check *k, struct gs_buf *list)
 void check_show_own_name(struct check *k)
 {
     GS_AUTO_BUF struct gs_buf name = {0}, list = {0};
-    if (!adapter_rule_own_name(k->rule, &name))
+    if (!adapter_config_rule_own_name(k->rule, &name))
         return;
     list_own_resources(k, &list);
     if (k->rule->external)
@@ -139,20 +139,21 @@ void check_show_own_name(struct check *k)
 
 // --- resource rules ---
 
-static void check_usage_labels(struct check *k, const struct adapter_resources *r)
+static void check_usage_labels(struct check *k, const struct adapter_config_resources *r)
 {
     static const char *const kinds[] = {"namespaces", "pods", "nodes"};
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
         GS_AUTO_BUF struct gs_buf label = {0};
-        const struct mapped *m = mapper_find_text(k->lab->mapper, kinds[i]);
-        if (m && query_label_for(r, k->lab->mapper, m, &label))
+        const struct provider_mapped *m = provider_mapper_find_text(k->lab->mapper, kinds[i]);
+        if (m && provider_query_label_for(r, k->lab->mapper, m, &label))
             continue;
         check_broken(k, "no label is mapped to %s", kinds[i]);
         check_fix("add it to resources.overrides, as in `pod: {resource: pod}`");
     }
 }
 
-static void check_usage(struct check *k, const char *name, const struct adapter_resource_rule *r)
+static void check_usage(struct check *k, const char *name,
+                        const struct adapter_config_resource_rule *r)
 {
     printf("\nresourceRules.%s\n", name);
     const char *texts[] = {r->container_text, r->node_text, r->container_label};
@@ -166,7 +167,7 @@ static void check_usage(struct check *k, const char *name, const struct adapter_
 }
 
 size_t check_resource_rules(struct lab *lab, const struct check_opts *o,
-                            const struct adapter_resource_rules *r)
+                            const struct adapter_config_resource_rules *r)
 {
     struct check cpu = {.lab = lab}, memory = {.lab = lab};
     if (!r->present)

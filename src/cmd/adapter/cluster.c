@@ -31,10 +31,10 @@ static void cluster_finish(struct cluster *c)
     http_client_free(c->http);
 }
 
-static void warn_override(void *arg, const struct adapter_override *o)
+static void warn_override(void *arg, const struct adapter_config_override *o)
 {
     const struct run *r = arg;
-    GS_AUTO_FREE char *text = override_wrong(o, r->mapper);
+    GS_AUTO_FREE char *text = provider_override_wrong(o, r->mapper);
     gs_warn("adapter", "%s: %s; it has no effect", o->place, text ? text : "");
 }
 
@@ -43,9 +43,9 @@ void run_check_overrides(struct run *r, const struct adapter_config *c, bool aga
 {
     if (!r->mapper_ready || !c)
         return;
-    size_t wrong = overrides_check(c, r->mapper, NULL, NULL);
+    size_t wrong = provider_overrides_check(c, r->mapper, NULL, NULL);
     if (again || wrong != r->wrong_overrides)
-        overrides_check(c, r->mapper, warn_override, r);
+        provider_overrides_check(c, r->mapper, warn_override, r);
     r->wrong_overrides = wrong;
 }
 
@@ -59,9 +59,9 @@ static void on_mapper(void *arg, struct gs_error *err)
     gs_error_free(err);
     run_check_overrides(r, r->now.config, false);
     if (r->now.registry)
-        registry_rebuild(r->now.registry);
+        provider_registry_rebuild(r->now.registry);
     if (r->gpu)
-        registry_rebuild(r->gpu);
+        provider_registry_rebuild(r->gpu);
     int64_t ms = r->f->discovery_interval_ns / GS_NS_PER_MS;
     uint64_t wait = r->mapper_ready ? (uint64_t)(ms ? ms : DISCOVERY_MS) : 2000;
     if (first)
@@ -74,7 +74,7 @@ static void on_discovery(uv_timer_t *t)
 {
     struct run *r = t->data;
     uv_timer_stop(t);
-    mapper_load(r->mapper, r->lister.kube, on_mapper, r);
+    provider_mapper_load(r->mapper, r->lister.kube, on_mapper, r);
 }
 
 static void on_auth_ready(void *arg, struct gs_error *err)
@@ -100,22 +100,22 @@ static const char *const *split(struct run *r, size_t i, const struct gs_opt_lis
 struct gs_error *run_make_auth(struct run *r)
 {
     const struct adapter_flags *f = r->f;
-    struct auth_options o = {.authn = r->authn.kube,
-                             .authz = r->authz.kube,
-                             .client_ca_file = f->client_ca_file,
-                             .requestheader_ca_file = f->requestheader_ca_file,
-                             .token_ttl_ms = f->token_ttl_ns / GS_NS_PER_MS,
-                             .allowed_ttl_ms = f->allowed_ttl_ns / GS_NS_PER_MS,
-                             .denied_ttl_ms = f->denied_ttl_ns / GS_NS_PER_MS,
-                             .skip_lookup = f->skip_lookup,
-                             .tolerate_lookup_failure = f->tolerate_lookup_failure};
+    struct adapter_api_auth_options o = {.authn = r->authn.kube,
+                                         .authz = r->authz.kube,
+                                         .client_ca_file = f->client_ca_file,
+                                         .requestheader_ca_file = f->requestheader_ca_file,
+                                         .token_ttl_ms = f->token_ttl_ns / GS_NS_PER_MS,
+                                         .allowed_ttl_ms = f->allowed_ttl_ns / GS_NS_PER_MS,
+                                         .denied_ttl_ms = f->denied_ttl_ns / GS_NS_PER_MS,
+                                         .skip_lookup = f->skip_lookup,
+                                         .tolerate_lookup_failure = f->tolerate_lookup_failure};
     o.username_headers = split(r, 0, &f->username_headers, "x-remote-user", &o.n_username_headers);
     o.group_headers = split(r, 1, &f->group_headers, "x-remote-group", &o.n_group_headers);
     o.extra_prefixes = split(r, 2, &f->extra_prefixes, "x-remote-extra-", &o.n_extra_prefixes);
     o.allowed_names = split(r, 3, &f->allowed_names, NULL, &o.n_allowed_names);
     o.always_allow_paths =
         split(r, 4, &f->always_allow_paths, "/healthz,/readyz,/livez", &o.n_always_allow_paths);
-    return auth_new(&r->loop, &o, on_auth_ready, r, &r->auth);
+    return adapter_api_auth_new(&r->loop, &o, on_auth_ready, r, &r->auth);
 }
 
 struct gs_error *run_connect_clusters(struct run *r)
@@ -132,7 +132,7 @@ struct gs_error *run_connect_clusters(struct run *r)
 
 void run_watch_resources(struct run *r)
 {
-    mapper_load(r->mapper, r->lister.kube, on_mapper, r);
+    provider_mapper_load(r->mapper, r->lister.kube, on_mapper, r);
     uv_timer_start(&r->discovery, on_discovery, DISCOVERY_MS, DISCOVERY_MS);
 }
 

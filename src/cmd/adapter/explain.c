@@ -16,7 +16,7 @@ enum { MAX_AGE_MS = 3600000, NEVER_MS = 86400000 };
 struct explain {
     struct lab *lab;
     struct adapter_config *config, *gpu_config;
-    struct registry *registry, *gpu;
+    struct provider_registry *registry, *gpu;
     struct provider *provider;
     const char *config_path, *url;
     bool done, good;
@@ -74,30 +74,30 @@ static void on_answer(void *arg, const struct provider_answer *a)
     x->done = true;
 }
 
-static struct registry *list(struct explain *x, const struct adapter_config *c)
+static struct provider_registry *list(struct explain *x, const struct adapter_config *c)
 {
-    const struct registry_options o = {.config = c,
-                                       .source = x->lab->source,
-                                       .others = x->lab->others,
-                                       .mapper = x->lab->mapper,
-                                       .relist_ms = NEVER_MS,
-                                       .max_age_ms = MAX_AGE_MS};
-    struct registry *r = registry_new(&x->lab->loop, &o);
-    while (!registry_rounds(r))
+    const struct provider_registry_options o = {.config = c,
+                                                .source = x->lab->source,
+                                                .others = x->lab->others,
+                                                .mapper = x->lab->mapper,
+                                                .relist_ms = NEVER_MS,
+                                                .max_age_ms = MAX_AGE_MS};
+    struct provider_registry *r = provider_registry_new(&x->lab->loop, &o);
+    while (!provider_registry_rounds(r))
         uv_run(&x->lab->loop, UV_RUN_ONCE);
     return r;
 }
 
 static struct gs_error *ask(struct explain *x, const char *path)
 {
-    struct api_path p = {0};
+    struct adapter_api_path p = {0};
     GS_AUTO_FREE char *bare = gs_strndup(path, strcspn(path, "?"));
     GS_AUTO_FREE char *objects = query_of(path, "labelSelector");
     GS_AUTO_FREE char *series = query_of(path, "metricLabelSelector");
     struct kube_selector selector = {0};
-    struct gs_error *err = api_path_read(bare, &p);
-    bool external = !err && gs_streq(p.group, API_EXTERNAL);
-    if (!err && p.kind != API_METRIC)
+    struct gs_error *err = adapter_api_path_read(bare, &p);
+    bool external = !err && gs_streq(p.group, ADAPTER_API_EXTERNAL);
+    if (!err && p.kind != ADAPTER_API_METRIC)
         err = gs_error_new(GS_EINVAL, "%s is not the path of a custom or external metric", path);
     if (!err)
         err = kube_selector_parse(external ? objects : series, &selector);
@@ -115,7 +115,7 @@ static struct gs_error *ask(struct explain *x, const char *path)
             uv_run(&x->lab->loop, UV_RUN_ONCE);
     }
     kube_selector_finish(&selector);
-    api_path_finish(&p);
+    adapter_api_path_finish(&p);
     return err;
 }
 
@@ -124,7 +124,8 @@ static struct gs_error *explain(struct explain *x, const struct explain_metric_o
 {
     struct gs_error *err = adapter_config_load_with(f->config, f->sources, &x->config);
     if (!err)
-        err = adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU metrics)", &x->gpu_config);
+        err = adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU metrics)",
+                                   &x->gpu_config);
     if (err)
         return err;
     const char *url = f->source ? f->source : x->config->prometheus_url;
@@ -147,8 +148,8 @@ static struct gs_error *explain(struct explain *x, const struct explain_metric_o
     x->provider = provider_new(&o);
     err = ask(x, path);
     provider_free(x->provider);
-    registry_free(x->registry);
-    registry_free(x->gpu);
+    provider_registry_free(x->registry);
+    provider_registry_free(x->gpu);
     lab_close(x->lab);
     return err;
 }

@@ -53,7 +53,7 @@ static struct gs_error *open_cluster(struct lab *l, const char *path)
         return err;
     l->kube = kube_client_new(l->kube_http);
     struct answer a = {0};
-    mapper_load(l->mapper, l->kube, on_mapper, &a);
+    provider_mapper_load(l->mapper, l->kube, on_mapper, &a);
     wait_for(l, &a);
     return a.err;
 }
@@ -61,7 +61,7 @@ static struct gs_error *open_cluster(struct lab *l, const char *path)
 struct gs_error *lab_open(const char *url, const char *kubeconfig, const struct adapter_config *c,
                           struct lab *ret)
 {
-    *ret = (struct lab){.mapper = mapper_new()};
+    *ret = (struct lab){.mapper = provider_mapper_new()};
     uv_loop_init(&ret->loop);
     const struct source_options o = {.peer.url = url};
     struct gs_error *err = url ? source_new_remote(&ret->loop, &o, &ret->source) : NULL;
@@ -86,7 +86,7 @@ void lab_close(struct lab *l)
     if (l->kube)
         kube_client_free(l->kube);
     http_client_free(l->kube_http);
-    mapper_free(l->mapper);
+    provider_mapper_free(l->mapper);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     uv_loop_close(&l->loop);
 }

@@ -10,7 +10,7 @@ struct lab {
     struct source *source;  // NULL: none was given
     struct source **others; // of the configuration; without a source none
     size_t n_others;
-    struct mapper *mapper;
+    struct provider_mapper *mapper;
     struct http_client *kube_http;
     struct kube_client *kube; // NULL: no cluster
 };

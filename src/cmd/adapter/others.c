@@ -10,7 +10,7 @@ static const char *either(const char *a, const char *b)
 }
 
 // The settings that scrape configs have, as far as they say how a server is reached.
-static void take_http(const struct engine_http *h, struct peer_options *o)
+static void take_http(const struct engine_config_http *h, struct source_peer_options *o)
 {
     o->ca_file = either(h->ca_file, h->ca.file);
     o->cert_file = either(h->cert_file, h->cert.file);
@@ -31,15 +31,15 @@ static void take_http(const struct engine_http *h, struct peer_options *o)
     o->no_proxy = h->no_proxy;
 }
 
-static struct gs_error *make(uv_loop_t *loop, const struct adapter_source *s, struct engine *engine,
-                             int64_t max_age_ms, struct source **ret)
+static struct gs_error *make(uv_loop_t *loop, const struct adapter_config_source *s,
+                             struct engine *engine, int64_t max_age_ms, struct source **ret)
 {
     struct source_options o = {
         .post = s->post, .timeout_ms = s->timeout_ms, .max_age_ms = max_age_ms};
     if (s->engine && !engine)
         return gs_error_new(GS_EINVAL, "there is no engine in this process");
     if (s->engine) {
-        *ret = source_new_engine(loop, engine, s->timeout_ms, max_age_ms);
+        *ret = adapter_source_new_engine(loop, engine, s->timeout_ms, max_age_ms);
         return NULL;
     }
     take_http(&s->http, &o.peer);
@@ -56,7 +56,7 @@ struct gs_error *others_new(uv_loop_t *loop, const struct adapter_config *c, str
         return NULL;
     struct source **list = gs_alloc_array(c->n_sources, sizeof(struct source *));
     for (size_t i = 0; i < c->n_sources; i++) {
-        const struct adapter_source *s = &c->sources[i];
+        const struct adapter_config_source *s = &c->sources[i];
         struct gs_error *err = make(loop, s, engine, max_age_ms, &list[i]);
         if (err) {
             others_free(list, i);

@@ -23,41 +23,43 @@ static const char *given(const char *s)
     return s && *s ? s : NULL;
 }
 
-static struct gs_error *connect_owner(struct run *r, const char *target, struct previous **ret)
+static struct gs_error *connect_owner(struct run *r, const char *target,
+                                      struct adapter_api_previous **ret)
 {
     const struct adapter_flags *f = r->f;
     GS_AUTO_FREE char *url = url_of(target);
     const char *token = given(f->previous_token_file), *cert = given(f->previous_cert_file);
     if (!token && !cert && access(ACCOUNT_TOKEN, R_OK) == 0)
         token = ACCOUNT_TOKEN;
-    const struct previous_options o = {.peer = {.url = url,
-                                                .ca_file = given(f->previous_ca_file),
-                                                .cert_file = cert,
-                                                .key_file = given(f->previous_key_file),
-                                                .token_file = token,
-                                                .insecure = f->previous_insecure},
-                                       .front_proxy = f->previous_front_proxy};
+    const struct adapter_api_previous_options o = {.peer = {.url = url,
+                                                            .ca_file = given(f->previous_ca_file),
+                                                            .cert_file = cert,
+                                                            .key_file = given(f->previous_key_file),
+                                                            .token_file = token,
+                                                            .insecure = f->previous_insecure},
+                                                   .front_proxy = f->previous_front_proxy};
     if (o.front_proxy && !cert)
         return gs_error_new(GS_EINVAL, "--previous-owner-front-proxy needs "
                                        "--previous-owner-client-cert-file and -key-file");
     if (o.peer.insecure)
         gs_warn("adapter", "the certificate of the previous owner %s is not verified", target);
-    return previous_new(&r->loop, &o, ret);
+    return adapter_api_previous_new(&r->loop, &o, ret);
 }
 
-static struct gs_error *take_group(struct run *r, struct gs_slice group, struct previous *p,
-                                   const char *flag)
+static struct gs_error *take_group(struct run *r, struct gs_slice group,
+                                   struct adapter_api_previous *p, const char *flag)
 {
-    static const char *const custom[] = {API_CUSTOM "/v1beta1", API_CUSTOM "/v1beta2", NULL};
-    static const char *const external[] = {API_EXTERNAL "/v1beta1", NULL};
-    static const char *const resource[] = {API_RESOURCE "/v1beta1", NULL};
+    static const char *const custom[] = {ADAPTER_API_CUSTOM "/v1beta1",
+                                         ADAPTER_API_CUSTOM "/v1beta2", NULL};
+    static const char *const external[] = {ADAPTER_API_EXTERNAL "/v1beta1", NULL};
+    static const char *const resource[] = {ADAPTER_API_RESOURCE "/v1beta1", NULL};
     const struct {
         const char *name;
-        struct previous **slot;
+        struct adapter_api_previous **slot;
         const char *const *versions;
-    } groups[] = {{API_CUSTOM, &r->previous_custom, custom},
-                  {API_EXTERNAL, &r->previous_external, external},
-                  {API_RESOURCE, &r->previous_resource, resource}};
+    } groups[] = {{ADAPTER_API_CUSTOM, &r->previous_custom, custom},
+                  {ADAPTER_API_EXTERNAL, &r->previous_external, external},
+                  {ADAPTER_API_RESOURCE, &r->previous_resource, resource}};
     for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
         if (!gs_slice_eq_str(group, groups[i].name))
             continue;
@@ -66,24 +68,24 @@ static struct gs_error *take_group(struct run *r, struct gs_slice group, struct 
                                 groups[i].name);
         *groups[i].slot = p;
         for (size_t k = 0; groups[i].versions[k]; k++)
-            previous_follow(p, groups[i].versions[k]);
+            adapter_api_previous_follow(p, groups[i].versions[k]);
         gs_info("adapter", "what is not served here of %s, %s is asked for", groups[i].name,
-                previous_name(p));
+                adapter_api_previous_name(p));
         return NULL;
     }
     return gs_error_new(GS_EINVAL,
-                        "--previous-owner=%s: want " API_CUSTOM ", " API_EXTERNAL
-                        " or " API_RESOURCE " in front of =",
+                        "--previous-owner=%s: want " ADAPTER_API_CUSTOM ", " ADAPTER_API_EXTERNAL
+                        " or " ADAPTER_API_RESOURCE " in front of =",
                         flag);
 }
 
 struct gs_error *run_make_owners(struct run *r)
 {
     const struct gs_opt_list *list = &r->f->previous_owners;
-    r->owners = gs_alloc_array(list->len + 1, sizeof(struct previous *));
+    r->owners = gs_alloc_array(list->len + 1, sizeof(struct adapter_api_previous *));
     for (size_t i = 0; i < list->len; i++) {
         const char *flag = list->items[i], *equals = strchr(flag, '=');
-        struct previous *p = NULL;
+        struct adapter_api_previous *p = NULL;
         struct gs_error *err = connect_owner(r, equals ? equals + 1 : flag, &p);
         if (err)
             return gs_error_wrap(err, "--previous-owner");
@@ -91,9 +93,9 @@ struct gs_error *run_make_owners(struct run *r)
         if (equals) {
             err = take_group(r, gs_slice_make(flag, (size_t)(equals - flag)), p, flag);
         } else {
-            err = take_group(r, GS_SLICE(API_CUSTOM), p, flag);
+            err = take_group(r, GS_SLICE(ADAPTER_API_CUSTOM), p, flag);
             if (!err)
-                err = take_group(r, GS_SLICE(API_EXTERNAL), p, flag);
+                err = take_group(r, GS_SLICE(ADAPTER_API_EXTERNAL), p, flag);
         }
         if (err)
             return err;
@@ -104,6 +106,6 @@ struct gs_error *run_make_owners(struct run *r)
 void run_free_owners(struct run *r)
 {
     for (size_t i = 0; i < r->n_owners; i++)
-        previous_free(r->owners[i]);
+        adapter_api_previous_free(r->owners[i]);
     free(r->owners);
 }

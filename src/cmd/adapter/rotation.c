@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/base64.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 enum { PERIOD_MS = 60000, RETRY_MS = 5000, DAYS = 365, RENEW_DAYS = 30, DAY_S = 86400 };
 
@@ -85,14 +85,14 @@ static void finish(struct rotation *r)
 static char *decode(const char *base64)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_error_free(base64 ? gs_base64_decode(gs_slice_of(base64), &out) : NULL);
+    gs_error_free(base64 ? codec_base64_decode(gs_slice_of(base64), &out) : NULL);
     return gs_buf_take(&out);
 }
 
 static char *encode(const char *text)
 {
     struct gs_buf out = {0};
-    gs_base64_encode(gs_slice_of(text), &out);
+    codec_base64_encode(gs_slice_of(text), &out);
     return gs_buf_take(&out);
 }
 
@@ -145,10 +145,12 @@ static void on_apiservice(void *arg, int status, json_t *body, struct gs_error *
         complain(r, gs_error_wrap(err, "APIService %s cannot be read", apiservices[r->at]));
     else
         gs_error_free(err);
-    bool ours = !err && gs_streq(gs_json_str(body, "spec", "service", "name", NULL), r->service) &&
-                gs_streq(gs_json_str(body, "spec", "service", "namespace", NULL), r->ns) &&
-                !gs_json_bool(body, false, "spec", "insecureSkipTLSVerify", NULL);
-    GS_AUTO_FREE char *bundle = ours ? decode(gs_json_str(body, "spec", "caBundle", NULL)) : NULL;
+    bool ours = !err &&
+                gs_streq(codec_json_str(body, "spec", "service", "name", NULL), r->service) &&
+                gs_streq(codec_json_str(body, "spec", "service", "namespace", NULL), r->ns) &&
+                !codec_json_bool(body, false, "spec", "insecureSkipTLSVerify", NULL);
+    GS_AUTO_FREE char *bundle =
+        ours ? decode(codec_json_str(body, "spec", "caBundle", NULL)) : NULL;
     if (!ours || strstr(bundle, r->ca)) {
         next_apiservice(r);
         return;
@@ -156,7 +158,7 @@ static void on_apiservice(void *arg, int status, json_t *body, struct gs_error *
     GS_AUTO_FREE char *kept = kept_of(bundle);
     GS_AUTO_FREE char *text = gs_format("%s%s", r->ca, kept);
     GS_AUTO_FREE char *coded = encode(text);
-    GS_AUTO_JSON json_t *patch = json_pack("{s:{s:s}}", "spec", "caBundle", coded);
+    CODEC_AUTO_JSON json_t *patch = json_pack("{s:{s:s}}", "spec", "caBundle", coded);
     r->rq = kube_patch(r->o.kube, APISERVICES, NULL, apiservices[r->at], NULL, KUBE_MERGE_PATCH,
                        patch, on_patched, r);
 }
@@ -170,7 +172,7 @@ static void get_apiservice(struct rotation *r)
 
 static char *data_of(const json_t *secret, const char *key)
 {
-    return decode(gs_json_str(secret, "data", key, NULL));
+    return decode(codec_json_str(secret, "data", key, NULL));
 }
 
 static void take_secret(struct rotation *r, const json_t *secret)
@@ -266,7 +268,7 @@ static void on_secret(void *arg, int status, json_t *body, struct gs_error *err)
         return;
     }
     gs_info("adapter", "a new serving certificate is made: %s", why);
-    GS_AUTO_JSON json_t *secret = json_deep_copy(body);
+    CODEC_AUTO_JSON json_t *secret = json_deep_copy(body);
     err = make(r, secret);
     if (err)
         give_up(r, err);

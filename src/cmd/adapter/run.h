@@ -8,7 +8,7 @@
 #include "cmd/adapter/rotation.h"
 #include "cmd/adapter/serving.h"
 #include "engine/engine.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 enum { RUN_MAX_RETIRED = 32 };
 
@@ -16,7 +16,7 @@ enum { RUN_MAX_RETIRED = 32 };
 struct world {
     struct adapter_config *config;
     struct source **others;
-    struct registry *registry;
+    struct provider_registry *registry;
     struct provider *provider;
     int64_t retired_ns; // no new request comes to it
 };
@@ -35,17 +35,17 @@ struct run {
     struct cluster lister, authn, authz;
     struct engine *engine;
     struct source *source;
-    struct probe *probe;
-    struct mapper *mapper;
+    struct source_probe *probe;
+    struct provider_mapper *mapper;
     struct adapter_config *gpu_config;
-    struct registry *gpu;
+    struct provider_registry *gpu;
     struct world now, next; // next: loaded, its first round is under way
-    struct auth *auth;
-    struct audit *audit; // NULL: none
-    struct previous **owners;
+    struct adapter_api_auth *auth;
+    struct adapter_api_audit *audit; // NULL: none
+    struct adapter_api_previous **owners;
     size_t n_owners;
-    struct previous *previous_custom, *previous_external, *previous_resource; // of them
-    struct api *api;
+    struct adapter_api_previous *previous_custom, *previous_external, *previous_resource; // of them
+    struct adapter_api *api;
     struct serving *serving;
     struct rotation *rotation; // NULL: the certificate is somebody else's to renew
     struct http_server *server;

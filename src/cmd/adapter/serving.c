@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <sys/stat.h>
 

@@ -3,7 +3,7 @@
 // of one that was made, before it ends.
 #pragma once
 
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 struct serving;
 

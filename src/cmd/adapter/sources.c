@@ -51,13 +51,14 @@ static struct gs_error *take_engine(struct run *r)
     struct gs_error *err = run_need_engine(r);
     if (err)
         return err;
-    r->source = source_new_engine(&r->loop, r->engine, 0, r->f->value_age_ns / GS_NS_PER_MS);
+    r->source =
+        adapter_source_new_engine(&r->loop, r->engine, 0, r->f->value_age_ns / GS_NS_PER_MS);
     gs_info("adapter", "the source is the engine in this process");
     return NULL;
 }
 
 static struct gs_error *add_credentials(const struct run *r, struct kube_config *k,
-                                        struct peer_options *o)
+                                        struct source_peer_options *o)
 {
     const struct adapter_flags *f = r->f;
     const char *file = f->prometheus_auth_config;
@@ -90,7 +91,7 @@ struct gs_error *run_make_source(struct run *r, const struct adapter_config *c)
         return take_engine(r);
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     struct source_options o = {.post = post, .max_age_ms = r->f->value_age_ns / GS_NS_PER_MS};
-    o.peer = (struct peer_options){
+    o.peer = (struct source_peer_options){
         .url = url,
         .headers = f->prometheus_headers.items,
         .n_headers = f->prometheus_headers.len,
@@ -113,24 +114,25 @@ struct gs_error *run_make_gpu(struct run *r)
     if (!r->f->gpu_metrics)
         return NULL;
     struct gs_error *err =
-        adapter_config_parse(gs_slice_of(gpu_rules()), "(GPU metrics)", &r->gpu_config);
+        adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU metrics)", &r->gpu_config);
     if (err)
         return err;
-    const struct registry_options o = {.config = r->gpu_config,
-                                       .source = r->source,
-                                       .mapper = r->mapper,
-                                       .relist_ms = r->engine ? ENGINE_RELIST_MS : GPU_RELIST_MS,
-                                       .max_age_ms = 60000};
-    r->gpu = registry_new(&r->loop, &o);
+    const struct provider_registry_options o = {.config = r->gpu_config,
+                                                .source = r->source,
+                                                .mapper = r->mapper,
+                                                .relist_ms =
+                                                    r->engine ? ENGINE_RELIST_MS : GPU_RELIST_MS,
+                                                .max_age_ms = 60000};
+    r->gpu = provider_registry_new(&r->loop, &o);
     return NULL;
 }
 
 void run_free_sources(struct run *r)
 {
-    registry_free(r->gpu);
+    provider_registry_free(r->gpu);
     adapter_config_free(r->gpu_config);
-    mapper_free(r->mapper);
-    probe_free(r->probe);
+    provider_mapper_free(r->mapper);
+    source_probe_free(r->probe);
     source_free(r->source);
     if (r->engine)
         engine_free(r->engine);

@@ -11,7 +11,7 @@ enum { DEFAULT_RELIST_MS = 600000 };
 static void world_free(struct world *w)
 {
     provider_free(w->provider);
-    registry_free(w->registry);
+    provider_registry_free(w->registry);
     if (w->config)
         others_free(w->others, w->config->n_sources);
     adapter_config_free(w->config);
@@ -27,7 +27,7 @@ static void retire(struct run *r, struct world *w)
         world_free(&r->retired[0]);
         memmove(r->retired, r->retired + 1, --r->n_retired * sizeof(r->retired[0]));
     }
-    registry_stop(w->registry);
+    provider_registry_stop(w->registry);
     w->retired_ns = gs_mono_ns();
     r->retired[r->n_retired++] = *w;
     *w = (struct world){0};
@@ -43,14 +43,14 @@ void run_free_retired(struct run *r, int64_t age_ns)
 
 void run_show_world(struct run *r)
 {
-    const struct api_world w = {.config = r->now.config,
-                                .registry = r->now.registry,
-                                .gpu = r->gpu,
-                                .provider = r->now.provider,
-                                .source = r->source,
-                                .others = r->now.others,
-                                .mapper = r->mapper};
-    api_set_world(r->api, &w);
+    const struct adapter_api_world w = {.config = r->now.config,
+                                        .registry = r->now.registry,
+                                        .gpu = r->gpu,
+                                        .provider = r->now.provider,
+                                        .source = r->source,
+                                        .others = r->now.others,
+                                        .mapper = r->mapper};
+    adapter_api_set_world(r->api, &w);
 }
 
 static int64_t relist_ms(const struct run *r, const struct adapter_config *c)
@@ -106,16 +106,16 @@ struct gs_error *run_make_world(struct run *r, struct adapter_config *c, struct 
         err = others_new(&r->loop, c, r->engine, r->f->value_age_ns / GS_NS_PER_MS, &ret->others);
     if (err)
         return err;
-    const struct registry_options registry = {.config = c,
-                                              .source = r->source,
-                                              .others = ret->others,
-                                              .mapper = r->mapper,
-                                              .relist_ms = relist,
-                                              .max_age_ms = age,
-                                              .on_round = on_round,
-                                              .arg = r};
+    const struct provider_registry_options registry = {.config = c,
+                                                       .source = r->source,
+                                                       .others = ret->others,
+                                                       .mapper = r->mapper,
+                                                       .relist_ms = relist,
+                                                       .max_age_ms = age,
+                                                       .on_round = on_round,
+                                                       .arg = r};
     ret->config = c;
-    ret->registry = registry_new(&r->loop, &registry);
+    ret->registry = provider_registry_new(&r->loop, &registry);
     const struct provider_options provider = {.config = c,
                                               .source = r->source,
                                               .others = ret->others,

@@ -12,7 +12,7 @@
 #include "cmd/verbs.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 #include <signal.h>
 #include <unistd.h>

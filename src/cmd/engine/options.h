@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/option.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 enum { ENGINE_IGNORED_BOOLS = 16, ENGINE_IGNORED_VALUES = 40 };
 

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "codec/base64.h"
 #include "codec/yaml.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <crypt.h>
 #include <dlfcn.h>
@@ -59,7 +59,7 @@ static struct gs_error *read_pem(const json_t *tls, const char *path, const char
                                  char **ret_file)
 {
     GS_AUTO_FREE char *file_key = gs_format("%s_file", key);
-    const char *text = gs_json_str(tls, key, NULL), *file = gs_json_str(tls, file_key, NULL);
+    const char *text = codec_json_str(tls, key, NULL), *file = codec_json_str(tls, file_key, NULL);
     if (text && file)
         return gs_error_new(GS_EINVAL, "tls_server_config: %s and %s are both set", key, file_key);
     if (text)
@@ -82,7 +82,7 @@ static struct gs_error *read_pem(const json_t *tls, const char *path, const char
 
 static struct gs_error *read_client_auth(const json_t *tls, struct web_config *w)
 {
-    const char *type = gs_json_str(tls, "client_auth_type", NULL);
+    const char *type = codec_json_str(tls, "client_auth_type", NULL);
     bool none = !type || !*type || gs_streq(type, "NoClientCert");
     w->require_client = type && gs_streq(type, "RequireAndVerifyClientCert");
     if (!none && !w->require_client && !gs_streq(type, "VerifyClientCertIfGiven"))
@@ -103,8 +103,8 @@ static struct gs_error *read_tls(const json_t *tls, const char *path, struct web
         "cert",           "cert_file",        "key",         "key_file",    "client_ca",
         "client_ca_file", "client_auth_type", "min_version", "max_version", NULL};
     struct gs_error *err = check_keys(tls, keys, "tls_server_config");
-    const char *min = gs_json_str(tls, "min_version", NULL);
-    const char *max = gs_json_str(tls, "max_version", NULL);
+    const char *min = codec_json_str(tls, "min_version", NULL);
+    const char *max = codec_json_str(tls, "max_version", NULL);
     if (!err && ((min && !gs_streq(min, "TLS12")) || (max && !gs_streq(max, "TLS13"))))
         err = gs_error_new(GS_EINVAL, "tls_server_config: TLS 1.2 and 1.3 are spoken; leave "
                                       "min_version and max_version out");
@@ -167,8 +167,8 @@ static struct gs_error *read_document(json_t *doc, const char *path, struct web_
 struct gs_error *web_config_load(const char *path, struct web_config **ret)
 {
     struct web_config *w = gs_alloc(sizeof(*w));
-    GS_CLEANUP(gs_yaml_docs_finish) struct gs_yaml_docs docs = {0};
-    struct gs_error *err = path ? gs_yaml_load_file(path, &docs) : NULL;
+    GS_CLEANUP(codec_yaml_docs_finish) struct codec_yaml_docs docs = {0};
+    struct gs_error *err = path ? codec_yaml_load_file(path, &docs) : NULL;
     if (!err && docs.len)
         err = read_document(docs.items[0].value, path, w);
     if (err) {
@@ -294,7 +294,7 @@ static bool check(struct web_config *w, const char *user, const char *password)
 {
     // Unknown users cost as much as known ones.
     static const char dummy[] = "$2y$10$abcdefghijklmnopqrstuuXlV7sJ2W3rZ5cF4kq9P6nB8mD0tGyHi";
-    const char *hash = gs_json_str(w->users, user, NULL);
+    const char *hash = codec_json_str(w->users, user, NULL);
     const char *got = w->crypt(password, hash ? hash : dummy, w->crypt_data);
     bool right = hash && got && tls_secret_equal(got, hash);
     w->failures += !right;
@@ -311,7 +311,7 @@ static bool allowed(struct web_config *w, const struct http_exchange *x)
     if (!value || strncasecmp(value, scheme, strlen(scheme)) != 0)
         return false;
     GS_AUTO_ERROR struct gs_error *err =
-        gs_base64_decode(gs_slice_of(value + strlen(scheme)), &plain);
+        codec_base64_decode(gs_slice_of(value + strlen(scheme)), &plain);
     if (err || !plain.data || strlen(plain.data) != plain.len)
         return false;
     char *colon = strchr(plain.data, ':');

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "codec/json.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 struct web_config;
 

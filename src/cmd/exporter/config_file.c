@@ -157,9 +157,9 @@ static struct gs_error *read_document(const json_t *doc, struct exporter_file *f
 struct gs_error *exporter_file_parse(struct gs_slice text, const char *name,
                                      struct exporter_file *ret)
 {
-    GS_CLEANUP(gs_yaml_docs_finish) struct gs_yaml_docs docs = {0};
+    GS_CLEANUP(codec_yaml_docs_finish) struct codec_yaml_docs docs = {0};
     struct exporter_file f = {0};
-    struct gs_error *err = gs_yaml_parse(text, name, &docs);
+    struct gs_error *err = codec_yaml_parse(text, name, &docs);
     if (err)
         return gs_error_wrap(err, "--config-file");
     if (docs.len != 1)

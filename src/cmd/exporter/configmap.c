@@ -46,7 +46,7 @@ static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
     (void)status;
     c->request = NULL;
     c->answered = true;
-    const char *text = err ? NULL : gs_json_str(json_object_get(body, "data"), "metrics", NULL);
+    const char *text = err ? NULL : codec_json_str(json_object_get(body, "data"), "metrics", NULL);
     if (!err && !text)
         err = gs_error_new(GS_ENOTFOUND, "it has no key \"metrics\"");
     if (!err)

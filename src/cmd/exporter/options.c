@@ -474,7 +474,7 @@ struct gs_error *exporter_check_opts(const struct exporter_opts *o)
     if (!gs_streq(o->hostname_label, "hostname") && !gs_streq(o->hostname_label, "Hostname"))
         return gs_error_new(GS_EINVAL, "--hostname-label \"%s\": want hostname or Hostname",
                             o->hostname_label);
-    if (!render_devices_valid(o->devices))
+    if (!exporter_render_devices_valid(o->devices))
         return gs_error_new(GS_EINVAL,
                             "--devices \"%s\": want f, g, i, g+i, or g: or i: with a list such as "
                             "g:0,2-4",

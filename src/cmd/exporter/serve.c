@@ -27,7 +27,7 @@ struct run {
     struct exporter_file file;
     struct changes changes;
     struct exporter *exporter;
-    struct counters *counters;
+    struct exporter_counters *counters;
     struct web_config *web;
     struct http_server *servers[LISTEN_FDS_MAX]; // one, but of the sockets of systemd
     size_t n_servers;
@@ -44,10 +44,10 @@ struct run {
 
 // --- loading anew ---
 
-static void free_counters(struct counters *c)
+static void free_counters(struct exporter_counters *c)
 {
     if (c)
-        counters_finish(c);
+        exporter_counters_finish(c);
     free(c);
 }
 
@@ -58,7 +58,7 @@ static int64_t base_interval_ms(const struct exporter_opts *o, const struct expo
 }
 
 static struct gs_error *set_groups(const struct exporter_opts *o, const struct exporter_file *f,
-                                   struct counters *c)
+                                   struct exporter_counters *c)
 {
     struct gs_error *err = watch_groups_apply(&f->groups, base_interval_ms(o, f), c);
     return err ? gs_error_wrap(err, "--config-file %s", o->config_file) : NULL;
@@ -66,7 +66,7 @@ static struct gs_error *set_groups(const struct exporter_opts *o, const struct e
 
 // By flag or environment, else the configuration file's, else the default file's.
 static struct gs_error *read_counters(const struct exporter_opts *o, const struct exporter_file *f,
-                                      struct counters *ret)
+                                      struct exporter_counters *ret)
 {
     struct gs_error *err;
     if (o->collectors || !f->rows.len)
@@ -81,7 +81,7 @@ static void renew_counters(struct run *r)
 {
     const struct exporter_opts *o = r->opts;
     struct exporter_file file = {0};
-    struct counters *counters = gs_alloc(sizeof(*counters));
+    struct exporter_counters *counters = gs_alloc(sizeof(*counters));
     struct gs_error *err = o->config_file ? exporter_file_load(o->config_file, &file) : NULL;
     if (!err)
         err = read_counters(o, &file, counters);
@@ -176,7 +176,8 @@ static void check_devices(struct run *r, const struct gpu_snapshot *first)
     const char *devices = r->opts->devices;
     bool instances = devices[0] == 'i';
     unsigned n = 0;
-    if (!first->n_devices || first->n_unopened || !render_devices_missing(devices, first, &n))
+    if (!first->n_devices || first->n_unopened ||
+        !exporter_render_devices_missing(devices, first, &n))
         return;
     r->err = gs_error_new(GS_EINVAL, "--devices %s: %s %u does not exist (GPUs here: %zu%s)",
                           devices, instances ? "GPU instance" : "GPU", n, first->n_devices,
@@ -194,7 +195,7 @@ static void on_ready(void *arg, const struct gpu_snapshot *first)
     gs_info("exporter", "%zu %sGPUs, driver %s, first sample after %d ms", first->n_devices,
             first->simulated ? "SIMULATED " : "", first->driver_version,
             (int)((gs_mono_ns() - r->started_ns) / GS_NS_PER_MS));
-    if (first->n_devices && !render_devices_any(r->opts->devices, first))
+    if (first->n_devices && !exporter_render_devices_any(r->opts->devices, first))
         gs_warn("exporter", "--devices %s: none of the GPUs here is meant, so there are no metrics",
                 r->opts->devices);
     if (first->simulated)
@@ -264,7 +265,7 @@ static struct gs_error *connect_cluster(void *arg, struct kube_client **ret)
 
 // --- the ConfigMap ---
 
-static void use_counters(struct run *r, struct counters *counters)
+static void use_counters(struct run *r, struct exporter_counters *counters)
 {
     if (r->exporter)
         exporter_set_counters(r->exporter, counters);
@@ -276,7 +277,7 @@ static void use_counters(struct run *r, struct counters *counters)
 static struct gs_error *on_configmap(void *arg, const char *source, struct gs_slice text)
 {
     struct run *r = arg;
-    struct counters *counters = gs_alloc(sizeof(*counters));
+    struct exporter_counters *counters = gs_alloc(sizeof(*counters));
     struct gs_error *err = exporter_parse_counters(source, text, counters);
     if (!err)
         err = set_groups(r->opts, &r->file, counters);
@@ -291,7 +292,7 @@ static struct gs_error *on_configmap(void *arg, const char *source, struct gs_sl
         gs_info("exporter", "%s: %zu families", source, counters->n_families);
     use_counters(r, counters);
     if (r->exporter)
-        exporter_set_source(r->exporter, SOURCE_CONFIGMAP, NULL);
+        exporter_set_source(r->exporter, EXPORTER_SOURCE_CONFIGMAP, NULL);
     return NULL;
 }
 
@@ -376,7 +377,7 @@ static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
     without_server.connect = connect_cluster;
     err = exporter_start(&r->loop, &without_server, &r->exporter);
     if (!err && exporter_configmap(o))
-        exporter_set_source(r->exporter, SOURCE_CONFIGMAP,
+        exporter_set_source(r->exporter, EXPORTER_SOURCE_CONFIGMAP,
                             r->has_counters ? NULL : r->configmap_problem);
     return err ? err : start_servers(r, cfg);
 }

@@ -14,16 +14,16 @@ enum { MAX_CSV = 1024 * 1024 };
 
 // --- families ---
 
-static void tell_warnings(const char *source, const struct counters *c)
+static void tell_warnings(const char *source, const struct exporter_counters *c)
 {
     for (size_t i = 0; i < c->n_warnings; i++)
         gs_warn("exporter", "%s: %s", source, c->warnings[i]);
 }
 
 struct gs_error *exporter_parse_counters(const char *source, struct gs_slice text,
-                                         struct counters *ret)
+                                         struct exporter_counters *ret)
 {
-    struct gs_error *err = counters_parse(text, ret);
+    struct gs_error *err = exporter_counters_parse(text, ret);
     if (err)
         return gs_error_wrap(err, "%s", source);
     tell_warnings(source, ret);
@@ -35,14 +35,14 @@ const char *exporter_counters_path(const char *path)
     return path ? path : DEFAULT_COUNTERS;
 }
 
-struct gs_error *exporter_load_counters(const char *path, struct counters *ret)
+struct gs_error *exporter_load_counters(const char *path, struct exporter_counters *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     const char *file = exporter_counters_path(path);
     struct gs_error *err = gs_file_read(file, MAX_CSV, &text);
     if (!err)
         return exporter_parse_counters(file, gs_buf_slice(&text), ret);
-    if (gs_error_code(err) == GS_ENOTFOUND && counters_builtin(file, ret)) {
+    if (gs_error_code(err) == GS_ENOTFOUND && exporter_counters_builtin(file, ret)) {
         if (path)
             gs_info("exporter", "%s is not there: the file of that name as built in", path);
         gs_error_free(err);

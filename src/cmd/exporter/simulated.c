@@ -11,9 +11,9 @@
 
 void simulation_finish(struct simulation *s)
 {
-    sim_detach(s->sim);
+    nvmlsim_detach(s->sim);
     if (s->name)
-        gs_error_free(sim_unlink(s->name));
+        gs_error_free(nvmlsim_unlink(s->name));
     free(s->name);
     free(s->library);
 }
@@ -22,22 +22,22 @@ void simulation_finish(struct simulation *s)
 // are not there, and then gone with us.
 static struct gs_error *make_segment(const char *spec_text, struct simulation *s)
 {
-    struct sim_spec spec;
+    struct nvmlsim_spec spec;
     struct gs_error *err = sim_spec_load(spec_text, &spec);
     if (err)
         return gs_error_wrap(err, "--simulate");
-    const char *given = getenv(SIM_ENV);
+    const char *given = getenv(NVMLSIM_ENV);
     GS_AUTO_FREE char *name =
         given && *given ? gs_strdup(given) : gs_format("/gpuscale-sim-%u", getuid());
-    err = sim_attach(name, &s->sim);
+    err = nvmlsim_attach(name, &s->sim);
     bool make = err && gs_error_code(err) == GS_ENOTFOUND;
     if (make) {
         gs_error_free(err);
-        err = sim_create(name, &spec, &s->sim);
+        err = nvmlsim_create(name, &spec, &s->sim);
     }
     if (err)
         return gs_error_wrap(err, "--simulate");
-    setenv(SIM_ENV, name, 1);
+    setenv(NVMLSIM_ENV, name, 1);
     gs_info("exporter", "%s the SIMULATED GPUs %s", make ? "made" : "joined", name);
     if (make)
         s->name = GS_TAKE(name);

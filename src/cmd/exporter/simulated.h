@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 
-struct sim;
+struct nvmlsim;
 
 struct simulation {
-    struct sim *sim;
+    struct nvmlsim *sim;
     char *name;    // of a segment that we made; NULL: somebody else's
     char *library; // NULL: no simulation
 };

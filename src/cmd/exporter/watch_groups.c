@@ -196,16 +196,16 @@ static bool names(const struct watch_group *g, const char *name)
 }
 
 // What dcgm-exporter computes is made of a field, by whose name it is in a group.
-static const char *name_of(const struct counter *row)
+static const char *name_of(const struct exporter_counter *row)
 {
     switch (row->kind) {
-    case COUNTER_EXP_XIDS:
-    case COUNTER_EXP_CLOCK_EVENTS:
-    case COUNTER_EXP_XIDS_TOTAL:
-    case COUNTER_EXP_CLOCK_EVENTS_TOTAL:
+    case EXPORTER_COUNTER_EXP_XIDS:
+    case EXPORTER_COUNTER_EXP_CLOCK_EVENTS:
+    case EXPORTER_COUNTER_EXP_XIDS_TOTAL:
+    case EXPORTER_COUNTER_EXP_CLOCK_EVENTS_TOTAL:
         return gpu_field_name(row->field);
-    case COUNTER_EXP_HEALTH:
-    case COUNTER_EXP_P2P:
+    case EXPORTER_COUNTER_EXP_HEALTH:
+    case EXPORTER_COUNTER_EXP_P2P:
         return "";
     default:
         return row->name;
@@ -213,7 +213,7 @@ static const char *name_of(const struct counter *row)
 }
 
 struct gs_error *watch_groups_apply(const struct watch_groups *g, int64_t base_ms,
-                                    struct counters *c)
+                                    struct exporter_counters *c)
 {
     GS_AUTO_FREE bool *used = gs_alloc_array(g->len ? g->len : 1, sizeof(*used));
     for (size_t i = 0; i < c->len; i++) {

@@ -28,4 +28,4 @@ int64_t watch_groups_shortest_ms(const struct watch_groups *g);
 // Sets every_ns of the rows: that of their group, of the others base_ms. A field that two groups
 // name is an error; a group that names none is told.
 struct gs_error *watch_groups_apply(const struct watch_groups *g, int64_t base_ms,
-                                    struct counters *c);
+                                    struct exporter_counters *c);

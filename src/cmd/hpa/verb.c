@@ -14,7 +14,7 @@
 #include "kube/election.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -62,8 +62,8 @@ static void on_signal(uv_signal_t *s, int signum)
 
 static bool is_marked(const json_t *hpa)
 {
-    return gs_streq(gs_json_str(hpa, "metadata", "annotations", MARK, NULL), "true") ||
-           gs_streq(gs_json_str(hpa, "metadata", "labels", MARK, NULL), "true");
+    return gs_streq(codec_json_str(hpa, "metadata", "annotations", MARK, NULL), "true") ||
+           gs_streq(codec_json_str(hpa, "metadata", "labels", MARK, NULL), "true");
 }
 
 static bool is_wanted(void *arg, const json_t *hpa)

@@ -85,11 +85,11 @@ static char *text_line(const struct seen *s, const struct hpa_decision *d, const
 
 static char *json_line(const struct seen *s, const struct hpa_decision *d, const char *why)
 {
-    GS_AUTO_JSON json_t *j =
+    CODEC_AUTO_JSON json_t *j =
         json_pack("{s:s, s:s, s:i, s:i, s:s}", "namespace", s->ns, "name", s->name, "current",
                   (int)d->current, "desired", (int)d->desired, "why", why);
     if (s->cluster >= 0)
-        gs_json_set_int(j, "cluster", s->cluster);
+        codec_json_set_int(j, "cluster", s->cluster);
     json_t *conditions = json_array();
     for (size_t i = 0; i < d->n_conditions; i++)
         json_array_append_new(
@@ -98,7 +98,7 @@ static char *json_line(const struct seen *s, const struct hpa_decision *d, const
                                   "message", d->conditions[i].message));
     json_object_set_new(j, "conditions", conditions);
     struct gs_buf out = {0};
-    gs_json_dump(j, &out);
+    codec_json_dump(j, &out);
     return gs_buf_take(&out);
 }
 
@@ -107,7 +107,7 @@ void hpa_watcher_take(struct hpa_watcher *w, const struct hpa_spec *spec,
 {
     struct seen *s = find(w, spec);
     s->desired = d->desired;
-    s->cluster = (int32_t)gs_json_int(spec->object, -1, "status", "desiredReplicas", NULL);
+    s->cluster = (int32_t)codec_json_int(spec->object, -1, "status", "desiredReplicas", NULL);
     s->passes++;
     s->rescales += d->rescale;
     s->differing += w->shadow && s->cluster >= 0 && s->cluster != d->desired;

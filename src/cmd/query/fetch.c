@@ -63,12 +63,12 @@ static struct gs_error *send_and_wait(uv_loop_t *loop, struct http_client *clien
     return x->err;
 }
 
-static struct gs_error *exchange(const struct query_peer *peer, const struct engine_http *http,
-                                 const char *path, struct gs_slice parameters, uv_loop_t *loop,
-                                 struct exchange *x)
+static struct gs_error *exchange(const struct query_peer *peer,
+                                 const struct engine_config_http *http, const char *path,
+                                 struct gs_slice parameters, uv_loop_t *loop, struct exchange *x)
 {
     struct gs_arena mem = {0};
-    struct http_header headers[ENGINE_PEER_HEADERS + SERVER_HEADERS + 1] = {{0}};
+    struct http_header headers[DISCOVERY_PEER_HEADERS + SERVER_HEADERS + 1] = {{0}};
     struct http_client *client = NULL;
     GS_AUTO_FREE char *url = base_url(peer->url);
     bool post = parameters.len > MAX_GET;
@@ -86,11 +86,11 @@ static struct gs_error *exchange(const struct query_peer *peer, const struct eng
         call.body = parameters;
         call.content_type = "application/x-www-form-urlencoded";
     }
-    struct gs_error *err = engine_peer_headers(http, &mem, headers);
+    struct gs_error *err = discovery_peer_headers(http, &mem, headers);
     if (!err)
         err = add_headers(peer, &mem, headers);
     if (!err)
-        err = engine_peer_client(loop, url, http, NULL, &client);
+        err = discovery_peer_client(loop, url, http, NULL, &client);
     if (!err)
         err = send_and_wait(loop, client, &call, x);
     http_client_free(client);
@@ -116,9 +116,9 @@ static struct gs_error *no_json(const struct query_peer *peer, const struct exch
 static struct gs_error *read_answer(const struct query_peer *peer, const struct exchange *x,
                                     json_t **ret)
 {
-    GS_AUTO_JSON json_t *all = NULL;
-    struct gs_error *err = gs_json_parse(gs_buf_slice(&x->body), false, &all);
-    const char *status = err ? NULL : gs_json_str(all, "status", NULL);
+    CODEC_AUTO_JSON json_t *all = NULL;
+    struct gs_error *err = codec_json_parse(gs_buf_slice(&x->body), false, &all);
+    const char *status = err ? NULL : codec_json_str(all, "status", NULL);
     gs_error_free(err);
     if (!status)
         return no_json(peer, x);
@@ -126,8 +126,8 @@ static struct gs_error *read_answer(const struct query_peer *peer, const struct 
         *ret = GS_TAKE(all);
         return NULL;
     }
-    const char *type = gs_json_str(all, "errorType", NULL);
-    const char *text = gs_json_str(all, "error", NULL);
+    const char *type = codec_json_str(all, "errorType", NULL);
+    const char *text = codec_json_str(all, "error", NULL);
     GS_AUTO_BUF struct gs_buf shown = {0};
     query_add_visible(&shown, gs_slice_of(text ? text : "the server gives no reason"));
     if (gs_streq(type, "bad_data"))
@@ -139,24 +139,25 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
                              struct gs_slice parameters, json_t **ret)
 {
     // As promtool: without a file, the environment's proxy.
-    const struct engine_http plain = {.follow_redirects = true, .proxy_from_environment = true};
-    struct engine_http_file *file = NULL;
+    const struct engine_config_http plain = {.follow_redirects = true,
+                                             .proxy_from_environment = true};
+    struct engine_config_http_file *file = NULL;
     struct exchange x = {0};
     uv_loop_t loop;
     struct gs_error *err =
-        peer->http_config_file ? engine_http_file_load(peer->http_config_file, &file) : NULL;
+        peer->http_config_file ? engine_config_http_file_load(peer->http_config_file, &file) : NULL;
     if (err) { // as for promtool, what is wrong in the file is not a wrong command line
         GS_AUTO_ERROR struct gs_error *why = err;
         return gs_error_new(GS_EIO, "%s", gs_error_message(why));
     }
     uv_loop_init(&loop);
-    err = exchange(peer, file ? engine_http_file_settings(file) : &plain, path, parameters, &loop,
-                   &x);
+    err = exchange(peer, file ? engine_config_http_file_settings(file) : &plain, path, parameters,
+                   &loop, &x);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
     if (!err)
         err = read_answer(peer, &x, ret);
-    engine_http_file_free(file);
+    engine_config_http_file_free(file);
     gs_buf_finish(&x.body);
     return err;
 }

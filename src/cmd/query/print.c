@@ -228,7 +228,7 @@ static void csv_metadata(const json_t *data, struct gs_buf *out)
         for (size_t i = 0; i < json_array_size(list); i++) {
             add_field(out, name);
             for (size_t k = 0; k < GS_ARRAY_LEN(keys); k++) {
-                const char *text = gs_json_str(json_array_get(list, i), keys[k], NULL);
+                const char *text = codec_json_str(json_array_get(list, i), keys[k], NULL);
                 gs_buf_add_char(out, ',');
                 add_field(out, text ? text : "");
             }
@@ -304,7 +304,7 @@ static struct gs_error *print_into(const struct query_print *p, const json_t *da
 static void print_json(const struct query_print *p, const json_t *data, struct gs_buf *out)
 {
     gs_buf_clear(out);
-    gs_json_dump(p->kind == QUERY_VALUES ? json_object_get(data, "result") : data, out);
+    codec_json_dump(p->kind == QUERY_VALUES ? json_object_get(data, "result") : data, out);
     gs_buf_add_char(out, '\n');
 }
 

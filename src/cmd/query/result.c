@@ -43,7 +43,7 @@ static struct gs_error *read_labels(const json_t *metric, struct gs_arena *arena
 // A native histogram, which only other servers send, by its count and sum.
 static const char *histogram_text(const json_t *h, struct gs_arena *arena)
 {
-    const char *count = gs_json_str(h, "count", NULL), *sum = gs_json_str(h, "sum", NULL);
+    const char *count = codec_json_str(h, "count", NULL), *sum = codec_json_str(h, "sum", NULL);
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_addf(&text, "histogram(count=%s sum=%s)", count ? count : "?", sum ? sum : "?");
     return gs_arena_strndup(arena, text.data, text.len);
@@ -108,7 +108,7 @@ struct gs_error *query_read_result(const json_t *data, struct gs_arena *arena,
                                    struct query_result *ret)
 {
     static const char *const types[] = {"vector", "matrix", "scalar", "string"};
-    const char *type = gs_json_str(data, "resultType", NULL);
+    const char *type = codec_json_str(data, "resultType", NULL);
     const json_t *result = json_object_get(data, "result");
     size_t i = 0;
     *ret = (struct query_result){0};

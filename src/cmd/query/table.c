@@ -325,7 +325,7 @@ void query_print_metadata(const struct query_print *p, const json_t *data, struc
         for (size_t i = 0; i < json_array_size(list); i++, row++) {
             put(&t, row, 0, name);
             for (size_t k = 0; k < GS_ARRAY_LEN(keys); k++) {
-                const char *text = gs_json_str(json_array_get(list, i), keys[k], NULL);
+                const char *text = codec_json_str(json_array_get(list, i), keys[k], NULL);
                 put(&t, row, k + 1, text && *text ? text : NULL);
             }
         }

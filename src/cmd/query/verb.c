@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "cmd/query/query.h"
 #include "cmd/verbs.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 #include "promql/ast.h"
 
 #include <limits.h>
@@ -236,7 +236,7 @@ static struct gs_error *ask(const struct query_opts *o, const struct question *q
                                           : timeout,
     };
     static const char *const nouns[] = {"series", "series", "labels", "metadata"};
-    GS_AUTO_JSON json_t *answer = NULL;
+    CODEC_AUTO_JSON json_t *answer = NULL;
     bool any = false;
     struct gs_error *err = query_fetch(&peer, path, gs_buf_slice(params), &answer);
     if (err)

@@ -62,7 +62,7 @@ static struct gs_error *add_object(struct up_apply *a, json_t *object, const cha
     return NULL;
 }
 
-static struct gs_error *add_document(struct up_apply *a, const struct gs_yaml_doc *doc,
+static struct gs_error *add_document(struct up_apply *a, const struct codec_yaml_doc *doc,
                                      const char *path)
 {
     const json_t *list =
@@ -86,11 +86,11 @@ struct gs_error *up_apply_load(const char *const *paths, size_t n, struct up_app
     struct up_apply *a = gs_alloc(sizeof(*a));
     struct gs_error *err = NULL;
     for (size_t i = 0; i < n && !err; i++) {
-        struct gs_yaml_docs docs = {0};
-        err = gs_yaml_load_file(paths[i], &docs);
+        struct codec_yaml_docs docs = {0};
+        err = codec_yaml_load_file(paths[i], &docs);
         for (size_t k = 0; k < docs.len && !err; k++)
             err = add_document(a, &docs.items[k], paths[i]);
-        gs_yaml_docs_finish(&docs);
+        codec_yaml_docs_finish(&docs);
     }
     if (err) {
         up_apply_free(a);

@@ -140,7 +140,7 @@ static struct gs_error *write_kubeconfig(struct up_cluster *c)
 static struct gs_error *start_node(struct up_cluster *c, const struct up_options *o)
 {
     const char *const *ids = (const char *const *)c->devices.ids;
-    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", SIM_ENV, c->devices.sim_name);
+    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", NVMLSIM_ENV, c->devices.sim_name);
     GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + 2, sizeof(*env));
     size_t n = 0;
     for (size_t i = 0; i < o->env.len; i++)
@@ -148,9 +148,9 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
     if (c->devices.simulated)
         env[n++] = sim_env;
     c->cluster = local_cluster_new(c->loop, c->client, c->node_name, c->data_dir);
-    c->workloads = local_workloads_new(c->cluster);
-    c->services = local_services_new(c->cluster);
-    c->scheduler = local_scheduler_new(c->cluster, ids, c->devices.n);
+    c->workloads = controllers_workloads_new(c->cluster);
+    c->services = services_new(c->cluster);
+    c->scheduler = controllers_scheduler_new(c->cluster, ids, c->devices.n);
     const struct local_kubelet_config kubelet = {
         .self_exe = c->self_exe,
         .images = c->images,
@@ -162,7 +162,7 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         .max_pods = o->max_pods,
         .extra_env = env,
     };
-    return local_kubelet_new(c->cluster, c->api, &kubelet, &c->kubelet);
+    return kubelet_new(c->cluster, c->api, &kubelet, &c->kubelet);
 }
 
 static struct gs_error *start_exporter(struct up_cluster *c, const struct up_options *o,
@@ -174,7 +174,7 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
         return err;
     GS_AUTO_FREE char *address = gs_format(LOOPBACK ":%u", c->exporter_port);
     GS_AUTO_FREE char *interval = gs_format("%d", SAMPLE_INTERVAL_MS);
-    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", SIM_ENV, c->devices.sim_name);
+    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", NVMLSIM_ENV, c->devices.sim_name);
     const char *argv[24] = {c->self_exe,
                             "exporter",
                             "--address",
@@ -318,7 +318,7 @@ void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
 {
     up_child_stop(c->exporter);
     if (c->kubelet)
-        local_kubelet_stop(c->kubelet, STOP_TIMEOUT_MS, done, arg);
+        kubelet_stop(c->kubelet, STOP_TIMEOUT_MS, done, arg);
     else
         done(arg);
 }
@@ -332,10 +332,10 @@ void up_cluster_free(struct up_cluster *c)
     hpa_controller_free(c->hpa);
     up_child_free(c->exporter);
     engine_free(c->engine);
-    local_kubelet_free(c->kubelet);
-    local_services_free(c->services);
-    local_scheduler_free(c->scheduler);
-    local_workloads_free(c->workloads);
+    kubelet_free(c->kubelet);
+    services_free(c->services);
+    controllers_scheduler_free(c->scheduler);
+    controllers_workloads_free(c->workloads);
     local_cluster_free(c->cluster);
     kube_client_free(c->client);
     http_client_free(c->http);

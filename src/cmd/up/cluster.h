@@ -17,7 +17,7 @@
 #include "local/scheduler.h"
 #include "local/services.h"
 #include "local/workloads.h"
-#include "net/http_server.h"
+#include "net/http/server.h"
 
 struct up_cluster {
     uv_loop_t *loop;
@@ -36,7 +36,7 @@ struct up_cluster {
     struct local_workloads *workloads;
     struct local_scheduler *scheduler;
     struct local_services *services;
-    struct local_kubelet *kubelet;
+    struct kubelet *kubelet;
     char *engine_config;
     struct engine *engine;
     struct http_server *prometheus; // the engine's HTTP API

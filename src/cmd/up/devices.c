@@ -30,10 +30,10 @@ static char *as_label(const char *text)
 
 static void list_simulated(struct up_devices *d)
 {
-    d->n_gpus = sim_gpu_count(d->sim);
+    d->n_gpus = nvmlsim_gpu_count(d->sim);
     for (unsigned i = 0; i < d->n_gpus; i++) {
-        struct sim_gpu_info info;
-        sim_gpu_info(d->sim, i, &info);
+        struct nvmlsim_gpu_info info;
+        nvmlsim_gpu_info(d->sim, i, &info);
         if (!d->product)
             d->product = as_label(info.model);
         unsigned slices = info.time_slices > 1 ? info.time_slices : 1;
@@ -48,7 +48,7 @@ static void list_simulated(struct up_devices *d)
 
 static struct gs_error *open_simulated(const char *text, const char *data_dir, struct up_devices *d)
 {
-    struct sim_spec spec;
+    struct nvmlsim_spec spec;
     struct gs_error *err = sim_spec_load(text, &spec);
     if (!err)
         err = cmd_find_simulated_library(&d->sim_library);
@@ -57,7 +57,7 @@ static struct gs_error *open_simulated(const char *text, const char *data_dir, s
     // One segment for each data directory and user, so that two of them do not meet.
     d->sim_name = gs_format("/gpuscale-%u-%08x", (unsigned)getuid(),
                             (unsigned)gs_hash(data_dir, strlen(data_dir)));
-    err = sim_create(d->sim_name, &spec, &d->sim);
+    err = nvmlsim_create(d->sim_name, &spec, &d->sim);
     if (err)
         return gs_error_wrap(err, "simulated GPUs");
     d->simulated = true;
@@ -125,8 +125,8 @@ void up_devices_finish(struct up_devices *d)
     free(d->ids);
     free(d->product);
     if (d->sim) {
-        sim_detach(d->sim);
-        gs_error_free(sim_unlink(d->sim_name));
+        nvmlsim_detach(d->sim);
+        gs_error_free(nvmlsim_unlink(d->sim_name));
     }
     free(d->sim_name);
     free(d->sim_library);

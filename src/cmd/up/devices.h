@@ -12,7 +12,7 @@ struct up_devices {
     bool simulated;
     char *sim_name;    // shared memory; NULL for real GPUs
     char *sim_library; // path of the simulated libnvidia-ml
-    struct sim *sim;
+    struct nvmlsim *sim;
 };
 
 // spec NULL: the real ones, or simulated ones where there is no driver.

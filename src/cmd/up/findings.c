@@ -18,7 +18,7 @@ struct view {
 static int64_t time_of(const json_t *o, const char *member)
 {
     int64_t ms = 0;
-    const char *text = gs_json_str(o, member, NULL);
+    const char *text = codec_json_str(o, member, NULL);
     gs_error_free(text ? gs_parse_rfc3339(gs_slice_of(text), &ms) : NULL);
     return ms;
 }
@@ -38,8 +38,8 @@ static char *kubectl_name(const struct view *v)
 static char *logs_command(const struct view *v, const char *container)
 {
     GS_AUTO_FREE char *name = kubectl_name(v);
-    bool several = json_array_size(gs_json_get(v->pod, "spec", "containers", NULL)) > 1 ||
-                   gs_json_get(v->pod, "spec", "initContainers", NULL);
+    bool several = json_array_size(codec_json_get(v->pod, "spec", "containers", NULL)) > 1 ||
+                   codec_json_get(v->pod, "spec", "initContainers", NULL);
     return several ? gs_format("kubectl logs %s -c %s", name, container)
                    : gs_format("kubectl logs %s", name);
 }
@@ -59,8 +59,8 @@ static const json_t *find_event(const struct view *v, const char *reason, const 
     const json_t *best = NULL;
     json_array_foreach (gs_hmap_get_str(v->is->events, str(kube_uid(v->pod))), i, e) {
         int64_t at = time_of(e, "lastTimestamp");
-        if (gs_streq(gs_json_str(e, "reason", NULL), reason) &&
-            gs_starts(str(gs_json_str(e, "message", NULL)), begins) && at + 999 >= since_ms &&
+        if (gs_streq(codec_json_str(e, "reason", NULL), reason) &&
+            gs_starts(str(codec_json_str(e, "message", NULL)), begins) && at + 999 >= since_ms &&
             (!best || at >= time_of(best, "lastTimestamp")))
             best = e;
     }
@@ -75,7 +75,7 @@ static bool find_image(const struct view *v, const char *reason, const json_t *s
     (void)v;
     if (!gs_streq(reason, "ErrImagePull") && !gs_streq(reason, "ImagePullBackOff"))
         return false;
-    const char *image = str(gs_json_str(status, "image", NULL));
+    const char *image = str(codec_json_str(status, "image", NULL));
     f->kind = UP_FINDING_IMAGE;
     f->reason = "ImagePullBackOff"; // the two take turns
     f->identity = gs_strdup(image);
@@ -103,13 +103,13 @@ static bool find_config(const struct view *v, const char *reason, const char *me
 // Killed by its own probe: the exit code of SIGTERM or SIGKILL says less than the probe does.
 static const char *killed_by_probe(const struct view *v, const json_t *ended)
 {
-    int64_t code = gs_json_int(ended, 0, "exitCode", NULL), since = time_of(ended, "startedAt");
+    int64_t code = codec_json_int(ended, 0, "exitCode", NULL), since = time_of(ended, "startedAt");
     if (code != 137 && code != 143)
         return NULL;
     const json_t *e = find_event(v, "Unhealthy", "Liveness probe", since);
     if (!e)
         e = find_event(v, "Unhealthy", "Startup probe", since);
-    return gs_json_str(e, "message", NULL);
+    return codec_json_str(e, "message", NULL);
 }
 
 // What this machine does not give to a container, which may be why it ends.
@@ -121,14 +121,14 @@ static void add_missing(const struct view *v, struct up_finding *f)
         if (!e)
             continue;
         GS_AUTO_FREE char *remedy = f->remedy;
-        f->remedy = gs_format("%s. %s", remedy, str(gs_json_str(e, "message", NULL)));
+        f->remedy = gs_format("%s. %s", remedy, str(codec_json_str(e, "message", NULL)));
         return;
     }
 }
 
 static void add_restarts(struct gs_buf *out, const json_t *status)
 {
-    int64_t n = gs_json_int(status, 0, "restartCount", NULL);
+    int64_t n = codec_json_int(status, 0, "restartCount", NULL);
     if (n)
         gs_buf_addf(out, ", restarted %lld time%s", (long long)n, n == 1 ? "" : "s");
 }
@@ -137,11 +137,11 @@ static void describe_end(const struct view *v, const json_t *status, const json_
                          const char *line, struct up_finding *f)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    const char *name = f->container, *message = gs_json_str(ended, "message", NULL);
+    const char *name = f->container, *message = codec_json_str(ended, "message", NULL);
     const char *probe = killed_by_probe(v, ended);
-    int64_t code = gs_json_int(ended, 0, "exitCode", NULL);
+    int64_t code = codec_json_int(ended, 0, "exitCode", NULL);
     f->identity = gs_format("exit %lld", (long long)code);
-    if (gs_streq(gs_json_str(ended, "reason", NULL), "StartError")) {
+    if (gs_streq(codec_json_str(ended, "reason", NULL), "StartError")) {
         gs_buf_addf(&text, "cannot start: %s", str(message));
         f->remedy = gs_strdup("correct the command in the manifest or in --image IMAGE=COMMAND");
     } else if (probe) {
@@ -165,16 +165,16 @@ static void describe_end(const struct view *v, const json_t *status, const json_
 static bool find_crash(const struct view *v, const json_t *status, const char *waiting,
                        struct up_finding *f)
 {
-    const json_t *ended = gs_json_get(status, "state", "terminated", NULL);
-    const json_t *running = gs_json_get(status, "state", "running", NULL);
+    const json_t *ended = codec_json_get(status, "state", "terminated", NULL);
+    const json_t *running = codec_json_get(status, "state", "running", NULL);
     bool loops = gs_streq(waiting, "CrashLoopBackOff");
-    bool failed = gs_streq(gs_json_str(v->pod, "status", "phase", NULL), "Failed");
-    const json_t *last = gs_json_get(status, "lastState", "terminated", NULL);
+    bool failed = gs_streq(codec_json_str(v->pod, "status", "phase", NULL), "Failed");
+    const json_t *last = codec_json_get(status, "lastState", "terminated", NULL);
     bool relapse = running && v->is->now_ms - time_of(running, "startedAt") < RELAPSE_MS &&
                    time_of(last, "finishedAt") >= v->is->start_ms;
     if (!ended && (loops || relapse))
         ended = last;
-    if (!ended || (!loops && gs_json_int(ended, 0, "exitCode", NULL) == 0))
+    if (!ended || (!loops && codec_json_int(ended, 0, "exitCode", NULL) == 0))
         return false;
     const char *line = v->is->last_line(v->is->arg, v->pod, status);
     if (!line)
@@ -187,9 +187,9 @@ static bool find_crash(const struct view *v, const json_t *status, const char *w
 
 static bool find_probe(const struct view *v, const json_t *status, struct up_finding *f)
 {
-    const json_t *running = gs_json_get(status, "state", "running", NULL);
+    const json_t *running = codec_json_get(status, "state", "running", NULL);
     int64_t since = time_of(running, "startedAt");
-    if (!running || gs_json_bool(status, false, "ready", NULL) ||
+    if (!running || codec_json_bool(status, false, "ready", NULL) ||
         v->is->now_ms - since < PROBE_PATIENCE_MS)
         return false;
     const json_t *e = find_event(v, "Unhealthy", "", since);
@@ -198,7 +198,7 @@ static bool find_probe(const struct view *v, const json_t *status, struct up_fin
     f->kind = UP_FINDING_PROBE;
     f->reason = "Unhealthy";
     f->identity = gs_strdup("probe");
-    f->text = gs_strdup(str(gs_json_str(e, "message", NULL)));
+    f->text = gs_strdup(str(codec_json_str(e, "message", NULL)));
     GS_AUTO_FREE char *logs = logs_command(v, f->container);
     f->remedy = gs_format("check the probe's port and path, and %s", logs);
     return true;
@@ -206,9 +206,9 @@ static bool find_probe(const struct view *v, const json_t *status, struct up_fin
 
 static bool find_in_container(const struct view *v, const json_t *status, struct up_finding *f)
 {
-    const char *reason = str(gs_json_str(status, "state", "waiting", "reason", NULL));
-    const char *message = str(gs_json_str(status, "state", "waiting", "message", NULL));
-    f->container = str(gs_json_str(status, "name", NULL));
+    const char *reason = str(codec_json_str(status, "state", "waiting", "reason", NULL));
+    const char *message = str(codec_json_str(status, "state", "waiting", "message", NULL));
+    f->container = str(codec_json_str(status, "name", NULL));
     if (find_image(v, reason, status, f) || find_config(v, reason, message, f) ||
         find_crash(v, status, reason, f) || find_probe(v, status, f))
         return true;
@@ -230,7 +230,7 @@ static bool find_in_containers(const struct view *v, struct up_finding *f)
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++) {
         size_t i;
         json_t *status;
-        json_array_foreach (gs_json_get(v->pod, "status", lists[l], NULL), i, status)
+        json_array_foreach (codec_json_get(v->pod, "status", lists[l], NULL), i, status)
             if (find_in_container(v, status, f))
                 return true;
     }
@@ -256,9 +256,9 @@ static const char *scheduling_remedy(const char *message)
 static bool find_unscheduled(const struct view *v, struct up_finding *f)
 {
     const json_t *c = kube_condition(v->pod, "PodScheduled");
-    const char *reason = str(gs_json_str(c, "reason", NULL));
-    const char *message = str(gs_json_str(c, "message", NULL));
-    if (!gs_streq(gs_json_str(c, "status", NULL), "False") || !*reason)
+    const char *reason = str(codec_json_str(c, "reason", NULL));
+    const char *message = str(codec_json_str(c, "message", NULL));
+    if (!gs_streq(codec_json_str(c, "status", NULL), "False") || !*reason)
         return false;
     f->kind = UP_FINDING_UNSCHEDULABLE;
     f->reason = reason;
@@ -272,13 +272,13 @@ static bool find_unscheduled(const struct view *v, struct up_finding *f)
 
 static bool find_rejected(const struct view *v, struct up_finding *f)
 {
-    const char *reason = gs_json_str(v->pod, "status", "reason", NULL);
-    if (!reason || !gs_streq(gs_json_str(v->pod, "status", "phase", NULL), "Failed"))
+    const char *reason = codec_json_str(v->pod, "status", "reason", NULL);
+    if (!reason || !gs_streq(codec_json_str(v->pod, "status", "phase", NULL), "Failed"))
         return false;
     f->kind = UP_FINDING_FAILED;
     f->reason = reason;
     f->identity = gs_strdup("");
-    f->text = gs_strdup(str(gs_json_str(v->pod, "status", "message", NULL)));
+    f->text = gs_strdup(str(codec_json_str(v->pod, "status", "message", NULL)));
     GS_AUTO_FREE char *name = kubectl_name(v);
     f->remedy = gs_format("kubectl delete pod %s", name);
     return true;
@@ -296,7 +296,7 @@ static bool find_warning(const struct view *v, struct up_finding *f)
         f->kind = UP_FINDING_OTHER;
         f->reason = reasons[i];
         f->identity = gs_strdup("");
-        f->text = gs_strdup(str(gs_json_str(e, "message", NULL)));
+        f->text = gs_strdup(str(codec_json_str(e, "message", NULL)));
         f->remedy = describe_command(v);
         return true;
     }
@@ -306,12 +306,12 @@ static bool find_warning(const struct view *v, struct up_finding *f)
 static bool find_gate(const struct view *v, struct up_finding *f)
 {
     const json_t *c = kube_condition(v->pod, "Ready");
-    if (!gs_streq(gs_json_str(c, "reason", NULL), "ReadinessGatesNotReady"))
+    if (!gs_streq(codec_json_str(c, "reason", NULL), "ReadinessGatesNotReady"))
         return false;
     f->kind = UP_FINDING_OTHER;
     f->reason = "ReadinessGatesNotReady";
     f->identity = gs_strdup("");
-    f->text = gs_strdup(str(gs_json_str(c, "message", NULL)));
+    f->text = gs_strdup(str(codec_json_str(c, "message", NULL)));
     f->remedy = gs_strdup("see spec.readinessGates: a controller must set this condition");
     return true;
 }
@@ -321,7 +321,7 @@ bool up_find(const json_t *pod, const struct up_find_context *context, struct up
     const struct view v = {pod, context};
     struct up_finding f = {0};
     if (kube_is_deleting(pod) || kube_condition_true(pod, "Ready") ||
-        gs_streq(gs_json_str(pod, "status", "phase", NULL), "Succeeded"))
+        gs_streq(codec_json_str(pod, "status", "phase", NULL), "Succeeded"))
         return false;
     bool found = find_unscheduled(&v, &f) || find_rejected(&v, &f) || find_in_containers(&v, &f);
     if (!found) {

@@ -59,7 +59,7 @@ static char *visible(struct gs_slice line)
         unsigned char c = (unsigned char)line.data[i];
         gs_buf_add_char(&out, (char)(c < 0x20 || c == 0x7f ? ' ' : c));
     }
-    if (gs_utf8_valid_prefix(gs_buf_slice(&out)) != out.len)
+    if (codec_utf8_valid_prefix(gs_buf_slice(&out)) != out.len)
         for (size_t i = 0; i < out.len; i++)
             if ((unsigned char)out.data[i] >= 0x80)
                 out.data[i] = '?';
@@ -112,13 +112,13 @@ static struct entry *find(struct up_last_lines *l, const char *key)
 
 const char *up_last_lines_get(void *lines, const json_t *pod, const json_t *container_status)
 {
-    const char *container = gs_json_str(container_status, "name", NULL);
+    const char *container = codec_json_str(container_status, "name", NULL);
     const char *uid = kube_uid(pod);
-    const json_t *ended = gs_json_get(container_status, "state", "terminated", NULL);
-    bool runs_again = gs_json_get(container_status, "state", "running", NULL) != NULL;
+    const json_t *ended = codec_json_get(container_status, "state", "terminated", NULL);
+    bool runs_again = codec_json_get(container_status, "state", "running", NULL) != NULL;
     if (!ended)
-        ended = gs_json_get(container_status, "lastState", "terminated", NULL);
-    const char *instance = gs_json_str(ended, "containerID", NULL);
+        ended = codec_json_get(container_status, "lastState", "terminated", NULL);
+    const char *instance = codec_json_str(ended, "containerID", NULL);
     GS_AUTO_FREE char *key = gs_format("%s/%s", uid ? uid : "", container ? container : "");
     struct entry *e = instance && container ? find(lines, key) : NULL;
     if (!e)

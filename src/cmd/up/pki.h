@@ -4,7 +4,7 @@
 // before they end; files are mode 0600 in a folder of mode 0700.
 #pragma once
 
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 struct up_pki {
     struct tls_pair ca, server, client;

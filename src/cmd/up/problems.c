@@ -92,7 +92,7 @@ void up_problems_free(struct up_problems *p)
 static char *workload_of(const json_t *pod)
 {
     const json_t *owner = kube_controller_ref(pod);
-    const char *name = gs_json_str(owner, "name", NULL),
+    const char *name = codec_json_str(owner, "name", NULL),
                *hash = kube_label(pod, "pod-template-hash");
     GS_AUTO_FREE char *suffix = hash ? gs_format("-%s", hash) : NULL;
     if (!name)
@@ -140,9 +140,9 @@ static void add_pod(struct up_problems *p, const json_t *pod, int64_t now_ms)
 
 static void index_event(struct up_problems *p, const json_t *event)
 {
-    const char *uid = gs_json_str(event, "involvedObject", "uid", NULL);
-    if (!uid || !gs_streq(gs_json_str(event, "involvedObject", "kind", NULL), "Pod") ||
-        !gs_streq(gs_json_str(event, "type", NULL), "Warning"))
+    const char *uid = codec_json_str(event, "involvedObject", "uid", NULL);
+    if (!uid || !gs_streq(codec_json_str(event, "involvedObject", "kind", NULL), "Pod") ||
+        !gs_streq(codec_json_str(event, "type", NULL), "Warning"))
         return;
     json_t *list = gs_hmap_get_str(p->pods_events, uid);
     if (!list) {
@@ -155,8 +155,8 @@ static void index_event(struct up_problems *p, const json_t *event)
 // Pods that cannot even be made, addresses that cannot be listened on.
 static void add_event(struct up_problems *p, const json_t *event, int64_t now_ms)
 {
-    const char *reason = gs_json_str(event, "reason", NULL);
-    const char *when = gs_json_str(event, "lastTimestamp", NULL);
+    const char *reason = codec_json_str(event, "reason", NULL);
+    const char *when = codec_json_str(event, "lastTimestamp", NULL);
     bool create = gs_streq(reason, "FailedCreate"), port = gs_streq(reason, "PortBusy");
     int64_t at = 0;
     if (!create && !port)
@@ -164,9 +164,9 @@ static void add_event(struct up_problems *p, const json_t *event, int64_t now_ms
     gs_error_free(when ? gs_parse_rfc3339(gs_slice_of(when), &at) : NULL);
     if (now_ms - at > RECENT_MS)
         return;
-    const char *kind = gs_json_str(event, "involvedObject", "kind", NULL);
-    const char *name = gs_json_str(event, "involvedObject", "name", NULL);
-    const char *message = gs_json_str(event, "message", NULL);
+    const char *kind = codec_json_str(event, "involvedObject", "kind", NULL);
+    const char *name = codec_json_str(event, "involvedObject", "name", NULL);
+    const char *message = codec_json_str(event, "message", NULL);
     struct entry e = {.kind = UP_FINDING_OTHER, .n_pods = 1};
     e.is.ns = gs_strdup(kube_namespace(event));
     e.is.reason = gs_strdup(reason);

@@ -171,12 +171,12 @@ static char *find_service_url(const struct up *u)
     size_t pos = 0;
     for (const json_t *s; (s = kube_cache_next(u->cluster->cluster->services, &pos));) {
         const json_t *ingress =
-            json_array_get(gs_json_get(s, "status", "loadBalancer", "ingress", NULL), 0);
-        const json_t *port = json_array_get(gs_json_get(s, "spec", "ports", NULL), 0);
-        const char *ip = gs_json_str(ingress, "ip", NULL);
+            json_array_get(codec_json_get(s, "status", "loadBalancer", "ingress", NULL), 0);
+        const json_t *port = json_array_get(codec_json_get(s, "spec", "ports", NULL), 0);
+        const char *ip = codec_json_str(ingress, "ip", NULL);
         if (!ip || !port || !has_ready_endpoint(u, s))
             continue;
-        int number = kube_port(s, (int)gs_json_int(port, 80, "port", NULL));
+        int number = kube_port(s, (int)codec_json_int(port, 80, "port", NULL));
         return number == 80 ? gs_format("http://%s", ip) : gs_format("http://%s:%d", ip, number);
     }
     return NULL;

@@ -7,55 +7,55 @@
 enum { DEFAULT_QUERIES = 20 }; // as Prometheus'
 enum { GET = 1, POST = 2, PUT = 4, DELETE = 8, GET_POST = GET | POST, POST_PUT = POST | PUT };
 
-static void lifecycle_reload(struct api_request *r);
-static void lifecycle_quit(struct api_request *r);
-static void healthy(struct api_request *r);
-static void ready(struct api_request *r);
+static void lifecycle_reload(struct engine_api_request *r);
+static void lifecycle_quit(struct engine_api_request *r);
+static void healthy(struct engine_api_request *r);
+static void ready(struct engine_api_request *r);
 
 struct route {
     const char *path; // one '*' stands for a path segment
     unsigned methods;
-    void (*handle)(struct api_request *r);
+    void (*handle)(struct engine_api_request *r);
     bool queued; // may take long
 };
 
 static const struct route routes[] = {
-    {"/api/v1/query", GET_POST, api_query, true},
-    {"/api/v1/query_range", GET_POST, api_query_range, true},
-    {"/api/v1/query_exemplars", GET_POST, api_query_exemplars},
-    {"/api/v1/format_query", GET_POST, api_format_query},
-    {"/api/v1/parse_query", GET_POST, api_parse_query},
-    {"/api/v1/series", GET_POST | DELETE, api_series, true},
-    {"/api/v1/labels", GET_POST, api_labels, true},
-    {"/api/v1/label/*/values", GET, api_label_values, true},
-    {"/api/v1/scrape_pools", GET, api_scrape_pools},
-    {"/api/v1/targets", GET, api_targets},
-    {"/api/v1/targets/metadata", GET, api_targets_metadata},
-    {"/api/v1/metadata", GET, api_metadata},
-    {"/api/v1/rules", GET, api_rules},
-    {"/api/v1/alerts", GET, api_alerts},
-    {"/api/v1/alertmanagers", GET, api_alertmanagers},
-    {"/api/v1/status/config", GET, api_status_config},
-    {"/api/v1/status/flags", GET, api_status_flags},
-    {"/api/v1/status/buildinfo", GET, api_status_buildinfo},
-    {"/api/v1/status/runtimeinfo", GET, api_status_runtimeinfo},
-    {"/api/v1/status/tsdb", GET, api_status_tsdb, true},
-    {"/api/v1/status/walreplay", GET, api_status_walreplay},
-    {"/api/v1/notifications", GET, api_notifications},
-    {"/federate", GET, api_federate, true},
-    {"/metrics", GET, api_own_metrics},
-    {"/version", GET, api_version},
+    {"/api/v1/query", GET_POST, engine_api_query, true},
+    {"/api/v1/query_range", GET_POST, engine_api_query_range, true},
+    {"/api/v1/query_exemplars", GET_POST, engine_api_query_exemplars},
+    {"/api/v1/format_query", GET_POST, engine_api_format_query},
+    {"/api/v1/parse_query", GET_POST, engine_api_parse_query},
+    {"/api/v1/series", GET_POST | DELETE, engine_api_series, true},
+    {"/api/v1/labels", GET_POST, engine_api_labels, true},
+    {"/api/v1/label/*/values", GET, engine_api_label_values, true},
+    {"/api/v1/scrape_pools", GET, engine_api_scrape_pools},
+    {"/api/v1/targets", GET, engine_api_targets},
+    {"/api/v1/targets/metadata", GET, engine_api_targets_metadata},
+    {"/api/v1/metadata", GET, engine_api_metadata},
+    {"/api/v1/rules", GET, engine_api_rules},
+    {"/api/v1/alerts", GET, engine_api_alerts},
+    {"/api/v1/alertmanagers", GET, engine_api_alertmanagers},
+    {"/api/v1/status/config", GET, engine_api_status_config},
+    {"/api/v1/status/flags", GET, engine_api_status_flags},
+    {"/api/v1/status/buildinfo", GET, engine_api_status_buildinfo},
+    {"/api/v1/status/runtimeinfo", GET, engine_api_status_runtimeinfo},
+    {"/api/v1/status/tsdb", GET, engine_api_status_tsdb, true},
+    {"/api/v1/status/walreplay", GET, engine_api_status_walreplay},
+    {"/api/v1/notifications", GET, engine_api_notifications},
+    {"/federate", GET, engine_api_federate, true},
+    {"/metrics", GET, engine_api_own_metrics},
+    {"/version", GET, engine_api_version},
     {"/-/healthy", GET, healthy},
     {"/-/ready", GET, ready},
     {"/-/reload", POST_PUT, lifecycle_reload},
     {"/-/quit", POST_PUT, lifecycle_quit},
-    {"/", GET, api_home},
+    {"/", GET, engine_api_home},
 };
 
 enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // counted as a route of its own
-_Static_assert((int)NO_ROUTE < (int)API_N_ROUTES_MAX, "counters for each route");
+_Static_assert((int)NO_ROUTE < (int)ENGINE_API_N_ROUTES_MAX, "counters for each route");
 
-const char *api_route_path(size_t i)
+const char *engine_api_route_path(size_t i)
 {
     return i < NO_ROUTE ? routes[i].path : i == NO_ROUTE ? "/*" : NULL;
 }
@@ -124,18 +124,18 @@ static void add_cors(const struct engine_api *a, struct http_exchange *x)
 
 // --- requests ---
 
-static void dispatch(struct api_request *r, struct http_exchange *x)
+static void dispatch(struct engine_api_request *r, struct http_exchange *x)
 {
     const char *method = http_method(x);
     bool is_api = gs_slice_starts(r->path, "/api/v1/");
     if (is_api)
         add_cors(r->api, x);
     if (is_api && gs_streq(method, "OPTIONS")) {
-        api_reply_body(r, 204, NULL, GS_SLICE(""));
+        engine_api_reply_body(r, 204, NULL, GS_SLICE(""));
         return;
     }
     if (r->route == NO_ROUTE) {
-        api_reply_text(r, 404, "404 page not found\n");
+        engine_api_reply_text(r, 404, "404 page not found\n");
         return;
     }
     if (!(routes[r->route].methods & method_bit(method))) {
@@ -144,23 +144,24 @@ static void dispatch(struct api_request *r, struct http_exchange *x)
                         lifecycle                         ? "POST, PUT"
                         : routes[r->route].methods & POST ? "GET, OPTIONS, POST"
                                                           : "GET, OPTIONS");
-        api_reply_text(r, 405,
-                       lifecycle ? "Only POST or PUT requests allowed" : "Method Not Allowed\n");
+        engine_api_reply_text(
+            r, 405, lifecycle ? "Only POST or PUT requests allowed" : "Method Not Allowed\n");
         return;
     }
     struct gs_error *err = http_read_form(x);
     if (err) {
-        api_fail(r, API_BAD_DATA, "error parsing form values: %s", gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "error parsing form values: %s",
+                        gs_error_message(err));
         gs_error_free(err);
         return;
     }
     if (routes[r->route].queued)
-        api_queue_run(r->api->queue, r);
+        engine_api_queue_run(r->api->queue, r);
     else
-        api_run(r);
+        engine_api_run(r);
 }
 
-void api_run(struct api_request *r)
+void engine_api_run(struct engine_api_request *r)
 {
     routes[r->route].handle(r);
 }
@@ -168,7 +169,8 @@ void api_run(struct api_request *r)
 void engine_api_handle(void *arg, struct http_exchange *x)
 {
     struct engine_api *a = arg;
-    struct api_request r = {.api = a, .x = x, .now_ms = gs_unix_ms(), .begun_ns = gs_mono_ns()};
+    struct engine_api_request r = {
+        .api = a, .x = x, .now_ms = gs_unix_ms(), .begun_ns = gs_mono_ns()};
     r.path = cut_prefix(a, http_path(x));
     r.route = r.path.data ? find_route(r.path) : NO_ROUTE;
     dispatch(&r, x);
@@ -176,45 +178,45 @@ void engine_api_handle(void *arg, struct http_exchange *x)
 
 // --- lifecycle ---
 
-static void healthy(struct api_request *r)
+static void healthy(struct engine_api_request *r)
 {
-    api_reply_text(r, 200, "gpuscale engine is Healthy.\n");
+    engine_api_reply_text(r, 200, "gpuscale engine is Healthy.\n");
 }
 
-static void ready(struct api_request *r)
+static void ready(struct engine_api_request *r)
 {
     if (!r->api->stopping) {
-        api_reply_text(r, 200, "gpuscale engine is Ready.\n");
+        engine_api_reply_text(r, 200, "gpuscale engine is Ready.\n");
         return;
     }
     http_add_header(r->x, "X-Prometheus-Stopping", "true");
-    api_reply_text(r, 503, "Service Unavailable");
+    engine_api_reply_text(r, 503, "Service Unavailable");
 }
 
-static bool lifecycle_on(struct api_request *r)
+static bool lifecycle_on(struct engine_api_request *r)
 {
     if (!r->api->cfg.lifecycle)
-        api_reply_text(r, 403, "Lifecycle API is not enabled.");
+        engine_api_reply_text(r, 403, "Lifecycle API is not enabled.");
     return r->api->cfg.lifecycle;
 }
 
-static void lifecycle_reload(struct api_request *r)
+static void lifecycle_reload(struct engine_api_request *r)
 {
     if (!lifecycle_on(r))
         return;
     struct gs_error *err = r->api->cfg.reload ? r->api->cfg.reload(r->api->cfg.arg) : NULL;
     if (err)
-        api_reply_text(r, 500, "failed to reload config: %s\n", gs_error_message(err));
+        engine_api_reply_text(r, 500, "failed to reload config: %s\n", gs_error_message(err));
     else
-        api_reply_body(r, 200, "text/plain; charset=utf-8", GS_SLICE(""));
+        engine_api_reply_body(r, 200, "text/plain; charset=utf-8", GS_SLICE(""));
     gs_error_free(err);
 }
 
-static void lifecycle_quit(struct api_request *r)
+static void lifecycle_quit(struct engine_api_request *r)
 {
     if (!lifecycle_on(r))
         return;
-    api_reply_text(r, 200, "Requesting termination... Goodbye!");
+    engine_api_reply_text(r, 200, "Requesting termination... Goodbye!");
     if (r->api->cfg.quit)
         r->api->cfg.quit(r->api->cfg.arg);
 }
@@ -232,8 +234,8 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     struct engine_api *a = gs_alloc(sizeof(*a));
     a->cfg = *cfg;
     a->cors = cors;
-    a->queue = api_queue_new(cfg->loop, cfg->promql,
-                             cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES);
+    a->queue = engine_api_queue_new(cfg->loop, cfg->promql,
+                                    cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES);
     a->started_ms = gs_unix_ms();
     *ret = a;
     return NULL;
@@ -243,7 +245,7 @@ void engine_api_free(struct engine_api *a)
 {
     if (!a)
         return;
-    api_queue_free(a->queue);
+    engine_api_queue_free(a->queue);
     if (a->cors)
         tsdb_regex_free(a->cors);
     gs_buf_finish(&a->out);

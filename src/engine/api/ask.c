@@ -7,30 +7,30 @@
 
 #include <stdint.h>
 
-struct api_ask {
+struct engine_api_ask {
     struct engine_api *api;
     char *text; // a query, or a selector of series
     bool series;
     int64_t t_ms, timeout_ms, begun_ns;
-    api_told_fn fn;
+    engine_api_told_fn fn;
     void *arg;
     bool inside, told; // still in the asking; told there
     bool left;
 };
 
-int64_t api_ask_begun_ns(const struct api_ask *ask)
+int64_t engine_api_ask_begun_ns(const struct engine_api_ask *ask)
 {
     return ask->begun_ns;
 }
 
-void api_ask_free(struct api_ask *ask)
+void engine_api_ask_free(struct engine_api_ask *ask)
 {
     free(ask->text);
     free(ask);
 }
 
 // Who is still in the asking frees it.
-static void tell(struct api_ask *ask, const struct api_told *t, struct gs_error *err)
+static void tell(struct engine_api_ask *ask, const struct engine_api_told *t, struct gs_error *err)
 {
     if (ask->left)
         gs_error_free(err);
@@ -38,15 +38,15 @@ static void tell(struct api_ask *ask, const struct api_told *t, struct gs_error 
         ask->fn(ask->arg, err ? NULL : t, err);
     ask->told = true;
     if (!ask->inside)
-        api_ask_free(ask);
+        engine_api_ask_free(ask);
 }
 
-void api_ask_refuse(struct api_ask *ask, struct gs_error *err)
+void engine_api_ask_refuse(struct engine_api_ask *ask, struct gs_error *err)
 {
     tell(ask, NULL, err);
 }
 
-static void run_query(struct api_ask *ask)
+static void run_query(struct engine_api_ask *ask)
 {
     struct engine_api *a = ask->api;
     GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
@@ -63,27 +63,27 @@ static void run_query(struct api_ask *ask)
     }
     a->n_queries++;
     a->query_seconds += (double)(gs_mono_ns() - ask->begun_ns) / (double)GS_NS_PER_SEC;
-    const struct api_told t = {.db = a->cfg.db, .result = &result};
+    const struct engine_api_told t = {.db = a->cfg.db, .result = &result};
     tell(ask, &t, err);
     promql_result_finish(&result);
 }
 
-static void run_series(struct api_ask *ask)
+static void run_series(struct engine_api_ask *ask)
 {
     struct tsdb *db = ask->api->cfg.db;
     GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
-    struct gs_error *err = api_parse_strict(ask->text, &expr);
+    struct gs_error *err = engine_api_parse_strict(ask->text, &expr);
     if (!err) {
         size_t n;
-        const struct tsdb_matcher *m = api_matchers(expr, &n);
+        const struct tsdb_matcher *m = engine_api_matchers(expr, &n);
         err = tsdb_find(db, m, n, ask->t_ms, INT64_MAX, 0, &refs);
     }
-    const struct api_told t = {.db = db, .refs = &refs};
+    const struct engine_api_told t = {.db = db, .refs = &refs};
     tell(ask, &t, err);
 }
 
-void api_ask_run(struct api_ask *ask)
+void engine_api_ask_run(struct engine_api_ask *ask)
 {
     if (ask->series)
         run_series(ask);
@@ -91,46 +91,46 @@ void api_ask_run(struct api_ask *ask)
         run_query(ask);
 }
 
-static struct api_ask *begin(struct api_ask ask)
+static struct engine_api_ask *begin(struct engine_api_ask ask)
 {
-    struct api_ask *copy = gs_alloc(sizeof(*copy));
+    struct engine_api_ask *copy = gs_alloc(sizeof(*copy));
     *copy = ask;
     copy->begun_ns = gs_mono_ns();
     copy->inside = true;
-    api_queue_ask(ask.api->queue, ask.api, copy);
+    engine_api_queue_ask(ask.api->queue, ask.api, copy);
     copy->inside = false;
     if (!copy->told)
         return copy;
-    api_ask_free(copy);
+    engine_api_ask_free(copy);
     return NULL;
 }
 
-struct api_ask *engine_api_ask_query(struct engine_api *a, const char *query, int64_t t_ms,
-                                     int64_t timeout_ms, api_told_fn fn, void *arg)
+struct engine_api_ask *engine_api_ask_query(struct engine_api *a, const char *query, int64_t t_ms,
+                                            int64_t timeout_ms, engine_api_told_fn fn, void *arg)
 {
-    return begin((struct api_ask){.api = a,
-                                  .text = gs_strdup(query),
-                                  .t_ms = t_ms,
-                                  .timeout_ms = timeout_ms,
-                                  .fn = fn,
-                                  .arg = arg});
+    return begin((struct engine_api_ask){.api = a,
+                                         .text = gs_strdup(query),
+                                         .t_ms = t_ms,
+                                         .timeout_ms = timeout_ms,
+                                         .fn = fn,
+                                         .arg = arg});
 }
 
-struct api_ask *engine_api_ask_series(struct engine_api *a, const char *selector, int64_t start_ms,
-                                      api_told_fn fn, void *arg)
+struct engine_api_ask *engine_api_ask_series(struct engine_api *a, const char *selector,
+                                             int64_t start_ms, engine_api_told_fn fn, void *arg)
 {
-    return begin((struct api_ask){.api = a,
-                                  .text = gs_strdup(selector),
-                                  .series = true,
-                                  .t_ms = start_ms,
-                                  .fn = fn,
-                                  .arg = arg});
+    return begin((struct engine_api_ask){.api = a,
+                                         .text = gs_strdup(selector),
+                                         .series = true,
+                                         .t_ms = start_ms,
+                                         .fn = fn,
+                                         .arg = arg});
 }
 
-void engine_api_ask_cancel(struct api_ask *ask)
+void engine_api_ask_cancel(struct engine_api_ask *ask)
 {
     if (!ask)
         return;
     ask->left = true;
-    api_queue_cancel(ask->api->queue, ask);
+    engine_api_queue_cancel(ask->api->queue, ask);
 }

@@ -10,7 +10,7 @@ static json_t *text(struct gs_slice s)
 {
     GS_AUTO_BUF struct gs_buf utf8 = {0};
     gs_buf_add(&utf8, s.data, s.len);
-    api_make_utf8(&utf8);
+    engine_api_make_utf8(&utf8);
     return json_stringn(utf8.data, utf8.len);
 }
 
@@ -41,7 +41,7 @@ static const char *value_type(enum promql_type t)
 
 static void add_shift(json_t *obj, const struct promql_shift *s)
 {
-    gs_json_set_int(obj, "offset", s->offset_ms);
+    codec_json_set_int(obj, "offset", s->offset_ms);
     json_object_set_new(obj, "timestamp",
                         s->at == PROMQL_AT_TIME ? json_integer(s->at_ms) : json_null());
     json_object_set_new(obj, "startOrEnd",
@@ -64,7 +64,7 @@ static json_t *selector(const struct promql_node *n)
                             n->u.selector.range_ms ? "matrixSelector" : "vectorSelector", "name",
                             text(n->u.selector.name), "matchers", matchers);
     if (n->u.selector.range_ms)
-        gs_json_set_int(obj, "range", n->u.selector.range_ms);
+        codec_json_set_int(obj, "range", n->u.selector.range_ms);
     add_shift(obj, &n->u.selector.shift);
     return obj;
 }
@@ -118,12 +118,13 @@ static json_t *call(const struct promql_node *n)
 // The parser bounds the depth.
 static json_t *tree(const struct promql_node *n)
 {
-    char number[JSON_VALUE_SIZE];
+    char number[ENGINE_API_JSON_VALUE_SIZE];
     switch (n->kind) {
     case PROMQL_NUMBER:
         return json_pack(
             "{s:s,s:o}", "type", "numberLiteral", "val",
-            json_stringn(number, (size_t)(json_put_value(number, n->u.number) - number)));
+            json_stringn(number,
+                         (size_t)(engine_api_json_put_value(number, n->u.number) - number)));
     case PROMQL_STRING_LITERAL:
         return json_pack("{s:s,s:o}", "type", "stringLiteral", "val", text(n->u.string));
     case PROMQL_SELECTOR:
@@ -145,15 +146,15 @@ static json_t *tree(const struct promql_node *n)
     return json_null();
 }
 
-void api_parse_query(struct api_request *r)
+void engine_api_parse_query(struct engine_api_request *r)
 {
     struct promql_expr *expr = NULL;
-    struct gs_error *err = promql_parse(gs_slice_of(api_param(r, "query")), &expr);
+    struct gs_error *err = promql_parse(gs_slice_of(engine_api_param(r, "query")), &expr);
     if (err) {
-        api_fail_param(r, "query", err);
+        engine_api_fail_param(r, "query", err);
         return;
     }
     json_t *data = tree(promql_expr_root(expr));
     promql_expr_free(expr);
-    api_reply_json(r, data);
+    engine_api_reply_json(r, data);
 }

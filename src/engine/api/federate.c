@@ -49,7 +49,7 @@ static int by_name(const void *a, const void *b)
     return x->ref < y->ref ? -1 : x->ref > y->ref;
 }
 
-static struct gs_error *collect(struct api_request *r, const struct api_matches *m,
+static struct gs_error *collect(struct engine_api_request *r, const struct engine_api_matches *m,
                                 struct samples *ret)
 {
     const struct engine_api_config *cfg = &r->api->cfg;
@@ -57,7 +57,7 @@ static struct gs_error *collect(struct api_request *r, const struct api_matches 
     for (size_t i = 0; i < m->len && !err; i++) {
         GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
         size_t n;
-        const struct tsdb_matcher *matchers = api_matchers(m->items[i], &n);
+        const struct tsdb_matcher *matchers = engine_api_matchers(m->items[i], &n);
         err = tsdb_find(cfg->db, matchers, n, r->now_ms - cfg->lookback_ms, r->now_ms, 0, &refs);
         if (!err)
             add_found(cfg->db, &refs, r->now_ms, cfg->lookback_ms, ret);
@@ -164,16 +164,16 @@ static void add_type(struct page *p, struct gs_slice name)
     gs_buf_add_str(p->out, " untyped\n");
 }
 
-void api_federate(struct api_request *r)
+void engine_api_federate(struct engine_api_request *r)
 {
-    GS_CLEANUP(api_matches_finish) struct api_matches m = {0};
+    GS_CLEANUP(engine_api_matches_finish) struct engine_api_matches m = {0};
     GS_CLEANUP(samples_finish) struct samples found = {0};
-    struct gs_error *err = api_parse_matches(r, &m);
+    struct gs_error *err = engine_api_parse_matches(r, &m);
     int status = err ? 400 : 500;
     if (!err)
         err = collect(r, &m, &found);
     if (err) {
-        api_reply_text(r, status, "%s\n", gs_error_message(err));
+        engine_api_reply_text(r, status, "%s\n", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -189,5 +189,5 @@ void api_federate(struct api_request *r)
     }
     GS_AUTO_FREE char *type = gs_format("text/plain; version=0.0.4; charset=utf-8; escaping=%s",
                                         metrics_escaping_name(p.scheme));
-    api_reply_body(r, 200, type, gs_buf_slice(p.out));
+    engine_api_reply_body(r, 200, type, gs_buf_slice(p.out));
 }

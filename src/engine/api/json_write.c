@@ -11,7 +11,7 @@ static char *put_escaped(char *at, struct gs_slice s)
     static const char hex[] = "0123456789abcdef";
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.data[i];
-        char e = gs_json_escape(c);
+        char e = codec_json_escape(c);
         if (!e) {
             *at++ = (char)c;
             continue;
@@ -59,12 +59,12 @@ static bool copy_plain(char *at, struct gs_slice s)
     }
     for (; i < s.len; i++) {
         at[i] = s.data[i];
-        special |= gs_json_escape((unsigned char)s.data[i]) != 0;
+        special |= codec_json_escape((unsigned char)s.data[i]) != 0;
     }
     return special == 0;
 }
 
-char *json_put_string(char *at, struct gs_slice s)
+char *engine_api_json_put_string(char *at, struct gs_slice s)
 {
     *at++ = '"';
     at = copy_plain(at, s) ? at + s.len : put_escaped(at, s);
@@ -72,24 +72,24 @@ char *json_put_string(char *at, struct gs_slice s)
     return at;
 }
 
-void json_add_string(struct gs_buf *out, struct gs_slice s)
+void engine_api_json_add_string(struct gs_buf *out, struct gs_slice s)
 {
-    char *at = gs_buf_room(out, JSON_STRING_SIZE(s.len));
+    char *at = gs_buf_room(out, ENGINE_API_JSON_STRING_SIZE(s.len));
     if (!at)
         return;
-    char *end = json_put_string(at, s);
+    char *end = engine_api_json_put_string(at, s);
     *end = '\0';
     out->len += (size_t)(end - at);
 }
 
-void json_add_text(struct gs_buf *out, const char *s)
+void engine_api_json_add_text(struct gs_buf *out, const char *s)
 {
-    json_add_string(out, gs_slice_of(s));
+    engine_api_json_add_string(out, gs_slice_of(s));
 }
 
 // --- numbers ---
 
-char *json_put_time(char *at, int64_t ms)
+char *engine_api_json_put_time(char *at, int64_t ms)
 {
     uint64_t u = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
     if (ms < 0)
@@ -105,7 +105,7 @@ char *json_put_time(char *at, int64_t ms)
     return at;
 }
 
-char *json_put_value(char *at, double v)
+char *engine_api_json_put_value(char *at, double v)
 {
     return gs_put_double(at, v, -6);
 }
@@ -118,44 +118,44 @@ static void took(struct gs_buf *out, const char *start, char *end)
     out->len += (size_t)(end - start);
 }
 
-void json_add_time(struct gs_buf *out, int64_t ms)
+void engine_api_json_add_time(struct gs_buf *out, int64_t ms)
 {
-    char *at = gs_buf_room(out, JSON_VALUE_SIZE);
+    char *at = gs_buf_room(out, ENGINE_API_JSON_VALUE_SIZE);
     if (at)
-        took(out, at, json_put_time(at, ms));
+        took(out, at, engine_api_json_put_time(at, ms));
 }
 
-void json_add_value(struct gs_buf *out, double v)
+void engine_api_json_add_value(struct gs_buf *out, double v)
 {
-    char *at = gs_buf_room(out, JSON_VALUE_SIZE + 2);
+    char *at = gs_buf_room(out, ENGINE_API_JSON_VALUE_SIZE + 2);
     if (!at)
         return;
     char *end = at;
     *end++ = '"';
-    end = json_put_value(end, v);
+    end = engine_api_json_put_value(end, v);
     *end++ = '"';
     took(out, at, end);
 }
 
-void json_add_point(struct gs_buf *out, int64_t t_ms, double v)
+void engine_api_json_add_point(struct gs_buf *out, int64_t t_ms, double v)
 {
-    char *at = gs_buf_room(out, 2 * JSON_VALUE_SIZE + 5);
+    char *at = gs_buf_room(out, 2 * ENGINE_API_JSON_VALUE_SIZE + 5);
     if (!at)
         return;
     char *end = at;
     *end++ = '[';
-    end = json_put_time(end, t_ms);
+    end = engine_api_json_put_time(end, t_ms);
     *end++ = ',';
     *end++ = '"';
-    end = json_put_value(end, v);
+    end = engine_api_json_put_value(end, v);
     *end++ = '"';
     *end++ = ']';
     took(out, at, end);
 }
 
-void json_add_seconds(struct gs_buf *out, double seconds)
+void engine_api_json_add_seconds(struct gs_buf *out, double seconds)
 {
-    char *at = gs_buf_room(out, JSON_VALUE_SIZE);
+    char *at = gs_buf_room(out, ENGINE_API_JSON_VALUE_SIZE);
     if (at)
-        took(out, at, json_put_value(at, seconds));
+        took(out, at, engine_api_json_put_value(at, seconds));
 }

@@ -154,7 +154,7 @@ static void write_build(const struct engine_api *a, struct gs_buf *out)
         label("branch", ""),
         label("goversion", ""),
         label("revision", "gpuscale-" GPUSCALE_VERSION),
-        label("version", API_PROMETHEUS_VERSION),
+        label("version", ENGINE_API_PROMETHEUS_VERSION),
     };
     metrics_write_family(out, prometheus, METRICS_GAUGE,
                          "The Prometheus version whose API is answered; the revision tells whose "
@@ -180,7 +180,7 @@ static void write_queries(const struct engine_api *a, struct gs_buf *out)
                          (double)a->n_queries);
     gauge(out, "prometheus_engine_queries",
           "The current number of queries being executed or waiting.",
-          (double)api_queue_len(a->queue));
+          (double)engine_api_queue_len(a->queue));
     gauge(out, "prometheus_engine_queries_concurrent_max", "The max number of concurrent queries.",
           1);
 }
@@ -189,26 +189,26 @@ static void write_requests(const struct engine_api *a, struct gs_buf *out)
 {
     static const char name[] = "prometheus_http_requests_total";
     metrics_write_family(out, name, METRICS_COUNTER, "Counter of HTTP requests.");
-    for (size_t i = 0; api_route_path(i); i++)
-        for (size_t c = 0; c < API_N_CODES; c++) {
-            struct metrics_label l[] = {label("code", api_code_text(c)),
-                                        label("handler", api_route_path(i))};
+    for (size_t i = 0; engine_api_route_path(i); i++)
+        for (size_t c = 0; c < ENGINE_API_N_CODES; c++) {
+            struct metrics_label l[] = {label("code", engine_api_code_text(c)),
+                                        label("handler", engine_api_route_path(i))};
             if (a->counts[i].codes[c])
                 metrics_write_sample(out, name, l, 2, (double)a->counts[i].codes[c]);
         }
     static const char seconds[] = "gpuscale_http_request_seconds_total";
     metrics_write_family(out, seconds, METRICS_COUNTER, "Time spent on requests.");
-    for (size_t i = 0; api_route_path(i); i++)
+    for (size_t i = 0; engine_api_route_path(i); i++)
         if (a->counts[i].seconds > 0)
-            labelled(out, seconds, "handler", api_route_path(i), a->counts[i].seconds);
+            labelled(out, seconds, "handler", engine_api_route_path(i), a->counts[i].seconds);
     static const char bytes[] = "gpuscale_http_response_bytes_total";
     metrics_write_family(out, bytes, METRICS_COUNTER, "Bytes of replies.");
-    for (size_t i = 0; api_route_path(i); i++)
+    for (size_t i = 0; engine_api_route_path(i); i++)
         if (a->counts[i].bytes)
-            labelled(out, bytes, "handler", api_route_path(i), (double)a->counts[i].bytes);
+            labelled(out, bytes, "handler", engine_api_route_path(i), (double)a->counts[i].bytes);
 }
 
-void api_own_metrics(struct api_request *r)
+void engine_api_own_metrics(struct engine_api_request *r)
 {
     const struct engine_api *a = r->api;
     struct gs_buf *out = &r->api->out;
@@ -227,5 +227,5 @@ void api_own_metrics(struct api_request *r)
         rules_manager_write_metrics(a->cfg.rules, out);
     if (a->cfg.write_metrics)
         a->cfg.write_metrics(a->cfg.arg, out);
-    api_reply_body(r, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(out));
+    engine_api_reply_body(r, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(out));
 }

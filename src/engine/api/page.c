@@ -22,7 +22,7 @@ static const struct {
     {"/-/ready", "readiness"},
 };
 
-void api_home(struct api_request *r)
+void engine_api_home(struct engine_api_request *r)
 {
     const char *prefix = r->api->cfg.route_prefix;
     size_t n = prefix ? strlen(prefix) : 0;
@@ -38,5 +38,5 @@ void api_home(struct api_request *r)
         gs_buf_addf(&out, "<li><a href=\"%.*s%s\">%s</a></li>\n", (int)n, prefix ? prefix : "",
                     links[i].path, links[i].text);
     gs_buf_add_str(&out, "</ul>\n</body></html>\n");
-    api_reply_body(r, 200, "text/html; charset=utf-8", gs_buf_slice(&out));
+    engine_api_reply_body(r, 200, "text/html; charset=utf-8", gs_buf_slice(&out));
 }

@@ -24,42 +24,42 @@ static void query_finish(struct query *q)
 
 // --- parameters that both kinds have ---
 
-static bool read_timeout(struct api_request *r, struct query *q)
+static bool read_timeout(struct engine_api_request *r, struct query *q)
 {
     int64_t ns = r->api->cfg.timeout_ms * GS_NS_PER_MS;
-    if (!api_duration(r, "timeout", &ns))
+    if (!engine_api_duration(r, "timeout", &ns))
         return false;
     q->timeout_ns = ns;
-    if (ns > 0 || !*api_param(r, "timeout"))
+    if (ns > 0 || !*engine_api_param(r, "timeout"))
         return true;
-    api_fail(r, API_TIMEOUT, "query timed out in expression evaluation");
+    engine_api_fail(r, ENGINE_API_TIMEOUT, "query timed out in expression evaluation");
     return false;
 }
 
-static bool read_options(struct api_request *r, struct query *q)
+static bool read_options(struct engine_api_request *r, struct query *q)
 {
-    const char *lookback = api_param(r, "lookback_delta");
-    struct gs_error *err = *lookback ? api_parse_duration(lookback, &q->lookback_ns) : NULL;
+    const char *lookback = engine_api_param(r, "lookback_delta");
+    struct gs_error *err = *lookback ? engine_api_parse_duration(lookback, &q->lookback_ns) : NULL;
     if (err) {
-        api_fail(r, API_BAD_DATA, "error parsing lookback delta duration: %s",
-                 gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "error parsing lookback delta duration: %s",
+                        gs_error_message(err));
         gs_error_free(err);
         return false;
     }
-    q->stats = *api_param(r, "stats") != '\0';
+    q->stats = *engine_api_param(r, "stats") != '\0';
     return true;
 }
 
-static bool parse(struct api_request *r, struct query *q)
+static bool parse(struct engine_api_request *r, struct query *q)
 {
-    struct gs_error *err = promql_parse(gs_slice_of(api_param(r, "query")), &q->expr);
+    struct gs_error *err = promql_parse(gs_slice_of(engine_api_param(r, "query")), &q->expr);
     if (err)
-        api_fail_param(r, "query", err);
+        engine_api_fail_param(r, "query", err);
     q->prepared_ns = gs_mono_ns();
     return !err;
 }
 
-static void set_limits(struct api_request *r, const struct query *q)
+static void set_limits(struct engine_api_request *r, const struct query *q)
 {
     // The configuration's limit stays the upper one.
     int64_t timeout_ms = q->timeout_ns / GS_NS_PER_MS;
@@ -79,7 +79,7 @@ static double seconds_between(int64_t from_ns, int64_t to_ns)
 static void add_timing(struct gs_buf *out, const char *key, double seconds)
 {
     gs_buf_addf(out, "\"%s\":", key);
-    json_add_seconds(out, seconds);
+    engine_api_json_add_seconds(out, seconds);
     gs_buf_add_char(out, ',');
 }
 
@@ -93,24 +93,24 @@ static void add_stats(struct gs_buf *out, const struct query *q)
     add_timing(out, "innerEvalTime", eval);
     add_timing(out, "execQueueTime", 0);
     gs_buf_add_str(out, "\"execTotalTime\":");
-    json_add_seconds(out, seconds_between(q->begun_ns, q->evaluated_ns));
+    engine_api_json_add_seconds(out, seconds_between(q->begun_ns, q->evaluated_ns));
     gs_buf_addf(out, "},\"samples\":{\"totalQueryableSamples\":%zu,\"peakSamples\":%zu}}",
                 q->result.samples, q->result.samples);
 }
 
-static void reply(struct api_request *r, struct query *q, struct gs_error *err)
+static void reply(struct engine_api_request *r, struct query *q, struct gs_error *err)
 {
     q->evaluated_ns = gs_mono_ns();
     promql_engine_set_limits(r->api->cfg.promql, 0, 0);
     r->api->n_queries++;
     r->api->query_seconds += seconds_between(q->begun_ns, q->evaluated_ns);
     if (err) {
-        api_fail_query(r, err);
+        engine_api_fail_query(r, err);
         return;
     }
-    struct gs_buf *out = api_begin(r);
+    struct gs_buf *out = engine_api_begin(r);
     gs_buf_add_char(out, '{');
-    api_write_result(out, &q->result, q->limit, &r->truncated);
+    engine_api_write_result(out, &q->result, q->limit, &r->truncated);
     if (q->stats)
         add_stats(out, q);
     gs_buf_add_char(out, '}');
@@ -118,30 +118,30 @@ static void reply(struct api_request *r, struct query *q, struct gs_error *err)
     r->n_warnings = q->result.n_warnings;
     r->infos = q->result.infos;
     r->n_infos = q->result.n_infos;
-    api_end(r);
+    engine_api_end(r);
 }
 
 // --- the endpoints ---
 
-void api_query(struct api_request *r)
+void engine_api_query(struct engine_api_request *r)
 {
     AUTO_QUERY struct query q = {.begun_ns = gs_mono_ns()};
     int64_t t_ms;
-    if (!api_limit(r, &q.limit) || !api_time(r, "time", r->now_ms, &t_ms) || !read_timeout(r, &q) ||
-        !read_options(r, &q) || !parse(r, &q))
+    if (!engine_api_limit(r, &q.limit) || !engine_api_time(r, "time", r->now_ms, &t_ms) ||
+        !read_timeout(r, &q) || !read_options(r, &q) || !parse(r, &q))
         return;
     set_limits(r, &q);
     reply(r, &q, promql_instant(r->api->cfg.promql, q.expr, t_ms, &q.result));
 }
 
-static bool read_step(struct api_request *r, int64_t *ret_ns)
+static bool read_step(struct engine_api_request *r, int64_t *ret_ns)
 {
-    struct gs_error *err = api_parse_duration(api_param(r, "step"), ret_ns);
+    struct gs_error *err = engine_api_parse_duration(engine_api_param(r, "step"), ret_ns);
     if (!err && *ret_ns <= 0)
         err = gs_error_new(GS_EINVAL, "zero or negative query resolution step widths are not "
                                       "accepted. Try a positive integer");
     if (err)
-        api_fail_param(r, "step", err);
+        engine_api_fail_param(r, "step", err);
     return !err;
 }
 
@@ -149,32 +149,34 @@ struct window {
     int64_t start_ms, end_ms, step_ns;
 };
 
-static bool read_window(struct api_request *r, struct window *w)
+static bool read_window(struct engine_api_request *r, struct window *w)
 {
-    if (!api_required_time(r, "start", &w->start_ms) || !api_required_time(r, "end", &w->end_ms))
+    if (!engine_api_required_time(r, "start", &w->start_ms) ||
+        !engine_api_required_time(r, "end", &w->end_ms))
         return false;
     if (w->end_ms < w->start_ms) {
-        api_fail(r, API_BAD_DATA,
-                 "invalid parameter \"end\": end timestamp must not be before start time");
+        engine_api_fail(r, ENGINE_API_BAD_DATA,
+                        "invalid parameter \"end\": end timestamp must not be before start time");
         return false;
     }
     if (!read_step(r, &w->step_ns))
         return false;
     __extension__ typedef __int128 wide;
     if ((wide)(w->end_ms - w->start_ms) * GS_NS_PER_MS / w->step_ns > MAX_POINTS) {
-        api_fail(r, API_BAD_DATA,
-                 "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the "
-                 "query resolution (?step=XX)");
+        engine_api_fail(
+            r, ENGINE_API_BAD_DATA,
+            "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the "
+            "query resolution (?step=XX)");
         return false;
     }
     return true;
 }
 
-void api_query_range(struct api_request *r)
+void engine_api_query_range(struct engine_api_request *r)
 {
     AUTO_QUERY struct query q = {.begun_ns = gs_mono_ns()};
     struct window w;
-    if (!api_limit(r, &q.limit) || !read_window(r, &w) || !read_timeout(r, &q) ||
+    if (!engine_api_limit(r, &q.limit) || !read_window(r, &w) || !read_timeout(r, &q) ||
         !read_options(r, &q) || !parse(r, &q))
         return;
     int64_t step_ms = w.step_ns / GS_NS_PER_MS;
@@ -185,34 +187,34 @@ void api_query_range(struct api_request *r)
 }
 
 // There is no exemplar storage: a right request gets none.
-void api_query_exemplars(struct api_request *r)
+void engine_api_query_exemplars(struct engine_api_request *r)
 {
     int64_t start, end;
-    if (!api_range(r, &start, &end))
+    if (!engine_api_range(r, &start, &end))
         return;
     if (end < start) {
-        api_fail(r, API_BAD_DATA, "end timestamp must not be before start timestamp");
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "end timestamp must not be before start timestamp");
         return;
     }
     struct promql_expr *expr = NULL;
-    struct gs_error *err = promql_parse(gs_slice_of(api_param(r, "query")), &expr);
+    struct gs_error *err = promql_parse(gs_slice_of(engine_api_param(r, "query")), &expr);
     if (err) {
-        api_fail(r, API_BAD_DATA, "%s", gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "%s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
     promql_expr_free(expr);
-    gs_buf_add_str(api_begin(r), "[]");
-    api_end(r);
+    gs_buf_add_str(engine_api_begin(r), "[]");
+    engine_api_end(r);
 }
 
-void api_format_query(struct api_request *r)
+void engine_api_format_query(struct engine_api_request *r)
 {
     AUTO_QUERY struct query q = {.begun_ns = gs_mono_ns()};
     if (!parse(r, &q))
         return;
     GS_AUTO_BUF struct gs_buf text = {0};
     promql_print_pretty(promql_expr_root(q.expr), &text);
-    json_add_string(api_begin(r), gs_buf_slice(&text));
-    api_end(r);
+    engine_api_json_add_string(engine_api_begin(r), gs_buf_slice(&text));
+    engine_api_end(r);
 }

@@ -15,11 +15,11 @@
 
 struct job {
     TAILQ_ENTRY(job) entry;
-    struct api_queue *queue;
-    struct api_request request; // its exchange is NULL once the peer has left
-    struct api_ask *ask;        // instead of the request; gone when it was told
-    bool left;                  // nobody wants the answer any more
-    struct fiber_entry *on;     // NULL: it has not begun
+    struct engine_api_queue *queue;
+    struct engine_api_request request; // its exchange is NULL once the peer has left
+    struct engine_api_ask *ask;        // instead of the request; gone when it was told
+    bool left;                         // nobody wants the answer any more
+    struct fiber_entry *on;            // NULL: it has not begun
 };
 
 TAILQ_HEAD(jobs, job);
@@ -29,7 +29,7 @@ struct fiber_entry {
     struct gs_fiber *fiber;
 };
 
-struct api_queue {
+struct engine_api_queue {
     struct promql_engine *promql;
     struct jobs waiting, begun;
     TAILQ_HEAD(, fiber_entry) idle;
@@ -47,13 +47,13 @@ static void free_handle(uv_handle_t *h)
 
 static void on_turn(uv_check_t *h)
 {
-    struct api_queue *q = h->data;
+    struct engine_api_queue *q = h->data;
     q->spent_ns = 0;
 }
 
 static void remove_job(struct job *j)
 {
-    struct api_queue *q = j->queue;
+    struct engine_api_queue *q = j->queue;
     if (j->on) {
         TAILQ_REMOVE(&q->begun, j, entry);
         TAILQ_INSERT_HEAD(&q->idle, j->on, entry);
@@ -72,14 +72,14 @@ static void run_job(void *arg)
 {
     struct job *j = arg;
     if (j->ask)
-        api_ask_run(j->ask);
+        engine_api_ask_run(j->ask);
     else
-        api_run(&j->request);
+        engine_api_run(&j->request);
 }
 
 static bool pause_job(void *arg)
 {
-    struct api_queue *q = arg;
+    struct engine_api_queue *q = arg;
     struct job *j = q->running;
     if (!j)
         return true; // a rule's query
@@ -93,7 +93,7 @@ static void on_peer_left(void *arg);
 // From the first turn on, or after a pause.
 static void take_turn(struct job *j, bool first)
 {
-    struct api_queue *q = j->queue;
+    struct engine_api_queue *q = j->queue;
     int64_t begun = gs_mono_ns();
     struct http_exchange *x = j->request.x;
     if (x)
@@ -108,7 +108,7 @@ static void take_turn(struct job *j, bool first)
         http_on_abort(x, on_peer_left, j);
 }
 
-static struct fiber_entry *take_fiber(struct api_queue *q)
+static struct fiber_entry *take_fiber(struct engine_api_queue *q)
 {
     struct fiber_entry *f = TAILQ_FIRST(&q->idle);
     if (f) {
@@ -128,24 +128,24 @@ static struct fiber_entry *take_fiber(struct api_queue *q)
 
 static void refuse_job(struct job *j, bool late)
 {
-    struct api_request r = j->request;
-    struct api_ask *ask = j->ask;
+    struct engine_api_request r = j->request;
+    struct engine_api_ask *ask = j->ask;
     if (r.x)
         http_on_abort(r.x, NULL, NULL);
     remove_job(j);
     const char *why = late ? "query timed out in query queue" : "no memory for another query";
     if (ask)
-        api_ask_refuse(ask, gs_error_new(late ? GS_ETIMEOUT : GS_ELIMIT, "%s", why));
+        engine_api_ask_refuse(ask, gs_error_new(late ? GS_ETIMEOUT : GS_ELIMIT, "%s", why));
     else
-        api_fail(&r, late ? API_TIMEOUT : API_INTERNAL, "%s", why);
+        engine_api_fail(&r, late ? ENGINE_API_TIMEOUT : ENGINE_API_INTERNAL, "%s", why);
 }
 
 static void begin_job(struct job *j)
 {
-    struct api_queue *q = j->queue;
-    struct api_request r = j->request;
+    struct engine_api_queue *q = j->queue;
+    struct engine_api_request r = j->request;
     struct engine_api *api = r.api;
-    int64_t begun_ns = j->ask ? api_ask_begun_ns(j->ask) : r.begun_ns;
+    int64_t begun_ns = j->ask ? engine_api_ask_begun_ns(j->ask) : r.begun_ns;
     bool late = gs_mono_ns() - begun_ns > api->cfg.timeout_ms * GS_NS_PER_MS;
     struct fiber_entry *f = late ? NULL : take_fiber(q);
     if (!f) {
@@ -164,7 +164,7 @@ static void begin_job(struct job *j)
 // By turns one that waits and one that has begun: neither holds up the others.
 static void on_next(uv_idle_t *h)
 {
-    struct api_queue *q = h->data;
+    struct engine_api_queue *q = h->data;
     while (q->len && q->spent_ns < TURN_NS) {
         struct job *old = TAILQ_FIRST(&q->begun), *fresh = TAILQ_FIRST(&q->waiting);
         if (fresh && q->n_begun < q->max_begun)
@@ -188,13 +188,13 @@ static void on_peer_left(void *arg)
         return;
     }
     if (j->ask)
-        api_ask_free(j->ask);
+        engine_api_ask_free(j->ask);
     remove_job(j);
 }
 
 static void add_job(struct job *j)
 {
-    struct api_queue *q = j->queue;
+    struct engine_api_queue *q = j->queue;
     TAILQ_INSERT_TAIL(&q->waiting, j, entry);
     if (q->len++ == 0)
         uv_idle_start(q->next, on_next);
@@ -204,7 +204,7 @@ static void add_job(struct job *j)
         http_on_abort(j->request.x, on_peer_left, j);
 }
 
-void api_queue_run(struct api_queue *q, struct api_request *r)
+void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request *r)
 {
     struct job *j = gs_alloc(sizeof(*j));
     j->queue = q;
@@ -212,7 +212,8 @@ void api_queue_run(struct api_queue *q, struct api_request *r)
     add_job(j);
 }
 
-void api_queue_ask(struct api_queue *q, struct engine_api *api, struct api_ask *ask)
+void engine_api_queue_ask(struct engine_api_queue *q, struct engine_api *api,
+                          struct engine_api_ask *ask)
 {
     struct job *j = gs_alloc(sizeof(*j));
     j->queue = q;
@@ -221,7 +222,7 @@ void api_queue_ask(struct api_queue *q, struct engine_api *api, struct api_ask *
     add_job(j);
 }
 
-void api_queue_cancel(struct api_queue *q, struct api_ask *ask)
+void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_ask *ask)
 {
     struct jobs *lists[] = {&q->waiting, &q->begun};
     struct job *j;
@@ -233,14 +234,15 @@ void api_queue_cancel(struct api_queue *q, struct api_ask *ask)
     }
 }
 
-size_t api_queue_len(const struct api_queue *q)
+size_t engine_api_queue_len(const struct engine_api_queue *q)
 {
     return q->len;
 }
 
-struct api_queue *api_queue_new(uv_loop_t *loop, struct promql_engine *promql, size_t max_begun)
+struct engine_api_queue *engine_api_queue_new(uv_loop_t *loop, struct promql_engine *promql,
+                                              size_t max_begun)
 {
-    struct api_queue *q = gs_alloc(sizeof(*q));
+    struct engine_api_queue *q = gs_alloc(sizeof(*q));
     q->promql = promql;
     q->max_begun = max_begun;
     TAILQ_INIT(&q->waiting);
@@ -265,7 +267,7 @@ static void drop_jobs(struct jobs *list)
     }
 }
 
-void api_queue_free(struct api_queue *q)
+void engine_api_queue_free(struct engine_api_queue *q)
 {
     if (!q)
         return;

@@ -15,20 +15,20 @@ enum {
     MAX_NOTES = 10,                 // warnings, and infos, that are told
 };
 
-static const char *const codes[API_N_CODES] = {"200", "204", "400", "403", "404",
-                                               "405", "422", "500", "503", "other"};
+static const char *const codes[ENGINE_API_N_CODES] = {"200", "204", "400", "403", "404",
+                                                      "405", "422", "500", "503", "other"};
 
-const char *api_code_text(size_t i)
+const char *engine_api_code_text(size_t i)
 {
-    return i < API_N_CODES ? codes[i] : NULL;
+    return i < ENGINE_API_N_CODES ? codes[i] : NULL;
 }
 
-static void count(struct api_request *r, int status, size_t bytes)
+static void count(struct engine_api_request *r, int status, size_t bytes)
 {
     char text[16];
     snprintf(text, sizeof(text), "%d", status);
     size_t i = 0;
-    while (i < API_N_CODES - 1 && strcmp(codes[i], text) != 0)
+    while (i < ENGINE_API_N_CODES - 1 && strcmp(codes[i], text) != 0)
         i++;
     struct engine_api *a = r->api;
     a->counts[r->route].codes[i]++;
@@ -56,7 +56,8 @@ static bool accepts_gzip(const char *accept)
     return false;
 }
 
-void api_reply_body(struct api_request *r, int status, const char *type, struct gs_slice body)
+void engine_api_reply_body(struct engine_api_request *r, int status, const char *type,
+                           struct gs_slice body)
 {
     GS_AUTO_BUF struct gs_buf packed = {0};
     if (!r->x) // the peer has left
@@ -64,7 +65,7 @@ void api_reply_body(struct api_request *r, int status, const char *type, struct 
     // On the same host compressing costs more than it saves.
     if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&
         accepts_gzip(http_header(r->x, "Accept-Encoding"))) {
-        struct gs_error *err = gs_gzip_fast(body, &packed);
+        struct gs_error *err = codec_gzip_fast(body, &packed);
         if (!err) {
             http_add_header(r->x, "Content-Encoding", "gzip");
             body = gs_buf_slice(&packed);
@@ -77,19 +78,19 @@ void api_reply_body(struct api_request *r, int status, const char *type, struct 
         gs_buf_finish(&r->api->out);
 }
 
-void api_reply_text(struct api_request *r, int status, const char *fmt, ...)
+void engine_api_reply_text(struct engine_api_request *r, int status, const char *fmt, ...)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     va_list ap;
     va_start(ap, fmt);
     gs_buf_vaddf(&text, fmt, ap);
     va_end(ap);
-    api_reply_body(r, status, "text/plain; charset=utf-8", gs_buf_slice(&text));
+    engine_api_reply_body(r, status, "text/plain; charset=utf-8", gs_buf_slice(&text));
 }
 
 // --- success ---
 
-struct gs_buf *api_begin(struct api_request *r)
+struct gs_buf *engine_api_begin(struct engine_api_request *r)
 {
     struct gs_buf *out = &r->api->out;
     gs_buf_clear(out);
@@ -103,7 +104,7 @@ static void add_note(struct gs_buf *out, const char *key, size_t *n, const char 
         gs_buf_add_char(out, ',');
     else
         gs_buf_addf(out, ",\"%s\":[", key);
-    json_add_text(out, text);
+    engine_api_json_add_text(out, text);
 }
 
 static void add_notes(struct gs_buf *out, const char *key, const char *kind,
@@ -123,25 +124,25 @@ static void add_notes(struct gs_buf *out, const char *key, const char *kind,
         gs_buf_add_char(out, ']');
 }
 
-void api_end(struct api_request *r)
+void engine_api_end(struct engine_api_request *r)
 {
     struct gs_buf *out = &r->api->out;
     add_notes(out, "warnings", "warning", r->warnings, r->n_warnings,
               r->truncated ? "results truncated due to limit" : NULL);
     add_notes(out, "infos", "info", r->infos, r->n_infos, NULL);
     gs_buf_add_char(out, '}');
-    api_reply_body(r, 200, "application/json", gs_buf_slice(out));
+    engine_api_reply_body(r, 200, "application/json", gs_buf_slice(out));
 }
 
-void api_reply_json(struct api_request *r, json_t *data)
+void engine_api_reply_json(struct engine_api_request *r, json_t *data)
 {
     if (!data) {
-        api_fail(r, API_INTERNAL, "the reply cannot be written as JSON");
+        engine_api_fail(r, ENGINE_API_INTERNAL, "the reply cannot be written as JSON");
         return;
     }
-    gs_json_dump(data, api_begin(r));
+    codec_json_dump(data, engine_api_begin(r));
     json_decref(data);
-    api_end(r);
+    engine_api_end(r);
 }
 
 // --- errors ---
@@ -150,21 +151,21 @@ static const struct {
     const char *name;
     int status;
 } errors[] = {
-    [API_BAD_DATA] = {"bad_data", 400},       [API_EXECUTION] = {"execution", 422},
-    [API_TIMEOUT] = {"timeout", 503},         [API_CANCELED] = {"canceled", 499},
-    [API_INTERNAL] = {"internal", 500},       [API_NOT_FOUND] = {"not_found", 404},
-    [API_UNAVAILABLE] = {"unavailable", 500},
+    [ENGINE_API_BAD_DATA] = {"bad_data", 400},       [ENGINE_API_EXECUTION] = {"execution", 422},
+    [ENGINE_API_TIMEOUT] = {"timeout", 503},         [ENGINE_API_CANCELED] = {"canceled", 499},
+    [ENGINE_API_INTERNAL] = {"internal", 500},       [ENGINE_API_NOT_FOUND] = {"not_found", 404},
+    [ENGINE_API_UNAVAILABLE] = {"unavailable", 500},
 };
 
-void api_make_utf8(struct gs_buf *text)
+void engine_api_make_utf8(struct gs_buf *text)
 {
-    size_t valid = gs_utf8_valid_prefix(gs_buf_slice(text));
+    size_t valid = codec_utf8_valid_prefix(gs_buf_slice(text));
     if (valid == text->len)
         return;
     GS_AUTO_BUF struct gs_buf whole = {0};
     struct gs_slice rest = gs_buf_slice(text);
     while (rest.len) {
-        valid = gs_utf8_valid_prefix(rest);
+        valid = codec_utf8_valid_prefix(rest);
         gs_buf_add(&whole, rest.data, valid);
         if (valid < rest.len) {
             gs_buf_add_str(&whole, "\xef\xbf\xbd");
@@ -176,7 +177,7 @@ void api_make_utf8(struct gs_buf *text)
     gs_buf_add_slice(text, gs_buf_slice(&whole));
 }
 
-void api_fail(struct api_request *r, enum api_error type, const char *fmt, ...)
+void engine_api_fail(struct engine_api_request *r, enum engine_api_error type, const char *fmt, ...)
 {
     GS_AUTO_BUF struct gs_buf text = {0}, out = {0};
     va_list ap;
@@ -184,33 +185,34 @@ void api_fail(struct api_request *r, enum api_error type, const char *fmt, ...)
     gs_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     gs_buf_addf(&out, "{\"status\":\"error\",\"errorType\":\"%s\",\"error\":", errors[type].name);
-    api_make_utf8(&text);
-    json_add_string(&out, gs_buf_slice(&text));
+    engine_api_make_utf8(&text);
+    engine_api_json_add_string(&out, gs_buf_slice(&text));
     gs_buf_add_char(&out, '}');
-    api_reply_body(r, errors[type].status, "application/json", gs_buf_slice(&out));
+    engine_api_reply_body(r, errors[type].status, "application/json", gs_buf_slice(&out));
 }
 
-void api_fail_param(struct api_request *r, const char *name, struct gs_error *err)
+void engine_api_fail_param(struct engine_api_request *r, const char *name, struct gs_error *err)
 {
-    api_fail(r, API_BAD_DATA, "invalid parameter \"%s\": %s", name, gs_error_message(err));
+    engine_api_fail(r, ENGINE_API_BAD_DATA, "invalid parameter \"%s\": %s", name,
+                    gs_error_message(err));
     gs_error_free(err);
 }
 
-void api_fail_query(struct api_request *r, struct gs_error *err)
+void engine_api_fail_query(struct engine_api_request *r, struct gs_error *err)
 {
     switch (gs_error_code(err)) {
     case GS_EINVAL:
-        api_fail_param(r, "query", err);
+        engine_api_fail_param(r, "query", err);
         return;
     case GS_ETIMEOUT:
-        api_fail(r, API_TIMEOUT, "%s", gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_TIMEOUT, "%s", gs_error_message(err));
         break;
     case GS_EINTERNAL:
     case GS_EIO:
-        api_fail(r, API_INTERNAL, "%s", gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_INTERNAL, "%s", gs_error_message(err));
         break;
     default:
-        api_fail(r, API_EXECUTION, "%s", gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_EXECUTION, "%s", gs_error_message(err));
         break;
     }
     gs_error_free(err);

@@ -14,7 +14,7 @@ enum { MAX_MATCHES = 1000 };
 #define MIN_TIME_MS (INT64_MIN / 4)
 #define MAX_TIME_MS (INT64_MAX / 4)
 
-const char *api_param(const struct api_request *r, const char *name)
+const char *engine_api_param(const struct engine_api_request *r, const char *name)
 {
     const char *v = http_query(r->x, name);
     return v ? v : "";
@@ -34,29 +34,29 @@ static struct gs_error *parse_atoi(const char *text, int64_t *ret)
                         digits ? "value out of range" : "invalid syntax");
 }
 
-bool api_limit(struct api_request *r, size_t *ret)
+bool engine_api_limit(struct engine_api_request *r, size_t *ret)
 {
-    const char *text = api_param(r, "limit");
+    const char *text = engine_api_param(r, "limit");
     int64_t v = 0;
     struct gs_error *err = *text ? parse_atoi(text, &v) : NULL;
     if (!err && v < 0)
         err = gs_error_new(GS_EINVAL, "limit must be non-negative");
     if (err) {
-        api_fail_param(r, "limit", err);
+        engine_api_fail_param(r, "limit", err);
         return false;
     }
     *ret = (size_t)v;
     return true;
 }
 
-bool api_int(struct api_request *r, const char *name, const char *error, int64_t fallback,
-             int64_t *ret)
+bool engine_api_int(struct engine_api_request *r, const char *name, const char *error,
+                    int64_t fallback, int64_t *ret)
 {
-    const char *text = api_param(r, name);
+    const char *text = engine_api_param(r, name);
     *ret = fallback;
     GS_AUTO_ERROR struct gs_error *err = *text ? parse_atoi(text, ret) : NULL;
     if (err)
-        api_fail(r, API_BAD_DATA, "%s", error);
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "%s", error);
     return !err;
 }
 
@@ -90,32 +90,34 @@ static struct gs_error *parse_time(const char *text, int64_t *ret_ms)
     return gs_error_new(GS_EINVAL, "cannot parse \"%s\" to a valid timestamp", text);
 }
 
-bool api_required_time(struct api_request *r, const char *name, int64_t *ret_ms)
+bool engine_api_required_time(struct engine_api_request *r, const char *name, int64_t *ret_ms)
 {
-    struct gs_error *err = parse_time(api_param(r, name), ret_ms);
+    struct gs_error *err = parse_time(engine_api_param(r, name), ret_ms);
     if (err)
-        api_fail_param(r, name, err);
+        engine_api_fail_param(r, name, err);
     return !err;
 }
 
-bool api_time(struct api_request *r, const char *name, int64_t fallback, int64_t *ret_ms)
+bool engine_api_time(struct engine_api_request *r, const char *name, int64_t fallback,
+                     int64_t *ret_ms)
 {
-    const char *text = api_param(r, name);
+    const char *text = engine_api_param(r, name);
     *ret_ms = fallback;
     struct gs_error *err = *text ? parse_time(text, ret_ms) : NULL;
     if (err)
-        api_fail_param(r, name, gs_error_wrap(err, "invalid time value for '%s'", name));
+        engine_api_fail_param(r, name, gs_error_wrap(err, "invalid time value for '%s'", name));
     return !err;
 }
 
-bool api_range(struct api_request *r, int64_t *ret_start, int64_t *ret_end)
+bool engine_api_range(struct engine_api_request *r, int64_t *ret_start, int64_t *ret_end)
 {
-    return api_time(r, "start", MIN_TIME_MS, ret_start) && api_time(r, "end", MAX_TIME_MS, ret_end);
+    return engine_api_time(r, "start", MIN_TIME_MS, ret_start) &&
+           engine_api_time(r, "end", MAX_TIME_MS, ret_end);
 }
 
 // --- durations ---
 
-struct gs_error *api_parse_duration(const char *text, int64_t *ret_ns)
+struct gs_error *engine_api_parse_duration(const char *text, int64_t *ret_ns)
 {
     static const double limit = 9223372036854775808.0;
     double seconds;
@@ -130,31 +132,32 @@ struct gs_error *api_parse_duration(const char *text, int64_t *ret_ns)
         return NULL;
     }
     gs_error_free(err);
-    if (!engine_duration(text, &ms))
+    if (!engine_config_duration(text, &ms))
         return gs_error_new(GS_EINVAL, "cannot parse \"%s\" to a valid duration", text);
     *ret_ns = ms * GS_NS_PER_MS;
     return NULL;
 }
 
-bool api_duration(struct api_request *r, const char *name, int64_t *ret_ns)
+bool engine_api_duration(struct engine_api_request *r, const char *name, int64_t *ret_ns)
 {
-    const char *text = api_param(r, name);
-    struct gs_error *err = *text ? api_parse_duration(text, ret_ns) : NULL;
+    const char *text = engine_api_param(r, name);
+    struct gs_error *err = *text ? engine_api_parse_duration(text, ret_ns) : NULL;
     if (err)
-        api_fail_param(r, name, err);
+        engine_api_fail_param(r, name, err);
     return !err;
 }
 
 // --- selectors ---
 
-void api_matches_finish(struct api_matches *m)
+void engine_api_matches_finish(struct engine_api_matches *m)
 {
     for (size_t i = 0; i < m->len; i++)
         promql_expr_free(m->items[i]);
     free(m->items);
 }
 
-struct gs_error *api_parse_matches(const struct api_request *r, struct api_matches *ret)
+struct gs_error *engine_api_parse_matches(const struct engine_api_request *r,
+                                          struct engine_api_matches *ret)
 {
     const char *name, *value;
     for (size_t i = 0; (value = http_query_nth(r->x, i, &name)); i++) {
@@ -171,7 +174,7 @@ struct gs_error *api_parse_matches(const struct api_request *r, struct api_match
     return NULL;
 }
 
-const struct tsdb_matcher *api_matchers(const struct promql_expr *e, size_t *ret_n)
+const struct tsdb_matcher *engine_api_matchers(const struct promql_expr *e, size_t *ret_n)
 {
     const struct promql_node *root = promql_expr_root(e);
     *ret_n = root->u.selector.n_matchers;
@@ -181,14 +184,14 @@ const struct tsdb_matcher *api_matchers(const struct promql_expr *e, size_t *ret
 static bool selects_something(const struct promql_expr *e)
 {
     size_t n;
-    const struct tsdb_matcher *m = api_matchers(e, &n);
+    const struct tsdb_matcher *m = engine_api_matchers(e, &n);
     for (size_t i = 0; i < n; i++)
         if (!tsdb_matcher_matches(&m[i], GS_SLICE("")))
             return true;
     return false;
 }
 
-struct gs_error *api_parse_strict(const char *text, struct promql_expr **ret)
+struct gs_error *engine_api_parse_strict(const char *text, struct promql_expr **ret)
 {
     struct gs_error *err = promql_parse_selector(gs_slice_of(text), ret);
     if (err || selects_something(*ret))
@@ -197,9 +200,10 @@ struct gs_error *api_parse_strict(const char *text, struct promql_expr **ret)
     return gs_error_new(GS_EINVAL, "match[] must contain at least one non-empty matcher");
 }
 
-struct gs_error *api_parse_strict_matches(const struct api_request *r, struct api_matches *ret)
+struct gs_error *engine_api_parse_strict_matches(const struct engine_api_request *r,
+                                                 struct engine_api_matches *ret)
 {
-    struct gs_error *err = api_parse_matches(r, ret);
+    struct gs_error *err = engine_api_parse_matches(r, ret);
     for (size_t i = 0; !err && i < ret->len; i++)
         if (!selects_something(ret->items[i]))
             err = gs_error_new(GS_EINVAL, "match[] must contain at least one non-empty matcher");

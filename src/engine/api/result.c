@@ -9,7 +9,7 @@ struct writer {
     const struct promql_result *res;
     struct gs_buf *out;
     // "[1700000000.123,\"": of an instant vector, the same for all series
-    char point[JSON_VALUE_SIZE + 4];
+    char point[ENGINE_API_JSON_VALUE_SIZE + 4];
     size_t point_len;
 };
 
@@ -17,9 +17,9 @@ static void add_pair(struct writer *w, bool first, struct gs_slice name, struct 
 {
     if (!first)
         gs_buf_add_char(w->out, ',');
-    json_add_string(w->out, name);
+    engine_api_json_add_string(w->out, name);
     gs_buf_add_char(w->out, ':');
-    json_add_string(w->out, value);
+    engine_api_json_add_string(w->out, value);
 }
 
 // More labels than the fast way takes.
@@ -45,7 +45,8 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
     for (size_t i = 0; i < l.n; i++) {
         texts[n] = promql_text(w->res, l.pairs[i].name);
         texts[n + 1] = promql_text(w->res, l.pairs[i].value);
-        room += JSON_STRING_SIZE(texts[n].len) + JSON_STRING_SIZE(texts[n + 1].len) + 2;
+        room += ENGINE_API_JSON_STRING_SIZE(texts[n].len) +
+                ENGINE_API_JSON_STRING_SIZE(texts[n + 1].len) + 2;
         n += 2;
     }
     char *start = gs_buf_room(w->out, room), *at = start;
@@ -54,9 +55,9 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
     for (size_t i = 0; i < n; i += 2) {
         if (i)
             *at++ = ',';
-        at = json_put_string(at, texts[i]);
+        at = engine_api_json_put_string(at, texts[i]);
         *at++ = ':';
-        at = json_put_string(at, texts[i + 1]);
+        at = engine_api_json_put_string(at, texts[i + 1]);
     }
     *at = '\0';
     w->out->len += (size_t)(at - start);
@@ -73,7 +74,7 @@ static void set_point(struct writer *w)
 {
     char *at = w->point;
     *at++ = '[';
-    at = json_put_time(at, w->res->start_ms);
+    at = engine_api_json_put_time(at, w->res->start_ms);
     *at++ = ',';
     *at++ = '"';
     w->point_len = (size_t)(at - w->point);
@@ -83,7 +84,8 @@ static void set_point(struct writer *w)
 static void add_vector_value(struct writer *w, double v)
 {
     static const char key[] = ",\"value\":";
-    char *start = gs_buf_room(w->out, sizeof(key) + sizeof(w->point) + JSON_VALUE_SIZE + 4);
+    char *start =
+        gs_buf_room(w->out, sizeof(key) + sizeof(w->point) + ENGINE_API_JSON_VALUE_SIZE + 4);
     if (!start)
         return;
     char *at = start;
@@ -91,7 +93,7 @@ static void add_vector_value(struct writer *w, double v)
     at += sizeof(key) - 1;
     memcpy(at, w->point, w->point_len);
     at += w->point_len;
-    at = json_put_value(at, v);
+    at = engine_api_json_put_value(at, v);
     *at++ = '"';
     *at++ = ']';
     *at++ = '}';
@@ -173,7 +175,7 @@ static void add_columns(struct writer *w, const struct promql_series *s)
         if (!first)
             gs_buf_add_char(w->out, ',');
         first = false;
-        json_add_point(w->out, res->start_ms + (int64_t)k * res->step_ms, s->v[k]);
+        engine_api_json_add_point(w->out, res->start_ms + (int64_t)k * res->step_ms, s->v[k]);
     }
 }
 
@@ -208,7 +210,7 @@ static void add_raw(struct writer *w, size_t limit, bool *ret_truncated)
         for (size_t k = 0; k < s->n; k++) {
             if (k)
                 gs_buf_add_char(w->out, ',');
-            json_add_point(w->out, s->t[k], s->v[k]);
+            engine_api_json_add_point(w->out, s->t[k], s->v[k]);
         }
         gs_buf_add_str(w->out, "]}");
     }
@@ -219,17 +221,17 @@ static void add_single(struct writer *w)
 {
     const struct promql_result *res = w->res;
     gs_buf_add_char(w->out, '[');
-    json_add_seconds(w->out, (double)res->start_ms / 1000);
+    engine_api_json_add_seconds(w->out, (double)res->start_ms / 1000);
     gs_buf_add_char(w->out, ',');
     if (res->type == PROMQL_RESULT_SCALAR)
-        json_add_value(w->out, res->matrix.series[0].v[0]);
+        engine_api_json_add_value(w->out, res->matrix.series[0].v[0]);
     else
-        json_add_string(w->out, res->string);
+        engine_api_json_add_string(w->out, res->string);
     gs_buf_add_char(w->out, ']');
 }
 
-void api_write_result(struct gs_buf *out, const struct promql_result *res, size_t limit,
-                      bool *ret_truncated)
+void engine_api_write_result(struct gs_buf *out, const struct promql_result *res, size_t limit,
+                             bool *ret_truncated)
 {
     static const char *const types[] = {[PROMQL_RESULT_SCALAR] = "scalar",
                                         [PROMQL_RESULT_VECTOR] = "vector",

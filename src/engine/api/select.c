@@ -22,14 +22,14 @@ static void sort_unique(struct tsdb_refs *all)
     all->len = n;
 }
 
-static struct gs_error *find_all(struct api_request *r, const struct api_matches *m, int64_t start,
-                                 int64_t end, struct tsdb_refs *ret)
+static struct gs_error *find_all(struct engine_api_request *r, const struct engine_api_matches *m,
+                                 int64_t start, int64_t end, struct tsdb_refs *ret)
 {
     struct gs_error *err = NULL;
     for (size_t i = 0; i < m->len && !err; i++) {
         GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs some = {0};
         size_t n;
-        const struct tsdb_matcher *matchers = api_matchers(m->items[i], &n);
+        const struct tsdb_matcher *matchers = engine_api_matchers(m->items[i], &n);
         err = tsdb_find(r->api->cfg.db, matchers, n, start, end, 0, &some);
         if (!err && m->len == 1) {
             *ret = some;
@@ -51,18 +51,18 @@ static void add_labels(struct gs_buf *out, const struct tsdb *db, tsdb_ref ref)
     struct tsdb_labels l = tsdb_series_labels(db, ref);
     for (size_t i = 0; i < l.n; i++) {
         gs_buf_add_char(out, i ? ',' : '{');
-        json_add_string(out, tsdb_symbol_text(symbols, l.pairs[i].name));
+        engine_api_json_add_string(out, tsdb_symbol_text(symbols, l.pairs[i].name));
         gs_buf_add_char(out, ':');
-        json_add_string(out, tsdb_symbol_text(symbols, l.pairs[i].value));
+        engine_api_json_add_string(out, tsdb_symbol_text(symbols, l.pairs[i].value));
     }
     gs_buf_add_str(out, l.n ? "}" : "{}");
 }
 
-static void reply_series(struct api_request *r, const struct tsdb_refs *refs, size_t limit)
+static void reply_series(struct engine_api_request *r, const struct tsdb_refs *refs, size_t limit)
 {
     size_t n = limit && refs->len > limit ? limit : refs->len;
     r->truncated = n < refs->len;
-    struct gs_buf *out = api_begin(r);
+    struct gs_buf *out = engine_api_begin(r);
     gs_buf_add_char(out, '[');
     for (size_t i = 0; i < n; i++) {
         if (i)
@@ -70,33 +70,33 @@ static void reply_series(struct api_request *r, const struct tsdb_refs *refs, si
         add_labels(out, r->api->cfg.db, refs->items[i]);
     }
     gs_buf_add_char(out, ']');
-    api_end(r);
+    engine_api_end(r);
 }
 
-void api_series(struct api_request *r)
+void engine_api_series(struct engine_api_request *r)
 {
-    GS_CLEANUP(api_matches_finish) struct api_matches m = {0};
+    GS_CLEANUP(engine_api_matches_finish) struct engine_api_matches m = {0};
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
     size_t limit;
     int64_t start, end;
     if (gs_streq(http_method(r->x), "DELETE")) {
-        api_fail(r, API_INTERNAL, "not implemented");
+        engine_api_fail(r, ENGINE_API_INTERNAL, "not implemented");
         return;
     }
     if (!http_query(r->x, "match[]")) {
-        api_fail(r, API_BAD_DATA, "no match[] parameter provided");
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "no match[] parameter provided");
         return;
     }
-    if (!api_limit(r, &limit) || !api_range(r, &start, &end))
+    if (!engine_api_limit(r, &limit) || !engine_api_range(r, &start, &end))
         return;
-    struct gs_error *err = api_parse_strict_matches(r, &m);
+    struct gs_error *err = engine_api_parse_strict_matches(r, &m);
     if (err) {
-        api_fail_param(r, "match[]", err);
+        engine_api_fail_param(r, "match[]", err);
         return;
     }
     err = find_all(r, &m, start, end, &refs);
     if (err)
-        api_fail_query(r, err);
+        engine_api_fail_query(r, err);
     else
         reply_series(r, &refs, limit);
 }
@@ -128,9 +128,9 @@ static int by_text(const void *a, const void *b)
     return c ? c : x->len < y->len ? -1 : x->len > y->len;
 }
 
-static void reply_texts(struct api_request *r, struct texts *t, size_t limit)
+static void reply_texts(struct engine_api_request *r, struct texts *t, size_t limit)
 {
-    struct gs_buf *out = api_begin(r);
+    struct gs_buf *out = engine_api_begin(r);
     size_t n = 0;
     if (t->len)
         qsort(t->items, t->len, sizeof(*t->items), by_text);
@@ -144,40 +144,40 @@ static void reply_texts(struct api_request *r, struct texts *t, size_t limit)
         }
         if (n++)
             gs_buf_add_char(out, ',');
-        json_add_string(out, t->items[i]);
+        engine_api_json_add_string(out, t->items[i]);
     }
     gs_buf_add_char(out, ']');
-    api_end(r);
+    engine_api_end(r);
 }
 
 // Values of the label, or label names when it is empty.
-static void reply_distinct(struct api_request *r, struct gs_slice label)
+static void reply_distinct(struct engine_api_request *r, struct gs_slice label)
 {
-    GS_CLEANUP(api_matches_finish) struct api_matches m = {0};
+    GS_CLEANUP(engine_api_matches_finish) struct engine_api_matches m = {0};
     GS_CLEANUP(texts_finish) struct texts found = {0};
     size_t limit;
     int64_t start, end;
-    if (!api_limit(r, &limit) || !api_range(r, &start, &end))
+    if (!engine_api_limit(r, &limit) || !engine_api_range(r, &start, &end))
         return;
-    struct gs_error *err = api_parse_strict_matches(r, &m);
+    struct gs_error *err = engine_api_parse_strict_matches(r, &m);
     if (err) {
-        api_fail(r, API_BAD_DATA, "%s", gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "%s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
     size_t passes = m.len ? m.len : 1;
     for (size_t i = 0; i < passes && !err; i++) {
         size_t n = 0;
-        const struct tsdb_matcher *matchers = m.len ? api_matchers(m.items[i], &n) : NULL;
+        const struct tsdb_matcher *matchers = m.len ? engine_api_matchers(m.items[i], &n) : NULL;
         err = tsdb_label_values(r->api->cfg.db, label, matchers, n, start, end, add_text, &found);
     }
     if (err)
-        api_fail_query(r, err);
+        engine_api_fail_query(r, err);
     else
         reply_texts(r, &found, limit);
 }
 
-void api_labels(struct api_request *r)
+void engine_api_labels(struct engine_api_request *r)
 {
     reply_distinct(r, GS_SLICE(""));
 }
@@ -255,7 +255,7 @@ static void quote_bytes(struct gs_slice s, struct gs_buf *out)
 {
     gs_buf_add_str(out, "");
     while (s.len) {
-        size_t valid = gs_utf8_valid_prefix(s);
+        size_t valid = codec_utf8_valid_prefix(s);
         gs_buf_add(out, s.data, valid);
         if (valid < s.len)
             gs_buf_addf(out, "\\x%02x", (unsigned char)s.data[valid++]);
@@ -263,7 +263,7 @@ static void quote_bytes(struct gs_slice s, struct gs_buf *out)
     }
 }
 
-void api_label_values(struct api_request *r)
+void engine_api_label_values(struct engine_api_request *r)
 {
     GS_AUTO_FREE char *name = NULL;
     GS_AUTO_BUF struct gs_buf plain = {0};
@@ -272,17 +272,17 @@ void api_label_values(struct api_request *r)
                         raw.len - strlen("/api/v1/label/") - strlen("/values"));
     struct gs_error *err = http_decode_segment(raw, &name);
     if (err) {
-        api_fail(r, API_BAD_DATA, "%s", gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "%s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
     struct gs_slice label = gs_slice_of(name);
     if (unescape_name(label, &plain))
         label = gs_buf_slice(&plain);
-    if (label.len == 0 || gs_utf8_valid_prefix(label) < label.len) {
+    if (label.len == 0 || codec_utf8_valid_prefix(label) < label.len) {
         GS_AUTO_BUF struct gs_buf shown = {0};
         quote_bytes(label, &shown);
-        api_fail(r, API_BAD_DATA, "invalid label name: \"%s\"", shown.data);
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "invalid label name: \"%s\"", shown.data);
         return;
     }
     reply_distinct(r, label);

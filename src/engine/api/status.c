@@ -14,44 +14,44 @@ static json_t *text_or_empty(const char *s)
     return json_string(s ? s : "");
 }
 
-void api_status_config(struct api_request *r)
+void engine_api_status_config(struct engine_api_request *r)
 {
     const struct engine_config *c = r->api->config;
-    api_reply_json(r, json_pack("{s:o}", "yaml", text_or_empty(c ? c->shown : NULL)));
+    engine_api_reply_json(r, json_pack("{s:o}", "yaml", text_or_empty(c ? c->shown : NULL)));
 }
 
-void api_status_flags(struct api_request *r)
+void engine_api_status_flags(struct engine_api_request *r)
 {
     json_t *data = json_object();
     for (const struct http_header *f = r->api->cfg.flags; f && f->name; f++)
         json_object_set_new(data, f->name, text_or_empty(f->value));
-    api_reply_json(r, data);
+    engine_api_reply_json(r, data);
 }
 
 // Clients (Grafana) choose what they may ask by this version, so it is that of the Prometheus whose
 // API this is; our own is the revision.
 static json_t *build_info(void)
 {
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "version", API_PROMETHEUS_VERSION, "revision",
-                     "gpuscale-" GPUSCALE_VERSION, "branch", "", "buildUser", "", "buildDate", "",
-                     "goVersion", "");
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "version", ENGINE_API_PROMETHEUS_VERSION,
+                     "revision", "gpuscale-" GPUSCALE_VERSION, "branch", "", "buildUser", "",
+                     "buildDate", "", "goVersion", "");
 }
 
-void api_status_buildinfo(struct api_request *r)
+void engine_api_status_buildinfo(struct engine_api_request *r)
 {
-    api_reply_json(r, build_info());
+    engine_api_reply_json(r, build_info());
 }
 
-void api_version(struct api_request *r)
+void engine_api_version(struct engine_api_request *r)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     json_t *info = build_info();
-    gs_json_dump(info, &out);
+    codec_json_dump(info, &out);
     json_decref(info);
-    api_reply_body(r, 200, "application/json", gs_buf_slice(&out));
+    engine_api_reply_body(r, 200, "application/json", gs_buf_slice(&out));
 }
 
-void api_status_runtimeinfo(struct api_request *r)
+void engine_api_status_runtimeinfo(struct engine_api_request *r)
 {
     const struct engine_api *a = r->api;
     char cwd[4096] = "", host[256] = "", started[GS_RFC3339_SIZE], loaded[GS_RFC3339_SIZE],
@@ -62,25 +62,25 @@ void api_status_runtimeinfo(struct api_request *r)
     struct tsdb_stats s;
     tsdb_stats(a->cfg.db, &s);
     // The goroutine and GO… keys are there for clients that expect them; there is one thread.
-    api_reply_json(r,
-                   json_pack("{s:s,s:s,s:s,s:s,s:b,s:s,s:I,s:i,s:i,s:i,s:s,s:s,s:s}", "startTime",
-                             gs_format_rfc3339(a->started_ms, started), "CWD", cwd, "hostname",
-                             host, "serverTime", gs_format_rfc3339(r->now_ms, now),
-                             "reloadConfigSuccess", a->reload_ok, "lastConfigTime",
-                             gs_format_rfc3339(a->reload_ms, loaded), "corruptionCount",
-                             (json_int_t)s.wal_corrupt_records, "goroutineCount", 1, "GOMAXPROCS",
-                             1, "GOMEMLIMIT", 0, "GOGC", "", "GODEBUG", "", "storageRetention",
-                             gs_format_units(a->cfg.retention_ms * GS_NS_PER_MS, retention)));
+    engine_api_reply_json(
+        r,
+        json_pack("{s:s,s:s,s:s,s:s,s:b,s:s,s:I,s:i,s:i,s:i,s:s,s:s,s:s}", "startTime",
+                  gs_format_rfc3339(a->started_ms, started), "CWD", cwd, "hostname", host,
+                  "serverTime", gs_format_rfc3339(r->now_ms, now), "reloadConfigSuccess",
+                  a->reload_ok, "lastConfigTime", gs_format_rfc3339(a->reload_ms, loaded),
+                  "corruptionCount", (json_int_t)s.wal_corrupt_records, "goroutineCount", 1,
+                  "GOMAXPROCS", 1, "GOMEMLIMIT", 0, "GOGC", "", "GODEBUG", "", "storageRetention",
+                  gs_format_units(a->cfg.retention_ms * GS_NS_PER_MS, retention)));
 }
 
-void api_status_walreplay(struct api_request *r)
+void engine_api_status_walreplay(struct engine_api_request *r)
 {
-    api_reply_json(r, json_pack("{s:i,s:i,s:i}", "min", 0, "max", 0, "current", 0));
+    engine_api_reply_json(r, json_pack("{s:i,s:i,s:i}", "min", 0, "max", 0, "current", 0));
 }
 
-void api_notifications(struct api_request *r)
+void engine_api_notifications(struct engine_api_request *r)
 {
-    api_reply_json(r, json_array());
+    engine_api_reply_json(r, json_array());
 }
 
 // --- status/tsdb ---
@@ -189,14 +189,14 @@ static json_t *tsdb_json(const struct cardinality *c)
                      top_json(&c->bytes), "seriesCountByLabelValuePair", top_json(&c->pairs));
 }
 
-void api_status_tsdb(struct api_request *r)
+void engine_api_status_tsdb(struct engine_api_request *r)
 {
     static const char wrong[] = "limit must be a positive number";
     int64_t limit;
-    if (!api_int(r, "limit", wrong, DEFAULT_TOP, &limit))
+    if (!engine_api_int(r, "limit", wrong, DEFAULT_TOP, &limit))
         return;
     if (limit < 1) {
-        api_fail(r, API_BAD_DATA, "%s", wrong);
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "%s", wrong);
         return;
     }
     struct cardinality c = {.db = r->api->cfg.db};
@@ -207,9 +207,9 @@ void api_status_tsdb(struct api_request *r)
     }
     struct gs_error *err = count_cardinality(&c);
     if (err)
-        api_fail_query(r, err);
+        engine_api_fail_query(r, err);
     else
-        api_reply_json(r, tsdb_json(&c));
+        engine_api_reply_json(r, tsdb_json(&c));
     for (size_t i = 0; i < GS_ARRAY_LEN(tops); i++)
         top_finish(tops[i]);
     free(c.names);

@@ -64,43 +64,44 @@ static void set_global_urls(const struct engine_api *a, const json_t *targets)
     size_t i;
     json_t *t;
     json_array_foreach (targets, i, t) {
-        GS_AUTO_FREE char *url = global_url(a, gs_json_str(t, "globalUrl", NULL));
+        GS_AUTO_FREE char *url = global_url(a, codec_json_str(t, "globalUrl", NULL));
         if (url)
-            gs_json_set_str(t, "globalUrl", url);
+            codec_json_set_str(t, "globalUrl", url);
     }
 }
 
-void api_targets(struct api_request *r)
+void engine_api_targets(struct engine_api_request *r)
 {
-    GS_AUTO_FREE char *state = gs_strdup(api_param(r, "state"));
-    const char *pool = api_param(r, "scrapePool");
+    GS_AUTO_FREE char *state = gs_strdup(engine_api_param(r, "state"));
+    const char *pool = engine_api_param(r, "scrapePool");
     for (char *c = state; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     if (!r->api->cfg.scrapes) {
-        api_reply_json(r, json_pack("{s:[],s:[],s:{}}", "activeTargets", "droppedTargets",
-                                    "droppedTargetCounts"));
+        engine_api_reply_json(r, json_pack("{s:[],s:[],s:{}}", "activeTargets", "droppedTargets",
+                                           "droppedTargetCounts"));
         return;
     }
     json_t *data =
         scrape_targets_json(r->api->cfg.scrapes, *state ? state : "any", *pool ? pool : NULL);
     set_global_urls(r->api, json_object_get(data, "activeTargets"));
-    api_reply_json(r, data);
+    engine_api_reply_json(r, data);
 }
 
-void api_targets_metadata(struct api_request *r)
+void engine_api_targets_metadata(struct engine_api_request *r)
 {
     int64_t limit;
-    const char *match = api_param(r, "match_target"), *metric = api_param(r, "metric");
-    if (!api_int(r, "limit", "limit must be a number", -1, &limit))
+    const char *match = engine_api_param(r, "match_target"),
+               *metric = engine_api_param(r, "metric");
+    if (!engine_api_int(r, "limit", "limit must be a number", -1, &limit))
         return;
     struct promql_expr *expr = NULL;
     struct gs_error *err = *match ? promql_parse_selector(gs_slice_of(match), &expr) : NULL;
     if (err) {
-        api_fail_param(r, "match_target", err);
+        engine_api_fail_param(r, "match_target", err);
         return;
     }
     const struct promql_node *selector = expr ? promql_expr_root(expr) : NULL;
-    api_reply_json(
+    engine_api_reply_json(
         r, r->api->cfg.scrapes
                ? scrape_targets_metadata_json(
                      r->api->cfg.scrapes, selector ? selector->u.selector.matchers : NULL,
@@ -109,37 +110,38 @@ void api_targets_metadata(struct api_request *r)
     promql_expr_free(expr);
 }
 
-void api_metadata(struct api_request *r)
+void engine_api_metadata(struct engine_api_request *r)
 {
     int64_t limit, per_metric;
-    const char *metric = api_param(r, "metric");
-    if (!api_int(r, "limit", "limit must be a number", -1, &limit) ||
-        !api_int(r, "limit_per_metric", "limit_per_metric must be a number", -1, &per_metric))
+    const char *metric = engine_api_param(r, "metric");
+    if (!engine_api_int(r, "limit", "limit must be a number", -1, &limit) ||
+        !engine_api_int(r, "limit_per_metric", "limit_per_metric must be a number", -1,
+                        &per_metric))
         return;
-    api_reply_json(r, r->api->cfg.scrapes
-                          ? scrape_metadata_json(r->api->cfg.scrapes, *metric ? metric : NULL,
-                                                 limit, per_metric)
-                          : json_object());
+    engine_api_reply_json(r, r->api->cfg.scrapes
+                                 ? scrape_metadata_json(r->api->cfg.scrapes,
+                                                        *metric ? metric : NULL, limit, per_metric)
+                                 : json_object());
 }
 
-void api_scrape_pools(struct api_request *r)
+void engine_api_scrape_pools(struct engine_api_request *r)
 {
-    api_reply_json(r, r->api->cfg.scrapes ? scrape_pools_json(r->api->cfg.scrapes)
-                                          : json_pack("{s:[]}", "scrapePools"));
+    engine_api_reply_json(r, r->api->cfg.scrapes ? scrape_pools_json(r->api->cfg.scrapes)
+                                                 : json_pack("{s:[]}", "scrapePools"));
 }
 
 // --- rules ---
 
 struct rule_filter {
-    const struct api_request *r;
-    struct api_matches matches;
+    const struct engine_api_request *r;
+    struct engine_api_matches matches;
     bool exclude_alerts;
     int64_t max_groups; // 0: no pages
     const char *token;
 };
 
 // No such parameter at all, or one with this value.
-static bool among(const struct api_request *r, const char *param, const char *value)
+static bool among(const struct engine_api_request *r, const char *param, const char *value)
 {
     const char *name, *v;
     bool any = false;
@@ -156,10 +158,10 @@ static bool among(const struct api_request *r, const char *param, const char *va
 static bool labels_match(const struct promql_expr *e, const json_t *labels)
 {
     size_t n;
-    const struct tsdb_matcher *m = api_matchers(e, &n);
+    const struct tsdb_matcher *m = engine_api_matchers(e, &n);
     for (size_t i = 0; i < n; i++) {
         GS_AUTO_FREE char *name = gs_slice_dup(m[i].name);
-        if (!tsdb_matcher_matches(&m[i], gs_slice_of(gs_json_str(labels, name, NULL))))
+        if (!tsdb_matcher_matches(&m[i], gs_slice_of(codec_json_str(labels, name, NULL))))
             return false;
     }
     return true;
@@ -167,10 +169,10 @@ static bool labels_match(const struct promql_expr *e, const json_t *labels)
 
 static bool rule_wanted(const struct rule_filter *f, const json_t *rule)
 {
-    if (!among(f->r, "rule_name[]", gs_json_str(rule, "name", NULL)))
+    if (!among(f->r, "rule_name[]", codec_json_str(rule, "name", NULL)))
         return false;
     for (size_t i = 0; i < f->matches.len; i++)
-        if (labels_match(f->matches.items[i], gs_json_get(rule, "labels", NULL)))
+        if (labels_match(f->matches.items[i], codec_json_get(rule, "labels", NULL)))
             return true;
     return f->matches.len == 0;
 }
@@ -192,7 +194,8 @@ static void filter_rules(const struct rule_filter *f, json_t *rules)
 // Names the group that the next page begins with.
 static char *group_token(const json_t *group)
 {
-    return gs_format("%s;%s", gs_json_str(group, "file", NULL), gs_json_str(group, "name", NULL));
+    return gs_format("%s;%s", codec_json_str(group, "file", NULL),
+                     codec_json_str(group, "name", NULL));
 }
 
 static char *hex_of(const char *text)
@@ -216,7 +219,7 @@ static bool page_groups(const struct rule_filter *f, json_t *data, json_t *group
             continue;
         }
         if (i == (size_t)f->max_groups) {
-            gs_json_set_str(data, "groupNextToken", token);
+            codec_json_set_str(data, "groupNextToken", token);
             while (json_array_size(groups) > i)
                 json_array_remove(groups, i);
             break;
@@ -230,8 +233,8 @@ static void filter_groups(const struct rule_filter *f, json_t *groups)
 {
     for (size_t i = 0; i < json_array_size(groups);) {
         json_t *group = json_array_get(groups, i), *rules = json_object_get(group, "rules");
-        bool wanted = among(f->r, "rule_group[]", gs_json_str(group, "name", NULL)) &&
-                      among(f->r, "file[]", gs_json_str(group, "file", NULL));
+        bool wanted = among(f->r, "rule_group[]", codec_json_str(group, "name", NULL)) &&
+                      among(f->r, "file[]", codec_json_str(group, "file", NULL));
         if (wanted)
             filter_rules(f, rules);
         if (wanted && json_array_size(rules))
@@ -254,14 +257,15 @@ static bool read_bool(const char *text, bool *ret)
     return false;
 }
 
-static bool read_paging(struct api_request *r, struct rule_filter *f)
+static bool read_paging(struct engine_api_request *r, struct rule_filter *f)
 {
-    const char *limit = api_param(r, "group_limit");
-    f->token = api_param(r, "group_next_token");
+    const char *limit = engine_api_param(r, "group_limit");
+    f->token = engine_api_param(r, "group_next_token");
     if (*f->token && !*limit) {
-        api_fail(r, API_BAD_DATA,
-                 "invalid parameter \"group_next_token\": group_limit needs to be present in order "
-                 "to paginate over the groups");
+        engine_api_fail(
+            r, ENGINE_API_BAD_DATA,
+            "invalid parameter \"group_next_token\": group_limit needs to be present in order "
+            "to paginate over the groups");
         return false;
     }
     if (!*limit)
@@ -269,43 +273,45 @@ static bool read_paging(struct api_request *r, struct rule_filter *f)
     struct gs_error *err = gs_parse_i64(gs_slice_of(limit), INT32_MIN, INT32_MAX, &f->max_groups);
     if (err) {
         gs_error_free(err);
-        api_fail(r, API_BAD_DATA,
-                 "invalid parameter \"group_limit\": group_limit needs to be a valid number: "
-                 "strconv.ParseInt: parsing \"%s\": invalid syntax",
-                 limit);
+        engine_api_fail(
+            r, ENGINE_API_BAD_DATA,
+            "invalid parameter \"group_limit\": group_limit needs to be a valid number: "
+            "strconv.ParseInt: parsing \"%s\": invalid syntax",
+            limit);
         return false;
     }
     if (f->max_groups > 0)
         return true;
-    api_fail(r, API_BAD_DATA,
-             "invalid parameter \"group_limit\": group_limit needs to be greater than 0");
+    engine_api_fail(r, ENGINE_API_BAD_DATA,
+                    "invalid parameter \"group_limit\": group_limit needs to be greater than 0");
     return false;
 }
 
-static bool read_filter(struct api_request *r, struct rule_filter *f, const char *type)
+static bool read_filter(struct engine_api_request *r, struct rule_filter *f, const char *type)
 {
-    struct gs_error *err = api_parse_strict_matches(r, &f->matches);
+    struct gs_error *err = engine_api_parse_strict_matches(r, &f->matches);
     if (err) {
-        api_fail(r, API_BAD_DATA, "%s", gs_error_message(err));
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "%s", gs_error_message(err));
         gs_error_free(err);
         return false;
     }
     if (*type && strcasecmp(type, "alert") != 0 && strcasecmp(type, "record") != 0) {
-        api_fail(r, API_BAD_DATA, "invalid parameter \"type\": not supported value \"%s\"", type);
+        engine_api_fail(r, ENGINE_API_BAD_DATA,
+                        "invalid parameter \"type\": not supported value \"%s\"", type);
         return false;
     }
-    const char *exclude = api_param(r, "exclude_alerts");
+    const char *exclude = engine_api_param(r, "exclude_alerts");
     if (!read_bool(exclude, &f->exclude_alerts)) {
-        api_fail(r, API_BAD_DATA,
-                 "invalid parameter \"exclude_alerts\": error converting exclude_alerts: "
-                 "strconv.ParseBool: parsing \"%s\": invalid syntax",
-                 exclude);
+        engine_api_fail(r, ENGINE_API_BAD_DATA,
+                        "invalid parameter \"exclude_alerts\": error converting exclude_alerts: "
+                        "strconv.ParseBool: parsing \"%s\": invalid syntax",
+                        exclude);
         return false;
     }
     return read_paging(r, f);
 }
 
-static void reply_rules(struct api_request *r, const struct rule_filter *f, const char *type)
+static void reply_rules(struct engine_api_request *r, const struct rule_filter *f, const char *type)
 {
     const char *want = strcasecmp(type, "alert") == 0 ? "alert" : *type ? "record" : NULL;
     json_t *data =
@@ -313,34 +319,35 @@ static void reply_rules(struct api_request *r, const struct rule_filter *f, cons
     json_t *groups = json_object_get(data, "groups");
     filter_groups(f, groups);
     if (page_groups(f, data, groups)) {
-        api_reply_json(r, data);
+        engine_api_reply_json(r, data);
         return;
     }
     json_decref(data);
-    api_fail(r, API_BAD_DATA,
-             "invalid parameter \"group_next_token\": invalid group_next_token '%s'. were rule "
-             "groups changed?",
-             f->token);
+    engine_api_fail(
+        r, ENGINE_API_BAD_DATA,
+        "invalid parameter \"group_next_token\": invalid group_next_token '%s'. were rule "
+        "groups changed?",
+        f->token);
 }
 
-void api_rules(struct api_request *r)
+void engine_api_rules(struct engine_api_request *r)
 {
     struct rule_filter f = {.r = r};
-    const char *type = api_param(r, "type");
+    const char *type = engine_api_param(r, "type");
     if (read_filter(r, &f, type))
         reply_rules(r, &f, type);
-    api_matches_finish(&f.matches);
+    engine_api_matches_finish(&f.matches);
 }
 
-void api_alerts(struct api_request *r)
+void engine_api_alerts(struct engine_api_request *r)
 {
-    api_reply_json(r, r->api->cfg.rules ? rules_alerts_json(r->api->cfg.rules)
-                                        : json_pack("{s:[]}", "alerts"));
+    engine_api_reply_json(r, r->api->cfg.rules ? rules_alerts_json(r->api->cfg.rules)
+                                               : json_pack("{s:[]}", "alerts"));
 }
 
-void api_alertmanagers(struct api_request *r)
+void engine_api_alertmanagers(struct engine_api_request *r)
 {
-    api_reply_json(r, r->api->cfg.rules ? rules_alertmanagers_json(r->api->cfg.rules)
-                                        : json_pack("{s:[],s:[]}", "activeAlertmanagers",
-                                                    "droppedAlertmanagers"));
+    engine_api_reply_json(r, r->api->cfg.rules ? rules_alertmanagers_json(r->api->cfg.rules)
+                                               : json_pack("{s:[],s:[]}", "activeAlertmanagers",
+                                                           "droppedAlertmanagers"));
 }

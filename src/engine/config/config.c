@@ -43,7 +43,8 @@ static struct gs_slice variable_name(const char *s, size_t *ret_len)
 }
 
 // ${NAME} and $NAME from the environment, $$ as $.
-static const char *expand_environment(struct config_reader *r, const json_t *at, const char *text)
+static const char *expand_environment(struct engine_config_reader *r, const json_t *at,
+                                      const char *text)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     for (size_t len; *text; text += len) {
@@ -62,16 +63,16 @@ static const char *expand_environment(struct config_reader *r, const json_t *at,
         if (value)
             gs_buf_add_str(&out, value);
         else
-            config_note(r, at, "the environment variable %s of external_labels is not set",
-                        variable);
+            engine_config_note(r, at, "the environment variable %s of external_labels is not set",
+                               variable);
     }
-    return config_format(r, "%s", out.data ? out.data : "");
+    return engine_config_format(r, "%s", out.data ? out.data : "");
 }
 
-static void read_external(struct config_reader *r, const json_t *value, void *out)
+static void read_external(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
-    config_labels(r, value, &c->external_labels, &c->n_external_labels);
+    engine_config_labels(r, value, &c->external_labels, &c->n_external_labels);
     struct metrics_label *labels = (struct metrics_label *)(uintptr_t)c->external_labels;
     size_t n = 0;
     for (size_t i = 0; i < c->n_external_labels; i++) {
@@ -84,111 +85,120 @@ static void read_external(struct config_reader *r, const json_t *value, void *ou
     c->n_external_labels = n;
 }
 
-static void read_global(struct config_reader *r, const json_t *value, void *out)
+static void read_global(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"scrape_interval", FIELD_MS, AT(scrape_interval_ms), NULL},
-        {"scrape_timeout", FIELD_MS, AT(scrape_timeout_ms), NULL},
-        {"evaluation_interval", FIELD_MS, AT(evaluation_interval_ms), NULL},
-        {"external_labels", FIELD_READ, 0, read_external},
-        {"query_log_file", FIELD_IGNORED, 0, config_is_text},
-        {"scrape_failure_log_file", FIELD_IGNORED, 0, config_is_text},
-        {"rule_query_offset", FIELD_MS, AT(rule_query_offset_ms), NULL},
-        {"scrape_protocols", FIELD_READ, AT(defaults), config_read_protocols},
-        {"body_size_limit", FIELD_BYTES, AT(defaults.body_size_limit), NULL},
-        {"sample_limit", FIELD_COUNT, AT(defaults.sample_limit), NULL},
-        {"target_limit", FIELD_COUNT, AT(defaults.target_limit), NULL},
-        {"label_limit", FIELD_COUNT, AT(defaults.label_limit), NULL},
-        {"label_name_length_limit", FIELD_COUNT, AT(defaults.label_name_length_limit), NULL},
-        {"label_value_length_limit", FIELD_COUNT, AT(defaults.label_value_length_limit), NULL},
-        {"keep_dropped_targets", FIELD_COUNT, AT(defaults.keep_dropped_targets), NULL},
-        {"metric_name_validation_scheme", FIELD_TEXT, AT(defaults.validation_scheme), NULL},
-        {"metric_name_escaping_scheme", FIELD_TEXT, AT(defaults.escaping_scheme), NULL},
-        {"convert_classic_histograms_to_nhcb", FIELD_IGNORED, 0, config_is_bool},
-        {"always_scrape_classic_histograms", FIELD_UNUSED, 0, config_is_bool},
+    static const struct engine_config_field fields[] = {
+        {"scrape_interval", ENGINE_CONFIG_FIELD_MS, AT(scrape_interval_ms), NULL},
+        {"scrape_timeout", ENGINE_CONFIG_FIELD_MS, AT(scrape_timeout_ms), NULL},
+        {"evaluation_interval", ENGINE_CONFIG_FIELD_MS, AT(evaluation_interval_ms), NULL},
+        {"external_labels", ENGINE_CONFIG_FIELD_READ, 0, read_external},
+        {"query_log_file", ENGINE_CONFIG_FIELD_IGNORED, 0, engine_config_is_text},
+        {"scrape_failure_log_file", ENGINE_CONFIG_FIELD_IGNORED, 0, engine_config_is_text},
+        {"rule_query_offset", ENGINE_CONFIG_FIELD_MS, AT(rule_query_offset_ms), NULL},
+        {"scrape_protocols", ENGINE_CONFIG_FIELD_READ, AT(defaults), engine_config_read_protocols},
+        {"body_size_limit", ENGINE_CONFIG_FIELD_BYTES, AT(defaults.body_size_limit), NULL},
+        {"sample_limit", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.sample_limit), NULL},
+        {"target_limit", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.target_limit), NULL},
+        {"label_limit", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.label_limit), NULL},
+        {"label_name_length_limit", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.label_name_length_limit),
+         NULL},
+        {"label_value_length_limit", ENGINE_CONFIG_FIELD_COUNT,
+         AT(defaults.label_value_length_limit), NULL},
+        {"keep_dropped_targets", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.keep_dropped_targets),
+         NULL},
+        {"metric_name_validation_scheme", ENGINE_CONFIG_FIELD_TEXT, AT(defaults.validation_scheme),
+         NULL},
+        {"metric_name_escaping_scheme", ENGINE_CONFIG_FIELD_TEXT, AT(defaults.escaping_scheme),
+         NULL},
+        {"convert_classic_histograms_to_nhcb", ENGINE_CONFIG_FIELD_IGNORED, 0,
+         engine_config_is_bool},
+        {"always_scrape_classic_histograms", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
         {0},
     };
     struct engine_config *c = out;
-    config_read(r, value, fields, "global", c);
+    engine_config_read(r, value, fields, "global", c);
     if (json_object_get(value, "scrape_timeout") && c->scrape_timeout_ms > c->scrape_interval_ms)
-        config_fail(r, value, "global scrape timeout greater than scrape interval");
-    config_check_global_names(r, value, &c->defaults);
+        engine_config_fail(r, value, "global scrape timeout greater than scrape interval");
+    engine_config_check_global_names(r, value, &c->defaults);
 }
 
 // As in Prometheus stars stand only in the last part.
-static void read_globs(struct config_reader *r, const json_t *value, const char *kind,
+static void read_globs(struct engine_config_reader *r, const json_t *value, const char *kind,
                        const char *const **ret, size_t *ret_n)
 {
-    config_texts(r, value, ret, ret_n);
+    engine_config_texts(r, value, ret, ret_n);
     const char **globs = (const char **)(uintptr_t)*ret;
     for (size_t i = 0; i < *ret_n && !r->err; i++) {
         const char *star = strchr(globs[i], '*');
         if (star && strchr(star, '/'))
-            config_fail(r, json_array_get(value, i), "invalid %s file path \"%s\"", kind, globs[i]);
-        globs[i] = config_path(r, globs[i]);
+            engine_config_fail(r, json_array_get(value, i), "invalid %s file path \"%s\"", kind,
+                               globs[i]);
+        globs[i] = engine_config_path(r, globs[i]);
     }
 }
 
-static void read_rule_files(struct config_reader *r, const json_t *value, void *out)
+static void read_rule_files(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
     read_globs(r, value, "rule", &c->rule_files, &c->n_rule_files);
 }
 
-static void read_scrape_files(struct config_reader *r, const json_t *value, void *out)
+static void read_scrape_files(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
     read_globs(r, value, "scrape config", &c->scrape_config_files, &c->n_scrape_config_files);
 }
 
-static void read_alertmanagers(struct config_reader *r, const json_t *value, void *out)
+static void read_alertmanagers(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
-    config_read_list(r, value, sizeof(*c->alertmanagers), config_read_alertmanager,
-                     &c->alertmanagers, &c->n_alertmanagers);
+    engine_config_read_list(r, value, sizeof(*c->alertmanagers), engine_config_read_alertmanager,
+                            &c->alertmanagers, &c->n_alertmanagers);
 }
 
-static void read_alerting(struct config_reader *r, const json_t *value, void *out)
+static void read_alerting(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"alert_relabel_configs", FIELD_READ, AT(alert_relabel), config_read_relabels},
-        {"alertmanagers", FIELD_READ, 0, read_alertmanagers},
+    static const struct engine_config_field fields[] = {
+        {"alert_relabel_configs", ENGINE_CONFIG_FIELD_READ, AT(alert_relabel),
+         engine_config_read_relabels},
+        {"alertmanagers", ENGINE_CONFIG_FIELD_READ, 0, read_alertmanagers},
         {0},
     };
-    config_read(r, value, fields, "alerting", out);
+    engine_config_read(r, value, fields, "alerting", out);
 }
 
-static void read_remote_writes(struct config_reader *r, const json_t *value, void *out)
+static void read_remote_writes(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
-    config_read_list(r, value, sizeof(*c->remote_writes), config_read_remote_write,
-                     &c->remote_writes, &c->n_remote_writes);
+    engine_config_read_list(r, value, sizeof(*c->remote_writes), engine_config_read_remote_write,
+                            &c->remote_writes, &c->n_remote_writes);
     for (size_t i = 1; i < c->n_remote_writes && !r->err; i++)
         for (size_t k = 0; k < i && c->remote_writes[i].name; k++)
             if (gs_streq(c->remote_writes[i].name, c->remote_writes[k].name))
-                config_fail(r, json_array_get(value, i),
-                            "found multiple remote write configs with job name \"%s\"",
-                            c->remote_writes[i].name);
+                engine_config_fail(r, json_array_get(value, i),
+                                   "found multiple remote write configs with job name \"%s\"",
+                                   c->remote_writes[i].name);
 }
 
-static void read_scrapes(struct config_reader *r, const json_t *value, void *out)
+static void read_scrapes(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
-    config_read_list(r, value, sizeof(*c->scrapes), config_read_scrape, &c->scrapes, &c->n_scrapes);
+    engine_config_read_list(r, value, sizeof(*c->scrapes), engine_config_read_scrape, &c->scrapes,
+                            &c->n_scrapes);
 }
 
-static const struct config_field top_fields[] = {
-    {"global", FIELD_UNUSED, 0, NULL}, // read first: the others take its defaults
-    {"rule_files", FIELD_READ, 0, read_rule_files},
-    {"scrape_configs", FIELD_READ, 0, read_scrapes},
-    {"alerting", FIELD_READ, 0, read_alerting},
-    {"remote_write", FIELD_READ, 0, read_remote_writes},
-    {"scrape_config_files", FIELD_READ, 0, read_scrape_files},
-    {"remote_read", FIELD_READ, 0, config_check_remote_read},
-    {"storage", FIELD_READ, 0, config_check_storage},
-    {"tracing", FIELD_READ, 0, config_check_tracing},
-    {"otlp", FIELD_READ, 0, config_check_otlp},
-    {"runtime", FIELD_UNUSED, 0, config_check_runtime},
+static const struct engine_config_field top_fields[] = {
+    {"global", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL}, // read first: the others take its defaults
+    {"rule_files", ENGINE_CONFIG_FIELD_READ, 0, read_rule_files},
+    {"scrape_configs", ENGINE_CONFIG_FIELD_READ, 0, read_scrapes},
+    {"alerting", ENGINE_CONFIG_FIELD_READ, 0, read_alerting},
+    {"remote_write", ENGINE_CONFIG_FIELD_READ, 0, read_remote_writes},
+    {"scrape_config_files", ENGINE_CONFIG_FIELD_READ, 0, read_scrape_files},
+    {"remote_read", ENGINE_CONFIG_FIELD_READ, 0, engine_config_check_remote_read},
+    {"storage", ENGINE_CONFIG_FIELD_READ, 0, engine_config_check_storage},
+    {"tracing", ENGINE_CONFIG_FIELD_READ, 0, engine_config_check_tracing},
+    {"otlp", ENGINE_CONFIG_FIELD_READ, 0, engine_config_check_otlp},
+    {"runtime", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_check_runtime},
     {0},
 };
 
@@ -198,7 +208,8 @@ static void default_to(size_t *limit, size_t global)
         *limit = global;
 }
 
-static void fill_limits(struct engine_scrape_config *l, const struct engine_scrape_config *global)
+static void fill_limits(struct engine_config_scrape_config *l,
+                        const struct engine_config_scrape_config *global)
 {
     default_to(&l->body_size_limit, global->body_size_limit);
     default_to(&l->sample_limit, global->sample_limit);
@@ -209,34 +220,37 @@ static void fill_limits(struct engine_scrape_config *l, const struct engine_scra
     default_to(&l->keep_dropped_targets, global->keep_dropped_targets);
 }
 
-static void fill_timing(struct config_reader *r, const json_t *at, const struct engine_config *c,
-                        struct engine_scrape_config *s)
+static void fill_timing(struct engine_config_reader *r, const json_t *at,
+                        const struct engine_config *c, struct engine_config_scrape_config *s)
 {
     if (!s->interval_ms)
         s->interval_ms = c->scrape_interval_ms;
     if (s->timeout_ms > s->interval_ms)
-        config_fail(r, at,
-                    "scrape timeout greater than scrape interval for scrape config with job "
-                    "name \"%s\"",
-                    s->job_name);
+        engine_config_fail(r, at,
+                           "scrape timeout greater than scrape interval for scrape config with job "
+                           "name \"%s\"",
+                           s->job_name);
     if (!s->timeout_ms)
         s->timeout_ms =
             c->scrape_timeout_ms < s->interval_ms ? c->scrape_timeout_ms : s->interval_ms;
 }
 
 // names: jobs so far.
-static void fill_defaults(struct config_reader *r, const json_t *list,
-                          const struct engine_config *c, const struct engine_scrape_config *scrapes,
-                          size_t n, struct gs_hmap *names)
+static void fill_defaults(struct engine_config_reader *r, const json_t *list,
+                          const struct engine_config *c,
+                          const struct engine_config_scrape_config *scrapes, size_t n,
+                          struct gs_hmap *names)
 {
-    struct engine_scrape_config *s = (struct engine_scrape_config *)(uintptr_t)scrapes;
+    struct engine_config_scrape_config *s =
+        (struct engine_config_scrape_config *)(uintptr_t)scrapes;
     for (size_t i = 0; i < n && !r->err; i++) {
         const json_t *at = json_array_get(list, i);
         fill_limits(&s[i], &c->defaults);
         fill_timing(r, at, c, &s[i]);
-        config_check_names(r, at, &s[i], &c->defaults);
+        engine_config_check_names(r, at, &s[i], &c->defaults);
         if (!r->err && gs_hmap_get_str(names, s[i].job_name))
-            config_fail(r, at, "found multiple scrape configs with job name \"%s\"", s[i].job_name);
+            engine_config_fail(r, at, "found multiple scrape configs with job name \"%s\"",
+                               s[i].job_name);
         if (!r->err)
             gs_hmap_put_str(names, s[i].job_name, s);
     }
@@ -244,11 +258,11 @@ static void fill_defaults(struct config_reader *r, const json_t *list,
 
 // --- scrape_config_files ---
 
-static void append_scrapes(struct config_reader *r, struct engine_config *c,
+static void append_scrapes(struct engine_config_reader *r, struct engine_config *c,
                            const struct engine_config *more)
 {
-    struct engine_scrape_config *all =
-        config_alloc(r, (c->n_scrapes + more->n_scrapes) * sizeof(*all));
+    struct engine_config_scrape_config *all =
+        engine_config_alloc(r, (c->n_scrapes + more->n_scrapes) * sizeof(*all));
     if (c->n_scrapes)
         memcpy(all, c->scrapes, c->n_scrapes * sizeof(*all));
     if (more->n_scrapes)
@@ -257,18 +271,19 @@ static void append_scrapes(struct config_reader *r, struct engine_config *c,
     c->n_scrapes += more->n_scrapes;
 }
 
-static void read_scrape_docs(struct config_reader *r, const struct gs_yaml_docs *docs,
+static void read_scrape_docs(struct engine_config_reader *r, const struct codec_yaml_docs *docs,
                              struct engine_config *c, struct gs_hmap *names)
 {
-    static const struct config_field fields[] = {{"scrape_configs", FIELD_READ, 0, read_scrapes},
-                                                 {0}};
+    static const struct engine_config_field fields[] = {
+        {"scrape_configs", ENGINE_CONFIG_FIELD_READ, 0, read_scrapes}, {0}};
     struct engine_config more = {0};
     if (docs->len > 1)
-        config_fail(r, docs->items[1].value, "a file of scrape configs is one YAML document");
+        engine_config_fail(r, docs->items[1].value,
+                           "a file of scrape configs is one YAML document");
     if (!docs->len)
         return;
     const json_t *top = docs->items[0].value;
-    config_read(r, top, fields, "a file of scrape configs", &more);
+    engine_config_read(r, top, fields, "a file of scrape configs", &more);
     fill_defaults(r, json_object_get(top, "scrape_configs"), c, more.scrapes, more.n_scrapes,
                   names);
     append_scrapes(r, c, &more);
@@ -284,17 +299,17 @@ static char *folder_of(const char *path)
 }
 
 // The reader is that of the main file, turned to another one for a while.
-static void read_scrape_file(struct config_reader *r, const char *path, struct engine_config *c,
-                             struct gs_hmap *names)
+static void read_scrape_file(struct engine_config_reader *r, const char *path,
+                             struct engine_config *c, struct gs_hmap *names)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
+    GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
     GS_AUTO_FREE char *dir = folder_of(path);
-    struct gs_yaml_docs docs = {0};
-    const struct config_reader main_file = *r;
+    struct codec_yaml_docs docs = {0};
+    const struct engine_config_reader main_file = *r;
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
     if (!err)
-        err = gs_yaml_parse_texts(gs_buf_slice(&text), path, &docs, &marks);
+        err = codec_yaml_parse_texts(gs_buf_slice(&text), path, &docs, &marks);
     if (err) {
         r->err = err;
         return;
@@ -306,10 +321,10 @@ static void read_scrape_file(struct config_reader *r, const char *path, struct e
     r->name = main_file.name;
     r->base_dir = main_file.base_dir;
     r->marks = main_file.marks;
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
 }
 
-static void read_scrape_config_files(struct config_reader *r, struct engine_config *c,
+static void read_scrape_config_files(struct engine_config_reader *r, struct engine_config *c,
                                      struct gs_hmap *names)
 {
     for (size_t i = 0; r->opens_files && i < c->n_scrape_config_files && !r->err; i++) {
@@ -322,7 +337,7 @@ static void read_scrape_config_files(struct config_reader *r, struct engine_conf
     }
 }
 
-static void read_top(struct config_reader *r, const json_t *top, struct engine_config *c)
+static void read_top(struct engine_config_reader *r, const json_t *top, struct engine_config *c)
 {
     c->scrape_interval_ms = c->evaluation_interval_ms = 60000;
     const json_t *global = json_object_get(top, "global");
@@ -332,7 +347,7 @@ static void read_top(struct config_reader *r, const json_t *top, struct engine_c
     if (!c->scrape_timeout_ms)
         c->scrape_timeout_ms =
             c->scrape_interval_ms < DEFAULT_TIMEOUT_MS ? c->scrape_interval_ms : DEFAULT_TIMEOUT_MS;
-    config_read(r, top, top_fields, "the configuration", c);
+    engine_config_read(r, top, top_fields, "the configuration", c);
     struct gs_hmap *names = gs_hmap_new(NULL);
     fill_defaults(r, json_object_get(top, "scrape_configs"), c, c->scrapes, c->n_scrapes, names);
     read_scrape_config_files(r, c, names);
@@ -355,20 +370,20 @@ void engine_config_free(struct engine_config *c)
     free(c);
 }
 
-static struct gs_error *read_docs(struct engine_config *c, const struct gs_yaml_docs *docs,
-                                  const struct gs_yaml_marks *marks, const char *name,
+static struct gs_error *read_docs(struct engine_config *c, const struct codec_yaml_docs *docs,
+                                  const struct codec_yaml_marks *marks, const char *name,
                                   const char *base_dir, bool opens_files)
 {
     struct own *own = c->own;
-    struct config_reader r = {.name = name,
-                              .base_dir = base_dir,
-                              .opens_files = opens_files,
-                              .marks = marks,
-                              .arena = &own->arena};
+    struct engine_config_reader r = {.name = name,
+                                     .base_dir = base_dir,
+                                     .opens_files = opens_files,
+                                     .marks = marks,
+                                     .arena = &own->arena};
     if (docs->len > 1)
-        config_fail(&r, docs->items[1].value, "a configuration is one YAML document");
+        engine_config_fail(&r, docs->items[1].value, "a configuration is one YAML document");
     if (docs->len && !json_is_object(docs->items[0].value))
-        config_fail(&r, docs->items[0].value, "the configuration must be a mapping");
+        engine_config_fail(&r, docs->items[0].value, "the configuration must be a mapping");
     read_top(&r, docs->len ? docs->items[0].value : NULL, c);
     own->regexes = r.regexes;
     own->n_regexes = r.n_regexes;
@@ -378,22 +393,22 @@ static struct gs_error *read_docs(struct engine_config *c, const struct gs_yaml_
     return r.err;
 }
 
-static char *show(struct gs_arena *arena, const struct gs_yaml_docs *docs)
+static char *show(struct gs_arena *arena, const struct codec_yaml_docs *docs)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     if (docs->len)
-        config_show(docs->items[0].value, &out);
+        engine_config_show(docs->items[0].value, &out);
     return gs_arena_strndup(arena, out.data ? out.data : "", out.len);
 }
 
 static struct gs_error *parse(struct gs_slice text, const char *name, const char *base_dir,
                               bool opens_files, struct engine_config **ret)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_yaml_marks *marks;
+    struct codec_yaml_docs docs = {0};
+    struct codec_yaml_marks *marks;
     if (text.len > MAX_FILE)
         return gs_error_new(GS_ELIMIT, "%s: larger than %zu bytes", name, MAX_FILE);
-    struct gs_error *err = gs_yaml_parse_texts(text, name, &docs, &marks);
+    struct gs_error *err = codec_yaml_parse_texts(text, name, &docs, &marks);
     if (err)
         return err;
     struct engine_config *c = gs_alloc(sizeof(*c));
@@ -401,8 +416,8 @@ static struct gs_error *parse(struct gs_slice text, const char *name, const char
     c->text = gs_arena_strndup(&own->arena, text.data ? text.data : "", text.len);
     c->shown = show(&own->arena, &docs);
     err = read_docs(c, &docs, marks, name, base_dir, opens_files);
-    gs_yaml_marks_free(marks);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_marks_free(marks);
+    codec_yaml_docs_finish(&docs);
     if (err) {
         engine_config_free(c);
         return err;
@@ -420,8 +435,8 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
 struct gs_error *engine_config_from_json(const json_t *document, const char *name,
                                          struct engine_config **ret)
 {
-    struct gs_yaml_doc doc = {.value = (json_t *)(uintptr_t)document};
-    const struct gs_yaml_docs docs = {.items = &doc, .len = 1};
+    struct codec_yaml_doc doc = {.value = (json_t *)(uintptr_t)document};
+    const struct codec_yaml_docs docs = {.items = &doc, .len = 1};
     struct engine_config *c = gs_alloc(sizeof(*c));
     c->own = gs_alloc(sizeof(struct own));
     struct gs_error *err = read_docs(c, &docs, NULL, name, NULL, false);

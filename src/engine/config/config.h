@@ -14,93 +14,100 @@
 #include <stdint.h>
 
 // Prometheus' form of a duration, in milliseconds: "1h30m", "0".
-bool engine_duration(const char *text, int64_t *ret_ms);
+bool engine_config_duration(const char *text, int64_t *ret_ms);
 
-struct engine_secret_file_or_text {
+struct engine_config_secret_file_or_text {
     const char *text, *file; // at most one; a file is read again for each use
 };
 
-#define ENGINE_HTTP_MAX_HEADERS 16
+#define ENGINE_CONFIG_HTTP_MAX_HEADERS 16
 
-struct engine_http_header {
+struct engine_config_http_header {
     const char *name;
-    struct engine_secret_file_or_text value;
+    struct engine_config_secret_file_or_text value;
 };
 
-struct engine_oauth2;
+struct engine_config_oauth2;
 
 // How to reach an HTTP peer: of scrape configs, Alertmanagers, remote write, lists of targets.
-struct engine_http {
+struct engine_config_http {
     const char *basic_user;
     const char *basic_user_file;
-    struct engine_secret_file_or_text basic_password;
+    struct engine_config_secret_file_or_text basic_password;
     const char *auth_type; // "Bearer"
-    struct engine_secret_file_or_text auth_credentials;
+    struct engine_config_secret_file_or_text auth_credentials;
     const char *ca_file, *cert_file, *key_file, *server_name;
-    struct engine_secret_file_or_text ca, cert, key;
+    struct engine_config_secret_file_or_text ca, cert, key;
     bool insecure_skip_verify;
     int tls_min, tls_max; // 10 … 13 for TLS 1.0 … 1.3; 0: as the library has it
-    const struct engine_http_header *headers; // of http_headers
+    const struct engine_config_http_header *headers; // of http_headers
     size_t n_headers;
     const char *proxy_url, *no_proxy;
     const struct metrics_label *proxy_headers; // of proxy_connect_header
     size_t n_proxy_headers;
     bool proxy_from_environment, follow_redirects, enable_http2;
-    const struct engine_oauth2 *oauth2; // NULL: none
+    const struct engine_config_oauth2 *oauth2; // NULL: none
 };
 
 // A token of the client credentials grant goes with each request.
-struct engine_oauth2 {
+struct engine_config_oauth2 {
     const char *client_id, *token_url;
-    struct engine_secret_file_or_text client_secret;
+    struct engine_config_secret_file_or_text client_secret;
     const char *const *scopes;
     size_t n_scopes;
     const struct metrics_label *params; // endpoint_params
     size_t n_params;
-    struct engine_http http; // of the token's server: TLS and proxy
+    struct engine_config_http http; // of the token's server: TLS and proxy
 };
 
-enum engine_relabel_action {
-    RELABEL_REPLACE,
-    RELABEL_KEEP,
-    RELABEL_DROP,
-    RELABEL_KEEPEQUAL,
-    RELABEL_DROPEQUAL,
-    RELABEL_HASHMOD,
-    RELABEL_LABELMAP,
-    RELABEL_LABELDROP,
-    RELABEL_LABELKEEP,
-    RELABEL_LOWERCASE,
-    RELABEL_UPPERCASE,
+enum engine_config_relabel_action {
+    ENGINE_CONFIG_RELABEL_REPLACE,
+    ENGINE_CONFIG_RELABEL_KEEP,
+    ENGINE_CONFIG_RELABEL_DROP,
+    ENGINE_CONFIG_RELABEL_KEEPEQUAL,
+    ENGINE_CONFIG_RELABEL_DROPEQUAL,
+    ENGINE_CONFIG_RELABEL_HASHMOD,
+    ENGINE_CONFIG_RELABEL_LABELMAP,
+    ENGINE_CONFIG_RELABEL_LABELDROP,
+    ENGINE_CONFIG_RELABEL_LABELKEEP,
+    ENGINE_CONFIG_RELABEL_LOWERCASE,
+    ENGINE_CONFIG_RELABEL_UPPERCASE,
 };
 
-struct engine_relabel {
+struct engine_config_relabel {
     const char *const *source_labels;
     size_t n_source_labels;
     const char *separator, *target_label, *replacement;
     struct tsdb_regex *regex;
     uint64_t modulus;
-    enum engine_relabel_action action;
+    enum engine_config_relabel_action action;
 };
 
-struct engine_relabels {
-    const struct engine_relabel *items;
+struct engine_config_relabels {
+    const struct engine_config_relabel *items;
     size_t n;
 };
 
-struct engine_static_group {
+struct engine_config_static_group {
     const char *const *targets;
     size_t n_targets;
     const struct metrics_label *labels;
     size_t n_labels;
 };
 
-enum engine_sd_role { SD_NODE, SD_POD, SD_SERVICE, SD_ENDPOINTS, SD_ENDPOINTSLICE, SD_INGRESS };
+enum engine_config_sd_role {
+    ENGINE_CONFIG_SD_NODE,
+    ENGINE_CONFIG_SD_POD,
+    ENGINE_CONFIG_SD_SERVICE,
+    ENGINE_CONFIG_SD_ENDPOINTS,
+    ENGINE_CONFIG_SD_ENDPOINTSLICE,
+    ENGINE_CONFIG_SD_INGRESS
+};
 
-struct engine_kubernetes_sd {
-    enum engine_sd_role role;
+struct engine_config_kubernetes_sd {
+    enum engine_config_sd_role role;
     const char *api_server, *kubeconfig_file; // both NULL: the cluster that the engine runs in
-    struct engine_http http;
+    struct engine_config_http http;
     bool own_namespace;
     const char *const *namespaces;
     size_t n_namespaces;
@@ -108,19 +115,19 @@ struct engine_kubernetes_sd {
     bool attach_node;
 };
 
-struct engine_file_sd {
+struct engine_config_file_sd {
     const char *const *files; // globs, absolute
     size_t n_files;
     int64_t refresh_ms;
 };
 
-struct engine_http_sd {
+struct engine_config_http_sd {
     const char *url;
     int64_t refresh_ms;
-    struct engine_http http;
+    struct engine_config_http http;
 };
 
-struct engine_dns_sd {
+struct engine_config_dns_sd {
     const char *const *names;
     size_t n_names;
     int type;    // of the records, as the DNS numbers them
@@ -129,32 +136,32 @@ struct engine_dns_sd {
 };
 
 // Where targets come from.
-struct engine_sd_configs {
-    const struct engine_static_group *statics;
+struct engine_config_sd_configs {
+    const struct engine_config_static_group *statics;
     size_t n_statics;
-    const struct engine_file_sd *files;
+    const struct engine_config_file_sd *files;
     size_t n_files;
-    const struct engine_kubernetes_sd *kubernetes;
+    const struct engine_config_kubernetes_sd *kubernetes;
     size_t n_kubernetes;
-    const struct engine_http_sd *http;
+    const struct engine_config_http_sd *http;
     size_t n_http;
-    const struct engine_dns_sd *dns;
+    const struct engine_config_dns_sd *dns;
     size_t n_dns;
 };
 
 // How to read a scrape's answer whose Content-Type is no exposition format.
-enum engine_fallback {
-    ENGINE_FALLBACK_NONE, // not at all: the target is down
-    ENGINE_FALLBACK_TEXT,
-    ENGINE_FALLBACK_OPENMETRICS,
+enum engine_config_fallback {
+    ENGINE_CONFIG_FALLBACK_NONE, // not at all: the target is down
+    ENGINE_CONFIG_FALLBACK_TEXT,
+    ENGINE_CONFIG_FALLBACK_OPENMETRICS,
 };
 
-struct engine_scrape_config {
+struct engine_config_scrape_config {
     const char *job_name;
     int64_t interval_ms, timeout_ms;
     const char *metrics_path, *scheme;
     bool honor_labels, honor_timestamps, track_staleness, enable_compression;
-    enum engine_fallback fallback;
+    enum engine_config_fallback fallback;
     // As written; NULL: not. What they come to with those of global stands in the next two.
     const char *validation_scheme, *escaping_scheme, *fallback_protocol;
     const char *const *protocols;
@@ -163,28 +170,28 @@ struct engine_scrape_config {
     const char *accept;                 // the header
     const struct metrics_label *params; // repeated names: several values
     size_t n_params;
-    struct engine_http http;
-    struct engine_sd_configs sd;
-    struct engine_relabels relabel, metric_relabel;
+    struct engine_config_http http;
+    struct engine_config_sd_configs sd;
+    struct engine_config_relabels relabel, metric_relabel;
     size_t body_size_limit, sample_limit, target_limit, label_limit, label_name_length_limit,
         label_value_length_limit, keep_dropped_targets; // 0: none
 };
 
-struct engine_alertmanager_config {
+struct engine_config_alertmanager_config {
     const char *scheme, *path_prefix;
     int64_t timeout_ms;
-    struct engine_http http;
-    struct engine_sd_configs sd;
-    struct engine_relabels relabel, alert_relabel;
+    struct engine_config_http http;
+    struct engine_config_sd_configs sd;
+    struct engine_config_relabels relabel, alert_relabel;
 };
 
-struct engine_remote_write_config {
+struct engine_config_remote_write_config {
     const char *url, *name;
     int64_t timeout_ms;
-    struct engine_http http;
+    struct engine_config_http http;
     const struct metrics_label *headers;
     size_t n_headers;
-    struct engine_relabels write_relabel;
+    struct engine_config_relabels write_relabel;
     size_t capacity, max_samples_per_send;                     // Prometheus' defaults: 10000, 2000
     int64_t batch_deadline_ms, min_backoff_ms, max_backoff_ms; // 5 s, 30 ms, 5 s
     int64_t age_limit_ms;                                      // older samples are not sent; 0: all
@@ -195,19 +202,20 @@ struct engine_config {
     const char *text;  // as read (secrets inside)
     const char *shown; // for /api/v1/status/config: secrets are <secret>
     int64_t scrape_interval_ms, scrape_timeout_ms, evaluation_interval_ms, rule_query_offset_ms;
-    struct engine_scrape_config defaults; // limits, protocols, schemes of scrape configs without
+    struct engine_config_scrape_config
+        defaults; // limits, protocols, schemes of scrape configs without
     const struct metrics_label *external_labels; // sorted
     size_t n_external_labels;
     const char *const *rule_files; // globs, absolute
     size_t n_rule_files;
     const char *const *scrape_config_files; // globs, absolute; what they hold is in scrapes
     size_t n_scrape_config_files;
-    const struct engine_scrape_config *scrapes;
+    const struct engine_config_scrape_config *scrapes;
     size_t n_scrapes;
-    const struct engine_alertmanager_config *alertmanagers;
+    const struct engine_config_alertmanager_config *alertmanagers;
     size_t n_alertmanagers;
-    struct engine_relabels alert_relabel;
-    const struct engine_remote_write_config *remote_writes;
+    struct engine_config_relabels alert_relabel;
+    const struct engine_config_remote_write_config *remote_writes;
     size_t n_remote_writes;
     // Keys that Prometheus knows and this engine does not act on ("tracing", "ec2_sd_configs"): one
     // line each, for a warning. They never make the load fail unless nothing else is left of them.
@@ -228,7 +236,9 @@ GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
 
 // A file of HTTP settings alone: what promtool's --http.config.file names. What is known but not
 // acted on is an error here.
-struct engine_http_file;
-struct gs_error *engine_http_file_load(const char *path, struct engine_http_file **ret);
-const struct engine_http *engine_http_file_settings(const struct engine_http_file *f);
-void engine_http_file_free(struct engine_http_file *f);
+struct engine_config_http_file;
+struct gs_error *engine_config_http_file_load(const char *path,
+                                              struct engine_config_http_file **ret);
+const struct engine_config_http *
+engine_config_http_file_settings(const struct engine_config_http_file *f);
+void engine_config_http_file_free(struct engine_config_http_file *f);

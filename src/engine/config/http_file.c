@@ -6,34 +6,36 @@
 
 #define MAX_FILE ((size_t)1 << 20)
 
-struct engine_http_file {
+struct engine_config_http_file {
     struct gs_arena arena;
-    struct engine_http http;
+    struct engine_config_http http;
 };
 
 static struct gs_error *parse(struct gs_slice text, const char *path, const char *dir,
-                              struct engine_http_file *f)
+                              struct engine_config_http_file *f)
 {
-    static const struct config_field none[] = {{0}};
-    struct gs_yaml_docs docs = {0};
-    GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
-    struct gs_error *err = gs_yaml_parse_texts(text, path, &docs, &marks);
+    static const struct engine_config_field none[] = {{0}};
+    struct codec_yaml_docs docs = {0};
+    GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
+    struct gs_error *err = codec_yaml_parse_texts(text, path, &docs, &marks);
     if (err)
         return err;
-    struct config_reader r = {.name = path, .base_dir = dir, .marks = marks, .arena = &f->arena};
+    struct engine_config_reader r = {
+        .name = path, .base_dir = dir, .marks = marks, .arena = &f->arena};
     const json_t *top = docs.len ? docs.items[0].value : NULL;
     if (docs.len > 1)
-        config_fail(&r, docs.items[1].value, "HTTP settings are one YAML document");
-    config_read_with_http(&r, top, none, "the HTTP settings", NULL, &f->http);
+        engine_config_fail(&r, docs.items[1].value, "HTTP settings are one YAML document");
+    engine_config_read_with_http(&r, top, none, "the HTTP settings", NULL, &f->http);
     // Without it the peer would be asked in another way than the file says.
     if (r.n_ignored && !r.err)
         r.err = gs_error_new(GS_ENOTSUP, "%s", r.ignored[0]);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     free(r.ignored);
     return r.err;
 }
 
-struct gs_error *engine_http_file_load(const char *path, struct engine_http_file **ret)
+struct gs_error *engine_config_http_file_load(const char *path,
+                                              struct engine_config_http_file **ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
@@ -41,21 +43,22 @@ struct gs_error *engine_http_file_load(const char *path, struct engine_http_file
         return err;
     const char *slash = strrchr(path, '/');
     GS_AUTO_FREE char *dir = gs_strndup(path, slash ? (size_t)(slash - path) : 0);
-    struct engine_http_file *f = gs_alloc(sizeof(*f));
+    struct engine_config_http_file *f = gs_alloc(sizeof(*f));
     err = parse(gs_buf_slice(&text), path, slash ? (*dir ? dir : "/") : NULL, f);
     if (err)
-        engine_http_file_free(f);
+        engine_config_http_file_free(f);
     else
         *ret = f;
     return err;
 }
 
-const struct engine_http *engine_http_file_settings(const struct engine_http_file *f)
+const struct engine_config_http *
+engine_config_http_file_settings(const struct engine_config_http_file *f)
 {
     return &f->http;
 }
 
-void engine_http_file_free(struct engine_http_file *f)
+void engine_config_http_file_free(struct engine_config_http_file *f)
 {
     if (!f)
         return;

@@ -9,15 +9,15 @@
 
 #define KNOWN_SCHEMES "'allow-utf-8', 'underscores', 'dots', or 'values'"
 
-void config_read_protocols(struct config_reader *r, const json_t *value, void *out)
+void engine_config_read_protocols(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct engine_scrape_config *s = out;
-    config_texts(r, value, &s->protocols, &s->n_protocols);
+    struct engine_config_scrape_config *s = out;
+    engine_config_texts(r, value, &s->protocols, &s->n_protocols);
     if (!s->protocols)
-        s->protocols = config_alloc(r, 0); // an empty list is not none
+        s->protocols = engine_config_alloc(r, 0); // an empty list is not none
 }
 
-static char *list_of(const struct engine_scrape_config *s)
+static char *list_of(const struct engine_config_scrape_config *s)
 {
     struct gs_buf out = {0};
     for (size_t i = 0; i < s->n_protocols; i++)
@@ -33,7 +33,7 @@ static char *unknown_protocol(const char *name)
                      name);
 }
 
-static bool is_repeated(const struct engine_scrape_config *s, size_t i)
+static bool is_repeated(const struct engine_config_scrape_config *s, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (strcasecmp(s->protocols[k], s->protocols[i]) == 0)
@@ -42,8 +42,8 @@ static bool is_repeated(const struct engine_scrape_config *s, size_t i)
 }
 
 // whom: "global config", "scrape config with job name …". Without a list: Prometheus' own.
-static size_t take_protocols(struct config_reader *r, const json_t *at,
-                             const struct engine_scrape_config *s, const char *whom,
+static size_t take_protocols(struct engine_config_reader *r, const json_t *at,
+                             const struct engine_config_scrape_config *s, const char *whom,
                              enum metrics_protocol ret[METRICS_N_PROTOCOLS])
 {
     static const enum metrics_protocol usual[] = {METRICS_OPENMETRICS_1_0_0,
@@ -55,27 +55,27 @@ static size_t take_protocols(struct config_reader *r, const json_t *at,
         return GS_ARRAY_LEN(usual);
     }
     if (!s->n_protocols)
-        config_fail(r, at, "scrape_protocols cannot be empty for %s", whom);
+        engine_config_fail(r, at, "scrape_protocols cannot be empty for %s", whom);
     for (size_t i = 0; i < s->n_protocols && !r->err; i++) {
         if (is_repeated(s, i)) {
             GS_AUTO_FREE char *list = list_of(s);
-            config_fail(r, at, "duplicated protocol in scrape_protocols, got [%s] for %s", list,
-                        whom);
+            engine_config_fail(r, at, "duplicated protocol in scrape_protocols, got [%s] for %s",
+                               list, whom);
         } else if (!metrics_protocol_of(s->protocols[i], &ret[n++])) {
             GS_AUTO_FREE char *text = unknown_protocol(s->protocols[i]);
-            config_fail(r, at, "scrape_protocols: %s for %s", text, whom);
+            engine_config_fail(r, at, "scrape_protocols: %s for %s", text, whom);
         }
     }
     return n;
 }
 
 // Protobuf is left out of what is asked for.
-static void tell_of_protobuf(struct config_reader *r, const json_t *at,
+static void tell_of_protobuf(struct engine_config_reader *r, const json_t *at,
                              const enum metrics_protocol *p, size_t n)
 {
     for (size_t i = 0; i < n && !r->err; i++)
         if (p[i] == METRICS_PROTOBUF)
-            config_ignore(r, "PrometheusProto", at, "scrape_protocols");
+            engine_config_ignore(r, "PrometheusProto", at, "scrape_protocols");
 }
 
 static const json_t *place(const json_t *at, const char *key)
@@ -84,8 +84,8 @@ static const json_t *place(const json_t *at, const char *key)
     return value ? value : at;
 }
 
-void config_check_global_names(struct config_reader *r, const json_t *at,
-                               struct engine_scrape_config *global)
+void engine_config_check_global_names(struct engine_config_reader *r, const json_t *at,
+                                      struct engine_config_scrape_config *global)
 {
     enum metrics_protocol protocols[METRICS_N_PROTOCOLS];
     at = place(at, "scrape_protocols");
@@ -105,9 +105,9 @@ static const char *or_else(const char *text, const char *other)
 
 // As in Prometheus the schemes of global are looked at where a scrape config is, and one that has
 // legacy names under a global that has not must say how they are to be escaped.
-static enum metrics_escaping take_schemes(struct config_reader *r, const json_t *at,
-                                          struct engine_scrape_config *s,
-                                          const struct engine_scrape_config *global)
+static enum metrics_escaping take_schemes(struct engine_config_reader *r, const json_t *at,
+                                          struct engine_config_scrape_config *s,
+                                          const struct engine_config_scrape_config *global)
 {
     const char *everywhere = or_else(global->validation_scheme, "utf8");
     const char *validation = or_else(s->validation_scheme, everywhere);
@@ -116,39 +116,43 @@ static enum metrics_escaping take_schemes(struct config_reader *r, const json_t 
     const char *escaping = or_else(s->escaping_scheme, global_escaping);
     enum metrics_escaping ret = METRICS_ESCAPE_NONE;
     if (!is_validation(everywhere))
-        config_fail(r, at,
-                    "unknown global name validation method specified, must be either 'legacy' or "
-                    "'utf8', got %s",
-                    everywhere);
+        engine_config_fail(
+            r, at,
+            "unknown global name validation method specified, must be either 'legacy' or "
+            "'utf8', got %s",
+            everywhere);
     else if (!is_validation(validation))
-        config_fail(r, place(at, "metric_name_validation_scheme"),
-                    "unknown scrape config name validation method specified, must be either "
-                    "'legacy' or 'utf8', got %s",
-                    validation);
+        engine_config_fail(r, place(at, "metric_name_validation_scheme"),
+                           "unknown scrape config name validation method specified, must be either "
+                           "'legacy' or 'utf8', got %s",
+                           validation);
     else if (!metrics_escaping_of(gs_slice_of(global_escaping), &ret))
-        config_fail(r, at,
-                    "unknown global name escaping method specified, must be one of " KNOWN_SCHEMES
-                    ", got %s",
-                    global_escaping);
+        engine_config_fail(
+            r, at,
+            "unknown global name escaping method specified, must be one of " KNOWN_SCHEMES
+            ", got %s",
+            global_escaping);
     else if (!metrics_escaping_of(gs_slice_of(escaping), &ret))
-        config_fail(r, place(at, "metric_name_escaping_scheme"),
-                    "unknown scrape config name escaping method specified, must be one "
-                    "of " KNOWN_SCHEMES ", got %s",
-                    escaping);
+        engine_config_fail(r, place(at, "metric_name_escaping_scheme"),
+                           "unknown scrape config name escaping method specified, must be one "
+                           "of " KNOWN_SCHEMES ", got %s",
+                           escaping);
     s->legacy_names = gs_streq(validation, "legacy");
     if (s->legacy_names && ret == METRICS_ESCAPE_NONE)
-        config_fail(r, at, "utf8 metric names requested but validation scheme is not set to UTF8");
+        engine_config_fail(r, at,
+                           "utf8 metric names requested but validation scheme is not set to UTF8");
     return ret;
 }
 
-static void take_fallback(struct config_reader *r, const json_t *at, struct engine_scrape_config *s)
+static void take_fallback(struct engine_config_reader *r, const json_t *at,
+                          struct engine_config_scrape_config *s)
 {
-    static const enum engine_fallback fallbacks[METRICS_N_PROTOCOLS] = {
-        [METRICS_OPENMETRICS_1_0_0] = ENGINE_FALLBACK_OPENMETRICS,
-        [METRICS_OPENMETRICS_0_0_1] = ENGINE_FALLBACK_OPENMETRICS,
-        [METRICS_TEXT_1_0_0] = ENGINE_FALLBACK_TEXT,
-        [METRICS_TEXT_0_0_4] = ENGINE_FALLBACK_TEXT,
-        [METRICS_PROTOBUF] = ENGINE_FALLBACK_NONE,
+    static const enum engine_config_fallback fallbacks[METRICS_N_PROTOCOLS] = {
+        [METRICS_OPENMETRICS_1_0_0] = ENGINE_CONFIG_FALLBACK_OPENMETRICS,
+        [METRICS_OPENMETRICS_0_0_1] = ENGINE_CONFIG_FALLBACK_OPENMETRICS,
+        [METRICS_TEXT_1_0_0] = ENGINE_CONFIG_FALLBACK_TEXT,
+        [METRICS_TEXT_0_0_4] = ENGINE_CONFIG_FALLBACK_TEXT,
+        [METRICS_PROTOBUF] = ENGINE_CONFIG_FALLBACK_NONE,
     };
     enum metrics_protocol p;
     if (!s->fallback_protocol || !*s->fallback_protocol)
@@ -157,17 +161,18 @@ static void take_fallback(struct config_reader *r, const json_t *at, struct engi
     if (metrics_protocol_of(s->fallback_protocol, &p)) {
         s->fallback = fallbacks[p];
         if (p == METRICS_PROTOBUF)
-            config_ignore(r, "PrometheusProto", at, "fallback_scrape_protocol");
+            engine_config_ignore(r, "PrometheusProto", at, "fallback_scrape_protocol");
         return;
     }
     GS_AUTO_FREE char *text = unknown_protocol(s->fallback_protocol);
-    config_fail(r, at,
-                "invalid fallback_scrape_protocol for scrape config with job name \"%s\": %s",
-                s->job_name, text);
+    engine_config_fail(
+        r, at, "invalid fallback_scrape_protocol for scrape config with job name \"%s\": %s",
+        s->job_name, text);
 }
 
-void config_check_names(struct config_reader *r, const json_t *at, struct engine_scrape_config *s,
-                        const struct engine_scrape_config *global)
+void engine_config_check_names(struct engine_config_reader *r, const json_t *at,
+                               struct engine_config_scrape_config *s,
+                               const struct engine_config_scrape_config *global)
 {
     enum metrics_protocol protocols[METRICS_N_PROTOCOLS];
     GS_AUTO_BUF struct gs_buf accept = {0};
@@ -183,5 +188,5 @@ void config_check_names(struct config_reader *r, const json_t *at, struct engine
     if (r->err)
         return;
     metrics_accept(protocols, n, escaping, &accept);
-    s->accept = config_format(r, "%s", accept.data);
+    s->accept = engine_config_format(r, "%s", accept.data);
 }

@@ -9,12 +9,12 @@
 #include <math.h>
 #include <stdarg.h>
 
-void *config_alloc(struct config_reader *r, size_t size)
+void *engine_config_alloc(struct engine_config_reader *r, size_t size)
 {
     return gs_arena_alloc(r->arena, size ? size : 1); // the arena has no limit: the file has
 }
 
-char *config_format(struct config_reader *r, const char *fmt, ...)
+char *engine_config_format(struct engine_config_reader *r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -23,16 +23,16 @@ char *config_format(struct config_reader *r, const char *fmt, ...)
     return gs_arena_strdup(r->arena, text);
 }
 
-static char *place_of(const struct config_reader *r, const json_t *value)
+static char *place_of(const struct engine_config_reader *r, const json_t *value)
 {
-    struct gs_yaml_mark m = {0, 0};
+    struct codec_yaml_mark m = {0, 0};
     if (r->marks && value)
-        m = gs_yaml_mark_of(r->marks, value);
+        m = codec_yaml_mark_of(r->marks, value);
     return m.line ? gs_format("%s:%d:%d", r->name, r->first_line + m.line, m.column)
                   : gs_strdup(r->name);
 }
 
-void config_fail(struct config_reader *r, const json_t *value, const char *fmt, ...)
+void engine_config_fail(struct engine_config_reader *r, const json_t *value, const char *fmt, ...)
 {
     if (r->err)
         return;
@@ -44,7 +44,7 @@ void config_fail(struct config_reader *r, const json_t *value, const char *fmt, 
     r->err = gs_error_new(GS_EINVAL, "%s: %s", place, text);
 }
 
-const char *config_text(struct config_reader *r, const json_t *value)
+const char *engine_config_text(struct engine_config_reader *r, const json_t *value)
 {
     if (json_is_string(value))
         return gs_arena_strndup(r->arena, json_string_value(value), json_string_length(value));
@@ -53,50 +53,50 @@ const char *config_text(struct config_reader *r, const json_t *value)
     if (json_is_boolean(value))
         return json_is_true(value) ? "true" : "false";
     if (json_is_integer(value))
-        return config_format(r, "%lld", (long long)json_integer_value(value));
+        return engine_config_format(r, "%lld", (long long)json_integer_value(value));
     if (json_is_real(value)) {
         char text[GS_DOUBLE_SIZE];
-        return config_format(r, "%s", gs_format_double(json_real_value(value), text));
+        return engine_config_format(r, "%s", gs_format_double(json_real_value(value), text));
     }
-    config_fail(r, value, "expected a text, not a list or mapping");
+    engine_config_fail(r, value, "expected a text, not a list or mapping");
     return "";
 }
 
-const char *config_path(struct config_reader *r, const char *path)
+const char *engine_config_path(struct engine_config_reader *r, const char *path)
 {
     if (!path || !*path || *path == '/' || !r->base_dir)
         return path;
-    return config_format(r, "%s/%s", r->base_dir, path);
+    return engine_config_format(r, "%s/%s", r->base_dir, path);
 }
 
-static bool read_bool(struct config_reader *r, const json_t *value)
+static bool read_bool(struct engine_config_reader *r, const json_t *value)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     if (gs_streq(text, "true") || gs_streq(text, "yes") || gs_streq(text, "on"))
         return true;
     if (!gs_streq(text, "false") && !gs_streq(text, "no") && !gs_streq(text, "off"))
-        config_fail(r, value, "\"%s\" is not true or false", text);
+        engine_config_fail(r, value, "\"%s\" is not true or false", text);
     return false;
 }
 
-int64_t config_ms(struct config_reader *r, const json_t *value)
+int64_t engine_config_ms(struct engine_config_reader *r, const json_t *value)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     int64_t ms = 0;
     if (!*text)
-        config_fail(r, value, "empty duration string");
-    else if (!engine_duration(text, &ms))
-        config_fail(r, value, "not a valid duration string: \"%s\"", text);
+        engine_config_fail(r, value, "empty duration string");
+    else if (!engine_config_duration(text, &ms))
+        engine_config_fail(r, value, "not a valid duration string: \"%s\"", text);
     return ms;
 }
 
-static size_t read_count(struct config_reader *r, const json_t *value)
+static size_t read_count(struct engine_config_reader *r, const json_t *value)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     uint64_t n = 0;
     struct gs_error *err = gs_parse_u64(gs_slice_of(text), SIZE_MAX, &n);
     if (err)
-        config_fail(r, value, "\"%s\" is not a number", text);
+        engine_config_fail(r, value, "\"%s\" is not a number", text);
     gs_error_free(err);
     return n;
 }
@@ -115,9 +115,9 @@ static double unit_of(struct gs_slice unit)
 }
 
 // "10MB", "1.5GiB", "1MiB512KiB"
-static size_t read_bytes(struct config_reader *r, const json_t *value)
+static size_t read_bytes(struct engine_config_reader *r, const json_t *value)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     double sum = 0;
     if (gs_streq(text, "0"))
         return 0;
@@ -133,7 +133,7 @@ static size_t read_bytes(struct config_reader *r, const json_t *value)
         p += digits + letters;
     }
     if (p == text || *p || !(sum < 0x1p62)) {
-        config_fail(r, value, "\"%s\" is not a size such as 10MB", text);
+        engine_config_fail(r, value, "\"%s\" is not a size such as 10MB", text);
         return 0;
     }
     return (size_t)sum;
@@ -141,59 +141,59 @@ static size_t read_bytes(struct config_reader *r, const json_t *value)
 
 // --- settings that are not acted on ---
 
-void config_is_bool(struct config_reader *r, const json_t *value, void *out)
+void engine_config_is_bool(struct engine_config_reader *r, const json_t *value, void *out)
 {
     (void)out;
     read_bool(r, value);
 }
 
-void config_is_count(struct config_reader *r, const json_t *value, void *out)
+void engine_config_is_count(struct engine_config_reader *r, const json_t *value, void *out)
 {
     (void)out;
     read_count(r, value);
 }
 
-void config_is_whole(struct config_reader *r, const json_t *value, void *out)
+void engine_config_is_whole(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     int64_t n;
     GS_AUTO_ERROR struct gs_error *err = gs_parse_i64(gs_slice_of(text), INT64_MIN, INT64_MAX, &n);
     (void)out;
     if (err)
-        config_fail(r, value, "\"%s\" is not a whole number", text);
+        engine_config_fail(r, value, "\"%s\" is not a whole number", text);
 }
 
-void config_is_number(struct config_reader *r, const json_t *value, void *out)
+void engine_config_is_number(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     double n;
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), &n);
     (void)out;
     if (err)
-        config_fail(r, value, "\"%s\" is not a number", text);
+        engine_config_fail(r, value, "\"%s\" is not a number", text);
 }
 
-void config_is_ms(struct config_reader *r, const json_t *value, void *out)
+void engine_config_is_ms(struct engine_config_reader *r, const json_t *value, void *out)
 {
     (void)out;
-    config_ms(r, value);
+    engine_config_ms(r, value);
 }
 
-void config_is_text(struct config_reader *r, const json_t *value, void *out)
+void engine_config_is_text(struct engine_config_reader *r, const json_t *value, void *out)
 {
     (void)out;
-    config_text(r, value);
+    engine_config_text(r, value);
 }
 
-void config_is_texts(struct config_reader *r, const json_t *value, void *out)
+void engine_config_is_texts(struct engine_config_reader *r, const json_t *value, void *out)
 {
     const char *const *texts;
     size_t n;
     (void)out;
-    config_texts(r, value, &texts, &n);
+    engine_config_texts(r, value, &texts, &n);
 }
 
-void config_note(struct config_reader *r, const json_t *value, const char *fmt, ...)
+void engine_config_note(struct engine_config_reader *r, const json_t *value, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -201,26 +201,27 @@ void config_note(struct config_reader *r, const json_t *value, const char *fmt, 
     va_end(ap);
     GS_AUTO_FREE char *place = place_of(r, value);
     gs_grow(&r->ignored, &r->ignored_cap, r->n_ignored, sizeof(*r->ignored));
-    r->ignored[r->n_ignored++] = config_format(r, "%s: %s", place, text);
+    r->ignored[r->n_ignored++] = engine_config_format(r, "%s: %s", place, text);
 }
 
-void config_ignore(struct config_reader *r, const char *key, const json_t *value, const char *what)
+void engine_config_ignore(struct engine_config_reader *r, const char *key, const json_t *value,
+                          const char *what)
 {
-    config_note(r, value, "%s of %s is not supported and has no effect", key, what);
+    engine_config_note(r, value, "%s of %s is not supported and has no effect", key, what);
 }
 
-static void unknown(struct config_reader *r, const char *key, const json_t *value,
-                    const struct config_field *fields, const char *what)
+static void unknown(struct engine_config_reader *r, const char *key, const json_t *value,
+                    const struct engine_config_field *fields, const char *what)
 {
     const char *names[64];
     size_t n = 0;
     for (; n < GS_ARRAY_LEN(names) && fields[n].name; n++)
         names[n] = fields[n].name;
     const char *near = gs_suggest(key, names, n);
-    config_fail(r, value,
-                near ? "unknown field \"%s\" in %s, did you mean \"%s\"?"
-                     : "unknown field \"%s\" in %s",
-                key, what, near);
+    engine_config_fail(r, value,
+                       near ? "unknown field \"%s\" in %s, did you mean \"%s\"?"
+                            : "unknown field \"%s\" in %s",
+                       key, what, near);
 }
 
 static bool says_false(const json_t *value)
@@ -228,53 +229,53 @@ static bool says_false(const json_t *value)
     return json_is_false(value) || gs_streq(json_string_value(value), "false");
 }
 
-static void read_field(struct config_reader *r, const struct config_field *f, const json_t *value,
-                       const char *what, void *out)
+static void read_field(struct engine_config_reader *r, const struct engine_config_field *f,
+                       const json_t *value, const char *what, void *out)
 {
     void *at = (char *)out + f->offset;
     switch (f->type) {
-    case FIELD_TEXT:
-        *(const char **)at = config_text(r, value);
+    case ENGINE_CONFIG_FIELD_TEXT:
+        *(const char **)at = engine_config_text(r, value);
         break;
-    case FIELD_PATH:
-        *(const char **)at = config_path(r, config_text(r, value));
+    case ENGINE_CONFIG_FIELD_PATH:
+        *(const char **)at = engine_config_path(r, engine_config_text(r, value));
         break;
-    case FIELD_BOOL:
+    case ENGINE_CONFIG_FIELD_BOOL:
         *(bool *)at = read_bool(r, value);
         break;
-    case FIELD_MS:
-        *(int64_t *)at = config_ms(r, value);
+    case ENGINE_CONFIG_FIELD_MS:
+        *(int64_t *)at = engine_config_ms(r, value);
         break;
-    case FIELD_COUNT:
+    case ENGINE_CONFIG_FIELD_COUNT:
         *(size_t *)at = read_count(r, value);
         break;
-    case FIELD_BYTES:
+    case ENGINE_CONFIG_FIELD_BYTES:
         *(size_t *)at = read_bytes(r, value);
         break;
-    case FIELD_READ:
+    case ENGINE_CONFIG_FIELD_READ:
         f->read(r, value, at);
         break;
-    case FIELD_IGNORED:
+    case ENGINE_CONFIG_FIELD_IGNORED:
         if (f->read)
             f->read(r, value, NULL);
         if (!says_false(value))
-            config_ignore(r, f->name, value, what);
+            engine_config_ignore(r, f->name, value, what);
         break;
-    case FIELD_URL:
-        *(const char **)at = config_text(r, value);
-        config_check_url(r, value, *(const char **)at);
+    case ENGINE_CONFIG_FIELD_URL:
+        *(const char **)at = engine_config_text(r, value);
+        engine_config_check_url(r, value, *(const char **)at);
         break;
-    case FIELD_UNUSED:
+    case ENGINE_CONFIG_FIELD_UNUSED:
         if (f->read)
             f->read(r, value, NULL);
         break;
     }
 }
 
-static bool read_from(struct config_reader *r, const char *key, const json_t *value,
-                      const struct config_field *fields, const char *what, void *out)
+static bool read_from(struct engine_config_reader *r, const char *key, const json_t *value,
+                      const struct engine_config_field *fields, const char *what, void *out)
 {
-    for (const struct config_field *f = fields; f->name; f++) {
+    for (const struct engine_config_field *f = fields; f->name; f++) {
         if (!gs_streq(f->name, key))
             continue;
         if (!json_is_null(value)) // "key:" without a value leaves the default
@@ -284,17 +285,17 @@ static bool read_from(struct config_reader *r, const char *key, const json_t *va
     return false;
 }
 
-static bool is_mapping(struct config_reader *r, const json_t *obj, const char *what)
+static bool is_mapping(struct engine_config_reader *r, const json_t *obj, const char *what)
 {
     if (json_is_object(obj))
         return true;
     if (obj && !json_is_null(obj))
-        config_fail(r, obj, "%s must be a mapping", what);
+        engine_config_fail(r, obj, "%s must be a mapping", what);
     return false;
 }
 
-void config_read(struct config_reader *r, const json_t *obj, const struct config_field *fields,
-                 const char *what, void *out)
+void engine_config_read(struct engine_config_reader *r, const json_t *obj,
+                        const struct engine_config_field *fields, const char *what, void *out)
 {
     const char *key;
     json_t *value;
@@ -306,46 +307,47 @@ void config_read(struct config_reader *r, const json_t *obj, const struct config
     }
 }
 
-void config_read_with_http(struct config_reader *r, const json_t *obj,
-                           const struct config_field *fields, const char *what, void *out,
-                           struct engine_http *http)
+void engine_config_read_with_http(struct engine_config_reader *r, const json_t *obj,
+                                  const struct engine_config_field *fields, const char *what,
+                                  void *out, struct engine_config_http *http)
 {
     const char *key;
     json_t *value;
-    config_http_defaults(http);
+    engine_config_http_defaults(http);
     if (!is_mapping(r, obj, what))
         return;
     json_object_foreach ((json_t *)obj, key, value) {
         if (!r->err && !read_from(r, key, value, fields, what, out) &&
-            !read_from(r, key, value, config_http_fields, what, http))
+            !read_from(r, key, value, engine_config_http_fields, what, http))
             unknown(r, key, value, fields, what);
     }
-    config_check_http(r, obj, http);
+    engine_config_check_http(r, obj, http);
 }
 
-void config_read_list(struct config_reader *r, const json_t *list, size_t size,
-                      void (*read)(struct config_reader *r, const json_t *item, void *out),
-                      void *ret_items, size_t *ret_n)
+void engine_config_read_list(struct engine_config_reader *r, const json_t *list, size_t size,
+                             void (*read)(struct engine_config_reader *r, const json_t *item,
+                                          void *out),
+                             void *ret_items, size_t *ret_n)
 {
     if (list && !json_is_null(list) && !json_is_array(list))
-        config_fail(r, list, "expected a list");
+        engine_config_fail(r, list, "expected a list");
     size_t n = json_array_size(list);
-    char *items = config_alloc(r, n * size);
+    char *items = engine_config_alloc(r, n * size);
     for (size_t i = 0; i < n && !r->err; i++)
         read(r, json_array_get(list, i), items + i * size);
     *ret_n = n;
     memcpy(ret_items, &items, sizeof(items));
 }
 
-static void read_text(struct config_reader *r, const json_t *item, void *out)
+static void read_text(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    *(const char **)out = config_text(r, item);
+    *(const char **)out = engine_config_text(r, item);
 }
 
-void config_texts(struct config_reader *r, const json_t *list, const char *const **ret,
-                  size_t *ret_n)
+void engine_config_texts(struct engine_config_reader *r, const json_t *list,
+                         const char *const **ret, size_t *ret_n)
 {
-    config_read_list(r, list, sizeof(const char *), read_text, ret, ret_n);
+    engine_config_read_list(r, list, sizeof(const char *), read_text, ret, ret_n);
 }
 
 static int compare_labels(const void *a, const void *b)
@@ -354,21 +356,21 @@ static int compare_labels(const void *a, const void *b)
     return strcmp(x->name.data, y->name.data);
 }
 
-void config_labels(struct config_reader *r, const json_t *map, const struct metrics_label **ret,
-                   size_t *ret_n)
+void engine_config_labels(struct engine_config_reader *r, const json_t *map,
+                          const struct metrics_label **ret, size_t *ret_n)
 {
     const char *key;
     json_t *value;
     size_t n = 0;
     if (!is_mapping(r, map, "labels"))
         return;
-    struct metrics_label *labels = config_alloc(r, json_object_size(map) * sizeof(*labels));
+    struct metrics_label *labels = engine_config_alloc(r, json_object_size(map) * sizeof(*labels));
     json_object_foreach ((json_t *)map, key, value) {
-        const char *text = config_text(r, value);
+        const char *text = engine_config_text(r, value);
         if (!*key)
-            config_fail(r, value, "\"\" is not a valid label name");
-        labels[n++] =
-            (struct metrics_label){gs_slice_of(config_format(r, "%s", key)), gs_slice_of(text)};
+            engine_config_fail(r, value, "\"\" is not a valid label name");
+        labels[n++] = (struct metrics_label){gs_slice_of(engine_config_format(r, "%s", key)),
+                                             gs_slice_of(text)};
     }
     if (n)
         qsort(labels, n, sizeof(*labels), compare_labels);

@@ -9,7 +9,8 @@
 // --- label builder ---
 
 // Where name is or belongs.
-static size_t place_of(const struct engine_label_builder *b, struct gs_slice name, bool *ret_found)
+static size_t place_of(const struct engine_config_label_builder *b, struct gs_slice name,
+                       bool *ret_found)
 {
     size_t low = 0, high = b->len;
     *ret_found = false;
@@ -29,18 +30,19 @@ static size_t place_of(const struct engine_label_builder *b, struct gs_slice nam
     return low;
 }
 
-static struct gs_slice keep(struct engine_label_builder *b, struct gs_slice s)
+static struct gs_slice keep(struct engine_config_label_builder *b, struct gs_slice s)
 {
     return gs_slice_make(gs_arena_strndup(&b->arena, s.data, s.len), s.len);
 }
 
-static void remove_at(struct engine_label_builder *b, size_t i)
+static void remove_at(struct engine_config_label_builder *b, size_t i)
 {
     memmove(&b->items[i], &b->items[i + 1], (b->len - i - 1) * sizeof(*b->items));
     b->len--;
 }
 
-void engine_labels_set(struct engine_label_builder *b, struct gs_slice name, struct gs_slice value)
+void engine_config_labels_set(struct engine_config_label_builder *b, struct gs_slice name,
+                              struct gs_slice value)
 {
     bool found;
     size_t i = place_of(b, name, &found);
@@ -61,45 +63,46 @@ void engine_labels_set(struct engine_label_builder *b, struct gs_slice name, str
     b->len++;
 }
 
-struct gs_slice engine_labels_get(const struct engine_label_builder *b, struct gs_slice name)
+struct gs_slice engine_config_labels_get(const struct engine_config_label_builder *b,
+                                         struct gs_slice name)
 {
     bool found;
     size_t i = place_of(b, name, &found);
     return found ? b->items[i].value : gs_slice_make("", 0);
 }
 
-void engine_labels_clear(struct engine_label_builder *b)
+void engine_config_labels_clear(struct engine_config_label_builder *b)
 {
     gs_arena_clear(&b->arena);
     b->len = 0;
 }
 
-void engine_labels_finish(struct engine_label_builder *b)
+void engine_config_labels_finish(struct engine_config_label_builder *b)
 {
     gs_arena_finish(&b->arena);
     free(b->items);
-    *b = (struct engine_label_builder){0};
+    *b = (struct engine_config_label_builder){0};
 }
 
 // --- rules ---
 
-static void join_sources(const struct engine_relabel *r, const struct engine_label_builder *b,
-                         struct gs_buf *ret)
+static void join_sources(const struct engine_config_relabel *r,
+                         const struct engine_config_label_builder *b, struct gs_buf *ret)
 {
     for (size_t i = 0; i < r->n_source_labels; i++) {
         if (i)
             gs_buf_add_str(ret, r->separator);
-        gs_buf_add_slice(ret, engine_labels_get(b, gs_slice_of(r->source_labels[i])));
+        gs_buf_add_slice(ret, engine_config_labels_get(b, gs_slice_of(r->source_labels[i])));
     }
 }
 
 // As in Prometheus 3: any UTF-8.
 static bool is_label_name(struct gs_slice s)
 {
-    return s.len && gs_utf8_valid_prefix(s) == s.len;
+    return s.len && codec_utf8_valid_prefix(s) == s.len;
 }
 
-static void replace(const struct engine_relabel *r, struct engine_label_builder *b,
+static void replace(const struct engine_config_relabel *r, struct engine_config_label_builder *b,
                     struct gs_slice value)
 {
     GS_AUTO_BUF struct gs_buf target = {0}, text = {0};
@@ -107,11 +110,11 @@ static void replace(const struct engine_relabel *r, struct engine_label_builder 
         !is_label_name(gs_buf_slice(&target)))
         return;
     tsdb_regex_expand(r->regex, value, gs_slice_of(r->replacement), &text);
-    engine_labels_set(b, gs_buf_slice(&target), gs_buf_slice(&text));
+    engine_config_labels_set(b, gs_buf_slice(&target), gs_buf_slice(&text));
 }
 
 // The last 8 bytes of the MD5, as a big-endian number.
-static void hashmod(const struct engine_relabel *r, struct engine_label_builder *b,
+static void hashmod(const struct engine_config_relabel *r, struct engine_config_label_builder *b,
                     struct gs_slice value)
 {
     unsigned char digest[16] = {0};
@@ -121,23 +124,23 @@ static void hashmod(const struct engine_relabel *r, struct engine_label_builder 
         n = n << 8 | digest[i];
     GS_AUTO_FREE char *text =
         gs_format("%llu", (unsigned long long)(r->modulus ? n % r->modulus : 0));
-    engine_labels_set(b, gs_slice_of(r->target_label), gs_slice_of(text));
+    engine_config_labels_set(b, gs_slice_of(r->target_label), gs_slice_of(text));
 }
 
-static void change_case(const struct engine_relabel *r, struct engine_label_builder *b,
-                        struct gs_slice value)
+static void change_case(const struct engine_config_relabel *r,
+                        struct engine_config_label_builder *b, struct gs_slice value)
 {
-    bool upper = r->action == RELABEL_UPPERCASE;
+    bool upper = r->action == ENGINE_CONFIG_RELABEL_UPPERCASE;
     GS_AUTO_FREE char *text = gs_strndup(value.data, value.len);
     for (size_t i = 0; i < value.len; i++) {
         char c = text[i];
         if (upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z')
             text[i] = (char)(c ^ 0x20);
     }
-    engine_labels_set(b, gs_slice_of(r->target_label), gs_slice_make(text, value.len));
+    engine_config_labels_set(b, gs_slice_of(r->target_label), gs_slice_make(text, value.len));
 }
 
-static void map_names(const struct engine_relabel *r, struct engine_label_builder *b)
+static void map_names(const struct engine_config_relabel *r, struct engine_config_label_builder *b)
 {
     size_t n = b->len;
     GS_AUTO_FREE struct metrics_label *before = gs_alloc_array(n + 1, sizeof(*before));
@@ -147,54 +150,55 @@ static void map_names(const struct engine_relabel *r, struct engine_label_builde
         GS_AUTO_BUF struct gs_buf name = {0};
         if (tsdb_regex_expand(r->regex, before[i].name, gs_slice_of(r->replacement), &name) &&
             name.len)
-            engine_labels_set(b, gs_buf_slice(&name), before[i].value);
+            engine_config_labels_set(b, gs_buf_slice(&name), before[i].value);
     }
 }
 
-static void drop_names(const struct engine_relabel *r, struct engine_label_builder *b)
+static void drop_names(const struct engine_config_relabel *r, struct engine_config_label_builder *b)
 {
-    bool dropped = r->action == RELABEL_LABELDROP;
+    bool dropped = r->action == ENGINE_CONFIG_RELABEL_LABELDROP;
     for (size_t i = b->len; i-- > 0;)
         if (tsdb_regex_matches(r->regex, b->items[i].name) == dropped)
             remove_at(b, i);
 }
 
-static bool apply(const struct engine_relabel *r, struct engine_label_builder *b)
+static bool apply(const struct engine_config_relabel *r, struct engine_config_label_builder *b)
 {
     GS_AUTO_BUF struct gs_buf source = {0};
     join_sources(r, b, &source);
     struct gs_slice value = source.data ? gs_buf_slice(&source) : gs_slice_make("", 0);
     switch (r->action) {
-    case RELABEL_REPLACE:
+    case ENGINE_CONFIG_RELABEL_REPLACE:
         replace(r, b, value);
         break;
-    case RELABEL_KEEP:
+    case ENGINE_CONFIG_RELABEL_KEEP:
         return tsdb_regex_matches(r->regex, value);
-    case RELABEL_DROP:
+    case ENGINE_CONFIG_RELABEL_DROP:
         return !tsdb_regex_matches(r->regex, value);
-    case RELABEL_KEEPEQUAL:
-        return gs_slice_eq(engine_labels_get(b, gs_slice_of(r->target_label)), value);
-    case RELABEL_DROPEQUAL:
-        return !gs_slice_eq(engine_labels_get(b, gs_slice_of(r->target_label)), value);
-    case RELABEL_HASHMOD:
+    case ENGINE_CONFIG_RELABEL_KEEPEQUAL:
+        return gs_slice_eq(engine_config_labels_get(b, gs_slice_of(r->target_label)), value);
+    case ENGINE_CONFIG_RELABEL_DROPEQUAL:
+        return !gs_slice_eq(engine_config_labels_get(b, gs_slice_of(r->target_label)), value);
+    case ENGINE_CONFIG_RELABEL_HASHMOD:
         hashmod(r, b, value);
         break;
-    case RELABEL_LABELMAP:
+    case ENGINE_CONFIG_RELABEL_LABELMAP:
         map_names(r, b);
         break;
-    case RELABEL_LABELDROP:
-    case RELABEL_LABELKEEP:
+    case ENGINE_CONFIG_RELABEL_LABELDROP:
+    case ENGINE_CONFIG_RELABEL_LABELKEEP:
         drop_names(r, b);
         break;
-    case RELABEL_LOWERCASE:
-    case RELABEL_UPPERCASE:
+    case ENGINE_CONFIG_RELABEL_LOWERCASE:
+    case ENGINE_CONFIG_RELABEL_UPPERCASE:
         change_case(r, b, value);
         break;
     }
     return true;
 }
 
-bool engine_relabel(const struct engine_relabels *r, struct engine_label_builder *b)
+bool engine_config_relabel(const struct engine_config_relabels *r,
+                           struct engine_config_label_builder *b)
 {
     for (size_t i = 0; i < r->n; i++)
         if (!apply(&r->items[i], b))
@@ -207,8 +211,8 @@ static struct gs_slice copy_text(struct gs_arena *arena, struct gs_slice s)
     return gs_slice_make(gs_arena_strndup(arena, s.data ? s.data : "", s.len), s.len);
 }
 
-struct metrics_label *engine_labels_copy(struct gs_arena *arena, const struct metrics_label *l,
-                                         size_t n)
+struct metrics_label *engine_config_labels_copy(struct gs_arena *arena,
+                                                const struct metrics_label *l, size_t n)
 {
     struct metrics_label *out = gs_arena_alloc(arena, (n + 1) * sizeof(*out));
     for (size_t i = 0; i < n; i++)

@@ -8,67 +8,68 @@
 #include "kube/selector.h"
 #include <strings.h>
 
-static void check_items(struct config_reader *r, const json_t *list, const char *key)
+static void check_items(struct engine_config_reader *r, const json_t *list, const char *key)
 {
     size_t i;
     json_t *item;
     json_array_foreach (list, i, item)
         if (json_is_null(item))
-            config_fail(r, item, "empty or null section in %s", key);
+            engine_config_fail(r, item, "empty or null section in %s", key);
 }
 
 #define LIST(function, key, member, item)                                                          \
-    void function(struct config_reader *r, const json_t *list, void *out)                          \
+    void function(struct engine_config_reader *r, const json_t *list, void *out)                   \
     {                                                                                              \
-        struct engine_sd_configs *c = out;                                                         \
+        struct engine_config_sd_configs *c = out;                                                  \
         check_items(r, list, key);                                                                 \
-        config_read_list(r, list, sizeof(*c->member), item, &c->member, &c->n_##member);           \
+        engine_config_read_list(r, list, sizeof(*c->member), item, &c->member, &c->n_##member);    \
     }
 
 // --- static and file ---
 
-static void read_targets(struct config_reader *r, const json_t *value, void *out)
+static void read_targets(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct engine_static_group *g = out;
-    config_texts(r, value, &g->targets, &g->n_targets);
+    struct engine_config_static_group *g = out;
+    engine_config_texts(r, value, &g->targets, &g->n_targets);
 }
 
-static void read_labels(struct config_reader *r, const json_t *value, void *out)
+static void read_labels(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct engine_static_group *g = out;
-    config_labels(r, value, &g->labels, &g->n_labels);
+    struct engine_config_static_group *g = out;
+    engine_config_labels(r, value, &g->labels, &g->n_labels);
 }
 
-static void read_static(struct config_reader *r, const json_t *item, void *out)
+static void read_static(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"targets", FIELD_READ, 0, read_targets},
-        {"labels", FIELD_READ, 0, read_labels},
+    static const struct engine_config_field fields[] = {
+        {"targets", ENGINE_CONFIG_FIELD_READ, 0, read_targets},
+        {"labels", ENGINE_CONFIG_FIELD_READ, 0, read_labels},
         {0},
     };
-    config_read(r, item, fields, "static_configs", out);
+    engine_config_read(r, item, fields, "static_configs", out);
 }
 
 LIST(config_read_statics, "static_configs", statics, read_static)
 
 // A URL in the place of an address is a mistake unless relabelling makes one of it, as for probes.
-void config_check_statics(struct config_reader *r, const json_t *obj,
-                          const struct engine_sd_configs *sd, const struct engine_relabels *relabel)
+void engine_config_check_statics(struct engine_config_reader *r, const json_t *obj,
+                                 const struct engine_config_sd_configs *sd,
+                                 const struct engine_config_relabels *relabel)
 {
     const json_t *list = json_object_get(obj, "static_configs");
     for (size_t i = 0; i < sd->n_statics && !relabel->n; i++) {
-        const json_t *targets = gs_json_get(json_array_get(list, i), "targets", NULL);
+        const json_t *targets = codec_json_get(json_array_get(list, i), "targets", NULL);
         for (size_t k = 0; k < sd->statics[i].n_targets; k++)
             if (strchr(sd->statics[i].targets[k], '/'))
-                config_fail(r, json_array_get(targets, k), "\"%s\" is not a valid hostname",
-                            sd->statics[i].targets[k]);
+                engine_config_fail(r, json_array_get(targets, k), "\"%s\" is not a valid hostname",
+                                   sd->statics[i].targets[k]);
     }
 }
 
-static void read_files(struct config_reader *r, const json_t *value, void *out)
+static void read_files(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct engine_file_sd *f = out;
-    config_texts(r, value, &f->files, &f->n_files);
+    struct engine_config_file_sd *f = out;
+    engine_config_texts(r, value, &f->files, &f->n_files);
     const char **files = (const char **)f->files;
     for (size_t i = 0; i < f->n_files && !r->err; i++) {
         // A star only in the name, as in Prometheus.
@@ -76,52 +77,55 @@ static void read_files(struct config_reader *r, const json_t *value, void *out)
         if ((!gs_ends(files[i], ".json") && !gs_ends(files[i], ".yml") &&
              !gs_ends(files[i], ".yaml")) ||
             (star && (strchr(star, '/') || strchr(star + 1, '*'))))
-            config_fail(r, json_array_get(value, i),
-                        "path name \"%s\" is not valid for file discovery", files[i]);
-        files[i] = config_path(r, files[i]);
+            engine_config_fail(r, json_array_get(value, i),
+                               "path name \"%s\" is not valid for file discovery", files[i]);
+        files[i] = engine_config_path(r, files[i]);
     }
 }
 
-static void read_file_sd(struct config_reader *r, const json_t *item, void *out)
+static void read_file_sd(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"files", FIELD_READ, 0, read_files},
-        {"refresh_interval", FIELD_MS, offsetof(struct engine_file_sd, refresh_ms), NULL},
+    static const struct engine_config_field fields[] = {
+        {"files", ENGINE_CONFIG_FIELD_READ, 0, read_files},
+        {"refresh_interval", ENGINE_CONFIG_FIELD_MS,
+         offsetof(struct engine_config_file_sd, refresh_ms), NULL},
         {0},
     };
-    struct engine_file_sd *f = out;
+    struct engine_config_file_sd *f = out;
     f->refresh_ms = 300000;
-    config_read(r, item, fields, "file_sd_configs", f);
+    engine_config_read(r, item, fields, "file_sd_configs", f);
     if (!f->n_files)
-        config_fail(r, item, "file service discovery config must contain at least one path name");
+        engine_config_fail(r, item,
+                           "file service discovery config must contain at least one path name");
 }
 
 LIST(config_read_file_sds, "file_sd_configs", files, read_file_sd)
 
 // --- http ---
 
-static void check_http_url(struct config_reader *r, const json_t *item, const char *url)
+static void check_http_url(struct engine_config_reader *r, const json_t *item, const char *url)
 {
     const char *rest = url ? strstr(url, "://") : NULL;
     bool http = url && (strncasecmp(url, "http:", 5) == 0 || strncasecmp(url, "https:", 6) == 0);
     if (!url || !*url)
-        config_fail(r, item, "URL is missing");
+        engine_config_fail(r, item, "URL is missing");
     else if (!http)
-        config_fail(r, item, "URL scheme must be 'http' or 'https'");
+        engine_config_fail(r, item, "URL scheme must be 'http' or 'https'");
     else if (!rest || strchr("/?#", rest[3]))
-        config_fail(r, item, "host is missing in URL");
+        engine_config_fail(r, item, "host is missing in URL");
 }
 
-static void read_http_sd(struct config_reader *r, const json_t *item, void *out)
+static void read_http_sd(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"url", FIELD_URL, offsetof(struct engine_http_sd, url), NULL},
-        {"refresh_interval", FIELD_MS, offsetof(struct engine_http_sd, refresh_ms), NULL},
+    static const struct engine_config_field fields[] = {
+        {"url", ENGINE_CONFIG_FIELD_URL, offsetof(struct engine_config_http_sd, url), NULL},
+        {"refresh_interval", ENGINE_CONFIG_FIELD_MS,
+         offsetof(struct engine_config_http_sd, refresh_ms), NULL},
         {0},
     };
-    struct engine_http_sd *h = out;
+    struct engine_config_http_sd *h = out;
     h->refresh_ms = 60000;
-    config_read_with_http(r, item, fields, "http_sd_configs", h, &h->http);
+    engine_config_read_with_http(r, item, fields, "http_sd_configs", h, &h->http);
     check_http_url(r, item, h->url);
 }
 
@@ -129,122 +133,127 @@ LIST(config_read_http_sds, "http_sd_configs", http, read_http_sd)
 
 // --- dns ---
 
-static void read_dns_names(struct config_reader *r, const json_t *value, void *out)
+static void read_dns_names(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct engine_dns_sd *d = out;
-    config_texts(r, value, &d->names, &d->n_names);
+    struct engine_config_dns_sd *d = out;
+    engine_config_texts(r, value, &d->names, &d->n_names);
 }
 
-static void read_dns_type(struct config_reader *r, const json_t *value, void *out)
+static void read_dns_type(struct engine_config_reader *r, const json_t *value, void *out)
 {
     static const struct {
         const char *name;
         int number; // RFC 1035, 2782, 3596
     } types[] = {{"A", 1}, {"NS", 2}, {"MX", 15}, {"AAAA", 28}, {"SRV", 33}};
-    struct engine_dns_sd *d = out;
-    const char *text = config_text(r, value);
+    struct engine_config_dns_sd *d = out;
+    const char *text = engine_config_text(r, value);
     d->type = 0;
     for (size_t i = 0; i < GS_ARRAY_LEN(types); i++)
         if (strcasecmp(text, types[i].name) == 0)
             d->type = types[i].number;
     if (!d->type)
-        config_fail(r, value, "invalid DNS-SD records type %s", text);
+        engine_config_fail(r, value, "invalid DNS-SD records type %s", text);
 }
 
-static void read_dns_sd(struct config_reader *r, const json_t *item, void *out)
+static void read_dns_sd(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"names", FIELD_READ, 0, read_dns_names},
-        {"type", FIELD_READ, 0, read_dns_type},
-        {"port", FIELD_COUNT, offsetof(struct engine_dns_sd, port), NULL},
-        {"refresh_interval", FIELD_MS, offsetof(struct engine_dns_sd, refresh_ms), NULL},
+    static const struct engine_config_field fields[] = {
+        {"names", ENGINE_CONFIG_FIELD_READ, 0, read_dns_names},
+        {"type", ENGINE_CONFIG_FIELD_READ, 0, read_dns_type},
+        {"port", ENGINE_CONFIG_FIELD_COUNT, offsetof(struct engine_config_dns_sd, port), NULL},
+        {"refresh_interval", ENGINE_CONFIG_FIELD_MS,
+         offsetof(struct engine_config_dns_sd, refresh_ms), NULL},
         {0},
     };
     enum { SRV = 33 };
-    struct engine_dns_sd *d = out;
+    struct engine_config_dns_sd *d = out;
     d->type = SRV;
     d->refresh_ms = 30000;
-    config_read(r, item, fields, "dns_sd_configs", d);
+    engine_config_read(r, item, fields, "dns_sd_configs", d);
     if (!d->n_names)
-        config_fail(r, item, "DNS-SD config must contain at least one SRV record name");
+        engine_config_fail(r, item, "DNS-SD config must contain at least one SRV record name");
     if (d->type != SRV && !d->port)
-        config_fail(r, item,
-                    "a port is required in DNS-SD configs for all record types except SRV");
+        engine_config_fail(r, item,
+                           "a port is required in DNS-SD configs for all record types except SRV");
 }
 
 LIST(config_read_dns_sds, "dns_sd_configs", dns, read_dns_sd)
 
 // --- kubernetes ---
 
-static const char *const role_names[] = {[SD_NODE] = "node",
-                                         [SD_POD] = "pod",
-                                         [SD_SERVICE] = "service",
-                                         [SD_ENDPOINTS] = "endpoints",
-                                         [SD_ENDPOINTSLICE] = "endpointslice",
-                                         [SD_INGRESS] = "ingress"};
+static const char *const role_names[] = {[ENGINE_CONFIG_SD_NODE] = "node",
+                                         [ENGINE_CONFIG_SD_POD] = "pod",
+                                         [ENGINE_CONFIG_SD_SERVICE] = "service",
+                                         [ENGINE_CONFIG_SD_ENDPOINTS] = "endpoints",
+                                         [ENGINE_CONFIG_SD_ENDPOINTSLICE] = "endpointslice",
+                                         [ENGINE_CONFIG_SD_INGRESS] = "ingress"};
 
-static void read_role(struct config_reader *r, const json_t *value, void *out)
+static void read_role(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     for (size_t i = 0; i < GS_ARRAY_LEN(role_names); i++) {
         if (gs_streq(text, role_names[i])) {
-            *(enum engine_sd_role *)out = (enum engine_sd_role)i;
+            *(enum engine_config_sd_role *)out = (enum engine_config_sd_role)i;
             return;
         }
     }
-    config_fail(r, value, "unknown Kubernetes SD role \"%s\"", text);
+    engine_config_fail(r, value, "unknown Kubernetes SD role \"%s\"", text);
 }
 
-static void read_names(struct config_reader *r, const json_t *value, void *out)
+static void read_names(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct engine_kubernetes_sd *k = out;
-    config_texts(r, value, &k->namespaces, &k->n_namespaces);
+    struct engine_config_kubernetes_sd *k = out;
+    engine_config_texts(r, value, &k->namespaces, &k->n_namespaces);
 }
 
-static void read_namespaces(struct config_reader *r, const json_t *value, void *out)
+static void read_namespaces(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"names", FIELD_READ, 0, read_names},
-        {"own_namespace", FIELD_BOOL, offsetof(struct engine_kubernetes_sd, own_namespace), NULL},
+    static const struct engine_config_field fields[] = {
+        {"names", ENGINE_CONFIG_FIELD_READ, 0, read_names},
+        {"own_namespace", ENGINE_CONFIG_FIELD_BOOL,
+         offsetof(struct engine_config_kubernetes_sd, own_namespace), NULL},
         {0},
     };
-    config_read(r, value, fields, "namespaces", out);
+    engine_config_read(r, value, fields, "namespaces", out);
 }
 
 struct selector {
-    enum engine_sd_role role;
+    enum engine_config_sd_role role;
     const char *label, *field;
 };
 
-static void read_selector(struct config_reader *r, const json_t *item, void *out)
+static void read_selector(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"role", FIELD_READ, offsetof(struct selector, role), read_role},
-        {"label", FIELD_TEXT, offsetof(struct selector, label), NULL},
-        {"field", FIELD_TEXT, offsetof(struct selector, field), NULL},
+    static const struct engine_config_field fields[] = {
+        {"role", ENGINE_CONFIG_FIELD_READ, offsetof(struct selector, role), read_role},
+        {"label", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct selector, label), NULL},
+        {"field", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct selector, field), NULL},
         {0},
     };
-    config_read(r, item, fields, "selectors", out);
+    engine_config_read(r, item, fields, "selectors", out);
 }
 
-static void read_attach(struct config_reader *r, const json_t *value, void *out)
+static void read_attach(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"node", FIELD_BOOL, offsetof(struct engine_kubernetes_sd, attach_node), NULL},
-        {"namespace", FIELD_IGNORED, 0, NULL},
+    static const struct engine_config_field fields[] = {
+        {"node", ENGINE_CONFIG_FIELD_BOOL,
+         offsetof(struct engine_config_kubernetes_sd, attach_node), NULL},
+        {"namespace", ENGINE_CONFIG_FIELD_IGNORED, 0, NULL},
         {0},
     };
-    config_read(r, value, fields, "attach_metadata", out);
+    engine_config_read(r, value, fields, "attach_metadata", out);
 }
 
 // The roles whose selectors a role may have: its objects', and what endpoints lead to.
-static bool takes_selector(enum engine_sd_role role, enum engine_sd_role of)
+static bool takes_selector(enum engine_config_sd_role role, enum engine_config_sd_role of)
 {
-    bool endpoints = role == SD_ENDPOINTS || role == SD_ENDPOINTSLICE;
-    return role == of || (endpoints && (of == SD_POD || of == SD_SERVICE));
+    bool endpoints = role == ENGINE_CONFIG_SD_ENDPOINTS || role == ENGINE_CONFIG_SD_ENDPOINTSLICE;
+    return role == of ||
+           (endpoints && (of == ENGINE_CONFIG_SD_POD || of == ENGINE_CONFIG_SD_SERVICE));
 }
 
-static void check_selector(struct config_reader *r, const json_t *at, const struct selector *s)
+static void check_selector(struct engine_config_reader *r, const json_t *at,
+                           const struct selector *s)
 {
     struct kube_selector parsed = {0};
     struct gs_error *err = kube_selector_parse(s->label, &parsed);
@@ -254,26 +263,28 @@ static void check_selector(struct config_reader *r, const json_t *at, const stru
         kube_selector_finish(&parsed);
     }
     if (err)
-        config_fail(r, at, "selector: %s", gs_error_message(err));
+        engine_config_fail(r, at, "selector: %s", gs_error_message(err));
     gs_error_free(err);
 }
 
-static void take_selectors(struct config_reader *r, const json_t *list,
-                           struct engine_kubernetes_sd *k)
+static void take_selectors(struct engine_config_reader *r, const json_t *list,
+                           struct engine_config_kubernetes_sd *k)
 {
     struct selector *s;
     size_t n;
     unsigned seen = 0;
-    config_read_list(r, list, sizeof(*s), read_selector, &s, &n);
+    engine_config_read_list(r, list, sizeof(*s), read_selector, &s, &n);
     for (size_t i = 0; i < n && !r->err; i++) {
         const json_t *at = json_array_get(list, i);
         if (seen & 1U << s[i].role)
-            config_fail(r, at, "duplicated selector role: %s", role_names[s[i].role]);
+            engine_config_fail(r, at, "duplicated selector role: %s", role_names[s[i].role]);
         else if (!takes_selector(k->role, s[i].role))
-            config_fail(r, at, "%s role supports only %s%s selectors", role_names[k->role],
-                        takes_selector(k->role, SD_POD) && k->role != SD_POD ? "pod, service, "
-                                                                             : "",
-                        role_names[k->role]);
+            engine_config_fail(r, at, "%s role supports only %s%s selectors", role_names[k->role],
+                               takes_selector(k->role, ENGINE_CONFIG_SD_POD) &&
+                                       k->role != ENGINE_CONFIG_SD_POD
+                                   ? "pod, service, "
+                                   : "",
+                               role_names[k->role]);
         else
             check_selector(r, at, &s[i]);
         seen |= 1U << s[i].role;
@@ -287,36 +298,38 @@ static void take_selectors(struct config_reader *r, const json_t *list,
 // Settings of HTTP that a kubernetes_sd_config has none of.
 static bool has_http_settings(const json_t *item)
 {
-    for (const struct config_field *f = config_http_fields; f->name; f++)
+    for (const struct engine_config_field *f = engine_config_http_fields; f->name; f++)
         if (json_object_get(item, f->name))
             return true;
     return false;
 }
 
-static void check_kubernetes(struct config_reader *r, const json_t *item,
-                             const struct engine_kubernetes_sd *k)
+static void check_kubernetes(struct engine_config_reader *r, const json_t *item,
+                             const struct engine_config_kubernetes_sd *k)
 {
     bool api = k->api_server && *k->api_server, file = k->kubeconfig_file && *k->kubeconfig_file;
     if (!json_object_get(item, "role"))
-        config_fail(r, item,
-                    "role missing (one of: pod, service, endpoints, endpointslice, node, ingress)");
+        engine_config_fail(
+            r, item,
+            "role missing (one of: pod, service, endpoints, endpointslice, node, ingress)");
     if (api && file)
-        config_fail(r, item, "cannot use 'kubeconfig_file' and 'api_server' simultaneously");
+        engine_config_fail(r, item, "cannot use 'kubeconfig_file' and 'api_server' simultaneously");
     if (file && has_http_settings(item))
-        config_fail(r, item,
-                    "cannot use a custom HTTP client configuration together with "
-                    "'kubeconfig_file'");
+        engine_config_fail(r, item,
+                           "cannot use a custom HTTP client configuration together with "
+                           "'kubeconfig_file'");
     if (!api && has_http_settings(item))
-        config_fail(r, item,
-                    "to use custom HTTP client configuration please provide the 'api_server' URL "
-                    "explicitly");
+        engine_config_fail(
+            r, item,
+            "to use custom HTTP client configuration please provide the 'api_server' URL "
+            "explicitly");
     if ((api || file) && k->own_namespace)
-        config_fail(r, item, "cannot use '%s' and 'namespaces.own_namespace' simultaneously",
-                    api ? "api_server" : "kubeconfig_file");
+        engine_config_fail(r, item, "cannot use '%s' and 'namespaces.own_namespace' simultaneously",
+                           api ? "api_server" : "kubeconfig_file");
 }
 
 // The client of API servers knows certificates and tokens alone.
-static void note_unused(struct config_reader *r, const json_t *item)
+static void note_unused(struct engine_config_reader *r, const json_t *item)
 {
     static const char *const keys[] = {"basic_auth",
                                        "oauth2",
@@ -328,28 +341,31 @@ static void note_unused(struct config_reader *r, const json_t *item)
     static const char *const tls_keys[] = {"server_name", "min_version", "max_version"};
     for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
         if (json_object_get(item, keys[i]))
-            config_ignore(r, keys[i], json_object_get(item, keys[i]), "kubernetes_sd_configs");
+            engine_config_ignore(r, keys[i], json_object_get(item, keys[i]),
+                                 "kubernetes_sd_configs");
     for (size_t i = 0; i < GS_ARRAY_LEN(tls_keys); i++) {
-        const json_t *value = gs_json_get(item, "tls_config", tls_keys[i], NULL);
+        const json_t *value = codec_json_get(item, "tls_config", tls_keys[i], NULL);
         if (value)
-            config_ignore(r, tls_keys[i], value, "kubernetes_sd_configs");
+            engine_config_ignore(r, tls_keys[i], value, "kubernetes_sd_configs");
     }
 }
 
-static void read_kubernetes_sd(struct config_reader *r, const json_t *item, void *out)
+static void read_kubernetes_sd(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"role", FIELD_READ, offsetof(struct engine_kubernetes_sd, role), read_role},
-        {"api_server", FIELD_URL, offsetof(struct engine_kubernetes_sd, api_server), NULL},
-        {"kubeconfig_file", FIELD_PATH, offsetof(struct engine_kubernetes_sd, kubeconfig_file),
-         NULL},
-        {"namespaces", FIELD_READ, 0, read_namespaces},
-        {"attach_metadata", FIELD_READ, 0, read_attach},
-        {"selectors", FIELD_UNUSED, 0, NULL}, // below: they need the role
+    static const struct engine_config_field fields[] = {
+        {"role", ENGINE_CONFIG_FIELD_READ, offsetof(struct engine_config_kubernetes_sd, role),
+         read_role},
+        {"api_server", ENGINE_CONFIG_FIELD_URL,
+         offsetof(struct engine_config_kubernetes_sd, api_server), NULL},
+        {"kubeconfig_file", ENGINE_CONFIG_FIELD_PATH,
+         offsetof(struct engine_config_kubernetes_sd, kubeconfig_file), NULL},
+        {"namespaces", ENGINE_CONFIG_FIELD_READ, 0, read_namespaces},
+        {"attach_metadata", ENGINE_CONFIG_FIELD_READ, 0, read_attach},
+        {"selectors", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL}, // below: they need the role
         {0},
     };
-    struct engine_kubernetes_sd *k = out;
-    config_read_with_http(r, item, fields, "kubernetes_sd_configs", k, &k->http);
+    struct engine_config_kubernetes_sd *k = out;
+    engine_config_read_with_http(r, item, fields, "kubernetes_sd_configs", k, &k->http);
     check_kubernetes(r, item, k);
     note_unused(r, item);
     take_selectors(r, json_object_get(item, "selectors"), k);
@@ -362,46 +378,51 @@ LIST(config_read_kubernetes_sds, "kubernetes_sd_configs", kubernetes, read_kuber
 static bool is_valid_name(const char *s)
 {
     struct gs_slice name = gs_slice_of(s);
-    return name.len && gs_utf8_valid_prefix(name) == name.len;
+    return name.len && codec_utf8_valid_prefix(name) == name.len;
 }
 
-static void read_sources(struct config_reader *r, const json_t *value, void *out)
+static void read_sources(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct engine_relabel *l = out;
-    config_texts(r, value, &l->source_labels, &l->n_source_labels);
+    struct engine_config_relabel *l = out;
+    engine_config_texts(r, value, &l->source_labels, &l->n_source_labels);
     for (size_t i = 0; i < l->n_source_labels && !r->err; i++)
         if (!is_valid_name(l->source_labels[i]))
-            config_fail(r, json_array_get(value, i), "\"%s\" is not a valid label name",
-                        l->source_labels[i]);
+            engine_config_fail(r, json_array_get(value, i), "\"%s\" is not a valid label name",
+                               l->source_labels[i]);
 }
 
 static const char *const action_names[] = {
-    [RELABEL_REPLACE] = "replace",     [RELABEL_KEEP] = "keep",
-    [RELABEL_DROP] = "drop",           [RELABEL_KEEPEQUAL] = "keepequal",
-    [RELABEL_DROPEQUAL] = "dropequal", [RELABEL_HASHMOD] = "hashmod",
-    [RELABEL_LABELMAP] = "labelmap",   [RELABEL_LABELDROP] = "labeldrop",
-    [RELABEL_LABELKEEP] = "labelkeep", [RELABEL_LOWERCASE] = "lowercase",
-    [RELABEL_UPPERCASE] = "uppercase",
+    [ENGINE_CONFIG_RELABEL_REPLACE] = "replace",
+    [ENGINE_CONFIG_RELABEL_KEEP] = "keep",
+    [ENGINE_CONFIG_RELABEL_DROP] = "drop",
+    [ENGINE_CONFIG_RELABEL_KEEPEQUAL] = "keepequal",
+    [ENGINE_CONFIG_RELABEL_DROPEQUAL] = "dropequal",
+    [ENGINE_CONFIG_RELABEL_HASHMOD] = "hashmod",
+    [ENGINE_CONFIG_RELABEL_LABELMAP] = "labelmap",
+    [ENGINE_CONFIG_RELABEL_LABELDROP] = "labeldrop",
+    [ENGINE_CONFIG_RELABEL_LABELKEEP] = "labelkeep",
+    [ENGINE_CONFIG_RELABEL_LOWERCASE] = "lowercase",
+    [ENGINE_CONFIG_RELABEL_UPPERCASE] = "uppercase",
 };
 
-static void read_action(struct config_reader *r, const json_t *value, void *out)
+static void read_action(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     for (size_t i = 0; i < GS_ARRAY_LEN(action_names); i++) {
         if (strcasecmp(text, action_names[i]) == 0) {
-            *(enum engine_relabel_action *)out = (enum engine_relabel_action)i;
+            *(enum engine_config_relabel_action *)out = (enum engine_config_relabel_action)i;
             return;
         }
     }
-    config_fail(r, value, "unknown relabel action \"%s\"", text);
+    engine_config_fail(r, value, "unknown relabel action \"%s\"", text);
 }
 
-static void compile(struct config_reader *r, const json_t *at, const char *pattern,
+static void compile(struct engine_config_reader *r, const json_t *at, const char *pattern,
                     struct tsdb_regex **ret)
 {
     struct gs_error *err = tsdb_regex_new(gs_slice_of(pattern), ret);
     if (err) {
-        config_fail(r, at, "%s", gs_error_message(err));
+        engine_config_fail(r, at, "%s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -410,75 +431,88 @@ static void compile(struct config_reader *r, const json_t *at, const char *patte
 }
 
 // Settings that an action does not look at: Prometheus takes them for a misunderstanding.
-static void check_keys(struct config_reader *r, const json_t *item, const struct engine_relabel *l,
-                       const char *action)
+static void check_keys(struct engine_config_reader *r, const json_t *item,
+                       const struct engine_config_relabel *l, const char *action)
 {
-    bool changes_case = l->action == RELABEL_LOWERCASE || l->action == RELABEL_UPPERCASE;
-    bool compares = l->action == RELABEL_KEEPEQUAL || l->action == RELABEL_DROPEQUAL;
-    bool names = l->action == RELABEL_LABELDROP || l->action == RELABEL_LABELKEEP;
+    bool changes_case = l->action == ENGINE_CONFIG_RELABEL_LOWERCASE ||
+                        l->action == ENGINE_CONFIG_RELABEL_UPPERCASE;
+    bool compares = l->action == ENGINE_CONFIG_RELABEL_KEEPEQUAL ||
+                    l->action == ENGINE_CONFIG_RELABEL_DROPEQUAL;
+    bool names = l->action == ENGINE_CONFIG_RELABEL_LABELDROP ||
+                 l->action == ENGINE_CONFIG_RELABEL_LABELKEEP;
     bool more = l->modulus || !gs_streq(l->separator, ";") || !gs_streq(l->replacement, "$1");
     if (changes_case && !gs_streq(l->replacement, "$1"))
-        config_fail(r, item, "'replacement' can not be set for %s action", action);
+        engine_config_fail(r, item, "'replacement' can not be set for %s action", action);
     if (compares && (more || json_object_get(item, "regex")))
-        config_fail(r, item,
-                    "%s action requires only 'source_labels' and `target_label`, and no other "
-                    "fields",
-                    action);
+        engine_config_fail(
+            r, item,
+            "%s action requires only 'source_labels' and `target_label`, and no other "
+            "fields",
+            action);
     if (names && (more || l->n_source_labels || *l->target_label))
-        config_fail(r, item, "%s action requires only 'regex', and no other fields", action);
+        engine_config_fail(r, item, "%s action requires only 'regex', and no other fields", action);
 }
 
-static void check_relabel(struct config_reader *r, const json_t *item,
-                          const struct engine_relabel *l)
+static void check_relabel(struct engine_config_reader *r, const json_t *item,
+                          const struct engine_config_relabel *l)
 {
     const char *action = action_names[l->action];
-    bool needs_target = l->action == RELABEL_HASHMOD || l->action == RELABEL_LOWERCASE ||
-                        l->action == RELABEL_UPPERCASE || l->action == RELABEL_KEEPEQUAL ||
-                        l->action == RELABEL_DROPEQUAL || l->action == RELABEL_REPLACE;
-    if (l->action == RELABEL_HASHMOD && !l->modulus)
-        config_fail(r, item, "relabel configuration for hashmod requires non-zero modulus");
+    bool needs_target = l->action == ENGINE_CONFIG_RELABEL_HASHMOD ||
+                        l->action == ENGINE_CONFIG_RELABEL_LOWERCASE ||
+                        l->action == ENGINE_CONFIG_RELABEL_UPPERCASE ||
+                        l->action == ENGINE_CONFIG_RELABEL_KEEPEQUAL ||
+                        l->action == ENGINE_CONFIG_RELABEL_DROPEQUAL ||
+                        l->action == ENGINE_CONFIG_RELABEL_REPLACE;
+    if (l->action == ENGINE_CONFIG_RELABEL_HASHMOD && !l->modulus)
+        engine_config_fail(r, item, "relabel configuration for hashmod requires non-zero modulus");
     if (needs_target && !*l->target_label)
-        config_fail(r, item, "relabel configuration for %s action requires 'target_label' value",
-                    action);
+        engine_config_fail(
+            r, item, "relabel configuration for %s action requires 'target_label' value", action);
     if (needs_target && !is_valid_name(l->target_label))
-        config_fail(r, item, "\"%s\" is invalid 'target_label' for %s action", l->target_label,
-                    action);
-    if (l->action == RELABEL_LABELMAP && !is_valid_name(l->replacement))
-        config_fail(r, item, "\"%s\" is invalid 'replacement' for %s action", l->replacement,
-                    action);
+        engine_config_fail(r, item, "\"%s\" is invalid 'target_label' for %s action",
+                           l->target_label, action);
+    if (l->action == ENGINE_CONFIG_RELABEL_LABELMAP && !is_valid_name(l->replacement))
+        engine_config_fail(r, item, "\"%s\" is invalid 'replacement' for %s action", l->replacement,
+                           action);
     check_keys(r, item, l, action);
 }
 
-static void read_relabel(struct config_reader *r, const json_t *item, void *out)
+static void read_relabel(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"source_labels", FIELD_READ, 0, read_sources},
-        {"separator", FIELD_TEXT, offsetof(struct engine_relabel, separator), NULL},
-        {"target_label", FIELD_TEXT, offsetof(struct engine_relabel, target_label), NULL},
-        {"replacement", FIELD_TEXT, offsetof(struct engine_relabel, replacement), NULL},
-        {"modulus", FIELD_COUNT, offsetof(struct engine_relabel, modulus), NULL},
-        {"action", FIELD_READ, offsetof(struct engine_relabel, action), read_action},
-        {"regex", FIELD_UNUSED, 0, NULL},
+    static const struct engine_config_field fields[] = {
+        {"source_labels", ENGINE_CONFIG_FIELD_READ, 0, read_sources},
+        {"separator", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct engine_config_relabel, separator),
+         NULL},
+        {"target_label", ENGINE_CONFIG_FIELD_TEXT,
+         offsetof(struct engine_config_relabel, target_label), NULL},
+        {"replacement", ENGINE_CONFIG_FIELD_TEXT,
+         offsetof(struct engine_config_relabel, replacement), NULL},
+        {"modulus", ENGINE_CONFIG_FIELD_COUNT, offsetof(struct engine_config_relabel, modulus),
+         NULL},
+        {"action", ENGINE_CONFIG_FIELD_READ, offsetof(struct engine_config_relabel, action),
+         read_action},
+        {"regex", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL},
         {0},
     };
-    struct engine_relabel *l = out;
+    struct engine_config_relabel *l = out;
     l->separator = ";";
     l->target_label = "";
     l->replacement = "$1";
-    config_read(r, item, fields, "relabel_configs", l);
+    engine_config_read(r, item, fields, "relabel_configs", l);
     if (r->err)
         return;
     if (!json_is_object(item)) {
-        config_fail(r, item, "a relabel config must be a mapping");
+        engine_config_fail(r, item, "a relabel config must be a mapping");
         return;
     }
     const json_t *regex = json_object_get(item, "regex");
-    compile(r, regex ? regex : item, regex ? config_text(r, regex) : "(.*)", &l->regex);
+    compile(r, regex ? regex : item, regex ? engine_config_text(r, regex) : "(.*)", &l->regex);
     check_relabel(r, item, l);
 }
 
-void config_read_relabels(struct config_reader *r, const json_t *list, void *out)
+void engine_config_read_relabels(struct engine_config_reader *r, const json_t *list, void *out)
 {
-    struct engine_relabels *l = out;
-    config_read_list(r, list, sizeof(struct engine_relabel), read_relabel, &l->items, &l->n);
+    struct engine_config_relabels *l = out;
+    engine_config_read_list(r, list, sizeof(struct engine_config_relabel), read_relabel, &l->items,
+                            &l->n);
 }

@@ -41,7 +41,7 @@ static void add_text(struct gs_buf *out, const char *s)
         return;
     }
     json_t *j = json_string(s);
-    gs_json_dump(j, out);
+    codec_json_dump(j, out);
     json_decref(j);
 }
 
@@ -63,7 +63,7 @@ static void add_scalar(struct gs_buf *out, const json_t *j, bool cover)
         GS_AUTO_FREE char *url = gs_cover_url(json_string_value(j));
         add_text(out, url ? url : json_string_value(j));
     } else {
-        gs_json_dump(j, out);
+        codec_json_dump(j, out);
     }
     gs_buf_add_char(out, '\n');
 }
@@ -121,7 +121,7 @@ static void add_node(struct gs_buf *out, const json_t *j, struct place at)
     }
 }
 
-void config_show(const json_t *document, struct gs_buf *out)
+void engine_config_show(const json_t *document, struct gs_buf *out)
 {
     if (is_block(document))
         add_node(out, document, (struct place){0});

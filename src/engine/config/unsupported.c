@@ -12,150 +12,153 @@
 
 struct peer {
     const char *url, *name;
-    struct engine_http http;
+    struct engine_config_http http;
 };
 
-static void check_headers(struct config_reader *r, const json_t *value, void *out)
+static void check_headers(struct engine_config_reader *r, const json_t *value, void *out)
 {
     const char *key;
     json_t *text;
     (void)out;
     json_object_foreach ((json_t *)(uintptr_t)value, key, text)
-        config_text(r, text);
-    config_check_headers(r, value, CONFIG_AUTHORIZATION_ELSEWHERE);
+        engine_config_text(r, text);
+    engine_config_check_headers(r, value, ENGINE_CONFIG_AUTHORIZATION_ELSEWHERE);
 }
 
-static void check_labels(struct config_reader *r, const json_t *value, void *out)
+static void check_labels(struct engine_config_reader *r, const json_t *value, void *out)
 {
     const struct metrics_label *labels;
     size_t n;
     (void)out;
-    config_labels(r, value, &labels, &n);
+    engine_config_labels(r, value, &labels, &n);
 }
 
-static void read_peer(struct config_reader *r, const json_t *item, void *out)
+static void read_peer(struct engine_config_reader *r, const json_t *item, void *out)
 {
-    static const struct config_field fields[] = {
-        {"url", FIELD_URL, offsetof(struct peer, url), NULL},
-        {"name", FIELD_TEXT, offsetof(struct peer, name), NULL},
-        {"remote_timeout", FIELD_UNUSED, 0, config_is_ms},
-        {"headers", FIELD_UNUSED, 0, check_headers},
-        {"read_recent", FIELD_UNUSED, 0, config_is_bool},
-        {"required_matchers", FIELD_UNUSED, 0, check_labels},
-        {"chunked_read_limit", FIELD_UNUSED, 0, config_is_count},
-        {"filter_external_labels", FIELD_UNUSED, 0, config_is_bool},
+    static const struct engine_config_field fields[] = {
+        {"url", ENGINE_CONFIG_FIELD_URL, offsetof(struct peer, url), NULL},
+        {"name", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct peer, name), NULL},
+        {"remote_timeout", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_ms},
+        {"headers", ENGINE_CONFIG_FIELD_UNUSED, 0, check_headers},
+        {"read_recent", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
+        {"required_matchers", ENGINE_CONFIG_FIELD_UNUSED, 0, check_labels},
+        {"chunked_read_limit", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_count},
+        {"filter_external_labels", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
         {0},
     };
     struct peer *p = out;
     if (json_is_null(item))
-        config_fail(r, item, "empty or null remote read config section");
-    config_read_with_http(r, item, fields, "remote_read", p, &p->http);
+        engine_config_fail(r, item, "empty or null remote read config section");
+    engine_config_read_with_http(r, item, fields, "remote_read", p, &p->http);
     if (!p->url || !*p->url)
-        config_fail(r, item, "url for remote_read is empty");
+        engine_config_fail(r, item, "url for remote_read is empty");
 }
 
-void config_check_remote_read(struct config_reader *r, const json_t *list, void *out)
+void engine_config_check_remote_read(struct engine_config_reader *r, const json_t *list, void *out)
 {
     struct peer *peers;
     size_t n;
     (void)out;
-    config_read_list(r, list, sizeof(*peers), read_peer, &peers, &n);
+    engine_config_read_list(r, list, sizeof(*peers), read_peer, &peers, &n);
     for (size_t i = 1; i < n && !r->err; i++)
         for (size_t k = 0; k < i && peers[i].name && *peers[i].name; k++)
             if (gs_streq(peers[i].name, peers[k].name))
-                config_fail(r, json_array_get(list, i),
-                            "found multiple remote read configs with job name \"%s\"",
-                            peers[i].name);
+                engine_config_fail(r, json_array_get(list, i),
+                                   "found multiple remote read configs with job name \"%s\"",
+                                   peers[i].name);
     if (n)
-        config_ignore(r, "remote_read", list, "the configuration");
+        engine_config_ignore(r, "remote_read", list, "the configuration");
 }
 
 // --- storage, runtime, metadata_config ---
 
-static void check_tsdb(struct config_reader *r, const json_t *value, void *out)
+static void check_tsdb(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {{"out_of_order_time_window", FIELD_MS, 0, NULL},
-                                                 {0}};
+    static const struct engine_config_field fields[] = {
+        {"out_of_order_time_window", ENGINE_CONFIG_FIELD_MS, 0, NULL}, {0}};
     int64_t window_ms = 0;
     (void)out;
-    config_read(r, value, fields, "tsdb", &window_ms);
+    engine_config_read(r, value, fields, "tsdb", &window_ms);
     if (window_ms) // 0 is what there is
-        config_ignore(r, "out_of_order_time_window", value, "storage");
+        engine_config_ignore(r, "out_of_order_time_window", value, "storage");
 }
 
-static void check_exemplars(struct config_reader *r, const json_t *value, void *out)
+static void check_exemplars(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"max_exemplars", FIELD_UNUSED, 0, config_is_whole}, {0}};
-    config_read(r, value, fields, "exemplars", out);
-    config_ignore(r, "exemplars", value, "storage");
+    static const struct engine_config_field fields[] = {
+        {"max_exemplars", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_whole}, {0}};
+    engine_config_read(r, value, fields, "exemplars", out);
+    engine_config_ignore(r, "exemplars", value, "storage");
 }
 
-void config_check_storage(struct config_reader *r, const json_t *value, void *out)
+void engine_config_check_storage(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {{"tsdb", FIELD_UNUSED, 0, check_tsdb},
-                                                 {"exemplars", FIELD_UNUSED, 0, check_exemplars},
-                                                 {0}};
-    config_read(r, value, fields, "storage", out);
+    static const struct engine_config_field fields[] = {
+        {"tsdb", ENGINE_CONFIG_FIELD_UNUSED, 0, check_tsdb},
+        {"exemplars", ENGINE_CONFIG_FIELD_UNUSED, 0, check_exemplars},
+        {0}};
+    engine_config_read(r, value, fields, "storage", out);
 }
 
-void config_check_runtime(struct config_reader *r, const json_t *value, void *out)
+void engine_config_check_runtime(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {{"gogc", FIELD_UNUSED, 0, config_is_whole}, {0}};
-    config_read(r, value, fields, "runtime", out);
+    static const struct engine_config_field fields[] = {
+        {"gogc", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_whole}, {0}};
+    engine_config_read(r, value, fields, "runtime", out);
 }
 
-void config_check_metadata(struct config_reader *r, const json_t *value, void *out)
+void engine_config_check_metadata(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"send", FIELD_UNUSED, 0, config_is_bool},
-        {"send_interval", FIELD_UNUSED, 0, config_is_ms},
-        {"max_samples_per_send", FIELD_UNUSED, 0, config_is_whole},
+    static const struct engine_config_field fields[] = {
+        {"send", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
+        {"send_interval", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_ms},
+        {"max_samples_per_send", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_whole},
         {0},
     };
-    config_read(r, value, fields, "metadata_config", out);
+    engine_config_read(r, value, fields, "metadata_config", out);
 }
 
 // --- tracing ---
 
 struct tracing {
     const char *client, *endpoint, *compression;
-    struct engine_http http;
+    struct engine_config_http http;
 };
 
 #define AT(member) offsetof(struct tracing, member)
 
-static void check_tracing_headers(struct config_reader *r, const json_t *value, void *out)
+static void check_tracing_headers(struct engine_config_reader *r, const json_t *value, void *out)
 {
     (void)out;
-    config_check_headers(r, value,
-                         "custom authorization header configuration is not yet supported");
+    engine_config_check_headers(r, value,
+                                "custom authorization header configuration is not yet supported");
 }
 
-void config_check_tracing(struct config_reader *r, const json_t *value, void *out)
+void engine_config_check_tracing(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"client_type", FIELD_TEXT, AT(client), NULL},
-        {"endpoint", FIELD_TEXT, AT(endpoint), NULL},
-        {"sampling_fraction", FIELD_UNUSED, 0, config_is_number},
-        {"insecure", FIELD_UNUSED, 0, config_is_bool},
-        {"tls_config", FIELD_READ, AT(http), config_read_tls},
-        {"headers", FIELD_UNUSED, 0, check_tracing_headers},
-        {"compression", FIELD_TEXT, AT(compression), NULL},
-        {"timeout", FIELD_UNUSED, 0, config_is_ms},
+    static const struct engine_config_field fields[] = {
+        {"client_type", ENGINE_CONFIG_FIELD_TEXT, AT(client), NULL},
+        {"endpoint", ENGINE_CONFIG_FIELD_TEXT, AT(endpoint), NULL},
+        {"sampling_fraction", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_number},
+        {"insecure", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
+        {"tls_config", ENGINE_CONFIG_FIELD_READ, AT(http), engine_config_read_tls},
+        {"headers", ENGINE_CONFIG_FIELD_UNUSED, 0, check_tracing_headers},
+        {"compression", ENGINE_CONFIG_FIELD_TEXT, AT(compression), NULL},
+        {"timeout", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_ms},
         {0},
     };
     struct tracing t = {.client = "grpc", .compression = ""};
     (void)out;
-    config_read(r, value, fields, "tracing", &t);
+    engine_config_read(r, value, fields, "tracing", &t);
     if (!t.endpoint || !*t.endpoint)
-        config_fail(r, value, "tracing endpoint must be set");
+        engine_config_fail(r, value, "tracing endpoint must be set");
     if (!gs_streq(t.client, "grpc") && !gs_streq(t.client, "http"))
-        config_fail(r, value, "expected client type to be http or grpc, but got \"%s\"", t.client);
+        engine_config_fail(r, value, "expected client type to be http or grpc, but got \"%s\"",
+                           t.client);
     if (*t.compression && !gs_streq(t.compression, "gzip"))
-        config_fail(r, value, "invalid compression type %s provided, valid options: gzip",
-                    t.compression);
-    config_ignore(r, "tracing", value, "the configuration");
+        engine_config_fail(r, value, "invalid compression type %s provided, valid options: gzip",
+                           t.compression);
+    engine_config_ignore(r, "tracing", value, "the configuration");
 }
 #undef AT
 
@@ -168,76 +171,79 @@ struct otlp {
     const char *strategy;
 };
 
-static void read_promoted(struct config_reader *r, const json_t *value, void *out)
+static void read_promoted(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct otlp *o = out;
-    config_texts(r, value, &o->promoted, &o->n_promoted);
+    engine_config_texts(r, value, &o->promoted, &o->n_promoted);
 }
 
-static void read_ignored(struct config_reader *r, const json_t *value, void *out)
+static void read_ignored(struct engine_config_reader *r, const json_t *value, void *out)
 {
     struct otlp *o = out;
-    config_texts(r, value, &o->ignored, &o->n_ignored);
+    engine_config_texts(r, value, &o->ignored, &o->n_ignored);
 }
 
-static void check_attributes(struct config_reader *r, const json_t *value, const char *key,
+static void check_attributes(struct engine_config_reader *r, const json_t *value, const char *key,
                              const char *adjective)
 {
     const char *const *names;
     size_t n;
-    config_texts(r, json_object_get(value, key), &names, &n);
+    engine_config_texts(r, json_object_get(value, key), &names, &n);
     for (size_t i = 0; i < n; i++) {
         struct gs_slice name = gs_slice_trim(gs_slice_of(names[i]));
         if (!name.len)
-            config_fail(r, value, "invalid '%s': empty %s OTel resource attribute", key, adjective);
+            engine_config_fail(r, value, "invalid '%s': empty %s OTel resource attribute", key,
+                               adjective);
         for (size_t k = 0; k < i; k++)
             if (gs_slice_eq(name, gs_slice_trim(gs_slice_of(names[k]))))
-                config_fail(r, value,
-                            "invalid '%s': duplicated %s OTel resource attribute \"" GS_SLICE_FMT
-                            "\"",
-                            key, adjective, GS_SLICE_ARG(name));
+                engine_config_fail(
+                    r, value,
+                    "invalid '%s': duplicated %s OTel resource attribute \"" GS_SLICE_FMT "\"", key,
+                    adjective, GS_SLICE_ARG(name));
     }
 }
 
-static void check_otlp(struct config_reader *r, const json_t *value, const struct otlp *o)
+static void check_otlp(struct engine_config_reader *r, const json_t *value, const struct otlp *o)
 {
     if (o->all && o->n_promoted)
-        config_fail(r, value,
-                    "'promote_all_resource_attributes' and 'promote_resource_attributes' cannot be "
-                    "configured simultaneously");
+        engine_config_fail(
+            r, value,
+            "'promote_all_resource_attributes' and 'promote_resource_attributes' cannot be "
+            "configured simultaneously");
     if (!o->all && o->n_ignored)
-        config_fail(r, value,
-                    "'ignore_resource_attributes' cannot be configured unless "
-                    "'promote_all_resource_attributes' is true");
+        engine_config_fail(r, value,
+                           "'ignore_resource_attributes' cannot be configured unless "
+                           "'promote_all_resource_attributes' is true");
     check_attributes(r, value, "promote_resource_attributes", "promoted");
     check_attributes(r, value, "ignore_resource_attributes", "ignored");
     if (*o->strategy && !gs_streq(o->strategy, "UnderscoreEscapingWithSuffixes") &&
         !gs_streq(o->strategy, "NoUTF8EscapingWithSuffixes") &&
         !gs_streq(o->strategy, "NoTranslation"))
-        config_fail(r, value, "unsupported OTLP translation strategy \"%s\"", o->strategy);
+        engine_config_fail(r, value, "unsupported OTLP translation strategy \"%s\"", o->strategy);
 }
 
 #define AT(member) offsetof(struct otlp, member)
 
-void config_check_otlp(struct config_reader *r, const json_t *value, void *out)
+void engine_config_check_otlp(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"promote_all_resource_attributes", FIELD_BOOL, AT(all), NULL},
-        {"promote_resource_attributes", FIELD_READ, 0, read_promoted},
-        {"ignore_resource_attributes", FIELD_READ, 0, read_ignored},
-        {"translation_strategy", FIELD_TEXT, AT(strategy), NULL},
-        {"keep_identifying_resource_attributes", FIELD_UNUSED, 0, config_is_bool},
-        {"convert_histograms_to_nhcb", FIELD_UNUSED, 0, config_is_bool},
+    static const struct engine_config_field fields[] = {
+        {"promote_all_resource_attributes", ENGINE_CONFIG_FIELD_BOOL, AT(all), NULL},
+        {"promote_resource_attributes", ENGINE_CONFIG_FIELD_READ, 0, read_promoted},
+        {"ignore_resource_attributes", ENGINE_CONFIG_FIELD_READ, 0, read_ignored},
+        {"translation_strategy", ENGINE_CONFIG_FIELD_TEXT, AT(strategy), NULL},
+        {"keep_identifying_resource_attributes", ENGINE_CONFIG_FIELD_UNUSED, 0,
+         engine_config_is_bool},
+        {"convert_histograms_to_nhcb", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
         {0},
     };
     const struct engine_config *c = out;
     struct otlp o = {.strategy = ""};
-    config_read(r, value, fields, "otlp", &o);
+    engine_config_read(r, value, fields, "otlp", &o);
     check_otlp(r, value, &o);
     if (gs_starts(o.strategy, "No") && gs_streq(c->defaults.validation_scheme, "legacy"))
-        config_fail(r, value,
-                    "OTLP translation strategy \"%s\" is not allowed when UTF8 is disabled",
-                    o.strategy);
-    config_ignore(r, "otlp", value, "the configuration");
+        engine_config_fail(r, value,
+                           "OTLP translation strategy \"%s\" is not allowed when UTF8 is disabled",
+                           o.strategy);
+    engine_config_ignore(r, "otlp", value, "the configuration");
 }
 #undef AT

@@ -72,9 +72,9 @@ static const char *wrong(const char *url)
     return escapes_are_whole(rest) ? NULL : "invalid URL escape";
 }
 
-void config_check_url(struct config_reader *r, const json_t *value, const char *url)
+void engine_config_check_url(struct engine_config_reader *r, const json_t *value, const char *url)
 {
     const char *error = wrong(url);
     if (error)
-        config_fail(r, value, "\"%s\" is not a valid URL: %s", url, error);
+        engine_config_fail(r, value, "\"%s\" is not a valid URL: %s", url, error);
 }

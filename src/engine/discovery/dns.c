@@ -9,30 +9,30 @@
 #include "engine/discovery/groups.h"
 #include "engine/discovery/kube_labels.h"
 #include "engine/discovery/stats.h"
-#include "net/dns.h"
+#include "net/dns/dns.h"
 
 #define MAX_AT_ONCE      16
 #define DEFAULT_REFRESH  INT64_C(30000) // where the configuration says 0
 #define FIRST_REFRESH_MS 1
 
 struct asked_name {
-    struct sd_dns *sd;
+    struct discovery_dns *sd;
     const char *name; // of the configuration
     struct dns_lookup *lookup;
     char *problem; // what the log has of it; NULL: none
 };
 
-struct sd_dns {
+struct discovery_dns {
     uv_loop_t *loop;
-    const struct engine_dns_sd *cfg;
+    const struct engine_config_dns_sd *cfg;
     const struct dns_config *fixed; // NULL: as the system's file says at each refresh
-    struct sd_stats *stats;
-    sd_update_fn fn;
+    struct discovery_stats *stats;
+    discovery_update_fn fn;
     void *arg;
     struct asked_name *names;
     struct dns_config servers; // of the refresh under way
     size_t n_begun, n_ended;   // its names; all ended: none is under way
-    struct sd_group_list found;
+    struct discovery_group_list found;
     int64_t begun_ns;
     bool spoke;
     uv_timer_t timer;
@@ -49,41 +49,42 @@ static const char *host_of(struct gs_arena *a, const char *target)
     return gs_arena_strndup(a, target, len);
 }
 
-static struct sd_labels labels_of(struct gs_arena *a, const char *name, size_t port,
-                                  const struct dns_record *r)
+static struct discovery_labels labels_of(struct gs_arena *a, const char *name, size_t port,
+                                         const struct dns_record *r)
 {
-    struct sd_labels l = {.arena = a};
+    struct discovery_labels l = {.arena = a};
     const char *target = gs_arena_strdup(a, r->target);
     bool srv = r->type == DNS_SRV;
-    sd_labels_add(&l, "__address__",
-                  sd_join_host_port(a, host_of(a, target), (int64_t)(srv ? r->port : port)));
-    sd_labels_add(&l, "__meta_dns_name", name);
+    discovery_labels_add(
+        &l, "__address__",
+        discovery_join_host_port(a, host_of(a, target), (int64_t)(srv ? r->port : port)));
+    discovery_labels_add(&l, "__meta_dns_name", name);
     if (srv) {
-        sd_labels_add(&l, "__meta_dns_srv_record_target", target);
-        sd_labels_addf(&l, "__meta_dns_srv_record_port", "%u", r->port);
+        discovery_labels_add(&l, "__meta_dns_srv_record_target", target);
+        discovery_labels_addf(&l, "__meta_dns_srv_record_port", "%u", r->port);
     } else if (r->type == DNS_MX) {
-        sd_labels_add(&l, "__meta_dns_mx_record_target", target);
+        discovery_labels_add(&l, "__meta_dns_mx_record_target", target);
     } else if (r->type == DNS_NS) {
-        sd_labels_add(&l, "__meta_dns_ns_record_target", target);
+        discovery_labels_add(&l, "__meta_dns_ns_record_target", target);
     }
     return l;
 }
 
-static void add_answer(struct sd_dns *s, const char *name, const struct dns_answer *answer)
+static void add_answer(struct discovery_dns *s, const char *name, const struct dns_answer *answer)
 {
     struct gs_arena *a = &s->found.arena;
     const char *kept = gs_arena_strdup(a, name);
     const struct metrics_label **targets = gs_arena_alloc(a, (answer->n + 1) * sizeof(*targets));
     size_t *counts = gs_arena_alloc(a, (answer->n + 1) * sizeof(*counts));
     for (size_t i = 0; i < answer->n; i++) {
-        struct sd_labels l = labels_of(a, kept, s->cfg->port, &answer->records[i]);
+        struct discovery_labels l = labels_of(a, kept, s->cfg->port, &answer->records[i]);
         targets[i] = l.items;
         counts[i] = l.len;
     }
-    sd_group_list_add(&s->found, (struct sd_group){.source = kept,
-                                                   .targets = targets,
-                                                   .n_target_labels = counts,
-                                                   .n_targets = answer->n});
+    discovery_group_list_add(&s->found, (struct discovery_group){.source = kept,
+                                                                 .targets = targets,
+                                                                 .n_target_labels = counts,
+                                                                 .n_targets = answer->n});
 }
 
 // --- a refresh ---
@@ -99,24 +100,24 @@ static void tell(struct asked_name *n, struct gs_error *err)
     gs_error_free(err);
 }
 
-static void end_refresh(struct sd_dns *s)
+static void end_refresh(struct discovery_dns *s)
 {
     bool first = !s->spoke;
-    struct sd_group_list found = s->found;
-    s->found = (struct sd_group_list){0};
+    struct discovery_group_list found = s->found;
+    s->found = (struct discovery_group_list){0};
     s->spoke = true;
-    sd_stats_refreshed(s->stats ? &s->stats->dns : NULL, s->begun_ns, false);
+    discovery_stats_refreshed(s->stats ? &s->stats->dns : NULL, s->begun_ns, false);
     if (found.len || first)
         s->fn(s->arg, found.items, found.len);
-    sd_group_list_finish(&found);
+    discovery_group_list_finish(&found);
 }
 
-static void ask_more(struct sd_dns *s);
+static void ask_more(struct discovery_dns *s);
 
 static void on_answer(void *arg, const struct dns_answer *answer, struct gs_error *err)
 {
     struct asked_name *n = arg;
-    struct sd_dns *s = n->sd;
+    struct discovery_dns *s = n->sd;
     n->lookup = NULL;
     s->n_ended++;
     if (s->stats) {
@@ -131,7 +132,7 @@ static void on_answer(void *arg, const struct dns_answer *answer, struct gs_erro
         end_refresh(s);
 }
 
-static void ask_more(struct sd_dns *s)
+static void ask_more(struct discovery_dns *s)
 {
     while (s->n_begun < s->cfg->n_names && s->n_begun - s->n_ended < MAX_AT_ONCE) {
         struct asked_name *n = &s->names[s->n_begun++];
@@ -141,7 +142,7 @@ static void ask_more(struct sd_dns *s)
 }
 
 // A file that cannot be read: there are no servers, as each name tells.
-static void take_servers(struct sd_dns *s)
+static void take_servers(struct discovery_dns *s)
 {
     s->servers = (struct dns_config){0};
     if (s->fixed) {
@@ -155,7 +156,7 @@ static void take_servers(struct sd_dns *s)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct sd_dns *s = timer->data;
+    struct discovery_dns *s = timer->data;
     if (s->n_ended < s->n_begun) // the last one is under way
         return;
     s->begun_ns = gs_mono_ns();
@@ -166,7 +167,7 @@ static void on_timer(uv_timer_t *timer)
 
 // --- life ---
 
-static void begin(struct sd_dns *s, const struct engine_dns_sd *cfg)
+static void begin(struct discovery_dns *s, const struct engine_config_dns_sd *cfg)
 {
     int64_t interval = cfg->refresh_ms ? cfg->refresh_ms : DEFAULT_REFRESH;
     s->cfg = cfg;
@@ -177,21 +178,22 @@ static void begin(struct sd_dns *s, const struct engine_dns_sd *cfg)
     uv_timer_start(&s->timer, on_timer, FIRST_REFRESH_MS, (uint64_t)interval);
 }
 
-static void end(struct sd_dns *s)
+static void end(struct discovery_dns *s)
 {
     for (size_t i = 0; i < s->cfg->n_names; i++) {
         dns_lookup_cancel(s->names[i].lookup);
         free(s->names[i].problem);
     }
     free(s->names);
-    sd_group_list_finish(&s->found);
+    discovery_group_list_finish(&s->found);
 }
 
-struct sd_dns *sd_dns_new(uv_loop_t *loop, const struct engine_dns_sd *cfg,
-                          const struct dns_config *servers, struct sd_stats *stats, sd_update_fn fn,
-                          void *arg)
+struct discovery_dns *discovery_dns_new(uv_loop_t *loop, const struct engine_config_dns_sd *cfg,
+                                        const struct dns_config *servers,
+                                        struct discovery_stats *stats, discovery_update_fn fn,
+                                        void *arg)
 {
-    struct sd_dns *s = gs_alloc(sizeof(*s));
+    struct discovery_dns *s = gs_alloc(sizeof(*s));
     s->loop = loop;
     s->fixed = servers;
     s->stats = stats;
@@ -203,7 +205,7 @@ struct sd_dns *sd_dns_new(uv_loop_t *loop, const struct engine_dns_sd *cfg,
     return s;
 }
 
-void sd_dns_reconfigure(struct sd_dns *s, const struct engine_dns_sd *cfg)
+void discovery_dns_reconfigure(struct discovery_dns *s, const struct engine_config_dns_sd *cfg)
 {
     end(s);
     begin(s, cfg);
@@ -214,7 +216,7 @@ static void free_dns(uv_handle_t *h)
     free(h->data);
 }
 
-void sd_dns_free(struct sd_dns *s)
+void discovery_dns_free(struct discovery_dns *s)
 {
     if (!s)
         return;

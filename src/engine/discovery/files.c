@@ -24,57 +24,57 @@ struct sd_file {
     uint64_t pass;
 };
 
-struct sd_files {
+struct discovery_files {
     char **globs;
     size_t n_globs;
     struct gs_hmap *files; // path -> struct sd_file
     uint64_t pass;
     uv_timer_t *timer;
-    sd_update_fn fn;
+    discovery_update_fn fn;
     void *arg;
 };
 
 // As Prometheus' decoders: YAML gives every scalar as its text, JSON only what is a text.
-static struct gs_error *load(const char *path, struct gs_yaml_docs *ret)
+static struct gs_error *load(const char *path, struct codec_yaml_docs *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_yaml_marks *marks = NULL;
+    struct codec_yaml_marks *marks = NULL;
     if (gs_ends(path, ".json"))
-        return gs_yaml_load_file(path, ret);
+        return codec_yaml_load_file(path, ret);
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
     if (!err)
-        err = gs_yaml_parse_texts(gs_buf_slice(&text), path, ret, &marks);
+        err = codec_yaml_parse_texts(gs_buf_slice(&text), path, ret, &marks);
     if (!err)
-        gs_yaml_marks_free(marks);
+        codec_yaml_marks_free(marks);
     return err;
 }
 
-struct gs_error *sd_files_load(const char *path, struct gs_yaml_docs *ret)
+struct gs_error *discovery_files_load(const char *path, struct codec_yaml_docs *ret)
 {
-    struct gs_yaml_docs docs = {0};
+    struct codec_yaml_docs docs = {0};
     struct gs_error *err = load(path, &docs);
-    if (!err && docs.len && (err = sd_groups_check(docs.items[0].value)))
+    if (!err && docs.len && (err = discovery_groups_check(docs.items[0].value)))
         err = gs_error_wrap(err, "%s", path);
     if (err)
-        gs_yaml_docs_finish(&docs);
+        codec_yaml_docs_finish(&docs);
     else
         *ret = docs;
     return err;
 }
 
-static void read_file(struct sd_group_list *l, const char *path, struct sd_file *f)
+static void read_file(struct discovery_group_list *l, const char *path, struct sd_file *f)
 {
-    struct gs_yaml_docs docs = {0};
-    struct gs_error *err = sd_files_load(path, &docs);
+    struct codec_yaml_docs docs = {0};
+    struct gs_error *err = discovery_files_load(path, &docs);
     if (err) {
         gs_warn("file_sd", "%s; the last targets stay", gs_error_message(err));
         gs_error_free(err);
         return;
     }
     const json_t *list = docs.len ? docs.items[0].value : NULL;
-    sd_groups_add(l, list, path, "__meta_filepath", f->n_groups);
+    discovery_groups_add(l, list, path, "__meta_filepath", f->n_groups);
     f->n_groups = json_array_size(list);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -83,7 +83,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static void look_at(struct sd_files *s, const char *path, struct sd_group_list *l)
+static void look_at(struct discovery_files *s, const char *path, struct discovery_group_list *l)
 {
     struct stat st;
     if (stat(path, &st) != 0)
@@ -101,7 +101,7 @@ static void look_at(struct sd_files *s, const char *path, struct sd_group_list *
     read_file(l, path, f);
 }
 
-static void forget_gone(struct sd_files *s, struct sd_group_list *l)
+static void forget_gone(struct discovery_files *s, struct discovery_group_list *l)
 {
     size_t pos = 0;
     struct gs_slice path;
@@ -109,9 +109,9 @@ static void forget_gone(struct sd_files *s, struct sd_group_list *l)
     while (gs_hmap_next(s->files, &pos, &path, &value)) {
         struct sd_file *f = value;
         for (size_t i = 0; f->pass != s->pass && i < f->n_groups; i++)
-            sd_group_list_add(l,
-                              (struct sd_group){.source = sd_format(&l->arena, GS_SLICE_FMT ":%zu",
-                                                                    GS_SLICE_ARG(path), i)});
+            discovery_group_list_add(l, (struct discovery_group){.source = discovery_format(
+                                                                     &l->arena, GS_SLICE_FMT ":%zu",
+                                                                     GS_SLICE_ARG(path), i)});
         if (f->pass != s->pass)
             f->n_groups = 0;
     }
@@ -119,8 +119,8 @@ static void forget_gone(struct sd_files *s, struct sd_group_list *l)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct sd_files *s = timer->data;
-    struct sd_group_list l = {0};
+    struct discovery_files *s = timer->data;
+    struct discovery_group_list l = {0};
     s->pass++;
     for (size_t i = 0; i < s->n_globs; i++) {
         glob_t found;
@@ -133,13 +133,14 @@ static void on_timer(uv_timer_t *timer)
     forget_gone(s, &l);
     if (l.len || s->pass == 1)
         s->fn(s->arg, l.items, l.len);
-    sd_group_list_finish(&l);
+    discovery_group_list_finish(&l);
 }
 
-struct sd_files *sd_files_new(uv_loop_t *loop, const struct engine_file_sd *cfg, sd_update_fn fn,
-                              void *arg)
+struct discovery_files *discovery_files_new(uv_loop_t *loop,
+                                            const struct engine_config_file_sd *cfg,
+                                            discovery_update_fn fn, void *arg)
 {
-    struct sd_files *s = gs_alloc(sizeof(*s));
+    struct discovery_files *s = gs_alloc(sizeof(*s));
     s->globs = gs_alloc_array(cfg->n_files + 1, sizeof(*s->globs));
     for (size_t i = 0; i < cfg->n_files; i++)
         s->globs[s->n_globs++] = gs_strdup(cfg->files[i]);
@@ -158,7 +159,7 @@ static void free_handle(uv_handle_t *h)
     free(h);
 }
 
-void sd_files_free(struct sd_files *s)
+void discovery_files_free(struct discovery_files *s)
 {
     if (!s)
         return;

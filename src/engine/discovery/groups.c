@@ -4,17 +4,17 @@
 #include "base/mem.h"
 #include "engine/discovery/kube_labels.h"
 
-void sd_group_list_add(struct sd_group_list *l, struct sd_group g)
+void discovery_group_list_add(struct discovery_group_list *l, struct discovery_group g)
 {
     gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
     l->items[l->len++] = g;
 }
 
-void sd_group_list_finish(struct sd_group_list *l)
+void discovery_group_list_finish(struct discovery_group_list *l)
 {
     free(l->items);
     gs_arena_finish(&l->arena);
-    *l = (struct sd_group_list){0};
+    *l = (struct discovery_group_list){0};
 }
 
 // --- what is wrong ---
@@ -66,7 +66,7 @@ static struct gs_error *check_group(const json_t *group)
     return err ? err : check_labels(json_object_get(group, "labels"));
 }
 
-struct gs_error *sd_groups_check(const json_t *list)
+struct gs_error *discovery_groups_check(const json_t *list)
 {
     size_t i;
     json_t *group;
@@ -84,41 +84,44 @@ struct gs_error *sd_groups_check(const json_t *list)
 
 // --- groups ---
 
-static struct sd_group group_of(struct gs_arena *arena, const json_t *item, const char *from,
-                                const char *from_label, size_t n)
+static struct discovery_group group_of(struct gs_arena *arena, const json_t *item, const char *from,
+                                       const char *from_label, size_t n)
 {
-    struct sd_labels labels = {.arena = arena};
+    struct discovery_labels labels = {.arena = arena};
     const json_t *list = json_object_get(item, "targets");
     json_t *value, *target;
     const char *key;
     size_t i;
     json_object_foreach (json_object_get(item, "labels"), key, value)
-        sd_labels_addf(&labels, sd_format(arena, "%s", key), "%s", json_string_value(value));
-    sd_labels_add(&labels, from_label, from);
+        discovery_labels_addf(&labels, discovery_format(arena, "%s", key), "%s",
+                              json_string_value(value));
+    discovery_labels_add(&labels, from_label, from);
     const struct metrics_label **targets =
         gs_arena_alloc(arena, (json_array_size(list) + 1) * sizeof(*targets));
     size_t *counts = gs_arena_alloc(arena, (json_array_size(list) + 1) * sizeof(*counts));
     json_array_foreach (list, i, target) {
-        struct sd_labels one = {.arena = arena};
-        sd_labels_addf(&one, "__address__", "%s", json_string_value(target));
+        struct discovery_labels one = {.arena = arena};
+        discovery_labels_addf(&one, "__address__", "%s", json_string_value(target));
         targets[i] = one.items;
         counts[i] = one.len;
     }
-    return (struct sd_group){sd_format(arena, "%s:%zu", from, n),
-                             labels.items,
-                             labels.len,
-                             targets,
-                             counts,
-                             json_array_size(list)};
+    return (struct discovery_group){discovery_format(arena, "%s:%zu", from, n),
+                                    labels.items,
+                                    labels.len,
+                                    targets,
+                                    counts,
+                                    json_array_size(list)};
 }
 
-void sd_groups_add(struct sd_group_list *l, const json_t *list, const char *from,
-                   const char *from_label, size_t n_before)
+void discovery_groups_add(struct discovery_group_list *l, const json_t *list, const char *from,
+                          const char *from_label, size_t n_before)
 {
     size_t n = json_array_size(list);
     const char *kept = gs_arena_strdup(&l->arena, from);
     for (size_t i = 0; i < n; i++)
-        sd_group_list_add(l, group_of(&l->arena, json_array_get(list, i), kept, from_label, i));
+        discovery_group_list_add(l,
+                                 group_of(&l->arena, json_array_get(list, i), kept, from_label, i));
     for (size_t i = n; i < n_before; i++)
-        sd_group_list_add(l, (struct sd_group){.source = sd_format(&l->arena, "%s:%zu", kept, i)});
+        discovery_group_list_add(
+            l, (struct discovery_group){.source = discovery_format(&l->arena, "%s:%zu", kept, i)});
 }

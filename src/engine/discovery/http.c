@@ -19,11 +19,11 @@
 #define DEFAULT_REFRESH  INT64_C(60000) // where the configuration says 0
 #define FIRST_REQUEST_MS 1
 
-struct sd_http {
+struct discovery_http {
     uv_loop_t *loop;
-    const struct engine_http_sd *cfg;
-    struct sd_refreshes *stats;
-    sd_update_fn fn;
+    const struct engine_config_http_sd *cfg;
+    struct discovery_refreshes *stats;
+    discovery_update_fn fn;
     void *arg;
     struct http_client *client; // NULL: not yet, or its files cannot be read
     struct http_op *op;         // NULL: nothing under way
@@ -49,22 +49,23 @@ static bool is_json(const char *content_type)
     return gs_slice_is_word(rest, "charset=utf-8") || gs_slice_is_word(rest, "charset=\"utf-8\"");
 }
 
-struct gs_error *sd_http_read(const struct http_answer *answer, const char *url, size_t n_before,
-                              struct sd_group_list *ret, size_t *ret_n)
+struct gs_error *discovery_http_read(const struct http_answer *answer, const char *url,
+                                     size_t n_before, struct discovery_group_list *ret,
+                                     size_t *ret_n)
 {
-    GS_AUTO_JSON json_t *list = NULL;
+    CODEC_AUTO_JSON json_t *list = NULL;
     if (answer->status != 200)
         return gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", answer->status,
                             http_reason(answer->status));
     if (!is_json(answer->content_type))
         return gs_error_new(GS_EPROTO, "unsupported content type \"%s\"",
                             answer->content_type ? answer->content_type : "");
-    struct gs_error *err = gs_json_parse(answer->body, false, &list);
+    struct gs_error *err = codec_json_parse(answer->body, false, &list);
     if (!err)
-        err = sd_groups_check(list);
+        err = discovery_groups_check(list);
     if (err)
         return err;
-    sd_groups_add(ret, list, url, "__meta_url", n_before);
+    discovery_groups_add(ret, list, url, "__meta_url", n_before);
     *ret_n = json_array_size(list);
     return NULL;
 }
@@ -80,7 +81,7 @@ static char *shown_url(const char *url)
 }
 
 // The client's errors begin with the URL.
-static char *shown_problem(const struct sd_http *s, const char *shown, const char *text)
+static char *shown_problem(const struct discovery_http *s, const char *shown, const char *text)
 {
     GS_AUTO_FREE char *covered = gs_cover_url(s->cfg->url);
     const char *url = covered ? covered : s->cfg->url, *at = strstr(text, url);
@@ -89,7 +90,7 @@ static char *shown_problem(const struct sd_http *s, const char *shown, const cha
 }
 
 // The log has each problem once. err is taken.
-static void tell(struct sd_http *s, struct gs_error *err)
+static void tell(struct discovery_http *s, struct gs_error *err)
 {
     GS_AUTO_FREE char *url = shown_url(s->cfg->url);
     GS_AUTO_FREE char *text = err ? shown_problem(s, url, gs_error_message(err)) : NULL;
@@ -102,19 +103,20 @@ static void tell(struct sd_http *s, struct gs_error *err)
 }
 
 // err is taken.
-static void finish_refresh(struct sd_http *s, struct sd_group_list *l, struct gs_error *err)
+static void finish_refresh(struct discovery_http *s, struct discovery_group_list *l,
+                           struct gs_error *err)
 {
     bool first = !s->spoke;
-    sd_stats_refreshed(s->stats, s->begun_ns, err != NULL);
+    discovery_stats_refreshed(s->stats, s->begun_ns, err != NULL);
     tell(s, err);
     s->spoke = true;
     if (l->len || first)
         s->fn(s->arg, l->items, l->len);
-    sd_group_list_finish(l);
+    discovery_group_list_finish(l);
 }
 
 // Most lists are those of a minute ago: their targets need no new look at labels and rules.
-static bool is_known_list(const struct sd_http *s, const struct http_answer *answer)
+static bool is_known_list(const struct discovery_http *s, const struct http_answer *answer)
 {
     return s->n_groups && answer->status == 200 && is_json(answer->content_type) &&
            gs_hash(answer->body.data, answer->body.len) == s->list_hash;
@@ -122,28 +124,28 @@ static bool is_known_list(const struct sd_http *s, const struct http_answer *ans
 
 static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
-    struct sd_http *s = arg;
-    struct sd_group_list l = {0};
+    struct discovery_http *s = arg;
+    struct discovery_group_list l = {0};
     s->op = NULL;
     gs_arena_clear(&s->request);
     if (!err && !is_known_list(s, answer)) {
-        err = sd_http_read(answer, s->cfg->url, s->n_groups, &l, &s->n_groups);
+        err = discovery_http_read(answer, s->cfg->url, s->n_groups, &l, &s->n_groups);
         if (!err)
             s->list_hash = gs_hash(answer->body.data, answer->body.len);
     }
     finish_refresh(s, &l, err);
 }
 
-static struct gs_error *send_request(struct sd_http *s, unsigned timeout_ms)
+static struct gs_error *send_request(struct discovery_http *s, unsigned timeout_ms)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct http_header peer[ENGINE_PEER_HEADERS], headers[3 + ENGINE_PEER_HEADERS];
+    struct http_header peer[DISCOVERY_PEER_HEADERS], headers[3 + DISCOVERY_PEER_HEADERS];
     char interval[GS_DOUBLE_SIZE];
     size_t n = 0;
     struct gs_error *err =
-        s->client ? NULL : engine_peer_client(s->loop, "", &s->cfg->http, NULL, &s->client);
+        s->client ? NULL : discovery_peer_client(s->loop, "", &s->cfg->http, NULL, &s->client);
     if (!err)
-        err = engine_peer_headers(&s->cfg->http, &s->request, peer);
+        err = discovery_peer_headers(&s->cfg->http, &s->request, peer);
     if (err)
         return err;
     gs_format_double((double)s->cfg->refresh_ms / 1000, interval);
@@ -158,15 +160,15 @@ static struct gs_error *send_request(struct sd_http *s, unsigned timeout_ms)
     return NULL;
 }
 
-static int64_t interval_of(const struct sd_http *s)
+static int64_t interval_of(const struct discovery_http *s)
 {
     return s->cfg->refresh_ms ? s->cfg->refresh_ms : DEFAULT_REFRESH;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct sd_http *s = timer->data;
-    struct sd_group_list none = {0};
+    struct discovery_http *s = timer->data;
+    struct discovery_group_list none = {0};
     int64_t interval = interval_of(s);
     if (s->op) // its timeout will end it
         return;
@@ -176,15 +178,16 @@ static void on_timer(uv_timer_t *timer)
         finish_refresh(s, &none, err);
 }
 
-static void start(struct sd_http *s)
+static void start(struct discovery_http *s)
 {
     uv_timer_start(&s->timer, on_timer, FIRST_REQUEST_MS, (uint64_t)interval_of(s));
 }
 
-struct sd_http *sd_http_new(uv_loop_t *loop, const struct engine_http_sd *cfg,
-                            struct sd_stats *stats, sd_update_fn fn, void *arg)
+struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_config_http_sd *cfg,
+                                          struct discovery_stats *stats, discovery_update_fn fn,
+                                          void *arg)
 {
-    struct sd_http *s = gs_alloc(sizeof(*s));
+    struct discovery_http *s = gs_alloc(sizeof(*s));
     s->loop = loop;
     s->cfg = cfg;
     s->stats = stats ? &stats->http : NULL;
@@ -196,14 +199,14 @@ struct sd_http *sd_http_new(uv_loop_t *loop, const struct engine_http_sd *cfg,
     return s;
 }
 
-static void stop_request(struct sd_http *s)
+static void stop_request(struct discovery_http *s)
 {
     http_op_cancel(GS_TAKE(s->op));
     gs_arena_clear(&s->request);
     http_client_free(GS_TAKE(s->client));
 }
 
-void sd_http_reconfigure(struct sd_http *s, const struct engine_http_sd *cfg)
+void discovery_http_reconfigure(struct discovery_http *s, const struct engine_config_http_sd *cfg)
 {
     stop_request(s);
     s->cfg = cfg;
@@ -215,7 +218,7 @@ static void free_http(uv_handle_t *h)
     free(h->data);
 }
 
-void sd_http_free(struct sd_http *s)
+void discovery_http_free(struct discovery_http *s)
 {
     if (!s)
         return;

@@ -8,45 +8,46 @@
 
 #define MAX_PEM ((size_t)1 << 20)
 
-struct hub_cache {
+struct discovery_hub_cache {
     char *key;
     unsigned refs;
     struct kube_cache *cache;
     struct kube_watch_errors *errors;
-    struct hub_cluster *cluster;
-    struct hub_cache *next;
+    struct discovery_hub_cluster *cluster;
+    struct discovery_hub_cache *next;
 };
 
-struct hub_cluster {
+struct discovery_hub_cluster {
     char *key; // "" the engine's own
     unsigned refs;
     struct http_client *http; // NULL: the kube_client is borrowed
     struct kube_client *kube;
-    struct hub_cache *caches;
-    struct sd_kubernetes_hub *hub;
-    struct hub_cluster *next;
+    struct discovery_hub_cache *caches;
+    struct discovery_kubernetes_hub *hub;
+    struct discovery_hub_cluster *next;
 };
 
-struct sd_kubernetes_hub {
+struct discovery_kubernetes_hub {
     uv_loop_t *loop;
     struct kube_client *own;
-    struct hub_cluster *clusters;
+    struct discovery_hub_cluster *clusters;
 };
 
-struct sd_kubernetes_hub *sd_kubernetes_hub_new(uv_loop_t *loop, struct kube_client *own_cluster)
+struct discovery_kubernetes_hub *discovery_kubernetes_hub_new(uv_loop_t *loop,
+                                                              struct kube_client *own_cluster)
 {
-    struct sd_kubernetes_hub *h = gs_alloc(sizeof(*h));
+    struct discovery_kubernetes_hub *h = gs_alloc(sizeof(*h));
     h->loop = loop;
     h->own = own_cluster;
     return h;
 }
 
-void sd_kubernetes_hub_free(struct sd_kubernetes_hub *h)
+void discovery_kubernetes_hub_free(struct discovery_kubernetes_hub *h)
 {
     free(h);
 }
 
-uv_loop_t *hub_loop(struct sd_kubernetes_hub *h)
+uv_loop_t *discovery_hub_loop(struct discovery_kubernetes_hub *h)
 {
     return h->loop;
 }
@@ -71,10 +72,10 @@ static struct gs_error *read_pem(const char *text, const char *file, char **ret)
     return NULL;
 }
 
-static struct gs_error *config_of_http(const struct engine_kubernetes_sd *cfg,
+static struct gs_error *config_of_http(const struct engine_config_kubernetes_sd *cfg,
                                        struct kube_config *ret)
 {
-    const struct engine_http *h = &cfg->http;
+    const struct engine_config_http *h = &cfg->http;
     ret->server = gs_strdup(cfg->api_server);
     ret->insecure = h->insecure_skip_verify;
     struct gs_error *err = read_pem(h->ca.text, h->ca_file, &ret->ca_pem);
@@ -93,8 +94,8 @@ static struct gs_error *config_of_http(const struct engine_kubernetes_sd *cfg,
     return NULL;
 }
 
-static struct gs_error *connect_cluster(struct hub_cluster *c,
-                                        const struct engine_kubernetes_sd *cfg)
+static struct gs_error *connect_cluster(struct discovery_hub_cluster *c,
+                                        const struct engine_config_kubernetes_sd *cfg)
 {
     struct kube_config k = {0};
     struct gs_error *err = cfg->api_server ? config_of_http(cfg, &k)
@@ -108,7 +109,7 @@ static struct gs_error *connect_cluster(struct hub_cluster *c,
     return NULL;
 }
 
-static void cluster_free(struct hub_cluster *c)
+static void exporter_cluster_free(struct discovery_hub_cluster *c)
 {
     if (c->http) {
         kube_client_free(c->kube);
@@ -118,26 +119,27 @@ static void cluster_free(struct hub_cluster *c)
     free(c);
 }
 
-struct gs_error *hub_cluster_open(struct sd_kubernetes_hub *h,
-                                  const struct engine_kubernetes_sd *cfg, struct hub_cluster **ret)
+struct gs_error *discovery_hub_cluster_open(struct discovery_kubernetes_hub *h,
+                                            const struct engine_config_kubernetes_sd *cfg,
+                                            struct discovery_hub_cluster **ret)
 {
     GS_AUTO_FREE char *key = gs_format("%s|%s", cfg->api_server ? cfg->api_server : "",
                                        cfg->kubeconfig_file ? cfg->kubeconfig_file : "");
-    for (struct hub_cluster *c = h->clusters; c; c = c->next) {
+    for (struct discovery_hub_cluster *c = h->clusters; c; c = c->next) {
         if (gs_streq(c->key, key)) {
             c->refs++;
             *ret = c;
             return NULL;
         }
     }
-    struct hub_cluster *c = gs_alloc(sizeof(*c));
+    struct discovery_hub_cluster *c = gs_alloc(sizeof(*c));
     c->hub = h;
     c->key = GS_TAKE(key);
     c->refs = 1;
     bool own = !cfg->api_server && !cfg->kubeconfig_file && h->own;
     struct gs_error *err = own ? NULL : connect_cluster(c, cfg);
     if (err) {
-        cluster_free(c);
+        exporter_cluster_free(c);
         return err;
     }
     if (own)
@@ -148,30 +150,31 @@ struct gs_error *hub_cluster_open(struct sd_kubernetes_hub *h,
     return NULL;
 }
 
-void hub_cluster_close(struct hub_cluster *c)
+void discovery_hub_cluster_close(struct discovery_hub_cluster *c)
 {
     if (!c || --c->refs)
         return;
-    struct hub_cluster **link = &c->hub->clusters;
+    struct discovery_hub_cluster **link = &c->hub->clusters;
     while (*link != c)
         link = &(*link)->next;
     *link = c->next;
-    cluster_free(c);
+    exporter_cluster_free(c);
 }
 
 // --- caches ---
 
-struct hub_cache *hub_cache_open(struct hub_cluster *c, struct kube_gvr r, const char *ns,
-                                 const char *query)
+struct discovery_hub_cache *discovery_hub_cache_open(struct discovery_hub_cluster *c,
+                                                     struct kube_gvr r, const char *ns,
+                                                     const char *query)
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s?%s", r.resource, ns ? ns : "", query ? query : "");
-    for (struct hub_cache *k = c->caches; k; k = k->next) {
+    for (struct discovery_hub_cache *k = c->caches; k; k = k->next) {
         if (gs_streq(k->key, key)) {
             k->refs++;
             return k;
         }
     }
-    struct hub_cache *k = gs_alloc(sizeof(*k));
+    struct discovery_hub_cache *k = gs_alloc(sizeof(*k));
     k->key = GS_TAKE(key);
     k->refs = 1;
     k->cluster = c;
@@ -185,11 +188,11 @@ struct hub_cache *hub_cache_open(struct hub_cluster *c, struct kube_gvr r, const
     return k;
 }
 
-void hub_cache_close(struct hub_cache *k)
+void discovery_hub_cache_close(struct discovery_hub_cache *k)
 {
     if (!k || --k->refs)
         return;
-    struct hub_cache **link = &k->cluster->caches;
+    struct discovery_hub_cache **link = &k->cluster->caches;
     while (*link != k)
         link = &(*link)->next;
     *link = k->next;
@@ -199,7 +202,7 @@ void hub_cache_close(struct hub_cache *k)
     free(k);
 }
 
-struct kube_cache *hub_cache_get(struct hub_cache *c)
+struct kube_cache *discovery_hub_cache_get(struct discovery_hub_cache *c)
 {
     return c->cache;
 }

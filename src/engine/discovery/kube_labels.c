@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 
-void sd_labels_add(struct sd_labels *l, const char *name, const char *value)
+void discovery_labels_add(struct discovery_labels *l, const char *name, const char *value)
 {
     if (!value || !*value)
         return;
@@ -25,7 +25,7 @@ static char *vformat(struct gs_arena *a, const char *fmt, va_list ap)
     return gs_arena_strdup(a, text);
 }
 
-char *sd_format(struct gs_arena *a, const char *fmt, ...)
+char *discovery_format(struct gs_arena *a, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -34,50 +34,52 @@ char *sd_format(struct gs_arena *a, const char *fmt, ...)
     return text;
 }
 
-void sd_labels_addf(struct sd_labels *l, const char *name, const char *fmt, ...)
+void discovery_labels_addf(struct discovery_labels *l, const char *name, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     char *text = vformat(l->arena, fmt, ap);
     va_end(ap);
-    sd_labels_add(l, name, text);
+    discovery_labels_add(l, name, text);
 }
 
-void sd_labels_add_all(struct sd_labels *l, const struct sd_labels *from)
+void discovery_labels_add_all(struct discovery_labels *l, const struct discovery_labels *from)
 {
     for (size_t i = 0; i < from->len; i++)
-        sd_labels_add(l, from->items[i].name.data, from->items[i].value.data);
+        discovery_labels_add(l, from->items[i].name.data, from->items[i].value.data);
 }
 
 // What is no letter, digit or underscore becomes an underscore.
 static char *label_name(struct gs_arena *a, const char *role, const char *what, const char *key)
 {
-    char *name = sd_format(a, "__meta_kubernetes_%s_%s_%s", role, what, key);
+    char *name = discovery_format(a, "__meta_kubernetes_%s_%s_%s", role, what, key);
     for (char *c = name + strlen(name) - strlen(key); *c; c++)
         if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
             *c = '_';
     return name;
 }
 
-static void add_map(struct sd_labels *l, const char *role, const char *what, const json_t *map)
+static void add_map(struct discovery_labels *l, const char *role, const char *what,
+                    const json_t *map)
 {
     GS_AUTO_FREE char *present = gs_format("%spresent", what);
     const char *key;
     json_t *value;
     json_object_foreach ((json_t *)map, key, value) {
-        sd_labels_add(l, label_name(l->arena, role, what, key), json_string_value(value));
-        sd_labels_add(l, label_name(l->arena, role, present, key), "true");
+        discovery_labels_add(l, label_name(l->arena, role, what, key), json_string_value(value));
+        discovery_labels_add(l, label_name(l->arena, role, present, key), "true");
     }
 }
 
-void sd_labels_add_meta(struct sd_labels *l, const char *role, const json_t *obj)
+void discovery_labels_add_meta(struct discovery_labels *l, const char *role, const json_t *obj)
 {
-    sd_labels_add(l, sd_format(l->arena, "__meta_kubernetes_%s_name", role), kube_name(obj));
-    add_map(l, role, "label", gs_json_get(obj, "metadata", "labels", NULL));
-    add_map(l, role, "annotation", gs_json_get(obj, "metadata", "annotations", NULL));
+    discovery_labels_add(l, discovery_format(l->arena, "__meta_kubernetes_%s_name", role),
+                         kube_name(obj));
+    add_map(l, role, "label", codec_json_get(obj, "metadata", "labels", NULL));
+    add_map(l, role, "annotation", codec_json_get(obj, "metadata", "annotations", NULL));
 }
 
-const char *sd_join_host_port(struct gs_arena *a, const char *host, int64_t port)
+const char *discovery_join_host_port(struct gs_arena *a, const char *host, int64_t port)
 {
-    return sd_format(a, strchr(host, ':') ? "[%s]:%lld" : "%s:%lld", host, (long long)port);
+    return discovery_format(a, strchr(host, ':') ? "[%s]:%lld" : "%s:%lld", host, (long long)port);
 }

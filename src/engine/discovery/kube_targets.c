@@ -9,7 +9,7 @@
 #define META "__meta_kubernetes_"
 
 struct target {
-    struct sd_labels labels;
+    struct discovery_labels labels;
     struct target *next;
 };
 
@@ -21,41 +21,41 @@ struct covered {
 };
 
 struct build {
-    const struct sd_kube_lookup *lookup;
+    const struct discovery_kube_lookup *lookup;
     struct gs_arena *arena;
-    struct sd_labels labels; // of the group
+    struct discovery_labels labels; // of the group
     struct target *first, **last;
     size_t n_targets;
     struct covered *covered; // in reverse order of the endpoints
 };
 
-struct kube_gvr sd_kube_resource(enum engine_sd_role role)
+struct kube_gvr discovery_kube_resource(enum engine_config_sd_role role)
 {
     switch (role) {
-    case SD_NODE:
+    case ENGINE_CONFIG_SD_NODE:
         return KUBE_NODES;
-    case SD_POD:
+    case ENGINE_CONFIG_SD_POD:
         return KUBE_PODS;
-    case SD_SERVICE:
+    case ENGINE_CONFIG_SD_SERVICE:
         return KUBE_SERVICES;
-    case SD_ENDPOINTS:
+    case ENGINE_CONFIG_SD_ENDPOINTS:
         return KUBE_ENDPOINTS;
-    case SD_ENDPOINTSLICE:
+    case ENGINE_CONFIG_SD_ENDPOINTSLICE:
         return (struct kube_gvr){"discovery.k8s.io", "v1", "endpointslices"};
-    case SD_INGRESS:
+    case ENGINE_CONFIG_SD_INGRESS:
         break;
     }
     return (struct kube_gvr){"networking.k8s.io", "v1", "ingresses"};
 }
 
-static struct sd_labels *add_target(struct build *b, const char *address)
+static struct discovery_labels *add_target(struct build *b, const char *address)
 {
     struct target *t = gs_arena_alloc(b->arena, sizeof(*t));
     t->labels.arena = b->arena;
     *b->last = t;
     b->last = &t->next;
     b->n_targets++;
-    sd_labels_add(&t->labels, "__address__", address);
+    discovery_labels_add(&t->labels, "__address__", address);
     return &t->labels;
 }
 
@@ -64,17 +64,17 @@ static const char *bool_text(const json_t *v)
     return json_is_boolean(v) ? (json_is_true(v) ? "true" : "false") : NULL;
 }
 
-static void add_int(struct sd_labels *l, const char *name, int64_t v)
+static void add_int(struct discovery_labels *l, const char *name, int64_t v)
 {
-    sd_labels_addf(l, name, "%lld", (long long)v);
+    discovery_labels_addf(l, name, "%lld", (long long)v);
 }
 
-static void attach_node(const struct build *b, struct sd_labels *l, const char *name)
+static void attach_node(const struct build *b, struct discovery_labels *l, const char *name)
 {
     const json_t *node =
         b->lookup->attach_node && name ? b->lookup->node(b->lookup->arg, name) : NULL;
     if (node)
-        sd_labels_add_meta(l, "node", node);
+        discovery_labels_add_meta(l, "node", node);
 }
 
 // --- pods ---
@@ -82,61 +82,61 @@ static void attach_node(const struct build *b, struct sd_labels *l, const char *
 static const char *pod_ready(const json_t *pod)
 {
     const json_t *c = kube_condition(pod, "Ready");
-    const char *status = c ? gs_json_str(c, "status", NULL) : NULL;
+    const char *status = c ? codec_json_str(c, "status", NULL) : NULL;
     if (gs_streq(status, "True"))
         return "true";
     return gs_streq(status, "False") ? "false" : "unknown";
 }
 
-static void add_pod_labels(struct sd_labels *l, const json_t *pod)
+static void add_pod_labels(struct discovery_labels *l, const json_t *pod)
 {
-    sd_labels_add(l, META "pod_ip", gs_json_str(pod, "status", "podIP", NULL));
-    sd_labels_add(l, META "pod_ready", pod_ready(pod));
-    sd_labels_add(l, META "pod_phase", gs_json_str(pod, "status", "phase", NULL));
-    sd_labels_add(l, META "pod_node_name", gs_json_str(pod, "spec", "nodeName", NULL));
-    sd_labels_add(l, META "pod_host_ip", gs_json_str(pod, "status", "hostIP", NULL));
-    sd_labels_add(l, META "pod_uid", kube_uid(pod));
-    sd_labels_add_meta(l, "pod", pod);
+    discovery_labels_add(l, META "pod_ip", codec_json_str(pod, "status", "podIP", NULL));
+    discovery_labels_add(l, META "pod_ready", pod_ready(pod));
+    discovery_labels_add(l, META "pod_phase", codec_json_str(pod, "status", "phase", NULL));
+    discovery_labels_add(l, META "pod_node_name", codec_json_str(pod, "spec", "nodeName", NULL));
+    discovery_labels_add(l, META "pod_host_ip", codec_json_str(pod, "status", "hostIP", NULL));
+    discovery_labels_add(l, META "pod_uid", kube_uid(pod));
+    discovery_labels_add_meta(l, "pod", pod);
     const json_t *owner = kube_controller_ref(pod);
     if (owner) {
-        sd_labels_add(l, META "pod_controller_kind", gs_json_str(owner, "kind", NULL));
-        sd_labels_add(l, META "pod_controller_name", gs_json_str(owner, "name", NULL));
+        discovery_labels_add(l, META "pod_controller_kind", codec_json_str(owner, "kind", NULL));
+        discovery_labels_add(l, META "pod_controller_name", codec_json_str(owner, "name", NULL));
     }
 }
 
 // Both lists of a pod's containers, in order. *i starts at 0.
 static const json_t *next_container(const json_t *pod, size_t *i, bool *ret_init)
 {
-    const json_t *containers = gs_json_get(pod, "spec", "containers", NULL);
+    const json_t *containers = codec_json_get(pod, "spec", "containers", NULL);
     size_t n = json_array_size(containers), at = (*i)++;
     *ret_init = at >= n;
     return at < n ? json_array_get(containers, at)
-                  : json_array_get(gs_json_get(pod, "spec", "initContainers", NULL), at - n);
+                  : json_array_get(codec_json_get(pod, "spec", "initContainers", NULL), at - n);
 }
 
 static const char *container_id(const json_t *pod, const char *name, bool init)
 {
-    const json_t *all = gs_json_get(pod, "status",
-                                    init ? "initContainerStatuses" : "containerStatuses", NULL),
+    const json_t *all = codec_json_get(pod, "status",
+                                       init ? "initContainerStatuses" : "containerStatuses", NULL),
                  *s;
     size_t i;
     json_array_foreach ((json_t *)all, i, s) {
-        if (gs_streq(gs_json_str(s, "name", NULL), name))
-            return gs_json_str(s, "containerID", NULL);
+        if (gs_streq(codec_json_str(s, "name", NULL), name))
+            return codec_json_str(s, "containerID", NULL);
     }
     return NULL;
 }
 
-static void add_container(struct sd_labels *l, const json_t *container, bool init)
+static void add_container(struct discovery_labels *l, const json_t *container, bool init)
 {
-    sd_labels_add(l, META "pod_container_name", gs_json_str(container, "name", NULL));
-    sd_labels_add(l, META "pod_container_image", gs_json_str(container, "image", NULL));
-    sd_labels_add(l, META "pod_container_init", init ? "true" : "false");
+    discovery_labels_add(l, META "pod_container_name", codec_json_str(container, "name", NULL));
+    discovery_labels_add(l, META "pod_container_image", codec_json_str(container, "image", NULL));
+    discovery_labels_add(l, META "pod_container_init", init ? "true" : "false");
 }
 
 static int64_t container_port(const json_t *port)
 {
-    return gs_json_int(port, 0, "containerPort", NULL);
+    return codec_json_int(port, 0, "containerPort", NULL);
 }
 
 // Where that port of the pod is reached.
@@ -145,38 +145,38 @@ static int64_t reached_port(const json_t *pod, const json_t *port)
     return kube_port(pod, (int)container_port(port));
 }
 
-static void add_port(struct sd_labels *l, const json_t *port, const char *protocol)
+static void add_port(struct discovery_labels *l, const json_t *port, const char *protocol)
 {
-    sd_labels_add(l, META "pod_container_port_name", gs_json_str(port, "name", NULL));
+    discovery_labels_add(l, META "pod_container_port_name", codec_json_str(port, "name", NULL));
     add_int(l, META "pod_container_port_number", container_port(port));
-    sd_labels_add(l, META "pod_container_port_protocol", protocol);
+    discovery_labels_add(l, META "pod_container_port_protocol", protocol);
 }
 
 static void build_pod(struct build *b, const json_t *pod)
 {
-    const char *ip = gs_json_str(pod, "status", "podIP", NULL);
+    const char *ip = codec_json_str(pod, "status", "podIP", NULL);
     if (!ip || !*ip) // starting, or evicted
         return;
     add_pod_labels(&b->labels, pod);
-    sd_labels_add(&b->labels, META "namespace", kube_namespace(pod));
-    attach_node(b, &b->labels, gs_json_str(pod, "spec", "nodeName", NULL));
+    discovery_labels_add(&b->labels, META "namespace", kube_namespace(pod));
+    attach_node(b, &b->labels, codec_json_str(pod, "spec", "nodeName", NULL));
     const json_t *container;
     bool init;
     for (size_t i = 0; (container = next_container(pod, &i, &init));) {
-        const char *id = container_id(pod, gs_json_str(container, "name", NULL), init);
-        const json_t *ports = gs_json_get(container, "ports", NULL), *port;
+        const char *id = container_id(pod, codec_json_str(container, "name", NULL), init);
+        const json_t *ports = codec_json_get(container, "ports", NULL), *port;
         if (!json_array_size(ports)) { // the user relabels a port onto the address
-            struct sd_labels *l = add_target(b, ip);
+            struct discovery_labels *l = add_target(b, ip);
             add_container(l, container, init);
-            sd_labels_add(l, META "pod_container_id", id);
+            discovery_labels_add(l, META "pod_container_id", id);
         }
         size_t p;
         json_array_foreach ((json_t *)ports, p, port) {
-            struct sd_labels *l =
-                add_target(b, sd_join_host_port(b->arena, ip, reached_port(pod, port)));
+            struct discovery_labels *l =
+                add_target(b, discovery_join_host_port(b->arena, ip, reached_port(pod, port)));
             add_container(l, container, init);
-            sd_labels_add(l, META "pod_container_id", id);
-            add_port(l, port, gs_json_str(port, "protocol", NULL));
+            discovery_labels_add(l, META "pod_container_id", id);
+            add_port(l, port, codec_json_str(port, "protocol", NULL));
         }
     }
 }
@@ -192,26 +192,28 @@ static void cover(struct build *b, const json_t *pod, int64_t port)
 
 static const json_t *find_pod(const struct build *b, const json_t *ref)
 {
-    const char *name = gs_json_str(ref, "name", NULL), *ns = gs_json_str(ref, "namespace", NULL);
-    if (!gs_streq(gs_json_str(ref, "kind", NULL), "Pod") || !name || !ns)
+    const char *name = codec_json_str(ref, "name", NULL),
+               *ns = codec_json_str(ref, "namespace", NULL);
+    if (!gs_streq(codec_json_str(ref, "kind", NULL), "Pod") || !name || !ns)
         return NULL;
     return b->lookup->pod(b->lookup->arg, ns, name);
 }
 
 // The pod behind an endpoint, and its container whose port the endpoint is. port < 0: none.
-static void add_endpoint_pod(struct build *b, struct sd_labels *l, const json_t *pod, int64_t port)
+static void add_endpoint_pod(struct build *b, struct discovery_labels *l, const json_t *pod,
+                             int64_t port)
 {
     add_pod_labels(l, pod);
     const json_t *container;
     bool init;
     for (size_t i = 0; port >= 0 && (container = next_container(pod, &i, &init));) {
-        const json_t *ports = gs_json_get(container, "ports", NULL), *p;
+        const json_t *ports = codec_json_get(container, "ports", NULL), *p;
         size_t k;
         json_array_foreach ((json_t *)ports, k, p) {
             if (reached_port(pod, p) != port)
                 continue;
             add_container(l, container, init);
-            add_port(l, p, gs_json_str(p, "protocol", NULL));
+            add_port(l, p, codec_json_str(p, "protocol", NULL));
             break;
         }
     }
@@ -233,21 +235,22 @@ static void add_uncovered_ports(struct build *b)
         bool seen = false;
         for (const struct covered *d = c->next; d && !seen; d = d->next)
             seen = d->pod == c->pod;
-        const char *ip = gs_json_str(c->pod, "status", "podIP", NULL);
+        const char *ip = codec_json_str(c->pod, "status", "podIP", NULL);
         if (seen || !ip || !*ip)
             continue;
         const json_t *container;
         bool init;
         for (size_t i = 0; (container = next_container(c->pod, &i, &init));) {
-            const json_t *ports = gs_json_get(container, "ports", NULL), *p;
+            const json_t *ports = codec_json_get(container, "ports", NULL), *p;
             size_t k;
             json_array_foreach ((json_t *)ports, k, p) {
                 int64_t port = reached_port(c->pod, p);
                 if (is_covered(b, c->pod, port))
                     continue;
-                struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, ip, port));
+                struct discovery_labels *l =
+                    add_target(b, discovery_join_host_port(b->arena, ip, port));
                 add_container(l, container, init);
-                add_port(l, p, gs_json_str(p, "protocol", NULL));
+                add_port(l, p, codec_json_str(p, "protocol", NULL));
                 add_pod_labels(l, c->pod);
             }
         }
@@ -258,26 +261,27 @@ static void add_service(struct build *b, const char *ns, const char *name)
 {
     const json_t *svc = ns && name ? b->lookup->service(b->lookup->arg, ns, name) : NULL;
     if (svc)
-        sd_labels_add_meta(&b->labels, "service", svc);
+        discovery_labels_add_meta(&b->labels, "service", svc);
 }
 
 static void add_address(struct build *b, const json_t *addr, const json_t *port, const char *ready)
 {
-    const char *ip = gs_json_str(addr, "ip", NULL), *node = gs_json_str(addr, "nodeName", NULL);
-    const json_t *ref = gs_json_get(addr, "targetRef", NULL);
-    int64_t number = gs_json_int(port, 0, "port", NULL);
+    const char *ip = codec_json_str(addr, "ip", NULL),
+               *node = codec_json_str(addr, "nodeName", NULL);
+    const json_t *ref = codec_json_get(addr, "targetRef", NULL);
+    int64_t number = codec_json_int(port, 0, "port", NULL);
     if (!ip)
         return;
-    struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, ip, number));
-    sd_labels_add(l, META "endpoint_port_name", gs_json_str(port, "name", NULL));
-    sd_labels_add(l, META "endpoint_port_protocol", gs_json_str(port, "protocol", NULL));
-    sd_labels_add(l, META "endpoint_ready", ready);
-    sd_labels_add(l, META "endpoint_address_target_kind", gs_json_str(ref, "kind", NULL));
-    sd_labels_add(l, META "endpoint_address_target_name", gs_json_str(ref, "name", NULL));
-    sd_labels_add(l, META "endpoint_node_name", node);
-    sd_labels_add(l, META "endpoint_hostname", gs_json_str(addr, "hostname", NULL));
-    if (!node && gs_streq(gs_json_str(ref, "kind", NULL), "Node"))
-        node = gs_json_str(ref, "name", NULL);
+    struct discovery_labels *l = add_target(b, discovery_join_host_port(b->arena, ip, number));
+    discovery_labels_add(l, META "endpoint_port_name", codec_json_str(port, "name", NULL));
+    discovery_labels_add(l, META "endpoint_port_protocol", codec_json_str(port, "protocol", NULL));
+    discovery_labels_add(l, META "endpoint_ready", ready);
+    discovery_labels_add(l, META "endpoint_address_target_kind", codec_json_str(ref, "kind", NULL));
+    discovery_labels_add(l, META "endpoint_address_target_name", codec_json_str(ref, "name", NULL));
+    discovery_labels_add(l, META "endpoint_node_name", node);
+    discovery_labels_add(l, META "endpoint_hostname", codec_json_str(addr, "hostname", NULL));
+    if (!node && gs_streq(codec_json_str(ref, "kind", NULL), "Node"))
+        node = codec_json_str(ref, "name", NULL);
     attach_node(b, l, node);
     const json_t *pod = find_pod(b, ref);
     if (pod)
@@ -286,17 +290,17 @@ static void add_address(struct build *b, const json_t *addr, const json_t *port,
 
 static void build_endpoints(struct build *b, const json_t *obj)
 {
-    sd_labels_add(&b->labels, META "namespace", kube_namespace(obj));
+    discovery_labels_add(&b->labels, META "namespace", kube_namespace(obj));
     add_service(b, kube_namespace(obj), kube_name(obj));
-    sd_labels_add_meta(&b->labels, "endpoints", obj);
+    discovery_labels_add_meta(&b->labels, "endpoints", obj);
     const json_t *subset, *port, *addr;
     size_t i, p, a;
-    json_array_foreach (gs_json_get(obj, "subsets", NULL), i, subset) {
-        json_array_foreach (gs_json_get(subset, "ports", NULL), p, port) {
-            json_array_foreach (gs_json_get(subset, "addresses", NULL), a, addr) {
+    json_array_foreach (codec_json_get(obj, "subsets", NULL), i, subset) {
+        json_array_foreach (codec_json_get(subset, "ports", NULL), p, port) {
+            json_array_foreach (codec_json_get(subset, "addresses", NULL), a, addr) {
                 add_address(b, addr, port, "true");
             }
-            json_array_foreach (gs_json_get(subset, "notReadyAddresses", NULL), a, addr) {
+            json_array_foreach (codec_json_get(subset, "notReadyAddresses", NULL), a, addr) {
                 add_address(b, addr, port, "false");
             }
         }
@@ -304,15 +308,15 @@ static void build_endpoints(struct build *b, const json_t *obj)
     add_uncovered_ports(b);
 }
 
-static void add_slice_conditions(struct sd_labels *l, const json_t *ep)
+static void add_slice_conditions(struct discovery_labels *l, const json_t *ep)
 {
-    const json_t *c = gs_json_get(ep, "conditions", NULL);
-    sd_labels_add(l, META "endpointslice_endpoint_conditions_ready",
-                  bool_text(json_object_get(c, "ready")));
-    sd_labels_add(l, META "endpointslice_endpoint_conditions_serving",
-                  bool_text(json_object_get(c, "serving")));
-    sd_labels_add(l, META "endpointslice_endpoint_conditions_terminating",
-                  bool_text(json_object_get(c, "terminating")));
+    const json_t *c = codec_json_get(ep, "conditions", NULL);
+    discovery_labels_add(l, META "endpointslice_endpoint_conditions_ready",
+                         bool_text(json_object_get(c, "ready")));
+    discovery_labels_add(l, META "endpointslice_endpoint_conditions_serving",
+                         bool_text(json_object_get(c, "serving")));
+    discovery_labels_add(l, META "endpointslice_endpoint_conditions_terminating",
+                         bool_text(json_object_get(c, "terminating")));
 }
 
 static void add_slice_endpoint(struct build *b, const json_t *ep, const json_t *port,
@@ -321,23 +325,27 @@ static void add_slice_endpoint(struct build *b, const json_t *ep, const json_t *
     const json_t *number = json_object_get(port, "port"), *ref = json_object_get(ep, "targetRef");
     bool has_port = json_is_integer(number);
     int64_t value = has_port ? (int64_t)json_integer_value(number) : -1;
-    const char *node = gs_json_str(ep, "nodeName", NULL);
-    struct sd_labels *l =
-        add_target(b, has_port ? sd_join_host_port(b->arena, address, value) : address);
-    sd_labels_add(l, META "endpointslice_port_name", gs_json_str(port, "name", NULL));
-    sd_labels_add(l, META "endpointslice_port_protocol", gs_json_str(port, "protocol", NULL));
+    const char *node = codec_json_str(ep, "nodeName", NULL);
+    struct discovery_labels *l =
+        add_target(b, has_port ? discovery_join_host_port(b->arena, address, value) : address);
+    discovery_labels_add(l, META "endpointslice_port_name", codec_json_str(port, "name", NULL));
+    discovery_labels_add(l, META "endpointslice_port_protocol",
+                         codec_json_str(port, "protocol", NULL));
     if (has_port)
         add_int(l, META "endpointslice_port", value);
-    sd_labels_add(l, META "endpointslice_port_app_protocol",
-                  gs_json_str(port, "appProtocol", NULL));
+    discovery_labels_add(l, META "endpointslice_port_app_protocol",
+                         codec_json_str(port, "appProtocol", NULL));
     add_slice_conditions(l, ep);
-    sd_labels_add(l, META "endpointslice_endpoint_hostname", gs_json_str(ep, "hostname", NULL));
-    sd_labels_add(l, META "endpointslice_address_target_kind", gs_json_str(ref, "kind", NULL));
-    sd_labels_add(l, META "endpointslice_address_target_name", gs_json_str(ref, "name", NULL));
-    sd_labels_add(l, META "endpointslice_endpoint_node_name", node);
-    sd_labels_add(l, META "endpointslice_endpoint_zone", gs_json_str(ep, "zone", NULL));
-    bool is_node = gs_streq(gs_json_str(ref, "kind", NULL), "Node");
-    attach_node(b, l, is_node ? gs_json_str(ref, "name", NULL) : node);
+    discovery_labels_add(l, META "endpointslice_endpoint_hostname",
+                         codec_json_str(ep, "hostname", NULL));
+    discovery_labels_add(l, META "endpointslice_address_target_kind",
+                         codec_json_str(ref, "kind", NULL));
+    discovery_labels_add(l, META "endpointslice_address_target_name",
+                         codec_json_str(ref, "name", NULL));
+    discovery_labels_add(l, META "endpointslice_endpoint_node_name", node);
+    discovery_labels_add(l, META "endpointslice_endpoint_zone", codec_json_str(ep, "zone", NULL));
+    bool is_node = gs_streq(codec_json_str(ref, "kind", NULL), "Node");
+    attach_node(b, l, is_node ? codec_json_str(ref, "name", NULL) : node);
     const json_t *pod = find_pod(b, ref);
     if (pod)
         add_endpoint_pod(b, l, pod, value);
@@ -345,16 +353,16 @@ static void add_slice_endpoint(struct build *b, const json_t *ep, const json_t *
 
 static void build_endpointslice(struct build *b, const json_t *obj)
 {
-    sd_labels_add(&b->labels, META "namespace", kube_namespace(obj));
-    sd_labels_add(&b->labels, META "endpointslice_address_type",
-                  gs_json_str(obj, "addressType", NULL));
-    sd_labels_add_meta(&b->labels, "endpointslice", obj);
+    discovery_labels_add(&b->labels, META "namespace", kube_namespace(obj));
+    discovery_labels_add(&b->labels, META "endpointslice_address_type",
+                         codec_json_str(obj, "addressType", NULL));
+    discovery_labels_add_meta(&b->labels, "endpointslice", obj);
     add_service(b, kube_namespace(obj), kube_label(obj, "kubernetes.io/service-name"));
     const json_t *ep, *port, *address;
     size_t i, p, a;
-    json_array_foreach (gs_json_get(obj, "endpoints", NULL), i, ep) {
-        json_array_foreach (gs_json_get(obj, "ports", NULL), p, port) {
-            json_array_foreach (gs_json_get(ep, "addresses", NULL), a, address) {
+    json_array_foreach (codec_json_get(obj, "endpoints", NULL), i, ep) {
+        json_array_foreach (codec_json_get(obj, "ports", NULL), p, port) {
+            json_array_foreach (codec_json_get(ep, "addresses", NULL), a, address) {
                 if (json_is_string(address))
                     add_slice_endpoint(b, ep, port, json_string_value(address));
             }
@@ -367,29 +375,31 @@ static void build_endpointslice(struct build *b, const json_t *obj)
 
 static void build_service(struct build *b, const json_t *svc)
 {
-    const char *type = gs_json_str(svc, "spec", "type", NULL);
+    const char *type = codec_json_str(svc, "spec", "type", NULL);
     bool external = gs_streq(type, "ExternalName");
-    sd_labels_add(&b->labels, META "namespace", kube_namespace(svc));
-    sd_labels_add_meta(&b->labels, "service", svc);
-    const char *host = sd_format(b->arena, "%s.%s.svc", kube_name(svc), kube_namespace(svc));
+    discovery_labels_add(&b->labels, META "namespace", kube_namespace(svc));
+    discovery_labels_add_meta(&b->labels, "service", svc);
+    const char *host = discovery_format(b->arena, "%s.%s.svc", kube_name(svc), kube_namespace(svc));
     const json_t *port;
     size_t i;
-    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
-        int64_t number = gs_json_int(port, 0, "port", NULL);
-        struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, host, number));
-        sd_labels_add(l, META "service_port_name", gs_json_str(port, "name", NULL));
+    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
+        int64_t number = codec_json_int(port, 0, "port", NULL);
+        struct discovery_labels *l =
+            add_target(b, discovery_join_host_port(b->arena, host, number));
+        discovery_labels_add(l, META "service_port_name", codec_json_str(port, "name", NULL));
         add_int(l, META "service_port_number", number);
-        sd_labels_add(l, META "service_port_protocol", gs_json_str(port, "protocol", NULL));
-        sd_labels_add(l, META "service_type", type);
+        discovery_labels_add(l, META "service_port_protocol",
+                             codec_json_str(port, "protocol", NULL));
+        discovery_labels_add(l, META "service_type", type);
         if (external)
-            sd_labels_add(l, META "service_external_name",
-                          gs_json_str(svc, "spec", "externalName", NULL));
+            discovery_labels_add(l, META "service_external_name",
+                                 codec_json_str(svc, "spec", "externalName", NULL));
         else
-            sd_labels_add(l, META "service_cluster_ip",
-                          gs_json_str(svc, "spec", "clusterIP", NULL));
+            discovery_labels_add(l, META "service_cluster_ip",
+                                 codec_json_str(svc, "spec", "clusterIP", NULL));
         if (gs_streq(type, "LoadBalancer"))
-            sd_labels_add(l, META "service_loadbalancer_ip",
-                          gs_json_str(svc, "spec", "loadBalancerIP", NULL));
+            discovery_labels_add(l, META "service_loadbalancer_ip",
+                                 codec_json_str(svc, "spec", "loadBalancerIP", NULL));
     }
 }
 
@@ -397,9 +407,9 @@ static const char *address_of_type(const json_t *node, const char *type)
 {
     const json_t *a;
     size_t i;
-    json_array_foreach (gs_json_get(node, "status", "addresses", NULL), i, a) {
-        if (gs_streq(gs_json_str(a, "type", NULL), type))
-            return gs_json_str(a, "address", NULL);
+    json_array_foreach (codec_json_get(node, "status", "addresses", NULL), i, a) {
+        if (gs_streq(codec_json_str(a, "type", NULL), type))
+            return codec_json_str(a, "address", NULL);
     }
     return NULL;
 }
@@ -408,21 +418,21 @@ static void build_node(struct build *b, const json_t *node)
 {
     static const char *const types[] = {"InternalIP",  "InternalDNS",  "ExternalIP",
                                         "ExternalDNS", "LegacyHostIP", "Hostname"};
-    sd_labels_add(&b->labels, META "node_provider_id",
-                  gs_json_str(node, "spec", "providerID", NULL));
-    sd_labels_add_meta(&b->labels, "node", node);
+    discovery_labels_add(&b->labels, META "node_provider_id",
+                         codec_json_str(node, "spec", "providerID", NULL));
+    discovery_labels_add_meta(&b->labels, "node", node);
     const char *host = NULL;
     for (size_t i = 0; i < GS_ARRAY_LEN(types) && !host; i++)
         host = address_of_type(node, types[i]);
     if (!host)
         return;
     int64_t port =
-        gs_json_int(node, 0, "status", "daemonEndpoints", "kubeletEndpoint", "Port", NULL);
-    struct sd_labels *l = add_target(b, sd_join_host_port(b->arena, host, port));
-    sd_labels_add(l, "instance", kube_name(node));
+        codec_json_int(node, 0, "status", "daemonEndpoints", "kubeletEndpoint", "Port", NULL);
+    struct discovery_labels *l = add_target(b, discovery_join_host_port(b->arena, host, port));
+    discovery_labels_add(l, "instance", kube_name(node));
     for (size_t i = 0; i < GS_ARRAY_LEN(types); i++)
-        sd_labels_add(l, sd_format(b->arena, META "node_address_%s", types[i]),
-                      address_of_type(node, types[i]));
+        discovery_labels_add(l, discovery_format(b->arena, META "node_address_%s", types[i]),
+                             address_of_type(node, types[i]));
 }
 
 // "*.example.org" stands for one more label in front.
@@ -438,8 +448,8 @@ static bool has_tls(const json_t *ingress, const char *host)
 {
     const json_t *tls, *name;
     size_t i, k;
-    json_array_foreach (gs_json_get(ingress, "spec", "tls", NULL), i, tls) {
-        json_array_foreach (gs_json_get(tls, "hosts", NULL), k, name) {
+    json_array_foreach (codec_json_get(ingress, "spec", "tls", NULL), i, tls) {
+        json_array_foreach (codec_json_get(tls, "hosts", NULL), k, name) {
             if (host_matches(json_string_value(name), host))
                 return true;
         }
@@ -450,27 +460,27 @@ static bool has_tls(const json_t *ingress, const char *host)
 static void add_ingress_path(struct build *b, const json_t *ingress, const char *host,
                              const char *path)
 {
-    struct sd_labels *l = add_target(b, host);
-    sd_labels_add(l, META "ingress_scheme", has_tls(ingress, host) ? "https" : "http");
-    sd_labels_add(l, META "ingress_host", host);
-    sd_labels_add(l, META "ingress_path", path && *path ? path : "/");
+    struct discovery_labels *l = add_target(b, host);
+    discovery_labels_add(l, META "ingress_scheme", has_tls(ingress, host) ? "https" : "http");
+    discovery_labels_add(l, META "ingress_host", host);
+    discovery_labels_add(l, META "ingress_path", path && *path ? path : "/");
 }
 
 static void build_ingress(struct build *b, const json_t *obj)
 {
-    sd_labels_add(&b->labels, META "namespace", kube_namespace(obj));
-    sd_labels_add(&b->labels, META "ingress_class_name",
-                  gs_json_str(obj, "spec", "ingressClassName", NULL));
-    sd_labels_add_meta(&b->labels, "ingress", obj);
+    discovery_labels_add(&b->labels, META "namespace", kube_namespace(obj));
+    discovery_labels_add(&b->labels, META "ingress_class_name",
+                         codec_json_str(obj, "spec", "ingressClassName", NULL));
+    discovery_labels_add_meta(&b->labels, "ingress", obj);
     const json_t *rule, *path;
     size_t i, p;
-    json_array_foreach (gs_json_get(obj, "spec", "rules", NULL), i, rule) {
-        const char *host = gs_json_str(rule, "host", NULL);
-        const json_t *paths = gs_json_get(rule, "http", "paths", NULL);
+    json_array_foreach (codec_json_get(obj, "spec", "rules", NULL), i, rule) {
+        const char *host = codec_json_str(rule, "host", NULL);
+        const json_t *paths = codec_json_get(rule, "http", "paths", NULL);
         if (!json_is_object(json_object_get(rule, "http")))
             add_ingress_path(b, obj, host, "/");
         json_array_foreach ((json_t *)paths, p, path) {
-            add_ingress_path(b, obj, host, gs_json_str(path, "path", NULL));
+            add_ingress_path(b, obj, host, codec_json_str(path, "path", NULL));
         }
     }
 }
@@ -481,16 +491,17 @@ static const struct {
     void (*build)(struct build *b, const json_t *obj);
     const char *source; // in front of "/namespace/name"
 } roles[] = {
-    [SD_NODE] = {build_node, "node"},
-    [SD_POD] = {build_pod, "pod"},
-    [SD_SERVICE] = {build_service, "svc"},
-    [SD_ENDPOINTS] = {build_endpoints, "endpoints"},
-    [SD_ENDPOINTSLICE] = {build_endpointslice, "endpointslice"},
-    [SD_INGRESS] = {build_ingress, "ingress"},
+    [ENGINE_CONFIG_SD_NODE] = {build_node, "node"},
+    [ENGINE_CONFIG_SD_POD] = {build_pod, "pod"},
+    [ENGINE_CONFIG_SD_SERVICE] = {build_service, "svc"},
+    [ENGINE_CONFIG_SD_ENDPOINTS] = {build_endpoints, "endpoints"},
+    [ENGINE_CONFIG_SD_ENDPOINTSLICE] = {build_endpointslice, "endpointslice"},
+    [ENGINE_CONFIG_SD_INGRESS] = {build_ingress, "ingress"},
 };
 
-void sd_kube_build(enum engine_sd_role role, const json_t *obj, const struct sd_kube_lookup *lookup,
-                   struct gs_arena *arena, struct sd_group *ret)
+void discovery_kube_build(enum engine_config_sd_role role, const json_t *obj,
+                          const struct discovery_kube_lookup *lookup, struct gs_arena *arena,
+                          struct discovery_group *ret)
 {
     struct build b = {.lookup = lookup, .arena = arena, .labels.arena = arena};
     b.last = &b.first;
@@ -503,8 +514,8 @@ void sd_kube_build(enum engine_sd_role role, const json_t *obj, const struct sd_
         targets[n] = t->labels.items;
         counts[n] = t->labels.len;
     }
-    *ret = (struct sd_group){
-        .source = sd_format(arena, "%s/%s", roles[role].source, key),
+    *ret = (struct discovery_group){
+        .source = discovery_format(arena, "%s/%s", roles[role].source, key),
         .labels = b.labels.items,
         .n_labels = b.labels.len,
         .targets = targets,

@@ -15,7 +15,7 @@
 struct watch {
     enum { WATCH_ROLE, WATCH_PODS, WATCH_SERVICES, WATCH_NODES } what;
     const char *ns; // NULL: all; borrowed from the provider
-    struct hub_cache *cache;
+    struct discovery_hub_cache *cache;
 };
 
 struct sent { // a group that was handed on
@@ -23,15 +23,15 @@ struct sent { // a group that was handed on
     uint64_t pass;
 };
 
-struct sd_kubernetes {
-    struct hub_cluster *cluster;
-    enum engine_sd_role role;
+struct discovery_kubernetes {
+    struct discovery_hub_cluster *cluster;
+    enum engine_config_sd_role role;
     bool attach_node;
     char **namespaces;
     size_t n_namespaces;
     struct watch *watches;
     size_t n_watches, watches_cap;
-    sd_update_fn fn;
+    discovery_update_fn fn;
     void *arg;
     uv_timer_t *timer;
     uint64_t last_pass_ms; // of the loop's clock
@@ -41,14 +41,14 @@ struct sd_kubernetes {
 
 // --- looking up ---
 
-static const json_t *find_object(const struct sd_kubernetes *s, int what, const char *ns,
+static const json_t *find_object(const struct discovery_kubernetes *s, int what, const char *ns,
                                  const char *name)
 {
     for (size_t i = 0; i < s->n_watches; i++) {
         const struct watch *w = &s->watches[i];
         if ((int)w->what != what || (w->ns && !gs_streq(w->ns, ns)))
             continue;
-        const json_t *obj = kube_cache_get(hub_cache_get(w->cache), ns, name);
+        const json_t *obj = kube_cache_get(discovery_hub_cache_get(w->cache), ns, name);
         if (obj)
             return obj;
     }
@@ -84,7 +84,7 @@ static uint64_t hash_labels(uint64_t seed, const struct metrics_label *l, size_t
     return seed;
 }
 
-static uint64_t fingerprint(const struct sd_group *g)
+static uint64_t fingerprint(const struct discovery_group *g)
 {
     uint64_t h = hash_labels(0, g->labels, g->n_labels);
     for (size_t i = 0; i < g->n_targets; i++)
@@ -93,22 +93,23 @@ static uint64_t fingerprint(const struct sd_group *g)
 }
 
 struct group_list {
-    struct sd_group *items;
+    struct discovery_group *items;
     size_t len, cap;
 };
 
-static void add_group(struct group_list *l, struct sd_group g)
+static void add_group(struct group_list *l, struct discovery_group g)
 {
     gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
     l->items[l->len++] = g;
 }
 
-static void build_object(struct sd_kubernetes *s, const json_t *obj, struct gs_arena *arena,
+static void build_object(struct discovery_kubernetes *s, const json_t *obj, struct gs_arena *arena,
                          struct group_list *changed)
 {
-    const struct sd_kube_lookup lookup = {find_pod, find_service, find_node, s, s->attach_node};
-    struct sd_group g;
-    sd_kube_build(s->role, obj, &lookup, arena, &g);
+    const struct discovery_kube_lookup lookup = {find_pod, find_service, find_node, s,
+                                                 s->attach_node};
+    struct discovery_group g;
+    discovery_kube_build(s->role, obj, &lookup, arena, &g);
     uint64_t print = fingerprint(&g);
     struct sent *sent = gs_hmap_get_str(s->sent, g.source);
     if (!sent) {
@@ -122,7 +123,8 @@ static void build_object(struct sd_kubernetes *s, const json_t *obj, struct gs_a
     sent->fingerprint = print;
 }
 
-static void add_gone(struct sd_kubernetes *s, struct gs_arena *arena, struct group_list *changed)
+static void add_gone(struct discovery_kubernetes *s, struct gs_arena *arena,
+                     struct group_list *changed)
 {
     size_t pos = 0, first = changed->len;
     struct gs_slice key;
@@ -130,24 +132,24 @@ static void add_gone(struct sd_kubernetes *s, struct gs_arena *arena, struct gro
     while (gs_hmap_next(s->sent, &pos, &key, &value)) {
         if (((struct sent *)value)->pass != s->pass) {
             char *source = gs_arena_strndup(arena, key.data, key.len);
-            add_group(changed, (struct sd_group){.source = source});
+            add_group(changed, (struct discovery_group){.source = source});
         }
     }
     for (size_t i = first; i < changed->len; i++)
         free(gs_hmap_remove_str(s->sent, changed->items[i].source));
 }
 
-static bool all_synced(const struct sd_kubernetes *s)
+static bool all_synced(const struct discovery_kubernetes *s)
 {
     for (size_t i = 0; i < s->n_watches; i++)
-        if (!kube_cache_synced(hub_cache_get(s->watches[i].cache)))
+        if (!kube_cache_synced(discovery_hub_cache_get(s->watches[i].cache)))
             return false;
     return true;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct sd_kubernetes *s = timer->data;
+    struct discovery_kubernetes *s = timer->data;
     s->last_pass_ms = uv_now(timer->loop);
     if (!all_synced(s))
         return; // on_synced comes back
@@ -157,8 +159,8 @@ static void on_timer(uv_timer_t *timer)
     for (size_t i = 0; i < s->n_watches; i++) {
         const struct watch *w = &s->watches[i];
         const json_t *obj;
-        for (size_t pos = 0;
-             w->what == WATCH_ROLE && (obj = kube_cache_next(hub_cache_get(w->cache), &pos));)
+        for (size_t pos = 0; w->what == WATCH_ROLE &&
+                             (obj = kube_cache_next(discovery_hub_cache_get(w->cache), &pos));)
             build_object(s, obj, &arena, &changed);
     }
     add_gone(s, &arena, &changed);
@@ -168,7 +170,7 @@ static void on_timer(uv_timer_t *timer)
     gs_arena_finish(&arena);
 }
 
-static void schedule(struct sd_kubernetes *s)
+static void schedule(struct discovery_kubernetes *s)
 {
     if (uv_is_active((uv_handle_t *)s->timer))
         return;
@@ -191,7 +193,7 @@ static void on_synced(void *arg)
 
 // --- the provider ---
 
-static char *selectors_query(const struct engine_kubernetes_sd *cfg)
+static char *selectors_query(const struct engine_config_kubernetes_sd *cfg)
 {
     struct gs_buf query = {0};
     if (cfg->label_selector) {
@@ -208,24 +210,25 @@ static char *selectors_query(const struct engine_kubernetes_sd *cfg)
     return NULL;
 }
 
-static void add_watch(struct sd_kubernetes *s, int what, struct kube_gvr r, const char *ns,
+static void add_watch(struct discovery_kubernetes *s, int what, struct kube_gvr r, const char *ns,
                       const char *query)
 {
     gs_grow(&s->watches, &s->watches_cap, s->n_watches, sizeof(*s->watches));
     struct watch *w = &s->watches[s->n_watches++];
     w->what = (__typeof__(w->what))what;
     w->ns = ns;
-    w->cache = hub_cache_open(s->cluster, r, ns, query);
+    w->cache = discovery_hub_cache_open(s->cluster, r, ns, query);
 }
 
-static void add_watches(struct sd_kubernetes *s, const char *query)
+static void add_watches(struct discovery_kubernetes *s, const char *query)
 {
-    bool endpoints = s->role == SD_ENDPOINTS || s->role == SD_ENDPOINTSLICE;
-    bool cluster_wide = s->role == SD_NODE;
+    bool endpoints =
+        s->role == ENGINE_CONFIG_SD_ENDPOINTS || s->role == ENGINE_CONFIG_SD_ENDPOINTSLICE;
+    bool cluster_wide = s->role == ENGINE_CONFIG_SD_NODE;
     size_t n = s->n_namespaces && !cluster_wide ? s->n_namespaces : 1;
     for (size_t i = 0; i < n; i++) {
         const char *ns = s->n_namespaces && !cluster_wide ? s->namespaces[i] : NULL;
-        add_watch(s, WATCH_ROLE, sd_kube_resource(s->role), ns, query);
+        add_watch(s, WATCH_ROLE, discovery_kube_resource(s->role), ns, query);
         if (!endpoints)
             continue;
         add_watch(s, WATCH_PODS, KUBE_PODS, ns, NULL);
@@ -235,13 +238,14 @@ static void add_watches(struct sd_kubernetes *s, const char *query)
         add_watch(s, WATCH_NODES, KUBE_NODES, NULL, NULL);
 }
 
-static void add_namespace(struct sd_kubernetes *s, size_t *cap, const char *ns)
+static void add_namespace(struct discovery_kubernetes *s, size_t *cap, const char *ns)
 {
     gs_grow(&s->namespaces, cap, s->n_namespaces, sizeof(*s->namespaces));
     s->namespaces[s->n_namespaces++] = gs_strdup(ns);
 }
 
-static void take_namespaces(struct sd_kubernetes *s, const struct engine_kubernetes_sd *cfg)
+static void take_namespaces(struct discovery_kubernetes *s,
+                            const struct engine_config_kubernetes_sd *cfg)
 {
     size_t cap = 0;
     for (size_t i = 0; i < cfg->n_namespaces; i++)
@@ -254,15 +258,16 @@ static void take_namespaces(struct sd_kubernetes *s, const struct engine_kuberne
     gs_error_free(err);
 }
 
-struct gs_error *sd_kubernetes_new(struct sd_kubernetes_hub *hub,
-                                   const struct engine_kubernetes_sd *cfg, sd_update_fn fn,
-                                   void *arg, struct sd_kubernetes **ret)
+struct gs_error *discovery_kubernetes_new(struct discovery_kubernetes_hub *hub,
+                                          const struct engine_config_kubernetes_sd *cfg,
+                                          discovery_update_fn fn, void *arg,
+                                          struct discovery_kubernetes **ret)
 {
-    struct hub_cluster *cluster;
-    struct gs_error *err = hub_cluster_open(hub, cfg, &cluster);
+    struct discovery_hub_cluster *cluster;
+    struct gs_error *err = discovery_hub_cluster_open(hub, cfg, &cluster);
     if (err)
         return err;
-    struct sd_kubernetes *s = gs_alloc(sizeof(*s));
+    struct discovery_kubernetes *s = gs_alloc(sizeof(*s));
     s->cluster = cluster;
     s->role = cfg->role;
     s->attach_node = cfg->attach_node;
@@ -270,7 +275,7 @@ struct gs_error *sd_kubernetes_new(struct sd_kubernetes_hub *hub,
     s->arg = arg;
     s->sent = gs_hmap_new(free);
     s->timer = gs_alloc(sizeof(*s->timer));
-    uv_timer_init(hub_loop(hub), s->timer);
+    uv_timer_init(discovery_hub_loop(hub), s->timer);
     s->timer->data = s;
     take_namespaces(s, cfg);
     GS_AUTO_FREE char *query = selectors_query(cfg);
@@ -278,7 +283,7 @@ struct gs_error *sd_kubernetes_new(struct sd_kubernetes_hub *hub,
     // Shared caches may be synced already: they replay what they hold, which only sets the timer.
     const struct kube_cache_handlers handlers = {on_change, on_synced, s};
     for (size_t i = 0; i < s->n_watches; i++)
-        kube_cache_add_handlers(hub_cache_get(s->watches[i].cache), &handlers);
+        kube_cache_add_handlers(discovery_hub_cache_get(s->watches[i].cache), &handlers);
     *ret = s;
     return NULL;
 }
@@ -288,15 +293,15 @@ static void free_timer(uv_handle_t *h)
     free(h);
 }
 
-void sd_kubernetes_free(struct sd_kubernetes *s)
+void discovery_kubernetes_free(struct discovery_kubernetes *s)
 {
     if (!s)
         return;
     for (size_t i = 0; i < s->n_watches; i++) {
-        kube_cache_remove_handlers(hub_cache_get(s->watches[i].cache), s);
-        hub_cache_close(s->watches[i].cache);
+        kube_cache_remove_handlers(discovery_hub_cache_get(s->watches[i].cache), s);
+        discovery_hub_cache_close(s->watches[i].cache);
     }
-    hub_cluster_close(s->cluster);
+    discovery_hub_cluster_close(s->cluster);
     uv_close((uv_handle_t *)s->timer, free_timer);
     gs_hmap_free(s->sent);
     for (size_t i = 0; i < s->n_namespaces; i++)

@@ -4,14 +4,15 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/base64.h"
-#include "net/http_oauth2.h"
-#include "net/tls.h"
+#include "net/http/oauth2.h"
+#include "net/tls/tls.h"
 
 // One for each target of a job: a connection a scrape would cost more than the scrape.
 #define IDLE_CONNECTIONS 16384
 #define MAX_SECRET       ((size_t)1024 * 1024)
 
-static struct gs_error *read_secret(const struct engine_secret_file_or_text *s, struct gs_buf *ret)
+static struct gs_error *read_secret(const struct engine_config_secret_file_or_text *s,
+                                    struct gs_buf *ret)
 {
     if (s->file)
         return gs_file_read(s->file, MAX_SECRET, ret);
@@ -20,8 +21,8 @@ static struct gs_error *read_secret(const struct engine_secret_file_or_text *s, 
     return NULL;
 }
 
-static struct gs_error *read_pem(const char *file, const struct engine_secret_file_or_text *s,
-                                 char **ret)
+static struct gs_error *read_pem(const char *file,
+                                 const struct engine_config_secret_file_or_text *s, char **ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = file ? gs_file_read(file, MAX_SECRET, &text) : read_secret(s, &text);
@@ -31,8 +32,8 @@ static struct gs_error *read_pem(const char *file, const struct engine_secret_fi
 }
 
 // Named by their files, where they are in files.
-static struct gs_error *check_pems(const struct engine_http *http, const char *ca, const char *cert,
-                                   const char *key)
+static struct gs_error *check_pems(const struct engine_config_http *http, const char *ca,
+                                   const char *cert, const char *key)
 {
     struct gs_error *err = ca ? tls_check_certificates(ca) : NULL;
     if (err)
@@ -43,7 +44,8 @@ static struct gs_error *check_pems(const struct engine_http *http, const char *c
 }
 
 static struct gs_error *plain_client(uv_loop_t *loop, const char *base,
-                                     const struct engine_http *http, struct http_client **ret)
+                                     const struct engine_config_http *http,
+                                     struct http_client **ret)
 {
     GS_AUTO_FREE char *ca = NULL, *cert = NULL, *key = NULL;
     struct gs_error *err = read_pem(http->ca_file, &http->ca, &ca);
@@ -81,7 +83,7 @@ static struct gs_error *plain_client(uv_loop_t *loop, const char *base,
     return http_client_new_direct(loop, &cfg, ret);
 }
 
-static struct gs_error *make_tokens(uv_loop_t *loop, const struct engine_oauth2 *o,
+static struct gs_error *make_tokens(uv_loop_t *loop, const struct engine_config_oauth2 *o,
                                     struct http_tokens **ret)
 {
     struct http_client *client = NULL;
@@ -103,9 +105,9 @@ static struct gs_error *make_tokens(uv_loop_t *loop, const struct engine_oauth2 
     return NULL;
 }
 
-struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
-                                    const struct engine_http *http, struct http_tokens **tokens,
-                                    struct http_client **ret)
+struct gs_error *discovery_peer_client(uv_loop_t *loop, const char *base,
+                                       const struct engine_config_http *http,
+                                       struct http_tokens **tokens, struct http_client **ret)
 {
     struct http_tokens *own = NULL, **shared = tokens ? tokens : &own;
     struct http_client *client = NULL;
@@ -120,11 +122,11 @@ struct gs_error *engine_peer_client(uv_loop_t *loop, const char *base,
     return err;
 }
 
-static struct gs_error *basic_header(const struct engine_http *http, struct gs_arena *mem,
+static struct gs_error *basic_header(const struct engine_config_http *http, struct gs_arena *mem,
                                      struct http_header *ret)
 {
     GS_AUTO_BUF struct gs_buf plain = {0}, user = {0}, password = {0}, text = {0};
-    const struct engine_secret_file_or_text name = {http->basic_user, http->basic_user_file};
+    const struct engine_config_secret_file_or_text name = {http->basic_user, http->basic_user_file};
     struct gs_error *err = read_secret(&name, &user);
     if (!err)
         err = read_secret(&http->basic_password, &password);
@@ -135,12 +137,12 @@ static struct gs_error *basic_header(const struct engine_http *http, struct gs_a
     gs_buf_add_char(&plain, ':');
     gs_buf_add_slice(&plain, secret);
     gs_buf_add_str(&text, "Basic ");
-    gs_base64_encode(gs_buf_slice(&plain), &text);
+    codec_base64_encode(gs_buf_slice(&plain), &text);
     *ret = (struct http_header){"Authorization", gs_arena_strndup(mem, text.data, text.len)};
     return NULL;
 }
 
-static struct gs_error *authorization(const struct engine_http *http, struct gs_arena *mem,
+static struct gs_error *authorization(const struct engine_config_http *http, struct gs_arena *mem,
                                       struct http_header *ret)
 {
     if (http->basic_user || http->basic_user_file)
@@ -157,7 +159,7 @@ static struct gs_error *authorization(const struct engine_http *http, struct gs_
     return NULL;
 }
 
-static struct gs_error *own_header(const struct engine_http_header *h, struct gs_arena *mem,
+static struct gs_error *own_header(const struct engine_config_http_header *h, struct gs_arena *mem,
                                    struct http_header *ret)
 {
     GS_AUTO_BUF struct gs_buf secret = {0};
@@ -172,10 +174,10 @@ static struct gs_error *own_header(const struct engine_http_header *h, struct gs
     return NULL;
 }
 
-struct gs_error *engine_peer_headers(const struct engine_http *http, struct gs_arena *mem,
-                                     struct http_header ret[ENGINE_PEER_HEADERS])
+struct gs_error *discovery_peer_headers(const struct engine_config_http *http, struct gs_arena *mem,
+                                        struct http_header ret[DISCOVERY_PEER_HEADERS])
 {
-    memset(ret, 0, ENGINE_PEER_HEADERS * sizeof(*ret));
+    memset(ret, 0, DISCOVERY_PEER_HEADERS * sizeof(*ret));
     struct gs_error *err = authorization(http, mem, &ret[0]);
     size_t n = ret[0].name != NULL;
     for (size_t i = 0; i < http->n_headers && !err; i++)

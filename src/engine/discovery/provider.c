@@ -3,34 +3,34 @@
 
 #include "base/mem.h"
 
-struct sd_provider {
-    enum sd_kind kind;
+struct discovery_provider {
+    enum discovery_kind kind;
     union {
-        struct sd_files *files;
-        struct sd_kubernetes *kubernetes;
-        struct sd_http *http;
-        struct sd_dns *dns;
+        struct discovery_files *files;
+        struct discovery_kubernetes *kubernetes;
+        struct discovery_http *http;
+        struct discovery_dns *dns;
     };
 };
 
 // --- sources ---
 
-size_t sd_source_count(const struct engine_sd_configs *c)
+size_t discovery_source_count(const struct engine_config_sd_configs *c)
 {
     return c->n_files + c->n_kubernetes + c->n_http + c->n_dns;
 }
 
-struct sd_source sd_source_at(const struct engine_sd_configs *c, size_t i)
+struct discovery_source discovery_source_at(const struct engine_config_sd_configs *c, size_t i)
 {
     if (i < c->n_files)
-        return (struct sd_source){SD_KIND_FILE, &c->files[i]};
+        return (struct discovery_source){DISCOVERY_KIND_FILE, &c->files[i]};
     i -= c->n_files;
     if (i < c->n_kubernetes)
-        return (struct sd_source){SD_KIND_KUBERNETES, &c->kubernetes[i]};
+        return (struct discovery_source){DISCOVERY_KIND_KUBERNETES, &c->kubernetes[i]};
     i -= c->n_kubernetes;
     if (i < c->n_http)
-        return (struct sd_source){SD_KIND_HTTP, &c->http[i]};
-    return (struct sd_source){SD_KIND_DNS, &c->dns[i - c->n_http]};
+        return (struct discovery_source){DISCOVERY_KIND_HTTP, &c->http[i]};
+    return (struct discovery_source){DISCOVERY_KIND_DNS, &c->dns[i - c->n_http]};
 }
 
 static void add_text(struct gs_buf *id, const char *text)
@@ -38,14 +38,14 @@ static void add_text(struct gs_buf *id, const char *text)
     gs_buf_addf(id, "\n%s", text ? text : "");
 }
 
-static void id_of_files(const struct engine_file_sd *f, struct gs_buf *id)
+static void id_of_files(const struct engine_config_file_sd *f, struct gs_buf *id)
 {
     gs_buf_add_str(id, "files");
     for (size_t i = 0; i < f->n_files; i++)
         add_text(id, f->files[i]);
 }
 
-static void id_of_kubernetes(const struct engine_kubernetes_sd *k, struct gs_buf *id)
+static void id_of_kubernetes(const struct engine_config_kubernetes_sd *k, struct gs_buf *id)
 {
     gs_buf_addf(id, "kubernetes %d %d %d", (int)k->role, k->own_namespace, k->attach_node);
     add_text(id, k->api_server);
@@ -56,28 +56,28 @@ static void id_of_kubernetes(const struct engine_kubernetes_sd *k, struct gs_buf
         add_text(id, k->namespaces[i]);
 }
 
-static void id_of_dns(const struct engine_dns_sd *d, struct gs_buf *id)
+static void id_of_dns(const struct engine_config_dns_sd *d, struct gs_buf *id)
 {
     gs_buf_addf(id, "dns %d %zu", d->type, d->port);
     for (size_t i = 0; i < d->n_names; i++)
         add_text(id, d->names[i]);
 }
 
-char *sd_source_id(struct sd_source s)
+char *discovery_source_id(struct discovery_source s)
 {
     struct gs_buf id = {0};
     switch (s.kind) {
-    case SD_KIND_FILE:
+    case DISCOVERY_KIND_FILE:
         id_of_files(s.cfg, &id);
         break;
-    case SD_KIND_KUBERNETES:
+    case DISCOVERY_KIND_KUBERNETES:
         id_of_kubernetes(s.cfg, &id);
         break;
-    case SD_KIND_HTTP:
+    case DISCOVERY_KIND_HTTP:
         gs_buf_add_str(&id, "http");
-        add_text(&id, ((const struct engine_http_sd *)s.cfg)->url);
+        add_text(&id, ((const struct engine_config_http_sd *)s.cfg)->url);
         break;
-    case SD_KIND_DNS:
+    case DISCOVERY_KIND_DNS:
         id_of_dns(s.cfg, &id);
         break;
     }
@@ -86,24 +86,25 @@ char *sd_source_id(struct sd_source s)
 
 // --- providers ---
 
-struct gs_error *sd_provider_new(const struct sd_context *ctx, struct sd_source s, sd_update_fn fn,
-                                 void *arg, struct sd_provider **ret)
+struct gs_error *discovery_provider_new(const struct discovery_context *ctx,
+                                        struct discovery_source s, discovery_update_fn fn,
+                                        void *arg, struct discovery_provider **ret)
 {
-    struct sd_provider *p = gs_alloc(sizeof(*p));
+    struct discovery_provider *p = gs_alloc(sizeof(*p));
     struct gs_error *err = NULL;
     p->kind = s.kind;
     switch (s.kind) {
-    case SD_KIND_FILE:
-        p->files = sd_files_new(ctx->loop, s.cfg, fn, arg);
+    case DISCOVERY_KIND_FILE:
+        p->files = discovery_files_new(ctx->loop, s.cfg, fn, arg);
         break;
-    case SD_KIND_KUBERNETES:
-        err = sd_kubernetes_new(ctx->hub, s.cfg, fn, arg, &p->kubernetes);
+    case DISCOVERY_KIND_KUBERNETES:
+        err = discovery_kubernetes_new(ctx->hub, s.cfg, fn, arg, &p->kubernetes);
         break;
-    case SD_KIND_HTTP:
-        p->http = sd_http_new(ctx->loop, s.cfg, ctx->stats, fn, arg);
+    case DISCOVERY_KIND_HTTP:
+        p->http = discovery_http_new(ctx->loop, s.cfg, ctx->stats, fn, arg);
         break;
-    case SD_KIND_DNS:
-        p->dns = sd_dns_new(ctx->loop, s.cfg, ctx->dns, ctx->stats, fn, arg);
+    case DISCOVERY_KIND_DNS:
+        p->dns = discovery_dns_new(ctx->loop, s.cfg, ctx->dns, ctx->stats, fn, arg);
         break;
     }
     if (err)
@@ -113,30 +114,30 @@ struct gs_error *sd_provider_new(const struct sd_context *ctx, struct sd_source 
     return err;
 }
 
-void sd_provider_reconfigure(struct sd_provider *p, struct sd_source s)
+void discovery_provider_reconfigure(struct discovery_provider *p, struct discovery_source s)
 {
-    if (p->kind == SD_KIND_HTTP)
-        sd_http_reconfigure(p->http, s.cfg);
-    else if (p->kind == SD_KIND_DNS)
-        sd_dns_reconfigure(p->dns, s.cfg);
+    if (p->kind == DISCOVERY_KIND_HTTP)
+        discovery_http_reconfigure(p->http, s.cfg);
+    else if (p->kind == DISCOVERY_KIND_DNS)
+        discovery_dns_reconfigure(p->dns, s.cfg);
 }
 
-void sd_provider_free(struct sd_provider *p)
+void discovery_provider_free(struct discovery_provider *p)
 {
     if (!p)
         return;
     switch (p->kind) {
-    case SD_KIND_FILE:
-        sd_files_free(p->files);
+    case DISCOVERY_KIND_FILE:
+        discovery_files_free(p->files);
         break;
-    case SD_KIND_KUBERNETES:
-        sd_kubernetes_free(p->kubernetes);
+    case DISCOVERY_KIND_KUBERNETES:
+        discovery_kubernetes_free(p->kubernetes);
         break;
-    case SD_KIND_HTTP:
-        sd_http_free(p->http);
+    case DISCOVERY_KIND_HTTP:
+        discovery_http_free(p->http);
         break;
-    case SD_KIND_DNS:
-        sd_dns_free(p->dns);
+    case DISCOVERY_KIND_DNS:
+        discovery_dns_free(p->dns);
         break;
     }
     free(p);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "metrics/write.h"
 
-void sd_stats_refreshed(struct sd_refreshes *r, int64_t begun_ns, bool failed)
+void discovery_stats_refreshed(struct discovery_refreshes *r, int64_t begun_ns, bool failed)
 {
     if (!r)
         return;
@@ -25,13 +25,13 @@ static void by_mechanism(struct gs_buf *out, const char *name, const char *mecha
     metrics_write_sample(out, name, &l, 1, value);
 }
 
-void sd_stats_write(const struct sd_stats *s, struct gs_buf *out)
+void discovery_stats_write(const struct discovery_stats *s, struct gs_buf *out)
 {
     static const char failures[] = "prometheus_sd_refresh_failures_total";
     static const char duration[] = "prometheus_sd_refresh_duration_seconds";
     const struct {
         const char *name;
-        const struct sd_refreshes *r;
+        const struct discovery_refreshes *r;
     } mechanisms[] = {{"dns", &s->dns}, {"http", &s->http}};
     counter(out, "prometheus_sd_http_failures_total",
             "Number of HTTP service discovery refresh failures.", (double)s->http.failures);
@@ -46,7 +46,7 @@ void sd_stats_write(const struct sd_stats *s, struct gs_buf *out)
     metrics_write_family(out, duration, METRICS_SUMMARY,
                          "The duration of a refresh in seconds for the given SD mechanism.");
     for (size_t i = 0; i < GS_ARRAY_LEN(mechanisms); i++) {
-        const struct sd_refreshes *r = mechanisms[i].r;
+        const struct discovery_refreshes *r = mechanisms[i].r;
         by_mechanism(out, "prometheus_sd_refresh_duration_seconds_sum", mechanisms[i].name,
                      r->seconds);
         by_mechanism(out, "prometheus_sd_refresh_duration_seconds_count", mechanisms[i].name,

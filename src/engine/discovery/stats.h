@@ -8,16 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sd_refreshes {
+struct discovery_refreshes {
     uint64_t count, failures;
     double seconds;
 };
 
-struct sd_stats {
-    struct sd_refreshes http, dns;
+struct discovery_stats {
+    struct discovery_refreshes http, dns;
     uint64_t dns_lookups, dns_lookup_failures;
 };
 
 // NULL: nobody counts.
-void sd_stats_refreshed(struct sd_refreshes *r, int64_t begun_ns, bool failed);
-void sd_stats_write(const struct sd_stats *s, struct gs_buf *out);
+void discovery_stats_refreshed(struct discovery_refreshes *r, int64_t begun_ns, bool failed);
+void discovery_stats_write(const struct discovery_stats *s, struct gs_buf *out);

@@ -6,18 +6,18 @@
 #include "codec/base64.h"
 #include "kube/object.h"
 
-json_t *monitor_text(const json_t *value)
+json_t *monitors_text(const json_t *value)
 {
     if (json_is_string(value))
         return json_string_length(value) ? json_incref((json_t *)(uintptr_t)value) : NULL;
     if (json_is_boolean(value))
         return json_string(json_is_true(value) ? "true" : "false");
     if (json_is_integer(value))
-        return gs_json_strf("%lld", (long long)json_integer_value(value));
+        return codec_json_strf("%lld", (long long)json_integer_value(value));
     return NULL;
 }
 
-void monitor_fail(struct monitor_build *b, struct gs_error *err)
+void monitors_fail(struct monitors_build *b, struct gs_error *err)
 {
     if (b->err)
         gs_error_free(err);
@@ -25,10 +25,10 @@ void monitor_fail(struct monitor_build *b, struct gs_error *err)
         b->err = err;
 }
 
-void monitor_copy(const json_t *from, const struct monitor_rename *names, json_t *to)
+void monitors_copy(const json_t *from, const struct monitors_rename *names, json_t *to)
 {
     for (; names->from; names++) {
-        json_t *text = monitor_text(json_object_get(from, names->from));
+        json_t *text = monitors_text(json_object_get(from, names->from));
         if (text)
             json_object_set_new(to, names->to, text);
     }
@@ -36,25 +36,25 @@ void monitor_copy(const json_t *from, const struct monitor_rename *names, json_t
 
 // --- what Secrets and ConfigMaps hold ---
 
-static json_t *decoded(struct monitor_build *b, const char *base64, const char *key)
+static json_t *decoded(struct monitors_build *b, const char *base64, const char *key)
 {
     GS_AUTO_BUF struct gs_buf bytes = {0};
-    struct gs_error *err = gs_base64_decode(gs_slice_of(base64), &bytes);
+    struct gs_error *err = codec_base64_decode(gs_slice_of(base64), &bytes);
     json_t *text = err ? NULL : json_stringn(bytes.data ? bytes.data : "", bytes.len);
     if (!err && !text)
         err = gs_error_new(GS_EINVAL, "not text in UTF-8");
     if (err)
-        monitor_fail(b, gs_error_wrap(err, "key \"%s\"", key));
+        monitors_fail(b, gs_error_wrap(err, "key \"%s\"", key));
     return text;
 }
 
 // The text that {name, key} points to. New reference; NULL: an error, or not known yet.
-static json_t *content(struct monitor_build *b, enum monitor_asset kind, const json_t *ref)
+static json_t *content(struct monitors_build *b, enum monitors_asset kind, const json_t *ref)
 {
-    const char *name = gs_json_str(ref, "name", NULL), *key = gs_json_str(ref, "key", NULL);
-    const char *what = kind == MONITOR_SECRET ? "Secret" : "ConfigMap", *text;
+    const char *name = codec_json_str(ref, "name", NULL), *key = codec_json_str(ref, "key", NULL);
+    const char *what = kind == MONITORS_SECRET ? "Secret" : "ConfigMap", *text;
     if (!name || !*name || !key || !*key) {
-        monitor_fail(b, gs_error_new(GS_EINVAL, "a %s reference needs name and key", what));
+        monitors_fail(b, gs_error_new(GS_EINVAL, "a %s reference needs name and key", what));
         return NULL;
     }
     bool pending = false;
@@ -62,16 +62,16 @@ static json_t *content(struct monitor_build *b, enum monitor_asset kind, const j
     b->pending |= pending;
     if (pending)
         return NULL;
-    text = gs_json_str(obj, "data", key, NULL);
+    text = codec_json_str(obj, "data", key, NULL);
     if (!obj)
-        monitor_fail(b, gs_error_new(GS_ENOTFOUND, "%s %s/%s not found", what,
-                                     kube_namespace(b->obj), name));
+        monitors_fail(b, gs_error_new(GS_ENOTFOUND, "%s %s/%s not found", what,
+                                      kube_namespace(b->obj), name));
     else if (!text)
-        monitor_fail(b, gs_error_new(GS_ENOTFOUND, "key \"%s\" in %s %s/%s not found", key, what,
-                                     kube_namespace(b->obj), name));
+        monitors_fail(b, gs_error_new(GS_ENOTFOUND, "key \"%s\" in %s %s/%s not found", key, what,
+                                      kube_namespace(b->obj), name));
     if (!text)
         return NULL;
-    return kind == MONITOR_SECRET ? decoded(b, text, key) : json_string(text);
+    return kind == MONITORS_SECRET ? decoded(b, text, key) : json_string(text);
 }
 
 static void put(json_t *obj, const char *key, json_t *text)
@@ -81,24 +81,24 @@ static void put(json_t *obj, const char *key, json_t *text)
 }
 
 // {secret: {name, key}} or {configMap: {name, key}}
-static void put_either(struct monitor_build *b, json_t *obj, const char *key, const json_t *from)
+static void put_either(struct monitors_build *b, json_t *obj, const char *key, const json_t *from)
 {
-    const json_t *secret = gs_json_get(from, "secret", NULL);
-    const json_t *map = gs_json_get(from, "configMap", NULL);
+    const json_t *secret = codec_json_get(from, "secret", NULL);
+    const json_t *map = codec_json_get(from, "configMap", NULL);
     if (secret && map)
-        monitor_fail(b,
-                     gs_error_new(GS_EINVAL, "%s: secret and configMap cannot both be set", key));
+        monitors_fail(b,
+                      gs_error_new(GS_EINVAL, "%s: secret and configMap cannot both be set", key));
     else if (secret)
-        put(obj, key, content(b, MONITOR_SECRET, secret));
+        put(obj, key, content(b, MONITORS_SECRET, secret));
     else if (map)
-        put(obj, key, content(b, MONITOR_CONFIGMAP, map));
+        put(obj, key, content(b, MONITORS_CONFIGMAP, map));
 }
 
 // --- parts of an endpoint ---
 
-static void add_tls(struct monitor_build *b, const json_t *from, json_t *job)
+static void add_tls(struct monitors_build *b, const json_t *from, json_t *job)
 {
-    static const struct monitor_rename names[] = {
+    static const struct monitors_rename names[] = {
         {"insecureSkipVerify", "insecure_skip_verify"},
         {"serverName", "server_name"},
         {"caFile", "ca_file"},
@@ -111,40 +111,40 @@ static void add_tls(struct monitor_build *b, const json_t *from, json_t *job)
     if (!json_is_object(from))
         return;
     json_t *tls = json_object();
-    monitor_copy(from, names, tls);
+    monitors_copy(from, names, tls);
     put_either(b, tls, "ca", json_object_get(from, "ca"));
     put_either(b, tls, "cert", json_object_get(from, "cert"));
     if (json_is_object(json_object_get(from, "keySecret")))
-        put(tls, "key", content(b, MONITOR_SECRET, json_object_get(from, "keySecret")));
+        put(tls, "key", content(b, MONITORS_SECRET, json_object_get(from, "keySecret")));
     json_object_set_new(job, "tls_config", tls);
 }
 
-static void add_basic_auth(struct monitor_build *b, const json_t *from, json_t *job)
+static void add_basic_auth(struct monitors_build *b, const json_t *from, json_t *job)
 {
     if (!json_is_object(from))
         return;
     json_t *auth = json_object();
-    put(auth, "username", content(b, MONITOR_SECRET, json_object_get(from, "username")));
-    put(auth, "password", content(b, MONITOR_SECRET, json_object_get(from, "password")));
+    put(auth, "username", content(b, MONITORS_SECRET, json_object_get(from, "username")));
+    put(auth, "password", content(b, MONITORS_SECRET, json_object_get(from, "password")));
     json_object_set_new(job, "basic_auth", auth);
 }
 
-static void add_authorization(struct monitor_build *b, const json_t *from, json_t *job)
+static void add_authorization(struct monitors_build *b, const json_t *from, json_t *job)
 {
-    static const struct monitor_rename names[] = {
+    static const struct monitors_rename names[] = {
         {"type", "type"}, {"credentialsFile", "credentials_file"}, {0}};
     if (!json_is_object(from))
         return;
     json_t *auth = json_object();
-    monitor_copy(from, names, auth);
+    monitors_copy(from, names, auth);
     if (json_is_object(json_object_get(from, "credentials")))
-        put(auth, "credentials", content(b, MONITOR_SECRET, json_object_get(from, "credentials")));
+        put(auth, "credentials", content(b, MONITORS_SECRET, json_object_get(from, "credentials")));
     json_object_set_new(job, "authorization", auth);
 }
 
-static void add_oauth2(struct monitor_build *b, const json_t *from, json_t *job)
+static void add_oauth2(struct monitors_build *b, const json_t *from, json_t *job)
 {
-    static const struct monitor_rename names[] = {
+    static const struct monitors_rename names[] = {
         {"tokenUrl", "token_url"},
         {"proxyUrl", "proxy_url"},
         {"noProxy", "no_proxy"},
@@ -154,9 +154,10 @@ static void add_oauth2(struct monitor_build *b, const json_t *from, json_t *job)
     if (!json_is_object(from))
         return;
     json_t *oauth2 = json_object(), *scopes = json_object_get(from, "scopes");
-    monitor_copy(from, names, oauth2);
+    monitors_copy(from, names, oauth2);
     put_either(b, oauth2, "client_id", json_object_get(from, "clientId"));
-    put(oauth2, "client_secret", content(b, MONITOR_SECRET, json_object_get(from, "clientSecret")));
+    put(oauth2, "client_secret",
+        content(b, MONITORS_SECRET, json_object_get(from, "clientSecret")));
     if (json_array_size(scopes))
         put(oauth2, "scopes", json_incref(scopes));
     if (json_object_size(json_object_get(from, "endpointParams")))
@@ -166,23 +167,23 @@ static void add_oauth2(struct monitor_build *b, const json_t *from, json_t *job)
 }
 
 // A Go zero value is no reference: {} and {"key": ""} are what older operators write.
-static void add_bearer_token(struct monitor_build *b, const json_t *from, json_t *job)
+static void add_bearer_token(struct monitors_build *b, const json_t *from, json_t *job)
 {
-    const char *name = gs_json_str(from, "name", NULL);
+    const char *name = codec_json_str(from, "name", NULL);
     if (name && *name)
-        put(job, "bearer_token", content(b, MONITOR_SECRET, from));
+        put(job, "bearer_token", content(b, MONITORS_SECRET, from));
 }
 
 static void add_scheme(const json_t *endpoint, json_t *job)
 {
-    const char *scheme = gs_json_str(endpoint, "scheme", NULL);
+    const char *scheme = codec_json_str(endpoint, "scheme", NULL);
     if (!scheme || !*scheme)
         return;
     GS_AUTO_FREE char *lower = gs_strdup(scheme);
     for (char *c = lower; *c; c++)
         if (*c >= 'A' && *c <= 'Z')
             *c = (char)(*c + ('a' - 'A'));
-    gs_json_set_str(job, "scheme", lower);
+    codec_json_set_str(job, "scheme", lower);
 }
 
 static void add_params(const json_t *from, json_t *job)
@@ -203,9 +204,9 @@ static void add_params(const json_t *from, json_t *job)
     json_object_set_new(job, "params", params);
 }
 
-void monitor_endpoint(struct monitor_build *b, const json_t *endpoint, json_t *job)
+void monitors_endpoint(struct monitors_build *b, const json_t *endpoint, json_t *job)
 {
-    static const struct monitor_rename names[] = {
+    static const struct monitors_rename names[] = {
         {"interval", "scrape_interval"},
         {"scrapeTimeout", "scrape_timeout"},
         {"path", "metrics_path"},
@@ -220,7 +221,7 @@ void monitor_endpoint(struct monitor_build *b, const json_t *endpoint, json_t *j
         {"bearerTokenFile", "bearer_token_file"},
         {0},
     };
-    monitor_copy(endpoint, names, job);
+    monitors_copy(endpoint, names, job);
     add_scheme(endpoint, job);
     add_params(json_object_get(endpoint, "params"), job);
     add_tls(b, json_object_get(endpoint, "tlsConfig"), job);

@@ -10,11 +10,11 @@
 static const struct {
     const char *name, *role, *object, *endpoints;
 } kinds[] = {
-    [MONITOR_SERVICE] = {"serviceMonitor", "endpoints", "service", "endpoints"},
-    [MONITOR_POD] = {"podMonitor", "pod", "pod", "podMetricsEndpoints"},
+    [MONITORS_SERVICE] = {"serviceMonitor", "endpoints", "service", "endpoints"},
+    [MONITORS_POD] = {"podMonitor", "pod", "pod", "podMetricsEndpoints"},
 };
 
-char *monitor_name(enum monitor_kind kind, const json_t *obj)
+char *monitors_name(enum monitors_kind kind, const json_t *obj)
 {
     const char *ns = kube_namespace(obj), *name = kube_name(obj);
     return gs_format("%s/%s/%s", kinds[kind].name, ns ? ns : "", name ? name : "");
@@ -29,7 +29,7 @@ struct rule {
 static void add_rule(json_t *list, struct rule r)
 {
     json_t *rule = json_object();
-    gs_json_set_str(rule, "action", r.action);
+    codec_json_set_str(rule, "action", r.action);
     if (r.source) {
         json_t *sources = json_array();
         json_array_append_new(sources, json_string(r.source));
@@ -37,10 +37,10 @@ static void add_rule(json_t *list, struct rule r)
             json_array_append_new(sources, json_string(r.source2));
         json_object_set_new(rule, "source_labels", sources);
     }
-    gs_json_set_str(rule, "separator", r.separator);
-    gs_json_set_str(rule, "regex", r.regex);
-    gs_json_set_str(rule, "target_label", r.target);
-    gs_json_set_str(rule, "replacement", r.replacement);
+    codec_json_set_str(rule, "separator", r.separator);
+    codec_json_set_str(rule, "regex", r.regex);
+    codec_json_set_str(rule, "target_label", r.target);
+    codec_json_set_str(rule, "replacement", r.replacement);
     json_array_append_new(list, rule);
 }
 
@@ -117,8 +117,8 @@ static char *joined(const json_t *values)
 
 static void select_expression(json_t *list, const char *object, const json_t *e)
 {
-    const char *key = gs_json_str(e, "key", NULL), *op = gs_json_str(e, "operator", NULL);
-    GS_AUTO_FREE char *values = joined(gs_json_get(e, "values", NULL));
+    const char *key = codec_json_str(e, "key", NULL), *op = codec_json_str(e, "operator", NULL);
+    GS_AUTO_FREE char *values = joined(codec_json_get(e, "values", NULL));
     if (gs_streq(op, "In"))
         select_values(list, object, key, "keep", values);
     else if (gs_streq(op, "NotIn"))
@@ -133,9 +133,9 @@ static void select_objects(json_t *list, const char *object, const json_t *selec
     const char *key;
     json_t *value;
     size_t i;
-    json_object_foreach (gs_json_get(selector, "matchLabels", NULL), key, value)
+    json_object_foreach (codec_json_get(selector, "matchLabels", NULL), key, value)
         select_values(list, object, key, "keep", json_string_value(value));
-    json_array_foreach (gs_json_get(selector, "matchExpressions", NULL), i, value)
+    json_array_foreach (codec_json_get(selector, "matchExpressions", NULL), i, value)
         select_expression(list, object, value);
 }
 
@@ -148,7 +148,7 @@ static bool is_set(const json_t *port)
 
 static void keep_port(json_t *list, const char *source, const json_t *port)
 {
-    GS_AUTO_JSON json_t *text = monitor_text(port);
+    CODEC_AUTO_JSON json_t *text = monitors_text(port);
     add_rule(list,
              (struct rule){.action = "keep", .source = source, .regex = json_string_value(text)});
 }
@@ -161,14 +161,14 @@ static void keep_container_port(json_t *list, const json_t *port)
               port);
 }
 
-static void select_port(json_t *list, enum monitor_kind kind, const json_t *endpoint)
+static void select_port(json_t *list, enum monitors_kind kind, const json_t *endpoint)
 {
     const json_t *port = json_object_get(endpoint, "port");
-    const json_t *number = kind == MONITOR_POD ? json_object_get(endpoint, "portNumber") : NULL;
+    const json_t *number = kind == MONITORS_POD ? json_object_get(endpoint, "portNumber") : NULL;
     const json_t *target = json_object_get(endpoint, "targetPort");
     if (is_set(port))
         keep_port(list,
-                  kind == MONITOR_POD ? META "pod_container_port_name" : META "endpoint_port_name",
+                  kind == MONITORS_POD ? META "pod_container_port_name" : META "endpoint_port_name",
                   port);
     else if (is_set(number))
         keep_container_port(list, number);
@@ -181,7 +181,7 @@ static void name_endpoint(json_t *list, const json_t *endpoint)
 {
     const json_t *port = json_object_get(endpoint, "port");
     const json_t *target = json_object_get(endpoint, "targetPort");
-    GS_AUTO_JSON json_t *text = monitor_text(is_set(port) ? port : target);
+    CODEC_AUTO_JSON json_t *text = monitors_text(is_set(port) ? port : target);
     if (text)
         set_label(list, "endpoint", json_string_value(text));
 }
@@ -190,7 +190,7 @@ static void name_endpoint(json_t *list, const json_t *endpoint)
 
 static void drop_ended_pods(json_t *list, const json_t *endpoint)
 {
-    if (gs_json_bool(endpoint, true, "filterRunning", NULL))
+    if (codec_json_bool(endpoint, true, "filterRunning", NULL))
         add_rule(list, (struct rule){.action = "drop",
                                      .source = META "pod_phase",
                                      .regex = "(Failed|Succeeded)"});
@@ -208,9 +208,9 @@ static void from_target(json_t *list, const char *regex, const char *label)
 
 static void service_rules(json_t *list, const json_t *spec, const json_t *endpoint)
 {
-    const char *job_label = gs_json_str(spec, "jobLabel", NULL);
+    const char *job_label = codec_json_str(spec, "jobLabel", NULL);
     select_objects(list, "service", json_object_get(spec, "selector"));
-    select_port(list, MONITOR_SERVICE, endpoint);
+    select_port(list, MONITORS_SERVICE, endpoint);
     from_target(list, "Node;(.*)", "node");
     from_target(list, "Pod;(.*)", "pod");
     copy_label(list, META "namespace", "namespace");
@@ -229,11 +229,11 @@ static void service_rules(json_t *list, const json_t *spec, const json_t *endpoi
 
 static void pod_rules(json_t *list, const json_t *obj, const json_t *spec, const json_t *endpoint)
 {
-    const char *job_label = gs_json_str(spec, "jobLabel", NULL);
+    const char *job_label = codec_json_str(spec, "jobLabel", NULL);
     GS_AUTO_FREE char *job = gs_format("%s/%s", kube_namespace(obj), kube_name(obj));
     drop_ended_pods(list, endpoint);
     select_objects(list, "pod", json_object_get(spec, "selector"));
-    select_port(list, MONITOR_POD, endpoint);
+    select_port(list, MONITORS_POD, endpoint);
     copy_label(list, META "namespace", "namespace");
     copy_label(list, META "pod_container_name", "container");
     copy_label(list, META "pod_name", "pod");
@@ -247,32 +247,32 @@ static void pod_rules(json_t *list, const json_t *obj, const json_t *spec, const
 // The endpoint's own rules.
 static void add_own(json_t *list, const json_t *rules)
 {
-    static const struct monitor_rename names[] = {
+    static const struct monitors_rename names[] = {
         {"targetLabel", "target_label"}, {"regex", "regex"}, {"action", "action"}, {0}};
     size_t i;
     json_t *from;
     json_array_foreach (rules, i, from) {
         json_t *rule = json_object();
         json_t *sources = json_object_get(from, "sourceLabels");
-        int64_t modulus = gs_json_int(from, 0, "modulus", NULL);
-        monitor_copy(from, names, rule);
+        int64_t modulus = codec_json_int(from, 0, "modulus", NULL);
+        monitors_copy(from, names, rule);
         if (json_array_size(sources))
             json_object_set(rule, "source_labels", sources);
         if (modulus)
-            json_object_set_new(rule, "modulus", gs_json_strf("%lld", (long long)modulus));
+            json_object_set_new(rule, "modulus", codec_json_strf("%lld", (long long)modulus));
         // Here an empty text is a setting.
-        gs_json_set_str(rule, "separator", gs_json_str(from, "separator", NULL));
-        gs_json_set_str(rule, "replacement", gs_json_str(from, "replacement", NULL));
+        codec_json_set_str(rule, "separator", codec_json_str(from, "separator", NULL));
+        codec_json_set_str(rule, "replacement", codec_json_str(from, "replacement", NULL));
         json_array_append_new(list, rule);
     }
 }
 
-static json_t *relabelling(const struct monitor_build *b, const json_t *spec,
+static json_t *relabelling(const struct monitors_build *b, const json_t *spec,
                            const json_t *endpoint)
 {
     json_t *list = json_array();
     copy_label(list, "job", "__tmp_prometheus_job_name");
-    if (b->kind == MONITOR_SERVICE)
+    if (b->kind == MONITORS_SERVICE)
         service_rules(list, spec, endpoint);
     else
         pod_rules(list, b->obj, spec, endpoint);
@@ -282,13 +282,13 @@ static json_t *relabelling(const struct monitor_build *b, const json_t *spec,
 
 // --- a job ---
 
-static json_t *namespaces(const struct monitor_build *b, const json_t *selector)
+static json_t *namespaces(const struct monitors_build *b, const json_t *selector)
 {
     size_t i;
     json_t *name, *list = json_array();
-    if (gs_json_bool(selector, false, "any", NULL))
+    if (codec_json_bool(selector, false, "any", NULL))
         return list;
-    json_array_foreach (gs_json_get(selector, "matchNames", NULL), i, name)
+    json_array_foreach (codec_json_get(selector, "matchNames", NULL), i, name)
         if (json_is_string(name))
             json_array_append(list, name);
     if (!json_array_size(list))
@@ -296,22 +296,22 @@ static json_t *namespaces(const struct monitor_build *b, const json_t *selector)
     return list;
 }
 
-static json_t *discovery(const struct monitor_build *b, const json_t *spec)
+static json_t *discovery(const struct monitors_build *b, const json_t *spec)
 {
     json_t *sd = json_pack("{s:s}", "role", kinds[b->kind].role);
     json_t *names = namespaces(b, json_object_get(spec, "namespaceSelector"));
     if (json_array_size(names))
         json_object_set_new(sd, "namespaces", json_pack("{s:O}", "names", names));
     json_decref(names);
-    if (gs_json_bool(spec, false, "attachMetadata", "node", NULL))
+    if (codec_json_bool(spec, false, "attachMetadata", "node", NULL))
         json_object_set_new(sd, "attach_metadata", json_pack("{s:s}", "node", "true"));
     return json_pack("[o]", sd);
 }
 
-static json_t *make_job(struct monitor_build *b, const json_t *spec, const json_t *endpoint,
+static json_t *make_job(struct monitors_build *b, const json_t *spec, const json_t *endpoint,
                         size_t i)
 {
-    static const struct monitor_rename limits[] = {
+    static const struct monitors_rename limits[] = {
         {"sampleLimit", "sample_limit"},
         {"targetLimit", "target_limit"},
         {"labelLimit", "label_limit"},
@@ -322,11 +322,11 @@ static json_t *make_job(struct monitor_build *b, const json_t *spec, const json_
         {0},
     };
     json_t *job = json_object(), *metric_rules = json_array();
-    GS_AUTO_FREE char *name = monitor_name(b->kind, b->obj);
-    json_object_set_new(job, "job_name", gs_json_strf("%s/%zu", name, i));
+    GS_AUTO_FREE char *name = monitors_name(b->kind, b->obj);
+    json_object_set_new(job, "job_name", codec_json_strf("%s/%zu", name, i));
     json_object_set_new(job, "kubernetes_sd_configs", discovery(b, spec));
-    monitor_endpoint(b, endpoint, job);
-    monitor_copy(spec, limits, job);
+    monitors_endpoint(b, endpoint, job);
+    monitors_copy(spec, limits, job);
     if (json_array_size(json_object_get(spec, "scrapeProtocols")))
         json_object_set(job, "scrape_protocols", json_object_get(spec, "scrapeProtocols"));
     json_object_set_new(job, "relabel_configs", relabelling(b, spec, endpoint));
@@ -337,27 +337,27 @@ static json_t *make_job(struct monitor_build *b, const json_t *spec, const json_
 
 // --- the object ---
 
-static void check_spec(struct monitor_build *b, const json_t *spec)
+static void check_spec(struct monitors_build *b, const json_t *spec)
 {
     struct kube_selector selector = {0};
     const json_t *labels = json_object_get(spec, "selector");
-    const char *class = gs_json_str(spec, "scrapeClass", NULL);
+    const char *class = codec_json_str(spec, "scrapeClass", NULL);
     if (labels) {
         struct gs_error *err = kube_selector_from_json(labels, &selector);
         if (err)
-            monitor_fail(b, gs_error_wrap(err, "selector"));
+            monitors_fail(b, gs_error_wrap(err, "selector"));
         kube_selector_finish(&selector);
     }
     // Classes belong to the operator's Prometheus objects.
     if (class && *class)
-        monitor_fail(b, gs_error_new(GS_ENOTFOUND, "scrapeClass \"%s\" not found", class));
+        monitors_fail(b, gs_error_new(GS_ENOTFOUND, "scrapeClass \"%s\" not found", class));
 }
 
-struct gs_error *monitor_jobs(struct monitor_build *b, json_t **ret_jobs)
+struct gs_error *monitors_jobs(struct monitors_build *b, json_t **ret_jobs)
 {
     const json_t *spec = json_object_get(b->obj, "spec");
     const json_t *endpoints = json_object_get(spec, kinds[b->kind].endpoints);
-    GS_AUTO_JSON json_t *jobs = json_array();
+    CODEC_AUTO_JSON json_t *jobs = json_array();
     size_t i;
     json_t *endpoint;
     check_spec(b, spec);

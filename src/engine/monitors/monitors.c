@@ -15,7 +15,7 @@
 // account should be allowed.
 struct asset {
     struct monitors *owner;
-    enum monitor_asset kind;
+    enum monitors_asset kind;
     char *ns, *name;
     struct kube_cache *cache;
     struct kube_watch_errors *errors;
@@ -25,7 +25,7 @@ struct asset {
 
 struct monitor {
     struct monitors *owner;
-    enum monitor_kind kind;
+    enum monitors_kind kind;
     char *name; // "serviceMonitor/NS/NAME", also of its set of jobs
     json_t *obj;
     struct engine_config *cfg; // what its jobs run with; NULL: none
@@ -37,7 +37,7 @@ struct monitor {
 
 struct watched { // one of the two resources
     struct monitors *owner;
-    enum monitor_kind kind;
+    enum monitors_kind kind;
     struct kube_cache *cache;
     struct kube_watch_errors *errors;
 };
@@ -46,7 +46,7 @@ struct monitors {
     uv_loop_t *loop;
     struct kube_client *client;
     struct scrape_manager *scrapes;
-    struct watched watched[MONITOR_KINDS];
+    struct watched watched[MONITORS_KINDS];
     struct gs_hmap *by_name; // -> struct monitor
     struct asset *assets;
     json_t *global; // the defaults, as a configuration has them
@@ -82,7 +82,7 @@ static void on_asset(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct asset *a = arg;
     if (kube_cache_synced(a->cache) &&
-        !json_equal(gs_json_get(old_obj, "data", NULL), gs_json_get(new_obj, "data", NULL)))
+        !json_equal(codec_json_get(old_obj, "data", NULL), codec_json_get(new_obj, "data", NULL)))
         asset_changed(a);
 }
 
@@ -91,11 +91,11 @@ static void on_asset_synced(void *arg)
     asset_changed(arg);
 }
 
-static struct asset *asset_open(struct monitors *o, enum monitor_asset kind, const char *ns,
+static struct asset *asset_open(struct monitors *o, enum monitors_asset kind, const char *ns,
                                 const char *name)
 {
     static const struct kube_gvr resources[] = {
-        [MONITOR_SECRET] = {"", "v1", "secrets"}, [MONITOR_CONFIGMAP] = {"", "v1", "configmaps"}};
+        [MONITORS_SECRET] = {"", "v1", "secrets"}, [MONITORS_CONFIGMAP] = {"", "v1", "configmaps"}};
     for (struct asset *a = o->assets; a; a = a->next)
         if (a->kind == kind && gs_streq(a->ns, ns) && gs_streq(a->name, name))
             return a;
@@ -113,7 +113,7 @@ static struct asset *asset_open(struct monitors *o, enum monitor_asset kind, con
     kube_cache_add_handlers(a->cache, &handlers);
     kube_cache_start(a->cache);
     GS_AUTO_FREE char *what =
-        gs_format("%s %s/%s", kind == MONITOR_SECRET ? "Secret" : "ConfigMap", ns, name);
+        gs_format("%s %s/%s", kind == MONITORS_SECRET ? "Secret" : "ConfigMap", ns, name);
     a->errors = kube_watch_errors_new(o->loop, a->cache, "monitors", what);
     a->next = o->assets;
     o->assets = a;
@@ -147,7 +147,7 @@ static void assets_release(struct asset **list, size_t n)
     free(list);
 }
 
-static const json_t *look_up(void *arg, enum monitor_asset kind, const char *name,
+static const json_t *look_up(void *arg, enum monitors_asset kind, const char *name,
                              bool *ret_pending)
 {
     struct monitor *m = arg;
@@ -166,13 +166,13 @@ static const json_t *look_up(void *arg, enum monitor_asset kind, const char *nam
 
 static struct gs_error *make_config(struct monitor *m, struct engine_config **ret)
 {
-    struct monitor_build b = {.kind = m->kind, .obj = m->obj, .lookup = look_up, .arg = m};
+    struct monitors_build b = {.kind = m->kind, .obj = m->obj, .lookup = look_up, .arg = m};
     json_t *jobs = NULL;
-    struct gs_error *err = monitor_jobs(&b, &jobs);
+    struct gs_error *err = monitors_jobs(&b, &jobs);
     m->waiting = !err && b.pending;
     if (err || !jobs)
         return err;
-    GS_AUTO_JSON json_t *doc = json_pack("{s:o}", "scrape_configs", jobs);
+    CODEC_AUTO_JSON json_t *doc = json_pack("{s:o}", "scrape_configs", jobs);
     if (m->owner->global)
         json_object_set(doc, "global", m->owner->global);
     return engine_config_from_json(doc, "spec", ret);
@@ -235,7 +235,7 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct watched *w = arg;
     struct monitors *o = w->owner;
-    GS_AUTO_FREE char *name = monitor_name(w->kind, new_obj ? new_obj : old_obj);
+    GS_AUTO_FREE char *name = monitors_name(w->kind, new_obj ? new_obj : old_obj);
     struct monitor *m = gs_hmap_get_str(o->by_name, name);
     if (!new_obj) {
         if (!m)
@@ -245,7 +245,8 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
         monitor_free(m);
         return;
     }
-    if (m && json_equal(gs_json_get(m->obj, "spec", NULL), gs_json_get(new_obj, "spec", NULL)))
+    if (m &&
+        json_equal(codec_json_get(m->obj, "spec", NULL), codec_json_get(new_obj, "spec", NULL)))
         return;
     if (!m) {
         m = gs_alloc(sizeof(*m));
@@ -259,7 +260,7 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
     read_monitor(m);
 }
 
-static void watch(struct monitors *o, enum monitor_kind kind, const char *resource)
+static void watch(struct monitors *o, enum monitors_kind kind, const char *resource)
 {
     struct watched *w = &o->watched[kind];
     w->owner = o;
@@ -270,8 +271,8 @@ static void watch(struct monitors *o, enum monitor_kind kind, const char *resour
     kube_cache_add_handlers(w->cache, &handlers);
     kube_cache_start(w->cache);
     w->errors = kube_watch_errors_new(o->loop, w->cache, "monitors",
-                                      kind == MONITOR_SERVICE ? "ServiceMonitor objects"
-                                                              : "PodMonitor objects");
+                                      kind == MONITORS_SERVICE ? "ServiceMonitor objects"
+                                                               : "PodMonitor objects");
 }
 
 struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
@@ -282,8 +283,8 @@ struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
     o->client = client;
     o->scrapes = scrapes;
     o->by_name = gs_hmap_new(monitor_free);
-    watch(o, MONITOR_SERVICE, "servicemonitors");
-    watch(o, MONITOR_POD, "podmonitors");
+    watch(o, MONITORS_SERVICE, "servicemonitors");
+    watch(o, MONITORS_POD, "podmonitors");
     return o;
 }
 
@@ -299,17 +300,17 @@ static json_t *texts(const char *const *items, size_t n)
 static void set_limit(json_t *global, const char *key, size_t limit, const char *unit)
 {
     if (limit)
-        json_object_set_new(global, key, gs_json_strf("%zu%s", limit, unit));
+        json_object_set_new(global, key, codec_json_strf("%zu%s", limit, unit));
 }
 
 void monitors_set_defaults(struct monitors *o, const struct engine_config *cfg)
 {
     json_t *global = json_object();
-    const struct engine_scrape_config *d = &cfg->defaults;
+    const struct engine_config_scrape_config *d = &cfg->defaults;
     json_object_set_new(global, "scrape_interval",
-                        gs_json_strf("%lldms", (long long)cfg->scrape_interval_ms));
+                        codec_json_strf("%lldms", (long long)cfg->scrape_interval_ms));
     json_object_set_new(global, "scrape_timeout",
-                        gs_json_strf("%lldms", (long long)cfg->scrape_timeout_ms));
+                        codec_json_strf("%lldms", (long long)cfg->scrape_timeout_ms));
     set_limit(global, "sample_limit", d->sample_limit, "");
     set_limit(global, "target_limit", d->target_limit, "");
     set_limit(global, "label_limit", d->label_limit, "");
@@ -317,8 +318,8 @@ void monitors_set_defaults(struct monitors *o, const struct engine_config *cfg)
     set_limit(global, "label_value_length_limit", d->label_value_length_limit, "");
     set_limit(global, "body_size_limit", d->body_size_limit, "B");
     json_object_set_new(global, "scrape_protocols", texts(d->protocols, d->n_protocols));
-    gs_json_set_str(global, "metric_name_validation_scheme", d->validation_scheme);
-    gs_json_set_str(global, "metric_name_escaping_scheme", d->escaping_scheme);
+    codec_json_set_str(global, "metric_name_validation_scheme", d->validation_scheme);
+    codec_json_set_str(global, "metric_name_escaping_scheme", d->escaping_scheme);
     bool same = json_equal(global, o->global);
     json_decref(o->global);
     o->global = global;
@@ -332,7 +333,7 @@ void monitors_free(struct monitors *o)
 {
     if (!o)
         return;
-    for (size_t i = 0; i < MONITOR_KINDS; i++) {
+    for (size_t i = 0; i < MONITORS_KINDS; i++) {
         kube_watch_errors_free(o->watched[i].errors);
         kube_cache_free(o->watched[i].cache);
     }

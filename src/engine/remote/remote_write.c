@@ -11,7 +11,7 @@
 #include "engine/discovery/peer.h"
 #include "engine/remote/encode.h"
 #include "metrics/write.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 #define IDLE_MS       INT64_C(1000) // between turns while batches are full
 #define MAX_RETRY_S   INT64_C(3600)
@@ -30,7 +30,7 @@ struct mark {
 struct remote_write {
     uv_loop_t *loop;
     struct tsdb *db;
-    const struct engine_remote_write_config *cfg;
+    const struct engine_config_remote_write_config *cfg;
     const struct metrics_label *external;
     size_t n_external;
     int64_t start_ms; // older samples are not sent
@@ -56,7 +56,7 @@ struct remote_write {
     struct tsdb_samples samples;
     struct metrics_label *labels;
     size_t labels_cap;
-    struct engine_label_builder builder;
+    struct engine_config_label_builder builder;
     int64_t backoff_ms;
     bool new_client;            // the configuration changed: the next request goes by a new one
     bool last_turn;             // the turn under way has all that a flush is to send
@@ -168,10 +168,10 @@ static bool labels_of(struct remote_write *w, tsdb_ref ref, const struct metrics
     *ret_n = n;
     if (!w->cfg->write_relabel.n)
         return true;
-    engine_labels_clear(&w->builder);
+    engine_config_labels_clear(&w->builder);
     for (size_t i = 0; i < n; i++)
-        engine_labels_set(&w->builder, w->labels[i].name, w->labels[i].value);
-    if (!engine_relabel(&w->cfg->write_relabel, &w->builder))
+        engine_config_labels_set(&w->builder, w->labels[i].name, w->labels[i].value);
+    if (!engine_config_relabel(&w->cfg->write_relabel, &w->builder))
         return false;
     *ret = w->builder.items;
     *ret_n = w->builder.len;
@@ -324,9 +324,9 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
 
 static void post(struct remote_write *w, const struct http_header *peer)
 {
-    const struct engine_remote_write_config *cfg = w->cfg;
+    const struct engine_config_remote_write_config *cfg = w->cfg;
     GS_AUTO_FREE struct http_header *headers =
-        gs_alloc_array(cfg->n_headers + ENGINE_PEER_HEADERS + 3, sizeof(*headers));
+        gs_alloc_array(cfg->n_headers + DISCOVERY_PEER_HEADERS + 3, sizeof(*headers));
     GS_AUTO_FREE char **own = gs_alloc_array(2 * cfg->n_headers + 1, sizeof(char *));
     size_t n = 0;
     headers[n++] = (struct http_header){"Content-Encoding", "snappy"};
@@ -354,7 +354,7 @@ static void post(struct remote_write *w, const struct http_header *peer)
 static void send_batch(struct remote_write *w)
 {
     struct gs_arena mem = {0};
-    struct http_header peer[ENGINE_PEER_HEADERS];
+    struct http_header peer[DISCOVERY_PEER_HEADERS];
     if (w->new_client) {
         http_client_free(w->client);
         w->client = NULL;
@@ -362,9 +362,9 @@ static void send_batch(struct remote_write *w)
     }
     struct gs_error *err =
         w->client ? NULL
-                  : engine_peer_client(w->loop, w->cfg->url, &w->cfg->http, NULL, &w->client);
+                  : discovery_peer_client(w->loop, w->cfg->url, &w->cfg->http, NULL, &w->client);
     if (!err)
-        err = engine_peer_headers(&w->cfg->http, &mem, peer);
+        err = discovery_peer_headers(&w->cfg->http, &mem, peer);
     if (err)
         retry(w, gs_error_message(err), 0);
     else
@@ -401,7 +401,7 @@ static void arm(struct remote_write *w, int64_t ms)
 // --- life ---
 
 struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
-                                      const struct engine_remote_write_config *cfg,
+                                      const struct engine_config_remote_write_config *cfg,
                                       const struct metrics_label *external_labels, size_t n)
 {
     struct remote_write *w = gs_alloc(sizeof(*w));
@@ -435,7 +435,8 @@ void remote_write_cut(struct remote_write *w, int64_t t_ms)
         bound(&w->marks[i].to.t_ms, t_ms);
 }
 
-bool remote_write_is(const struct remote_write *w, const struct engine_remote_write_config *cfg)
+bool remote_write_is(const struct remote_write *w,
+                     const struct engine_config_remote_write_config *cfg)
 {
     return gs_streq(w->cfg->url, cfg->url) &&
            gs_streq(w->cfg->name ? w->cfg->name : "", cfg->name ? cfg->name : "");
@@ -443,7 +444,8 @@ bool remote_write_is(const struct remote_write *w, const struct engine_remote_wr
 
 // A batch that is made is sent as it is: whether the receiver has it is not known, and the same
 // samples again would be out of order there.
-void remote_write_reconfigure(struct remote_write *w, const struct engine_remote_write_config *cfg,
+void remote_write_reconfigure(struct remote_write *w,
+                              const struct engine_config_remote_write_config *cfg,
                               const struct metrics_label *external_labels, size_t n)
 {
     w->cfg = cfg;
@@ -477,7 +479,7 @@ void remote_write_free(struct remote_write *w)
     http_client_free(w->client);
     tsdb_refs_finish(&w->refs);
     tsdb_samples_finish(&w->samples);
-    engine_labels_finish(&w->builder);
+    engine_config_labels_finish(&w->builder);
     gs_buf_finish(&w->raw);
     gs_buf_finish(&w->body);
     free(w->sent);

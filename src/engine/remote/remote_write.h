@@ -11,13 +11,15 @@
 
 struct remote_write;
 struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
-                                      const struct engine_remote_write_config *cfg,
+                                      const struct engine_config_remote_write_config *cfg,
                                       const struct metrics_label *external_labels, size_t n);
 // It goes to the receiver, under the name, that cfg says.
-bool remote_write_is(const struct remote_write *w, const struct engine_remote_write_config *cfg);
+bool remote_write_is(const struct remote_write *w,
+                     const struct engine_config_remote_write_config *cfg);
 // Goes on under a new configuration with what the receiver does not have yet. The configuration
 // before is not used any more.
-void remote_write_reconfigure(struct remote_write *w, const struct engine_remote_write_config *cfg,
+void remote_write_reconfigure(struct remote_write *w,
+                              const struct engine_config_remote_write_config *cfg,
                               const struct metrics_label *external_labels, size_t n);
 // Sends what there is now without waiting for more; done when the receiver has it or refused it for
 // good. Once.

@@ -11,25 +11,25 @@
 #define FOR_GRACE_MS          (10 * 60 * 1000) // --rules.alert.for-grace-period
 #define OUTAGE_TOLERANCE_MS   (60 * 60 * 1000) // --rules.alert.for-outage-tolerance
 
-void active_alert_free(void *alert)
+void rules_active_alert_free(void *alert)
 {
-    struct active_alert *a = alert;
+    struct rules_active_alert *a = alert;
     free(a->labels);
     free(a->annotations);
     free(a);
 }
 
-static struct rule_template **parse_all(const struct rule *rule, const struct metrics_label *items,
-                                        size_t n)
+static struct template **parse_all(const struct rules_rule *rule, const struct metrics_label *items,
+                                   size_t n)
 {
     GS_AUTO_FREE char *name = gs_format("__alert_%s", rule->name);
-    struct rule_template **list = gs_alloc_array(n + 1, sizeof(struct rule_template *));
+    struct template **list = gs_alloc_array(n + 1, sizeof(struct template *));
     for (size_t i = 0; i < n; i++) // a wrong one has switched the rule off, or is a group label
-        gs_error_free(rule_template_parse(items[i].value, name, &list[i]));
+        gs_error_free(template_parse(items[i].value, name, &list[i]));
     return list;
 }
 
-void rule_alerts_parse_templates(struct rule_state *s)
+void rules_alerts_parse_templates(struct rules_state *s)
 {
     s->label_templates = parse_all(s->rule, s->rule->labels, s->rule->n_labels);
     s->annotation_templates = parse_all(s->rule, s->rule->annotations, s->rule->n_annotations);
@@ -38,42 +38,41 @@ void rule_alerts_parse_templates(struct rule_state *s)
 // --- expansion ---
 
 struct expansion {
-    const struct rule_runner *r;
-    const struct rule_state *s;
+    const struct rules_runner *r;
+    const struct rules_state *s;
     int64_t t_ms;
     struct gs_arena *arena;
-    struct rule_template_data data;
+    struct template_data data;
 };
 
 static struct gs_error *template_query(void *arg, struct gs_slice text, struct gs_arena *arena,
-                                       struct rule_template_sample **ret, size_t *ret_n)
+                                       struct template_sample **ret, size_t *ret_n)
 {
     const struct expansion *x = arg;
     GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
-    struct rule_sample *items = NULL;
+    struct rules_sample *items = NULL;
     size_t n = 0;
     struct gs_error *err = promql_parse(text, &expr);
     if (!err)
-        err = rule_query(&x->r->cfg, expr, x->t_ms, arena, &items, &n);
+        err = rules_query(&x->r->cfg, expr, x->t_ms, arena, &items, &n);
     if (err)
         return err;
-    struct rule_template_sample *out = gs_arena_alloc(arena, (n + 1) * sizeof(*out));
+    struct template_sample *out = gs_arena_alloc(arena, (n + 1) * sizeof(*out));
     if (!out)
         return gs_error_new(GS_ELIMIT, "the result of the query is too large");
     for (size_t i = 0; i < n; i++)
-        out[i] = (struct rule_template_sample){items[i].labels, items[i].n_labels, items[i].value};
+        out[i] = (struct template_sample){items[i].labels, items[i].n_labels, items[i].value};
     *ret = out;
     *ret_n = n;
     return NULL;
 }
 
-static struct gs_slice expand(struct expansion *x, const struct rule_template *t,
-                              struct gs_slice text)
+static struct gs_slice expand(struct expansion *x, const struct template *t, struct gs_slice text)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     if (!t)
         return text;
-    GS_AUTO_ERROR struct gs_error *err = rule_template_expand(t, &x->data, &out);
+    GS_AUTO_ERROR struct gs_error *err = template_expand(t, &x->data, &out);
     if (err) {
         gs_buf_clear(&out);
         gs_buf_addf(&out, "<error expanding template: error executing template __alert_%s: %s>",
@@ -84,12 +83,12 @@ static struct gs_slice expand(struct expansion *x, const struct rule_template *t
     return copy ? gs_slice_make(copy, out.len) : GS_SLICE("");
 }
 
-static struct rule_labels *pack(const struct metrics_label *items, size_t n)
+static struct rules_labels *pack(const struct metrics_label *items, size_t n)
 {
-    size_t bytes = sizeof(struct rule_labels) + n * sizeof(*items);
+    size_t bytes = sizeof(struct rules_labels) + n * sizeof(*items);
     for (size_t i = 0; i < n; i++)
         bytes += items[i].name.len + items[i].value.len + 2;
-    struct rule_labels *out = gs_alloc(bytes);
+    struct rules_labels *out = gs_alloc(bytes);
     char *p = (char *)&out->items[n];
     out->n = n;
     for (size_t i = 0; i < n; i++) {
@@ -105,9 +104,9 @@ static struct rule_labels *pack(const struct metrics_label *items, size_t n)
 }
 
 // The labels of the alert and its annotations as the templates make them.
-static struct active_alert *make_alert(struct expansion *x, const struct rule_sample *in)
+static struct rules_active_alert *make_alert(struct expansion *x, const struct rules_sample *in)
 {
-    const struct rule *rule = x->s->rule;
+    const struct rules_rule *rule = x->s->rule;
     size_t room = in->n_labels + rule->n_labels + 1, n = 0;
     struct metrics_label *labels = gs_arena_alloc(x->arena, room * sizeof(*labels));
     struct metrics_label *notes =
@@ -121,40 +120,40 @@ static struct active_alert *make_alert(struct expansion *x, const struct rule_sa
         if (!gs_slice_eq_str(in->labels[i].name, "__name__"))
             labels[n++] = in->labels[i];
     for (size_t i = 0; i < rule->n_labels; i++)
-        rule_set_label(labels, &n, rule->labels[i].name,
-                       expand(x, x->s->label_templates[i], rule->labels[i].value));
-    rule_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(rule->name));
-    rule_sort_labels(labels, n);
+        rules_set_label(labels, &n, rule->labels[i].name,
+                        expand(x, x->s->label_templates[i], rule->labels[i].value));
+    rules_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(rule->name));
+    rules_sort_labels(labels, n);
     for (size_t i = 0; i < rule->n_annotations; i++)
         notes[i] = (struct metrics_label){
             rule->annotations[i].name,
             expand(x, x->s->annotation_templates[i], rule->annotations[i].value)};
-    struct active_alert *a = gs_alloc(sizeof(*a));
+    struct rules_active_alert *a = gs_alloc(sizeof(*a));
     a->labels = pack(labels, n);
     a->annotations = pack(notes, rule->n_annotations);
-    a->a = (struct rule_alert){.state = ALERT_PENDING,
-                               .rule = rule,
-                               .labels = a->labels->items,
-                               .n_labels = n,
-                               .annotations = a->annotations->items,
-                               .n_annotations = rule->n_annotations,
-                               .value = in->value,
-                               .active_at_ms = x->t_ms};
+    a->a = (struct rules_alert){.state = RULES_ALERT_PENDING,
+                                .rule = rule,
+                                .labels = a->labels->items,
+                                .n_labels = n,
+                                .annotations = a->annotations->items,
+                                .n_annotations = rule->n_annotations,
+                                .value = in->value,
+                                .active_at_ms = x->t_ms};
     return a;
 }
 
-static struct gs_error *make_alerts(struct expansion *x, const struct rule_sample *in, size_t n,
+static struct gs_error *make_alerts(struct expansion *x, const struct rules_sample *in, size_t n,
                                     struct gs_hmap *ret)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     for (size_t i = 0; i < n; i++) {
-        struct active_alert *a = make_alert(x, &in[i]);
+        struct rules_active_alert *a = make_alert(x, &in[i]);
         if (!a)
             return gs_error_new(GS_ELIMIT, "the alerts of the rule need too much memory");
         gs_buf_clear(&key);
-        rule_labels_key(a->a.labels, a->a.n_labels, &key);
+        rules_labels_key(a->a.labels, a->a.n_labels, &key);
         if (gs_hmap_get(ret, gs_buf_slice(&key))) {
-            active_alert_free(a);
+            rules_active_alert_free(a);
             return gs_error_new(
                 GS_ECONFLICT,
                 "vector contains metrics with the same labelset after applying alert labels");
@@ -167,20 +166,20 @@ static struct gs_error *make_alerts(struct expansion *x, const struct rule_sampl
 // --- states ---
 
 // New alerts become active; those that already are get their new value and annotations.
-static void merge_alerts(struct rule_state *s, struct gs_hmap *now)
+static void merge_alerts(struct rules_state *s, struct gs_hmap *now)
 {
     size_t pos = 0;
     struct gs_slice key;
     void *value;
     struct gs_hmap *fresh = gs_hmap_new(NULL);
     while (gs_hmap_next(now, &pos, &key, &value)) {
-        struct active_alert *a = value, *old = gs_hmap_get(s->active, key);
-        if (!old || old->a.state == ALERT_INACTIVE) {
+        struct rules_active_alert *a = value, *old = gs_hmap_get(s->active, key);
+        if (!old || old->a.state == RULES_ALERT_INACTIVE) {
             gs_hmap_put(fresh, key, a);
             continue;
         }
         old->a.value = a->a.value;
-        struct rule_labels *notes = old->annotations;
+        struct rules_labels *notes = old->annotations;
         old->annotations = a->annotations;
         old->a.annotations = old->annotations->items;
         old->a.n_annotations = old->annotations->n;
@@ -193,20 +192,20 @@ static void merge_alerts(struct rule_state *s, struct gs_hmap *now)
 }
 
 // False: the alert is to be forgotten.
-static bool without_result(struct rule_state *s, struct active_alert *x, int64_t t_ms,
+static bool without_result(struct rules_state *s, struct rules_active_alert *x, int64_t t_ms,
                            bool *ret_keep_firing)
 {
-    struct rule_alert *a = &x->a;
+    struct rules_alert *a = &x->a;
     *ret_keep_firing = false;
-    if (a->state == ALERT_FIRING && s->rule->keep_firing_for_ms > 0) {
+    if (a->state == RULES_ALERT_FIRING && s->rule->keep_firing_for_ms > 0) {
         if (!a->keep_firing_since_ms)
             a->keep_firing_since_ms = t_ms;
         *ret_keep_firing = t_ms - a->keep_firing_since_ms < s->rule->keep_firing_for_ms;
     }
-    bool keep = a->state != ALERT_PENDING &&
+    bool keep = a->state != RULES_ALERT_PENDING &&
                 (!a->resolved_at_ms || t_ms - a->resolved_at_ms <= RESOLVED_RETENTION_MS);
-    if (a->state != ALERT_INACTIVE && !*ret_keep_firing) {
-        a->state = ALERT_INACTIVE;
+    if (a->state != RULES_ALERT_INACTIVE && !*ret_keep_firing) {
+        a->state = RULES_ALERT_INACTIVE;
         a->resolved_at_ms = t_ms;
     }
     return keep;
@@ -214,13 +213,13 @@ static bool without_result(struct rule_state *s, struct active_alert *x, int64_t
 
 struct gathering {
     struct gs_arena *arena;
-    struct rule_sample *items;
+    struct rules_sample *items;
     size_t n;
     bool failed;
 };
 
-static void add_sample(struct gathering *g, const struct rule *rule, const struct rule_alert *a,
-                       const char *name, double value)
+static void add_sample(struct gathering *g, const struct rules_rule *rule,
+                       const struct rules_alert *a, const char *name, double value)
 {
     static const char *const states[] = {"inactive", "pending", "firing"};
     size_t n = 0;
@@ -233,18 +232,18 @@ static void add_sample(struct gathering *g, const struct rule *rule, const struc
     for (size_t i = 0; i < rule->n_labels; i++)
         labels[n++] = rule->labels[i];
     for (size_t i = 0; i < a->n_labels; i++)
-        rule_set_label(labels, &n, a->labels[i].name, a->labels[i].value);
-    rule_set_label(labels, &n, GS_SLICE("__name__"), gs_slice_of(name));
-    rule_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(rule->name));
+        rules_set_label(labels, &n, a->labels[i].name, a->labels[i].value);
+    rules_set_label(labels, &n, GS_SLICE("__name__"), gs_slice_of(name));
+    rules_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(rule->name));
     if (gs_streq(name, "ALERTS"))
-        rule_set_label(labels, &n, GS_SLICE("alertstate"), gs_slice_of(states[a->state]));
-    rule_sort_labels(labels, n);
-    g->items[g->n++] = (struct rule_sample){labels, n, value};
+        rules_set_label(labels, &n, GS_SLICE("alertstate"), gs_slice_of(states[a->state]));
+    rules_sort_labels(labels, n);
+    g->items[g->n++] = (struct rules_sample){labels, n, value};
 }
 
 // Times that are ahead belong to a clock that was set back since: an alert must not wait until they
 // come.
-static void bound_times(struct active_alert *x, int64_t t_ms)
+static void bound_times(struct rules_active_alert *x, int64_t t_ms)
 {
     int64_t *times[] = {&x->a.active_at_ms, &x->a.fired_at_ms, &x->a.keep_firing_since_ms,
                         &x->a.resolved_at_ms};
@@ -255,10 +254,10 @@ static void bound_times(struct active_alert *x, int64_t t_ms)
         x->last_sent_ms = 0;
 }
 
-static void one_alert(struct rule_state *s, struct active_alert *x, bool has_result, int64_t t_ms,
-                      struct gathering *g, bool *ret_forget, size_t *active)
+static void one_alert(struct rules_state *s, struct rules_active_alert *x, bool has_result,
+                      int64_t t_ms, struct gathering *g, bool *ret_forget, size_t *active)
 {
-    struct rule_alert *a = &x->a;
+    struct rules_alert *a = &x->a;
     bool keep_firing = false;
     bound_times(x, t_ms);
     if (has_result)
@@ -268,8 +267,8 @@ static void one_alert(struct rule_state *s, struct active_alert *x, bool has_res
     if (!has_result && !keep_firing)
         return;
     ++*active;
-    if (a->state == ALERT_PENDING && t_ms - a->active_at_ms >= s->rule->for_ms) {
-        a->state = ALERT_FIRING;
+    if (a->state == RULES_ALERT_PENDING && t_ms - a->active_at_ms >= s->rule->for_ms) {
+        a->state = RULES_ALERT_FIRING;
         a->fired_at_ms = t_ms;
     }
     if (!s->restored)
@@ -280,7 +279,7 @@ static void one_alert(struct rule_state *s, struct active_alert *x, bool has_res
     add_sample(g, s->rule, a, "ALERTS_FOR_STATE", (double)since_s);
 }
 
-static struct gs_error *advance(struct rule_runner *r, struct rule_state *s, struct gs_hmap *keys,
+static struct gs_error *advance(struct rules_runner *r, struct rules_state *s, struct gs_hmap *keys,
                                 int64_t t_ms, struct gathering *g)
 {
     size_t pos = 0, active = 0, n_gone = 0;
@@ -294,7 +293,7 @@ static struct gs_error *advance(struct rule_runner *r, struct rule_state *s, str
             gone[n_gone++] = gs_slice_make(gs_slice_dup(key), key.len);
     }
     for (size_t i = 0; i < n_gone; i++) {
-        active_alert_free(gs_hmap_remove(s->active, gone[i]));
+        rules_active_alert_free(gs_hmap_remove(s->active, gone[i]));
         free((char *)gone[i].data);
     }
     if (r->group->limit > 0 && active > (size_t)r->group->limit) {
@@ -306,9 +305,10 @@ static struct gs_error *advance(struct rule_runner *r, struct rule_state *s, str
                      : NULL;
 }
 
-struct gs_error *rule_alerts_update(struct rule_runner *r, struct rule_state *s, int64_t t_ms,
-                                    const struct rule_sample *in, size_t n, struct gs_arena *arena,
-                                    struct rule_sample **ret, size_t *ret_n)
+struct gs_error *rules_alerts_update(struct rules_runner *r, struct rules_state *s, int64_t t_ms,
+                                     const struct rules_sample *in, size_t n,
+                                     struct gs_arena *arena, struct rules_sample **ret,
+                                     size_t *ret_n)
 {
     struct expansion x = {.r = r,
                           .s = s,
@@ -319,7 +319,7 @@ struct gs_error *rule_alerts_update(struct rule_runner *r, struct rule_state *s,
                                    .external_url = r->cfg.external_url,
                                    .query = template_query,
                                    .query_arg = &x}};
-    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *now = gs_hmap_new(active_alert_free);
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *now = gs_hmap_new(rules_active_alert_free);
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *keys = gs_hmap_new(NULL);
     struct gs_error *err = make_alerts(&x, in, n, now);
     if (err)
@@ -342,43 +342,43 @@ struct gs_error *rule_alerts_update(struct rule_runner *r, struct rule_state *s,
     return NULL;
 }
 
-enum rule_alert_state rule_state_of(const struct rule_state *s)
+enum rules_alert_state rules_state_of(const struct rules_state *s)
 {
-    enum rule_alert_state max = ALERT_INACTIVE;
+    enum rules_alert_state max = RULES_ALERT_INACTIVE;
     size_t pos = 0;
     struct gs_slice key;
     void *value;
     while (gs_hmap_next(s->active, &pos, &key, &value))
-        if (((struct active_alert *)value)->a.state > max)
-            max = ((struct active_alert *)value)->a.state;
+        if (((struct rules_active_alert *)value)->a.state > max)
+            max = ((struct rules_active_alert *)value)->a.state;
     return max;
 }
 
-void rule_runner_alerts(const struct rule_runner *r,
-                        void (*fn)(void *arg, const struct rule_alert *a), void *arg)
+void rules_runner_alerts(const struct rules_runner *r,
+                         void (*fn)(void *arg, const struct rules_alert *a), void *arg)
 {
     for (size_t i = 0; i < r->group->n_rules; i++) {
         size_t pos = 0;
         struct gs_slice key;
         void *value;
         while (gs_hmap_next(r->rules[i].active, &pos, &key, &value))
-            if (!((struct active_alert *)value)->a.resolved_at_ms)
-                fn(arg, &((struct active_alert *)value)->a);
+            if (!((struct rules_active_alert *)value)->a.resolved_at_ms)
+                fn(arg, &((struct rules_active_alert *)value)->a);
     }
 }
 
-static bool needs_sending(const struct active_alert *x, int64_t t_ms, int64_t resend_ms)
+static bool needs_sending(const struct rules_active_alert *x, int64_t t_ms, int64_t resend_ms)
 {
-    if (x->a.state == ALERT_PENDING)
+    if (x->a.state == RULES_ALERT_PENDING)
         return false;
     if (x->a.resolved_at_ms > x->last_sent_ms)
         return true;
     return x->last_sent_ms + resend_ms < t_ms;
 }
 
-void rule_runner_due(struct rule_runner *r, int64_t t_ms, int64_t resend_ms,
-                     void (*fn)(void *arg, const struct rule_alert *a, int64_t valid_until_ms),
-                     void *arg)
+void rules_runner_due(struct rules_runner *r, int64_t t_ms, int64_t resend_ms,
+                      void (*fn)(void *arg, const struct rules_alert *a, int64_t valid_until_ms),
+                      void *arg)
 {
     // Two evaluations or sends may fail before the Alertmanager takes the alert for resolved.
     int64_t valid_ms = 4 * (r->interval_ms > resend_ms ? r->interval_ms : resend_ms);
@@ -386,10 +386,10 @@ void rule_runner_due(struct rule_runner *r, int64_t t_ms, int64_t resend_ms,
         size_t pos = 0;
         struct gs_slice key;
         void *value;
-        if (r->rules[i].health != RULE_OK)
+        if (r->rules[i].health != RULES_OK)
             continue;
         while (gs_hmap_next(r->rules[i].active, &pos, &key, &value)) {
-            struct active_alert *x = value;
+            struct rules_active_alert *x = value;
             if (!needs_sending(x, t_ms, resend_ms))
                 continue;
             x->last_sent_ms = t_ms;
@@ -400,10 +400,10 @@ void rule_runner_due(struct rule_runner *r, int64_t t_ms, int64_t resend_ms,
 
 // --- after a restart ---
 
-void rule_runner_await_restore(struct rule_runner *r)
+void rules_runner_await_restore(struct rules_runner *r)
 {
     for (size_t i = 0; i < r->group->n_rules; i++)
-        r->rules[i].restored = r->rules[i].rule->kind != RULE_ALERT;
+        r->rules[i].restored = r->rules[i].rule->kind != RULES_ALERT;
 }
 
 static void key_of_series(const struct tsdb *db, tsdb_ref ref, struct gs_buf *key)
@@ -415,11 +415,11 @@ static void key_of_series(const struct tsdb *db, tsdb_ref ref, struct gs_buf *ke
             continue;
         struct metrics_label label = {tsdb_symbol_text(symbols, l.pairs[i].name),
                                       tsdb_symbol_text(symbols, l.pairs[i].value)};
-        rule_labels_key(&label, 1, key);
+        rules_labels_key(&label, 1, key);
     }
 }
 
-static struct gs_error *find_stored(const struct rule_runner *r, const struct rule *rule,
+static struct gs_error *find_stored(const struct rules_runner *r, const struct rules_rule *rule,
                                     int64_t now_ms, struct gs_hmap *ret)
 {
     GS_AUTO_FREE struct tsdb_matcher *m = gs_alloc_array(rule->n_labels + 2, sizeof(*m));
@@ -447,7 +447,7 @@ static struct gs_error *find_stored(const struct rule_runner *r, const struct ru
     return err;
 }
 
-static void restore_alert(struct rule_alert *a, const struct tsdb_point *last, int64_t for_ms,
+static void restore_alert(struct rules_alert *a, const struct tsdb_point *last, int64_t for_ms,
                           int64_t now_ms)
 {
     int64_t down_at = last->t_ms / 1000 * 1000;
@@ -462,11 +462,11 @@ static void restore_alert(struct rule_alert *a, const struct tsdb_point *last, i
     a->active_at_ms = active_at;
 }
 
-void rule_runner_restore(struct rule_runner *r, int64_t now_ms)
+void rules_runner_restore(struct rules_runner *r, int64_t now_ms)
 {
     int64_t begun = gs_mono_ns();
     for (size_t i = 0; i < r->group->n_rules; i++) {
-        struct rule_state *s = &r->rules[i];
+        struct rules_state *s = &r->rules[i];
         if (s->restored)
             continue;
         s->restored = true;
@@ -484,7 +484,8 @@ void rule_runner_restore(struct rule_runner *r, int64_t now_ms)
         while (gs_hmap_next(s->active, &pos, &key, &value)) {
             const struct tsdb_point *last = gs_hmap_get(stored, key);
             if (last)
-                restore_alert(&((struct active_alert *)value)->a, last, s->rule->for_ms, now_ms);
+                restore_alert(&((struct rules_active_alert *)value)->a, last, s->rule->for_ms,
+                              now_ms);
         }
     }
     r->restore_seconds = (double)(gs_mono_ns() - begun) / 1e9;

@@ -18,9 +18,9 @@ struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
     m->loop = loop;
     m->external_url = gs_strdup(external_url ? external_url : "");
     m->runner_cfg =
-        (struct rule_runner_config){.db = db, .engine = engine, .external_url = m->external_url};
+        (struct rules_runner_config){.db = db, .engine = engine, .external_url = m->external_url};
     m->interval_ms = DEFAULT_INTERVAL_MS;
-    m->notifier = notifier_new(loop, m->external_url);
+    m->notifier = rules_notifier_new(loop, m->external_url);
     TAILQ_INIT(&m->paused);
     m->turn = gs_alloc(sizeof(*m->turn));
     uv_idle_init(loop, m->turn);
@@ -29,9 +29,9 @@ struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
 }
 
 void rules_manager_set_discovery(struct rules_manager *m, struct kube_client *kube,
-                                 struct sd_stats *stats)
+                                 struct discovery_stats *stats)
 {
-    notifier_set_discovery(m->notifier, kube, stats);
+    rules_notifier_set_discovery(m->notifier, kube, stats);
 }
 
 // --- timers ---
@@ -48,7 +48,7 @@ static int64_t floor_mod(int64_t a, int64_t b)
 }
 
 // The evaluation time at or before now: groups are spread over their interval by their name.
-static int64_t slot_before(const struct managed_group *g, int64_t now_ms)
+static int64_t slot_before(const struct rules_managed_group *g, int64_t now_ms)
 {
     int64_t interval = g->runner->interval_ms;
     int64_t offset = (int64_t)(g->hash % (uint64_t)interval);
@@ -57,7 +57,7 @@ static int64_t slot_before(const struct managed_group *g, int64_t now_ms)
 
 static void on_timer(uv_timer_t *t);
 
-static void schedule(struct managed_group *g)
+static void schedule(struct rules_managed_group *g)
 {
     int64_t now = gs_unix_ms(), wait = g->next_ms - now;
     if (wait > g->runner->interval_ms) { // the clock went back
@@ -68,10 +68,10 @@ static void schedule(struct managed_group *g)
     uv_timer_start(g->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
 }
 
-static void add_due(void *arg, const struct rule_alert *a, int64_t valid_until_ms)
+static void add_due(void *arg, const struct rules_alert *a, int64_t valid_until_ms)
 {
     struct rules_manager *m = arg;
-    notifier_add(m->notifier, a, valid_until_ms);
+    rules_notifier_add(m->notifier, a, valid_until_ms);
 }
 
 // --- evaluations ---
@@ -79,7 +79,7 @@ static void add_due(void *arg, const struct rule_alert *a, int64_t valid_until_m
 static bool pause_eval(void *arg)
 {
     const struct rules_manager *m = arg;
-    const struct managed_group *g = m->running;
+    const struct rules_managed_group *g = m->running;
     if (!g->runner->canceled)
         gs_fiber_pause(g->fiber);
     return !g->runner->canceled;
@@ -87,19 +87,19 @@ static bool pause_eval(void *arg)
 
 static void run_eval(void *arg)
 {
-    struct managed_group *g = arg;
-    rule_runner_eval(g->runner, g->eval_ms);
+    struct rules_managed_group *g = arg;
+    rules_runner_eval(g->runner, g->eval_ms);
     if (!g->runner->canceled && g->evals_to_restore > 0 && --g->evals_to_restore == 0)
-        rule_runner_restore(g->runner, gs_unix_ms());
+        rules_runner_restore(g->runner, gs_unix_ms());
 }
 
-static void evaluated(struct managed_group *g)
+static void evaluated(struct rules_managed_group *g)
 {
     struct rules_manager *m = g->manager;
     m->seconds += (double)g->runner->duration_ns / 1e9;
     m->evaluations++;
-    rule_runner_due(g->runner, g->eval_ms, RESEND_DELAY_MS, add_due, m);
-    notifier_flush(m->notifier);
+    rules_runner_due(g->runner, g->eval_ms, RESEND_DELAY_MS, add_due, m);
+    rules_notifier_flush(m->notifier);
     g->next_ms = g->eval_ms + g->runner->interval_ms;
     schedule(g);
 }
@@ -113,10 +113,10 @@ static void give_fiber_back(struct rules_manager *m, struct gs_fiber *f)
 }
 
 // From its begin or its last pause to the next one. True: it has ended.
-static bool step(struct managed_group *g, bool first)
+static bool step(struct rules_managed_group *g, bool first)
 {
     struct rules_manager *m = g->manager;
-    struct managed_group *outer = m->running; // a reload may come out of another's turn
+    struct rules_managed_group *outer = m->running; // a reload may come out of another's turn
     struct promql_pause ours = {pause_eval, m};
     struct promql_pause before = promql_engine_swap_pause(m->runner_cfg.engine, ours);
     m->running = g;
@@ -131,7 +131,7 @@ static bool step(struct managed_group *g, bool first)
 static void on_turn(uv_idle_t *h)
 {
     struct rules_manager *m = h->data;
-    struct managed_group *g = TAILQ_FIRST(&m->paused);
+    struct rules_managed_group *g = TAILQ_FIRST(&m->paused);
     TAILQ_REMOVE(&m->paused, g, paused);
     if (step(g, false))
         evaluated(g);
@@ -141,7 +141,7 @@ static void on_turn(uv_idle_t *h)
         uv_idle_stop(h);
 }
 
-static void begin_eval(struct managed_group *g)
+static void begin_eval(struct rules_managed_group *g)
 {
     struct rules_manager *m = g->manager;
     g->fiber = GS_TAKE(m->spare);
@@ -162,7 +162,7 @@ static void begin_eval(struct managed_group *g)
 }
 
 // Its rules are about to go.
-static void cancel_eval(struct managed_group *g)
+static void cancel_eval(struct rules_managed_group *g)
 {
     struct rules_manager *m = g->manager;
     if (!g->fiber)
@@ -178,8 +178,8 @@ static void cancel_eval(struct managed_group *g)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct managed_group *g = timer->data;
-    struct rule_runner *r = g->runner;
+    struct rules_managed_group *g = timer->data;
+    struct rules_runner *r = g->runner;
     int64_t now = gs_unix_ms(), late = now - g->next_ms;
     if (g->fiber) // the end of the evaluation sets the timer
         return;
@@ -197,12 +197,13 @@ static void on_timer(uv_timer_t *timer)
 
 // --- groups ---
 
-static struct managed_group *group_new(struct rules_manager *m, const struct rule_group *from)
+static struct rules_managed_group *group_new(struct rules_manager *m,
+                                             const struct rules_group *from)
 {
-    struct managed_group *g = gs_alloc(sizeof(*g));
+    struct rules_managed_group *g = gs_alloc(sizeof(*g));
     int64_t interval = from->interval_ms > 0 ? from->interval_ms : m->interval_ms;
     g->manager = m;
-    g->runner = rule_runner_new(&m->runner_cfg, from, interval);
+    g->runner = rules_runner_new(&m->runner_cfg, from, interval);
     GS_AUTO_FREE char *key = gs_format("%s;%s", from->file, from->name);
     g->hash = gs_hash(key, strlen(key));
     g->timer = gs_alloc(sizeof(*g->timer));
@@ -211,22 +212,23 @@ static struct managed_group *group_new(struct rules_manager *m, const struct rul
     return g;
 }
 
-static void group_free(struct managed_group *g)
+static void group_free(struct rules_managed_group *g)
 {
     cancel_eval(g);
     uv_timer_stop(g->timer);
     uv_close((uv_handle_t *)g->timer, free_handle);
-    rule_runner_free(g->runner);
+    rules_runner_free(g->runner);
     free(g);
 }
 
-static void start_group(struct managed_group *g)
+static void start_group(struct rules_managed_group *g)
 {
     g->next_ms = slot_before(g, gs_unix_ms()) + g->runner->interval_ms;
     schedule(g);
 }
 
-static struct managed_group *find_group(struct rule_source *s, const struct rule_group *like)
+static struct rules_managed_group *find_group(struct rules_file_source *s,
+                                              const struct rules_group *like)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->groups[i] && gs_streq(s->groups[i]->runner->group->name, like->name) &&
@@ -235,10 +237,10 @@ static struct managed_group *find_group(struct rule_source *s, const struct rule
     return NULL;
 }
 
-static void take_over(struct managed_group *g, struct managed_group *old)
+static void take_over(struct rules_managed_group *g, struct rules_managed_group *old)
 {
     cancel_eval(old);
-    rule_runner_take_over(g->runner, old->runner);
+    rules_runner_take_over(g->runner, old->runner);
     g->evals_to_restore = old->evals_to_restore;
     if (g->runner->interval_ms != old->runner->interval_ms) {
         start_group(g);
@@ -248,38 +250,39 @@ static void take_over(struct managed_group *g, struct managed_group *old)
     schedule(g);
 }
 
-static void source_clear(struct rule_source *s, bool end_series)
+static void source_clear(struct rules_file_source *s, bool end_series)
 {
     for (size_t i = 0; i < s->n; i++) {
         cancel_eval(s->groups[i]);
         if (end_series)
-            rule_runner_end_series(s->groups[i]->runner, gs_unix_ms());
+            rules_runner_end_series(s->groups[i]->runner, gs_unix_ms());
         group_free(s->groups[i]);
     }
     free(s->groups);
-    rule_set_free(s->set);
+    rules_set_free(s->set);
     s->groups = NULL;
     s->set = NULL;
     s->n = 0;
 }
 
 // Takes set. The source's groups become those of the set.
-static void source_replace(struct rules_manager *m, struct rule_source *s, struct rule_set *set)
+static void source_replace(struct rules_manager *m, struct rules_file_source *s,
+                           struct rules_set *set)
 {
-    struct rule_source old = *s;
+    struct rules_file_source old = *s;
     s->set = set;
     s->n = 0;
-    s->groups = gs_alloc_array(set->n_groups + 1, sizeof(struct managed_group *));
+    s->groups = gs_alloc_array(set->n_groups + 1, sizeof(struct rules_managed_group *));
     for (size_t i = 0; i < set->n_groups; i++) {
-        struct managed_group *g = group_new(m, &set->groups[i]);
-        struct managed_group *before = find_group(&old, &set->groups[i]);
+        struct rules_managed_group *g = group_new(m, &set->groups[i]);
+        struct rules_managed_group *before = find_group(&old, &set->groups[i]);
         s->groups[s->n++] = g;
         if (before) {
             take_over(g, before);
             continue;
         }
         if (!s->loaded) {
-            rule_runner_await_restore(g->runner);
+            rules_runner_await_restore(g->runner);
             g->evals_to_restore = EVALS_BEFORE_RESTORE;
         }
         start_group(g);
@@ -288,7 +291,7 @@ static void source_replace(struct rules_manager *m, struct rule_source *s, struc
     source_clear(&old, true); // of groups that were taken over nothing is left to end
 }
 
-static struct rule_source *find_source(struct rules_manager *m, const char *name, bool make)
+static struct rules_file_source *find_source(struct rules_manager *m, const char *name, bool make)
 {
     for (size_t i = 0; i < m->n_extras; i++)
         if (gs_streq(m->extras[i].name, name))
@@ -296,13 +299,13 @@ static struct rule_source *find_source(struct rules_manager *m, const char *name
     if (!make)
         return NULL;
     gs_grow(&m->extras, &m->cap_extras, m->n_extras, sizeof(*m->extras));
-    m->extras[m->n_extras] = (struct rule_source){.name = gs_strdup(name)};
+    m->extras[m->n_extras] = (struct rules_file_source){.name = gs_strdup(name)};
     return &m->extras[m->n_extras++];
 }
 
-void rules_manager_apply_extra(struct rules_manager *m, const char *name, struct rule_set *set)
+void rules_manager_apply_extra(struct rules_manager *m, const char *name, struct rules_set *set)
 {
-    struct rule_source *s = find_source(m, name, set != NULL);
+    struct rules_file_source *s = find_source(m, name, set != NULL);
     if (set) {
         source_replace(m, s, set);
         return;
@@ -319,7 +322,7 @@ static void update_extras(struct rules_manager *m)
 {
     for (size_t i = 0; i < m->n_extras; i++)
         for (size_t j = 0; j < m->extras[i].n; j++) {
-            struct managed_group *g = m->extras[i].groups[j];
+            struct rules_managed_group *g = m->extras[i].groups[j];
             g->runner->cfg = m->runner_cfg;
             if (!g->runner->group->interval_ms && g->runner->interval_ms != m->interval_ms) {
                 g->runner->interval_ms = m->interval_ms;
@@ -329,9 +332,9 @@ static void update_extras(struct rules_manager *m)
 }
 
 struct gs_error *rules_manager_apply(struct rules_manager *m, const struct engine_config *cfg,
-                                     struct rule_problems *problems)
+                                     struct rules_problems *problems)
 {
-    struct rule_set *set = NULL;
+    struct rules_set *set = NULL;
     struct gs_error *err = rules_load_files(cfg->rule_files, cfg->n_rule_files, problems, &set);
     if (err)
         return err;
@@ -342,7 +345,7 @@ struct gs_error *rules_manager_apply(struct rules_manager *m, const struct engin
     m->runner_cfg.query_offset_ms = cfg->rule_query_offset_ms;
     source_replace(m, &m->files, set);
     update_extras(m);
-    notifier_apply(m->notifier, cfg);
+    rules_notifier_apply(m->notifier, cfg);
     return NULL;
 }
 
@@ -358,7 +361,7 @@ void rules_manager_free(struct rules_manager *m)
     free(m->extras);
     gs_fiber_free(m->spare);
     uv_close((uv_handle_t *)m->turn, free_handle);
-    notifier_free(m->notifier);
+    rules_notifier_free(m->notifier);
     free(m->external_url);
     free(m);
 }

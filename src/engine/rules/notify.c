@@ -13,11 +13,11 @@
 
 enum { QUEUE_CAPACITY = 10000, BATCH_MAX = 64, DEFAULT_TIMEOUT_MS = 10000 };
 
-struct notifier {
+struct rules_notifier {
     char *external_url;
     const struct engine_config *cfg; // NULL: none yet
-    struct sd_context discovery;
-    struct am_set **sets;
+    struct discovery_context discovery;
+    struct rules_am_set **sets;
     size_t n_sets;
     json_t *queue[QUEUE_CAPACITY]; // a ring
     size_t head, len;
@@ -26,37 +26,38 @@ struct notifier {
     uint64_t dropped;
 };
 
-struct notifier *notifier_new(uv_loop_t *loop, const char *external_url)
+struct rules_notifier *rules_notifier_new(uv_loop_t *loop, const char *external_url)
 {
-    struct notifier *n = gs_alloc(sizeof(*n));
+    struct rules_notifier *n = gs_alloc(sizeof(*n));
     n->external_url = gs_strdup(external_url ? external_url : "");
     n->discovery.loop = loop;
-    n->discovery.hub = sd_kubernetes_hub_new(loop, NULL);
+    n->discovery.hub = discovery_kubernetes_hub_new(loop, NULL);
     return n;
 }
 
-void notifier_set_discovery(struct notifier *n, struct kube_client *kube, struct sd_stats *stats)
+void rules_notifier_set_discovery(struct rules_notifier *n, struct kube_client *kube,
+                                  struct discovery_stats *stats)
 {
-    sd_kubernetes_hub_free(n->discovery.hub);
-    n->discovery.hub = sd_kubernetes_hub_new(n->discovery.loop, kube);
+    discovery_kubernetes_hub_free(n->discovery.hub);
+    n->discovery.hub = discovery_kubernetes_hub_new(n->discovery.loop, kube);
     n->discovery.stats = stats;
 }
 
-static void free_sets(struct notifier *n)
+static void free_sets(struct rules_notifier *n)
 {
     for (size_t i = 0; i < n->n_sets; i++)
-        am_set_free(n->sets[i]);
+        rules_am_set_free(n->sets[i]);
     free(n->sets);
     n->sets = NULL;
     n->n_sets = 0;
 }
 
-void notifier_free(struct notifier *n)
+void rules_notifier_free(struct rules_notifier *n)
 {
     if (!n)
         return;
     free_sets(n);
-    sd_kubernetes_hub_free(n->discovery.hub);
+    discovery_kubernetes_hub_free(n->discovery.hub);
     for (size_t i = 0; i < n->len; i++)
         json_decref(n->queue[(n->head + i) % QUEUE_CAPACITY]);
     json_decref(n->batch);
@@ -73,7 +74,7 @@ static void set_time(json_t *obj, const char *key, int64_t unix_ms)
     struct tm tm;
     size_t len = gmtime_r(&t, &tm) ? strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) : 0;
     (void)snprintf(text + len, sizeof(text) - len, ".%03dZ", (int)(unix_ms % 1000));
-    gs_json_set_str(obj, key, text);
+    codec_json_set_str(obj, key, text);
 }
 
 static void set_text(json_t *obj, struct gs_slice name, struct gs_slice value)
@@ -83,14 +84,15 @@ static void set_text(json_t *obj, struct gs_slice name, struct gs_slice value)
         json_object_setn_new(obj, name.data, name.len, text);
 }
 
-static void add_external(const struct engine_config *cfg, struct engine_label_builder *b)
+static void add_external(const struct engine_config *cfg, struct engine_config_label_builder *b)
 {
     for (size_t i = 0; cfg && i < cfg->n_external_labels; i++)
-        if (!engine_labels_get(b, cfg->external_labels[i].name).len)
-            engine_labels_set(b, cfg->external_labels[i].name, cfg->external_labels[i].value);
+        if (!engine_config_labels_get(b, cfg->external_labels[i].name).len)
+            engine_config_labels_set(b, cfg->external_labels[i].name,
+                                     cfg->external_labels[i].value);
 }
 
-static json_t *labels_json(const struct engine_label_builder *b)
+static json_t *labels_json(const struct engine_config_label_builder *b)
 {
     json_t *obj = json_object();
     for (size_t i = 0; i < b->len; i++)
@@ -98,26 +100,26 @@ static json_t *labels_json(const struct engine_label_builder *b)
     return obj;
 }
 
-static char *generator_url(const struct notifier *n, const struct rule *rule)
+static char *generator_url(const struct rules_notifier *n, const struct rules_rule *rule)
 {
     GS_AUTO_BUF struct gs_buf expr = {0}, url = {0};
     if (rule->expr)
         promql_print(promql_expr_root(rule->expr), &expr);
     gs_buf_add_str(&url, n->external_url);
-    tmpl_table_link(gs_buf_slice(&expr), &url);
+    template_table_link(gs_buf_slice(&expr), &url);
     return gs_buf_take(&url);
 }
 
 // NULL: relabelling dropped it.
-static json_t *alert_json(const struct notifier *n, const struct rule_alert *a,
+static json_t *alert_json(const struct rules_notifier *n, const struct rules_alert *a,
                           int64_t valid_until_ms)
 {
-    struct engine_label_builder b = {0};
+    struct engine_config_label_builder b = {0};
     for (size_t i = 0; i < a->n_labels; i++)
-        engine_labels_set(&b, a->labels[i].name, a->labels[i].value);
+        engine_config_labels_set(&b, a->labels[i].name, a->labels[i].value);
     add_external(n->cfg, &b);
     json_t *obj = NULL;
-    if (!n->cfg || engine_relabel(&n->cfg->alert_relabel, &b)) {
+    if (!n->cfg || engine_config_relabel(&n->cfg->alert_relabel, &b)) {
         obj = json_object();
         json_object_set_new(obj, "labels", labels_json(&b));
         json_t *notes = json_object();
@@ -127,13 +129,14 @@ static json_t *alert_json(const struct notifier *n, const struct rule_alert *a,
         set_time(obj, "startsAt", a->fired_at_ms);
         set_time(obj, "endsAt", a->resolved_at_ms ? a->resolved_at_ms : valid_until_ms);
         GS_AUTO_FREE char *url = generator_url(n, a->rule);
-        gs_json_set_str(obj, "generatorURL", url);
+        codec_json_set_str(obj, "generatorURL", url);
     }
-    engine_labels_finish(&b);
+    engine_config_labels_finish(&b);
     return obj;
 }
 
-void notifier_add(struct notifier *n, const struct rule_alert *a, int64_t valid_until_ms)
+void rules_notifier_add(struct rules_notifier *n, const struct rules_alert *a,
+                        int64_t valid_until_ms)
 {
     json_t *obj = alert_json(n, a, valid_until_ms);
     if (!obj)
@@ -150,7 +153,7 @@ void notifier_add(struct notifier *n, const struct rule_alert *a, int64_t valid_
 // --- sending ---
 
 // The batch as a set's alert_relabel_configs leave it. New reference; NULL: nothing left.
-static json_t *batch_for(const struct am_set *s, json_t *batch)
+static json_t *batch_for(const struct rules_am_set *s, json_t *batch)
 {
     if (!s->cfg->alert_relabel.n)
         return json_incref(batch);
@@ -159,15 +162,15 @@ static json_t *batch_for(const struct am_set *s, json_t *batch)
     json_t *alert, *value;
     const char *name;
     json_array_foreach (batch, i, alert) {
-        struct engine_label_builder b = {0};
+        struct engine_config_label_builder b = {0};
         json_object_foreach (json_object_get(alert, "labels"), name, value)
-            engine_labels_set(&b, gs_slice_of(name), gs_slice_of(json_string_value(value)));
-        if (engine_relabel(&s->cfg->alert_relabel, &b)) {
+            engine_config_labels_set(&b, gs_slice_of(name), gs_slice_of(json_string_value(value)));
+        if (engine_config_relabel(&s->cfg->alert_relabel, &b)) {
             json_t *copy = json_copy(alert);
             json_object_set_new(copy, "labels", labels_json(&b));
             json_array_append_new(out, copy);
         }
-        engine_labels_finish(&b);
+        engine_config_labels_finish(&b);
     }
     if (json_array_size(out))
         return out;
@@ -175,9 +178,9 @@ static json_t *batch_for(const struct am_set *s, json_t *batch)
     return NULL;
 }
 
-static bool post(struct am_target *t);
+static bool post(struct rules_am_target *t);
 
-static void batch_done(struct notifier *n)
+static void batch_done(struct rules_notifier *n)
 {
     for (size_t i = 0; i < n->n_sets; i++)
         if (n->sets[i]->attempted && !n->sets[i]->delivered) {
@@ -186,12 +189,12 @@ static void batch_done(struct notifier *n)
         }
     json_decref(n->batch);
     n->batch = NULL;
-    notifier_flush(n);
+    rules_notifier_flush(n);
 }
 
-static void answered(struct am_target *t)
+static void answered(struct rules_am_target *t)
 {
-    struct notifier *n = t->notifier;
+    struct rules_notifier *n = t->notifier;
     gs_buf_clear(&t->body);
     if (--n->n_requests == 0)
         batch_done(n);
@@ -199,7 +202,7 @@ static void answered(struct am_target *t)
 
 static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
-    struct am_target *t = arg;
+    struct rules_am_target *t = arg;
     GS_AUTO_ERROR struct gs_error *own = err;
     bool ok = !err && answer->status / 100 == 2;
     bool worth_retry = err || answer->status >= 500;
@@ -226,13 +229,13 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     answered(t);
 }
 
-static bool post(struct am_target *t)
+static bool post(struct rules_am_target *t)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     struct gs_arena mem = {0};
-    struct http_header headers[ENGINE_PEER_HEADERS];
-    const struct engine_alertmanager_config *cfg = t->set->cfg;
-    GS_AUTO_ERROR struct gs_error *err = engine_peer_headers(&cfg->http, &mem, headers);
+    struct http_header headers[DISCOVERY_PEER_HEADERS];
+    const struct engine_config_alertmanager_config *cfg = t->set->cfg;
+    GS_AUTO_ERROR struct gs_error *err = discovery_peer_headers(&cfg->http, &mem, headers);
     if (err) {
         gs_err("notify", "Alertmanager %s: %s", t->url, gs_error_message(err));
         gs_arena_finish(&mem);
@@ -252,19 +255,19 @@ static bool post(struct am_target *t)
     return true;
 }
 
-static void send_to_set(struct notifier *n, struct am_set *s)
+static void send_to_set(struct rules_notifier *n, struct rules_am_set *s)
 {
     s->attempted = s->delivered = false;
     if (!s->n)
         return;
-    GS_AUTO_JSON json_t *batch = batch_for(s, n->batch);
+    CODEC_AUTO_JSON json_t *batch = batch_for(s, n->batch);
     if (!batch)
         return;
     s->attempted = true;
     for (size_t i = 0; i < s->n; i++) {
-        struct am_target *t = s->targets[i];
+        struct rules_am_target *t = s->targets[i];
         gs_buf_clear(&t->body);
-        gs_json_dump(batch, &t->body);
+        codec_json_dump(batch, &t->body);
         t->n_alerts = json_array_size(batch);
         t->retried = false;
         if (post(t)) {
@@ -277,18 +280,18 @@ static void send_to_set(struct notifier *n, struct am_set *s)
 }
 
 // Nobody is known yet, and somebody may be found soon.
-static bool still_looking(const struct notifier *n)
+static bool still_looking(const struct rules_notifier *n)
 {
     bool looking = false;
     for (size_t i = 0; i < n->n_sets; i++) {
         if (n->sets[i]->n)
             return false;
-        looking = looking || am_set_looking(n->sets[i]);
+        looking = looking || rules_am_set_looking(n->sets[i]);
     }
     return looking;
 }
 
-void notifier_flush(struct notifier *n)
+void rules_notifier_flush(struct rules_notifier *n)
 {
     while (!n->batch && n->len && !still_looking(n)) {
         n->batch = json_array();
@@ -312,7 +315,7 @@ void notifier_flush(struct notifier *n)
     }
 }
 
-void notifier_apply(struct notifier *n, const struct engine_config *cfg)
+void rules_notifier_apply(struct rules_notifier *n, const struct engine_config *cfg)
 {
     // A batch under way goes to the new Alertmanagers once more: they deduplicate.
     if (n->batch) {
@@ -326,10 +329,10 @@ void notifier_apply(struct notifier *n, const struct engine_config *cfg)
     }
     free_sets(n);
     n->cfg = cfg;
-    n->sets = gs_alloc_array(cfg->n_alertmanagers + 1, sizeof(struct am_set *));
+    n->sets = gs_alloc_array(cfg->n_alertmanagers + 1, sizeof(struct rules_am_set *));
     for (size_t i = 0; i < cfg->n_alertmanagers; i++)
-        n->sets[n->n_sets++] = am_set_new(n, &n->discovery, &cfg->alertmanagers[i]);
-    notifier_flush(n);
+        n->sets[n->n_sets++] = rules_am_set_new(n, &n->discovery, &cfg->alertmanagers[i]);
+    rules_notifier_flush(n);
 }
 
 // --- views ---
@@ -339,7 +342,7 @@ static void add_url(json_t *list, const char *url)
     json_array_append_new(list, json_pack("{s:s}", "url", url));
 }
 
-json_t *notifier_json(const struct notifier *n)
+json_t *rules_notifier_json(const struct rules_notifier *n)
 {
     json_t *active = json_array(), *dropped = json_array();
     for (size_t i = 0; i < n->n_sets; i++) {
@@ -351,30 +354,30 @@ json_t *notifier_json(const struct notifier *n)
     return json_pack("{s:o,s:o}", "activeAlertmanagers", active, "droppedAlertmanagers", dropped);
 }
 
-static void per_target(const struct notifier *n, struct gs_buf *out, const char *name,
-                       double (*value)(const struct am_target *t))
+static void per_target(const struct rules_notifier *n, struct gs_buf *out, const char *name,
+                       double (*value)(const struct rules_am_target *t))
 {
     for (size_t i = 0; i < n->n_sets; i++)
         for (size_t t = 0; t < n->sets[i]->n; t++) {
-            const struct am_target *am = n->sets[i]->targets[t];
+            const struct rules_am_target *am = n->sets[i]->targets[t];
             struct metrics_label l = {GS_SLICE("alertmanager"), gs_slice_of(am->url)};
             metrics_write_sample(out, name, &l, 1, value(am));
         }
 }
 
-static double value_sent(const struct am_target *t)
+static double value_sent(const struct rules_am_target *t)
 {
     return (double)t->sent;
 }
-static double value_errors(const struct am_target *t)
+static double value_errors(const struct rules_am_target *t)
 {
     return (double)t->errors;
 }
-static double value_seconds(const struct am_target *t)
+static double value_seconds(const struct rules_am_target *t)
 {
     return t->seconds;
 }
-static double value_answers(const struct am_target *t)
+static double value_answers(const struct rules_am_target *t)
 {
     return (double)t->answers;
 }
@@ -386,7 +389,7 @@ static void one(struct gs_buf *out, const char *name, enum metrics_type type, co
     metrics_write_sample(out, name, NULL, 0, value);
 }
 
-void notifier_write_metrics(const struct notifier *n, struct gs_buf *out)
+void rules_notifier_write_metrics(const struct rules_notifier *n, struct gs_buf *out)
 {
     size_t found = 0;
     for (size_t i = 0; i < n->n_sets; i++)

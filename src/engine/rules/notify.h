@@ -7,36 +7,38 @@
 #include "engine/config/config.h"
 #include "engine/discovery/provider.h"
 #include "engine/rules/rules.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 
 #include <uv.h>
 
-struct notifier;
+struct rules_notifier;
 struct http_tokens;
 struct kube_client;
 
-struct notifier *notifier_new(uv_loop_t *loop, const char *external_url);
+struct rules_notifier *rules_notifier_new(uv_loop_t *loop, const char *external_url);
 // kube: the cluster of kubernetes_sd_configs without an api_server; NULL: none. stats: counted
 // into; NULL: nowhere. Before the first apply.
-void notifier_set_discovery(struct notifier *n, struct kube_client *kube, struct sd_stats *stats);
-void notifier_free(struct notifier *n);
+void rules_notifier_set_discovery(struct rules_notifier *n, struct kube_client *kube,
+                                  struct discovery_stats *stats);
+void rules_notifier_free(struct rules_notifier *n);
 // cfg lives until the next apply. Alerts that wait stay.
-void notifier_apply(struct notifier *n, const struct engine_config *cfg);
-// Queues; nothing leaves before notifier_flush.
-void notifier_add(struct notifier *n, const struct rule_alert *a, int64_t valid_until_ms);
-void notifier_flush(struct notifier *n);
-json_t *notifier_json(const struct notifier *n); // of /api/v1/alertmanagers
-void notifier_write_metrics(const struct notifier *n, struct gs_buf *out);
+void rules_notifier_apply(struct rules_notifier *n, const struct engine_config *cfg);
+// Queues; nothing leaves before rules_notifier_flush.
+void rules_notifier_add(struct rules_notifier *n, const struct rules_alert *a,
+                        int64_t valid_until_ms);
+void rules_notifier_flush(struct rules_notifier *n);
+json_t *rules_notifier_json(const struct rules_notifier *n); // of /api/v1/alertmanagers
+void rules_notifier_write_metrics(const struct rules_notifier *n, struct gs_buf *out);
 
 // --- targets (notify_targets.c) ---
 
-struct am_target {
-    struct am_set *set;
+struct rules_am_target {
+    struct rules_am_set *set;
     char *url; // "http://am:9093/api/v2/alerts"
     char *path;
     struct http_client *client;
     struct http_op *op;
-    struct notifier *notifier;
+    struct rules_notifier *notifier;
     uint64_t sent, errors, answers;
     double seconds; // of all answers
     int64_t begun_ns;
@@ -47,21 +49,21 @@ struct am_target {
 };
 
 // One alertmanager_config.
-struct am_set {
-    struct notifier *notifier;
-    const struct engine_alertmanager_config *cfg;
+struct rules_am_set {
+    struct rules_notifier *notifier;
+    const struct engine_config_alertmanager_config *cfg;
     struct http_tokens *tokens; // of all clients; NULL: none are needed
-    struct am_target **targets;
+    struct rules_am_target **targets;
     size_t n, cap;
     char **dropped;
     size_t n_dropped, cap_dropped;
-    struct am_discovery *discoveries; // one per source
+    struct rules_am_discovery *discoveries; // one per source
     size_t n_discoveries;
     bool attempted, delivered; // of the batch under way
 };
 
-struct am_set *am_set_new(struct notifier *n, const struct sd_context *ctx,
-                          const struct engine_alertmanager_config *cfg);
+struct rules_am_set *rules_am_set_new(struct rules_notifier *n, const struct discovery_context *ctx,
+                                      const struct engine_config_alertmanager_config *cfg);
 // Some discovery has not told its first targets yet.
-bool am_set_looking(const struct am_set *s);
-void am_set_free(struct am_set *s);
+bool rules_am_set_looking(const struct rules_am_set *s);
+void rules_am_set_free(struct rules_am_set *s);

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "engine/config/relabel.h"
 #include "engine/discovery/peer.h"
-#include "net/http_oauth2.h"
+#include "net/http/oauth2.h"
 
 struct am_group {
     char *source;
@@ -14,10 +14,10 @@ struct am_group {
     struct metrics_label **targets; // copies, each ends with an empty name
 };
 
-struct am_discovery {
-    struct am_set *set;
+struct rules_am_discovery {
+    struct rules_am_set *set;
     uv_loop_t *loop;
-    struct sd_provider *provider;
+    struct discovery_provider *provider;
     bool spoke; // has given its first groups
     struct am_group *groups;
     size_t n, cap;
@@ -25,7 +25,7 @@ struct am_discovery {
 
 // --- targets ---
 
-static void target_free(struct am_target *t)
+static void target_free(struct rules_am_target *t)
 {
     http_op_cancel(t->op);
     if (t->client)
@@ -46,12 +46,14 @@ static char *address_with_port(struct gs_slice address, bool https)
     return gs_format(GS_SLICE_FMT ":%d", GS_SLICE_ARG(address), https ? 443 : 80);
 }
 
-static void add_target(struct am_set *s, uv_loop_t *loop, const struct engine_label_builder *labels)
+static void add_target(struct rules_am_set *s, uv_loop_t *loop,
+                       const struct engine_config_label_builder *labels)
 {
-    struct gs_slice scheme = engine_labels_get(labels, GS_SLICE("__scheme__"));
-    struct gs_slice path = engine_labels_get(labels, GS_SLICE("__alerts_path__"));
-    GS_AUTO_FREE char *address = address_with_port(
-        engine_labels_get(labels, GS_SLICE("__address__")), gs_slice_eq_str(scheme, "https"));
+    struct gs_slice scheme = engine_config_labels_get(labels, GS_SLICE("__scheme__"));
+    struct gs_slice path = engine_config_labels_get(labels, GS_SLICE("__alerts_path__"));
+    GS_AUTO_FREE char *address =
+        address_with_port(engine_config_labels_get(labels, GS_SLICE("__address__")),
+                          gs_slice_eq_str(scheme, "https"));
     GS_AUTO_FREE char *base = gs_format(GS_SLICE_FMT "://%s", GS_SLICE_ARG(scheme), address);
     GS_AUTO_FREE char *url = gs_format("%s" GS_SLICE_FMT, base, GS_SLICE_ARG(path));
     for (size_t i = 0; i < s->n; i++)
@@ -59,9 +61,9 @@ static void add_target(struct am_set *s, uv_loop_t *loop, const struct engine_la
             s->targets[i]->keep = true;
             return;
         }
-    struct am_target *t = gs_alloc(sizeof(*t));
+    struct rules_am_target *t = gs_alloc(sizeof(*t));
     GS_AUTO_ERROR struct gs_error *err =
-        engine_peer_client(loop, base, &s->cfg->http, &s->tokens, &t->client);
+        discovery_peer_client(loop, base, &s->cfg->http, &s->tokens, &t->client);
     if (err) {
         gs_err("notify", "Alertmanager %s: %s", url, gs_error_message(err));
         free(t);
@@ -72,11 +74,11 @@ static void add_target(struct am_set *s, uv_loop_t *loop, const struct engine_la
     t->url = GS_TAKE(url);
     t->path = gs_slice_dup(path);
     t->keep = true;
-    gs_grow(&s->targets, &s->cap, s->n, sizeof(struct am_target *));
+    gs_grow(&s->targets, &s->cap, s->n, sizeof(struct rules_am_target *));
     s->targets[s->n++] = t;
 }
 
-static char *alerts_path(const struct am_set *s)
+static char *alerts_path(const struct rules_am_set *s)
 {
     const char *prefix = s->cfg->path_prefix ? s->cfg->path_prefix : "";
     size_t len = strlen(prefix);
@@ -89,16 +91,18 @@ static char *alerts_path(const struct am_set *s)
     return gs_format("%s%.*s/api/v2/alerts", len ? "/" : "", (int)len, prefix);
 }
 
-static void add_relabelled(struct am_set *s, uv_loop_t *loop, struct engine_label_builder *b)
+static void add_relabelled(struct rules_am_set *s, uv_loop_t *loop,
+                           struct engine_config_label_builder *b)
 {
     GS_AUTO_FREE char *path = alerts_path(s);
     const char *scheme = s->cfg->scheme ? s->cfg->scheme : "http";
-    engine_labels_set(b, GS_SLICE("__scheme__"), gs_slice_of(scheme));
-    engine_labels_set(b, GS_SLICE("__alerts_path__"), gs_slice_of(path));
-    struct gs_slice address = engine_labels_get(b, GS_SLICE("__address__"));
+    engine_config_labels_set(b, GS_SLICE("__scheme__"), gs_slice_of(scheme));
+    engine_config_labels_set(b, GS_SLICE("__alerts_path__"), gs_slice_of(path));
+    struct gs_slice address = engine_config_labels_get(b, GS_SLICE("__address__"));
     GS_AUTO_FREE char *before =
         gs_format("%s://" GS_SLICE_FMT "%s", scheme, GS_SLICE_ARG(address), path);
-    if (engine_relabel(&s->cfg->relabel, b) && engine_labels_get(b, GS_SLICE("__address__")).len) {
+    if (engine_config_relabel(&s->cfg->relabel, b) &&
+        engine_config_labels_get(b, GS_SLICE("__address__")).len) {
         add_target(s, loop, b);
         return;
     }
@@ -106,34 +110,34 @@ static void add_relabelled(struct am_set *s, uv_loop_t *loop, struct engine_labe
     s->dropped[s->n_dropped++] = GS_TAKE(before);
 }
 
-static void add_statics(struct am_set *s, uv_loop_t *loop)
+static void add_statics(struct rules_am_set *s, uv_loop_t *loop)
 {
     for (size_t g = 0; g < s->cfg->sd.n_statics; g++) {
-        const struct engine_static_group *group = &s->cfg->sd.statics[g];
+        const struct engine_config_static_group *group = &s->cfg->sd.statics[g];
         for (size_t i = 0; i < group->n_targets; i++) {
-            struct engine_label_builder b = {0};
+            struct engine_config_label_builder b = {0};
             for (size_t l = 0; l < group->n_labels; l++)
-                engine_labels_set(&b, group->labels[l].name, group->labels[l].value);
-            engine_labels_set(&b, GS_SLICE("__address__"), gs_slice_of(group->targets[i]));
+                engine_config_labels_set(&b, group->labels[l].name, group->labels[l].value);
+            engine_config_labels_set(&b, GS_SLICE("__address__"), gs_slice_of(group->targets[i]));
             add_relabelled(s, loop, &b);
-            engine_labels_finish(&b);
+            engine_config_labels_finish(&b);
         }
     }
 }
 
-static void add_group(struct am_set *s, uv_loop_t *loop, const struct am_group *g)
+static void add_group(struct rules_am_set *s, uv_loop_t *loop, const struct am_group *g)
 {
     for (size_t i = 0; i < g->n; i++) {
-        struct engine_label_builder b = {0};
+        struct engine_config_label_builder b = {0};
         for (const struct metrics_label *l = g->targets[i]; l->name.data; l++)
-            engine_labels_set(&b, l->name, l->value);
+            engine_config_labels_set(&b, l->name, l->value);
         add_relabelled(s, loop, &b);
-        engine_labels_finish(&b);
+        engine_config_labels_finish(&b);
     }
 }
 
 // The targets anew; those that stay keep their connection and counts.
-static void rebuild(struct am_set *s, uv_loop_t *loop)
+static void rebuild(struct rules_am_set *s, uv_loop_t *loop)
 {
     for (size_t i = 0; i < s->n_dropped; i++)
         free(s->dropped[i]);
@@ -166,7 +170,7 @@ static void group_clear(struct am_group *g)
 }
 
 // A target's labels over its group's, in one allocation, ended by an empty name.
-static struct metrics_label *copy_target(const struct sd_group *from, size_t target)
+static struct metrics_label *copy_target(const struct discovery_group *from, size_t target)
 {
     size_t n = from->n_labels + from->n_target_labels[target], bytes = 0;
     for (size_t i = 0; i < n; i++) {
@@ -190,7 +194,7 @@ static struct metrics_label *copy_target(const struct sd_group *from, size_t tar
     return out;
 }
 
-static struct am_group *group_of(struct am_discovery *f, const char *source)
+static struct am_group *group_of(struct rules_am_discovery *f, const char *source)
 {
     for (size_t i = 0; i < f->n; i++)
         if (gs_streq(f->groups[i].source, source))
@@ -200,9 +204,9 @@ static struct am_group *group_of(struct am_discovery *f, const char *source)
     return &f->groups[f->n++];
 }
 
-static void on_groups(void *arg, const struct sd_group *groups, size_t n)
+static void on_groups(void *arg, const struct discovery_group *groups, size_t n)
 {
-    struct am_discovery *f = arg;
+    struct rules_am_discovery *f = arg;
     for (size_t i = 0; i < n; i++) {
         struct am_group *g = group_of(f, groups[i].source);
         group_clear(g);
@@ -212,34 +216,36 @@ static void on_groups(void *arg, const struct sd_group *groups, size_t n)
     }
     f->spoke = true;
     rebuild(f->set, f->loop);
-    notifier_flush(f->set->notifier); // what waited for it
+    rules_notifier_flush(f->set->notifier); // what waited for it
 }
 
-static void start_discovery(struct am_set *s, const struct sd_context *ctx, struct sd_source source)
+static void start_discovery(struct rules_am_set *s, const struct discovery_context *ctx,
+                            struct discovery_source source)
 {
-    struct am_discovery *d = &s->discoveries[s->n_discoveries++];
-    *d = (struct am_discovery){.set = s, .loop = ctx->loop};
-    GS_AUTO_ERROR struct gs_error *err = sd_provider_new(ctx, source, on_groups, d, &d->provider);
+    struct rules_am_discovery *d = &s->discoveries[s->n_discoveries++];
+    *d = (struct rules_am_discovery){.set = s, .loop = ctx->loop};
+    GS_AUTO_ERROR struct gs_error *err =
+        discovery_provider_new(ctx, source, on_groups, d, &d->provider);
     d->spoke = err != NULL; // nothing will come of it
     if (err)
         gs_err("notify", "Alertmanagers: %s", gs_error_message(err));
 }
 
-struct am_set *am_set_new(struct notifier *n, const struct sd_context *ctx,
-                          const struct engine_alertmanager_config *cfg)
+struct rules_am_set *rules_am_set_new(struct rules_notifier *n, const struct discovery_context *ctx,
+                                      const struct engine_config_alertmanager_config *cfg)
 {
-    struct am_set *s = gs_alloc(sizeof(*s));
-    size_t n_sources = sd_source_count(&cfg->sd);
+    struct rules_am_set *s = gs_alloc(sizeof(*s));
+    size_t n_sources = discovery_source_count(&cfg->sd);
     s->notifier = n;
     s->cfg = cfg;
     rebuild(s, ctx->loop);
     s->discoveries = gs_alloc_array(n_sources + 1, sizeof(*s->discoveries));
     for (size_t i = 0; i < n_sources; i++)
-        start_discovery(s, ctx, sd_source_at(&cfg->sd, i));
+        start_discovery(s, ctx, discovery_source_at(&cfg->sd, i));
     return s;
 }
 
-bool am_set_looking(const struct am_set *s)
+bool rules_am_set_looking(const struct rules_am_set *s)
 {
     for (size_t i = 0; i < s->n_discoveries; i++)
         if (!s->discoveries[i].spoke)
@@ -247,9 +253,9 @@ bool am_set_looking(const struct am_set *s)
     return false;
 }
 
-static void discovery_finish(struct am_discovery *d)
+static void discovery_finish(struct rules_am_discovery *d)
 {
-    sd_provider_free(d->provider);
+    discovery_provider_free(d->provider);
     for (size_t g = 0; g < d->n; g++) {
         group_clear(&d->groups[g]);
         free(d->groups[g].source);
@@ -257,7 +263,7 @@ static void discovery_finish(struct am_discovery *d)
     free(d->groups);
 }
 
-void am_set_free(struct am_set *s)
+void rules_am_set_free(struct rules_am_set *s)
 {
     for (size_t i = 0; i < s->n_discoveries; i++)
         discovery_finish(&s->discoveries[i]);

@@ -17,14 +17,14 @@ struct rules_objects {
 
 static char *object_name(const json_t *obj)
 {
-    const char *ns = gs_json_str(obj, "metadata", "namespace", NULL);
-    const char *name = gs_json_str(obj, "metadata", "name", NULL);
+    const char *ns = codec_json_str(obj, "metadata", "namespace", NULL);
+    const char *name = codec_json_str(obj, "metadata", "name", NULL);
     return gs_format("prometheusrule/%s/%s", ns ? ns : "", name ? name : "");
 }
 
-static struct gs_error *build(const json_t *obj, const char *name, struct rule_set **ret)
+static struct gs_error *build(const json_t *obj, const char *name, struct rules_set **ret)
 {
-    GS_CLEANUP(rule_problems_finish) struct rule_problems problems = {0};
+    GS_CLEANUP(rules_problems_finish) struct rules_problems problems = {0};
     struct rules_builder b = {.problems = &problems};
     struct rules_source src = {.file = name};
     struct gs_error *err = rules_build_document(&b, &src, obj);
@@ -42,14 +42,14 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct rules_objects *o = arg;
     GS_AUTO_FREE char *name = object_name(new_obj ? new_obj : old_obj);
-    struct rule_set *set = NULL;
+    struct rules_set *set = NULL;
     if (new_obj && old_obj &&
-        json_equal(gs_json_get(old_obj, "spec", NULL), gs_json_get(new_obj, "spec", NULL)))
+        json_equal(codec_json_get(old_obj, "spec", NULL), codec_json_get(new_obj, "spec", NULL)))
         return;
     // Items of a list come without their kind.
-    GS_AUTO_JSON json_t *doc = new_obj ? json_copy((json_t *)new_obj) : NULL;
+    CODEC_AUTO_JSON json_t *doc = new_obj ? json_copy((json_t *)new_obj) : NULL;
     if (doc)
-        gs_json_set_str(doc, "kind", "PrometheusRule");
+        codec_json_set_str(doc, "kind", "PrometheusRule");
     GS_AUTO_ERROR struct gs_error *err = doc ? build(doc, name, &set) : NULL;
     if (err)
         gs_warn("rules", "%s", gs_error_message(err));

@@ -13,25 +13,25 @@
 #define MAX_FILE   ((size_t)16 * 1024 * 1024)
 #define MAX_GROUPS 100000
 
-void rules_problem(struct rule_problems *p, char *text)
+void rules_problem(struct rules_problems *p, char *text)
 {
     gs_grow(&p->items, &p->cap, p->len, sizeof(*p->items));
-    p->items[p->len++] = (struct rule_problem){text};
+    p->items[p->len++] = (struct rules_problem){text};
 }
 
-void rule_problems_finish(struct rule_problems *p)
+void rules_problems_finish(struct rules_problems *p)
 {
     for (size_t i = 0; i < p->len; i++)
         free(p->items[i].text);
     free(p->items);
-    *p = (struct rule_problems){0};
+    *p = (struct rules_problems){0};
 }
 
 char *rules_where(const struct rules_source *src, const json_t *value, const json_t *fallback)
 {
-    struct gs_yaml_mark m = gs_yaml_mark_of(src->marks, value);
+    struct codec_yaml_mark m = codec_yaml_mark_of(src->marks, value);
     if (!m.line)
-        m = gs_yaml_mark_of(src->marks, fallback);
+        m = codec_yaml_mark_of(src->marks, fallback);
     return m.line ? gs_format("%s:%d:%d", src->file, m.line, m.column) : gs_strdup(src->file);
 }
 
@@ -55,7 +55,7 @@ bool rules_scalar(struct rules_builder *b, const json_t *value, const char **ret
     if (json_is_object(value) || json_is_array(value))
         return false;
     GS_AUTO_BUF struct gs_buf text = {0};
-    gs_json_dump(value, &text);
+    codec_json_dump(value, &text);
     *ret = gs_arena_strndup(&b->arena, text.data, text.len);
     return true;
 }
@@ -135,7 +135,7 @@ static struct gs_error *group_duration(struct rules_builder *b, const struct rul
     const char *text = NULL;
     if (!rules_scalar(b, value, &text))
         return fail(src, value, obj, "%s must be a duration", key);
-    if (text && !engine_duration(text, ret_ms))
+    if (text && !engine_config_duration(text, ret_ms))
         return fail(src, value, obj, "%s: not a valid duration string: \"%s\"", key, text);
     return NULL;
 }
@@ -153,14 +153,15 @@ static struct gs_error *group_limit(struct rules_builder *b, const struct rules_
 }
 
 static struct gs_error *build_rules(struct rules_builder *b, const struct rules_source *src,
-                                    const json_t *obj, struct rule_group *g)
+                                    const json_t *obj, struct rules_group *g)
 {
     const json_t *list = json_object_get(obj, "rules");
     if (!list || json_is_null(list))
         return NULL;
     if (!json_is_array(list))
         return fail(src, list, obj, "rules must be a list");
-    struct rule *rules = gs_arena_alloc(&b->arena, json_array_size(list) * sizeof(*rules) + 1);
+    struct rules_rule *rules =
+        gs_arena_alloc(&b->arena, json_array_size(list) * sizeof(*rules) + 1);
     size_t i;
     json_t *item;
     json_array_foreach (list, i, item) {
@@ -182,7 +183,7 @@ static struct gs_error *build_group(struct rules_builder *b, const struct rules_
         "partial_response_strategy", NULL};
     if (!json_is_object(obj))
         return fail(src, obj, NULL, "a group must be a mapping");
-    struct rule_group g = {.file = gs_arena_strdup(&b->arena, src->file), .query_offset_ms = -1};
+    struct rules_group g = {.file = gs_arena_strdup(&b->arena, src->file), .query_offset_ms = -1};
     const char *name = NULL;
     struct gs_error *err = check_keys(src, obj, "a rule group", keys);
     if (!err && (!rules_scalar(b, json_object_get(obj, "name"), &name) || !name || !*name))
@@ -246,7 +247,7 @@ struct gs_error *rules_build_document(struct rules_builder *b, const struct rule
 {
     if (!json_is_object(doc))
         return fail(src, doc, NULL, "a rule file must be a mapping with groups");
-    const char *kind = gs_json_str(doc, "kind", NULL);
+    const char *kind = codec_json_str(doc, "kind", NULL);
     if (!kind)
         return build_groups(b, src, doc);
     if (!gs_ends(kind, "List"))
@@ -257,7 +258,7 @@ struct gs_error *rules_build_document(struct rules_builder *b, const struct rule
     size_t i;
     json_t *item;
     json_array_foreach (items, i, item) {
-        const char *item_kind = gs_json_str(item, "kind", NULL);
+        const char *item_kind = codec_json_str(item, "kind", NULL);
         struct gs_error *err =
             json_is_object(item)
                 ? build_object(b, src, item, item_kind ? item_kind : "PrometheusRule")
@@ -272,17 +273,17 @@ struct gs_error *rules_build_document(struct rules_builder *b, const struct rule
 
 struct set_memory {
     struct gs_arena arena;
-    struct rule_group *groups;
+    struct rules_group *groups;
     struct promql_expr **exprs;
     size_t n_exprs;
 };
 
-struct rule_set *rules_builder_end(struct rules_builder *b)
+struct rules_set *rules_builder_end(struct rules_builder *b)
 {
-    struct rule_set *set = gs_alloc(sizeof(*set));
+    struct rules_set *set = gs_alloc(sizeof(*set));
     struct set_memory *m = gs_alloc(sizeof(*m));
     *m = (struct set_memory){b->arena, b->groups, b->exprs, b->n_exprs};
-    *set = (struct rule_set){.groups = b->groups, .n_groups = b->n_groups, .own = m};
+    *set = (struct rules_set){.groups = b->groups, .n_groups = b->n_groups, .own = m};
     *b = (struct rules_builder){0};
     return set;
 }
@@ -302,7 +303,7 @@ void rules_builder_finish(struct rules_builder *b)
     *b = (struct rules_builder){0};
 }
 
-void rule_set_free(struct rule_set *s)
+void rules_set_free(struct rules_set *s)
 {
     if (!s)
         return;
@@ -313,21 +314,21 @@ void rule_set_free(struct rule_set *s)
 
 static struct gs_error *build_text(struct rules_builder *b, struct gs_slice text, const char *file)
 {
-    struct gs_yaml_docs docs = {0};
-    GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
-    struct gs_error *err = gs_yaml_parse_texts(text, file, &docs, &marks);
+    struct codec_yaml_docs docs = {0};
+    GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
+    struct gs_error *err = codec_yaml_parse_texts(text, file, &docs, &marks);
     struct rules_source src = {file, marks, b->problems->ignore_unknown_fields};
     size_t old_groups = b->n_groups;
     for (size_t i = 0; !err && i < docs.len; i++)
         err = rules_build_document(b, &src, docs.items[i].value);
     if (err)
         b->n_groups = old_groups; // a refused file leaves nothing
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     return err;
 }
 
-struct gs_error *rules_parse(struct gs_slice text, const char *file, struct rule_problems *problems,
-                             struct rule_set **ret)
+struct gs_error *rules_parse(struct gs_slice text, const char *file,
+                             struct rules_problems *problems, struct rules_set **ret)
 {
     struct rules_builder b = {.problems = problems};
     struct gs_error *err = build_text(&b, text, file);
@@ -349,7 +350,7 @@ static void load_file(struct rules_builder *b, const char *path)
 }
 
 struct gs_error *rules_load_files(const char *const *globs, size_t n,
-                                  struct rule_problems *problems, struct rule_set **ret)
+                                  struct rules_problems *problems, struct rules_set **ret)
 {
     struct rules_builder b = {.problems = problems};
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *seen = gs_hmap_new(NULL);

@@ -9,17 +9,17 @@
 // A rule set under construction.
 struct rules_builder {
     struct gs_arena arena;
-    struct rule_group *groups;
+    struct rules_group *groups;
     size_t n_groups, cap_groups;
     struct promql_expr **exprs;
     size_t n_exprs, cap_exprs;
-    struct rule_problems *problems;
+    struct rules_problems *problems;
 };
 
 // Where a document comes from. marks NULL: an object without text.
 struct rules_source {
     const char *file; // of errors and of the groups
-    const struct gs_yaml_marks *marks;
+    const struct codec_yaml_marks *marks;
     bool ignore_unknown_fields;
 };
 
@@ -28,9 +28,9 @@ struct gs_error *rules_build_document(struct rules_builder *b, const struct rule
                                       const json_t *doc);
 // One rule of a group. Never fails: what is wrong is a problem and switches the rule off.
 void rules_build_rule(struct rules_builder *b, const struct rules_source *src,
-                      const struct rule_group *group, size_t number, const json_t *obj,
-                      struct rule *ret);
-struct rule_set *rules_builder_end(struct rules_builder *b); // takes the content
+                      const struct rules_group *group, size_t number, const json_t *obj,
+                      struct rules_rule *ret);
+struct rules_set *rules_builder_end(struct rules_builder *b); // takes the content
 void rules_builder_finish(struct rules_builder *b);
 
 // --- helpers of the two files ---
@@ -44,4 +44,4 @@ const char *rules_format(struct rules_builder *b, const char *fmt, ...) GS_PRINT
 // {name: text}, sorted by name. NULL error text: fine.
 const char *rules_label_map(struct rules_builder *b, const json_t *value, bool label_names,
                             const struct metrics_label **ret, size_t *ret_n);
-void rules_problem(struct rule_problems *p, char *text); // takes text
+void rules_problem(struct rules_problems *p, char *text); // takes text

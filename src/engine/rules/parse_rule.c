@@ -8,10 +8,10 @@
 struct rule_build {
     struct rules_builder *b;
     const struct rules_source *src;
-    const struct rule_group *group;
+    const struct rules_group *group;
     size_t number;
     const json_t *obj;
-    struct rule *rule;
+    struct rules_rule *rule;
 };
 
 // The first problem is what the rule shows; all are reported.
@@ -46,7 +46,7 @@ static int64_t duration_field(struct rule_build *r, const char *key)
 {
     const char *text = text_field(r, key);
     int64_t ms = 0;
-    if (text && !engine_duration(text, &ms))
+    if (text && !engine_config_duration(text, &ms))
         wrong(r, field(r, key), "%s: not a valid duration string: \"%s\"", key, text);
     return ms;
 }
@@ -110,9 +110,9 @@ static void check_templates(struct rule_build *r, const char *what, const json_t
 {
     GS_AUTO_FREE char *name = gs_format("__alert_%s", r->rule->name);
     for (size_t i = 0; i < n; i++) {
-        struct rule_template *t = NULL;
-        GS_AUTO_ERROR struct gs_error *err = rule_template_parse(items[i].value, name, &t);
-        rule_template_free(t);
+        struct template *t = NULL;
+        GS_AUTO_ERROR struct gs_error *err = template_parse(items[i].value, name, &t);
+        template_free(t);
         if (err)
             wrong(r, at, "%s \"" GS_SLICE_FMT "\": %s", what, GS_SLICE_ARG(items[i].name),
                   gs_error_message(err));
@@ -122,14 +122,14 @@ static void check_templates(struct rule_build *r, const char *what, const json_t
 static void parse_labels(struct rule_build *r)
 {
     const json_t *labels = field(r, "labels"), *annotations = field(r, "annotations");
-    struct rule *rule = r->rule;
+    struct rules_rule *rule = r->rule;
     const char *bad = rules_label_map(r->b, labels, true, &rule->labels, &rule->n_labels);
     if (bad)
         wrong(r, labels, "%s", bad);
     bad = rules_label_map(r->b, annotations, false, &rule->annotations, &rule->n_annotations);
     if (bad)
         wrong(r, annotations, "%s", bad);
-    if (rule->kind == RULE_ALERT) {
+    if (rule->kind == RULES_ALERT) {
         check_templates(r, "label", labels, rule->labels, rule->n_labels);
         check_templates(r, "annotation", annotations, rule->annotations, rule->n_annotations);
     }
@@ -138,8 +138,8 @@ static void parse_labels(struct rule_build *r)
 // A rule's own labels win over the group's.
 static void add_group_labels(struct rule_build *r)
 {
-    const struct rule_group *g = r->group;
-    struct rule *rule = r->rule;
+    const struct rules_group *g = r->group;
+    struct rules_rule *rule = r->rule;
     if (!g->n_labels)
         return;
     struct metrics_label *all =
@@ -165,13 +165,13 @@ static void add_group_labels(struct rule_build *r)
 }
 
 void rules_build_rule(struct rules_builder *b, const struct rules_source *src,
-                      const struct rule_group *group, size_t number, const json_t *obj,
-                      struct rule *ret)
+                      const struct rules_group *group, size_t number, const json_t *obj,
+                      struct rules_rule *ret)
 {
-    *ret = (struct rule){.name = "", .line = gs_yaml_mark_of(src->marks, obj).line};
+    *ret = (struct rules_rule){.name = "", .line = codec_yaml_mark_of(src->marks, obj).line};
     struct rule_build r = {b, src, group, number, obj, ret};
     const char *record = text_field(&r, "record"), *alert = text_field(&r, "alert");
-    ret->kind = alert ? RULE_ALERT : RULE_RECORD;
+    ret->kind = alert ? RULES_ALERT : RULES_RECORD;
     ret->name = alert ? alert : record ? record : "";
     check_unknown(&r);
     if (record && alert)

@@ -8,41 +8,41 @@
 
 #define MAX_EVAL_BYTES ((size_t)256 * 1024 * 1024)
 
-struct rule_runner *rule_runner_new(const struct rule_runner_config *cfg,
-                                    const struct rule_group *group, int64_t interval_ms)
+struct rules_runner *rules_runner_new(const struct rules_runner_config *cfg,
+                                      const struct rules_group *group, int64_t interval_ms)
 {
-    struct rule_runner *r = gs_alloc(sizeof(*r));
-    *r = (struct rule_runner){.cfg = *cfg, .group = group, .interval_ms = interval_ms};
+    struct rules_runner *r = gs_alloc(sizeof(*r));
+    *r = (struct rules_runner){.cfg = *cfg, .group = group, .interval_ms = interval_ms};
     r->rules = gs_alloc_array(group->n_rules + 1, sizeof(*r->rules));
     for (size_t i = 0; i < group->n_rules; i++) {
-        struct rule_state *s = &r->rules[i];
+        struct rules_state *s = &r->rules[i];
         s->rule = &group->rules[i];
         s->series = tsdb_group_new(cfg->db);
-        s->active = gs_hmap_new(active_alert_free);
+        s->active = gs_hmap_new(rules_active_alert_free);
         s->restored = true;
-        if (s->rule->kind == RULE_ALERT)
-            rule_alerts_parse_templates(s);
+        if (s->rule->kind == RULES_ALERT)
+            rules_alerts_parse_templates(s);
         if (!s->rule->expr) {
-            s->health = RULE_ERR;
+            s->health = RULES_ERR;
             s->last_error = gs_strdup(s->rule->problem);
         }
     }
     return r;
 }
 
-static void free_templates(struct rule_template **t, size_t n)
+static void free_templates(struct template **t, size_t n)
 {
     for (size_t i = 0; t && i < n; i++)
-        rule_template_free(t[i]);
+        template_free(t[i]);
     free(t);
 }
 
-void rule_runner_free(struct rule_runner *r)
+void rules_runner_free(struct rules_runner *r)
 {
     if (!r)
         return;
     for (size_t i = 0; i < r->group->n_rules; i++) {
-        struct rule_state *s = &r->rules[i];
+        struct rules_state *s = &r->rules[i];
         if (s->series)
             tsdb_group_free(s->series);
         if (s->active)
@@ -58,7 +58,7 @@ void rule_runner_free(struct rule_runner *r)
     free(r);
 }
 
-int64_t rule_runner_offset(const struct rule_runner *r)
+int64_t rules_runner_offset(const struct rules_runner *r)
 {
     int64_t own = r->group->query_offset_ms; // below 0: none
     return own >= 0 ? own : r->cfg.query_offset_ms;
@@ -73,7 +73,7 @@ static struct gs_error *no_memory(void)
 }
 
 static struct gs_error *copy_sample(const struct promql_result *res, struct tsdb_labels labels,
-                                    double value, struct gs_arena *arena, struct rule_sample *ret)
+                                    double value, struct gs_arena *arena, struct rules_sample *ret)
 {
     struct metrics_label *items = gs_arena_alloc(arena, (labels.n + 1) * sizeof(*items));
     if (!items)
@@ -88,17 +88,17 @@ static struct gs_error *copy_sample(const struct promql_result *res, struct tsdb
             return no_memory();
         items[i] = (struct metrics_label){gs_slice_make(n, name.len), gs_slice_make(v, text.len)};
     }
-    *ret = (struct rule_sample){items, labels.n, value};
+    *ret = (struct rules_sample){items, labels.n, value};
     return NULL;
 }
 
 static struct gs_error *copy_result(const struct promql_result *res, struct gs_arena *arena,
-                                    struct rule_sample **ret, size_t *ret_n)
+                                    struct rules_sample **ret, size_t *ret_n)
 {
     const struct promql_matrix *m = &res->matrix;
     struct gs_error *err = NULL;
     size_t n = 0;
-    struct rule_sample *items = gs_arena_alloc(arena, (m->n + 1) * sizeof(*items));
+    struct rules_sample *items = gs_arena_alloc(arena, (m->n + 1) * sizeof(*items));
     if (!items)
         return no_memory();
     for (size_t i = 0; !err && i < m->n; i++) {
@@ -113,9 +113,9 @@ static struct gs_error *copy_result(const struct promql_result *res, struct gs_a
     return err;
 }
 
-struct gs_error *rule_query(const struct rule_runner_config *cfg, const struct promql_expr *expr,
-                            int64_t t_ms, struct gs_arena *arena, struct rule_sample **ret,
-                            size_t *ret_n)
+struct gs_error *rules_query(const struct rules_runner_config *cfg, const struct promql_expr *expr,
+                             int64_t t_ms, struct gs_arena *arena, struct rules_sample **ret,
+                             size_t *ret_n)
 {
     struct promql_result res;
     struct gs_error *err = promql_instant(cfg->engine, expr, t_ms, &res);
@@ -140,14 +140,14 @@ static int compare_names(const void *a, const void *b)
     return c ? c : (x.len > y.len) - (x.len < y.len);
 }
 
-void rule_sort_labels(struct metrics_label *items, size_t n)
+void rules_sort_labels(struct metrics_label *items, size_t n)
 {
     if (n > 1)
         qsort(items, n, sizeof(*items), compare_names);
 }
 
-void rule_set_label(struct metrics_label *items, size_t *n, struct gs_slice name,
-                    struct gs_slice value)
+void rules_set_label(struct metrics_label *items, size_t *n, struct gs_slice name,
+                     struct gs_slice value)
 {
     for (size_t i = 0; i < *n; i++)
         if (gs_slice_eq(items[i].name, name)) {
@@ -161,7 +161,7 @@ void rule_set_label(struct metrics_label *items, size_t *n, struct gs_slice name
         items[(*n)++] = (struct metrics_label){name, value};
 }
 
-void rule_labels_key(const struct metrics_label *items, size_t n, struct gs_buf *out)
+void rules_labels_key(const struct metrics_label *items, size_t n, struct gs_buf *out)
 {
     for (size_t i = 0; i < n; i++) {
         gs_buf_add(out, &items[i].name.len, sizeof(items[i].name.len));
@@ -173,7 +173,7 @@ void rule_labels_key(const struct metrics_label *items, size_t n, struct gs_buf 
 
 // --- storing ---
 
-static struct gs_error *put_sample(struct tsdb_group *g, const struct rule_sample *s)
+static struct gs_error *put_sample(struct tsdb_group *g, const struct rules_sample *s)
 {
     uint32_t slot;
     struct gs_error *err = tsdb_group_slot(g, s->labels, s->n_labels, &slot);
@@ -183,8 +183,8 @@ static struct gs_error *put_sample(struct tsdb_group *g, const struct rule_sampl
 }
 
 // One pass of the rule's series. What cannot be stored costs itself; the first reason is returned.
-static struct gs_error *store(const struct tsdb *db, struct rule_state *s, int64_t t_ms,
-                              const struct rule_sample *items, size_t n, size_t *ret_stored)
+static struct gs_error *store(const struct tsdb *db, struct rules_state *s, int64_t t_ms,
+                              const struct rules_sample *items, size_t n, size_t *ret_stored)
 {
     uint64_t refused = tsdb_refused(db);
     struct gs_error *first = tsdb_group_begin(s->series, t_ms);
@@ -210,13 +210,13 @@ static struct gs_error *store(const struct tsdb *db, struct rule_state *s, int64
     return first;
 }
 
-static bool has_duplicates(const struct rule_sample *items, size_t n)
+static bool has_duplicates(const struct rules_sample *items, size_t n)
 {
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *seen = n > 1 ? gs_hmap_new(NULL) : NULL;
     GS_AUTO_BUF struct gs_buf key = {0};
     for (size_t i = 0; seen && i < n; i++) {
         gs_buf_clear(&key);
-        rule_labels_key(items[i].labels, items[i].n_labels, &key);
+        rules_labels_key(items[i].labels, items[i].n_labels, &key);
         if (gs_hmap_get(seen, gs_buf_slice(&key)))
             return true;
         gs_hmap_put(seen, gs_buf_slice(&key), seen);
@@ -225,8 +225,8 @@ static bool has_duplicates(const struct rule_sample *items, size_t n)
 }
 
 // The recorded name and the rule's labels over what the expression gave.
-static struct gs_error *record(struct rule_runner *r, const struct rule *rule,
-                               struct gs_arena *arena, struct rule_sample *items, size_t n)
+static struct gs_error *record(struct rules_runner *r, const struct rules_rule *rule,
+                               struct gs_arena *arena, struct rules_sample *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t room = items[i].n_labels + rule->n_labels + 1, k = items[i].n_labels;
@@ -234,10 +234,10 @@ static struct gs_error *record(struct rule_runner *r, const struct rule *rule,
         if (!labels)
             return no_memory();
         memcpy(labels, items[i].labels, k * sizeof(*labels));
-        rule_set_label(labels, &k, GS_SLICE("__name__"), gs_slice_of(rule->name));
+        rules_set_label(labels, &k, GS_SLICE("__name__"), gs_slice_of(rule->name));
         for (size_t l = 0; l < rule->n_labels; l++)
-            rule_set_label(labels, &k, rule->labels[l].name, rule->labels[l].value);
-        rule_sort_labels(labels, k);
+            rules_set_label(labels, &k, rule->labels[l].name, rule->labels[l].value);
+        rules_sort_labels(labels, k);
         items[i].labels = labels;
         items[i].n_labels = k;
     }
@@ -251,31 +251,31 @@ static struct gs_error *record(struct rule_runner *r, const struct rule *rule,
     return NULL;
 }
 
-static struct gs_error *eval_rule(struct rule_runner *r, struct rule_state *s, int64_t t_ms,
+static struct gs_error *eval_rule(struct rules_runner *r, struct rules_state *s, int64_t t_ms,
                                   struct gs_arena *arena, size_t *ret_stored)
 {
-    struct rule_sample *items = NULL;
+    struct rules_sample *items = NULL;
     size_t n = 0;
-    int64_t at = t_ms - rule_runner_offset(r);
-    struct gs_error *err = rule_query(&r->cfg, s->rule->expr, at, arena, &items, &n);
-    if (!err && s->rule->kind == RULE_RECORD)
+    int64_t at = t_ms - rules_runner_offset(r);
+    struct gs_error *err = rules_query(&r->cfg, s->rule->expr, at, arena, &items, &n);
+    if (!err && s->rule->kind == RULES_RECORD)
         err = record(r, s->rule, arena, items, n);
     else if (!err)
-        err = rule_alerts_update(r, s, t_ms, items, n, arena, &items, &n);
+        err = rules_alerts_update(r, s, t_ms, items, n, arena, &items, &n);
     return err ? err : store(r->cfg.db, s, at, items, n, ret_stored);
 }
 
 // True: an error that it did not have at the last evaluation.
-static bool set_health(struct rule_state *s, struct gs_error *err)
+static bool set_health(struct rules_state *s, struct gs_error *err)
 {
     bool news = err && !gs_streq(gs_error_message(err), s->last_error);
     free(s->last_error);
     s->last_error = err ? gs_strdup(gs_error_message(err)) : NULL;
-    s->health = err ? RULE_ERR : RULE_OK;
+    s->health = err ? RULES_ERR : RULES_OK;
     return news;
 }
 
-static void end_removed(struct rule_runner *r, int64_t t_ms)
+static void end_removed(struct rules_runner *r, int64_t t_ms)
 {
     for (size_t i = 0; i < r->n_ended; i++) {
         struct gs_error *err = tsdb_group_begin(r->ended[i], t_ms);
@@ -288,13 +288,13 @@ static void end_removed(struct rule_runner *r, int64_t t_ms)
     r->n_ended = 0;
 }
 
-void rule_runner_eval(struct rule_runner *r, int64_t t_ms)
+void rules_runner_eval(struct rules_runner *r, int64_t t_ms)
 {
     int64_t begun = gs_mono_ns();
     struct gs_arena arena = {.limit = MAX_EVAL_BYTES};
     r->last_samples = 0;
     for (size_t i = 0; i < r->group->n_rules; i++) {
-        struct rule_state *s = &r->rules[i];
+        struct rules_state *s = &r->rules[i];
         if (!s->rule->expr)
             continue;
         int64_t rule_begun = gs_mono_ns();
@@ -314,7 +314,7 @@ void rule_runner_eval(struct rule_runner *r, int64_t t_ms)
     gs_arena_finish(&arena);
     if (r->canceled)
         return;
-    end_removed(r, t_ms - rule_runner_offset(r));
+    end_removed(r, t_ms - rules_runner_offset(r));
     r->iterations++;
     r->duration_ns = gs_mono_ns() - begun;
     r->last_eval_ms = gs_unix_ms();
@@ -323,7 +323,7 @@ void rule_runner_eval(struct rule_runner *r, int64_t t_ms)
 
 // --- reload ---
 
-static bool same_labels(const struct rule *a, const struct rule *b)
+static bool same_labels(const struct rules_rule *a, const struct rules_rule *b)
 {
     if (a->kind != b->kind || !gs_streq(a->name, b->name) || a->n_labels != b->n_labels)
         return false;
@@ -334,7 +334,7 @@ static bool same_labels(const struct rule *a, const struct rule *b)
     return true;
 }
 
-static void move_state(struct rule_state *to, struct rule_state *from)
+static void move_state(struct rules_state *to, struct rules_state *from)
 {
     tsdb_group_free(to->series);
     gs_hmap_free(to->active);
@@ -345,7 +345,7 @@ static void move_state(struct rule_state *to, struct rule_state *from)
     struct gs_slice key;
     void *value;
     while (gs_hmap_next(to->active, &pos, &key, &value))
-        ((struct active_alert *)value)->a.rule = to->rule;
+        ((struct rules_active_alert *)value)->a.rule = to->rule;
     if (gs_streq(to->rule->text, from->rule->text) && to->rule->expr && from->rule->expr) {
         to->health = from->health;
         free(to->last_error);
@@ -356,7 +356,7 @@ static void move_state(struct rule_state *to, struct rule_state *from)
 }
 
 // Matched by name and labels, duplicates first with first, as Prometheus.
-void rule_runner_take_over(struct rule_runner *r, struct rule_runner *old)
+void rules_runner_take_over(struct rules_runner *r, struct rules_runner *old)
 {
     for (size_t i = 0; i < r->group->n_rules; i++)
         for (size_t j = 0; j < old->group->n_rules; j++)
@@ -384,12 +384,12 @@ void rule_runner_take_over(struct rule_runner *r, struct rule_runner *old)
     r->last_samples = old->last_samples;
 }
 
-void rule_runner_end_series(struct rule_runner *r, int64_t t_ms)
+void rules_runner_end_series(struct rules_runner *r, int64_t t_ms)
 {
     for (size_t i = 0; i < r->group->n_rules; i++)
         if (r->rules[i].series) {
             gs_grow(&r->ended, &r->cap_ended, r->n_ended, sizeof(struct tsdb_group *));
             r->ended[r->n_ended++] = GS_TAKE(r->rules[i].series);
         }
-    end_removed(r, t_ms - rule_runner_offset(r));
+    end_removed(r, t_ms - rules_runner_offset(r));
 }

@@ -12,39 +12,37 @@
 
 #include <stdint.h>
 
-struct rule_template; // immutable
+struct template; // immutable
 
 // name: what errors call it, "__alert_HighUtil". $labels, $externalLabels, $externalURL and $value
 // are defined. Errors read as Go's: `template: NAME:1: function "foo" not defined`.
-struct gs_error *rule_template_parse(struct gs_slice text, const char *name,
-                                     struct rule_template **ret);
+struct gs_error *template_parse(struct gs_slice text, const char *name, struct template **ret);
 // Another dialect: its delimiters, two bytes each, and what is put in front of each text.
-struct rule_template_form {
+struct template_form {
     const char *open, *close, *prelude;
 };
-struct gs_error *rule_template_parse_as(struct gs_slice text, const char *name,
-                                        const struct rule_template_form *form,
-                                        struct rule_template **ret);
-void rule_template_free(struct rule_template *t);
+struct gs_error *template_parse_as(struct gs_slice text, const char *name,
+                                   const struct template_form *form, struct template **ret);
+void template_free(struct template *t);
 
-struct rule_template_sample {
+struct template_sample {
     const struct metrics_label *labels;
     size_t n_labels;
     double value;
 };
 
 // A field of the root, in place of those of alerts.
-struct rule_template_field {
+struct template_field {
     const char *name;
-    enum { RULE_FIELD_TEXT, RULE_FIELD_MAP, RULE_FIELD_LIST } kind;
+    enum { TEMPLATE_RULE_FIELD_TEXT, TEMPLATE_RULE_FIELD_MAP, TEMPLATE_RULE_FIELD_LIST } kind;
     struct gs_slice text;
     const struct metrics_label *map; // sorted by name
     const struct gs_slice *list;
     size_t n; // of map or list
 };
 
-struct rule_template_data {
-    const struct rule_template_field *fields; // not NULL: these n_fields are all there is
+struct template_data {
+    const struct template_field *fields; // not NULL: these n_fields are all there is
     size_t n_fields;
     const struct metrics_label *labels, *external_labels;
     size_t n_labels, n_external_labels;
@@ -52,11 +50,11 @@ struct rule_template_data {
     double value;
     // `query`: the vector of a PromQL text, in the arena. NULL: the function fails.
     struct gs_error *(*query)(void *arg, struct gs_slice expr, struct gs_arena *arena,
-                              struct rule_template_sample **ret, size_t *ret_n);
+                              struct template_sample **ret, size_t *ret_n);
     void *query_arg;
     size_t max_output; // bytes; 0: 256 KiB
 };
 
 // Appends the text to out. On an error out has what came before it.
-struct gs_error *rule_template_expand(const struct rule_template *t,
-                                      const struct rule_template_data *data, struct gs_buf *out);
+struct gs_error *template_expand(const struct template *t, const struct template_data *data,
+                                 struct gs_buf *out);

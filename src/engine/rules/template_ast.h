@@ -7,23 +7,23 @@
 
 #include <stdint.h>
 
-struct tmpl_pipe;
+struct template_pipe;
 
-enum tmpl_arg_kind {
-    TMPL_DOT,
-    TMPL_NIL,
-    TMPL_BOOL,
-    TMPL_INT,
-    TMPL_FLOAT,
-    TMPL_STRING,
-    TMPL_FIELD,    // .A.B
-    TMPL_VARIABLE, // $x.A.B: names[0] is "$x"
-    TMPL_FUNCTION,
-    TMPL_PAREN, // (pipe).A.B
+enum template_arg_kind {
+    TEMPLATE_DOT,
+    TEMPLATE_NIL,
+    TEMPLATE_BOOL,
+    TEMPLATE_INT,
+    TEMPLATE_FLOAT,
+    TEMPLATE_STRING,
+    TEMPLATE_FIELD,    // .A.B
+    TEMPLATE_VARIABLE, // $x.A.B: names[0] is "$x"
+    TEMPLATE_FUNCTION,
+    TEMPLATE_PAREN, // (pipe).A.B
 };
 
-struct tmpl_arg {
-    enum tmpl_arg_kind kind;
+struct template_arg {
+    enum template_arg_kind kind;
     uint32_t start, end; // bytes in the text
     bool b;
     int64_t i;
@@ -31,62 +31,63 @@ struct tmpl_arg {
     struct gs_slice s; // text, function name
     struct gs_slice *names;
     size_t n_names;
-    struct tmpl_pipe *pipe;
-    struct tmpl_arg *next;
+    struct template_pipe *pipe;
+    struct template_arg *next;
 };
 
-struct tmpl_cmd {
+struct template_cmd {
     uint32_t start, end;
-    struct tmpl_arg *args;
+    struct template_arg *args;
     size_t n_args;
-    struct tmpl_cmd *next;
+    struct template_cmd *next;
 };
 
-struct tmpl_pipe {
+struct template_pipe {
     uint32_t start, end;
     struct gs_slice vars[2]; // "$x"; declared, or set when `assign`
     size_t n_vars;
     bool assign;
-    struct tmpl_cmd *cmds;
+    struct template_cmd *cmds;
 };
 
-enum tmpl_kind {
-    TMPL_TEXT,
-    TMPL_ACTION,
-    TMPL_IF,
-    TMPL_WITH,
-    TMPL_RANGE,
-    TMPL_INCLUDE, // {{template}}
-    TMPL_BREAK,
-    TMPL_CONTINUE,
+enum template_kind {
+    TEMPLATE_TEXT,
+    TEMPLATE_ACTION,
+    TEMPLATE_IF,
+    TEMPLATE_WITH,
+    TEMPLATE_RANGE,
+    TEMPLATE_INCLUDE, // {{template}}
+    TEMPLATE_BREAK,
+    TEMPLATE_CONTINUE,
 };
 
-struct tmpl_node {
-    enum tmpl_kind kind;
+struct template_node {
+    enum template_kind kind;
     uint32_t start, end;
-    struct gs_slice text; // of TMPL_TEXT; the name of TMPL_INCLUDE
-    struct tmpl_pipe *pipe;
-    struct tmpl_node *body, *otherwise; // lists
-    struct tmpl_node *next;
+    struct gs_slice text; // of TEMPLATE_TEXT; the name of TEMPLATE_INCLUDE
+    struct template_pipe *pipe;
+    struct template_node *body, *otherwise; // lists
+    struct template_node *next;
 };
 
-struct tmpl_define {
+struct template_define {
     struct gs_slice name;
-    struct tmpl_node *body;
-    struct tmpl_define *next;
+    struct template_node *body;
+    struct template_define *next;
 };
 
-struct rule_template {
+struct template
+{
     struct gs_arena arena;
     struct gs_slice text; // with the definitions of the convenience variables in front
     const char *name;
-    struct tmpl_node *body;
-    struct tmpl_define *defines;
+    struct template_node *body;
+    struct template_define *defines;
     bool plain; // no action: the text is the result
 };
 
-#define TMPL_MAX_DEPTH 100
+#define TEMPLATE_MAX_DEPTH 100
 
-bool tmpl_is_function(struct gs_slice name);
+bool template_is_function(struct gs_slice name);
 // `template: NAME:LINE:COLUMN` of a byte. column: as Go counts, bytes from the line's start.
-void tmpl_position(struct gs_slice text, uint32_t at, size_t *ret_line, size_t *ret_column);
+void template_position(struct gs_slice text, uint32_t at, size_t *ret_line, size_t *ret_column);

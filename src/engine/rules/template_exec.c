@@ -11,18 +11,19 @@
 #define MAX_SHOWN  100 // of the source in an error
 #define MAX_DEPTH  300
 
-static bool exec_list(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot);
-static bool eval_pipe(struct tmpl_exec *e, const struct tmpl_pipe *p, struct tmpl_value dot,
-                      struct tmpl_value *ret);
+static bool exec_list(struct template_exec *e, const struct template_node *n,
+                      struct template_value dot);
+static bool eval_pipe(struct template_exec *e, const struct template_pipe *p,
+                      struct template_value dot, struct template_value *ret);
 
 // Go's form: template: NAME:LINE:COLUMN: executing "NAME" at <SOURCE>: message
-static bool fail_text(struct tmpl_exec *e, uint32_t at, struct gs_slice src, const char *text)
+static bool fail_text(struct template_exec *e, uint32_t at, struct gs_slice src, const char *text)
 {
     size_t line, column;
     bool cut = src.len > MAX_SHOWN;
     if (e->err)
         return false;
-    tmpl_position(e->t->text, at, &line, &column);
+    template_position(e->t->text, at, &line, &column);
     e->err = gs_error_new(GS_EINVAL,
                           "template: %s:%zu:%zu: executing \"" GS_SLICE_FMT "\" at <" GS_SLICE_FMT
                           "%s>: %s",
@@ -31,12 +32,12 @@ static bool fail_text(struct tmpl_exec *e, uint32_t at, struct gs_slice src, con
     return false;
 }
 
-static struct gs_slice source(const struct tmpl_exec *e, uint32_t start, uint32_t end)
+static struct gs_slice source(const struct template_exec *e, uint32_t start, uint32_t end)
 {
     return gs_slice_trim(gs_slice_make(e->t->text.data + start, end - start));
 }
 
-bool tmpl_fail_at(struct tmpl_exec *e, uint32_t start, uint32_t end, const char *fmt, ...)
+bool template_fail_at(struct template_exec *e, uint32_t start, uint32_t end, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -47,92 +48,95 @@ bool tmpl_fail_at(struct tmpl_exec *e, uint32_t start, uint32_t end, const char 
 
 // --- operands ---
 
-static bool own_field(const struct rule_template_data *d, struct gs_slice name,
-                      struct tmpl_value *ret)
+static bool own_field(const struct template_data *d, struct gs_slice name,
+                      struct template_value *ret)
 {
     for (size_t i = 0; i < d->n_fields; i++) {
-        const struct rule_template_field *f = &d->fields[i];
+        const struct template_field *f = &d->fields[i];
         if (!gs_slice_eq_str(name, f->name))
             continue;
-        if (f->kind == RULE_FIELD_MAP)
-            *ret = (struct tmpl_value){.type = TV_LABELS, .u.labels = {f->map, f->n}};
-        else if (f->kind == RULE_FIELD_LIST)
-            *ret = (struct tmpl_value){.type = TV_LIST, .u.list = {f->list, f->n}};
+        if (f->kind == TEMPLATE_RULE_FIELD_MAP)
+            *ret = (struct template_value){.type = TEMPLATE_TV_LABELS, .u.labels = {f->map, f->n}};
+        else if (f->kind == TEMPLATE_RULE_FIELD_LIST)
+            *ret = (struct template_value){.type = TEMPLATE_TV_LIST, .u.list = {f->list, f->n}};
         else
-            *ret = tmpl_string(f->text);
+            *ret = template_string(f->text);
         return true;
     }
     return false;
 }
 
-static bool data_field(const struct rule_template_data *d, struct gs_slice name,
-                       struct tmpl_value *ret)
+static bool data_field(const struct template_data *d, struct gs_slice name,
+                       struct template_value *ret)
 {
     if (d->fields)
         return own_field(d, name, ret);
     if (gs_slice_eq_str(name, "Labels"))
-        *ret = (struct tmpl_value){.type = TV_LABELS, .u.labels = {d->labels, d->n_labels}};
+        *ret = (struct template_value){.type = TEMPLATE_TV_LABELS,
+                                       .u.labels = {d->labels, d->n_labels}};
     else if (gs_slice_eq_str(name, "ExternalLabels"))
-        *ret = (struct tmpl_value){.type = TV_LABELS,
-                                   .u.labels = {d->external_labels, d->n_external_labels}};
+        *ret = (struct template_value){.type = TEMPLATE_TV_LABELS,
+                                       .u.labels = {d->external_labels, d->n_external_labels}};
     else if (gs_slice_eq_str(name, "ExternalURL"))
-        *ret = tmpl_string(gs_slice_of(d->external_url ? d->external_url : ""));
+        *ret = template_string(gs_slice_of(d->external_url ? d->external_url : ""));
     else if (gs_slice_eq_str(name, "Value"))
-        *ret = tmpl_float(d->value);
+        *ret = template_float(d->value);
     else
         return false;
     return true;
 }
 
-static bool sample_field(const struct rule_template_sample *s, struct gs_slice name,
-                         struct tmpl_value *ret)
+static bool sample_field(const struct template_sample *s, struct gs_slice name,
+                         struct template_value *ret)
 {
     if (gs_slice_eq_str(name, "Labels"))
-        *ret = (struct tmpl_value){.type = TV_LABELS, .u.labels = {s->labels, s->n_labels}};
+        *ret = (struct template_value){.type = TEMPLATE_TV_LABELS,
+                                       .u.labels = {s->labels, s->n_labels}};
     else if (gs_slice_eq_str(name, "Value"))
-        *ret = tmpl_float(s->value);
+        *ret = template_float(s->value);
     else
         return false;
     return true;
 }
 
-static struct tmpl_value args_get(const struct tmpl_value *v, struct gs_slice name)
+static struct template_value args_get(const struct template_value *v, struct gs_slice name)
 {
     size_t i = 0, digits = 3;
     if (!gs_slice_starts(name, "arg") || name.len == 3 || name.len > 6)
-        return (struct tmpl_value){0};
+        return (struct template_value){0};
     for (; digits < name.len; digits++) {
         if (name.data[digits] < '0' || name.data[digits] > '9')
-            return (struct tmpl_value){0};
+            return (struct template_value){0};
         i = i * 10 + (size_t)(name.data[digits] - '0');
     }
-    return i < v->u.args.n ? v->u.args.items[i] : (struct tmpl_value){0};
+    return i < v->u.args.n ? v->u.args.items[i] : (struct template_value){0};
 }
 
-static bool get_field(struct tmpl_exec *e, const struct tmpl_arg *a, struct gs_slice name,
-                      struct tmpl_value *v)
+static bool get_field(struct template_exec *e, const struct template_arg *a, struct gs_slice name,
+                      struct template_value *v)
 {
     switch (v->type) {
-    case TV_NIL:
-        return tmpl_fail_at(e, a->start, a->end, "nil data; no entry for key \"" GS_SLICE_FMT "\"",
-                            GS_SLICE_ARG(name));
-    case TV_LABELS: // missingkey=zero
-        *v = tmpl_string(tmpl_label(v, name));
+    case TEMPLATE_TV_NIL:
+        return template_fail_at(e, a->start, a->end,
+                                "nil data; no entry for key \"" GS_SLICE_FMT "\"",
+                                GS_SLICE_ARG(name));
+    case TEMPLATE_TV_LABELS: // missingkey=zero
+        *v = template_string(template_label(v, name));
         return true;
-    case TV_ARGS:
+    case TEMPLATE_TV_ARGS:
         *v = args_get(v, name);
         return true;
-    case TV_DATA:
+    case TEMPLATE_TV_DATA:
         if (data_field(v->u.data, name, v))
             return true;
         break;
-    case TV_SAMPLE:
+    case TEMPLATE_TV_SAMPLE:
         if (sample_field(v->u.sample, name, v))
             return true;
         break;
-    case TV_TIME:
+    case TEMPLATE_TV_TIME:
         if (gs_slice_eq_str(name, "Unix") || gs_slice_eq_str(name, "UnixMilli")) {
-            *v = tmpl_int(gs_slice_eq_str(name, "Unix") ? v->u.i / 1000 : v->u.i);
+            *v = template_int(gs_slice_eq_str(name, "Unix") ? v->u.i / 1000 : v->u.i);
             return true;
         }
         break;
@@ -140,65 +144,67 @@ static bool get_field(struct tmpl_exec *e, const struct tmpl_arg *a, struct gs_s
         break;
     }
     // Go counts the column of a variable's field from its first dot.
-    uint32_t at = a->start + (a->kind == TMPL_VARIABLE ? (uint32_t)a->names[0].len : 0);
+    uint32_t at = a->start + (a->kind == TEMPLATE_VARIABLE ? (uint32_t)a->names[0].len : 0);
     GS_AUTO_FREE char *text = gs_format("can't evaluate field " GS_SLICE_FMT " in type %s",
-                                        GS_SLICE_ARG(name), tmpl_type_name(v));
+                                        GS_SLICE_ARG(name), template_type_name(v));
     return fail_text(e, at, source(e, a->start, a->end), text);
 }
 
-static bool get_variable(struct tmpl_exec *e, const struct tmpl_arg *a, struct tmpl_value *ret)
+static bool get_variable(struct template_exec *e, const struct template_arg *a,
+                         struct template_value *ret)
 {
     for (size_t i = e->n_vars; i-- > 0;)
         if (gs_slice_eq(e->vars[i].name, a->names[0])) {
             *ret = e->vars[i].value;
             return true;
         }
-    return tmpl_fail_at(e, a->start, a->end, "undefined variable: " GS_SLICE_FMT,
-                        GS_SLICE_ARG(a->names[0]));
+    return template_fail_at(e, a->start, a->end, "undefined variable: " GS_SLICE_FMT,
+                            GS_SLICE_ARG(a->names[0]));
 }
 
-static bool eval_function(struct tmpl_exec *e, const struct tmpl_cmd *c, const struct tmpl_arg *fn,
-                          const struct tmpl_arg *args, struct tmpl_value dot,
-                          const struct tmpl_value *final, struct tmpl_value *ret);
+static bool eval_function(struct template_exec *e, const struct template_cmd *c,
+                          const struct template_arg *fn, const struct template_arg *args,
+                          struct template_value dot, const struct template_value *final,
+                          struct template_value *ret);
 
-static bool eval_arg(struct tmpl_exec *e, const struct tmpl_arg *a, struct tmpl_value dot,
-                     struct tmpl_value *ret)
+static bool eval_arg(struct template_exec *e, const struct template_arg *a,
+                     struct template_value dot, struct template_value *ret)
 {
-    struct tmpl_value v = dot;
+    struct template_value v = dot;
     size_t first = 0;
     if (++e->steps > MAX_STEPS)
-        return tmpl_fail_at(e, a->start, a->end, "too many steps");
+        return template_fail_at(e, a->start, a->end, "too many steps");
     switch (a->kind) {
-    case TMPL_DOT:
-    case TMPL_FIELD:
+    case TEMPLATE_DOT:
+    case TEMPLATE_FIELD:
         break;
-    case TMPL_NIL:
-        v = (struct tmpl_value){0};
+    case TEMPLATE_NIL:
+        v = (struct template_value){0};
         break;
-    case TMPL_BOOL:
-        v = tmpl_bool(a->b);
+    case TEMPLATE_BOOL:
+        v = template_bool(a->b);
         break;
-    case TMPL_INT:
-        v = tmpl_int(a->i);
+    case TEMPLATE_INT:
+        v = template_int(a->i);
         break;
-    case TMPL_FLOAT:
-        v = tmpl_float(a->f);
+    case TEMPLATE_FLOAT:
+        v = template_float(a->f);
         break;
-    case TMPL_STRING:
-        v = tmpl_string(a->s);
+    case TEMPLATE_STRING:
+        v = template_string(a->s);
         break;
-    case TMPL_VARIABLE:
+    case TEMPLATE_VARIABLE:
         if (!get_variable(e, a, &v))
             return false;
         first = 1;
         break;
-    case TMPL_FUNCTION: {
-        const struct tmpl_cmd alone = {.start = a->start, .end = a->end};
+    case TEMPLATE_FUNCTION: {
+        const struct template_cmd alone = {.start = a->start, .end = a->end};
         if (!eval_function(e, &alone, a, NULL, dot, NULL, &v))
             return false;
         break;
     }
-    case TMPL_PAREN:
+    case TEMPLATE_PAREN:
         if (!eval_pipe(e, a->pipe, dot, &v))
             return false;
         break;
@@ -211,19 +217,19 @@ static bool eval_arg(struct tmpl_exec *e, const struct tmpl_arg *a, struct tmpl_
 }
 
 // and, or: evaluated only as far as needed.
-static bool eval_logic(struct tmpl_exec *e, const struct tmpl_cmd *c, bool is_or,
-                       const struct tmpl_arg *args, struct tmpl_value dot,
-                       const struct tmpl_value *final, struct tmpl_value *ret)
+static bool eval_logic(struct template_exec *e, const struct template_cmd *c, bool is_or,
+                       const struct template_arg *args, struct template_value dot,
+                       const struct template_value *final, struct template_value *ret)
 {
-    struct tmpl_value v = {0};
+    struct template_value v = {0};
     if (!args && !final)
-        return tmpl_fail_at(e, c->start, c->end,
-                            "wrong number of args for %s: want at least 1 got 0",
-                            is_or ? "or" : "and");
-    for (const struct tmpl_arg *a = args; a; a = a->next) {
+        return template_fail_at(e, c->start, c->end,
+                                "wrong number of args for %s: want at least 1 got 0",
+                                is_or ? "or" : "and");
+    for (const struct template_arg *a = args; a; a = a->next) {
         if (!eval_arg(e, a, dot, &v))
             return false;
-        if (tmpl_truth(&v) == is_or) {
+        if (template_truth(&v) == is_or) {
             *ret = v;
             return true;
         }
@@ -233,112 +239,115 @@ static bool eval_logic(struct tmpl_exec *e, const struct tmpl_cmd *c, bool is_or
 }
 
 // An argument of the wrong type, as Go says it.
-static bool fail_argument(struct tmpl_exec *e, const struct tmpl_arg *a, const char *wanted,
-                          const struct tmpl_value *got)
+static bool fail_argument(struct template_exec *e, const struct template_arg *a, const char *wanted,
+                          const struct template_value *got)
 {
-    bool constant = a->kind == TMPL_INT || a->kind == TMPL_FLOAT || a->kind == TMPL_BOOL ||
-                    a->kind == TMPL_STRING;
+    bool constant = a->kind == TEMPLATE_INT || a->kind == TEMPLATE_FLOAT ||
+                    a->kind == TEMPLATE_BOOL || a->kind == TEMPLATE_STRING;
     struct gs_slice src = source(e, a->start, a->end);
     if (constant && (gs_streq(wanted, "string") || gs_streq(wanted, "int")))
-        return tmpl_fail_at(e, a->start, a->end, "expected %s; found " GS_SLICE_FMT,
-                            gs_streq(wanted, "int") ? "integer" : wanted, GS_SLICE_ARG(src));
+        return template_fail_at(e, a->start, a->end, "expected %s; found " GS_SLICE_FMT,
+                                gs_streq(wanted, "int") ? "integer" : wanted, GS_SLICE_ARG(src));
     if (constant)
-        return tmpl_fail_at(e, a->start, a->end, "can't handle " GS_SLICE_FMT " for arg of type %s",
-                            GS_SLICE_ARG(src), wanted);
-    if (got->type == TV_NIL)
-        return tmpl_fail_at(e, a->start, a->end, "invalid value; expected %s", wanted);
-    return tmpl_fail_at(e, a->start, a->end, "wrong type for value; expected %s; got %s", wanted,
-                        tmpl_type_name(got));
+        return template_fail_at(e, a->start, a->end,
+                                "can't handle " GS_SLICE_FMT " for arg of type %s",
+                                GS_SLICE_ARG(src), wanted);
+    if (got->type == TEMPLATE_TV_NIL)
+        return template_fail_at(e, a->start, a->end, "invalid value; expected %s", wanted);
+    return template_fail_at(e, a->start, a->end, "wrong type for value; expected %s; got %s",
+                            wanted, template_type_name(got));
 }
 
-static bool check_count(struct tmpl_exec *e, const struct tmpl_arg *fn, size_t n)
+static bool check_count(struct template_exec *e, const struct template_arg *fn, size_t n)
 {
     int min, max;
     struct gs_slice name = fn->s;
-    tmpl_arity(name, &min, &max);
+    template_arity(name, &min, &max);
     if (n >= (size_t)min && (max < 0 || n <= (size_t)max))
         return true;
-    return tmpl_fail_at(e, fn->start, fn->end,
-                        "wrong number of args for " GS_SLICE_FMT ": want %s%d got %zu",
-                        GS_SLICE_ARG(name), max < 0 ? "at least " : "", min, n);
+    return template_fail_at(e, fn->start, fn->end,
+                            "wrong number of args for " GS_SLICE_FMT ": want %s%d got %zu",
+                            GS_SLICE_ARG(name), max < 0 ? "at least " : "", min, n);
 }
 
-static bool eval_function(struct tmpl_exec *e, const struct tmpl_cmd *c, const struct tmpl_arg *fn,
-                          const struct tmpl_arg *args, struct tmpl_value dot,
-                          const struct tmpl_value *final, struct tmpl_value *ret)
+static bool eval_function(struct template_exec *e, const struct template_cmd *c,
+                          const struct template_arg *fn, const struct template_arg *args,
+                          struct template_value dot, const struct template_value *final,
+                          struct template_value *ret)
 {
     bool is_or = gs_slice_eq_str(fn->s, "or");
     if (is_or || gs_slice_eq_str(fn->s, "and"))
         return eval_logic(e, c, is_or, args, dot, final, ret);
     size_t n = 0, i = 0;
-    for (const struct tmpl_arg *a = args; a; a = a->next)
+    for (const struct template_arg *a = args; a; a = a->next)
         n++;
     n += final != NULL;
     if (!check_count(e, fn, n))
         return false;
-    struct tmpl_value *values = gs_arena_alloc(&e->arena, (n + 1) * sizeof(*values));
+    struct template_value *values = gs_arena_alloc(&e->arena, (n + 1) * sizeof(*values));
     if (!values)
-        return tmpl_fail_at(e, c->start, c->end, "too much memory");
-    for (const struct tmpl_arg *a = args; a; a = a->next)
+        return template_fail_at(e, c->start, c->end, "too much memory");
+    for (const struct template_arg *a = args; a; a = a->next)
         if (!eval_arg(e, a, dot, &values[i++]))
             return false;
     if (final)
         values[i] = *final;
-    struct tmpl_failure why = {0};
-    if (tmpl_call(e, fn->s, values, n, ret, &why))
+    struct template_failure why = {0};
+    if (template_call(e, fn->s, values, n, ret, &why))
         return true;
-    const struct tmpl_arg *bad = args;
+    const struct template_arg *bad = args;
     for (i = 0; why.wanted && bad && i < why.arg; i++)
         bad = bad->next;
     if (why.wanted && bad)
         return fail_argument(e, bad, why.wanted, &values[why.arg]);
-    return tmpl_fail_at(e, c->start, c->end, "%s", why.text ? why.text : "too much memory");
+    return template_fail_at(e, c->start, c->end, "%s", why.text ? why.text : "too much memory");
 }
 
-static bool eval_command(struct tmpl_exec *e, const struct tmpl_cmd *c, struct tmpl_value dot,
-                         const struct tmpl_value *final, struct tmpl_value *ret)
+static bool eval_command(struct template_exec *e, const struct template_cmd *c,
+                         struct template_value dot, const struct template_value *final,
+                         struct template_value *ret)
 {
-    const struct tmpl_arg *first = c->args;
-    if (first->kind == TMPL_FUNCTION)
+    const struct template_arg *first = c->args;
+    if (first->kind == TEMPLATE_FUNCTION)
         return eval_function(e, c, first, first->next, dot, final, ret);
-    if (first->kind == TMPL_NIL)
-        return tmpl_fail_at(e, first->start, first->end, "nil is not a command");
+    if (first->kind == TEMPLATE_NIL)
+        return template_fail_at(e, first->start, first->end, "nil is not a command");
     if (c->n_args > 1 || final)
-        return tmpl_fail_at(e, first->start, first->end,
-                            "can't give argument to non-function " GS_SLICE_FMT,
-                            (int)(first->end - first->start), e->t->text.data + first->start);
+        return template_fail_at(e, first->start, first->end,
+                                "can't give argument to non-function " GS_SLICE_FMT,
+                                (int)(first->end - first->start), e->t->text.data + first->start);
     return eval_arg(e, first, dot, ret);
 }
 
-static bool push_var(struct tmpl_exec *e, const struct tmpl_pipe *p, struct gs_slice name,
-                     struct tmpl_value v)
+static bool push_var(struct template_exec *e, const struct template_pipe *p, struct gs_slice name,
+                     struct template_value v)
 {
     if (e->n_vars == GS_ARRAY_LEN(e->vars))
-        return tmpl_fail_at(e, p->start, p->end, "too many variables");
+        return template_fail_at(e, p->start, p->end, "too many variables");
     e->vars[e->n_vars].name = name;
     e->vars[e->n_vars++].value = v;
     return true;
 }
 
-static bool set_var(struct tmpl_exec *e, const struct tmpl_pipe *p, struct gs_slice name,
-                    struct tmpl_value v)
+static bool set_var(struct template_exec *e, const struct template_pipe *p, struct gs_slice name,
+                    struct template_value v)
 {
     for (size_t i = e->n_vars; i-- > 0;)
         if (gs_slice_eq(e->vars[i].name, name)) {
             e->vars[i].value = v;
             return true;
         }
-    return tmpl_fail_at(e, p->start, p->end, "undefined variable: " GS_SLICE_FMT,
-                        GS_SLICE_ARG(name));
+    return template_fail_at(e, p->start, p->end, "undefined variable: " GS_SLICE_FMT,
+                            GS_SLICE_ARG(name));
 }
 
-static bool eval_commands(struct tmpl_exec *e, const struct tmpl_pipe *p, struct tmpl_value dot,
-                          struct tmpl_value *ret)
+static bool eval_commands(struct template_exec *e, const struct template_pipe *p,
+                          struct template_value dot, struct template_value *ret)
 {
-    struct tmpl_value v = {0}, final;
+    struct template_value v = {0}, final;
     if (++e->depth > MAX_DEPTH)
-        return tmpl_fail_at(e, p->start, p->end, "nested too deeply");
-    for (const struct tmpl_cmd *c = p->cmds; c; c = c->next) {
+        return template_fail_at(e, p->start, p->end, "nested too deeply");
+    for (const struct template_cmd *c = p->cmds; c; c = c->next) {
         final = v;
         if (!eval_command(e, c, dot, c == p->cmds ? NULL : &final, &v))
             return false;
@@ -348,10 +357,10 @@ static bool eval_commands(struct tmpl_exec *e, const struct tmpl_pipe *p, struct
     return true;
 }
 
-static bool eval_pipe(struct tmpl_exec *e, const struct tmpl_pipe *p, struct tmpl_value dot,
-                      struct tmpl_value *ret)
+static bool eval_pipe(struct template_exec *e, const struct template_pipe *p,
+                      struct template_value dot, struct template_value *ret)
 {
-    struct tmpl_value v;
+    struct template_value v;
     if (!eval_commands(e, p, dot, &v))
         return false;
     for (size_t i = 0; i < p->n_vars; i++)
@@ -363,74 +372,76 @@ static bool eval_pipe(struct tmpl_exec *e, const struct tmpl_pipe *p, struct tmp
 
 // --- nodes ---
 
-static bool exec_branch(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+static bool exec_branch(struct template_exec *e, const struct template_node *n,
+                        struct template_value dot)
 {
-    struct tmpl_value v;
+    struct template_value v;
     size_t n_vars = e->n_vars;
     if (!eval_pipe(e, n->pipe, dot, &v))
         return false;
-    bool yes = tmpl_truth(&v);
-    bool ok = exec_list(e, yes ? n->body : n->otherwise, yes && n->kind == TMPL_WITH ? v : dot);
+    bool yes = template_truth(&v);
+    bool ok = exec_list(e, yes ? n->body : n->otherwise, yes && n->kind == TEMPLATE_WITH ? v : dot);
     e->n_vars = n_vars;
     return ok;
 }
 
 // One turn of a range. False: stop (break or error).
-static bool range_turn(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value key,
-                       struct tmpl_value item)
+static bool range_turn(struct template_exec *e, const struct template_node *n,
+                       struct template_value key, struct template_value item)
 {
     size_t n_vars = e->n_vars;
-    const struct tmpl_pipe *p = n->pipe;
-    struct tmpl_value values[2] = {p->n_vars == 2 ? key : item, item};
+    const struct template_pipe *p = n->pipe;
+    struct template_value values[2] = {p->n_vars == 2 ? key : item, item};
     if (++e->steps > MAX_STEPS)
-        return tmpl_fail_at(e, p->start, p->end, "too many steps");
+        return template_fail_at(e, p->start, p->end, "too many steps");
     for (size_t i = 0; i < p->n_vars; i++)
         if (!(p->assign ? set_var : push_var)(e, p, p->vars[i], values[i]))
             return false;
     bool ok = exec_list(e, n->body, item);
     e->n_vars = n_vars;
-    if (e->flow == TMPL_CONTINUING)
-        e->flow = TMPL_GO_ON;
-    return ok && e->flow == TMPL_GO_ON;
+    if (e->flow == TEMPLATE_CONTINUING)
+        e->flow = TEMPLATE_GO_ON;
+    return ok && e->flow == TEMPLATE_GO_ON;
 }
 
-static size_t range_len(const struct tmpl_value *v)
+static size_t range_len(const struct template_value *v)
 {
     switch (v->type) {
-    case TV_INT:
+    case TEMPLATE_TV_INT:
         return v->u.i > 0 ? (size_t)v->u.i : 0;
-    case TV_LABELS:
+    case TEMPLATE_TV_LABELS:
         return v->u.labels.n;
-    case TV_VECTOR:
+    case TEMPLATE_TV_VECTOR:
         return v->u.vector.n;
-    case TV_ARGS:
+    case TEMPLATE_TV_ARGS:
         return v->u.args.n;
-    case TV_LIST:
+    case TEMPLATE_TV_LIST:
         return v->u.list.n;
     default:
         return 0;
     }
 }
 
-static void range_item(struct tmpl_exec *e, const struct tmpl_value *v, size_t i,
-                       struct tmpl_value *key, struct tmpl_value *item)
+static void range_item(struct template_exec *e, const struct template_value *v, size_t i,
+                       struct template_value *key, struct template_value *item)
 {
-    *key = tmpl_int((int64_t)i);
+    *key = template_int((int64_t)i);
     switch (v->type) {
-    case TV_LABELS:
-        *key = tmpl_string(v->u.labels.items[i].name);
-        *item = tmpl_string(v->u.labels.items[i].value);
+    case TEMPLATE_TV_LABELS:
+        *key = template_string(v->u.labels.items[i].name);
+        *item = template_string(v->u.labels.items[i].value);
         return;
-    case TV_LIST:
-        *item = tmpl_string(v->u.list.items[i]);
+    case TEMPLATE_TV_LIST:
+        *item = template_string(v->u.list.items[i]);
         return;
-    case TV_VECTOR:
-        *item = (struct tmpl_value){.type = TV_SAMPLE, .u.sample = v->u.vector.items[i]};
+    case TEMPLATE_TV_VECTOR:
+        *item =
+            (struct template_value){.type = TEMPLATE_TV_SAMPLE, .u.sample = v->u.vector.items[i]};
         return;
-    case TV_ARGS: {
+    case TEMPLATE_TV_ARGS: {
         GS_AUTO_FREE char *name = gs_format("arg%zu", i);
         const char *copy = gs_arena_strdup(&e->arena, name);
-        *key = tmpl_string(gs_slice_of(copy));
+        *key = template_string(gs_slice_of(copy));
         *item = v->u.args.items[i];
         return;
     }
@@ -440,17 +451,18 @@ static void range_item(struct tmpl_exec *e, const struct tmpl_value *v, size_t i
     }
 }
 
-static bool exec_range(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+static bool exec_range(struct template_exec *e, const struct template_node *n,
+                       struct template_value dot)
 {
-    struct tmpl_value v = {0}, key, item;
+    struct template_value v = {0}, key, item;
     if (!eval_commands(e, n->pipe, dot, &v))
         return false;
-    if (v.type != TV_NIL && v.type != TV_INT && v.type != TV_LABELS && v.type != TV_VECTOR &&
-        v.type != TV_ARGS && v.type != TV_LIST) {
+    if (v.type != TEMPLATE_TV_NIL && v.type != TEMPLATE_TV_INT && v.type != TEMPLATE_TV_LABELS &&
+        v.type != TEMPLATE_TV_VECTOR && v.type != TEMPLATE_TV_ARGS && v.type != TEMPLATE_TV_LIST) {
         GS_AUTO_BUF struct gs_buf text = {0};
-        tmpl_print(&v, &text);
-        return tmpl_fail_at(e, n->pipe->start, n->pipe->end, "range can't iterate over %s",
-                            text.len ? text.data : "");
+        template_print(&v, &text);
+        return template_fail_at(e, n->pipe->start, n->pipe->end, "range can't iterate over %s",
+                                text.len ? text.data : "");
     }
     size_t len = range_len(&v);
     for (size_t i = 0; i < len; i++) {
@@ -458,12 +470,12 @@ static bool exec_range(struct tmpl_exec *e, const struct tmpl_node *n, struct tm
         if (!range_turn(e, n, key, item))
             break;
     }
-    if (e->flow == TMPL_BREAKING)
-        e->flow = TMPL_GO_ON;
+    if (e->flow == TEMPLATE_BREAKING)
+        e->flow = TEMPLATE_GO_ON;
     return !e->err && (len || exec_list(e, n->otherwise, dot));
 }
 
-static bool fail_include(struct tmpl_exec *e, const struct tmpl_node *n)
+static bool fail_include(struct template_exec *e, const struct template_node *n)
 {
     struct gs_slice pipe = n->pipe ? source(e, n->pipe->start, n->pipe->end) : (struct gs_slice){0};
     GS_AUTO_FREE char *shown =
@@ -474,21 +486,22 @@ static bool fail_include(struct tmpl_exec *e, const struct tmpl_node *n)
     return fail_text(e, n->start, gs_slice_of(shown), text);
 }
 
-static bool exec_include(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+static bool exec_include(struct template_exec *e, const struct template_node *n,
+                         struct template_value dot)
 {
-    const struct tmpl_define *d = e->t->defines;
+    const struct template_define *d = e->t->defines;
     while (d && !gs_slice_eq(d->name, n->text))
         d = d->next;
     if (!d)
         return fail_include(e, n);
-    struct tmpl_value v = {0};
+    struct template_value v = {0};
     if (n->pipe && !eval_pipe(e, n->pipe, dot, &v))
         return false;
     // The variables of the caller are not seen: a lookup finds $ first from above, and the parser
     // refused all others.
     size_t n_vars = e->n_vars;
     struct gs_slice in = e->in;
-    struct tmpl_pipe at = {.start = n->start, .end = n->end};
+    struct template_pipe at = {.start = n->start, .end = n->end};
     bool ok = push_var(e, &at, GS_SLICE("$"), v);
     e->in = n->text;
     ok = ok && exec_list(e, d->body, v);
@@ -497,81 +510,84 @@ static bool exec_include(struct tmpl_exec *e, const struct tmpl_node *n, struct 
     return ok;
 }
 
-static bool exec_action(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+static bool exec_action(struct template_exec *e, const struct template_node *n,
+                        struct template_value dot)
 {
-    struct tmpl_value v;
+    struct template_value v;
     if (!eval_pipe(e, n->pipe, dot, &v))
         return false;
     if (n->pipe->n_vars)
         return true;
-    if (v.type == TV_NIL)
+    if (v.type == TEMPLATE_TV_NIL)
         gs_buf_add_str(e->out, "<no value>");
     else
-        tmpl_print(&v, e->out);
+        template_print(&v, e->out);
     return true;
 }
 
-static bool exec_node(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+static bool exec_node(struct template_exec *e, const struct template_node *n,
+                      struct template_value dot)
 {
     if (++e->steps > MAX_STEPS)
-        return tmpl_fail_at(e, n->start, n->end, "too many steps");
+        return template_fail_at(e, n->start, n->end, "too many steps");
     switch (n->kind) {
-    case TMPL_TEXT:
+    case TEMPLATE_TEXT:
         gs_buf_add_slice(e->out, n->text);
         return true;
-    case TMPL_ACTION:
+    case TEMPLATE_ACTION:
         return exec_action(e, n, dot);
-    case TMPL_IF:
-    case TMPL_WITH:
+    case TEMPLATE_IF:
+    case TEMPLATE_WITH:
         return exec_branch(e, n, dot);
-    case TMPL_RANGE: {
+    case TEMPLATE_RANGE: {
         size_t n_vars = e->n_vars;
         bool ok = exec_range(e, n, dot);
         e->n_vars = n_vars;
         return ok;
     }
-    case TMPL_INCLUDE:
+    case TEMPLATE_INCLUDE:
         return exec_include(e, n, dot);
-    case TMPL_BREAK:
-        e->flow = TMPL_BREAKING;
+    case TEMPLATE_BREAK:
+        e->flow = TEMPLATE_BREAKING;
         return true;
-    case TMPL_CONTINUE:
-        e->flow = TMPL_CONTINUING;
+    case TEMPLATE_CONTINUE:
+        e->flow = TEMPLATE_CONTINUING;
         return true;
     }
     return true;
 }
 
-static bool exec_list(struct tmpl_exec *e, const struct tmpl_node *n, struct tmpl_value dot)
+static bool exec_list(struct template_exec *e, const struct template_node *n,
+                      struct template_value dot)
 {
     if (++e->depth > MAX_DEPTH)
-        return tmpl_fail_at(e, 0, 0, "exceeded maximum template depth (%d)", MAX_DEPTH);
-    for (; n && e->flow == TMPL_GO_ON; n = n->next) {
+        return template_fail_at(e, 0, 0, "exceeded maximum template depth (%d)", MAX_DEPTH);
+    for (; n && e->flow == TEMPLATE_GO_ON; n = n->next) {
         if (!exec_node(e, n, dot))
             return false;
         if (e->out->overflow)
-            return tmpl_fail_at(e, n->start, n->end, "the text is longer than %zu bytes",
-                                e->out->limit);
+            return template_fail_at(e, n->start, n->end, "the text is longer than %zu bytes",
+                                    e->out->limit);
     }
     e->depth--;
     return true;
 }
 
-struct gs_error *rule_template_expand(const struct rule_template *t,
-                                      const struct rule_template_data *data, struct gs_buf *out)
+struct gs_error *template_expand(const struct template *t, const struct template_data *data,
+                                 struct gs_buf *out)
 {
     if (t->plain) {
         gs_buf_add_slice(out, t->text);
         return NULL;
     }
     GS_AUTO_BUF struct gs_buf text = {.limit = data->max_output ? data->max_output : MAX_OUTPUT};
-    GS_AUTO_FREE struct tmpl_exec *e = gs_alloc(sizeof(*e));
+    GS_AUTO_FREE struct template_exec *e = gs_alloc(sizeof(*e));
     e->t = t;
     e->data = data;
     e->arena.limit = MAX_MEMORY;
     e->out = &text;
     e->in = gs_slice_of(t->name);
-    struct tmpl_value root = {.type = TV_DATA, .u.data = data};
+    struct template_value root = {.type = TEMPLATE_TV_DATA, .u.data = data};
     e->vars[e->n_vars].name = GS_SLICE("$");
     e->vars[e->n_vars++].value = root;
     (void)exec_list(e, t->body, root);

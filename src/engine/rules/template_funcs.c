@@ -13,12 +13,12 @@
 #define MAX_RESULT ((size_t)256 * 1024)
 
 struct call {
-    struct tmpl_exec *e;
-    const struct tmpl_value *args;
+    struct template_exec *e;
+    const struct template_value *args;
     size_t n;
-    struct tmpl_value *ret;
+    struct template_value *ret;
     const char *name;
-    struct tmpl_failure why;
+    struct template_failure why;
 };
 
 static bool fail(struct call *c, const char *fmt, ...) GS_PRINTF(2, 3);
@@ -42,38 +42,40 @@ static bool return_text(struct call *c, const struct gs_buf *text)
     const char *copy = gs_arena_strndup(&c->e->arena, text->data ? text->data : "", text->len);
     if (!copy || text->overflow)
         return fail_call(c, "the text is too long");
-    *c->ret = tmpl_string(gs_slice_make(copy, text->len));
+    *c->ret = template_string(gs_slice_make(copy, text->len));
     return true;
 }
 
-static bool want(struct call *c, size_t i, enum tmpl_type type)
+static bool want(struct call *c, size_t i, enum template_type type)
 {
-    static const struct tmpl_value kinds[] = {[TV_STRING] = {.type = TV_STRING},
-                                              [TV_SAMPLE] = {.type = TV_SAMPLE},
-                                              [TV_VECTOR] = {.type = TV_VECTOR},
-                                              [TV_INT] = {.type = TV_INT}};
+    static const struct template_value kinds[] = {
+        [TEMPLATE_TV_STRING] = {.type = TEMPLATE_TV_STRING},
+        [TEMPLATE_TV_SAMPLE] = {.type = TEMPLATE_TV_SAMPLE},
+        [TEMPLATE_TV_VECTOR] = {.type = TEMPLATE_TV_VECTOR},
+        [TEMPLATE_TV_INT] = {.type = TEMPLATE_TV_INT}};
     if (c->args[i].type == type)
         return true;
-    c->why.wanted = tmpl_type_name(&kinds[type]);
+    c->why.wanted = template_type_name(&kinds[type]);
     c->why.arg = i;
     return fail(c, "wrong type for value; expected %s; got %s", c->why.wanted,
-                tmpl_type_name(&c->args[i]));
+                template_type_name(&c->args[i]));
 }
 
 static bool to_float(struct call *c, double *ret)
 {
-    const struct tmpl_value *v = &c->args[0];
-    if (v->type == TV_FLOAT || v->type == TV_INT) {
-        *ret = v->type == TV_FLOAT ? v->u.f : (double)v->u.i;
+    const struct template_value *v = &c->args[0];
+    if (v->type == TEMPLATE_TV_FLOAT || v->type == TEMPLATE_TV_INT) {
+        *ret = v->type == TEMPLATE_TV_FLOAT ? v->u.f : (double)v->u.i;
         return true;
     }
-    if (v->type != TV_STRING)
-        return fail(c, "error calling %s: can't convert %s to float", c->name, tmpl_type_name(v));
+    if (v->type != TEMPLATE_TV_STRING)
+        return fail(c, "error calling %s: can't convert %s to float", c->name,
+                    template_type_name(v));
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(v->u.s, ret);
     if (!err)
         return true;
     GS_AUTO_BUF struct gs_buf quoted = {.limit = 200};
-    tmpl_quote(v->u.s, &quoted);
+    template_quote(v->u.s, &quoted);
     return fail(c, "error calling %s: strconv.ParseFloat: parsing %s: invalid syntax", c->name,
                 quoted.data ? quoted.data : "\"\"");
 }
@@ -82,19 +84,19 @@ static bool to_float(struct call *c, double *ret)
 
 static bool compare(struct call *c, size_t other, bool ordered, int *ret)
 {
-    const struct tmpl_value *a = &c->args[0], *b = &c->args[other];
-    switch (tmpl_compare(a, b, ordered, ret)) {
-    case TMPL_COMPARABLE:
+    const struct template_value *a = &c->args[0], *b = &c->args[other];
+    switch (template_compare(a, b, ordered, ret)) {
+    case TEMPLATE_COMPARABLE:
         return true;
-    case TMPL_INCOMPATIBLE:
+    case TEMPLATE_INCOMPATIBLE:
         return fail(c, "error calling %s: incompatible types for comparison: %s and %s", c->name,
-                    tmpl_type_name(a), tmpl_type_name(b));
-    case TMPL_NOT_COMPARABLE: {
+                    template_type_name(a), template_type_name(b));
+    case TEMPLATE_NOT_COMPARABLE: {
         GS_AUTO_BUF struct gs_buf shown = {.limit = 1000};
-        const struct tmpl_value *bad = a->type > TV_STRING ? a : b;
-        tmpl_print(bad, &shown);
+        const struct template_value *bad = a->type > TEMPLATE_TV_STRING ? a : b;
+        template_print(bad, &shown);
         return fail(c, "error calling %s: non-comparable type %s: %s", c->name,
-                    shown.data ? shown.data : "", tmpl_type_name(bad));
+                    shown.data ? shown.data : "", template_type_name(bad));
     }
     default:
         return fail_call(c, "invalid type for comparison");
@@ -110,11 +112,11 @@ static bool fn_eq(struct call *c)
         if (!compare(c, i, false, &order))
             return false;
         if (order == 0) {
-            *c->ret = tmpl_bool(true);
+            *c->ret = template_bool(true);
             return true;
         }
     }
-    *c->ret = tmpl_bool(false);
+    *c->ret = template_bool(false);
     return true;
 }
 
@@ -123,7 +125,7 @@ static bool fn_ne(struct call *c)
     int order = 0;
     if (!compare(c, 1, false, &order))
         return false;
-    *c->ret = tmpl_bool(order != 0);
+    *c->ret = template_bool(order != 0);
     return true;
 }
 
@@ -133,47 +135,47 @@ static bool fn_order(struct call *c)
     if (!compare(c, 1, true, &order))
         return false;
     bool less = c->name[0] == 'l', equal = c->name[1] == 'e';
-    *c->ret = tmpl_bool(order == (less ? -1 : 1) || (equal && order == 0));
+    *c->ret = template_bool(order == (less ? -1 : 1) || (equal && order == 0));
     return true;
 }
 
 static bool fn_not(struct call *c)
 {
-    *c->ret = tmpl_bool(!tmpl_truth(&c->args[0]));
+    *c->ret = template_bool(!template_truth(&c->args[0]));
     return true;
 }
 
 static bool fn_len(struct call *c)
 {
-    const struct tmpl_value *v = &c->args[0];
+    const struct template_value *v = &c->args[0];
     switch (v->type) {
-    case TV_STRING:
-        *c->ret = tmpl_int((int64_t)v->u.s.len);
+    case TEMPLATE_TV_STRING:
+        *c->ret = template_int((int64_t)v->u.s.len);
         return true;
-    case TV_LABELS:
-        *c->ret = tmpl_int((int64_t)v->u.labels.n);
+    case TEMPLATE_TV_LABELS:
+        *c->ret = template_int((int64_t)v->u.labels.n);
         return true;
-    case TV_VECTOR:
-        *c->ret = tmpl_int((int64_t)v->u.vector.n);
+    case TEMPLATE_TV_VECTOR:
+        *c->ret = template_int((int64_t)v->u.vector.n);
         return true;
-    case TV_ARGS:
-        *c->ret = tmpl_int((int64_t)v->u.args.n);
+    case TEMPLATE_TV_ARGS:
+        *c->ret = template_int((int64_t)v->u.args.n);
         return true;
-    case TV_LIST:
-        *c->ret = tmpl_int((int64_t)v->u.list.n);
+    case TEMPLATE_TV_LIST:
+        *c->ret = template_int((int64_t)v->u.list.n);
         return true;
     default:
-        return fail(c, "error calling len: len of type %s", tmpl_type_name(v));
+        return fail(c, "error calling len: len of type %s", template_type_name(v));
     }
 }
 
-static bool index_one(struct call *c, struct tmpl_value *v, const struct tmpl_value *key)
+static bool index_one(struct call *c, struct template_value *v, const struct template_value *key)
 {
-    if (v->type == TV_LABELS && key->type == TV_STRING) {
-        *v = tmpl_string(tmpl_label(v, key->u.s));
+    if (v->type == TEMPLATE_TV_LABELS && key->type == TEMPLATE_TV_STRING) {
+        *v = template_string(template_label(v, key->u.s));
         return true;
     }
-    if (v->type == TV_ARGS && key->type == TV_STRING) {
+    if (v->type == TEMPLATE_TV_ARGS && key->type == TEMPLATE_TV_STRING) {
         for (size_t i = 0; i < v->u.args.n; i++) {
             GS_AUTO_FREE char *name = gs_format("arg%zu", i);
             if (gs_slice_eq_str(key->u.s, name)) {
@@ -181,35 +183,37 @@ static bool index_one(struct call *c, struct tmpl_value *v, const struct tmpl_va
                 return true;
             }
         }
-        *v = (struct tmpl_value){0};
+        *v = (struct template_value){0};
         return true;
     }
-    if (v->type == TV_LABELS || v->type == TV_ARGS)
+    if (v->type == TEMPLATE_TV_LABELS || v->type == TEMPLATE_TV_ARGS)
         return fail(c, "error calling index: value has type %s; should be string",
-                    tmpl_type_name(key));
-    if (v->type != TV_VECTOR && v->type != TV_STRING && v->type != TV_LIST)
-        return fail(c, "error calling index: can't index item of type %s", tmpl_type_name(v));
-    if (key->type != TV_INT)
+                    template_type_name(key));
+    if (v->type != TEMPLATE_TV_VECTOR && v->type != TEMPLATE_TV_STRING &&
+        v->type != TEMPLATE_TV_LIST)
+        return fail(c, "error calling index: can't index item of type %s", template_type_name(v));
+    if (key->type != TEMPLATE_TV_INT)
         return fail(c, "error calling index: cannot index slice/array with type %s",
-                    tmpl_type_name(key));
-    size_t len = v->type == TV_VECTOR ? v->u.vector.n
-                 : v->type == TV_LIST ? v->u.list.n
-                                      : v->u.s.len;
+                    template_type_name(key));
+    size_t len = v->type == TEMPLATE_TV_VECTOR ? v->u.vector.n
+                 : v->type == TEMPLATE_TV_LIST ? v->u.list.n
+                                               : v->u.s.len;
     if (key->u.i < 0 || (uint64_t)key->u.i >= len)
         return fail(c, "error calling index: index out of range: %lld", (long long)key->u.i);
-    if (v->type == TV_LIST)
-        *v = tmpl_string(v->u.list.items[key->u.i]);
-    else if (v->type == TV_VECTOR)
-        *v = (struct tmpl_value){.type = TV_SAMPLE, .u.sample = v->u.vector.items[key->u.i]};
+    if (v->type == TEMPLATE_TV_LIST)
+        *v = template_string(v->u.list.items[key->u.i]);
+    else if (v->type == TEMPLATE_TV_VECTOR)
+        *v = (struct template_value){.type = TEMPLATE_TV_SAMPLE,
+                                     .u.sample = v->u.vector.items[key->u.i]};
     else
-        *v = tmpl_int((unsigned char)v->u.s.data[key->u.i]);
+        *v = template_int((unsigned char)v->u.s.data[key->u.i]);
     return true;
 }
 
 static bool fn_index(struct call *c)
 {
-    struct tmpl_value v = c->args[0];
-    if (v.type == TV_NIL)
+    struct template_value v = c->args[0];
+    if (v.type == TEMPLATE_TV_NIL)
         return fail_call(c, "index of untyped nil");
     for (size_t i = 1; i < c->n; i++)
         if (!index_one(c, &v, &c->args[i]))
@@ -220,12 +224,13 @@ static bool fn_index(struct call *c)
 
 static bool fn_slice(struct call *c)
 {
-    struct tmpl_value v = c->args[0];
-    if (v.type != TV_STRING && v.type != TV_VECTOR)
-        return fail(c, "error calling slice: can't slice item of type %s", tmpl_type_name(&v));
-    int64_t len = (int64_t)(v.type == TV_STRING ? v.u.s.len : v.u.vector.n), from = 0, to = len;
+    struct template_value v = c->args[0];
+    if (v.type != TEMPLATE_TV_STRING && v.type != TEMPLATE_TV_VECTOR)
+        return fail(c, "error calling slice: can't slice item of type %s", template_type_name(&v));
+    int64_t len = (int64_t)(v.type == TEMPLATE_TV_STRING ? v.u.s.len : v.u.vector.n), from = 0,
+            to = len;
     for (size_t i = 1; i < c->n; i++) {
-        if (!want(c, i, TV_INT))
+        if (!want(c, i, TEMPLATE_TV_INT))
             return false;
         if (c->args[i].u.i < 0 || c->args[i].u.i > len)
             return fail(c, "error calling slice: index out of range: %lld",
@@ -235,7 +240,7 @@ static bool fn_slice(struct call *c)
     if (from > to)
         return fail(c, "error calling slice: invalid slice index: %lld > %lld", (long long)from,
                     (long long)to);
-    if (v.type == TV_STRING) {
+    if (v.type == TEMPLATE_TV_STRING) {
         v.u.s = gs_slice_make(v.u.s.data + from, (size_t)(to - from));
     } else {
         v.u.vector.items += from;
@@ -250,12 +255,13 @@ static bool fn_print(struct call *c)
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
     bool line = gs_streq(c->name, "println");
     for (size_t i = 0; i < c->n; i++) {
-        bool texts = i && (c->args[i].type == TV_STRING || c->args[i - 1].type == TV_STRING);
+        bool texts = i && (c->args[i].type == TEMPLATE_TV_STRING ||
+                           c->args[i - 1].type == TEMPLATE_TV_STRING);
         if (i && (line || !texts))
             gs_buf_add_char(&text, ' ');
-        if (c->args[i].type == TV_SAMPLE)
+        if (c->args[i].type == TEMPLATE_TV_SAMPLE)
             gs_buf_add_char(&text, '&'); // a pointer in Go
-        tmpl_print(&c->args[i], &text);
+        template_print(&c->args[i], &text);
     }
     if (line)
         gs_buf_add_char(&text, '\n');
@@ -265,9 +271,9 @@ static bool fn_print(struct call *c)
 static bool fn_printf(struct call *c)
 {
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, TV_STRING))
+    if (!want(c, 0, TEMPLATE_TV_STRING))
         return false;
-    tmpl_printf(c->args[0].u.s, c->args + 1, c->n - 1, &text);
+    template_printf(c->args[0].u.s, c->args + 1, c->n - 1, &text);
     return return_text(c, &text);
 }
 
@@ -275,26 +281,26 @@ static bool fn_escape(struct call *c)
 {
     GS_AUTO_BUF struct gs_buf plain = {.limit = MAX_RESULT}, text = {.limit = MAX_RESULT};
     for (size_t i = 0; i < c->n; i++)
-        tmpl_print(&c->args[i], &plain);
-    (c->name[0] == 'h'   ? tmpl_escape_html
-     : c->name[0] == 'j' ? tmpl_escape_js
-                         : tmpl_escape_query)(gs_buf_slice(&plain), &text);
+        template_print(&c->args[i], &plain);
+    (c->name[0] == 'h'   ? template_escape_html
+     : c->name[0] == 'j' ? template_escape_js
+                         : template_escape_query)(gs_buf_slice(&plain), &text);
     return return_text(c, &text);
 }
 
 static bool fn_call(struct call *c)
 {
-    return fail(c, "error calling call: non-function of type %s", tmpl_type_name(&c->args[0]));
+    return fail(c, "error calling call: non-function of type %s", template_type_name(&c->args[0]));
 }
 
 // --- Prometheus' ---
 
 static bool fn_query(struct call *c)
 {
-    const struct rule_template_data *d = c->e->data;
-    struct rule_template_sample *items = NULL;
+    const struct template_data *d = c->e->data;
+    struct template_sample *items = NULL;
     size_t n = 0;
-    if (!want(c, 0, TV_STRING))
+    if (!want(c, 0, TEMPLATE_TV_STRING))
         return false;
     if (!d->query)
         return fail_call(c, "queries are not possible here");
@@ -302,67 +308,70 @@ static bool fn_query(struct call *c)
         d->query(d->query_arg, c->args[0].u.s, &c->e->arena, &items, &n);
     if (err)
         return fail_call(c, gs_error_message(err));
-    const struct rule_template_sample **list =
-        gs_arena_alloc(&c->e->arena, (n + 1) * sizeof(struct rule_template_sample *));
+    const struct template_sample **list =
+        gs_arena_alloc(&c->e->arena, (n + 1) * sizeof(struct template_sample *));
     if (!list)
         return fail_call(c, "too much memory");
     for (size_t i = 0; i < n; i++)
         list[i] = &items[i];
-    *c->ret = (struct tmpl_value){.type = TV_VECTOR, .u.vector = {list, n}};
+    *c->ret = (struct template_value){.type = TEMPLATE_TV_VECTOR, .u.vector = {list, n}};
     return true;
 }
 
 static bool fn_first(struct call *c)
 {
-    if (!want(c, 0, TV_VECTOR))
+    if (!want(c, 0, TEMPLATE_TV_VECTOR))
         return false;
     if (!c->args[0].u.vector.n)
         return fail_call(c, "first() called on vector with no elements");
-    *c->ret = (struct tmpl_value){.type = TV_SAMPLE, .u.sample = c->args[0].u.vector.items[0]};
+    *c->ret = (struct template_value){.type = TEMPLATE_TV_SAMPLE,
+                                      .u.sample = c->args[0].u.vector.items[0]};
     return true;
 }
 
-static struct gs_slice sample_label(const struct rule_template_sample *s, struct gs_slice name)
+static struct gs_slice sample_label(const struct template_sample *s, struct gs_slice name)
 {
-    struct tmpl_value labels = {.type = TV_LABELS, .u.labels = {s->labels, s->n_labels}};
-    return tmpl_label(&labels, name);
+    struct template_value labels = {.type = TEMPLATE_TV_LABELS,
+                                    .u.labels = {s->labels, s->n_labels}};
+    return template_label(&labels, name);
 }
 
 static bool fn_label(struct call *c)
 {
-    if (!want(c, 0, TV_STRING) || !want(c, 1, TV_SAMPLE))
+    if (!want(c, 0, TEMPLATE_TV_STRING) || !want(c, 1, TEMPLATE_TV_SAMPLE))
         return false;
-    *c->ret = tmpl_string(sample_label(c->args[1].u.sample, c->args[0].u.s));
+    *c->ret = template_string(sample_label(c->args[1].u.sample, c->args[0].u.s));
     return true;
 }
 
 static bool fn_value(struct call *c)
 {
-    if (!want(c, 0, TV_SAMPLE))
+    if (!want(c, 0, TEMPLATE_TV_SAMPLE))
         return false;
-    *c->ret = tmpl_float(c->args[0].u.sample->value);
+    *c->ret = template_float(c->args[0].u.sample->value);
     return true;
 }
 
 static bool fn_strvalue(struct call *c)
 {
-    if (!want(c, 0, TV_SAMPLE))
+    if (!want(c, 0, TEMPLATE_TV_SAMPLE))
         return false;
-    *c->ret = tmpl_string(sample_label(c->args[0].u.sample, GS_SLICE("__value__")));
+    *c->ret = template_string(sample_label(c->args[0].u.sample, GS_SLICE("__value__")));
     return true;
 }
 
-static bool sorts_behind(const struct rule_template_sample *a, const struct rule_template_sample *b,
+static bool sorts_behind(const struct template_sample *a, const struct template_sample *b,
                          struct gs_slice by)
 {
-    struct tmpl_value x = tmpl_string(sample_label(a, by)), y = tmpl_string(sample_label(b, by));
+    struct template_value x = template_string(sample_label(a, by)),
+                          y = template_string(sample_label(b, by));
     int order = 0;
-    (void)tmpl_compare(&x, &y, true, &order);
+    (void)template_compare(&x, &y, true, &order);
     return order > 0;
 }
 
-static void merge(const struct rule_template_sample **items,
-                  const struct rule_template_sample **tmp, size_t n, struct gs_slice by)
+static void merge(const struct template_sample **items, const struct template_sample **tmp,
+                  size_t n, struct gs_slice by)
 {
     if (n < 2)
         return;
@@ -377,23 +386,23 @@ static void merge(const struct rule_template_sample **items,
 
 static bool fn_sort_by_label(struct call *c)
 {
-    if (!want(c, 0, TV_STRING) || !want(c, 1, TV_VECTOR))
+    if (!want(c, 0, TEMPLATE_TV_STRING) || !want(c, 1, TEMPLATE_TV_VECTOR))
         return false;
     size_t n = c->args[1].u.vector.n;
-    const struct rule_template_sample **items =
-        gs_arena_alloc(&c->e->arena, (2 * n + 1) * sizeof(struct rule_template_sample *));
+    const struct template_sample **items =
+        gs_arena_alloc(&c->e->arena, (2 * n + 1) * sizeof(struct template_sample *));
     if (!items)
         return fail_call(c, "too much memory");
     if (n)
         memcpy(items, c->args[1].u.vector.items, n * sizeof(*items));
     merge(items, items + n, n, c->args[0].u.s);
-    *c->ret = (struct tmpl_value){.type = TV_VECTOR, .u.vector = {items, n}};
+    *c->ret = (struct template_value){.type = TEMPLATE_TV_VECTOR, .u.vector = {items, n}};
     return true;
 }
 
 static bool fn_args(struct call *c)
 {
-    *c->ret = (struct tmpl_value){.type = TV_ARGS, .u.args = {c->args, c->n}};
+    *c->ret = (struct template_value){.type = TEMPLATE_TV_ARGS, .u.args = {c->args, c->n}};
     return true;
 }
 
@@ -404,13 +413,13 @@ static bool fn_humanize(struct call *c)
     if (!to_float(c, &v))
         return false;
     if (gs_streq(c->name, "humanize"))
-        tmpl_humanize(v, &text);
+        template_humanize(v, &text);
     else if (gs_streq(c->name, "humanize1024"))
-        tmpl_humanize_1024(v, &text);
+        template_humanize_1024(v, &text);
     else if (gs_streq(c->name, "humanizeDuration"))
-        tmpl_humanize_duration(v, &text);
+        template_humanize_duration(v, &text);
     else {
-        tmpl_add_general(v * 100, 4, &text);
+        template_add_general(v * 100, 4, &text);
         gs_buf_add_char(&text, '%');
     }
     return return_text(c, &text);
@@ -420,8 +429,8 @@ static bool to_time(struct call *c, double v, int64_t *ret_ms)
 {
     if (v * 1e9 > 9223372036854775807.0 || v * 1e9 < -9223372036854775808.0) {
         GS_AUTO_BUF struct gs_buf number = {0};
-        struct tmpl_value shown = tmpl_float(v);
-        tmpl_print(&shown, &number);
+        struct template_value shown = template_float(v);
+        template_print(&shown, &number);
         return fail(c,
                     "error calling %s: %s cannot be represented as a nanoseconds timestamp since "
                     "it overflows int64",
@@ -439,11 +448,11 @@ static bool fn_humanize_timestamp(struct call *c)
     if (!to_float(c, &v))
         return false;
     if (!isfinite(v))
-        tmpl_add_general(v, 4, &text);
+        template_add_general(v, 4, &text);
     else if (!to_time(c, v, &ms))
         return false;
     else
-        tmpl_print_time(ms, &text);
+        template_print_time(ms, &text);
     return return_text(c, &text);
 }
 
@@ -457,19 +466,19 @@ static bool fn_to_time(struct call *c)
         return fail_call(c, "value is NaN or Inf");
     if (!to_time(c, v, &ms))
         return false;
-    *c->ret = (struct tmpl_value){.type = TV_TIME, .u.i = ms};
+    *c->ret = (struct template_value){.type = TEMPLATE_TV_TIME, .u.i = ms};
     return true;
 }
 
 static bool fn_parse_duration(struct call *c)
 {
     int64_t ms;
-    if (!want(c, 0, TV_STRING))
+    if (!want(c, 0, TEMPLATE_TV_STRING))
         return false;
     GS_AUTO_FREE char *text = gs_slice_dup(c->args[0].u.s);
-    if (!tmpl_parse_duration(text, &ms))
+    if (!template_parse_duration(text, &ms))
         return fail(c, "error calling parseDuration: not a valid duration string: \"%s\"", text);
-    *c->ret = tmpl_float((double)ms / 1000);
+    *c->ret = template_float((double)ms / 1000);
     return true;
 }
 
@@ -479,15 +488,15 @@ static bool fn_text(struct call *c)
     static const struct {
         const char *name;
         void (*fn)(struct gs_slice s, struct gs_buf *out);
-    } table[] = {{"title", tmpl_title},
-                 {"toUpper", tmpl_upper},
-                 {"toLower", tmpl_lower},
-                 {"stripPort", tmpl_strip_port},
-                 {"graphLink", tmpl_graph_link},
-                 {"tableLink", tmpl_table_link},
-                 {"stripDomain", tmpl_strip_domain}};
+    } table[] = {{"title", template_title},
+                 {"toUpper", template_upper},
+                 {"toLower", template_lower},
+                 {"stripPort", template_strip_port},
+                 {"graphLink", template_graph_link},
+                 {"tableLink", template_table_link},
+                 {"stripDomain", template_strip_domain}};
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, TV_STRING))
+    if (!want(c, 0, TEMPLATE_TV_STRING))
         return false;
     for (size_t i = 0; i < GS_ARRAY_LEN(table); i++)
         if (gs_streq(table[i].name, c->name))
@@ -497,7 +506,7 @@ static bool fn_text(struct call *c)
 
 static bool fn_safe_html(struct call *c)
 {
-    if (!want(c, 0, TV_STRING))
+    if (!want(c, 0, TEMPLATE_TV_STRING))
         return false;
     *c->ret = c->args[0];
     return true;
@@ -506,20 +515,21 @@ static bool fn_safe_html(struct call *c)
 static bool fn_match(struct call *c)
 {
     bool hit = false;
-    if (!want(c, 0, TV_STRING) || !want(c, 1, TV_STRING))
+    if (!want(c, 0, TEMPLATE_TV_STRING) || !want(c, 1, TEMPLATE_TV_STRING))
         return false;
-    GS_AUTO_ERROR struct gs_error *err = tmpl_match(c->args[0].u.s, c->args[1].u.s, &hit);
-    *c->ret = tmpl_bool(hit);
+    GS_AUTO_ERROR struct gs_error *err = template_match(c->args[0].u.s, c->args[1].u.s, &hit);
+    *c->ret = template_bool(hit);
     return !err || fail_call(c, gs_error_message(err));
 }
 
 static bool fn_replace(struct call *c)
 {
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, TV_STRING) || !want(c, 1, TV_STRING) || !want(c, 2, TV_STRING))
+    if (!want(c, 0, TEMPLATE_TV_STRING) || !want(c, 1, TEMPLATE_TV_STRING) ||
+        !want(c, 2, TEMPLATE_TV_STRING))
         return false;
     GS_AUTO_ERROR struct gs_error *err =
-        tmpl_replace_all(c->args[0].u.s, c->args[1].u.s, c->args[2].u.s, &text);
+        template_replace_all(c->args[0].u.s, c->args[1].u.s, c->args[2].u.s, &text);
     return err ? fail_call(c, gs_error_message(err)) : return_text(c, &text);
 }
 
@@ -531,7 +541,7 @@ static bool fn_external_url(struct call *c)
         const char *path = strchr(host ? host + 3 : url, '/');
         url = path ? path : "";
     }
-    *c->ret = tmpl_string(gs_slice_of(url));
+    *c->ret = template_string(gs_slice_of(url));
     return true;
 }
 
@@ -595,20 +605,20 @@ static const struct function *find(struct gs_slice name)
     return NULL;
 }
 
-bool tmpl_is_function(struct gs_slice name)
+bool template_is_function(struct gs_slice name)
 {
     return find(name) != NULL;
 }
 
-void tmpl_arity(struct gs_slice name, int *ret_min, int *ret_max)
+void template_arity(struct gs_slice name, int *ret_min, int *ret_max)
 {
     const struct function *f = find(name);
     *ret_min = f->min;
     *ret_max = f->max;
 }
 
-bool tmpl_call(struct tmpl_exec *e, struct gs_slice name, const struct tmpl_value *args, size_t n,
-               struct tmpl_value *ret, struct tmpl_failure *ret_failure)
+bool template_call(struct template_exec *e, struct gs_slice name, const struct template_value *args,
+                   size_t n, struct template_value *ret, struct template_failure *ret_failure)
 {
     const struct function *f = find(name);
     struct call c = {.e = e, .args = args, .n = n, .ret = ret, .name = f->name};

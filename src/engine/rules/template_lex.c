@@ -18,32 +18,32 @@ static bool is_word(char c)
     return c == '_' || isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-static char at(const struct tmpl_lexer *lx, size_t offset)
+static char at(const struct template_lexer *lx, size_t offset)
 {
     size_t i = lx->pos + offset;
     return (char)(i < lx->text.len ? lx->text.data[i] : '\0');
 }
 
-static bool looking_at(const struct tmpl_lexer *lx, size_t offset, const char *s)
+static bool looking_at(const struct template_lexer *lx, size_t offset, const char *s)
 {
     size_t len = strlen(s), from = lx->pos + offset;
     return from <= lx->text.len && lx->text.len - from >= len &&
            memcmp(lx->text.data + from, s, len) == 0;
 }
 
-static void skip_spaces(struct tmpl_lexer *lx)
+static void skip_spaces(struct template_lexer *lx)
 {
     while (is_space(at(lx, 0)))
         lx->pos++;
 }
 
 // " -}}": the text behind the action loses its blanks in front.
-static bool trims_right(const struct tmpl_lexer *lx)
+static bool trims_right(const struct template_lexer *lx)
 {
     return is_space(at(lx, 0)) && at(lx, 1) == '-' && looking_at(lx, 2, lx->close);
 }
 
-bool tmpl_lex_comment(struct tmpl_lexer *lx)
+bool template_lex_comment(struct template_lexer *lx)
 {
     const char *from = lx->text.data + lx->pos + 2;
     size_t left = lx->pos + 2 <= lx->text.len ? lx->text.len - lx->pos - 2 : 0;
@@ -64,7 +64,7 @@ bool tmpl_lex_comment(struct tmpl_lexer *lx)
     return true;
 }
 
-bool tmpl_lex_text(struct tmpl_lexer *lx, struct gs_slice *ret, bool *ret_end)
+bool template_lex_text(struct template_lexer *lx, struct gs_slice *ret, bool *ret_end)
 {
     struct gs_slice rest = {lx->text.data + lx->pos, lx->text.len - lx->pos};
     const char *open = rest.len ? memmem(rest.data, rest.len, lx->open, 2) : NULL;
@@ -107,7 +107,7 @@ static void add_utf8(struct gs_buf *out, uint32_t c)
     gs_buf_add(out, b, n);
 }
 
-static bool digits(struct tmpl_lexer *lx, size_t n, unsigned base, uint32_t *ret)
+static bool digits(struct template_lexer *lx, size_t n, unsigned base, uint32_t *ret)
 {
     uint32_t v = 0;
     for (size_t i = 0; i < n; i++) {
@@ -125,7 +125,7 @@ static bool digits(struct tmpl_lexer *lx, size_t n, unsigned base, uint32_t *ret
 }
 
 // pos is behind the backslash.
-static bool escape(struct tmpl_lexer *lx, struct gs_buf *out, char quote)
+static bool escape(struct template_lexer *lx, struct gs_buf *out, char quote)
 {
     static const char from[] = "abfnrtv\\", to[] = "\a\b\f\n\r\t\v\\";
     char c = at(lx, 0);
@@ -157,7 +157,7 @@ static bool escape(struct tmpl_lexer *lx, struct gs_buf *out, char quote)
 }
 
 // Go's interpreted string or character constant; pos is behind the opening quote.
-static bool quoted(struct tmpl_lexer *lx, struct gs_buf *out, char quote)
+static bool quoted(struct template_lexer *lx, struct gs_buf *out, char quote)
 {
     for (;;) {
         if (lx->pos >= lx->text.len || at(lx, 0) == '\n') {
@@ -178,13 +178,13 @@ static bool quoted(struct tmpl_lexer *lx, struct gs_buf *out, char quote)
     }
 }
 
-static bool lex_string(struct tmpl_lexer *lx, struct tmpl_token *t)
+static bool lex_string(struct template_lexer *lx, struct template_token *t)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     lx->pos++;
     if (!quoted(lx, &out, '"'))
         return false;
-    t->kind = TT_STRING;
+    t->kind = TEMPLATE_TT_STRING;
     const char *copy = gs_arena_strndup(lx->arena, out.data, out.len);
     if (!copy) {
         lx->wrong = "out of memory";
@@ -194,7 +194,7 @@ static bool lex_string(struct tmpl_lexer *lx, struct tmpl_token *t)
     return true;
 }
 
-static bool lex_raw(struct tmpl_lexer *lx, struct tmpl_token *t)
+static bool lex_raw(struct template_lexer *lx, struct template_token *t)
 {
     const char *from = lx->text.data + lx->pos + 1;
     const char *end = memchr(from, '`', lx->text.len - lx->pos - 1);
@@ -202,7 +202,7 @@ static bool lex_raw(struct tmpl_lexer *lx, struct tmpl_token *t)
         lx->wrong = "unterminated raw quoted string";
         return false;
     }
-    t->kind = TT_STRING;
+    t->kind = TEMPLATE_TT_STRING;
     t->s = gs_slice_make(from, (size_t)(end - from));
     lx->pos = (uint32_t)(end + 1 - lx->text.data);
     return true;
@@ -221,13 +221,13 @@ static bool decode_char(struct gs_slice s, int64_t *ret)
     return true;
 }
 
-static bool lex_char(struct tmpl_lexer *lx, struct tmpl_token *t)
+static bool lex_char(struct template_lexer *lx, struct template_token *t)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     lx->pos++;
     if (!quoted(lx, &out, '\''))
         return false;
-    t->kind = TT_INT;
+    t->kind = TEMPLATE_TT_INT;
     if (decode_char(gs_buf_slice(&out), &t->i))
         return true;
     lx->wrong = "malformed character constant";
@@ -255,7 +255,7 @@ static bool parse_int(const char *s, int64_t *ret)
     return true;
 }
 
-static bool lex_number(struct tmpl_lexer *lx, struct tmpl_token *t)
+static bool lex_number(struct template_lexer *lx, struct template_token *t)
 {
     char text[64] = "";
     size_t n = 0;
@@ -274,18 +274,18 @@ static bool lex_number(struct tmpl_lexer *lx, struct tmpl_token *t)
     }
     text[n] = '\0';
     bool real = hex ? strpbrk(text, ".pP") != NULL : strpbrk(text, ".eE") != NULL;
-    t->kind = TT_INT;
+    t->kind = TEMPLATE_TT_INT;
     if (!real && parse_int(text, &t->i))
         return true;
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), &t->f);
-    t->kind = TT_FLOAT;
+    t->kind = TEMPLATE_TT_FLOAT;
     if (!err && real)
         return true;
     lx->wrong = "bad number syntax";
     return false;
 }
 
-static struct gs_slice take_word(struct tmpl_lexer *lx)
+static struct gs_slice take_word(struct template_lexer *lx)
 {
     const char *from = lx->text.data + lx->pos;
     while (is_word(at(lx, 0)))
@@ -294,25 +294,25 @@ static struct gs_slice take_word(struct tmpl_lexer *lx)
 }
 
 // What may follow a word, field or variable.
-static bool at_terminator(const struct tmpl_lexer *lx)
+static bool at_terminator(const struct template_lexer *lx)
 {
     return lx->pos >= lx->text.len || is_space(at(lx, 0)) || strchr(".,|:=)(", at(lx, 0)) ||
            looking_at(lx, 0, lx->close);
 }
 
-static bool lex_words(struct tmpl_lexer *lx, struct tmpl_token *t)
+static bool lex_words(struct template_lexer *lx, struct template_token *t)
 {
     char c = at(lx, 0);
     if (c == '.' && !is_word(at(lx, 1))) {
-        t->kind = TT_DOT;
+        t->kind = TEMPLATE_TT_DOT;
         lx->pos++;
         return true;
     }
-    t->kind = c == '.' ? TT_FIELD : c == '$' ? TT_VARIABLE : TT_WORD;
+    t->kind = c == '.' ? TEMPLATE_TT_FIELD : c == '$' ? TEMPLATE_TT_VARIABLE : TEMPLATE_TT_WORD;
     const char *from = lx->text.data + lx->pos;
-    lx->pos += t->kind != TT_WORD;
+    lx->pos += t->kind != TEMPLATE_TT_WORD;
     t->s = take_word(lx);
-    if (t->kind == TT_VARIABLE)
+    if (t->kind == TEMPLATE_TT_VARIABLE)
         t->s = gs_slice_make(from, t->s.len + 1);
     if (!at_terminator(lx)) {
         lx->wrong = "bad character in an action";
@@ -321,28 +321,28 @@ static bool lex_words(struct tmpl_lexer *lx, struct tmpl_token *t)
     return true;
 }
 
-static bool lex_sign(struct tmpl_lexer *lx, struct tmpl_token *t)
+static bool lex_sign(struct template_lexer *lx, struct template_token *t)
 {
     if (looking_at(lx, 0, ":=")) {
-        t->kind = TT_DECLARE;
+        t->kind = TEMPLATE_TT_DECLARE;
         lx->pos += 2;
         return true;
     }
     switch (at(lx, 0)) {
     case '(':
-        t->kind = TT_LPAREN;
+        t->kind = TEMPLATE_TT_LPAREN;
         break;
     case ')':
-        t->kind = TT_RPAREN;
+        t->kind = TEMPLATE_TT_RPAREN;
         break;
     case '|':
-        t->kind = TT_PIPE;
+        t->kind = TEMPLATE_TT_PIPE;
         break;
     case ',':
-        t->kind = TT_COMMA;
+        t->kind = TEMPLATE_TT_COMMA;
         break;
     case '=':
-        t->kind = TT_ASSIGN;
+        t->kind = TEMPLATE_TT_ASSIGN;
         break;
     default:
         lx->wrong = "unexpected character in an action";
@@ -352,10 +352,10 @@ static bool lex_sign(struct tmpl_lexer *lx, struct tmpl_token *t)
     return true;
 }
 
-static bool lex_close(struct tmpl_lexer *lx, struct tmpl_token *t)
+static bool lex_close(struct template_lexer *lx, struct template_token *t)
 {
     bool trim = is_space(at(lx, 0));
-    t->kind = TT_CLOSE;
+    t->kind = TEMPLATE_TT_CLOSE;
     lx->pos += trim ? 4 : 2;
     t->end = lx->pos;
     if (trim)
@@ -363,13 +363,13 @@ static bool lex_close(struct tmpl_lexer *lx, struct tmpl_token *t)
     return true;
 }
 
-static bool lex_any(struct tmpl_lexer *lx, struct tmpl_token *t)
+static bool lex_any(struct template_lexer *lx, struct template_token *t)
 {
     char c = at(lx, 0);
     if (looking_at(lx, 0, lx->close) || trims_right(lx))
         return lex_close(lx, t);
     if (is_space(c)) {
-        t->kind = TT_SPACE;
+        t->kind = TEMPLATE_TT_SPACE;
         while (is_space(at(lx, 0)) && !trims_right(lx))
             lx->pos++;
         return true;
@@ -388,15 +388,15 @@ static bool lex_any(struct tmpl_lexer *lx, struct tmpl_token *t)
     return lex_sign(lx, t);
 }
 
-bool tmpl_lex(struct tmpl_lexer *lx, struct tmpl_token *ret)
+bool template_lex(struct template_lexer *lx, struct template_token *ret)
 {
-    *ret = (struct tmpl_token){.kind = TT_END, .start = lx->pos};
+    *ret = (struct template_token){.kind = TEMPLATE_TT_END, .start = lx->pos};
     if (looking_at(lx, 0, "/*")) {
         lx->wrong = "unexpected comment in an action";
         return false;
     }
     bool ok = lx->pos >= lx->text.len || lex_any(lx, ret);
-    if (ret->kind != TT_CLOSE)
+    if (ret->kind != TEMPLATE_TT_CLOSE)
         ret->end = lx->pos;
     return ok;
 }

@@ -14,9 +14,9 @@
     "{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 
 struct parser {
-    struct rule_template *t;
-    struct tmpl_lexer lx;
-    struct tmpl_token tok; // the current token
+    struct template *t;
+    struct template_lexer lx;
+    struct template_token tok; // the current token
     struct gs_slice vars[MAX_VARS];
     size_t n_vars;
     int depth, range_depth, parens;
@@ -25,11 +25,11 @@ struct parser {
 
 enum stop { STOP_EOF, STOP_END, STOP_ELSE };
 
-static bool parse_list(struct parser *p, struct tmpl_node **ret, enum stop *ret_stop);
-static bool parse_pipe(struct parser *p, struct tmpl_pipe **ret, const char *context,
-                       enum tmpl_token_kind end);
+static bool parse_list(struct parser *p, struct template_node **ret, enum stop *ret_stop);
+static bool parse_pipe(struct parser *p, struct template_pipe **ret, const char *context,
+                       enum template_token_kind end);
 
-void tmpl_position(struct gs_slice text, uint32_t pos, size_t *ret_line, size_t *ret_column)
+void template_position(struct gs_slice text, uint32_t pos, size_t *ret_line, size_t *ret_column)
 {
     size_t line = 1, start = 0;
     for (size_t i = 0; i < pos && i < text.len; i++)
@@ -51,7 +51,7 @@ static bool fail(struct parser *p, const char *fmt, ...)
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
     size_t line, column;
-    tmpl_position(p->lx.text, p->lx.pos, &line, &column);
+    template_position(p->lx.text, p->lx.pos, &line, &column);
     p->err = gs_error_new(GS_EINVAL, "template: %s:%zu: %s", p->t->name, line, text);
     return false;
 }
@@ -66,7 +66,7 @@ static void *make(struct parser *p, size_t size)
 
 static bool next(struct parser *p)
 {
-    return tmpl_lex(&p->lx, &p->tok) || fail(p, "%s", p->lx.wrong);
+    return template_lex(&p->lx, &p->tok) || fail(p, "%s", p->lx.wrong);
 }
 
 static bool next_solid(struct parser *p)
@@ -74,13 +74,13 @@ static bool next_solid(struct parser *p)
     do {
         if (!next(p))
             return false;
-    } while (p->tok.kind == TT_SPACE);
+    } while (p->tok.kind == TEMPLATE_TT_SPACE);
     return true;
 }
 
 static bool skip_space(struct parser *p)
 {
-    return p->tok.kind != TT_SPACE || next_solid(p);
+    return p->tok.kind != TEMPLATE_TT_SPACE || next_solid(p);
 }
 
 static struct gs_slice token_text(const struct parser *p)
@@ -90,14 +90,14 @@ static struct gs_slice token_text(const struct parser *p)
 
 static bool unexpected(struct parser *p, const char *context)
 {
-    if (p->tok.kind == TT_END)
+    if (p->tok.kind == TEMPLATE_TT_END)
         return fail(p, "unclosed action");
-    if (p->tok.kind == TT_CLOSE && p->parens)
+    if (p->tok.kind == TEMPLATE_TT_CLOSE && p->parens)
         return fail(p, "unclosed left paren");
-    if (p->tok.kind == TT_RPAREN && !p->parens)
+    if (p->tok.kind == TEMPLATE_TT_RPAREN && !p->parens)
         return fail(p, "unexpected right paren");
     struct gs_slice s = token_text(p);
-    bool keyword = p->tok.kind == TT_WORD && !tmpl_is_function(p->tok.s);
+    bool keyword = p->tok.kind == TEMPLATE_TT_WORD && !template_is_function(p->tok.s);
     return fail(p,
                 keyword ? "unexpected <" GS_SLICE_FMT "> in %s"
                         : "unexpected \"" GS_SLICE_FMT "\" in %s",
@@ -106,12 +106,12 @@ static bool unexpected(struct parser *p, const char *context)
 
 static bool word_is(const struct parser *p, const char *word)
 {
-    return p->tok.kind == TT_WORD && gs_slice_eq_str(p->tok.s, word);
+    return p->tok.kind == TEMPLATE_TT_WORD && gs_slice_eq_str(p->tok.s, word);
 }
 
 // --- operands ---
 
-static bool add_name(struct parser *p, struct tmpl_arg *a, struct gs_slice name)
+static bool add_name(struct parser *p, struct template_arg *a, struct gs_slice name)
 {
     if ((a->n_names & (a->n_names - 1)) == 0) { // full at 0, 1, 2, 4, 8 …
         struct gs_slice *more = make(p, (a->n_names ? a->n_names * 2 : 1) * sizeof(*more));
@@ -133,16 +133,16 @@ static bool known_variable(const struct parser *p, struct gs_slice name)
     return false;
 }
 
-static bool parse_word(struct parser *p, struct tmpl_arg *a)
+static bool parse_word(struct parser *p, struct template_arg *a)
 {
     struct gs_slice s = p->tok.s;
     if (gs_slice_eq_str(s, "true") || gs_slice_eq_str(s, "false")) {
-        a->kind = TMPL_BOOL;
+        a->kind = TEMPLATE_BOOL;
         a->b = gs_slice_eq_str(s, "true");
         return true;
     }
     if (gs_slice_eq_str(s, "nil")) {
-        a->kind = TMPL_NIL;
+        a->kind = TEMPLATE_NIL;
         return true;
     }
     static const char *const keywords[] = {"if",    "else",     "end",   "range",  "with",
@@ -150,44 +150,45 @@ static bool parse_word(struct parser *p, struct tmpl_arg *a)
     for (size_t i = 0; i < GS_ARRAY_LEN(keywords); i++)
         if (gs_slice_eq_str(s, keywords[i]))
             return unexpected(p, "operand");
-    a->kind = TMPL_FUNCTION;
+    a->kind = TEMPLATE_FUNCTION;
     a->s = s;
-    return tmpl_is_function(s) ||
+    return template_is_function(s) ||
            fail(p, "function \"" GS_SLICE_FMT "\" not defined", GS_SLICE_ARG(s));
 }
 
-static bool parse_term(struct parser *p, struct tmpl_arg *a)
+static bool parse_term(struct parser *p, struct template_arg *a)
 {
     switch (p->tok.kind) {
-    case TT_WORD:
+    case TEMPLATE_TT_WORD:
         return parse_word(p, a);
-    case TT_DOT:
-        a->kind = TMPL_DOT;
+    case TEMPLATE_TT_DOT:
+        a->kind = TEMPLATE_DOT;
         return true;
-    case TT_FIELD:
-        a->kind = TMPL_FIELD;
+    case TEMPLATE_TT_FIELD:
+        a->kind = TEMPLATE_FIELD;
         return add_name(p, a, p->tok.s);
-    case TT_VARIABLE:
-        a->kind = TMPL_VARIABLE;
+    case TEMPLATE_TT_VARIABLE:
+        a->kind = TEMPLATE_VARIABLE;
         if (!known_variable(p, p->tok.s))
             return fail(p, "undefined variable \"" GS_SLICE_FMT "\"", GS_SLICE_ARG(p->tok.s));
         return add_name(p, a, p->tok.s);
-    case TT_INT:
-        a->kind = TMPL_INT;
+    case TEMPLATE_TT_INT:
+        a->kind = TEMPLATE_INT;
         a->i = p->tok.i;
         return true;
-    case TT_FLOAT:
-        a->kind = TMPL_FLOAT;
+    case TEMPLATE_TT_FLOAT:
+        a->kind = TEMPLATE_FLOAT;
         a->f = p->tok.f;
         return true;
-    case TT_STRING:
-        a->kind = TMPL_STRING;
+    case TEMPLATE_TT_STRING:
+        a->kind = TEMPLATE_STRING;
         a->s = p->tok.s;
         return true;
-    case TT_LPAREN:
-        a->kind = TMPL_PAREN;
+    case TEMPLATE_TT_LPAREN:
+        a->kind = TEMPLATE_PAREN;
         p->parens++;
-        if (!next_solid(p) || !parse_pipe(p, &a->pipe, "parenthesized pipeline", TT_RPAREN))
+        if (!next_solid(p) ||
+            !parse_pipe(p, &a->pipe, "parenthesized pipeline", TEMPLATE_TT_RPAREN))
             return false;
         p->parens--;
         return true;
@@ -197,9 +198,9 @@ static bool parse_term(struct parser *p, struct tmpl_arg *a)
 }
 
 // An operand with the fields chained to it; the token behind it is the current one afterwards.
-static bool parse_operand(struct parser *p, struct tmpl_arg **ret)
+static bool parse_operand(struct parser *p, struct template_arg **ret)
 {
-    struct tmpl_arg *a = make(p, sizeof(*a));
+    struct template_arg *a = make(p, sizeof(*a));
     if (!a)
         return false;
     a->start = p->tok.start;
@@ -208,8 +209,8 @@ static bool parse_operand(struct parser *p, struct tmpl_arg **ret)
     a->end = p->tok.end;
     if (!next(p))
         return false;
-    while (p->tok.kind == TT_FIELD) {
-        if (a->kind != TMPL_FIELD && a->kind != TMPL_VARIABLE && a->kind != TMPL_PAREN)
+    while (p->tok.kind == TEMPLATE_TT_FIELD) {
+        if (a->kind != TEMPLATE_FIELD && a->kind != TEMPLATE_VARIABLE && a->kind != TEMPLATE_PAREN)
             return fail(p, "unexpected . after term \"" GS_SLICE_FMT "\"", (int)(a->end - a->start),
                         p->lx.text.data + a->start);
         a->end = p->tok.end;
@@ -220,31 +221,32 @@ static bool parse_operand(struct parser *p, struct tmpl_arg **ret)
     return true;
 }
 
-static bool parse_command(struct parser *p, struct tmpl_cmd **ret, enum tmpl_token_kind end)
+static bool parse_command(struct parser *p, struct template_cmd **ret, enum template_token_kind end)
 {
-    struct tmpl_cmd *c = make(p, sizeof(*c));
+    struct template_cmd *c = make(p, sizeof(*c));
     if (!c)
         return false;
-    struct tmpl_arg **tail = &c->args;
+    struct template_arg **tail = &c->args;
     c->start = p->tok.start;
     for (;;) {
         if (!skip_space(p))
             return false;
-        if (p->tok.kind == end || p->tok.kind == TT_PIPE)
+        if (p->tok.kind == end || p->tok.kind == TEMPLATE_TT_PIPE)
             break;
         if (!parse_operand(p, tail))
             return false;
         c->end = (*tail)->end;
         tail = &(*tail)->next;
         c->n_args++;
-        if (p->tok.kind != TT_SPACE && p->tok.kind != end && p->tok.kind != TT_PIPE)
+        if (p->tok.kind != TEMPLATE_TT_SPACE && p->tok.kind != end &&
+            p->tok.kind != TEMPLATE_TT_PIPE)
             return unexpected(p, "operand");
     }
     *ret = c;
     return c->n_args || fail(p, "empty command");
 }
 
-static bool define_vars(struct parser *p, const struct tmpl_pipe *pipe)
+static bool define_vars(struct parser *p, const struct template_pipe *pipe)
 {
     for (size_t i = 0; i < pipe->n_vars; i++) {
         if (pipe->assign) {
@@ -261,35 +263,35 @@ static bool define_vars(struct parser *p, const struct tmpl_pipe *pipe)
 }
 
 // "$x := ", "$x = " or "$i, $x := " in front of the commands, found by looking ahead.
-static bool parse_declaration(struct parser *p, struct tmpl_pipe *pipe, const char *context)
+static bool parse_declaration(struct parser *p, struct template_pipe *pipe, const char *context)
 {
-    if (p->tok.kind != TT_VARIABLE)
+    if (p->tok.kind != TEMPLATE_TT_VARIABLE)
         return true;
-    struct tmpl_lexer saved_lx = p->lx;
-    struct tmpl_token saved = p->tok;
+    struct template_lexer saved_lx = p->lx;
+    struct template_token saved = p->tok;
     struct gs_slice first = p->tok.s;
     if (!next_solid(p))
         return false;
-    if (p->tok.kind == TT_COMMA && gs_streq(context, "range")) {
+    if (p->tok.kind == TEMPLATE_TT_COMMA && gs_streq(context, "range")) {
         if (!next_solid(p))
             return false;
-        if (p->tok.kind != TT_VARIABLE)
+        if (p->tok.kind != TEMPLATE_TT_VARIABLE)
             return fail(p, "range can only initialize variables");
         struct gs_slice second = p->tok.s;
         if (!next_solid(p))
             return false;
-        if (p->tok.kind == TT_COMMA)
+        if (p->tok.kind == TEMPLATE_TT_COMMA)
             return fail(p, "too many declarations in range");
-        if (p->tok.kind != TT_DECLARE && p->tok.kind != TT_ASSIGN)
+        if (p->tok.kind != TEMPLATE_TT_DECLARE && p->tok.kind != TEMPLATE_TT_ASSIGN)
             return fail(p, "range can only initialize variables");
-        pipe->assign = p->tok.kind == TT_ASSIGN;
+        pipe->assign = p->tok.kind == TEMPLATE_TT_ASSIGN;
         pipe->vars[0] = first;
         pipe->vars[1] = second;
         pipe->n_vars = 2;
         return next_solid(p);
     }
-    if (p->tok.kind == TT_DECLARE || p->tok.kind == TT_ASSIGN) {
-        pipe->assign = p->tok.kind == TT_ASSIGN;
+    if (p->tok.kind == TEMPLATE_TT_DECLARE || p->tok.kind == TEMPLATE_TT_ASSIGN) {
+        pipe->assign = p->tok.kind == TEMPLATE_TT_ASSIGN;
         pipe->vars[pipe->n_vars++] = first;
         return next_solid(p);
     }
@@ -299,34 +301,34 @@ static bool parse_declaration(struct parser *p, struct tmpl_pipe *pipe, const ch
 }
 
 // Only the first command may be anything; what a pipe goes into must be callable.
-static bool check_pipe(struct parser *p, const struct tmpl_pipe *pipe, const char *context)
+static bool check_pipe(struct parser *p, const struct template_pipe *pipe, const char *context)
 {
     if (!pipe->cmds)
         return fail(p, "missing value for %s", context);
     int stage = 2;
-    for (const struct tmpl_cmd *c = pipe->cmds->next; c; c = c->next, stage++) {
-        enum tmpl_arg_kind k = c->args->kind;
-        if (k == TMPL_BOOL || k == TMPL_DOT || k == TMPL_NIL || k == TMPL_INT || k == TMPL_FLOAT ||
-            k == TMPL_STRING)
+    for (const struct template_cmd *c = pipe->cmds->next; c; c = c->next, stage++) {
+        enum template_arg_kind k = c->args->kind;
+        if (k == TEMPLATE_BOOL || k == TEMPLATE_DOT || k == TEMPLATE_NIL || k == TEMPLATE_INT ||
+            k == TEMPLATE_FLOAT || k == TEMPLATE_STRING)
             return fail(p, "non executable command in pipeline stage %d", stage);
     }
     return true;
 }
 
-static bool parse_pipe_body(struct parser *p, struct tmpl_pipe *pipe, const char *context,
-                            enum tmpl_token_kind end)
+static bool parse_pipe_body(struct parser *p, struct template_pipe *pipe, const char *context,
+                            enum template_token_kind end)
 {
     if (!skip_space(p) || !parse_declaration(p, pipe, context))
         return false;
-    struct tmpl_cmd **tail = &pipe->cmds;
+    struct template_cmd **tail = &pipe->cmds;
     while (p->tok.kind != end) {
-        if (p->tok.kind == TT_PIPE || p->tok.kind == TT_COMMA || p->tok.kind == TT_DECLARE ||
-            p->tok.kind == TT_ASSIGN)
+        if (p->tok.kind == TEMPLATE_TT_PIPE || p->tok.kind == TEMPLATE_TT_COMMA ||
+            p->tok.kind == TEMPLATE_TT_DECLARE || p->tok.kind == TEMPLATE_TT_ASSIGN)
             return unexpected(p, context);
         if (!parse_command(p, tail, end))
             return false;
         tail = &(*tail)->next;
-        if (p->tok.kind == TT_PIPE) {
+        if (p->tok.kind == TEMPLATE_TT_PIPE) {
             if (!next_solid(p))
                 return false;
         }
@@ -336,13 +338,13 @@ static bool parse_pipe_body(struct parser *p, struct tmpl_pipe *pipe, const char
 }
 
 // The current token is the first one of the pipeline, afterwards the one that ended it.
-static bool parse_pipe(struct parser *p, struct tmpl_pipe **ret, const char *context,
-                       enum tmpl_token_kind end)
+static bool parse_pipe(struct parser *p, struct template_pipe **ret, const char *context,
+                       enum template_token_kind end)
 {
-    struct tmpl_pipe *pipe = make(p, sizeof(*pipe));
+    struct template_pipe *pipe = make(p, sizeof(*pipe));
     if (!pipe)
         return false;
-    if (++p->depth > TMPL_MAX_DEPTH)
+    if (++p->depth > TEMPLATE_MAX_DEPTH)
         return fail(p, "nested too deeply");
     pipe->start = p->tok.start;
     bool ok = parse_pipe_body(p, pipe, context, end);
@@ -355,21 +357,21 @@ static bool parse_pipe(struct parser *p, struct tmpl_pipe **ret, const char *con
 
 static bool expect_close(struct parser *p, const char *context)
 {
-    return skip_space(p) && (p->tok.kind == TT_CLOSE || unexpected(p, context));
+    return skip_space(p) && (p->tok.kind == TEMPLATE_TT_CLOSE || unexpected(p, context));
 }
 
-static bool parse_control(struct parser *p, struct tmpl_node *n, const char *name);
+static bool parse_control(struct parser *p, struct template_node *n, const char *name);
 
 // Behind {{else: the rest of the node, which may be another one: {{else if …}}.
-static bool parse_else(struct parser *p, struct tmpl_node *n, const char *name)
+static bool parse_else(struct parser *p, struct template_node *n, const char *name)
 {
     if (!skip_space(p))
         return false;
-    if (n->kind != TMPL_RANGE && word_is(p, name)) {
-        struct tmpl_node *chained = make(p, sizeof(*chained));
+    if (n->kind != TEMPLATE_RANGE && word_is(p, name)) {
+        struct template_node *chained = make(p, sizeof(*chained));
         if (!chained)
             return false;
-        *chained = (struct tmpl_node){.kind = n->kind, .start = p->tok.start};
+        *chained = (struct template_node){.kind = n->kind, .start = p->tok.start};
         n->otherwise = chained;
         return next_solid(p) && parse_control(p, chained, name);
     }
@@ -380,12 +382,12 @@ static bool parse_else(struct parser *p, struct tmpl_node *n, const char *name)
            fail(p, stop == STOP_EOF ? "unexpected EOF" : "expected end; found {{else}}");
 }
 
-static bool parse_control_body(struct parser *p, struct tmpl_node *n, const char *name)
+static bool parse_control_body(struct parser *p, struct template_node *n, const char *name)
 {
     enum stop stop;
-    p->range_depth += n->kind == TMPL_RANGE;
-    bool ok = parse_pipe(p, &n->pipe, name, TT_CLOSE) && parse_list(p, &n->body, &stop);
-    p->range_depth -= n->kind == TMPL_RANGE;
+    p->range_depth += n->kind == TEMPLATE_RANGE;
+    bool ok = parse_pipe(p, &n->pipe, name, TEMPLATE_TT_CLOSE) && parse_list(p, &n->body, &stop);
+    p->range_depth -= n->kind == TEMPLATE_RANGE;
     if (!ok)
         return false;
     if (stop == STOP_EOF)
@@ -394,10 +396,10 @@ static bool parse_control_body(struct parser *p, struct tmpl_node *n, const char
 }
 
 // Behind {{if: the pipeline to the {{end}}.
-static bool parse_control(struct parser *p, struct tmpl_node *n, const char *name)
+static bool parse_control(struct parser *p, struct template_node *n, const char *name)
 {
     size_t n_vars = p->n_vars;
-    if (++p->depth > TMPL_MAX_DEPTH)
+    if (++p->depth > TEMPLATE_MAX_DEPTH)
         return fail(p, "nested too deeply");
     bool ok = parse_control_body(p, n, name);
     p->depth--;
@@ -406,25 +408,25 @@ static bool parse_control(struct parser *p, struct tmpl_node *n, const char *nam
     return ok;
 }
 
-static bool parse_include(struct parser *p, struct tmpl_node *n, const char *context)
+static bool parse_include(struct parser *p, struct template_node *n, const char *context)
 {
     if (!skip_space(p))
         return false;
-    if (p->tok.kind != TT_STRING)
+    if (p->tok.kind != TEMPLATE_TT_STRING)
         return unexpected(p, context);
     n->text = p->tok.s;
     n->start = p->tok.start;
     if (!next_solid(p))
         return false;
-    return p->tok.kind == TT_CLOSE || parse_pipe(p, &n->pipe, context, TT_CLOSE);
+    return p->tok.kind == TEMPLATE_TT_CLOSE || parse_pipe(p, &n->pipe, context, TEMPLATE_TT_CLOSE);
 }
 
-static bool add_define(struct parser *p, struct gs_slice name, struct tmpl_node *body)
+static bool add_define(struct parser *p, struct gs_slice name, struct template_node *body)
 {
-    struct tmpl_define *d = make(p, sizeof(*d));
+    struct template_define *d = make(p, sizeof(*d));
     if (!d)
         return false;
-    *d = (struct tmpl_define){name, body, p->t->defines};
+    *d = (struct template_define){name, body, p->t->defines};
     p->t->defines = d;
     return true;
 }
@@ -439,9 +441,9 @@ static bool parse_define_body(struct parser *p, struct gs_slice name)
     memcpy(hidden, p->vars, n_vars * sizeof(*hidden));
     p->n_vars = 1;
     p->range_depth = 0;
-    struct tmpl_node *body = NULL;
+    struct template_node *body = NULL;
     enum stop stop;
-    bool ok = ++p->depth <= TMPL_MAX_DEPTH || fail(p, "nested too deeply");
+    bool ok = ++p->depth <= TEMPLATE_MAX_DEPTH || fail(p, "nested too deeply");
     ok = ok && parse_list(p, &body, &stop);
     if (ok && stop != STOP_END)
         ok = fail(p, stop == STOP_EOF ? "unexpected EOF" : "unexpected {{else}} in define clause");
@@ -458,18 +460,18 @@ static bool parse_define(struct parser *p)
         return fail(p, "unexpected <define> in command");
     if (!next_solid(p))
         return false;
-    if (p->tok.kind != TT_STRING)
+    if (p->tok.kind != TEMPLATE_TT_STRING)
         return unexpected(p, "define clause");
     struct gs_slice name = p->tok.s;
     return next_solid(p) && expect_close(p, "define clause") && parse_define_body(p, name);
 }
 
-static bool parse_keyword(struct parser *p, struct tmpl_node *n, bool *ret_known)
+static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_known)
 {
     static const struct {
         const char *name;
-        enum tmpl_kind kind;
-    } controls[] = {{"if", TMPL_IF}, {"with", TMPL_WITH}, {"range", TMPL_RANGE}};
+        enum template_kind kind;
+    } controls[] = {{"if", TEMPLATE_IF}, {"with", TEMPLATE_WITH}, {"range", TEMPLATE_RANGE}};
     for (size_t i = 0; i < GS_ARRAY_LEN(controls); i++)
         if (word_is(p, controls[i].name)) {
             n->kind = controls[i].kind;
@@ -477,7 +479,7 @@ static bool parse_keyword(struct parser *p, struct tmpl_node *n, bool *ret_known
         }
     if (word_is(p, "template") || word_is(p, "block")) {
         bool block = word_is(p, "block");
-        n->kind = TMPL_INCLUDE;
+        n->kind = TEMPLATE_INCLUDE;
         if (!next_solid(p) || !parse_include(p, n, block ? "block clause" : "template clause"))
             return false;
         if (block && !n->pipe)
@@ -486,7 +488,7 @@ static bool parse_keyword(struct parser *p, struct tmpl_node *n, bool *ret_known
     }
     if (word_is(p, "break") || word_is(p, "continue")) {
         bool stop = word_is(p, "break");
-        n->kind = stop ? TMPL_BREAK : TMPL_CONTINUE;
+        n->kind = stop ? TEMPLATE_BREAK : TEMPLATE_CONTINUE;
         if (!p->range_depth)
             return fail(p, "{{%s}} outside {{range}}", stop ? "break" : "continue");
         return next_solid(p) && expect_close(p, stop ? "{{break}}" : "{{continue}}");
@@ -496,32 +498,32 @@ static bool parse_keyword(struct parser *p, struct tmpl_node *n, bool *ret_known
 }
 
 // One action; NULL node: it leaves nothing (define).
-static bool parse_action(struct parser *p, struct tmpl_node **ret)
+static bool parse_action(struct parser *p, struct template_node **ret)
 {
     if (word_is(p, "define"))
         return parse_define(p);
-    struct tmpl_node *n = make(p, sizeof(*n));
+    struct template_node *n = make(p, sizeof(*n));
     if (!n)
         return false;
-    *n = (struct tmpl_node){.kind = TMPL_ACTION, .start = p->tok.start};
+    *n = (struct template_node){.kind = TEMPLATE_ACTION, .start = p->tok.start};
     bool known = true;
     if (!parse_keyword(p, n, &known))
         return false;
-    if (!known && !parse_pipe(p, &n->pipe, "command", TT_CLOSE))
+    if (!known && !parse_pipe(p, &n->pipe, "command", TEMPLATE_TT_CLOSE))
         return false;
     n->end = p->lx.pos;
     *ret = n;
     return true;
 }
 
-static bool add_text(struct parser *p, struct gs_slice text, struct tmpl_node ***tail)
+static bool add_text(struct parser *p, struct gs_slice text, struct template_node ***tail)
 {
     if (!text.len)
         return true;
-    struct tmpl_node *n = make(p, sizeof(*n));
+    struct template_node *n = make(p, sizeof(*n));
     if (!n)
         return false;
-    *n = (struct tmpl_node){.kind = TMPL_TEXT, .text = text};
+    *n = (struct template_node){.kind = TEMPLATE_TEXT, .text = text};
     **tail = n;
     *tail = &n->next;
     return true;
@@ -533,20 +535,20 @@ static bool at_comment(const struct parser *p)
 }
 
 // Up to {{end}}, {{else or the end of the text. After STOP_ELSE the token behind else is current.
-static bool parse_list(struct parser *p, struct tmpl_node **ret, enum stop *ret_stop)
+static bool parse_list(struct parser *p, struct template_node **ret, enum stop *ret_stop)
 {
-    struct tmpl_node **tail = ret;
+    struct template_node **tail = ret;
     for (;;) {
         struct gs_slice text;
         bool end;
-        tmpl_lex_text(&p->lx, &text, &end);
+        template_lex_text(&p->lx, &text, &end);
         if (!add_text(p, text, &tail))
             return false;
         *ret_stop = STOP_EOF;
         if (end)
             return true;
         if (at_comment(p)) {
-            if (!tmpl_lex_comment(&p->lx))
+            if (!template_lex_comment(&p->lx))
                 return fail(p, "%s", p->lx.wrong);
             continue;
         }
@@ -576,20 +578,17 @@ static bool parse_all(struct parser *p)
            fail(p, stop == STOP_END ? "unexpected {{end}}" : "unexpected {{else}}");
 }
 
-struct gs_error *rule_template_parse(struct gs_slice text, const char *name,
-                                     struct rule_template **ret)
+struct gs_error *template_parse(struct gs_slice text, const char *name, struct template **ret)
 {
-    return rule_template_parse_as(text, name, &(struct rule_template_form){"{{", "}}", PRELUDE},
-                                  ret);
+    return template_parse_as(text, name, &(struct template_form){"{{", "}}", PRELUDE}, ret);
 }
 
-struct gs_error *rule_template_parse_as(struct gs_slice text, const char *name,
-                                        const struct rule_template_form *form,
-                                        struct rule_template **ret)
+struct gs_error *template_parse_as(struct gs_slice text, const char *name,
+                                   const struct template_form *form, struct template **ret)
 {
     if (text.len > MAX_TEXT)
         return gs_error_new(GS_ELIMIT, "template: %s: longer than %zu bytes", name, MAX_TEXT);
-    struct rule_template *t = gs_alloc(sizeof(*t));
+    struct template *t = gs_alloc(sizeof(*t));
     t->plain = !text.len || !memmem(text.data, text.len, form->open, 2);
     t->arena.limit = MAX_MEMORY;
     GS_AUTO_BUF struct gs_buf all = {0};
@@ -600,7 +599,7 @@ struct gs_error *rule_template_parse_as(struct gs_slice text, const char *name,
     const char *copy = gs_arena_strndup(&t->arena, all.data, all.len);
     t->text = gs_slice_make(copy, copy ? all.len : 0);
     if (!t->name || !copy) {
-        rule_template_free(t);
+        template_free(t);
         return gs_error_new(GS_ELIMIT, "template: %s: too large", name);
     }
     GS_AUTO_FREE struct parser *p = gs_alloc(sizeof(*p));
@@ -609,14 +608,14 @@ struct gs_error *rule_template_parse_as(struct gs_slice text, const char *name,
         .lx = {.text = t->text, .open = form->open, .close = form->close, .arena = &t->arena}};
     p->vars[p->n_vars++] = GS_SLICE("$");
     if (!t->plain && !parse_all(p)) {
-        rule_template_free(t);
+        template_free(t);
         return p->err;
     }
     *ret = t;
     return NULL;
 }
 
-void rule_template_free(struct rule_template *t)
+void template_free(struct template *t)
 {
     if (!t)
         return;

@@ -17,7 +17,7 @@ struct verb {
 struct printer {
     struct gs_slice fmt;
     size_t pos;
-    const struct tmpl_value *args;
+    const struct template_value *args;
     size_t n, used;
     struct gs_buf *out;
 };
@@ -47,14 +47,14 @@ static void pad_out(struct printer *p, const struct verb *v, struct gs_slice tex
         gs_buf_add_char(p->out, ' ');
 }
 
-static void wrong_verb(struct printer *p, const struct verb *v, const struct tmpl_value *arg)
+static void wrong_verb(struct printer *p, const struct verb *v, const struct template_value *arg)
 {
-    gs_buf_addf(p->out, "%%!%c(%s=", v->letter, tmpl_type_name(arg));
-    tmpl_print(arg, p->out);
+    gs_buf_addf(p->out, "%%!%c(%s=", v->letter, template_type_name(arg));
+    template_print(arg, p->out);
     gs_buf_add_char(p->out, ')');
 }
 
-static void print_int(struct printer *p, const struct verb *v, const struct tmpl_value *arg)
+static void print_int(struct printer *p, const struct verb *v, const struct template_value *arg)
 {
     char text[80];
     size_t n = 0;
@@ -120,8 +120,8 @@ static void print_real(struct printer *p, const struct verb *v, double d)
     } else if (!finite) {
         gs_buf_add_str(&text, d > 0 ? "+Inf" : "-Inf");
     } else if (v->precision < 0 && (letter == 'g' || letter == 'G')) {
-        struct tmpl_value shortest = tmpl_float(d);
-        tmpl_print(&shortest, &text);
+        struct template_value shortest = template_float(d);
+        template_print(&shortest, &text);
         for (size_t i = 0; letter == 'G' && i < text.len; i++)
             text.data[i] = (char)toupper((unsigned char)text.data[i]);
     } else {
@@ -145,7 +145,7 @@ static void print_text(struct printer *p, const struct verb *v, struct gs_slice 
     if (v->precision >= 0)
         s = cut_runes(s, v->precision);
     if (v->letter == 'q')
-        tmpl_quote(s, &text);
+        template_quote(s, &text);
     else if (v->letter == 'x' || v->letter == 'X')
         for (size_t i = 0; i < s.len; i++)
             gs_buf_addf(&text, v->letter == 'x' ? "%02x" : "%02X", (unsigned char)s.data[i]);
@@ -183,33 +183,33 @@ static void print_quoted_char(struct printer *p, const struct verb *v, int64_t c
     pad_out(p, v, gs_buf_slice(&text), false);
 }
 
-static void print_any(struct printer *p, const struct verb *v, const struct tmpl_value *arg)
+static void print_any(struct printer *p, const struct verb *v, const struct template_value *arg)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    if (arg->type == TV_SAMPLE)
+    if (arg->type == TEMPLATE_TV_SAMPLE)
         gs_buf_add_char(&text, '&');
-    tmpl_print(arg, &text);
-    pad_out(p, v, gs_buf_slice(&text), arg->type == TV_INT);
+    template_print(arg, &text);
+    pad_out(p, v, gs_buf_slice(&text), arg->type == TEMPLATE_TV_INT);
 }
 
-static void print_arg(struct printer *p, const struct verb *v, const struct tmpl_value *arg)
+static void print_arg(struct printer *p, const struct verb *v, const struct template_value *arg)
 {
     if (v->letter == 'T') {
-        pad_out(p, v, gs_slice_of(tmpl_type_name(arg)), false);
-    } else if (arg->type == TV_FLOAT && strchr("vgGeEfF", v->letter)) {
+        pad_out(p, v, gs_slice_of(template_type_name(arg)), false);
+    } else if (arg->type == TEMPLATE_TV_FLOAT && strchr("vgGeEfF", v->letter)) {
         print_real(p, v, arg->u.f);
-    } else if (arg->type == TV_INT && strchr("vdxXob", v->letter)) {
+    } else if (arg->type == TEMPLATE_TV_INT && strchr("vdxXob", v->letter)) {
         print_int(p, v, arg);
-    } else if (arg->type == TV_INT && v->letter == 'c') {
+    } else if (arg->type == TEMPLATE_TV_INT && v->letter == 'c') {
         print_char(p, v, arg->u.i);
-    } else if (arg->type == TV_INT && v->letter == 'U' && arg->u.i >= 0) {
+    } else if (arg->type == TEMPLATE_TV_INT && v->letter == 'U' && arg->u.i >= 0) {
         gs_buf_addf(p->out, "U+%04llX", (unsigned long long)arg->u.i);
-    } else if (arg->type == TV_INT && v->letter == 'q') {
+    } else if (arg->type == TEMPLATE_TV_INT && v->letter == 'q') {
         print_quoted_char(p, v, arg->u.i);
-    } else if (arg->type == TV_STRING && strchr("vsqxX", v->letter)) {
+    } else if (arg->type == TEMPLATE_TV_STRING && strchr("vsqxX", v->letter)) {
         print_text(p, v, arg->u.s);
-    } else if (v->letter == 'v' || (v->letter == 't' && arg->type == TV_BOOL) ||
-               (v->letter == 's' && arg->type > TV_STRING)) {
+    } else if (v->letter == 'v' || (v->letter == 't' && arg->type == TEMPLATE_TV_BOOL) ||
+               (v->letter == 's' && arg->type > TEMPLATE_TV_STRING)) {
         print_any(p, v, arg);
     } else {
         wrong_verb(p, v, arg);
@@ -232,7 +232,7 @@ static int star_or_number(struct printer *p)
     if (p->pos >= p->fmt.len || p->fmt.data[p->pos] != '*')
         return read_number(p);
     p->pos++;
-    if (p->used >= p->n || p->args[p->used].type != TV_INT)
+    if (p->used >= p->n || p->args[p->used].type != TEMPLATE_TV_INT)
         return -1;
     int64_t w = p->args[p->used++].u.i;
     return w < 0 ? 0 : w > MAX_WIDTH ? MAX_WIDTH : (int)w;
@@ -288,7 +288,8 @@ static void one_verb(struct printer *p)
         print_arg(p, &v, &p->args[p->used++]);
 }
 
-void tmpl_printf(struct gs_slice fmt, const struct tmpl_value *args, size_t n, struct gs_buf *out)
+void template_printf(struct gs_slice fmt, const struct template_value *args, size_t n,
+                     struct gs_buf *out)
 {
     struct printer p = {.fmt = fmt, .args = args, .n = n, .out = out};
     while (p.pos < fmt.len && !out->overflow) {
@@ -302,8 +303,8 @@ void tmpl_printf(struct gs_slice fmt, const struct tmpl_value *args, size_t n, s
         return;
     gs_buf_add_str(out, "%!(EXTRA ");
     for (size_t i = p.used; i < n; i++) {
-        gs_buf_addf(out, "%s%s=", i > p.used ? ", " : "", tmpl_type_name(&args[i]));
-        tmpl_print(&args[i], out);
+        gs_buf_addf(out, "%s%s=", i > p.used ? ", " : "", template_type_name(&args[i]));
+        template_print(&args[i], out);
     }
     gs_buf_add_char(out, ')');
 }

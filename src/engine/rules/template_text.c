@@ -13,7 +13,7 @@
 
 #define MATCH_LIMIT 100000
 
-void tmpl_escape_html(struct gs_slice s, struct gs_buf *out)
+void template_escape_html(struct gs_slice s, struct gs_buf *out)
 {
     for (size_t i = 0; i < s.len; i++)
         switch (s.data[i]) {
@@ -40,7 +40,7 @@ void tmpl_escape_html(struct gs_slice s, struct gs_buf *out)
         }
 }
 
-void tmpl_escape_js(struct gs_slice s, struct gs_buf *out)
+void template_escape_js(struct gs_slice s, struct gs_buf *out)
 {
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.data[i];
@@ -53,7 +53,7 @@ void tmpl_escape_js(struct gs_slice s, struct gs_buf *out)
     }
 }
 
-void tmpl_escape_query(struct gs_slice s, struct gs_buf *out)
+void template_escape_query(struct gs_slice s, struct gs_buf *out)
 {
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.data[i];
@@ -67,7 +67,7 @@ void tmpl_escape_query(struct gs_slice s, struct gs_buf *out)
 }
 
 // ASCII letters only: label values and units are what these are used on.
-void tmpl_title(struct gs_slice s, struct gs_buf *out)
+void template_title(struct gs_slice s, struct gs_buf *out)
 {
     bool inside = false;
     for (size_t i = 0; i < s.len; i++) {
@@ -80,13 +80,13 @@ void tmpl_title(struct gs_slice s, struct gs_buf *out)
     }
 }
 
-void tmpl_upper(struct gs_slice s, struct gs_buf *out)
+void template_upper(struct gs_slice s, struct gs_buf *out)
 {
     for (size_t i = 0; i < s.len; i++)
         gs_buf_add_char(out, (char)toupper((unsigned char)s.data[i]));
 }
 
-void tmpl_lower(struct gs_slice s, struct gs_buf *out)
+void template_lower(struct gs_slice s, struct gs_buf *out)
 {
     for (size_t i = 0; i < s.len; i++)
         gs_buf_add_char(out, (char)tolower((unsigned char)s.data[i]));
@@ -112,7 +112,7 @@ static bool split_host_port(struct gs_slice s, struct gs_slice *host, struct gs_
              (memchr(host->data, '[', host->len) || memchr(host->data, ']', host->len)));
 }
 
-void tmpl_strip_port(struct gs_slice s, struct gs_buf *out)
+void template_strip_port(struct gs_slice s, struct gs_buf *out)
 {
     struct gs_slice host, port;
     gs_buf_add_slice(out, split_host_port(s, &host, &port) ? host : s);
@@ -129,7 +129,7 @@ static bool is_ip(struct gs_slice host)
     return inet_pton(AF_INET, text, addr) == 1 || inet_pton(AF_INET6, text, addr) == 1;
 }
 
-void tmpl_strip_domain(struct gs_slice s, struct gs_buf *out)
+void template_strip_domain(struct gs_slice s, struct gs_buf *out)
 {
     struct gs_slice host, port = {0};
     if (!split_host_port(s, &host, &port)) {
@@ -158,16 +158,16 @@ void tmpl_strip_domain(struct gs_slice s, struct gs_buf *out)
 static void link_to(struct gs_slice expr, int tab, struct gs_buf *out)
 {
     gs_buf_add_str(out, "/graph?g0.expr=");
-    tmpl_escape_query(expr, out);
+    template_escape_query(expr, out);
     gs_buf_addf(out, "&g0.tab=%d", tab);
 }
 
-void tmpl_graph_link(struct gs_slice s, struct gs_buf *out)
+void template_graph_link(struct gs_slice s, struct gs_buf *out)
 {
     link_to(s, 0, out);
 }
 
-void tmpl_table_link(struct gs_slice s, struct gs_buf *out)
+void template_table_link(struct gs_slice s, struct gs_buf *out)
 {
     link_to(s, 1, out);
 }
@@ -180,17 +180,17 @@ static void scale_down(double v, struct gs_buf *out)
         prefix = prefixes[i];
         v *= 1000;
     }
-    tmpl_add_general(v, 4, out);
+    template_add_general(v, 4, out);
     if (prefix)
         gs_buf_add_char(out, prefix);
 }
 
-void tmpl_humanize(double v, struct gs_buf *out)
+void template_humanize(double v, struct gs_buf *out)
 {
     static const char prefixes[] = "kMGTPEZY";
     char prefix = '\0';
     if (v == 0 || !isfinite(v)) {
-        tmpl_add_general(v, 4, out);
+        template_add_general(v, 4, out);
         return;
     }
     if (fabs(v) < 1) {
@@ -201,12 +201,12 @@ void tmpl_humanize(double v, struct gs_buf *out)
         prefix = prefixes[i];
         v /= 1000;
     }
-    tmpl_add_general(v, 4, out);
+    template_add_general(v, 4, out);
     if (prefix)
         gs_buf_add_char(out, prefix);
 }
 
-void tmpl_humanize_1024(double v, struct gs_buf *out)
+void template_humanize_1024(double v, struct gs_buf *out)
 {
     static const char prefixes[] = "kMGTPEZY";
     char prefix = '\0';
@@ -215,15 +215,15 @@ void tmpl_humanize_1024(double v, struct gs_buf *out)
             prefix = prefixes[i];
             v /= 1024;
         }
-    tmpl_add_general(v, 4, out);
+    template_add_general(v, 4, out);
     if (prefix)
         gs_buf_addf(out, "%ci", prefix);
 }
 
-void tmpl_humanize_duration(double v, struct gs_buf *out)
+void template_humanize_duration(double v, struct gs_buf *out)
 {
     if (!isfinite(v)) {
-        tmpl_add_general(v, 4, out);
+        template_add_general(v, 4, out);
         return;
     }
     if (fabs(v) < 1 && v != 0) {
@@ -246,9 +246,9 @@ void tmpl_humanize_duration(double v, struct gs_buf *out)
         gs_buf_addf(out, "%.4gs", v);
 }
 
-bool tmpl_parse_duration(const char *text, int64_t *ret_ms)
+bool template_parse_duration(const char *text, int64_t *ret_ms)
 {
-    return engine_duration(text, ret_ms);
+    return engine_config_duration(text, ret_ms);
 }
 
 // --- regular expressions ---
@@ -293,7 +293,7 @@ static int regex_at(const struct regex *r, struct gs_slice text, size_t from, ui
                        r->match, r->limits);
 }
 
-struct gs_error *tmpl_match(struct gs_slice pattern, struct gs_slice text, bool *ret)
+struct gs_error *template_match(struct gs_slice pattern, struct gs_slice text, bool *ret)
 {
     GS_CLEANUP(regex_finish) struct regex r = {0};
     struct gs_error *err = regex_init(&r, pattern);
@@ -361,8 +361,8 @@ static void add_expanded(const struct regex *r, struct gs_slice text, struct gs_
     }
 }
 
-struct gs_error *tmpl_replace_all(struct gs_slice pattern, struct gs_slice replacement,
-                                  struct gs_slice text, struct gs_buf *out)
+struct gs_error *template_replace_all(struct gs_slice pattern, struct gs_slice replacement,
+                                      struct gs_slice text, struct gs_buf *out)
 {
     GS_CLEANUP(regex_finish) struct regex r = {0};
     struct gs_error *err = regex_init(&r, pattern);

@@ -10,53 +10,54 @@
 #include <stdio.h>
 #include <time.h>
 
-const char *tmpl_type_name(const struct tmpl_value *v)
+const char *template_type_name(const struct template_value *v)
 {
     static const char *const names[] = {
-        [TV_NIL] = "<nil>",
-        [TV_BOOL] = "bool",
-        [TV_INT] = "int",
-        [TV_FLOAT] = "float64",
-        [TV_STRING] = "string",
-        [TV_LABELS] = "map[string]string",
-        [TV_SAMPLE] = "*template.sample",
-        [TV_VECTOR] = "template.queryResult",
-        [TV_ARGS] = "map[string]interface {}",
-        [TV_LIST] = "[]string",
-        [TV_TIME] = "*time.Time",
-        [TV_DATA] = ("struct { Labels map[string]string; ExternalLabels map[string]string; "
-                     "ExternalURL string; Value interface {} }"),
+        [TEMPLATE_TV_NIL] = "<nil>",
+        [TEMPLATE_TV_BOOL] = "bool",
+        [TEMPLATE_TV_INT] = "int",
+        [TEMPLATE_TV_FLOAT] = "float64",
+        [TEMPLATE_TV_STRING] = "string",
+        [TEMPLATE_TV_LABELS] = "map[string]string",
+        [TEMPLATE_TV_SAMPLE] = "*template.sample",
+        [TEMPLATE_TV_VECTOR] = "template.queryResult",
+        [TEMPLATE_TV_ARGS] = "map[string]interface {}",
+        [TEMPLATE_TV_LIST] = "[]string",
+        [TEMPLATE_TV_TIME] = "*time.Time",
+        [TEMPLATE_TV_DATA] =
+            ("struct { Labels map[string]string; ExternalLabels map[string]string; "
+             "ExternalURL string; Value interface {} }"),
     };
     return names[v->type];
 }
 
-bool tmpl_truth(const struct tmpl_value *v)
+bool template_truth(const struct template_value *v)
 {
     switch (v->type) {
-    case TV_NIL:
+    case TEMPLATE_TV_NIL:
         return false;
-    case TV_BOOL:
+    case TEMPLATE_TV_BOOL:
         return v->u.b;
-    case TV_INT:
+    case TEMPLATE_TV_INT:
         return v->u.i != 0;
-    case TV_FLOAT:
+    case TEMPLATE_TV_FLOAT:
         return v->u.f != 0;
-    case TV_STRING:
+    case TEMPLATE_TV_STRING:
         return v->u.s.len > 0;
-    case TV_LABELS:
+    case TEMPLATE_TV_LABELS:
         return v->u.labels.n > 0;
-    case TV_VECTOR:
+    case TEMPLATE_TV_VECTOR:
         return v->u.vector.n > 0;
-    case TV_ARGS:
+    case TEMPLATE_TV_ARGS:
         return v->u.args.n > 0;
-    case TV_LIST:
+    case TEMPLATE_TV_LIST:
         return v->u.list.n > 0;
     default:
         return true;
     }
 }
 
-struct gs_slice tmpl_label(const struct tmpl_value *labels, struct gs_slice name)
+struct gs_slice template_label(const struct template_value *labels, struct gs_slice name)
 {
     for (size_t i = 0; i < labels->u.labels.n; i++)
         if (gs_slice_eq(labels->u.labels.items[i].name, name))
@@ -65,7 +66,7 @@ struct gs_slice tmpl_label(const struct tmpl_value *labels, struct gs_slice name
 }
 
 // Go's time.Time.String in UTC.
-void tmpl_print_time(int64_t unix_ms, struct gs_buf *out)
+void template_print_time(int64_t unix_ms, struct gs_buf *out)
 {
     int64_t seconds = unix_ms / 1000, ms = unix_ms % 1000;
     if (ms < 0) {
@@ -126,7 +127,7 @@ static void print_double(double v, struct gs_buf *out)
     gs_buf_addf(out, "e+%02zu", whole - 1);
 }
 
-static void print_sample(const struct rule_template_sample *s, struct gs_buf *out)
+static void print_sample(const struct template_sample *s, struct gs_buf *out)
 {
     gs_buf_add_char(out, '{');
     print_labels(s->labels, s->n_labels, out);
@@ -135,7 +136,7 @@ static void print_sample(const struct rule_template_sample *s, struct gs_buf *ou
     gs_buf_add_char(out, '}');
 }
 
-static void print_data(const struct rule_template_data *d, struct gs_buf *out)
+static void print_data(const struct template_data *d, struct gs_buf *out)
 {
     gs_buf_add_char(out, '{');
     print_labels(d->labels, d->n_labels, out);
@@ -146,41 +147,41 @@ static void print_data(const struct rule_template_data *d, struct gs_buf *out)
     gs_buf_add_char(out, '}');
 }
 
-static void print_args(const struct tmpl_value *v, struct gs_buf *out)
+static void print_args(const struct template_value *v, struct gs_buf *out)
 {
     gs_buf_add_str(out, "map[");
     for (size_t i = 0; i < v->u.args.n; i++) {
         gs_buf_addf(out, "%sarg%zu:", i ? " " : "", i);
-        tmpl_print(&v->u.args.items[i], out);
+        template_print(&v->u.args.items[i], out);
     }
     gs_buf_add_char(out, ']');
 }
 
-void tmpl_print(const struct tmpl_value *v, struct gs_buf *out)
+void template_print(const struct template_value *v, struct gs_buf *out)
 {
     switch (v->type) {
-    case TV_NIL:
+    case TEMPLATE_TV_NIL:
         gs_buf_add_str(out, "<nil>");
         return;
-    case TV_BOOL:
+    case TEMPLATE_TV_BOOL:
         gs_buf_add_str(out, v->u.b ? "true" : "false");
         return;
-    case TV_INT:
+    case TEMPLATE_TV_INT:
         gs_buf_addf(out, "%lld", (long long)v->u.i);
         return;
-    case TV_FLOAT:
+    case TEMPLATE_TV_FLOAT:
         print_double(v->u.f, out);
         return;
-    case TV_STRING:
+    case TEMPLATE_TV_STRING:
         gs_buf_add_slice(out, v->u.s);
         return;
-    case TV_LABELS:
+    case TEMPLATE_TV_LABELS:
         print_labels(v->u.labels.items, v->u.labels.n, out);
         return;
-    case TV_SAMPLE:
+    case TEMPLATE_TV_SAMPLE:
         print_sample(v->u.sample, out);
         return;
-    case TV_VECTOR: // Go prints addresses here; the samples are of more use
+    case TEMPLATE_TV_VECTOR: // Go prints addresses here; the samples are of more use
         gs_buf_add_char(out, '[');
         for (size_t i = 0; i < v->u.vector.n; i++) {
             if (i)
@@ -189,10 +190,10 @@ void tmpl_print(const struct tmpl_value *v, struct gs_buf *out)
         }
         gs_buf_add_char(out, ']');
         return;
-    case TV_ARGS:
+    case TEMPLATE_TV_ARGS:
         print_args(v, out);
         return;
-    case TV_LIST:
+    case TEMPLATE_TV_LIST:
         gs_buf_add_char(out, '[');
         for (size_t i = 0; i < v->u.list.n; i++) {
             if (i)
@@ -201,10 +202,10 @@ void tmpl_print(const struct tmpl_value *v, struct gs_buf *out)
         }
         gs_buf_add_char(out, ']');
         return;
-    case TV_TIME:
-        tmpl_print_time(v->u.i, out);
+    case TEMPLATE_TV_TIME:
+        template_print_time(v->u.i, out);
         return;
-    case TV_DATA:
+    case TEMPLATE_TV_DATA:
         print_data(v->u.data, out);
         return;
     }
@@ -222,34 +223,34 @@ static int order_string(struct gs_slice a, struct gs_slice b)
     return c ? (c > 0) - (c < 0) : (a.len > b.len) - (a.len < b.len);
 }
 
-enum tmpl_comparable tmpl_compare(const struct tmpl_value *a, const struct tmpl_value *b,
-                                  bool ordered, int *ret)
+enum template_comparable template_compare(const struct template_value *a,
+                                          const struct template_value *b, bool ordered, int *ret)
 {
-    if (a->type > TV_STRING || b->type > TV_STRING)
-        return ordered ? TMPL_BAD_TYPE : TMPL_NOT_COMPARABLE;
-    if (a->type == TV_NIL || b->type == TV_NIL) {
+    if (a->type > TEMPLATE_TV_STRING || b->type > TEMPLATE_TV_STRING)
+        return ordered ? TEMPLATE_BAD_TYPE : TEMPLATE_NOT_COMPARABLE;
+    if (a->type == TEMPLATE_TV_NIL || b->type == TEMPLATE_TV_NIL) {
         *ret = a->type != b->type;
-        return ordered ? TMPL_BAD_TYPE : TMPL_COMPARABLE;
+        return ordered ? TEMPLATE_BAD_TYPE : TEMPLATE_COMPARABLE;
     }
     if (a->type != b->type)
-        return TMPL_INCOMPATIBLE;
+        return TEMPLATE_INCOMPATIBLE;
     switch (a->type) {
-    case TV_BOOL:
+    case TEMPLATE_TV_BOOL:
         *ret = a->u.b != b->u.b;
-        return ordered ? TMPL_BAD_TYPE : TMPL_COMPARABLE;
-    case TV_INT:
+        return ordered ? TEMPLATE_BAD_TYPE : TEMPLATE_COMPARABLE;
+    case TEMPLATE_TV_INT:
         *ret = (a->u.i > b->u.i) - (a->u.i < b->u.i);
-        return TMPL_COMPARABLE;
-    case TV_FLOAT: // a NaN is neither equal nor less nor more
+        return TEMPLATE_COMPARABLE;
+    case TEMPLATE_TV_FLOAT: // a NaN is neither equal nor less nor more
         *ret = isnan(a->u.f) || isnan(b->u.f) ? 2 : order_double(a->u.f, b->u.f);
-        return TMPL_COMPARABLE;
+        return TEMPLATE_COMPARABLE;
     default:
         *ret = order_string(a->u.s, b->u.s);
-        return TMPL_COMPARABLE;
+        return TEMPLATE_COMPARABLE;
     }
 }
 
-void tmpl_quote(struct gs_slice s, struct gs_buf *out)
+void template_quote(struct gs_slice s, struct gs_buf *out)
 {
     gs_buf_add_char(out, '"');
     for (size_t i = 0; i < s.len; i++) {
@@ -268,7 +269,7 @@ void tmpl_quote(struct gs_slice s, struct gs_buf *out)
     gs_buf_add_char(out, '"');
 }
 
-void tmpl_add_general(double v, int precision, struct gs_buf *out)
+void template_add_general(double v, int precision, struct gs_buf *out)
 {
     if (isnan(v))
         gs_buf_add_str(out, "NaN");

@@ -9,21 +9,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct rule_tests_options {
+struct rules_tests_options {
     const char *run;            // regular expression: only tests with such a name; NULL: all
     bool diff;                  // differences by line instead of both sides
     bool color;                 // of differences
     bool ignore_unknown_fields; // of rule files
 };
 
-struct rule_test_case {
+struct rules_test_case {
     char *name; // "unnamed#2" for the third test without one
     char **failures;
     size_t n_failures, cap_failures;
 };
 
-struct rule_tests_report {
-    struct rule_test_case *cases;
+struct rules_tests_report {
+    struct rules_test_case *cases;
     size_t n_cases, cap_cases, n_failed;
     char **warnings;
     size_t n_warnings, cap_warnings;
@@ -31,6 +31,6 @@ struct rule_tests_report {
 
 // An error: the file cannot be read or is no such file, or the expression is wrong. A test that
 // fails is in the report.
-struct gs_error *rule_tests_run(const char *path, const struct rule_tests_options *o,
-                                struct rule_tests_report *ret);
-void rule_tests_report_finish(struct rule_tests_report *r);
+struct gs_error *rules_tests_run(const char *path, const struct rules_tests_options *o,
+                                 struct rules_tests_report *ret);
+void rules_tests_report_finish(struct rules_tests_report *r);

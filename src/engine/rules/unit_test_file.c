@@ -14,43 +14,44 @@
 
 #define MAX_FILE ((size_t)64 * 1024 * 1024)
 
-static const char *where(struct config_reader *r, const json_t *value)
+static const char *where(struct engine_config_reader *r, const json_t *value)
 {
-    int line = gs_yaml_mark_of(r->marks, value).line;
-    return line ? config_format(r, "%s:%d", r->name, line) : config_format(r, "%s", r->name);
+    int line = codec_yaml_mark_of(r->marks, value).line;
+    return line ? engine_config_format(r, "%s:%d", r->name, line)
+                : engine_config_format(r, "%s", r->name);
 }
 
-static void read_duration(struct config_reader *r, const json_t *value, void *out)
+static void read_duration(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    const char *text = config_text(r, value);
-    if (!engine_duration(text, out))
-        config_fail(r, value, "not a valid duration string: \"%s\"", text);
+    const char *text = engine_config_text(r, value);
+    if (!engine_config_duration(text, out))
+        engine_config_fail(r, value, "not a valid duration string: \"%s\"", text);
 }
 
 // As YAML 1.1 writes numbers, and as Prometheus does.
-static void read_value(struct config_reader *r, const json_t *value, void *out)
+static void read_value(struct engine_config_reader *r, const json_t *value, void *out)
 {
     static const struct {
         const char *text;
         double value;
     } words[] = {{".nan", NAN}, {".inf", INFINITY}, {"+.inf", INFINITY}, {"-.inf", -INFINITY}};
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     for (size_t i = 0; i < GS_ARRAY_LEN(words); i++)
         if (strcasecmp(text, words[i].text) == 0) {
             *(double *)out = words[i].value;
             return;
         }
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), out);
-    GS_AUTO_JSON json_t *number = err ? yaml_plain_scalar(gs_slice_of(text)) : NULL;
+    CODEC_AUTO_JSON json_t *number = err ? codec_yaml_plain_scalar(gs_slice_of(text)) : NULL;
     if (json_is_number(number))
         *(double *)out = json_number_value(number);
     else if (err)
-        config_fail(r, value, "\"%s\" is not a number", text);
+        engine_config_fail(r, value, "\"%s\" is not a number", text);
 }
 
-static void read_start(struct config_reader *r, const json_t *value, void *out)
+static void read_start(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    const char *text = config_text(r, value);
+    const char *text = engine_config_text(r, value);
     double seconds = 0;
     struct gs_error *err = gs_parse_double(gs_slice_of(text), &seconds);
     if (!err && fabs(seconds) < 1e11) { // the year 5138
@@ -60,205 +61,214 @@ static void read_start(struct config_reader *r, const json_t *value, void *out)
     gs_error_free(err);
     err = gs_parse_rfc3339(gs_slice_of(text), out);
     if (err)
-        config_fail(r, value, "cannot parse \"%s\" to a valid timestamp", text);
+        engine_config_fail(r, value, "cannot parse \"%s\" to a valid timestamp", text);
     gs_error_free(err);
 }
 
-static void read_labels(struct config_reader *r, const json_t *value, void *out)
+static void read_labels(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_alert *a = out;
-    config_labels(r, value, &a->labels, &a->n_labels);
+    struct rules_test_alert *a = out;
+    engine_config_labels(r, value, &a->labels, &a->n_labels);
 }
 
-static void read_annotations(struct config_reader *r, const json_t *value, void *out)
+static void read_annotations(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_alert *a = out;
-    config_labels(r, value, &a->annotations, &a->n_annotations);
+    struct rules_test_alert *a = out;
+    engine_config_labels(r, value, &a->annotations, &a->n_annotations);
 }
 
-static void read_alert(struct config_reader *r, const json_t *value, void *out)
+static void read_alert(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"exp_labels", FIELD_READ, 0, read_labels},
-        {"exp_annotations", FIELD_READ, 0, read_annotations},
+    static const struct engine_config_field fields[] = {
+        {"exp_labels", ENGINE_CONFIG_FIELD_READ, 0, read_labels},
+        {"exp_annotations", ENGINE_CONFIG_FIELD_READ, 0, read_annotations},
         {0},
     };
-    config_read(r, value, fields, "an expected alert", out);
+    engine_config_read(r, value, fields, "an expected alert", out);
 }
 
-static void read_exp_alerts(struct config_reader *r, const json_t *value, void *out)
+static void read_exp_alerts(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_alerts *a = out;
-    config_read_list(r, value, sizeof(*a->alerts), read_alert, &a->alerts, &a->n_alerts);
+    struct rules_test_alerts *a = out;
+    engine_config_read_list(r, value, sizeof(*a->alerts), read_alert, &a->alerts, &a->n_alerts);
 }
 
-static void read_alert_test(struct config_reader *r, const json_t *value, void *out)
+static void read_alert_test(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"eval_time", FIELD_READ, offsetof(struct test_alerts, eval_ms), read_duration},
-        {"alertname", FIELD_TEXT, offsetof(struct test_alerts, name), NULL},
-        {"exp_alerts", FIELD_READ, 0, read_exp_alerts},
+    static const struct engine_config_field fields[] = {
+        {"eval_time", ENGINE_CONFIG_FIELD_READ, offsetof(struct rules_test_alerts, eval_ms),
+         read_duration},
+        {"alertname", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rules_test_alerts, name), NULL},
+        {"exp_alerts", ENGINE_CONFIG_FIELD_READ, 0, read_exp_alerts},
         {0},
     };
-    struct test_alerts *a = out;
-    *a = (struct test_alerts){.name = "", .where = where(r, value)};
-    config_read(r, value, fields, "alert_rule_test", a);
+    struct rules_test_alerts *a = out;
+    *a = (struct rules_test_alerts){.name = "", .where = where(r, value)};
+    engine_config_read(r, value, fields, "alert_rule_test", a);
 }
 
-static void read_sample(struct config_reader *r, const json_t *value, void *out)
+static void read_sample(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"labels", FIELD_TEXT, offsetof(struct test_sample, labels), NULL},
-        {"value", FIELD_READ, offsetof(struct test_sample, value), read_value},
-        {"histogram", FIELD_TEXT, offsetof(struct test_sample, histogram), NULL},
+    static const struct engine_config_field fields[] = {
+        {"labels", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rules_test_sample, labels), NULL},
+        {"value", ENGINE_CONFIG_FIELD_READ, offsetof(struct rules_test_sample, value), read_value},
+        {"histogram", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rules_test_sample, histogram),
+         NULL},
         {0},
     };
-    struct test_sample *s = out;
-    *s = (struct test_sample){.labels = "", .histogram = ""};
-    config_read(r, value, fields, "an expected sample", s);
+    struct rules_test_sample *s = out;
+    *s = (struct rules_test_sample){.labels = "", .histogram = ""};
+    engine_config_read(r, value, fields, "an expected sample", s);
 }
 
-static void read_exp_samples(struct config_reader *r, const json_t *value, void *out)
+static void read_exp_samples(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_expr *x = out;
-    config_read_list(r, value, sizeof(*x->samples), read_sample, &x->samples, &x->n_samples);
+    struct rules_test_expr *x = out;
+    engine_config_read_list(r, value, sizeof(*x->samples), read_sample, &x->samples, &x->n_samples);
 }
 
-static void read_expr_test(struct config_reader *r, const json_t *value, void *out)
+static void read_expr_test(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"expr", FIELD_TEXT, offsetof(struct test_expr, expr), NULL},
-        {"eval_time", FIELD_READ, offsetof(struct test_expr, eval_ms), read_duration},
-        {"exp_samples", FIELD_READ, 0, read_exp_samples},
+    static const struct engine_config_field fields[] = {
+        {"expr", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rules_test_expr, expr), NULL},
+        {"eval_time", ENGINE_CONFIG_FIELD_READ, offsetof(struct rules_test_expr, eval_ms),
+         read_duration},
+        {"exp_samples", ENGINE_CONFIG_FIELD_READ, 0, read_exp_samples},
         {0},
     };
-    struct test_expr *x = out;
-    *x = (struct test_expr){.expr = "", .where = where(r, value)};
-    config_read(r, value, fields, "promql_expr_test", x);
+    struct rules_test_expr *x = out;
+    *x = (struct rules_test_expr){.expr = "", .where = where(r, value)};
+    engine_config_read(r, value, fields, "promql_expr_test", x);
 }
 
-static void read_series(struct config_reader *r, const json_t *value, void *out)
+static void read_series(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"series", FIELD_TEXT, offsetof(struct test_series, series), NULL},
-        {"values", FIELD_TEXT, offsetof(struct test_series, values), NULL},
+    static const struct engine_config_field fields[] = {
+        {"series", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rules_test_series, series), NULL},
+        {"values", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rules_test_series, values), NULL},
         {0},
     };
-    struct test_series *s = out;
-    *s = (struct test_series){.series = "", .values = "", .where = where(r, value)};
-    config_read(r, value, fields, "input_series", s);
+    struct rules_test_series *s = out;
+    *s = (struct rules_test_series){.series = "", .values = "", .where = where(r, value)};
+    engine_config_read(r, value, fields, "input_series", s);
 }
 
-static void read_series_list(struct config_reader *r, const json_t *value, void *out)
+static void read_series_list(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_group *g = out;
-    config_read_list(r, value, sizeof(*g->series), read_series, &g->series, &g->n_series);
+    struct rules_test_group *g = out;
+    engine_config_read_list(r, value, sizeof(*g->series), read_series, &g->series, &g->n_series);
 }
 
-static void read_expr_tests(struct config_reader *r, const json_t *value, void *out)
+static void read_expr_tests(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_group *g = out;
-    config_read_list(r, value, sizeof(*g->exprs), read_expr_test, &g->exprs, &g->n_exprs);
+    struct rules_test_group *g = out;
+    engine_config_read_list(r, value, sizeof(*g->exprs), read_expr_test, &g->exprs, &g->n_exprs);
 }
 
-static void read_alert_tests(struct config_reader *r, const json_t *value, void *out)
+static void read_alert_tests(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_group *g = out;
-    config_read_list(r, value, sizeof(*g->alerts), read_alert_test, &g->alerts, &g->n_alerts);
+    struct rules_test_group *g = out;
+    engine_config_read_list(r, value, sizeof(*g->alerts), read_alert_test, &g->alerts,
+                            &g->n_alerts);
 }
 
-static void read_external_labels(struct config_reader *r, const json_t *value, void *out)
+static void read_external_labels(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_group *g = out;
-    config_labels(r, value, &g->external_labels, &g->n_external_labels);
+    struct rules_test_group *g = out;
+    engine_config_labels(r, value, &g->external_labels, &g->n_external_labels);
 }
 
-static void read_group(struct config_reader *r, const json_t *value, void *out)
+static void read_group(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    static const struct config_field fields[] = {
-        {"interval", FIELD_READ, offsetof(struct test_group, interval_ms), read_duration},
-        {"input_series", FIELD_READ, 0, read_series_list},
-        {"alert_rule_test", FIELD_READ, 0, read_alert_tests},
-        {"promql_expr_test", FIELD_READ, 0, read_expr_tests},
-        {"external_labels", FIELD_READ, 0, read_external_labels},
-        {"external_url", FIELD_TEXT, offsetof(struct test_group, external_url), NULL},
-        {"name", FIELD_TEXT, offsetof(struct test_group, name), NULL},
-        {"start_timestamp", FIELD_READ, offsetof(struct test_group, start_ms), read_start},
+    static const struct engine_config_field fields[] = {
+        {"interval", ENGINE_CONFIG_FIELD_READ, offsetof(struct rules_test_group, interval_ms),
+         read_duration},
+        {"input_series", ENGINE_CONFIG_FIELD_READ, 0, read_series_list},
+        {"alert_rule_test", ENGINE_CONFIG_FIELD_READ, 0, read_alert_tests},
+        {"promql_expr_test", ENGINE_CONFIG_FIELD_READ, 0, read_expr_tests},
+        {"external_labels", ENGINE_CONFIG_FIELD_READ, 0, read_external_labels},
+        {"external_url", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rules_test_group, external_url),
+         NULL},
+        {"name", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rules_test_group, name), NULL},
+        {"start_timestamp", ENGINE_CONFIG_FIELD_READ, offsetof(struct rules_test_group, start_ms),
+         read_start},
         {0},
     };
-    struct test_group *g = out;
-    *g = (struct test_group){.name = "", .external_url = ""};
-    config_read(r, value, fields, "a test", g);
+    struct rules_test_group *g = out;
+    *g = (struct rules_test_group){.name = "", .external_url = ""};
+    engine_config_read(r, value, fields, "a test", g);
 }
 
-static void read_groups(struct config_reader *r, const json_t *value, void *out)
+static void read_groups(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_file *f = out;
-    config_read_list(r, value, sizeof(*f->groups), read_group, &f->groups, &f->n_groups);
+    struct rules_test_file *f = out;
+    engine_config_read_list(r, value, sizeof(*f->groups), read_group, &f->groups, &f->n_groups);
 }
 
-static void read_rule_files(struct config_reader *r, const json_t *value, void *out)
+static void read_rule_files(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_file *f = out;
-    config_texts(r, value, &f->rule_files, &f->n_rule_files);
+    struct rules_test_file *f = out;
+    engine_config_texts(r, value, &f->rule_files, &f->n_rule_files);
     const char **files = (const char **)f->rule_files;
     for (size_t i = 0; i < f->n_rule_files; i++)
-        files[i] = config_path(r, files[i]);
+        files[i] = engine_config_path(r, files[i]);
 }
 
-static void read_order(struct config_reader *r, const json_t *value, void *out)
+static void read_order(struct engine_config_reader *r, const json_t *value, void *out)
 {
-    struct test_file *f = out;
-    config_texts(r, value, &f->order, &f->n_order);
+    struct rules_test_file *f = out;
+    engine_config_texts(r, value, &f->order, &f->n_order);
     for (size_t i = 1; i < f->n_order; i++)
         for (size_t k = 0; k < i; k++)
             if (gs_streq(f->order[i], f->order[k]))
-                config_fail(r, json_array_get(value, i),
-                            "group name repeated in evaluation order: %s", f->order[i]);
+                engine_config_fail(r, json_array_get(value, i),
+                                   "group name repeated in evaluation order: %s", f->order[i]);
 }
 
-static void read_top(struct config_reader *r, const json_t *top, struct test_file *f)
+static void read_top(struct engine_config_reader *r, const json_t *top, struct rules_test_file *f)
 {
-    static const struct config_field fields[] = {
-        {"rule_files", FIELD_READ, 0, read_rule_files},
-        {"evaluation_interval", FIELD_READ, offsetof(struct test_file, interval_ms), read_duration},
-        {"group_eval_order", FIELD_READ, 0, read_order},
-        {"tests", FIELD_READ, 0, read_groups},
-        {"fuzzy_compare", FIELD_BOOL, offsetof(struct test_file, fuzzy), NULL},
+    static const struct engine_config_field fields[] = {
+        {"rule_files", ENGINE_CONFIG_FIELD_READ, 0, read_rule_files},
+        {"evaluation_interval", ENGINE_CONFIG_FIELD_READ,
+         offsetof(struct rules_test_file, interval_ms), read_duration},
+        {"group_eval_order", ENGINE_CONFIG_FIELD_READ, 0, read_order},
+        {"tests", ENGINE_CONFIG_FIELD_READ, 0, read_groups},
+        {"fuzzy_compare", ENGINE_CONFIG_FIELD_BOOL, offsetof(struct rules_test_file, fuzzy), NULL},
         {0},
     };
-    config_read(r, top, fields, "the test file", f);
+    engine_config_read(r, top, fields, "the test file", f);
     if (!f->interval_ms)
         f->interval_ms = 60000;
-    struct test_group *groups = (struct test_group *)f->groups;
+    struct rules_test_group *groups = (struct rules_test_group *)f->groups;
     for (size_t i = 0; i < f->n_groups; i++)
         if (!groups[i].interval_ms)
             groups[i].interval_ms = f->interval_ms;
 }
 
-struct gs_error *test_file_parse(struct gs_slice text, const char *path, const char *dir,
-                                 struct test_file *ret)
+struct gs_error *rules_test_file_parse(struct gs_slice text, const char *path, const char *dir,
+                                       struct rules_test_file *ret)
 {
-    struct test_file f = {0};
-    struct gs_yaml_docs docs = {0};
-    GS_CLEANUP(gs_yaml_marks_freep) struct gs_yaml_marks *marks = NULL;
-    struct gs_error *err = gs_yaml_parse_texts(text, path, &docs, &marks);
+    struct rules_test_file f = {0};
+    struct codec_yaml_docs docs = {0};
+    GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
+    struct gs_error *err = codec_yaml_parse_texts(text, path, &docs, &marks);
     if (err)
         return err;
-    struct config_reader r = {.name = path, .base_dir = dir, .marks = marks, .arena = &f.arena};
+    struct engine_config_reader r = {
+        .name = path, .base_dir = dir, .marks = marks, .arena = &f.arena};
     if (docs.len > 1)
-        config_fail(&r, docs.items[1].value, "a file of tests is one YAML document");
+        engine_config_fail(&r, docs.items[1].value, "a file of tests is one YAML document");
     read_top(&r, docs.len ? docs.items[0].value : NULL, &f);
-    gs_yaml_docs_finish(&docs);
+    codec_yaml_docs_finish(&docs);
     free(r.ignored);
     if (r.err)
-        test_file_finish(&f);
+        rules_test_file_finish(&f);
     else
         *ret = f;
     return r.err;
 }
 
-struct gs_error *test_file_read(const char *path, struct test_file *ret)
+struct gs_error *rules_test_file_read(const char *path, struct rules_test_file *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
@@ -266,11 +276,11 @@ struct gs_error *test_file_read(const char *path, struct test_file *ret)
         return err;
     const char *slash = strrchr(path, '/');
     GS_AUTO_FREE char *dir = gs_strndup(path, slash ? (size_t)(slash - path) : 0);
-    return test_file_parse(gs_buf_slice(&text), path, slash ? (*dir ? dir : "/") : NULL, ret);
+    return rules_test_file_parse(gs_buf_slice(&text), path, slash ? (*dir ? dir : "/") : NULL, ret);
 }
 
-void test_file_finish(struct test_file *f)
+void rules_test_file_finish(struct rules_test_file *f)
 {
     gs_arena_finish(&f->arena);
-    *f = (struct test_file){0};
+    *f = (struct rules_test_file){0};
 }

@@ -8,7 +8,7 @@
 
 #define MAX_DIFF_LINES 2000 // of a side: the table of the comparison is the square
 
-void test_fail(struct rule_test_case *c, const char *fmt, ...)
+void rules_test_fail(struct rules_test_case *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -77,7 +77,7 @@ static void indent(struct gs_buf *out, const char *title, struct gs_slice text)
     }
 }
 
-static void differ(struct rule_test_case *c, const struct rule_tests_options *o, const char *head,
+static void differ(struct rules_test_case *c, const struct rules_tests_options *o, const char *head,
                    const struct gs_buf *wanted, const struct gs_buf *got)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -88,7 +88,7 @@ static void differ(struct rule_test_case *c, const struct rule_tests_options *o,
         indent(&out, "exp:", gs_buf_slice(wanted));
         indent(&out, "got:", gs_buf_slice(got));
     }
-    test_fail(c, "%s%s", head, out.data ? out.data : "");
+    rules_test_fail(c, "%s%s", head, out.data ? out.data : "");
     free(a.items);
     free(b.items);
 }
@@ -110,7 +110,7 @@ static void add_value(struct gs_buf *out, struct gs_slice s)
     gs_buf_add_char(out, '"');
 }
 
-static void add_sample(struct gs_buf *out, const struct rule_sample *s)
+static void add_sample(struct gs_buf *out, const struct rules_sample *s)
 {
     char text[GS_DOUBLE_SIZE];
     const char *sep = "";
@@ -128,9 +128,9 @@ static void add_sample(struct gs_buf *out, const struct rule_sample *s)
     gs_buf_addf(out, "} %s\n", gs_format_double(s->value, text));
 }
 
-void test_samples_differ(struct rule_test_case *c, const struct rule_tests_options *o,
-                         const struct test_expr *x, const struct rule_sample *wanted,
-                         size_t n_wanted, const struct rule_sample *got, size_t n_got)
+void rules_test_samples_differ(struct rules_test_case *c, const struct rules_tests_options *o,
+                               const struct rules_test_expr *x, const struct rules_sample *wanted,
+                               size_t n_wanted, const struct rules_sample *got, size_t n_got)
 {
     GS_AUTO_BUF struct gs_buf a = {0}, b = {0};
     char time[GS_RFC3339_SIZE];
@@ -152,7 +152,7 @@ static void add_map(struct gs_buf *out, const char *title, const struct metrics_
     }
 }
 
-static void add_alerts(struct gs_buf *out, const struct test_alert *a, size_t n)
+static void add_alerts(struct gs_buf *out, const struct rules_test_alert *a, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         gs_buf_add_str(out, "alert\n");
@@ -161,9 +161,10 @@ static void add_alerts(struct gs_buf *out, const struct test_alert *a, size_t n)
     }
 }
 
-void test_alerts_differ(struct rule_test_case *c, const struct rule_tests_options *o,
-                        const struct test_alerts *x, const struct test_alert *wanted,
-                        size_t n_wanted, const struct test_alert *got, size_t n_got)
+void rules_test_alerts_differ(struct rules_test_case *c, const struct rules_tests_options *o,
+                              const struct rules_test_alerts *x,
+                              const struct rules_test_alert *wanted, size_t n_wanted,
+                              const struct rules_test_alert *got, size_t n_got)
 {
     GS_AUTO_BUF struct gs_buf a = {0}, b = {0};
     char time[GS_RFC3339_SIZE];

@@ -20,16 +20,16 @@ struct input {
 };
 
 struct run {
-    const struct test_file *file;
-    const struct test_group *test;
-    const struct rule_tests_options *options;
-    struct rule_test_case *result;
+    const struct rules_test_file *file;
+    const struct rules_test_group *test;
+    const struct rules_tests_options *options;
+    struct rules_test_case *result;
     struct gs_arena arena;
     struct tsdb *db;
-    struct rule_runner_config cfg;
+    struct rules_runner_config cfg;
     struct input *inputs;
     size_t n_inputs;
-    struct rule_runner **runners;
+    struct rules_runner **runners;
     size_t n_runners;
 };
 
@@ -58,7 +58,7 @@ static struct gs_error *parse_labels(struct gs_arena *arena, const char *text,
             {gs_arena_strndup(arena, value.data ? value.data : "", value.len), value.len}};
     }
     promql_expr_free(x);
-    rule_sort_labels(items, n_labels);
+    rules_sort_labels(items, n_labels);
     *ret = items;
     *ret_n = n_labels;
     return NULL;
@@ -94,7 +94,7 @@ static void add_input(struct run *r, const struct input *in)
 
 static bool read_inputs(struct run *r)
 {
-    const struct test_group *t = r->test;
+    const struct rules_test_group *t = r->test;
     r->inputs = gs_alloc_array(t->n_series + 1, sizeof(*r->inputs));
     for (size_t i = 0; i < t->n_series; i++) {
         struct input in = {.where = t->series[i].where};
@@ -105,14 +105,14 @@ static bool read_inputs(struct run *r)
         if (!err && !in.n_labels)
             err = gs_error_new(GS_EINVAL, "a series needs a name or a label");
         if (err) {
-            test_fail(r->result, "    %s: series \"%s\": %s", t->series[i].where,
-                      t->series[i].series, gs_error_message(err));
+            rules_test_fail(r->result, "    %s: series \"%s\": %s", t->series[i].where,
+                            t->series[i].series, gs_error_message(err));
             return false;
         }
         err = promql_parse_values(gs_slice_of(t->series[i].values), &r->arena, &in.values);
         if (err) {
-            test_fail(r->result, "    %s: values of \"%s\": %s", t->series[i].where,
-                      t->series[i].series, gs_error_message(err));
+            rules_test_fail(r->result, "    %s: values of \"%s\": %s", t->series[i].where,
+                            t->series[i].series, gs_error_message(err));
             return false;
         }
         add_input(r, &in);
@@ -135,7 +135,7 @@ static bool store_until(struct run *r, int64_t t_ms)
             GS_AUTO_ERROR struct gs_error *err =
                 omitted ? NULL : tsdb_append(r->db, in->labels, in->n_labels, at, v);
             if (err) {
-                test_fail(r->result, "    %s: %s", in->where, gs_error_message(err));
+                rules_test_fail(r->result, "    %s: %s", in->where, gs_error_message(err));
                 return false;
             }
         }
@@ -150,13 +150,14 @@ static bool evaluate(struct run *r, int64_t t_ms)
     char time[GS_RFC3339_SIZE];
     bool ok = true;
     for (size_t g = 0; g < r->n_runners; g++) {
-        struct rule_runner *runner = r->runners[g];
-        rule_runner_eval(runner, r->test->start_ms + t_ms);
+        struct rules_runner *runner = r->runners[g];
+        rules_runner_eval(runner, r->test->start_ms + t_ms);
         for (size_t i = 0; i < runner->group->n_rules; i++) {
             if (!runner->rules[i].last_error)
                 continue;
-            test_fail(r->result, "    rule: %s, time: %s, err: %s", runner->rules[i].rule->name,
-                      gs_format_units(t_ms * GS_NS_PER_MS, time), runner->rules[i].last_error);
+            rules_test_fail(r->result, "    rule: %s, time: %s, err: %s",
+                            runner->rules[i].rule->name, gs_format_units(t_ms * GS_NS_PER_MS, time),
+                            runner->rules[i].last_error);
             ok = false;
         }
     }
@@ -165,61 +166,62 @@ static bool evaluate(struct run *r, int64_t t_ms)
 
 struct collect {
     const char *name;
-    struct test_alert *items;
+    struct rules_test_alert *items;
     size_t n, cap;
 };
 
-static void collect_alert(void *arg, const struct rule_alert *a)
+static void collect_alert(void *arg, const struct rules_alert *a)
 {
     struct collect *c = arg;
-    if (a->state != ALERT_FIRING || !gs_streq(a->rule->name, c->name))
+    if (a->state != RULES_ALERT_FIRING || !gs_streq(a->rule->name, c->name))
         return;
     gs_grow(&c->items, &c->cap, c->n, sizeof(*c->items));
     c->items[c->n++] =
-        (struct test_alert){a->labels, a->annotations, a->n_labels, a->n_annotations};
+        (struct rules_test_alert){a->labels, a->annotations, a->n_labels, a->n_annotations};
 }
 
 static int by_labels(const void *a, const void *b)
 {
-    const struct test_alert *x = a, *y = b;
+    const struct rules_test_alert *x = a, *y = b;
     int c = compare_labels(x->labels, x->n_labels, y->labels, y->n_labels);
     return c ? c
              : compare_labels(x->annotations, x->n_annotations, y->annotations, y->n_annotations);
 }
 
 // The expected alerts with their alertname, which the file leaves out.
-static struct test_alert *wanted_alerts(struct run *r, const struct test_alerts *x)
+static struct rules_test_alert *wanted_alerts(struct run *r, const struct rules_test_alerts *x)
 {
-    struct test_alert *wanted = gs_arena_alloc(&r->arena, (x->n_alerts + 1) * sizeof(*wanted));
+    struct rules_test_alert *wanted =
+        gs_arena_alloc(&r->arena, (x->n_alerts + 1) * sizeof(*wanted));
     for (size_t i = 0; i < x->n_alerts; i++) {
-        const struct test_alert *a = &x->alerts[i];
+        const struct rules_test_alert *a = &x->alerts[i];
         struct metrics_label *labels =
             gs_arena_alloc(&r->arena, (a->n_labels + 1) * sizeof(*labels));
         size_t n = 0;
         for (; n < a->n_labels; n++)
             labels[n] = a->labels[n];
-        rule_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(x->name));
-        rule_sort_labels(labels, n);
-        wanted[i] = (struct test_alert){labels, a->annotations, n, a->n_annotations};
+        rules_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(x->name));
+        rules_sort_labels(labels, n);
+        wanted[i] = (struct rules_test_alert){labels, a->annotations, n, a->n_annotations};
     }
     if (x->n_alerts)
         qsort(wanted, x->n_alerts, sizeof(*wanted), by_labels);
     return wanted;
 }
 
-static void compare_alerts(struct run *r, const struct test_alerts *x)
+static void compare_alerts(struct run *r, const struct rules_test_alerts *x)
 {
     struct collect got = {.name = x->name};
     for (size_t g = 0; g < r->n_runners; g++)
-        rule_runner_alerts(r->runners[g], collect_alert, &got);
+        rules_runner_alerts(r->runners[g], collect_alert, &got);
     if (got.n)
         qsort(got.items, got.n, sizeof(*got.items), by_labels);
-    struct test_alert *wanted = wanted_alerts(r, x);
+    struct rules_test_alert *wanted = wanted_alerts(r, x);
     bool same = got.n == x->n_alerts;
     for (size_t i = 0; same && i < got.n; i++)
         same = by_labels(&got.items[i], &wanted[i]) == 0;
     if (!same)
-        test_alerts_differ(r->result, r->options, x, wanted, x->n_alerts, got.items, got.n);
+        rules_test_alerts_differ(r->result, r->options, x, wanted, x->n_alerts, got.items, got.n);
     free(got.items);
 }
 
@@ -227,7 +229,7 @@ static void compare_alerts(struct run *r, const struct test_alerts *x)
 
 static int sample_by_labels(const void *a, const void *b)
 {
-    const struct rule_sample *x = a, *y = b;
+    const struct rules_sample *x = a, *y = b;
     return compare_labels(x->labels, x->n_labels, y->labels, y->n_labels);
 }
 
@@ -237,14 +239,14 @@ static bool same_value(const struct run *r, double a, double b)
            (r->file->fuzzy && (nextafter(a, -INFINITY) == b || nextafter(a, INFINITY) == b));
 }
 
-static struct gs_error *wanted_samples(struct run *r, const struct test_expr *x,
-                                       struct rule_sample **ret)
+static struct gs_error *wanted_samples(struct run *r, const struct rules_test_expr *x,
+                                       struct rules_sample **ret)
 {
-    struct rule_sample *items = gs_arena_alloc(&r->arena, (x->n_samples + 1) * sizeof(*items));
+    struct rules_sample *items = gs_arena_alloc(&r->arena, (x->n_samples + 1) * sizeof(*items));
     if (!items)
         return gs_error_new(GS_ELIMIT, "too much memory");
     for (size_t i = 0; i < x->n_samples; i++) {
-        const struct test_sample *s = &x->samples[i];
+        const struct rules_test_sample *s = &x->samples[i];
         struct gs_error *err =
             parse_labels(&r->arena, s->labels, &items[i].labels, &items[i].n_labels);
         if (!err && *s->histogram)
@@ -259,28 +261,28 @@ static struct gs_error *wanted_samples(struct run *r, const struct test_expr *x,
     return NULL;
 }
 
-static struct gs_error *ask(struct run *r, const struct test_expr *x, struct rule_sample **ret,
-                            size_t *ret_n)
+static struct gs_error *ask(struct run *r, const struct rules_test_expr *x,
+                            struct rules_sample **ret, size_t *ret_n)
 {
     struct promql_expr *expr = NULL;
     struct gs_error *err = promql_parse(gs_slice_of(x->expr), &expr);
     if (!err)
-        err = rule_query(&r->cfg, expr, r->test->start_ms + x->eval_ms, &r->arena, ret, ret_n);
+        err = rules_query(&r->cfg, expr, r->test->start_ms + x->eval_ms, &r->arena, ret, ret_n);
     promql_expr_free(expr);
     return err;
 }
 
-static void compare_expr(struct run *r, const struct test_expr *x)
+static void compare_expr(struct run *r, const struct rules_test_expr *x)
 {
-    struct rule_sample *got = NULL, *wanted = NULL;
+    struct rules_sample *got = NULL, *wanted = NULL;
     size_t n = 0;
     char time[GS_RFC3339_SIZE];
     GS_AUTO_ERROR struct gs_error *err = ask(r, x, &got, &n);
     if (!err)
         err = wanted_samples(r, x, &wanted);
     if (err) {
-        test_fail(r->result, "    %s: expr: \"%s\", time: %s, err: %s", x->where, x->expr,
-                  gs_format_units(x->eval_ms * GS_NS_PER_MS, time), gs_error_message(err));
+        rules_test_fail(r->result, "    %s: expr: \"%s\", time: %s, err: %s", x->where, x->expr,
+                        gs_format_units(x->eval_ms * GS_NS_PER_MS, time), gs_error_message(err));
         return;
     }
     if (n)
@@ -290,12 +292,12 @@ static void compare_expr(struct run *r, const struct test_expr *x)
         same = sample_by_labels(&got[i], &wanted[i]) == 0 &&
                same_value(r, wanted[i].value, got[i].value);
     if (!same)
-        test_samples_differ(r->result, r->options, x, wanted, x->n_samples, got, n);
+        rules_test_samples_differ(r->result, r->options, x, wanted, x->n_samples, got, n);
 }
 
 // --- the whole ---
 
-static int64_t last_eval(const struct test_group *t)
+static int64_t last_eval(const struct rules_test_group *t)
 {
     int64_t max = 0;
     for (size_t i = 0; i < t->n_alerts; i++)
@@ -309,9 +311,10 @@ static bool alerts_have_names(struct run *r)
 {
     for (size_t i = 0; i < r->test->n_alerts; i++)
         if (!*r->test->alerts[i].name) {
-            test_fail(r->result,
-                      "    %s: an item under alert_rule_test misses required attribute alertname",
-                      r->test->alerts[i].where);
+            rules_test_fail(
+                r->result,
+                "    %s: an item under alert_rule_test misses required attribute alertname",
+                r->test->alerts[i].where);
             return false;
         }
     return true;
@@ -319,7 +322,7 @@ static bool alerts_have_names(struct run *r)
 
 static bool run_steps(struct run *r)
 {
-    const struct test_group *t = r->test;
+    const struct rules_test_group *t = r->test;
     int64_t step = r->file->interval_ms, end = last_eval(t);
     for (int64_t at = 0; at <= end; at += step) {
         if (!store_until(r, at) || !evaluate(r, at))
@@ -331,12 +334,12 @@ static bool run_steps(struct run *r)
     return true;
 }
 
-static void begin(struct run *r, const struct test_rules *rules)
+static void begin(struct run *r, const struct rules_test_rules *rules)
 {
     const struct tsdb_config store = {.retention_ms = INT64_MAX / 2};
     const struct promql_config limits = {.default_step_ms = r->file->interval_ms};
     r->db = tsdb_new(&store);
-    r->cfg = (struct rule_runner_config){
+    r->cfg = (struct rules_runner_config){
         .db = r->db,
         .engine = promql_engine_new(r->db, &limits),
         .external_labels = r->test->external_labels,
@@ -346,13 +349,13 @@ static void begin(struct run *r, const struct test_rules *rules)
     r->runners = gs_alloc_array(rules->n + 1, sizeof(*r->runners));
     for (size_t i = 0; i < rules->n; i++)
         r->runners[r->n_runners++] =
-            rule_runner_new(&r->cfg, rules->groups[i], r->test->interval_ms);
+            rules_runner_new(&r->cfg, rules->groups[i], r->test->interval_ms);
 }
 
 static void end(struct run *r)
 {
     for (size_t i = 0; i < r->n_runners; i++)
-        rule_runner_free(r->runners[i]);
+        rules_runner_free(r->runners[i]);
     free(r->runners);
     free(r->inputs);
     promql_engine_free(r->cfg.engine);
@@ -360,9 +363,9 @@ static void end(struct run *r)
     gs_arena_finish(&r->arena);
 }
 
-void test_group_run(const struct test_file *f, const struct test_group *g,
-                    const struct test_rules *rules, const struct rule_tests_options *o,
-                    struct rule_test_case *ret)
+void rules_test_group_run(const struct rules_test_file *f, const struct rules_test_group *g,
+                          const struct rules_test_rules *rules, const struct rules_tests_options *o,
+                          struct rules_test_case *ret)
 {
     struct run r = {.file = f, .test = g, .options = o, .result = ret};
     begin(&r, rules);

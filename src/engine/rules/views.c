@@ -12,18 +12,18 @@
 
 static int compare_groups(const void *a, const void *b)
 {
-    const struct rule_group *x = (*(const struct rule_runner *const *)a)->group;
-    const struct rule_group *y = (*(const struct rule_runner *const *)b)->group;
+    const struct rules_group *x = (*(const struct rules_runner *const *)a)->group;
+    const struct rules_group *y = (*(const struct rules_runner *const *)b)->group;
     int c = strcmp(x->file, y->file);
     return c ? c : strcmp(x->name, y->name);
 }
 
-const struct rule_runner **rules_manager_groups(const struct rules_manager *m, size_t *ret_n)
+const struct rules_runner **rules_manager_groups(const struct rules_manager *m, size_t *ret_n)
 {
     size_t n = m->files.n, k = 0;
     for (size_t i = 0; i < m->n_extras; i++)
         n += m->extras[i].n;
-    const struct rule_runner **list = gs_alloc_array(n + 1, sizeof(struct rule_runner *));
+    const struct rules_runner **list = gs_alloc_array(n + 1, sizeof(struct rules_runner *));
     for (size_t i = 0; i < m->files.n; i++)
         list[k++] = m->files.groups[i]->runner;
     for (size_t i = 0; i < m->n_extras; i++)
@@ -108,18 +108,18 @@ static json_t *value_json(double v)
     return json_string(out.data);
 }
 
-static const char *state_name(enum rule_alert_state s)
+static const char *state_name(enum rules_alert_state s)
 {
     static const char *const names[] = {"inactive", "pending", "firing"};
     return names[s];
 }
 
-static json_t *alert_json(const struct rule_alert *a)
+static json_t *alert_json(const struct rules_alert *a)
 {
     json_t *obj = json_object();
     json_object_set_new(obj, "labels", labels_json(a->labels, a->n_labels));
     json_object_set_new(obj, "annotations", labels_json(a->annotations, a->n_annotations));
-    gs_json_set_str(obj, "state", state_name(a->state));
+    codec_json_set_str(obj, "state", state_name(a->state));
     json_object_set_new(obj, "activeAt", time_json(a->active_at_ms));
     if (a->keep_firing_since_ms)
         json_object_set_new(obj, "keepFiringSince", time_json(a->keep_firing_since_ms));
@@ -127,19 +127,19 @@ static json_t *alert_json(const struct rule_alert *a)
     return obj;
 }
 
-static json_t *alerts_of(const struct rule_state *s)
+static json_t *alerts_of(const struct rules_state *s)
 {
     json_t *list = json_array();
     size_t pos = 0;
     struct gs_slice key;
     void *value;
     while (gs_hmap_next(s->active, &pos, &key, &value))
-        if (!((struct active_alert *)value)->a.resolved_at_ms)
-            json_array_append_new(list, alert_json(&((struct active_alert *)value)->a));
+        if (!((struct rules_active_alert *)value)->a.resolved_at_ms)
+            json_array_append_new(list, alert_json(&((struct rules_active_alert *)value)->a));
     return list;
 }
 
-static json_t *query_json(const struct rule *rule)
+static json_t *query_json(const struct rules_rule *rule)
 {
     if (!rule->expr)
         return json_string(rule->text);
@@ -155,9 +155,9 @@ static json_t *seconds_json(int64_t ms)
 }
 
 // In the order of Prometheus.
-static void add_alert_fields(json_t *obj, const struct rule_state *s)
+static void add_alert_fields(json_t *obj, const struct rules_state *s)
 {
-    const struct rule *rule = s->rule;
+    const struct rules_rule *rule = s->rule;
     json_object_set_new(obj, "duration", seconds_json(rule->for_ms));
     json_object_set_new(obj, "keepFiringFor", seconds_json(rule->keep_firing_for_ms));
     json_object_set_new(obj, "labels", labels_json(rule->labels, rule->n_labels));
@@ -165,43 +165,43 @@ static void add_alert_fields(json_t *obj, const struct rule_state *s)
     json_object_set_new(obj, "alerts", alerts_of(s));
 }
 
-static json_t *rule_json(const struct rule_state *s)
+static json_t *rule_json(const struct rules_state *s)
 {
     static const char *const health[] = {"unknown", "ok", "err"};
-    const struct rule *rule = s->rule;
-    bool alerts = rule->kind == RULE_ALERT;
+    const struct rules_rule *rule = s->rule;
+    bool alerts = rule->kind == RULES_ALERT;
     json_t *obj = json_object();
     if (alerts)
-        gs_json_set_str(obj, "state", state_name(rule_state_of(s)));
-    gs_json_set_str(obj, "name", rule->name);
+        codec_json_set_str(obj, "state", state_name(rules_state_of(s)));
+    codec_json_set_str(obj, "name", rule->name);
     json_object_set_new(obj, "query", query_json(rule));
     if (alerts)
         add_alert_fields(obj, s);
     else if (rule->n_labels)
         json_object_set_new(obj, "labels", labels_json(rule->labels, rule->n_labels));
-    gs_json_set_str(obj, "health", health[s->health]);
+    codec_json_set_str(obj, "health", health[s->health]);
     if (s->last_error)
-        gs_json_set_str(obj, "lastError", s->last_error);
+        codec_json_set_str(obj, "lastError", s->last_error);
     json_object_set_new(obj, "evaluationTime", json_real((double)s->duration_ns / 1e9));
     json_object_set_new(obj, "lastEvaluation", time_json(s->last_eval_ms));
-    gs_json_set_str(obj, "type", alerts ? "alerting" : "recording");
+    codec_json_set_str(obj, "type", alerts ? "alerting" : "recording");
     return obj;
 }
 
-static json_t *group_json(const struct rule_runner *r, const char *type)
+static json_t *group_json(const struct rules_runner *r, const char *type)
 {
     json_t *rules = json_array();
     for (size_t i = 0; i < r->group->n_rules; i++) {
-        const char *kind = r->rules[i].rule->kind == RULE_ALERT ? "alert" : "record";
+        const char *kind = r->rules[i].rule->kind == RULES_ALERT ? "alert" : "record";
         if (!type || !*type || gs_streq(type, kind))
             json_array_append_new(rules, rule_json(&r->rules[i]));
     }
     json_t *obj = json_object();
-    gs_json_set_str(obj, "name", r->group->name);
-    gs_json_set_str(obj, "file", r->group->file);
+    codec_json_set_str(obj, "name", r->group->name);
+    codec_json_set_str(obj, "file", r->group->file);
     json_object_set_new(obj, "rules", rules);
     json_object_set_new(obj, "interval", seconds_json(r->interval_ms));
-    gs_json_set_int(obj, "limit", r->group->limit);
+    codec_json_set_int(obj, "limit", r->group->limit);
     json_object_set_new(obj, "evaluationTime", json_real((double)r->duration_ns / 1e9));
     json_object_set_new(obj, "lastEvaluation", time_json(r->last_eval_ms));
     return obj;
@@ -210,7 +210,7 @@ static json_t *group_json(const struct rule_runner *r, const char *type)
 json_t *rules_json(const struct rules_manager *m, const char *type)
 {
     size_t n;
-    GS_AUTO_FREE const struct rule_runner **groups = rules_manager_groups(m, &n);
+    GS_AUTO_FREE const struct rules_runner **groups = rules_manager_groups(m, &n);
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, group_json(groups[i], type));
@@ -220,7 +220,7 @@ json_t *rules_json(const struct rules_manager *m, const char *type)
 json_t *rules_alerts_json(const struct rules_manager *m)
 {
     size_t n;
-    GS_AUTO_FREE const struct rule_runner **groups = rules_manager_groups(m, &n);
+    GS_AUTO_FREE const struct rules_runner **groups = rules_manager_groups(m, &n);
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < groups[i]->group->n_rules; k++) {
@@ -233,7 +233,7 @@ json_t *rules_alerts_json(const struct rules_manager *m)
 
 json_t *rules_alertmanagers_json(const struct rules_manager *m)
 {
-    return notifier_json(m->notifier);
+    return rules_notifier_json(m->notifier);
 }
 
 // --- metrics ---
@@ -252,7 +252,7 @@ enum group_metric {
     SWITCHED_OFF,
 };
 
-static double metric_of(const struct rule_runner *r, enum group_metric which)
+static double metric_of(const struct rules_runner *r, enum group_metric which)
 {
     size_t off = 0;
     switch (which) {
@@ -311,7 +311,7 @@ static const struct {
      METRICS_GAUGE, SWITCHED_OFF},
 };
 
-static void write_group_metrics(const struct rule_runner **groups, size_t n, struct gs_buf *out)
+static void write_group_metrics(const struct rules_runner **groups, size_t n, struct gs_buf *out)
 {
     for (size_t k = 0; n && k < GS_ARRAY_LEN(group_metrics); k++) {
         metrics_write_family(out, group_metrics[k].name, group_metrics[k].type,
@@ -329,12 +329,12 @@ static void write_group_metrics(const struct rule_runner **groups, size_t n, str
 void rules_manager_write_metrics(const struct rules_manager *m, struct gs_buf *out)
 {
     size_t n;
-    GS_AUTO_FREE const struct rule_runner **groups = rules_manager_groups(m, &n);
+    GS_AUTO_FREE const struct rules_runner **groups = rules_manager_groups(m, &n);
     write_group_metrics(groups, n, out);
     metrics_write_family(out, "prometheus_rule_group_duration_seconds", METRICS_SUMMARY,
                          "How long evaluations of groups took.");
     metrics_write_sample(out, "prometheus_rule_group_duration_seconds_sum", NULL, 0, m->seconds);
     metrics_write_sample(out, "prometheus_rule_group_duration_seconds_count", NULL, 0,
                          (double)m->evaluations);
-    notifier_write_metrics(m->notifier, out);
+    rules_notifier_write_metrics(m->notifier, out);
 }

@@ -13,7 +13,8 @@ struct scrape_ingest;
 // cfg: honor_labels, honor_timestamps, track_staleness, metric_relabel and the limits are used; it
 // is borrowed and must live as long. target_labels (with job and instance, without __meta_…) are
 // copied.
-struct scrape_ingest *scrape_ingest_new(struct tsdb *db, const struct engine_scrape_config *cfg,
+struct scrape_ingest *scrape_ingest_new(struct tsdb *db,
+                                        const struct engine_config_scrape_config *cfg,
                                         const struct metrics_label *target_labels, size_t n);
 // go_on is called within long texts, and may let others use the store before it returns. False ends
 // the scrape as if it had not begun: GS_ECONFLICT. NULL: texts are read without a pause.
@@ -21,7 +22,8 @@ void scrape_ingest_on_pause(struct scrape_ingest *in, bool (*go_on)(void *arg), 
 void scrape_ingest_free(struct scrape_ingest *in); // without ending its series
 // The same target under a new configuration (metric_relabel changed): what was learnt of series is
 // forgotten, the series go on.
-void scrape_ingest_reconfigure(struct scrape_ingest *in, const struct engine_scrape_config *cfg);
+void scrape_ingest_reconfigure(struct scrape_ingest *in,
+                               const struct engine_config_scrape_config *cfg);
 
 // The time of a scrape that begins now: after the last one, also where the clock was set back.
 int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms);

@@ -48,17 +48,17 @@ static const char *const report_names[N_REPORTS] = {
 
 struct scrape_ingest {
     struct tsdb *db;
-    const struct engine_scrape_config *cfg;
+    const struct engine_config_scrape_config *cfg;
     struct gs_arena arena; // of target
-    struct sample_target target;
+    struct scrape_sample_target target;
     struct tsdb_group *group;
     struct metrics_reader *reader;
-    struct engine_label_builder builder;
+    struct engine_config_label_builder builder;
     struct scrape_metadata *metadata;
     unsigned metadata_sweep_in; // scrapes; 0: nothing has changed
     bool metadata_sweeping;
-    struct lines lines;     // of the last good scrape
-    struct timed_set timed; // of the last scrape, with track_timestamps_staleness
+    struct lines lines;            // of the last good scrape
+    struct scrape_timed_set timed; // of the last scrape, with track_timestamps_staleness
     uint32_t report_slots[N_REPORTS];
     bool reports_known;
     uint64_t epoch, generation; // of the group and the store, when the last scrape ended
@@ -77,7 +77,7 @@ struct pass {
     struct lines fresh; // lines of this scrape
     uint32_t *table;    // index + 1: below lines.n in the old ones, else in fresh
     size_t table_cap;
-    struct timed_pass timed;
+    struct scrape_timed_pass timed;
     size_t scraped, post, added, put;
     bool limit, full; // the job's limit of samples, the store's of series
     bool whole;       // all lines were read
@@ -117,7 +117,8 @@ static void metadata_scraped(struct scrape_ingest *in)
 
 // --- life ---
 
-struct scrape_ingest *scrape_ingest_new(struct tsdb *db, const struct engine_scrape_config *cfg,
+struct scrape_ingest *scrape_ingest_new(struct tsdb *db,
+                                        const struct engine_config_scrape_config *cfg,
                                         const struct metrics_label *target_labels, size_t n)
 {
     struct scrape_ingest *in = gs_alloc(sizeof(*in));
@@ -146,11 +147,11 @@ void scrape_ingest_free(struct scrape_ingest *in)
     tsdb_group_free(in->group);
     metrics_reader_free(in->reader);
     scrape_metadata_free(in->metadata);
-    engine_labels_finish(&in->builder);
+    engine_config_labels_finish(&in->builder);
     gs_arena_finish(&in->arena);
     free(in->target.items);
     free(in->lines.items);
-    timed_set_finish(&in->timed);
+    scrape_timed_set_finish(&in->timed);
     free(in);
 }
 
@@ -166,11 +167,12 @@ static void forget(struct scrape_ingest *in, bool only_timed)
     forget_lines(&in->lines, only_timed);
 }
 
-void scrape_ingest_reconfigure(struct scrape_ingest *in, const struct engine_scrape_config *cfg)
+void scrape_ingest_reconfigure(struct scrape_ingest *in,
+                               const struct engine_config_scrape_config *cfg)
 {
     in->cfg = cfg;
     if (!cfg->track_staleness) // else the next scrape would end them all
-        timed_set_finish(&in->timed);
+        scrape_timed_set_finish(&in->timed);
     forget(in, false);
 }
 
@@ -229,12 +231,12 @@ static bool over_limit(const struct pass *p)
 }
 
 // It may have been one with timestamps until now.
-static void saw_untimed(struct pass *p, const struct engine_label_builder *b)
+static void saw_untimed(struct pass *p, const struct engine_config_label_builder *b)
 {
     tsdb_ref ref;
     GS_AUTO_ERROR struct gs_error *err = tsdb_series_get(p->in->db, b->items, b->len, &ref);
     if (!err)
-        timed_saw(&p->timed, p->in->db, ref);
+        scrape_timed_saw(&p->timed, p->in->db, ref);
 }
 
 // Labels, relabelling, the store.
@@ -249,13 +251,13 @@ static struct gs_error *resolve(struct pass *p, const struct metrics_line *l, bo
         p->scraped--;
         return err;
     }
-    struct engine_label_builder *b = &in->builder;
-    sample_labels_merge(&in->target, in->cfg->honor_labels, labels, n, b);
-    if (!engine_relabel(&in->cfg->metric_relabel, b) || !b->len) {
+    struct engine_config_label_builder *b = &in->builder;
+    scrape_sample_labels_merge(&in->target, in->cfg->honor_labels, labels, n, b);
+    if (!engine_config_relabel(&in->cfg->metric_relabel, b) || !b->len) {
         k->kind = LINE_DROPPED;
         return NULL;
     }
-    err = sample_labels_check(in->cfg, b);
+    err = scrape_sample_labels_check(in->cfg, b);
     if (err || over_limit(p))
         return err;
     err = timed ? tsdb_series_get(in->db, b->items, b->len, &k->at)
@@ -278,7 +280,8 @@ static void add_timed(struct pass *p, const struct metrics_line *l, const struct
         p->in->counts.out_of_order++;
         return;
     }
-    timed_add(&p->timed, &(struct timed_sample){k->at, is_new, l->timestamp_ms, l->value});
+    scrape_timed_add(&p->timed,
+                     &(struct scrape_timed_sample){k->at, is_new, l->timestamp_ms, l->value});
 }
 
 static struct gs_error *take(struct pass *p, const struct metrics_line *l, struct line *k,
@@ -410,7 +413,7 @@ static void find_reports(struct scrape_ingest *in)
     in->reports_known = true;
     for (int i = 0; i < N_REPORTS; i++) {
         struct metrics_label name = {GS_SLICE("__name__"), gs_slice_of(report_names[i])};
-        sample_labels_merge(&in->target, false, &name, 1, &in->builder);
+        scrape_sample_labels_merge(&in->target, false, &name, 1, &in->builder);
         struct gs_error *err = tsdb_group_slot_always(in->group, in->builder.items, in->builder.len,
                                                       &in->report_slots[i]);
         in->reports_known = in->reports_known && !err;
@@ -457,17 +460,17 @@ static void keep_lines(struct pass *p)
     in->counts.known = in->lines.n;
 }
 
-static struct gs_error *format_of(const struct engine_scrape_config *cfg, const char *content_type,
-                                  enum metrics_format *ret)
+static struct gs_error *format_of(const struct engine_config_scrape_config *cfg,
+                                  const char *content_type, enum metrics_format *ret)
 {
     struct gs_error *err = metrics_format_of(content_type, ret);
     if (!err)
         return NULL;
-    if (cfg->fallback == ENGINE_FALLBACK_NONE)
+    if (cfg->fallback == ENGINE_CONFIG_FALLBACK_NONE)
         return gs_error_wrap(err, "unsupported Content-Type, and no fallback_scrape_protocol for "
                                   "the target");
     gs_error_free(err);
-    *ret = cfg->fallback == ENGINE_FALLBACK_TEXT ? METRICS_TEXT : METRICS_OPENMETRICS;
+    *ret = cfg->fallback == ENGINE_CONFIG_FALLBACK_TEXT ? METRICS_TEXT : METRICS_OPENMETRICS;
     return NULL;
 }
 
@@ -492,7 +495,7 @@ static void pass_finish(struct pass *p)
 {
     free(p->fresh.items);
     free(p->table);
-    timed_pass_finish(&p->timed);
+    scrape_timed_pass_finish(&p->timed);
 }
 
 int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms)
@@ -522,11 +525,11 @@ static struct gs_error *scrape_and_commit(struct pass *p, struct gs_slice body,
         GS_AUTO_ERROR struct gs_error *again = tsdb_group_begin(in->group, t_ms);
         if (!again)
             commit(in, t_ms, 0, duration_s, 0);
-        timed_end_gone(&in->timed, NULL, in->db, t_ms);
+        scrape_timed_end_gone(&in->timed, NULL, in->db, t_ms);
     } else {
         commit(in, t_ms, 1, duration_s, p->put);
-        timed_append(&p->timed, in->db, in->cfg->track_staleness, &in->counts);
-        timed_end_gone(&in->timed, &p->timed, in->db, t_ms);
+        scrape_timed_append(&p->timed, in->db, in->cfg->track_staleness, &in->counts);
+        scrape_timed_end_gone(&in->timed, &p->timed, in->db, t_ms);
     }
     return err;
 }
@@ -559,7 +562,7 @@ void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duratio
         return;
     in->counts.scraped = in->counts.post_relabeling = in->counts.series_added = 0;
     commit(in, t_ms, 0, duration_s, 0);
-    timed_end_gone(&in->timed, NULL, in->db, t_ms);
+    scrape_timed_end_gone(&in->timed, NULL, in->db, t_ms);
 }
 
 void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
@@ -571,7 +574,7 @@ void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
         return;
     size_t added, fresh;
     tsdb_group_commit(in->group, &added, &fresh);
-    timed_end_gone(&in->timed, NULL, in->db, t_ms);
+    scrape_timed_end_gone(&in->timed, NULL, in->db, t_ms);
 }
 
 void scrape_ingest_counts(const struct scrape_ingest *in, struct scrape_ingest_counts *ret)

@@ -5,16 +5,16 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/discovery/peer.h"
-#include "net/http_oauth2.h"
+#include "net/http/oauth2.h"
 
 // One discovery of the job with the groups it gave. A reload moves it to the job that follows when
 // its configuration is the same.
-struct job_provider {
+struct scrape_job_provider {
     struct scrape_job *job;
-    char *id;               // equal for equal configurations
-    struct gs_hmap *groups; // source -> struct job_group
-    bool spoke;             // has given its first groups
-    struct sd_provider *sd; // NULL: static targets, or it cannot run
+    char *id;                      // equal for equal configurations
+    struct gs_hmap *groups;        // source -> struct job_group
+    bool spoke;                    // has given its first groups
+    struct discovery_provider *sd; // NULL: static targets, or it cannot run
 };
 
 struct job_group { // a copy of what discovery gave
@@ -32,7 +32,7 @@ static void group_free(void *p)
     free(g);
 }
 
-static void take_group(struct job_provider *p, const struct sd_group *g)
+static void take_group(struct scrape_job_provider *p, const struct discovery_group *g)
 {
     void *old = gs_hmap_remove_str(p->groups, g->source);
     if (old)
@@ -40,12 +40,13 @@ static void take_group(struct job_provider *p, const struct sd_group *g)
     if (!g->n_targets)
         return;
     struct job_group *copy = gs_alloc(sizeof(*copy));
-    copy->labels = engine_labels_copy(&copy->arena, g->labels, g->n_labels);
+    copy->labels = engine_config_labels_copy(&copy->arena, g->labels, g->n_labels);
     copy->n_labels = g->n_labels;
     copy->targets = gs_arena_alloc(&copy->arena, g->n_targets * sizeof(*copy->targets));
     copy->n_target_labels = gs_arena_alloc(&copy->arena, g->n_targets * sizeof(size_t));
     for (size_t i = 0; i < g->n_targets; i++) {
-        copy->targets[i] = engine_labels_copy(&copy->arena, g->targets[i], g->n_target_labels[i]);
+        copy->targets[i] =
+            engine_config_labels_copy(&copy->arena, g->targets[i], g->n_target_labels[i]);
         copy->n_target_labels[i] = g->n_target_labels[i];
     }
     copy->n_targets = g->n_targets;
@@ -59,29 +60,31 @@ static struct gs_slice key_of(const uint64_t *key)
     return gs_slice_make(key, sizeof(*key));
 }
 
-static void keep_dropped(struct scrape_job *j, const struct target_spec *spec)
+static void keep_dropped(struct scrape_job *j, const struct scrape_target_spec *spec)
 {
     size_t limit = j->cfg->keep_dropped_targets;
-    if (j->n_dropped++ >= (limit && limit < JOB_MAX_DROPPED ? limit : JOB_MAX_DROPPED))
+    if (j->n_dropped++ >=
+        (limit && limit < SCRAPE_JOB_MAX_DROPPED ? limit : SCRAPE_JOB_MAX_DROPPED))
         return;
     gs_grow(&j->dropped, &j->dropped_cap, j->n_dropped_kept, sizeof(*j->dropped));
-    struct target_spec copy = {.dropped = true, .n_discovered = spec->n_discovered};
-    copy.discovered = engine_labels_copy(&j->dropped_arena, spec->discovered, spec->n_discovered);
+    struct scrape_target_spec copy = {.dropped = true, .n_discovered = spec->n_discovered};
+    copy.discovered =
+        engine_config_labels_copy(&j->dropped_arena, spec->discovered, spec->n_discovered);
     j->dropped[j->n_dropped_kept++] = copy;
 }
 
 // The first one when another cannot be made (certificates went away since).
-static struct http_client *client_for(struct scrape_job *j, const struct target_spec *spec)
+static struct http_client *client_for(struct scrape_job *j, const struct scrape_target_spec *spec)
 {
-    struct http_client **c = &j->clients[spec->key % JOB_CLIENTS];
+    struct http_client **c = &j->clients[spec->key % SCRAPE_JOB_CLIENTS];
     if (!*c)
-        gs_error_free(engine_peer_client(j->loop, "", &j->cfg->http, &j->tokens, c));
+        gs_error_free(discovery_peer_client(j->loop, "", &j->cfg->http, &j->tokens, c));
     return *c ? *c : j->clients[0];
 }
 
 // Moves a target that stays from the old set to the new one, or makes it.
 static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
-                        const struct target_spec *spec)
+                        const struct scrape_target_spec *spec)
 {
     if (gs_hmap_get(wanted, key_of(&spec->key)))
         return; // discovered twice
@@ -92,7 +95,7 @@ static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
 }
 
 // As in Prometheus they are no targets; the log has the first of them, once.
-static void count_invalid(struct scrape_job *j, const struct target_spec *spec)
+static void count_invalid(struct scrape_job *j, const struct scrape_target_spec *spec)
 {
     if (j->n_invalid++ || gs_streq(j->invalid, spec->invalid))
         return;
@@ -105,10 +108,10 @@ static void resolve_group(struct scrape_job *j, struct gs_hmap *wanted, const st
 {
     struct gs_arena arena = {0};
     for (size_t i = 0; i < g->n_targets; i++) {
-        struct target_spec spec;
+        struct scrape_target_spec spec;
         gs_arena_clear(&arena);
-        target_resolve(j->cfg, g->labels, g->n_labels, g->targets[i], g->n_target_labels[i], &arena,
-                       &spec);
+        scrape_target_resolve(j->cfg, g->labels, g->n_labels, g->targets[i], g->n_target_labels[i],
+                              &arena, &spec);
         if (spec.invalid)
             count_invalid(j, &spec);
         else if (spec.dropped)
@@ -129,7 +132,7 @@ static void end_all(struct gs_hmap *targets, bool end)
 }
 
 static void resolve_groups(struct scrape_job *j, struct gs_hmap *wanted,
-                           struct job_provider *const *providers, size_t n)
+                           struct scrape_job_provider *const *providers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t pos = 0;
@@ -169,11 +172,11 @@ static void update(struct scrape_job *j)
 
 // --- providers ---
 
-static void provider_free(struct job_provider *p)
+static void provider_free(struct scrape_job_provider *p)
 {
     if (!p)
         return;
-    sd_provider_free(p->sd);
+    discovery_provider_free(p->sd);
     gs_hmap_free(p->groups);
     free(p->id);
     free(p);
@@ -186,9 +189,9 @@ static void forget_leavers(struct scrape_job *j)
     j->n_leavers = 0;
 }
 
-static void on_groups(void *arg, const struct sd_group *groups, size_t n)
+static void on_groups(void *arg, const struct discovery_group *groups, size_t n)
 {
-    struct job_provider *p = arg;
+    struct scrape_job_provider *p = arg;
     struct scrape_job *j = p->job;
     bool all_spoke = p->spoke = true;
     for (size_t i = 0; i < n; i++)
@@ -203,10 +206,10 @@ static void on_groups(void *arg, const struct sd_group *groups, size_t n)
 }
 
 // One that ran with this configuration, out of the list; NULL: none.
-static struct job_provider *take_provider(struct scrape_job *old, const char *id)
+static struct scrape_job_provider *take_provider(struct scrape_job *old, const char *id)
 {
     for (size_t i = 0; old && i < old->n_providers; i++) {
-        struct job_provider *p = old->providers[i];
+        struct scrape_job_provider *p = old->providers[i];
         if (!gs_streq(p->id, id) || !p->sd)
             continue;
         old->providers[i] = old->providers[--old->n_providers];
@@ -216,9 +219,10 @@ static struct job_provider *take_provider(struct scrape_job *old, const char *id
 }
 
 // id is taken.
-static struct job_provider *add_provider(struct scrape_job *j, struct scrape_job *old, char *id)
+static struct scrape_job_provider *add_provider(struct scrape_job *j, struct scrape_job *old,
+                                                char *id)
 {
-    struct job_provider *p = take_provider(old, id);
+    struct scrape_job_provider *p = take_provider(old, id);
     if (p) {
         free(id);
     } else {
@@ -235,10 +239,10 @@ static struct job_provider *add_provider(struct scrape_job *j, struct scrape_job
 
 static void take_statics(struct scrape_job *j)
 {
-    struct job_provider *p = add_provider(j, NULL, gs_strdup("static"));
+    struct scrape_job_provider *p = add_provider(j, NULL, gs_strdup("static"));
     p->spoke = true;
     for (size_t i = 0; i < j->cfg->sd.n_statics; i++) {
-        const struct engine_static_group *s = &j->cfg->sd.statics[i];
+        const struct engine_config_static_group *s = &j->cfg->sd.statics[i];
         GS_AUTO_FREE struct metrics_label *addresses =
             gs_alloc_array(s->n_targets, sizeof(*addresses));
         GS_AUTO_FREE const struct metrics_label **targets =
@@ -251,7 +255,8 @@ static void take_statics(struct scrape_job *j)
             counts[k] = 1;
         }
         GS_AUTO_FREE char *source = gs_format("static/%zu", i);
-        const struct sd_group g = {source, s->labels, s->n_labels, targets, counts, s->n_targets};
+        const struct discovery_group g = {source,  s->labels, s->n_labels,
+                                          targets, counts,    s->n_targets};
         take_group(p, &g);
     }
 }
@@ -267,14 +272,14 @@ static void set_error(struct scrape_job *j, struct gs_error *err)
 }
 
 static void start_provider(struct scrape_job *j, struct scrape_job *old,
-                           const struct sd_context *ctx, struct sd_source source)
+                           const struct discovery_context *ctx, struct discovery_source source)
 {
-    struct job_provider *p = add_provider(j, old, sd_source_id(source));
+    struct scrape_job_provider *p = add_provider(j, old, discovery_source_id(source));
     if (p->sd) {
-        sd_provider_reconfigure(p->sd, source);
+        discovery_provider_reconfigure(p->sd, source);
         return;
     }
-    struct gs_error *err = sd_provider_new(ctx, source, on_groups, p, &p->sd);
+    struct gs_error *err = discovery_provider_new(ctx, source, on_groups, p, &p->sd);
     if (!err)
         return;
     p->spoke = true; // the job's other discovery goes on
@@ -283,13 +288,13 @@ static void start_provider(struct scrape_job *j, struct scrape_job *old,
 }
 
 static void start_providers(struct scrape_job *j, struct scrape_job *old,
-                            const struct sd_context *ctx)
+                            const struct discovery_context *ctx)
 {
-    size_t n = sd_source_count(&j->cfg->sd);
+    size_t n = discovery_source_count(&j->cfg->sd);
     j->providers = gs_alloc_array(n + 1, sizeof(*j->providers));
     take_statics(j);
     for (size_t i = 0; i < n; i++)
-        start_provider(j, old, ctx, sd_source_at(&j->cfg->sd, i));
+        start_provider(j, old, ctx, discovery_source_at(&j->cfg->sd, i));
 }
 
 // What the old job had found by discovery that the configuration no longer has in this form. It
@@ -306,12 +311,12 @@ static void take_leavers(struct scrape_job *j, struct scrape_job *old)
         j->leavers[j->n_leavers++] = old->leavers[i];
     old->n_leavers = 0;
     for (size_t i = 0; i < old->n_providers;) {
-        struct job_provider *p = old->providers[i];
+        struct scrape_job_provider *p = old->providers[i];
         if (!p->sd) {
             i++;
             continue;
         }
-        sd_provider_free(GS_TAKE(p->sd));
+        discovery_provider_free(GS_TAKE(p->sd));
         p->job = j;
         j->leavers[j->n_leavers++] = p;
         old->providers[i] = old->providers[--old->n_providers];
@@ -330,9 +335,9 @@ static void take_targets(struct scrape_job *j, struct scrape_job *old)
         scrape_target_reconfigure(t, j->cfg, client_for(j, scrape_target_spec(t)));
 }
 
-struct scrape_job *scrape_job_new(const struct sd_context *ctx, struct tsdb *db,
-                                  const struct engine_scrape_config *cfg,
-                                  const struct target_hooks *hooks, struct scrape_job *old)
+struct scrape_job *scrape_job_new(const struct discovery_context *ctx, struct tsdb *db,
+                                  const struct engine_config_scrape_config *cfg,
+                                  const struct scrape_target_hooks *hooks, struct scrape_job *old)
 {
     struct scrape_job *j = gs_alloc(sizeof(*j));
     j->loop = ctx->loop;
@@ -340,7 +345,7 @@ struct scrape_job *scrape_job_new(const struct sd_context *ctx, struct tsdb *db,
     j->cfg = cfg;
     j->hooks = *hooks;
     j->targets = gs_hmap_new(NULL);
-    set_error(j, engine_peer_client(j->loop, "", &cfg->http, &j->tokens, &j->clients[0]));
+    set_error(j, discovery_peer_client(j->loop, "", &cfg->http, &j->tokens, &j->clients[0]));
     start_providers(j, old, ctx);
     if (old)
         take_leavers(j, old);
@@ -350,7 +355,7 @@ struct scrape_job *scrape_job_new(const struct sd_context *ctx, struct tsdb *db,
     return j;
 }
 
-static size_t count_targets(struct job_provider *const *providers, size_t n)
+static size_t count_targets(struct scrape_job_provider *const *providers, size_t n)
 {
     size_t sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -377,7 +382,7 @@ void scrape_job_free(struct scrape_job *j, bool end)
     forget_leavers(j);
     free(j->leavers);
     end_all(j->targets, end);
-    for (size_t i = 0; i < JOB_CLIENTS; i++)
+    for (size_t i = 0; i < SCRAPE_JOB_CLIENTS; i++)
         if (j->clients[i])
             http_client_free(j->clients[i]);
     http_tokens_unref(j->tokens);

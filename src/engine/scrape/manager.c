@@ -10,7 +10,7 @@ struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
     m->db = db;
     m->turns = scrape_turns_new(loop);
     m->discovery.loop = loop;
-    m->discovery.hub = sd_kubernetes_hub_new(loop, cfg ? cfg->kube : NULL);
+    m->discovery.hub = discovery_kubernetes_hub_new(loop, cfg ? cfg->kube : NULL);
     m->discovery.stats = cfg ? cfg->sd_stats : NULL;
     return m;
 }
@@ -34,7 +34,7 @@ void scrape_manager_free(struct scrape_manager *m)
         m->sets = next;
     }
     scrape_turns_free(m->turns);
-    sd_kubernetes_hub_free(m->discovery.hub);
+    discovery_kubernetes_hub_free(m->discovery.hub);
     free(m);
 }
 
@@ -63,10 +63,10 @@ static struct scrape_job *find_job(const struct scrape_set *s, const char *name)
 }
 
 static void apply(struct scrape_manager *m, const char *name,
-                  const struct engine_scrape_config *scrapes, size_t n)
+                  const struct engine_config_scrape_config *scrapes, size_t n)
 {
     struct scrape_set **link = find_set(m, name), *old = *link;
-    const struct target_hooks hooks = {on_scraped, m, m->turns};
+    const struct scrape_target_hooks hooks = {on_scraped, m, m->turns};
     struct scrape_set *set = gs_alloc(sizeof(*set));
     set->name = gs_strdup(name);
     set->jobs = gs_alloc_array(n + 1, sizeof(*set->jobs));
@@ -85,7 +85,7 @@ void scrape_manager_apply(struct scrape_manager *m, const struct engine_config *
 }
 
 void scrape_manager_apply_extra(struct scrape_manager *m, const char *name,
-                                const struct engine_scrape_config *scrapes, size_t n)
+                                const struct engine_config_scrape_config *scrapes, size_t n)
 {
     if (scrapes) {
         apply(m, name, scrapes, n);

@@ -10,11 +10,11 @@
 
 struct scrape_manager;
 struct kube_client;
-struct sd_stats;
+struct discovery_stats;
 
 struct scrape_manager_config {
-    struct kube_client *kube;  // for kubernetes_sd_configs without an api_server; NULL: none
-    struct sd_stats *sd_stats; // counted into; NULL: nowhere
+    struct kube_client *kube;         // for kubernetes_sd_configs without an api_server; NULL: none
+    struct discovery_stats *sd_stats; // counted into; NULL: nowhere
 };
 
 struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
@@ -28,7 +28,7 @@ void scrape_manager_apply(struct scrape_manager *m, const struct engine_config *
 // For embedding (gpuscale up, ServiceMonitors): a set of jobs beside the configuration's. name
 // identifies the set; applying it again replaces it; NULL takes it away.
 void scrape_manager_apply_extra(struct scrape_manager *m, const char *name,
-                                const struct engine_scrape_config *scrapes, size_t n);
+                                const struct engine_config_scrape_config *scrapes, size_t n);
 
 // /api/v1/targets' data (state: "active", "dropped", "any"; pool: NULL all),
 // /api/v1/targets/metadata and /api/v1/metadata. New references.

@@ -15,7 +15,7 @@ struct scrape_set { // the configuration's jobs, or a named set beside it
 
 struct scrape_manager {
     struct tsdb *db;
-    struct sd_context discovery;
+    struct discovery_context discovery;
     struct scrape_set *sets;
     struct scrape_turns *turns;
     void (*on_scrape)(void *arg);

@@ -16,15 +16,15 @@ static const struct metrics_label *find(const struct metrics_label *items, size_
 }
 
 // "exported_" in front until nothing else has the name.
-static void set_exported(struct engine_label_builder *b, const struct metrics_label *l)
+static void set_exported(struct engine_config_label_builder *b, const struct metrics_label *l)
 {
     GS_AUTO_FREE char *name = gs_format("exported_" GS_SLICE_FMT, GS_SLICE_ARG(l->name));
-    while (engine_labels_get(b, gs_slice_of(name)).len) {
+    while (engine_config_labels_get(b, gs_slice_of(name)).len) {
         char *longer = gs_format("exported_%s", name);
         free(name);
         name = longer;
     }
-    engine_labels_set(b, gs_slice_of(name), l->value);
+    engine_config_labels_set(b, gs_slice_of(name), l->value);
 }
 
 static int by_name_length(const void *a, const void *b)
@@ -36,14 +36,14 @@ static int by_name_length(const void *a, const void *b)
     return memcmp(x->name.data, y->name.data, x->name.len);
 }
 
-void sample_labels_merge(const struct sample_target *target, bool honor_labels,
-                         const struct metrics_label *scraped, size_t n,
-                         struct engine_label_builder *b)
+void scrape_sample_labels_merge(const struct scrape_sample_target *target, bool honor_labels,
+                                const struct metrics_label *scraped, size_t n,
+                                struct engine_config_label_builder *b)
 {
-    engine_labels_clear(b);
+    engine_config_labels_clear(b);
     for (size_t i = 0; i < n; i++)
         if (scraped[i].value.len)
-            engine_labels_set(b, scraped[i].name, scraped[i].value);
+            engine_config_labels_set(b, scraped[i].name, scraped[i].value);
     GS_AUTO_FREE const struct metrics_label **conflicts =
         gs_alloc_array(target->n + 1, sizeof(struct metrics_label *));
     size_t n_conflicts = 0;
@@ -54,7 +54,7 @@ void sample_labels_merge(const struct sample_target *target, bool honor_labels,
             continue; // also an empty one: the target wants the label away
         if (own && own->value.len)
             conflicts[n_conflicts++] = own;
-        engine_labels_set(b, t->name, t->value);
+        engine_config_labels_set(b, t->name, t->value);
     }
     // The shorter first: "x" takes exported_x before "exported_x" needs another name.
     qsort(conflicts, n_conflicts, sizeof(struct metrics_label *), by_name_length);
@@ -69,7 +69,7 @@ static int shown(struct gs_slice s)
 
 // Where metric_name_validation_scheme is legacy. What there is otherwise is valid: the reader and
 // relabelling let nothing but UTF-8 through.
-static bool names_are_legacy(const struct engine_label_builder *b)
+static bool names_are_legacy(const struct engine_config_label_builder *b)
 {
     for (size_t i = 0; i < b->len; i++)
         if (!metrics_is_plain_label(b->items[i].name) ||
@@ -80,7 +80,7 @@ static bool names_are_legacy(const struct engine_label_builder *b)
 }
 
 // {__name__="a", "b.c"="d"}
-static struct gs_error *invalid_names(const struct engine_label_builder *b)
+static struct gs_error *invalid_names(const struct engine_config_label_builder *b)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     for (size_t i = 0; i < b->len; i++) {
@@ -94,10 +94,10 @@ static struct gs_error *invalid_names(const struct engine_label_builder *b)
     return gs_error_new(GS_EINVAL, "invalid metric name or label names: {%s}", text.data);
 }
 
-struct gs_error *sample_labels_check(const struct engine_scrape_config *cfg,
-                                     const struct engine_label_builder *b)
+struct gs_error *scrape_sample_labels_check(const struct engine_config_scrape_config *cfg,
+                                            const struct engine_config_label_builder *b)
 {
-    struct gs_slice name = engine_labels_get(b, GS_SLICE("__name__"));
+    struct gs_slice name = engine_config_labels_get(b, GS_SLICE("__name__"));
     if (!name.len)
         return gs_error_new(GS_EINVAL, "missing metric name (__name__ label)");
     if (cfg->legacy_names && !names_are_legacy(b))

@@ -18,11 +18,11 @@
 
 struct scrape_target {
     struct gs_arena arena; // of spec
-    struct target_spec spec;
-    const struct engine_scrape_config *cfg;
+    struct scrape_target_spec spec;
+    const struct engine_config_scrape_config *cfg;
     struct http_client *client;
     struct scrape_ingest *ingest;
-    struct target_hooks hooks;
+    struct scrape_target_hooks hooks;
     struct http_op *op; // NULL: nothing under way
     uv_timer_t timer;
     int64_t due_ms;          // of the next scrape
@@ -30,7 +30,7 @@ struct scrape_target {
     char timeout[24];        // for its header
     bool compress;           // gzip is asked for
     int64_t started_ns, started_ms;
-    struct target_state state;
+    struct scrape_target_state state;
     char *error, *refused;
 
     // The reply, while it is read in turns.
@@ -83,7 +83,7 @@ static bool go_on(void *arg)
 static struct gs_error *inflate_body(struct scrape_target *t, struct gs_slice body,
                                      struct gs_buf *ret)
 {
-    struct gs_error *err = gs_gunzip_slowly(body, body_limit(t), go_on, t, ret);
+    struct gs_error *err = codec_gunzip_slowly(body, body_limit(t), go_on, t, ret);
     if (!err || gs_error_code(err) != GS_ELIMIT)
         return err;
     gs_error_free(err);
@@ -204,9 +204,9 @@ static bool is_local(const char *url)
 static struct gs_error *send_request(struct scrape_target *t)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct http_header auth[ENGINE_PEER_HEADERS], headers[4 + ENGINE_PEER_HEADERS];
+    struct http_header auth[DISCOVERY_PEER_HEADERS], headers[4 + DISCOVERY_PEER_HEADERS];
     size_t n = 0;
-    struct gs_error *err = engine_peer_headers(&t->cfg->http, &t->request, auth);
+    struct gs_error *err = discovery_peer_headers(&t->cfg->http, &t->request, auth);
     if (err)
         return err;
     headers[n++] = (struct http_header){"Accept", t->cfg->accept};
@@ -225,7 +225,7 @@ static struct gs_error *send_request(struct scrape_target *t)
 }
 
 // Scrapes of all targets are spread over the interval, each at its own place in it.
-static int64_t place_after(const struct target_spec *s, int64_t t_ms)
+static int64_t place_after(const struct scrape_target_spec *s, int64_t t_ms)
 {
     int64_t interval = s->interval_ms, offset = (int64_t)(s->key % (uint64_t)interval);
     int64_t step = interval / 100 < STEP_MS ? interval / 100 : STEP_MS;
@@ -268,18 +268,18 @@ static void on_timer(uv_timer_t *timer)
     finish_scrape(t, err);
 }
 
-static void copy_spec(struct scrape_target *t, const struct target_spec *s)
+static void copy_spec(struct scrape_target *t, const struct scrape_target_spec *s)
 {
     t->spec = *s;
-    t->spec.discovered = engine_labels_copy(&t->arena, s->discovered, s->n_discovered);
-    t->spec.labels = engine_labels_copy(&t->arena, s->labels, s->n_labels);
+    t->spec.discovered = engine_config_labels_copy(&t->arena, s->discovered, s->n_discovered);
+    t->spec.labels = engine_config_labels_copy(&t->arena, s->labels, s->n_labels);
     t->spec.url = gs_arena_strdup(&t->arena, s->url);
     if (s->error)
         t->spec.error = gs_arena_strdup(&t->arena, s->error);
     (void)snprintf(t->timeout, sizeof(t->timeout), "%g", (double)s->timeout_ms / 1000);
 }
 
-static void configure(struct scrape_target *t, const struct engine_scrape_config *cfg,
+static void configure(struct scrape_target *t, const struct engine_config_scrape_config *cfg,
                       struct http_client *client)
 {
     t->cfg = cfg;
@@ -288,9 +288,10 @@ static void configure(struct scrape_target *t, const struct engine_scrape_config
 }
 
 struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
-                                        const struct engine_scrape_config *cfg,
-                                        struct http_client *client, const struct target_spec *spec,
-                                        const struct target_hooks *hooks)
+                                        const struct engine_config_scrape_config *cfg,
+                                        struct http_client *client,
+                                        const struct scrape_target_spec *spec,
+                                        const struct scrape_target_hooks *hooks)
 {
     struct scrape_target *t = gs_alloc(sizeof(*t));
     copy_spec(t, spec);
@@ -303,7 +304,8 @@ struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
     return t;
 }
 
-void scrape_target_reconfigure(struct scrape_target *t, const struct engine_scrape_config *cfg,
+void scrape_target_reconfigure(struct scrape_target *t,
+                               const struct engine_config_scrape_config *cfg,
                                struct http_client *client)
 {
     if (t->client != client && t->op) { // the old client goes away
@@ -343,12 +345,12 @@ void scrape_target_free(struct scrape_target *t, bool end)
     uv_close((uv_handle_t *)&t->timer, free_target);
 }
 
-const struct target_spec *scrape_target_spec(const struct scrape_target *t)
+const struct scrape_target_spec *scrape_target_spec(const struct scrape_target *t)
 {
     return &t->spec;
 }
 
-void scrape_target_state(const struct scrape_target *t, struct target_state *ret)
+void scrape_target_state(const struct scrape_target *t, struct scrape_target_state *ret)
 {
     *ret = t->state;
 }

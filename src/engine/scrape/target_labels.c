@@ -6,17 +6,18 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 
-static void set_text(struct engine_label_builder *b, const char *name, const char *value)
+static void set_text(struct engine_config_label_builder *b, const char *name, const char *value)
 {
-    engine_labels_set(b, gs_slice_of(name), gs_slice_of(value));
+    engine_config_labels_set(b, gs_slice_of(name), gs_slice_of(value));
 }
 
-static struct gs_slice get(const struct engine_label_builder *b, const char *name)
+static struct gs_slice get(const struct engine_config_label_builder *b, const char *name)
 {
-    return engine_labels_get(b, gs_slice_of(name));
+    return engine_config_labels_get(b, gs_slice_of(name));
 }
 
-static void set_defaults(struct engine_label_builder *b, const struct engine_scrape_config *cfg)
+static void set_defaults(struct engine_config_label_builder *b,
+                         const struct engine_config_scrape_config *cfg)
 {
     char text[GS_RFC3339_SIZE];
     set_text(b, "job", cfg->job_name);
@@ -27,14 +28,14 @@ static void set_defaults(struct engine_label_builder *b, const struct engine_scr
     for (size_t i = cfg->n_params; i-- > 0;) { // the first value of each name
         GS_AUTO_FREE char *name =
             gs_format("__param_" GS_SLICE_FMT, GS_SLICE_ARG(cfg->params[i].name));
-        engine_labels_set(b, gs_slice_of(name), cfg->params[i].value);
+        engine_config_labels_set(b, gs_slice_of(name), cfg->params[i].value);
     }
 }
 
-static void set_all(struct engine_label_builder *b, const struct metrics_label *l, size_t n)
+static void set_all(struct engine_config_label_builder *b, const struct metrics_label *l, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        engine_labels_set(b, l[i].name, l[i].value);
+        engine_config_labels_set(b, l[i].name, l[i].value);
 }
 
 static struct gs_slice copy(struct gs_arena *arena, struct gs_slice s)
@@ -44,7 +45,7 @@ static struct gs_slice copy(struct gs_arena *arena, struct gs_slice s)
 
 // only_own: without the names that begin with "__".
 static struct metrics_label *copy_labels(struct gs_arena *arena,
-                                         const struct engine_label_builder *b, bool only_own,
+                                         const struct engine_config_label_builder *b, bool only_own,
                                          size_t *ret_n)
 {
     struct metrics_label *l = gs_arena_alloc(arena, (b->len + 1) * sizeof(*l));
@@ -78,8 +79,8 @@ static void add_query(struct gs_buf *out, struct gs_slice name, struct gs_slice 
     add_encoded(out, value);
 }
 
-static void add_params(struct gs_buf *out, const struct engine_scrape_config *cfg,
-                       const struct engine_label_builder *b)
+static void add_params(struct gs_buf *out, const struct engine_config_scrape_config *cfg,
+                       const struct engine_config_label_builder *b)
 {
     bool first = true;
     const size_t prefix = strlen("__param_");
@@ -117,8 +118,8 @@ static void add_path(struct gs_buf *out, struct gs_slice path)
     }
 }
 
-static const char *make_url(const struct engine_scrape_config *cfg,
-                            const struct engine_label_builder *b, struct gs_arena *arena)
+static const char *make_url(const struct engine_config_scrape_config *cfg,
+                            const struct engine_config_label_builder *b, struct gs_arena *arena)
 {
     GS_AUTO_BUF struct gs_buf url = {0};
     gs_buf_add_slice(&url, get(b, "__scheme__"));
@@ -130,20 +131,20 @@ static const char *make_url(const struct engine_scrape_config *cfg,
 }
 
 // what: "interval". An error, NULL when it is right.
-static char *read_ms(const struct engine_label_builder *b, const char *name, const char *what,
-                     int64_t *ret_ms)
+static char *read_ms(const struct engine_config_label_builder *b, const char *name,
+                     const char *what, int64_t *ret_ms)
 {
     GS_AUTO_FREE char *text = gs_slice_dup(get(b, name));
     if (!*text)
         return gs_format("error parsing scrape %s: empty duration string", what);
-    if (!engine_duration(text, ret_ms))
+    if (!engine_config_duration(text, ret_ms))
         return gs_format("error parsing scrape %s: not a valid duration string: \"%s\"", what,
                          text);
     return *ret_ms ? NULL : gs_format("scrape %s cannot be 0", what);
 }
 
 // Why there is no such target, as Prometheus says it; NULL: there is.
-static char *check(const struct engine_label_builder *b, struct target_spec *s)
+static char *check(const struct engine_config_label_builder *b, struct scrape_target_spec *s)
 {
     struct gs_slice address = get(b, "__address__");
     if (!address.len)
@@ -173,7 +174,7 @@ static bool is_odd_host(struct gs_slice address)
 }
 
 // Why a target fails at each scrape.
-static const char *check_url(const struct engine_label_builder *b, const char *url,
+static const char *check_url(const struct engine_config_label_builder *b, const char *url,
                              struct gs_arena *arena)
 {
     struct gs_slice scheme = get(b, "__scheme__");
@@ -186,7 +187,7 @@ static const char *check_url(const struct engine_label_builder *b, const char *u
     return gs_arena_strdup(arena, text);
 }
 
-static uint64_t key_of(const struct target_spec *s)
+static uint64_t key_of(const struct scrape_target_spec *s)
 {
     uint64_t h = gs_hash(s->url, strlen(s->url));
     for (size_t i = 0; i < s->n_labels; i++) {
@@ -198,23 +199,24 @@ static uint64_t key_of(const struct target_spec *s)
     return gs_hash(times, sizeof(times));
 }
 
-void target_resolve(const struct engine_scrape_config *cfg, const struct metrics_label *group,
-                    size_t n_group, const struct metrics_label *target, size_t n_target,
-                    struct gs_arena *arena, struct target_spec *ret)
+void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
+                           const struct metrics_label *group, size_t n_group,
+                           const struct metrics_label *target, size_t n_target,
+                           struct gs_arena *arena, struct scrape_target_spec *ret)
 {
-    GS_CLEANUP(engine_labels_finish) struct engine_label_builder b = {0};
-    struct target_spec s = {.interval_ms = cfg->interval_ms, .timeout_ms = cfg->timeout_ms};
+    GS_CLEANUP(engine_config_labels_finish) struct engine_config_label_builder b = {0};
+    struct scrape_target_spec s = {.interval_ms = cfg->interval_ms, .timeout_ms = cfg->timeout_ms};
     set_defaults(&b, cfg);
     set_all(&b, group, n_group);
     set_all(&b, target, n_target);
     s.discovered = copy_labels(arena, &b, false, &s.n_discovered);
-    s.dropped = !engine_relabel(&cfg->relabel, &b);
+    s.dropped = !engine_config_relabel(&cfg->relabel, &b);
     GS_AUTO_FREE char *invalid = s.dropped ? NULL : check(&b, &s);
     if (invalid) {
         s.invalid = gs_arena_strdup(arena, invalid);
     } else if (!s.dropped) {
         if (!get(&b, "instance").len)
-            engine_labels_set(&b, GS_SLICE("instance"), get(&b, "__address__"));
+            engine_config_labels_set(&b, GS_SLICE("instance"), get(&b, "__address__"));
         s.url = make_url(cfg, &b, arena);
         s.error = check_url(&b, s.url, arena);
         s.labels = copy_labels(arena, &b, true, &s.n_labels);

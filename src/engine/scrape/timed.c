@@ -4,16 +4,16 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 
-void timed_set_finish(struct timed_set *s)
+void scrape_timed_set_finish(struct scrape_timed_set *s)
 {
     free(s->items);
-    *s = (struct timed_set){0};
+    *s = (struct scrape_timed_set){0};
 }
 
-void timed_pass_finish(struct timed_pass *p)
+void scrape_timed_pass_finish(struct scrape_timed_pass *p)
 {
     free(p->samples);
-    timed_set_finish(&p->seen);
+    scrape_timed_set_finish(&p->seen);
 }
 
 static uint64_t id_of(const struct tsdb *db, tsdb_ref ref)
@@ -22,23 +22,23 @@ static uint64_t id_of(const struct tsdb *db, tsdb_ref ref)
     return gs_hash(l.pairs, l.n * sizeof(*l.pairs));
 }
 
-void timed_add(struct timed_pass *p, const struct timed_sample *s)
+void scrape_timed_add(struct scrape_timed_pass *p, const struct scrape_timed_sample *s)
 {
     gs_grow(&p->samples, &p->cap, p->n, sizeof(*p->samples));
     p->samples[p->n++] = *s;
 }
 
-void timed_saw(struct timed_pass *p, const struct tsdb *db, tsdb_ref ref)
+void scrape_timed_saw(struct scrape_timed_pass *p, const struct tsdb *db, tsdb_ref ref)
 {
     gs_grow(&p->seen.items, &p->seen.cap, p->seen.n, sizeof(*p->seen.items));
-    p->seen.items[p->seen.n++] = (struct timed_series){ref, id_of(db, ref)};
+    p->seen.items[p->seen.n++] = (struct scrape_timed_series){ref, id_of(db, ref)};
 }
 
-void timed_append(struct timed_pass *p, struct tsdb *db, bool track,
-                  struct scrape_ingest_counts *counts)
+void scrape_timed_append(struct scrape_timed_pass *p, struct tsdb *db, bool track,
+                         struct scrape_ingest_counts *counts)
 {
     for (size_t i = 0; i < p->n; i++) {
-        const struct timed_sample *s = &p->samples[i];
+        const struct scrape_timed_sample *s = &p->samples[i];
         struct gs_error *err = tsdb_append_ref(db, s->ref, s->t_ms, s->value);
         if (err && gs_error_code(err) == GS_EEXIST)
             counts->duplicates++;
@@ -46,18 +46,18 @@ void timed_append(struct timed_pass *p, struct tsdb *db, bool track,
             counts->out_of_order++;
         // As in Prometheus one that was refused is as if it were not there.
         if (track && (!err || s->is_new))
-            timed_saw(p, db, s->ref);
+            scrape_timed_saw(p, db, s->ref);
         gs_error_free(err);
     }
 }
 
 static int compare(const void *a, const void *b)
 {
-    const struct timed_series *x = a, *y = b;
+    const struct scrape_timed_series *x = a, *y = b;
     return (x->ref > y->ref) - (x->ref < y->ref);
 }
 
-static void sort(struct timed_set *s)
+static void sort(struct scrape_timed_set *s)
 {
     size_t n = 0;
     if (s->n)
@@ -68,17 +68,18 @@ static void sort(struct timed_set *s)
     s->n = n;
 }
 
-void timed_end_gone(struct timed_set *before, struct timed_pass *p, struct tsdb *db, int64_t t_ms)
+void scrape_timed_end_gone(struct scrape_timed_set *before, struct scrape_timed_pass *p,
+                           struct tsdb *db, int64_t t_ms)
 {
-    struct timed_set seen = {0};
+    struct scrape_timed_set seen = {0};
     size_t k = 0;
     if (p) {
         seen = p->seen;
-        p->seen = (struct timed_set){0};
+        p->seen = (struct scrape_timed_set){0};
         sort(&seen);
     }
     for (size_t i = 0; i < before->n; i++) {
-        const struct timed_series *s = &before->items[i];
+        const struct scrape_timed_series *s = &before->items[i];
         while (k < seen.n && seen.items[k].ref < s->ref)
             k++;
         bool goes_on = k < seen.n && seen.items[k].ref == s->ref;
@@ -86,6 +87,6 @@ void timed_end_gone(struct timed_set *before, struct timed_pass *p, struct tsdb 
         if (!goes_on && id_of(db, s->ref) == s->id)
             gs_error_free(tsdb_append_ref(db, s->ref, t_ms, tsdb_stale_marker()));
     }
-    timed_set_finish(before);
+    scrape_timed_set_finish(before);
     *before = seen;
 }

@@ -6,19 +6,19 @@
 
 #include "engine/scrape/ingest.h"
 
-struct timed_series {
+struct scrape_timed_series {
     tsdb_ref ref;
     uint64_t id; // of its labels: a number may become another series'
 };
 
 // Ascending, each once, when it is of a scrape that has ended.
-struct timed_set {
-    struct timed_series *items;
+struct scrape_timed_set {
+    struct scrape_timed_series *items;
     size_t n, cap;
 };
-void timed_set_finish(struct timed_set *s);
+void scrape_timed_set_finish(struct scrape_timed_set *s);
 
-struct timed_sample {
+struct scrape_timed_sample {
     tsdb_ref ref;
     bool is_new; // the series, to the target
     int64_t t_ms;
@@ -26,19 +26,20 @@ struct timed_sample {
 };
 
 // Of a scrape under way.
-struct timed_pass {
-    struct timed_sample *samples;
+struct scrape_timed_pass {
+    struct scrape_timed_sample *samples;
     size_t n, cap;
-    struct timed_set seen;
+    struct scrape_timed_set seen;
 };
-void timed_pass_finish(struct timed_pass *p);
+void scrape_timed_pass_finish(struct scrape_timed_pass *p);
 
-void timed_add(struct timed_pass *p, const struct timed_sample *s);
+void scrape_timed_add(struct scrape_timed_pass *p, const struct scrape_timed_sample *s);
 // A series that goes on without timestamps: no marker is to end it.
-void timed_saw(struct timed_pass *p, const struct tsdb *db, tsdb_ref ref);
+void scrape_timed_saw(struct scrape_timed_pass *p, const struct tsdb *db, tsdb_ref ref);
 // Into the store; what it refuses is counted. track: the series that have got one are seen.
-void timed_append(struct timed_pass *p, struct tsdb *db, bool track,
-                  struct scrape_ingest_counts *counts);
+void scrape_timed_append(struct scrape_timed_pass *p, struct tsdb *db, bool track,
+                         struct scrape_ingest_counts *counts);
 // Series of the scrape before that this one (NULL: none) has not seen end with a marker at t_ms;
 // the set becomes this one's.
-void timed_end_gone(struct timed_set *before, struct timed_pass *p, struct tsdb *db, int64_t t_ms);
+void scrape_timed_end_gone(struct scrape_timed_set *before, struct scrape_timed_pass *p,
+                           struct tsdb *db, int64_t t_ms);

@@ -26,23 +26,23 @@ static json_t *labels_json(const struct metrics_label *l, size_t n)
 
 static json_t *active_json(const struct scrape_job *j, const struct scrape_target *t)
 {
-    const struct target_spec *s = scrape_target_spec(t);
-    struct target_state state;
+    const struct scrape_target_spec *s = scrape_target_spec(t);
+    struct scrape_target_state state;
     char text[GS_RFC3339_SIZE];
     scrape_target_state(t, &state);
     json_t *obj = json_object();
     json_object_set_new(obj, "discoveredLabels", labels_json(s->discovered, s->n_discovered));
     json_object_set_new(obj, "labels", labels_json(s->labels, s->n_labels));
-    gs_json_set_str(obj, "scrapePool", j->cfg->job_name);
-    gs_json_set_str(obj, "scrapeUrl", s->url);
-    gs_json_set_str(obj, "globalUrl", s->url);
-    gs_json_set_str(obj, "lastError", state.error ? state.error : "");
-    gs_json_set_str(obj, "lastScrape",
-                    state.scraped ? gs_format_rfc3339_micro(state.last_ms * 1000, text) : NEVER);
+    codec_json_set_str(obj, "scrapePool", j->cfg->job_name);
+    codec_json_set_str(obj, "scrapeUrl", s->url);
+    codec_json_set_str(obj, "globalUrl", s->url);
+    codec_json_set_str(obj, "lastError", state.error ? state.error : "");
+    codec_json_set_str(obj, "lastScrape",
+                       state.scraped ? gs_format_rfc3339_micro(state.last_ms * 1000, text) : NEVER);
     json_object_set_new(obj, "lastScrapeDuration", json_real(state.duration_s));
-    gs_json_set_str(obj, "health", !state.scraped ? "unknown" : state.up ? "up" : "down");
-    gs_json_set_str(obj, "scrapeInterval", gs_format_units(s->interval_ms * GS_NS_PER_MS, text));
-    gs_json_set_str(obj, "scrapeTimeout", gs_format_units(s->timeout_ms * GS_NS_PER_MS, text));
+    codec_json_set_str(obj, "health", !state.scraped ? "unknown" : state.up ? "up" : "down");
+    codec_json_set_str(obj, "scrapeInterval", gs_format_units(s->interval_ms * GS_NS_PER_MS, text));
+    codec_json_set_str(obj, "scrapeTimeout", gs_format_units(s->timeout_ms * GS_NS_PER_MS, text));
     return obj;
 }
 
@@ -121,7 +121,7 @@ static void add_job(void *arg, const struct scrape_job *j)
         json_t *d = json_object();
         json_object_set_new(d, "discoveredLabels",
                             labels_json(j->dropped[i].discovered, j->dropped[i].n_discovered));
-        gs_json_set_str(d, "scrapePool", j->cfg->job_name);
+        codec_json_set_str(d, "scrapePool", j->cfg->job_name);
         json_array_append_new(v->dropped, d);
     }
 }
@@ -164,13 +164,13 @@ struct metadata_view {
     int64_t limit, limit_per_metric;
     const struct tsdb_matcher *matchers;
     size_t n_matchers;
-    const struct target_spec *target;
+    const struct scrape_target_spec *target;
 };
 
 static json_t *metadata_json(const struct metrics_metadata *m)
 {
     json_t *obj = json_object();
-    gs_json_set_str(obj, "type", m->type_name);
+    codec_json_set_str(obj, "type", m->type_name);
     json_object_set_new(obj, "help", string_of(m->help));
     json_object_set_new(obj, "unit", string_of(m->unit));
     return obj;
@@ -241,7 +241,7 @@ static void add_target_metadata(void *arg, const struct metrics_metadata *m)
     json_array_append_new(v->out, item);
 }
 
-static bool target_matches(const struct metadata_view *v, const struct target_spec *s)
+static bool target_matches(const struct metadata_view *v, const struct scrape_target_spec *s)
 {
     for (size_t i = 0; i < v->n_matchers; i++) {
         struct gs_slice value = GS_SLICE("");

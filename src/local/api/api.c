@@ -16,7 +16,7 @@
 
 static void on_sweep(uv_timer_t *timer)
 {
-    api_sweep_events(timer->data);
+    local_api_sweep_events(timer->data);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -28,16 +28,17 @@ static struct gs_error *open_store(struct local_api *api, const char *data_dir)
 {
     GS_AUTO_FREE char *path = data_dir ? gs_format("%s/state.db", data_dir) : NULL;
 
-    api->bucket_names = gs_alloc_array(local_n_resources, sizeof *api->bucket_names);
-    for (size_t i = 0; i < local_n_resources; i++)
+    api->bucket_names = gs_alloc_array(local_api_n_resources, sizeof *api->bucket_names);
+    for (size_t i = 0; i < local_api_n_resources; i++)
         api->bucket_names[i] =
-            gs_format("%s/%s", local_resources[i].group, local_resources[i].plural);
-    return store_open(&(struct store_config){.path = path,
-                                             .bucket_names = (const char *const *)api->bucket_names,
-                                             .n_buckets = local_n_resources,
-                                             .on_change = api_watch_dispatch,
-                                             .arg = api},
-                      &api->store);
+            gs_format("%s/%s", local_api_resources[i].group, local_api_resources[i].plural);
+    return local_api_store_open(
+        &(struct local_api_store_config){.path = path,
+                                         .bucket_names = (const char *const *)api->bucket_names,
+                                         .n_buckets = local_api_n_resources,
+                                         .on_change = local_api_watch_dispatch,
+                                         .arg = api},
+        &api->store);
 }
 
 struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *cfg,
@@ -54,7 +55,7 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
         local_api_free(api);
         return gs_error_wrap(err, "opening the cluster's state");
     }
-    api_make_base_objects(api);
+    local_api_make_base_objects(api);
     api->sweep = gs_alloc(sizeof *api->sweep);
     uv_timer_init(loop, api->sweep);
     api->sweep->data = api;
@@ -68,13 +69,13 @@ void local_api_free(struct local_api *api)
 {
     if (!api)
         return;
-    api_watch_end_all(api);
+    local_api_watch_end_all(api);
     if (api->sweep) {
         uv_timer_stop(api->sweep);
         uv_close((uv_handle_t *)api->sweep, on_timer_closed);
     }
-    store_close(api->store);
-    for (size_t i = 0; api->bucket_names && i < local_n_resources; i++)
+    local_api_store_close(api->store);
+    for (size_t i = 0; api->bucket_names && i < local_api_n_resources; i++)
         free(api->bucket_names[i]);
     free(api->bucket_names);
     for (size_t i = 0; i < api->n_mounts; i++)
@@ -89,7 +90,8 @@ void local_api_mount(struct local_api *api, const char *group, json_t *(*describ
                      http_handler handler, void *ctx)
 {
     gs_grow(&api->mounts, &api->mounts_cap, api->n_mounts, sizeof *api->mounts);
-    api->mounts[api->n_mounts++] = (struct api_mount){gs_strdup(group), describe, handler, ctx};
+    api->mounts[api->n_mounts++] =
+        (struct local_api_mount){gs_strdup(group), describe, handler, ctx};
 }
 
 void local_api_set_logs(struct local_api *api, local_api_logs_fn fn, void *ctx)
@@ -136,7 +138,7 @@ static void reply_unknown_path(struct http_exchange *x)
 
 // --- requests on resources ---
 
-static json_t *read_options(struct api_request *r)
+static json_t *read_options(struct local_api_request *r)
 {
     const char *dry_run = http_query(r->x, "dryRun");
     const char *fields = http_query(r->x, "fieldValidation");
@@ -148,11 +150,11 @@ static json_t *read_options(struct api_request *r)
         return kube_status_failure(422, "Invalid",
                                    "dryRun: Unsupported value: supported values: \"All\"", NULL);
     if (!fields || !*fields || strcmp(fields, "Warn") == 0)
-        r->field_validation = API_FIELDS_WARN;
+        r->field_validation = LOCAL_API_FIELDS_WARN;
     else if (strcmp(fields, "Strict") == 0)
-        r->field_validation = API_FIELDS_STRICT;
+        r->field_validation = LOCAL_API_FIELDS_STRICT;
     else if (strcmp(fields, "Ignore") == 0)
-        r->field_validation = API_FIELDS_IGNORE;
+        r->field_validation = LOCAL_API_FIELDS_IGNORE;
     else
         return kube_status_failure(422, "Invalid",
                                    "fieldValidation: Unsupported value: supported values: "
@@ -161,50 +163,50 @@ static json_t *read_options(struct api_request *r)
     return NULL;
 }
 
-static bool wants_watch(const struct api_request *r)
+static bool wants_watch(const struct local_api_request *r)
 {
     const char *watch = http_query(r->x, "watch");
     return watch && strcmp(watch, "0") != 0 && strcmp(watch, "false") != 0;
 }
 
-static json_t *on_collection(const struct api_request *r, const char *method)
+static json_t *on_collection(const struct local_api_request *r, const char *method)
 {
-    bool has_ns = *r->ns != '\0' || !local_resource_has(r->res, LOCAL_R_NAMESPACED);
+    bool has_ns = *r->ns != '\0' || !local_api_resource_has(r->res, LOCAL_API_R_NAMESPACED);
 
     if (strcmp(method, "GET") == 0)
-        return wants_watch(r) ? api_watch(r) : api_list(r);
+        return wants_watch(r) ? api_watch(r) : local_api_list(r);
     if (strcmp(method, "POST") == 0 && has_ns)
-        return api_create(r);
+        return local_api_create(r);
     if (strcmp(method, "DELETE") == 0 && has_ns)
-        return api_delete_collection(r);
-    return api_method_not_allowed();
+        return local_api_delete_collection(r);
+    return local_api_method_not_allowed();
 }
 
-static json_t *on_object(const struct api_request *r, const char *method)
+static json_t *on_object(const struct local_api_request *r, const char *method)
 {
-    if (local_resource_has(r->res, LOCAL_R_NAMESPACED) && *r->ns == '\0')
+    if (local_api_resource_has(r->res, LOCAL_API_R_NAMESPACED) && *r->ns == '\0')
         return kube_status_failure(404, "NotFound",
                                    "the server could not find the requested resource", NULL);
     if (r->sub)
-        return api_subresource(r);
+        return local_api_subresource(r);
     if (strcmp(method, "GET") == 0)
-        return wants_watch(r) ? api_watch(r) : api_get(r);
+        return wants_watch(r) ? api_watch(r) : local_api_get(r);
     if (strcmp(method, "PUT") == 0)
-        return api_update(r);
+        return local_api_update(r);
     if (strcmp(method, "PATCH") == 0)
-        return api_patch(r);
+        return local_api_patch(r);
     if (strcmp(method, "DELETE") == 0)
-        return api_delete(r);
-    return api_method_not_allowed();
+        return local_api_delete(r);
+    return local_api_method_not_allowed();
 }
 
 // Fills in ns, name and sub from the part of the path behind the version. NULL: no such resource.
-static const struct local_resource *find_resource(struct api_request *r, const char *group,
-                                                  char *const *seg, size_t n)
+static const struct local_api_resource *find_resource(struct local_api_request *r,
+                                                      const char *group, char *const *seg, size_t n)
 {
     bool of_namespace = n >= 3 && strcmp(seg[0], "namespaces") == 0 &&
                         strcmp(seg[2], "status") != 0 && strcmp(seg[2], "finalize") != 0;
-    const struct local_resource *res;
+    const struct local_api_resource *res;
 
     if (of_namespace) {
         r->ns = seg[1];
@@ -213,8 +215,8 @@ static const struct local_resource *find_resource(struct api_request *r, const c
     }
     if (n > 3)
         return NULL;
-    res = local_resource_find(group, r->version, seg[0]);
-    if (!res || (of_namespace && !local_resource_has(res, LOCAL_R_NAMESPACED)))
+    res = local_api_resource_find(group, r->version, seg[0]);
+    if (!res || (of_namespace && !local_api_resource_has(res, LOCAL_API_R_NAMESPACED)))
         return NULL;
     r->name = n > 1 ? seg[1] : NULL;
     r->sub = n > 2 ? seg[2] : NULL;
@@ -224,7 +226,7 @@ static const struct local_resource *find_resource(struct api_request *r, const c
 static void serve_resource(struct local_api *api, struct http_exchange *x, const char *group,
                            const char *version, char *const *seg, size_t n)
 {
-    struct api_request r = {.api = api, .x = x, .version = version, .ns = ""};
+    struct local_api_request r = {.api = api, .x = x, .version = version, .ns = ""};
 
     r.res = find_resource(&r, group, seg, n);
     if (!r.res) {
@@ -233,7 +235,7 @@ static void serve_resource(struct local_api *api, struct http_exchange *x, const
     }
     json_t *status = read_options(&r);
     if (!status)
-        status = api_negotiate(&r);
+        status = local_api_negotiate(&r);
     if (!status)
         status = r.name ? on_object(&r, http_method(x)) : on_collection(&r, http_method(x));
     if (status)
@@ -242,8 +244,8 @@ static void serve_resource(struct local_api *api, struct http_exchange *x, const
 
 static void serve_review(struct http_exchange *x, const char *group, const char *plural)
 {
-    json_t *status = strcmp(http_method(x), "POST") == 0 ? api_review(x, group, plural)
-                                                         : api_method_not_allowed();
+    json_t *status = strcmp(http_method(x), "POST") == 0 ? local_api_review(x, group, plural)
+                                                         : local_api_method_not_allowed();
     if (status)
         kube_reply_status(x, status);
 }
@@ -253,9 +255,9 @@ static void serve_version(struct local_api *api, struct http_exchange *x, const 
                           const char *version, char *const *seg, size_t n)
 {
     if (n == 0) {
-        if (!api_discovery_version(api, x, group, version))
+        if (!local_api_discovery_version(api, x, group, version))
             reply_unknown_path(x);
-    } else if (api_review_kind(group, seg[n - 1]) && strcmp(version, "v1") == 0 &&
+    } else if (local_api_review_kind(group, seg[n - 1]) && strcmp(version, "v1") == 0 &&
                (n == 1 || (n == 3 && strcmp(seg[0], "namespaces") == 0))) {
         serve_review(x, group, seg[n - 1]);
     } else {
@@ -263,7 +265,7 @@ static void serve_version(struct local_api *api, struct http_exchange *x, const 
     }
 }
 
-static const struct api_mount *find_mount(const struct local_api *api, const char *group)
+static const struct local_api_mount *find_mount(const struct local_api *api, const char *group)
 {
     for (size_t i = 0; i < api->n_mounts; i++)
         if (strcmp(api->mounts[i].group, group) == 0)
@@ -274,14 +276,14 @@ static const struct api_mount *find_mount(const struct local_api *api, const cha
 static void serve_apis(struct local_api *api, struct http_exchange *x, const struct path *p)
 {
     if (p->len == 1) {
-        api_discovery_groups(api, x);
+        local_api_discovery_groups(api, x);
         return;
     }
-    const struct api_mount *mount = find_mount(api, p->segments[1]);
+    const struct local_api_mount *mount = find_mount(api, p->segments[1]);
     if (mount) {
         mount->handler(mount->ctx, x);
     } else if (p->len == 2) {
-        if (!api_discovery_group(api, x, p->segments[1]))
+        if (!local_api_discovery_group(api, x, p->segments[1]))
             reply_unknown_path(x);
     } else {
         serve_version(api, x, p->segments[1], p->segments[2], p->segments + 3, p->len - 3);
@@ -291,7 +293,7 @@ static void serve_apis(struct local_api *api, struct http_exchange *x, const str
 static void serve_core(struct local_api *api, struct http_exchange *x, const struct path *p)
 {
     if (p->len == 1)
-        api_discovery_core(api, x);
+        local_api_discovery_core(api, x);
     else
         serve_version(api, x, "", p->segments[1], p->segments + 2, p->len - 2);
 }
@@ -301,7 +303,7 @@ static void serve_root(struct http_exchange *x)
     static const char *const paths[] = {"/api",        "/api/v1", "/apis",
                                         "/healthz",    "/livez",  "/openapi/v2",
                                         "/openapi/v3", "/readyz", "/version"};
-    GS_AUTO_JSON json_t *body = json_object();
+    CODEC_AUTO_JSON json_t *body = json_object();
     json_t *list = json_array();
 
     for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++)
@@ -329,9 +331,9 @@ static void serve_path(struct local_api *api, struct http_exchange *x, const str
     else if (is_health(first))
         http_reply_text(x, 200, "ok");
     else if (strcmp(first, "version") == 0 && p->len == 1)
-        api_version_info(x);
+        local_api_version_info(x);
     else if (strcmp(first, "openapi") == 0)
-        api_openapi(api, x, http_path(x));
+        local_api_openapi(api, x, http_path(x));
     else
         reply_unknown_path(x);
 }

@@ -42,8 +42,8 @@ static bool is_json(const char *content_type)
 
 static json_t *parse_yaml(struct gs_slice text, json_t **ret)
 {
-    GS_CLEANUP(gs_yaml_docs_finish) struct gs_yaml_docs docs = {0};
-    GS_AUTO_ERROR struct gs_error *err = gs_yaml_parse(text, "body", &docs);
+    GS_CLEANUP(codec_yaml_docs_finish) struct codec_yaml_docs docs = {0};
+    GS_AUTO_ERROR struct gs_error *err = codec_yaml_parse(text, "body", &docs);
 
     if (err)
         return bad_request("error converting YAML to JSON: %s", gs_error_message(err));
@@ -55,7 +55,7 @@ static json_t *parse_yaml(struct gs_slice text, json_t **ret)
 
 static json_t *parse_protobuf(struct gs_slice body, json_t **ret)
 {
-    GS_AUTO_ERROR struct gs_error *err = local_proto_decode(body, ret);
+    GS_AUTO_ERROR struct gs_error *err = local_api_proto_decode(body, ret);
 
     if (!err)
         return NULL;
@@ -64,25 +64,25 @@ static json_t *parse_protobuf(struct gs_slice body, json_t **ret)
                : bad_request("%s", gs_error_message(err));
 }
 
-json_t *api_read_body(const struct api_request *r, json_t **ret)
+json_t *local_api_read_body(const struct local_api_request *r, json_t **ret)
 {
     const char *content_type = http_header(r->x, "Content-Type");
     struct gs_slice text = http_body(r->x);
 
     if (is_yaml(content_type))
         return parse_yaml(text, ret);
-    if (media_type_is(content_type, LOCAL_PROTO_MEDIA_TYPE))
+    if (media_type_is(content_type, LOCAL_API_PROTO_MEDIA_TYPE))
         return parse_protobuf(text, ret);
     if (!is_json(content_type))
         return kube_status_failure(
             415, "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted "
-            "media types include: application/json, application/yaml, " LOCAL_PROTO_MEDIA_TYPE,
+            "media types include: application/json, application/yaml, " LOCAL_API_PROTO_MEDIA_TYPE,
             NULL);
     if (text.len == 0)
         return bad_request("the body of the request is empty: an object is expected");
     GS_AUTO_ERROR struct gs_error *err =
-        gs_json_parse(text, r->field_validation == API_FIELDS_STRICT, ret);
+        codec_json_parse(text, r->field_validation == LOCAL_API_FIELDS_STRICT, ret);
     if (err)
         return bad_request("the object provided is unrecognized (must be of type %s): %s",
                            r->res ? r->res->kind : "object", gs_error_message(err));
@@ -91,7 +91,7 @@ json_t *api_read_body(const struct api_request *r, json_t **ret)
 
 // --- kind and version ---
 
-json_t *api_check_kind(const json_t *obj, const char *kind)
+json_t *local_api_check_kind(const json_t *obj, const char *kind)
 {
     if (!json_is_object(obj))
         return bad_request("the body of the request must be a JSON object");
@@ -101,7 +101,7 @@ json_t *api_check_kind(const json_t *obj, const char *kind)
     return NULL;
 }
 
-static json_t *check_version(const struct api_request *r, json_t *obj)
+static json_t *check_version(const struct local_api_request *r, json_t *obj)
 {
     GS_AUTO_BUF struct gs_buf expected = {0};
     const char *given = kube_api_version(obj);
@@ -111,12 +111,12 @@ static json_t *check_version(const struct api_request *r, json_t *obj)
         return bad_request("the API version in the data (%s) does not match the expected API "
                            "version (%s)",
                            given, expected.data);
-    gs_json_set_str(obj, "apiVersion", expected.data);
-    gs_json_set_str(obj, "kind", r->res->kind);
+    codec_json_set_str(obj, "apiVersion", expected.data);
+    codec_json_set_str(obj, "kind", r->res->kind);
     return NULL;
 }
 
-static json_t *cannot_handle(const struct api_request *r, const char *why)
+static json_t *cannot_handle(const struct local_api_request *r, const char *why)
 {
     return bad_request("%s in version \"%s\" cannot be handled as a %s: %s", r->res->kind,
                        r->version, r->res->kind, why);
@@ -124,7 +124,7 @@ static json_t *cannot_handle(const struct api_request *r, const char *why)
 
 // --- fields ---
 
-static json_t *refuse_unknown(const struct api_request *r, const json_t *unknown)
+static json_t *refuse_unknown(const struct local_api_request *r, const json_t *unknown)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     size_t i;
@@ -136,10 +136,11 @@ static json_t *refuse_unknown(const struct api_request *r, const json_t *unknown
     return cannot_handle(r, text.data);
 }
 
-static json_t *check_fields(const struct api_request *r, const struct kube_type *type, json_t *obj)
+static json_t *check_fields(const struct local_api_request *r, const struct kube_type *type,
+                            json_t *obj)
 {
-    GS_AUTO_JSON json_t *unknown = json_array();
-    GS_AUTO_JSON json_t *wrong = json_array();
+    CODEC_AUTO_JSON json_t *unknown = json_array();
+    CODEC_AUTO_JSON json_t *wrong = json_array();
     size_t i;
     json_t *problem;
 
@@ -148,11 +149,11 @@ static json_t *check_fields(const struct api_request *r, const struct kube_type 
         return cannot_handle(r, json_string_value(json_array_get(wrong, 0)));
     if (json_array_size(unknown) == 0)
         return NULL;
-    if (r->field_validation == API_FIELDS_STRICT)
+    if (r->field_validation == LOCAL_API_FIELDS_STRICT)
         return refuse_unknown(r, unknown);
-    if (r->field_validation == API_FIELDS_WARN)
+    if (r->field_validation == LOCAL_API_FIELDS_WARN)
         json_array_foreach (unknown, i, problem)
-            api_warning(r, "%s", json_string_value(problem));
+            local_api_warning(r, "%s", json_string_value(problem));
     return NULL;
 }
 
@@ -189,7 +190,7 @@ static json_t *canonical_quantity(const json_t *value)
     if (json_is_string(value)) {
         text = gs_slice_make(json_string_value(value), json_string_length(value));
     } else {
-        gs_json_dump(value, &number);
+        codec_json_dump(value, &number);
         text = gs_buf_slice(&number);
     }
     GS_AUTO_ERROR struct gs_error *err = kube_quantity_canonical(text, buf);
@@ -249,7 +250,7 @@ static bool canonicalise_field(const struct kube_field *f, json_t *obj, json_t *
 // false: a quantity that is none.
 static bool canonicalise(const struct kube_type *type, json_t *obj, unsigned depth)
 {
-    if (!type || !json_is_object(obj) || depth > GS_JSON_MAX_DEPTH)
+    if (!type || !json_is_object(obj) || depth > CODEC_JSON_MAX_DEPTH)
         return true;
     for (const struct kube_field *f = type->fields; f->name; f++) {
         json_t *value = json_object_get(obj, f->name);
@@ -260,7 +261,7 @@ static bool canonicalise(const struct kube_type *type, json_t *obj, unsigned dep
 }
 
 // Metadata of kinds whose fields are not known.
-static json_t *check_metadata_types(const struct api_request *r, const json_t *obj)
+static json_t *check_metadata_types(const struct local_api_request *r, const json_t *obj)
 {
     static const char *const strings[] = {"name", "namespace", "generateName", "resourceVersion",
                                           "uid"};
@@ -298,9 +299,9 @@ static void drop_null_metadata(json_t *obj)
     drop_nulls(meta);
 }
 
-json_t *api_check_object(const struct api_request *r, json_t *obj)
+json_t *local_api_check_object(const struct local_api_request *r, json_t *obj)
 {
-    json_t *status = api_check_kind(obj, r->res->kind);
+    json_t *status = local_api_check_kind(obj, r->res->kind);
     if (!status)
         status = check_version(r, obj);
     if (status)
@@ -318,9 +319,9 @@ json_t *api_check_object(const struct api_request *r, json_t *obj)
     return status ? status : check_metadata_types(r, obj);
 }
 
-json_t *api_to_stored(const struct api_request *r, json_t *obj, json_t **ret)
+json_t *local_api_to_stored(const struct local_api_request *r, json_t *obj, json_t **ret)
 {
-    GS_AUTO_JSON json_t *owned = obj;
+    CODEC_AUTO_JSON json_t *owned = obj;
     json_t *stored = NULL;
 
     if (!r->res->to_stored) {

@@ -9,7 +9,7 @@
 
 #define DEFAULT_GRACE_S 30
 
-static bool is_core(const struct local_resource *res, const char *plural)
+static bool is_core(const struct local_api_resource *res, const char *plural)
 {
     return *res->group == '\0' && strcmp(res->plural, plural) == 0;
 }
@@ -18,26 +18,26 @@ static bool is_core(const struct local_resource *res, const char *plural)
 
 static bool namespace_is_empty(const struct local_api *api, const char *ns)
 {
-    for (size_t i = 0; i < local_n_resources; i++) {
+    for (size_t i = 0; i < local_api_n_resources; i++) {
         const char *found_ns = NULL;
-        if (!local_resource_has(&local_resources[i], LOCAL_R_NAMESPACED) ||
-            local_resources[i].view_of)
+        if (!local_api_resource_has(&local_api_resources[i], LOCAL_API_R_NAMESPACED) ||
+            local_api_resources[i].view_of)
             continue;
-        size_t first = store_seek(api->store, i, ns, "");
-        if (store_at(api->store, i, first, &found_ns, NULL) && strcmp(found_ns, ns) == 0)
+        size_t first = local_api_store_seek(api->store, i, ns, "");
+        if (local_api_store_at(api->store, i, first, &found_ns, NULL) && strcmp(found_ns, ns) == 0)
             return false;
     }
     return true;
 }
 
-bool api_can_vanish(const struct local_api *api, const struct local_resource *res,
-                    const json_t *obj)
+bool local_api_can_vanish(const struct local_api *api, const struct local_api_resource *res,
+                          const json_t *obj)
 {
-    if (json_array_size(gs_json_get(obj, "metadata", "finalizers", NULL)) > 0)
+    if (json_array_size(codec_json_get(obj, "metadata", "finalizers", NULL)) > 0)
         return false;
     if (is_core(res, "namespaces"))
-        return json_array_size(gs_json_get(obj, "spec", "finalizers", NULL)) == 0;
-    return gs_json_int(obj, 0, "metadata", "deletionGracePeriodSeconds", NULL) == 0;
+        return json_array_size(codec_json_get(obj, "spec", "finalizers", NULL)) == 0;
+    return codec_json_int(obj, 0, "metadata", "deletionGracePeriodSeconds", NULL) == 0;
 }
 
 // --- options ---
@@ -48,7 +48,7 @@ struct delete_options {
     const char *uid, *rv; // preconditions, NULL: none
 };
 
-static json_t *read_grace(const struct api_request *r, const json_t *body, int64_t *ret)
+static json_t *read_grace(const struct local_api_request *r, const json_t *body, int64_t *ret)
 {
     const char *query = http_query(r->x, "gracePeriodSeconds");
     const json_t *member = json_object_get(body, "gracePeriodSeconds");
@@ -68,10 +68,10 @@ static json_t *read_grace(const struct api_request *r, const json_t *body, int64
     return NULL;
 }
 
-static json_t *read_delete_options(const struct api_request *r, const json_t *body,
+static json_t *read_delete_options(const struct local_api_request *r, const json_t *body,
                                    struct delete_options *ret)
 {
-    const char *policy = gs_json_str(body, "propagationPolicy", NULL);
+    const char *policy = codec_json_str(body, "propagationPolicy", NULL);
 
     *ret = (struct delete_options){.grace_s = -1};
     if (!policy)
@@ -84,18 +84,19 @@ static json_t *read_delete_options(const struct api_request *r, const json_t *bo
                       policy);
         return kube_status_failure(422, "Invalid", text, NULL);
     }
-    ret->orphan = gs_streq(policy, "Orphan") || gs_json_bool(body, false, "orphanDependents", NULL);
-    ret->uid = gs_json_str(body, "preconditions", "uid", NULL);
-    ret->rv = gs_json_str(body, "preconditions", "resourceVersion", NULL);
+    ret->orphan =
+        gs_streq(policy, "Orphan") || codec_json_bool(body, false, "orphanDependents", NULL);
+    ret->uid = codec_json_str(body, "preconditions", "uid", NULL);
+    ret->rv = codec_json_str(body, "preconditions", "resourceVersion", NULL);
     return read_grace(r, body, &ret->grace_s);
 }
 
 // The body is optional, and may name dryRun too.
-static json_t *read_delete_body(struct api_request *r, json_t **ret)
+static json_t *read_delete_body(struct local_api_request *r, json_t **ret)
 {
     if (http_body(r->x).len == 0)
         return NULL;
-    json_t *status = api_read_body(r, ret);
+    json_t *status = local_api_read_body(r, ret);
     if (!status && !json_is_object(*ret))
         status = kube_status_failure(400, "BadRequest", "the body must be DeleteOptions", NULL);
     if (status)
@@ -109,7 +110,7 @@ static json_t *read_delete_body(struct api_request *r, json_t **ret)
     return NULL;
 }
 
-static json_t *check_delete_preconditions(const struct api_request *r, const json_t *obj,
+static json_t *check_delete_preconditions(const struct local_api_request *r, const json_t *obj,
                                           const struct delete_options *o)
 {
     GS_AUTO_BUF struct gs_buf resource = {0};
@@ -124,7 +125,7 @@ static json_t *check_delete_preconditions(const struct api_request *r, const jso
                         o->rv, kube_resource_version(obj));
     if (!why)
         return NULL;
-    local_resource_name(r->res, &resource);
+    local_api_resource_name(r->res, &resource);
     return kube_status_conflict(resource.data, kube_name(obj), why);
 }
 
@@ -132,31 +133,32 @@ static json_t *check_delete_preconditions(const struct api_request *r, const jso
 
 static json_t *without_owner(const json_t *obj, const char *uid)
 {
-    json_t *owners = gs_json_get(obj, "metadata", "ownerReferences", NULL);
+    json_t *owners = codec_json_get(obj, "metadata", "ownerReferences", NULL);
     json_t *copy = NULL;
     size_t i;
     json_t *owner;
 
     json_array_foreach (owners, i, owner)
-        if (gs_streq(gs_json_str(owner, "uid", NULL), uid)) {
+        if (gs_streq(codec_json_str(owner, "uid", NULL), uid)) {
             copy = json_deep_copy(obj);
-            json_array_remove(gs_json_get(copy, "metadata", "ownerReferences", NULL), i);
+            json_array_remove(codec_json_get(copy, "metadata", "ownerReferences", NULL), i);
             break;
         }
     return copy;
 }
 
 // Dependents of a deleted object live on without it.
-static json_t *release_dependents(const struct api_request *r, const char *uid)
+static json_t *release_dependents(const struct local_api_request *r, const char *uid)
 {
-    struct store *store = r->api->store;
+    struct local_api_store *store = r->api->store;
 
-    for (size_t b = 0; uid && b < local_n_resources; b++)
-        for (size_t i = 0; i < store_len(store, b); i++) {
-            json_t *free_one = without_owner(store_at(store, b, i, NULL, NULL)->tree, uid);
-            struct gs_error *err = free_one ? store_put(store, b, free_one, NULL) : NULL;
+    for (size_t b = 0; uid && b < local_api_n_resources; b++)
+        for (size_t i = 0; i < local_api_store_len(store, b); i++) {
+            json_t *free_one =
+                without_owner(local_api_store_at(store, b, i, NULL, NULL)->tree, uid);
+            struct gs_error *err = free_one ? local_api_store_put(store, b, free_one, NULL) : NULL;
             if (err)
-                return api_error_status(err);
+                return local_api_error_status(err);
         }
     return NULL;
 }
@@ -164,16 +166,16 @@ static json_t *release_dependents(const struct api_request *r, const char *uid)
 // --- deletion ---
 
 // Seconds that the object is kept for its agent: only pods that run somewhere have an agent.
-static int64_t grace_of(const struct local_resource *res, const json_t *obj, int64_t asked)
+static int64_t grace_of(const struct local_api_resource *res, const json_t *obj, int64_t asked)
 {
-    const char *phase = gs_json_str(obj, "status", "phase", NULL);
-    const char *node = gs_json_str(obj, "spec", "nodeName", NULL);
+    const char *phase = codec_json_str(obj, "status", "phase", NULL);
+    const char *node = codec_json_str(obj, "spec", "nodeName", NULL);
 
     if (!is_core(res, "pods") || !node || !*node || gs_streq(phase, "Succeeded") ||
         gs_streq(phase, "Failed"))
         return 0;
     if (asked < 0)
-        asked = gs_json_int(obj, DEFAULT_GRACE_S, "spec", "terminationGracePeriodSeconds", NULL);
+        asked = codec_json_int(obj, DEFAULT_GRACE_S, "spec", "terminationGracePeriodSeconds", NULL);
     return asked < LOCAL_MAX_GRACE_S ? asked : LOCAL_MAX_GRACE_S;
 }
 
@@ -183,34 +185,35 @@ static json_t *marked(const json_t *obj, int64_t grace_s)
     char buf[GS_RFC3339_SIZE];
 
     if (kube_is_deleting(obj) &&
-        gs_json_int(obj, 0, "metadata", "deletionGracePeriodSeconds", NULL) <= grace_s)
+        codec_json_int(obj, 0, "metadata", "deletionGracePeriodSeconds", NULL) <= grace_s)
         return NULL;
     json_t *copy = json_deep_copy(obj);
     json_t *meta = json_object_get(copy, "metadata");
-    gs_json_set_str(meta, "deletionTimestamp",
-                    gs_format_rfc3339(gs_unix_ms() + grace_s * 1000, buf));
-    gs_json_set_int(meta, "deletionGracePeriodSeconds", grace_s);
+    codec_json_set_str(meta, "deletionTimestamp",
+                       gs_format_rfc3339(gs_unix_ms() + grace_s * 1000, buf));
+    codec_json_set_int(meta, "deletionGracePeriodSeconds", grace_s);
     if (json_object_get(meta, "generation"))
-        gs_json_set_int(meta, "generation", gs_json_int(meta, 0, "generation", NULL) + 1);
+        codec_json_set_int(meta, "generation", codec_json_int(meta, 0, "generation", NULL) + 1);
     return copy;
 }
 
-static json_t *delete_now(const struct api_request *r, const json_t *obj, json_t **ret_obj,
+static json_t *delete_now(const struct local_api_request *r, const json_t *obj, json_t **ret_obj,
                           bool *ret_gone)
 {
     const char *ns = kube_namespace(obj);
 
-    struct gs_error *err = r->dry_run ? NULL
-                                      : store_delete(r->api->store, local_resource_bucket(r->res),
-                                                     ns ? ns : "", kube_name(obj));
+    struct gs_error *err =
+        r->dry_run ? NULL
+                   : local_api_store_delete(r->api->store, local_api_resource_bucket(r->res),
+                                            ns ? ns : "", kube_name(obj));
     if (err)
-        return api_error_status(err);
+        return local_api_error_status(err);
     *ret_gone = true;
     *ret_obj = json_incref((json_t *)obj);
     return NULL;
 }
 
-static json_t *delete_later(const struct api_request *r, const json_t *obj, json_t *copy,
+static json_t *delete_later(const struct local_api_request *r, const json_t *obj, json_t *copy,
                             json_t **ret_obj, bool *ret_gone)
 {
     *ret_gone = false;
@@ -218,7 +221,7 @@ static json_t *delete_later(const struct api_request *r, const json_t *obj, json
         *ret_obj = json_incref((json_t *)obj);
         return NULL;
     }
-    return api_store(r, copy, ret_obj);
+    return local_api_store(r, copy, ret_obj);
 }
 
 static json_t *protected_namespace(const char *name)
@@ -229,8 +232,8 @@ static json_t *protected_namespace(const char *name)
 }
 
 // A namespace stays, Terminating, until its finalizers are gone or it is deleted again while empty.
-static json_t *delete_namespace(const struct api_request *r, const json_t *obj, json_t **ret_obj,
-                                bool *ret_gone)
+static json_t *delete_namespace(const struct local_api_request *r, const json_t *obj,
+                                json_t **ret_obj, bool *ret_gone)
 {
     const char *name = kube_name(obj);
 
@@ -238,18 +241,18 @@ static json_t *delete_namespace(const struct api_request *r, const json_t *obj, 
         strcmp(name, "kube-public") == 0)
         return protected_namespace(name);
     if (kube_is_deleting(obj) && namespace_is_empty(r->api, name) &&
-        json_array_size(gs_json_get(obj, "metadata", "finalizers", NULL)) == 0)
+        json_array_size(codec_json_get(obj, "metadata", "finalizers", NULL)) == 0)
         return delete_now(r, obj, ret_obj, ret_gone);
     json_t *copy = kube_is_deleting(obj) ? NULL : marked(obj, 0);
     if (copy)
-        gs_json_set(copy, json_string("Terminating"), "status", "phase", NULL);
+        codec_json_set(copy, json_string("Terminating"), "status", "phase", NULL);
     return delete_later(r, obj, copy, ret_obj, ret_gone);
 }
 
-json_t *api_delete_object(const struct api_request *r, const json_t *obj, const json_t *options,
-                          json_t **ret_obj, bool *ret_gone)
+json_t *local_api_delete_object(const struct local_api_request *r, const json_t *obj,
+                                const json_t *options, json_t **ret_obj, bool *ret_gone)
 {
-    GS_AUTO_JSON json_t *keep = json_incref((json_t *)obj); // store writes drop trees
+    CODEC_AUTO_JSON json_t *keep = json_incref((json_t *)obj); // store writes drop trees
     struct delete_options o;
     json_t *status = read_delete_options(r, options, &o);
 
@@ -262,112 +265,112 @@ json_t *api_delete_object(const struct api_request *r, const json_t *obj, const 
     if (is_core(r->res, "namespaces"))
         return delete_namespace(r, keep, ret_obj, ret_gone);
     int64_t grace_s = grace_of(r->res, keep, o.grace_s);
-    bool held = json_array_size(gs_json_get(keep, "metadata", "finalizers", NULL)) > 0;
+    bool held = json_array_size(codec_json_get(keep, "metadata", "finalizers", NULL)) > 0;
     if (grace_s == 0 && !held)
         return delete_now(r, keep, ret_obj, ret_gone);
     return delete_later(r, keep, marked(keep, grace_s), ret_obj, ret_gone);
 }
 
-static void reply_deleted(const struct api_request *r, const json_t *obj)
+static void reply_deleted(const struct local_api_request *r, const json_t *obj)
 {
-    GS_AUTO_JSON json_t *status = json_object();
+    CODEC_AUTO_JSON json_t *status = json_object();
 
-    gs_json_set_str(status, "kind", "Status");
-    gs_json_set_str(status, "apiVersion", "v1");
+    codec_json_set_str(status, "kind", "Status");
+    codec_json_set_str(status, "apiVersion", "v1");
     json_object_set_new(status, "metadata", json_object());
-    gs_json_set_str(status, "status", "Success");
-    gs_json_set(status, json_string(kube_name(obj)), "details", "name", NULL);
+    codec_json_set_str(status, "status", "Success");
+    codec_json_set(status, json_string(kube_name(obj)), "details", "name", NULL);
     if (*r->res->group)
-        gs_json_set(status, json_string(r->res->group), "details", "group", NULL);
-    gs_json_set(status, json_string(r->res->plural), "details", "kind", NULL);
+        codec_json_set(status, json_string(r->res->group), "details", "group", NULL);
+    codec_json_set(status, json_string(r->res->plural), "details", "kind", NULL);
     if (kube_uid(obj))
-        gs_json_set(status, json_string(kube_uid(obj)), "details", "uid", NULL);
+        codec_json_set(status, json_string(kube_uid(obj)), "details", "uid", NULL);
     kube_reply_json(r->x, 200, status);
 }
 
 // Kinds whose deletion is answered with the object itself, as kube-apiserver does.
-static bool returns_object(const struct local_resource *res)
+static bool returns_object(const struct local_api_resource *res)
 {
     return is_core(res, "pods") || is_core(res, "services") || is_core(res, "namespaces") ||
            is_core(res, "serviceaccounts");
 }
 
-json_t *api_delete(const struct api_request *request)
+json_t *local_api_delete(const struct local_api_request *request)
 {
-    struct api_request r = *request;
-    GS_AUTO_JSON json_t *options = NULL;
-    GS_AUTO_JSON json_t *obj = NULL;
+    struct local_api_request r = *request;
+    CODEC_AUTO_JSON json_t *options = NULL;
+    CODEC_AUTO_JSON json_t *obj = NULL;
     bool gone = false;
 
-    const struct store_version *v =
-        store_get(r.api->store, local_resource_bucket(r.res), r.ns, r.name);
+    const struct local_api_store_version *v =
+        local_api_store_get(r.api->store, local_api_resource_bucket(r.res), r.ns, r.name);
     if (!v)
-        return api_not_found(&r);
+        return local_api_not_found(&r);
     json_t *status = read_delete_body(&r, &options);
     if (!status)
-        status = api_delete_object(&r, v->tree, options, &obj, &gone);
+        status = local_api_delete_object(&r, v->tree, options, &obj, &gone);
     if (status)
         return status;
     if (gone && !returns_object(r.res))
         reply_deleted(&r, obj);
     else
-        api_reply_object(&r, 200, obj);
+        local_api_reply_object(&r, 200, obj);
     return NULL;
 }
 
 // --- collections ---
 
-static json_t *collect(const struct api_request *r, json_t **ret)
+static json_t *collect(const struct local_api_request *r, json_t **ret)
 {
-    struct store *store = r->api->store;
-    size_t bucket = local_resource_bucket(r->res);
-    struct api_filter filter;
+    struct local_api_store *store = r->api->store;
+    size_t bucket = local_api_resource_bucket(r->res);
+    struct local_api_filter filter;
     const char *ns = NULL;
-    const struct store_version *v;
+    const struct local_api_store_version *v;
 
-    json_t *status = api_filter_init(r, &filter);
+    json_t *status = local_api_filter_init(r, &filter);
     if (status)
         return status;
     json_t *found = json_array();
-    for (size_t i = store_seek(store, bucket, r->ns, "");
-         (v = store_at(store, bucket, i, &ns, NULL)); i++) {
+    for (size_t i = local_api_store_seek(store, bucket, r->ns, "");
+         (v = local_api_store_at(store, bucket, i, &ns, NULL)); i++) {
         if (*r->ns && strcmp(ns, r->ns) != 0)
             break;
-        if (api_filter_matches(&filter, r, v->tree))
+        if (local_api_filter_matches(&filter, r, v->tree))
             json_array_append(found, v->tree);
     }
-    api_filter_finish(&filter);
+    local_api_filter_finish(&filter);
     *ret = found;
     return NULL;
 }
 
-json_t *api_delete_collection(const struct api_request *request)
+json_t *local_api_delete_collection(const struct local_api_request *request)
 {
-    struct api_request r = *request;
-    GS_AUTO_JSON json_t *options = NULL;
-    GS_AUTO_JSON json_t *found = NULL;
+    struct local_api_request r = *request;
+    CODEC_AUTO_JSON json_t *options = NULL;
+    CODEC_AUTO_JSON json_t *found = NULL;
     size_t i;
     json_t *obj;
 
     if (is_core(r.res, "namespaces") || is_core(r.res, "services"))
-        return api_method_not_allowed();
+        return local_api_method_not_allowed();
     json_t *status = read_delete_body(&r, &options);
     if (!status)
         status = collect(&r, &found);
     if (status)
         return status;
     json_array_foreach (found, i, obj) {
-        GS_AUTO_JSON json_t *deleted = NULL;
+        CODEC_AUTO_JSON json_t *deleted = NULL;
         bool gone;
-        status = api_delete_object(&r, obj, options, &deleted, &gone);
+        status = local_api_delete_object(&r, obj, options, &deleted, &gone);
         if (status)
             return status;
     }
-    GS_AUTO_JSON json_t *reply = json_object();
-    gs_json_set_str(reply, "kind", "Status");
-    gs_json_set_str(reply, "apiVersion", "v1");
+    CODEC_AUTO_JSON json_t *reply = json_object();
+    codec_json_set_str(reply, "kind", "Status");
+    codec_json_set_str(reply, "apiVersion", "v1");
     json_object_set_new(reply, "metadata", json_object());
-    gs_json_set_str(reply, "status", "Success");
+    codec_json_set_str(reply, "status", "Success");
     kube_reply_json(r.x, 200, reply);
     return NULL;
 }

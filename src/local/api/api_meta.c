@@ -21,7 +21,7 @@ static void random_bytes(unsigned char *out, size_t len)
         abort();
 }
 
-char *api_new_uid(void)
+char *local_api_new_uid(void)
 {
     unsigned char b[16];
 
@@ -33,10 +33,10 @@ char *api_new_uid(void)
                      b[13], b[14], b[15]);
 }
 
-void api_now(json_t *obj, const char *key)
+void local_api_now(json_t *obj, const char *key)
 {
     char buf[GS_RFC3339_SIZE];
-    gs_json_set_str(obj, key, gs_format_rfc3339(gs_unix_ms(), buf));
+    codec_json_set_str(obj, key, gs_format_rfc3339(gs_unix_ms(), buf));
 }
 
 static json_t *metadata_of(json_t *obj)
@@ -56,14 +56,14 @@ static json_t *bad_request(const char *text)
 }
 
 // The namespace of the path is the object's.
-static json_t *settle_namespace(const struct api_request *r, json_t *meta)
+static json_t *settle_namespace(const struct local_api_request *r, json_t *meta)
 {
-    const char *given = gs_json_str(meta, "namespace", NULL);
+    const char *given = codec_json_str(meta, "namespace", NULL);
 
     if (given && *given && strcmp(given, r->ns) != 0)
         return bad_request("the namespace of the provided object does not match the namespace "
                            "sent on the request");
-    gs_json_set_str(meta, "namespace", *r->ns ? r->ns : NULL);
+    codec_json_set_str(meta, "namespace", *r->ns ? r->ns : NULL);
     return NULL;
 }
 
@@ -80,27 +80,28 @@ static char *generate_name(const char *prefix)
     return gs_format("%.*s%s", MAX_GENERATED_PREFIX, prefix, suffix);
 }
 
-static void settle_name(const struct api_request *r, json_t *meta)
+static void settle_name(const struct local_api_request *r, json_t *meta)
 {
-    const char *name = gs_json_str(meta, "name", NULL);
-    const char *prefix = gs_json_str(meta, "generateName", NULL);
+    const char *name = codec_json_str(meta, "name", NULL);
+    const char *prefix = codec_json_str(meta, "generateName", NULL);
 
     if ((name && *name) || !prefix || !*prefix)
         return;
     for (int attempt = 0; attempt < 8; attempt++) {
         GS_AUTO_FREE char *generated = generate_name(prefix);
-        gs_json_set_str(meta, "name", generated);
-        if (!store_get(r->api->store, local_resource_bucket(r->res), r->ns, generated))
+        codec_json_set_str(meta, "name", generated);
+        if (!local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns,
+                                 generated))
             return;
     }
 }
 
-json_t *api_meta_for_create(const struct api_request *r, json_t *obj)
+json_t *local_api_meta_for_create(const struct local_api_request *r, json_t *obj)
 {
     static const char *const not_the_clients[] = {"deletionTimestamp", "deletionGracePeriodSeconds",
                                                   "selfLink", "managedFields", "generation"};
     json_t *meta = metadata_of(obj);
-    const char *rv = gs_json_str(meta, "resourceVersion", NULL);
+    const char *rv = codec_json_str(meta, "resourceVersion", NULL);
 
     if (rv && *rv && strcmp(rv, "0") != 0)
         return bad_request("resourceVersion should not be set on objects to be created");
@@ -110,23 +111,23 @@ json_t *api_meta_for_create(const struct api_request *r, json_t *obj)
     settle_name(r, meta);
     for (size_t i = 0; i < GS_ARRAY_LEN(not_the_clients); i++)
         json_object_del(meta, not_the_clients[i]);
-    GS_AUTO_FREE char *uid = api_new_uid();
-    gs_json_set_str(meta, "uid", uid);
-    api_now(meta, "creationTimestamp");
-    if (local_resource_has(r->res, LOCAL_R_GENERATION))
-        gs_json_set_int(meta, "generation", 1);
+    GS_AUTO_FREE char *uid = local_api_new_uid();
+    codec_json_set_str(meta, "uid", uid);
+    local_api_now(meta, "creationTimestamp");
+    if (local_api_resource_has(r->res, LOCAL_API_R_GENERATION))
+        codec_json_set_int(meta, "generation", 1);
     return NULL;
 }
 
 // Stale writes are refused; a write that names no version means "whatever is there".
-static json_t *check_preconditions(const struct api_request *r, const json_t *old,
+static json_t *check_preconditions(const struct local_api_request *r, const json_t *old,
                                    const json_t *meta)
 {
-    const char *uid = gs_json_str(meta, "uid", NULL);
-    const char *rv = gs_json_str(meta, "resourceVersion", NULL);
+    const char *uid = codec_json_str(meta, "uid", NULL);
+    const char *rv = codec_json_str(meta, "resourceVersion", NULL);
     GS_AUTO_BUF struct gs_buf resource = {0};
 
-    local_resource_name(r->res, &resource);
+    local_api_resource_name(r->res, &resource);
     if (uid && *uid && !gs_streq(uid, kube_uid(old))) {
         GS_AUTO_FREE char *why =
             gs_format("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid,
@@ -140,21 +141,22 @@ static json_t *check_preconditions(const struct api_request *r, const json_t *ol
     return NULL;
 }
 
-json_t *api_meta_for_update(const struct api_request *r, const json_t *old, json_t *next)
+json_t *local_api_meta_for_update(const struct local_api_request *r, const json_t *old,
+                                  json_t *next)
 {
     static const char *const servers[] = {
         "uid",        "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
         "generation", "resourceVersion"};
     json_t *meta = metadata_of(next);
     const json_t *old_meta = json_object_get(old, "metadata");
-    const char *name = gs_json_str(meta, "name", NULL);
+    const char *name = codec_json_str(meta, "name", NULL);
 
     if (name && *name && strcmp(name, r->name) != 0) {
         GS_AUTO_FREE char *text = gs_format(
             "the name of the object (%s) does not match the name on the URL (%s)", name, r->name);
         return bad_request(text);
     }
-    gs_json_set_str(meta, "name", r->name);
+    codec_json_set_str(meta, "name", r->name);
     json_t *status = settle_namespace(r, meta);
     if (!status)
         status = check_preconditions(r, old, meta);
@@ -174,16 +176,16 @@ json_t *api_meta_for_update(const struct api_request *r, const json_t *old, json
 
 // --- validation ---
 
-static void validate_name(const struct api_request *r, const json_t *meta,
+static void validate_name(const struct local_api_request *r, const json_t *meta,
                           struct kube_field_errors *errors)
 {
-    const char *name = gs_json_str(meta, "name", NULL);
+    const char *name = codec_json_str(meta, "name", NULL);
     GS_AUTO_BUF struct gs_buf why = {0};
 
     if (!name || !*name)
-        local_required(errors, "metadata.name", "name or generateName is required");
-    else if (!local_check_name(r->res->name_rule, name, &why))
-        local_invalid(errors, "metadata.name", name, "%s", why.data);
+        local_api_required(errors, "metadata.name", "name or generateName is required");
+    else if (!local_api_check_name(r->res->name_rule, name, &why))
+        local_api_invalid(errors, "metadata.name", name, "%s", why.data);
 }
 
 // Annotation keys may have capitals in their prefix, unlike those of labels.
@@ -207,7 +209,7 @@ static void validate_annotations(const json_t *annotations, struct kube_field_er
         GS_AUTO_BUF struct gs_buf why = {0};
         GS_AUTO_FREE char *lower = lower_case(key);
         if (!kube_check_label_key(gs_slice_of(lower), &why))
-            local_invalid(errors, "metadata.annotations", key, "%s", why.data);
+            local_api_invalid(errors, "metadata.annotations", key, "%s", why.data);
         total += strlen(key) + json_string_length(value);
     }
     if (total > MAX_ANNOTATIONS_BYTES)
@@ -223,38 +225,38 @@ static void validate_owners(const json_t *owners, struct kube_field_errors *erro
 
     json_array_foreach ((json_t *)owners, i, owner)
         for (size_t k = 0; k < GS_ARRAY_LEN(required); k++) {
-            const char *value = gs_json_str(owner, required[k], NULL);
+            const char *value = codec_json_str(owner, required[k], NULL);
             if (value && *value)
                 continue;
             GS_AUTO_FREE char *field =
                 gs_format("metadata.ownerReferences[%zu].%s", i, required[k]);
-            local_invalid(errors, field, "", "must not be empty");
+            local_api_invalid(errors, field, "", "must not be empty");
         }
 }
 
-void api_meta_validate(const struct api_request *r, const json_t *obj,
-                       struct kube_field_errors *errors)
+void local_api_meta_validate(const struct local_api_request *r, const json_t *obj,
+                             struct kube_field_errors *errors)
 {
     const json_t *meta = json_object_get(obj, "metadata");
 
     validate_name(r, meta, errors);
-    local_validate_labels(json_object_get(meta, "labels"), "metadata.labels", errors);
+    local_api_validate_labels(json_object_get(meta, "labels"), "metadata.labels", errors);
     validate_annotations(json_object_get(meta, "annotations"), errors);
     validate_owners(json_object_get(meta, "ownerReferences"), errors);
 }
 
-json_t *api_check_namespace(const struct api_request *r, const char *ns)
+json_t *local_api_check_namespace(const struct local_api_request *r, const char *ns)
 {
-    const struct local_resource *namespaces = local_resource_find("", "v1", "namespaces");
-    const struct store_version *v =
-        store_get(r->api->store, local_resource_bucket(namespaces), "", ns);
+    const struct local_api_resource *namespaces = local_api_resource_find("", "v1", "namespaces");
+    const struct local_api_store_version *v =
+        local_api_store_get(r->api->store, local_api_resource_bucket(namespaces), "", ns);
 
     if (!v)
         return kube_status_not_found("namespaces", ns);
     if (!kube_is_deleting(v->tree))
         return NULL;
     GS_AUTO_BUF struct gs_buf resource = {0};
-    local_resource_name(r->res, &resource);
+    local_api_resource_name(r->res, &resource);
     GS_AUTO_FREE char *text =
         gs_format("%s is forbidden: unable to create new content in namespace %s because it is "
                   "being terminated",

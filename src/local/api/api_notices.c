@@ -15,38 +15,39 @@
 
 static size_t bucket_of(const char *plural)
 {
-    return local_resource_bucket(local_resource_find("", "v1", plural));
+    return local_api_resource_bucket(local_api_resource_find("", "v1", plural));
 }
 
 static json_t *new_object(const char *kind, const char *ns, const char *name)
 {
     json_t *obj = json_object();
-    GS_AUTO_FREE char *uid = api_new_uid();
+    GS_AUTO_FREE char *uid = local_api_new_uid();
 
-    gs_json_set_str(obj, "kind", kind);
-    gs_json_set_str(obj, "apiVersion", "v1");
-    gs_json_set(obj, json_string(name), "metadata", "name", NULL);
+    codec_json_set_str(obj, "kind", kind);
+    codec_json_set_str(obj, "apiVersion", "v1");
+    codec_json_set(obj, json_string(name), "metadata", "name", NULL);
     json_t *meta = json_object_get(obj, "metadata");
-    gs_json_set_str(meta, "namespace", ns);
-    gs_json_set_str(meta, "uid", uid);
-    api_now(meta, "creationTimestamp");
+    codec_json_set_str(meta, "namespace", ns);
+    codec_json_set_str(meta, "uid", uid);
+    local_api_now(meta, "creationTimestamp");
     return obj;
 }
 
 static void put(struct local_api *api, const char *plural, json_t *obj)
 {
-    GS_AUTO_ERROR struct gs_error *err = store_put(api->store, bucket_of(plural), obj, NULL);
+    GS_AUTO_ERROR struct gs_error *err =
+        local_api_store_put(api->store, bucket_of(plural), obj, NULL);
     if (err)
         gs_warn("api", "%s: %s", plural, gs_error_message(err));
 }
 
-void api_make_base_objects(struct local_api *api)
+void local_api_make_base_objects(struct local_api *api)
 {
     static const char *const names[] = {"default", "kube-node-lease", "kube-public", "kube-system"};
-    const struct local_resource *namespaces = local_resource_find("", "v1", "namespaces");
+    const struct local_api_resource *namespaces = local_api_resource_find("", "v1", "namespaces");
 
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
-        if (store_get(api->store, local_resource_bucket(namespaces), "", names[i]))
+        if (local_api_store_get(api->store, local_api_resource_bucket(namespaces), "", names[i]))
             continue;
         json_t *ns = new_object("Namespace", NULL, names[i]);
         namespaces->set_defaults(ns, NULL);
@@ -60,12 +61,12 @@ static json_t *reference_to(const json_t *obj)
 {
     json_t *ref = json_object();
 
-    gs_json_set_str(ref, "kind", kube_kind(obj));
-    gs_json_set_str(ref, "namespace", kube_namespace(obj));
-    gs_json_set_str(ref, "name", kube_name(obj));
-    gs_json_set_str(ref, "uid", kube_uid(obj));
-    gs_json_set_str(ref, "apiVersion", kube_api_version(obj));
-    gs_json_set_str(ref, "resourceVersion", kube_resource_version(obj));
+    codec_json_set_str(ref, "kind", kube_kind(obj));
+    codec_json_set_str(ref, "namespace", kube_namespace(obj));
+    codec_json_set_str(ref, "name", kube_name(obj));
+    codec_json_set_str(ref, "uid", kube_uid(obj));
+    codec_json_set_str(ref, "apiVersion", kube_api_version(obj));
+    codec_json_set_str(ref, "resourceVersion", kube_resource_version(obj));
     return ref;
 }
 
@@ -78,27 +79,27 @@ static json_t *make_warning(struct local_api *api, const json_t *about, const ch
     json_t *event = new_object("Event", ns, name);
 
     json_object_set_new(event, "involvedObject", reference_to(about));
-    gs_json_set_str(event, "reason", reason);
-    gs_json_set_str(event, "message", message);
-    gs_json_set(event, json_string("gpuscale-api"), "source", "component", NULL);
-    gs_json_set(event, json_string(api->node_name), "source", "host", NULL);
-    api_now(event, "firstTimestamp");
-    api_now(event, "lastTimestamp");
-    gs_json_set_int(event, "count", 1);
-    gs_json_set_str(event, "type", "Warning");
-    gs_json_set_str(event, "reportingComponent", "gpuscale-api");
-    gs_json_set_str(event, "reportingInstance", api->node_name);
+    codec_json_set_str(event, "reason", reason);
+    codec_json_set_str(event, "message", message);
+    codec_json_set(event, json_string("gpuscale-api"), "source", "component", NULL);
+    codec_json_set(event, json_string(api->node_name), "source", "host", NULL);
+    local_api_now(event, "firstTimestamp");
+    local_api_now(event, "lastTimestamp");
+    codec_json_set_int(event, "count", 1);
+    codec_json_set_str(event, "type", "Warning");
+    codec_json_set_str(event, "reportingComponent", "gpuscale-api");
+    codec_json_set_str(event, "reportingInstance", api->node_name);
     return event;
 }
 
-void api_notice_inert(const struct api_request *r, const json_t *obj)
+void local_api_notice_inert(const struct local_api_request *r, const json_t *obj)
 {
     GS_AUTO_BUF struct gs_buf kind = {0};
 
-    local_resource_kind_name(r->res, &kind);
+    local_api_resource_kind_name(r->res, &kind);
     GS_AUTO_FREE char *message =
         gs_format("%s \"%s\" is stored, but nothing acts on it here", kind.data, kube_name(obj));
-    api_warning(r, "%s", message);
+    local_api_warning(r, "%s", message);
     if (!r->dry_run)
         put(r->api, "events", make_warning(r->api, obj, "NothingActsOnKind", message));
 }
@@ -108,14 +109,14 @@ void api_notice_inert(const struct api_request *r, const json_t *obj)
 static int64_t event_time_ms(const json_t *event)
 {
     static const char *const keys[] = {"lastTimestamp", "eventTime", "firstTimestamp"};
-    const char *series = gs_json_str(event, "series", "lastObservedTime", NULL);
+    const char *series = codec_json_str(event, "series", "lastObservedTime", NULL);
     const char *text = series;
     int64_t ms = 0;
 
     for (size_t i = 0; !text && i < GS_ARRAY_LEN(keys); i++)
-        text = gs_json_str(event, keys[i], NULL);
+        text = codec_json_str(event, keys[i], NULL);
     if (!text)
-        text = gs_json_str(event, "metadata", "creationTimestamp", NULL);
+        text = codec_json_str(event, "metadata", "creationTimestamp", NULL);
     GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(gs_slice_of(text), &ms);
     return err ? 0 : ms;
 }
@@ -134,22 +135,23 @@ static int by_age(const void *a, const void *b)
 static void drop_event(struct local_api *api, const struct aged *e)
 {
     GS_AUTO_ERROR struct gs_error *err =
-        store_delete(api->store, bucket_of("events"), e->ns, e->name);
+        local_api_store_delete(api->store, bucket_of("events"), e->ns, e->name);
     if (err)
         gs_warn("api", "removing an old event: %s", gs_error_message(err));
 }
 
-void api_sweep_events(struct local_api *api)
+void local_api_sweep_events(struct local_api *api)
 {
     size_t bucket = bucket_of("events");
-    size_t n = store_len(api->store, bucket);
+    size_t n = local_api_store_len(api->store, bucket);
     size_t surplus = n > MAX_EVENTS ? n - KEPT_EVENTS : 0;
     int64_t limit = gs_unix_ms() - EVENT_TTL_MS;
     struct aged *events = gs_alloc_array(n + 1, sizeof *events);
 
     for (size_t i = 0; i < n; i++) {
         const char *ns, *name;
-        const struct store_version *v = store_at(api->store, bucket, i, &ns, &name);
+        const struct local_api_store_version *v =
+            local_api_store_at(api->store, bucket, i, &ns, &name);
         events[i] = (struct aged){event_time_ms(v->tree), gs_strdup(ns), gs_strdup(name)};
     }
     qsort(events, n, sizeof *events, by_age);
@@ -162,10 +164,11 @@ void api_sweep_events(struct local_api *api)
     free(events);
 }
 
-void api_bound_events(const struct api_request *r)
+void local_api_bound_events(const struct local_api_request *r)
 {
     size_t bucket = bucket_of("events");
 
-    if (local_resource_bucket(r->res) == bucket && store_len(r->api->store, bucket) > MAX_EVENTS)
-        api_sweep_events(r->api);
+    if (local_api_resource_bucket(r->res) == bucket &&
+        local_api_store_len(r->api->store, bucket) > MAX_EVENTS)
+        local_api_sweep_events(r->api);
 }

@@ -12,11 +12,11 @@
 
 #include <limits.h>
 
-#define API_GONE_REASON "Expired"
+#define LOCAL_API_GONE_REASON "Expired"
 
-struct api_watch;
+struct local_api_watch;
 
-struct api_mount {
+struct local_api_mount {
     char *group;
     json_t *(*describe)(void);
     http_handler handler;
@@ -26,13 +26,13 @@ struct api_mount {
 struct local_api {
     uv_loop_t *loop;
     char *node_name;
-    struct store *store;
+    struct local_api_store *store;
     size_t max_objects, max_pods;
     char **bucket_names;
-    struct api_watch *watches; // list
+    struct local_api_watch *watches; // list
     size_t n_watches;
     bool dispatching; // watches that end meanwhile are freed afterwards
-    struct api_mount *mounts;
+    struct local_api_mount *mounts;
     size_t n_mounts, mounts_cap;
     local_api_logs_fn logs;
     void *logs_ctx;
@@ -41,122 +41,128 @@ struct local_api {
     struct gs_hmap *openapi; // documents by name, made when first asked for
 };
 
-enum api_form { API_FORM_OBJECT, API_FORM_TABLE, API_FORM_PARTIAL };
-enum api_field_validation { API_FIELDS_WARN, API_FIELDS_STRICT, API_FIELDS_IGNORE };
+enum local_api_form { LOCAL_API_FORM_OBJECT, LOCAL_API_FORM_TABLE, LOCAL_API_FORM_PARTIAL };
+enum local_api_field_validation {
+    LOCAL_API_FIELDS_WARN,
+    LOCAL_API_FIELDS_STRICT,
+    LOCAL_API_FIELDS_IGNORE
+};
 
-struct api_request {
+struct local_api_request {
     struct local_api *api;
     struct http_exchange *x; // NULL for a watch, which outlives its request's handler
-    const struct local_resource *res;
+    const struct local_api_resource *res;
     const char *version;        // as in the path
     const char *ns;             // "" for all namespaces and for cluster-scoped kinds
     const char *name;           // NULL for the collection
     const char *sub;            // subresource or NULL
-    enum api_form form;         // of replies
+    enum local_api_form form;   // of replies
     char form_version[8];       // "v1", "v1beta1" of meta.k8s.io
     const char *include_object; // what table rows carry, NULL: metadata
     bool dry_run;
-    enum api_field_validation field_validation;
+    enum local_api_field_validation field_validation;
 };
 
 // --- api_reply.c: from stored objects to replies ---
 // Reads the Accept header. 406 when nothing that it lists can be made.
-json_t *api_negotiate(struct api_request *r);
-void api_reply_status(const struct api_request *r, json_t *status); // steals
-void api_reply_object(const struct api_request *r, int code, const json_t *stored);
+json_t *local_api_negotiate(struct local_api_request *r);
+void local_api_reply_status(const struct local_api_request *r, json_t *status); // steals
+void local_api_reply_object(const struct local_api_request *r, int code, const json_t *stored);
 // The stored object in the request's version: new reference.
-json_t *api_to_served(const struct api_request *r, const json_t *stored);
+json_t *local_api_to_served(const struct local_api_request *r, const json_t *stored);
 // What a get or watch shows of a stored object in the request's form: new reference. header: a
 // Table carries its column definitions.
-json_t *api_render(const struct api_request *r, const json_t *stored, bool header);
-json_t *api_not_found(const struct api_request *r);
-json_t *api_error_status(struct gs_error *err); // steals; 500, or 400 for GS_EINVAL
-json_t *api_method_not_allowed(void);
-void api_warning(const struct api_request *r, const char *fmt, ...) GS_PRINTF(2, 3);
+json_t *local_api_render(const struct local_api_request *r, const json_t *stored, bool header);
+json_t *local_api_not_found(const struct local_api_request *r);
+json_t *local_api_error_status(struct gs_error *err); // steals; 500, or 400 for GS_EINVAL
+json_t *local_api_method_not_allowed(void);
+void local_api_warning(const struct local_api_request *r, const char *fmt, ...) GS_PRINTF(2, 3);
 
 // --- api_body.c: from request bodies to objects ---
-json_t *api_read_body(const struct api_request *r, json_t **ret);
+json_t *local_api_read_body(const struct local_api_request *r, json_t **ret);
 // Kind and version as the path wants them, fields as the schema has them, quantities canonical.
-json_t *api_check_object(const struct api_request *r, json_t *obj);
+json_t *local_api_check_object(const struct local_api_request *r, json_t *obj);
 // Into the stored version. Steals obj.
-json_t *api_to_stored(const struct api_request *r, json_t *obj, json_t **ret);
+json_t *local_api_to_stored(const struct local_api_request *r, json_t *obj, json_t **ret);
 // An object of another kind than the path's (Scale, Binding, DeleteOptions …): kind only.
-json_t *api_check_kind(const json_t *obj, const char *kind);
+json_t *local_api_check_kind(const json_t *obj, const char *kind);
 
 // --- api_write.c ---
-json_t *api_create(const struct api_request *r);
-json_t *api_update(const struct api_request *r);
-json_t *api_patch(const struct api_request *r);
+json_t *local_api_create(const struct local_api_request *r);
+json_t *local_api_update(const struct local_api_request *r);
+json_t *local_api_patch(const struct local_api_request *r);
 // Replaces a stored object by `next` (stored form, stolen): metadata rules, defaults, validation,
 // store, removal when the last finalizer went. ret: new reference of what is stored now.
-json_t *api_replace(const struct api_request *r, const json_t *old, json_t *next, json_t **ret);
+json_t *local_api_replace(const struct local_api_request *r, const json_t *old, json_t *next,
+                          json_t **ret);
 // Stores without any rules beyond the store's. Steals. ret (new reference) may be NULL.
-json_t *api_store(const struct api_request *r, json_t *obj, json_t **ret);
-json_t *api_apply_patch(const struct api_request *r, const struct kube_type *type,
-                        const json_t *target, json_t **ret);
-bool api_is_apply(const struct api_request *r);
+json_t *local_api_store(const struct local_api_request *r, json_t *obj, json_t **ret);
+json_t *local_api_apply_patch(const struct local_api_request *r, const struct kube_type *type,
+                              const json_t *target, json_t **ret);
+bool local_api_is_apply(const struct local_api_request *r);
 
-// --- api_delete.c ---
-json_t *api_delete(const struct api_request *r);
-json_t *api_delete_collection(const struct api_request *r);
+// --- local_api_delete.c ---
+json_t *local_api_delete(const struct local_api_request *r);
+json_t *local_api_delete_collection(const struct local_api_request *r);
 // The rules of deletion with given options (may be NULL). ret_gone: removed now, else marked.
-json_t *api_delete_object(const struct api_request *r, const json_t *obj, const json_t *options,
-                          json_t **ret_obj, bool *ret_gone);
+json_t *local_api_delete_object(const struct local_api_request *r, const json_t *obj,
+                                const json_t *options, json_t **ret_obj, bool *ret_gone);
 // True when nothing holds a deleted object back any more.
-bool api_can_vanish(const struct local_api *api, const struct local_resource *res,
-                    const json_t *obj);
+bool local_api_can_vanish(const struct local_api *api, const struct local_api_resource *res,
+                          const json_t *obj);
 
 // --- api_read.c ---
-json_t *api_get(const struct api_request *r);
-json_t *api_list(const struct api_request *r);
-struct api_filter {
+json_t *local_api_get(const struct local_api_request *r);
+json_t *local_api_list(const struct local_api_request *r);
+struct local_api_filter {
     struct kube_selector labels, fields;
     const char *ns;   // "" all
     const char *name; // NULL all
 };
-json_t *api_filter_init(const struct api_request *r, struct api_filter *ret);
-void api_filter_finish(struct api_filter *f);
-bool api_filter_matches(const struct api_filter *f, const struct api_request *r,
-                        const json_t *stored);
+json_t *local_api_filter_init(const struct local_api_request *r, struct local_api_filter *ret);
+void local_api_filter_finish(struct local_api_filter *f);
+bool local_api_filter_matches(const struct local_api_filter *f, const struct local_api_request *r,
+                              const json_t *stored);
 
 // --- watch.c ---
-json_t *api_watch(const struct api_request *r);
-void api_watch_dispatch(void *api, const struct store_change *change);
-void api_watch_end_all(struct local_api *api);
+json_t *api_watch(const struct local_api_request *r);
+void local_api_watch_dispatch(void *api, const struct local_api_store_change *change);
+void local_api_watch_end_all(struct local_api *api);
 
 // --- subresources.c ---
-json_t *api_subresource(const struct api_request *r);
+json_t *local_api_subresource(const struct local_api_request *r);
 
 // --- discovery.c, reviews.c ---
-void api_discovery_core(struct local_api *api, struct http_exchange *x);
-void api_discovery_groups(struct local_api *api, struct http_exchange *x);
-bool api_discovery_group(struct local_api *api, struct http_exchange *x, const char *group);
-bool api_discovery_version(struct local_api *api, struct http_exchange *x, const char *group,
-                           const char *version);
-void api_openapi(struct local_api *api, struct http_exchange *x, const char *path);
-void api_version_info(struct http_exchange *x);
+void local_api_discovery_core(struct local_api *api, struct http_exchange *x);
+void local_api_discovery_groups(struct local_api *api, struct http_exchange *x);
+bool local_api_discovery_group(struct local_api *api, struct http_exchange *x, const char *group);
+bool local_api_discovery_version(struct local_api *api, struct http_exchange *x, const char *group,
+                                 const char *version);
+void local_api_openapi(struct local_api *api, struct http_exchange *x, const char *path);
+void local_api_version_info(struct http_exchange *x);
 // The review kinds of authentication.k8s.io and authorization.k8s.io: NULL when plural is none.
-const char *api_review_kind(const char *group, const char *plural);
-json_t *api_review(struct http_exchange *x, const char *group, const char *plural);
-void api_review_resources(const char *group, json_t *resources);
+const char *local_api_review_kind(const char *group, const char *plural);
+json_t *local_api_review(struct http_exchange *x, const char *group, const char *plural);
+void local_api_review_resources(const char *group, json_t *resources);
 
 // --- api_meta.c: object metadata ---
-json_t *api_meta_for_create(const struct api_request *r, json_t *obj);
-json_t *api_meta_for_update(const struct api_request *r, const json_t *old, json_t *next);
-void api_meta_validate(const struct api_request *r, const json_t *obj,
-                       struct kube_field_errors *errors);
-json_t *api_check_namespace(const struct api_request *r, const char *ns);
-char *api_new_uid(void) GS_MUST_USE;
-void api_now(json_t *obj, const char *key); // sets a metav1.Time of now
+json_t *local_api_meta_for_create(const struct local_api_request *r, json_t *obj);
+json_t *local_api_meta_for_update(const struct local_api_request *r, const json_t *old,
+                                  json_t *next);
+void local_api_meta_validate(const struct local_api_request *r, const json_t *obj,
+                             struct kube_field_errors *errors);
+json_t *local_api_check_namespace(const struct local_api_request *r, const char *ns);
+char *local_api_new_uid(void) GS_MUST_USE;
+void local_api_now(json_t *obj, const char *key); // sets a metav1.Time of now
 
 // --- api_services.c: what two Services cannot both have ---
-void api_check_service(const struct api_request *r, const json_t *obj, const json_t *old,
-                       struct kube_field_errors *errors);
+void local_api_check_service(const struct local_api_request *r, const json_t *obj,
+                             const json_t *old, struct kube_field_errors *errors);
 
 // --- api_notices.c: what the server itself writes ---
-void api_make_base_objects(struct local_api *api);
-void api_notice_inert(const struct api_request *r, const json_t *obj);
+void local_api_make_base_objects(struct local_api *api);
+void local_api_notice_inert(const struct local_api_request *r, const json_t *obj);
 // Removes events that are too old, and the oldest when there are too many.
-void api_sweep_events(struct local_api *api);
+void local_api_sweep_events(struct local_api *api);
 // After a creation: a burst of events must not fill the store.
-void api_bound_events(const struct api_request *r);
+void local_api_bound_events(const struct local_api_request *r);

@@ -11,23 +11,23 @@
 
 #define MAX_CONTINUE_BYTES 4096
 
-json_t *api_get(const struct api_request *r)
+json_t *local_api_get(const struct local_api_request *r)
 {
-    const struct store_version *v =
-        store_get(r->api->store, local_resource_bucket(r->res), r->ns, r->name);
+    const struct local_api_store_version *v =
+        local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns, r->name);
 
     if (!v)
-        return api_not_found(r);
-    if (r->form == API_FORM_OBJECT && !r->res->from_stored)
+        return local_api_not_found(r);
+    if (r->form == LOCAL_API_FORM_OBJECT && !r->res->from_stored)
         http_reply(r->x, 200, "application/json", gs_slice_make(v->text, v->text_len));
     else
-        api_reply_object(r, 200, v->tree);
+        local_api_reply_object(r, 200, v->tree);
     return NULL;
 }
 
 // --- filters ---
 
-static bool knows_field(const struct local_resource *res, const char *field)
+static bool knows_field(const struct local_api_resource *res, const char *field)
 {
     if (strcmp(field, "metadata.name") == 0 || strcmp(field, "metadata.namespace") == 0)
         return true;
@@ -37,7 +37,7 @@ static bool knows_field(const struct local_resource *res, const char *field)
     return false;
 }
 
-static json_t *check_field_labels(const struct api_request *r, struct kube_selector *fields)
+static json_t *check_field_labels(const struct local_api_request *r, struct kube_selector *fields)
 {
     for (size_t i = 0; i < fields->len; i++) {
         char **key = &fields->items[i].key;
@@ -54,9 +54,9 @@ static json_t *check_field_labels(const struct api_request *r, struct kube_selec
     return NULL;
 }
 
-json_t *api_filter_init(const struct api_request *r, struct api_filter *ret)
+json_t *local_api_filter_init(const struct local_api_request *r, struct local_api_filter *ret)
 {
-    struct api_filter f = {.ns = r->ns, .name = r->name};
+    struct local_api_filter f = {.ns = r->ns, .name = r->name};
 
     struct gs_error *err = kube_selector_parse(http_query(r->x, "labelSelector"), &f.labels);
     if (!err)
@@ -65,32 +65,32 @@ json_t *api_filter_init(const struct api_request *r, struct api_filter *ret)
                          : check_field_labels(r, &f.fields);
     gs_error_free(err);
     if (status)
-        api_filter_finish(&f);
+        local_api_filter_finish(&f);
     else
         *ret = f;
     return status;
 }
 
-void api_filter_finish(struct api_filter *f)
+void local_api_filter_finish(struct local_api_filter *f)
 {
     kube_selector_finish(&f->labels);
     kube_selector_finish(&f->fields);
 }
 
-bool api_filter_matches(const struct api_filter *f, const struct api_request *r,
-                        const json_t *stored)
+bool local_api_filter_matches(const struct local_api_filter *f, const struct local_api_request *r,
+                              const json_t *stored)
 {
     if (f->name && !gs_streq(f->name, kube_name(stored)))
         return false;
     if (*f->ns && !gs_streq(f->ns, kube_namespace(stored)))
         return false;
-    if (!kube_selector_matches(&f->labels, gs_json_get(stored, "metadata", "labels", NULL)))
+    if (!kube_selector_matches(&f->labels, codec_json_get(stored, "metadata", "labels", NULL)))
         return false;
     if (f->fields.len == 0)
         return true;
     if (!r->res->view_of)
         return kube_field_selector_matches(&f->fields, stored);
-    GS_AUTO_JSON json_t *served = api_to_served(r, stored);
+    CODEC_AUTO_JSON json_t *served = local_api_to_served(r, stored);
     return kube_field_selector_matches(&f->fields, served);
 }
 
@@ -114,7 +114,7 @@ static void make_token(uint64_t rv, const char *ns, const char *name, struct gs_
     GS_AUTO_BUF struct gs_buf plain = {0};
 
     gs_buf_addf(&plain, "v1 %" PRIu64 " %s %s", rv, *ns ? ns : "-", name);
-    gs_base64_encode(gs_buf_slice(&plain), out);
+    codec_base64_encode(gs_buf_slice(&plain), out);
 }
 
 static bool read_token(const char *token, struct page *p)
@@ -123,7 +123,7 @@ static bool read_token(const char *token, struct page *p)
 
     if (strlen(token) > MAX_CONTINUE_BYTES)
         return false;
-    GS_AUTO_ERROR struct gs_error *err = gs_base64_decode(gs_slice_of(token), &plain);
+    GS_AUTO_ERROR struct gs_error *err = codec_base64_decode(gs_slice_of(token), &plain);
     if (err || plain.len == 0 || memchr(plain.data, '\0', plain.len))
         return false;
     struct gs_slice rest = gs_buf_slice(&plain);
@@ -138,7 +138,7 @@ static bool read_token(const char *token, struct page *p)
     return true;
 }
 
-static json_t *read_page(const struct api_request *r, struct page *ret)
+static json_t *read_page(const struct local_api_request *r, struct page *ret)
 {
     const char *limit = http_query(r->x, "limit");
     const char *token = http_query(r->x, "continue");
@@ -161,10 +161,10 @@ static json_t *read_page(const struct api_request *r, struct page *ret)
 }
 
 // A list that is asked to be of a version this server has not reached, or has left behind.
-static json_t *check_list_version(const struct api_request *r)
+static json_t *check_list_version(const struct local_api_request *r)
 {
     const char *text = http_query(r->x, "resourceVersion");
-    uint64_t now = store_rv(r->api->store), rv = 0;
+    uint64_t now = local_api_store_rv(r->api->store), rv = 0;
 
     if (!text || !*text)
         return NULL;
@@ -198,50 +198,52 @@ static void list_finish(struct list *l)
     free(l->continue_token);
 }
 
-static void list_add(const struct api_request *r, const struct store_version *v, struct list *l)
+static void list_add(const struct local_api_request *r, const struct local_api_store_version *v,
+                     struct list *l)
 {
-    if (r->form == API_FORM_TABLE) {
-        const struct local_table *t = r->res->table ? r->res->table : &local_table_plain;
-        GS_AUTO_JSON json_t *served = api_to_served(r, v->tree);
-        local_table_add(l->table, t, r->form_version, v->tree, served, r->include_object);
+    if (r->form == LOCAL_API_FORM_TABLE) {
+        const struct local_api_table *t = r->res->table ? r->res->table : &local_api_table_plain;
+        CODEC_AUTO_JSON json_t *served = local_api_to_served(r, v->tree);
+        local_api_table_add(l->table, t, r->form_version, v->tree, served, r->include_object);
     } else {
         if (l->n > 0)
             gs_buf_add_char(&l->items, ',');
-        if (r->form == API_FORM_OBJECT && !r->res->from_stored) {
+        if (r->form == LOCAL_API_FORM_OBJECT && !r->res->from_stored) {
             gs_buf_add(&l->items, v->text, v->text_len);
         } else {
-            GS_AUTO_JSON json_t *shown = api_render(r, v->tree, false);
-            gs_json_dump(shown, &l->items);
+            CODEC_AUTO_JSON json_t *shown = local_api_render(r, v->tree, false);
+            codec_json_dump(shown, &l->items);
         }
     }
     l->n++;
 }
 
-static void note_more(const struct api_request *r, struct list *l, const char *ns, const char *name)
+static void note_more(const struct local_api_request *r, struct list *l, const char *ns,
+                      const char *name)
 {
     GS_AUTO_BUF struct gs_buf token = {0};
 
-    make_token(store_rv(r->api->store), ns, name, &token);
+    make_token(local_api_store_rv(r->api->store), ns, name, &token);
     l->continue_token = gs_buf_take(&token);
 }
 
-static void collect(const struct api_request *r, const struct api_filter *filter,
+static void collect(const struct local_api_request *r, const struct local_api_filter *filter,
                     const struct page *page, struct list *l)
 {
-    const struct store *store = r->api->store;
-    size_t bucket = local_resource_bucket(r->res);
+    const struct local_api_store *store = r->api->store;
+    size_t bucket = local_api_resource_bucket(r->res);
     const char *ns, *name, *last_ns = "", *last_name = "";
-    const struct store_version *v;
-    size_t i = store_seek(store, bucket, page->after_ns ? page->after_ns : r->ns,
-                          page->after_ns ? page->after_name : "");
+    const struct local_api_store_version *v;
+    size_t i = local_api_store_seek(store, bucket, page->after_ns ? page->after_ns : r->ns,
+                                    page->after_ns ? page->after_name : "");
 
-    for (; (v = store_at(store, bucket, i, &ns, &name)); i++) {
+    for (; (v = local_api_store_at(store, bucket, i, &ns, &name)); i++) {
         if (*r->ns && strcmp(ns, r->ns) != 0)
             break;
         if (page->after_ns && strcmp(ns, page->after_ns) == 0 &&
             strcmp(name, page->after_name) == 0)
             continue;
-        if (!api_filter_matches(filter, r, v->tree))
+        if (!local_api_filter_matches(filter, r, v->tree))
             continue;
         if (page->limit > 0 && l->n == (size_t)page->limit) {
             if (l->remaining++ == 0)
@@ -254,65 +256,67 @@ static void collect(const struct api_request *r, const struct api_filter *filter
     }
 }
 
-static json_t *list_metadata(const struct api_request *r, const struct api_filter *filter,
-                             const struct page *page, const struct list *l)
+static json_t *list_metadata(const struct local_api_request *r,
+                             const struct local_api_filter *filter, const struct page *page,
+                             const struct list *l)
 {
     json_t *meta = json_object();
     char rv[24];
 
-    snprintf(rv, sizeof rv, "%" PRIu64, page->rv ? page->rv : store_rv(r->api->store));
-    gs_json_set_str(meta, "resourceVersion", rv);
+    snprintf(rv, sizeof rv, "%" PRIu64, page->rv ? page->rv : local_api_store_rv(r->api->store));
+    codec_json_set_str(meta, "resourceVersion", rv);
     if (l->continue_token) {
-        gs_json_set_str(meta, "continue", l->continue_token);
+        codec_json_set_str(meta, "continue", l->continue_token);
         // With selectors Kubernetes does not count what remains.
         if (filter->labels.len == 0 && filter->fields.len == 0)
-            gs_json_set_int(meta, "remainingItemCount", (int64_t)l->remaining);
+            codec_json_set_int(meta, "remainingItemCount", (int64_t)l->remaining);
     }
     return meta;
 }
 
-static void reply_list(const struct api_request *r, json_t *meta, struct list *l)
+static void reply_list(const struct local_api_request *r, json_t *meta, struct list *l)
 {
-    GS_AUTO_JSON json_t *owned = meta;
+    CODEC_AUTO_JSON json_t *owned = meta;
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_AUTO_BUF struct gs_buf version = {0};
 
-    if (r->form == API_FORM_TABLE) {
+    if (r->form == LOCAL_API_FORM_TABLE) {
         json_object_set(l->table, "metadata", owned);
         kube_reply_json(r->x, 200, l->table);
         return;
     }
-    if (r->form == API_FORM_PARTIAL)
+    if (r->form == LOCAL_API_FORM_PARTIAL)
         local_api_version("meta.k8s.io", r->form_version, &version);
     else
         local_api_version(r->res->group, r->version, &version);
     gs_buf_addf(&text, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":",
-                r->form == API_FORM_PARTIAL ? "PartialObjectMetadata" : r->res->kind, version.data);
-    gs_json_dump(owned, &text);
+                r->form == LOCAL_API_FORM_PARTIAL ? "PartialObjectMetadata" : r->res->kind,
+                version.data);
+    codec_json_dump(owned, &text);
     gs_buf_add_str(&text, ",\"items\":[");
     gs_buf_add_slice(&text, gs_buf_slice(&l->items));
     gs_buf_add_str(&text, "]}\n");
     http_reply(r->x, 200, "application/json", gs_buf_slice(&text));
 }
 
-json_t *api_list(const struct api_request *r)
+json_t *local_api_list(const struct local_api_request *r)
 {
     GS_CLEANUP(page_finish) struct page page = {0};
     GS_CLEANUP(list_finish) struct list list = {0};
-    struct api_filter filter;
+    struct local_api_filter filter;
 
     json_t *status = check_list_version(r);
     if (!status)
         status = read_page(r, &page);
     if (!status)
-        status = api_filter_init(r, &filter);
+        status = local_api_filter_init(r, &filter);
     if (status)
         return status;
-    if (r->form == API_FORM_TABLE)
-        list.table = local_table_new(r->res->table ? r->res->table : &local_table_plain,
-                                     r->form_version, true);
+    if (r->form == LOCAL_API_FORM_TABLE)
+        list.table = local_api_table_new(r->res->table ? r->res->table : &local_api_table_plain,
+                                         r->form_version, true);
     collect(r, &filter, &page, &list);
     reply_list(r, list_metadata(r, &filter, &page, &list), &list);
-    api_filter_finish(&filter);
+    local_api_filter_finish(&filter);
     return NULL;
 }

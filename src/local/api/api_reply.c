@@ -25,7 +25,7 @@ static bool is_json_range(struct gs_slice type)
 }
 
 // True when the range can be served; then the request's form is set.
-static bool take_range(struct api_request *r, struct gs_slice range)
+static bool take_range(struct local_api_request *r, struct gs_slice range)
 {
     struct gs_slice params = range;
     struct gs_slice type = gs_slice_trim(gs_slice_cut(&params, ';'));
@@ -34,7 +34,7 @@ static bool take_range(struct api_request *r, struct gs_slice range)
         return false;
     struct gs_slice as = media_param(params, "as");
     if (as.len == 0) {
-        r->form = API_FORM_OBJECT;
+        r->form = LOCAL_API_FORM_OBJECT;
         return true;
     }
     struct gs_slice version = media_param(params, "v");
@@ -42,9 +42,9 @@ static bool take_range(struct api_request *r, struct gs_slice range)
         !(gs_slice_eq_str(version, "v1") || gs_slice_eq_str(version, "v1beta1")))
         return false;
     if (gs_slice_eq_str(as, "Table"))
-        r->form = API_FORM_TABLE;
+        r->form = LOCAL_API_FORM_TABLE;
     else if (gs_slice_starts(as, "PartialObjectMetadata"))
-        r->form = API_FORM_PARTIAL;
+        r->form = LOCAL_API_FORM_PARTIAL;
     else
         return false;
     memcpy(r->form_version, version.data, version.len);
@@ -52,7 +52,7 @@ static bool take_range(struct api_request *r, struct gs_slice range)
     return true;
 }
 
-json_t *api_negotiate(struct api_request *r)
+json_t *local_api_negotiate(struct local_api_request *r)
 {
     const char *accept = http_header(r->x, "Accept");
     struct gs_slice rest = gs_slice_of(accept);
@@ -80,7 +80,7 @@ json_t *api_negotiate(struct api_request *r)
 
 // --- forms ---
 
-json_t *api_to_served(const struct api_request *r, const json_t *stored)
+json_t *local_api_to_served(const struct local_api_request *r, const json_t *stored)
 {
     json_t *served = NULL;
 
@@ -91,25 +91,25 @@ json_t *api_to_served(const struct api_request *r, const json_t *stored)
     return err ? json_incref((json_t *)stored) : served;
 }
 
-static const struct local_table *table_of(const struct api_request *r)
+static const struct local_api_table *table_of(const struct local_api_request *r)
 {
-    return r->res->table ? r->res->table : &local_table_plain;
+    return r->res->table ? r->res->table : &local_api_table_plain;
 }
 
-json_t *api_render(const struct api_request *r, const json_t *stored, bool header)
+json_t *local_api_render(const struct local_api_request *r, const json_t *stored, bool header)
 {
-    json_t *served = api_to_served(r, stored);
+    json_t *served = local_api_to_served(r, stored);
 
-    if (r->form == API_FORM_OBJECT)
+    if (r->form == LOCAL_API_FORM_OBJECT)
         return served;
     json_t *shown;
-    if (r->form == API_FORM_TABLE) {
-        shown = local_table_new(table_of(r), r->form_version, header);
-        local_table_add(shown, table_of(r), r->form_version, stored, served, r->include_object);
-        gs_json_set(shown, json_string(kube_resource_version(stored)), "metadata",
-                    "resourceVersion", NULL);
+    if (r->form == LOCAL_API_FORM_TABLE) {
+        shown = local_api_table_new(table_of(r), r->form_version, header);
+        local_api_table_add(shown, table_of(r), r->form_version, stored, served, r->include_object);
+        codec_json_set(shown, json_string(kube_resource_version(stored)), "metadata",
+                       "resourceVersion", NULL);
     } else {
-        shown = local_partial_metadata(served, r->form_version);
+        shown = local_api_partial_metadata(served, r->form_version);
     }
     json_decref(served);
     return shown;
@@ -117,33 +117,33 @@ json_t *api_render(const struct api_request *r, const json_t *stored, bool heade
 
 // --- replies ---
 
-void api_reply_status(const struct api_request *r, json_t *status)
+void local_api_reply_status(const struct local_api_request *r, json_t *status)
 {
     kube_reply_status(r->x, status);
 }
 
-void api_reply_object(const struct api_request *r, int code, const json_t *stored)
+void local_api_reply_object(const struct local_api_request *r, int code, const json_t *stored)
 {
-    GS_AUTO_JSON json_t *shown = api_render(r, stored, true);
+    CODEC_AUTO_JSON json_t *shown = local_api_render(r, stored, true);
     kube_reply_json(r->x, code, shown);
 }
 
-json_t *api_not_found(const struct api_request *r)
+json_t *local_api_not_found(const struct local_api_request *r)
 {
     GS_AUTO_BUF struct gs_buf resource = {0};
 
-    local_resource_name(r->res, &resource);
+    local_api_resource_name(r->res, &resource);
     return kube_status_not_found(resource.data, r->name);
 }
 
-json_t *api_method_not_allowed(void)
+json_t *local_api_method_not_allowed(void)
 {
     return kube_status_failure(405, "MethodNotAllowed",
                                "the server does not allow this method on the requested resource",
                                NULL);
 }
 
-json_t *api_error_status(struct gs_error *err)
+json_t *local_api_error_status(struct gs_error *err)
 {
     GS_AUTO_ERROR struct gs_error *owned = err;
     bool callers_fault = gs_error_code(err) == GS_EINVAL;
@@ -167,7 +167,7 @@ static void shorten(char *text)
     text[len] = '\0';
 }
 
-void api_warning(const struct api_request *r, const char *fmt, ...)
+void local_api_warning(const struct local_api_request *r, const char *fmt, ...)
 {
     GS_AUTO_BUF struct gs_buf value = {0};
     va_list ap;

@@ -9,19 +9,19 @@
 // What etcd takes by default, and so what objects are cut to everywhere.
 #define MAX_OBJECT_BYTES ((size_t)1536 << 10)
 
-json_t *api_store(const struct api_request *r, json_t *obj, json_t **ret)
+json_t *local_api_store(const struct local_api_request *r, json_t *obj, json_t **ret)
 {
-    GS_AUTO_JSON json_t *owned = obj;
+    CODEC_AUTO_JSON json_t *owned = obj;
 
     if (r->dry_run) {
         if (ret)
             *ret = GS_TAKE(owned);
         return NULL;
     }
-    struct gs_error *err =
-        store_put(r->api->store, local_resource_bucket(r->res), json_incref(owned), NULL);
+    struct gs_error *err = local_api_store_put(r->api->store, local_api_resource_bucket(r->res),
+                                               json_incref(owned), NULL);
     if (err)
-        return api_error_status(err);
+        return local_api_error_status(err);
     if (ret)
         *ret = GS_TAKE(owned);
     return NULL;
@@ -38,19 +38,19 @@ static json_t *check_size(const json_t *obj)
     return kube_status_failure(413, "RequestEntityTooLarge", text, NULL);
 }
 
-static json_t *validate(const struct api_request *r, const json_t *obj, const json_t *old)
+static json_t *validate(const struct local_api_request *r, const json_t *obj, const json_t *old)
 {
     struct kube_field_errors errors = {0};
     GS_AUTO_BUF struct gs_buf kind = {0};
     json_t *status = NULL;
 
-    api_meta_validate(r, obj, &errors);
+    local_api_meta_validate(r, obj, &errors);
     if (r->res->validate)
         r->res->validate(obj, old, &errors);
     if (strcmp(r->res->plural, "services") == 0 && !gs_streq(r->sub, "status"))
-        api_check_service(r, obj, old, &errors);
+        local_api_check_service(r, obj, old, &errors);
     if (errors.len > 0) {
-        local_resource_kind_name(r->res, &kind);
+        local_api_resource_kind_name(r->res, &kind);
         status = kube_status_invalid(kind.data, kube_name(obj) ? kube_name(obj) : "", &errors);
     }
     kube_field_errors_finish(&errors);
@@ -59,22 +59,23 @@ static json_t *validate(const struct api_request *r, const json_t *obj, const js
 
 // --- create ---
 
-static void use_stored_version(const struct api_request *r, json_t *obj)
+static void use_stored_version(const struct local_api_request *r, json_t *obj)
 {
-    const struct local_resource *stored = &local_resources[local_resource_bucket(r->res)];
+    const struct local_api_resource *stored =
+        &local_api_resources[local_api_resource_bucket(r->res)];
     GS_AUTO_BUF struct gs_buf version = {0};
 
     local_api_version(stored->group, stored->versions[0], &version);
-    gs_json_set_str(obj, "apiVersion", version.data);
-    gs_json_set_str(obj, "kind", stored->kind);
+    codec_json_set_str(obj, "apiVersion", version.data);
+    codec_json_set_str(obj, "kind", stored->kind);
 }
 
-static json_t *over_quota(const struct api_request *r, const char *name, const char *what,
+static json_t *over_quota(const struct local_api_request *r, const char *name, const char *what,
                           size_t used, size_t limit, const char *flag)
 {
     GS_AUTO_BUF struct gs_buf resource = {0};
 
-    local_resource_name(r->res, &resource);
+    local_api_resource_name(r->res, &resource);
     GS_AUTO_FREE char *text = gs_format(
         "%s \"%s\" is forbidden: exceeded quota: gpuscale, requested: %s=1, used: %s=%zu, limited: "
         "%s=%zu (delete some, or start gpuscale with a larger --%s)",
@@ -84,80 +85,83 @@ static json_t *over_quota(const struct api_request *r, const char *name, const c
 
 // One mistake, such as a Deployment of two thousand million replicas, must not fill the memory and
 // stop everything else. What is there already stays and can be changed.
-static json_t *check_quota(const struct api_request *r, const char *name)
+static json_t *check_quota(const struct local_api_request *r, const char *name)
 {
     const struct local_api *api = r->api;
-    size_t bucket = local_resource_bucket(r->res);
-    size_t events = local_resource_bucket(local_resource_find("", "v1", "events"));
-    size_t pods = local_resource_bucket(local_resource_find("", "v1", "pods"));
-    size_t objects = store_total(api->store) - store_len(api->store, events);
+    size_t bucket = local_api_resource_bucket(r->res);
+    size_t events = local_api_resource_bucket(local_api_resource_find("", "v1", "events"));
+    size_t pods = local_api_resource_bucket(local_api_resource_find("", "v1", "pods"));
+    size_t objects = local_api_store_total(api->store) - local_api_store_len(api->store, events);
 
     if (bucket == events) // bounded by removing the oldest
         return NULL;
-    if (bucket == pods && store_len(api->store, pods) >= api->max_pods)
-        return over_quota(r, name, "pods", store_len(api->store, pods), api->max_pods, "pod-quota");
+    if (bucket == pods && local_api_store_len(api->store, pods) >= api->max_pods)
+        return over_quota(r, name, "pods", local_api_store_len(api->store, pods), api->max_pods,
+                          "pod-quota");
     if (objects >= api->max_objects)
         return over_quota(r, name, "objects", objects, api->max_objects, "max-objects");
     return NULL;
 }
 
-static json_t *already_exists(const struct api_request *r, const char *name)
+static json_t *already_exists(const struct local_api_request *r, const char *name)
 {
     GS_AUTO_BUF struct gs_buf resource = {0};
 
-    local_resource_name(r->res, &resource);
+    local_api_resource_name(r->res, &resource);
     return kube_status_already_exists(resource.data, name);
 }
 
 // obj: a checked object in the served version; stolen.
-static json_t *create_object(const struct api_request *r, json_t *obj, json_t **ret)
+static json_t *create_object(const struct local_api_request *r, json_t *obj, json_t **ret)
 {
-    GS_AUTO_JSON json_t *stored = NULL;
-    json_t *status = api_to_stored(r, obj, &stored);
+    CODEC_AUTO_JSON json_t *stored = NULL;
+    json_t *status = local_api_to_stored(r, obj, &stored);
 
     if (!status)
-        status = api_meta_for_create(r, stored);
+        status = local_api_meta_for_create(r, stored);
     if (!status && *r->ns)
-        status = api_check_namespace(r, r->ns);
+        status = local_api_check_namespace(r, r->ns);
     if (status)
         return status;
     use_stored_version(r, stored);
-    if (local_resource_has(r->res, LOCAL_R_STATUS) && !local_resource_has(r->res, LOCAL_R_AGENT))
+    if (local_api_resource_has(r->res, LOCAL_API_R_STATUS) &&
+        !local_api_resource_has(r->res, LOCAL_API_R_AGENT))
         json_object_del(stored, "status");
     if (r->res->set_defaults)
         r->res->set_defaults(stored, NULL);
     status = validate(r, stored, NULL);
     if (status)
         return status;
-    if (store_get(r->api->store, local_resource_bucket(r->res), r->ns, kube_name(stored)))
+    if (local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns,
+                            kube_name(stored)))
         return already_exists(r, kube_name(stored));
     status = check_quota(r, kube_name(stored));
     if (status)
         return status;
-    return api_store(r, GS_TAKE(stored), ret);
+    return local_api_store(r, GS_TAKE(stored), ret);
 }
 
-static json_t *create_and_reply(const struct api_request *r, json_t *obj)
+static json_t *create_and_reply(const struct local_api_request *r, json_t *obj)
 {
-    GS_AUTO_JSON json_t *stored = NULL;
+    CODEC_AUTO_JSON json_t *stored = NULL;
     json_t *status = create_object(r, obj, &stored);
 
     if (status)
         return status;
-    if (local_resource_has(r->res, LOCAL_R_INERT))
-        api_notice_inert(r, stored);
-    api_bound_events(r);
-    api_reply_object(r, 201, stored);
+    if (local_api_resource_has(r->res, LOCAL_API_R_INERT))
+        local_api_notice_inert(r, stored);
+    local_api_bound_events(r);
+    local_api_reply_object(r, 201, stored);
     return NULL;
 }
 
-json_t *api_create(const struct api_request *r)
+json_t *local_api_create(const struct local_api_request *r)
 {
-    GS_AUTO_JSON json_t *obj = NULL;
-    json_t *status = api_read_body(r, &obj);
+    CODEC_AUTO_JSON json_t *obj = NULL;
+    json_t *status = local_api_read_body(r, &obj);
 
     if (!status)
-        status = api_check_object(r, obj);
+        status = local_api_check_object(r, obj);
     return status ? status : create_and_reply(r, GS_TAKE(obj));
 }
 
@@ -175,7 +179,8 @@ static void copy_member(json_t *to, const json_t *from, const char *key)
 
 // What a status write may not touch: the spec, and of the metadata all but labels and annotations
 // of Pods and Nodes (whose agents keep some there).
-static json_t *with_status_only(const struct api_request *r, const json_t *old, const json_t *next)
+static json_t *with_status_only(const struct local_api_request *r, const json_t *old,
+                                const json_t *next)
 {
     json_t *merged = json_deep_copy(old);
     bool agents = strcmp(r->res->plural, "pods") == 0 || strcmp(r->res->plural, "nodes") == 0;
@@ -190,21 +195,22 @@ static json_t *with_status_only(const struct api_request *r, const json_t *old, 
     return merged;
 }
 
-static void count_generation(const struct api_request *r, const json_t *old, json_t *next)
+static void count_generation(const struct local_api_request *r, const json_t *old, json_t *next)
 {
-    bool changed = !local_same(json_object_get(old, "spec"), json_object_get(next, "spec"));
+    bool changed = !local_api_same(json_object_get(old, "spec"), json_object_get(next, "spec"));
 
-    if (!local_resource_has(r->res, LOCAL_R_GENERATION) || gs_streq(r->sub, "status"))
+    if (!local_api_resource_has(r->res, LOCAL_API_R_GENERATION) || gs_streq(r->sub, "status"))
         return;
     // A Deployment's annotations are carried to its ReplicaSets: its controller has to look at
     // them.
     if (strcmp(r->res->plural, "deployments") == 0 &&
-        !local_same(gs_json_get(old, "metadata", "annotations", NULL),
-                    gs_json_get(next, "metadata", "annotations", NULL)))
+        !local_api_same(codec_json_get(old, "metadata", "annotations", NULL),
+                        codec_json_get(next, "metadata", "annotations", NULL)))
         changed = true;
     if (changed)
-        gs_json_set(next, json_integer(gs_json_int(old, 0, "metadata", "generation", NULL) + 1),
-                    "metadata", "generation", NULL);
+        codec_json_set(next,
+                       json_integer(codec_json_int(old, 0, "metadata", "generation", NULL) + 1),
+                       "metadata", "generation", NULL);
 }
 
 // Empty lists and maps in metadata say the same as none.
@@ -220,24 +226,25 @@ static void drop_empty_metadata(json_t *obj)
     }
 }
 
-static json_t *remove_now(const struct api_request *r, const json_t *obj)
+static json_t *remove_now(const struct local_api_request *r, const json_t *obj)
 {
     const char *ns = kube_namespace(obj);
 
     if (r->dry_run)
         return NULL;
-    struct gs_error *err =
-        store_delete(r->api->store, local_resource_bucket(r->res), ns ? ns : "", kube_name(obj));
-    return err ? api_error_status(err) : NULL;
+    struct gs_error *err = local_api_store_delete(r->api->store, local_api_resource_bucket(r->res),
+                                                  ns ? ns : "", kube_name(obj));
+    return err ? local_api_error_status(err) : NULL;
 }
 
-json_t *api_replace(const struct api_request *r, const json_t *old, json_t *next, json_t **ret)
+json_t *local_api_replace(const struct local_api_request *r, const json_t *old, json_t *next,
+                          json_t **ret)
 {
-    GS_AUTO_JSON json_t *before = json_incref((json_t *)old); // a store write may drop the tree
-    GS_AUTO_JSON json_t *obj = next;
+    CODEC_AUTO_JSON json_t *before = json_incref((json_t *)old); // a store write may drop the tree
+    CODEC_AUTO_JSON json_t *obj = next;
     bool status_write = gs_streq(r->sub, "status");
 
-    json_t *status = api_meta_for_update(r, before, obj);
+    json_t *status = local_api_meta_for_update(r, before, obj);
     if (status)
         return status;
     use_stored_version(r, obj);
@@ -245,7 +252,7 @@ json_t *api_replace(const struct api_request *r, const json_t *old, json_t *next
         json_t *merged = with_status_only(r, before, obj);
         json_decref(obj);
         obj = merged;
-    } else if (local_resource_has(r->res, LOCAL_R_STATUS)) {
+    } else if (local_api_resource_has(r->res, LOCAL_API_R_STATUS)) {
         copy_member(obj, before, "status");
     }
     drop_empty_metadata(obj);
@@ -256,7 +263,7 @@ json_t *api_replace(const struct api_request *r, const json_t *old, json_t *next
     status = validate(r, obj, before);
     if (status)
         return status;
-    if (kube_is_deleting(obj) && api_can_vanish(r->api, r->res, obj)) {
+    if (kube_is_deleting(obj) && local_api_can_vanish(r->api, r->res, obj)) {
         status = remove_now(r, before);
         if (!status)
             *ret = GS_TAKE(obj);
@@ -266,31 +273,31 @@ json_t *api_replace(const struct api_request *r, const json_t *old, json_t *next
         *ret = GS_TAKE(obj);
         return NULL;
     }
-    return api_store(r, GS_TAKE(obj), ret);
+    return local_api_store(r, GS_TAKE(obj), ret);
 }
 
-json_t *api_update(const struct api_request *r)
+json_t *local_api_update(const struct local_api_request *r)
 {
-    GS_AUTO_JSON json_t *body = NULL;
+    CODEC_AUTO_JSON json_t *body = NULL;
     json_t *next = NULL;
-    json_t *status = api_read_body(r, &body);
+    json_t *status = local_api_read_body(r, &body);
 
     if (!status)
-        status = api_check_object(r, body);
+        status = local_api_check_object(r, body);
     if (!status)
-        status = api_to_stored(r, GS_TAKE(body), &next);
+        status = local_api_to_stored(r, GS_TAKE(body), &next);
     if (status)
         return status;
-    const struct store_version *old =
-        store_get(r->api->store, local_resource_bucket(r->res), r->ns, r->name);
+    const struct local_api_store_version *old =
+        local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns, r->name);
     if (!old) {
         json_decref(next);
-        return api_not_found(r);
+        return local_api_not_found(r);
     }
-    GS_AUTO_JSON json_t *stored = NULL;
-    status = api_replace(r, old->tree, next, &stored);
+    CODEC_AUTO_JSON json_t *stored = NULL;
+    status = local_api_replace(r, old->tree, next, &stored);
     if (!status)
-        api_reply_object(r, 200, stored);
+        local_api_reply_object(r, 200, stored);
     return status;
 }
 
@@ -298,7 +305,7 @@ json_t *api_update(const struct api_request *r)
 
 enum patch_kind { PATCH_MERGE, PATCH_STRATEGIC, PATCH_JSON, PATCH_APPLY, PATCH_UNKNOWN };
 
-static enum patch_kind patch_kind_of(const struct api_request *r)
+static enum patch_kind patch_kind_of(const struct local_api_request *r)
 {
     static const struct {
         const char *type;
@@ -318,7 +325,7 @@ static enum patch_kind patch_kind_of(const struct api_request *r)
     return PATCH_UNKNOWN;
 }
 
-bool api_is_apply(const struct api_request *r)
+bool local_api_is_apply(const struct local_api_request *r)
 {
     return patch_kind_of(r) == PATCH_APPLY;
 }
@@ -346,17 +353,17 @@ static json_t *patch_failed(enum patch_kind kind, struct gs_error *err)
                                gs_error_message(owned), NULL);
 }
 
-json_t *api_apply_patch(const struct api_request *r, const struct kube_type *type,
-                        const json_t *target, json_t **ret)
+json_t *local_api_apply_patch(const struct local_api_request *r, const struct kube_type *type,
+                              const json_t *target, json_t **ret)
 {
     enum patch_kind kind = patch_kind_of(r);
-    GS_AUTO_JSON json_t *patch = NULL;
-    GS_AUTO_JSON json_t *patched = NULL;
+    CODEC_AUTO_JSON json_t *patch = NULL;
+    CODEC_AUTO_JSON json_t *patched = NULL;
     struct gs_error *err;
 
     if (kind == PATCH_UNKNOWN || (kind == PATCH_STRATEGIC && !type))
         return unknown_patch_type(type);
-    json_t *status = api_read_body(r, &patch);
+    json_t *status = local_api_read_body(r, &patch);
     if (status)
         return status;
     if (kind == PATCH_JSON)
@@ -375,45 +382,45 @@ json_t *api_apply_patch(const struct api_request *r, const struct kube_type *typ
 
 // Server-side apply, simplified: fields have no owners here. What is applied is merged into what is
 // there; a field that a later apply leaves out stays.
-static json_t *apply_new(const struct api_request *r)
+static json_t *apply_new(const struct local_api_request *r)
 {
-    GS_AUTO_JSON json_t *obj = NULL;
-    json_t *status = api_read_body(r, &obj);
+    CODEC_AUTO_JSON json_t *obj = NULL;
+    json_t *status = local_api_read_body(r, &obj);
 
     if (!status)
-        status = api_check_object(r, obj);
+        status = local_api_check_object(r, obj);
     if (status)
         return status;
     const char *name = kube_name(obj);
     if (name && strcmp(name, r->name) != 0)
         return kube_status_failure(
             400, "BadRequest", "the name of the object does not match the name on the URL", NULL);
-    gs_json_set(obj, json_string(r->name), "metadata", "name", NULL);
+    codec_json_set(obj, json_string(r->name), "metadata", "name", NULL);
     return create_and_reply(r, GS_TAKE(obj));
 }
 
-json_t *api_patch(const struct api_request *r)
+json_t *local_api_patch(const struct local_api_request *r)
 {
-    const struct store_version *old =
-        store_get(r->api->store, local_resource_bucket(r->res), r->ns, r->name);
-    GS_AUTO_JSON json_t *patched = NULL;
+    const struct local_api_store_version *old =
+        local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns, r->name);
+    CODEC_AUTO_JSON json_t *patched = NULL;
     json_t *next = NULL;
 
     if (!old)
-        return api_is_apply(r) && !r->sub ? apply_new(r) : api_not_found(r);
-    GS_AUTO_JSON json_t *before = json_incref(old->tree);
-    GS_AUTO_JSON json_t *served = api_to_served(r, before);
+        return local_api_is_apply(r) && !r->sub ? apply_new(r) : local_api_not_found(r);
+    CODEC_AUTO_JSON json_t *before = json_incref(old->tree);
+    CODEC_AUTO_JSON json_t *served = local_api_to_served(r, before);
     const struct kube_type *type = kube_schema_find(kube_api_version(served), r->res->kind);
-    json_t *status = api_apply_patch(r, type, served, &patched);
+    json_t *status = local_api_apply_patch(r, type, served, &patched);
     if (!status)
-        status = api_check_object(r, patched);
+        status = local_api_check_object(r, patched);
     if (!status)
-        status = api_to_stored(r, GS_TAKE(patched), &next);
+        status = local_api_to_stored(r, GS_TAKE(patched), &next);
     if (status)
         return status;
-    GS_AUTO_JSON json_t *stored = NULL;
-    status = api_replace(r, before, next, &stored);
+    CODEC_AUTO_JSON json_t *stored = NULL;
+    status = local_api_replace(r, before, next, &stored);
     if (!status)
-        api_reply_object(r, 200, stored);
+        local_api_reply_object(r, 200, stored);
     return status;
 }

@@ -12,7 +12,7 @@ static json_t *default_workload(json_t *obj)
 {
     json_t *spec = json_object_get(obj, "spec");
 
-    local_default_pod_spec(gs_json_get(spec, "template", "spec", NULL));
+    local_api_default_pod_spec(codec_json_get(spec, "template", "spec", NULL));
     return json_is_object(spec) ? spec : NULL;
 }
 
@@ -23,110 +23,110 @@ static void default_rolling_update(json_t *strategy, const char *max_unavailable
 
     if (!strategy)
         return;
-    local_default_str(strategy, "type", "RollingUpdate");
-    if (!gs_streq(gs_json_str(strategy, "type", NULL), "RollingUpdate"))
+    local_api_default_str(strategy, "type", "RollingUpdate");
+    if (!gs_streq(codec_json_str(strategy, "type", NULL), "RollingUpdate"))
         return;
-    rolling = local_default_object(strategy, "rollingUpdate");
+    rolling = local_api_default_object(strategy, "rollingUpdate");
     if (!rolling)
         return;
-    local_default_str(rolling, "maxUnavailable", max_unavailable);
-    local_default_str(rolling, "maxSurge", max_surge);
+    local_api_default_str(rolling, "maxUnavailable", max_unavailable);
+    local_api_default_str(rolling, "maxSurge", max_surge);
 }
 
-void local_default_deployment(json_t *obj, const json_t *old)
+void local_api_default_deployment(json_t *obj, const json_t *old)
 {
     json_t *spec = default_workload(obj);
 
     if (!spec)
         return;
-    local_default_int(spec, "replicas", 1);
-    default_rolling_update(local_default_object(spec, "strategy"), "25%", "25%");
-    local_default_int(spec, "revisionHistoryLimit", 10);
-    local_default_int(spec, "progressDeadlineSeconds", 600);
+    local_api_default_int(spec, "replicas", 1);
+    default_rolling_update(local_api_default_object(spec, "strategy"), "25%", "25%");
+    local_api_default_int(spec, "revisionHistoryLimit", 10);
+    local_api_default_int(spec, "progressDeadlineSeconds", 600);
     if (!old)
-        local_default_object(obj, "status");
+        local_api_default_object(obj, "status");
 }
 
-void local_default_replicaset(json_t *obj, const json_t *old)
+void local_api_default_replicaset(json_t *obj, const json_t *old)
 {
     json_t *spec = default_workload(obj);
 
     if (!spec)
         return;
-    local_default_int(spec, "replicas", 1);
+    local_api_default_int(spec, "replicas", 1);
     if (!old)
-        gs_json_set(obj, json_integer(0), "status", "replicas", NULL);
+        codec_json_set(obj, json_integer(0), "status", "replicas", NULL);
 }
 
-void local_default_statefulset(json_t *obj, const json_t *old)
+void local_api_default_statefulset(json_t *obj, const json_t *old)
 {
     json_t *spec = default_workload(obj);
-    json_t *update = spec ? local_default_object(spec, "updateStrategy") : NULL;
+    json_t *update = spec ? local_api_default_object(spec, "updateStrategy") : NULL;
 
     if (!spec)
         return;
-    local_default_int(spec, "replicas", 1);
-    local_default_str(spec, "podManagementPolicy", "OrderedReady");
-    local_default_int(spec, "revisionHistoryLimit", 10);
+    local_api_default_int(spec, "replicas", 1);
+    local_api_default_str(spec, "podManagementPolicy", "OrderedReady");
+    local_api_default_int(spec, "revisionHistoryLimit", 10);
     if (update) {
-        local_default_str(update, "type", "RollingUpdate");
-        json_t *rolling = gs_streq(gs_json_str(update, "type", NULL), "RollingUpdate")
-                              ? local_default_object(update, "rollingUpdate")
+        local_api_default_str(update, "type", "RollingUpdate");
+        json_t *rolling = gs_streq(codec_json_str(update, "type", NULL), "RollingUpdate")
+                              ? local_api_default_object(update, "rollingUpdate")
                               : NULL;
         if (rolling)
-            local_default_int(rolling, "partition", 0);
+            local_api_default_int(rolling, "partition", 0);
     }
     if (!old)
-        gs_json_set(obj, json_integer(0), "status", "replicas", NULL);
+        codec_json_set(obj, json_integer(0), "status", "replicas", NULL);
 }
 
-void local_default_daemonset(json_t *obj, const json_t *old)
+void local_api_default_daemonset(json_t *obj, const json_t *old)
 {
     static const char *const counts[] = {"currentNumberScheduled", "numberMisscheduled",
                                          "desiredNumberScheduled", "numberReady"};
     json_t *spec = default_workload(obj);
-    json_t *update = spec ? local_default_object(spec, "updateStrategy") : NULL;
+    json_t *update = spec ? local_api_default_object(spec, "updateStrategy") : NULL;
 
     if (!spec)
         return;
-    local_default_int(spec, "revisionHistoryLimit", 10);
+    local_api_default_int(spec, "revisionHistoryLimit", 10);
     if (update) {
-        local_default_str(update, "type", "RollingUpdate");
-        json_t *rolling = gs_streq(gs_json_str(update, "type", NULL), "RollingUpdate")
-                              ? local_default_object(update, "rollingUpdate")
+        local_api_default_str(update, "type", "RollingUpdate");
+        json_t *rolling = gs_streq(codec_json_str(update, "type", NULL), "RollingUpdate")
+                              ? local_api_default_object(update, "rollingUpdate")
                               : NULL;
         if (rolling) {
-            local_default_int(rolling, "maxUnavailable", 1);
-            local_default_int(rolling, "maxSurge", 0);
+            local_api_default_int(rolling, "maxUnavailable", 1);
+            local_api_default_int(rolling, "maxSurge", 0);
         }
     }
     for (size_t i = 0; !old && i < GS_ARRAY_LEN(counts); i++)
-        gs_json_set(obj, json_integer(0), "status", counts[i], NULL);
+        codec_json_set(obj, json_integer(0), "status", counts[i], NULL);
 }
 
-void local_default_job(json_t *obj, const json_t *old)
+void local_api_default_job(json_t *obj, const json_t *old)
 {
     json_t *spec = default_workload(obj);
 
     if (!spec)
         return;
     if (!json_object_get(spec, "completions") && !json_object_get(spec, "parallelism"))
-        gs_json_set_int(spec, "completions", 1);
-    local_default_int(spec, "parallelism", 1);
-    local_default_int(spec, "backoffLimit", 6);
-    local_default_str(spec, "completionMode", "NonIndexed");
+        codec_json_set_int(spec, "completions", 1);
+    local_api_default_int(spec, "parallelism", 1);
+    local_api_default_int(spec, "backoffLimit", 6);
+    local_api_default_str(spec, "completionMode", "NonIndexed");
     if (!json_object_get(spec, "suspend"))
-        gs_json_set_bool(spec, "suspend", false);
+        codec_json_set_bool(spec, "suspend", false);
     if (!old)
-        local_default_object(obj, "status");
+        local_api_default_object(obj, "status");
 }
 
-void local_default_hpa(json_t *obj, const json_t *old)
+void local_api_default_hpa(json_t *obj, const json_t *old)
 {
     hpa_default(obj);
     if (old)
         return;
-    gs_json_set(obj, json_integer(0), "status", "desiredReplicas", NULL);
+    codec_json_set(obj, json_integer(0), "status", "desiredReplicas", NULL);
 }
 
 // --- services ---
@@ -137,7 +137,7 @@ static void default_service_ports(json_t *spec)
     json_t *port;
 
     json_array_foreach (json_object_get(spec, "ports"), i, port) {
-        local_default_str(port, "protocol", "TCP");
+        local_api_default_str(port, "protocol", "TCP");
         json_t *target = json_object_get(port, "targetPort");
         if (!target || (json_is_string(target) && json_string_length(target) == 0) ||
             (json_is_integer(target) && json_integer_value(target) == 0))
@@ -161,7 +161,7 @@ static const json_t *same_port(const json_t *ports, const json_t *port)
 static void keep_allocated(json_t *spec, const json_t *old_spec)
 {
     static const char *const addresses[] = {"clusterIP", "clusterIPs"};
-    const char *type = gs_json_str(spec, "type", NULL);
+    const char *type = codec_json_str(spec, "type", NULL);
     size_t i;
     json_t *port;
 
@@ -194,21 +194,21 @@ static json_t *one(const char *text)
 
 static void default_addressing(json_t *spec, const char *type)
 {
-    const char *cluster_ip = gs_json_str(spec, "clusterIP", NULL);
+    const char *cluster_ip = codec_json_str(spec, "clusterIP", NULL);
 
     if (strcmp(type, "ExternalName") == 0)
         return;
-    local_default_str(spec, "internalTrafficPolicy", "Cluster");
-    local_default_str(spec, "ipFamilyPolicy", "SingleStack");
+    local_api_default_str(spec, "internalTrafficPolicy", "Cluster");
+    local_api_default_str(spec, "ipFamilyPolicy", "SingleStack");
     if (!json_object_get(spec, "ipFamilies"))
         json_object_set_new(spec, "ipFamilies", one("IPv4"));
     if (cluster_ip && *cluster_ip && !json_object_get(spec, "clusterIPs"))
         json_object_set_new(spec, "clusterIPs", one(cluster_ip));
     if (strcmp(type, "NodePort") == 0 || strcmp(type, "LoadBalancer") == 0)
-        local_default_str(spec, "externalTrafficPolicy", "Cluster");
+        local_api_default_str(spec, "externalTrafficPolicy", "Cluster");
     if (strcmp(type, "LoadBalancer") == 0 &&
         !json_object_get(spec, "allocateLoadBalancerNodePorts"))
-        gs_json_set_bool(spec, "allocateLoadBalancerNodePorts", true);
+        codec_json_set_bool(spec, "allocateLoadBalancerNodePorts", true);
 }
 
 // What only the types with node ports, or load balancers, may have goes with the type.
@@ -227,48 +227,48 @@ static void drop_unused(json_t *spec, const char *type)
         json_object_del(port, "nodePort");
 }
 
-void local_default_service(json_t *obj, const json_t *old)
+void local_api_default_service(json_t *obj, const json_t *old)
 {
     json_t *spec = json_object_get(obj, "spec");
 
     if (!json_is_object(spec))
         return;
-    local_default_str(spec, "type", "ClusterIP");
-    local_default_str(spec, "sessionAffinity", "None");
+    local_api_default_str(spec, "type", "ClusterIP");
+    local_api_default_str(spec, "sessionAffinity", "None");
     default_service_ports(spec);
-    const char *type = gs_json_str(spec, "type", NULL);
+    const char *type = codec_json_str(spec, "type", NULL);
     if (!type)
         return;
     if (old) {
         const json_t *old_spec = json_object_get(old, "spec");
         keep_allocated(spec, old_spec);
-        if (!gs_streq(type, gs_json_str(old_spec, "type", NULL)))
+        if (!gs_streq(type, codec_json_str(old_spec, "type", NULL)))
             drop_unused(spec, type);
     } else {
-        gs_json_set(obj, json_object(), "status", "loadBalancer", NULL);
+        codec_json_set(obj, json_object(), "status", "loadBalancer", NULL);
     }
     default_addressing(spec, type);
 }
 
-void local_default_endpoints(json_t *obj, const json_t *old)
+void local_api_default_endpoints(json_t *obj, const json_t *old)
 {
     size_t i, k;
     json_t *subset, *port;
 
     json_array_foreach (json_object_get(obj, "subsets"), i, subset)
         json_array_foreach (json_object_get(subset, "ports"), k, port)
-            local_default_str(port, "protocol", "TCP");
+            local_api_default_str(port, "protocol", "TCP");
 }
 
 // --- the rest ---
 
-void local_default_namespace(json_t *obj, const json_t *old)
+void local_api_default_namespace(json_t *obj, const json_t *old)
 {
     const char *name = kube_name(obj);
 
     if (name)
-        gs_json_set(obj, json_string(name), "metadata", "labels", "kubernetes.io/metadata.name",
-                    NULL);
+        codec_json_set(obj, json_string(name), "metadata", "labels", "kubernetes.io/metadata.name",
+                       NULL);
     if (old) {
         // Only the finalize subresource changes spec.finalizers.
         json_t *spec = json_object_get(old, "spec");
@@ -277,16 +277,16 @@ void local_default_namespace(json_t *obj, const json_t *old)
     }
     json_t *finalizers = json_array();
     json_array_append_new(finalizers, json_string("kubernetes"));
-    gs_json_set(obj, finalizers, "spec", "finalizers", NULL);
-    gs_json_set(obj, json_string("Active"), "status", "phase", NULL);
+    codec_json_set(obj, finalizers, "spec", "finalizers", NULL);
+    codec_json_set(obj, json_string("Active"), "status", "phase", NULL);
 }
 
-void local_default_node(json_t *obj, const json_t *old)
+void local_api_default_node(json_t *obj, const json_t *old)
 {
     json_t *status = json_object_get(obj, "status");
     json_t *capacity = json_object_get(status, "capacity");
 
-    local_default_object(obj, "spec");
+    local_api_default_object(obj, "spec");
     if (capacity && !json_object_get(status, "allocatable"))
         json_object_set_new(status, "allocatable", json_deep_copy(capacity));
 }
@@ -301,25 +301,25 @@ static void encode_string_data(json_t *obj)
         GS_AUTO_BUF struct gs_buf encoded = {0};
         if (!json_is_string(value))
             continue;
-        gs_base64_encode(gs_slice_make(json_string_value(value), json_string_length(value)),
-                         &encoded);
-        gs_json_set(obj, json_string(encoded.data ? encoded.data : ""), "data", key, NULL);
+        codec_base64_encode(gs_slice_make(json_string_value(value), json_string_length(value)),
+                            &encoded);
+        codec_json_set(obj, json_string(encoded.data ? encoded.data : ""), "data", key, NULL);
     }
     json_object_del(obj, "stringData");
 }
 
-void local_default_secret(json_t *obj, const json_t *old)
+void local_api_default_secret(json_t *obj, const json_t *old)
 {
-    local_default_str(obj, "type", "Opaque");
+    local_api_default_str(obj, "type", "Opaque");
     encode_string_data(obj);
 }
 
-void local_default_pvc(json_t *obj, const json_t *old)
+void local_api_default_pvc(json_t *obj, const json_t *old)
 {
-    json_t *spec = local_default_object(obj, "spec");
+    json_t *spec = local_api_default_object(obj, "spec");
 
     if (spec)
-        local_default_str(spec, "volumeMode", "Filesystem");
+        local_api_default_str(spec, "volumeMode", "Filesystem");
     if (!old)
-        gs_json_set(obj, json_string("Pending"), "status", "phase", NULL);
+        codec_json_set(obj, json_string("Pending"), "status", "phase", NULL);
 }

@@ -3,19 +3,19 @@
 #include "kube/quantity.h"
 #include "local/api/defaults.h"
 
-void local_default_str(json_t *obj, const char *key, const char *value)
+void local_api_default_str(json_t *obj, const char *key, const char *value)
 {
     if (!json_object_get(obj, key))
-        gs_json_set_str(obj, key, value);
+        codec_json_set_str(obj, key, value);
 }
 
-void local_default_int(json_t *obj, const char *key, int64_t value)
+void local_api_default_int(json_t *obj, const char *key, int64_t value)
 {
     if (!json_object_get(obj, key))
-        gs_json_set_int(obj, key, value);
+        codec_json_set_int(obj, key, value);
 }
 
-json_t *local_default_object(json_t *obj, const char *key)
+json_t *local_api_default_object(json_t *obj, const char *key)
 {
     json_t *member = json_object_get(obj, key);
 
@@ -45,11 +45,11 @@ static void default_http_get(json_t *handler)
     json_t *grpc = json_object_get(handler, "grpc");
 
     if (http) {
-        local_default_str(http, "path", "/");
-        local_default_str(http, "scheme", "HTTP");
+        local_api_default_str(http, "path", "/");
+        local_api_default_str(http, "scheme", "HTTP");
     }
     if (grpc)
-        local_default_str(grpc, "service", "");
+        local_api_default_str(grpc, "service", "");
 }
 
 static void default_probe(json_t *probe)
@@ -57,10 +57,10 @@ static void default_probe(json_t *probe)
     if (!probe)
         return;
     default_http_get(probe);
-    local_default_int(probe, "timeoutSeconds", 1);
-    local_default_int(probe, "periodSeconds", 10);
-    local_default_int(probe, "successThreshold", 1);
-    local_default_int(probe, "failureThreshold", 3);
+    local_api_default_int(probe, "timeoutSeconds", 1);
+    local_api_default_int(probe, "periodSeconds", 10);
+    local_api_default_int(probe, "successThreshold", 1);
+    local_api_default_int(probe, "failureThreshold", 3);
 }
 
 static void default_env(json_t *env)
@@ -69,9 +69,9 @@ static void default_env(json_t *env)
     json_t *entry;
 
     json_array_foreach (env, i, entry) {
-        json_t *ref = gs_json_get(entry, "valueFrom", "fieldRef", NULL);
+        json_t *ref = codec_json_get(entry, "valueFrom", "fieldRef", NULL);
         if (ref)
-            local_default_str(ref, "apiVersion", "v1");
+            local_api_default_str(ref, "apiVersion", "v1");
     }
 }
 
@@ -81,22 +81,22 @@ static void default_container_ports(json_t *container, bool host_network)
     json_t *port;
 
     json_array_foreach (json_object_get(container, "ports"), i, port) {
-        local_default_str(port, "protocol", "TCP");
+        local_api_default_str(port, "protocol", "TCP");
         if (host_network)
-            local_default_int(port, "hostPort", gs_json_int(port, 0, "containerPort", NULL));
+            local_api_default_int(port, "hostPort", codec_json_int(port, 0, "containerPort", NULL));
     }
 }
 
 static void default_container(json_t *container, bool host_network)
 {
-    const char *image = gs_json_str(container, "image", NULL);
+    const char *image = codec_json_str(container, "image", NULL);
     json_t *lifecycle = json_object_get(container, "lifecycle");
 
-    local_default_str(container, "terminationMessagePath", "/dev/termination-log");
-    local_default_str(container, "terminationMessagePolicy", "File");
+    local_api_default_str(container, "terminationMessagePath", "/dev/termination-log");
+    local_api_default_str(container, "terminationMessagePolicy", "File");
     if (image)
-        local_default_str(container, "imagePullPolicy", pull_policy(image));
-    local_default_object(container, "resources");
+        local_api_default_str(container, "imagePullPolicy", pull_policy(image));
+    local_api_default_object(container, "resources");
     default_container_ports(container, host_network);
     default_env(json_object_get(container, "env"));
     default_probe(json_object_get(container, "livenessProbe"));
@@ -119,20 +119,20 @@ static void default_volume(json_t *volume)
     for (size_t i = 0; i < GS_ARRAY_LEN(with_mode); i++) {
         json_t *source = json_object_get(volume, with_mode[i]);
         if (source)
-            local_default_int(source, "defaultMode", VOLUME_FILE_MODE);
+            local_api_default_int(source, "defaultMode", VOLUME_FILE_MODE);
     }
     if (host_path)
-        local_default_str(host_path, "type", "");
+        local_api_default_str(host_path, "type", "");
     if (only_name)
         json_object_set_new(volume, "emptyDir", json_object());
 }
 
 // --- pods ---
 
-void local_default_pod_spec(json_t *spec)
+void local_api_default_pod_spec(json_t *spec)
 {
     static const char *const lists[] = {"initContainers", "containers"};
-    bool host_network = gs_json_bool(spec, false, "hostNetwork", NULL);
+    bool host_network = codec_json_bool(spec, false, "hostNetwork", NULL);
     size_t i;
     json_t *item;
 
@@ -143,11 +143,11 @@ void local_default_pod_spec(json_t *spec)
             default_container(item, host_network);
     json_array_foreach (json_object_get(spec, "volumes"), i, item)
         default_volume(item);
-    local_default_str(spec, "restartPolicy", "Always");
-    local_default_int(spec, "terminationGracePeriodSeconds", 30);
-    local_default_str(spec, "dnsPolicy", "ClusterFirst");
-    local_default_object(spec, "securityContext");
-    local_default_str(spec, "schedulerName", "default-scheduler");
+    local_api_default_str(spec, "restartPolicy", "Always");
+    local_api_default_int(spec, "terminationGracePeriodSeconds", 30);
+    local_api_default_str(spec, "dnsPolicy", "ClusterFirst");
+    local_api_default_object(spec, "securityContext");
+    local_api_default_str(spec, "schedulerName", "default-scheduler");
 }
 
 // A limit without a request is the request too: only in pods, not in templates.
@@ -162,8 +162,9 @@ static void default_requests(json_t *spec)
         json_array_foreach (json_object_get(spec, lists[l]), i, container) {
             json_t *resources = json_object_get(container, "resources");
             json_t *limits = json_object_get(resources, "limits");
-            json_t *requests =
-                json_object_size(limits) > 0 ? local_default_object(resources, "requests") : NULL;
+            json_t *requests = json_object_size(limits) > 0
+                                   ? local_api_default_object(resources, "requests")
+                                   : NULL;
             json_object_foreach (limits, key, value)
                 if (requests && !json_object_get(requests, key))
                     json_object_set(requests, key, value);
@@ -181,8 +182,9 @@ static const char *qos_class(const json_t *spec)
 
     json_array_foreach (json_object_get(spec, "containers"), i, container)
         for (size_t k = 0; k < GS_ARRAY_LEN(kinds); k++) {
-            const json_t *limit = gs_json_get(container, "resources", "limits", kinds[k], NULL);
-            const json_t *request = gs_json_get(container, "resources", "requests", kinds[k], NULL);
+            const json_t *limit = codec_json_get(container, "resources", "limits", kinds[k], NULL);
+            const json_t *request =
+                codec_json_get(container, "resources", "requests", kinds[k], NULL);
             any |= limit || request;
             all &= limit && request && json_equal(limit, request);
         }
@@ -191,20 +193,20 @@ static const char *qos_class(const json_t *spec)
     return all ? "Guaranteed" : "Burstable";
 }
 
-void local_default_pod(json_t *obj, const json_t *old)
+void local_api_default_pod(json_t *obj, const json_t *old)
 {
     json_t *spec = json_object_get(obj, "spec");
 
     if (!json_is_object(spec))
         return;
-    local_default_pod_spec(spec);
+    local_api_default_pod_spec(spec);
     default_requests(spec);
     if (!json_object_get(spec, "enableServiceLinks"))
-        gs_json_set_bool(spec, "enableServiceLinks", true);
-    local_default_str(spec, "serviceAccountName", "default");
-    local_default_str(spec, "serviceAccount", gs_json_str(spec, "serviceAccountName", NULL));
+        codec_json_set_bool(spec, "enableServiceLinks", true);
+    local_api_default_str(spec, "serviceAccountName", "default");
+    local_api_default_str(spec, "serviceAccount", codec_json_str(spec, "serviceAccountName", NULL));
     if (old)
         return;
-    gs_json_set(obj, json_string("Pending"), "status", "phase", NULL);
-    gs_json_set(obj, json_string(qos_class(spec)), "status", "qosClass", NULL);
+    codec_json_set(obj, json_string("Pending"), "status", "phase", NULL);
+    codec_json_set(obj, json_string(qos_class(spec)), "status", "qosClass", NULL);
 }

@@ -16,8 +16,8 @@ static json_t *group_version(const char *group, const char *version)
     GS_AUTO_BUF struct gs_buf text = {0};
 
     local_api_version(group, version, &text);
-    gs_json_set_str(v, "groupVersion", text.data);
-    gs_json_set_str(v, "version", version);
+    codec_json_set_str(v, "groupVersion", text.data);
+    codec_json_set_str(v, "version", version);
     return v;
 }
 
@@ -26,9 +26,9 @@ static json_t *group_document(const char *group, const char *const *versions)
     json_t *doc = json_object();
     json_t *list = json_array();
 
-    gs_json_set_str(doc, "kind", "APIGroup");
-    gs_json_set_str(doc, "apiVersion", "v1");
-    gs_json_set_str(doc, "name", group);
+    codec_json_set_str(doc, "kind", "APIGroup");
+    codec_json_set_str(doc, "apiVersion", "v1");
+    codec_json_set_str(doc, "name", group);
     for (size_t i = 0; versions[i]; i++)
         json_array_append_new(list, group_version(group, versions[i]));
     json_object_set_new(doc, "versions", list);
@@ -41,9 +41,9 @@ static const char *const *versions_of(const char *group)
 {
     static const char *const v1_only[] = {"v1", NULL};
 
-    for (size_t i = 0; i < local_n_resources; i++)
-        if (strcmp(local_resources[i].group, group) == 0)
-            return local_resources[i].versions;
+    for (size_t i = 0; i < local_api_n_resources; i++)
+        if (strcmp(local_api_resources[i].group, group) == 0)
+            return local_api_resources[i].versions;
     for (size_t i = 0; i < GS_ARRAY_LEN(review_groups); i++)
         if (strcmp(review_groups[i], group) == 0)
             return v1_only;
@@ -54,9 +54,9 @@ static json_t *all_groups(const struct local_api *api)
 {
     json_t *groups = json_array();
 
-    for (size_t i = 0; i < local_n_resources; i++) {
-        const char *group = local_resources[i].group;
-        if (*group && strcmp(group, local_resources[i - 1].group) != 0)
+    for (size_t i = 0; i < local_api_n_resources; i++) {
+        const char *group = local_api_resources[i].group;
+        if (*group && strcmp(group, local_api_resources[i - 1].group) != 0)
             json_array_append_new(groups, group_document(group, versions_of(group)));
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(review_groups); i++)
@@ -70,35 +70,35 @@ static json_t *all_groups(const struct local_api *api)
     return groups;
 }
 
-void api_discovery_core(struct local_api *api, struct http_exchange *x)
+void local_api_discovery_core(struct local_api *api, struct http_exchange *x)
 {
-    GS_AUTO_JSON json_t *doc = json_object();
+    CODEC_AUTO_JSON json_t *doc = json_object();
     json_t *versions = json_array();
 
-    gs_json_set_str(doc, "kind", "APIVersions");
+    codec_json_set_str(doc, "kind", "APIVersions");
     json_array_append_new(versions, json_string("v1"));
     json_object_set_new(doc, "versions", versions);
     json_object_set_new(doc, "serverAddressByClientCIDRs", json_array());
     kube_reply_json(x, 200, doc);
 }
 
-void api_discovery_groups(struct local_api *api, struct http_exchange *x)
+void local_api_discovery_groups(struct local_api *api, struct http_exchange *x)
 {
-    GS_AUTO_JSON json_t *doc = json_object();
+    CODEC_AUTO_JSON json_t *doc = json_object();
 
-    gs_json_set_str(doc, "kind", "APIGroupList");
-    gs_json_set_str(doc, "apiVersion", "v1");
+    codec_json_set_str(doc, "kind", "APIGroupList");
+    codec_json_set_str(doc, "apiVersion", "v1");
     json_object_set_new(doc, "groups", all_groups(api));
     kube_reply_json(x, 200, doc);
 }
 
-bool api_discovery_group(struct local_api *api, struct http_exchange *x, const char *group)
+bool local_api_discovery_group(struct local_api *api, struct http_exchange *x, const char *group)
 {
     const char *const *versions = *group ? versions_of(group) : NULL;
 
     if (!versions)
         return false;
-    GS_AUTO_JSON json_t *doc = group_document(group, versions);
+    CODEC_AUTO_JSON json_t *doc = group_document(group, versions);
     kube_reply_json(x, 200, doc);
     return true;
 }
@@ -119,20 +119,20 @@ static json_t *resource_entry(const char *name, const char *singular, bool names
 {
     json_t *entry = json_object();
 
-    gs_json_set_str(entry, "name", name);
-    gs_json_set_str(entry, "singularName", singular);
-    gs_json_set_bool(entry, "namespaced", namespaced);
-    gs_json_set_str(entry, "kind", kind);
+    codec_json_set_str(entry, "name", name);
+    codec_json_set_str(entry, "singularName", singular);
+    codec_json_set_bool(entry, "namespaced", namespaced);
+    codec_json_set_str(entry, "kind", kind);
     json_object_set_new(entry, "verbs", strings(verbs));
     return entry;
 }
 
-static void add_main(json_t *list, const struct local_resource *r)
+static void add_main(json_t *list, const struct local_api_resource *r)
 {
     static const char *const verbs[] = {
         "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch", NULL};
-    json_t *entry = resource_entry(r->plural, r->singular,
-                                   local_resource_has(r, LOCAL_R_NAMESPACED), r->kind, verbs);
+    json_t *entry = resource_entry(
+        r->plural, r->singular, local_api_resource_has(r, LOCAL_API_R_NAMESPACED), r->kind, verbs);
 
     if (r->short_names)
         json_object_set_new(entry, "shortNames", strings(r->short_names));
@@ -141,20 +141,20 @@ static void add_main(json_t *list, const struct local_resource *r)
     json_array_append_new(list, entry);
 }
 
-static void add_part(json_t *list, const struct local_resource *r, const char *part,
+static void add_part(json_t *list, const struct local_api_resource *r, const char *part,
                      const char *group, const char *version, const char *kind,
                      const char *const *verbs)
 {
     GS_AUTO_FREE char *name = gs_format("%s/%s", r->plural, part);
     json_t *entry =
-        resource_entry(name, "", local_resource_has(r, LOCAL_R_NAMESPACED), kind, verbs);
+        resource_entry(name, "", local_api_resource_has(r, LOCAL_API_R_NAMESPACED), kind, verbs);
 
-    gs_json_set_str(entry, "group", group);
-    gs_json_set_str(entry, "version", version);
+    codec_json_set_str(entry, "group", group);
+    codec_json_set_str(entry, "version", version);
     json_array_append_new(list, entry);
 }
 
-static void add_parts(json_t *list, const struct local_resource *r)
+static void add_parts(json_t *list, const struct local_api_resource *r)
 {
     static const char *const write[] = {"get", "patch", "update", NULL};
     static const char *const create[] = {"create", NULL};
@@ -169,55 +169,55 @@ static void add_parts(json_t *list, const struct local_resource *r)
         add_part(list, r, "eviction", "policy", "v1", "Eviction", create);
         add_part(list, r, "log", NULL, NULL, "Pod", get);
     }
-    if (local_resource_has(r, LOCAL_R_SCALE))
+    if (local_api_resource_has(r, LOCAL_API_R_SCALE))
         add_part(list, r, "scale", "autoscaling", "v1", "Scale", write);
-    if (local_resource_has(r, LOCAL_R_STATUS))
+    if (local_api_resource_has(r, LOCAL_API_R_STATUS))
         add_part(list, r, "status", NULL, NULL, r->kind, write);
 }
 
-bool api_discovery_version(struct local_api *api, struct http_exchange *x, const char *group,
-                           const char *version)
+bool local_api_discovery_version(struct local_api *api, struct http_exchange *x, const char *group,
+                                 const char *version)
 {
     const char *const *versions = versions_of(group);
-    GS_AUTO_JSON json_t *doc = json_object();
+    CODEC_AUTO_JSON json_t *doc = json_object();
     GS_AUTO_BUF struct gs_buf text = {0};
     json_t *list = json_array();
     bool served = false;
 
     for (size_t i = 0; versions && versions[i]; i++)
         served |= strcmp(versions[i], version) == 0;
-    gs_json_set_str(doc, "kind", "APIResourceList");
-    gs_json_set_str(doc, "apiVersion", "v1");
+    codec_json_set_str(doc, "kind", "APIResourceList");
+    codec_json_set_str(doc, "apiVersion", "v1");
     local_api_version(group, version, &text);
-    gs_json_set_str(doc, "groupVersion", text.data);
+    codec_json_set_str(doc, "groupVersion", text.data);
     json_object_set_new(doc, "resources", list);
     if (!served)
         return false;
-    for (size_t i = 0; i < local_n_resources; i++) {
-        if (strcmp(local_resources[i].group, group) != 0)
+    for (size_t i = 0; i < local_api_n_resources; i++) {
+        if (strcmp(local_api_resources[i].group, group) != 0)
             continue;
-        add_main(list, &local_resources[i]);
-        add_parts(list, &local_resources[i]);
+        add_main(list, &local_api_resources[i]);
+        add_parts(list, &local_api_resources[i]);
     }
-    api_review_resources(group, list);
+    local_api_review_resources(group, list);
     kube_reply_json(x, 200, doc);
     return true;
 }
 
 // --- version ---
 
-void api_version_info(struct http_exchange *x)
+void local_api_version_info(struct http_exchange *x)
 {
-    GS_AUTO_JSON json_t *doc = json_object();
+    CODEC_AUTO_JSON json_t *doc = json_object();
 
-    gs_json_set_str(doc, "major", KUBE_VERSION_MAJOR);
-    gs_json_set_str(doc, "minor", KUBE_VERSION_MINOR);
-    gs_json_set_str(doc, "gitVersion", "v" KUBE_VERSION ".0+gpuscale." GPUSCALE_VERSION);
-    gs_json_set_str(doc, "gitCommit", "");
-    gs_json_set_str(doc, "gitTreeState", "clean");
-    gs_json_set_str(doc, "buildDate", "1970-01-01T00:00:00Z");
-    gs_json_set_str(doc, "goVersion", "none");
-    gs_json_set_str(doc, "compiler", "cc");
-    gs_json_set_str(doc, "platform", "linux/amd64");
+    codec_json_set_str(doc, "major", KUBE_VERSION_MAJOR);
+    codec_json_set_str(doc, "minor", KUBE_VERSION_MINOR);
+    codec_json_set_str(doc, "gitVersion", "v" KUBE_VERSION ".0+gpuscale." GPUSCALE_VERSION);
+    codec_json_set_str(doc, "gitCommit", "");
+    codec_json_set_str(doc, "gitTreeState", "clean");
+    codec_json_set_str(doc, "buildDate", "1970-01-01T00:00:00Z");
+    codec_json_set_str(doc, "goVersion", "none");
+    codec_json_set_str(doc, "compiler", "cc");
+    codec_json_set_str(doc, "platform", "linux/amd64");
     kube_reply_json(x, 200, doc);
 }

@@ -34,20 +34,20 @@ static json_t *rename_members(const json_t *event, bool to_core)
     return out;
 }
 
-struct gs_error *local_event_to_core(const json_t *event, json_t **ret)
+struct gs_error *local_api_event_to_core(const json_t *event, json_t **ret)
 {
     json_t *core = rename_members(event, true);
 
-    gs_json_set_str(core, "apiVersion", "v1");
+    codec_json_set_str(core, "apiVersion", "v1");
     *ret = core;
     return NULL;
 }
 
-struct gs_error *local_event_from_core(const json_t *core, const char *version, json_t **ret)
+struct gs_error *local_api_event_from_core(const json_t *core, const char *version, json_t **ret)
 {
     json_t *event = rename_members(core, false);
 
-    json_object_set_new(event, "apiVersion", gs_json_strf("events.k8s.io/%s", version));
+    json_object_set_new(event, "apiVersion", codec_json_strf("events.k8s.io/%s", version));
     *ret = event;
     return NULL;
 }

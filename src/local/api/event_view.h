@@ -4,6 +4,6 @@
 
 #include "codec/json.h"
 
-struct gs_error *local_event_to_core(const json_t *event, json_t **ret);
+struct gs_error *local_api_event_to_core(const json_t *event, json_t **ret);
 // version: of events.k8s.io.
-struct gs_error *local_event_from_core(const json_t *core, const char *version, json_t **ret);
+struct gs_error *local_api_event_from_core(const json_t *core, const char *version, json_t **ret);

@@ -32,28 +32,28 @@ static const char *path_name_problem(const char *name)
     return strchr(name, '%') ? "may not contain '%'" : NULL;
 }
 
-bool local_check_name(enum local_name_rule rule, const char *name, struct gs_buf *why)
+bool local_api_check_name(enum local_api_name_rule rule, const char *name, struct gs_buf *why)
 {
     struct gs_slice s = gs_slice_of(name);
     const char *problem;
 
     switch (rule) {
-    case LOCAL_NAME_LABEL:
+    case LOCAL_API_NAME_LABEL:
         return kube_check_dns_label(s, why);
-    case LOCAL_NAME_LABEL_1035:
+    case LOCAL_API_NAME_LABEL_1035:
         return kube_check_dns1035_label(s, why);
-    case LOCAL_NAME_PATH:
+    case LOCAL_API_NAME_PATH:
         problem = path_name_problem(name);
         if (problem)
             gs_buf_add_str(why, problem);
         return !problem;
-    case LOCAL_NAME_SUBDOMAIN:
+    case LOCAL_API_NAME_SUBDOMAIN:
         break;
     }
     return kube_check_dns_subdomain(s, why);
 }
 
-const char *local_port_name_problem(const char *name)
+const char *local_api_port_name_problem(const char *name)
 {
     struct gs_slice s = gs_slice_of(name);
     bool letter = false;
@@ -75,7 +75,7 @@ const char *local_port_name_problem(const char *name)
                                                         : NULL;
 }
 
-const char *local_config_key_problem(const char *key)
+const char *local_api_config_key_problem(const char *key)
 {
     if (strlen(key) > 253)
         return "must be no more than 253 characters";
@@ -91,8 +91,8 @@ const char *local_config_key_problem(const char *key)
     return NULL;
 }
 
-void local_invalid(struct kube_field_errors *errors, const char *field, const char *value,
-                   const char *fmt, ...)
+void local_api_invalid(struct kube_field_errors *errors, const char *field, const char *value,
+                       const char *fmt, ...)
 {
     GS_AUTO_BUF struct gs_buf quoted = {0};
     va_list ap;
@@ -104,7 +104,7 @@ void local_invalid(struct kube_field_errors *errors, const char *field, const ch
     kube_field_error(errors, "FieldValueInvalid", field, quoted.data, "%s", detail);
 }
 
-void local_duplicate(struct kube_field_errors *errors, const char *field, const char *value)
+void local_api_duplicate(struct kube_field_errors *errors, const char *field, const char *value)
 {
     GS_AUTO_BUF struct gs_buf quoted = {0};
 
@@ -112,13 +112,13 @@ void local_duplicate(struct kube_field_errors *errors, const char *field, const 
     kube_field_error(errors, "FieldValueDuplicate", field, quoted.data, "%s", "");
 }
 
-void local_required(struct kube_field_errors *errors, const char *field, const char *detail)
+void local_api_required(struct kube_field_errors *errors, const char *field, const char *detail)
 {
     kube_field_error(errors, "FieldValueRequired", field, NULL, "%s", detail);
 }
 
-void local_unsupported(struct kube_field_errors *errors, const char *field, const char *value,
-                       const char *choices)
+void local_api_unsupported(struct kube_field_errors *errors, const char *field, const char *value,
+                           const char *choices)
 {
     GS_AUTO_BUF struct gs_buf quoted = {0};
 
@@ -127,8 +127,8 @@ void local_unsupported(struct kube_field_errors *errors, const char *field, cons
                      choices);
 }
 
-void local_validate_labels(const json_t *labels, const char *field,
-                           struct kube_field_errors *errors)
+void local_api_validate_labels(const json_t *labels, const char *field,
+                               struct kube_field_errors *errors)
 {
     const char *key;
     json_t *value;
@@ -136,9 +136,9 @@ void local_validate_labels(const json_t *labels, const char *field,
     json_object_foreach ((json_t *)labels, key, value) {
         GS_AUTO_BUF struct gs_buf why = {0};
         if (!kube_check_label_key(gs_slice_of(key), &why))
-            local_invalid(errors, field, key, "%s", why.data);
+            local_api_invalid(errors, field, key, "%s", why.data);
         gs_buf_clear(&why);
         if (!kube_check_label_value(gs_slice_of(json_string_value(value)), &why))
-            local_invalid(errors, field, json_string_value(value), "%s", why.data);
+            local_api_invalid(errors, field, json_string_value(value), "%s", why.data);
     }
 }

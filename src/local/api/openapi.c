@@ -25,17 +25,17 @@ static struct kube_openapi_resource *all_resources(size_t *ret_n)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < local_n_resources; i++)
-        for (size_t v = 0; local_resources[i].versions[v]; v++)
+    for (size_t i = 0; i < local_api_n_resources; i++)
+        for (size_t v = 0; local_api_resources[i].versions[v]; v++)
             n++;
     struct kube_openapi_resource *all = gs_alloc_array(n, sizeof *all);
     n = 0;
-    for (size_t i = 0; i < local_n_resources; i++)
-        for (size_t v = 0; local_resources[i].versions[v]; v++)
+    for (size_t i = 0; i < local_api_n_resources; i++)
+        for (size_t v = 0; local_api_resources[i].versions[v]; v++)
             all[n++] = (struct kube_openapi_resource){
-                local_resources[i].group, local_resources[i].versions[v], local_resources[i].plural,
-                local_resources[i].kind,
-                local_resource_has(&local_resources[i], LOCAL_R_NAMESPACED)};
+                local_api_resources[i].group, local_api_resources[i].versions[v],
+                local_api_resources[i].plural, local_api_resources[i].kind,
+                local_api_resource_has(&local_api_resources[i], LOCAL_API_R_NAMESPACED)};
     *ret_n = n;
     return all;
 }
@@ -73,9 +73,10 @@ static struct document *make_document(const char *name)
 {
     size_t n;
     GS_AUTO_FREE struct kube_openapi_resource *r = all_resources(&n);
-    GS_AUTO_JSON json_t *json = gs_starts(name, "v2")              ? kube_openapi_v2(r, n)
-                                : strcmp(name, "/openapi/v3") == 0 ? kube_openapi_v3_index(r, n)
-                                                                   : make_group_version(name, r, n);
+    CODEC_AUTO_JSON json_t *json = gs_starts(name, "v2") ? kube_openapi_v2(r, n)
+                                   : strcmp(name, "/openapi/v3") == 0
+                                       ? kube_openapi_v3_index(r, n)
+                                       : make_group_version(name, r, n);
 
     if (!json)
         return NULL;
@@ -83,7 +84,7 @@ static struct document *make_document(const char *name)
     if (strcmp(name, "v2 protobuf") == 0)
         kube_openapi_v2_encode(json, &d->bytes);
     else
-        gs_json_dump(json, &d->bytes);
+        codec_json_dump(json, &d->bytes);
     d->hash = gs_hash(d->bytes.data, d->bytes.len);
     return d;
 }
@@ -114,7 +115,7 @@ static void reply_document(struct http_exchange *x, const struct document *d, co
         http_reply(x, 200, type, gs_buf_slice(&d->bytes));
 }
 
-void api_openapi(struct local_api *api, struct http_exchange *x, const char *path)
+void local_api_openapi(struct local_api *api, struct http_exchange *x, const char *path)
 {
     const char *accept = http_header(x, "Accept");
     bool v2 = strcmp(path, "/openapi/v2") == 0;

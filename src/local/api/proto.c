@@ -193,13 +193,13 @@ struct field_number {
 
 static const char *numbers_of(const char *type_name)
 {
-    size_t lo = 0, hi = local_n_proto_types;
+    size_t lo = 0, hi = local_api_n_proto_types;
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        int c = strcmp(local_proto_types[mid].name, type_name);
+        int c = strcmp(local_api_proto_types[mid].name, type_name);
         if (c == 0)
-            return local_proto_types[mid].fields;
+            return local_api_proto_types[mid].fields;
         if (c < 0)
             lo = mid + 1;
         else
@@ -243,7 +243,7 @@ static struct gs_error *decode_message(const struct kube_type *type, const char 
 static struct gs_error *decode_object(const struct kube_type *type, struct gs_slice message,
                                       unsigned depth, json_t **ret)
 {
-    GS_AUTO_JSON json_t *obj = json_object();
+    CODEC_AUTO_JSON json_t *obj = json_object();
 
     if (depth > MAX_DEPTH)
         return gs_error_new(GS_ELIMIT, "the protobuf message is nested too deeply");
@@ -263,7 +263,7 @@ static json_t *base64_of(struct gs_slice bytes)
 {
     GS_AUTO_BUF struct gs_buf encoded = {0};
 
-    gs_base64_encode(bytes, &encoded);
+    codec_base64_encode(bytes, &encoded);
     return json_string(encoded.data ? encoded.data : "");
 }
 
@@ -472,7 +472,7 @@ static void on_type_meta(void *arg, const struct token *t)
         m->kind = t->bytes;
 }
 
-struct gs_error *local_proto_decode(struct gs_slice body, json_t **ret)
+struct gs_error *local_api_proto_decode(struct gs_slice body, json_t **ret)
 {
     static const char magic[] = {'k', '8', 's', 0};
     struct envelope e = {0};
@@ -488,13 +488,13 @@ struct gs_error *local_proto_decode(struct gs_slice body, json_t **ret)
         return err;
     GS_AUTO_FREE char *api_version = gs_slice_dup(m.api_version);
     GS_AUTO_FREE char *kind = gs_slice_dup(m.kind);
-    const struct kube_type *type = local_proto_request_type(api_version, kind);
+    const struct kube_type *type = local_api_proto_request_type(api_version, kind);
     if (!type)
         type = kube_schema_find(api_version, kind);
     if (!type)
         return gs_error_new(GS_ENOTSUP, "%s of %s is not known in protobuf form here: send JSON",
                             kind, api_version);
-    GS_AUTO_JSON json_t *obj = json_object();
+    CODEC_AUTO_JSON json_t *obj = json_object();
     if (json_object_set_new(obj, "kind", string_of(m.kind)) != 0 ||
         json_object_set_new(obj, "apiVersion", string_of(m.api_version)) != 0)
         return gs_error_new(GS_EPROTO, "kind and apiVersion must be UTF-8");

@@ -6,15 +6,15 @@
 
 #include "kube/schema.h"
 
-#define LOCAL_PROTO_MEDIA_TYPE "application/vnd.kubernetes.protobuf"
+#define LOCAL_API_PROTO_MEDIA_TYPE "application/vnd.kubernetes.protobuf"
 
 // The numbers of a type's fields, as text: see proto_fields.c. Sorted by name.
-struct local_proto_type {
+struct local_api_proto_type {
     const char *name, *fields;
 };
-extern const struct local_proto_type local_proto_types[];
-extern const size_t local_n_proto_types;
+extern const struct local_api_proto_type local_api_proto_types[];
+extern const size_t local_api_n_proto_types;
 
 // A body with its envelope (magic "k8s", runtime.Unknown). A kind or a field that is not known is
 // GS_ENOTSUP; GS_EPROTO: not such a message.
-struct gs_error *local_proto_decode(struct gs_slice body, json_t **ret);
+struct gs_error *local_api_proto_decode(struct gs_slice body, json_t **ret);

@@ -79,7 +79,7 @@ static const struct {
     {"authentication.k8s.io/v1", "SelfSubjectReview", &self_review},
 };
 
-const struct kube_type *local_proto_request_type(const char *api_version, const char *kind)
+const struct kube_type *local_api_proto_request_type(const char *api_version, const char *kind)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
         if (strcmp(kinds[i].kind, kind) == 0 &&

@@ -5,4 +5,4 @@
 
 #include "kube/schema.h"
 
-const struct kube_type *local_proto_request_type(const char *api_version, const char *kind);
+const struct kube_type *local_api_proto_request_type(const char *api_version, const char *kind);

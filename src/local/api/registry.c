@@ -13,15 +13,15 @@
 #define EVENTS_CORE_ROW 0
 
 enum {
-    NS = LOCAL_R_NAMESPACED,
-    STATUS = LOCAL_R_STATUS,
-    SCALE = LOCAL_R_SCALE,
-    GEN = LOCAL_R_GENERATION,
-    INERT = LOCAL_R_INERT,
+    NS = LOCAL_API_R_NAMESPACED,
+    STATUS = LOCAL_API_R_STATUS,
+    SCALE = LOCAL_API_R_SCALE,
+    GEN = LOCAL_API_R_GENERATION,
+    INERT = LOCAL_API_R_INERT,
 };
 
 // Order within a group is the order of discovery.
-const struct local_resource local_resources[] = {
+const struct local_api_resource local_api_resources[] = {
     // Row 0 is what the events.k8s.io row shows.
     [EVENTS_CORE_ROW] = {.group = "",
                          .versions = V1,
@@ -36,8 +36,8 @@ const struct local_resource local_resources[] = {
                                    "involvedObject.apiVersion", "involvedObject.resourceVersion",
                                    "involvedObject.fieldPath", "reason", "reportingComponent",
                                    "source", "type"),
-                         .validate = local_validate_event,
-                         .table = &local_table_events},
+                         .validate = local_api_validate_event,
+                         .table = &local_api_table_events},
     {.group = "",
      .versions = V1,
      .plural = "configmaps",
@@ -45,8 +45,8 @@ const struct local_resource local_resources[] = {
      .kind = "ConfigMap",
      .short_names = NAMES("cm"),
      .flags = NS,
-     .validate = local_validate_configmap,
-     .table = &local_table_configmaps},
+     .validate = local_api_validate_configmap,
+     .table = &local_api_table_configmaps},
     {.group = "",
      .versions = V1,
      .plural = "endpoints",
@@ -54,8 +54,8 @@ const struct local_resource local_resources[] = {
      .kind = "Endpoints",
      .short_names = NAMES("ep"),
      .flags = NS,
-     .set_defaults = local_default_endpoints,
-     .table = &local_table_endpoints},
+     .set_defaults = local_api_default_endpoints,
+     .table = &local_api_table_endpoints},
     {.group = "",
      .versions = V1,
      .plural = "limitranges",
@@ -70,20 +70,20 @@ const struct local_resource local_resources[] = {
      .kind = "Namespace",
      .short_names = NAMES("ns"),
      .flags = STATUS,
-     .name_rule = LOCAL_NAME_LABEL,
+     .name_rule = LOCAL_API_NAME_LABEL,
      .fields = NAMES("status.phase"),
-     .set_defaults = local_default_namespace,
-     .table = &local_table_namespaces},
+     .set_defaults = local_api_default_namespace,
+     .table = &local_api_table_namespaces},
     {.group = "",
      .versions = V1,
      .plural = "nodes",
      .singular = "node",
      .kind = "Node",
      .short_names = NAMES("no"),
-     .flags = STATUS | LOCAL_R_AGENT,
+     .flags = STATUS | LOCAL_API_R_AGENT,
      .fields = NAMES("spec.unschedulable"),
-     .set_defaults = local_default_node,
-     .table = &local_table_nodes},
+     .set_defaults = local_api_default_node,
+     .table = &local_api_table_nodes},
     {.group = "",
      .versions = V1,
      .plural = "persistentvolumeclaims",
@@ -91,7 +91,7 @@ const struct local_resource local_resources[] = {
      .kind = "PersistentVolumeClaim",
      .short_names = NAMES("pvc"),
      .flags = NS | STATUS | INERT,
-     .set_defaults = local_default_pvc},
+     .set_defaults = local_api_default_pvc},
     {.group = "",
      .versions = V1,
      .plural = "persistentvolumes",
@@ -110,9 +110,9 @@ const struct local_resource local_resources[] = {
      .fields = NAMES("spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
                      "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP",
                      "status.nominatedNodeName"),
-     .set_defaults = local_default_pod,
-     .validate = local_validate_pod,
-     .table = &local_table_pods},
+     .set_defaults = local_api_default_pod,
+     .validate = local_api_validate_pod,
+     .table = &local_api_table_pods},
     {.group = "",
      .versions = V1,
      .plural = "replicationcontrollers",
@@ -135,9 +135,9 @@ const struct local_resource local_resources[] = {
      .kind = "Secret",
      .flags = NS,
      .fields = NAMES("type"),
-     .set_defaults = local_default_secret,
-     .validate = local_validate_secret,
-     .table = &local_table_secrets},
+     .set_defaults = local_api_default_secret,
+     .validate = local_api_validate_secret,
+     .table = &local_api_table_secrets},
     {.group = "",
      .versions = V1,
      .plural = "serviceaccounts",
@@ -145,7 +145,7 @@ const struct local_resource local_resources[] = {
      .kind = "ServiceAccount",
      .short_names = NAMES("sa"),
      .flags = NS,
-     .table = &local_table_serviceaccounts},
+     .table = &local_api_table_serviceaccounts},
     {.group = "",
      .versions = V1,
      .plural = "services",
@@ -154,11 +154,11 @@ const struct local_resource local_resources[] = {
      .short_names = NAMES("svc"),
      .category = "all",
      .flags = NS | STATUS,
-     .name_rule = LOCAL_NAME_LABEL_1035,
+     .name_rule = LOCAL_API_NAME_LABEL_1035,
      .fields = NAMES("spec.clusterIP", "spec.type"),
-     .set_defaults = local_default_service,
-     .validate = local_validate_service,
-     .table = &local_table_services},
+     .set_defaults = local_api_default_service,
+     .validate = local_api_validate_service,
+     .table = &local_api_table_services},
     {.group = "admissionregistration.k8s.io",
      .versions = V1,
      .plural = "mutatingwebhookconfigurations",
@@ -198,9 +198,9 @@ const struct local_resource local_resources[] = {
      .short_names = NAMES("ds"),
      .category = "all",
      .flags = NS | STATUS | GEN | INERT,
-     .set_defaults = local_default_daemonset,
-     .validate = local_validate_workload,
-     .table = &local_table_daemonsets},
+     .set_defaults = local_api_default_daemonset,
+     .validate = local_api_validate_workload,
+     .table = &local_api_table_daemonsets},
     {.group = "apps",
      .versions = V1,
      .plural = "deployments",
@@ -209,9 +209,9 @@ const struct local_resource local_resources[] = {
      .short_names = NAMES("deploy"),
      .category = "all",
      .flags = NS | STATUS | SCALE | GEN,
-     .set_defaults = local_default_deployment,
-     .validate = local_validate_workload,
-     .table = &local_table_deployments},
+     .set_defaults = local_api_default_deployment,
+     .validate = local_api_validate_workload,
+     .table = &local_api_table_deployments},
     {.group = "apps",
      .versions = V1,
      .plural = "replicasets",
@@ -221,9 +221,9 @@ const struct local_resource local_resources[] = {
      .category = "all",
      .flags = NS | STATUS | SCALE | GEN,
      .fields = NAMES("status.replicas"),
-     .set_defaults = local_default_replicaset,
-     .validate = local_validate_workload,
-     .table = &local_table_replicasets},
+     .set_defaults = local_api_default_replicaset,
+     .validate = local_api_validate_workload,
+     .table = &local_api_table_replicasets},
     {.group = "apps",
      .versions = V1,
      .plural = "statefulsets",
@@ -232,9 +232,9 @@ const struct local_resource local_resources[] = {
      .short_names = NAMES("sts"),
      .category = "all",
      .flags = NS | STATUS | SCALE | GEN | INERT,
-     .set_defaults = local_default_statefulset,
-     .validate = local_validate_workload,
-     .table = &local_table_statefulsets},
+     .set_defaults = local_api_default_statefulset,
+     .validate = local_api_validate_workload,
+     .table = &local_api_table_statefulsets},
     {.group = "autoscaling",
      .versions = NAMES("v2", "v1", "v2beta2", "v2beta1"),
      .plural = "horizontalpodautoscalers",
@@ -245,9 +245,9 @@ const struct local_resource local_resources[] = {
      .flags = NS | STATUS,
      .to_stored = hpa_to_v2,
      .from_stored = hpa_from_v2,
-     .set_defaults = local_default_hpa,
-     .validate = local_validate_hpa,
-     .table = &local_table_hpas},
+     .set_defaults = local_api_default_hpa,
+     .validate = local_api_validate_hpa,
+     .table = &local_api_table_hpas},
     {.group = "batch",
      .versions = V1,
      .plural = "cronjobs",
@@ -263,22 +263,22 @@ const struct local_resource local_resources[] = {
      .kind = "Job",
      .category = "all",
      .flags = NS | STATUS | GEN | INERT,
-     .set_defaults = local_default_job,
-     .validate = local_validate_job},
+     .set_defaults = local_api_default_job,
+     .validate = local_api_validate_job},
     {.group = "coordination.k8s.io",
      .versions = V1,
      .plural = "leases",
      .singular = "lease",
      .kind = "Lease",
      .flags = NS,
-     .table = &local_table_leases},
+     .table = &local_api_table_leases},
     {.group = "discovery.k8s.io",
      .versions = V1,
      .plural = "endpointslices",
      .singular = "endpointslice",
      .kind = "EndpointSlice",
      .flags = NS | GEN,
-     .table = &local_table_endpointslices},
+     .table = &local_api_table_endpointslices},
     {.group = "events.k8s.io",
      .versions = V1,
      .plural = "events",
@@ -289,10 +289,10 @@ const struct local_resource local_resources[] = {
      .fields = NAMES("regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid",
                      "reason", "reportingController", "type"),
      .view_of = EVENTS_CORE_ROW + 1,
-     .to_stored = local_event_to_core,
-     .from_stored = local_event_from_core,
-     .validate = local_validate_event,
-     .table = &local_table_events},
+     .to_stored = local_api_event_to_core,
+     .from_stored = local_api_event_from_core,
+     .validate = local_api_validate_event,
+     .table = &local_api_table_events},
     {.group = "monitoring.coreos.com",
      .versions = V1,
      .plural = "podmonitors",
@@ -327,7 +327,7 @@ const struct local_resource local_resources[] = {
      .kind = "Ingress",
      .short_names = NAMES("ing"),
      .flags = NS | STATUS | GEN | INERT,
-     .table = &local_table_ingresses},
+     .table = &local_api_table_ingresses},
     {.group = "networking.k8s.io",
      .versions = V1,
      .plural = "networkpolicies",
@@ -348,28 +348,28 @@ const struct local_resource local_resources[] = {
      .singular = "clusterrolebinding",
      .kind = "ClusterRoleBinding",
      .flags = INERT,
-     .name_rule = LOCAL_NAME_PATH},
+     .name_rule = LOCAL_API_NAME_PATH},
     {.group = "rbac.authorization.k8s.io",
      .versions = V1,
      .plural = "clusterroles",
      .singular = "clusterrole",
      .kind = "ClusterRole",
      .flags = INERT,
-     .name_rule = LOCAL_NAME_PATH},
+     .name_rule = LOCAL_API_NAME_PATH},
     {.group = "rbac.authorization.k8s.io",
      .versions = V1,
      .plural = "rolebindings",
      .singular = "rolebinding",
      .kind = "RoleBinding",
      .flags = NS | INERT,
-     .name_rule = LOCAL_NAME_PATH},
+     .name_rule = LOCAL_API_NAME_PATH},
     {.group = "rbac.authorization.k8s.io",
      .versions = V1,
      .plural = "roles",
      .singular = "role",
      .kind = "Role",
      .flags = NS | INERT,
-     .name_rule = LOCAL_NAME_PATH},
+     .name_rule = LOCAL_API_NAME_PATH},
     {.group = "scheduling.k8s.io",
      .versions = V1,
      .plural = "priorityclasses",
@@ -385,9 +385,9 @@ const struct local_resource local_resources[] = {
      .short_names = NAMES("sc"),
      .flags = INERT},
 };
-const size_t local_n_resources = GS_ARRAY_LEN(local_resources);
+const size_t local_api_n_resources = GS_ARRAY_LEN(local_api_resources);
 
-const char *local_resource_version(const struct local_resource *r, const char *version)
+const char *local_api_resource_version(const struct local_api_resource *r, const char *version)
 {
     for (size_t i = 0; r->versions[i]; i++)
         if (strcmp(r->versions[i], version) == 0)
@@ -395,32 +395,32 @@ const char *local_resource_version(const struct local_resource *r, const char *v
     return NULL;
 }
 
-const struct local_resource *local_resource_find(const char *group, const char *version,
-                                                 const char *plural)
+const struct local_api_resource *local_api_resource_find(const char *group, const char *version,
+                                                         const char *plural)
 {
-    for (size_t i = 0; i < local_n_resources; i++) {
-        const struct local_resource *r = &local_resources[i];
+    for (size_t i = 0; i < local_api_n_resources; i++) {
+        const struct local_api_resource *r = &local_api_resources[i];
         if (strcmp(r->group, group) == 0 && strcmp(r->plural, plural) == 0)
-            return local_resource_version(r, version) ? r : NULL;
+            return local_api_resource_version(r, version) ? r : NULL;
     }
     return NULL;
 }
 
-const struct local_resource *local_resource_by_kind(const char *group, const char *kind)
+const struct local_api_resource *local_api_resource_by_kind(const char *group, const char *kind)
 {
-    for (size_t i = 0; i < local_n_resources; i++)
-        if (strcmp(local_resources[i].group, group) == 0 &&
-            strcmp(local_resources[i].kind, kind) == 0)
-            return &local_resources[i];
+    for (size_t i = 0; i < local_api_n_resources; i++)
+        if (strcmp(local_api_resources[i].group, group) == 0 &&
+            strcmp(local_api_resources[i].kind, kind) == 0)
+            return &local_api_resources[i];
     return NULL;
 }
 
-size_t local_resource_bucket(const struct local_resource *r)
+size_t local_api_resource_bucket(const struct local_api_resource *r)
 {
-    return r->view_of ? r->view_of - 1 : (size_t)(r - local_resources);
+    return r->view_of ? r->view_of - 1 : (size_t)(r - local_api_resources);
 }
 
-bool local_resource_has(const struct local_resource *r, unsigned flag)
+bool local_api_resource_has(const struct local_api_resource *r, unsigned flag)
 {
     return (r->flags & flag) != 0;
 }
@@ -432,12 +432,12 @@ static void dotted(const char *head, const char *group, struct gs_buf *out)
         gs_buf_addf(out, ".%s", group);
 }
 
-void local_resource_name(const struct local_resource *r, struct gs_buf *out)
+void local_api_resource_name(const struct local_api_resource *r, struct gs_buf *out)
 {
     dotted(r->plural, r->group, out);
 }
 
-void local_resource_kind_name(const struct local_resource *r, struct gs_buf *out)
+void local_api_resource_kind_name(const struct local_api_resource *r, struct gs_buf *out)
 {
     dotted(r->kind, r->group, out);
 }

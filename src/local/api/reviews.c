@@ -39,27 +39,27 @@ static void answer_self(struct http_exchange *x, json_t *review)
 {
     const struct http_identity *who = http_identity(x);
 
-    gs_json_set(review, json_string(who->user), "status", "userInfo", "username", NULL);
-    gs_json_set(review, caller_groups(who), "status", "userInfo", "groups", NULL);
+    codec_json_set(review, json_string(who->user), "status", "userInfo", "username", NULL);
+    codec_json_set(review, caller_groups(who), "status", "userInfo", "groups", NULL);
 }
 
 static void answer_self_access(struct http_exchange *x, json_t *review)
 {
-    gs_json_set(review, json_true(), "status", "allowed", NULL);
-    gs_json_set(review, json_string("who has the credential is the administrator"), "status",
-                "reason", NULL);
+    codec_json_set(review, json_true(), "status", "allowed", NULL);
+    codec_json_set(review, json_string("who has the credential is the administrator"), "status",
+                   "reason", NULL);
 }
 
 static void answer_access(struct http_exchange *x, json_t *review)
 {
-    bool allowed = is_admin(gs_json_str(review, "spec", "user", NULL),
-                            gs_json_get(review, "spec", "groups", NULL));
+    bool allowed = is_admin(codec_json_str(review, "spec", "user", NULL),
+                            codec_json_get(review, "spec", "groups", NULL));
 
-    gs_json_set(review, json_boolean(allowed), "status", "allowed", NULL);
-    gs_json_set(review,
-                json_string(allowed ? "the administrator may do everything"
-                                    : "only the administrator has access to this cluster"),
-                "status", "reason", NULL);
+    codec_json_set(review, json_boolean(allowed), "status", "allowed", NULL);
+    codec_json_set(review,
+                   json_string(allowed ? "the administrator may do everything"
+                                       : "only the administrator has access to this cluster"),
+                   "status", "reason", NULL);
 }
 
 static json_t *star(void)
@@ -82,17 +82,17 @@ static void answer_rules(struct http_exchange *x, json_t *review)
     json_object_set_new(urls, "nonResourceURLs", star());
     json_array_append_new(resource_rules, resources);
     json_array_append_new(url_rules, urls);
-    gs_json_set(review, resource_rules, "status", "resourceRules", NULL);
-    gs_json_set(review, url_rules, "status", "nonResourceRules", NULL);
-    gs_json_set(review, json_false(), "status", "incomplete", NULL);
+    codec_json_set(review, resource_rules, "status", "resourceRules", NULL);
+    codec_json_set(review, url_rules, "status", "nonResourceRules", NULL);
+    codec_json_set(review, json_false(), "status", "incomplete", NULL);
 }
 
 // Tokens are checked where connections come in; there are none that could be looked up here.
 static void answer_token(struct http_exchange *x, json_t *review)
 {
-    gs_json_set(review, json_false(), "status", "authenticated", NULL);
-    gs_json_set(review, json_string("this cluster issues no tokens that can be reviewed"), "status",
-                "error", NULL);
+    codec_json_set(review, json_false(), "status", "authenticated", NULL);
+    codec_json_set(review, json_string("this cluster issues no tokens that can be reviewed"),
+                   "status", "error", NULL);
 }
 
 #define AUTHN "authentication.k8s.io"
@@ -114,25 +114,25 @@ static const struct review *find_review(const char *group, const char *plural)
     return NULL;
 }
 
-const char *api_review_kind(const char *group, const char *plural)
+const char *local_api_review_kind(const char *group, const char *plural)
 {
     const struct review *r = find_review(group, plural);
     return r ? r->kind : NULL;
 }
 
-json_t *api_review(struct http_exchange *x, const char *group, const char *plural)
+json_t *local_api_review(struct http_exchange *x, const char *group, const char *plural)
 {
     const struct review *kind = find_review(group, plural);
-    struct api_request r = {.x = x, .version = "v1"};
-    GS_AUTO_JSON json_t *review = NULL;
+    struct local_api_request r = {.x = x, .version = "v1"};
+    CODEC_AUTO_JSON json_t *review = NULL;
 
-    json_t *status = api_read_body(&r, &review);
+    json_t *status = local_api_read_body(&r, &review);
     if (!status)
-        status = api_check_kind(review, kind->kind);
+        status = local_api_check_kind(review, kind->kind);
     if (status)
         return status;
-    gs_json_set_str(review, "kind", kind->kind);
-    gs_json_set(review, gs_json_strf("%s/v1", group), "apiVersion", NULL);
+    codec_json_set_str(review, "kind", kind->kind);
+    codec_json_set(review, codec_json_strf("%s/v1", group), "apiVersion", NULL);
     json_object_del(review, "status");
     if (!json_is_object(json_object_get(review, "metadata")))
         json_object_set_new(review, "metadata", json_object());
@@ -141,18 +141,18 @@ json_t *api_review(struct http_exchange *x, const char *group, const char *plura
     return NULL;
 }
 
-void api_review_resources(const char *group, json_t *resources)
+void local_api_review_resources(const char *group, json_t *resources)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(reviews); i++) {
         if (strcmp(reviews[i].group, group) != 0)
             continue;
         json_t *entry = json_object();
         json_t *verbs = json_array();
-        gs_json_set_str(entry, "name", reviews[i].plural);
+        codec_json_set_str(entry, "name", reviews[i].plural);
         GS_AUTO_FREE char *singular = gs_strndup(reviews[i].plural, strlen(reviews[i].plural) - 1);
-        gs_json_set_str(entry, "singularName", singular);
-        gs_json_set_bool(entry, "namespaced", reviews[i].namespaced);
-        gs_json_set_str(entry, "kind", reviews[i].kind);
+        codec_json_set_str(entry, "singularName", singular);
+        codec_json_set_bool(entry, "namespaced", reviews[i].namespaced);
+        codec_json_set_str(entry, "kind", reviews[i].kind);
         json_array_append_new(verbs, json_string("create"));
         json_object_set_new(entry, "verbs", verbs);
         json_array_append_new(resources, entry);

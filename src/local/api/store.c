@@ -16,7 +16,7 @@
 
 struct entry {
     char *ns, *name;
-    struct store_version *version;
+    struct local_api_store_version *version;
 };
 
 struct bucket {
@@ -24,30 +24,30 @@ struct bucket {
     size_t len, cap;
 };
 
-struct store {
-    struct store_db *db;
+struct local_api_store {
+    struct local_api_store_db *db;
     struct bucket *buckets;
     const char *const *bucket_names;
     size_t n_buckets;
     size_t n_objects, max_objects;
     uint64_t rv;
     // Ring of changes: ring[(first + i) % ring_cap], 0 <= i < ring_len.
-    struct store_change *ring;
+    struct local_api_store_change *ring;
     size_t ring_cap, ring_first, ring_len;
     size_t ring_bytes, ring_max_bytes;
     uint64_t forgotten_rv; // of the newest change that is no longer in the ring
-    void (*on_change)(void *arg, const struct store_change *change);
+    void (*on_change)(void *arg, const struct local_api_store_change *change);
     void *arg;
 };
 
 // --- versions ---
 
-static struct store_version *version_new(json_t *tree, uint64_t rv)
+static struct local_api_store_version *version_new(json_t *tree, uint64_t rv)
 {
-    struct store_version *v = gs_alloc(sizeof *v);
+    struct local_api_store_version *v = gs_alloc(sizeof *v);
     struct gs_buf text = {0};
 
-    gs_json_dump(tree, &text);
+    codec_json_dump(tree, &text);
     v->refs = 1;
     v->rv = rv;
     v->tree = tree;
@@ -56,14 +56,14 @@ static struct store_version *version_new(json_t *tree, uint64_t rv)
     return v;
 }
 
-static struct store_version *version_ref(struct store_version *v)
+static struct local_api_store_version *version_ref(struct local_api_store_version *v)
 {
     if (v)
         v->refs++;
     return v;
 }
 
-void store_version_unref(struct store_version *v)
+void local_api_store_version_unref(struct local_api_store_version *v)
 {
     if (!v || --v->refs > 0)
         return;
@@ -72,14 +72,14 @@ void store_version_unref(struct store_version *v)
     free(v);
 }
 
-json_t *store_version_tree(const struct store_version *v)
+json_t *local_api_store_version_tree(const struct local_api_store_version *v)
 {
     json_t *tree = NULL;
 
     if (v->tree)
         return json_incref(v->tree);
     GS_AUTO_ERROR struct gs_error *err =
-        gs_json_parse(gs_slice_make(v->text, v->text_len), false, &tree);
+        codec_json_parse(gs_slice_make(v->text, v->text_len), false, &tree);
     return err ? json_object() : tree;
 }
 
@@ -91,7 +91,8 @@ static int compare(const struct entry *e, const char *ns, const char *name)
     return c != 0 ? c : strcmp(e->name, name);
 }
 
-size_t store_seek(const struct store *s, size_t bucket, const char *ns, const char *name)
+size_t local_api_store_seek(const struct local_api_store *s, size_t bucket, const char *ns,
+                            const char *name)
 {
     const struct bucket *b = &s->buckets[bucket];
     size_t lo = 0, hi = b->len;
@@ -106,19 +107,20 @@ size_t store_seek(const struct store *s, size_t bucket, const char *ns, const ch
     return lo;
 }
 
-static struct entry *find(const struct store *s, size_t bucket, const char *ns, const char *name)
+static struct entry *find(const struct local_api_store *s, size_t bucket, const char *ns,
+                          const char *name)
 {
     const struct bucket *b = &s->buckets[bucket];
-    size_t i = store_seek(s, bucket, ns, name);
+    size_t i = local_api_store_seek(s, bucket, ns, name);
 
     return i < b->len && compare(&b->items[i], ns, name) == 0 ? &b->items[i] : NULL;
 }
 
-static void insert(struct store *s, size_t bucket, const char *ns, const char *name,
-                   struct store_version *version)
+static void insert(struct local_api_store *s, size_t bucket, const char *ns, const char *name,
+                   struct local_api_store_version *version)
 {
     struct bucket *b = &s->buckets[bucket];
-    size_t i = store_seek(s, bucket, ns, name);
+    size_t i = local_api_store_seek(s, bucket, ns, name);
 
     gs_grow(&b->items, &b->cap, b->len, sizeof *b->items);
     memmove(&b->items[i + 1], &b->items[i], (b->len - i) * sizeof *b->items);
@@ -131,10 +133,10 @@ static void entry_finish(struct entry *e)
 {
     free(e->ns);
     free(e->name);
-    store_version_unref(e->version);
+    local_api_store_version_unref(e->version);
 }
 
-static void erase(struct store *s, size_t bucket, struct entry *e)
+static void erase(struct local_api_store *s, size_t bucket, struct entry *e)
 {
     struct bucket *b = &s->buckets[bucket];
     size_t i = (size_t)(e - b->items);
@@ -145,30 +147,32 @@ static void erase(struct store *s, size_t bucket, struct entry *e)
     s->n_objects--;
 }
 
-uint64_t store_rv(const struct store *s)
+uint64_t local_api_store_rv(const struct local_api_store *s)
 {
     return s->rv;
 }
 
-size_t store_len(const struct store *s, size_t bucket)
+size_t local_api_store_len(const struct local_api_store *s, size_t bucket)
 {
     return s->buckets[bucket].len;
 }
 
-size_t store_total(const struct store *s)
+size_t local_api_store_total(const struct local_api_store *s)
 {
     return s->n_objects;
 }
 
-const struct store_version *store_get(const struct store *s, size_t bucket, const char *ns,
-                                      const char *name)
+const struct local_api_store_version *local_api_store_get(const struct local_api_store *s,
+                                                          size_t bucket, const char *ns,
+                                                          const char *name)
 {
     const struct entry *e = find(s, bucket, ns, name);
     return e ? e->version : NULL;
 }
 
-const struct store_version *store_at(const struct store *s, size_t bucket, size_t i,
-                                     const char **ret_ns, const char **ret_name)
+const struct local_api_store_version *local_api_store_at(const struct local_api_store *s,
+                                                         size_t bucket, size_t i,
+                                                         const char **ret_ns, const char **ret_name)
 {
     const struct bucket *b = &s->buckets[bucket];
 
@@ -183,31 +187,31 @@ const struct store_version *store_at(const struct store *s, size_t bucket, size_
 
 // --- ring ---
 
-static size_t change_bytes(const struct store_change *c)
+static size_t change_bytes(const struct local_api_store_change *c)
 {
     // The analyzer takes each place of the ring for the one dropped last.
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc)
     return c->after->text_len + (c->before ? c->before->text_len : 0) + sizeof *c;
 }
 
-static void ring_drop_first(struct store *s)
+static void ring_drop_first(struct local_api_store *s)
 {
-    struct store_change *c = &s->ring[s->ring_first];
+    struct local_api_store_change *c = &s->ring[s->ring_first];
 
     s->forgotten_rv = c->rv;
     s->ring_bytes -= change_bytes(c);
-    store_version_unref(c->before);
-    store_version_unref(c->after);
+    local_api_store_version_unref(c->before);
+    local_api_store_version_unref(c->after);
     s->ring_first = (s->ring_first + 1) % s->ring_cap;
     s->ring_len--;
 }
 
-static void ring_add(struct store *s, const struct store_change *c)
+static void ring_add(struct local_api_store *s, const struct local_api_store_change *c)
 {
     while (s->ring_len > 0 &&
            (s->ring_len == s->ring_cap || s->ring_bytes + change_bytes(c) > s->ring_max_bytes))
         ring_drop_first(s);
-    struct store_change *slot = &s->ring[(s->ring_first + s->ring_len) % s->ring_cap];
+    struct local_api_store_change *slot = &s->ring[(s->ring_first + s->ring_len) % s->ring_cap];
     *slot = *c;
     version_ref(slot->before); // NOLINT(clang-analyzer-unix.Malloc): likewise
     version_ref(slot->after);
@@ -215,18 +219,19 @@ static void ring_add(struct store *s, const struct store_change *c)
     s->ring_bytes += change_bytes(c);
 }
 
-uint64_t store_oldest_rv(const struct store *s)
+uint64_t local_api_store_oldest_rv(const struct local_api_store *s)
 {
     return s->forgotten_rv;
 }
 
-bool store_replay(const struct store *s, uint64_t rv,
-                  void (*fn)(void *arg, const struct store_change *change), void *arg)
+bool local_api_store_replay(const struct local_api_store *s, uint64_t rv,
+                            void (*fn)(void *arg, const struct local_api_store_change *change),
+                            void *arg)
 {
     if (rv < s->forgotten_rv)
         return false;
     for (size_t i = 0; i < s->ring_len; i++) {
-        const struct store_change *c = &s->ring[(s->ring_first + i) % s->ring_cap];
+        const struct local_api_store_change *c = &s->ring[(s->ring_first + i) % s->ring_cap];
         if (c->rv > rv)
             fn(arg, c);
     }
@@ -234,7 +239,7 @@ bool store_replay(const struct store *s, uint64_t rv,
 }
 
 // Tells the ring and the listener, then lets the replaced version keep only its text.
-static void publish(struct store *s, const struct store_change *c)
+static void publish(struct local_api_store *s, const struct local_api_store_change *c)
 {
     ring_add(s, c);
     if (s->on_change)
@@ -252,10 +257,10 @@ static void set_rv(json_t *obj, uint64_t rv)
     char text[24];
 
     snprintf(text, sizeof text, "%" PRIu64, rv);
-    gs_json_set(obj, json_string(text), "metadata", "resourceVersion", NULL);
+    codec_json_set(obj, json_string(text), "metadata", "resourceVersion", NULL);
 }
 
-static struct gs_error *check_room(const struct store *s, const struct entry *e)
+static struct gs_error *check_room(const struct local_api_store *s, const struct entry *e)
 {
     if (e || s->n_objects < s->max_objects)
         return NULL;
@@ -263,12 +268,12 @@ static struct gs_error *check_room(const struct store *s, const struct entry *e)
                         s->n_objects);
 }
 
-struct gs_error *store_put(struct store *s, size_t bucket, json_t *obj,
-                           const struct store_version **ret)
+struct gs_error *local_api_store_put(struct local_api_store *s, size_t bucket, json_t *obj,
+                                     const struct local_api_store_version **ret)
 {
-    GS_AUTO_JSON json_t *owned = obj;
-    const char *ns = gs_json_str(obj, "metadata", "namespace", NULL);
-    const char *name = gs_json_str(obj, "metadata", "name", NULL);
+    CODEC_AUTO_JSON json_t *owned = obj;
+    const char *ns = codec_json_str(obj, "metadata", "namespace", NULL);
+    const char *name = codec_json_str(obj, "metadata", "name", NULL);
 
     if (!name)
         return gs_error_new(GS_EINTERNAL, "an object without metadata.name reached the store");
@@ -279,16 +284,16 @@ struct gs_error *store_put(struct store *s, size_t bucket, json_t *obj,
         return err;
     uint64_t rv = s->rv + 1;
     set_rv(obj, rv);
-    GS_CLEANUP(store_version_unrefp)
-    struct store_version *version = version_new(json_incref(owned), rv);
+    GS_CLEANUP(local_api_store_version_unrefp)
+    struct local_api_store_version *version = version_new(json_incref(owned), rv);
     if (s->db) {
-        err = store_db_put(s->db, s->bucket_names[bucket], ns, name, rv,
-                           gs_slice_make(version->text, version->text_len));
+        err = local_api_store_db_put(s->db, s->bucket_names[bucket], ns, name, rv,
+                                     gs_slice_make(version->text, version->text_len));
         if (err)
             return err;
     }
     s->rv = rv;
-    GS_CLEANUP(store_version_unrefp) struct store_version *before = NULL;
+    GS_CLEANUP(local_api_store_version_unrefp) struct local_api_store_version *before = NULL;
     if (e) {
         before = e->version;
         e->version = version_ref(version);
@@ -297,12 +302,14 @@ struct gs_error *store_put(struct store *s, size_t bucket, json_t *obj,
     }
     if (ret)
         *ret = version;
-    publish(s, &(struct store_change){rv, bucket, before ? STORE_MODIFIED : STORE_ADDED, before,
-                                      version});
+    publish(s, &(struct local_api_store_change){
+                   rv, bucket, before ? LOCAL_API_STORE_MODIFIED : LOCAL_API_STORE_ADDED, before,
+                   version});
     return NULL;
 }
 
-struct gs_error *store_delete(struct store *s, size_t bucket, const char *ns, const char *name)
+struct gs_error *local_api_store_delete(struct local_api_store *s, size_t bucket, const char *ns,
+                                        const char *name)
 {
     struct entry *e = find(s, bucket, ns, name);
 
@@ -311,17 +318,21 @@ struct gs_error *store_delete(struct store *s, size_t bucket, const char *ns, co
                             name);
     uint64_t rv = s->rv + 1;
     if (s->db) {
-        struct gs_error *err = store_db_delete(s->db, s->bucket_names[bucket], ns, name, rv);
+        struct gs_error *err =
+            local_api_store_db_delete(s->db, s->bucket_names[bucket], ns, name, rv);
         if (err)
             return err;
     }
     s->rv = rv;
-    GS_CLEANUP(store_version_unrefp) struct store_version *before = version_ref(e->version);
+    GS_CLEANUP(local_api_store_version_unrefp)
+    struct local_api_store_version *before = version_ref(e->version);
     json_t *last = json_deep_copy(before->tree);
     set_rv(last, rv);
-    GS_CLEANUP(store_version_unrefp) struct store_version *after = version_new(last, rv);
+    GS_CLEANUP(local_api_store_version_unrefp)
+    struct local_api_store_version *after = version_new(last, rv);
     erase(s, bucket, e);
-    publish(s, &(struct store_change){rv, bucket, STORE_DELETED, before, after});
+    publish(s,
+            &(struct local_api_store_change){rv, bucket, LOCAL_API_STORE_DELETED, before, after});
     // No longer current: the ring keeps the text only.
     json_decref(after->tree);
     after->tree = NULL;
@@ -333,7 +344,7 @@ struct gs_error *store_delete(struct store *s, size_t bucket, const char *ns, co
 static void load_row(void *arg, const char *bucket, const char *ns, const char *name, uint64_t rv,
                      struct gs_slice body)
 {
-    struct store *s = arg;
+    struct local_api_store *s = arg;
     json_t *tree = NULL;
     size_t b = 0;
 
@@ -344,7 +355,7 @@ static void load_row(void *arg, const char *bucket, const char *ns, const char *
                 bucket, name);
         return;
     }
-    GS_AUTO_ERROR struct gs_error *err = gs_json_parse(body, false, &tree);
+    GS_AUTO_ERROR struct gs_error *err = codec_json_parse(body, false, &tree);
     if (err || !json_is_object(tree)) {
         gs_warn("store", "%s \"%s\": cannot be read, left out: %s", bucket, name,
                 err ? gs_error_message(err) : "not an object");
@@ -354,9 +365,10 @@ static void load_row(void *arg, const char *bucket, const char *ns, const char *
     insert(s, b, ns, name, version_new(tree, rv));
 }
 
-struct gs_error *store_open(const struct store_config *cfg, struct store **ret)
+struct gs_error *local_api_store_open(const struct local_api_store_config *cfg,
+                                      struct local_api_store **ret)
 {
-    GS_CLEANUP(store_closep) struct store *s = gs_alloc(sizeof *s);
+    GS_CLEANUP(local_api_store_closep) struct local_api_store *s = gs_alloc(sizeof *s);
 
     s->bucket_names = cfg->bucket_names;
     s->n_buckets = cfg->n_buckets;
@@ -368,9 +380,9 @@ struct gs_error *store_open(const struct store_config *cfg, struct store **ret)
     s->on_change = cfg->on_change;
     s->arg = cfg->arg;
     if (cfg->path) {
-        struct gs_error *err = store_db_open(cfg->path, &s->db);
+        struct gs_error *err = local_api_store_db_open(cfg->path, &s->db);
         if (!err)
-            err = store_db_load(s->db, load_row, s, &s->rv);
+            err = local_api_store_db_load(s->db, load_row, s, &s->rv);
         if (err)
             return err;
         s->forgotten_rv = s->rv;
@@ -379,7 +391,7 @@ struct gs_error *store_open(const struct store_config *cfg, struct store **ret)
     return NULL;
 }
 
-void store_close(struct store *s)
+void local_api_store_close(struct local_api_store *s)
 {
     if (!s)
         return;
@@ -392,6 +404,6 @@ void store_close(struct store *s)
     }
     free(s->buckets);
     free(s->ring);
-    store_db_close(s->db);
+    local_api_store_db_close(s->db);
     free(s);
 }

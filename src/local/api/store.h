@@ -9,31 +9,36 @@
 
 #include "codec/json.h"
 
-struct store;
+struct local_api_store;
 
 // One state of one object, shared by the index, the ring and running requests.
-struct store_version {
+struct local_api_store_version {
     unsigned refs;
     uint64_t rv;
-    json_t *tree; // NULL once another version replaced this one; use store_version_tree()
+    json_t *tree; // NULL once another version replaced this one; use local_api_store_version_tree()
     char *text;   // compact JSON
     size_t text_len;
 };
-void store_version_unref(struct store_version *v); // NULL is fine
-GS_DEFINE_CLEANUP(struct store_version *, store_version_unref)
+void local_api_store_version_unref(struct local_api_store_version *v); // NULL is fine
+GS_DEFINE_CLEANUP(struct local_api_store_version *, local_api_store_version_unref)
 // New reference; parses the text when the tree is gone.
-json_t *store_version_tree(const struct store_version *v);
+json_t *local_api_store_version_tree(const struct local_api_store_version *v);
 
-enum store_change_type { STORE_ADDED, STORE_MODIFIED, STORE_DELETED };
-struct store_change {
+enum local_api_store_change_type {
+    LOCAL_API_STORE_ADDED,
+    LOCAL_API_STORE_MODIFIED,
+    LOCAL_API_STORE_DELETED
+};
+struct local_api_store_change {
     uint64_t rv;
     size_t bucket;
-    enum store_change_type type;
-    struct store_version *before; // NULL for STORE_ADDED
-    struct store_version *after;  // of STORE_DELETED: the last state under the deletion's version
+    enum local_api_store_change_type type;
+    struct local_api_store_version *before; // NULL for LOCAL_API_STORE_ADDED
+    struct local_api_store_version
+        *after; // of LOCAL_API_STORE_DELETED: the last state under the deletion's version
 };
 
-struct store_config {
+struct local_api_store_config {
     const char *path;                // SQLite file; NULL: memory only
     const char *const *bucket_names; // n_buckets distinct names, one a kind of object
     size_t n_buckets;
@@ -41,36 +46,44 @@ struct store_config {
     size_t ring_len;    // changes kept for watches; 0: 10000
     size_t ring_bytes;  // of JSON text held by them; 0: 16 MiB
     // Called after each change, from inside the writing call.
-    void (*on_change)(void *arg, const struct store_change *change);
+    void (*on_change)(void *arg, const struct local_api_store_change *change);
     void *arg;
 };
 
 // A file that is not a sound database is set aside ("….corrupt-TIME") with a warning in the log,
 // and an empty one is started. GS_EEXIST: another process has it open.
-struct gs_error *store_open(const struct store_config *cfg, struct store **ret);
-void store_close(struct store *s);
-GS_DEFINE_CLEANUP(struct store *, store_close)
+struct gs_error *local_api_store_open(const struct local_api_store_config *cfg,
+                                      struct local_api_store **ret);
+void local_api_store_close(struct local_api_store *s);
+GS_DEFINE_CLEANUP(struct local_api_store *, local_api_store_close)
 
-uint64_t store_rv(const struct store *s); // of the last change
-size_t store_len(const struct store *s, size_t bucket);
-size_t store_total(const struct store *s); // objects in all buckets
+uint64_t local_api_store_rv(const struct local_api_store *s); // of the last change
+size_t local_api_store_len(const struct local_api_store *s, size_t bucket);
+size_t local_api_store_total(const struct local_api_store *s); // objects in all buckets
 // ns "" for cluster-scoped objects. NULL when absent. Borrowed until the next write.
-const struct store_version *store_get(const struct store *s, size_t bucket, const char *ns,
-                                      const char *name);
+const struct local_api_store_version *local_api_store_get(const struct local_api_store *s,
+                                                          size_t bucket, const char *ns,
+                                                          const char *name);
 // Objects in order of namespace, then name: the first index at or after (ns, name), and the object
 // at an index, NULL behind the last. Indices hold until the next write to the bucket.
-size_t store_seek(const struct store *s, size_t bucket, const char *ns, const char *name);
-const struct store_version *store_at(const struct store *s, size_t bucket, size_t i,
-                                     const char **ret_ns, const char **ret_name);
+size_t local_api_store_seek(const struct local_api_store *s, size_t bucket, const char *ns,
+                            const char *name);
+const struct local_api_store_version *local_api_store_at(const struct local_api_store *s,
+                                                         size_t bucket, size_t i,
+                                                         const char **ret_ns,
+                                                         const char **ret_name);
 
 // Adds or replaces the object named by its metadata. Takes obj, sets metadata.resourceVersion.
 // GS_ELIMIT: too many objects; GS_EIO: the disk refused. ret may be NULL; borrowed.
-struct gs_error *store_put(struct store *s, size_t bucket, json_t *obj,
-                           const struct store_version **ret);
-struct gs_error *store_delete(struct store *s, size_t bucket, const char *ns, const char *name);
+struct gs_error *local_api_store_put(struct local_api_store *s, size_t bucket, json_t *obj,
+                                     const struct local_api_store_version **ret);
+struct gs_error *local_api_store_delete(struct local_api_store *s, size_t bucket, const char *ns,
+                                        const char *name);
 
 // Replays changes after `rv` in order. false: the ring does not reach back that far (410 Gone);
 // then nothing was called. fn must not write to the store.
-bool store_replay(const struct store *s, uint64_t rv,
-                  void (*fn)(void *arg, const struct store_change *change), void *arg);
-uint64_t store_oldest_rv(const struct store *s); // the smallest rv that store_replay accepts
+bool local_api_store_replay(const struct local_api_store *s, uint64_t rv,
+                            void (*fn)(void *arg, const struct local_api_store_change *change),
+                            void *arg);
+uint64_t local_api_store_oldest_rv(
+    const struct local_api_store *s); // the smallest rv that local_api_store_replay accepts

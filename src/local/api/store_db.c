@@ -26,14 +26,14 @@ static const char *const statement_text[N_STMTS] = {
     [STMT_RV] = "UPDATE meta SET value = ?1 WHERE key = 'reserved_rv'",
 };
 
-struct store_db {
+struct local_api_store_db {
     sqlite3 *handle;
     char *path;
     sqlite3_stmt *stmts[N_STMTS];
     uint64_t reserved_rv;
 };
 
-static struct gs_error *db_error(struct store_db *db, const char *doing)
+static struct gs_error *db_error(struct local_api_store_db *db, const char *doing)
 {
     int rc = sqlite3_errcode(db->handle);
 
@@ -43,14 +43,14 @@ static struct gs_error *db_error(struct store_db *db, const char *doing)
                                           : "");
 }
 
-static struct gs_error *db_exec(struct store_db *db, const char *sql, const char *doing)
+static struct gs_error *db_exec(struct local_api_store_db *db, const char *sql, const char *doing)
 {
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK ? NULL
                                                                         : db_error(db, doing);
 }
 
 // The first column of the first row, 0 when there is none.
-static struct gs_error *db_query_int(struct store_db *db, const char *sql, int64_t *ret)
+static struct gs_error *db_query_int(struct local_api_store_db *db, const char *sql, int64_t *ret)
 {
     sqlite3_stmt *stmt = NULL;
     struct gs_error *err = NULL;
@@ -74,7 +74,7 @@ static bool is_corruption(int rc)
 }
 
 // ret_sound false: the file is not a database that can be trusted.
-static struct gs_error *db_check(struct store_db *db, bool *ret_sound)
+static struct gs_error *db_check(struct local_api_store_db *db, bool *ret_sound)
 {
     sqlite3_stmt *stmt = NULL;
     bool sound = false;
@@ -93,7 +93,7 @@ static struct gs_error *db_check(struct store_db *db, bool *ret_sound)
     return err;
 }
 
-static struct gs_error *db_prepare_schema(struct store_db *db)
+static struct gs_error *db_prepare_schema(struct local_api_store_db *db)
 {
     int64_t version = 0;
     struct gs_error *err = db_query_int(db, "PRAGMA user_version", &version);
@@ -119,7 +119,7 @@ static struct gs_error *db_prepare_schema(struct store_db *db)
                    "making the tables");
 }
 
-static void db_shut(struct store_db *db)
+static void db_shut(struct local_api_store_db *db)
 {
     for (size_t i = 0; i < N_STMTS; i++) {
         sqlite3_finalize(db->stmts[i]);
@@ -141,7 +141,7 @@ static struct gs_error *make_private_file(const char *path)
     return rc == 0 ? NULL : gs_error_errno(saved, "restricting access to %s", path);
 }
 
-static struct gs_error *db_connect(struct store_db *db, bool *ret_sound)
+static struct gs_error *db_connect(struct local_api_store_db *db, bool *ret_sound)
 {
     struct gs_error *err = make_private_file(db->path);
     if (err)
@@ -188,7 +188,7 @@ static struct gs_error *set_aside(const char *path)
     return NULL;
 }
 
-static struct gs_error *db_prepare_statements(struct store_db *db)
+static struct gs_error *db_prepare_statements(struct local_api_store_db *db)
 {
     for (size_t i = 0; i < N_STMTS; i++)
         if (sqlite3_prepare_v3(db->handle, statement_text[i], -1, SQLITE_PREPARE_PERSISTENT,
@@ -197,9 +197,9 @@ static struct gs_error *db_prepare_statements(struct store_db *db)
     return NULL;
 }
 
-struct gs_error *store_db_open(const char *path, struct store_db **ret)
+struct gs_error *local_api_store_db_open(const char *path, struct local_api_store_db **ret)
 {
-    GS_CLEANUP(store_db_closep) struct store_db *db = gs_alloc(sizeof *db);
+    GS_CLEANUP(local_api_store_db_closep) struct local_api_store_db *db = gs_alloc(sizeof *db);
     bool sound = true;
 
     db->path = gs_strdup(path);
@@ -224,7 +224,7 @@ struct gs_error *store_db_open(const char *path, struct store_db **ret)
     return NULL;
 }
 
-void store_db_close(struct store_db *db)
+void local_api_store_db_close(struct local_api_store_db *db)
 {
     if (!db)
         return;
@@ -233,7 +233,8 @@ void store_db_close(struct store_db *db)
     free(db);
 }
 
-struct gs_error *store_db_load(struct store_db *db, store_db_row_fn fn, void *arg, uint64_t *ret_rv)
+struct gs_error *local_api_store_db_load(struct local_api_store_db *db,
+                                         local_api_store_db_row_fn fn, void *arg, uint64_t *ret_rv)
 {
     sqlite3_stmt *stmt = NULL;
     int64_t reserved = 0;
@@ -266,7 +267,7 @@ struct gs_error *store_db_load(struct store_db *db, store_db_row_fn fn, void *ar
     return NULL;
 }
 
-static struct gs_error *run(struct store_db *db, sqlite3_stmt *stmt, const char *doing)
+static struct gs_error *run(struct local_api_store_db *db, sqlite3_stmt *stmt, const char *doing)
 {
     int rc = sqlite3_step(stmt);
     struct gs_error *err = rc == SQLITE_DONE ? NULL : db_error(db, doing);
@@ -276,7 +277,7 @@ static struct gs_error *run(struct store_db *db, sqlite3_stmt *stmt, const char 
     return err;
 }
 
-static struct gs_error *reserve_rv(struct store_db *db, uint64_t rv)
+static struct gs_error *reserve_rv(struct local_api_store_db *db, uint64_t rv)
 {
     if (rv <= db->reserved_rv)
         return NULL;
@@ -294,8 +295,9 @@ static void bind_key(sqlite3_stmt *stmt, const char *bucket, const char *ns, con
     sqlite3_bind_text(stmt, 3, name, -1, SQLITE_STATIC);
 }
 
-struct gs_error *store_db_put(struct store_db *db, const char *bucket, const char *ns,
-                              const char *name, uint64_t rv, struct gs_slice body)
+struct gs_error *local_api_store_db_put(struct local_api_store_db *db, const char *bucket,
+                                        const char *ns, const char *name, uint64_t rv,
+                                        struct gs_slice body)
 {
     sqlite3_stmt *stmt = db->stmts[STMT_PUT];
     struct gs_error *err = reserve_rv(db, rv);
@@ -308,8 +310,8 @@ struct gs_error *store_db_put(struct store_db *db, const char *bucket, const cha
     return run(db, stmt, "writing an object");
 }
 
-struct gs_error *store_db_delete(struct store_db *db, const char *bucket, const char *ns,
-                                 const char *name, uint64_t rv)
+struct gs_error *local_api_store_db_delete(struct local_api_store_db *db, const char *bucket,
+                                           const char *ns, const char *name, uint64_t rv)
 {
     struct gs_error *err = reserve_rv(db, rv);
 

@@ -8,18 +8,19 @@
 
 #include <stdint.h>
 
-struct store_db;
+struct local_api_store_db;
 
-typedef void (*store_db_row_fn)(void *arg, const char *bucket, const char *ns, const char *name,
-                                uint64_t rv, struct gs_slice body);
+typedef void (*local_api_store_db_row_fn)(void *arg, const char *bucket, const char *ns,
+                                          const char *name, uint64_t rv, struct gs_slice body);
 
-struct gs_error *store_db_open(const char *path, struct store_db **ret);
-void store_db_close(struct store_db *db);
-GS_DEFINE_CLEANUP(struct store_db *, store_db_close)
+struct gs_error *local_api_store_db_open(const char *path, struct local_api_store_db **ret);
+void local_api_store_db_close(struct local_api_store_db *db);
+GS_DEFINE_CLEANUP(struct local_api_store_db *, local_api_store_db_close)
 // All rows; ret_rv: no change was ever given a greater resourceVersion.
-struct gs_error *store_db_load(struct store_db *db, store_db_row_fn fn, void *arg,
-                               uint64_t *ret_rv);
-struct gs_error *store_db_put(struct store_db *db, const char *bucket, const char *ns,
-                              const char *name, uint64_t rv, struct gs_slice body);
-struct gs_error *store_db_delete(struct store_db *db, const char *bucket, const char *ns,
-                                 const char *name, uint64_t rv);
+struct gs_error *local_api_store_db_load(struct local_api_store_db *db,
+                                         local_api_store_db_row_fn fn, void *arg, uint64_t *ret_rv);
+struct gs_error *local_api_store_db_put(struct local_api_store_db *db, const char *bucket,
+                                        const char *ns, const char *name, uint64_t rv,
+                                        struct gs_slice body);
+struct gs_error *local_api_store_db_delete(struct local_api_store_db *db, const char *bucket,
+                                           const char *ns, const char *name, uint64_t rv);

@@ -5,44 +5,44 @@
 #include "kube/object.h"
 #include "local/api/api_private.h"
 
-static json_t *stored_object(const struct api_request *r)
+static json_t *stored_object(const struct local_api_request *r)
 {
-    const struct store_version *v =
-        store_get(r->api->store, local_resource_bucket(r->res), r->ns, r->name);
+    const struct local_api_store_version *v =
+        local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns, r->name);
     return v ? json_incref(v->tree) : NULL;
 }
 
-static bool is_method(const struct api_request *r, const char *method)
+static bool is_method(const struct local_api_request *r, const char *method)
 {
     return strcmp(http_method(r->x), method) == 0;
 }
 
-static bool is_pods(const struct api_request *r)
+static bool is_pods(const struct local_api_request *r)
 {
     return *r->res->group == '\0' && strcmp(r->res->plural, "pods") == 0;
 }
 
-static void reply_success(const struct api_request *r)
+static void reply_success(const struct local_api_request *r)
 {
-    GS_AUTO_JSON json_t *status = json_object();
+    CODEC_AUTO_JSON json_t *status = json_object();
 
-    gs_json_set_str(status, "kind", "Status");
-    gs_json_set_str(status, "apiVersion", "v1");
+    codec_json_set_str(status, "kind", "Status");
+    codec_json_set_str(status, "apiVersion", "v1");
     json_object_set_new(status, "metadata", json_object());
-    gs_json_set_str(status, "status", "Success");
-    gs_json_set_int(status, "code", 201);
+    codec_json_set_str(status, "status", "Success");
+    codec_json_set_int(status, "code", 201);
     kube_reply_json(r->x, 201, status);
 }
 
 // --- status, finalize ---
 
-static json_t *serve_part(const struct api_request *r)
+static json_t *serve_part(const struct local_api_request *r)
 {
     if (is_method(r, "GET"))
-        return api_get(r);
+        return local_api_get(r);
     if (is_method(r, "PUT"))
-        return api_update(r);
-    return is_method(r, "PATCH") ? api_patch(r) : api_method_not_allowed();
+        return local_api_update(r);
+    return is_method(r, "PATCH") ? local_api_patch(r) : local_api_method_not_allowed();
 }
 
 // --- scale ---
@@ -56,38 +56,38 @@ static json_t *scale_of(const json_t *obj)
     struct kube_selector selector = {0};
     GS_AUTO_BUF struct gs_buf text = {0};
 
-    gs_json_set_str(scale, "kind", "Scale");
-    gs_json_set_str(scale, "apiVersion", "autoscaling/v1");
+    codec_json_set_str(scale, "kind", "Scale");
+    codec_json_set_str(scale, "apiVersion", "autoscaling/v1");
     for (size_t i = 0; i < GS_ARRAY_LEN(from_meta); i++)
-        gs_json_set_str(meta, from_meta[i], gs_json_str(obj, "metadata", from_meta[i], NULL));
+        codec_json_set_str(meta, from_meta[i], codec_json_str(obj, "metadata", from_meta[i], NULL));
     json_object_set_new(scale, "metadata", meta);
-    gs_json_set(scale, json_integer(gs_json_int(obj, 1, "spec", "replicas", NULL)), "spec",
-                "replicas", NULL);
-    gs_json_set(scale, json_integer(gs_json_int(obj, 0, "status", "replicas", NULL)), "status",
-                "replicas", NULL);
+    codec_json_set(scale, json_integer(codec_json_int(obj, 1, "spec", "replicas", NULL)), "spec",
+                   "replicas", NULL);
+    codec_json_set(scale, json_integer(codec_json_int(obj, 0, "status", "replicas", NULL)),
+                   "status", "replicas", NULL);
     GS_AUTO_ERROR struct gs_error *err =
-        kube_selector_from_json(gs_json_get(obj, "spec", "selector", NULL), &selector);
+        kube_selector_from_json(codec_json_get(obj, "spec", "selector", NULL), &selector);
     if (!err) {
         kube_selector_format(&selector, &text);
         kube_selector_finish(&selector);
-        gs_json_set(scale, json_string(text.data ? text.data : ""), "status", "selector", NULL);
+        codec_json_set(scale, json_string(text.data ? text.data : ""), "status", "selector", NULL);
     }
     return scale;
 }
 
-static json_t *read_scale(const struct api_request *r, const json_t *obj, json_t **ret)
+static json_t *read_scale(const struct local_api_request *r, const json_t *obj, json_t **ret)
 {
-    GS_AUTO_JSON json_t *current = scale_of(obj);
+    CODEC_AUTO_JSON json_t *current = scale_of(obj);
     const struct kube_type *type = kube_schema_find("autoscaling/v1", "Scale");
-    json_t *status =
-        is_method(r, "PATCH") ? api_apply_patch(r, type, current, ret) : api_read_body(r, ret);
+    json_t *status = is_method(r, "PATCH") ? local_api_apply_patch(r, type, current, ret)
+                                           : local_api_read_body(r, ret);
 
-    return status ? status : api_check_kind(*ret, "Scale");
+    return status ? status : local_api_check_kind(*ret, "Scale");
 }
 
-static json_t *check_replicas(const struct api_request *r, const json_t *scale, int64_t *ret)
+static json_t *check_replicas(const struct local_api_request *r, const json_t *scale, int64_t *ret)
 {
-    const json_t *replicas = gs_json_get(scale, "spec", "replicas", NULL);
+    const json_t *replicas = codec_json_get(scale, "spec", "replicas", NULL);
     struct kube_field_errors errors = {0};
     json_t *status = NULL;
     char value[24];
@@ -111,10 +111,10 @@ static json_t *check_replicas(const struct api_request *r, const json_t *scale, 
     return status;
 }
 
-static json_t *write_scale(const struct api_request *r, const json_t *obj)
+static json_t *write_scale(const struct local_api_request *r, const json_t *obj)
 {
-    GS_AUTO_JSON json_t *scale = NULL;
-    GS_AUTO_JSON json_t *stored = NULL;
+    CODEC_AUTO_JSON json_t *scale = NULL;
+    CODEC_AUTO_JSON json_t *stored = NULL;
     int64_t replicas = 0;
 
     json_t *status = read_scale(r, obj, &scale);
@@ -123,44 +123,44 @@ static json_t *write_scale(const struct api_request *r, const json_t *obj)
     if (status)
         return status;
     json_t *next = json_deep_copy(obj);
-    const char *rv = gs_json_str(scale, "metadata", "resourceVersion", NULL);
-    const char *uid = gs_json_str(scale, "metadata", "uid", NULL);
-    gs_json_set_str(json_object_get(next, "metadata"), "resourceVersion", rv);
+    const char *rv = codec_json_str(scale, "metadata", "resourceVersion", NULL);
+    const char *uid = codec_json_str(scale, "metadata", "uid", NULL);
+    codec_json_set_str(json_object_get(next, "metadata"), "resourceVersion", rv);
     if (uid)
-        gs_json_set_str(json_object_get(next, "metadata"), "uid", uid);
-    gs_json_set(next, json_integer(replicas), "spec", "replicas", NULL);
-    status = api_replace(r, obj, next, &stored);
+        codec_json_set_str(json_object_get(next, "metadata"), "uid", uid);
+    codec_json_set(next, json_integer(replicas), "spec", "replicas", NULL);
+    status = local_api_replace(r, obj, next, &stored);
     if (status)
         return status;
-    GS_AUTO_JSON json_t *reply = scale_of(stored);
+    CODEC_AUTO_JSON json_t *reply = scale_of(stored);
     kube_reply_json(r->x, 200, reply);
     return NULL;
 }
 
-static json_t *serve_scale(const struct api_request *r)
+static json_t *serve_scale(const struct local_api_request *r)
 {
-    GS_AUTO_JSON json_t *obj = stored_object(r);
+    CODEC_AUTO_JSON json_t *obj = stored_object(r);
 
     if (!obj)
-        return api_not_found(r);
+        return local_api_not_found(r);
     if (is_method(r, "PUT") || is_method(r, "PATCH"))
         return write_scale(r, obj);
     if (!is_method(r, "GET"))
-        return api_method_not_allowed();
-    GS_AUTO_JSON json_t *scale = scale_of(obj);
+        return local_api_method_not_allowed();
+    CODEC_AUTO_JSON json_t *scale = scale_of(obj);
     kube_reply_json(r->x, 200, scale);
     return NULL;
 }
 
 // --- pods: log, binding, eviction ---
 
-static json_t *serve_log(const struct api_request *r)
+static json_t *serve_log(const struct local_api_request *r)
 {
     if (!is_method(r, "GET"))
-        return api_method_not_allowed();
-    GS_AUTO_JSON json_t *pod = stored_object(r);
+        return local_api_method_not_allowed();
+    CODEC_AUTO_JSON json_t *pod = stored_object(r);
     if (!pod)
-        return api_not_found(r);
+        return local_api_not_found(r);
     if (!r->api->logs)
         return kube_status_failure(503, "ServiceUnavailable",
                                    "no kubelet is running here: there are no logs to show", NULL);
@@ -168,88 +168,89 @@ static json_t *serve_log(const struct api_request *r)
     return NULL;
 }
 
-static json_t *already_bound(const struct api_request *r, const json_t *pod)
+static json_t *already_bound(const struct local_api_request *r, const json_t *pod)
 {
     GS_AUTO_FREE char *why = gs_format("pod %s is already assigned to node \"%s\"", r->name,
-                                       gs_json_str(pod, "spec", "nodeName", NULL));
+                                       codec_json_str(pod, "spec", "nodeName", NULL));
     return kube_status_conflict("pods/binding", r->name, why);
 }
 
 static void add_annotations(json_t *pod, const json_t *binding)
 {
-    json_t *from = gs_json_get(binding, "metadata", "annotations", NULL);
+    json_t *from = codec_json_get(binding, "metadata", "annotations", NULL);
 
     if (json_object_size(from) == 0)
         return;
-    if (!gs_json_get(pod, "metadata", "annotations", NULL))
-        gs_json_set(pod, json_object(), "metadata", "annotations", NULL);
-    json_object_update(gs_json_get(pod, "metadata", "annotations", NULL), from);
+    if (!codec_json_get(pod, "metadata", "annotations", NULL))
+        codec_json_set(pod, json_object(), "metadata", "annotations", NULL);
+    json_object_update(codec_json_get(pod, "metadata", "annotations", NULL), from);
 }
 
 static void mark_scheduled(json_t *pod)
 {
-    json_t *conditions = gs_json_get(pod, "status", "conditions", NULL);
+    json_t *conditions = codec_json_get(pod, "status", "conditions", NULL);
 
     if (!conditions) {
         conditions = json_array();
-        gs_json_set(pod, conditions, "status", "conditions", NULL);
+        codec_json_set(pod, conditions, "status", "conditions", NULL);
     }
     kube_set_condition(conditions, "PodScheduled", "True", NULL, NULL, gs_unix_ms());
 }
 
-static json_t *serve_binding(const struct api_request *r)
+static json_t *serve_binding(const struct local_api_request *r)
 {
-    GS_AUTO_JSON json_t *binding = NULL;
+    CODEC_AUTO_JSON json_t *binding = NULL;
 
     if (!is_method(r, "POST"))
-        return api_method_not_allowed();
-    json_t *status = api_read_body(r, &binding);
+        return local_api_method_not_allowed();
+    json_t *status = local_api_read_body(r, &binding);
     if (!status)
-        status = api_check_kind(binding, "Binding");
+        status = local_api_check_kind(binding, "Binding");
     if (status)
         return status;
-    const char *node = gs_json_str(binding, "target", "name", NULL);
+    const char *node = codec_json_str(binding, "target", "name", NULL);
     if (!node || !*node)
         return kube_status_failure(400, "BadRequest", "target.name: Required value", NULL);
-    GS_AUTO_JSON json_t *pod = stored_object(r);
+    CODEC_AUTO_JSON json_t *pod = stored_object(r);
     if (!pod)
-        return api_not_found(r);
-    const char *bound = gs_json_str(pod, "spec", "nodeName", NULL);
+        return local_api_not_found(r);
+    const char *bound = codec_json_str(pod, "spec", "nodeName", NULL);
     if (bound && *bound)
         return already_bound(r, pod);
     json_t *next = json_deep_copy(pod);
-    gs_json_set(next, json_string(node), "spec", "nodeName", NULL);
+    codec_json_set(next, json_string(node), "spec", "nodeName", NULL);
     add_annotations(next, binding);
     mark_scheduled(next);
-    status = api_store(r, next, NULL);
+    status = local_api_store(r, next, NULL);
     if (!status)
         reply_success(r);
     return status;
 }
 
-static json_t *serve_eviction(const struct api_request *r)
+static json_t *serve_eviction(const struct local_api_request *r)
 {
-    GS_AUTO_JSON json_t *eviction = NULL;
-    GS_AUTO_JSON json_t *deleted = NULL;
+    CODEC_AUTO_JSON json_t *eviction = NULL;
+    CODEC_AUTO_JSON json_t *deleted = NULL;
     bool gone;
 
     if (!is_method(r, "POST"))
-        return api_method_not_allowed();
-    json_t *status = api_read_body(r, &eviction);
+        return local_api_method_not_allowed();
+    json_t *status = local_api_read_body(r, &eviction);
     if (!status)
-        status = api_check_kind(eviction, "Eviction");
+        status = local_api_check_kind(eviction, "Eviction");
     if (status)
         return status;
-    GS_AUTO_JSON json_t *pod = stored_object(r);
+    CODEC_AUTO_JSON json_t *pod = stored_object(r);
     if (!pod)
-        return api_not_found(r);
-    status = api_delete_object(r, pod, json_object_get(eviction, "deleteOptions"), &deleted, &gone);
+        return local_api_not_found(r);
+    status = local_api_delete_object(r, pod, json_object_get(eviction, "deleteOptions"), &deleted,
+                                     &gone);
     if (!status)
         reply_success(r);
     return status;
 }
 
-static json_t *not_here(const struct api_request *r)
+static json_t *not_here(const struct local_api_request *r)
 {
     GS_AUTO_FREE char *text =
         gs_format("pods/%s is not served here: containers are plain processes of this machine, "
@@ -258,7 +259,7 @@ static json_t *not_here(const struct api_request *r)
     return kube_status_failure(501, "NotImplemented", text, NULL);
 }
 
-static json_t *serve_pod_part(const struct api_request *r)
+static json_t *serve_pod_part(const struct local_api_request *r)
 {
     static const char *const known[] = {
         "exec", "attach", "portforward", "proxy", "ephemeralcontainers", "resize"};
@@ -276,13 +277,13 @@ static json_t *serve_pod_part(const struct api_request *r)
                                NULL);
 }
 
-json_t *api_subresource(const struct api_request *r)
+json_t *local_api_subresource(const struct local_api_request *r)
 {
-    if (strcmp(r->sub, "status") == 0 && local_resource_has(r->res, LOCAL_R_STATUS))
+    if (strcmp(r->sub, "status") == 0 && local_api_resource_has(r->res, LOCAL_API_R_STATUS))
         return serve_part(r);
     if (strcmp(r->sub, "finalize") == 0 && strcmp(r->res->plural, "namespaces") == 0)
         return serve_part(r);
-    if (strcmp(r->sub, "scale") == 0 && local_resource_has(r->res, LOCAL_R_SCALE))
+    if (strcmp(r->sub, "scale") == 0 && local_api_resource_has(r->res, LOCAL_API_R_SCALE))
         return serve_scale(r);
     if (is_pods(r))
         return serve_pod_part(r);

@@ -22,10 +22,10 @@ static void set_reason(struct summary *s, const char *prefix, const char *text)
 
 static void count_restarts(struct summary *s, const json_t *status)
 {
-    const char *finished = gs_json_str(status, "lastState", "terminated", "finishedAt", NULL);
+    const char *finished = codec_json_str(status, "lastState", "terminated", "finishedAt", NULL);
     int64_t ms = 0;
 
-    s->restarts += gs_json_int(status, 0, "restartCount", NULL);
+    s->restarts += codec_json_int(status, 0, "restartCount", NULL);
     if (!finished)
         return;
     GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(gs_slice_of(finished), &ms);
@@ -35,8 +35,8 @@ static void count_restarts(struct summary *s, const json_t *status)
 
 static void set_terminated(struct summary *s, const char *prefix, const json_t *terminated)
 {
-    const char *reason = gs_json_str(terminated, "reason", NULL);
-    int64_t signal = gs_json_int(terminated, 0, "signal", NULL);
+    const char *reason = codec_json_str(terminated, "reason", NULL);
+    int64_t signal = codec_json_int(terminated, 0, "signal", NULL);
 
     if (reason && *reason) {
         set_reason(s, prefix, reason);
@@ -44,7 +44,7 @@ static void set_terminated(struct summary *s, const char *prefix, const json_t *
     }
     gs_buf_clear(&s->reason);
     gs_buf_addf(&s->reason, "%s%s:%" PRId64, prefix, signal ? "Signal" : "ExitCode",
-                signal ? signal : gs_json_int(terminated, 0, "exitCode", NULL));
+                signal ? signal : codec_json_int(terminated, 0, "exitCode", NULL));
 }
 
 static bool is_sidecar(const json_t *pod, const char *name)
@@ -52,9 +52,9 @@ static bool is_sidecar(const json_t *pod, const char *name)
     size_t i;
     json_t *container;
 
-    json_array_foreach (gs_json_get(pod, "spec", "initContainers", NULL), i, container)
-        if (gs_streq(gs_json_str(container, "name", NULL), name))
-            return gs_streq(gs_json_str(container, "restartPolicy", NULL), "Always");
+    json_array_foreach (codec_json_get(pod, "spec", "initContainers", NULL), i, container)
+        if (gs_streq(codec_json_str(container, "name", NULL), name))
+            return gs_streq(codec_json_str(container, "restartPolicy", NULL), "Always");
     return false;
 }
 
@@ -64,15 +64,15 @@ static bool summarise_init(const json_t *pod, struct summary *s)
     size_t i;
     json_t *status;
 
-    json_array_foreach (gs_json_get(pod, "status", "initContainerStatuses", NULL), i, status) {
-        const json_t *terminated = gs_json_get(status, "state", "terminated", NULL);
-        const char *waiting = gs_json_str(status, "state", "waiting", "reason", NULL);
+    json_array_foreach (codec_json_get(pod, "status", "initContainerStatuses", NULL), i, status) {
+        const json_t *terminated = codec_json_get(status, "state", "terminated", NULL);
+        const char *waiting = codec_json_str(status, "state", "waiting", "reason", NULL);
         count_restarts(s, status);
-        if (terminated && gs_json_int(terminated, 0, "exitCode", NULL) == 0)
+        if (terminated && codec_json_int(terminated, 0, "exitCode", NULL) == 0)
             continue;
-        if (gs_json_bool(status, false, "started", NULL) &&
-            is_sidecar(pod, gs_json_str(status, "name", NULL))) {
-            s->ready += gs_json_bool(status, false, "ready", NULL);
+        if (codec_json_bool(status, false, "started", NULL) &&
+            is_sidecar(pod, codec_json_str(status, "name", NULL))) {
+            s->ready += codec_json_bool(status, false, "ready", NULL);
             continue;
         }
         if (terminated) {
@@ -82,7 +82,7 @@ static bool summarise_init(const json_t *pod, struct summary *s)
         } else {
             gs_buf_clear(&s->reason);
             gs_buf_addf(&s->reason, "Init:%zu/%zu", i,
-                        json_array_size(gs_json_get(pod, "spec", "initContainers", NULL)));
+                        json_array_size(codec_json_get(pod, "spec", "initContainers", NULL)));
         }
         return true;
     }
@@ -91,7 +91,7 @@ static bool summarise_init(const json_t *pod, struct summary *s)
 
 static void summarise_containers(const json_t *pod, struct summary *s)
 {
-    const json_t *statuses = gs_json_get(pod, "status", "containerStatuses", NULL);
+    const json_t *statuses = codec_json_get(pod, "status", "containerStatuses", NULL);
     bool running = false;
 
     s->restarts = 0;
@@ -99,15 +99,15 @@ static void summarise_containers(const json_t *pod, struct summary *s)
     // Backwards: the first container has the last word.
     for (size_t i = json_array_size(statuses); i-- > 0;) {
         const json_t *status = json_array_get(statuses, i);
-        const char *waiting = gs_json_str(status, "state", "waiting", "reason", NULL);
-        const json_t *terminated = gs_json_get(status, "state", "terminated", NULL);
+        const char *waiting = codec_json_str(status, "state", "waiting", "reason", NULL);
+        const json_t *terminated = codec_json_get(status, "state", "terminated", NULL);
         count_restarts(s, status);
         if (waiting && *waiting) {
             set_reason(s, "", waiting);
         } else if (terminated) {
             set_terminated(s, "", terminated);
-        } else if (gs_json_bool(status, false, "ready", NULL) &&
-                   gs_json_get(status, "state", "running", NULL)) {
+        } else if (codec_json_bool(status, false, "ready", NULL) &&
+                   codec_json_get(status, "state", "running", NULL)) {
             running = true;
             s->ready++;
         }
@@ -118,12 +118,12 @@ static void summarise_containers(const json_t *pod, struct summary *s)
 
 static void summarise(const json_t *pod, struct summary *s)
 {
-    const char *phase = gs_json_str(pod, "status", "phase", NULL);
-    const char *reason = gs_json_str(pod, "status", "reason", NULL);
+    const char *phase = codec_json_str(pod, "status", "phase", NULL);
+    const char *reason = codec_json_str(pod, "status", "reason", NULL);
     const json_t *scheduled = kube_condition(pod, "PodScheduled");
 
     set_reason(s, "", reason && *reason ? reason : phase ? phase : "Unknown");
-    if (gs_streq(gs_json_str(scheduled, "reason", NULL), "SchedulingGated"))
+    if (gs_streq(codec_json_str(scheduled, "reason", NULL), "SchedulingGated"))
         set_reason(s, "", "SchedulingGated");
     bool initialising = summarise_init(pod, s);
     if (!initialising || kube_condition_true(pod, "Initialized"))
@@ -138,38 +138,39 @@ static void summarise(const json_t *pod, struct summary *s)
 
 static void cell_restarts(json_t *cells, const struct summary *s, int64_t now_ms)
 {
-    char age[LOCAL_AGE_SIZE];
+    char age[LOCAL_API_AGE_SIZE];
     struct gs_buf text = {0};
 
     gs_buf_addf(&text, "%" PRId64, s->restarts);
     if (s->restarts && s->last_restart_ms)
-        gs_buf_addf(&text, " (%s ago)", local_format_duration(now_ms - s->last_restart_ms, age));
-    local_cell_buf(cells, &text, "0");
+        gs_buf_addf(&text, " (%s ago)",
+                    local_api_format_duration(now_ms - s->last_restart_ms, age));
+    local_api_cell_buf(cells, &text, "0");
 }
 
 static void cell_gates(json_t *cells, const json_t *pod)
 {
-    const json_t *gates = gs_json_get(pod, "spec", "readinessGates", NULL);
+    const json_t *gates = codec_json_get(pod, "spec", "readinessGates", NULL);
     size_t n = json_array_size(gates), passed = 0, i;
     struct gs_buf text = {0};
     json_t *gate;
 
     json_array_foreach ((json_t *)gates, i, gate) {
-        const char *type = gs_json_str(gate, "conditionType", NULL);
+        const char *type = codec_json_str(gate, "conditionType", NULL);
         passed += type && kube_condition_true(pod, type);
     }
     if (n > 0)
         gs_buf_addf(&text, "%zu/%zu", passed, n);
-    local_cell_buf(cells, &text, "<none>");
+    local_api_cell_buf(cells, &text, "<none>");
 }
 
 static size_t n_containers(const json_t *pod)
 {
-    size_t n = json_array_size(gs_json_get(pod, "spec", "containers", NULL)), i;
+    size_t n = json_array_size(codec_json_get(pod, "spec", "containers", NULL)), i;
     json_t *container;
 
-    json_array_foreach (gs_json_get(pod, "spec", "initContainers", NULL), i, container)
-        n += gs_streq(gs_json_str(container, "restartPolicy", NULL), "Always");
+    json_array_foreach (codec_json_get(pod, "spec", "initContainers", NULL), i, container)
+        n += gs_streq(codec_json_str(container, "restartPolicy", NULL), "Always");
     return n;
 }
 
@@ -178,26 +179,26 @@ static void pod_cells(const json_t *pod, json_t *cells, int64_t now_ms)
     struct summary s = {0};
 
     summarise(pod, &s);
-    local_cell_name(cells, pod);
-    json_array_append_new(cells, gs_json_strf("%zu/%zu", s.ready, n_containers(pod)));
-    local_cell_buf(cells, &s.reason, "");
+    local_api_cell_name(cells, pod);
+    json_array_append_new(cells, codec_json_strf("%zu/%zu", s.ready, n_containers(pod)));
+    local_api_cell_buf(cells, &s.reason, "");
     cell_restarts(cells, &s, now_ms);
-    local_cell_age(cells, pod, now_ms);
-    local_cell_or(cells, gs_json_str(pod, "status", "podIP", NULL), "<none>");
-    local_cell_or(cells, gs_json_str(pod, "spec", "nodeName", NULL), "<none>");
-    local_cell_or(cells, gs_json_str(pod, "status", "nominatedNodeName", NULL), "<none>");
+    local_api_cell_age(cells, pod, now_ms);
+    local_api_cell_or(cells, codec_json_str(pod, "status", "podIP", NULL), "<none>");
+    local_api_cell_or(cells, codec_json_str(pod, "spec", "nodeName", NULL), "<none>");
+    local_api_cell_or(cells, codec_json_str(pod, "status", "nominatedNodeName", NULL), "<none>");
     cell_gates(cells, pod);
 }
 
-const struct local_table local_table_pods = {
-    (const struct local_column[]){
-        LOCAL_COLUMN_NAME,
+const struct local_api_table local_api_table_pods = {
+    (const struct local_api_column[]){
+        LOCAL_API_COLUMN_NAME,
         {"Ready", "string", 0, "The aggregate readiness state of this pod for accepting traffic."},
         {"Status", "string", 0, "The aggregate status of the containers in this pod."},
         {"Restarts", "string", 0,
          "The number of times the containers in this pod have been restarted and when the last "
          "container in this pod has restarted."},
-        LOCAL_COLUMN_AGE,
+        LOCAL_API_COLUMN_AGE,
         {"IP", "string", 1, "podIP address allocated to the pod."},
         {"Node", "string", 1, "The node that the pod runs on."},
         {"Nominated Node", "string", 1, "The node that preemption picked for the pod."},

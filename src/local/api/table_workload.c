@@ -9,12 +9,12 @@
 
 static int64_t spec_replicas(const json_t *obj)
 {
-    return gs_json_int(obj, 1, "spec", "replicas", NULL);
+    return codec_json_int(obj, 1, "spec", "replicas", NULL);
 }
 
 static int64_t status_int(const json_t *obj, const char *key)
 {
-    return gs_json_int(obj, 0, "status", key, NULL);
+    return codec_json_int(obj, 0, "status", key, NULL);
 }
 
 static void cell_selector(json_t *cells, const json_t *obj)
@@ -23,16 +23,17 @@ static void cell_selector(json_t *cells, const json_t *obj)
     struct gs_buf text = {0};
 
     GS_AUTO_ERROR struct gs_error *err =
-        kube_selector_from_json(gs_json_get(obj, "spec", "selector", NULL), &selector);
+        kube_selector_from_json(codec_json_get(obj, "spec", "selector", NULL), &selector);
     if (!err)
         kube_selector_format(&selector, &text);
     kube_selector_finish(&selector);
-    local_cell_buf(cells, &text, "<none>");
+    local_api_cell_buf(cells, &text, "<none>");
 }
 
 static void cells_template(json_t *cells, const json_t *obj)
 {
-    local_cell_containers(cells, gs_json_get(obj, "spec", "template", "spec", "containers", NULL));
+    local_api_cell_containers(cells,
+                              codec_json_get(obj, "spec", "template", "spec", "containers", NULL));
 }
 
 #define TEMPLATE_COLUMNS                                                                           \
@@ -47,25 +48,25 @@ static void cells_template(json_t *cells, const json_t *obj)
 
 static void deployment_cells(const json_t *obj, json_t *cells, int64_t now_ms)
 {
-    local_cell_name(cells, obj);
-    json_array_append_new(
-        cells,
-        gs_json_strf("%" PRId64 "/%" PRId64, status_int(obj, "readyReplicas"), spec_replicas(obj)));
-    local_cell_int(cells, status_int(obj, "updatedReplicas"));
-    local_cell_int(cells, status_int(obj, "availableReplicas"));
-    local_cell_age(cells, obj, now_ms);
+    local_api_cell_name(cells, obj);
+    json_array_append_new(cells,
+                          codec_json_strf("%" PRId64 "/%" PRId64, status_int(obj, "readyReplicas"),
+                                          spec_replicas(obj)));
+    local_api_cell_int(cells, status_int(obj, "updatedReplicas"));
+    local_api_cell_int(cells, status_int(obj, "availableReplicas"));
+    local_api_cell_age(cells, obj, now_ms);
     cells_template(cells, obj);
     cell_selector(cells, obj);
 }
 
-const struct local_table local_table_deployments = {
-    (const struct local_column[]){
-        LOCAL_COLUMN_NAME,
+const struct local_api_table local_api_table_deployments = {
+    (const struct local_api_column[]){
+        LOCAL_API_COLUMN_NAME,
         {"Ready", "string", 0, "Number of the pod with ready state"},
         {"Up-to-date", "integer", 0,
          "Total number of non-terminated pods that have the desired template."},
         {"Available", "integer", 0, "Total number of available pods."},
-        LOCAL_COLUMN_AGE,
+        LOCAL_API_COLUMN_AGE,
         TEMPLATE_COLUMNS,
         SELECTOR_COLUMN,
         {0}},
@@ -73,42 +74,42 @@ const struct local_table local_table_deployments = {
 
 static void replicaset_cells(const json_t *obj, json_t *cells, int64_t now_ms)
 {
-    local_cell_name(cells, obj);
-    local_cell_int(cells, spec_replicas(obj));
-    local_cell_int(cells, status_int(obj, "replicas"));
-    local_cell_int(cells, status_int(obj, "readyReplicas"));
-    local_cell_age(cells, obj, now_ms);
+    local_api_cell_name(cells, obj);
+    local_api_cell_int(cells, spec_replicas(obj));
+    local_api_cell_int(cells, status_int(obj, "replicas"));
+    local_api_cell_int(cells, status_int(obj, "readyReplicas"));
+    local_api_cell_age(cells, obj, now_ms);
     cells_template(cells, obj);
     cell_selector(cells, obj);
 }
 
-const struct local_table local_table_replicasets = {
-    (const struct local_column[]){LOCAL_COLUMN_NAME,
-                                  {"Desired", "integer", 0, "Number of pods that are wanted."},
-                                  {"Current", "integer", 0, "Number of pods that exist."},
-                                  {"Ready", "integer", 0, "Number of pods that are ready."},
-                                  LOCAL_COLUMN_AGE,
-                                  TEMPLATE_COLUMNS,
-                                  SELECTOR_COLUMN,
-                                  {0}},
+const struct local_api_table local_api_table_replicasets = {
+    (const struct local_api_column[]){LOCAL_API_COLUMN_NAME,
+                                      {"Desired", "integer", 0, "Number of pods that are wanted."},
+                                      {"Current", "integer", 0, "Number of pods that exist."},
+                                      {"Ready", "integer", 0, "Number of pods that are ready."},
+                                      LOCAL_API_COLUMN_AGE,
+                                      TEMPLATE_COLUMNS,
+                                      SELECTOR_COLUMN,
+                                      {0}},
     replicaset_cells};
 
 static void statefulset_cells(const json_t *obj, json_t *cells, int64_t now_ms)
 {
-    local_cell_name(cells, obj);
-    json_array_append_new(
-        cells,
-        gs_json_strf("%" PRId64 "/%" PRId64, status_int(obj, "readyReplicas"), spec_replicas(obj)));
-    local_cell_age(cells, obj, now_ms);
+    local_api_cell_name(cells, obj);
+    json_array_append_new(cells,
+                          codec_json_strf("%" PRId64 "/%" PRId64, status_int(obj, "readyReplicas"),
+                                          spec_replicas(obj)));
+    local_api_cell_age(cells, obj, now_ms);
     cells_template(cells, obj);
 }
 
-const struct local_table local_table_statefulsets = {
-    (const struct local_column[]){LOCAL_COLUMN_NAME,
-                                  {"Ready", "string", 0, "Number of the pod with ready state"},
-                                  LOCAL_COLUMN_AGE,
-                                  TEMPLATE_COLUMNS,
-                                  {0}},
+const struct local_api_table local_api_table_statefulsets = {
+    (const struct local_api_column[]){LOCAL_API_COLUMN_NAME,
+                                      {"Ready", "string", 0, "Number of the pod with ready state"},
+                                      LOCAL_API_COLUMN_AGE,
+                                      TEMPLATE_COLUMNS,
+                                      {0}},
     statefulset_cells};
 
 static void daemonset_cells(const json_t *obj, json_t *cells, int64_t now_ms)
@@ -117,26 +118,26 @@ static void daemonset_cells(const json_t *obj, json_t *cells, int64_t now_ms)
                                          "numberReady", "updatedNumberScheduled",
                                          "numberAvailable"};
 
-    local_cell_name(cells, obj);
+    local_api_cell_name(cells, obj);
     for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
-        local_cell_int(cells, status_int(obj, counts[i]));
-    local_cell_map(cells, gs_json_get(obj, "spec", "template", "spec", "nodeSelector", NULL),
-                   "<none>");
-    local_cell_age(cells, obj, now_ms);
+        local_api_cell_int(cells, status_int(obj, counts[i]));
+    local_api_cell_map(cells, codec_json_get(obj, "spec", "template", "spec", "nodeSelector", NULL),
+                       "<none>");
+    local_api_cell_age(cells, obj, now_ms);
     cells_template(cells, obj);
     cell_selector(cells, obj);
 }
 
-const struct local_table local_table_daemonsets = {
-    (const struct local_column[]){
-        LOCAL_COLUMN_NAME,
+const struct local_api_table local_api_table_daemonsets = {
+    (const struct local_api_column[]){
+        LOCAL_API_COLUMN_NAME,
         {"Desired", "integer", 0, "Number of nodes that should run the pod."},
         {"Current", "integer", 0, "Number of nodes that run at least one such pod."},
         {"Ready", "integer", 0, "Number of nodes with a ready pod."},
         {"Up-to-date", "integer", 0, "Number of nodes that run the current template."},
         {"Available", "integer", 0, "Number of nodes with an available pod."},
         {"Node Selector", "string", 0, "Labels of the nodes that are meant."},
-        LOCAL_COLUMN_AGE,
+        LOCAL_API_COLUMN_AGE,
         TEMPLATE_COLUMNS,
         SELECTOR_COLUMN,
         {0}},
@@ -148,21 +149,21 @@ const struct local_table local_table_daemonsets = {
 
 static const char *target_text(const json_t *target, const char *key)
 {
-    return gs_json_str(target, key, NULL);
+    return codec_json_str(target, key, NULL);
 }
 
 // "current/target" by value or average value.
 static void add_amount(struct gs_buf *out, const json_t *current, const json_t *target,
                        const char *key, const char *suffix)
 {
-    const char *now = gs_json_str(current, key, NULL);
+    const char *now = codec_json_str(current, key, NULL);
     gs_buf_addf(out, "%s/%s%s", now ? now : "<unknown>", target_text(target, key), suffix);
 }
 
 static void add_resource(struct gs_buf *out, const json_t *source, const json_t *current,
                          const json_t *target)
 {
-    const char *name = gs_json_str(source, "name", NULL);
+    const char *name = codec_json_str(source, "name", NULL);
 
     gs_buf_addf(out, "%s: ", name ? name : "");
     if (target_text(target, "averageValue")) {
@@ -197,7 +198,7 @@ static const char *member_of(const char *type)
 
 static void add_target(struct gs_buf *out, const json_t *metric, const json_t *status)
 {
-    const char *type = gs_json_str(metric, "type", NULL);
+    const char *type = codec_json_str(metric, "type", NULL);
     const char *member = member_of(type);
 
     if (!member) {
@@ -207,8 +208,8 @@ static void add_target(struct gs_buf *out, const json_t *metric, const json_t *s
     const json_t *source = json_object_get(metric, member);
     const json_t *target = json_object_get(source, "target");
     // A status of another metric at this place would be somebody else's value.
-    const json_t *current = gs_streq(gs_json_str(status, "type", NULL), type)
-                                ? gs_json_get(status, member, "current", NULL)
+    const json_t *current = gs_streq(codec_json_str(status, "type", NULL), type)
+                                ? codec_json_get(status, member, "current", NULL)
                                 : NULL;
     if (gs_ends(type, "Resource"))
         add_resource(out, source, current, target);
@@ -223,8 +224,8 @@ static void add_target(struct gs_buf *out, const json_t *metric, const json_t *s
 
 static void cell_targets(json_t *cells, const json_t *hpa)
 {
-    const json_t *metrics = gs_json_get(hpa, "spec", "metrics", NULL);
-    const json_t *current = gs_json_get(hpa, "status", "currentMetrics", NULL);
+    const json_t *metrics = codec_json_get(hpa, "spec", "metrics", NULL);
+    const json_t *current = codec_json_get(hpa, "status", "currentMetrics", NULL);
     size_t n = json_array_size(metrics);
     struct gs_buf text = {0};
 
@@ -234,36 +235,36 @@ static void cell_targets(json_t *cells, const json_t *hpa)
     }
     if (n > MAX_TARGETS)
         gs_buf_addf(&text, " + %zu more...", n - MAX_TARGETS);
-    local_cell_buf(cells, &text, "<none>");
+    local_api_cell_buf(cells, &text, "<none>");
 }
 
 static void hpa_cells(const json_t *hpa, json_t *cells, int64_t now_ms)
 {
-    const char *kind = gs_json_str(hpa, "spec", "scaleTargetRef", "kind", NULL);
-    const char *name = gs_json_str(hpa, "spec", "scaleTargetRef", "name", NULL);
-    const json_t *min = gs_json_get(hpa, "spec", "minReplicas", NULL);
+    const char *kind = codec_json_str(hpa, "spec", "scaleTargetRef", "kind", NULL);
+    const char *name = codec_json_str(hpa, "spec", "scaleTargetRef", "name", NULL);
+    const json_t *min = codec_json_get(hpa, "spec", "minReplicas", NULL);
 
-    local_cell_name(cells, hpa);
-    json_array_append_new(cells, gs_json_strf("%s/%s", kind ? kind : "", name ? name : ""));
+    local_api_cell_name(cells, hpa);
+    json_array_append_new(cells, codec_json_strf("%s/%s", kind ? kind : "", name ? name : ""));
     cell_targets(cells, hpa);
     if (json_is_integer(min))
         json_array_append_new(cells,
-                              gs_json_strf("%" JSON_INTEGER_FORMAT, json_integer_value(min)));
+                              codec_json_strf("%" JSON_INTEGER_FORMAT, json_integer_value(min)));
     else
-        local_cell_str(cells, "<unset>");
-    local_cell_int(cells, gs_json_int(hpa, 0, "spec", "maxReplicas", NULL));
-    local_cell_int(cells, status_int(hpa, "currentReplicas"));
-    local_cell_age(cells, hpa, now_ms);
+        local_api_cell_str(cells, "<unset>");
+    local_api_cell_int(cells, codec_json_int(hpa, 0, "spec", "maxReplicas", NULL));
+    local_api_cell_int(cells, status_int(hpa, "currentReplicas"));
+    local_api_cell_age(cells, hpa, now_ms);
 }
 
-const struct local_table local_table_hpas = {
-    (const struct local_column[]){
-        LOCAL_COLUMN_NAME,
+const struct local_api_table local_api_table_hpas = {
+    (const struct local_api_column[]){
+        LOCAL_API_COLUMN_NAME,
         {"Reference", "string", 0, "What is scaled."},
         {"Targets", "string", 0, "Current and target value of each metric."},
         {"MinPods", "string", 0, "Lower limit of the number of pods."},
         {"MaxPods", "integer", 0, "Upper limit of the number of pods."},
         {"Replicas", "integer", 0, "Number of replicas last seen."},
-        LOCAL_COLUMN_AGE,
+        LOCAL_API_COLUMN_AGE,
         {0}},
     hpa_cells};

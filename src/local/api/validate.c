@@ -8,7 +8,7 @@
 #include "kube/object.h"
 #include "local/api/names.h"
 
-bool local_same(const json_t *a, const json_t *b)
+bool local_api_same(const json_t *a, const json_t *b)
 {
     return a || b ? json_equal(a, b) : true;
 }
@@ -21,30 +21,30 @@ static void check_keys(const json_t *data, const char *member, struct kube_field
     json_t *value;
 
     json_object_foreach ((json_t *)data, key, value) {
-        const char *problem = local_config_key_problem(key);
+        const char *problem = local_api_config_key_problem(key);
         if (!problem)
             continue;
         GS_AUTO_FREE char *field = gs_format("%s[%s]", member, key);
-        local_invalid(errors, field, key, "%s", problem);
+        local_api_invalid(errors, field, key, "%s", problem);
     }
 }
 
 static void check_immutable(const json_t *obj, const json_t *old, const char *const *members,
                             size_t n, struct kube_field_errors *errors)
 {
-    if (!gs_json_bool(old, false, "immutable", NULL))
+    if (!codec_json_bool(old, false, "immutable", NULL))
         return;
-    if (!gs_json_bool(obj, false, "immutable", NULL))
+    if (!codec_json_bool(obj, false, "immutable", NULL))
         kube_field_error(errors, "FieldValueForbidden", "immutable", NULL,
                          "field is immutable when `immutable` is set");
     for (size_t i = 0; i < n; i++)
-        if (!local_same(json_object_get(obj, members[i]), json_object_get(old, members[i])))
+        if (!local_api_same(json_object_get(obj, members[i]), json_object_get(old, members[i])))
             kube_field_error(errors, "FieldValueForbidden", members[i], NULL,
                              "field is immutable when `immutable` is set");
 }
 
-void local_validate_configmap(const json_t *obj, const json_t *old,
-                              struct kube_field_errors *errors)
+void local_api_validate_configmap(const json_t *obj, const json_t *old,
+                                  struct kube_field_errors *errors)
 {
     static const char *const members[] = {"data", "binaryData"};
 
@@ -53,7 +53,8 @@ void local_validate_configmap(const json_t *obj, const json_t *old,
     check_immutable(obj, old, members, GS_ARRAY_LEN(members), errors);
 }
 
-void local_validate_secret(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+void local_api_validate_secret(const json_t *obj, const json_t *old,
+                               struct kube_field_errors *errors)
 {
     static const char *const members[] = {"data"};
     const char *key;
@@ -62,7 +63,7 @@ void local_validate_secret(const json_t *obj, const json_t *old, struct kube_fie
     check_keys(json_object_get(obj, "data"), "data", errors);
     json_object_foreach (json_object_get(obj, "data"), key, value) {
         GS_AUTO_BUF struct gs_buf plain = {0};
-        GS_AUTO_ERROR struct gs_error *err = gs_base64_decode(
+        GS_AUTO_ERROR struct gs_error *err = codec_base64_decode(
             gs_slice_make(json_string_value(value), json_string_length(value)), &plain);
         if (!err)
             continue;
@@ -70,26 +71,27 @@ void local_validate_secret(const json_t *obj, const json_t *old, struct kube_fie
         kube_field_error(errors, "FieldValueInvalid", field, "<secret contents redacted>",
                          "illegal base64 data: %s", gs_error_message(err));
     }
-    if (old && !local_same(json_object_get(obj, "type"), json_object_get(old, "type")))
-        local_invalid(errors, "type", gs_json_str(obj, "type", NULL), "field is immutable");
+    if (old && !local_api_same(json_object_get(obj, "type"), json_object_get(old, "type")))
+        local_api_invalid(errors, "type", codec_json_str(obj, "type", NULL), "field is immutable");
     check_immutable(obj, old, members, GS_ARRAY_LEN(members), errors);
 }
 
 // --- the rest ---
 
-void local_validate_event(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+void local_api_validate_event(const json_t *obj, const json_t *old,
+                              struct kube_field_errors *errors)
 {
-    const char *about = gs_json_str(obj, "involvedObject", "namespace", NULL);
+    const char *about = codec_json_str(obj, "involvedObject", "namespace", NULL);
     const char *ns = kube_namespace(obj);
     bool cluster_scoped = !about || !*about;
 
     if (cluster_scoped ? !gs_streq(ns, "default") && !gs_streq(ns, "kube-system")
                        : !gs_streq(ns, about))
-        local_invalid(errors, "involvedObject.namespace", about ? about : "",
-                      "does not match event.namespace");
+        local_api_invalid(errors, "involvedObject.namespace", about ? about : "",
+                          "does not match event.namespace");
 }
 
-void local_validate_hpa(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+void local_api_validate_hpa(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
 {
     hpa_validate(obj, errors);
 }

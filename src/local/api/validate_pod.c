@@ -9,8 +9,8 @@
 
 // --- small checks ---
 
-void local_validate_range(const json_t *obj, const char *key, int64_t min, int64_t max,
-                          const char *path, const char *text, struct kube_field_errors *errors)
+void local_api_validate_range(const json_t *obj, const char *key, int64_t min, int64_t max,
+                              const char *path, const char *text, struct kube_field_errors *errors)
 {
     const json_t *value = json_object_get(obj, key);
     char shown[24];
@@ -25,7 +25,8 @@ void local_validate_range(const json_t *obj, const char *key, int64_t min, int64
     kube_field_error(errors, "FieldValueInvalid", field, shown, "%s", text);
 }
 
-void local_validate_port_ref(const json_t *port, const char *path, struct kube_field_errors *errors)
+void local_api_validate_port_ref(const json_t *port, const char *path,
+                                 struct kube_field_errors *errors)
 {
     char shown[24];
 
@@ -33,11 +34,11 @@ void local_validate_port_ref(const json_t *port, const char *path, struct kube_f
         int64_t n = json_integer_value(port);
         snprintf(shown, sizeof shown, "%" PRId64, n);
         if (n < 1 || n > 65535)
-            kube_field_error(errors, "FieldValueInvalid", path, shown, LOCAL_PORT_RANGE);
+            kube_field_error(errors, "FieldValueInvalid", path, shown, LOCAL_API_PORT_RANGE);
     } else if (json_is_string(port)) {
-        const char *problem = local_port_name_problem(json_string_value(port));
+        const char *problem = local_api_port_name_problem(json_string_value(port));
         if (problem)
-            local_invalid(errors, path, json_string_value(port), "%s", problem);
+            local_api_invalid(errors, path, json_string_value(port), "%s", problem);
     }
 }
 
@@ -45,7 +46,7 @@ void local_validate_port_ref(const json_t *port, const char *path, struct kube_f
 static void check_choice(const json_t *obj, const char *key, const char *const *allowed, size_t n,
                          const char *choices, const char *path, struct kube_field_errors *errors)
 {
-    const char *value = gs_json_str(obj, key, NULL);
+    const char *value = codec_json_str(obj, key, NULL);
 
     if (!value)
         return;
@@ -53,16 +54,16 @@ static void check_choice(const json_t *obj, const char *key, const char *const *
         if (strcmp(allowed[i], value) == 0)
             return;
     GS_AUTO_FREE char *field = gs_format("%s.%s", path, key);
-    local_unsupported(errors, field, value, choices);
+    local_api_unsupported(errors, field, value, choices);
 }
 
 // Whether an earlier item of the list has the same string member.
 static bool seen_before(const json_t *list, size_t i, const char *key)
 {
-    const char *value = gs_json_str(json_array_get(list, i), key, NULL);
+    const char *value = codec_json_str(json_array_get(list, i), key, NULL);
 
     for (size_t k = 0; value && k < i; k++)
-        if (gs_streq(gs_json_str(json_array_get(list, k), key, NULL), value))
+        if (gs_streq(codec_json_str(json_array_get(list, k), key, NULL), value))
             return true;
     return false;
 }
@@ -72,28 +73,28 @@ static bool seen_before(const json_t *list, size_t i, const char *key)
 static void check_name(const json_t *list, size_t i, const char *path,
                        struct kube_field_errors *errors)
 {
-    const char *name = gs_json_str(json_array_get(list, i), "name", NULL);
+    const char *name = codec_json_str(json_array_get(list, i), "name", NULL);
     GS_AUTO_FREE char *field = gs_format("%s.name", path);
     GS_AUTO_BUF struct gs_buf why = {0};
 
     if (!name || !*name)
-        local_required(errors, field, "");
+        local_api_required(errors, field, "");
     else if (!kube_check_dns_label(gs_slice_of(name), &why))
-        local_invalid(errors, field, name, "%s", why.data);
+        local_api_invalid(errors, field, name, "%s", why.data);
     else if (seen_before(list, i, "name"))
-        local_duplicate(errors, field, name);
+        local_api_duplicate(errors, field, name);
 }
 
 static void check_image(const json_t *container, const char *path, struct kube_field_errors *errors)
 {
-    const char *image = gs_json_str(container, "image", NULL);
+    const char *image = codec_json_str(container, "image", NULL);
     struct gs_slice whole = gs_slice_of(image);
     GS_AUTO_FREE char *field = gs_format("%s.image", path);
 
     if (!image || !*image)
-        local_required(errors, field, "");
+        local_api_required(errors, field, "");
     else if (gs_slice_trim(whole).len != whole.len)
-        local_invalid(errors, field, image, "must not have leading or trailing whitespace");
+        local_api_invalid(errors, field, image, "must not have leading or trailing whitespace");
 }
 
 static void check_ports(const json_t *ports, const char *path, struct kube_field_errors *errors)
@@ -104,21 +105,21 @@ static void check_ports(const json_t *ports, const char *path, struct kube_field
 
     json_array_foreach ((json_t *)ports, i, port) {
         GS_AUTO_FREE char *at = gs_format("%s.ports[%zu]", path, i);
-        const char *name = gs_json_str(port, "name", NULL);
+        const char *name = codec_json_str(port, "name", NULL);
         if (name && *name) {
             GS_AUTO_FREE char *field = gs_format("%s.name", at);
-            const char *problem = local_port_name_problem(name);
+            const char *problem = local_api_port_name_problem(name);
             if (problem)
-                local_invalid(errors, field, name, "%s", problem);
+                local_api_invalid(errors, field, name, "%s", problem);
             else if (seen_before(ports, i, "name"))
-                local_duplicate(errors, field, name);
+                local_api_duplicate(errors, field, name);
         }
         if (!json_object_get(port, "containerPort")) {
             GS_AUTO_FREE char *field = gs_format("%s.containerPort", at);
-            local_required(errors, field, "");
+            local_api_required(errors, field, "");
         }
-        local_validate_range(port, "containerPort", 1, 65535, at, LOCAL_PORT_RANGE, errors);
-        local_validate_range(port, "hostPort", 0, 65535, at, LOCAL_PORT_RANGE, errors);
+        local_api_validate_range(port, "containerPort", 1, 65535, at, LOCAL_API_PORT_RANGE, errors);
+        local_api_validate_range(port, "hostPort", 0, 65535, at, LOCAL_API_PORT_RANGE, errors);
         check_choice(port, "protocol", protocols, GS_ARRAY_LEN(protocols),
                      "\"SCTP\", \"TCP\", \"UDP\"", at, errors);
     }
@@ -131,16 +132,16 @@ static void check_env(const json_t *env, const char *path, struct kube_field_err
 
     json_array_foreach ((json_t *)env, i, entry) {
         GS_AUTO_FREE char *field = gs_format("%s.env[%zu].name", path, i);
-        const char *name = gs_json_str(entry, "name", NULL);
-        const char *value = gs_json_str(entry, "value", NULL);
+        const char *name = codec_json_str(entry, "name", NULL);
+        const char *value = codec_json_str(entry, "value", NULL);
         GS_AUTO_BUF struct gs_buf why = {0};
         if (!name || !*name)
-            local_required(errors, field, "");
+            local_api_required(errors, field, "");
         else if (!kube_check_env_name(gs_slice_of(name), &why))
-            local_invalid(errors, field, name, "%s", why.data);
+            local_api_invalid(errors, field, name, "%s", why.data);
         if (value && *value && json_object_get(entry, "valueFrom")) {
             GS_AUTO_FREE char *from = gs_format("%s.env[%zu].valueFrom", path, i);
-            local_invalid(errors, from, "", "may not be specified when `value` is not empty");
+            local_api_invalid(errors, from, "", "may not be specified when `value` is not empty");
         }
     }
 }
@@ -151,7 +152,7 @@ static bool has_volume(const json_t *volumes, const char *name)
     json_t *volume;
 
     json_array_foreach ((json_t *)volumes, i, volume)
-        if (gs_streq(gs_json_str(volume, "name", NULL), name))
+        if (gs_streq(codec_json_str(volume, "name", NULL), name))
             return true;
     return false;
 }
@@ -166,17 +167,17 @@ static void check_mounts(const json_t *container, const json_t *volumes, const c
         GS_AUTO_FREE char *at = gs_format("%s.volumeMounts[%zu]", path, i);
         GS_AUTO_FREE char *name_field = gs_format("%s.name", at);
         GS_AUTO_FREE char *path_field = gs_format("%s.mountPath", at);
-        const char *name = gs_json_str(mount, "name", NULL);
-        const char *mount_path = gs_json_str(mount, "mountPath", NULL);
+        const char *name = codec_json_str(mount, "name", NULL);
+        const char *mount_path = codec_json_str(mount, "mountPath", NULL);
         GS_AUTO_BUF struct gs_buf quoted = {0};
         if (!name || !*name) {
-            local_required(errors, name_field, "");
+            local_api_required(errors, name_field, "");
         } else if (!has_volume(volumes, name)) {
             kube_quote(gs_slice_of(name), &quoted);
             kube_field_error(errors, "FieldValueNotFound", name_field, quoted.data, "%s", "");
         }
         if (!mount_path || !*mount_path)
-            local_required(errors, path_field, "");
+            local_api_required(errors, path_field, "");
     }
 }
 
@@ -199,16 +200,17 @@ static void check_probe(const json_t *container, const char *which, const char *
             continue;
         n++;
         if (strcmp(handlers[i], "exec") != 0 && !json_object_get(handler, "port"))
-            local_required(errors, port_field, "");
-        local_validate_port_ref(json_object_get(handler, "port"), port_field, errors);
+            local_api_required(errors, port_field, "");
+        local_api_validate_port_ref(json_object_get(handler, "port"), port_field, errors);
     }
     if (n == 0)
-        local_required(errors, at, "must specify a handler type");
+        local_api_required(errors, at, "must specify a handler type");
     else if (n > 1)
         kube_field_error(errors, "FieldValueForbidden", at, NULL,
                          "may not specify more than 1 handler type");
     for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
-        local_validate_range(probe, counts[i], 0, INT32_MAX, at, LOCAL_NOT_NEGATIVE, errors);
+        local_api_validate_range(probe, counts[i], 0, INT32_MAX, at, LOCAL_API_NOT_NEGATIVE,
+                                 errors);
 }
 
 static void check_container(const json_t *list, size_t i, const json_t *volumes, const char *path,
@@ -228,7 +230,7 @@ static void check_container(const json_t *list, size_t i, const json_t *volumes,
     check_probe(container, "readinessProbe", path, errors);
     check_probe(container, "startupProbe", path, errors);
     GS_AUTO_FREE char *resources = gs_format("%s.resources", path);
-    local_validate_resources(json_object_get(container, "resources"), resources, errors);
+    local_api_validate_resources(json_object_get(container, "resources"), resources, errors);
 }
 
 static void check_containers(const json_t *spec, const char *key, const char *path,
@@ -244,7 +246,8 @@ static void check_containers(const json_t *spec, const char *key, const char *pa
 
 // --- pods ---
 
-void local_validate_pod_spec(const json_t *spec, const char *path, struct kube_field_errors *errors)
+void local_api_validate_pod_spec(const json_t *spec, const char *path,
+                                 struct kube_field_errors *errors)
 {
     static const char *const restart[] = {"Always", "OnFailure", "Never"};
     static const char *const dns[] = {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"};
@@ -252,7 +255,7 @@ void local_validate_pod_spec(const json_t *spec, const char *path, struct kube_f
 
     if (json_array_size(json_object_get(spec, "containers")) == 0) {
         GS_AUTO_FREE char *field = gs_format("%s.containers", path);
-        local_required(errors, field, "");
+        local_api_required(errors, field, "");
     }
     for (size_t i = 0; i < json_array_size(volumes); i++) {
         GS_AUTO_FREE char *at = gs_format("%s.volumes[%zu]", path, i);
@@ -265,12 +268,12 @@ void local_validate_pod_spec(const json_t *spec, const char *path, struct kube_f
     check_choice(spec, "dnsPolicy", dns, GS_ARRAY_LEN(dns),
                  "\"ClusterFirst\", \"ClusterFirstWithHostNet\", \"Default\", \"None\"", path,
                  errors);
-    local_validate_range(spec, "terminationGracePeriodSeconds", 0, INT64_MAX, path,
-                         LOCAL_NOT_NEGATIVE, errors);
-    local_validate_range(spec, "activeDeadlineSeconds", 1, INT32_MAX, path,
-                         "must be between 1 and 2147483647, inclusive", errors);
+    local_api_validate_range(spec, "terminationGracePeriodSeconds", 0, INT64_MAX, path,
+                             LOCAL_API_NOT_NEGATIVE, errors);
+    local_api_validate_range(spec, "activeDeadlineSeconds", 1, INT32_MAX, path,
+                             "must be between 1 and 2147483647, inclusive", errors);
     GS_AUTO_FREE char *selector = gs_format("%s.nodeSelector", path);
-    local_validate_labels(json_object_get(spec, "nodeSelector"), selector, errors);
+    local_api_validate_labels(json_object_get(spec, "nodeSelector"), selector, errors);
 }
 
 // The old spec with all that may change taken from the new one.
@@ -298,20 +301,20 @@ static json_t *with_mutable_parts(const json_t *old_spec, const json_t *spec)
             json_object_del(merged, members[i_member]);
     }
     // A scheduler may bind by update, too.
-    const char *node = gs_json_str(old_spec, "nodeName", NULL);
+    const char *node = codec_json_str(old_spec, "nodeName", NULL);
     if ((!node || !*node) && json_object_get(spec, "nodeName"))
         json_object_set(merged, "nodeName", json_object_get(spec, "nodeName"));
     return merged;
 }
 
-void local_validate_pod(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+void local_api_validate_pod(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
 {
     const json_t *spec = json_object_get(obj, "spec");
 
-    local_validate_pod_spec(spec, "spec", errors);
+    local_api_validate_pod_spec(spec, "spec", errors);
     if (!old || json_equal(spec, json_object_get(old, "spec")))
         return;
-    GS_AUTO_JSON json_t *allowed = with_mutable_parts(json_object_get(old, "spec"), spec);
+    CODEC_AUTO_JSON json_t *allowed = with_mutable_parts(json_object_get(old, "spec"), spec);
     if (!json_equal(allowed, spec))
         kube_field_error(errors, "FieldValueForbidden", "spec", NULL,
                          "pod updates may not change fields other than "

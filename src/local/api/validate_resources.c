@@ -23,7 +23,7 @@ static bool is_extended(const char *name)
 // Absent or not a quantity: false.
 static bool milli_of(const json_t *map, const char *name, int64_t *ret)
 {
-    const char *text = gs_json_str(map, name, NULL);
+    const char *text = codec_json_str(map, name, NULL);
 
     if (!text)
         return false;
@@ -37,9 +37,10 @@ static void check_resource_name(const char *name, const char *field,
     GS_AUTO_BUF struct gs_buf why = {0};
 
     if (!kube_check_label_key(gs_slice_of(name), &why))
-        local_invalid(errors, field, name, "%s", why.data);
+        local_api_invalid(errors, field, name, "%s", why.data);
     else if (!strchr(name, '/') && !is_standard(name))
-        local_invalid(errors, field, name, "must be a standard resource type or fully qualified");
+        local_api_invalid(errors, field, name,
+                          "must be a standard resource type or fully qualified");
 }
 
 static void check_amounts(const json_t *map, const char *path, struct kube_field_errors *errors)
@@ -54,9 +55,9 @@ static void check_amounts(const json_t *map, const char *path, struct kube_field
         if (!milli_of(map, name, &milli))
             continue;
         if (milli < 0)
-            local_invalid(errors, field, json_string_value(value), LOCAL_NOT_NEGATIVE);
+            local_api_invalid(errors, field, json_string_value(value), LOCAL_API_NOT_NEGATIVE);
         else if (is_extended(name) && milli % MILLI != 0)
-            local_invalid(errors, field, json_string_value(value), "must be an integer");
+            local_api_invalid(errors, field, json_string_value(value), "must be an integer");
     }
 }
 
@@ -64,7 +65,7 @@ static void check_against_limit(const json_t *requests, const json_t *limits, co
                                 const char *path, struct kube_field_errors *errors)
 {
     GS_AUTO_FREE char *field = gs_format("%s.requests", path);
-    const char *shown = gs_json_str(requests, name, NULL);
+    const char *shown = codec_json_str(requests, name, NULL);
     int64_t request, limit;
 
     if (!milli_of(requests, name, &request))
@@ -72,19 +73,19 @@ static void check_against_limit(const json_t *requests, const json_t *limits, co
     if (!milli_of(limits, name, &limit)) {
         GS_AUTO_FREE char *limit_field = gs_format("%s.limits", path);
         if (is_extended(name))
-            local_required(errors, limit_field,
-                           "Limit must be set for non overcommitable resources");
+            local_api_required(errors, limit_field,
+                               "Limit must be set for non overcommitable resources");
     } else if (is_extended(name) && request != limit) {
-        local_invalid(errors, field, shown, "must be equal to %s limit of %s", name,
-                      gs_json_str(limits, name, NULL));
+        local_api_invalid(errors, field, shown, "must be equal to %s limit of %s", name,
+                          codec_json_str(limits, name, NULL));
     } else if (request > limit) {
-        local_invalid(errors, field, shown, "must be less than or equal to %s limit of %s", name,
-                      gs_json_str(limits, name, NULL));
+        local_api_invalid(errors, field, shown, "must be less than or equal to %s limit of %s",
+                          name, codec_json_str(limits, name, NULL));
     }
 }
 
-void local_validate_resources(const json_t *resources, const char *path,
-                              struct kube_field_errors *errors)
+void local_api_validate_resources(const json_t *resources, const char *path,
+                                  struct kube_field_errors *errors)
 {
     const json_t *limits = json_object_get(resources, "limits");
     const json_t *requests = json_object_get(resources, "requests");

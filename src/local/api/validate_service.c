@@ -22,20 +22,20 @@ static bool is_one_of(const char *text, const char *const *choices, size_t n)
 static void check_port_name(const json_t *ports, size_t i, const char *path,
                             struct kube_field_errors *errors)
 {
-    const char *name = gs_json_str(json_array_get(ports, i), "name", NULL);
+    const char *name = codec_json_str(json_array_get(ports, i), "name", NULL);
     GS_AUTO_FREE char *field = gs_format("%s.name", path);
     GS_AUTO_BUF struct gs_buf why = {0};
 
     if (!name || !*name) {
         if (json_array_size(ports) > 1)
-            local_required(errors, field, "");
+            local_api_required(errors, field, "");
         return;
     }
     if (!kube_check_dns_label(gs_slice_of(name), &why))
-        local_invalid(errors, field, name, "%s", why.data);
+        local_api_invalid(errors, field, name, "%s", why.data);
     for (size_t k = 0; k < i; k++)
-        if (gs_streq(gs_json_str(json_array_get(ports, k), "name", NULL), name))
-            local_duplicate(errors, field, name);
+        if (gs_streq(codec_json_str(json_array_get(ports, k), "name", NULL), name))
+            local_api_duplicate(errors, field, name);
 }
 
 static void check_port_unique(const json_t *ports, size_t i, const char *path,
@@ -49,7 +49,7 @@ static void check_port_unique(const json_t *ports, size_t i, const char *path,
             !json_equal(json_object_get(other, "protocol"), json_object_get(port, "protocol")))
             continue;
         GS_AUTO_BUF struct gs_buf shown = {0};
-        gs_json_dump(port, &shown);
+        codec_json_dump(port, &shown);
         kube_field_error(errors, "FieldValueDuplicate", path, shown.data, "%s", "");
     }
 }
@@ -58,7 +58,7 @@ static void check_node_port(const json_t *ports, size_t i, const char *path,
                             struct kube_field_errors *errors)
 {
     const json_t *port = json_array_get(ports, i);
-    int64_t n = gs_json_int(port, 0, "nodePort", NULL);
+    int64_t n = codec_json_int(port, 0, "nodePort", NULL);
     GS_AUTO_FREE char *field = gs_format("%s.nodePort", path);
     char shown[24];
 
@@ -72,8 +72,8 @@ static void check_node_port(const json_t *ports, size_t i, const char *path,
                          LOCAL_NODE_PORT_FIRST, LOCAL_NODE_PORT_LAST);
     for (size_t k = 0; k < i; k++) {
         const json_t *other = json_array_get(ports, k);
-        if (gs_json_int(other, 0, "nodePort", NULL) == n &&
-            local_same(json_object_get(other, "protocol"), json_object_get(port, "protocol")))
+        if (codec_json_int(other, 0, "nodePort", NULL) == n &&
+            local_api_same(json_object_get(other, "protocol"), json_object_get(port, "protocol")))
             kube_field_error(errors, "FieldValueDuplicate", field, shown, "%s", "");
     }
 }
@@ -89,15 +89,15 @@ static void check_service_ports(const json_t *spec, struct kube_field_errors *er
         GS_AUTO_FREE char *target = gs_format("%s.targetPort", path);
         GS_AUTO_FREE char *protocol_field = gs_format("%s.protocol", path);
         GS_AUTO_FREE char *port_field = gs_format("%s.port", path);
-        const char *protocol = gs_json_str(port, "protocol", NULL);
+        const char *protocol = codec_json_str(port, "protocol", NULL);
         check_port_name(ports, i, path, errors);
         if (!json_object_get(port, "port"))
-            kube_field_error(errors, "FieldValueInvalid", port_field, "0", LOCAL_PORT_RANGE);
-        local_validate_range(port, "port", 1, 65535, path, LOCAL_PORT_RANGE, errors);
+            kube_field_error(errors, "FieldValueInvalid", port_field, "0", LOCAL_API_PORT_RANGE);
+        local_api_validate_range(port, "port", 1, 65535, path, LOCAL_API_PORT_RANGE, errors);
         if (protocol && !is_one_of(protocol, protocols, GS_ARRAY_LEN(protocols)))
-            local_unsupported(errors, protocol_field, protocol, "\"SCTP\", \"TCP\", \"UDP\"");
+            local_api_unsupported(errors, protocol_field, protocol, "\"SCTP\", \"TCP\", \"UDP\"");
         if (json_object_get(port, "port"))
-            local_validate_port_ref(json_object_get(port, "targetPort"), target, errors);
+            local_api_validate_port_ref(json_object_get(port, "targetPort"), target, errors);
         check_node_port(ports, i, path, errors);
         check_port_unique(ports, i, path, errors);
     }
@@ -105,10 +105,10 @@ static void check_service_ports(const json_t *spec, struct kube_field_errors *er
 
 static void bad_address(struct kube_field_errors *errors, const char *field, const char *ip)
 {
-    local_invalid(errors, field, ip, "must be a valid IP address, (e.g. 10.9.8.7)");
+    local_api_invalid(errors, field, ip, "must be a valid IP address, (e.g. 10.9.8.7)");
 }
 
-void local_bad_cluster_ip(const char *ip, const char *why, struct kube_field_errors *errors)
+void local_api_bad_cluster_ip(const char *ip, const char *why, struct kube_field_errors *errors)
 {
     GS_AUTO_BUF struct gs_buf shown = {0};
 
@@ -121,7 +121,7 @@ void local_bad_cluster_ip(const char *ip, const char *why, struct kube_field_err
 
 static bool is_external_name(const json_t *spec)
 {
-    return gs_streq(gs_json_str(spec, "type", NULL), "ExternalName");
+    return gs_streq(codec_json_str(spec, "type", NULL), "ExternalName");
 }
 
 static void check_change(const char *before, const char *now, struct kube_field_errors *errors)
@@ -147,7 +147,7 @@ static void check_range(const char *ip, struct kube_field_errors *errors)
     if (inet_pton(AF_INET, ip, &addr) != 1)
         bad_address(errors, "spec.clusterIPs[0]", ip);
     else if (!local_is_cluster_ip(ip))
-        local_bad_cluster_ip(ip, why, errors);
+        local_api_bad_cluster_ip(ip, why, errors);
 }
 
 // Otherwise a Service could take a port of any program of this machine: 127.0.0.1 and port 22.
@@ -155,8 +155,8 @@ static void check_cluster_ip(const json_t *spec, const json_t *old,
                              struct kube_field_errors *errors)
 {
     const json_t *old_spec = json_object_get(old, "spec");
-    const char *before = gs_json_str(old_spec, "clusterIP", NULL);
-    const char *now = gs_json_str(spec, "clusterIP", NULL);
+    const char *before = codec_json_str(old_spec, "clusterIP", NULL);
+    const char *now = codec_json_str(spec, "clusterIP", NULL);
     const json_t *all = json_object_get(spec, "clusterIPs");
     const char *first = json_string_value(json_array_get(all, 0));
 
@@ -167,13 +167,13 @@ static void check_cluster_ip(const json_t *spec, const json_t *old,
         return;
     }
     if (first && !(now && *now))
-        local_invalid(errors, "spec.clusterIPs", first,
-                      "must be empty when `clusterIP` is not specified");
+        local_api_invalid(errors, "spec.clusterIPs", first,
+                          "must be empty when `clusterIP` is not specified");
     else if (first && !gs_streq(first, now))
-        local_invalid(errors, "spec.clusterIPs[0]", first, "must match `clusterIP`");
+        local_api_invalid(errors, "spec.clusterIPs[0]", first, "must match `clusterIP`");
     if (json_array_size(all) > 1)
-        local_invalid(errors, "spec.clusterIPs", now ? now : "",
-                      "may only hold one address here: IPv4 alone is served");
+        local_api_invalid(errors, "spec.clusterIPs", now ? now : "",
+                          "may only hold one address here: IPv4 alone is served");
     if (now && *now && !gs_streq(now, "None"))
         check_range(now, errors);
 }
@@ -212,32 +212,33 @@ static void check_external_ips(const json_t *spec, struct kube_field_errors *err
         const char *ip = json_string_value(entry), *problem = special_range(ip ? ip : "");
         GS_AUTO_FREE char *field = gs_format("spec.externalIPs[%zu]", i);
         if (problem)
-            local_invalid(errors, field, ip ? ip : "", "%s", problem);
+            local_api_invalid(errors, field, ip ? ip : "", "%s", problem);
     }
 }
 
-void local_validate_service(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+void local_api_validate_service(const json_t *obj, const json_t *old,
+                                struct kube_field_errors *errors)
 {
     static const char *const types[] = {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"};
     static const char *const affinities[] = {"ClientIP", "None"};
     const json_t *spec = json_object_get(obj, "spec");
-    const char *type = gs_json_str(spec, "type", NULL);
-    const char *affinity = gs_json_str(spec, "sessionAffinity", NULL);
-    const char *external = gs_json_str(spec, "externalName", NULL);
+    const char *type = codec_json_str(spec, "type", NULL);
+    const char *affinity = codec_json_str(spec, "sessionAffinity", NULL);
+    const char *external = codec_json_str(spec, "externalName", NULL);
     bool no_ports_needed =
-        gs_streq(type, "ExternalName") || gs_streq(gs_json_str(spec, "clusterIP", NULL), "None");
+        gs_streq(type, "ExternalName") || gs_streq(codec_json_str(spec, "clusterIP", NULL), "None");
 
     if (json_array_size(json_object_get(spec, "ports")) == 0 && !no_ports_needed)
-        local_required(errors, "spec.ports", "");
+        local_api_required(errors, "spec.ports", "");
     check_service_ports(spec, errors);
-    local_validate_labels(json_object_get(spec, "selector"), "spec.selector", errors);
+    local_api_validate_labels(json_object_get(spec, "selector"), "spec.selector", errors);
     if (type && !is_one_of(type, types, GS_ARRAY_LEN(types)))
-        local_unsupported(errors, "spec.type", type,
-                          "\"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"");
+        local_api_unsupported(errors, "spec.type", type,
+                              "\"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"");
     if (affinity && !is_one_of(affinity, affinities, GS_ARRAY_LEN(affinities)))
-        local_unsupported(errors, "spec.sessionAffinity", affinity, "\"ClientIP\", \"None\"");
+        local_api_unsupported(errors, "spec.sessionAffinity", affinity, "\"ClientIP\", \"None\"");
     if (gs_streq(type, "ExternalName") && (!external || !*external))
-        local_required(errors, "spec.externalName", "");
+        local_api_required(errors, "spec.externalName", "");
     check_cluster_ip(spec, old, errors);
     check_external_ips(spec, errors);
 }

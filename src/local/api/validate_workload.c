@@ -36,7 +36,7 @@ static void show_selector(const json_t *selector, struct gs_buf *out)
     gs_buf_add_str(out, ", MatchExpressions:[]v1.LabelSelectorRequirement");
     const json_t *expressions = json_object_get(selector, "matchExpressions");
     if (json_array_size(expressions) > 0)
-        gs_json_dump(expressions, out);
+        codec_json_dump(expressions, out);
     else
         gs_buf_add_str(out, "(nil)");
     gs_buf_add_char(out, '}');
@@ -44,13 +44,13 @@ static void show_selector(const json_t *selector, struct gs_buf *out)
 
 static void check_selector(const json_t *obj, struct kube_field_errors *errors)
 {
-    const json_t *selector = gs_json_get(obj, "spec", "selector", NULL);
-    const json_t *labels = gs_json_get(obj, "spec", "template", "metadata", "labels", NULL);
+    const json_t *selector = codec_json_get(obj, "spec", "selector", NULL);
+    const json_t *labels = codec_json_get(obj, "spec", "template", "metadata", "labels", NULL);
     struct kube_selector parsed = {0};
     GS_AUTO_BUF struct gs_buf shown = {0};
 
     if (!selector) {
-        local_required(errors, "spec.selector", "");
+        local_api_required(errors, "spec.selector", "");
         return;
     }
     GS_AUTO_ERROR struct gs_error *err = kube_selector_from_json(selector, &parsed);
@@ -60,8 +60,8 @@ static void check_selector(const json_t *obj, struct kube_field_errors *errors)
                          gs_error_message(err));
         return;
     }
-    local_validate_labels(json_object_get(selector, "matchLabels"), "spec.selector.matchLabels",
-                          errors);
+    local_api_validate_labels(json_object_get(selector, "matchLabels"), "spec.selector.matchLabels",
+                              errors);
     if (parsed.len == 0) {
         kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data,
                          "empty selector is invalid for %s",
@@ -78,10 +78,10 @@ static void check_selector(const json_t *obj, struct kube_field_errors *errors)
 static void check_same_selector(const json_t *obj, const json_t *old,
                                 struct kube_field_errors *errors)
 {
-    const json_t *selector = gs_json_get(obj, "spec", "selector", NULL);
+    const json_t *selector = codec_json_get(obj, "spec", "selector", NULL);
     GS_AUTO_BUF struct gs_buf shown = {0};
 
-    if (!selector || json_equal(selector, gs_json_get(old, "spec", "selector", NULL)))
+    if (!selector || json_equal(selector, codec_json_get(old, "spec", "selector", NULL)))
         return;
     show_selector(selector, &shown);
     kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data,
@@ -91,16 +91,16 @@ static void check_same_selector(const json_t *obj, const json_t *old,
 static void check_template(const json_t *obj, const char *restart_policy,
                            struct kube_field_errors *errors)
 {
-    const json_t *template = gs_json_get(obj, "spec", "template", NULL);
+    const json_t *template = codec_json_get(obj, "spec", "template", NULL);
     const json_t *spec = json_object_get(template, "spec");
-    const char *given = gs_json_str(spec, "restartPolicy", NULL);
+    const char *given = codec_json_str(spec, "restartPolicy", NULL);
 
-    local_validate_labels(gs_json_get(template, "metadata", "labels", NULL),
-                          "spec.template.metadata.labels", errors);
-    local_validate_pod_spec(spec, "spec.template.spec", errors);
+    local_api_validate_labels(codec_json_get(template, "metadata", "labels", NULL),
+                              "spec.template.metadata.labels", errors);
+    local_api_validate_pod_spec(spec, "spec.template.spec", errors);
     if (restart_policy && given && strcmp(given, restart_policy) != 0) {
         GS_AUTO_FREE char *choice = gs_format("\"%s\"", restart_policy);
-        local_unsupported(errors, "spec.template.spec.restartPolicy", given, choice);
+        local_api_unsupported(errors, "spec.template.spec.restartPolicy", given, choice);
     }
 }
 
@@ -124,19 +124,20 @@ static void check_share(const json_t *rolling, const char *key, struct kube_fiel
     static const char path[] = "spec.strategy.rollingUpdate";
     const json_t *value = json_object_get(rolling, key);
 
-    local_validate_range(rolling, key, 0, INT32_MAX, path, LOCAL_NOT_NEGATIVE, errors);
+    local_api_validate_range(rolling, key, 0, INT32_MAX, path, LOCAL_API_NOT_NEGATIVE, errors);
     if (json_is_string(value) && !is_percent(json_string_value(value))) {
         GS_AUTO_FREE char *field = gs_format("%s.%s", path, key);
-        local_invalid(errors, field, json_string_value(value),
-                      "a valid percent string must be a numeric string followed by an ending '%%' "
-                      "(e.g. '1%%',  or '93%%', regex used for validation is '[0-9]+%%')");
+        local_api_invalid(
+            errors, field, json_string_value(value),
+            "a valid percent string must be a numeric string followed by an ending '%%' "
+            "(e.g. '1%%',  or '93%%', regex used for validation is '[0-9]+%%')");
     }
 }
 
 static void check_strategy(const json_t *obj, struct kube_field_errors *errors)
 {
-    const json_t *strategy = gs_json_get(obj, "spec", "strategy", NULL);
-    const char *type = gs_json_str(strategy, "type", NULL);
+    const json_t *strategy = codec_json_get(obj, "spec", "strategy", NULL);
+    const char *type = codec_json_str(strategy, "type", NULL);
     const json_t *rolling = json_object_get(strategy, "rollingUpdate");
 
     if (gs_streq(type, "Recreate")) {
@@ -152,32 +153,34 @@ static void check_strategy(const json_t *obj, struct kube_field_errors *errors)
                              "spec.strategy.rollingUpdate.maxUnavailable", "0",
                              "may not be 0 when `maxSurge` is 0");
     } else {
-        local_unsupported(errors, "spec.strategy.type", type ? type : "",
-                          "\"Recreate\", \"RollingUpdate\"");
+        local_api_unsupported(errors, "spec.strategy.type", type ? type : "",
+                              "\"Recreate\", \"RollingUpdate\"");
     }
 }
 
 static void check_deployment(const json_t *obj, struct kube_field_errors *errors)
 {
     const json_t *spec = json_object_get(obj, "spec");
-    int64_t min_ready = gs_json_int(spec, 0, "minReadySeconds", NULL);
-    int64_t deadline = gs_json_int(spec, INT32_MAX, "progressDeadlineSeconds", NULL);
+    int64_t min_ready = codec_json_int(spec, 0, "minReadySeconds", NULL);
+    int64_t deadline = codec_json_int(spec, INT32_MAX, "progressDeadlineSeconds", NULL);
 
     check_strategy(obj, errors);
-    local_validate_range(spec, "progressDeadlineSeconds", 0, INT32_MAX, "spec", LOCAL_NOT_NEGATIVE,
-                         errors);
+    local_api_validate_range(spec, "progressDeadlineSeconds", 0, INT32_MAX, "spec",
+                             LOCAL_API_NOT_NEGATIVE, errors);
     if (deadline >= 0 && deadline <= min_ready)
-        local_validate_range(spec, "progressDeadlineSeconds", min_ready + 1, INT32_MAX, "spec",
-                             "must be greater than minReadySeconds", errors);
+        local_api_validate_range(spec, "progressDeadlineSeconds", min_ready + 1, INT32_MAX, "spec",
+                                 "must be greater than minReadySeconds", errors);
 }
 
-void local_validate_workload(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+void local_api_validate_workload(const json_t *obj, const json_t *old,
+                                 struct kube_field_errors *errors)
 {
     static const char *const counts[] = {"replicas", "minReadySeconds", "revisionHistoryLimit"};
     const json_t *spec = json_object_get(obj, "spec");
 
     for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
-        local_validate_range(spec, counts[i], 0, INT32_MAX, "spec", LOCAL_NOT_NEGATIVE, errors);
+        local_api_validate_range(spec, counts[i], 0, INT32_MAX, "spec", LOCAL_API_NOT_NEGATIVE,
+                                 errors);
     check_selector(obj, errors);
     check_template(obj, "Always", errors);
     if (gs_streq(kube_kind(obj), "Deployment"))
@@ -186,14 +189,14 @@ void local_validate_workload(const json_t *obj, const json_t *old, struct kube_f
         check_same_selector(obj, old, errors);
 }
 
-void local_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
 {
     static const char *const counts[] = {"parallelism", "completions", "backoffLimit"};
-    const char *policy = gs_json_str(obj, "spec", "template", "spec", "restartPolicy", NULL);
+    const char *policy = codec_json_str(obj, "spec", "template", "spec", "restartPolicy", NULL);
 
     for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
-        local_validate_range(json_object_get(obj, "spec"), counts[i], 0, INT32_MAX, "spec",
-                             LOCAL_NOT_NEGATIVE, errors);
+        local_api_validate_range(json_object_get(obj, "spec"), counts[i], 0, INT32_MAX, "spec",
+                                 LOCAL_API_NOT_NEGATIVE, errors);
     check_template(obj, NULL, errors);
     if (gs_streq(policy, "Always"))
         kube_field_error(errors, "FieldValueRequired", "spec.template.spec.restartPolicy", NULL,

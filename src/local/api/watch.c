@@ -14,12 +14,12 @@
 #define BOOKMARK_EVERY_MS   60000
 #define DEFAULT_TIMEOUT_MIN 30 // to twice as much, so that watchers do not come back all at once
 
-struct api_watch {
-    struct api_watch *prev, *next;
+struct local_api_watch {
+    struct local_api_watch *prev, *next;
     struct local_api *api; // NULL when it has gone before the stream
     // A request without an exchange, for rendering after the handler has returned.
-    struct api_request request;
-    struct api_filter filter;
+    struct local_api_request request;
+    struct local_api_filter filter;
     char *ns, *name, *include_object;
     struct http_stream *stream; // NULL once closed
     uv_timer_t timer;
@@ -31,7 +31,7 @@ struct api_watch {
 
 // --- writing ---
 
-static void write_event(struct api_watch *w, const char *type, struct gs_slice object)
+static void write_event(struct local_api_watch *w, const char *type, struct gs_slice object)
 {
     GS_AUTO_BUF struct gs_buf line = {0};
 
@@ -43,64 +43,65 @@ static void write_event(struct api_watch *w, const char *type, struct gs_slice o
     http_stream_write(w->stream, gs_buf_slice(&line));
 }
 
-static void write_json(struct api_watch *w, const char *type, const json_t *object)
+static void write_json(struct local_api_watch *w, const char *type, const json_t *object)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
 
-    gs_json_dump(object, &text);
+    codec_json_dump(object, &text);
     write_event(w, type, gs_buf_slice(&text));
 }
 
-static void write_object(struct api_watch *w, const char *type, const struct store_version *v,
-                         const json_t *tree)
+static void write_object(struct local_api_watch *w, const char *type,
+                         const struct local_api_store_version *v, const json_t *tree)
 {
-    const struct api_request *r = &w->request;
+    const struct local_api_request *r = &w->request;
 
-    if (r->form == API_FORM_OBJECT && !r->res->from_stored) {
+    if (r->form == LOCAL_API_FORM_OBJECT && !r->res->from_stored) {
         write_event(w, type, gs_slice_make(v->text, v->text_len));
         return;
     }
-    GS_AUTO_JSON json_t *shown = api_render(r, tree, !w->header_sent);
+    CODEC_AUTO_JSON json_t *shown = local_api_render(r, tree, !w->header_sent);
     w->header_sent = true;
     write_json(w, type, shown);
 }
 
-static void send_bookmark(struct api_watch *w)
+static void send_bookmark(struct local_api_watch *w)
 {
-    const struct local_resource *res = w->request.res;
+    const struct local_api_resource *res = w->request.res;
     GS_AUTO_BUF struct gs_buf version = {0};
-    GS_AUTO_JSON json_t *object = json_object();
+    CODEC_AUTO_JSON json_t *object = json_object();
 
     local_api_version(res->group, w->request.version, &version);
-    gs_json_set_str(object, "kind", res->kind);
-    gs_json_set_str(object, "apiVersion", version.data);
-    gs_json_set(object, gs_json_strf("%" PRIu64, w->rv), "metadata", "resourceVersion", NULL);
-    gs_json_set(object, json_null(), "metadata", "creationTimestamp", NULL);
+    codec_json_set_str(object, "kind", res->kind);
+    codec_json_set_str(object, "apiVersion", version.data);
+    codec_json_set(object, codec_json_strf("%" PRIu64, w->rv), "metadata", "resourceVersion", NULL);
+    codec_json_set(object, json_null(), "metadata", "creationTimestamp", NULL);
     write_json(w, "BOOKMARK", object);
 }
 
-static void send_change(void *arg, const struct store_change *c)
+static void send_change(void *arg, const struct local_api_store_change *c)
 {
-    struct api_watch *w = arg;
+    struct local_api_watch *w = arg;
 
     w->rv = c->rv;
-    if (c->bucket != local_resource_bucket(w->request.res))
+    if (c->bucket != local_api_resource_bucket(w->request.res))
         return;
-    GS_AUTO_JSON json_t *before = c->before ? store_version_tree(c->before) : NULL;
-    GS_AUTO_JSON json_t *after = store_version_tree(c->after);
-    bool was = before && api_filter_matches(&w->filter, &w->request, before);
-    bool is = c->type != STORE_DELETED && api_filter_matches(&w->filter, &w->request, after);
+    CODEC_AUTO_JSON json_t *before = c->before ? local_api_store_version_tree(c->before) : NULL;
+    CODEC_AUTO_JSON json_t *after = local_api_store_version_tree(c->after);
+    bool was = before && local_api_filter_matches(&w->filter, &w->request, before);
+    bool is = c->type != LOCAL_API_STORE_DELETED &&
+              local_api_filter_matches(&w->filter, &w->request, after);
     if (was || is)
         write_object(w, !was ? "ADDED" : is ? "MODIFIED" : "DELETED", c->after, after);
 }
 
 // --- life ---
 
-static void watch_unref(struct api_watch *w)
+static void watch_unref(struct local_api_watch *w)
 {
     if (--w->refs > 0)
         return;
-    api_filter_finish(&w->filter);
+    local_api_filter_finish(&w->filter);
     free(w->ns);
     free(w->name);
     free(w->include_object);
@@ -113,7 +114,7 @@ static void on_timer_closed(uv_handle_t *handle)
 }
 
 // Off the list, and no more timers.
-static void retire(struct api_watch *w)
+static void retire(struct local_api_watch *w)
 {
     if (w->retired)
         return;
@@ -131,7 +132,7 @@ static void retire(struct api_watch *w)
 
 static void on_stream_closed(void *arg)
 {
-    struct api_watch *w = arg;
+    struct local_api_watch *w = arg;
 
     w->stream = NULL;
     // In the middle of a dispatch the list is being walked: the walk retires the closed ones.
@@ -140,11 +141,11 @@ static void on_stream_closed(void *arg)
     watch_unref(w);
 }
 
-static void arm(struct api_watch *w);
+static void arm(struct local_api_watch *w);
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct api_watch *w = timer->data;
+    struct local_api_watch *w = timer->data;
     int64_t now = (int64_t)uv_now(w->api->loop);
 
     if (now >= w->end_ms) {
@@ -154,7 +155,7 @@ static void on_timer(uv_timer_t *timer)
     if (w->next_bookmark_ms && now >= w->next_bookmark_ms) {
         w->next_bookmark_ms = now + BOOKMARK_EVERY_MS;
         w->api->dispatching = true;
-        w->rv = store_rv(w->api->store);
+        w->rv = local_api_store_rv(w->api->store);
         send_bookmark(w);
         w->api->dispatching = false;
     }
@@ -164,7 +165,7 @@ static void on_timer(uv_timer_t *timer)
         retire(w);
 }
 
-static void arm(struct api_watch *w)
+static void arm(struct local_api_watch *w)
 {
     int64_t now = (int64_t)uv_now(w->api->loop);
     int64_t next = w->end_ms;
@@ -174,29 +175,29 @@ static void arm(struct api_watch *w)
     uv_timer_start(&w->timer, on_timer, next > now ? (uint64_t)(next - now) : 0, 0);
 }
 
-void api_watch_dispatch(void *arg, const struct store_change *change)
+void local_api_watch_dispatch(void *arg, const struct local_api_store_change *change)
 {
     struct local_api *api = arg;
 
     if (api->dispatching) // a stream's end does not write to the store
         return;
     api->dispatching = true;
-    for (struct api_watch *w = api->watches, *next; w; w = next) {
+    for (struct local_api_watch *w = api->watches, *next; w; w = next) {
         next = w->next;
         send_change(w, change);
     }
     api->dispatching = false;
-    for (struct api_watch *w = api->watches, *next; w; w = next) {
+    for (struct local_api_watch *w = api->watches, *next; w; w = next) {
         next = w->next;
         if (!w->stream)
             retire(w);
     }
 }
 
-void api_watch_end_all(struct local_api *api)
+void local_api_watch_end_all(struct local_api *api)
 {
     api->dispatching = true;
-    for (struct api_watch *w = api->watches, *next; w; w = next) {
+    for (struct local_api_watch *w = api->watches, *next; w; w = next) {
         next = w->next;
         retire(w);
         w->api = NULL;
@@ -214,13 +215,13 @@ struct watch_start {
     bool bookmarks;
 };
 
-static bool query_true(const struct api_request *r, const char *name)
+static bool query_true(const struct local_api_request *r, const char *name)
 {
     const char *v = http_query(r->x, name);
     return v && (strcmp(v, "true") == 0 || strcmp(v, "1") == 0);
 }
 
-static json_t *read_start(const struct api_request *r, struct watch_start *ret)
+static json_t *read_start(const struct local_api_request *r, struct watch_start *ret)
 {
     const char *rv = http_query(r->x, "resourceVersion");
     const char *timeout = http_query(r->x, "timeoutSeconds");
@@ -258,9 +259,10 @@ static int64_t default_timeout_s(void)
     return DEFAULT_TIMEOUT_MIN * 60 + random % (DEFAULT_TIMEOUT_MIN * 60);
 }
 
-static struct api_watch *watch_new(const struct api_request *r, const struct watch_start *start)
+static struct local_api_watch *watch_new(const struct local_api_request *r,
+                                         const struct watch_start *start)
 {
-    struct api_watch *w = gs_alloc(sizeof *w);
+    struct local_api_watch *w = gs_alloc(sizeof *w);
     int64_t now = (int64_t)uv_now(r->api->loop);
 
     w->api = r->api;
@@ -273,7 +275,7 @@ static struct api_watch *watch_new(const struct api_request *r, const struct wat
     w->request.name = w->name;
     w->request.sub = NULL;
     w->request.include_object = w->include_object;
-    w->request.version = local_resource_version(r->res, r->version);
+    w->request.version = local_api_resource_version(r->res, r->version);
     w->end_ms = now + (start->timeout_s ? start->timeout_s : default_timeout_s()) * 1000;
     w->next_bookmark_ms = start->bookmarks ? now + BOOKMARK_EVERY_MS : 0;
     w->rv = start->rv;
@@ -281,25 +283,25 @@ static struct api_watch *watch_new(const struct api_request *r, const struct wat
 }
 
 // Called with the API marked as dispatching, so that a stream cut meanwhile is not freed.
-static void send_first(struct api_watch *w, bool from_now)
+static void send_first(struct local_api_watch *w, bool from_now)
 {
-    struct store *store = w->api->store;
-    size_t bucket = local_resource_bucket(w->request.res);
+    struct local_api_store *store = w->api->store;
+    size_t bucket = local_api_resource_bucket(w->request.res);
     const char *ns = NULL;
-    const struct store_version *v;
+    const struct local_api_store_version *v;
 
     if (!from_now) {
-        store_replay(store, w->rv, send_change, w);
+        local_api_store_replay(store, w->rv, send_change, w);
         return;
     }
-    for (size_t i = store_seek(store, bucket, w->ns, "");
-         (v = store_at(store, bucket, i, &ns, NULL)); i++) {
+    for (size_t i = local_api_store_seek(store, bucket, w->ns, "");
+         (v = local_api_store_at(store, bucket, i, &ns, NULL)); i++) {
         if (*w->ns && strcmp(ns, w->ns) != 0)
             break;
-        if (api_filter_matches(&w->filter, &w->request, v->tree))
+        if (local_api_filter_matches(&w->filter, &w->request, v->tree))
             write_object(w, "ADDED", v, v->tree);
     }
-    w->rv = store_rv(store);
+    w->rv = local_api_store_rv(store);
 }
 
 static void send_gone(struct http_stream *stream, uint64_t rv, uint64_t oldest)
@@ -307,16 +309,16 @@ static void send_gone(struct http_stream *stream, uint64_t rv, uint64_t oldest)
     GS_AUTO_BUF struct gs_buf line = {0};
     GS_AUTO_FREE char *text =
         gs_format("too old resource version: %" PRIu64 " (%" PRIu64 ")", rv, oldest);
-    GS_AUTO_JSON json_t *status = kube_status_gone(text);
+    CODEC_AUTO_JSON json_t *status = kube_status_gone(text);
 
     gs_buf_add_str(&line, "{\"type\":\"ERROR\",\"object\":");
-    gs_json_dump(status, &line);
+    codec_json_dump(status, &line);
     gs_buf_add_str(&line, "}\n");
     http_stream_write(stream, gs_buf_slice(&line));
     http_stream_end(stream);
 }
 
-static void link_watch(struct api_watch *w)
+static void link_watch(struct local_api_watch *w)
 {
     struct local_api *api = w->api;
 
@@ -332,10 +334,10 @@ static void ignore_close(void *arg)
     (void)arg;
 }
 
-json_t *api_watch(const struct api_request *r)
+json_t *api_watch(const struct local_api_request *r)
 {
     struct watch_start start = {0};
-    struct api_filter filter;
+    struct local_api_filter filter;
 
     json_t *status = read_start(r, &start);
     if (status)
@@ -343,17 +345,17 @@ json_t *api_watch(const struct api_request *r)
     if (r->api->n_watches >= MAX_WATCHES)
         return kube_status_failure(429, "TooManyRequests",
                                    "too many watches are open, please try again later", NULL);
-    status = api_filter_init(r, &filter);
+    status = local_api_filter_init(r, &filter);
     if (status)
         return status;
-    uint64_t oldest = store_oldest_rv(r->api->store);
+    uint64_t oldest = local_api_store_oldest_rv(r->api->store);
     if (!start.from_now && start.rv < oldest) {
-        api_filter_finish(&filter);
+        local_api_filter_finish(&filter);
         send_gone(http_reply_stream(r->x, 200, "application/json", ignore_close, NULL), start.rv,
                   oldest);
         return NULL;
     }
-    struct api_watch *w = watch_new(r, &start);
+    struct local_api_watch *w = watch_new(r, &start);
     w->filter = filter;
     w->filter.ns = w->ns;
     w->filter.name = w->name;

@@ -4,12 +4,12 @@
 #include "base/mem.h"
 
 struct item {
-    struct local_env_fetch *fetch;
+    struct kubelet_env_fetch *fetch;
     char *key; // "configmaps/name"
     struct kube_request *request;
 };
 
-struct local_env_fetch {
+struct kubelet_env_fetch {
     json_t *sources;
     struct item *items;
     size_t len, pending;
@@ -18,7 +18,7 @@ struct local_env_fetch {
     void *arg;
 };
 
-static void fetch_free(struct local_env_fetch *f)
+static void fetch_free(struct kubelet_env_fetch *f)
 {
     for (size_t i = 0; i < f->len; i++)
         free(f->items[i].key);
@@ -31,7 +31,7 @@ static void fetch_free(struct local_env_fetch *f)
 static void on_reply(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct item *item = arg;
-    struct local_env_fetch *f = item->fetch;
+    struct kubelet_env_fetch *f = item->fetch;
     item->request = NULL;
     if (!err) {
         json_object_set(f->sources, item->key, body);
@@ -46,12 +46,12 @@ static void on_reply(void *arg, int status, json_t *body, struct gs_error *err)
     fetch_free(f);
 }
 
-struct local_env_fetch *
-local_env_fetch_start(struct kube_client *client, const char *ns, const json_t *refs,
-                      void (*done)(void *arg, const json_t *sources, const struct gs_error *err),
-                      void *arg)
+struct kubelet_env_fetch *
+kubelet_env_fetch_start(struct kube_client *client, const char *ns, const json_t *refs,
+                        void (*done)(void *arg, const json_t *sources, const struct gs_error *err),
+                        void *arg)
 {
-    struct local_env_fetch *f = gs_alloc(sizeof(*f));
+    struct kubelet_env_fetch *f = gs_alloc(sizeof(*f));
     f->sources = json_copy((json_t *)refs);
     f->items = gs_alloc_array(json_object_size(refs), sizeof(*f->items));
     f->done = done;
@@ -70,7 +70,7 @@ local_env_fetch_start(struct kube_client *client, const char *ns, const json_t *
     return f;
 }
 
-void local_env_fetch_cancel(struct local_env_fetch *f)
+void kubelet_env_fetch_cancel(struct kubelet_env_fetch *f)
 {
     if (!f)
         return;

@@ -4,13 +4,13 @@
 
 #include "kube/client.h"
 
-struct local_env_fetch;
+struct kubelet_env_fetch;
 
-// refs: as from local_env_references. done is called once, in a later loop turn: sources has the
+// refs: as from kubelet_env_references. done is called once, in a later loop turn: sources has the
 // objects as values, null for those that do not exist (borrowed); err (borrowed) when the API could
 // not be asked. The fetch is freed afterwards.
-struct local_env_fetch *
-local_env_fetch_start(struct kube_client *client, const char *ns, const json_t *refs,
-                      void (*done)(void *arg, const json_t *sources, const struct gs_error *err),
-                      void *arg);
-void local_env_fetch_cancel(struct local_env_fetch *f); // NULL is fine; not from `done`
+struct kubelet_env_fetch *
+kubelet_env_fetch_start(struct kube_client *client, const char *ns, const json_t *refs,
+                        void (*done)(void *arg, const json_t *sources, const struct gs_error *err),
+                        void *arg);
+void kubelet_env_fetch_cancel(struct kubelet_env_fetch *f); // NULL is fine; not from `done`

@@ -5,8 +5,8 @@
 #include "kube/version.h"
 #include "local/kubelet/pod_worker.h"
 #include "local/ports.h"
-#include "net/grpc.h"
-#include "net/http_client.h"
+#include "net/grpc/grpc.h"
+#include "net/http/client.h"
 
 #include <limits.h>
 
@@ -16,12 +16,12 @@ enum { MAX_OUTPUT = 10 * 1024, MAX_REPLY = 1024 * 1024, MAX_HEADERS = 64 };
 struct connect_try {
     uv_tcp_t tcp;
     uv_connect_t request;
-    struct local_handler *handler; // NULL: nobody waits any more
+    struct kubelet_handler *handler; // NULL: nobody waits any more
 };
 
-struct local_handler {
-    struct local_container *c;
-    local_handler_done done;
+struct kubelet_handler {
+    struct kubelet_container *c;
+    kubelet_handler_done done;
     void *arg;
     unsigned timeout_ms; // 0: none
     struct local_timer *deadline;
@@ -29,7 +29,7 @@ struct local_handler {
     bool ok;
     char *message; // set: over
     // exec
-    struct local_process *process;
+    struct kubelet_process *process;
     struct gs_buf output;
     char *command;
     // httpGet
@@ -42,11 +42,11 @@ struct local_handler {
     struct grpc_client *grpc;
 };
 
-static void handler_free(struct local_handler *h)
+static void handler_free(struct kubelet_handler *h)
 {
     local_timer_free(h->deadline);
     local_timer_free(h->finish);
-    local_process_free(h->process);
+    kubelet_process_free(h->process);
     gs_buf_finish(&h->output);
     http_client_free(h->http);
     if (h->try)
@@ -59,7 +59,7 @@ static void handler_free(struct local_handler *h)
     free(h);
 }
 
-void local_handler_cancel(struct local_handler *h)
+void kubelet_handler_cancel(struct kubelet_handler *h)
 {
     if (h)
         handler_free(h);
@@ -67,14 +67,14 @@ void local_handler_cancel(struct local_handler *h)
 
 static void on_finish(void *arg)
 {
-    struct local_handler *h = arg;
+    struct kubelet_handler *h = arg;
     h->done(h->arg, h->ok, h->message);
     handler_free(h);
 }
 
 // The first outcome counts.
-static void finish(struct local_handler *h, bool ok, const char *fmt, ...) GS_PRINTF(3, 4);
-static void finish(struct local_handler *h, bool ok, const char *fmt, ...)
+static void finish(struct kubelet_handler *h, bool ok, const char *fmt, ...) GS_PRINTF(3, 4);
+static void finish(struct kubelet_handler *h, bool ok, const char *fmt, ...)
 {
     if (h->message)
         return;
@@ -87,7 +87,7 @@ static void finish(struct local_handler *h, bool ok, const char *fmt, ...)
     local_timer_start(h->finish, 0);
 }
 
-static void finish_error(struct local_handler *h, struct gs_error *err)
+static void finish_error(struct kubelet_handler *h, struct gs_error *err)
 {
     finish(h, false, "%s", gs_error_message(err));
     gs_error_free(err);
@@ -97,14 +97,14 @@ static void finish_error(struct local_handler *h, struct gs_error *err)
 
 static void on_output(void *arg, struct gs_slice bytes)
 {
-    struct local_handler *h = arg;
+    struct kubelet_handler *h = arg;
     size_t room = MAX_OUTPUT - h->output.len;
     gs_buf_add(&h->output, bytes.data, bytes.len < room ? bytes.len : room);
 }
 
-static void on_process_exit(void *arg, const struct local_process_exit *e)
+static void on_process_exit(void *arg, const struct kubelet_process_exit *e)
 {
-    struct local_handler *h = arg;
+    struct kubelet_handler *h = arg;
     if (e->exit_code == 0)
         finish(h, true, "%s", "");
     else if (h->output.len)
@@ -113,18 +113,18 @@ static void on_process_exit(void *arg, const struct local_process_exit *e)
         finish(h, false, "command \"%s\" exited with %d", h->command, e->exit_code);
 }
 
-static void start_exec(struct local_handler *h, const json_t *spec)
+static void start_exec(struct kubelet_handler *h, const json_t *spec)
 {
-    static const struct local_process_callbacks callbacks = {.on_output = on_output,
-                                                             .on_exit = on_process_exit};
-    struct local_container *c = h->c;
-    GS_CLEANUP(local_words_finish) struct local_words argv = {0};
+    static const struct kubelet_process_callbacks callbacks = {.on_output = on_output,
+                                                               .on_exit = on_process_exit};
+    struct kubelet_container *c = h->c;
+    GS_CLEANUP(kubelet_words_finish) struct kubelet_words argv = {0};
     GS_AUTO_BUF struct gs_buf line = {0};
     size_t i;
     json_t *word;
     json_array_foreach (json_object_get(spec, "command"), i, word) {
         const char *text = json_string_value(word);
-        local_words_add(&argv, text ? text : "");
+        kubelet_words_add(&argv, text ? text : "");
         gs_buf_addf(&line, "%s%s", i ? " " : "", text ? text : "");
     }
     if (!argv.len || !c->env.len || !c->cwd) {
@@ -132,7 +132,7 @@ static void start_exec(struct local_handler *h, const json_t *spec)
         return;
     }
     h->command = gs_buf_take(&line);
-    struct local_process_spec process = {
+    struct kubelet_process_spec process = {
         .self_exe = c->worker->k->self_exe,
         .argv = argv.items,
         .env = c->env.items,
@@ -140,7 +140,7 @@ static void start_exec(struct local_handler *h, const json_t *spec)
         .preload = c->worker->k->podnet,
     };
     struct gs_error *err =
-        local_process_start(c->worker->k->cluster->loop, &process, &callbacks, h, &h->process);
+        kubelet_process_start(c->worker->k->cluster->loop, &process, &callbacks, h, &h->process);
     if (err)
         finish_error(h, err);
 }
@@ -148,11 +148,11 @@ static void start_exec(struct local_handler *h, const json_t *spec)
 // --- where ---
 
 // Host and port of a handler, "127.64.0.1:80". NULL after an outcome: there is no such port.
-static char *target_of(struct local_handler *h, const json_t *spec)
+static char *target_of(struct kubelet_handler *h, const json_t *spec)
 {
-    const char *host = gs_json_str(spec, "host", NULL);
+    const char *host = codec_json_str(spec, "host", NULL);
     const json_t *port = json_object_get(spec, "port");
-    int number = local_container_port(h->c, port);
+    int number = kubelet_container_port(h->c, port);
     if (!host || !*host)
         host = h->c->worker->ip;
     // The ports of other hosts are where they are.
@@ -184,7 +184,7 @@ static void on_body(void *arg, struct gs_slice bytes)
 
 static void on_answer(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
-    struct local_handler *h = arg;
+    struct kubelet_handler *h = arg;
     if (err && gs_error_code(err) == GS_ETIMEOUT)
         finish(h, false,
                "Get \"%s\": context deadline exceeded (Client.Timeout exceeded while "
@@ -206,8 +206,8 @@ static size_t list_headers(const json_t *spec, struct http_header headers[MAX_HE
     size_t n = 0, i;
     json_t *header;
     json_array_foreach (json_object_get(spec, "httpHeaders"), i, header) {
-        const char *name = gs_json_str(header, "name", NULL);
-        const char *value = gs_json_str(header, "value", NULL);
+        const char *name = codec_json_str(header, "name", NULL);
+        const char *value = codec_json_str(header, "value", NULL);
         if (name && *name && n < MAX_HEADERS)
             headers[n++] = (struct http_header){name, value ? value : ""};
     }
@@ -215,11 +215,11 @@ static size_t list_headers(const json_t *spec, struct http_header headers[MAX_HE
     return n;
 }
 
-static void start_http(struct local_handler *h, const json_t *spec)
+static void start_http(struct kubelet_handler *h, const json_t *spec)
 {
     static const struct http_callbacks callbacks = {.on_data = on_body, .on_done = on_answer};
-    const char *path = gs_json_str(spec, "path", NULL);
-    bool https = gs_streq(gs_json_str(spec, "scheme", NULL), "HTTPS");
+    const char *path = codec_json_str(spec, "path", NULL);
+    bool https = gs_streq(codec_json_str(spec, "scheme", NULL), "HTTPS");
     h->target = target_of(h, spec);
     if (!h->target)
         return;
@@ -260,7 +260,7 @@ static void on_try_closed(uv_handle_t *handle)
 static void on_connect(uv_connect_t *request, int status)
 {
     struct connect_try *try = request->data;
-    struct local_handler *h = try->handler;
+    struct kubelet_handler *h = try->handler;
     if (h && status == 0)
         finish(h, true, "%s", "");
     else if (h)
@@ -270,7 +270,7 @@ static void on_connect(uv_connect_t *request, int status)
     uv_close((uv_handle_t *)&try->tcp, on_try_closed);
 }
 
-static void start_tcp(struct local_handler *h, const json_t *spec)
+static void start_tcp(struct kubelet_handler *h, const json_t *spec)
 {
     h->target = target_of(h, spec);
     char *colon = h->target ? strrchr(h->target, ':') : NULL;
@@ -301,7 +301,7 @@ static void start_tcp(struct local_handler *h, const json_t *spec)
 // grpc.health.v1.HealthCheckResponse: field 1, an enumeration; 1 is SERVING.
 static void on_health(void *arg, const struct grpc_reply *reply)
 {
-    struct local_handler *h = arg;
+    struct kubelet_handler *h = arg;
     if (reply->status != GRPC_OK)
         finish(h, false, "error: health rpc probe failed: %s (code %d)", reply->message,
                (int)reply->status);
@@ -311,9 +311,9 @@ static void on_health(void *arg, const struct grpc_reply *reply)
         finish(h, false, "service unhealthy (responded with \"NOT_SERVING\")");
 }
 
-static void start_grpc(struct local_handler *h, const json_t *spec)
+static void start_grpc(struct kubelet_handler *h, const json_t *spec)
 {
-    const char *service = gs_json_str(spec, "service", NULL);
+    const char *service = codec_json_str(spec, "service", NULL);
     h->target = target_of(h, spec);
     if (!h->target)
         return;
@@ -337,7 +337,7 @@ static void start_grpc(struct local_handler *h, const json_t *spec)
 
 static void on_deadline(void *arg)
 {
-    struct local_handler *h = arg;
+    struct kubelet_handler *h = arg;
     if (h->command)
         finish(h, false, "command timed out: \"%s\" timed out after %us", h->command,
                h->timeout_ms / 1000);
@@ -349,15 +349,16 @@ static void on_deadline(void *arg)
         finish(h, true, "%s", ""); // a sleep that is over
 }
 
-struct local_handler *local_handler_start(struct local_container *c, const json_t *spec,
-                                          unsigned timeout_ms, local_handler_done done, void *arg)
+struct kubelet_handler *kubelet_handler_start(struct kubelet_container *c, const json_t *spec,
+                                              unsigned timeout_ms, kubelet_handler_done done,
+                                              void *arg)
 {
     uv_loop_t *loop = c->worker->k->cluster->loop;
-    struct local_handler *h = gs_alloc(sizeof(*h));
-    *h = (struct local_handler){.c = c, .done = done, .arg = arg, .timeout_ms = timeout_ms};
+    struct kubelet_handler *h = gs_alloc(sizeof(*h));
+    *h = (struct kubelet_handler){.c = c, .done = done, .arg = arg, .timeout_ms = timeout_ms};
     h->deadline = local_timer_new(loop, on_deadline, h);
     h->finish = local_timer_new(loop, on_finish, h);
-    int64_t seconds = gs_json_int(spec, -1, "sleep", "seconds", NULL);
+    int64_t seconds = codec_json_int(spec, -1, "sleep", "seconds", NULL);
     // A grace beyond the transfer's own limit lets it name the reason.
     if (timeout_ms)
         local_timer_start(h->deadline, timeout_ms + (json_object_get(spec, "httpGet") ? 500 : 0));

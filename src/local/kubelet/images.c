@@ -10,15 +10,15 @@
 struct image {
     char *name; // without the '*'
     bool prefix;
-    struct local_words command;
+    struct kubelet_words command;
 };
 
-struct local_images {
+struct kubelet_images {
     struct image *items;
     size_t len;
 };
 
-void local_words_add(struct local_words *w, const char *word)
+void kubelet_words_add(struct kubelet_words *w, const char *word)
 {
     // Always room for the NULL behind the last.
     gs_grow(&w->items, &w->cap, w->len + 1, sizeof(*w->items));
@@ -26,12 +26,12 @@ void local_words_add(struct local_words *w, const char *word)
     w->items[w->len] = NULL;
 }
 
-void local_words_finish(struct local_words *w)
+void kubelet_words_finish(struct kubelet_words *w)
 {
     for (size_t i = 0; i < w->len; i++)
         free(w->items[i]);
     free(w->items);
-    *w = (struct local_words){0};
+    *w = (struct kubelet_words){0};
 }
 
 static bool is_blank(char c)
@@ -58,9 +58,9 @@ static bool take_word(const char **at, struct gs_buf *word)
     return quote == 0;
 }
 
-struct gs_error *local_split_words(const char *text, struct local_words *ret)
+struct gs_error *kubelet_split_words(const char *text, struct kubelet_words *ret)
 {
-    struct local_words words = {0};
+    struct kubelet_words words = {0};
     for (const char *at = text;;) {
         while (is_blank(*at))
             at++;
@@ -68,10 +68,10 @@ struct gs_error *local_split_words(const char *text, struct local_words *ret)
             break;
         GS_AUTO_BUF struct gs_buf word = {0};
         if (!take_word(&at, &word)) {
-            local_words_finish(&words);
+            kubelet_words_finish(&words);
             return gs_error_new(GS_EINVAL, "a quote is not closed in: %s", text);
         }
-        local_words_add(&words, word.len ? word.data : "");
+        kubelet_words_add(&words, word.len ? word.data : "");
     }
     *ret = words;
     return NULL;
@@ -83,7 +83,7 @@ static bool is_program(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-char *local_find_program(const char *self_exe, const char *name)
+char *kubelet_find_program(const char *self_exe, const char *name)
 {
     // The program lies in bin/ when installed and in <build>/src/cmd in a build folder.
     static const char *const places[] = {"", "../libexec/gpuscale/", "../../", "../../../"};
@@ -102,7 +102,7 @@ char *local_find_program(const char *self_exe, const char *name)
 static struct gs_error *image_init(struct image *image, const char *self_exe,
                                    const struct local_image *from)
 {
-    struct gs_error *err = local_split_words(from->command, &image->command);
+    struct gs_error *err = kubelet_split_words(from->command, &image->command);
     if (!err && image->command.len == 0)
         err = gs_error_new(GS_EINVAL, "the command is empty");
     if (err)
@@ -110,7 +110,7 @@ static struct gs_error *image_init(struct image *image, const char *self_exe,
     size_t len = strlen(from->image);
     image->prefix = len && from->image[len - 1] == '*';
     image->name = gs_strndup(from->image, image->prefix ? len - 1 : len);
-    char *program = local_find_program(self_exe, image->command.items[0]);
+    char *program = kubelet_find_program(self_exe, image->command.items[0]);
     if (program) {
         free(image->command.items[0]);
         image->command.items[0] = program;
@@ -118,16 +118,16 @@ static struct gs_error *image_init(struct image *image, const char *self_exe,
     return NULL;
 }
 
-struct gs_error *local_images_new(const char *self_exe, const struct local_image *images, size_t n,
-                                  struct local_images **ret)
+struct gs_error *kubelet_images_new(const char *self_exe, const struct local_image *images,
+                                    size_t n, struct kubelet_images **ret)
 {
-    struct local_images *m = gs_alloc(sizeof(*m));
+    struct kubelet_images *m = gs_alloc(sizeof(*m));
     m->items = gs_alloc_array(n ? n : 1, sizeof(*m->items));
     m->len = n;
     for (size_t i = 0; i < n; i++) {
         struct gs_error *err = image_init(&m->items[i], self_exe, &images[i]);
         if (err) {
-            local_images_free(m);
+            kubelet_images_free(m);
             return err;
         }
     }
@@ -135,19 +135,19 @@ struct gs_error *local_images_new(const char *self_exe, const struct local_image
     return NULL;
 }
 
-void local_images_free(struct local_images *m)
+void kubelet_images_free(struct kubelet_images *m)
 {
     if (!m)
         return;
     for (size_t i = 0; i < m->len; i++) {
         free(m->items[i].name);
-        local_words_finish(&m->items[i].command);
+        kubelet_words_finish(&m->items[i].command);
     }
     free(m->items);
     free(m);
 }
 
-const struct local_words *local_images_find(const struct local_images *m, const char *image)
+const struct kubelet_words *kubelet_images_find(const struct kubelet_images *m, const char *image)
 {
     const struct image *best = NULL;
     for (size_t i = 0; i < m->len; i++) {
@@ -161,33 +161,33 @@ const struct local_words *local_images_find(const struct local_images *m, const 
     return best ? &best->command : NULL;
 }
 
-static void add_json_words(struct local_words *w, const json_t *list)
+static void add_json_words(struct kubelet_words *w, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *word = json_string_value(json_array_get(list, i));
-        local_words_add(w, word ? word : "");
+        kubelet_words_add(w, word ? word : "");
     }
 }
 
-struct gs_error *local_images_argv(const struct local_images *m, const json_t *container,
-                                   struct local_words *ret)
+struct gs_error *kubelet_images_argv(const struct kubelet_images *m, const json_t *container,
+                                     struct kubelet_words *ret)
 {
-    const char *image = gs_json_str(container, "image", NULL);
-    const json_t *command = gs_json_get(container, "command", NULL);
-    const struct local_words *mapped = NULL;
+    const char *image = codec_json_str(container, "image", NULL);
+    const json_t *command = codec_json_get(container, "command", NULL);
+    const struct kubelet_words *mapped = NULL;
     if (json_array_size(command) == 0) {
-        mapped = local_images_find(m, image ? image : "");
+        mapped = kubelet_images_find(m, image ? image : "");
         if (!mapped)
             return gs_error_new(GS_ENOTFOUND,
                                 "Failed to pull image \"%s\": no command is mapped to this image "
                                 "here; start gpuscale up with --image '%s=COMMAND'",
                                 image ? image : "", image ? image : "IMAGE");
     }
-    struct local_words argv = {0};
+    struct kubelet_words argv = {0};
     for (size_t i = 0; mapped && i < mapped->len; i++)
-        local_words_add(&argv, mapped->items[i]);
+        kubelet_words_add(&argv, mapped->items[i]);
     add_json_words(&argv, command);
-    add_json_words(&argv, gs_json_get(container, "args", NULL));
+    add_json_words(&argv, codec_json_get(container, "args", NULL));
     *ret = argv;
     return NULL;
 }

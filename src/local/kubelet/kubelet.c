@@ -27,15 +27,15 @@ enum { STOP_EXTRA_MS = 5000 }; // beyond the grace time, until we give up waitin
 
 static void kill_if_same(pid_t pid, uint64_t start_ticks)
 {
-    if (pid > 1 && start_ticks && local_proc_start_time(pid) == start_ticks)
+    if (pid > 1 && start_ticks && kubelet_proc_start_time(pid) == start_ticks)
         kill(pid, SIGKILL);
 }
 
 // true when the container of this status file may have left something.
 static bool kill_recorded(const char *path)
 {
-    struct shim_status s;
-    GS_AUTO_ERROR struct gs_error *err = shim_status_read(path, &s);
+    struct kubelet_shim_status s;
+    GS_AUTO_ERROR struct gs_error *err = kubelet_shim_status_read(path, &s);
     if (err || s.finished_ms)
         return false;
     kill_if_same(s.shim_pid, s.shim_start_ticks);
@@ -43,10 +43,10 @@ static bool kill_recorded(const char *path)
     return true;
 }
 
-static void kill_leftovers_of(const struct local_kubelet *k, const char *uid)
+static void kill_leftovers_of(const struct kubelet *k, const char *uid)
 {
     GS_AUTO_FREE char *pattern =
-        gs_format("%s/%s/%s/*/*.status", k->data_dir, LOCAL_DIR_CONTAINERS, uid);
+        gs_format("%s/%s/%s/*/*.status", k->data_dir, KUBELET_DIR_CONTAINERS, uid);
     GS_AUTO_FREE char *mark = gs_format("%s=%s", LOCAL_ENV_POD_UID, uid);
     glob_t found;
     bool any = false;
@@ -56,11 +56,11 @@ static void kill_leftovers_of(const struct local_kubelet *k, const char *uid)
         globfree(&found);
     }
     if (any)
-        local_proc_kill_marked(mark, NULL);
+        kubelet_proc_kill_marked(mark, NULL);
 }
 
-static void each_known_pod(struct local_kubelet *k, const char *what,
-                           void (*fn)(const struct local_kubelet *k, const char *uid))
+static void each_known_pod(struct kubelet *k, const char *what,
+                           void (*fn)(const struct kubelet *k, const char *uid))
 {
     GS_AUTO_FREE char *path = gs_format("%s/%s", k->data_dir, what);
     DIR *dir = opendir(path);
@@ -72,14 +72,14 @@ static void each_known_pod(struct local_kubelet *k, const char *what,
     closedir(dir);
 }
 
-static void remove_if_unknown(const struct local_kubelet *k, const char *uid)
+static void remove_if_unknown(const struct kubelet *k, const char *uid)
 {
     if (gs_hmap_get_str(k->workers, uid))
         return;
-    GS_AUTO_FREE char *work = gs_format("%s/%s/%s", k->data_dir, LOCAL_DIR_PODS, uid);
-    GS_AUTO_FREE char *logs = gs_format("%s/%s/%s", k->data_dir, LOCAL_DIR_CONTAINERS, uid);
-    local_remove_tree(work);
-    local_remove_tree(logs);
+    GS_AUTO_FREE char *work = gs_format("%s/%s/%s", k->data_dir, KUBELET_DIR_PODS, uid);
+    GS_AUTO_FREE char *logs = gs_format("%s/%s/%s", k->data_dir, KUBELET_DIR_CONTAINERS, uid);
+    kubelet_remove_tree(work);
+    kubelet_remove_tree(logs);
 }
 
 // --- pods come and go ---
@@ -99,20 +99,20 @@ static bool has_safe_names(const json_t *pod)
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++) {
         size_t i;
         json_t *c;
-        json_array_foreach (gs_json_get(pod, "spec", lists[l], NULL), i, c)
-            if (!is_plain_word(gs_json_str(c, "name", NULL)))
+        json_array_foreach (codec_json_get(pod, "spec", lists[l], NULL), i, c)
+            if (!is_plain_word(codec_json_str(c, "name", NULL)))
                 return false;
     }
     return true;
 }
 
-static bool is_ours(const struct local_kubelet *k, const json_t *pod)
+static bool is_ours(const struct kubelet *k, const json_t *pod)
 {
-    return gs_streq(gs_json_str(pod, "spec", "nodeName", NULL), k->cluster->node_name) &&
+    return gs_streq(codec_json_str(pod, "spec", "nodeName", NULL), k->cluster->node_name) &&
            has_safe_names(pod);
 }
 
-static struct local_worker *find_worker(const struct local_kubelet *k, const json_t *pod)
+static struct kubelet_worker *find_worker(const struct kubelet *k, const json_t *pod)
 {
     const char *uid = kube_uid(pod);
     return uid ? gs_hmap_get_str(k->workers, uid) : NULL;
@@ -120,21 +120,21 @@ static struct local_worker *find_worker(const struct local_kubelet *k, const jso
 
 static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
-    struct local_kubelet *k = arg;
-    struct local_worker *former = old_obj ? find_worker(k, old_obj) : NULL;
+    struct kubelet *k = arg;
+    struct kubelet_worker *former = old_obj ? find_worker(k, old_obj) : NULL;
     // A re-list may show a new pod of the same name in place of the old one.
     if (former && (!new_obj || !gs_streq(kube_uid(old_obj), kube_uid(new_obj))))
-        local_worker_update(former, NULL);
+        kubelet_worker_update(former, NULL);
     if (!new_obj || !is_ours(k, new_obj))
         return;
-    struct local_worker *w = find_worker(k, new_obj);
+    struct kubelet_worker *w = find_worker(k, new_obj);
     if (w)
-        local_worker_update(w, new_obj);
+        kubelet_worker_update(w, new_obj);
     else if (!k->stopping)
-        gs_hmap_put_str(k->workers, kube_uid(new_obj), local_worker_new(k, new_obj));
+        gs_hmap_put_str(k->workers, kube_uid(new_obj), kubelet_worker_new(k, new_obj));
 }
 
-static void each_worker(struct local_kubelet *k, void (*fn)(struct local_worker *w))
+static void each_worker(struct kubelet *k, void (*fn)(struct kubelet_worker *w))
 {
     size_t pos = 0;
     struct gs_slice key;
@@ -145,17 +145,17 @@ static void each_worker(struct local_kubelet *k, void (*fn)(struct local_worker 
 
 static void on_synced(void *arg)
 {
-    struct local_kubelet *k = arg;
+    struct kubelet *k = arg;
     k->synced = true;
-    each_known_pod(k, LOCAL_DIR_PODS, remove_if_unknown);
-    each_known_pod(k, LOCAL_DIR_CONTAINERS, remove_if_unknown);
-    each_worker(k, local_worker_wake);
+    each_known_pod(k, KUBELET_DIR_PODS, remove_if_unknown);
+    each_known_pod(k, KUBELET_DIR_CONTAINERS, remove_if_unknown);
+    each_worker(k, kubelet_worker_wake);
 }
 
-void local_kubelet_forget(struct local_kubelet *k, struct local_worker *w)
+void kubelet_forget(struct kubelet *k, struct kubelet_worker *w)
 {
     gs_hmap_remove_str(k->workers, w->uid);
-    local_worker_free(w);
+    kubelet_worker_free(w);
 }
 
 // --- making ---
@@ -186,7 +186,7 @@ static char *find_podnet(const char *self_exe)
 // LD_PRELOAD is a list separated by spaces and colons, in which '$' begins a variable, and nothing
 // is escaped. A library with such a path is loaded by a descriptor of this process, which outlives
 // the pods.
-static void set_podnet(struct local_kubelet *k)
+static void set_podnet(struct kubelet *k)
 {
     k->podnet = find_podnet(k->self_exe);
     if (!k->podnet || !strpbrk(k->podnet, " \t\n:$"))
@@ -197,7 +197,7 @@ static void set_podnet(struct local_kubelet *k)
 }
 
 // Two kubelets on one data directory would end each other's containers.
-static struct gs_error *lock_data_dir(struct local_kubelet *k)
+static struct gs_error *lock_data_dir(struct kubelet *k)
 {
     GS_AUTO_FREE char *path = gs_format("%s/kubelet.lock", k->data_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -214,7 +214,7 @@ static struct gs_error *lock_data_dir(struct local_kubelet *k)
     return gs_error_errno(errno, "locking %s", path);
 }
 
-static struct gs_error *open_data_dir(struct local_kubelet *k)
+static struct gs_error *open_data_dir(struct kubelet *k)
 {
     const char *dir = k->cluster->data_dir;
     if (!dir)
@@ -228,50 +228,49 @@ static struct gs_error *open_data_dir(struct local_kubelet *k)
     return lock_data_dir(k);
 }
 
-static void copy_config(struct local_kubelet *k, const struct local_kubelet_config *cfg)
+static void copy_config(struct kubelet *k, const struct local_kubelet_config *cfg)
 {
     k->self_exe = gs_strdup(cfg->self_exe);
     k->gpu_product = gs_strdup(cfg->gpu_product);
     for (size_t i = 0; i < cfg->n_devices; i++)
-        local_words_add(&k->device_ids, cfg->device_ids[i]);
+        kubelet_words_add(&k->device_ids, cfg->device_ids[i]);
     for (size_t i = 0; cfg->extra_env && cfg->extra_env[i]; i++)
-        local_words_add(&k->extra_env, cfg->extra_env[i]);
+        kubelet_words_add(&k->extra_env, cfg->extra_env[i]);
     k->work_dir = cfg->work_dir ? gs_strdup(cfg->work_dir) : getcwd(NULL, 0);
     set_podnet(k);
 }
 
 static void on_stop_timer(void *arg);
 
-static struct gs_error *start(struct local_kubelet *k, const struct local_kubelet_config *cfg)
+static struct gs_error *start(struct kubelet *k, const struct local_kubelet_config *cfg)
 {
     struct gs_error *err = open_data_dir(k);
     if (!err)
-        err = local_images_new(cfg->self_exe, cfg->images, cfg->n_images, &k->images);
+        err = kubelet_images_new(cfg->self_exe, cfg->images, cfg->n_images, &k->images);
     if (!err && cfg->podresources_socket)
-        err = local_podresources_new(k, cfg->podresources_socket, &k->podresources);
+        err = kubelet_podresources_new(k, cfg->podresources_socket, &k->podresources);
     if (err)
         return err;
-    k->ips = local_pod_ips_new(k->data_dir);
+    k->ips = kubelet_pod_ips_new(k->data_dir);
     k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->cluster->node_name);
-    struct local_node_config node = {.gpu_product = cfg->gpu_product,
-                                     .n_gpus = cfg->n_devices,
-                                     .max_pods = cfg->max_pods,
-                                     .data_dir = k->data_dir};
-    k->node = local_node_new(k->cluster, &node);
-    each_known_pod(k, LOCAL_DIR_CONTAINERS, kill_leftovers_of);
+    struct kubelet_node_config node = {.gpu_product = cfg->gpu_product,
+                                       .n_gpus = cfg->n_devices,
+                                       .max_pods = cfg->max_pods,
+                                       .data_dir = k->data_dir};
+    k->node = kubelet_node_new(k->cluster, &node);
+    each_known_pod(k, KUBELET_DIR_CONTAINERS, kill_leftovers_of);
     if (k->api)
-        local_api_set_logs(k->api, local_logs_handle, k);
+        local_api_set_logs(k->api, kubelet_logs_handle, k);
     struct kube_cache_handlers handlers = {
         .on_change = on_change, .on_synced = on_synced, .arg = k};
     kube_cache_add_handlers(k->cluster->pods, &handlers);
     return NULL;
 }
 
-struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *api,
-                                   const struct local_kubelet_config *cfg,
-                                   struct local_kubelet **ret)
+struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
+                             const struct local_kubelet_config *cfg, struct kubelet **ret)
 {
-    struct local_kubelet *k = gs_alloc(sizeof(*k));
+    struct kubelet *k = gs_alloc(sizeof(*k));
     k->cluster = c;
     k->api = api;
     k->lock_fd = k->podnet_fd = -1;
@@ -280,7 +279,7 @@ struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *ap
     copy_config(k, cfg);
     struct gs_error *err = start(k, cfg);
     if (err) {
-        local_kubelet_free(k);
+        kubelet_free(k);
         return gs_error_wrap(err, "starting the kubelet");
     }
     *ret = k;
@@ -289,7 +288,7 @@ struct gs_error *local_kubelet_new(struct local_cluster *c, struct local_api *ap
 
 // --- the end ---
 
-static void stopped(struct local_kubelet *k)
+static void stopped(struct kubelet *k)
 {
     void (*done)(void *arg) = k->stop_done;
     k->stop_done = NULL;
@@ -298,18 +297,18 @@ static void stopped(struct local_kubelet *k)
         done(k->stop_arg);
 }
 
-static bool any_alive(const struct local_kubelet *k)
+static bool any_alive(const struct kubelet *k)
 {
     size_t pos = 0;
     struct gs_slice key;
     void *value;
     while (gs_hmap_next(k->workers, &pos, &key, &value))
-        if (local_worker_alive(value))
+        if (kubelet_worker_alive(value))
             return true;
     return false;
 }
 
-void local_kubelet_maybe_stopped(struct local_kubelet *k)
+void kubelet_maybe_stopped(struct kubelet *k)
 {
     if (!any_alive(k))
         stopped(k);
@@ -317,14 +316,13 @@ void local_kubelet_maybe_stopped(struct local_kubelet *k)
 
 static void on_stop_timer(void *arg)
 {
-    struct local_kubelet *k = arg;
+    struct kubelet *k = arg;
     if (any_alive(k))
         gs_warn("kubelet", "some containers did not end; going on without waiting for them");
     stopped(k);
 }
 
-void local_kubelet_stop(struct local_kubelet *k, unsigned timeout_ms, void (*done)(void *arg),
-                        void *arg)
+void kubelet_stop(struct kubelet *k, unsigned timeout_ms, void (*done)(void *arg), void *arg)
 {
     k->stopping = true;
     k->stop_done = done;
@@ -333,28 +331,28 @@ void local_kubelet_stop(struct local_kubelet *k, unsigned timeout_ms, void (*don
     struct gs_slice key;
     void *value;
     while (gs_hmap_next(k->workers, &pos, &key, &value))
-        local_worker_stop(value, timeout_ms);
+        kubelet_worker_stop(value, timeout_ms);
     local_timer_start(k->stop_timer, any_alive(k) ? (uint64_t)timeout_ms + STOP_EXTRA_MS : 0);
 }
 
-void local_kubelet_free(struct local_kubelet *k)
+void kubelet_free(struct kubelet *k)
 {
     if (!k)
         return;
     kube_cache_remove_handlers(k->cluster->pods, k);
     if (k->api)
         local_api_set_logs(k->api, NULL, NULL);
-    local_logs_close_all(k);
-    local_podresources_free(k->podresources);
-    local_node_free(k->node);
-    each_worker(k, local_worker_free);
+    kubelet_logs_close_all(k);
+    kubelet_podresources_free(k->podresources);
+    kubelet_node_free(k->node);
+    each_worker(k, kubelet_worker_free);
     gs_hmap_free(k->workers);
-    local_pod_ips_free(k->ips);
+    kubelet_pod_ips_free(k->ips);
     kube_recorder_free(k->recorder);
-    local_images_free(k->images);
+    kubelet_images_free(k->images);
     local_timer_free(k->stop_timer);
-    local_words_finish(&k->extra_env);
-    local_words_finish(&k->device_ids);
+    kubelet_words_finish(&k->extra_env);
+    kubelet_words_finish(&k->device_ids);
     if (k->lock_fd >= 0)
         close(k->lock_fd);
     if (k->podnet_fd >= 0)

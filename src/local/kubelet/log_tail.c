@@ -6,7 +6,7 @@
 
 enum { CHUNK = 64 * 1024 };
 
-int64_t log_tail_seek(int fd, int64_t n)
+int64_t kubelet_log_tail_seek(int fd, int64_t n)
 {
     char chunk[CHUNK];
     int64_t ends = 0; // newlines seen, from the end backwards

@@ -28,9 +28,9 @@ struct log_options {
     char since[GS_RFC3339_SIZE]; // "": from the beginning
 };
 
-struct local_log_stream {
-    struct local_kubelet *k; // NULL after its end
-    struct local_log_stream *prev, *next;
+struct kubelet_log_stream {
+    struct kubelet *k; // NULL after its end
+    struct kubelet_log_stream *prev, *next;
     struct http_stream *out; // NULL after its end
     struct local_timer *timer;
     struct log_options o;
@@ -102,8 +102,8 @@ static void add_names(const json_t *pod, const char *list, struct gs_buf *out)
 {
     size_t i;
     json_t *c;
-    json_array_foreach (gs_json_get(pod, "spec", list, NULL), i, c) {
-        const char *name = gs_json_str(c, "name", NULL);
+    json_array_foreach (codec_json_get(pod, "spec", list, NULL), i, c) {
+        const char *name = codec_json_str(c, "name", NULL);
         gs_buf_addf(out, "%s%s", i ? " " : "", name ? name : "");
     }
 }
@@ -113,10 +113,10 @@ static struct gs_error *choose_container(struct http_exchange *x, const json_t *
                                          const char **ret)
 {
     const char *given = http_query(x, "container");
-    const json_t *all = gs_json_get(pod, "spec", "containers", NULL);
+    const json_t *all = codec_json_get(pod, "spec", "containers", NULL);
     if (!given || !*given) {
         if (json_array_size(all) == 1) {
-            *ret = gs_json_str(json_array_get(all, 0), "name", NULL);
+            *ret = codec_json_str(json_array_get(all, 0), "name", NULL);
             return NULL;
         }
         GS_AUTO_BUF struct gs_buf names = {0}, init = {0};
@@ -133,17 +133,17 @@ static struct gs_error *choose_container(struct http_exchange *x, const json_t *
 }
 
 // Which instance's log is meant. Source: the kubelet's rules for `kubectl logs`.
-static struct gs_error *choose_instance(const struct local_container *c, bool previous,
+static struct gs_error *choose_instance(const struct kubelet_container *c, bool previous,
                                         unsigned *ret)
 {
     const char *pod = c->worker->name;
-    bool waits = c->state == LOCAL_WAITING;
+    bool waits = c->state == KUBELET_WAITING;
     if (previous && (!c->has_run || (!waits && c->restart_count == 0)))
         return gs_error_new(GS_EINVAL,
                             "previous terminated container \"%s\" in pod \"%s\" not found", c->name,
                             pod);
     if (!c->has_run) {
-        const char *why = local_container_waiting_reason(c);
+        const char *why = kubelet_container_waiting_reason(c);
         if (gs_streq(why, "ErrImagePull"))
             why = "image can't be pulled";
         else if (gs_streq(why, "ImagePullBackOff"))
@@ -157,13 +157,13 @@ static struct gs_error *choose_instance(const struct local_container *c, bool pr
 
 // --- sending ---
 
-static void close_file(struct local_log_stream *s)
+static void close_file(struct kubelet_log_stream *s)
 {
     gs_closep(&s->fd);
     s->fd = -1;
 }
 
-static void stream_free(struct local_log_stream *s)
+static void stream_free(struct kubelet_log_stream *s)
 {
     if (s->prev)
         s->prev->next = s->next;
@@ -183,26 +183,26 @@ static void stream_free(struct local_log_stream *s)
 // Our caller may be writing: the memory goes in a turn of its own.
 static void on_close(void *arg)
 {
-    struct local_log_stream *s = arg;
+    struct kubelet_log_stream *s = arg;
     s->out = NULL;
     local_timer_start(s->timer, 0);
 }
 
-static void end(struct local_log_stream *s)
+static void end(struct kubelet_log_stream *s)
 {
     if (s->out)
         http_stream_end(s->out);
 }
 
-static bool is_running(const struct local_log_stream *s)
+static bool is_running(const struct kubelet_log_stream *s)
 {
-    struct local_worker *w = s->k ? gs_hmap_get_str(s->k->workers, s->uid) : NULL;
-    const struct local_container *c = w ? local_worker_find(w, s->container) : NULL;
+    struct kubelet_worker *w = s->k ? gs_hmap_get_str(s->k->workers, s->uid) : NULL;
+    const struct kubelet_container *c = w ? kubelet_worker_find(w, s->container) : NULL;
     return c && c->process && c->restart_count == s->instance;
 }
 
 // One entry of the log file, "stamp stream tag text", as the client wants it.
-static void format_entry(struct local_log_stream *s, struct gs_slice entry, struct gs_buf *out)
+static void format_entry(struct kubelet_log_stream *s, struct gs_slice entry, struct gs_buf *out)
 {
     struct gs_slice text = entry;
     struct gs_slice stamp = gs_slice_cut(&text, ' ');
@@ -221,7 +221,7 @@ static void format_entry(struct local_log_stream *s, struct gs_slice entry, stru
         gs_buf_add_char(out, '\n');
 }
 
-static void send_entries(struct local_log_stream *s)
+static void send_entries(struct kubelet_log_stream *s)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     size_t used = 0;
@@ -246,7 +246,7 @@ static void send_entries(struct local_log_stream *s)
 }
 
 // At the end of a file: the next one to read, if any. Rotation gives the path to a new file.
-static bool next_file(struct local_log_stream *s)
+static bool next_file(struct kubelet_log_stream *s)
 {
     struct stat now, open_one;
     bool rotated = !s->old_file && fstat(s->fd, &open_one) == 0 && stat(s->path, &now) == 0 &&
@@ -263,7 +263,7 @@ static bool next_file(struct local_log_stream *s)
 }
 
 // false at the end of what is there now.
-static bool read_some(struct local_log_stream *s)
+static bool read_some(struct kubelet_log_stream *s)
 {
     char chunk[CHUNK];
     ssize_t n;
@@ -279,7 +279,7 @@ static bool read_some(struct local_log_stream *s)
 
 static void on_timer(void *arg)
 {
-    struct local_log_stream *s = arg;
+    struct kubelet_log_stream *s = arg;
     bool more = true;
     // Asked before reading: what it wrote last is in the file when it is not running.
     bool last = !s->o.follow || !is_running(s);
@@ -297,13 +297,13 @@ static void on_timer(void *arg)
 }
 
 // Opens the file in which the first wanted line is and goes there.
-static struct gs_error *open_log(struct local_log_stream *s)
+static struct gs_error *open_log(struct kubelet_log_stream *s)
 {
     GS_AUTO_FREE char *old = gs_format("%s.1", s->path);
     s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
     if (s->fd < 0)
         return gs_error_errno(errno, "reading the log of container \"%s\"", s->container);
-    int64_t found = s->o.tail < 0 ? 0 : log_tail_seek(s->fd, s->o.tail);
+    int64_t found = s->o.tail < 0 ? 0 : kubelet_log_tail_seek(s->fd, s->o.tail);
     if (s->o.tail >= 0 && found >= s->o.tail)
         return NULL;
     int fd = open(old, O_RDONLY | O_CLOEXEC);
@@ -313,25 +313,25 @@ static struct gs_error *open_log(struct local_log_stream *s)
     s->fd = fd;
     s->old_file = true;
     if (s->o.tail >= 0)
-        log_tail_seek(fd, s->o.tail - found);
+        kubelet_log_tail_seek(fd, s->o.tail - found);
     return NULL;
 }
 
-static struct gs_error *start(struct local_kubelet *k, struct local_container *c,
+static struct gs_error *start(struct kubelet *k, struct kubelet_container *c,
                               const struct log_options *o, struct http_exchange *x)
 {
     unsigned instance = 0;
     struct gs_error *err = choose_instance(c, o->previous, &instance);
     if (err)
         return err;
-    struct local_log_stream *s = gs_alloc(sizeof(*s));
-    *s = (struct local_log_stream){
+    struct kubelet_log_stream *s = gs_alloc(sizeof(*s));
+    *s = (struct kubelet_log_stream){
         .k = k,
         .next = k->log_streams,
         .o = *o,
         .uid = gs_strdup(c->worker->uid),
         .container = gs_strdup(c->name),
-        .path = local_container_file(c, instance, "log"),
+        .path = kubelet_container_file(c, instance, "log"),
         .instance = instance,
         .fd = -1,
     };
@@ -349,17 +349,17 @@ static struct gs_error *start(struct local_kubelet *k, struct local_container *c
     return NULL;
 }
 
-void local_logs_handle(void *kubelet, const json_t *pod, struct http_exchange *x)
+void kubelet_logs_handle(void *kubelet, const json_t *pod, struct http_exchange *x)
 {
-    struct local_kubelet *k = kubelet;
+    struct kubelet *k = kubelet;
     const char *uid = kube_uid(pod);
-    struct local_worker *w = uid ? gs_hmap_get_str(k->workers, uid) : NULL;
+    struct kubelet_worker *w = uid ? gs_hmap_get_str(k->workers, uid) : NULL;
     const char *name = NULL;
     struct log_options o;
     struct gs_error *err = parse_options(x, &o);
     if (!err)
         err = choose_container(x, pod, &name);
-    struct local_container *c = w && name ? local_worker_find(w, name) : NULL;
+    struct kubelet_container *c = w && name ? kubelet_worker_find(w, name) : NULL;
     if (!err && !w)
         err = gs_error_new(GS_EINVAL, "pod %s does not have a host assigned", kube_name(pod));
     if (!err && !c)
@@ -374,9 +374,9 @@ void local_logs_handle(void *kubelet, const json_t *pod, struct http_exchange *x
     gs_error_free(err);
 }
 
-void local_logs_close_all(struct local_kubelet *k)
+void kubelet_logs_close_all(struct kubelet *k)
 {
-    for (struct local_log_stream *s = k->log_streams, *next; s; s = next) {
+    for (struct kubelet_log_stream *s = k->log_streams, *next; s; s = next) {
         next = s->next;
         s->k = NULL;
         s->prev = s->next = NULL;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "local/kubelet/pod_worker.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
-void local_logs_handle(void *kubelet, const json_t *pod, struct http_exchange *x);
-void local_logs_close_all(struct local_kubelet *k); // ends the streams under way
+void kubelet_logs_handle(void *kubelet, const json_t *pod, struct http_exchange *x);
+void kubelet_logs_close_all(struct kubelet *k); // ends the streams under way

@@ -22,7 +22,7 @@ enum {
 #define MIN_MEMORY_BYTES (INT64_C(100) * 1024 * 1024)
 #define MIN_DISK_PERCENT 10
 
-struct local_node {
+struct kubelet_node {
     struct local_cluster *cluster;
     char *gpu_product, *data_dir;
     size_t n_gpus;
@@ -98,40 +98,41 @@ static bool disk_is_short(const struct statvfs *disk)
 
 // --- the object ---
 
-static json_t *labels(const struct local_node *n)
+static json_t *labels(const struct kubelet_node *n)
 {
     struct utsname u;
     uname(&u);
     json_t *l = json_object();
-    gs_json_set_str(l, "kubernetes.io/hostname", n->cluster->node_name);
-    gs_json_set_str(l, "kubernetes.io/os", "linux");
-    gs_json_set_str(l, "kubernetes.io/arch", architecture(&u));
-    gs_json_set_str(l, "beta.kubernetes.io/os", "linux");
-    gs_json_set_str(l, "beta.kubernetes.io/arch", architecture(&u));
-    gs_json_set_str(l, "node.kubernetes.io/instance-type", "gpuscale-local");
-    gs_json_set_str(l, "node-role.kubernetes.io/control-plane", "");
+    codec_json_set_str(l, "kubernetes.io/hostname", n->cluster->node_name);
+    codec_json_set_str(l, "kubernetes.io/os", "linux");
+    codec_json_set_str(l, "kubernetes.io/arch", architecture(&u));
+    codec_json_set_str(l, "beta.kubernetes.io/os", "linux");
+    codec_json_set_str(l, "beta.kubernetes.io/arch", architecture(&u));
+    codec_json_set_str(l, "node.kubernetes.io/instance-type", "gpuscale-local");
+    codec_json_set_str(l, "node-role.kubernetes.io/control-plane", "");
     if (!n->n_gpus)
         return l;
     GS_AUTO_FREE char *count = gs_format("%zu", n->n_gpus);
-    gs_json_set_str(l, "nvidia.com/gpu.present", "true");
-    gs_json_set_str(l, "nvidia.com/gpu.count", count);
-    gs_json_set_str(l, "nvidia.com/gpu.product", n->gpu_product);
+    codec_json_set_str(l, "nvidia.com/gpu.present", "true");
+    codec_json_set_str(l, "nvidia.com/gpu.count", count);
+    codec_json_set_str(l, "nvidia.com/gpu.product", n->gpu_product);
     return l;
 }
 
-static json_t *capacity(const struct local_node *n)
+static json_t *capacity(const struct kubelet_node *n)
 {
     char text[KUBE_QUANTITY_SIZE];
     struct statvfs disk;
     json_t *c = json_object();
-    json_object_set_new(c, "cpu", gs_json_strf("%ld", sysconf(_SC_NPROCESSORS_ONLN)));
-    gs_json_set_str(c, "memory", kube_quantity_format_bytes(memory_bytes(), text));
-    json_object_set_new(c, "pods", gs_json_strf("%lld", (long long)n->max_pods));
+    json_object_set_new(c, "cpu", codec_json_strf("%ld", sysconf(_SC_NPROCESSORS_ONLN)));
+    codec_json_set_str(c, "memory", kube_quantity_format_bytes(memory_bytes(), text));
+    json_object_set_new(c, "pods", codec_json_strf("%lld", (long long)n->max_pods));
     if (statvfs(n->data_dir, &disk) == 0)
-        gs_json_set_str(c, "ephemeral-storage",
-                        kube_quantity_format_bytes((int64_t)(disk.f_blocks * disk.f_frsize), text));
+        codec_json_set_str(
+            c, "ephemeral-storage",
+            kube_quantity_format_bytes((int64_t)(disk.f_blocks * disk.f_frsize), text));
     if (n->n_gpus)
-        json_object_set_new(c, "nvidia.com/gpu", gs_json_strf("%zu", n->n_gpus));
+        json_object_set_new(c, "nvidia.com/gpu", codec_json_strf("%zu", n->n_gpus));
     return c;
 }
 
@@ -143,16 +144,16 @@ static json_t *node_info(void)
     GS_AUTO_FREE char *boot = read_line("/proc/sys/kernel/random/boot_id");
     GS_AUTO_FREE char *image = os_image();
     json_t *i = json_object();
-    gs_json_set_str(i, "machineID", machine);
-    gs_json_set_str(i, "systemUUID", machine);
-    gs_json_set_str(i, "bootID", boot);
-    gs_json_set_str(i, "kernelVersion", u.release);
-    gs_json_set_str(i, "osImage", image);
-    gs_json_set_str(i, "containerRuntimeVersion", "gpuscale://" GPUSCALE_VERSION);
-    gs_json_set_str(i, "kubeletVersion", "v" KUBE_VERSION ".0-gpuscale." GPUSCALE_VERSION);
-    gs_json_set_str(i, "kubeProxyVersion", "v" KUBE_VERSION ".0-gpuscale." GPUSCALE_VERSION);
-    gs_json_set_str(i, "operatingSystem", "linux");
-    gs_json_set_str(i, "architecture", architecture(&u));
+    codec_json_set_str(i, "machineID", machine);
+    codec_json_set_str(i, "systemUUID", machine);
+    codec_json_set_str(i, "bootID", boot);
+    codec_json_set_str(i, "kernelVersion", u.release);
+    codec_json_set_str(i, "osImage", image);
+    codec_json_set_str(i, "containerRuntimeVersion", "gpuscale://" GPUSCALE_VERSION);
+    codec_json_set_str(i, "kubeletVersion", "v" KUBE_VERSION ".0-gpuscale." GPUSCALE_VERSION);
+    codec_json_set_str(i, "kubeProxyVersion", "v" KUBE_VERSION ".0-gpuscale." GPUSCALE_VERSION);
+    codec_json_set_str(i, "operatingSystem", "linux");
+    codec_json_set_str(i, "architecture", architecture(&u));
     return i;
 }
 
@@ -164,11 +165,11 @@ static void add_condition(json_t *conditions, const char *type, bool value, cons
     size_t i;
     json_t *c;
     json_array_foreach (conditions, i, c)
-        if (gs_streq(gs_json_str(c, "type", NULL), type))
-            gs_json_set_str(c, "lastHeartbeatTime", gs_format_rfc3339(now, text));
+        if (gs_streq(codec_json_str(c, "type", NULL), type))
+            codec_json_set_str(c, "lastHeartbeatTime", gs_format_rfc3339(now, text));
 }
 
-static json_t *conditions(struct local_node *n)
+static json_t *conditions(struct kubelet_node *n)
 {
     struct statvfs disk = {0};
     int64_t now = gs_unix_ms();
@@ -189,7 +190,7 @@ static json_t *conditions(struct local_node *n)
     return n->conditions;
 }
 
-static json_t *status(struct local_node *n)
+static json_t *status(struct kubelet_node *n)
 {
     json_t *s = json_object();
     json_object_set_new(s, "capacity", capacity(n));
@@ -203,7 +204,7 @@ static json_t *status(struct local_node *n)
     return s;
 }
 
-static void complain(const struct local_node *n, const char *what, struct gs_error *err)
+static void complain(const struct kubelet_node *n, const char *what, struct gs_error *err)
 {
     gs_warn("kubelet", "%s %s: %s", what, n->cluster->node_name, gs_error_message(err));
     gs_error_free(err);
@@ -211,7 +212,7 @@ static void complain(const struct local_node *n, const char *what, struct gs_err
 
 static void on_status(void *arg, int code, json_t *body, struct gs_error *err)
 {
-    struct local_node *n = arg;
+    struct kubelet_node *n = arg;
     (void)body;
     n->node_request = NULL;
     if (code == 404)
@@ -220,9 +221,9 @@ static void on_status(void *arg, int code, json_t *body, struct gs_error *err)
         complain(n, "status of node", err);
 }
 
-static void send_status(struct local_node *n)
+static void send_status(struct kubelet_node *n)
 {
-    GS_AUTO_JSON json_t *patch = json_object();
+    CODEC_AUTO_JSON json_t *patch = json_object();
     json_object_set_new(patch, "status", status(n));
     n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name,
                                  "status", KUBE_MERGE_PATCH, patch, on_status, n);
@@ -230,7 +231,7 @@ static void send_status(struct local_node *n)
 
 static void on_labelled(void *arg, int code, json_t *body, struct gs_error *err)
 {
-    struct local_node *n = arg;
+    struct kubelet_node *n = arg;
     (void)code, (void)body;
     n->node_request = NULL;
     if (err) {
@@ -243,12 +244,12 @@ static void on_labelled(void *arg, int code, json_t *body, struct gs_error *err)
 
 static void on_created(void *arg, int code, json_t *body, struct gs_error *err)
 {
-    struct local_node *n = arg;
+    struct kubelet_node *n = arg;
     n->node_request = NULL;
     if (err && gs_error_code(err) == GS_EEXIST) {
         gs_error_free(err);
-        GS_AUTO_JSON json_t *patch = json_object();
-        gs_json_set(patch, labels(n), "metadata", "labels", NULL);
+        CODEC_AUTO_JSON json_t *patch = json_object();
+        codec_json_set(patch, labels(n), "metadata", "labels", NULL);
         n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name,
                                      NULL, KUBE_MERGE_PATCH, patch, on_labelled, n);
         return;
@@ -256,32 +257,32 @@ static void on_created(void *arg, int code, json_t *body, struct gs_error *err)
     on_labelled(n, code, body, err);
 }
 
-static void register_node(struct local_node *n)
+static void register_node(struct kubelet_node *n)
 {
-    GS_AUTO_JSON json_t *node = json_object();
-    gs_json_set_str(node, "kind", "Node");
-    gs_json_set_str(node, "apiVersion", "v1");
-    gs_json_set(node, json_string(n->cluster->node_name), "metadata", "name", NULL);
-    gs_json_set(node, labels(n), "metadata", "labels", NULL);
+    CODEC_AUTO_JSON json_t *node = json_object();
+    codec_json_set_str(node, "kind", "Node");
+    codec_json_set_str(node, "apiVersion", "v1");
+    codec_json_set(node, json_string(n->cluster->node_name), "metadata", "name", NULL);
+    codec_json_set(node, labels(n), "metadata", "labels", NULL);
     json_object_set_new(node, "status", status(n));
     n->node_request = kube_create(n->cluster->client, KUBE_NODES, NULL, node, on_created, n);
 }
 
 // --- the lease ---
 
-static json_t *lease_spec(const struct local_node *n)
+static json_t *lease_spec(const struct kubelet_node *n)
 {
     char now[GS_RFC3339_SIZE];
     json_t *spec = json_object();
-    gs_json_set_str(spec, "holderIdentity", n->cluster->node_name);
-    gs_json_set_int(spec, "leaseDurationSeconds", LEASE_SECONDS);
-    gs_json_set_str(spec, "renewTime", gs_format_rfc3339_micro(gs_unix_us(), now));
+    codec_json_set_str(spec, "holderIdentity", n->cluster->node_name);
+    codec_json_set_int(spec, "leaseDurationSeconds", LEASE_SECONDS);
+    codec_json_set_str(spec, "renewTime", gs_format_rfc3339_micro(gs_unix_us(), now));
     return spec;
 }
 
 static void on_lease(void *arg, int code, json_t *body, struct gs_error *err)
 {
-    struct local_node *n = arg;
+    struct kubelet_node *n = arg;
     (void)code, (void)body;
     n->lease_request = NULL;
     if (err)
@@ -295,38 +296,38 @@ static void on_namespace(void *arg, int code, json_t *body, struct gs_error *err
 
 static void on_lease_created(void *arg, int code, json_t *body, struct gs_error *err)
 {
-    struct local_node *n = arg;
+    struct kubelet_node *n = arg;
     if (code != 404) {
         on_lease(n, code, body, err);
         return;
     }
     gs_error_free(err);
-    GS_AUTO_JSON json_t *ns = json_pack("{s:s,s:s,s:{s:s}}", "kind", "Namespace", "apiVersion",
-                                        "v1", "metadata", "name", "kube-node-lease");
+    CODEC_AUTO_JSON json_t *ns = json_pack("{s:s,s:s,s:{s:s}}", "kind", "Namespace", "apiVersion",
+                                           "v1", "metadata", "name", "kube-node-lease");
     n->lease_request = kube_create(n->cluster->client, KUBE_NAMESPACES, NULL, ns, on_namespace, n);
 }
 
 static void on_renewed(void *arg, int code, json_t *body, struct gs_error *err)
 {
-    struct local_node *n = arg;
+    struct kubelet_node *n = arg;
     if (code != 404) {
         on_lease(n, code, body, err);
         return;
     }
     gs_error_free(err);
-    GS_AUTO_JSON json_t *lease = json_object();
-    gs_json_set_str(lease, "kind", "Lease");
-    gs_json_set_str(lease, "apiVersion", "coordination.k8s.io/v1");
-    gs_json_set(lease, json_string(n->cluster->node_name), "metadata", "name", NULL);
-    gs_json_set(lease, json_string("kube-node-lease"), "metadata", "namespace", NULL);
+    CODEC_AUTO_JSON json_t *lease = json_object();
+    codec_json_set_str(lease, "kind", "Lease");
+    codec_json_set_str(lease, "apiVersion", "coordination.k8s.io/v1");
+    codec_json_set(lease, json_string(n->cluster->node_name), "metadata", "name", NULL);
+    codec_json_set(lease, json_string("kube-node-lease"), "metadata", "namespace", NULL);
     json_object_set_new(lease, "spec", lease_spec(n));
     n->lease_request =
         kube_create(n->cluster->client, KUBE_LEASES, "kube-node-lease", lease, on_lease_created, n);
 }
 
-static void renew_lease(struct local_node *n)
+static void renew_lease(struct kubelet_node *n)
 {
-    GS_AUTO_JSON json_t *patch = json_object();
+    CODEC_AUTO_JSON json_t *patch = json_object();
     json_object_set_new(patch, "spec", lease_spec(n));
     n->lease_request =
         kube_patch(n->cluster->client, KUBE_LEASES, "kube-node-lease", n->cluster->node_name, NULL,
@@ -335,7 +336,7 @@ static void renew_lease(struct local_node *n)
 
 static void on_heartbeat(void *arg)
 {
-    struct local_node *n = arg;
+    struct kubelet_node *n = arg;
     if (!n->node_request) {
         if (n->registered)
             send_status(n);
@@ -346,10 +347,11 @@ static void on_heartbeat(void *arg)
         renew_lease(n);
 }
 
-struct local_node *local_node_new(struct local_cluster *c, const struct local_node_config *cfg)
+struct kubelet_node *kubelet_node_new(struct local_cluster *c,
+                                      const struct kubelet_node_config *cfg)
 {
-    struct local_node *n = gs_alloc(sizeof(*n));
-    *n = (struct local_node){
+    struct kubelet_node *n = gs_alloc(sizeof(*n));
+    *n = (struct kubelet_node){
         .cluster = c,
         .data_dir = gs_strdup(cfg->data_dir),
         .n_gpus = cfg->n_gpus,
@@ -366,7 +368,7 @@ struct local_node *local_node_new(struct local_cluster *c, const struct local_no
     return n;
 }
 
-void local_node_free(struct local_node *n)
+void kubelet_node_free(struct kubelet_node *n)
 {
     if (!n)
         return;

@@ -5,14 +5,15 @@
 
 #include "local/cluster.h"
 
-struct local_node;
+struct kubelet_node;
 
-struct local_node_config {
+struct kubelet_node_config {
     const char *gpu_product; // NULL: none
     size_t n_gpus;           // capacity of nvidia.com/gpu
     int64_t max_pods;        // capacity of pods; 0: the kubelet's default
     const char *data_dir;    // its file system is the node's disk
 };
 
-struct local_node *local_node_new(struct local_cluster *c, const struct local_node_config *cfg);
-void local_node_free(struct local_node *n);
+struct kubelet_node *kubelet_node_new(struct local_cluster *c,
+                                      const struct kubelet_node_config *cfg);
+void kubelet_node_free(struct kubelet_node *n);

@@ -22,22 +22,22 @@ enum {
     MIN_GRACE_MS = 2000, // what is left for SIGTERM after a preStop hook that took too long
 };
 
-static void termination_finish(struct local_termination *t)
+static void termination_finish(struct kubelet_termination *t)
 {
     free(t->reason);
     free(t->message);
     free(t->container_id);
-    *t = (struct local_termination){0};
+    *t = (struct kubelet_termination){0};
 }
 
-static void termination_move(struct local_termination *to, struct local_termination *from)
+static void termination_move(struct kubelet_termination *to, struct kubelet_termination *from)
 {
     termination_finish(to);
     *to = *from;
-    *from = (struct local_termination){0};
+    *from = (struct kubelet_termination){0};
 }
 
-static void set_waiting_text(struct local_container *c, const char *reason, char *message)
+static void set_waiting_text(struct kubelet_container *c, const char *reason, char *message)
 {
     free(c->reason);
     free(c->message);
@@ -45,7 +45,8 @@ static void set_waiting_text(struct local_container *c, const char *reason, char
     c->message = message;
 }
 
-static void event(struct local_container *c, const char *type, const char *reason, const char *text)
+static void event(struct kubelet_container *c, const char *type, const char *reason,
+                  const char *text)
 {
     kube_event(c->worker->k->recorder, c->worker->pod, type, reason, "%s", text);
 }
@@ -53,41 +54,41 @@ static void event(struct local_container *c, const char *type, const char *reaso
 static void on_timer(void *arg);
 static void on_sweep(void *arg);
 
-void local_container_init(struct local_container *c, struct local_worker *w, bool init,
-                          size_t index)
+void kubelet_container_init(struct kubelet_container *c, struct kubelet_worker *w, bool init,
+                            size_t index)
 {
-    *c = (struct local_container){.worker = w, .init = init, .index = index};
-    const char *name = gs_json_str(local_container_spec(c), "name", NULL);
+    *c = (struct kubelet_container){.worker = w, .init = init, .index = index};
+    const char *name = codec_json_str(kubelet_container_spec(c), "name", NULL);
     c->name = gs_strdup(name ? name : "");
     c->timer = local_timer_new(w->k->cluster->loop, on_timer, c);
     c->sweep = local_timer_new(w->k->cluster->loop, on_sweep, c);
 }
 
-static void stop_probes(struct local_container *c)
+static void stop_probes(struct kubelet_container *c)
 {
-    for (size_t i = 0; i < LOCAL_N_PROBES; i++) {
-        local_probe_free(c->probes[i]);
+    for (size_t i = 0; i < KUBELET_N_PROBES; i++) {
+        kubelet_probe_free(c->probes[i]);
         c->probes[i] = NULL;
     }
 }
 
-static void drop_hook(struct local_container *c)
+static void drop_hook(struct kubelet_container *c)
 {
-    local_handler_cancel(c->hook);
+    kubelet_handler_cancel(c->hook);
     c->hook = NULL;
     c->hook_pending = false;
 }
 
-void local_container_finish(struct local_container *c)
+void kubelet_container_finish(struct kubelet_container *c)
 {
     stop_probes(c);
     drop_hook(c);
-    local_env_fetch_cancel(c->fetch);
-    local_process_free(c->process);
+    kubelet_env_fetch_cancel(c->fetch);
+    kubelet_process_free(c->process);
     local_timer_free(c->timer);
     local_timer_free(c->sweep);
     free(c->sweep_mark);
-    local_words_finish(&c->env);
+    kubelet_words_finish(&c->env);
     free(c->cwd);
     termination_finish(&c->current);
     termination_finish(&c->last);
@@ -99,25 +100,26 @@ void local_container_finish(struct local_container *c)
     free(c->failed_image);
 }
 
-const json_t *local_container_spec(const struct local_container *c)
+const json_t *kubelet_container_spec(const struct kubelet_container *c)
 {
-    return json_array_get(local_worker_spec(c->worker, c->init ? "initContainers" : "containers"),
+    return json_array_get(kubelet_worker_spec(c->worker, c->init ? "initContainers" : "containers"),
                           c->index);
 }
 
-bool local_container_is_sidecar(const struct local_container *c)
+bool kubelet_container_is_sidecar(const struct kubelet_container *c)
 {
     return c->init &&
-           gs_streq(gs_json_str(local_container_spec(c), "restartPolicy", NULL), "Always");
+           gs_streq(codec_json_str(kubelet_container_spec(c), "restartPolicy", NULL), "Always");
 }
 
-char *local_container_file(const struct local_container *c, unsigned instance, const char *suffix)
+char *kubelet_container_file(const struct kubelet_container *c, unsigned instance,
+                             const char *suffix)
 {
-    GS_AUTO_FREE char *dir = local_worker_path(c->worker, LOCAL_DIR_CONTAINERS, c->name);
+    GS_AUTO_FREE char *dir = kubelet_worker_path(c->worker, KUBELET_DIR_CONTAINERS, c->name);
     return gs_format("%s/%u.%s", dir, instance, suffix);
 }
 
-int local_container_port(const struct local_container *c, const json_t *port)
+int kubelet_container_port(const struct kubelet_container *c, const json_t *port)
 {
     int64_t number = json_integer_value(port);
     const char *name = json_string_value(port);
@@ -125,31 +127,31 @@ int local_container_port(const struct local_container *c, const json_t *port)
     json_t *entry;
     if (name)
         number = strtol(name, NULL, 10); // "8080" is accepted too
-    json_array_foreach (gs_json_get(local_container_spec(c), "ports", NULL), i, entry)
-        if (name && gs_streq(gs_json_str(entry, "name", NULL), name))
-            number = gs_json_int(entry, 0, "containerPort", NULL);
+    json_array_foreach (codec_json_get(kubelet_container_spec(c), "ports", NULL), i, entry)
+        if (name && gs_streq(codec_json_str(entry, "name", NULL), name))
+            number = codec_json_int(entry, 0, "containerPort", NULL);
     return number > 0 && number < 65536 ? (int)number : 0;
 }
 
 // --- waiting ---
 
-void local_container_wait(struct local_container *c, const char *reason, const char *fmt, ...)
+void kubelet_container_wait(struct kubelet_container *c, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     GS_AUTO_FREE char *message = gs_vformat(fmt, ap);
     va_end(ap);
     // Waking for what is known already would bring us back here at once.
-    if (c->state == LOCAL_WAITING && gs_streq(c->reason, reason) && gs_streq(c->message, message))
+    if (c->state == KUBELET_WAITING && gs_streq(c->reason, reason) && gs_streq(c->message, message))
         return;
     if (c->current.set)
         termination_move(&c->last, &c->current);
-    c->state = LOCAL_WAITING;
+    c->state = KUBELET_WAITING;
     set_waiting_text(c, reason, GS_TAKE(message));
-    local_worker_wake(c->worker);
+    kubelet_worker_wake(c->worker);
 }
 
-void local_container_retry(struct local_container *c, uint64_t ms)
+void kubelet_container_retry(struct kubelet_container *c, uint64_t ms)
 {
     c->timer_set = true;
     local_timer_start(c->timer, ms);
@@ -157,23 +159,23 @@ void local_container_retry(struct local_container *c, uint64_t ms)
 
 static void on_timer(void *arg)
 {
-    struct local_container *c = arg;
+    struct kubelet_container *c = arg;
     c->timer_set = false;
     if (gs_streq(c->reason, "ErrImagePull")) {
         GS_AUTO_FREE char *text = gs_format("Back-off pulling image \"%s\"", c->failed_image);
         event(c, "Normal", "BackOff", text);
         event(c, "Warning", "Failed", "Error: ImagePullBackOff");
         GS_AUTO_FREE char *why = GS_TAKE(c->message);
-        local_container_wait(c, "ImagePullBackOff", "%s: ErrImagePull: %s", text, why ? why : "");
+        kubelet_container_wait(c, "ImagePullBackOff", "%s: ErrImagePull: %s", text, why ? why : "");
     }
-    local_worker_wake(c->worker);
+    kubelet_worker_wake(c->worker);
 }
 
-bool local_container_should_restart(const struct local_container *c)
+bool kubelet_container_should_restart(const struct kubelet_container *c)
 {
-    const char *policy = gs_json_str(c->worker->pod, "spec", "restartPolicy", NULL);
-    const struct local_termination *t = c->current.set ? &c->current : &c->last;
-    if (local_container_is_sidecar(c))
+    const char *policy = codec_json_str(c->worker->pod, "spec", "restartPolicy", NULL);
+    const struct kubelet_termination *t = c->current.set ? &c->current : &c->last;
+    if (kubelet_container_is_sidecar(c))
         return true;
     if (c->init && t->exit_code == 0)
         return false;
@@ -183,9 +185,9 @@ bool local_container_should_restart(const struct local_container *c)
 }
 
 // Milliseconds until the next start; moves the back-off on when that is now.
-static int64_t restart_delay(struct local_container *c, int64_t now)
+static int64_t restart_delay(struct kubelet_container *c, int64_t now)
 {
-    const struct local_termination *t = c->current.set ? &c->current : &c->last;
+    const struct kubelet_termination *t = c->current.set ? &c->current : &c->last;
     int64_t finished = t->set ? t->finished_ms : 0;
     if (c->backoff_ms && finished - c->backoff_since_ms > BACKOFF_RESET_MS)
         c->backoff_ms = 0;
@@ -198,28 +200,28 @@ static int64_t restart_delay(struct local_container *c, int64_t now)
     return 0;
 }
 
-static void back_off(struct local_container *c, int64_t delay_ms)
+static void back_off(struct kubelet_container *c, int64_t delay_ms)
 {
-    const struct local_worker *w = c->worker;
+    const struct kubelet_worker *w = c->worker;
     char text[GS_RFC3339_SIZE];
     gs_format_duration(c->backoff_ms * GS_NS_PER_MS, text);
     kube_event(w->k->recorder, w->pod, "Warning", "BackOff",
                "Back-off restarting failed container %s in pod %s_%s(%s)", c->name, w->name, w->ns,
                w->uid);
-    local_container_wait(c, "CrashLoopBackOff",
-                         "back-off %s restarting failed container=%s pod=%s_%s(%s)", text, c->name,
-                         w->name, w->ns, w->uid);
-    local_container_retry(c, (uint64_t)delay_ms);
+    kubelet_container_wait(c, "CrashLoopBackOff",
+                           "back-off %s restarting failed container=%s pod=%s_%s(%s)", text,
+                           c->name, w->name, w->ns, w->uid);
+    kubelet_container_retry(c, (uint64_t)delay_ms);
 }
 
-void local_container_step(struct local_container *c)
+void kubelet_container_step(struct kubelet_container *c)
 {
     if (c->process || c->fetch || c->timer_set || c->stopping)
         return;
-    const char *image = gs_json_str(local_container_spec(c), "image", NULL);
+    const char *image = codec_json_str(kubelet_container_spec(c), "image", NULL);
     if (c->failed_image && gs_streq(c->failed_image, image))
         return;
-    if (c->state == LOCAL_EXITED && !local_container_should_restart(c))
+    if (c->state == KUBELET_EXITED && !kubelet_container_should_restart(c))
         return;
     if (c->has_run && (c->current.set || c->last.set)) {
         int64_t delay = restart_delay(c, gs_unix_ms());
@@ -228,47 +230,47 @@ void local_container_step(struct local_container *c)
             return;
         }
     }
-    local_container_begin(c);
+    kubelet_container_begin(c);
 }
 
 // --- running ---
 
-static void kill_after_hook(struct local_container *c, const char *message)
+static void kill_after_hook(struct kubelet_container *c, const char *message)
 {
     GS_AUTO_FREE char *text = gs_format("PostStartHook failed: %s", message);
     event(c, "Warning", "FailedPostStartHook", text);
-    local_container_stop(c, local_worker_default_grace_ms(c->worker), "FailedPostStartHook");
+    kubelet_container_stop(c, kubelet_worker_default_grace_ms(c->worker), "FailedPostStartHook");
 }
 
-static void start_probes(struct local_container *c)
+static void start_probes(struct kubelet_container *c)
 {
-    const json_t *spec = local_container_spec(c);
-    c->started = !gs_json_get(spec, "startupProbe", NULL);
-    c->ready = !gs_json_get(spec, "readinessProbe", NULL);
-    for (size_t i = 0; i < LOCAL_N_PROBES; i++) {
-        const json_t *probe = gs_json_get(spec, local_probe_members[i], NULL);
+    const json_t *spec = kubelet_container_spec(c);
+    c->started = !codec_json_get(spec, "startupProbe", NULL);
+    c->ready = !codec_json_get(spec, "readinessProbe", NULL);
+    for (size_t i = 0; i < KUBELET_N_PROBES; i++) {
+        const json_t *probe = codec_json_get(spec, kubelet_probe_members[i], NULL);
         if (probe)
-            c->probes[i] = local_probe_new(c, (enum local_probe_kind)i, probe);
+            c->probes[i] = kubelet_probe_new(c, (enum kubelet_probe_kind)i, probe);
     }
 }
 
 static void on_post_start(void *arg, bool ok, const char *message)
 {
-    struct local_container *c = arg;
+    struct kubelet_container *c = arg;
     c->hook = NULL;
     c->hook_pending = false;
     if (ok)
         start_probes(c);
     else
         kill_after_hook(c, message);
-    local_worker_wake(c->worker);
+    kubelet_worker_wake(c->worker);
 }
 
 static void on_started(void *arg)
 {
-    struct local_container *c = arg;
-    const json_t *hook = gs_json_get(local_container_spec(c), "lifecycle", "postStart", NULL);
-    c->state = LOCAL_RUNNING;
+    struct kubelet_container *c = arg;
+    const json_t *hook = codec_json_get(kubelet_container_spec(c), "lifecycle", "postStart", NULL);
+    c->state = KUBELET_RUNNING;
     c->started_ms = gs_unix_ms();
     if (c->current.set)
         termination_move(&c->last, &c->current);
@@ -279,18 +281,18 @@ static void on_started(void *arg)
         return;
     if (hook) {
         c->hook_pending = true;
-        c->hook = local_handler_start(c, hook, 0, on_post_start, c);
+        c->hook = kubelet_handler_start(c, hook, 0, on_post_start, c);
     } else {
         start_probes(c);
     }
-    local_worker_wake(c->worker);
+    kubelet_worker_wake(c->worker);
 }
 
-static char *exec_failure(const struct local_container *c, int error)
+static char *exec_failure(const struct kubelet_container *c, int error)
 {
-    const json_t *command = gs_json_get(local_container_spec(c), "command", NULL);
+    const json_t *command = codec_json_get(kubelet_container_spec(c), "command", NULL);
     const char *program = json_string_value(json_array_get(command, 0));
-    const struct local_words *mapped = local_images_find(c->worker->k->images, c->image);
+    const struct kubelet_words *mapped = kubelet_images_find(c->worker->k->images, c->image);
     if (!program)
         program = mapped ? mapped->items[0] : "";
     return gs_format("exec: \"%s\": %s", program,
@@ -298,11 +300,11 @@ static char *exec_failure(const struct local_container *c, int error)
                                                               : strerror(error));
 }
 
-static void note_exit(struct local_container *c, const struct local_process_exit *e)
+static void note_exit(struct kubelet_container *c, const struct kubelet_process_exit *e)
 {
-    struct local_termination *t = &c->current;
+    struct kubelet_termination *t = &c->current;
     termination_finish(t);
-    *t = (struct local_termination){
+    *t = (struct kubelet_termination){
         .set = true,
         .exit_code = e->exit_code,
         .started_ms = e->exec_errno ? 0 : e->started_ms,
@@ -321,25 +323,25 @@ static void note_exit(struct local_container *c, const struct local_process_exit
 
 static void on_sweep(void *arg)
 {
-    struct local_container *c = arg;
-    local_proc_kill_marked(c->sweep_mark, NULL);
+    struct kubelet_container *c = arg;
+    kubelet_proc_kill_marked(c->sweep_mark, NULL);
     if (--c->sweeps_left > 0)
         local_timer_start(c->sweep, SWEEP_MS);
 }
 
 // A process has no environment to be seen while it executes another program: look more than once.
-static void sweep_instance(struct local_container *c)
+static void sweep_instance(struct kubelet_container *c)
 {
     free(c->sweep_mark);
-    c->sweep_mark = gs_format("%s=%s", LOCAL_ENV_CONTAINER_ID, c->container_id);
+    c->sweep_mark = gs_format("%s=%s", KUBELET_ENV_CONTAINER_ID, c->container_id);
     c->sweeps_left = SWEEPS;
     on_sweep(c);
 }
 
-static void on_process_exit(void *arg, const struct local_process_exit *e)
+static void on_process_exit(void *arg, const struct kubelet_process_exit *e)
 {
-    struct local_container *c = arg;
-    local_process_free(c->process);
+    struct kubelet_container *c = arg;
+    kubelet_process_free(c->process);
     c->process = NULL;
     stop_probes(c);
     drop_hook(c);
@@ -348,55 +350,55 @@ static void on_process_exit(void *arg, const struct local_process_exit *e)
     if (e->supervisor_died)
         sweep_instance(c);
     note_exit(c, e);
-    c->state = LOCAL_EXITED;
+    c->state = KUBELET_EXITED;
     set_waiting_text(c, NULL, NULL);
-    local_worker_wake(c->worker);
+    kubelet_worker_wake(c->worker);
 }
 
-const struct local_process_callbacks local_container_callbacks = {.on_started = on_started,
-                                                                  .on_exit = on_process_exit};
+const struct kubelet_process_callbacks kubelet_container_callbacks = {.on_started = on_started,
+                                                                      .on_exit = on_process_exit};
 
-bool local_container_ready(const struct local_container *c)
+bool kubelet_container_ready(const struct kubelet_container *c)
 {
-    return c->state == LOCAL_RUNNING && c->started && c->ready && !c->hook_pending;
+    return c->state == KUBELET_RUNNING && c->started && c->ready && !c->hook_pending;
 }
 
 // --- probes ---
 
-static int64_t probe_grace_ms(const struct local_container *c, enum local_probe_kind kind)
+static int64_t probe_grace_ms(const struct kubelet_container *c, enum kubelet_probe_kind kind)
 {
-    int64_t seconds = gs_json_int(local_container_spec(c), -1, local_probe_members[kind],
-                                  "terminationGracePeriodSeconds", NULL);
-    return seconds >= 0 ? local_grace_ms(seconds) : local_worker_default_grace_ms(c->worker);
+    int64_t seconds = codec_json_int(kubelet_container_spec(c), -1, kubelet_probe_members[kind],
+                                     "terminationGracePeriodSeconds", NULL);
+    return seconds >= 0 ? kubelet_grace_ms(seconds) : kubelet_worker_default_grace_ms(c->worker);
 }
 
-void local_container_probed(struct local_container *c, enum local_probe_kind kind, bool ok)
+void kubelet_container_probed(struct kubelet_container *c, enum kubelet_probe_kind kind, bool ok)
 {
-    if (kind == LOCAL_PROBE_READINESS) {
+    if (kind == KUBELET_PROBE_READINESS) {
         c->ready = ok;
     } else if (!ok) {
         GS_AUTO_FREE char *why =
             gs_format("Container %s failed %s probe, will be restarted", c->name,
-                      kind == LOCAL_PROBE_LIVENESS ? "liveness" : "startup");
-        local_container_stop(c, probe_grace_ms(c, kind), why);
-    } else if (kind == LOCAL_PROBE_STARTUP) {
+                      kind == KUBELET_PROBE_LIVENESS ? "liveness" : "startup");
+        kubelet_container_stop(c, probe_grace_ms(c, kind), why);
+    } else if (kind == KUBELET_PROBE_STARTUP) {
         c->started = true;
     }
-    local_worker_wake(c->worker);
+    kubelet_worker_wake(c->worker);
 }
 
 // --- stopping ---
 
-static void send_term(struct local_container *c)
+static void send_term(struct kubelet_container *c)
 {
     int64_t left_ms = (c->stop_by_ns - gs_mono_ns()) / GS_NS_PER_MS;
     if (c->process)
-        local_process_stop(c->process, left_ms < 0 ? 0 : left_ms);
+        kubelet_process_stop(c->process, left_ms < 0 ? 0 : left_ms);
 }
 
 static void on_pre_stop(void *arg, bool ok, const char *message)
 {
-    struct local_container *c = arg;
+    struct kubelet_container *c = arg;
     c->hook = NULL;
     if (!ok) {
         GS_AUTO_FREE char *text = gs_format("PreStopHook failed: %s", message);
@@ -408,24 +410,24 @@ static void on_pre_stop(void *arg, bool ok, const char *message)
     send_term(c);
 }
 
-static void begin_stop(struct local_container *c, int64_t grace_ms, const char *why)
+static void begin_stop(struct kubelet_container *c, int64_t grace_ms, const char *why)
 {
-    const json_t *hook = gs_json_get(local_container_spec(c), "lifecycle", "preStop", NULL);
+    const json_t *hook = codec_json_get(kubelet_container_spec(c), "lifecycle", "preStop", NULL);
     GS_AUTO_FREE char *text = gs_format("Stopping container %s", c->name);
     event(c, "Normal", "Killing", why ? why : text);
     c->stopping = true;
     // Called from a probe too: the probes are freed with the exit, here they are only told to rest.
     drop_hook(c);
-    if (hook && grace_ms > 0 && c->state == LOCAL_RUNNING)
-        c->hook = local_handler_start(c, hook, (unsigned)grace_ms, on_pre_stop, c);
+    if (hook && grace_ms > 0 && c->state == KUBELET_RUNNING)
+        c->hook = kubelet_handler_start(c, hook, (unsigned)grace_ms, on_pre_stop, c);
     else
         send_term(c);
 }
 
-void local_container_stop(struct local_container *c, int64_t grace_ms, const char *why)
+void kubelet_container_stop(struct kubelet_container *c, int64_t grace_ms, const char *why)
 {
     if (c->fetch) {
-        local_env_fetch_cancel(c->fetch);
+        kubelet_env_fetch_cancel(c->fetch);
         c->fetch = NULL;
     }
     c->timer_set = false;
@@ -445,30 +447,30 @@ void local_container_stop(struct local_container *c, int64_t grace_ms, const cha
 
 // --- after a restart of the program ---
 
-static struct local_termination read_termination(const json_t *t)
+static struct kubelet_termination read_termination(const json_t *t)
 {
-    struct local_termination r = {
+    struct kubelet_termination r = {
         .set = true,
-        .exit_code = (int)gs_json_int(t, 0, "exitCode", NULL),
-        .reason = gs_strdup(gs_json_str(t, "reason", NULL)),
-        .message = gs_strdup(gs_json_str(t, "message", NULL)),
-        .container_id = gs_strdup(gs_json_str(t, "containerID", NULL)),
+        .exit_code = (int)codec_json_int(t, 0, "exitCode", NULL),
+        .reason = gs_strdup(codec_json_str(t, "reason", NULL)),
+        .message = gs_strdup(codec_json_str(t, "message", NULL)),
+        .container_id = gs_strdup(codec_json_str(t, "containerID", NULL)),
     };
-    const char *started = gs_json_str(t, "startedAt", NULL);
-    const char *finished = gs_json_str(t, "finishedAt", NULL);
+    const char *started = codec_json_str(t, "startedAt", NULL);
+    const char *finished = codec_json_str(t, "finishedAt", NULL);
     gs_error_free(gs_parse_rfc3339(gs_slice_of(started), &r.started_ms));
     gs_error_free(gs_parse_rfc3339(gs_slice_of(finished), &r.finished_ms));
     return r;
 }
 
 // It ran when the former kubelet ended, so it ended with it: its supervisor may have said how.
-static void restore_interrupted(struct local_container *c)
+static void restore_interrupted(struct kubelet_container *c)
 {
-    GS_AUTO_FREE char *path = local_container_file(c, c->restart_count, "status");
-    struct shim_status s = {0};
-    GS_AUTO_ERROR struct gs_error *err = shim_status_read(path, &s);
+    GS_AUTO_FREE char *path = kubelet_container_file(c, c->restart_count, "status");
+    struct kubelet_shim_status s = {0};
+    GS_AUTO_ERROR struct gs_error *err = kubelet_shim_status_read(path, &s);
     bool known = !err && s.finished_ms;
-    c->current = (struct local_termination){
+    c->current = (struct kubelet_termination){
         .set = true,
         .exit_code = known ? s.exit_code : 137,
         .started_ms = s.started_ms,
@@ -477,16 +479,16 @@ static void restore_interrupted(struct local_container *c)
         .message = gs_strdup("gpuscale was restarted"),
         .container_id = gs_strdup(c->container_id),
     };
-    c->state = LOCAL_EXITED;
+    c->state = KUBELET_EXITED;
 }
 
-void local_container_restore(struct local_container *c, const json_t *status)
+void kubelet_container_restore(struct kubelet_container *c, const json_t *status)
 {
-    const json_t *terminated = gs_json_get(status, "state", "terminated", NULL);
-    const json_t *last = gs_json_get(status, "lastState", "terminated", NULL);
-    c->restart_count = (unsigned)gs_json_int(status, 0, "restartCount", NULL);
-    c->container_id = gs_strdup(gs_json_str(status, "containerID", NULL));
-    c->image = gs_strdup(gs_json_str(status, "image", NULL));
+    const json_t *terminated = codec_json_get(status, "state", "terminated", NULL);
+    const json_t *last = codec_json_get(status, "lastState", "terminated", NULL);
+    c->restart_count = (unsigned)codec_json_int(status, 0, "restartCount", NULL);
+    c->container_id = gs_strdup(codec_json_str(status, "containerID", NULL));
+    c->image = gs_strdup(codec_json_str(status, "image", NULL));
     c->has_run = c->container_id && *c->container_id;
     if (!c->has_run)
         return;
@@ -494,8 +496,8 @@ void local_container_restore(struct local_container *c, const json_t *status)
         c->last = read_termination(last);
     if (terminated) {
         c->current = read_termination(terminated);
-        c->state = LOCAL_EXITED;
-    } else if (gs_json_get(status, "state", "running", NULL)) {
+        c->state = KUBELET_EXITED;
+    } else if (codec_json_get(status, "state", "running", NULL)) {
         restore_interrupted(c);
     }
 }

@@ -10,21 +10,21 @@
 #define FIRST 0x7f400001u // 127.64.0.1
 #define COUNT 0x001ffffeu // up to 127.95.255.254
 
-struct local_pod_ips {
+struct kubelet_pod_ips {
     struct gs_hmap *taken; // values are not used
     uint32_t next;         // offset from FIRST
 };
 
-struct local_pod_ips *local_pod_ips_new(const char *seed)
+struct kubelet_pod_ips *kubelet_pod_ips_new(const char *seed)
 {
-    struct local_pod_ips *ips = gs_alloc(sizeof(*ips));
+    struct kubelet_pod_ips *ips = gs_alloc(sizeof(*ips));
     ips->taken = gs_hmap_new(NULL);
     // Begins at a x.y.z.1, which reads well.
     ips->next = (uint32_t)(gs_hash(seed, strlen(seed)) % (COUNT / 256)) * 256;
     return ips;
 }
 
-void local_pod_ips_free(struct local_pod_ips *ips)
+void kubelet_pod_ips_free(struct kubelet_pod_ips *ips)
 {
     if (!ips)
         return;
@@ -32,7 +32,7 @@ void local_pod_ips_free(struct local_pod_ips *ips)
     free(ips);
 }
 
-bool local_pod_ips_reserve(struct local_pod_ips *ips, const char *ip)
+bool kubelet_pod_ips_reserve(struct kubelet_pod_ips *ips, const char *ip)
 {
     struct in_addr addr;
     if (inet_pton(AF_INET, ip, &addr) != 1 || ntohl(addr.s_addr) - FIRST >= COUNT ||
@@ -42,7 +42,7 @@ bool local_pod_ips_reserve(struct local_pod_ips *ips, const char *ip)
     return true;
 }
 
-char *local_pod_ips_take(struct local_pod_ips *ips)
+char *kubelet_pod_ips_take(struct kubelet_pod_ips *ips)
 {
     for (uint32_t i = 0; i < COUNT; i++) {
         uint32_t address = FIRST + ips->next;
@@ -52,13 +52,13 @@ char *local_pod_ips_take(struct local_pod_ips *ips)
         char text[INET_ADDRSTRLEN];
         struct in_addr addr = {.s_addr = htonl(address)};
         inet_ntop(AF_INET, &addr, text, sizeof(text));
-        if (local_pod_ips_reserve(ips, text))
+        if (kubelet_pod_ips_reserve(ips, text))
             return gs_strdup(text);
     }
     return NULL;
 }
 
-void local_pod_ips_give_back(struct local_pod_ips *ips, const char *ip)
+void kubelet_pod_ips_give_back(struct kubelet_pod_ips *ips, const char *ip)
 {
     gs_hmap_remove_str(ips->taken, ip);
 }

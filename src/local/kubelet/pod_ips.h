@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
-struct local_pod_ips;
-struct local_pod_ips *local_pod_ips_new(const char *seed);
-void local_pod_ips_free(struct local_pod_ips *ips);
+struct kubelet_pod_ips;
+struct kubelet_pod_ips *kubelet_pod_ips_new(const char *seed);
+void kubelet_pod_ips_free(struct kubelet_pod_ips *ips);
 // Marks an address that a pod has already; false when it is not of our range or taken.
-bool local_pod_ips_reserve(struct local_pod_ips *ips, const char *ip);
-char *local_pod_ips_take(struct local_pod_ips *ips); // caller frees; NULL when none is left
-void local_pod_ips_give_back(struct local_pod_ips *ips, const char *ip);
+bool kubelet_pod_ips_reserve(struct kubelet_pod_ips *ips, const char *ip);
+char *kubelet_pod_ips_take(struct kubelet_pod_ips *ips); // caller frees; NULL when none is left
+void kubelet_pod_ips_give_back(struct kubelet_pod_ips *ips, const char *ip);

@@ -19,75 +19,75 @@ enum { CONFIG_RETRY_MS = 5000, PULL_BACKOFF_MS = 2000 };
 static const char *const inherited[] = {"PATH",   "HOME", "USER",   "LANG",
                                         "LC_ALL", "TZ",   "TMPDIR", "LD_LIBRARY_PATH"};
 
-static void set_identity(struct local_words *env, const struct local_container *c)
+static void set_identity(struct kubelet_words *env, const struct kubelet_container *c)
 {
-    const struct local_worker *w = c->worker;
-    local_env_set(env, LOCAL_ENV_POD_UID, w->uid);
-    local_env_set(env, LOCAL_ENV_POD_NAME, w->name);
-    local_env_set(env, LOCAL_ENV_POD_NS, w->ns);
-    local_env_set(env, LOCAL_ENV_CONTAINER, c->name);
-    local_env_set(env, LOCAL_ENV_POD_IP, w->ip);
+    const struct kubelet_worker *w = c->worker;
+    kubelet_env_set(env, LOCAL_ENV_POD_UID, w->uid);
+    kubelet_env_set(env, LOCAL_ENV_POD_NAME, w->name);
+    kubelet_env_set(env, LOCAL_ENV_POD_NS, w->ns);
+    kubelet_env_set(env, LOCAL_ENV_CONTAINER, c->name);
+    kubelet_env_set(env, LOCAL_ENV_POD_IP, w->ip);
     if (local_ports_first() > 0) {
         // For the library that is loaded into the processes: see podnet.c.
         GS_AUTO_FREE char *ports = gs_format("%d %d%s%s", local_ports_first(), LOCAL_PORT_SHIFT,
                                              w->ports ? " " : "", w->ports ? w->ports : "");
-        local_env_set(env, "GPUSCALE_POD_PORTS", ports);
+        kubelet_env_set(env, "GPUSCALE_POD_PORTS", ports);
     }
 }
 
-static void set_base(struct local_words *env, const struct local_container *c)
+static void set_base(struct kubelet_words *env, const struct kubelet_container *c)
 {
-    const struct local_worker *w = c->worker;
-    const char *hostname = gs_json_str(w->pod, "spec", "hostname", NULL);
-    local_env_set(env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    const struct kubelet_worker *w = c->worker;
+    const char *hostname = codec_json_str(w->pod, "spec", "hostname", NULL);
+    kubelet_env_set(env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     for (size_t i = 0; i < GS_ARRAY_LEN(inherited); i++) {
         const char *value = getenv(inherited[i]);
         if (value)
-            local_env_set(env, inherited[i], value);
+            kubelet_env_set(env, inherited[i], value);
     }
 #ifdef __SANITIZE_ADDRESS__
     // Programs built with the sanitizer insist on being the first library otherwise.
-    local_env_set(env, "ASAN_OPTIONS", "verify_asan_link_order=0");
+    kubelet_env_set(env, "ASAN_OPTIONS", "verify_asan_link_order=0");
 #endif
     for (size_t i = 0; i < w->k->extra_env.len; i++) {
         const char *entry = w->k->extra_env.items[i];
         const char *value = strchr(entry, '=');
         GS_AUTO_FREE char *name = value ? gs_strndup(entry, (size_t)(value - entry)) : NULL;
         if (name)
-            local_env_set(env, name, value + 1);
+            kubelet_env_set(env, name, value + 1);
     }
-    local_env_set(env, "HOSTNAME", hostname ? hostname : w->name);
-    local_env_set(env, "POD_IP", w->ip);
+    kubelet_env_set(env, "HOSTNAME", hostname ? hostname : w->name);
+    kubelet_env_set(env, "POD_IP", w->ip);
     set_identity(env, c);
 }
 
 // A container without GPUs sees none, unless its manifest says otherwise; what the scheduler gave
 // cannot be overridden, since numbers would mean other GPUs here than in a real container.
-static struct gs_error *build_env(struct local_container *c, const json_t *sources,
-                                  struct local_words *ret)
+static struct gs_error *build_env(struct kubelet_container *c, const json_t *sources,
+                                  struct kubelet_words *ret)
 {
-    struct local_worker *w = c->worker;
-    GS_AUTO_FREE char *gpus = local_env_gpus(w->pod, c->name);
-    struct local_words env = {0};
+    struct kubelet_worker *w = c->worker;
+    GS_AUTO_FREE char *gpus = kubelet_env_gpus(w->pod, c->name);
+    struct kubelet_words env = {0};
     set_base(&env, c);
-    local_env_set(&env, "CUDA_VISIBLE_DEVICES", "");
-    local_env_set(&env, "NVIDIA_VISIBLE_DEVICES", "void");
-    struct local_env_context ctx = {
+    kubelet_env_set(&env, "CUDA_VISIBLE_DEVICES", "");
+    kubelet_env_set(&env, "NVIDIA_VISIBLE_DEVICES", "void");
+    struct kubelet_env_context ctx = {
         .pod = w->pod,
-        .container = local_container_spec(c),
+        .container = kubelet_container_spec(c),
         .pod_ip = w->ip,
         .node = kube_cache_get(w->k->cluster->nodes, NULL, w->k->cluster->node_name),
         .sources = sources,
     };
-    struct gs_error *err = local_env_add_spec(&env, &ctx);
+    struct gs_error *err = kubelet_env_add_spec(&env, &ctx);
     if (err) {
-        local_words_finish(&env);
+        kubelet_words_finish(&env);
         return err;
     }
     set_identity(&env, c);
     if (*gpus) {
-        local_env_set(&env, "CUDA_VISIBLE_DEVICES", gpus);
-        local_env_set(&env, "NVIDIA_VISIBLE_DEVICES", gpus);
+        kubelet_env_set(&env, "CUDA_VISIBLE_DEVICES", gpus);
+        kubelet_env_set(&env, "NVIDIA_VISIBLE_DEVICES", gpus);
     }
     *ret = env;
     return NULL;
@@ -95,9 +95,9 @@ static struct gs_error *build_env(struct local_container *c, const json_t *sourc
 
 // The image's own program lies in its working folder in many images ("./vectorAdd"): so it does
 // here, also for a pod that brings its own command.
-static void link_program(const struct local_container *c, const char *own)
+static void link_program(const struct kubelet_container *c, const char *own)
 {
-    const struct local_words *mapped = local_images_find(c->worker->k->images, c->image);
+    const struct kubelet_words *mapped = kubelet_images_find(c->worker->k->images, c->image);
     const char *base = mapped ? strrchr(mapped->items[0], '/') : NULL;
     if (!base)
         return;
@@ -107,19 +107,19 @@ static void link_program(const struct local_container *c, const char *own)
         gs_debug("kubelet", "%s: %m", link);
 }
 
-static void remove_old_logs(const struct local_container *c)
+static void remove_old_logs(const struct kubelet_container *c)
 {
     static const char *const suffixes[] = {"log", "log.1", "status"};
     for (size_t i = 0; c->restart_count >= 2 && i < GS_ARRAY_LEN(suffixes); i++) {
-        GS_AUTO_FREE char *path = local_container_file(c, c->restart_count - 2, suffixes[i]);
+        GS_AUTO_FREE char *path = kubelet_container_file(c, c->restart_count - 2, suffixes[i]);
         unlink(path);
     }
 }
 
-static struct gs_error *make_folders(const struct local_container *c, char **ret_own)
+static struct gs_error *make_folders(const struct kubelet_container *c, char **ret_own)
 {
-    GS_AUTO_FREE char *own = local_worker_path(c->worker, LOCAL_DIR_PODS, c->name);
-    GS_AUTO_FREE char *logs = local_worker_path(c->worker, LOCAL_DIR_CONTAINERS, c->name);
+    GS_AUTO_FREE char *own = kubelet_worker_path(c->worker, KUBELET_DIR_PODS, c->name);
+    GS_AUTO_FREE char *logs = kubelet_worker_path(c->worker, KUBELET_DIR_CONTAINERS, c->name);
     struct gs_error *err = gs_mkdir_p(own, 0700);
     if (!err)
         err = gs_mkdir_p(logs, 0700);
@@ -136,10 +136,10 @@ static bool is_folder(const char *path)
 
 // The pod's workingDir as a folder of this machine; NULL: it has none. An image often has one that
 // this machine lacks (/app).
-static char *given_dir(const struct local_container *c)
+static char *given_dir(const struct kubelet_container *c)
 {
-    const struct local_worker *w = c->worker;
-    const char *dir = gs_json_str(local_container_spec(c), "workingDir", NULL);
+    const struct kubelet_worker *w = c->worker;
+    const char *dir = codec_json_str(kubelet_container_spec(c), "workingDir", NULL);
     if (!dir || !*dir)
         return NULL;
     GS_AUTO_FREE char *path =
@@ -155,17 +155,17 @@ static char *given_dir(const struct local_container *c)
 
 // Words of --image such as "python3 app.py" are relative to where it was typed. A pod's own command
 // finds its image's program in a folder of its own.
-static char *choose_cwd(const struct local_container *c, const char *own)
+static char *choose_cwd(const struct kubelet_container *c, const char *own)
 {
-    const struct local_kubelet *k = c->worker->k;
+    const struct kubelet *k = c->worker->k;
     char *given = given_dir(c);
     if (given)
         return given;
-    bool own_command = json_array_size(json_object_get(local_container_spec(c), "command")) > 0;
+    bool own_command = json_array_size(json_object_get(kubelet_container_spec(c), "command")) > 0;
     return gs_strdup(!own_command && is_folder(k->work_dir) ? k->work_dir : own);
 }
 
-static char *make_container_id(const struct local_container *c)
+static char *make_container_id(const struct kubelet_container *c)
 {
     char id[65];
     GS_AUTO_FREE char *what =
@@ -178,7 +178,7 @@ static char *make_container_id(const struct local_container *c)
     return gs_format("gpuscale://%s", id);
 }
 
-static void begin_instance(struct local_container *c)
+static void begin_instance(struct kubelet_container *c)
 {
     if (c->has_run)
         c->restart_count++;
@@ -191,9 +191,9 @@ static void begin_instance(struct local_container *c)
     c->container_id = make_container_id(c);
 }
 
-static struct gs_error *try_launch(struct local_container *c, const struct local_words *argv)
+static struct gs_error *try_launch(struct kubelet_container *c, const struct kubelet_words *argv)
 {
-    struct local_kubelet *k = c->worker->k;
+    struct kubelet *k = c->worker->k;
     GS_AUTO_FREE char *own = NULL;
     struct gs_error *err = make_folders(c, &own);
     if (err)
@@ -201,12 +201,12 @@ static struct gs_error *try_launch(struct local_container *c, const struct local
     free(c->cwd);
     c->cwd = choose_cwd(c, own);
     begin_instance(c);
-    local_env_set(&c->env, LOCAL_ENV_CONTAINER_ID, c->container_id);
+    kubelet_env_set(&c->env, KUBELET_ENV_CONTAINER_ID, c->container_id);
     link_program(c, own);
     remove_old_logs(c);
-    GS_AUTO_FREE char *log = local_container_file(c, c->restart_count, "log");
-    GS_AUTO_FREE char *status = local_container_file(c, c->restart_count, "status");
-    struct local_process_spec spec = {
+    GS_AUTO_FREE char *log = kubelet_container_file(c, c->restart_count, "log");
+    GS_AUTO_FREE char *status = kubelet_container_file(c, c->restart_count, "status");
+    struct kubelet_process_spec spec = {
         .self_exe = k->self_exe,
         .argv = argv->items,
         .env = c->env.items,
@@ -214,13 +214,14 @@ static struct gs_error *try_launch(struct local_container *c, const struct local
         .preload = k->podnet,
         .log_path = log,
         .status_path = status,
-        .grace_ms = (unsigned)local_worker_default_grace_ms(c->worker),
+        .grace_ms = (unsigned)kubelet_worker_default_grace_ms(c->worker),
     };
-    return local_process_start(k->cluster->loop, &spec, &local_container_callbacks, c, &c->process);
+    return kubelet_process_start(k->cluster->loop, &spec, &kubelet_container_callbacks, c,
+                                 &c->process);
 }
 
 // An instance that could not be made is none.
-static struct gs_error *launch(struct local_container *c, const struct local_words *argv)
+static struct gs_error *launch(struct kubelet_container *c, const struct kubelet_words *argv)
 {
     bool had_run = c->has_run;
     unsigned restarts = c->restart_count;
@@ -232,43 +233,43 @@ static struct gs_error *launch(struct local_container *c, const struct local_wor
     return err;
 }
 
-static void fail_config(struct local_container *c, const char *message)
+static void fail_config(struct kubelet_container *c, const char *message)
 {
     kube_event(c->worker->k->recorder, c->worker->pod, "Warning", "Failed", "Error: %s", message);
-    local_container_wait(c, "CreateContainerConfigError", "%s", message);
-    local_container_retry(c, CONFIG_RETRY_MS);
+    kubelet_container_wait(c, "CreateContainerConfigError", "%s", message);
+    kubelet_container_retry(c, CONFIG_RETRY_MS);
 }
 
-static void expand_argv(const struct local_words *env, const struct local_words *argv,
-                        struct local_words *ret)
+static void expand_argv(const struct kubelet_words *env, const struct kubelet_words *argv,
+                        struct kubelet_words *ret)
 {
     for (size_t i = 0; i < argv->len; i++) {
-        GS_AUTO_FREE char *word = local_env_expand(env, argv->items[i]);
-        local_words_add(ret, word);
+        GS_AUTO_FREE char *word = kubelet_env_expand(env, argv->items[i]);
+        kubelet_words_add(ret, word);
     }
 }
 
-static void start_with(struct local_container *c, const json_t *sources)
+static void start_with(struct kubelet_container *c, const json_t *sources)
 {
-    struct local_worker *w = c->worker;
-    GS_CLEANUP(local_words_finish) struct local_words argv = {0}, expanded = {0};
+    struct kubelet_worker *w = c->worker;
+    GS_CLEANUP(kubelet_words_finish) struct kubelet_words argv = {0}, expanded = {0};
     GS_AUTO_ERROR struct gs_error *err =
-        local_images_argv(w->k->images, local_container_spec(c), &argv);
-    struct local_words env = {0};
+        kubelet_images_argv(w->k->images, kubelet_container_spec(c), &argv);
+    struct kubelet_words env = {0};
     if (!err)
         err = build_env(c, sources, &env);
     if (err) {
         fail_config(c, gs_error_message(err));
         return;
     }
-    local_words_finish(&c->env);
+    kubelet_words_finish(&c->env);
     c->env = env;
     expand_argv(&c->env, &argv, &expanded);
     err = launch(c, &expanded);
     if (err) {
         kube_event(w->k->recorder, w->pod, "Warning", "Failed", "Error: %s", gs_error_message(err));
-        local_container_wait(c, "CreateContainerError", "%s", gs_error_message(err));
-        local_container_retry(c, CONFIG_RETRY_MS);
+        kubelet_container_wait(c, "CreateContainerError", "%s", gs_error_message(err));
+        kubelet_container_retry(c, CONFIG_RETRY_MS);
         return;
     }
     kube_event(w->k->recorder, w->pod, "Normal", "Created", "Created container: %s", c->name);
@@ -276,7 +277,7 @@ static void start_with(struct local_container *c, const json_t *sources)
 
 static void on_fetched(void *arg, const json_t *sources, const struct gs_error *err)
 {
-    struct local_container *c = arg;
+    struct kubelet_container *c = arg;
     c->fetch = NULL;
     if (err)
         fail_config(c, gs_error_message(err));
@@ -284,54 +285,54 @@ static void on_fetched(void *arg, const json_t *sources, const struct gs_error *
         start_with(c, sources);
 }
 
-static void fail_image(struct local_container *c, const char *message)
+static void fail_image(struct kubelet_container *c, const char *message)
 {
-    struct local_worker *w = c->worker;
+    struct kubelet_worker *w = c->worker;
     kube_event(w->k->recorder, w->pod, "Warning", "Failed", "%s", message);
     kube_event(w->k->recorder, w->pod, "Warning", "Failed", "Error: ErrImagePull");
     free(c->failed_image);
     c->failed_image = gs_strdup(c->image);
-    local_container_wait(c, "ErrImagePull", "%s", message);
-    local_container_retry(c, PULL_BACKOFF_MS);
+    kubelet_container_wait(c, "ErrImagePull", "%s", message);
+    kubelet_container_retry(c, PULL_BACKOFF_MS);
 }
 
 // The scheduler's choice comes with the binding; a pod that was bound by hand waits for it.
-static bool waits_for_gpus(const struct local_container *c)
+static bool waits_for_gpus(const struct kubelet_container *c)
 {
-    const json_t *limits = gs_json_get(local_container_spec(c), "resources", "limits", NULL);
+    const json_t *limits = codec_json_get(kubelet_container_spec(c), "resources", "limits", NULL);
     const json_t *n = json_object_get(limits, "nvidia.com/gpu");
     const char *text = json_string_value(n);
     bool wants = json_integer_value(n) > 0 || (text && *text && !gs_streq(text, "0"));
-    GS_AUTO_FREE char *gpus = local_env_gpus(c->worker->pod, c->name);
+    GS_AUTO_FREE char *gpus = kubelet_env_gpus(c->worker->pod, c->name);
     return wants && !*gpus;
 }
 
-void local_container_begin(struct local_container *c)
+void kubelet_container_begin(struct kubelet_container *c)
 {
-    struct local_worker *w = c->worker;
-    const json_t *spec = local_container_spec(c);
-    const char *image = gs_json_str(spec, "image", NULL);
+    struct kubelet_worker *w = c->worker;
+    const json_t *spec = kubelet_container_spec(c);
+    const char *image = codec_json_str(spec, "image", NULL);
     free(c->image);
     c->image = gs_strdup(image ? image : "");
-    GS_CLEANUP(local_words_finish) struct local_words argv = {0};
-    GS_AUTO_ERROR struct gs_error *err = local_images_argv(w->k->images, spec, &argv);
+    GS_CLEANUP(kubelet_words_finish) struct kubelet_words argv = {0};
+    GS_AUTO_ERROR struct gs_error *err = kubelet_images_argv(w->k->images, spec, &argv);
     if (err) {
         fail_image(c, gs_error_message(err));
         return;
     }
     if (waits_for_gpus(c)) {
-        local_container_wait(c, "ContainerCreating",
-                             "waiting for the scheduler to choose the GPUs (annotation %s)",
-                             LOCAL_ANN_GPUS);
+        kubelet_container_wait(c, "ContainerCreating",
+                               "waiting for the scheduler to choose the GPUs (annotation %s)",
+                               LOCAL_ANN_GPUS);
         return;
     }
     kube_event(w->k->recorder, w->pod, "Normal", "Pulled",
                "Container image \"%s\" already present on machine", c->image);
-    GS_AUTO_JSON json_t *refs = json_object();
-    local_env_references(spec, refs);
-    local_container_wait(c, "ContainerCreating", "%s", "");
+    CODEC_AUTO_JSON json_t *refs = json_object();
+    kubelet_env_references(spec, refs);
+    kubelet_container_wait(c, "ContainerCreating", "%s", "");
     if (json_object_size(refs))
-        c->fetch = local_env_fetch_start(w->k->cluster->client, w->ns, refs, on_fetched, c);
+        c->fetch = kubelet_env_fetch_start(w->k->cluster->client, w->ns, refs, on_fetched, c);
     else
         start_with(c, refs);
 }

@@ -5,11 +5,11 @@
 #include "local/kubelet/pod_worker.h"
 
 // Ends with c->process set, or in a waiting reason. May need several loop turns.
-void local_container_begin(struct local_container *c);
+void kubelet_container_begin(struct kubelet_container *c);
 
 // --- what pod_container.c does with the outcome ---
-void local_container_wait(struct local_container *c, const char *reason, const char *fmt, ...)
+void kubelet_container_wait(struct kubelet_container *c, const char *reason, const char *fmt, ...)
     GS_PRINTF(3, 4);
-void local_container_retry(struct local_container *c, uint64_t ms);
+void kubelet_container_retry(struct kubelet_container *c, uint64_t ms);
 // What the process of a container calls.
-extern const struct local_process_callbacks local_container_callbacks;
+extern const struct kubelet_process_callbacks kubelet_container_callbacks;

@@ -10,85 +10,85 @@ static void set_time(json_t *o, const char *key, int64_t unix_ms) // 0: unknown,
 {
     char text[GS_RFC3339_SIZE];
     if (unix_ms)
-        gs_json_set_str(o, key, gs_format_rfc3339(unix_ms, text));
+        codec_json_set_str(o, key, gs_format_rfc3339(unix_ms, text));
 }
 
-static json_t *terminated(const struct local_termination *t)
+static json_t *terminated(const struct kubelet_termination *t)
 {
     json_t *o = json_object();
-    gs_json_set_int(o, "exitCode", t->exit_code);
-    gs_json_set_str(o, "reason", t->reason);
-    gs_json_set_str(o, "message", t->message);
+    codec_json_set_int(o, "exitCode", t->exit_code);
+    codec_json_set_str(o, "reason", t->reason);
+    codec_json_set_str(o, "message", t->message);
     set_time(o, "startedAt", t->started_ms);
     set_time(o, "finishedAt", t->finished_ms);
-    gs_json_set_str(o, "containerID", t->container_id);
+    codec_json_set_str(o, "containerID", t->container_id);
     return json_pack("{s:o}", "terminated", o);
 }
 
-const char *local_container_waiting_reason(const struct local_container *c)
+const char *kubelet_container_waiting_reason(const struct kubelet_container *c)
 {
     if (c->reason)
         return c->reason;
-    bool initializing = !c->init && c->worker->n_init && !local_worker_initialized(c->worker);
+    bool initializing = !c->init && c->worker->n_init && !kubelet_worker_initialized(c->worker);
     return initializing ? "PodInitializing" : "ContainerCreating";
 }
 
-static json_t *waiting(const struct local_container *c)
+static json_t *waiting(const struct kubelet_container *c)
 {
     json_t *o = json_object();
-    gs_json_set_str(o, "reason", local_container_waiting_reason(c));
+    codec_json_set_str(o, "reason", kubelet_container_waiting_reason(c));
     if (c->message && *c->message)
-        gs_json_set_str(o, "message", c->message);
+        codec_json_set_str(o, "message", c->message);
     return json_pack("{s:o}", "waiting", o);
 }
 
-static json_t *running(const struct local_container *c)
+static json_t *running(const struct kubelet_container *c)
 {
     json_t *o = json_object();
     set_time(o, "startedAt", c->started_ms);
     return json_pack("{s:o}", "running", o);
 }
 
-static json_t *state(const struct local_container *c)
+static json_t *state(const struct kubelet_container *c)
 {
-    if (c->state == LOCAL_RUNNING)
+    if (c->state == KUBELET_RUNNING)
         return running(c);
-    return c->state == LOCAL_EXITED ? terminated(&c->current) : waiting(c);
+    return c->state == KUBELET_EXITED ? terminated(&c->current) : waiting(c);
 }
 
-static bool succeeded_init(const struct local_container *c)
+static bool succeeded_init(const struct kubelet_container *c)
 {
-    return c->init && c->state == LOCAL_EXITED && c->current.exit_code == 0;
+    return c->init && c->state == KUBELET_EXITED && c->current.exit_code == 0;
 }
 
-static json_t *container_status(const struct local_container *c)
+static json_t *container_status(const struct kubelet_container *c)
 {
-    const char *image = gs_json_str(local_container_spec(c), "image", NULL);
+    const char *image = codec_json_str(kubelet_container_spec(c), "image", NULL);
     json_t *o = json_object();
-    gs_json_set_str(o, "name", c->name);
+    codec_json_set_str(o, "name", c->name);
     json_object_set_new(o, "state", state(c));
     json_object_set_new(o, "lastState", c->last.set ? terminated(&c->last) : json_object());
-    gs_json_set_bool(o, "ready", succeeded_init(c) || local_container_ready(c));
-    gs_json_set_bool(o, "started", c->state == LOCAL_RUNNING && c->started);
-    gs_json_set_int(o, "restartCount", c->restart_count);
-    gs_json_set_str(o, "image", c->image && *c->image ? c->image : image ? image : "");
-    gs_json_set_str(o, "imageID", c->has_run && c->image ? c->image : "");
+    codec_json_set_bool(o, "ready", succeeded_init(c) || kubelet_container_ready(c));
+    codec_json_set_bool(o, "started", c->state == KUBELET_RUNNING && c->started);
+    codec_json_set_int(o, "restartCount", c->restart_count);
+    codec_json_set_str(o, "image", c->image && *c->image ? c->image : image ? image : "");
+    codec_json_set_str(o, "imageID", c->has_run && c->image ? c->image : "");
     if (c->container_id)
-        gs_json_set_str(o, "containerID", c->container_id);
+        codec_json_set_str(o, "containerID", c->container_id);
     return o;
 }
 
 // --- phase ---
 
-static bool init_done(const struct local_container *c)
+static bool init_done(const struct kubelet_container *c)
 {
-    if (local_container_is_sidecar(c))
-        return c->state == LOCAL_RUNNING && c->started;
+    if (kubelet_container_is_sidecar(c))
+        return c->state == KUBELET_RUNNING && c->started;
     return succeeded_init(c);
 }
 
 // After all containers have begun, init containers do not matter any more (a sidecar may restart).
-bool local_worker_initialized(const struct local_worker *w)
+bool kubelet_worker_initialized(const struct kubelet_worker *w)
 {
     bool begun = false;
     for (size_t i = w->n_init; i < w->n_containers; i++)
@@ -99,29 +99,29 @@ bool local_worker_initialized(const struct local_worker *w)
     return true;
 }
 
-static bool init_failed(const struct local_worker *w)
+static bool init_failed(const struct kubelet_worker *w)
 {
     for (size_t i = 0; i < w->n_init; i++) {
-        const struct local_container *c = &w->containers[i];
-        if (c->state == LOCAL_EXITED && c->current.exit_code != 0 &&
-            !local_container_should_restart(c))
+        const struct kubelet_container *c = &w->containers[i];
+        if (c->state == KUBELET_EXITED && c->current.exit_code != 0 &&
+            !kubelet_container_should_restart(c))
             return true;
     }
     return false;
 }
 
-const char *local_worker_phase(const struct local_worker *w)
+const char *kubelet_worker_phase(const struct kubelet_worker *w)
 {
     size_t n = w->n_containers - w->n_init, waiting_first = 0, ended = 0, failed = 0;
     if (w->rejected || init_failed(w))
         return "Failed";
-    if (!local_worker_initialized(w))
+    if (!kubelet_worker_initialized(w))
         return "Pending";
     for (size_t i = w->n_init; i < w->n_containers; i++) {
-        const struct local_container *c = &w->containers[i];
-        bool final = c->state == LOCAL_EXITED &&
-                     (w->terminating || w->gone || !local_container_should_restart(c));
-        waiting_first += c->state == LOCAL_WAITING && !c->last.set;
+        const struct kubelet_container *c = &w->containers[i];
+        bool final = c->state == KUBELET_EXITED &&
+                     (w->terminating || w->gone || !kubelet_container_should_restart(c));
+        waiting_first += c->state == KUBELET_WAITING && !c->last.set;
         ended += final;
         failed += final && c->current.exit_code != 0;
     }
@@ -134,40 +134,40 @@ const char *local_worker_phase(const struct local_worker *w)
 
 // --- conditions ---
 
-static void add_condition(struct local_worker *w, const char *type, bool ok, const char *reason,
+static void add_condition(struct kubelet_worker *w, const char *type, bool ok, const char *reason,
                           const char *message)
 {
     kube_set_condition(w->conditions, type, ok ? "True" : "False", reason, message, gs_unix_ms());
 }
 
 // Names of the containers that are not as they should be: "[a b]". false when all are.
-static bool list_unready(const struct local_worker *w, bool init, struct gs_buf *out)
+static bool list_unready(const struct kubelet_worker *w, bool init, struct gs_buf *out)
 {
     for (size_t i = init ? 0 : w->n_init; i < (init ? w->n_init : w->n_containers); i++) {
-        const struct local_container *c = &w->containers[i];
-        if (init ? init_done(c) : local_container_ready(c))
+        const struct kubelet_container *c = &w->containers[i];
+        if (init ? init_done(c) : kubelet_container_ready(c))
             continue;
         gs_buf_addf(out, "%s%s", out->len ? " " : "", c->name);
     }
     return out->len > 0;
 }
 
-static bool gates_open(const struct local_worker *w)
+static bool gates_open(const struct kubelet_worker *w)
 {
     size_t i;
     json_t *gate;
-    json_array_foreach (local_worker_spec(w, "readinessGates"), i, gate) {
-        const char *type = gs_json_str(gate, "conditionType", NULL);
+    json_array_foreach (kubelet_worker_spec(w, "readinessGates"), i, gate) {
+        const char *type = codec_json_str(gate, "conditionType", NULL);
         if (type && !kube_condition_true(w->pod, type))
             return false;
     }
     return true;
 }
 
-static void set_initialized(struct local_worker *w, const char *phase)
+static void set_initialized(struct kubelet_worker *w, const char *phase)
 {
     GS_AUTO_BUF struct gs_buf names = {0}, text = {0};
-    bool ok = local_worker_initialized(w);
+    bool ok = kubelet_worker_initialized(w);
     if (!ok && list_unready(w, true, &names))
         gs_buf_addf(&text, "containers with incomplete status: [%s]", names.data);
     add_condition(w, "Initialized", ok,
@@ -176,7 +176,7 @@ static void set_initialized(struct local_worker *w, const char *phase)
                   text.data);
 }
 
-static void set_ready(struct local_worker *w, const char *phase)
+static void set_ready(struct kubelet_worker *w, const char *phase)
 {
     GS_AUTO_BUF struct gs_buf names = {0}, text = {0};
     bool unready = list_unready(w, false, &names);
@@ -205,18 +205,18 @@ static bool is_ours(const char *type)
 }
 
 // Times of former transitions, which outlive us, are taken over once.
-static void adopt_conditions(struct local_worker *w)
+static void adopt_conditions(struct kubelet_worker *w)
 {
     size_t i;
     json_t *condition;
     if (json_array_size(w->conditions))
         return;
-    json_array_foreach (gs_json_get(w->pod, "status", "conditions", NULL), i, condition)
-        if (is_ours(gs_json_str(condition, "type", NULL)))
+    json_array_foreach (codec_json_get(w->pod, "status", "conditions", NULL), i, condition)
+        if (is_ours(codec_json_str(condition, "type", NULL)))
             json_array_append_new(w->conditions, json_deep_copy(condition));
 }
 
-static json_t *conditions(struct local_worker *w, const char *phase)
+static json_t *conditions(struct kubelet_worker *w, const char *phase)
 {
     adopt_conditions(w);
     add_condition(w, "PodScheduled", true, NULL, NULL);
@@ -225,8 +225,8 @@ static json_t *conditions(struct local_worker *w, const char *phase)
     json_t *all = json_deep_copy(w->conditions);
     size_t i;
     json_t *condition;
-    json_array_foreach (gs_json_get(w->pod, "status", "conditions", NULL), i, condition)
-        if (!is_ours(gs_json_str(condition, "type", NULL)))
+    json_array_foreach (codec_json_get(w->pod, "status", "conditions", NULL), i, condition)
+        if (!is_ours(codec_json_str(condition, "type", NULL)))
             json_array_append(all, condition);
     return all;
 }
@@ -236,7 +236,7 @@ static json_t *conditions(struct local_worker *w, const char *phase)
 static int64_t amount(const json_t *resources, const char *list, const char *name)
 {
     int64_t milli = 0;
-    const char *text = gs_json_str(resources, list, name, NULL);
+    const char *text = codec_json_str(resources, list, name, NULL);
     if (text)
         gs_error_free(kube_quantity_parse_milli(gs_slice_of(text), &milli));
     return milli;
@@ -245,7 +245,7 @@ static int64_t amount(const json_t *resources, const char *list, const char *nam
 static void judge_resources(const json_t *container, bool *any, bool *guaranteed)
 {
     static const char *const names[] = {"cpu", "memory"};
-    const json_t *resources = gs_json_get(container, "resources", NULL);
+    const json_t *resources = codec_json_get(container, "resources", NULL);
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
         int64_t limit = amount(resources, "limits", names[i]);
         int64_t request = amount(resources, "requests", names[i]);
@@ -254,12 +254,12 @@ static void judge_resources(const json_t *container, bool *any, bool *guaranteed
     }
 }
 
-static const char *qos_class(const struct local_worker *w)
+static const char *qos_class(const struct kubelet_worker *w)
 {
-    const char *given = gs_json_str(w->pod, "status", "qosClass", NULL);
+    const char *given = codec_json_str(w->pod, "status", "qosClass", NULL);
     bool any = false, guaranteed = true;
     for (size_t i = 0; i < w->n_containers; i++)
-        judge_resources(local_container_spec(&w->containers[i]), &any, &guaranteed);
+        judge_resources(kubelet_container_spec(&w->containers[i]), &any, &guaranteed);
     if (given)
         return given;
     return !any ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
@@ -267,29 +267,29 @@ static const char *qos_class(const struct local_worker *w)
 
 // --- all of it ---
 
-static void add_addresses(json_t *status, const struct local_worker *w)
+static void add_addresses(json_t *status, const struct kubelet_worker *w)
 {
-    gs_json_set_str(status, "hostIP", LOCAL_NODE_IP);
+    codec_json_set_str(status, "hostIP", LOCAL_NODE_IP);
     json_object_set_new(status, "hostIPs", json_pack("[{s:s}]", "ip", LOCAL_NODE_IP));
     if (!w->ip)
         return;
-    gs_json_set_str(status, "podIP", w->ip);
+    codec_json_set_str(status, "podIP", w->ip);
     json_object_set_new(status, "podIPs", json_pack("[{s:s}]", "ip", w->ip));
 }
 
-json_t *local_worker_status(struct local_worker *w)
+json_t *kubelet_worker_status(struct kubelet_worker *w)
 {
-    const char *phase = local_worker_phase(w);
+    const char *phase = kubelet_worker_phase(w);
     json_t *status = json_object();
-    gs_json_set_str(status, "phase", phase);
+    codec_json_set_str(status, "phase", phase);
     if (w->rejected) {
-        gs_json_set_str(status, "reason", LOCAL_REJECTED_REASON);
-        gs_json_set_str(status, "message", LOCAL_REJECTED_MESSAGE);
+        codec_json_set_str(status, "reason", KUBELET_REJECTED_REASON);
+        codec_json_set_str(status, "message", KUBELET_REJECTED_MESSAGE);
     }
     json_object_set_new(status, "conditions", conditions(w, phase));
     add_addresses(status, w);
     set_time(status, "startTime", w->start_time_ms);
-    gs_json_set_str(status, "qosClass", qos_class(w));
+    codec_json_set_str(status, "qosClass", qos_class(w));
     json_t *init = json_array(), *mains = json_array();
     for (size_t i = 0; i < w->n_containers; i++)
         json_array_append_new(i < w->n_init ? init : mains, container_status(&w->containers[i]));

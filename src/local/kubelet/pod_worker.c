@@ -14,30 +14,31 @@
 
 enum { STATUS_RETRY_MS = 1000, GONE_GRACE_MS = 2000 };
 
-const json_t *local_worker_spec(const struct local_worker *w, const char *member)
+const json_t *kubelet_worker_spec(const struct kubelet_worker *w, const char *member)
 {
-    return gs_json_get(w->pod, "spec", member, NULL);
+    return codec_json_get(w->pod, "spec", member, NULL);
 }
 
-char *local_worker_path(const struct local_worker *w, const char *what, const char *container)
+char *kubelet_worker_path(const struct kubelet_worker *w, const char *what, const char *container)
 {
     return gs_format("%s/%s/%s%s%s", w->k->data_dir, what, w->uid, container ? "/" : "",
                      container ? container : "");
 }
 
-int64_t local_grace_ms(int64_t seconds)
+int64_t kubelet_grace_ms(int64_t seconds)
 {
     if (seconds < 0)
         return 0;
     return (seconds < LOCAL_MAX_GRACE_S ? seconds : LOCAL_MAX_GRACE_S) * 1000;
 }
 
-int64_t local_worker_default_grace_ms(const struct local_worker *w)
+int64_t kubelet_worker_default_grace_ms(const struct kubelet_worker *w)
 {
-    return local_grace_ms(gs_json_int(w->pod, 30, "spec", "terminationGracePeriodSeconds", NULL));
+    return kubelet_grace_ms(
+        codec_json_int(w->pod, 30, "spec", "terminationGracePeriodSeconds", NULL));
 }
 
-struct local_container *local_worker_find(struct local_worker *w, const char *container)
+struct kubelet_container *kubelet_worker_find(struct kubelet_worker *w, const char *container)
 {
     for (size_t i = 0; i < w->n_containers; i++)
         if (gs_streq(w->containers[i].name, container))
@@ -45,7 +46,7 @@ struct local_container *local_worker_find(struct local_worker *w, const char *co
     return NULL;
 }
 
-bool local_worker_alive(const struct local_worker *w)
+bool kubelet_worker_alive(const struct kubelet_worker *w)
 {
     for (size_t i = 0; i < w->n_containers; i++)
         if (w->containers[i].process)
@@ -59,13 +60,13 @@ static const json_t *find_status(const json_t *pod, const char *list, const char
 {
     size_t i;
     json_t *status;
-    json_array_foreach (gs_json_get(pod, "status", list, NULL), i, status)
-        if (gs_streq(gs_json_str(status, "name", NULL), name))
+    json_array_foreach (codec_json_get(pod, "status", list, NULL), i, status)
+        if (gs_streq(codec_json_str(status, "name", NULL), name))
             return status;
     return NULL;
 }
 
-static bool has_device(const struct local_kubelet *k, const char *id)
+static bool has_device(const struct kubelet *k, const char *id)
 {
     for (size_t i = 0; i < k->device_ids.len; i++)
         if (gs_streq(k->device_ids.items[i], id))
@@ -74,10 +75,10 @@ static bool has_device(const struct local_kubelet *k, const char *id)
 }
 
 // After a restart the GPUs may be others than those that the scheduler gave.
-static bool has_its_gpus(const struct local_worker *w)
+static bool has_its_gpus(const struct kubelet_worker *w)
 {
-    const char *text = gs_json_str(w->pod, "metadata", "annotations", LOCAL_ANN_GPUS, NULL);
-    GS_AUTO_JSON json_t *gpus = text ? json_loads(text, 0, NULL) : NULL;
+    const char *text = codec_json_str(w->pod, "metadata", "annotations", LOCAL_ANN_GPUS, NULL);
+    CODEC_AUTO_JSON json_t *gpus = text ? json_loads(text, 0, NULL) : NULL;
     const char *container;
     json_t *ids, *id;
     size_t i;
@@ -88,41 +89,41 @@ static bool has_its_gpus(const struct local_worker *w)
     return true;
 }
 
-static void restore(struct local_worker *w)
+static void restore(struct kubelet_worker *w)
 {
-    const char *phase = gs_json_str(w->pod, "status", "phase", NULL);
-    const char *ip = gs_json_str(w->pod, "status", "podIP", NULL);
-    const char *since = gs_json_str(w->pod, "status", "startTime", NULL);
-    if (ip && local_pod_ips_reserve(w->k->ips, ip))
+    const char *phase = codec_json_str(w->pod, "status", "phase", NULL);
+    const char *ip = codec_json_str(w->pod, "status", "podIP", NULL);
+    const char *since = codec_json_str(w->pod, "status", "startTime", NULL);
+    if (ip && kubelet_pod_ips_reserve(w->k->ips, ip))
         w->ip = gs_strdup(ip);
     if (since)
         gs_error_free(gs_parse_rfc3339(gs_slice_of(since), &w->start_time_ms));
     w->finished = w->settled = gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
     w->rejected = !w->settled && !has_its_gpus(w);
     for (size_t i = 0; i < w->n_containers; i++) {
-        struct local_container *c = &w->containers[i];
+        struct kubelet_container *c = &w->containers[i];
         const char *list = c->init ? "initContainerStatuses" : "containerStatuses";
-        local_container_restore(c, find_status(w->pod, list, c->name));
+        kubelet_container_restore(c, find_status(w->pod, list, c->name));
     }
 }
 
 static void on_wake(void *arg);
 static void on_retry(void *arg);
 
-static void take_object(struct local_worker *w, const json_t *pod)
+static void take_object(struct kubelet_worker *w, const json_t *pod)
 {
     json_decref(w->pod);
     w->pod = json_incref((json_t *)pod);
     if (!kube_is_deleting(pod))
         return;
     w->terminating = true;
-    w->grace_ms = local_grace_ms(gs_json_int(pod, local_worker_default_grace_ms(w) / 1000,
-                                             "metadata", "deletionGracePeriodSeconds", NULL));
+    w->grace_ms = kubelet_grace_ms(codec_json_int(pod, kubelet_worker_default_grace_ms(w) / 1000,
+                                                  "metadata", "deletionGracePeriodSeconds", NULL));
 }
 
-struct local_worker *local_worker_new(struct local_kubelet *k, const json_t *pod)
+struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod)
 {
-    struct local_worker *w = gs_alloc(sizeof(*w));
+    struct kubelet_worker *w = gs_alloc(sizeof(*w));
     w->k = k;
     w->uid = gs_strdup(kube_uid(pod));
     w->ns = gs_strdup(kube_namespace(pod));
@@ -132,14 +133,14 @@ struct local_worker *local_worker_new(struct local_kubelet *k, const json_t *pod
     w->retry = local_timer_new(k->cluster->loop, on_retry, w);
     take_object(w, pod);
     w->ports = local_ports_of_pod(pod);
-    w->n_init = json_array_size(local_worker_spec(w, "initContainers"));
-    w->n_containers = w->n_init + json_array_size(local_worker_spec(w, "containers"));
+    w->n_init = json_array_size(kubelet_worker_spec(w, "initContainers"));
+    w->n_containers = w->n_init + json_array_size(kubelet_worker_spec(w, "containers"));
     w->containers = gs_alloc_array(w->n_containers ? w->n_containers : 1, sizeof(*w->containers));
     for (size_t i = 0; i < w->n_containers; i++)
-        local_container_init(&w->containers[i], w, i < w->n_init,
-                             i < w->n_init ? i : i - w->n_init);
+        kubelet_container_init(&w->containers[i], w, i < w->n_init,
+                               i < w->n_init ? i : i - w->n_init);
     restore(w);
-    local_worker_wake(w);
+    kubelet_worker_wake(w);
     return w;
 }
 
@@ -150,28 +151,28 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
     return 0;
 }
 
-void local_remove_tree(const char *path)
+void kubelet_remove_tree(const char *path)
 {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void remove_files(const struct local_worker *w)
+static void remove_files(const struct kubelet_worker *w)
 {
-    GS_AUTO_FREE char *work = local_worker_path(w, LOCAL_DIR_PODS, NULL);
-    GS_AUTO_FREE char *logs = local_worker_path(w, LOCAL_DIR_CONTAINERS, NULL);
-    local_remove_tree(work);
-    local_remove_tree(logs);
+    GS_AUTO_FREE char *work = kubelet_worker_path(w, KUBELET_DIR_PODS, NULL);
+    GS_AUTO_FREE char *logs = kubelet_worker_path(w, KUBELET_DIR_CONTAINERS, NULL);
+    kubelet_remove_tree(work);
+    kubelet_remove_tree(logs);
 }
 
-void local_worker_free(struct local_worker *w)
+void kubelet_worker_free(struct kubelet_worker *w)
 {
     if (!w)
         return;
     for (size_t i = 0; i < w->n_containers; i++)
-        local_container_finish(&w->containers[i]);
+        kubelet_container_finish(&w->containers[i]);
     free(w->containers);
     if (w->ip)
-        local_pod_ips_give_back(w->k->ips, w->ip);
+        kubelet_pod_ips_give_back(w->k->ips, w->ip);
     if (w->gone)
         remove_files(w);
     kube_request_cancel(w->patch);
@@ -191,17 +192,17 @@ void local_worker_free(struct local_worker *w)
 
 // --- what changes ---
 
-static void apply_spec_change(struct local_container *c)
+static void apply_spec_change(struct kubelet_container *c)
 {
-    const char *image = gs_json_str(local_container_spec(c), "image", NULL);
+    const char *image = codec_json_str(kubelet_container_spec(c), "image", NULL);
     if (!c->process || c->stopping || !image || gs_streq(image, c->image))
         return;
     GS_AUTO_FREE char *why =
         gs_format("Container %s definition changed, will be restarted", c->name);
-    local_container_stop(c, local_worker_default_grace_ms(c->worker), why);
+    kubelet_container_stop(c, kubelet_worker_default_grace_ms(c->worker), why);
 }
 
-void local_worker_update(struct local_worker *w, const json_t *pod)
+void kubelet_worker_update(struct kubelet_worker *w, const json_t *pod)
 {
     if (!pod) {
         w->gone = true;
@@ -211,26 +212,26 @@ void local_worker_update(struct local_worker *w, const json_t *pod)
         for (size_t i = 0; i < w->n_containers && !w->terminating; i++)
             apply_spec_change(&w->containers[i]);
     }
-    local_worker_wake(w);
+    kubelet_worker_wake(w);
 }
 
-void local_worker_wake(struct local_worker *w)
+void kubelet_worker_wake(struct kubelet_worker *w)
 {
     local_timer_start(w->wake, 0);
 }
 
-void local_worker_stop(struct local_worker *w, int64_t grace_ms)
+void kubelet_worker_stop(struct kubelet_worker *w, int64_t grace_ms)
 {
     w->grace_ms = grace_ms;
     for (size_t i = 0; i < w->n_containers; i++)
-        local_container_stop(&w->containers[i], grace_ms, NULL);
+        kubelet_container_stop(&w->containers[i], grace_ms, NULL);
 }
 
 // --- reporting ---
 
-static void remove_from_api(struct local_worker *w);
+static void remove_from_api(struct kubelet_worker *w);
 
-static void retry_later(struct local_worker *w)
+static void retry_later(struct kubelet_worker *w)
 {
     w->status_refused = true;
     local_timer_start(w->retry, STATUS_RETRY_MS);
@@ -238,14 +239,14 @@ static void retry_later(struct local_worker *w)
 
 static void on_retry(void *arg)
 {
-    struct local_worker *w = arg;
+    struct kubelet_worker *w = arg;
     w->status_refused = false;
-    local_worker_wake(w);
+    kubelet_worker_wake(w);
 }
 
 static void on_patched(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct local_worker *w = arg;
+    struct kubelet_worker *w = arg;
     (void)body;
     w->patch = NULL;
     if (err) {
@@ -258,31 +259,31 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
         retry_later(w);
         return;
     }
-    local_worker_wake(w);
+    kubelet_worker_wake(w);
 }
 
 // true when the API server has our latest status.
-static bool publish(struct local_worker *w)
+static bool publish(struct kubelet_worker *w)
 {
     if (w->settled)
         return true;
     if (w->patch || w->status_refused)
         return false;
-    json_t *status = local_worker_status(w);
+    json_t *status = kubelet_worker_status(w);
     if (w->sent_status && json_equal(status, w->sent_status)) {
         json_decref(status);
         return true;
     }
     json_decref(w->sent_status);
     w->sent_status = status;
-    GS_AUTO_JSON json_t *patch = json_object();
+    CODEC_AUTO_JSON json_t *patch = json_object();
     // The uid makes the server refuse it when another pod has the name by now.
-    gs_json_set(patch, json_string(w->uid), "metadata", "uid", NULL);
+    codec_json_set(patch, json_string(w->uid), "metadata", "uid", NULL);
     json_object_set(patch, "status", status);
     // In one write with the address, so that nobody ever sees the address without its ports.
     if (!gs_streq(kube_annotation(w->pod, KUBE_ANN_PORTS), w->ports))
-        gs_json_set(patch, w->ports ? json_string(w->ports) : json_null(), "metadata",
-                    "annotations", KUBE_ANN_PORTS, NULL);
+        codec_json_set(patch, w->ports ? json_string(w->ports) : json_null(), "metadata",
+                       "annotations", KUBE_ANN_PORTS, NULL);
     w->patch = kube_patch(w->k->cluster->client, KUBE_PODS, w->ns, w->name, "status",
                           KUBE_MERGE_PATCH, patch, on_patched, w);
     return false;
@@ -290,7 +291,7 @@ static bool publish(struct local_worker *w)
 
 static void on_removed(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct local_worker *w = arg;
+    struct kubelet_worker *w = arg;
     (void)body;
     w->removal = NULL;
     w->removed = !err || status == 404;
@@ -301,7 +302,7 @@ static void on_removed(void *arg, int status, json_t *body, struct gs_error *err
     gs_error_free(err);
 }
 
-static void remove_from_api(struct local_worker *w)
+static void remove_from_api(struct kubelet_worker *w)
 {
     const json_t *now = kube_cache_get(w->k->cluster->pods, w->ns, w->name);
     if (w->removal || w->removed || w->status_refused || !gs_streq(kube_uid(now), w->uid))
@@ -311,47 +312,47 @@ static void remove_from_api(struct local_worker *w)
 
 // --- what should run ---
 
-static bool any_process(const struct local_worker *w, bool sidecars)
+static bool any_process(const struct kubelet_worker *w, bool sidecars)
 {
     for (size_t i = 0; i < w->n_containers; i++)
-        if (w->containers[i].process && local_container_is_sidecar(&w->containers[i]) == sidecars)
+        if (w->containers[i].process && kubelet_container_is_sidecar(&w->containers[i]) == sidecars)
             return true;
     return false;
 }
 
 // Sidecars end when what they serve has ended.
-static void stop_all(struct local_worker *w)
+static void stop_all(struct kubelet_worker *w)
 {
     bool mains = any_process(w, false);
     for (size_t i = 0; i < w->n_containers; i++)
-        if (!mains || !local_container_is_sidecar(&w->containers[i]))
-            local_container_stop(&w->containers[i], w->grace_ms, NULL);
+        if (!mains || !kubelet_container_is_sidecar(&w->containers[i]))
+            kubelet_container_stop(&w->containers[i], w->grace_ms, NULL);
 }
 
-static void run_containers(struct local_worker *w)
+static void run_containers(struct kubelet_worker *w)
 {
     for (size_t i = 0; i < w->n_containers; i++) {
-        struct local_container *c = &w->containers[i];
-        if (c->init && !local_container_is_sidecar(c) && c->state == LOCAL_EXITED &&
+        struct kubelet_container *c = &w->containers[i];
+        if (c->init && !kubelet_container_is_sidecar(c) && c->state == KUBELET_EXITED &&
             c->current.exit_code == 0)
             continue;
-        local_container_step(c);
-        if (c->init && !(local_container_is_sidecar(c) && c->started))
+        kubelet_container_step(c);
+        if (c->init && !(kubelet_container_is_sidecar(c) && c->started))
             return;
     }
 }
 
-static bool mounts_volumes(const struct local_worker *w)
+static bool mounts_volumes(const struct kubelet_worker *w)
 {
     size_t i;
     json_t *volume;
-    json_array_foreach (local_worker_spec(w, "volumes"), i, volume)
+    json_array_foreach (kubelet_worker_spec(w, "volumes"), i, volume)
         if (!json_object_get(volume, "projected"))
             return true;
     return false;
 }
 
-static void say_moved_ports(const struct local_worker *w)
+static void say_moved_ports(const struct kubelet_worker *w)
 {
     if (!w->ip || !w->ports)
         return;
@@ -360,10 +361,10 @@ static void say_moved_ports(const struct local_worker *w)
                "Container ports listen elsewhere on %s (%s): %s", w->ip, w->ports, why);
 }
 
-static void begin(struct local_worker *w)
+static void begin(struct kubelet_worker *w)
 {
     if (!w->ip) {
-        w->ip = local_pod_ips_take(w->k->ips);
+        w->ip = kubelet_pod_ips_take(w->k->ips);
         say_moved_ports(w);
     }
     if (!w->start_time_ms)
@@ -376,7 +377,7 @@ static void begin(struct local_worker *w)
                "its files");
 }
 
-static void run(struct local_worker *w)
+static void run(struct kubelet_worker *w)
 {
     begin(w);
     if (!w->ip) {
@@ -385,12 +386,12 @@ static void run(struct local_worker *w)
         return;
     }
     if (w->rejected)
-        kube_event(w->k->recorder, w->pod, "Warning", LOCAL_REJECTED_REASON,
-                   LOCAL_REJECTED_MESSAGE);
-    const char *phase = local_worker_phase(w);
+        kube_event(w->k->recorder, w->pod, "Warning", KUBELET_REJECTED_REASON,
+                   KUBELET_REJECTED_MESSAGE);
+    const char *phase = kubelet_worker_phase(w);
     if (gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed")) {
         w->finished = true;
-        w->grace_ms = local_worker_default_grace_ms(w);
+        w->grace_ms = kubelet_worker_default_grace_ms(w);
         stop_all(w);
         return;
     }
@@ -398,27 +399,27 @@ static void run(struct local_worker *w)
 }
 
 // Frees w when its pod is gone and nothing of it is left.
-static void sync_worker(struct local_worker *w)
+static void sync_worker(struct kubelet_worker *w)
 {
-    struct local_kubelet *k = w->k;
+    struct kubelet *k = w->k;
     if (w->gone || w->terminating || w->finished)
         stop_all(w);
     else
         run(w);
     if (w->gone) {
-        if (!local_worker_alive(w))
-            local_kubelet_forget(k, w);
+        if (!kubelet_worker_alive(w))
+            kubelet_forget(k, w);
         return;
     }
-    if (publish(w) && w->terminating && !local_worker_alive(w))
+    if (publish(w) && w->terminating && !kubelet_worker_alive(w))
         remove_from_api(w);
 }
 
 static void on_wake(void *arg)
 {
-    struct local_worker *w = arg;
+    struct kubelet_worker *w = arg;
     if (w->k->stopping)
-        local_kubelet_maybe_stopped(w->k);
+        kubelet_maybe_stopped(w->k);
     else if (w->k->synced)
         sync_worker(w);
 }

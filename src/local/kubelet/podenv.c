@@ -9,7 +9,7 @@
 
 enum { MAX_SECRET = 1024 * 1024 };
 
-static size_t find_env(const struct local_words *env, const char *name)
+static size_t find_env(const struct kubelet_words *env, const char *name)
 {
     size_t len = strlen(name);
     for (size_t i = 0; i < env->len; i++)
@@ -18,26 +18,26 @@ static size_t find_env(const struct local_words *env, const char *name)
     return env->len;
 }
 
-void local_env_set(struct local_words *env, const char *name, const char *value)
+void kubelet_env_set(struct kubelet_words *env, const char *name, const char *value)
 {
     GS_AUTO_FREE char *entry = gs_format("%s=%s", name, value);
     size_t i = find_env(env, name);
     if (i == env->len) {
-        local_words_add(env, entry);
+        kubelet_words_add(env, entry);
         return;
     }
     free(env->items[i]);
     env->items[i] = GS_TAKE(entry);
 }
 
-const char *local_env_get(const struct local_words *env, const char *name)
+const char *kubelet_env_get(const struct kubelet_words *env, const char *name)
 {
     size_t i = find_env(env, name);
     return i < env->len ? env->items[i] + strlen(name) + 1 : NULL;
 }
 
 // Reads what follows a '$' at s; returns how many bytes were used beyond it.
-static size_t expand_one(const struct local_words *env, const char *s, struct gs_buf *out)
+static size_t expand_one(const struct kubelet_words *env, const char *s, struct gs_buf *out)
 {
     if (*s == '$') {
         gs_buf_add_char(out, '$');
@@ -49,7 +49,7 @@ static size_t expand_one(const struct local_words *env, const char *s, struct gs
         return 0;
     }
     GS_AUTO_FREE char *name = gs_strndup(s + 1, (size_t)(end - s - 1));
-    const char *value = local_env_get(env, name);
+    const char *value = kubelet_env_get(env, name);
     if (value)
         gs_buf_add_str(out, value);
     else
@@ -57,7 +57,7 @@ static size_t expand_one(const struct local_words *env, const char *s, struct gs
     return (size_t)(end - s) + 1;
 }
 
-char *local_env_expand(const struct local_words *env, const char *text)
+char *kubelet_env_expand(const struct kubelet_words *env, const char *text)
 {
     struct gs_buf out = {0};
     for (const char *s = text; *s; s++) {
@@ -71,47 +71,47 @@ char *local_env_expand(const struct local_words *env, const char *text)
 
 static void add_reference(json_t *ret, const char *resource, const json_t *ref)
 {
-    const char *name = gs_json_str(ref, "name", NULL);
+    const char *name = codec_json_str(ref, "name", NULL);
     if (!name)
         return;
     GS_AUTO_FREE char *key = gs_format("%s/%s", resource, name);
     json_object_set_new(ret, key, json_null());
 }
 
-void local_env_references(const json_t *container, json_t *ret)
+void kubelet_env_references(const json_t *container, json_t *ret)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach (gs_json_get(container, "envFrom", NULL), i, entry) {
-        add_reference(ret, "configmaps", gs_json_get(entry, "configMapRef", NULL));
-        add_reference(ret, "secrets", gs_json_get(entry, "secretRef", NULL));
+    json_array_foreach (codec_json_get(container, "envFrom", NULL), i, entry) {
+        add_reference(ret, "configmaps", codec_json_get(entry, "configMapRef", NULL));
+        add_reference(ret, "secrets", codec_json_get(entry, "secretRef", NULL));
     }
-    json_array_foreach (gs_json_get(container, "env", NULL), i, entry) {
-        const json_t *from = gs_json_get(entry, "valueFrom", NULL);
-        add_reference(ret, "configmaps", gs_json_get(from, "configMapKeyRef", NULL));
-        add_reference(ret, "secrets", gs_json_get(from, "secretKeyRef", NULL));
+    json_array_foreach (codec_json_get(container, "env", NULL), i, entry) {
+        const json_t *from = codec_json_get(entry, "valueFrom", NULL);
+        add_reference(ret, "configmaps", codec_json_get(from, "configMapKeyRef", NULL));
+        add_reference(ret, "secrets", codec_json_get(from, "secretKeyRef", NULL));
     }
 }
 
 // A value of a ConfigMap or Secret as text; NULL when it has no such key. Caller frees.
 static char *source_value(const json_t *source, bool secret, const char *key)
 {
-    const char *text = gs_json_str(source, "data", key, NULL);
-    const char *encoded = secret ? text : gs_json_str(source, "binaryData", key, NULL);
+    const char *text = codec_json_str(source, "data", key, NULL);
+    const char *encoded = secret ? text : codec_json_str(source, "binaryData", key, NULL);
     if (!secret && text)
         return gs_strdup(text);
     if (!encoded)
         return NULL;
     GS_AUTO_BUF struct gs_buf decoded = {.limit = MAX_SECRET};
-    GS_AUTO_ERROR struct gs_error *err = gs_base64_decode(gs_slice_of(encoded), &decoded);
+    GS_AUTO_ERROR struct gs_error *err = codec_base64_decode(gs_slice_of(encoded), &decoded);
     return err ? NULL : gs_buf_take(&decoded);
 }
 
-static const json_t *find_source(const struct local_env_context *ctx, bool secret,
+static const json_t *find_source(const struct kubelet_env_context *ctx, bool secret,
                                  const json_t *ref)
 {
     GS_AUTO_FREE char *key =
-        gs_format("%s/%s", secret ? "secrets" : "configmaps", gs_json_str(ref, "name", NULL));
+        gs_format("%s/%s", secret ? "secrets" : "configmaps", codec_json_str(ref, "name", NULL));
     const json_t *source = json_object_get(ctx->sources, key);
     return json_is_object(source) ? source : NULL;
 }
@@ -119,35 +119,36 @@ static const json_t *find_source(const struct local_env_context *ctx, bool secre
 static struct gs_error *source_missing(bool secret, const json_t *ref)
 {
     return gs_error_new(GS_ENOTFOUND, "%s \"%s\" not found", secret ? "secret" : "configmap",
-                        gs_json_str(ref, "name", NULL));
+                        codec_json_str(ref, "name", NULL));
 }
 
-static struct gs_error *add_all_of(struct local_words *env, const struct local_env_context *ctx,
+static struct gs_error *add_all_of(struct kubelet_words *env, const struct kubelet_env_context *ctx,
                                    bool secret, const char *prefix, const json_t *ref)
 {
     const json_t *source = find_source(ctx, secret, ref);
     if (!source)
-        return gs_json_bool(ref, false, "optional", NULL) ? NULL : source_missing(secret, ref);
+        return codec_json_bool(ref, false, "optional", NULL) ? NULL : source_missing(secret, ref);
     const char *key;
     json_t *value;
-    json_object_foreach (gs_json_get(source, "data", NULL), key, value) {
+    json_object_foreach (codec_json_get(source, "data", NULL), key, value) {
         GS_AUTO_FREE char *text = source_value(source, secret, key);
         GS_AUTO_FREE char *name = gs_format("%s%s", prefix ? prefix : "", key);
         if (text && !strchr(name, '='))
-            local_env_set(env, name, text);
+            kubelet_env_set(env, name, text);
     }
     return NULL;
 }
 
-static struct gs_error *add_env_from(struct local_words *env, const struct local_env_context *ctx)
+static struct gs_error *add_env_from(struct kubelet_words *env,
+                                     const struct kubelet_env_context *ctx)
 {
     size_t i;
     json_t *entry;
     struct gs_error *err = NULL;
-    json_array_foreach (gs_json_get(ctx->container, "envFrom", NULL), i, entry) {
-        const char *prefix = gs_json_str(entry, "prefix", NULL);
-        const json_t *config_map = gs_json_get(entry, "configMapRef", NULL);
-        const json_t *secret = gs_json_get(entry, "secretRef", NULL);
+    json_array_foreach (codec_json_get(ctx->container, "envFrom", NULL), i, entry) {
+        const char *prefix = codec_json_str(entry, "prefix", NULL);
+        const json_t *config_map = codec_json_get(entry, "configMapRef", NULL);
+        const json_t *secret = codec_json_get(entry, "secretRef", NULL);
         if (config_map)
             err = add_all_of(env, ctx, false, prefix, config_map);
         if (!err && secret)
@@ -169,7 +170,7 @@ static char *subscript(const char *path, const char *map)
     return gs_strndup(path + len + 2, path_len - len - 4);
 }
 
-static const char *field_value(const struct local_env_context *ctx, const char *path)
+static const char *field_value(const struct kubelet_env_context *ctx, const char *path)
 {
     static const struct {
         const char *path, *a, *b;
@@ -193,7 +194,7 @@ static const char *field_value(const struct local_env_context *ctx, const char *
         value = LOCAL_NODE_IP;
     for (size_t i = 0; i < GS_ARRAY_LEN(fields); i++)
         if (gs_streq(path, fields[i].path))
-            value = gs_json_str(ctx->pod, fields[i].a, fields[i].b, NULL);
+            value = codec_json_str(ctx->pod, fields[i].a, fields[i].b, NULL);
     return value ? value : "";
 }
 
@@ -207,17 +208,17 @@ static int64_t parse_milli(const char *text)
 
 // Rounded up in units of the divisor, as the downward API does. Memory in milli-bytes would
 // overflow beyond 8 PiB only.
-static char *resource_value(const struct local_env_context *ctx, const json_t *ref)
+static char *resource_value(const struct kubelet_env_context *ctx, const json_t *ref)
 {
-    const char *resource = gs_json_str(ref, "resource", NULL);
+    const char *resource = codec_json_str(ref, "resource", NULL);
     const char *dot = resource ? strchr(resource, '.') : NULL;
     if (!dot)
         return gs_strdup("0");
     GS_AUTO_FREE char *kind = gs_strndup(resource, (size_t)(dot - resource));
-    const char *value = gs_json_str(ctx->container, "resources", kind, dot + 1, NULL);
+    const char *value = codec_json_str(ctx->container, "resources", kind, dot + 1, NULL);
     if (!value && gs_streq(kind, "limits"))
-        value = gs_json_str(ctx->node, "status", "allocatable", dot + 1, NULL);
-    int64_t divisor = parse_milli(gs_json_str(ref, "divisor", NULL));
+        value = codec_json_str(ctx->node, "status", "allocatable", dot + 1, NULL);
+    int64_t divisor = parse_milli(codec_json_str(ref, "divisor", NULL));
     if (divisor <= 0)
         divisor = 1000;
     int64_t milli = parse_milli(value);
@@ -226,30 +227,30 @@ static char *resource_value(const struct local_env_context *ctx, const json_t *r
 }
 
 // *ret NULL: an optional reference that is missing.
-static struct gs_error *key_value(const struct local_env_context *ctx, bool secret,
+static struct gs_error *key_value(const struct kubelet_env_context *ctx, bool secret,
                                   const json_t *ref, char **ret)
 {
     const json_t *source = find_source(ctx, secret, ref);
-    const char *key = gs_json_str(ref, "key", NULL);
+    const char *key = codec_json_str(ref, "key", NULL);
     char *value = source && key ? source_value(source, secret, key) : NULL;
-    if (!value && !gs_json_bool(ref, false, "optional", NULL)) {
+    if (!value && !codec_json_bool(ref, false, "optional", NULL)) {
         if (!source)
             return source_missing(secret, ref);
         return gs_error_new(GS_ENOTFOUND, "couldn't find key %s in %s %s/%s", key ? key : "",
                             secret ? "Secret" : "ConfigMap", kube_namespace(ctx->pod),
-                            gs_json_str(ref, "name", NULL));
+                            codec_json_str(ref, "name", NULL));
     }
     *ret = value;
     return NULL;
 }
 
-static struct gs_error *value_from(const struct local_env_context *ctx, const json_t *from,
+static struct gs_error *value_from(const struct kubelet_env_context *ctx, const json_t *from,
                                    char **ret)
 {
-    const json_t *config_map = gs_json_get(from, "configMapKeyRef", NULL);
-    const json_t *secret = gs_json_get(from, "secretKeyRef", NULL);
-    const json_t *resource = gs_json_get(from, "resourceFieldRef", NULL);
-    const char *field = gs_json_str(from, "fieldRef", "fieldPath", NULL);
+    const json_t *config_map = codec_json_get(from, "configMapKeyRef", NULL);
+    const json_t *secret = codec_json_get(from, "secretKeyRef", NULL);
+    const json_t *resource = codec_json_get(from, "resourceFieldRef", NULL);
+    const char *field = codec_json_str(from, "fieldRef", "fieldPath", NULL);
     if (config_map)
         return key_value(ctx, false, config_map, ret);
     if (secret)
@@ -259,14 +260,14 @@ static struct gs_error *value_from(const struct local_env_context *ctx, const js
     return NULL;
 }
 
-static struct gs_error *add_env(struct local_words *env, const struct local_env_context *ctx)
+static struct gs_error *add_env(struct kubelet_words *env, const struct kubelet_env_context *ctx)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach (gs_json_get(ctx->container, "env", NULL), i, entry) {
-        const char *name = gs_json_str(entry, "name", NULL);
-        const char *text = gs_json_str(entry, "value", NULL);
-        const json_t *from = gs_json_get(entry, "valueFrom", NULL);
+    json_array_foreach (codec_json_get(ctx->container, "env", NULL), i, entry) {
+        const char *name = codec_json_str(entry, "name", NULL);
+        const char *text = codec_json_str(entry, "value", NULL);
+        const json_t *from = codec_json_get(entry, "valueFrom", NULL);
         GS_AUTO_FREE char *value = NULL;
         if (!name || !*name || strchr(name, '='))
             continue;
@@ -275,15 +276,16 @@ static struct gs_error *add_env(struct local_words *env, const struct local_env_
             if (err)
                 return err;
         } else {
-            value = local_env_expand(env, text ? text : "");
+            value = kubelet_env_expand(env, text ? text : "");
         }
         if (value)
-            local_env_set(env, name, value);
+            kubelet_env_set(env, name, value);
     }
     return NULL;
 }
 
-struct gs_error *local_env_add_spec(struct local_words *env, const struct local_env_context *ctx)
+struct gs_error *kubelet_env_add_spec(struct kubelet_words *env,
+                                      const struct kubelet_env_context *ctx)
 {
     struct gs_error *err = add_env_from(env, ctx);
     return err ? err : add_env(env, ctx);
@@ -300,16 +302,16 @@ static bool listed(const char *list, const char *word, size_t len)
     return false;
 }
 
-char *local_env_gpus(const json_t *pod, const char *container)
+char *kubelet_env_gpus(const json_t *pod, const char *container)
 {
     struct gs_buf out = {0};
-    GS_AUTO_JSON json_t *all = NULL;
+    CODEC_AUTO_JSON json_t *all = NULL;
     const char *text = kube_annotation(pod, LOCAL_ANN_GPUS);
     if (text)
-        gs_error_free(gs_json_parse(gs_slice_of(text), false, &all));
+        gs_error_free(codec_json_parse(gs_slice_of(text), false, &all));
     size_t i;
     json_t *id;
-    json_array_foreach (gs_json_get(all, container, NULL), i, id) {
+    json_array_foreach (codec_json_get(all, container, NULL), i, id) {
         const char *device = json_string_value(id);
         const char *slice = device ? strstr(device, "::") : NULL;
         size_t len = slice ? (size_t)(slice - device) : device ? strlen(device) : 0;

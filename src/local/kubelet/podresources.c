@@ -4,12 +4,12 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "kube/podresources.pb-c.h"
-#include "net/grpc.h"
+#include "net/grpc/grpc.h"
 
 #define RESOURCE "nvidia.com/gpu"
 
-struct local_podresources {
-    struct local_kubelet *k;
+struct kubelet_podresources {
+    struct kubelet *k;
     struct grpc_server *server;
 };
 
@@ -51,7 +51,7 @@ static void add_devices(struct reply *r, Podresources__ContainerResources *out, 
 }
 
 // gpus: the parsed LOCAL_ANN_GPUS, NULL without; must live as long as the reply.
-static Podresources__PodResources *make_pod(struct reply *r, const struct local_worker *w,
+static Podresources__PodResources *make_pod(struct reply *r, const struct kubelet_worker *w,
                                             const json_t *gpus)
 {
     Podresources__PodResources *p = make(r, 1, sizeof(*p));
@@ -60,8 +60,8 @@ static Podresources__PodResources *make_pod(struct reply *r, const struct local_
     p->namespace_ = w->ns;
     p->containers = make(r, w->n_containers, sizeof(*p->containers));
     for (size_t i = 0; i < w->n_containers; i++) {
-        const struct local_container *c = &w->containers[i];
-        if (c->init && !local_container_is_sidecar(c))
+        const struct kubelet_container *c = &w->containers[i];
+        if (c->init && !kubelet_container_is_sidecar(c))
             continue;
         Podresources__ContainerResources *out = make(r, 1, sizeof(*out));
         podresources__container_resources__init(out);
@@ -72,12 +72,12 @@ static Podresources__PodResources *make_pod(struct reply *r, const struct local_
     return p;
 }
 
-static json_t *parse_gpus(const struct local_worker *w)
+static json_t *parse_gpus(const struct kubelet_worker *w)
 {
     json_t *gpus = NULL;
     const char *text = kube_annotation(w->pod, LOCAL_ANN_GPUS);
     if (text)
-        gs_error_free(gs_json_parse(gs_slice_of(text), false, &gpus));
+        gs_error_free(codec_json_parse(gs_slice_of(text), false, &gpus));
     return gpus;
 }
 
@@ -92,9 +92,9 @@ static void send_message(struct grpc_call *call, const ProtobufCMessage *m)
 
 static void on_list(void *ctx, struct grpc_call *call, struct gs_slice request)
 {
-    struct local_podresources *s = ctx;
+    struct kubelet_podresources *s = ctx;
     struct reply r = {0};
-    GS_AUTO_JSON json_t *kept = json_array(); // the annotations whose strings are used
+    CODEC_AUTO_JSON json_t *kept = json_array(); // the annotations whose strings are used
     Podresources__ListPodResourcesResponse out = PODRESOURCES__LIST_POD_RESOURCES_RESPONSE__INIT;
     (void)request;
     out.pod_resources = make(&r, gs_hmap_len(s->k->workers), sizeof(*out.pod_resources));
@@ -102,7 +102,7 @@ static void on_list(void *ctx, struct grpc_call *call, struct gs_slice request)
     void *value;
     struct gs_slice key;
     while (gs_hmap_next(s->k->workers, &pos, &key, &value)) {
-        const struct local_worker *w = value;
+        const struct kubelet_worker *w = value;
         if (w->finished || w->gone)
             continue;
         json_t *gpus = parse_gpus(w);
@@ -116,11 +116,11 @@ static void on_list(void *ctx, struct grpc_call *call, struct gs_slice request)
 
 static void on_allocatable(void *ctx, struct grpc_call *call, struct gs_slice request)
 {
-    struct local_podresources *s = ctx;
+    struct kubelet_podresources *s = ctx;
     struct reply r = {0};
     Podresources__AllocatableResourcesResponse out =
         PODRESOURCES__ALLOCATABLE_RESOURCES_RESPONSE__INIT;
-    const struct local_words *ids = &s->k->device_ids;
+    const struct kubelet_words *ids = &s->k->device_ids;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     (void)request;
     Podresources__ContainerDevices *devices = make_devices(&r, ids->items, ids->len);
@@ -134,18 +134,18 @@ static void on_allocatable(void *ctx, struct grpc_call *call, struct gs_slice re
     gs_arena_finish(&r.arena);
 }
 
-static const struct local_worker *find_pod(const struct local_podresources *s, const char *ns,
-                                           const char *name)
+static const struct kubelet_worker *find_pod(const struct kubelet_podresources *s, const char *ns,
+                                             const char *name)
 {
     const json_t *pod = kube_cache_get(s->k->cluster->pods, ns, name);
     const char *uid = kube_uid(pod);
-    const struct local_worker *w = uid ? gs_hmap_get_str(s->k->workers, uid) : NULL;
+    const struct kubelet_worker *w = uid ? gs_hmap_get_str(s->k->workers, uid) : NULL;
     return w && !w->finished && !w->gone ? w : NULL;
 }
 
 static void on_get(void *ctx, struct grpc_call *call, struct gs_slice request)
 {
-    struct local_podresources *s = ctx;
+    struct kubelet_podresources *s = ctx;
     Podresources__GetPodResourcesRequest *in = podresources__get_pod_resources_request__unpack(
         NULL, request.len, (const uint8_t *)request.data);
     if (!in) {
@@ -153,10 +153,10 @@ static void on_get(void *ctx, struct grpc_call *call, struct gs_slice request)
                          "the request is not a GetPodResourcesRequest");
         return;
     }
-    const struct local_worker *w = find_pod(s, in->pod_namespace, in->pod_name);
+    const struct kubelet_worker *w = find_pod(s, in->pod_namespace, in->pod_name);
     if (w) {
         struct reply r = {0};
-        GS_AUTO_JSON json_t *gpus = parse_gpus(w);
+        CODEC_AUTO_JSON json_t *gpus = parse_gpus(w);
         Podresources__GetPodResourcesResponse out = PODRESOURCES__GET_POD_RESOURCES_RESPONSE__INIT;
         out.pod_resources = make_pod(&r, w, gpus);
         send_message(call, &out.base);
@@ -169,10 +169,10 @@ static void on_get(void *ctx, struct grpc_call *call, struct gs_slice request)
     podresources__get_pod_resources_request__free_unpacked(in, NULL);
 }
 
-struct gs_error *local_podresources_new(struct local_kubelet *k, const char *socket_path,
-                                        struct local_podresources **ret)
+struct gs_error *kubelet_podresources_new(struct kubelet *k, const char *socket_path,
+                                          struct kubelet_podresources **ret)
 {
-    struct local_podresources *s = gs_alloc(sizeof(*s));
+    struct kubelet_podresources *s = gs_alloc(sizeof(*s));
     s->k = k;
     s->server = grpc_server_new(k->cluster->loop);
     grpc_server_handle(s->server, "/v1.PodResourcesLister/List", on_list, s);
@@ -183,14 +183,14 @@ struct gs_error *local_podresources_new(struct local_kubelet *k, const char *soc
     grpc_server_handle(s->server, "/v1alpha1.PodResourcesLister/List", on_list, s);
     struct gs_error *err = grpc_server_listen_unix(s->server, socket_path);
     if (err) {
-        local_podresources_free(s);
+        kubelet_podresources_free(s);
         return gs_error_wrap(err, "serving PodResources");
     }
     *ret = s;
     return NULL;
 }
 
-void local_podresources_free(struct local_podresources *r)
+void kubelet_podresources_free(struct kubelet_podresources *r)
 {
     if (!r)
         return;

@@ -4,7 +4,7 @@
 
 #include "local/kubelet/pod_worker.h"
 
-struct local_podresources;
-struct gs_error *local_podresources_new(struct local_kubelet *k, const char *socket_path,
-                                        struct local_podresources **ret);
-void local_podresources_free(struct local_podresources *r);
+struct kubelet_podresources;
+struct gs_error *kubelet_podresources_new(struct kubelet *k, const char *socket_path,
+                                          struct kubelet_podresources **ret);
+void kubelet_podresources_free(struct kubelet_podresources *r);

@@ -5,20 +5,21 @@
 
 #include "codec/json.h"
 
-struct local_container;
-struct local_probe;
+struct kubelet_container;
+struct kubelet_probe;
 
-enum local_probe_kind {
-    LOCAL_PROBE_STARTUP,
-    LOCAL_PROBE_LIVENESS,
-    LOCAL_PROBE_READINESS,
-    LOCAL_N_PROBES
+enum kubelet_probe_kind {
+    KUBELET_PROBE_STARTUP,
+    KUBELET_PROBE_LIVENESS,
+    KUBELET_PROBE_READINESS,
+    KUBELET_N_PROBES
 };
 
-extern const char *const local_probe_members[LOCAL_N_PROBES]; // "startupProbe", …
+extern const char *const kubelet_probe_members[KUBELET_N_PROBES]; // "startupProbe", …
 
 // Runs until freed. Liveness and readiness wait for the container's `started`. Each change of the
-// result beyond its threshold goes to local_container_probed(); each failure is an Unhealthy event.
-struct local_probe *local_probe_new(struct local_container *c, enum local_probe_kind kind,
-                                    const json_t *spec);
-void local_probe_free(struct local_probe *p); // NULL is fine
+// result beyond its threshold goes to kubelet_container_probed(); each failure is an Unhealthy
+// event.
+struct kubelet_probe *kubelet_probe_new(struct kubelet_container *c, enum kubelet_probe_kind kind,
+                                        const json_t *spec);
+void kubelet_probe_free(struct kubelet_probe *p); // NULL is fine

@@ -11,10 +11,10 @@
 
 enum { REPORT_FD = 3 };
 
-struct local_process {
+struct kubelet_process {
     uv_process_t child; // the supervisor
     uv_pipe_t report, output;
-    struct local_process_callbacks cb;
+    struct kubelet_process_callbacks cb;
     void *arg;
     char *status_path;
     int64_t started_ms;
@@ -24,7 +24,7 @@ struct local_process {
     bool exited, report_open, output_open, detached, freed;
 };
 
-static void destroy(struct local_process *p)
+static void destroy(struct kubelet_process *p)
 {
     free(p->status_path);
     free(p);
@@ -32,7 +32,7 @@ static void destroy(struct local_process *p)
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct local_process *p = handle->data;
+    struct kubelet_process *p = handle->data;
     if (--p->n_handles == 0 && p->freed)
         destroy(p);
 }
@@ -43,7 +43,7 @@ static void close_handle(void *handle)
         uv_close(handle, on_closed);
 }
 
-static void release(struct local_process *p)
+static void release(struct kubelet_process *p)
 {
     p->freed = true;
     close_handle(&p->child);
@@ -53,18 +53,18 @@ static void release(struct local_process *p)
         destroy(p);
 }
 
-static struct local_process_exit describe_exit(const struct local_process *p)
+static struct kubelet_process_exit describe_exit(const struct kubelet_process *p)
 {
-    struct local_process_exit e = {
+    struct kubelet_process_exit e = {
         .exit_code = p->term_signal ? 128 + p->term_signal : (int)p->exit_status,
         .started_ms = p->started_ms,
         .finished_ms = gs_unix_ms(),
         .supervisor_died = p->term_signal != 0,
     };
-    struct shim_status s;
+    struct kubelet_shim_status s;
     if (!p->status_path)
         return e;
-    GS_AUTO_ERROR struct gs_error *err = shim_status_read(p->status_path, &s);
+    GS_AUTO_ERROR struct gs_error *err = kubelet_shim_status_read(p->status_path, &s);
     if (err)
         return e;
     e.started_ms = s.started_ms;
@@ -77,7 +77,7 @@ static struct local_process_exit describe_exit(const struct local_process *p)
 }
 
 // The exit and the ends of the pipes come in any order.
-static void maybe_ended(struct local_process *p)
+static void maybe_ended(struct kubelet_process *p)
 {
     if (!p->exited || p->report_open || p->output_open)
         return;
@@ -85,13 +85,13 @@ static void maybe_ended(struct local_process *p)
         release(p);
         return;
     }
-    struct local_process_exit e = describe_exit(p);
+    struct kubelet_process_exit e = describe_exit(p);
     p->cb.on_exit(p->arg, &e);
 }
 
 static void on_child_exit(uv_process_t *child, int64_t exit_status, int term_signal)
 {
-    struct local_process *p = child->data;
+    struct kubelet_process *p = child->data;
     p->exited = true;
     p->exit_status = exit_status;
     p->term_signal = term_signal;
@@ -107,7 +107,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_report(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct local_process *p = stream->data;
+    struct kubelet_process *p = stream->data;
     (void)buf;
     if (n > 0 && !p->detached && p->cb.on_started)
         p->cb.on_started(p->arg);
@@ -120,7 +120,7 @@ static void on_report(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct local_process *p = stream->data;
+    struct kubelet_process *p = stream->data;
     if (n > 0 && !p->detached && p->cb.on_output)
         p->cb.on_output(p->arg, gs_slice_make(buf->base, (size_t)n));
     if (n >= 0)
@@ -154,7 +154,8 @@ static void add_option(struct arg_list *l, const char *name, const char *value)
     add_arg(l, value);
 }
 
-static int spawn(uv_loop_t *loop, struct local_process *p, const struct local_process_spec *spec)
+static int spawn(uv_loop_t *loop, struct kubelet_process *p,
+                 const struct kubelet_process_spec *spec)
 {
     char parent[16], grace[16], fd[16];
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
@@ -194,12 +195,12 @@ static int spawn(uv_loop_t *loop, struct local_process *p, const struct local_pr
     return uv_spawn(loop, &p->child, &options);
 }
 
-struct gs_error *local_process_start(uv_loop_t *loop, const struct local_process_spec *spec,
-                                     const struct local_process_callbacks *cb, void *arg,
-                                     struct local_process **ret)
+struct gs_error *kubelet_process_start(uv_loop_t *loop, const struct kubelet_process_spec *spec,
+                                       const struct kubelet_process_callbacks *cb, void *arg,
+                                       struct kubelet_process **ret)
 {
-    struct local_process *p = gs_alloc(sizeof(*p));
-    *p = (struct local_process){
+    struct kubelet_process *p = gs_alloc(sizeof(*p));
+    *p = (struct kubelet_process){
         .cb = *cb,
         .arg = arg,
         .status_path = gs_strdup(spec->status_path),
@@ -224,20 +225,20 @@ struct gs_error *local_process_start(uv_loop_t *loop, const struct local_process
     return NULL;
 }
 
-void local_process_stop(struct local_process *p, int64_t grace_ms)
+void kubelet_process_stop(struct kubelet_process *p, int64_t grace_ms)
 {
     if (p->exited)
         return;
     union sigval value = {.sival_int = grace_ms > INT_MAX ? INT_MAX : (int)grace_ms};
-    sigqueue(p->child.pid, SHIM_SIGNAL_STOP, value);
+    sigqueue(p->child.pid, KUBELET_SHIM_SIGNAL_STOP, value);
 }
 
-void local_process_free(struct local_process *p)
+void kubelet_process_free(struct kubelet_process *p)
 {
     if (!p)
         return;
     p->detached = true;
-    local_process_stop(p, 0);
+    kubelet_process_stop(p, 0);
     if (p->exited && !p->report_open && !p->output_open)
         release(p);
 }

@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <uv.h>
 
-struct local_process;
+struct kubelet_process;
 
-struct local_process_spec {
+struct kubelet_process_spec {
     const char *self_exe;
     char *const *argv; // NULL-terminated
     char *const *env;  // NULL-terminated "NAME=value"
@@ -22,23 +22,23 @@ struct local_process_spec {
     unsigned grace_ms;
 };
 
-struct local_process_exit {
+struct kubelet_process_exit {
     int exit_code;
     int exec_errno; // the command could not be started
     int64_t started_ms, finished_ms;
     bool supervisor_died; // by a signal: descendants may be left
 };
 
-struct local_process_callbacks {
+struct kubelet_process_callbacks {
     void (*on_started)(void *arg);
     void (*on_output)(void *arg, struct gs_slice bytes);
-    void (*on_exit)(void *arg, const struct local_process_exit *e); // once; free the process then
+    void (*on_exit)(void *arg, const struct kubelet_process_exit *e); // once; free the process then
 };
 
-struct gs_error *local_process_start(uv_loop_t *loop, const struct local_process_spec *spec,
-                                     const struct local_process_callbacks *cb, void *arg,
-                                     struct local_process **ret);
+struct gs_error *kubelet_process_start(uv_loop_t *loop, const struct kubelet_process_spec *spec,
+                                       const struct kubelet_process_callbacks *cb, void *arg,
+                                       struct kubelet_process **ret);
 // SIGTERM now, SIGKILL of everything below it after grace_ms. A second call can only shorten.
-void local_process_stop(struct local_process *p, int64_t grace_ms);
+void kubelet_process_stop(struct kubelet_process *p, int64_t grace_ms);
 // What runs is killed; no callback afterwards. NULL is fine.
-void local_process_free(struct local_process *p);
+void kubelet_process_free(struct kubelet_process *p);

@@ -87,7 +87,7 @@ static bool descends_from(const struct proc_list *l, pid_t parent, pid_t root)
     return false;
 }
 
-size_t local_proc_signal_descendants(pid_t root, int sig)
+size_t kubelet_proc_signal_descendants(pid_t root, int sig)
 {
     GS_CLEANUP(proc_list_finish) struct proc_list list = {0};
     list_processes(&list);
@@ -107,7 +107,7 @@ size_t local_proc_signal_descendants(pid_t root, int sig)
     return n;
 }
 
-uint64_t local_proc_start_time(pid_t pid)
+uint64_t kubelet_proc_start_time(pid_t pid)
 {
     uint64_t ticks;
     return read_stat_field(pid, 22, &ticks) ? ticks : 0;
@@ -131,7 +131,7 @@ static bool is_marked(pid_t pid, const char *first, const char *second)
            (!second || environ_holds(gs_buf_slice(&content), second));
 }
 
-size_t local_proc_kill_marked(const char *first, const char *second)
+size_t kubelet_proc_kill_marked(const char *first, const char *second)
 {
     size_t n = 0;
     DIR *dir = opendir("/proc");

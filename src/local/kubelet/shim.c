@@ -38,8 +38,8 @@ struct shim_stream {
 
 struct shim {
     struct shim_options o;
-    struct shim_status status;
-    struct shim_log log;
+    struct kubelet_shim_status status;
+    struct kubelet_shim_log log;
     struct shim_stream streams[2];
     int signal_fd;
     int64_t deadline_ns; // CLOCK_MONOTONIC; 0: none
@@ -105,7 +105,7 @@ static struct gs_error *open_signals(int *ret_fd)
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
-    sigaddset(&set, SHIM_SIGNAL_STOP);
+    sigaddset(&set, KUBELET_SHIM_SIGNAL_STOP);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
@@ -130,7 +130,7 @@ static int exec_command(const struct shim_options *o, pid_t shim_pid, const int 
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != shim_pid)
-        _exit(SHIM_EXIT_NOT_STARTED);
+        _exit(KUBELET_SHIM_EXIT_NOT_STARTED);
     setsid();
     for (int sig = 1; sig < NSIG; sig++)
         (void)signal(sig, SIG_DFL);
@@ -189,10 +189,10 @@ static struct gs_error *start_command(struct shim *s)
     if (pid == 0) {
         int error = exec_command(&s->o, shim_pid, (int[]){pipes[0][1], pipes[1][1]});
         ssize_t n = write(pipes[2][1], &error, sizeof(error));
-        _exit(n > 0 ? SHIM_EXIT_NOT_STARTED : 1);
+        _exit(n > 0 ? KUBELET_SHIM_EXIT_NOT_STARTED : 1);
     }
     s->status.pid = pid;
-    s->status.start_ticks = local_proc_start_time(pid);
+    s->status.start_ticks = kubelet_proc_start_time(pid);
     s->status.started_ms = gs_unix_ms();
     gs_closep(&pipes[2][1]);
     pipes[2][1] = -1;
@@ -210,7 +210,7 @@ static void report(struct shim *s)
 {
     if (s->o.status) {
         // A container outlives a full disk; the kubelet then falls back on our exit code.
-        GS_AUTO_ERROR struct gs_error *err = shim_status_write(s->o.status, &s->status);
+        GS_AUTO_ERROR struct gs_error *err = kubelet_shim_status_write(s->o.status, &s->status);
         (void)err;
     }
     if (s->o.report_fd >= 0 && !s->status.finished_ms) {
@@ -236,7 +236,7 @@ static void write_stdout(struct gs_buf *pending)
 static void emit(struct shim *s, struct shim_stream *stream, bool flush)
 {
     if (s->o.log)
-        shim_log_write(&s->log, stream->name, &stream->pending, flush);
+        kubelet_shim_log_write(&s->log, stream->name, &stream->pending, flush);
     else
         write_stdout(&stream->pending);
 }
@@ -288,7 +288,7 @@ static void kill_everything(struct shim *s)
         reap(s);
         if (!has_children())
             return;
-        local_proc_signal_descendants(getpid(), SIGKILL);
+        kubelet_proc_signal_descendants(getpid(), SIGKILL);
         poll(NULL, 0, pause_ms);
     }
 }
@@ -312,7 +312,7 @@ static void handle_signals(struct shim *s)
             continue;
         else if (parent_is_gone(s))
             terminate(s, 0);
-        else if (info.ssi_signo == (uint32_t)SHIM_SIGNAL_STOP)
+        else if (info.ssi_signo == (uint32_t)KUBELET_SHIM_SIGNAL_STOP)
             terminate(s, info.ssi_int < 0 ? 0 : info.ssi_int);
         else
             terminate(s, s->o.grace_ms);
@@ -370,8 +370,8 @@ static struct gs_error *set_up(struct shim *s)
                             (int)s->o.parent);
     setsid();
     s->status.shim_pid = getpid();
-    s->status.shim_start_ticks = local_proc_start_time(getpid());
-    return s->o.log ? shim_log_open(s->o.log, &s->log) : NULL;
+    s->status.shim_start_ticks = kubelet_proc_start_time(getpid());
+    return s->o.log ? kubelet_shim_log_open(s->o.log, &s->log) : NULL;
 }
 
 static void shim_finish(struct shim *s)
@@ -380,7 +380,7 @@ static void shim_finish(struct shim *s)
         gs_closep(&s->streams[i].fd);
         gs_buf_finish(&s->streams[i].pending);
     }
-    shim_log_finish(&s->log);
+    kubelet_shim_log_finish(&s->log);
     gs_closep(&s->signal_fd);
 }
 
@@ -388,10 +388,10 @@ static int fail(struct gs_error *err)
 {
     fprintf(stderr, "gpuscale %s\n", gs_error_message(err));
     gs_error_free(err);
-    return SHIM_EXIT_NOT_STARTED;
+    return KUBELET_SHIM_EXIT_NOT_STARTED;
 }
 
-int local_pod_shim_main(int argc, char **argv)
+int kubelet_pod_shim_main(int argc, char **argv)
 {
     GS_CLEANUP(shim_finish)
     struct shim s = {
@@ -412,7 +412,7 @@ int local_pod_shim_main(int argc, char **argv)
         dprintf(STDOUT_FILENO, "exec: \"%s\": %s\n", s.o.argv[0], strerror(s.status.exec_errno));
     supervise(&s);
     if (s.status.exec_errno)
-        s.status.exit_code = SHIM_EXIT_NOT_STARTED;
+        s.status.exit_code = KUBELET_SHIM_EXIT_NOT_STARTED;
     report(&s);
     return s.status.exit_code;
 }

@@ -9,39 +9,39 @@
 #include <sys/stat.h>
 #include <time.h>
 
-struct gs_error *shim_log_open(const char *path, struct shim_log *ret)
+struct gs_error *kubelet_shim_log_open(const char *path, struct kubelet_shim_log *ret)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0)
         return gs_error_errno(errno, "opening the container log %s", path);
     struct stat st;
-    *ret = (struct shim_log){
+    *ret = (struct kubelet_shim_log){
         .path = path, .fd = fd, .size = fstat(fd, &st) == 0 ? (size_t)st.st_size : 0};
     return NULL;
 }
 
-void shim_log_finish(struct shim_log *l)
+void kubelet_shim_log_finish(struct kubelet_shim_log *l)
 {
     gs_closep(&l->fd);
     l->fd = -1;
 }
 
-static void rotate(struct shim_log *l)
+static void rotate(struct kubelet_shim_log *l)
 {
     GS_AUTO_FREE char *old = gs_format("%s.1", l->path);
-    struct shim_log fresh;
+    struct kubelet_shim_log fresh;
     if (rename(l->path, old) < 0)
         return;
-    GS_AUTO_ERROR struct gs_error *err = shim_log_open(l->path, &fresh);
+    GS_AUTO_ERROR struct gs_error *err = kubelet_shim_log_open(l->path, &fresh);
     if (err)
         return; // goes on in the renamed file: better than nothing
-    shim_log_finish(l);
+    kubelet_shim_log_finish(l);
     *l = fresh;
 }
 
-static void write_out(struct shim_log *l, struct gs_slice text)
+static void write_out(struct kubelet_shim_log *l, struct gs_slice text)
 {
-    if (l->size && l->size + text.len > SHIM_LOG_MAX_BYTES)
+    if (l->size && l->size + text.len > KUBELET_SHIM_LOG_MAX_BYTES)
         rotate(l);
     while (text.len) {
         ssize_t n = write(l->fd, text.data, text.len);
@@ -72,7 +72,8 @@ static void format_stamp(char *buf, size_t size)
     snprintf(buf + n, size - n, ".%09ldZ", now.tv_nsec);
 }
 
-void shim_log_write(struct shim_log *l, const char *stream, struct gs_buf *pending, bool flush)
+void kubelet_shim_log_write(struct kubelet_shim_log *l, const char *stream, struct gs_buf *pending,
+                            bool flush)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     char stamp[64];
@@ -82,9 +83,10 @@ void shim_log_write(struct shim_log *l, const char *stream, struct gs_buf *pendi
         struct gs_slice rest = gs_slice_make(pending->data + used, pending->len - used);
         const char *end = memchr(rest.data, '\n', rest.len);
         size_t len = end ? (size_t)(end - rest.data) : rest.len;
-        if (len > SHIM_LOG_MAX_LINE) {
-            add_entry(&out, stamp, stream, 'P', gs_slice_make(rest.data, SHIM_LOG_MAX_LINE));
-            used += SHIM_LOG_MAX_LINE;
+        if (len > KUBELET_SHIM_LOG_MAX_LINE) {
+            add_entry(&out, stamp, stream, 'P',
+                      gs_slice_make(rest.data, KUBELET_SHIM_LOG_MAX_LINE));
+            used += KUBELET_SHIM_LOG_MAX_LINE;
             continue;
         }
         if (!end && !flush)

@@ -8,18 +8,19 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-#define SHIM_LOG_MAX_BYTES (10u * 1024 * 1024)
-#define SHIM_LOG_MAX_LINE  (16u * 1024)
+#define KUBELET_SHIM_LOG_MAX_BYTES (10u * 1024 * 1024)
+#define KUBELET_SHIM_LOG_MAX_LINE  (16u * 1024)
 
-struct shim_log {
+struct kubelet_shim_log {
     const char *path; // borrowed
     int fd;
     size_t size;
 };
 
-struct gs_error *shim_log_open(const char *path, struct shim_log *ret);
-void shim_log_finish(struct shim_log *l);
+struct gs_error *kubelet_shim_log_open(const char *path, struct kubelet_shim_log *ret);
+void kubelet_shim_log_finish(struct kubelet_shim_log *l);
 
 // Cuts whole lines off `pending`, which keeps the unfinished rest, and writes them. At the end of
 // the stream (`flush`) the rest is written too. A full disk loses lines, never the container.
-void shim_log_write(struct shim_log *l, const char *stream, struct gs_buf *pending, bool flush);
+void kubelet_shim_log_write(struct kubelet_shim_log *l, const char *stream, struct gs_buf *pending,
+                            bool flush);

@@ -23,7 +23,7 @@ static const char *const key_names[N_KEYS] = {
     "started-ms", "finished-ms", "exit-code", "exec-errno",
 };
 
-struct gs_error *shim_status_write(const char *path, const struct shim_status *s)
+struct gs_error *kubelet_shim_status_write(const char *path, const struct kubelet_shim_status *s)
 {
     const int64_t values[N_KEYS] = {
         s->shim_pid,   (int64_t)s->shim_start_ticks,
@@ -46,7 +46,7 @@ static struct gs_error *parse_line(struct gs_slice line, int64_t values[N_KEYS])
     return gs_error_new(GS_EINVAL, "unknown key \"" GS_SLICE_FMT "\"", GS_SLICE_ARG(key));
 }
 
-struct gs_error *shim_status_read(const char *path, struct shim_status *ret)
+struct gs_error *kubelet_shim_status_read(const char *path, struct kubelet_shim_status *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_STATUS_FILE, &text);
@@ -58,7 +58,7 @@ struct gs_error *shim_status_read(const char *path, struct shim_status *ret)
         if (err)
             return gs_error_wrap(err, "%s", path);
     }
-    *ret = (struct shim_status){
+    *ret = (struct kubelet_shim_status){
         .shim_pid = (pid_t)v[SHIM_PID],
         .shim_start_ticks = (uint64_t)v[SHIM_START],
         .pid = (pid_t)v[PID],

@@ -9,22 +9,23 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-struct addresses {
+struct services_addresses {
     const struct kube_cache *services;
     int first;              // of the last two bytes, where the search for a free address starts
     struct gs_hmap *leases; // "service|what" -> address or port as text
 };
 
-struct addresses *addresses_new(const struct kube_cache *services, const char *seed)
+struct services_addresses *services_addresses_new(const struct kube_cache *services,
+                                                  const char *seed)
 {
-    struct addresses *a = gs_alloc(sizeof(*a));
+    struct services_addresses *a = gs_alloc(sizeof(*a));
     a->services = services;
     a->first = (int)(gs_hash(seed, strlen(seed)) % 256) << 8;
     a->leases = gs_hmap_new(free);
     return a;
 }
 
-void addresses_free(struct addresses *a)
+void services_addresses_free(struct services_addresses *a)
 {
     if (!a)
         return;
@@ -32,10 +33,10 @@ void addresses_free(struct addresses *a)
     free(a);
 }
 
-void addresses_drop(struct addresses *a, const char *service)
+void services_addresses_drop(struct services_addresses *a, const char *service)
 {
     GS_AUTO_FREE char *prefix = gs_format("%s|", service);
-    GS_AUTO_JSON json_t *gone = json_array();
+    CODEC_AUTO_JSON json_t *gone = json_array();
     size_t pos = 0, i;
     struct gs_slice key;
     while (gs_hmap_next(a->leases, &pos, &key, NULL))
@@ -48,7 +49,7 @@ void addresses_drop(struct addresses *a, const char *service)
 }
 
 // By another service than `except` (its leases begin so; NULL: by any).
-static bool leased(const struct addresses *a, const char *text, const char *except)
+static bool leased(const struct services_addresses *a, const char *text, const char *except)
 {
     GS_AUTO_FREE char *own = except ? gs_format("%s|", except) : NULL;
     size_t pos = 0;
@@ -70,15 +71,16 @@ static bool has_ip(const json_t *s, const char *ip)
 {
     size_t i;
     json_t *ingress;
-    if (gs_streq(gs_json_str(s, "spec", "clusterIP", NULL), ip))
+    if (gs_streq(codec_json_str(s, "spec", "clusterIP", NULL), ip))
         return true;
-    json_array_foreach (gs_json_get(s, "status", "loadBalancer", "ingress", NULL), i, ingress)
-        if (gs_streq(gs_json_str(ingress, "ip", NULL), ip))
+    json_array_foreach (codec_json_get(s, "status", "loadBalancer", "ingress", NULL), i, ingress)
+        if (gs_streq(codec_json_str(ingress, "ip", NULL), ip))
             return true;
     return false;
 }
 
-bool addresses_taken(const struct addresses *a, const char *ip, const char *service)
+bool services_addresses_taken(const struct services_addresses *a, const char *ip,
+                              const char *service)
 {
     size_t pos = 0;
     const json_t *s;
@@ -89,47 +91,48 @@ bool addresses_taken(const struct addresses *a, const char *ip, const char *serv
 }
 
 // What a service wants is not given to others that take any.
-static bool is_wanted(const struct addresses *a, const char *ip)
+static bool is_wanted(const struct services_addresses *a, const char *ip)
 {
     size_t pos = 0;
     const json_t *s;
     while ((s = kube_cache_next(a->services, &pos)))
-        if (gs_streq(gs_json_str(s, "spec", "loadBalancerIP", NULL), ip))
+        if (gs_streq(codec_json_str(s, "spec", "loadBalancerIP", NULL), ip))
             return true;
     return false;
 }
 
-static char *lease_key(const char *service, enum address_kind kind)
+static char *lease_key(const char *service, enum services_address_kind kind)
 {
     return gs_format("%s|ip%d", service, (int)kind);
 }
 
-static void lease(struct addresses *a, const char *key, char *text)
+static void lease(struct services_addresses *a, const char *key, char *text)
 {
     free(gs_hmap_remove_str(a->leases, key));
     gs_hmap_put_str(a->leases, key, text);
 }
 
-void addresses_keep_ip(struct addresses *a, const char *service, enum address_kind kind,
-                       const char *ip)
+void services_addresses_keep_ip(struct services_addresses *a, const char *service,
+                                enum services_address_kind kind, const char *ip)
 {
     GS_AUTO_FREE char *key = lease_key(service, kind);
     lease(a, key, gs_strdup(ip));
 }
 
-const char *addresses_lease_ip(struct addresses *a, const char *service, enum address_kind kind)
+const char *services_addresses_lease_ip(struct services_addresses *a, const char *service,
+                                        enum services_address_kind kind)
 {
     GS_AUTO_FREE char *key = lease_key(service, kind);
     const char *have = gs_hmap_get_str(a->leases, key);
     // Before it was written, somebody may have made a service with this address.
-    if (have && !addresses_taken(a, have, service))
+    if (have && !services_addresses_taken(a, have, service))
         return have;
     for (int k = 1; k < 0xffff; k++) {
         int n = (a->first + k) & 0xffff;
         if ((n & 0xff) == 0 || (n & 0xff) == 0xff) // look like network and broadcast addresses
             continue;
         GS_AUTO_FREE char *ip = gs_format("127.%d.%d.%d", (int)kind, n >> 8, n & 0xff);
-        if (addresses_taken(a, ip, service) || is_wanted(a, ip))
+        if (services_addresses_taken(a, ip, service) || is_wanted(a, ip))
             continue;
         lease(a, key, GS_TAKE(ip));
         return gs_hmap_get_str(a->leases, key);
@@ -137,14 +140,14 @@ const char *addresses_lease_ip(struct addresses *a, const char *service, enum ad
     return NULL;
 }
 
-static bool port_used(const struct addresses *a, int port)
+static bool port_used(const struct services_addresses *a, int port)
 {
     size_t pos = 0, i;
     const json_t *s;
     json_t *p;
     while ((s = kube_cache_next(a->services, &pos)))
-        json_array_foreach (gs_json_get(s, "spec", "ports", NULL), i, p) {
-            if (gs_json_int(p, 0, "nodePort", NULL) == port)
+        json_array_foreach (codec_json_get(s, "spec", "ports", NULL), i, p) {
+            if (codec_json_int(p, 0, "nodePort", NULL) == port)
                 return true;
         }
     return false;
@@ -163,7 +166,8 @@ static bool can_bind(int port)
     return bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
 }
 
-int addresses_lease_port(struct addresses *a, const char *service, int service_port)
+int services_addresses_lease_port(struct services_addresses *a, const char *service,
+                                  int service_port)
 {
     GS_AUTO_FREE char *key = gs_format("%s|port%d", service, service_port);
     const char *have = gs_hmap_get_str(a->leases, key);

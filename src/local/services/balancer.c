@@ -23,21 +23,21 @@
 #define DEFAULT_CONNECTIONS ((size_t)4096)
 
 struct endpoint {
-    struct balancer_address address;
+    struct services_balancer_address address;
     unsigned refs;
     size_t open; // connections
 };
 
-struct balancer_pool {
-    struct balancer *balancer;
+struct services_balancer_pool {
+    struct services_balancer *balancer;
     struct endpoint **endpoints;
     size_t len;
     size_t turn; // where the round robin stands
 };
 
-struct balancer_listener {
+struct services_balancer_listener {
     uv_tcp_t tcp;
-    struct balancer_pool *pool;
+    struct services_balancer_pool *pool;
     uint16_t port;
 };
 
@@ -53,9 +53,9 @@ struct socket {
 };
 
 struct connection {
-    struct balancer *balancer;
+    struct services_balancer *balancer;
     struct connection *prev, *next;
-    struct balancer_pool *pool; // until connected; NULL when it went away
+    struct services_balancer_pool *pool; // until connected; NULL when it went away
     struct socket *side[2];
     struct endpoint *endpoint;
     struct endpoint *tried[ATTEMPTS_MAX];
@@ -65,9 +65,9 @@ struct connection {
     bool connected, closed;
 };
 
-struct balancer {
+struct services_balancer {
     uv_loop_t *loop;
-    struct balancer_config cfg;
+    struct services_balancer_config cfg;
     struct connection *connections;
     size_t n_connections;
     char read_buffer[READ_SIZE]; // used within one read callback only
@@ -82,9 +82,10 @@ static size_t default_connections(void)
     return files.rlim_cur / 8 ? (size_t)files.rlim_cur / 8 : 1;
 }
 
-struct balancer *balancer_new(uv_loop_t *loop, const struct balancer_config *cfg)
+struct services_balancer *services_balancer_new(uv_loop_t *loop,
+                                                const struct services_balancer_config *cfg)
 {
-    struct balancer *b = gs_alloc(sizeof(*b));
+    struct services_balancer *b = gs_alloc(sizeof(*b));
     b->loop = loop;
     if (cfg)
         b->cfg = *cfg;
@@ -99,7 +100,7 @@ struct balancer *balancer_new(uv_loop_t *loop, const struct balancer_config *cfg
     return b;
 }
 
-size_t balancer_connections(const struct balancer *b)
+size_t services_balancer_connections(const struct services_balancer *b)
 {
     return b->n_connections;
 }
@@ -112,14 +113,15 @@ static void endpoint_unref(struct endpoint *e)
         free(e);
 }
 
-struct balancer_pool *balancer_pool_new(struct balancer *b)
+struct services_balancer_pool *services_balancer_pool_new(struct services_balancer *b)
 {
-    struct balancer_pool *p = gs_alloc(sizeof(*p));
+    struct services_balancer_pool *p = gs_alloc(sizeof(*p));
     p->balancer = b;
     return p;
 }
 
-static struct endpoint *take_same(struct balancer_pool *p, const struct balancer_address *a)
+static struct endpoint *take_same(struct services_balancer_pool *p,
+                                  const struct services_balancer_address *a)
 {
     for (size_t i = 0; i < p->len; i++) {
         struct endpoint *e = p->endpoints[i];
@@ -131,7 +133,8 @@ static struct endpoint *take_same(struct balancer_pool *p, const struct balancer
     return NULL;
 }
 
-void balancer_pool_set(struct balancer_pool *p, const struct balancer_address *items, size_t n)
+void services_balancer_pool_set(struct services_balancer_pool *p,
+                                const struct services_balancer_address *items, size_t n)
 {
     struct endpoint **next = gs_alloc_array(n + 1, sizeof(*next));
     for (size_t i = 0; i < n; i++) {
@@ -149,7 +152,7 @@ void balancer_pool_set(struct balancer_pool *p, const struct balancer_address *i
     p->len = n;
 }
 
-void balancer_pool_free(struct balancer_pool *p)
+void services_balancer_pool_free(struct services_balancer_pool *p)
 {
     if (!p)
         return;
@@ -172,7 +175,7 @@ static bool was_tried(const struct connection *c, const struct endpoint *e)
 
 static struct endpoint *choose(struct connection *c)
 {
-    struct balancer_pool *p = c->pool;
+    struct services_balancer_pool *p = c->pool;
     struct endpoint *best = NULL;
     if (!p || c->n_tried == ATTEMPTS_MAX)
         return NULL;
@@ -223,7 +226,7 @@ static void connection_close(struct connection *c)
     if (c->closed)
         return;
     c->closed = true;
-    struct balancer *b = c->balancer;
+    struct services_balancer *b = c->balancer;
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -239,7 +242,7 @@ static void connection_close(struct connection *c)
     uv_close((uv_handle_t *)&c->timer, connection_timer_closed);
 }
 
-void balancer_free(struct balancer *b)
+void services_balancer_free(struct services_balancer *b)
 {
     if (!b)
         return;
@@ -340,7 +343,7 @@ static void pass_end_on(struct socket *from)
 static void give_buffer(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     struct socket *s = socket_of(h);
-    struct balancer *b = s->connection ? s->connection->balancer : NULL;
+    struct services_balancer *b = s->connection ? s->connection->balancer : NULL;
     *buf = b ? uv_buf_init(b->read_buffer, READ_SIZE) : uv_buf_init(NULL, 0);
 }
 
@@ -462,7 +465,7 @@ static void connect_next(struct connection *c)
 
 // --- listening ---
 
-static void make_room(struct balancer *b)
+static void make_room(struct services_balancer *b)
 {
     struct connection *victim = NULL;
     int64_t before = gs_mono_ns() - b->cfg.evict_ms * GS_NS_PER_MS;
@@ -479,8 +482,9 @@ static void accepted(uv_stream_t *listener, int status)
 {
     if (status < 0)
         return;
-    struct balancer_listener *l = GS_CONTAINER_OF(listener, struct balancer_listener, tcp);
-    struct balancer *b = l->pool->balancer;
+    struct services_balancer_listener *l =
+        GS_CONTAINER_OF(listener, struct services_balancer_listener, tcp);
+    struct services_balancer *b = l->pool->balancer;
     make_room(b);
     struct connection *c = gs_alloc(sizeof(*c));
     c->balancer = b;
@@ -504,10 +508,10 @@ static void accepted(uv_stream_t *listener, int status)
 
 static void listener_closed(uv_handle_t *h)
 {
-    free(GS_CONTAINER_OF(h, struct balancer_listener, tcp));
+    free(GS_CONTAINER_OF(h, struct services_balancer_listener, tcp));
 }
 
-void balancer_listener_close(struct balancer_listener *l)
+void services_balancer_listener_close(struct services_balancer_listener *l)
 {
     if (l)
         uv_close((uv_handle_t *)&l->tcp, listener_closed);
@@ -523,20 +527,20 @@ static uint16_t bound_port(const uv_tcp_t *tcp)
                                          : ((struct sockaddr_in *)&a)->sin_port);
 }
 
-struct gs_error *balancer_listen(struct balancer_pool *p, const char *ip, uint16_t port,
-                                 struct balancer_listener **ret)
+struct gs_error *services_balancer_listen(struct services_balancer_pool *p, const char *ip,
+                                          uint16_t port, struct services_balancer_listener **ret)
 {
     struct sockaddr_storage at;
     if (parse_address(ip, port, &at) < 0)
         return gs_error_new(GS_EINVAL, "%s: not a numeric address", ip);
-    struct balancer_listener *l = gs_alloc(sizeof(*l));
+    struct services_balancer_listener *l = gs_alloc(sizeof(*l));
     l->pool = p;
     uv_tcp_init(p->balancer->loop, &l->tcp);
     int rc = uv_tcp_bind(&l->tcp, (struct sockaddr *)&at, 0);
     if (rc == 0)
         rc = uv_listen((uv_stream_t *)&l->tcp, LISTEN_QUEUE, accepted);
     if (rc < 0) {
-        balancer_listener_close(l);
+        services_balancer_listener_close(l);
         return gs_error_errno(-rc, "%s:%u", ip, port);
     }
     l->port = bound_port(&l->tcp);
@@ -544,7 +548,7 @@ struct gs_error *balancer_listen(struct balancer_pool *p, const char *ip, uint16
     return NULL;
 }
 
-uint16_t balancer_listener_port(const struct balancer_listener *l)
+uint16_t services_balancer_listener_port(const struct services_balancer_listener *l)
 {
     return l->port;
 }

@@ -10,11 +10,11 @@
 #include <stdint.h>
 #include <uv.h>
 
-struct balancer;
-struct balancer_pool;
-struct balancer_listener;
+struct services_balancer;
+struct services_balancer_pool;
+struct services_balancer_listener;
 
-struct balancer_config {
+struct services_balancer_config {
     // 0: 4096, and as many as an eighth of the files that the process may open. At the limit the
     // one that has been silent longest is cut for a new one, if that is for evict_ms (0: 10 s) or
     // more.
@@ -24,21 +24,25 @@ struct balancer_config {
     unsigned connect_ms; // 0: 5 s
 };
 
-struct balancer *balancer_new(uv_loop_t *loop, const struct balancer_config *cfg);
-void balancer_free(struct balancer *b); // cuts all connections; pools must be gone
-size_t balancer_connections(const struct balancer *b);
+struct services_balancer *services_balancer_new(uv_loop_t *loop,
+                                                const struct services_balancer_config *cfg);
+void services_balancer_free(
+    struct services_balancer *b); // cuts all connections; pools must be gone
+size_t services_balancer_connections(const struct services_balancer *b);
 
-struct balancer_address {
+struct services_balancer_address {
     char ip[64]; // numeric
     uint16_t port;
 };
 
-struct balancer_pool *balancer_pool_new(struct balancer *b);
-void balancer_pool_free(struct balancer_pool *p); // listeners must be closed; connections go on
-void balancer_pool_set(struct balancer_pool *p, const struct balancer_address *items, size_t n);
+struct services_balancer_pool *services_balancer_pool_new(struct services_balancer *b);
+void services_balancer_pool_free(
+    struct services_balancer_pool *p); // listeners must be closed; connections go on
+void services_balancer_pool_set(struct services_balancer_pool *p,
+                                const struct services_balancer_address *items, size_t n);
 
 // A busy port gives GS_EEXIST.
-struct gs_error *balancer_listen(struct balancer_pool *p, const char *ip, uint16_t port,
-                                 struct balancer_listener **ret);
-uint16_t balancer_listener_port(const struct balancer_listener *l);
-void balancer_listener_close(struct balancer_listener *l);
+struct gs_error *services_balancer_listen(struct services_balancer_pool *p, const char *ip,
+                                          uint16_t port, struct services_balancer_listener **ret);
+uint16_t services_balancer_listener_port(const struct services_balancer_listener *l);
+void services_balancer_listener_close(struct services_balancer_listener *l);

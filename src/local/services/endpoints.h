@@ -6,16 +6,16 @@
 #include "local/services/balancer.h"
 #include "local/work.h"
 
-struct endpoints_list {
-    struct balancer_address *items;
+struct services_endpoints_list {
+    struct services_balancer_address *items;
     size_t len, cap;
 };
 
 // Writes the Endpoints of a service with a selector when they differ from what its pods say.
-void endpoints_write(struct local_cluster *c, struct local_work *w, const json_t *service);
-// Deletes the Endpoints that endpoints_write made for a service that is gone.
-void endpoints_delete(struct local_cluster *c, struct local_work *w, const char *ns,
-                      const char *name);
+void services_endpoints_write(struct local_cluster *c, struct local_work *w, const json_t *service);
+// Deletes the Endpoints that services_endpoints_write made for a service that is gone.
+void services_endpoints_delete(struct local_cluster *c, struct local_work *w, const char *ns,
+                               const char *name);
 // Where connections to this port of the service go: the ready addresses.
-void endpoints_of_port(const struct local_cluster *c, const json_t *service, const json_t *port,
-                       struct endpoints_list *ret);
+void services_endpoints_of_port(const struct local_cluster *c, const json_t *service,
+                                const json_t *port, struct services_endpoints_list *ret);

@@ -19,14 +19,14 @@
 
 struct pool { // of one port of a service
     int port;
-    struct balancer_pool *pool;
+    struct services_balancer_pool *pool;
 };
 
 struct listening {
     char *ip;
     int asked, port;  // what the service says, where it listens
     int service_port; // whose pool it feeds
-    struct balancer_listener *listener;
+    struct services_balancer_listener *listener;
     bool wanted;
 };
 
@@ -42,8 +42,8 @@ struct local_services {
     struct local_cluster *cluster;
     struct kube_recorder *recorder;
     struct local_queue *queue;
-    struct balancer *balancer;
-    struct addresses *addresses;
+    struct services_balancer *balancer;
+    struct services_addresses *addresses;
     struct kube_cache *slices;
     struct gs_hmap *services; // "ns/name" -> service
 };
@@ -52,11 +52,11 @@ static void service_free(void *p)
 {
     struct service *s = p;
     for (size_t i = 0; i < s->n_listening; i++) {
-        balancer_listener_close(s->listening[i].listener);
+        services_balancer_listener_close(s->listening[i].listener);
         free(s->listening[i].ip);
     }
     for (size_t i = 0; i < s->n_pools; i++)
-        balancer_pool_free(s->pools[i].pool);
+        services_balancer_pool_free(s->pools[i].pool);
     free(s->listening);
     free(s->pools);
     free(s);
@@ -77,13 +77,13 @@ static struct service *service_of(struct local_services *l, const char *key)
 
 static bool has_type(const json_t *svc, const char *type)
 {
-    const char *t = gs_json_str(svc, "spec", "type", NULL);
+    const char *t = codec_json_str(svc, "spec", "type", NULL);
     return gs_streq(t && *t ? t : "ClusterIP", type);
 }
 
 static bool is_headless(const json_t *svc)
 {
-    return gs_streq(gs_json_str(svc, "spec", "clusterIP", NULL), "None");
+    return gs_streq(codec_json_str(svc, "spec", "clusterIP", NULL), "None");
 }
 
 static bool is_balanced(const json_t *svc)
@@ -94,20 +94,20 @@ static bool is_balanced(const json_t *svc)
 static bool wants_node_ports(const json_t *svc)
 {
     if (has_type(svc, "LoadBalancer"))
-        return gs_json_bool(svc, true, "spec", "allocateLoadBalancerNodePorts", NULL);
+        return codec_json_bool(svc, true, "spec", "allocateLoadBalancerNodePorts", NULL);
     return has_type(svc, "NodePort");
 }
 
 static bool is_tcp(const json_t *port)
 {
-    const char *p = gs_json_str(port, "protocol", NULL);
+    const char *p = codec_json_str(port, "protocol", NULL);
     return !p || !*p || gs_streq(p, "TCP");
 }
 
 static const char *ingress_ip(const json_t *svc)
 {
-    const json_t *list = gs_json_get(svc, "status", "loadBalancer", "ingress", NULL);
-    return gs_json_str(json_array_get(list, 0), "ip", NULL);
+    const json_t *list = codec_json_get(svc, "status", "loadBalancer", "ingress", NULL);
+    return codec_json_str(json_array_get(list, 0), "ip", NULL);
 }
 
 // --- addresses ---
@@ -116,13 +116,13 @@ static void allocate_node_ports(struct local_services *l, const char *key, json_
 {
     size_t i;
     json_t *port;
-    json_array_foreach (gs_json_get(changed, "spec", "ports", NULL), i, port) {
-        if (gs_json_int(port, 0, "nodePort", NULL) > 0)
+    json_array_foreach (codec_json_get(changed, "spec", "ports", NULL), i, port) {
+        if (codec_json_int(port, 0, "nodePort", NULL) > 0)
             continue;
-        int asked = (int)gs_json_int(port, 0, "port", NULL);
-        int given = addresses_lease_port(l->addresses, key, asked);
+        int asked = (int)codec_json_int(port, 0, "port", NULL);
+        int given = services_addresses_lease_port(l->addresses, key, asked);
         if (given > 0)
-            gs_json_set_int(port, "nodePort", given);
+            codec_json_set_int(port, "nodePort", given);
     }
 }
 
@@ -130,17 +130,17 @@ static void allocate_node_ports(struct local_services *l, const char *key, json_
 static bool allocate(struct local_services *l, struct local_work *w, const char *key,
                      const json_t *svc)
 {
-    GS_AUTO_JSON json_t *changed = json_deep_copy(svc);
-    const char *ip = gs_json_str(svc, "spec", "clusterIP", NULL);
+    CODEC_AUTO_JSON json_t *changed = json_deep_copy(svc);
+    const char *ip = codec_json_str(svc, "spec", "clusterIP", NULL);
     if (!ip || !*ip) {
-        ip = addresses_lease_ip(l->addresses, key, ADDRESS_CLUSTER);
+        ip = services_addresses_lease_ip(l->addresses, key, SERVICES_ADDRESS_CLUSTER);
         if (!ip) {
             local_work_fail(w, gs_error_new(GS_ELIMIT, "no free address in 127.96.0.0/16: delete "
                                                        "services that are not needed"));
             return true;
         }
-        gs_json_set(changed, json_string(ip), "spec", "clusterIP", NULL);
-        gs_json_set(changed, json_pack("[s]", ip), "spec", "clusterIPs", NULL);
+        codec_json_set(changed, json_string(ip), "spec", "clusterIP", NULL);
+        codec_json_set(changed, json_pack("[s]", ip), "spec", "clusterIPs", NULL);
     }
     if (wants_node_ports(svc))
         allocate_node_ports(l, key, changed);
@@ -154,16 +154,16 @@ static bool allocate(struct local_services *l, struct local_work *w, const char 
 // may write the status, and 127.0.0.1 is the machine's.
 static bool may_have(const struct local_services *l, const char *key, const char *ip)
 {
-    return local_is_balancer_ip(ip) && !addresses_taken(l->addresses, ip, key);
+    return local_is_balancer_ip(ip) && !services_addresses_taken(l->addresses, ip, key);
 }
 
 // NULL: none is to be had now.
 static const char *balancer_ip(struct local_services *l, const char *key, const json_t *svc)
 {
-    const char *wanted = gs_json_str(svc, "spec", "loadBalancerIP", NULL);
+    const char *wanted = codec_json_str(svc, "spec", "loadBalancerIP", NULL);
     const char *have = ingress_ip(svc);
     if (wanted && *wanted && may_have(l, key, wanted)) {
-        addresses_keep_ip(l->addresses, key, ADDRESS_BALANCER, wanted);
+        services_addresses_keep_ip(l->addresses, key, SERVICES_ADDRESS_BALANCER, wanted);
         return wanted;
     }
     if (wanted && *wanted && !have)
@@ -173,14 +173,14 @@ static const char *balancer_ip(struct local_services *l, const char *key, const 
                    wanted);
     if (have && may_have(l, key, have))
         return have;
-    return addresses_lease_ip(l->addresses, key, ADDRESS_BALANCER);
+    return services_addresses_lease_ip(l->addresses, key, SERVICES_ADDRESS_BALANCER);
 }
 
 // Objects of older versions may have any.
 static const char *cluster_address(struct local_services *l, const char *key, const json_t *svc)
 {
-    const char *ip = gs_json_str(svc, "spec", "clusterIP", NULL);
-    if (local_is_cluster_ip(ip) && !addresses_taken(l->addresses, ip, key))
+    const char *ip = codec_json_str(svc, "spec", "clusterIP", NULL);
+    if (local_is_cluster_ip(ip) && !services_addresses_taken(l->addresses, ip, key))
         return ip;
     kube_event(l->recorder, svc, "Warning", "ClusterIPNotServed",
                "ClusterIP %s is not an address of " LOCAL_CLUSTER_IPS
@@ -191,21 +191,22 @@ static const char *cluster_address(struct local_services *l, const char *key, co
 
 // --- listening ---
 
-static struct balancer_pool *pool_of(struct service *s, int port)
+static struct services_balancer_pool *pool_of(struct service *s, int port)
 {
     for (size_t i = 0; i < s->n_pools; i++)
         if (s->pools[i].port == port)
             return s->pools[i].pool;
     gs_grow(&s->pools, &s->pools_cap, s->n_pools, sizeof(*s->pools));
-    s->pools[s->n_pools] = (struct pool){port, balancer_pool_new(s->owner->balancer)};
+    s->pools[s->n_pools] = (struct pool){port, services_balancer_pool_new(s->owner->balancer)};
     return s->pools[s->n_pools++].pool;
 }
 
 static struct gs_error *listen_at(struct service *s, const char *ip, int asked, int port,
                                   int service_port)
 {
-    struct balancer_listener *listener = NULL;
-    struct gs_error *err = balancer_listen(pool_of(s, service_port), ip, (uint16_t)port, &listener);
+    struct services_balancer_listener *listener = NULL;
+    struct gs_error *err =
+        services_balancer_listen(pool_of(s, service_port), ip, (uint16_t)port, &listener);
     if (err)
         return err;
     gs_grow(&s->listening, &s->listening_cap, s->n_listening, sizeof(*s->listening));
@@ -265,7 +266,7 @@ static void drop_unwanted(struct service *s)
             s->listening[kept++] = s->listening[i];
             continue;
         }
-        balancer_listener_close(s->listening[i].listener);
+        services_balancer_listener_close(s->listening[i].listener);
         free(s->listening[i].ip);
     }
     s->n_listening = kept;
@@ -278,13 +279,13 @@ static void drop_pools(struct service *s, const json_t *svc)
         size_t i;
         json_t *port;
         bool used = false;
-        json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
-            used = used || gs_json_int(port, 0, "port", NULL) == s->pools[k].port;
+        json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
+            used = used || codec_json_int(port, 0, "port", NULL) == s->pools[k].port;
         }
         if (used)
             s->pools[kept++] = s->pools[k];
         else
-            balancer_pool_free(s->pools[k].pool);
+            services_balancer_pool_free(s->pools[k].pool);
     }
     s->n_pools = kept;
 }
@@ -313,14 +314,15 @@ static void each_address(struct service *s, struct local_work *w, const json_t *
 {
     size_t i;
     json_t *port;
-    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
-        int number = (int)gs_json_int(port, 0, "port", NULL);
+    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
+        int number = (int)codec_json_int(port, 0, "port", NULL);
         if (!is_tcp(port))
             continue;
         fn(s, w, svc, cluster_ip, number, number, false);
         fn(s, w, svc, lb_ip, number, number, false);
         if (wants_node_ports(svc))
-            fn(s, w, svc, LOCAL_NODE_IP, (int)gs_json_int(port, 0, "nodePort", NULL), number, true);
+            fn(s, w, svc, LOCAL_NODE_IP, (int)codec_json_int(port, 0, "nodePort", NULL), number,
+               true);
     }
 }
 
@@ -340,13 +342,13 @@ static void point_pools(struct service *s, const json_t *svc)
 {
     size_t i;
     json_t *port;
-    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
+    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
         if (!is_tcp(port))
             continue;
-        struct endpoints_list list = {0};
-        endpoints_of_port(s->owner->cluster, svc, port, &list);
-        balancer_pool_set(pool_of(s, (int)gs_json_int(port, 0, "port", NULL)), list.items,
-                          list.len);
+        struct services_endpoints_list list = {0};
+        services_endpoints_of_port(s->owner->cluster, svc, port, &list);
+        services_balancer_pool_set(pool_of(s, (int)codec_json_int(port, 0, "port", NULL)),
+                                   list.items, list.len);
         free(list.items);
     }
 }
@@ -367,8 +369,8 @@ static char *address_text(const struct service *s, const json_t *svc, const char
     struct gs_buf out = {0};
     size_t i;
     json_t *port;
-    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
-        int real = real_port(s, ip, (int)gs_json_int(port, 0, "port", NULL));
+    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
+        int real = real_port(s, ip, (int)codec_json_int(port, 0, "port", NULL));
         if (real > 0 && is_tcp(port))
             gs_buf_addf(&out, "%s%s:%d", out.len ? "," : "", ip, real);
     }
@@ -381,8 +383,8 @@ static char *ports_text(const struct service *s, const json_t *svc, const char *
     struct gs_buf out = {0};
     size_t i;
     json_t *port;
-    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
-        int asked = (int)gs_json_int(port, 0, "port", NULL), real = real_port(s, ip, asked);
+    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
+        int asked = (int)codec_json_int(port, 0, "port", NULL), real = real_port(s, ip, asked);
         if (real > 0 && real != asked && is_tcp(port))
             gs_buf_addf(&out, "%s%d=%d", out.len ? "," : "", asked, real);
     }
@@ -394,15 +396,15 @@ static void annotate(json_t *patch, const json_t *svc, const char *name, const c
 {
     const char *have = kube_annotation(svc, name);
     if (!gs_streq(have ? have : "", text))
-        gs_json_set(patch, *text ? json_string(text) : json_null(), "metadata", "annotations", name,
-                    NULL);
+        codec_json_set(patch, *text ? json_string(text) : json_null(), "metadata", "annotations",
+                       name, NULL);
 }
 
 // True: the annotations were written. s NULL: it listens nowhere.
 static bool show_address(const struct service *s, struct local_work *w, const json_t *svc,
                          const char *ip)
 {
-    GS_AUTO_JSON json_t *patch = json_object();
+    CODEC_AUTO_JSON json_t *patch = json_object();
     GS_AUTO_FREE char *address = s ? address_text(s, svc, ip) : gs_strdup("");
     GS_AUTO_FREE char *ports = s ? ports_text(s, svc, ip) : gs_strdup("");
     annotate(patch, svc, LOCAL_ANN_ADDRESS, address);
@@ -422,13 +424,13 @@ static json_t *load_balancer_status(const struct service *s, const json_t *svc, 
     json_t *ports = json_array(), *ingress = json_object();
     size_t i;
     json_t *port;
-    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
-        int real = real_port(s, lb_ip, (int)gs_json_int(port, 0, "port", NULL));
+    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
+        int real = real_port(s, lb_ip, (int)codec_json_int(port, 0, "port", NULL));
         if (real > 0 && is_tcp(port))
             json_array_append_new(ports, json_pack("{s:i, s:s}", "port", real, "protocol", "TCP"));
     }
-    gs_json_set_str(ingress, "ip", lb_ip);
-    gs_json_set_str(ingress, "ipMode", "VIP");
+    codec_json_set_str(ingress, "ip", lb_ip);
+    codec_json_set_str(ingress, "ipMode", "VIP");
     json_object_set_new(ingress, "ports", ports);
     json_object_set_new(status, "ingress", json_pack("[o]", ingress));
     return status;
@@ -437,13 +439,13 @@ static json_t *load_balancer_status(const struct service *s, const json_t *svc, 
 static void show_status(const struct service *s, struct local_work *w, const json_t *svc,
                         const char *lb_ip)
 {
-    GS_AUTO_JSON json_t *want_status = load_balancer_status(s, svc, lb_ip);
-    const json_t *have = gs_json_get(svc, "status", "loadBalancer", NULL);
+    CODEC_AUTO_JSON json_t *want_status = load_balancer_status(s, svc, lb_ip);
+    const json_t *have = codec_json_get(svc, "status", "loadBalancer", NULL);
     bool both_empty = json_object_size(want_status) == 0 && json_object_size(have) == 0;
     if (both_empty || json_equal(want_status, have))
         return;
-    GS_AUTO_JSON json_t *changed = json_deep_copy(svc);
-    gs_json_set(changed, json_incref(want_status), "status", "loadBalancer", NULL);
+    CODEC_AUTO_JSON json_t *changed = json_deep_copy(svc);
+    codec_json_set(changed, json_incref(want_status), "status", "loadBalancer", NULL);
     local_work_update(w, KUBE_SERVICES, changed, "status", NULL, NULL);
 }
 
@@ -451,16 +453,16 @@ static void warn_unserved(struct local_services *l, const json_t *svc)
 {
     size_t i;
     json_t *port;
-    if (json_array_size(gs_json_get(svc, "spec", "externalIPs", NULL)) > 0)
+    if (json_array_size(codec_json_get(svc, "spec", "externalIPs", NULL)) > 0)
         kube_event(l->recorder, svc, "Warning", "ExternalIPsNotServed",
                    "externalIPs are not served here: the Service is reached at its other "
                    "addresses");
-    json_array_foreach (gs_json_get(svc, "spec", "ports", NULL), i, port) {
+    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
         if (!is_tcp(port))
             kube_event(l->recorder, svc, "Warning", "ProtocolNotBalanced",
                        "Port %lld: %s is not balanced here, only TCP is",
-                       (long long)gs_json_int(port, 0, "port", NULL),
-                       gs_json_str(port, "protocol", NULL));
+                       (long long)codec_json_int(port, 0, "port", NULL),
+                       codec_json_str(port, "protocol", NULL));
     }
 }
 
@@ -499,9 +501,9 @@ static void sync_service(void *arg, struct local_work *w, const char *ns, const 
     const json_t *svc = kube_cache_get(l->cluster->services, ns, name);
     if (!svc) {
         drop_service(l, key);
-        addresses_drop(l->addresses, key);
-        endpoints_delete(l->cluster, w, ns, name);
-        slices_delete(l->slices, w, ns, name);
+        services_addresses_drop(l->addresses, key);
+        services_endpoints_delete(l->cluster, w, ns, name);
+        services_slices_delete(l->slices, w, ns, name);
         return;
     }
     if (kube_is_deleting(svc)) {
@@ -509,8 +511,8 @@ static void sync_service(void *arg, struct local_work *w, const char *ns, const 
         return;
     }
     if (!local_namespace_goes(l->cluster, ns)) {
-        endpoints_write(l->cluster, w, svc);
-        slices_write(l->slices, w, svc, kube_cache_get(l->cluster->endpoints, ns, name));
+        services_endpoints_write(l->cluster, w, svc);
+        services_slices_write(l->slices, w, svc, kube_cache_get(l->cluster->endpoints, ns, name));
     }
     if (is_balanced(svc)) {
         if (!gs_hmap_get_str(l->services, key))
@@ -535,9 +537,9 @@ static void add_selecting(struct local_services *l, const json_t *pod)
 {
     size_t pos = 0;
     const json_t *svc;
-    const json_t *labels = gs_json_get(pod, "metadata", "labels", NULL);
+    const json_t *labels = codec_json_get(pod, "metadata", "labels", NULL);
     while ((svc = kube_cache_next(l->cluster->services, &pos))) {
-        const json_t *map = gs_json_get(svc, "spec", "selector", NULL);
+        const json_t *map = codec_json_get(svc, "spec", "selector", NULL);
         if (json_object_size(map) == 0 || !gs_streq(kube_namespace(svc), kube_namespace(pod)))
             continue;
         GS_CLEANUP(kube_selector_finish) struct kube_selector s = {0};
@@ -552,20 +554,20 @@ static void pod_changed(void *arg, const json_t *old_pod, const json_t *new_pod)
     struct local_services *l = arg;
     if (old_pod)
         add_selecting(l, old_pod);
-    if (new_pod && (!old_pod || !json_equal(gs_json_get(old_pod, "metadata", "labels", NULL),
-                                            gs_json_get(new_pod, "metadata", "labels", NULL))))
+    if (new_pod && (!old_pod || !json_equal(codec_json_get(old_pod, "metadata", "labels", NULL),
+                                            codec_json_get(new_pod, "metadata", "labels", NULL))))
         add_selecting(l, new_pod);
 }
 
-struct local_services *local_services_new(struct local_cluster *c)
+struct local_services *services_new(struct local_cluster *c)
 {
     struct local_services *l = gs_alloc(sizeof(*l));
     l->cluster = c;
     l->recorder = kube_recorder_new(c->client, "service-controller", NULL);
-    l->balancer = balancer_new(c->loop, NULL);
-    l->addresses = addresses_new(c->services, c->data_dir ? c->data_dir : "");
+    l->balancer = services_balancer_new(c->loop, NULL);
+    l->addresses = services_addresses_new(c->services, c->data_dir ? c->data_dir : "");
     l->services = gs_hmap_new(service_free);
-    l->slices = slices_cache_new(c->loop, c->client);
+    l->slices = services_slices_cache_new(c->loop, c->client);
     kube_cache_start(l->slices);
     l->queue = local_queue_new(c->loop, c->client, "services", sync_service, l);
     struct kube_cache_handlers own = {.on_change = service_changed, .arg = l};
@@ -576,7 +578,7 @@ struct local_services *local_services_new(struct local_cluster *c)
     return l;
 }
 
-void local_services_free(struct local_services *l)
+void services_free(struct local_services *l)
 {
     if (!l)
         return;
@@ -587,7 +589,7 @@ void local_services_free(struct local_services *l)
     kube_recorder_free(l->recorder);
     gs_hmap_free(l->services);
     kube_cache_free(l->slices);
-    balancer_free(l->balancer);
-    addresses_free(l->addresses);
+    services_balancer_free(l->balancer);
+    services_addresses_free(l->addresses);
     free(l);
 }

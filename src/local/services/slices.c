@@ -11,7 +11,7 @@
 #define MANAGER          "endpointslice-controller.k8s.io"
 #define SUBSETS_MAX      16 // different sets of ports among the pods of one service
 
-struct kube_cache *slices_cache_new(uv_loop_t *loop, struct kube_client *client)
+struct kube_cache *services_slices_cache_new(uv_loop_t *loop, struct kube_client *client)
 {
     return kube_cache_new(loop, client, SLICES, NULL,
                           "labelSelector=endpointslice.kubernetes.io%2Fmanaged-by%3D" MANAGER);
@@ -44,15 +44,15 @@ static void fill(json_t *slice, const json_t *service, const json_t *subset)
     json_array_foreach (json_object_get(subset, "ports"), i, p) {
         json_t *port = json_copy(p);
         if (!json_object_get(port, "name"))
-            gs_json_set_str(port, "name", "");
+            codec_json_set_str(port, "name", "");
         json_array_append_new(ports, port);
     }
-    json_t *labels = json_deep_copy(gs_json_get(service, "metadata", "labels", NULL));
+    json_t *labels = json_deep_copy(codec_json_get(service, "metadata", "labels", NULL));
     if (!labels)
         labels = json_object();
-    gs_json_set_str(labels, LABEL_SERVICE, kube_name(service));
-    gs_json_set_str(labels, LABEL_MANAGED_BY, MANAGER);
-    gs_json_set(slice, labels, "metadata", "labels", NULL);
+    codec_json_set_str(labels, LABEL_SERVICE, kube_name(service));
+    codec_json_set_str(labels, LABEL_MANAGED_BY, MANAGER);
+    codec_json_set(slice, labels, "metadata", "labels", NULL);
     json_object_set_new(slice, "endpoints", endpoints);
     json_object_set_new(slice, "ports", ports);
 }
@@ -68,20 +68,20 @@ static void write_one(const struct kube_cache *slices, struct local_work *w, con
     const char *ns = kube_namespace(service);
     GS_AUTO_FREE char *name = slice_name(kube_name(service), i);
     const json_t *have = kube_cache_get(slices, ns, name);
-    GS_AUTO_JSON json_t *want = have ? json_deep_copy(have) : json_object();
+    CODEC_AUTO_JSON json_t *want = have ? json_deep_copy(have) : json_object();
     fill(want, service, subset);
     if (have) {
         if (!json_equal(have, want))
             local_work_update(w, SLICES, want, NULL, NULL, NULL);
         return;
     }
-    gs_json_set_str(want, "apiVersion", "discovery.k8s.io/v1");
-    gs_json_set_str(want, "kind", "EndpointSlice");
-    gs_json_set_str(want, "addressType", "IPv4");
-    gs_json_set(want, json_string(name), "metadata", "name", NULL);
-    gs_json_set(want, json_string(ns), "metadata", "namespace", NULL);
-    gs_json_set(want, json_pack("[o]", kube_make_controller_ref(service)), "metadata",
-                "ownerReferences", NULL);
+    codec_json_set_str(want, "apiVersion", "discovery.k8s.io/v1");
+    codec_json_set_str(want, "kind", "EndpointSlice");
+    codec_json_set_str(want, "addressType", "IPv4");
+    codec_json_set(want, json_string(name), "metadata", "name", NULL);
+    codec_json_set(want, json_string(ns), "metadata", "namespace", NULL);
+    codec_json_set(want, json_pack("[o]", kube_make_controller_ref(service)), "metadata",
+                   "ownerReferences", NULL);
     local_work_create(w, SLICES, ns, want, NULL, NULL);
 }
 
@@ -96,8 +96,8 @@ static void delete_from(const struct kube_cache *slices, struct local_work *w, c
     }
 }
 
-void slices_write(const struct kube_cache *slices, struct local_work *w, const json_t *service,
-                  const json_t *endpoints)
+void services_slices_write(const struct kube_cache *slices, struct local_work *w,
+                           const json_t *service, const json_t *endpoints)
 {
     const json_t *subsets = json_object_get(endpoints, "subsets");
     size_t n = json_array_size(subsets);
@@ -112,8 +112,8 @@ void slices_write(const struct kube_cache *slices, struct local_work *w, const j
     delete_from(slices, w, kube_namespace(service), kube_name(service), n);
 }
 
-void slices_delete(const struct kube_cache *slices, struct local_work *w, const char *ns,
-                   const char *service)
+void services_slices_delete(const struct kube_cache *slices, struct local_work *w, const char *ns,
+                            const char *service)
 {
     delete_from(slices, w, ns, service, 0);
 }

@@ -5,9 +5,10 @@
 #include "local/work.h"
 
 struct kube_cache;
-struct kube_cache *slices_cache_new(uv_loop_t *loop, struct kube_client *client); // ours only
+struct kube_cache *services_slices_cache_new(uv_loop_t *loop,
+                                             struct kube_client *client); // ours only
 // One slice for each subset of the Endpoints (NULL: none); what is too many is deleted.
-void slices_write(const struct kube_cache *slices, struct local_work *w, const json_t *service,
-                  const json_t *endpoints);
-void slices_delete(const struct kube_cache *slices, struct local_work *w, const char *ns,
-                   const char *service);
+void services_slices_write(const struct kube_cache *slices, struct local_work *w,
+                           const json_t *service, const json_t *endpoints);
+void services_slices_delete(const struct kube_cache *slices, struct local_work *w, const char *ns,
+                            const char *service);

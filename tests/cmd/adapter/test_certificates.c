@@ -6,7 +6,7 @@
 #include "cmd/adapter/rotation.h"
 #include "codec/base64.h"
 #include "kube/status.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "patience.h"
 #include "unit.h"
 
@@ -127,7 +127,7 @@ struct fixture {
 static void set_data(json_t *secret, const char *key, const char *text)
 {
     GS_AUTO_BUF struct gs_buf coded = {0};
-    gs_base64_encode(gs_slice_of(text), &coded);
+    codec_base64_encode(gs_slice_of(text), &coded);
     json_object_set_new(json_object_get(secret, "data"), key, json_string(coded.data));
 }
 
@@ -150,21 +150,21 @@ static void put_secret(struct fixture *f, struct http_exchange *x)
     }
     json_decref(f->secret);
     f->secret = NULL;
-    assert_ok(gs_json_parse(http_body(x), false, &f->secret));
+    assert_ok(codec_json_parse(http_body(x), false, &f->secret));
     kube_reply_json(x, 200, f->secret);
 }
 
 static void apiservice(struct fixture *f, struct http_exchange *x, size_t i)
 {
-    GS_AUTO_JSON json_t *patch = NULL;
+    CODEC_AUTO_JSON json_t *patch = NULL;
     if (gs_streq(http_method(x), "PATCH")) {
         f->patches++;
-        assert_ok(gs_json_parse(http_body(x), false, &patch));
+        assert_ok(codec_json_parse(http_body(x), false, &patch));
         free(f->bundles[i]);
-        f->bundles[i] = gs_strdup(gs_json_str(patch, "spec", "caBundle", NULL));
+        f->bundles[i] = gs_strdup(codec_json_str(patch, "spec", "caBundle", NULL));
     }
-    GS_AUTO_JSON json_t *body = json_pack("{s:{s:{s:s, s:s}}}", "spec", "service", "name", "web",
-                                          "namespace", i ? "ml" : "other");
+    CODEC_AUTO_JSON json_t *body = json_pack("{s:{s:{s:s, s:s}}}", "spec", "service", "name", "web",
+                                             "namespace", i ? "ml" : "other");
     if (f->bundles[i])
         json_object_set_new(json_object_get(body, "spec"), "caBundle", json_string(f->bundles[i]));
     kube_reply_json(x, 200, body);
@@ -220,15 +220,15 @@ static char *text_of(const char *base64)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     if (base64)
-        assert_ok(gs_base64_decode(gs_slice_of(base64), &out));
+        assert_ok(codec_base64_decode(gs_slice_of(base64), &out));
     return gs_buf_take(&out);
 }
 
 // What is served is the Secret's, and our APIService trusts its CA.
 static bool settled(const struct fixture *f)
 {
-    GS_AUTO_FREE char *cert = text_of(gs_json_str(f->secret, "data", "tls.crt", NULL));
-    GS_AUTO_FREE char *ca = text_of(gs_json_str(f->secret, "data", "ca.crt", NULL));
+    GS_AUTO_FREE char *cert = text_of(codec_json_str(f->secret, "data", "tls.crt", NULL));
+    GS_AUTO_FREE char *ca = text_of(codec_json_str(f->secret, "data", "ca.crt", NULL));
     GS_AUTO_FREE char *bundle = text_of(f->bundles[1]);
     return *cert && gs_streq(served(f->serving), cert) && strstr(bundle, ca);
 }
@@ -254,7 +254,7 @@ static void test_secret(void **state)
     // Another bundle is replaced; what was trusted stays trusted.
     make_pair(-1, 100, &foreign);
     GS_AUTO_BUF struct gs_buf coded = {0};
-    gs_base64_encode(gs_slice_of(foreign.cert_pem), &coded);
+    codec_base64_encode(gs_slice_of(foreign.cert_pem), &coded);
     free(f.bundles[1]);
     f.bundles[1] = gs_strdup(coded.data);
     settle(&f);

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "cmd/engine/web_config.h"
 #include "codec/base64.h"
-#include "net/http_client.h"
+#include "net/http/client.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -75,7 +75,7 @@ static int ask(struct fixture *f, const char *credentials)
     struct http_header headers[2] = {{0}};
     if (credentials) {
         gs_buf_add_str(&value, "Basic ");
-        gs_base64_encode(gs_slice_of(credentials), &value);
+        codec_base64_encode(gs_slice_of(credentials), &value);
         headers[0] = (struct http_header){"Authorization", value.data};
     }
     struct http_call call = {.path = "/", .headers = headers};

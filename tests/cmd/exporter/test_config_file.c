@@ -105,7 +105,7 @@ static void what_is_refused(void **state)
     }
 }
 
-static void assert_every(const struct counters *c, const char *name, int64_t ms)
+static void assert_every(const struct exporter_counters *c, const char *name, int64_t ms)
 {
     for (size_t i = 0; i < c->len; i++) {
         if (!gs_streq(c->rows[i].name, name))
@@ -140,35 +140,35 @@ static void watch_groups_name_rows(void **state)
         {"GPU_TEMP", false, false, false},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        struct counters c = {0};
+        struct exporter_counters c = {0};
         struct exporter_file f = {0};
         GS_AUTO_FREE char *yaml =
             gs_format("version: 1\ncollection:\n  watchGroups:\n"
                       "  - {name: g, interval: 20s, fields: ['%s', 'none']}\n",
                       rows[i].pattern);
-        assert_ok(counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP,gauge,a\n"
-                                             "DCGM_FI_DEV_POWER_USAGE,gauge,b\n"
-                                             "dcgm_sm_clock,gauge,c\n"
-                                             "DCGM_EXP_XID_ERRORS_COUNT,gauge,d\n"
-                                             "DCGM_EXP_GPU_HEALTH_STATUS,gauge,e\n"),
-                                 &c));
+        assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP,gauge,a\n"
+                                                      "DCGM_FI_DEV_POWER_USAGE,gauge,b\n"
+                                                      "dcgm_sm_clock,gauge,c\n"
+                                                      "DCGM_EXP_XID_ERRORS_COUNT,gauge,d\n"
+                                                      "DCGM_EXP_GPU_HEALTH_STATUS,gauge,e\n"),
+                                          &c));
         assert_ok(parse(yaml, &f));
         assert_ok(watch_groups_apply(&f.groups, 3000, &c));
         assert_every(&c, "DCGM_FI_DEV_GPU_TEMP", rows[i].temp ? 20000 : 3000);
         assert_every(&c, "DCGM_FI_DEV_POWER_USAGE", rows[i].power ? 20000 : 3000);
         assert_every(&c, "dcgm_sm_clock", rows[i].clock ? 20000 : 3000);
         exporter_file_finish(&f);
-        counters_finish(&c);
+        exporter_counters_finish(&c);
     }
 }
 
 static void a_field_has_one_watch_group(void **state)
 {
-    struct counters c = {0};
+    struct exporter_counters c = {0};
     struct exporter_file f = {0};
-    assert_ok(counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP,gauge,a\n"
-                                         "DCGM_EXP_XID_ERRORS_COUNT,gauge,d\n"),
-                             &c));
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP,gauge,a\n"
+                                                  "DCGM_EXP_XID_ERRORS_COUNT,gauge,d\n"),
+                                      &c));
     assert_ok(parse("version: 1\ncollection:\n  watchGroups:\n"
                     "  - {name: warm, interval: 500ms, fields: [DCGM_FI_DEV_GPU_*]}\n"
                     "  - {name: xid, interval: 10s, fields: [DCGM_FI_DEV_XID_ERRORS]}\n",
@@ -186,7 +186,7 @@ static void a_field_has_one_watch_group(void **state)
     assert_error(err, GS_EINVAL,
                  "field DCGM_FI_DEV_GPU_TEMP matches multiple watch groups: gpu and temp");
     exporter_file_finish(&f);
-    counters_finish(&c);
+    exporter_counters_finish(&c);
 }
 
 static void write_text(const char *path, const char *text)

@@ -50,7 +50,7 @@ static char *printed(enum query_kind kind, enum query_format format, const char 
     json_t *parsed = NULL;
     FILE *out = open_memstream(&text, &n);
     const struct query_print p = {.kind = kind, .format = format};
-    assert_ok(gs_json_parse(gs_slice_of(data), true, &parsed));
+    assert_ok(codec_json_parse(gs_slice_of(data), true, &parsed));
     assert_ok(query_print(&p, parsed, out, any));
     assert_int_equal(fclose(out), 0);
     json_decref(parsed);

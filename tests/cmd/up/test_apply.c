@@ -86,7 +86,7 @@ static void on_got(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct got *g = arg;
     g->done = true;
-    const char *v = gs_json_str(body, "data", "k", NULL);
+    const char *v = codec_json_str(body, "data", "k", NULL);
     snprintf(g->value, sizeof(g->value), "%s", v ? v : "");
     gs_error_free(err);
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The families of kube-state-metrics that are served, as tables: one row a family, with the
+// function that writes an object's samples. Private to the room.
+#pragma once
+
+#include "base/buf.h"
+#include "codec/json.h"
+#include "metrics/parse.h"
+
+enum state_metrics_resource {
+    STATE_METRICS_PODS,
+    STATE_METRICS_NODES,
+    STATE_METRICS_DEPLOYMENTS,
+    STATE_METRICS_REPLICASETS,
+    STATE_METRICS_NAMESPACES,
+    STATE_METRICS_HPAS,
+    STATE_METRICS_N_RESOURCES,
+};
+
+// Label names that may be shown of a resource.
+struct state_metrics_allow {
+    bool all;
+    char **names;
+    size_t n;
+};
+
+struct state_metrics_writer {
+    struct gs_buf *out;
+    const char *family;
+    const struct state_metrics_allow *allow; // of the resource
+    bool open;                               // labels have been written
+};
+
+// A sample: state_metrics_begin, any number of state_metrics_label (empty and NULL values are left
+// out), state_metrics_end.
+void state_metrics_begin(struct state_metrics_writer *w);
+void state_metrics_label(struct state_metrics_writer *w, const char *name, const char *value);
+void state_metrics_end(struct state_metrics_writer *w, double value);
+// 0 or 1
+void state_metrics_flag(struct state_metrics_writer *w, bool on);
+// label_<name> for every allowed label of the object
+void state_metrics_object_labels(struct state_metrics_writer *w, const json_t *obj);
+// metadata.creationTimestamp in seconds, as a whole sample with the given labels open; false: none
+bool state_metrics_seconds(const char *rfc3339, double *ret);
+// resource="nvidia_com_gpu",unit="integer" for each entry of a resource list. each(w, arg) writes
+// the labels in front.
+void state_metrics_resources(struct state_metrics_writer *w, const json_t *list,
+                             void (*each)(struct state_metrics_writer *w, const void *arg),
+                             const void *arg);
+// status.conditions as condition="Ready",status="true|false|unknown"
+void state_metrics_conditions(struct state_metrics_writer *w, const json_t *conditions,
+                              void (*each)(struct state_metrics_writer *w, const void *arg),
+                              const void *arg);
+
+struct state_metrics_family {
+    const char *name, *help;
+    enum metrics_type type;
+    void (*write)(struct state_metrics_writer *w, const json_t *obj);
+};
+
+// Ends with a NULL name.
+extern const struct state_metrics_family state_metrics_pod_families[];
+extern const struct state_metrics_family state_metrics_container_families[]; // of pods too
+extern const struct state_metrics_family state_metrics_node_families[];
+extern const struct state_metrics_family state_metrics_workload_families[]; // Deployments
+extern const struct state_metrics_family state_metrics_replicaset_families[];
+extern const struct state_metrics_family state_metrics_namespace_families[];
+extern const struct state_metrics_family state_metrics_hpa_families[];

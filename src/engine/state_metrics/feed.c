@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/state_metrics/feed.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/scrape/ingest.h"
+
+enum { DEFAULT_INTERVAL_MS = 1000 };
+
+struct state_metrics_feed {
+    struct state_metrics *state;
+    struct engine_config_scrape_config cfg;
+    struct scrape_ingest *ingest;
+    uv_timer_t *timer;
+};
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct state_metrics_feed *f = timer->data;
+    if (!state_metrics_ready(f->state))
+        return;
+    int64_t begun = gs_mono_ns(), t_ms = scrape_ingest_time(f->ingest, gs_unix_ms());
+    struct gs_slice text = state_metrics_text(f->state);
+    double seconds = (double)(gs_mono_ns() - begun) / 1e9;
+    struct gs_error *err = scrape_ingest_text(f->ingest, text, NULL, t_ms, seconds);
+    if (err)
+        gs_warn("kube_state", "%s", gs_error_message(err));
+    gs_error_free(err);
+}
+
+struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
+                                        struct kube_client *client,
+                                        const struct state_metrics_feed_config *cfg,
+                                        struct state_metrics_feed **ret)
+{
+    static const struct metrics_label labels[] = {
+        {GS_SLICE("instance"), GS_SLICE("gpuscale")},
+        {GS_SLICE("job"), GS_SLICE("kube-state-metrics")},
+    };
+    struct state_metrics *state;
+    struct gs_error *err = state_metrics_new(loop, client, &cfg->state, &state);
+    if (err)
+        return err;
+    uint64_t interval = (uint64_t)(cfg->interval_ms ? cfg->interval_ms : DEFAULT_INTERVAL_MS);
+    struct state_metrics_feed *f = gs_alloc(sizeof(*f));
+    f->state = state;
+    f->cfg = (struct engine_config_scrape_config){.job_name = "kube-state-metrics",
+                                                  .honor_labels = true};
+    f->ingest = scrape_ingest_new(db, &f->cfg, labels, GS_ARRAY_LEN(labels));
+    f->timer = gs_alloc(sizeof(*f->timer));
+    uv_timer_init(loop, f->timer);
+    f->timer->data = f;
+    uv_timer_start(f->timer, on_timer, interval, interval);
+    *ret = f;
+    return NULL;
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+void state_metrics_feed_free(struct state_metrics_feed *f)
+{
+    if (!f)
+        return;
+    uv_close((uv_handle_t *)f->timer, free_handle);
+    scrape_ingest_free(f->ingest);
+    state_metrics_free(f->state);
+    free(f);
+}

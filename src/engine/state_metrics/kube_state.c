@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/state_metrics/kube_state.h"
+
+#include "base/mem.h"
+#include "engine/state_metrics/families.h"
+#include "kube/cache.h"
+#include "kube/watch_errors.h"
+#include "metrics/write.h"
+
+static const struct {
+    const char *name;
+    struct kube_gvr gvr;
+    const struct state_metrics_family *families[2];
+} resources[STATE_METRICS_N_RESOURCES] = {
+    [STATE_METRICS_PODS] = {"pods",
+                            {"", "v1", "pods"},
+                            {state_metrics_pod_families, state_metrics_container_families}},
+    [STATE_METRICS_NODES] = {"nodes", {"", "v1", "nodes"}, {state_metrics_node_families}},
+    [STATE_METRICS_DEPLOYMENTS] = {"deployments",
+                                   {"apps", "v1", "deployments"},
+                                   {state_metrics_workload_families}},
+    [STATE_METRICS_REPLICASETS] = {"replicasets",
+                                   {"apps", "v1", "replicasets"},
+                                   {state_metrics_replicaset_families}},
+    [STATE_METRICS_NAMESPACES] = {"namespaces",
+                                  {"", "v1", "namespaces"},
+                                  {state_metrics_namespace_families}},
+    [STATE_METRICS_HPAS] = {"horizontalpodautoscalers",
+                            {"autoscaling", "v2", "horizontalpodautoscalers"},
+                            {state_metrics_hpa_families}},
+};
+
+struct state_metrics {
+    struct kube_cache *caches[STATE_METRICS_N_RESOURCES]; // NULL: not watched
+    struct kube_watch_errors *errors[STATE_METRICS_N_RESOURCES];
+    struct state_metrics_allow allow[STATE_METRICS_N_RESOURCES];
+    uint64_t version, written;
+    struct gs_buf text;
+};
+
+static bool find_resource(struct gs_slice name, size_t *ret)
+{
+    for (size_t i = 0; i < STATE_METRICS_N_RESOURCES; i++) {
+        if (gs_slice_eq_str(name, resources[i].name)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct gs_error *unknown_resource(struct gs_slice name)
+{
+    return gs_error_new(GS_EINVAL, "unknown resource \"" GS_SLICE_FMT "\": known are %s",
+                        GS_SLICE_ARG(name), STATE_METRICS_DEFAULT_RESOURCES);
+}
+
+static void allow_names(struct state_metrics_allow *a, struct gs_slice names)
+{
+    size_t cap = a->n;
+    while (names.data) {
+        struct gs_slice name = gs_slice_trim(gs_slice_cut(&names, ','));
+        if (gs_slice_eq_str(name, "*")) {
+            a->all = true;
+        } else if (name.len) {
+            gs_grow(&a->names, &cap, a->n, sizeof(*a->names));
+            a->names[a->n++] = gs_slice_dup(name);
+        }
+    }
+}
+
+// "pods=[a,b],nodes=[*]"
+static struct gs_error *parse_allowlist(struct state_metrics *s, const char *text)
+{
+    struct gs_slice rest = gs_slice_trim(gs_slice_of(text));
+    while (rest.len) {
+        const char *open = memchr(rest.data, '[', rest.len);
+        const char *close = open ? memchr(open, ']', rest.len - (size_t)(open - rest.data)) : NULL;
+        if (!close || open == rest.data || open[-1] != '=')
+            return gs_error_new(GS_EINVAL,
+                                "labels allow-list \"%s\": expected resource=[label,…] at byte %zu",
+                                text, (size_t)(rest.data - text) + 1);
+        struct gs_slice name = gs_slice_make(rest.data, (size_t)(open - 1 - rest.data));
+        size_t i;
+        if (!find_resource(gs_slice_trim(name), &i))
+            return unknown_resource(name);
+        allow_names(&s->allow[i], gs_slice_make(open + 1, (size_t)(close - open - 1)));
+        const char *next = close + 1, *end = rest.data + rest.len;
+        while (next < end && (*next == ',' || *next == ' '))
+            next++;
+        rest = gs_slice_make(next, (size_t)(end - next));
+    }
+    return NULL;
+}
+
+static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    (void)old_obj, (void)new_obj;
+    struct state_metrics *s = arg;
+    s->version++;
+}
+
+static void on_synced(void *arg)
+{
+    struct state_metrics *s = arg;
+    s->version++;
+}
+
+static struct gs_error *watch(struct state_metrics *s, uv_loop_t *loop, struct kube_client *client,
+                              const char *list)
+{
+    struct gs_slice rest = gs_slice_of(list);
+    const struct kube_cache_handlers handlers = {on_change, on_synced, s};
+    while (rest.data) {
+        struct gs_slice name = gs_slice_trim(gs_slice_cut(&rest, ','));
+        size_t i;
+        if (!find_resource(name, &i))
+            return unknown_resource(name);
+        if (s->caches[i])
+            continue;
+        s->caches[i] = kube_cache_new(loop, client, resources[i].gvr, NULL, NULL);
+        kube_cache_add_handlers(s->caches[i], &handlers);
+        s->errors[i] = kube_watch_errors_new(loop, s->caches[i], "kube-state", resources[i].name);
+        kube_cache_start(s->caches[i]);
+    }
+    return NULL;
+}
+
+struct gs_error *state_metrics_new(uv_loop_t *loop, struct kube_client *client,
+                                   const struct state_metrics_config *cfg,
+                                   struct state_metrics **ret)
+{
+    const char *allow =
+        cfg && cfg->labels_allowlist ? cfg->labels_allowlist : STATE_METRICS_DEFAULT_ALLOWLIST;
+    const char *list = cfg && cfg->resources ? cfg->resources : STATE_METRICS_DEFAULT_RESOURCES;
+    struct state_metrics *s = gs_alloc(sizeof(*s));
+    s->version = 1;
+    struct gs_error *err = parse_allowlist(s, allow);
+    if (!err)
+        err = watch(s, loop, client, list);
+    if (err) {
+        state_metrics_free(s);
+        return gs_error_wrap(err, "state of Kubernetes objects");
+    }
+    *ret = s;
+    return NULL;
+}
+
+void state_metrics_free(struct state_metrics *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < STATE_METRICS_N_RESOURCES; i++) {
+        kube_watch_errors_free(s->errors[i]);
+        if (s->caches[i])
+            kube_cache_free(s->caches[i]);
+        for (size_t k = 0; k < s->allow[i].n; k++)
+            free(s->allow[i].names[k]);
+        free(s->allow[i].names);
+    }
+    gs_buf_finish(&s->text);
+    free(s);
+}
+
+bool state_metrics_ready(const struct state_metrics *s)
+{
+    for (size_t i = 0; i < STATE_METRICS_N_RESOURCES; i++)
+        if (s->caches[i] && !kube_cache_synced(s->caches[i]) && !kube_cache_error(s->caches[i]))
+            return false;
+    return true;
+}
+
+uint64_t state_metrics_version(const struct state_metrics *s)
+{
+    return s->version;
+}
+
+static void write_families(struct state_metrics *s, size_t resource,
+                           const struct state_metrics_family *families)
+{
+    for (const struct state_metrics_family *f = families; f && f->name; f++) {
+        struct state_metrics_writer w = {
+            .out = &s->text, .family = f->name, .allow = &s->allow[resource]};
+        metrics_write_family(&s->text, f->name, f->type, f->help);
+        const json_t *obj;
+        for (size_t pos = 0; (obj = kube_cache_next(s->caches[resource], &pos));)
+            f->write(&w, obj);
+    }
+}
+
+struct gs_slice state_metrics_text(struct state_metrics *s)
+{
+    if (s->written == s->version)
+        return gs_buf_slice(&s->text);
+    gs_buf_clear(&s->text);
+    for (size_t i = 0; i < STATE_METRICS_N_RESOURCES; i++) {
+        if (!s->caches[i] || !kube_cache_synced(s->caches[i]))
+            continue;
+        for (size_t k = 0; k < GS_ARRAY_LEN(resources[i].families); k++)
+            write_families(s, i, resources[i].families[k]);
+    }
+    s->written = s->version;
+    return gs_buf_slice(&s->text);
+}

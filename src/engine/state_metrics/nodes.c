@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/state_metrics/families.h"
+#include "kube/object.h"
+
+static void identify(struct state_metrics_writer *w, const void *node)
+{
+    state_metrics_label(w, "node", kube_name(node));
+}
+
+static void begin(struct state_metrics_writer *w, const json_t *node)
+{
+    state_metrics_begin(w);
+    identify(w, node);
+}
+
+static const char *internal_ip(const json_t *node)
+{
+    const json_t *a;
+    size_t i;
+    json_array_foreach (codec_json_get(node, "status", "addresses", NULL), i, a) {
+        if (gs_streq(codec_json_str(a, "type", NULL), "InternalIP"))
+            return codec_json_str(a, "address", NULL);
+    }
+    return NULL;
+}
+
+static void info(struct state_metrics_writer *w, const json_t *node)
+{
+    static const char *const parts[][2] = {
+        {"kernel_version", "kernelVersion"},
+        {"os_image", "osImage"},
+        {"kubelet_version", "kubeletVersion"},
+        {"container_runtime_version", "containerRuntimeVersion"},
+        {"system_uuid", "systemUUID"},
+    };
+    begin(w, node);
+    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
+        state_metrics_label(w, parts[i][0],
+                            codec_json_str(node, "status", "nodeInfo", parts[i][1], NULL));
+    state_metrics_label(w, "provider_id", codec_json_str(node, "spec", "providerID", NULL));
+    state_metrics_label(w, "pod_cidr", codec_json_str(node, "spec", "podCIDR", NULL));
+    state_metrics_label(w, "internal_ip", internal_ip(node));
+    state_metrics_end(w, 1);
+}
+
+static void labels(struct state_metrics_writer *w, const json_t *node)
+{
+    begin(w, node);
+    state_metrics_object_labels(w, node);
+    state_metrics_end(w, 1);
+}
+
+static void created(struct state_metrics_writer *w, const json_t *node)
+{
+    double s;
+    if (!state_metrics_seconds(codec_json_str(node, "metadata", "creationTimestamp", NULL), &s))
+        return;
+    begin(w, node);
+    state_metrics_end(w, s);
+}
+
+static void unschedulable(struct state_metrics_writer *w, const json_t *node)
+{
+    begin(w, node);
+    state_metrics_flag(w, codec_json_bool(node, false, "spec", "unschedulable", NULL));
+}
+
+static void taints(struct state_metrics_writer *w, const json_t *node)
+{
+    const json_t *t;
+    size_t i;
+    json_array_foreach (codec_json_get(node, "spec", "taints", NULL), i, t) {
+        begin(w, node);
+        state_metrics_label(w, "key", codec_json_str(t, "key", NULL));
+        state_metrics_label(w, "value", codec_json_str(t, "value", NULL));
+        state_metrics_label(w, "effect", codec_json_str(t, "effect", NULL));
+        state_metrics_end(w, 1);
+    }
+}
+
+static void conditions(struct state_metrics_writer *w, const json_t *node)
+{
+    state_metrics_conditions(w, codec_json_get(node, "status", "conditions", NULL), identify, node);
+}
+
+static void capacity(struct state_metrics_writer *w, const json_t *node)
+{
+    state_metrics_resources(w, codec_json_get(node, "status", "capacity", NULL), identify, node);
+}
+
+static void allocatable(struct state_metrics_writer *w, const json_t *node)
+{
+    state_metrics_resources(w, codec_json_get(node, "status", "allocatable", NULL), identify, node);
+}
+
+const struct state_metrics_family state_metrics_node_families[] = {
+    {"kube_node_info", "Versions and addresses of a node.", METRICS_GAUGE, info},
+    {"kube_node_labels", "The labels of the object, as label_*.", METRICS_GAUGE, labels},
+    {"kube_node_created", "When the object was made, in seconds since 1970.", METRICS_GAUGE,
+     created},
+    {"kube_node_spec_unschedulable", "1 when the node takes no new pods.", METRICS_GAUGE,
+     unschedulable},
+    {"kube_node_spec_taint", "The taints of a node.", METRICS_GAUGE, taints},
+    {"kube_node_status_condition", "1 for the status of each condition.", METRICS_GAUGE,
+     conditions},
+    {"kube_node_status_capacity", "What a node has of each resource.", METRICS_GAUGE, capacity},
+    {"kube_node_status_allocatable", "What pods may use of each resource of a node.", METRICS_GAUGE,
+     allocatable},
+    {0},
+};

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// Garbage collection. A dependent whose owners are all gone is deleted; that an owner is gone is
+// believed only from the watch's DELETED or from the API itself, never from a cache that may be
+// behind. Uids do not come back, so what is known to be gone stays known.
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "local/controllers/parts.h"
+#include "local/work.h"
+
+#define GONE_MAX 4096
+
+static const struct kind {
+    const char *kind;
+    struct kube_gvr gvr;
+    size_t cache; // offset in struct local_cluster
+} kinds[] = {
+    {"Pod", {"", "v1", "pods"}, offsetof(struct local_cluster, pods)},
+    {"ReplicaSet", {"apps", "v1", "replicasets"}, offsetof(struct local_cluster, replicasets)},
+    {"Deployment", {"apps", "v1", "deployments"}, offsetof(struct local_cluster, deployments)},
+    {"Service", {"", "v1", "services"}, offsetof(struct local_cluster, services)},
+    {"Endpoints", {"", "v1", "endpoints"}, offsetof(struct local_cluster, endpoints)},
+};
+
+enum fate { FATE_UNKNOWN = 1, FATE_GONE };
+
+struct probe { // what is known of an owner
+    struct controllers_collector *collector;
+    char *dependent_ns, *dependent; // to look at again when the answer is there
+    char *uid;
+    enum fate fate;
+    bool asking;
+};
+
+// The objects that name one owner: "resource:namespace/name" -> struct dependent. With it, what an
+// owner's end costs depends on its dependents only, not on all objects.
+struct dependents {
+    struct gs_hmap *items;
+};
+
+struct dependent {
+    const struct kind *kind;
+    char *ns, *name;
+};
+
+struct watcher { // which cache a change comes from
+    struct controllers_collector *collector;
+    const struct kind *kind;
+};
+
+struct controllers_collector {
+    struct local_cluster *cluster;
+    struct local_queue *queue; // names are "resource:name"
+    struct gs_hmap *probes;    // by uid
+    struct gs_hmap *owned;     // uid of an owner -> struct dependents
+    struct watcher watchers[GS_ARRAY_LEN(kinds)];
+};
+
+static struct kube_cache *cache_of(const struct controllers_collector *g, const struct kind *k)
+{
+    return *(struct kube_cache **)((char *)g->cluster + k->cache);
+}
+
+static const struct kind *kind_named(const char *kind)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        if (gs_streq(kinds[i].kind, kind))
+            return &kinds[i];
+    return NULL;
+}
+
+static void enqueue(struct controllers_collector *g, const struct kind *k, const json_t *obj)
+{
+    GS_AUTO_FREE char *name = gs_format("%s:%s", k->gvr.resource, kube_name(obj));
+    local_queue_add(g->queue, kube_namespace(obj), name);
+}
+
+static const json_t *owner_refs(const json_t *obj)
+{
+    return codec_json_get(obj, "metadata", "ownerReferences", NULL);
+}
+
+static bool has_finalizer(const json_t *obj, const char *name)
+{
+    size_t i;
+    json_t *f;
+    json_array_foreach (codec_json_get(obj, "metadata", "finalizers", NULL), i, f) {
+        if (gs_streq(json_string_value(f), name))
+            return true;
+    }
+    return false;
+}
+
+// --- who depends on whom ---
+
+static void dependent_free(void *p)
+{
+    struct dependent *d = p;
+    free(d->ns);
+    free(d->name);
+    free(d);
+}
+
+static void dependents_free(void *p)
+{
+    struct dependents *d = p;
+    gs_hmap_free(d->items);
+    free(d);
+}
+
+static char *dependent_key(const struct kind *k, const json_t *obj)
+{
+    GS_AUTO_FREE char *name = kube_key(obj);
+    return gs_format("%s:%s", k->gvr.resource, name);
+}
+
+static void add_dependent(struct controllers_collector *g, const struct kind *k, const json_t *obj,
+                          const char *uid)
+{
+    struct dependents *all = gs_hmap_get_str(g->owned, uid);
+    if (!all) {
+        all = gs_alloc(sizeof(*all));
+        all->items = gs_hmap_new(dependent_free);
+        gs_hmap_put_str(g->owned, uid, all);
+    }
+    struct dependent *d = gs_alloc(sizeof(*d));
+    *d = (struct dependent){k, gs_strdup(kube_namespace(obj)), gs_strdup(kube_name(obj))};
+    GS_AUTO_FREE char *key = dependent_key(k, obj);
+    gs_hmap_put_str(all->items, key, d);
+}
+
+static void drop_dependent(struct controllers_collector *g, const struct kind *k, const json_t *obj,
+                           const char *uid)
+{
+    struct dependents *all = gs_hmap_get_str(g->owned, uid);
+    if (!all)
+        return;
+    GS_AUTO_FREE char *key = dependent_key(k, obj);
+    struct dependent *d = gs_hmap_remove_str(all->items, key);
+    if (d)
+        dependent_free(d);
+    if (gs_hmap_len(all->items) == 0)
+        dependents_free(gs_hmap_remove_str(g->owned, uid));
+}
+
+static void each_owner_uid(struct controllers_collector *g, const struct kind *k, const json_t *obj,
+                           void (*fn)(struct controllers_collector *g, const struct kind *k,
+                                      const json_t *obj, const char *uid))
+{
+    size_t i;
+    json_t *ref;
+    json_array_foreach (owner_refs(obj), i, ref) {
+        const char *uid = codec_json_str(ref, "uid", NULL);
+        if (uid)
+            fn(g, k, obj, uid);
+    }
+}
+
+// --- dependents of an owner that is being deleted ---
+
+typedef void (*dependent_fn)(struct controllers_collector *g, struct local_work *w,
+                             const struct kind *k, const json_t *dependent, const json_t *owner);
+
+// Returns how many there are that hold the owner back.
+static size_t each_dependent(struct controllers_collector *g, struct local_work *w,
+                             const json_t *owner, dependent_fn fn)
+{
+    const struct dependents *all = gs_hmap_get_str(g->owned, kube_uid(owner));
+    size_t n = 0, pos = 0;
+    void *v;
+    while (all && gs_hmap_next(all->items, &pos, NULL, &v)) {
+        const struct dependent *d = v;
+        const json_t *obj = kube_cache_get(cache_of(g, d->kind), d->ns, d->name);
+        if (!obj)
+            continue;
+        n++;
+        fn(g, w, d->kind, obj, owner);
+    }
+    return n;
+}
+
+static void cut_loose(struct controllers_collector *g, struct local_work *w, const struct kind *k,
+                      const json_t *dependent, const json_t *owner)
+{
+    CODEC_AUTO_JSON json_t *patch = json_object();
+    json_t *kept = json_array();
+    size_t i;
+    json_t *ref;
+    json_array_foreach (owner_refs(dependent), i, ref) {
+        if (!gs_streq(codec_json_str(ref, "uid", NULL), kube_uid(owner)))
+            json_array_append(kept, ref);
+    }
+    codec_json_set(patch, kept, "metadata", "ownerReferences", NULL);
+    local_work_patch(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL, patch, NULL,
+                     NULL);
+}
+
+static void delete_dependent(struct controllers_collector *g, struct local_work *w,
+                             const struct kind *k, const json_t *dependent, const json_t *owner)
+{
+    if (!kube_is_deleting(dependent))
+        local_work_delete(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL, NULL);
+}
+
+static void drop_finalizer(struct local_work *w, const struct kind *k, const json_t *obj,
+                           const char *name)
+{
+    CODEC_AUTO_JSON json_t *patch = json_object();
+    json_t *kept = json_array();
+    size_t i;
+    json_t *f;
+    json_array_foreach (codec_json_get(obj, "metadata", "finalizers", NULL), i, f) {
+        if (!gs_streq(json_string_value(f), name))
+            json_array_append(kept, f);
+    }
+    codec_json_set(patch, kept, "metadata", "finalizers", NULL);
+    local_work_patch(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, patch, NULL, NULL);
+}
+
+static void finish_deletion(struct controllers_collector *g, struct local_work *w,
+                            const struct kind *k, const json_t *obj)
+{
+    static const struct {
+        const char *finalizer;
+        dependent_fn fn;
+    } policies[] = {{"orphan", cut_loose}, {"foregroundDeletion", delete_dependent}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
+        if (!has_finalizer(obj, policies[i].finalizer))
+            continue;
+        if (each_dependent(g, w, obj, policies[i].fn) == 0)
+            drop_finalizer(w, k, obj, policies[i].finalizer);
+        else
+            local_work_again(w, 1000); // the going of a dependent is not told to its owner
+        return;
+    }
+}
+
+// --- owners of a dependent ---
+
+static void source_probe_free(void *p)
+{
+    struct probe *probe = p;
+    free(probe->dependent_ns);
+    free(probe->dependent);
+    free(probe->uid);
+    free(probe);
+}
+
+// Answers of probes under way must find them again: those stay.
+static void forget_some(struct controllers_collector *g)
+{
+    if (gs_hmap_len(g->probes) < GONE_MAX)
+        return;
+    CODEC_AUTO_JSON json_t *idle = json_array();
+    size_t pos = 0, i;
+    struct gs_slice key;
+    void *v;
+    while (gs_hmap_next(g->probes, &pos, &key, &v))
+        if (!((struct probe *)v)->asking)
+            json_array_append_new(idle, json_stringn(key.data, key.len));
+    json_t *uid;
+    json_array_foreach (idle, i, uid) {
+        source_probe_free(gs_hmap_remove_str(g->probes, json_string_value(uid)));
+    }
+}
+
+static struct probe *probe_of(struct controllers_collector *g, const char *uid)
+{
+    struct probe *p = gs_hmap_get_str(g->probes, uid);
+    if (p)
+        return p;
+    forget_some(g);
+    p = gs_alloc(sizeof(*p));
+    p->collector = g;
+    p->uid = gs_strdup(uid);
+    p->fate = FATE_UNKNOWN;
+    gs_hmap_put_str(g->probes, uid, p);
+    return p;
+}
+
+static void probe_answered(void *arg, const json_t *body, const struct gs_error *err)
+{
+    struct probe *p = arg;
+    p->asking = false;
+    if (err)
+        return; // the work runs again
+    // Not found is answered by a Status; another uid is another object of the same name.
+    if (gs_streq(kube_kind(body), "Status") || !gs_streq(kube_uid(body), p->uid))
+        p->fate = FATE_GONE;
+    local_queue_add(p->collector->queue, p->dependent_ns, p->dependent);
+}
+
+static void ask(struct controllers_collector *g, struct local_work *w, struct probe *p,
+                const struct kind *k, const char *ns, const char *owner, const char *dependent)
+{
+    if (p->asking) {
+        local_work_again(w, 500);
+        return;
+    }
+    p->asking = true;
+    free(p->dependent_ns);
+    free(p->dependent);
+    p->dependent_ns = gs_strdup(ns);
+    p->dependent = gs_strdup(dependent);
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, k->gvr, ns, owner, NULL);
+    local_work_get(w, path.data, probe_answered, p);
+}
+
+// Deletes the dependent when every owner is known to be gone.
+static void check_owners(struct controllers_collector *g, struct local_work *w,
+                         const struct kind *k, const json_t *obj, const char *key)
+{
+    size_t i;
+    json_t *ref;
+    bool all_gone = true;
+    json_array_foreach (owner_refs(obj), i, ref) {
+        const char *uid = codec_json_str(ref, "uid", NULL),
+                   *name = codec_json_str(ref, "name", NULL);
+        const struct kind *of = kind_named(codec_json_str(ref, "kind", NULL));
+        if (!of || !uid || !name)
+            return; // of a kind that is not looked at here: taken to be there
+        const json_t *owner = kube_cache_get(cache_of(g, of), kube_namespace(obj), name);
+        if (owner && gs_streq(kube_uid(owner), uid))
+            return;
+        struct probe *p = probe_of(g, uid);
+        if (p->fate != FATE_GONE) {
+            all_gone = false;
+            ask(g, w, p, of, kube_namespace(obj), name, key);
+        }
+    }
+    if (all_gone)
+        local_work_delete(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, NULL);
+}
+
+static void sync_object(void *arg, struct local_work *w, const char *ns, const char *key)
+{
+    struct controllers_collector *g = arg;
+    if (!local_cluster_synced(g->cluster)) {
+        local_work_again(w, 100);
+        return;
+    }
+    const char *colon = strchr(key, ':');
+    for (size_t i = 0; colon && i < GS_ARRAY_LEN(kinds); i++) {
+        const struct kind *k = &kinds[i];
+        if (!gs_slice_eq_str(gs_slice_make(key, (size_t)(colon - key)), k->gvr.resource))
+            continue;
+        const json_t *obj = kube_cache_get(cache_of(g, k), ns, colon + 1);
+        if (!obj)
+            return;
+        if (kube_is_deleting(obj))
+            finish_deletion(g, w, k, obj);
+        else if (json_array_size(owner_refs(obj)) > 0)
+            check_owners(g, w, k, obj, key);
+        return;
+    }
+}
+
+// --- what brings an object up ---
+
+static void owner_gone(struct controllers_collector *g, const char *uid)
+{
+    const struct dependents *all = gs_hmap_get_str(g->owned, uid);
+    size_t pos = 0;
+    struct gs_slice key;
+    void *v;
+    if (!all)
+        return;
+    probe_of(g, uid)->fate = FATE_GONE;
+    while (gs_hmap_next(all->items, &pos, &key, &v)) {
+        const struct dependent *d = v;
+        const json_t *obj = kube_cache_get(cache_of(g, d->kind), d->ns, d->name);
+        if (obj)
+            enqueue(g, d->kind, obj);
+    }
+}
+
+// A new object can have lost its owner before; one that is going may have policies to carry out.
+static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct watcher *watcher = arg;
+    struct controllers_collector *g = watcher->collector;
+    bool owners_changed = !old_obj || !json_equal(owner_refs(old_obj), owner_refs(new_obj));
+    if (owners_changed || !new_obj) {
+        each_owner_uid(g, watcher->kind, old_obj, drop_dependent);
+        each_owner_uid(g, watcher->kind, new_obj, add_dependent);
+    }
+    if (!new_obj) {
+        if (kube_uid(old_obj))
+            owner_gone(g, kube_uid(old_obj));
+        return;
+    }
+    bool owned = json_array_size(owner_refs(new_obj)) > 0;
+    if (kube_is_deleting(new_obj) || (owned && owners_changed))
+        enqueue(g, watcher->kind, new_obj);
+}
+
+struct controllers_collector *controllers_collector_new(struct local_cluster *c)
+{
+    struct controllers_collector *g = gs_alloc(sizeof(*g));
+    g->cluster = c;
+    g->probes = gs_hmap_new(source_probe_free);
+    g->owned = gs_hmap_new(dependents_free);
+    g->queue = local_queue_new(c->loop, c->client, "garbage-collector", sync_object, g);
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        g->watchers[i] = (struct watcher){g, &kinds[i]};
+        struct kube_cache_handlers h = {.on_change = changed, .arg = &g->watchers[i]};
+        kube_cache_add_handlers(cache_of(g, &kinds[i]), &h);
+    }
+    return g;
+}
+
+void controllers_collector_free(struct controllers_collector *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        kube_cache_remove_handlers(cache_of(g, &kinds[i]), &g->watchers[i]);
+    local_queue_free(g->queue);
+    gs_hmap_free(g->probes);
+    gs_hmap_free(g->owned);
+    free(g);
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass looks at all pending pods in order of priority and age. A pass runs after any change of
+// pods or nodes and lasts until its bindings are answered; what is bound but not yet seen as bound
+// in the cache is "assumed" and counts as bound. Everything else is rebuilt from the caches in each
+// pass: devices from the annotations of live pods, so a restart loses and doubles nothing.
+#include "local/scheduler.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "local/controllers/fit.h"
+#include "local/pod.h"
+#include "local/work.h"
+
+// A condition that changes for many pending pods at once is written in portions.
+#define MAX_LEFT_PENDING 64
+
+struct assumed {
+    struct local_scheduler *scheduler;
+    char *uid, *ns, *name;
+    char *node;
+    json_t *requests, *gpus; // gpus may be NULL
+    bool answered;
+};
+
+struct local_scheduler {
+    struct local_cluster *cluster;
+    struct kube_recorder *recorder;
+    struct local_queue *queue; // of the one key "pass"
+    struct controllers_fit_devices devices;
+    struct gs_hmap *assumed; // by pod uid
+};
+
+struct pass {
+    struct local_scheduler *s;
+    struct local_work *work;
+    struct controllers_fit_node *nodes;
+    size_t n_nodes, nodes_cap;
+    const json_t **pending;
+    size_t n_pending, pending_cap;
+    size_t n_left_pending; // whose condition this pass has written
+};
+
+// --- assumed pods ---
+
+static void assumed_free(void *p)
+{
+    struct assumed *a = p;
+    free(a->uid);
+    free(a->ns);
+    free(a->name);
+    free(a->node);
+    json_decref(a->requests);
+    json_decref(a->gpus);
+    free(a);
+}
+
+static void assumed_drop(struct assumed *a)
+{
+    assumed_free(gs_hmap_remove_str(a->scheduler->assumed, a->uid));
+}
+
+static void bound(void *arg, const json_t *body, const struct gs_error *err)
+{
+    struct assumed *a = arg;
+    a->answered = true;
+    if (err)
+        assumed_drop(a);
+}
+
+static const char *node_of(const json_t *pod)
+{
+    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+    return node && *node ? node : NULL;
+}
+
+// Those that the cache shows as bound, or as gone, need no assuming any more.
+static void drop_settled(struct local_scheduler *s)
+{
+    CODEC_AUTO_JSON json_t *settled = json_array();
+    size_t pos = 0, i;
+    struct gs_slice key;
+    void *v;
+    while (gs_hmap_next(s->assumed, &pos, &key, &v)) {
+        const struct assumed *a = v;
+        const json_t *pod = kube_cache_get(s->cluster->pods, a->ns, a->name);
+        if (a->answered && (!pod || !gs_streq(kube_uid(pod), a->uid) || node_of(pod)))
+            json_array_append_new(settled, json_stringn(key.data, key.len));
+    }
+    json_t *uid;
+    json_array_foreach (settled, i, uid) {
+        assumed_free(gs_hmap_remove_str(s->assumed, json_string_value(uid)));
+    }
+}
+
+// --- the state of the nodes ---
+
+static void pass_finish(struct pass *p)
+{
+    for (size_t i = 0; i < p->n_nodes; i++)
+        controllers_fit_node_finish(&p->nodes[i]);
+    free(p->nodes);
+    free(p->pending);
+}
+
+static struct controllers_fit_node *node_named(struct pass *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_nodes; i++)
+        if (gs_streq(kube_name(p->nodes[i].node), name))
+            return &p->nodes[i];
+    return NULL;
+}
+
+static void use(struct pass *p, const char *node, const json_t *requests, const json_t *gpus)
+{
+    struct controllers_fit_node *n = node_named(p, node);
+    if (n)
+        controllers_fit_node_use(n, requests);
+    if (gs_streq(node, p->s->cluster->node_name))
+        controllers_fit_devices_take(&p->s->devices, gpus);
+}
+
+static bool wants_us(const json_t *pod)
+{
+    const char *name = codec_json_str(pod, "spec", "schedulerName", NULL);
+    return !name || !*name || gs_streq(name, "default-scheduler");
+}
+
+static void take_pod(struct pass *p, const json_t *pod)
+{
+    if (local_pod_terminal(pod))
+        return;
+    const char *node = node_of(pod);
+    if (node) {
+        CODEC_AUTO_JSON json_t *requests = controllers_fit_requests(pod);
+        const char *text = kube_annotation(pod, LOCAL_ANN_GPUS);
+        CODEC_AUTO_JSON json_t *gpus = NULL;
+        if (text)
+            gs_error_free(codec_json_parse(gs_slice_of(text), false, &gpus));
+        use(p, node, requests, gpus);
+        return;
+    }
+    const char *uid = kube_uid(pod);
+    if (kube_is_deleting(pod) || !wants_us(pod) || !uid || gs_hmap_get_str(p->s->assumed, uid))
+        return;
+    gs_grow(&p->pending, &p->pending_cap, p->n_pending, sizeof(*p->pending));
+    p->pending[p->n_pending++] = pod;
+}
+
+static void take_assumed(struct pass *p)
+{
+    size_t pos = 0;
+    void *v;
+    while (gs_hmap_next(p->s->assumed, &pos, NULL, &v)) {
+        const struct assumed *a = v;
+        const json_t *pod = kube_cache_get(p->s->cluster->pods, a->ns, a->name);
+        // One that the cache shows as bound has been counted as such.
+        if (pod && gs_streq(kube_uid(pod), a->uid) && !node_of(pod))
+            use(p, a->node, a->requests, a->gpus);
+    }
+}
+
+static int compare_pods(const void *pa, const void *pb)
+{
+    const json_t *a = *(const json_t *const *)pa, *b = *(const json_t *const *)pb;
+    int64_t pr_a = codec_json_int(a, 0, "spec", "priority", NULL);
+    int64_t pr_b = codec_json_int(b, 0, "spec", "priority", NULL);
+    if (pr_a != pr_b)
+        return pr_a > pr_b ? -1 : 1;
+    int64_t t_a = local_time_ms(codec_json_get(a, "metadata", "creationTimestamp", NULL), 0);
+    int64_t t_b = local_time_ms(codec_json_get(b, "metadata", "creationTimestamp", NULL), 0);
+    if (t_a != t_b)
+        return t_a < t_b ? -1 : 1;
+    int c = strcmp(kube_namespace(a), kube_namespace(b));
+    return c ? c : strcmp(kube_name(a), kube_name(b));
+}
+
+static void pass_init(struct pass *p, struct local_scheduler *s, struct local_work *w)
+{
+    *p = (struct pass){.s = s, .work = w};
+    size_t pos = 0;
+    const json_t *obj;
+    while ((obj = kube_cache_next(s->cluster->nodes, &pos))) {
+        gs_grow(&p->nodes, &p->nodes_cap, p->n_nodes, sizeof(*p->nodes));
+        controllers_fit_node_init(&p->nodes[p->n_nodes++], obj);
+    }
+    controllers_fit_devices_release_all(&s->devices);
+    pos = 0;
+    while ((obj = kube_cache_next(s->cluster->pods, &pos)))
+        take_pod(p, obj);
+    take_assumed(p);
+    if (p->n_pending)
+        qsort(p->pending, p->n_pending, sizeof(*p->pending), compare_pods);
+}
+
+// --- outcomes ---
+
+static void bind_pod(struct pass *p, const json_t *pod, struct controllers_fit_node *node,
+                     json_t *requests, json_t *gpus)
+{
+    struct local_scheduler *s = p->s;
+    const char *ns = kube_namespace(pod), *name = kube_name(pod);
+    const char *node_name = kube_name(node->node);
+    struct assumed *a = gs_alloc(sizeof(*a));
+    *a = (struct assumed){
+        .scheduler = s,
+        .uid = gs_strdup(kube_uid(pod)),
+        .ns = gs_strdup(ns),
+        .name = gs_strdup(name),
+        .node = gs_strdup(node_name),
+        .requests = json_incref(requests),
+        .gpus = json_incref(gpus),
+    };
+    gs_hmap_put_str(s->assumed, a->uid, a);
+    controllers_fit_node_use(node, requests);
+
+    CODEC_AUTO_JSON json_t *binding = json_object();
+    codec_json_set_str(binding, "apiVersion", "v1");
+    codec_json_set_str(binding, "kind", "Binding");
+    codec_json_set(binding, json_string(name), "metadata", "name", NULL);
+    codec_json_set(binding, json_string(ns), "metadata", "namespace", NULL);
+    codec_json_set(binding, json_string(kube_uid(pod)), "metadata", "uid", NULL);
+    if (gpus) { // the API puts a binding's annotations on the pod: both at once or neither
+        GS_AUTO_BUF struct gs_buf text = {0};
+        codec_json_dump(gpus, &text);
+        codec_json_set(binding, json_string(text.data), "metadata", "annotations", LOCAL_ANN_GPUS,
+                       NULL);
+    }
+    codec_json_set(binding, json_string("v1"), "target", "apiVersion", NULL);
+    codec_json_set(binding, json_string("Node"), "target", "kind", NULL);
+    codec_json_set(binding, json_string(node_name), "target", "name", NULL);
+    local_work_create_sub(p->work, KUBE_PODS, ns, name, "binding", binding, bound, a);
+    local_work_event(p->work, s->recorder, pod, "Scheduled", "Successfully assigned %s/%s to %s",
+                     ns, name, node_name);
+}
+
+static void leave_pending(struct pass *p, const json_t *pod, const char *reason,
+                          const char *message)
+{
+    const json_t *was = kube_condition(pod, "PodScheduled");
+    if (gs_streq(codec_json_str(was, "status", NULL), "False") &&
+        gs_streq(codec_json_str(was, "reason", NULL), reason) &&
+        gs_streq(codec_json_str(was, "message", NULL), message))
+        return;
+    if (p->n_left_pending == MAX_LEFT_PENDING) {
+        local_work_again(p->work, 0);
+        return;
+    }
+    p->n_left_pending++;
+    const json_t *current = codec_json_get(pod, "status", "conditions", NULL);
+    json_t *conditions = json_is_array(current) ? json_deep_copy(current) : json_array();
+    kube_set_condition(conditions, "PodScheduled", "False", reason, message, gs_unix_ms());
+    CODEC_AUTO_JSON json_t *patch = json_object();
+    codec_json_set(patch, conditions, "status", "conditions", NULL);
+    codec_json_set(patch, json_string(kube_uid(pod)), "metadata", "uid", NULL);
+    local_work_patch(p->work, KUBE_PODS, kube_namespace(pod), kube_name(pod), "status", patch, NULL,
+                     NULL);
+    if (gs_streq(reason, "Unschedulable"))
+        kube_event(p->s->recorder, pod, "Warning", "FailedScheduling", "%s", message);
+}
+
+// --- one pod ---
+
+static bool try_node(struct pass *p, const json_t *pod, struct controllers_fit_node *node,
+                     json_t *requests, json_t *reasons)
+{
+    if (!controllers_fit_check(node, pod, requests, reasons))
+        return false;
+    CODEC_AUTO_JSON json_t *gpus = NULL;
+    bool ours = gs_streq(kube_name(node->node), p->s->cluster->node_name);
+    if (ours && !controllers_fit_devices_assign(&p->s->devices, pod, &gpus)) {
+        int64_t n =
+            json_integer_value(json_object_get(reasons, "Insufficient " CONTROLLERS_FIT_GPU));
+        json_object_set_new(reasons, "Insufficient " CONTROLLERS_FIT_GPU, json_integer(n + 1));
+        return false;
+    }
+    bind_pod(p, pod, node, requests, gpus);
+    return true;
+}
+
+static void schedule(struct pass *p, const json_t *pod)
+{
+    if (json_array_size(codec_json_get(pod, "spec", "schedulingGates", NULL)) > 0) {
+        leave_pending(p, pod, "SchedulingGated",
+                      "Scheduling is blocked due to non-empty scheduling gates");
+        return;
+    }
+    CODEC_AUTO_JSON json_t *requests = controllers_fit_requests(pod);
+    CODEC_AUTO_JSON json_t *reasons = json_object();
+    struct controllers_fit_node *ours = node_named(p, p->s->cluster->node_name);
+    if (ours && try_node(p, pod, ours, requests, reasons))
+        return;
+    for (size_t i = 0; i < p->n_nodes; i++)
+        if (&p->nodes[i] != ours && try_node(p, pod, &p->nodes[i], requests, reasons))
+            return;
+    GS_AUTO_FREE char *message = controllers_fit_message(p->n_nodes, reasons);
+    leave_pending(p, pod, "Unschedulable", message);
+}
+
+static void run_pass(void *arg, struct local_work *w, const char *ns, const char *key)
+{
+    struct local_scheduler *s = arg;
+    if (!local_cluster_synced(s->cluster)) {
+        local_work_again(w, 100);
+        return;
+    }
+    GS_CLEANUP(pass_finish) struct pass p;
+    drop_settled(s);
+    pass_init(&p, s, w);
+    for (size_t i = 0; i < p.n_pending; i++)
+        schedule(&p, p.pending[i]);
+}
+
+// --- what brings a pass up ---
+
+static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct local_scheduler *s = arg;
+    local_queue_add(s->queue, NULL, "pass");
+}
+
+struct local_scheduler *controllers_scheduler_new(struct local_cluster *c,
+                                                  const char *const *device_ids, size_t n_devices)
+{
+    struct local_scheduler *s = gs_alloc(sizeof(*s));
+    s->cluster = c;
+    s->recorder = kube_recorder_new(c->client, "default-scheduler", NULL);
+    s->assumed = gs_hmap_new(assumed_free);
+    controllers_fit_devices_init(&s->devices, device_ids, n_devices);
+    s->queue = local_queue_new(c->loop, c->client, "scheduler", run_pass, s);
+    struct kube_cache_handlers h = {.on_change = changed, .arg = s};
+    kube_cache_add_handlers(c->pods, &h);
+    kube_cache_add_handlers(c->nodes, &h);
+    return s;
+}
+
+void controllers_scheduler_free(struct local_scheduler *s)
+{
+    if (!s)
+        return;
+    kube_cache_remove_handlers(s->cluster->pods, s);
+    kube_cache_remove_handlers(s->cluster->nodes, s);
+    local_queue_free(s->queue);
+    kube_recorder_free(s->recorder);
+    gs_hmap_free(s->assumed);
+    controllers_fit_devices_finish(&s->devices);
+    free(s);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/workloads.h"
+
+#include "base/mem.h"
+#include "local/controllers/parts.h"
+
+struct local_workloads {
+    struct controllers_deployments *deployments;
+    struct controllers_replicasets *replicasets;
+    struct controllers_collector *collector;
+    struct controllers_namespaces *namespaces;
+};
+
+struct local_workloads *controllers_workloads_new(struct local_cluster *c)
+{
+    struct local_workloads *w = gs_alloc(sizeof(*w));
+    w->deployments = controllers_deployments_new(c);
+    w->replicasets = controllers_replicasets_new(c);
+    w->collector = controllers_collector_new(c);
+    w->namespaces = controllers_namespaces_new(c);
+    return w;
+}
+
+void controllers_workloads_free(struct local_workloads *w)
+{
+    if (!w)
+        return;
+    controllers_deployments_free(w->deployments);
+    controllers_replicasets_free(w->replicasets);
+    controllers_collector_free(w->collector);
+    controllers_namespaces_free(w->namespaces);
+    free(w);
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/http/client.h"
+
+#include "net/http/client_ops.h"
+
+#include <microhttpd.h>
+
+struct http_op *http_send(struct http_client *c, const struct http_call *call,
+                          const struct http_callbacks *cb, void *arg)
+{
+    return c->ops->send(c, call, cb, arg);
+}
+
+void http_op_cancel(struct http_op *op)
+{
+    if (op)
+        op->client->ops->cancel(op);
+}
+
+void http_client_free(struct http_client *c)
+{
+    if (c)
+        c->ops->free(c);
+}
+
+// RFC 3986 section 2.3.
+static bool is_unreserved(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+void http_encode(struct gs_slice s, struct gs_buf *out)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        if (is_unreserved(c)) {
+            gs_buf_add_char(out, (char)c);
+            continue;
+        }
+        char escape[3] = {'%', digits[c >> 4], digits[c & 15]};
+        gs_buf_add(out, escape, sizeof(escape));
+    }
+}
+
+const char *http_reason(int status)
+{
+    const char *text = MHD_get_reason_phrase_for((unsigned)status);
+    return text && !gs_streq(text, "Unknown") ? text : "";
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asynchronous HTTP client. Carriers behind one interface: libcurl on a libuv loop; a short way for
+// GETs over plain HTTP; and the in-process loopback that calls a handler directly (same code path
+// as over the wire, minus TCP).
+#pragma once
+
+#include "net/http/http.h"
+
+#include <uv.h>
+
+struct http_client; // counted by its owner; free it after its operations are done or cancelled
+struct http_op;
+
+struct http_client_config {
+    const char *base_url;                    // "https://127.0.0.1:6443"; prepended to call paths
+    const char *unix_socket;                 // connect here instead
+    const char *ca_pem, *cert_pem, *key_pem; // PEM text; ca NULL: the system's
+    bool insecure;                           // no verification of the peer
+    int tls_min, tls_max;    // 10 … 13 for TLS 1.0 … 1.3; 0: as the library has it
+    const char *server_name; // asked for and verified instead of the URL's host
+    const char *proxy;       // NULL: as the environment says; "": none
+    const char *no_proxy;    // with proxy: hosts that are reached without it
+    const struct http_header *proxy_headers; // of CONNECT; ends with a NULL name; NULL: none
+    bool follow_redirects;                   // of GET, up to 10
+    const char *bearer_token;
+    const char *bearer_token_file; // read again each minute, in place of the first token
+    const char *user_agent;
+    unsigned connect_timeout_ms; // 0: 5000
+    unsigned idle_connections;   // kept for the next call; 0: 32
+};
+
+struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,
+                                      struct http_client **ret);
+// The same to its user, for who asks many peers each second (scrapes): a GET over plain HTTP
+// without proxy costs a write and a read on a kept connection, half of what libcurl takes for it.
+// All else, and whatever goes wrong on the short way except timeouts, is libcurl's.
+struct gs_error *http_client_new_direct(uv_loop_t *loop, const struct http_client_config *cfg,
+                                        struct http_client **ret);
+// identity is copied (NULL: anonymous). Replies arrive in a later loop turn, never from inside
+// http_send.
+struct http_client *http_client_new_loopback(uv_loop_t *loop, http_handler handler, void *ctx,
+                                             const struct http_identity *identity);
+void http_client_free(struct http_client *c); // cancels what is under way
+GS_DEFINE_CLEANUP(struct http_client *, http_client_free)
+
+struct http_call {
+    const char *method;                // NULL: GET
+    const char *path;                  // "/api/v1/pods?watch=1", already encoded
+    const struct http_header *headers; // ends with a NULL name; may be NULL
+    struct gs_slice body;
+    const char *content_type; // of the body
+    unsigned timeout_ms;      // whole operation; 0: 30000; streams: UINT_MAX for none
+    size_t max_reply;         // bytes, 0: 64 MiB
+};
+
+const char *http_reason(int status); // "Not Found"; "" of what is none
+
+struct http_answer {
+    int status;               // 0 when the transfer failed
+    const char *content_type; // may be NULL
+    struct gs_slice body;     // empty when on_data took it
+    int64_t retry_after_s;    // of Retry-After; 0: none
+    struct gs_buf *buffer;    // that body lies in; may be moved out to keep it. NULL: none
+};
+
+struct http_callbacks {
+    // Optional: with it, body bytes of a 200 reply are handed over as they come and not collected.
+    void (*on_data)(void *arg, struct gs_slice bytes);
+    // Always called once, unless cancelled. err is owned by the callee; NULL when a reply arrived
+    // (of any status).
+    void (*on_done)(void *arg, const struct http_answer *answer, struct gs_error *err);
+};
+
+struct http_op *http_send(struct http_client *c, const struct http_call *call,
+                          const struct http_callbacks *cb, void *arg);
+void http_op_cancel(struct http_op *op); // no callback afterwards; NULL is fine; not from on_done
+
+// Percent-encodes a path segment or query value.
+void http_encode(struct gs_slice s, struct gs_buf *out);

@@ -1,0 +1,758 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP over libcurl's multi socket interface on the event loop. Inside libcurl's callbacks bytes
+// are only collected; callers hear of them after libcurl has returned, so that they may cancel,
+// send and free as they like.
+#include "base/clock.h"
+#include "base/cover.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "net/http/client_ops.h"
+#include "net/http/curl_spares.h"
+#include "net/http/url.h"
+#include "net/tls/tls.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+enum { DEFAULT_CONNECT_TIMEOUT_MS = 5000, IDLE_CONNECTIONS = 32 };
+#define MAX_REDIRECTS 10L // as Go's client
+
+static const struct http_curl_lib *curl; // there as soon as there is a client
+
+struct curl_op;
+TAILQ_HEAD(curl_list, curl_op);
+
+// A PEM text as a file that only this process has: libcurl's GnuTLS build reads files alone.
+struct pem_file {
+    int fd;
+    char path[40];
+};
+
+#define TOKEN_AGE_NS (60 * GS_NS_PER_SEC)
+#define MAX_TOKEN    ((size_t)64 * 1024)
+
+// Idle connections are used no longer: API servers close them after 90 s, many load balancers after
+// 60 s, and a POST on a closed one cannot be repeated.
+#define MAX_IDLE_S 45L
+
+struct curl_client {
+    struct http_client base;
+    uv_loop_t *loop;
+    CURLM *multi;
+    struct http_curl_spares spares;
+    char *base_url, *unix_socket, *authorization, *user_agent, *server_name, *proxy, *no_proxy;
+    struct curl_slist *proxy_headers;
+    struct pem_file ca, cert, key;
+    char *token_file;
+    int64_t token_read_ns;
+    bool insecure, follow_redirects;
+    long tls_versions; // CURLOPT_SSLVERSION
+    long connect_timeout_ms;
+    uv_timer_t timer;      // libcurl's next timeout
+    uv_idle_t again;       // libcurl or a failed operation has something to say in the next turn
+    struct curl_list ops;  // all, by `all`
+    struct curl_list news; // those with bytes or a result to hand over, by `queue`
+    bool closed;
+    int open_handles;
+};
+
+struct curl_op {
+    struct http_op base;
+    TAILQ_ENTRY(curl_op) all, queue;
+    CURL *easy;
+    struct curl_slist *headers, *connect_to;
+    struct http_callbacks cb;
+    void *arg;
+    size_t body_len;         // of the handle's last reply, then of this one
+    struct gs_error *failed; // found out while sending
+    struct gs_buf inbox;     // bytes for on_data
+    struct gs_buf body;
+    size_t max_reply;
+    char *name; // "GET https://…" for errors
+    char error_text[CURL_ERROR_SIZE];
+    CURLcode result;
+    bool plain_get; // the handle may serve the next GET of this URL
+    bool repeatable, repeated;
+    bool queued, completed, delivering, retired, too_large;
+};
+
+struct curl_watch {
+    uv_poll_t poll;
+    curl_socket_t fd;
+    struct curl_client *client;
+};
+
+static struct curl_client *client_of(struct curl_op *op)
+{
+    return GS_CONTAINER_OF(op->base.client, struct curl_client, base);
+}
+
+static void queue_news(struct curl_op *op)
+{
+    if (op->queued || op->retired)
+        return;
+    op->queued = true;
+    TAILQ_INSERT_TAIL(&client_of(op)->news, op, queue);
+}
+
+// --- ends of operations ---
+
+// libcurl copies neither headers nor buffers: what the handle points to goes with the operation.
+static void put_away(struct curl_op *op)
+{
+    struct curl_client *c = client_of(op);
+    bool keep = op->plain_get && op->completed && op->result == CURLE_OK && !c->closed;
+    if (!keep) {
+        curl->easy_cleanup(op->easy);
+        return;
+    }
+    curl->easy_setopt(op->easy, CURLOPT_HTTPHEADER, NULL);
+    curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, NULL);
+    curl->easy_setopt(op->easy, CURLOPT_FRESH_CONNECT, 0L);
+    http_curl_spares_put(&c->spares, curl, op->easy, op->name + strlen("GET "), op->body_len);
+}
+
+static void free_op(struct curl_op *op)
+{
+    if (op->easy)
+        put_away(op);
+    curl->slist_free_all(op->headers);
+    curl->slist_free_all(op->connect_to);
+    gs_buf_finish(&op->inbox);
+    gs_buf_finish(&op->body);
+    gs_error_free(op->failed);
+    free(op->name);
+    free(op);
+}
+
+// Off the client and off libcurl; not yet freed.
+static void retire(struct curl_op *op)
+{
+    struct curl_client *c = client_of(op);
+    op->retired = true;
+    TAILQ_REMOVE(&c->ops, op, all);
+    if (op->queued)
+        TAILQ_REMOVE(&c->news, op, queue);
+    op->queued = false;
+    if (op->easy)
+        curl->multi_remove_handle(c->multi, op->easy);
+}
+
+static void curl_cancel(struct http_op *base)
+{
+    struct curl_op *op = GS_CONTAINER_OF(base, struct curl_op, base);
+    if (op->retired)
+        return;
+    retire(op);
+    if (!op->delivering)
+        free_op(op);
+}
+
+static enum gs_code code_of(CURLcode result)
+{
+    switch (result) {
+    case CURLE_OPERATION_TIMEDOUT:
+        return GS_ETIMEOUT;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return GS_EINVAL;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+        return GS_EPERM;
+    case CURLE_WEIRD_SERVER_REPLY:
+        return GS_EPROTO;
+    default:
+        return GS_EUNAVAIL;
+    }
+}
+
+// For errors: without the password that a URL may have.
+static char *shown_name(const struct curl_op *op)
+{
+    char *covered = gs_cover_url(op->name);
+    return covered ? covered : gs_strdup(op->name);
+}
+
+static struct gs_error *error_of(struct curl_op *op)
+{
+    if (!op->failed && !op->too_large && op->result == CURLE_OK)
+        return NULL;
+    GS_AUTO_FREE char *name = shown_name(op);
+    if (op->failed)
+        return gs_error_wrap(GS_TAKE(op->failed), "%s", name);
+    if (op->too_large)
+        return gs_error_new(GS_ELIMIT, "%s: the reply is larger than the limit of %zu bytes", name,
+                            op->max_reply);
+    return gs_error_new(code_of(op->result), "%s: %s", name,
+                        op->error_text[0] ? op->error_text : curl->easy_strerror(op->result));
+}
+
+static void complete(struct curl_op *op)
+{
+    struct http_answer answer = {0};
+    struct gs_error *err = error_of(op);
+    if (!err) {
+        long status = 0;
+        char *content_type = NULL;
+        curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl->easy_getinfo(op->easy, CURLINFO_CONTENT_TYPE, &content_type);
+        curl_off_t retry_after = 0;
+        curl->easy_getinfo(op->easy, CURLINFO_RETRY_AFTER, &retry_after);
+        answer = (struct http_answer){(int)status, content_type, gs_buf_slice(&op->body),
+                                      retry_after > 0 ? (int64_t)retry_after : 0, &op->body};
+    }
+    retire(op);
+    op->body_len = op->body.len;
+    op->cb.on_done(op->arg, &answer, err);
+}
+
+static void deliver(struct curl_op *op)
+{
+    op->delivering = true;
+    if (op->inbox.len) {
+        struct gs_buf bytes = op->inbox;
+        op->inbox = (struct gs_buf){0};
+        op->cb.on_data(op->arg, gs_buf_slice(&bytes));
+        gs_buf_finish(&bytes);
+    }
+    if (!op->retired && op->completed)
+        complete(op);
+    op->delivering = false;
+    if (op->retired)
+        free_op(op);
+}
+
+// A kept connection that the peer closed meanwhile is only found out by using it (libcurl's GnuTLS
+// build cannot ask), and there may be more of them than libcurl tries: once more, on a new one.
+static bool repeat(struct curl_op *op, CURLcode result)
+{
+    long connects = 0, status = 0;
+    bool broken =
+        result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR || result == CURLE_GOT_NOTHING;
+    if (!broken || !op->repeatable || op->repeated)
+        return false;
+    curl->easy_getinfo(op->easy, CURLINFO_NUM_CONNECTS, &connects);
+    curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (connects || status)
+        return false;
+    op->repeated = true;
+    op->error_text[0] = '\0';
+    curl->multi_remove_handle(client_of(op)->multi, op->easy);
+    curl->easy_setopt(op->easy, CURLOPT_FRESH_CONNECT, 1L);
+    return curl->multi_add_handle(client_of(op)->multi, op->easy) == CURLM_OK;
+}
+
+static void hand_over(struct curl_client *c)
+{
+    int left;
+    CURLMsg *msg;
+    while ((msg = curl->multi_info_read(c->multi, &left))) {
+        struct curl_op *op = NULL;
+        if (msg->msg != CURLMSG_DONE)
+            continue;
+        CURLcode result = msg->data.result;
+        curl->easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &op);
+        if (repeat(op, result))
+            continue;
+        op->completed = true;
+        op->result = result;
+        queue_news(op);
+    }
+    struct curl_op *op;
+    while (!c->closed && (op = TAILQ_FIRST(&c->news))) {
+        TAILQ_REMOVE(&c->news, op, queue);
+        op->queued = false;
+        deliver(op);
+    }
+}
+
+// --- libcurl and the loop ---
+
+static void act(struct curl_client *c, curl_socket_t fd, int flags)
+{
+    int running;
+    curl->multi_socket_action(c->multi, fd, flags, &running);
+    hand_over(c);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    act(t->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_again(uv_idle_t *h)
+{
+    uv_idle_stop(h);
+    act(h->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int set_timer(CURLM *multi, long timeout_ms, void *arg)
+{
+    struct curl_client *c = arg;
+    if (c->closed)
+        return 0;
+    uv_timer_stop(&c->timer);
+    if (timeout_ms == 0)
+        uv_idle_start(&c->again, on_again);
+    else if (timeout_ms > 0)
+        uv_timer_start(&c->timer, on_timer, (uint64_t)timeout_ms, 0);
+    return 0;
+}
+
+static void on_socket(uv_poll_t *p, int status, int events)
+{
+    struct curl_watch *w = GS_CONTAINER_OF(p, struct curl_watch, poll);
+    int flags = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
+                (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0) | (status < 0 ? CURL_CSELECT_ERR : 0);
+    act(w->client, w->fd, flags);
+}
+
+static void watch_closed(uv_handle_t *h)
+{
+    free(GS_CONTAINER_OF(h, struct curl_watch, poll));
+}
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
+{
+    struct curl_client *c = arg;
+    struct curl_watch *w = socket_arg;
+    if (what == CURL_POLL_REMOVE) {
+        if (w)
+            uv_close((uv_handle_t *)&w->poll, watch_closed);
+        curl->multi_assign(c->multi, fd, NULL);
+        return 0;
+    }
+    if (c->closed) // libcurl saying goodbye on idle connections
+        return -1;
+    if (!w) {
+        w = gs_alloc(sizeof(*w));
+        w->fd = fd;
+        w->client = c;
+        if (uv_poll_init_socket(c->loop, &w->poll, fd) != 0) {
+            free(w);
+            return -1;
+        }
+        curl->multi_assign(c->multi, fd, w);
+    }
+    uv_poll_start(&w->poll,
+                  (what & CURL_POLL_IN ? UV_READABLE : 0) |
+                      (what & CURL_POLL_OUT ? UV_WRITABLE : 0),
+                  on_socket);
+    return 0;
+}
+
+static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
+{
+    struct curl_op *op = arg;
+    size_t len = size * n;
+    long status = 0;
+    curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (op->cb.on_data && status == 200) {
+        gs_buf_add(&op->inbox, data, len);
+        queue_news(op);
+        return len;
+    }
+    if (len > op->max_reply - op->body.len) {
+        op->too_large = true;
+        return 0;
+    }
+    // Room for a reply like the last one, so that it does not grow through all sizes below.
+    if (!op->body.len && op->body_len > len && op->body_len < op->max_reply)
+        (void)gs_buf_room(&op->body, op->body_len);
+    gs_buf_add(&op->body, data, len);
+    return len;
+}
+
+// libcurl ignores a length that it cannot represent, and then takes the end of the connection for
+// the end of the body.
+static size_t take_header(char *data, size_t size, size_t n, void *arg)
+{
+    static const char name[] = "content-length:";
+    struct curl_op *op = arg;
+    struct gs_slice line = gs_slice_make(data, size * n);
+    if (line.len < sizeof(name) - 1 || strncasecmp(data, name, sizeof(name) - 1) != 0)
+        return line.len;
+    struct gs_slice value =
+        gs_slice_trim(gs_slice_make(data + sizeof(name) - 1, line.len - (sizeof(name) - 1)));
+    uint64_t length;
+    struct gs_error *err = gs_parse_u64(value, INT64_MAX, &length);
+    if (!err)
+        return line.len;
+    gs_error_free(err);
+    gs_error_free(op->failed);
+    op->failed = gs_error_new(GS_EPROTO, "the reply has a Content-Length that is not valid");
+    return 0;
+}
+
+// --- sending ---
+
+static bool is_loopback_url(const char *url)
+{
+    bool loopback = false;
+    char *host = NULL;
+    CURLU *u = curl->url();
+    if (u && curl->url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl->url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK)
+        loopback = http_host_is_loopback(host);
+    curl->free(host);
+    curl->url_cleanup(u);
+    return loopback;
+}
+
+static struct gs_error *add_header(struct curl_op *op, const char *name, const char *value)
+{
+    if (strpbrk(name, "\r\n:") || strpbrk(value, "\r\n"))
+        return gs_error_new(GS_EINVAL, "request header \"%s\" contains a line break or colon",
+                            name);
+    // libcurl sends a header without value only when it ends with a semicolon.
+    GS_AUTO_FREE char *line = *value ? gs_format("%s: %s", name, value) : gs_format("%s;", name);
+    op->headers = curl->slist_append(op->headers, line);
+    return NULL;
+}
+
+// Tokens of service accounts end after an hour; the kubelet writes new ones. One that cannot be
+// read leaves the last one in use.
+static void refresh_token(struct curl_client *c)
+{
+    int64_t now = gs_mono_ns();
+    if (!c->token_file || (c->token_read_ns && now - c->token_read_ns < TOKEN_AGE_NS))
+        return;
+    c->token_read_ns = now;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(c->token_file, MAX_TOKEN, &text);
+    struct gs_slice token = gs_slice_trim(gs_buf_slice(&text));
+    if (!err && token.len) {
+        free(c->authorization);
+        c->authorization = gs_format("Bearer " GS_SLICE_FMT, GS_SLICE_ARG(token));
+    }
+    gs_error_free(err);
+}
+
+static struct gs_error *add_headers(struct curl_op *op, const struct http_call *call)
+{
+    struct curl_client *c = client_of(op);
+    struct gs_error *err = NULL;
+    for (const struct http_header *h = call->headers; !err && h && h->name; h++)
+        err = add_header(op, h->name, h->value);
+    if (!err && call->content_type)
+        err = add_header(op, "Content-Type", call->content_type);
+    else if (!err)
+        op->headers = curl->slist_append(op->headers, "Content-Type:");
+    refresh_token(c);
+    if (!err && c->authorization)
+        err = add_header(op, "Authorization", c->authorization);
+    // No round trip before a body: our peers read bodies at once.
+    op->headers = curl->slist_append(op->headers, "Expect:");
+    curl->easy_setopt(op->easy, CURLOPT_HTTPHEADER, op->headers);
+    return err;
+}
+
+static void set_method(struct curl_op *op, const char *method, struct gs_slice body)
+{
+    bool carries_body = body.len || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+                        strcmp(method, "PATCH") == 0;
+    if (strcmp(method, "HEAD") == 0) {
+        curl->easy_setopt(op->easy, CURLOPT_NOBODY, 1L);
+        return;
+    }
+    if (carries_body) {
+        curl->easy_setopt(op->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+        curl->easy_setopt(op->easy, CURLOPT_COPYPOSTFIELDS, body.len ? body.data : "");
+    }
+    curl->easy_setopt(op->easy, CURLOPT_CUSTOMREQUEST, method);
+}
+
+static void set_proxy(struct curl_op *op, const char *url)
+{
+    struct curl_client *c = client_of(op);
+    if (c->proxy) {
+        curl->easy_setopt(op->easy, CURLOPT_PROXY, c->proxy);
+        curl->easy_setopt(op->easy, CURLOPT_NOPROXY, c->no_proxy ? c->no_proxy : "");
+    } else if (c->unix_socket || is_loopback_url(url)) {
+        curl->easy_setopt(op->easy, CURLOPT_PROXY, "");
+    }
+    // libcurl would send them with plain requests through a proxy, too.
+    if (c->proxy_headers && gs_starts(url, "https:"))
+        curl->easy_setopt(op->easy, CURLOPT_PROXYHEADER, c->proxy_headers);
+}
+
+// libcurl takes the name for TLS from the URL: the URL gets server_name, the connection and the
+// Host header stay.
+static void set_server_name(struct curl_op *op, const char *url)
+{
+    const char *name = client_of(op)->server_name;
+    char *host = NULL, *port = NULL, *explicit_port = NULL, *renamed = NULL;
+    CURLU *u = name && gs_starts(url, "https:") ? curl->url() : NULL;
+    if (u && curl->url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl->url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl->url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+        curl->url_set(u, CURLUPART_HOST, name, 0) == CURLUE_OK &&
+        curl->url_get(u, CURLUPART_URL, &renamed, 0) == CURLUE_OK) {
+        (void)curl->url_get(u, CURLUPART_PORT, &explicit_port, 0);
+        GS_AUTO_FREE char *to = gs_format("%s:%s:%s:%s", name, port, host, port);
+        GS_AUTO_FREE char *header = gs_format("Host: %s%s%s", host, explicit_port ? ":" : "",
+                                              explicit_port ? explicit_port : "");
+        op->connect_to = curl->slist_append(NULL, to);
+        op->headers = curl->slist_append(op->headers, header);
+        curl->easy_setopt(op->easy, CURLOPT_CONNECT_TO, op->connect_to);
+        curl->easy_setopt(op->easy, CURLOPT_URL, renamed);
+    }
+    char *parts[] = {host, port, explicit_port, renamed};
+    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
+        curl->free(parts[i]);
+    curl->url_cleanup(u);
+}
+
+static void set_peer(struct curl_op *op, const char *url)
+{
+    struct curl_client *c = client_of(op);
+    curl->easy_setopt(op->easy, CURLOPT_URL, url);
+    curl->easy_setopt(op->easy, CURLOPT_PATH_AS_IS, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->easy_setopt(op->easy, CURLOPT_MAXREDIRS, MAX_REDIRECTS);
+    curl->easy_setopt(op->easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl->easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_MAXAGE_CONN, MAX_IDLE_S);
+    if (c->unix_socket)
+        curl->easy_setopt(op->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket);
+    set_proxy(op, url);
+    set_server_name(op, url);
+    curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
+    curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
+    curl->easy_setopt(op->easy, CURLOPT_SSLVERSION, c->tls_versions);
+    if (c->ca.fd >= 0) {
+        curl->easy_setopt(op->easy, CURLOPT_CAINFO, c->ca.path);
+        curl->easy_setopt(op->easy, CURLOPT_CAPATH, NULL); // else the system's would count, too
+    }
+    if (c->cert.fd >= 0 && c->key.fd >= 0) {
+        curl->easy_setopt(op->easy, CURLOPT_SSLCERT, c->cert.path);
+        curl->easy_setopt(op->easy, CURLOPT_SSLKEY, c->key.path);
+    }
+}
+
+// What a handle keeps from one GET to the next.
+static void set_up(struct curl_op *op, const char *method, const char *url, struct gs_slice body)
+{
+    struct curl_client *c = client_of(op);
+    curl->easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl->easy_setopt(op->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl->easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
+    if (c->user_agent)
+        curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
+    set_peer(op, url);
+    set_method(op, method, body);
+    if (c->follow_redirects && strcmp(method, "GET") == 0) // a POST could lose its body on the way
+        curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
+}
+
+static struct gs_error *prepare(struct curl_op *op, const struct http_call *call)
+{
+    struct curl_client *c = client_of(op);
+    const char *method = call->method ? call->method : "GET";
+    unsigned timeout = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", call->path);
+    op->name = gs_format("%s %s", method, url);
+    op->repeatable = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    op->plain_get = strcmp(method, "GET") == 0 && !call->body.len && !c->server_name;
+    struct http_curl_spare spare = {0};
+    if (op->plain_get)
+        spare = http_curl_spares_take(&c->spares, url);
+    op->easy = spare.easy ? spare.easy : curl->easy_init();
+    if (!op->easy)
+        return gs_error_new(GS_EIO, "libcurl gave no handle");
+    curl->easy_setopt(op->easy, CURLOPT_PRIVATE, op);
+    curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
+    curl->easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
+    curl->easy_setopt(op->easy, CURLOPT_HEADERDATA, op);
+    curl->easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, timeout != UINT_MAX ? (long)timeout : 0L);
+    op->body_len = spare.body;
+    if (!spare.easy)
+        set_up(op, method, url, call->body);
+    struct gs_error *err = add_headers(op, call);
+    if (err)
+        return err;
+    CURLMcode rc = curl->multi_add_handle(c->multi, op->easy);
+    if (rc != CURLM_OK)
+        return gs_error_new(GS_EIO, "%s", curl->multi_strerror(rc));
+    return NULL;
+}
+
+static struct http_op *curl_send(struct http_client *base, const struct http_call *call,
+                                 const struct http_callbacks *cb, void *arg)
+{
+    struct curl_client *c = GS_CONTAINER_OF(base, struct curl_client, base);
+    struct curl_op *op = gs_alloc(sizeof(*op));
+    op->base.client = base;
+    op->cb = *cb;
+    op->arg = arg;
+    op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;
+    TAILQ_INSERT_TAIL(&c->ops, op, all);
+    op->failed = prepare(op, call);
+    if (op->failed) {
+        op->completed = true;
+        queue_news(op);
+        uv_idle_start(&c->again, on_again);
+    }
+    return &op->base;
+}
+
+// --- the client ---
+
+static struct gs_error *pem_file_open(struct pem_file *f, const char *pem, const char *what)
+{
+    size_t len = strlen(pem);
+    f->fd = memfd_create(what, MFD_CLOEXEC);
+    if (f->fd < 0 || write(f->fd, pem, len) != (ssize_t)len)
+        return gs_error_errno(errno, "keeping the %s in memory", what);
+    snprintf(f->path, sizeof(f->path), "/proc/self/fd/%d", f->fd);
+    return NULL;
+}
+
+static void free_client(struct curl_client *c)
+{
+    if (c->multi)
+        curl->multi_cleanup(c->multi);
+    struct pem_file *files[] = {&c->ca, &c->cert, &c->key};
+    for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
+        if (files[i]->fd >= 0)
+            close(files[i]->fd);
+    char *strings[] = {c->base_url,    c->unix_socket, c->authorization, c->user_agent,
+                       c->server_name, c->proxy,       c->no_proxy,      c->token_file};
+    for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++)
+        free(strings[i]);
+    curl->slist_free_all(c->proxy_headers);
+    free(c);
+}
+
+static void keep_proxy_headers(struct curl_client *c, const struct http_header *h)
+{
+    for (; h && h->name; h++) {
+        GS_AUTO_FREE char *line = gs_format("%s: %s", h->name, h->value);
+        c->proxy_headers = curl->slist_append(c->proxy_headers, line);
+    }
+}
+
+static void handle_closed(uv_handle_t *h)
+{
+    struct curl_client *c = h->data;
+    if (--c->open_handles == 0)
+        free_client(c);
+}
+
+static void curl_free_client(struct http_client *base)
+{
+    struct curl_client *c = GS_CONTAINER_OF(base, struct curl_client, base);
+    for (struct curl_op *op = TAILQ_FIRST(&c->ops), *next; op; op = next) {
+        next = TAILQ_NEXT(op, all);
+        curl_cancel(&op->base);
+    }
+    c->closed = true;
+    http_curl_spares_finish(&c->spares, curl);
+    // Now, not when the handles are closed: its sockets are watched by handles of their own.
+    curl->multi_cleanup(GS_TAKE(c->multi));
+    uv_close((uv_handle_t *)&c->timer, handle_closed);
+    uv_close((uv_handle_t *)&c->again, handle_closed);
+}
+
+static const struct http_client_ops curl_ops = {
+    .send = curl_send,
+    .cancel = curl_cancel,
+    .free = curl_free_client,
+};
+
+// libcurl reports a broken one only when a request is sent, and names it by its place in memory.
+static struct gs_error *check_pems(const struct http_client_config *cfg)
+{
+    struct gs_error *err = cfg->ca_pem ? tls_check_certificates(cfg->ca_pem) : NULL;
+    if (err)
+        return gs_error_wrap(err, "the CA certificate");
+    err = cfg->cert_pem ? tls_check_pair(cfg->cert_pem, cfg->key_pem) : NULL;
+    return err ? gs_error_wrap(err, "the client certificate") : NULL;
+}
+
+static struct gs_error *keep_pems(struct curl_client *c, const struct http_client_config *cfg)
+{
+    struct gs_error *err = check_pems(cfg);
+    if (!err && cfg->ca_pem)
+        err = pem_file_open(&c->ca, cfg->ca_pem, "CA certificate");
+    if (!err && cfg->cert_pem)
+        err = pem_file_open(&c->cert, cfg->cert_pem, "client certificate");
+    if (!err && cfg->key_pem)
+        err = pem_file_open(&c->key, cfg->key_pem, "client key");
+    return err;
+}
+
+static CURLM *make_multi(struct curl_client *c, unsigned idle)
+{
+    CURLM *multi = curl->multi_init();
+    if (!multi)
+        return NULL;
+    curl->multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    curl->multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
+    curl->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl->multi_setopt(multi, CURLMOPT_TIMERDATA, c);
+    curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, idle ? (long)idle : (long)IDLE_CONNECTIONS);
+    return multi;
+}
+
+static long tls_versions(const struct http_client_config *cfg)
+{
+    static const long least[] = {CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_TLSv1_1,
+                                 CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_3};
+    static const long most[] = {CURL_SSLVERSION_MAX_TLSv1_0, CURL_SSLVERSION_MAX_TLSv1_1,
+                                CURL_SSLVERSION_MAX_TLSv1_2, CURL_SSLVERSION_MAX_TLSv1_3};
+    long min = cfg->tls_min ? least[cfg->tls_min - 10] : CURL_SSLVERSION_DEFAULT;
+    return min | (cfg->tls_max ? most[cfg->tls_max - 10] : CURL_SSLVERSION_MAX_DEFAULT);
+}
+
+struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,
+                                      struct http_client **ret)
+{
+    if (!cfg->cert_pem != !cfg->key_pem)
+        return gs_error_new(GS_EINVAL, "a client certificate needs its key, and a key its "
+                                       "certificate; only one of them is given");
+    struct gs_error *err = http_curl_lib_load(&curl);
+    if (err)
+        return err;
+    struct curl_client *c = gs_alloc(sizeof(*c));
+    c->base.ops = &curl_ops;
+    c->loop = loop;
+    c->ca.fd = c->cert.fd = c->key.fd = -1;
+    c->base_url = gs_strdup(cfg->base_url);
+    c->unix_socket = gs_strdup(cfg->unix_socket);
+    c->authorization = cfg->bearer_token ? gs_format("Bearer %s", cfg->bearer_token) : NULL;
+    c->token_file = gs_strdup(cfg->bearer_token_file);
+    c->user_agent = gs_strdup(cfg->user_agent);
+    c->server_name = gs_strdup(cfg->server_name);
+    c->proxy = gs_strdup(cfg->proxy);
+    c->no_proxy = gs_strdup(cfg->no_proxy);
+    keep_proxy_headers(c, cfg->proxy_headers);
+    c->insecure = cfg->insecure;
+    c->tls_versions = tls_versions(cfg);
+    c->follow_redirects = cfg->follow_redirects;
+    c->connect_timeout_ms =
+        cfg->connect_timeout_ms ? (long)cfg->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
+    TAILQ_INIT(&c->ops);
+    TAILQ_INIT(&c->news);
+    err = keep_pems(c, cfg);
+    if (!err && !(c->multi = make_multi(c, cfg->idle_connections)))
+        err = gs_error_new(GS_EIO, "libcurl does not start");
+    if (err) {
+        free_client(c);
+        return err;
+    }
+    uv_timer_init(loop, &c->timer);
+    uv_idle_init(loop, &c->again);
+    c->timer.data = c->again.data = c;
+    c->open_handles = 2;
+    *ret = &c->base;
+    return NULL;
+}

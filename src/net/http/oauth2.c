@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/http/oauth2.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "net/http/client_ops.h"
+#include "net/http/oauth2_token.h"
+
+#include <sys/queue.h>
+
+#define MAX_SECRET   ((size_t)1 << 20)
+#define EXPIRE_EARLY (10 * GS_NS_PER_SEC) // as Go's oauth2
+
+LIST_HEAD(oauth2_ops, oauth2_op);
+
+struct http_tokens {
+    unsigned refs;
+    struct gs_arena mem; // of cfg
+    struct http_oauth2_config cfg;
+    struct http_client *client;
+    uv_timer_t begin; // the next fetch, in another turn of the loop
+    struct http_op *op;
+    char *secret; // that the token was asked for with
+    char *authorization;
+    int64_t expires_ns; // monotonic; 0: never
+    enum http_oauth2_style style;
+    bool style_known;
+    unsigned timeout_ms;       // of the fetch
+    struct oauth2_ops waiting; // by `queue`
+};
+
+struct oauth2_client {
+    struct http_client base;
+    struct http_client *inner;
+    struct http_tokens *tokens;
+    struct oauth2_ops ops; // that waited or wait for a token, by `all`
+};
+
+// A request that had to wait. Others go straight to the inner client.
+struct oauth2_op {
+    struct http_op base;
+    LIST_ENTRY(oauth2_op) all, queue;
+    struct http_op *inner; // NULL: waits
+    struct http_callbacks cb;
+    void *arg;
+    struct http_call call; // a copy
+    struct http_header *headers;
+    size_t n_headers;
+    char *method, *path, *content_type;
+    struct gs_buf body;
+    int64_t begun_ns;
+};
+
+static void op_free(struct oauth2_op *op)
+{
+    LIST_REMOVE(op, all);
+    if (!op->inner)
+        LIST_REMOVE(op, queue);
+    for (size_t i = 0; i < op->n_headers; i++) {
+        free((char *)(uintptr_t)op->headers[i].name);
+        free((char *)(uintptr_t)op->headers[i].value);
+    }
+    free(op->headers);
+    free(op->method);
+    free(op->path);
+    free(op->content_type);
+    gs_buf_finish(&op->body);
+    free(op);
+}
+
+// --- requests with the token ---
+
+static size_t count_headers(const struct http_header *h)
+{
+    size_t n = 0;
+    while (h && h[n].name)
+        n++;
+    return n;
+}
+
+static struct http_op *forward(struct oauth2_client *c, const struct http_call *call,
+                               const struct http_callbacks *cb, void *arg)
+{
+    size_t n = count_headers(call->headers);
+    GS_AUTO_FREE struct http_header *headers = gs_alloc_array(n + 2, sizeof(*headers));
+    struct http_call with_token = *call;
+    if (n)
+        memcpy(headers, call->headers, n * sizeof(*headers));
+    headers[n] = (struct http_header){"Authorization", c->tokens->authorization};
+    with_token.headers = headers;
+    return http_send(c->inner, &with_token, cb, arg);
+}
+
+static void on_data(void *arg, struct gs_slice bytes)
+{
+    struct oauth2_op *op = arg;
+    op->cb.on_data(op->arg, bytes);
+}
+
+static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct oauth2_op *op = arg;
+    const struct http_callbacks cb = op->cb;
+    void *cb_arg = op->arg;
+    op_free(op);
+    cb.on_done(cb_arg, answer, err);
+}
+
+// What is left of the request's time.
+static unsigned time_left(const struct oauth2_op *op)
+{
+    unsigned timeout = op->call.timeout_ms ? op->call.timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    int64_t waited = (gs_mono_ns() - op->begun_ns) / GS_NS_PER_MS;
+    if (timeout == UINT_MAX)
+        return timeout;
+    return waited < timeout ? timeout - (unsigned)waited : 1;
+}
+
+static void resume(struct oauth2_op *op)
+{
+    const struct http_callbacks cb = {.on_data = op->cb.on_data ? on_data : NULL,
+                                      .on_done = on_done};
+    LIST_REMOVE(op, queue);
+    op->call.timeout_ms = time_left(op);
+    op->inner =
+        forward(GS_CONTAINER_OF(op->base.client, struct oauth2_client, base), &op->call, &cb, op);
+}
+
+static void resume_all(struct http_tokens *t)
+{
+    struct oauth2_op *op;
+    while ((op = LIST_FIRST(&t->waiting)))
+        resume(op);
+}
+
+// --- tokens ---
+
+static void token_drop(struct http_tokens *t)
+{
+    free(t->authorization);
+    t->authorization = NULL;
+}
+
+// Callbacks may cancel and send what they like: those that wait now are put aside first. err is
+// taken.
+static void fail_all(struct http_tokens *t, struct gs_error *err)
+{
+    struct oauth2_ops failed = LIST_HEAD_INITIALIZER(failed);
+    const struct http_answer none = {0};
+    struct oauth2_op *op;
+    while ((op = LIST_FIRST(&t->waiting))) {
+        LIST_REMOVE(op, queue);
+        LIST_INSERT_HEAD(&failed, op, queue);
+    }
+    while ((op = LIST_FIRST(&failed)))
+        on_done(op, &none, gs_error_new(gs_error_code(err), "%s", gs_error_message(err)));
+    gs_error_free(err);
+}
+
+static void on_token(void *arg, const struct http_answer *answer, struct gs_error *err);
+
+static struct gs_error *request_token(struct http_tokens *t)
+{
+    static const struct http_callbacks callbacks = {.on_done = on_token};
+    GS_AUTO_BUF struct gs_buf body = {0}, authorization = {0};
+    struct http_header headers[3] = {{"Accept", "application/json"}};
+    struct gs_error *err = http_oauth2_request_body(&t->cfg, t->secret, t->style, &body);
+    if (err)
+        return err;
+    if (t->style == HTTP_OAUTH2_IN_HEADER) {
+        http_oauth2_request_header(&t->cfg, t->secret, &authorization);
+        headers[1] = (struct http_header){"Authorization", authorization.data};
+    }
+    const struct http_call call = {.method = "POST",
+                                   .path = t->cfg.token_url,
+                                   .headers = headers,
+                                   .body = gs_buf_slice(&body),
+                                   .content_type = "application/x-www-form-urlencoded",
+                                   .timeout_ms = t->timeout_ms,
+                                   .max_reply = HTTP_OAUTH2_MAX_REPLY};
+    t->op = http_send(t->client, &call, &callbacks, t);
+    return NULL;
+}
+
+static void take_token(struct http_tokens *t, struct http_oauth2_token *token)
+{
+    token_drop(t);
+    t->authorization = GS_TAKE(token->authorization);
+    t->expires_ns = token->expires ? gs_mono_ns() + token->lifetime_s * GS_NS_PER_SEC : 0;
+    t->style_known = true;
+    resume_all(t);
+}
+
+// A server that refuses may want the secret in the other place: asked once, until one was right.
+static void on_token(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct http_tokens *t = arg;
+    struct http_oauth2_token token = {0};
+    t->op = NULL;
+    if (err)
+        err = gs_error_wrap(err, "oauth2: cannot fetch token");
+    else
+        err = http_oauth2_read_answer(answer, &token);
+    if (!err) {
+        take_token(t, &token);
+        return;
+    }
+    if (!t->style_known && t->style == HTTP_OAUTH2_IN_HEADER && LIST_FIRST(&t->waiting)) {
+        gs_error_free(err);
+        t->style = HTTP_OAUTH2_IN_BODY;
+        err = request_token(t);
+        if (!err)
+            return;
+    }
+    if (!t->style_known)
+        t->style = HTTP_OAUTH2_IN_HEADER;
+    http_tokens_ref(t);
+    fail_all(t, err);
+    http_tokens_unref(t);
+}
+
+static struct gs_error *read_secret(struct http_tokens *t, char **ret)
+{
+    if (!t->cfg.secret_file) {
+        *ret = gs_strdup(t->cfg.secret ? t->cfg.secret : "");
+        return NULL;
+    }
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(t->cfg.secret_file, MAX_SECRET, &text);
+    if (err)
+        return gs_error_wrap(err, "unable to read oauth2 client secret");
+    *ret = gs_slice_dup(gs_slice_trim(gs_buf_slice(&text)));
+    return NULL;
+}
+
+// False: a token has to be fetched, or the secret cannot be read, which the fetch tells.
+static bool has_token(struct http_tokens *t)
+{
+    GS_AUTO_FREE char *secret = NULL;
+    GS_AUTO_ERROR struct gs_error *err = read_secret(t, &secret);
+    if (err || !gs_streq(secret, t->secret))
+        token_drop(t);
+    return t->authorization && (!t->expires_ns || gs_mono_ns() < t->expires_ns - EXPIRE_EARLY);
+}
+
+static void on_begin(uv_timer_t *timer)
+{
+    struct http_tokens *t = timer->data;
+    char *secret = NULL;
+    if (t->op || !LIST_FIRST(&t->waiting))
+        return;
+    struct gs_error *err = read_secret(t, &secret);
+    if (!err) {
+        free(t->secret);
+        t->secret = secret;
+        err = request_token(t);
+    }
+    if (!err)
+        return;
+    http_tokens_ref(t);
+    fail_all(t, err);
+    http_tokens_unref(t);
+}
+
+static void copy_config(struct http_tokens *t, const struct http_oauth2_config *cfg)
+{
+    const char **scopes = gs_arena_alloc(&t->mem, (cfg->n_scopes + 1) * sizeof(*scopes));
+    struct http_header *params = gs_arena_alloc(&t->mem, (cfg->n_params + 1) * sizeof(*params));
+    for (size_t i = 0; i < cfg->n_scopes; i++)
+        scopes[i] = gs_arena_strdup(&t->mem, cfg->scopes[i]);
+    for (size_t i = 0; i < cfg->n_params; i++)
+        params[i] = (struct http_header){gs_arena_strdup(&t->mem, cfg->params[i].name),
+                                         gs_arena_strdup(&t->mem, cfg->params[i].value)};
+    t->cfg = (struct http_oauth2_config){
+        .token_url = gs_arena_strdup(&t->mem, cfg->token_url),
+        .client_id = gs_arena_strdup(&t->mem, cfg->client_id),
+        .secret = gs_arena_strdup(&t->mem, cfg->secret),
+        .secret_file = gs_arena_strdup(&t->mem, cfg->secret_file),
+        .scopes = scopes,
+        .n_scopes = cfg->n_scopes,
+        .params = params,
+        .n_params = cfg->n_params,
+    };
+}
+
+struct http_tokens *http_tokens_new(uv_loop_t *loop, const struct http_oauth2_config *cfg,
+                                    struct http_client *client)
+{
+    struct http_tokens *t = gs_alloc(sizeof(*t));
+    t->refs = 1;
+    copy_config(t, cfg);
+    t->client = client;
+    LIST_INIT(&t->waiting);
+    uv_timer_init(loop, &t->begin);
+    t->begin.data = t;
+    return t;
+}
+
+struct http_tokens *http_tokens_ref(struct http_tokens *t)
+{
+    t->refs++;
+    return t;
+}
+
+static void free_tokens(uv_handle_t *h)
+{
+    struct http_tokens *t = h->data;
+    free(t->secret);
+    free(t->authorization);
+    gs_arena_finish(&t->mem);
+    free(t);
+}
+
+void http_tokens_unref(struct http_tokens *t)
+{
+    if (!t || --t->refs)
+        return;
+    http_op_cancel(t->op);
+    http_client_free(t->client);
+    uv_close((uv_handle_t *)&t->begin, free_tokens);
+}
+
+// --- the client ---
+
+static void copy_call(struct oauth2_op *op, const struct http_call *call)
+{
+    op->call = *call;
+    op->n_headers = count_headers(call->headers);
+    op->headers = gs_alloc_array(op->n_headers + 1, sizeof(*op->headers));
+    for (size_t i = 0; i < op->n_headers; i++)
+        op->headers[i] = (struct http_header){gs_strdup(call->headers[i].name),
+                                              gs_strdup(call->headers[i].value)};
+    op->call.headers = op->headers;
+    op->call.method = op->method = gs_strdup(call->method);
+    op->call.path = op->path = gs_strdup(call->path);
+    op->call.content_type = op->content_type = gs_strdup(call->content_type);
+    gs_buf_add_slice(&op->body, call->body);
+    op->call.body = gs_buf_slice(&op->body);
+}
+
+static struct http_op *oauth2_send(struct http_client *base, const struct http_call *call,
+                                   const struct http_callbacks *cb, void *arg)
+{
+    struct oauth2_client *c = GS_CONTAINER_OF(base, struct oauth2_client, base);
+    struct http_tokens *t = c->tokens;
+    if (has_token(t))
+        return forward(c, call, cb, arg);
+    struct oauth2_op *op = gs_alloc(sizeof(*op));
+    op->base.client = base;
+    op->cb = *cb;
+    op->arg = arg;
+    op->begun_ns = gs_mono_ns();
+    copy_call(op, call);
+    LIST_INSERT_HEAD(&c->ops, op, all);
+    LIST_INSERT_HEAD(&t->waiting, op, queue);
+    if (!t->op && !uv_is_active((uv_handle_t *)&t->begin)) {
+        t->timeout_ms =
+            time_left(op) < HTTP_DEFAULT_TIMEOUT_MS ? time_left(op) : HTTP_DEFAULT_TIMEOUT_MS;
+        uv_timer_start(&t->begin, on_begin, 0, 0);
+    }
+    return &op->base;
+}
+
+static void oauth2_cancel(struct http_op *base)
+{
+    struct oauth2_op *op = GS_CONTAINER_OF(base, struct oauth2_op, base);
+    http_op_cancel(op->inner);
+    op_free(op);
+}
+
+static void oauth2_free(struct http_client *base)
+{
+    struct oauth2_client *c = GS_CONTAINER_OF(base, struct oauth2_client, base);
+    struct oauth2_op *op;
+    while ((op = LIST_FIRST(&c->ops)))
+        oauth2_cancel(&op->base);
+    http_client_free(c->inner);
+    http_tokens_unref(c->tokens);
+    free(c);
+}
+
+struct http_client *http_client_new_oauth2(struct http_client *inner, struct http_tokens *tokens)
+{
+    static const struct http_client_ops ops = {
+        .send = oauth2_send, .cancel = oauth2_cancel, .free = oauth2_free};
+    struct oauth2_client *c = gs_alloc(sizeof(*c));
+    c->base.ops = &ops;
+    c->inner = inner;
+    c->tokens = http_tokens_ref(tokens);
+    LIST_INIT(&c->ops);
+    return &c->base;
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries exchanges over libmicrohttpd. A connection is suspended while its handler or stream has
+// nothing to send, and resumed when it has.
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "net/http/server_private.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum {
+    STREAM_BLOCK = 16 * 1024,
+    // Both heads lie in the connection's 32 KiB of MHD, and what does not fit there ends the
+    // connection without a reply.
+    MAX_REQUEST_HEAD = 20 * 1024,
+    MAX_REPLY_HEADERS = 8 * 1024,
+};
+
+static struct http_server_request *request_of(struct http_exchange *x)
+{
+    return GS_CONTAINER_OF(x, struct http_server_request, x);
+}
+
+// --- suspending and resuming ---
+
+static void suspend(struct http_server_request *r)
+{
+    MHD_suspend_connection(r->connection);
+    r->suspended = true;
+    if (r->on->peer_closed)
+        http_server_connection_ended(r->on);
+}
+
+static void resume(struct http_server_request *r)
+{
+    if (!r->suspended)
+        return;
+    r->suspended = false;
+    MHD_resume_connection(r->connection);
+    http_server_run_soon(r->server);
+}
+
+// --- what the handler does ---
+
+static void add_reply_headers(struct http_server_request *r, struct MHD_Response *response)
+{
+    size_t left = MAX_REPLY_HEADERS;
+    for (size_t i = 0; i < r->x.reply_headers.len; i++) {
+        const struct http_pair *h = &r->x.reply_headers.items[i];
+        size_t len = strlen(h->name) + strlen(h->value) + sizeof(": \r\n");
+        if (len > left) {
+            gs_warn("http", "the header %s of a reply is left out: all are larger than %d bytes",
+                    h->name, MAX_REPLY_HEADERS);
+            continue;
+        }
+        left -= len;
+        MHD_add_response_header(response, h->name, h->value);
+    }
+}
+
+static void prepare_response(struct http_server_request *r, struct MHD_Response *response,
+                             int status, const char *content_type)
+{
+    if (content_type)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    add_reply_headers(r, response);
+    if (r->server->stopping || r->server->draining)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    r->response = response;
+    r->status = status;
+}
+
+static void drop_bytes(void *bytes)
+{
+    http_bytes_unref(bytes);
+}
+
+static void carrier_reply(struct http_exchange *x, int status, const char *content_type,
+                          struct gs_slice body)
+{
+    struct http_server_request *r = request_of(x);
+    void *data = body.len ? (void *)(uintptr_t)body.data : (void *)(uintptr_t) "";
+    struct MHD_Response *response;
+    if (x->shared && body.len)
+        response = MHD_create_response_from_buffer_with_free_callback_cls(
+            body.len, data, drop_bytes, http_bytes_ref(x->shared));
+    else
+        response = MHD_create_response_from_buffer(body.len, data, MHD_RESPMEM_MUST_COPY);
+    prepare_response(r, response, status, content_type);
+    resume(r);
+}
+
+static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
+{
+    struct http_server_request *r = arg;
+    struct http_stream *s = &r->x.stream;
+    if (s->cut || r->x.gone)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    struct gs_slice front = http_stream_front(s);
+    if (front.len == 0) {
+        if (s->ended)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        suspend(r);
+        return 0;
+    }
+    size_t n = front.len < max ? front.len : max;
+    memcpy(out, front.data, n);
+    http_stream_consume(s, n);
+    return (ssize_t)n;
+}
+
+static void carrier_stream_begin(struct http_exchange *x, int status, const char *content_type)
+{
+    struct http_server_request *r = request_of(x);
+    prepare_response(
+        r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, r, NULL),
+        status, content_type);
+    resume(r);
+}
+
+static void carrier_stream_changed(struct http_exchange *x)
+{
+    struct http_server_request *r = request_of(x);
+    // MHD may be waiting for a slow peer to take more: that wait ends with the socket.
+    if (x->stream.cut)
+        shutdown(r->fd, SHUT_RDWR);
+    resume(r);
+}
+
+static void carrier_release(struct http_exchange *x)
+{
+    free(request_of(x));
+}
+
+static const struct http_carrier_ops carrier_ops = {
+    .reply = carrier_reply,
+    .stream_begin = carrier_stream_begin,
+    .stream_changed = carrier_stream_changed,
+    .release = carrier_release,
+};
+
+// --- what MHD does ---
+
+void *http_server_request_open(void *server, const char *uri, struct MHD_Connection *connection)
+{
+    struct http_server *s = server;
+    struct http_server_request *r = gs_alloc(sizeof(*r));
+    r->server = s;
+    r->connection = connection;
+    r->on = http_server_connection_of(connection);
+    r->on->request = r;
+    r->fd = r->on->fd;
+    if (r->on->state == HTTP_CONNECTION_IDLE)
+        http_server_connection_enter(r->on, HTTP_CONNECTION_HEAD);
+    http_exchange_init(&r->x, s->loop, &carrier_ops);
+    r->bad_target = http_exchange_set_target(&r->x, gs_slice_of(uri));
+    TAILQ_INSERT_TAIL(&s->requests, r, all);
+    return r;
+}
+
+static enum MHD_Result queue_response(struct http_server_request *r)
+{
+    struct MHD_Response *response = GS_TAKE(r->response);
+    http_server_connection_enter(r->on,
+                                 r->x.stream.open ? HTTP_CONNECTION_STREAM : HTTP_CONNECTION_REPLY);
+    enum MHD_Result result = MHD_queue_response(r->connection, (unsigned)r->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+// An answer of the server itself; the handler never sees the exchange.
+static enum MHD_Result refuse(struct http_server_request *r, int status, const char *content_type,
+                              const char *text)
+{
+    r->handed_over = r->x.answered = true;
+    carrier_reply(&r->x, status, content_type, gs_slice_of(text));
+    return queue_response(r);
+}
+
+static enum MHD_Result refuse_large_body(struct http_server_request *r)
+{
+    GS_AUTO_FREE char *text =
+        gs_format("the request body is larger than the limit of %zu bytes\n", r->server->max_body);
+    return refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain; charset=utf-8", text);
+}
+
+static enum MHD_Result refuse_stopping(struct http_server_request *r)
+{
+    return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
+                  "the server is stopping\n");
+}
+
+static enum MHD_Result add_header(void *arg, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    http_exchange_add_request_header(arg, name, value);
+    return MHD_YES;
+}
+
+static enum MHD_Result refuse_surplus(struct http_server_request *r)
+{
+    GS_AUTO_FREE char *text = gs_format("all %u connections of the server are in use; try again\n",
+                                        r->server->max_connections);
+    http_add_header(&r->x, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    http_add_header(&r->x, MHD_HTTP_HEADER_CONNECTION, "close");
+    return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text);
+}
+
+static enum MHD_Result refuse_head(struct http_server_request *r, int status, const char *fault)
+{
+    http_add_header(&r->x, MHD_HTTP_HEADER_CONNECTION, "close");
+    return refuse(r, status, "text/plain; charset=utf-8", fault);
+}
+
+// Called when the headers are there and before a body is read.
+static enum MHD_Result begin(struct http_server_request *r, const char *method, const char *version)
+{
+    static const char unauthorized[] =
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+        "\"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":401}\n";
+    int status = 0;
+    r->begun = true;
+    http_server_connection_enter(r->on, HTTP_CONNECTION_BODY);
+    if (r->bad_target)
+        return refuse(r, MHD_HTTP_BAD_REQUEST, "text/plain; charset=utf-8",
+                      gs_error_message(r->bad_target));
+    http_exchange_set_method(&r->x, strcmp(method, "HEAD") == 0 ? "GET" : method);
+    http_exchange_set_peer(&r->x, r->on->peer);
+    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, add_header, &r->x);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (info && info->header_size > MAX_REQUEST_HEAD)
+        return refuse_head(r, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
+                           "the head of the request is larger than 20 KiB\n");
+    const char *fault = http_server_head_fault(&r->x, version, &status);
+    if (fault)
+        return refuse_head(r, status, fault);
+    if (r->server->stopping)
+        return refuse_stopping(r);
+    if (!http_server_connection_admits(r->on, r->x.path))
+        return refuse_surplus(r);
+    if (!http_server_authenticate(r)) {
+        http_add_header(&r->x, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+        return refuse(r, MHD_HTTP_UNAUTHORIZED, "application/json", unauthorized);
+    }
+    const char *length = http_header(&r->x, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    uint64_t n = 0;
+    GS_AUTO_ERROR struct gs_error *err =
+        length ? gs_parse_u64(gs_slice_of(length), UINT64_MAX, &n) : NULL;
+    if (err || n > r->server->max_body)
+        return refuse_large_body(r);
+    return MHD_YES;
+}
+
+// A body without a declared length that turns out too large is read to its end, so that the peer
+// sees the answer; one without end is cut.
+static enum MHD_Result take_body(struct http_server_request *r, const char *data, size_t len)
+{
+    if (!r->too_large && len <= r->server->max_body - r->x.body.len) {
+        gs_buf_add(&r->x.body, data, len);
+        return MHD_YES;
+    }
+    r->too_large = true;
+    gs_buf_finish(&r->x.body);
+    r->discarded += len;
+    return r->discarded <= 4 * r->server->max_body ? MHD_YES : MHD_NO;
+}
+
+enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *connection,
+                                           const char *url, const char *method, const char *version,
+                                           const char *upload, size_t *upload_size, void **request)
+{
+    struct http_server_request *r = *request;
+    if (!r->begun)
+        return begin(r, method, version);
+    if (*upload_size) {
+        size_t n = *upload_size;
+        *upload_size = 0;
+        return take_body(r, upload, n);
+    }
+    if (!r->handed_over) {
+        if (r->too_large)
+            return refuse_large_body(r);
+        if (r->server->stopping)
+            return refuse_stopping(r);
+        r->handed_over = true;
+        http_server_connection_enter(r->on, HTTP_CONNECTION_HANDLER);
+        http_exchange_run(&r->x, r->server->handler, r->server->ctx);
+    }
+    if (r->response)
+        return queue_response(r);
+    if (r->x.gone)
+        return MHD_NO;
+    suspend(r);
+    return MHD_YES;
+}
+
+void http_server_request_completed(void *server, struct MHD_Connection *connection, void **request,
+                                   enum MHD_RequestTerminationCode code)
+{
+    struct http_server_request *r = *request;
+    if (!r)
+        return;
+    *request = NULL;
+    TAILQ_REMOVE(&r->server->requests, r, all);
+    r->suspended = false;
+    r->connection = NULL;
+    r->on->request = NULL;
+    http_server_connection_enter(r->on, HTTP_CONNECTION_IDLE);
+    if (r->response)
+        MHD_destroy_response(r->response);
+    gs_error_free(r->bad_target);
+    http_exchange_gone(&r->x);
+    http_exchange_unref(&r->x);
+}
+
+void http_server_request_abandon(struct http_server_request *r)
+{
+    bool streaming = r->x.stream.open;
+    bool unanswered = r->handed_over && !r->x.answered;
+    r->x.refs++; // the callbacks may come back to the server
+    http_exchange_gone(&r->x);
+    if (streaming)
+        shutdown(r->fd, SHUT_RDWR);
+    else if (unanswered && r->server->stopping)
+        carrier_reply(&r->x, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
+                      GS_SLICE("the server is stopping\n"));
+    resume(r);
+    http_exchange_unref(&r->x);
+}

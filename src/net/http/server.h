@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 server on a libuv loop (libmicrohttpd inside, driven by its epoll descriptor: no
+// threads). Limits: request body, header size, connections, time. TLS by GnuTLS, client
+// certificates verified against a CA when one is given, bearer tokens compared in constant time.
+#pragma once
+
+#include "net/http/http.h"
+
+#include <uv.h>
+
+struct http_server;
+
+struct http_server_config {
+    const char *address; // numeric, "127.0.0.1", "::", "" = all
+    uint16_t port;       // 0: any free one
+    int listen_fd;       // a socket that listens already, ours from then on; 0: none
+    // TLS when both are set (PEM text, not paths).
+    const char *cert_pem, *key_pem;
+    const char *client_ca_pem; // client certificates signed by it: user = CN, groups = O
+    // Client certificates are asked for, not demanded, and not verified here: http_peer_chain().
+    bool ask_client_cert;
+    const char *bearer_token; // NULL: none; who sends it is user "admin", group system:masters
+    bool require_identity;    // 401 for whoever proved nothing (except public_paths)
+    const char *const *public_paths; // NULL-terminated exact paths
+    size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)
+    // 0: 512. When all are in use, the one that has waited longest for a request is closed; if all
+    // are busy, new ones get health replies and 503 for the rest.
+    unsigned max_connections;
+    unsigned idle_timeout_s; // between requests, and of a peer that takes no bytes; 0: 90
+    unsigned head_timeout_s; // of a TLS handshake and the head of a request together; 0: 10
+    unsigned body_timeout_s; // of the body of a request; 0: 60
+};
+
+// A busy port gives GS_EEXIST "127.0.0.1:9400: address already in use (…)".
+struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,
+                                   http_handler handler, void *ctx, struct http_server **ret);
+// Handshakes from now on show this certificate. Of a server that has TLS. GS_EINVAL: not PEM, or
+// the key is not the certificate's; the old one goes on.
+struct gs_error *http_server_set_certificate(struct http_server *s, const char *cert_pem,
+                                             const char *key_pem);
+uint16_t http_server_port(const struct http_server *s);
+// Closes the listening socket; connections end with their next answer. To be followed by a stop.
+void http_server_drain(struct http_server *s);
+// Closes the listening socket, ends what handlers have not answered (503) and streams, both before
+// it returns, and gives replies that are on their way up to a second. The loop must run on until
+// the handles are closed. From then on the server is gone; NULL is fine.
+void http_server_stop(struct http_server *s);
+GS_DEFINE_CLEANUP(struct http_server *, http_server_stop)

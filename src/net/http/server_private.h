@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to net/: what the files of the server share. http_server.c owns the daemon and the loop
+// handles, http_connections.c the limits of connections, http_request.c carries exchanges over it,
+// http_auth.c finds out who the peer is.
+#pragma once
+
+#include "net/http/exchange.h"
+#include "net/http/server.h"
+
+#include <gnutls/abstract.h>
+#include <microhttpd.h>
+#include <sys/queue.h>
+
+struct http_server_request;
+struct http_server_connection;
+TAILQ_HEAD(server_requests, http_server_request);
+TAILQ_HEAD(server_connections, http_server_connection);
+
+// What a connection waits for. Each has a queue, the longest waiting first.
+enum http_connection_state {
+    HTTP_CONNECTION_HEAD, // for its TLS handshake and the head of its first request, or of a
+                          // request whose first line has arrived
+    HTTP_CONNECTION_IDLE, // for the next request
+    HTTP_CONNECTION_BODY,
+    HTTP_CONNECTION_HANDLER,
+    HTTP_CONNECTION_REPLY, // for the peer, to take a reply
+    HTTP_CONNECTION_STREAM,
+    HTTP_CONNECTION_CLOSING, // its socket is shut down
+    HTTP_CONNECTION_STATES
+};
+
+// A certificate that handshakes may still use is kept after it was replaced.
+#define HTTP_SERVER_KEPT_CERTIFICATES 4
+struct http_server_certificate {
+    gnutls_pcert_st chain[8];
+    unsigned n;
+    gnutls_privkey_t key;
+};
+
+struct http_server {
+    bool ask_client_cert;
+    struct http_server_certificate *certificates[HTTP_SERVER_KEPT_CERTIFICATES]; // the newest first
+    uv_loop_t *loop;
+    struct MHD_Daemon *daemon;
+    http_handler handler;
+    void *ctx;
+    uint16_t port;
+
+    struct gs_arena arena; // copies of the configuration's strings
+    const char *bearer_token, *client_ca_pem;
+    bool tls, require_identity;
+    const char **public_paths; // NULL-terminated
+    size_t max_body;
+    unsigned idle_timeout_s, head_timeout_s, body_timeout_s;
+
+    struct server_requests requests; // all that MHD knows of
+    struct server_connections connections[HTTP_CONNECTION_STATES];
+    struct server_connections gone; // the peer has sent its end; not yet acted on
+    unsigned n_connections, n_closing, max_connections;
+    uint64_t sweep_due_ms; // of the loop; 0: the timer is not active
+    bool sweep_now;
+    uint64_t evicted, warned_ms; // since the last warning; of the loop
+    bool draining, stopping, closed;
+    bool connection_closed; // in this run of MHD
+    int running;            // depth of MHD_run
+    int hangup_fd; // epoll for the end of what peers send, which MHD overlooks behind other bytes
+    int open_handles;
+    uv_poll_t io, hangup;
+    uv_timer_t timer, grace; // MHD's next timeout; the end of a stop's patience
+    uv_timer_t sweep;        // the next time limit of a connection
+    uv_idle_t again;         // MHD has work that needs no event
+};
+
+// What is known of a connection (MHD's socket context).
+struct http_server_connection {
+    struct http_server *server;
+    struct MHD_Connection *mhd;
+    struct http_server_request *request; // the current one
+    int fd;
+    enum http_connection_state state;
+    TAILQ_ENTRY(http_server_connection) link, gone_link;
+    uint64_t since_ms;         // start of the state
+    bool peer_closed, is_gone; // the peer has sent its end; it is in the server's queue of these
+    bool surplus;              // accepted although all others were busy
+
+    // found out once
+    bool authenticated; // the certificate was looked at
+    struct gs_arena arena;
+    struct http_identity identity;
+    struct gs_slice *chain;
+    size_t n_chain;
+    char peer[64];
+};
+
+struct http_server_request {
+    struct http_exchange x;
+    TAILQ_ENTRY(http_server_request) all;
+    struct http_server *server;
+    struct MHD_Connection *connection; // NULL once MHD is done with it
+    struct http_server_connection *on; // the same, ours
+    struct MHD_Response *response;     // answered, not yet queued
+    struct gs_error *bad_target;
+    int status;
+    int fd;
+    bool begun, handed_over, suspended, too_large;
+    size_t discarded; // bytes of a body that is too large
+};
+
+// --- http_server.c ---
+void http_server_run_soon(struct http_server *s); // a resumed connection wakes nobody by itself
+
+// --- http_connections.c ---
+#define HTTP_SERVER_SURPLUS                                                                        \
+    64u // connections beyond the limit, for probes and until others are closed
+void http_server_connections_init(struct http_server *s);
+void http_server_connection_opened(struct http_server_connection *c);
+void http_server_connection_closed(struct http_server_connection *c);
+void http_server_connection_enter(struct http_server_connection *c,
+                                  enum http_connection_state state);
+// The peer sends nothing any more. What has arrived is still read.
+void http_server_connection_ended(struct http_server_connection *c);
+// To be called after each run of MHD: closes connections whose time or whose peer is over.
+void http_server_connections_check(struct http_server *s);
+// False: the connection is beyond the limit and the request is not a health probe.
+bool http_server_connection_admits(const struct http_server_connection *c, const char *path);
+
+// --- http_head.c ---
+// What RFC 9112 forbids in a request and MHD accepts: a text for the reply, else NULL. *ret_status:
+// 400 or 501.
+const char *http_server_head_fault(const struct http_exchange *x, const char *version,
+                                   int *ret_status);
+
+// --- http_request.c ---
+void *http_server_request_open(void *server, const char *uri, struct MHD_Connection *connection);
+enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *connection,
+                                           const char *url, const char *method, const char *version,
+                                           const char *upload, size_t *upload_size, void **request);
+void http_server_request_completed(void *server, struct MHD_Connection *connection, void **request,
+                                   enum MHD_RequestTerminationCode code);
+// The peer hung up, or the server stops: ends the handler's part and lets MHD finish the rest.
+void http_server_request_abandon(struct http_server_request *r);
+
+// --- http_tls.c ---
+int http_server_pick_certificate(gnutls_session_t session, const gnutls_datum_t *issuers,
+                                 int n_issuers, const gnutls_pk_algorithm_t *algorithms,
+                                 int n_algorithms, gnutls_pcert_st **ret_chain, unsigned *ret_n,
+                                 gnutls_privkey_t *ret_key);
+void http_server_certificates_finish(struct http_server *s);
+
+// --- http_auth.c ---
+void http_server_connection_event(void *server, struct MHD_Connection *connection, void **context,
+                                  enum MHD_ConnectionNotificationCode event);
+struct http_server_connection *http_server_connection_of(struct MHD_Connection *connection);
+// Sets the identity of the exchange. False: 401.
+bool http_server_authenticate(struct http_server_request *r);

@@ -2,7 +2,7 @@
 // DCGM_EXP_GPU_HEALTH_STATUS: what DCGM's background health checks say of a GPU, from the values of
 // NVML and by DCGM's limits (modules/health of DCGM 4): counters that moved within the last minute,
 // states, and XIDs since the start. What DCGM looks at and NVML's values here do not tell is in
-// docs/compatibility.md.
+// docs/compatibility/.
 #pragma once
 
 #include "gpu/gpu.h"

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Commands and flags that the documentation names exist: `gpuscale COMMAND --help` works, and each --flag is in the help of
+# a command or belongs to another program.
+set -eu
+gpuscale=${GPUSCALE_BUILD_ROOT:?}/src/cmd/gpuscale
+cd "${GPUSCALE_SOURCE_ROOT:?}"
+dir=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-commands-XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+pages="README.md CONTRIBUTING.md docs/*.md docs/*/*.md"
+wrong=0 n=0
+
+"$gpuscale" --help | awk '/^  [a-z]/ { print $1 }' >"$dir/commands"
+while read -r command; do "$gpuscale" "$command" --help; done <"$dir/commands" >"$dir/help"
+
+# In code, "gpuscale" is followed by a command.
+# shellcheck disable=SC2086
+grep -noE '(`|^\$ )gpuscale [a-z][a-z-]*' $pages | sed -E 's/^([^:]*:[0-9]*):.*gpuscale /\1 /' >"$dir/named"
+while read -r place command; do
+    n=$((n + 1))
+    grep -qxF -e "$command" "$dir/commands" || { echo "$place: gpuscale $command does not exist" && wrong=$((wrong + 1)); }
+done <"$dir/named"
+
+# Flags of kubectl, meson, tests/hardware/run, the benchmarks and replaced programs.
+foreign=' --args --command --containers --dry-run --field-selector --gpuscale --interval --limit-bytes --lint --now --only --peer
+ --phase --quick --restart --seconds --series --server-side --since --since-time --suite --tail '
+# shellcheck disable=SC2086
+grep -noE '(^|[^a-zA-Z0-9-])--[a-z][a-zA-Z0-9.-]*[a-zA-Z0-9]' $pages | sed -E 's/^([^:]*:[0-9]*):[^-]*--/\1 --/' >"$dir/flags"
+while read -r place flag; do
+    n=$((n + 1))
+    case $foreign in *" $flag "* | *" $flag
+"*) continue ;; esac
+    grep -qF -e "$flag" "$dir/help" || { echo "$place: no command has the flag $flag" && wrong=$((wrong + 1)); }
+done <"$dir/flags"
+[ "$n" -ge 200 ] || { echo "only $n commands and flags" && exit 1; }
+[ "$wrong" = 0 ] || { echo "$wrong of $n do not exist" && exit 1; }
+echo "ok: $n commands and flags"

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/yaml.h"
-#include "engine/config/reader.h"
+#include "codec/yaml_reader.h"
 #include "hpa/convert.h"
 #include "replay/prices.h"
 #include "replay/settings.h"
@@ -27,20 +27,20 @@ struct draft {
     struct replay_curve *next_curve;
 };
 
-static double read_number(struct engine_config_reader *r, const json_t *v)
+static double read_number(struct codec_reader *r, const json_t *v)
 {
     double d = 0;
-    const char *text = engine_config_text(r, v);
+    const char *text = codec_read_text(r, v);
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), &d);
     if (err || !isfinite(d) || d < 0) {
-        engine_config_fail(r, v, "\"%s\" is not a number of at least 0", text);
+        codec_reader_fail(r, v, "\"%s\" is not a number of at least 0", text);
         return 0;
     }
     return d;
 }
 
 #define READ_NUMBER(field)                                                                         \
-    static void read_##field(struct engine_config_reader *r, const json_t *v, void *out)           \
+    static void read_##field(struct codec_reader *r, const json_t *v, void *out)                   \
     {                                                                                              \
         ((struct draft *)out)->s.field = read_number(r, v);                                        \
     }
@@ -49,102 +49,102 @@ READ_NUMBER(price)
 READ_NUMBER(level)
 #undef READ_NUMBER
 
-static void read_tolerance(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_tolerance(struct codec_reader *r, const json_t *v, void *out)
 {
     ((struct draft *)out)->s.controller.tolerance = read_number(r, v);
 }
 
-static void read_replicas(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_replicas(struct codec_reader *r, const json_t *v, void *out)
 {
     double n = read_number(r, v);
     if (n > REPLAY_MAX_REPLICAS || n != floor(n))
-        engine_config_fail(r, v, "replicas: want a whole number up to %d", REPLAY_MAX_REPLICAS);
+        codec_reader_fail(r, v, "replicas: want a whole number up to %d", REPLAY_MAX_REPLICAS);
     else
         ((struct draft *)out)->s.replicas = (int32_t)n;
 }
 
 // [[0s, 10], [5m, 200]]
-static void read_points(struct engine_config_reader *r, const json_t *list, struct replay_curve *c)
+static void read_points(struct codec_reader *r, const json_t *list, struct replay_curve *c)
 {
     if (!json_is_array(list))
-        engine_config_fail(r, list, "want a list of points: [[0s, 10], [5m, 200]]");
+        codec_reader_fail(r, list, "want a list of points: [[0s, 10], [5m, 200]]");
     for (size_t i = 0; i < json_array_size(list) && !r->err; i++) {
         const json_t *p = json_array_get(list, i);
         if (json_array_size(p) != 2) {
-            engine_config_fail(r, p, "a point is [TIME, VALUE]");
+            codec_reader_fail(r, p, "a point is [TIME, VALUE]");
             return;
         }
-        int64_t t = engine_config_ms(r, json_array_get(p, 0));
+        int64_t t = codec_read_duration(r, json_array_get(p, 0));
         if (c->n && t < c->points[c->n - 1].t_ms)
-            engine_config_fail(r, p, "points must be in the order of their times");
+            codec_reader_fail(r, p, "points must be in the order of their times");
         replay_curve_add(c, t, read_number(r, json_array_get(p, 1)));
     }
 }
 
-static void read_load(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_load(struct codec_reader *r, const json_t *v, void *out)
 {
     read_points(r, v, &((struct draft *)out)->s.load);
 }
 
 #define AT(field) offsetof(struct draft, s.field)
 
-static void read_workload(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_workload(struct codec_reader *r, const json_t *v, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"capacity", ENGINE_CONFIG_FIELD_READ, 0, read_capacity},
-        {"startup", ENGINE_CONFIG_FIELD_MS, AT(startup_ms), NULL},
-        {"drain", ENGINE_CONFIG_FIELD_MS, AT(drain_ms), NULL},
-        {"gpu", ENGINE_CONFIG_FIELD_TEXT, AT(gpu), NULL},
-        {"load", ENGINE_CONFIG_FIELD_READ, 0, read_load},
-        {"repeat", ENGINE_CONFIG_FIELD_MS, AT(load.repeat_ms), NULL},
-        {"gpusPerReplica", ENGINE_CONFIG_FIELD_COUNT, AT(gpus_per_replica), NULL},
+    static const struct codec_field fields[] = {
+        {"capacity", CODEC_FIELD_CUSTOM, 0, read_capacity},
+        {"startup", CODEC_FIELD_DURATION, AT(startup_ms), NULL},
+        {"drain", CODEC_FIELD_DURATION, AT(drain_ms), NULL},
+        {"gpu", CODEC_FIELD_TEXT, AT(gpu), NULL},
+        {"load", CODEC_FIELD_CUSTOM, 0, read_load},
+        {"repeat", CODEC_FIELD_DURATION, AT(load.repeat_ms), NULL},
+        {"gpusPerReplica", CODEC_FIELD_COUNT, AT(gpus_per_replica), NULL},
         {0},
     };
-    engine_config_read(r, v, fields, "workload", out);
+    codec_read_mapping(r, v, fields, "workload", out);
 }
 
-static void read_nodes(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_nodes(struct codec_reader *r, const json_t *v, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"gpusPerNode", ENGINE_CONFIG_FIELD_COUNT, AT(gpus_per_node), NULL},
-        {"instance", ENGINE_CONFIG_FIELD_TEXT, AT(instance), NULL},
-        {"min", ENGINE_CONFIG_FIELD_COUNT, AT(min_nodes), NULL},
-        {"max", ENGINE_CONFIG_FIELD_COUNT, AT(max_nodes), NULL},
-        {"provision", ENGINE_CONFIG_FIELD_MS, AT(provision_ms), NULL},
-        {"idle", ENGINE_CONFIG_FIELD_MS, AT(idle_ms), NULL},
+    static const struct codec_field fields[] = {
+        {"gpusPerNode", CODEC_FIELD_COUNT, AT(gpus_per_node), NULL},
+        {"instance", CODEC_FIELD_TEXT, AT(instance), NULL},
+        {"min", CODEC_FIELD_COUNT, AT(min_nodes), NULL},
+        {"max", CODEC_FIELD_COUNT, AT(max_nodes), NULL},
+        {"provision", CODEC_FIELD_DURATION, AT(provision_ms), NULL},
+        {"idle", CODEC_FIELD_DURATION, AT(idle_ms), NULL},
         {0},
     };
-    engine_config_read(r, v, fields, "nodes", out);
+    codec_read_mapping(r, v, fields, "nodes", out);
 }
 
-static void read_compat(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_compat(struct codec_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     struct gs_error *err = json_is_string(v)
                                ? hpa_config_follow(&d->s.controller, json_string_value(v))
                                : gs_error_new(GS_EINVAL, "want a text such as \"1.29\"");
     if (err)
-        engine_config_fail(r, v, "compat: %s", gs_error_message(err));
+        codec_reader_fail(r, v, "compat: %s", gs_error_message(err));
     gs_error_free(err);
 }
 
-static void read_controller(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_controller(struct codec_reader *r, const json_t *v, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"compat", ENGINE_CONFIG_FIELD_READ, 0, read_compat},
-        {"sync", ENGINE_CONFIG_FIELD_MS, AT(sync_ms), NULL},
-        {"downscaleWindow", ENGINE_CONFIG_FIELD_MS, AT(controller.downscale_window_ms), NULL},
-        {"cpuInitPeriod", ENGINE_CONFIG_FIELD_MS, AT(controller.cpu_init_period_ms), NULL},
-        {"readinessDelay", ENGINE_CONFIG_FIELD_MS, AT(controller.readiness_delay_ms), NULL},
-        {"tolerance", ENGINE_CONFIG_FIELD_READ, 0, read_tolerance},
-        {"scaleToZero", ENGINE_CONFIG_FIELD_BOOL, AT(controller.scale_to_zero), NULL},
+    static const struct codec_field fields[] = {
+        {"compat", CODEC_FIELD_CUSTOM, 0, read_compat},
+        {"sync", CODEC_FIELD_DURATION, AT(sync_ms), NULL},
+        {"downscaleWindow", CODEC_FIELD_DURATION, AT(controller.downscale_window_ms), NULL},
+        {"cpuInitPeriod", CODEC_FIELD_DURATION, AT(controller.cpu_init_period_ms), NULL},
+        {"readinessDelay", CODEC_FIELD_DURATION, AT(controller.readiness_delay_ms), NULL},
+        {"tolerance", CODEC_FIELD_CUSTOM, 0, read_tolerance},
+        {"scaleToZero", CODEC_FIELD_BOOL, AT(controller.scale_to_zero), NULL},
         {0},
     };
-    engine_config_read(r, v, fields, "controller", out);
+    codec_read_mapping(r, v, fields, "controller", out);
 }
 
 // name: utilization | load | queue | {series: points, replicas: points}
-static void read_metric(struct engine_config_reader *r, const char *name, const json_t *v,
+static void read_metric(struct codec_reader *r, const char *name, const json_t *v,
                         struct replay_metric *m)
 {
     static const char *const sources[] = {"utilization", "load", "queue"};
@@ -159,28 +159,28 @@ static void read_metric(struct engine_config_reader *r, const char *name, const 
             else if (gs_streq(key, "replicas"))
                 read_points(r, points, &m->series_replicas);
             else
-                engine_config_fail(r, points,
-                                   "a metric has no field \"%s\"; it has series and replicas", key);
+                codec_reader_fail(r, points,
+                                  "a metric has no field \"%s\"; it has series and replicas", key);
         }
         return;
     }
-    const char *text = engine_config_text(r, v);
+    const char *text = codec_read_text(r, v);
     for (size_t i = 0; i < GS_ARRAY_LEN(sources); i++) {
         if (gs_streq(text, sources[i])) {
             m->source = (enum replay_source)i;
             return;
         }
     }
-    engine_config_fail(r, v, "metric %s: want utilization, load, queue or {series: points}", name);
+    codec_reader_fail(r, v, "metric %s: want utilization, load, queue or {series: points}", name);
 }
 
-static void read_metrics(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_metrics(struct codec_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     const char *key;
     json_t *item;
     if (!json_is_object(v)) {
-        engine_config_fail(r, v, "metrics: want a mapping from the metrics' names");
+        codec_reader_fail(r, v, "metrics: want a mapping from the metrics' names");
         return;
     }
     d->s.metrics = gs_alloc_array(json_object_size(v) + 1, sizeof(*d->s.metrics));
@@ -189,80 +189,80 @@ static void read_metrics(struct engine_config_reader *r, const json_t *v, void *
     }
 }
 
-static void read_scale(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_scale(struct codec_reader *r, const json_t *v, void *out)
 {
     double n = read_number(r, v);
     if (n > REPLAY_MAX_REPLICAS || n != floor(n))
-        engine_config_fail(r, v, "scale: want a whole number up to %d", REPLAY_MAX_REPLICAS);
+        codec_reader_fail(r, v, "scale: want a whole number up to %d", REPLAY_MAX_REPLICAS);
     ((struct replay_event *)out)->scale = (int32_t)fmin(n, REPLAY_MAX_REPLICAS);
 }
 
 // - {at: 10m, lose: 2}
-static void read_event(struct engine_config_reader *r, const json_t *v, struct replay_event *e)
+static void read_event(struct codec_reader *r, const json_t *v, struct replay_event *e)
 {
 #define AT_EVENT(field) offsetof(struct replay_event, field)
-    static const struct engine_config_field fields[] = {
-        {"at", ENGINE_CONFIG_FIELD_MS, AT_EVENT(at_ms), NULL},
-        {"for", ENGINE_CONFIG_FIELD_MS, AT_EVENT(for_ms), NULL},
-        {"lose", ENGINE_CONFIG_FIELD_COUNT, AT_EVENT(lose), NULL},
-        {"scale", ENGINE_CONFIG_FIELD_READ, 0, read_scale},
-        {"noMetrics", ENGINE_CONFIG_FIELD_BOOL, AT_EVENT(no_metrics), NULL},
+    static const struct codec_field fields[] = {
+        {"at", CODEC_FIELD_DURATION, AT_EVENT(at_ms), NULL},
+        {"for", CODEC_FIELD_DURATION, AT_EVENT(for_ms), NULL},
+        {"lose", CODEC_FIELD_COUNT, AT_EVENT(lose), NULL},
+        {"scale", CODEC_FIELD_CUSTOM, 0, read_scale},
+        {"noMetrics", CODEC_FIELD_BOOL, AT_EVENT(no_metrics), NULL},
         {0},
     };
 #undef AT_EVENT
     e->scale = -1;
-    engine_config_read(r, v, fields, "event", e);
+    codec_read_mapping(r, v, fields, "event", e);
     if (e->no_metrics && !e->for_ms && !r->err)
-        engine_config_fail(r, v, "noMetrics needs \"for\", how long");
+        codec_reader_fail(r, v, "noMetrics needs \"for\", how long");
 }
 
-static void read_events(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_events(struct codec_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     size_t n = json_array_size(v);
     if (!json_is_array(v))
-        engine_config_fail(r, v, "events: want a list");
+        codec_reader_fail(r, v, "events: want a list");
     d->s.events = gs_alloc_array(n + 1, sizeof(*d->s.events));
     for (size_t i = 0; i < n && !r->err; i++) {
         struct replay_event *e = &d->s.events[d->s.n_events++];
         read_event(r, json_array_get(v, i), e);
         if (i && e->at_ms < e[-1].at_ms)
-            engine_config_fail(r, v, "events must be in the order of their times");
+            codec_reader_fail(r, v, "events must be in the order of their times");
     }
 }
 
-static void read_hpa(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_hpa(struct codec_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     if (json_is_string(v))
-        d->hpa_file = engine_config_path(r, engine_config_text(r, v));
+        d->hpa_file = codec_reader_path(r, codec_read_text(r, v));
     else
         d->inline_hpa = true; // read from the document with types
 }
 
-static void read_prices(struct engine_config_reader *r, const json_t *v, void *out)
+static void read_prices(struct codec_reader *r, const json_t *v, void *out)
 {
     struct draft *d = out;
     if (json_is_string(v))
-        d->prices_file = engine_config_path(r, engine_config_text(r, v));
+        d->prices_file = codec_reader_path(r, codec_read_text(r, v));
     else
         d->inline_prices = true;
 }
 
-static const struct engine_config_field top_fields[] = {
-    {"name", ENGINE_CONFIG_FIELD_TEXT, AT(name), NULL},
-    {"hpa", ENGINE_CONFIG_FIELD_READ, 0, read_hpa},
-    {"controller", ENGINE_CONFIG_FIELD_READ, 0, read_controller},
-    {"duration", ENGINE_CONFIG_FIELD_MS, AT(duration_ms), NULL},
-    {"replicas", ENGINE_CONFIG_FIELD_READ, 0, read_replicas},
-    {"workload", ENGINE_CONFIG_FIELD_READ, 0, read_workload},
-    {"metrics", ENGINE_CONFIG_FIELD_READ, 0, read_metrics},
-    {"delay", ENGINE_CONFIG_FIELD_MS, AT(delay_ms), NULL},
-    {"nodes", ENGINE_CONFIG_FIELD_READ, 0, read_nodes},
-    {"price", ENGINE_CONFIG_FIELD_READ, 0, read_price},
-    {"prices", ENGINE_CONFIG_FIELD_READ, 0, read_prices},
-    {"level", ENGINE_CONFIG_FIELD_READ, 0, read_level},
-    {"events", ENGINE_CONFIG_FIELD_READ, 0, read_events},
+static const struct codec_field top_fields[] = {
+    {"name", CODEC_FIELD_TEXT, AT(name), NULL},
+    {"hpa", CODEC_FIELD_CUSTOM, 0, read_hpa},
+    {"controller", CODEC_FIELD_CUSTOM, 0, read_controller},
+    {"duration", CODEC_FIELD_DURATION, AT(duration_ms), NULL},
+    {"replicas", CODEC_FIELD_CUSTOM, 0, read_replicas},
+    {"workload", CODEC_FIELD_CUSTOM, 0, read_workload},
+    {"metrics", CODEC_FIELD_CUSTOM, 0, read_metrics},
+    {"delay", CODEC_FIELD_DURATION, AT(delay_ms), NULL},
+    {"nodes", CODEC_FIELD_CUSTOM, 0, read_nodes},
+    {"price", CODEC_FIELD_CUSTOM, 0, read_price},
+    {"prices", CODEC_FIELD_CUSTOM, 0, read_prices},
+    {"level", CODEC_FIELD_CUSTOM, 0, read_level},
+    {"events", CODEC_FIELD_CUSTOM, 0, read_events},
     {0},
 };
 #undef AT
@@ -406,12 +406,12 @@ static struct gs_error *read_draft(const char *path, struct gs_slice text, struc
     if (err)
         return err;
     GS_AUTO_FREE char *copy = gs_strdup(path);
-    struct engine_config_reader r = {
+    struct codec_reader r = {
         .name = path, .base_dir = dirname(copy), .marks = marks, .arena = &d->arena};
     if (docs.len != 1 || !json_is_object(docs.items[0].value))
-        engine_config_fail(&r, NULL, "a scenario is one YAML mapping");
+        codec_reader_fail(&r, NULL, "a scenario is one YAML mapping");
     else
-        engine_config_read(&r, docs.items[0].value, top_fields, "a scenario", d);
+        codec_read_mapping(&r, docs.items[0].value, top_fields, "a scenario", d);
     free(r.ignored);
     codec_yaml_docs_finish(&docs);
     codec_yaml_marks_free(marks);

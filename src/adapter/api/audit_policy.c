@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
-#include "engine/config/reader.h"
+#include "codec/yaml_reader.h"
 
 #define MAX_FILE ((size_t)4 * 1024 * 1024)
 
@@ -53,13 +53,13 @@ const char *adapter_api_audit_level_name(enum adapter_api_audit_level level)
 
 // --- reading ---
 
-static void read_texts(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_texts(struct codec_reader *r, const json_t *value, void *out)
 {
     struct texts *t = out;
-    engine_config_texts(r, value, &t->items, &t->n);
+    codec_read_texts(r, value, &t->items, &t->n);
 }
 
-static unsigned read_stages(struct engine_config_reader *r, const json_t *at, const struct texts *t)
+static unsigned read_stages(struct codec_reader *r, const json_t *at, const struct texts *t)
 {
     unsigned bits = 0;
     for (size_t i = 0; i < t->n; i++) {
@@ -67,117 +67,114 @@ static unsigned read_stages(struct engine_config_reader *r, const json_t *at, co
         for (size_t k = 0; k < GS_ARRAY_LEN(stages); k++)
             bit |= gs_streq(t->items[i], stages[k].name) ? stages[k].stage : 0;
         if (!bit)
-            engine_config_fail(r, at,
-                               "omitStages: \"%s\" is none of RequestReceived, ResponseStarted, "
-                               "ResponseComplete, Panic",
-                               t->items[i]);
+            codec_reader_fail(r, at,
+                              "omitStages: \"%s\" is none of RequestReceived, ResponseStarted, "
+                              "ResponseComplete, Panic",
+                              t->items[i]);
         bits |= bit;
     }
     return bits;
 }
 
-static void read_group(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_group(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"group", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct group_resources, group), NULL},
-        {"resources", ENGINE_CONFIG_FIELD_READ, offsetof(struct group_resources, resources),
-         read_texts},
-        {"resourceNames", ENGINE_CONFIG_FIELD_READ, offsetof(struct group_resources, names),
-         read_texts},
+    static const struct codec_field fields[] = {
+        {"group", CODEC_FIELD_TEXT, offsetof(struct group_resources, group), NULL},
+        {"resources", CODEC_FIELD_CUSTOM, offsetof(struct group_resources, resources), read_texts},
+        {"resourceNames", CODEC_FIELD_CUSTOM, offsetof(struct group_resources, names), read_texts},
         {0},
     };
     struct group_resources *g = out;
-    engine_config_read(r, item, fields, "resources of an audit rule", g);
+    codec_read_mapping(r, item, fields, "resources of an audit rule", g);
     g->group = g->group ? g->group : "";
     if (strchr(g->group, '/'))
-        engine_config_fail(r, item, "group \"%s\": without a version", g->group);
+        codec_reader_fail(r, item, "group \"%s\": without a version", g->group);
     if (g->names.n && !g->resources.n)
-        engine_config_fail(r, item, "resourceNames need resources");
+        codec_reader_fail(r, item, "resourceNames need resources");
 }
 
-static void read_groups(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_groups(struct codec_reader *r, const json_t *value, void *out)
 {
     struct rule *rule = GS_CONTAINER_OF((struct group_resources **)out, struct rule, resources);
-    engine_config_read_list(r, value, sizeof(struct group_resources), read_group, &rule->resources,
-                            &rule->n_resources);
+    codec_read_list(r, value, sizeof(struct group_resources), read_group, &rule->resources,
+                    &rule->n_resources);
 }
 
-static void check_urls(struct engine_config_reader *r, const json_t *item, const struct rule *rule)
+static void check_urls(struct codec_reader *r, const json_t *item, const struct rule *rule)
 {
     for (size_t i = 0; i < rule->urls.n; i++) {
         const char *url = rule->urls.items[i], *star = strchr(url, '*');
         if (!gs_streq(url, "*") && *url != '/')
-            engine_config_fail(r, item, "nonResourceURLs: \"%s\" does not begin with a slash", url);
+            codec_reader_fail(r, item, "nonResourceURLs: \"%s\" does not begin with a slash", url);
         if (star && star[1])
-            engine_config_fail(r, item, "nonResourceURLs: * in \"%s\" is not at its end", url);
+            codec_reader_fail(r, item, "nonResourceURLs: * in \"%s\" is not at its end", url);
     }
     if (rule->urls.n && (rule->n_resources || rule->namespaces.n))
-        engine_config_fail(r, item, "a rule is for resources or for nonResourceURLs, not for both");
+        codec_reader_fail(r, item, "a rule is for resources or for nonResourceURLs, not for both");
 }
 
-static void read_rule(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_rule(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"level", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct rule, level_text), NULL},
-        {"users", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, users), read_texts},
-        {"userGroups", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, groups), read_texts},
-        {"verbs", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, verbs), read_texts},
-        {"resources", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, resources), read_groups},
-        {"namespaces", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, namespaces), read_texts},
-        {"nonResourceURLs", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, urls), read_texts},
-        {"omitStages", ENGINE_CONFIG_FIELD_READ, offsetof(struct rule, stage_texts), read_texts},
-        {"omitManagedFields", ENGINE_CONFIG_FIELD_BOOL, offsetof(struct rule, omit_managed), NULL},
+    static const struct codec_field fields[] = {
+        {"level", CODEC_FIELD_TEXT, offsetof(struct rule, level_text), NULL},
+        {"users", CODEC_FIELD_CUSTOM, offsetof(struct rule, users), read_texts},
+        {"userGroups", CODEC_FIELD_CUSTOM, offsetof(struct rule, groups), read_texts},
+        {"verbs", CODEC_FIELD_CUSTOM, offsetof(struct rule, verbs), read_texts},
+        {"resources", CODEC_FIELD_CUSTOM, offsetof(struct rule, resources), read_groups},
+        {"namespaces", CODEC_FIELD_CUSTOM, offsetof(struct rule, namespaces), read_texts},
+        {"nonResourceURLs", CODEC_FIELD_CUSTOM, offsetof(struct rule, urls), read_texts},
+        {"omitStages", CODEC_FIELD_CUSTOM, offsetof(struct rule, stage_texts), read_texts},
+        {"omitManagedFields", CODEC_FIELD_BOOL, offsetof(struct rule, omit_managed), NULL},
         {0},
     };
     struct rule *rule = out;
     bool known = false;
-    engine_config_read(r, item, fields, "an audit rule", rule);
+    codec_read_mapping(r, item, fields, "an audit rule", rule);
     for (size_t i = 0; i < GS_ARRAY_LEN(level_names); i++)
         if (gs_streq(rule->level_text, level_names[i])) {
             rule->level = (enum adapter_api_audit_level)i;
             known = true;
         }
     if (!known)
-        engine_config_fail(r, item,
-                           "level \"%s\" is none of None, Metadata, Request, RequestResponse",
-                           rule->level_text ? rule->level_text : "");
+        codec_reader_fail(r, item,
+                          "level \"%s\" is none of None, Metadata, Request, RequestResponse",
+                          rule->level_text ? rule->level_text : "");
     rule->omitted = read_stages(r, item, &rule->stage_texts);
     check_urls(r, item, rule);
 }
 
-static void read_rules(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_rules(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_api_audit_policy *p =
         GS_CONTAINER_OF((struct rule **)out, struct adapter_api_audit_policy, rules);
-    engine_config_read_list(r, value, sizeof(struct rule), read_rule, &p->rules, &p->n);
+    codec_read_list(r, value, sizeof(struct rule), read_rule, &p->rules, &p->n);
 }
 
-static void read_policy(struct engine_config_reader *r, const json_t *doc,
+static void read_policy(struct codec_reader *r, const json_t *doc,
                         struct adapter_api_audit_policy *p)
 {
-    static const struct engine_config_field fields[] = {
-        {"apiVersion", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL},
-        {"kind", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL},
-        {"metadata", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL},
-        {"rules", ENGINE_CONFIG_FIELD_READ, offsetof(struct adapter_api_audit_policy, rules),
-         read_rules},
-        {"omitStages", ENGINE_CONFIG_FIELD_READ,
-         offsetof(struct adapter_api_audit_policy, stage_texts), read_texts},
-        {"omitManagedFields", ENGINE_CONFIG_FIELD_BOOL,
+    static const struct codec_field fields[] = {
+        {"apiVersion", CODEC_FIELD_UNUSED, 0, NULL},
+        {"kind", CODEC_FIELD_UNUSED, 0, NULL},
+        {"metadata", CODEC_FIELD_UNUSED, 0, NULL},
+        {"rules", CODEC_FIELD_CUSTOM, offsetof(struct adapter_api_audit_policy, rules), read_rules},
+        {"omitStages", CODEC_FIELD_CUSTOM, offsetof(struct adapter_api_audit_policy, stage_texts),
+         read_texts},
+        {"omitManagedFields", CODEC_FIELD_BOOL,
          offsetof(struct adapter_api_audit_policy, omit_managed), NULL},
         {0},
     };
     const char *kind = codec_json_str(doc, "kind", NULL);
     const char *version = codec_json_str(doc, "apiVersion", NULL);
     if (!gs_streq(kind, "Policy") || !gs_streq(version, "audit.k8s.io/v1"))
-        engine_config_fail(r, doc, "want kind Policy of audit.k8s.io/v1");
+        codec_reader_fail(r, doc, "want kind Policy of audit.k8s.io/v1");
     else
-        engine_config_read(r, doc, fields, "an audit policy", p);
+        codec_read_mapping(r, doc, fields, "an audit policy", p);
     p->omitted = read_stages(r, doc, &p->stage_texts);
     for (size_t i = 0; i < p->n; i++)
         p->rules[i].omitted |= p->omitted;
     if (!p->n)
-        engine_config_fail(r, doc, "the audit policy has no rules");
+        codec_reader_fail(r, doc, "the audit policy has no rules");
 }
 
 struct gs_error *adapter_api_audit_policy_parse(struct gs_slice text, const char *name,
@@ -186,7 +183,7 @@ struct gs_error *adapter_api_audit_policy_parse(struct gs_slice text, const char
     struct codec_yaml_docs docs = {0};
     GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
     struct adapter_api_audit_policy *p = gs_alloc(sizeof(*p));
-    struct engine_config_reader r = {.name = name, .arena = &p->arena};
+    struct codec_reader r = {.name = name, .arena = &p->arena};
     struct gs_error *err = codec_yaml_parse_texts(text, name, &docs, &marks);
     r.marks = marks;
     if (!err && docs.len != 1)

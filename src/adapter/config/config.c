@@ -8,26 +8,20 @@
 
 #define RULE(member) offsetof(struct adapter_config_rule, member)
 
-struct adapter_config_reader *adapter_config_reader_of(struct engine_config_reader *r)
+struct adapter_config_reader *adapter_config_reader_of(struct codec_reader *r)
 {
     return (struct adapter_config_reader *)(void *)((char *)r -
                                                     offsetof(struct adapter_config_reader, base));
 }
 
-const char *adapter_config_place(struct engine_config_reader *r, const json_t *value)
-{
-    struct codec_yaml_mark m = codec_yaml_mark_of(r->marks, value);
-    return m.line ? engine_config_format(r, "%s:%d", r->name, r->first_line + m.line) : r->name;
-}
-
-struct adapter_config_regex *adapter_config_read_regex(struct engine_config_reader *r,
-                                                       const json_t *at, struct gs_slice pattern)
+struct adapter_config_regex *adapter_config_read_regex(struct codec_reader *r, const json_t *at,
+                                                       struct gs_slice pattern)
 {
     struct adapter_config *c = adapter_config_reader_of(r)->out;
     struct adapter_config_regex *regex = NULL;
     struct gs_error *err = adapter_config_regex_new(pattern, &regex);
     if (err) {
-        engine_config_fail(r, at, "%s", gs_error_message(err));
+        codec_reader_fail(r, at, "%s", gs_error_message(err));
         gs_error_free(err);
         return NULL;
     }
@@ -36,15 +30,15 @@ struct adapter_config_regex *adapter_config_read_regex(struct engine_config_read
     return regex;
 }
 
-static struct template *read_template(struct engine_config_reader *r, const json_t *at,
-                                      const char *text, const char *name)
+static struct template *read_template(struct codec_reader *r, const json_t *at, const char *text,
+                                      const char *name)
 {
     static const struct template_form form = {"<<", ">>", ""};
     struct adapter_config *c = adapter_config_reader_of(r)->out;
     struct template *t = NULL;
     struct gs_error *err = template_parse_as(gs_slice_of(text), name, &form, &t);
     if (err) {
-        engine_config_fail(r, at, "%s", gs_error_message(err));
+        codec_reader_fail(r, at, "%s", gs_error_message(err));
         gs_error_free(err);
         return NULL;
     }
@@ -55,21 +49,21 @@ static struct template *read_template(struct engine_config_reader *r, const json
 
 // --- series filters ---
 
-static void read_filter(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_filter(struct codec_reader *r, const json_t *item, void *out)
 {
     struct {
         const char *is, *is_not;
     } texts = {NULL, NULL};
-    const struct engine_config_field fields[] = {
-        {"is", ENGINE_CONFIG_FIELD_TEXT, 0, NULL},
-        {"isNot", ENGINE_CONFIG_FIELD_TEXT, sizeof(const char *), NULL},
+    const struct codec_field fields[] = {
+        {"is", CODEC_FIELD_TEXT, 0, NULL},
+        {"isNot", CODEC_FIELD_TEXT, sizeof(const char *), NULL},
         {0},
     };
     struct adapter_config_filter *f = out;
-    engine_config_read(r, item, fields, "a series filter", &texts);
+    codec_read_mapping(r, item, fields, "a series filter", &texts);
     bool is = texts.is && *texts.is, is_not = texts.is_not && *texts.is_not;
     if (is == is_not) {
-        engine_config_fail(r, item, "a series filter needs one of is and isNot");
+        codec_reader_fail(r, item, "a series filter needs one of is and isNot");
         return;
     }
     f->negate = is_not;
@@ -77,48 +71,47 @@ static void read_filter(struct engine_config_reader *r, const json_t *item, void
     f->regex = adapter_config_read_regex(r, item, gs_slice_of(f->text));
 }
 
-static void read_filters(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_filters(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_rule *rule = (void *)((char *)out - RULE(filters));
-    engine_config_read_list(r, value, sizeof(struct adapter_config_filter), read_filter,
-                            &rule->filters, &rule->n_filters);
+    codec_read_list(r, value, sizeof(struct adapter_config_filter), read_filter, &rule->filters,
+                    &rule->n_filters);
 }
 
 // --- resources ---
 
-static void read_overrides(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_overrides(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_resources *res =
         (void *)((char *)out - offsetof(struct adapter_config_resources, overrides));
-    const struct engine_config_field fields[] = {
-        {"group", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct adapter_config_override, group), NULL},
-        {"resource", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct adapter_config_override, resource),
-         NULL},
+    const struct codec_field fields[] = {
+        {"group", CODEC_FIELD_TEXT, offsetof(struct adapter_config_override, group), NULL},
+        {"resource", CODEC_FIELD_TEXT, offsetof(struct adapter_config_override, resource), NULL},
         {0},
     };
     const char *label;
     json_t *item;
     if (!json_is_object(value)) {
-        engine_config_fail(r, value, "overrides must be a mapping of label names");
+        codec_reader_fail(r, value, "overrides must be a mapping of label names");
         return;
     }
-    res->overrides = engine_config_alloc(r, json_object_size(value) * sizeof(*res->overrides));
+    res->overrides = codec_reader_alloc(r, json_object_size(value) * sizeof(*res->overrides));
     json_object_foreach ((json_t *)value, label, item) {
         struct adapter_config_override *o = &res->overrides[res->n_overrides++];
-        engine_config_read(r, item, fields, "a resource", o);
-        o->label = engine_config_format(r, "%s", label);
+        codec_read_mapping(r, item, fields, "a resource", o);
+        o->label = codec_reader_format(r, "%s", label);
         o->group = o->group ? o->group : "";
-        o->place = adapter_config_place(r, item);
+        o->place = codec_reader_line(r, item);
         if (!o->resource || !*o->resource)
-            engine_config_fail(r, item, "the override of label %s names no resource", label);
+            codec_reader_fail(r, item, "the override of label %s names no resource", label);
     }
 }
 
-static void read_label_template(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_label_template(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_resources *res =
         (void *)((char *)out - offsetof(struct adapter_config_resources, template_text));
-    const char *text = engine_config_text(r, value);
+    const char *text = codec_read_text(r, value);
     if (!*text)
         return;
     res->template_text = text;
@@ -131,42 +124,42 @@ static void read_label_template(struct engine_config_reader *r, const json_t *va
         res->label_template, GS_SLICE("(?P<group>.+?)"), GS_SLICE("(?P<resource>.+?)"), &pattern);
     gs_buf_add_char(&pattern, '$');
     if (err)
-        engine_config_fail(r, value, "%s", gs_error_message(err));
+        codec_reader_fail(r, value, "%s", gs_error_message(err));
     else if (!strstr(pattern.data, "(?P<resource>"))
-        engine_config_fail(r, value, "the template \"%s\" must use <<.Resource>>", text);
+        codec_reader_fail(r, value, "the template \"%s\" must use <<.Resource>>", text);
     else
         res->label_pattern = adapter_config_read_regex(r, value, gs_buf_slice(&pattern));
     gs_error_free(err);
 }
 
-static void read_resources(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_resources(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"template", ENGINE_CONFIG_FIELD_READ,
-         offsetof(struct adapter_config_resources, template_text), read_label_template},
-        {"overrides", ENGINE_CONFIG_FIELD_READ,
-         offsetof(struct adapter_config_resources, overrides), read_overrides},
-        {"namespaced", ENGINE_CONFIG_FIELD_BOOL,
-         offsetof(struct adapter_config_resources, namespaced), NULL},
+    static const struct codec_field fields[] = {
+        {"template", CODEC_FIELD_CUSTOM, offsetof(struct adapter_config_resources, template_text),
+         read_label_template},
+        {"overrides", CODEC_FIELD_CUSTOM, offsetof(struct adapter_config_resources, overrides),
+         read_overrides},
+        {"namespaced", CODEC_FIELD_BOOL, offsetof(struct adapter_config_resources, namespaced),
+         NULL},
         {0},
     };
-    engine_config_read(r, value, fields, "resources", out);
+    codec_read_mapping(r, value, fields, "resources", out);
 }
 
 // --- names ---
 
-static void read_name(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_name(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_rule *rule = (void *)((char *)out - RULE(matches_text));
-    const struct engine_config_field fields[] = {
-        {"matches", ENGINE_CONFIG_FIELD_TEXT, RULE(matches_text), NULL},
-        {"as", ENGINE_CONFIG_FIELD_TEXT, RULE(as), NULL},
+    const struct codec_field fields[] = {
+        {"matches", CODEC_FIELD_TEXT, RULE(matches_text), NULL},
+        {"as", CODEC_FIELD_TEXT, RULE(as), NULL},
         {0},
     };
-    engine_config_read(r, value, fields, "name", rule);
+    codec_read_mapping(r, value, fields, "name", rule);
 }
 
-static void finish_name(struct engine_config_reader *r, const json_t *item,
+static void finish_name(struct codec_reader *r, const json_t *item,
                         struct adapter_config_rule *rule)
 {
     const json_t *at = json_object_get(item, "name");
@@ -177,8 +170,8 @@ static void finish_name(struct engine_config_reader *r, const json_t *item,
         return;
     unsigned groups = adapter_config_regex_groups(rule->matches);
     if (groups > 1)
-        engine_config_fail(r, at, "name.as is needed: `%s` has %u groups", rule->matches_text,
-                           groups);
+        codec_reader_fail(r, at, "name.as is needed: `%s` has %u groups", rule->matches_text,
+                          groups);
     rule->as = groups ? "$1" : "$0";
 }
 
@@ -201,36 +194,36 @@ static int64_t longest_range(const char *query)
         if (*p != '[')
             continue;
         GS_AUTO_FREE char *text = gs_strndup(p + 1, strcspn(p + 1, "]:"));
-        if (engine_config_duration(text, &ms) && ms > longest)
+        if (codec_parse_duration(text, &ms) && ms > longest)
             longest = ms;
     }
     return longest;
 }
 
-static void read_query(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_query(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_rule *rule = (void *)((char *)out - RULE(query_text));
-    rule->query_text = engine_config_text(r, value);
+    rule->query_text = codec_read_text(r, value);
     rule->window_ms = longest_range(rule->query_text);
     rule->query = read_template(r, value, rule->query_text, "metrics-query");
 }
 
-static void read_rule(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_rule(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"seriesQuery", ENGINE_CONFIG_FIELD_TEXT, RULE(series_query), NULL},
-        {"seriesFilters", ENGINE_CONFIG_FIELD_READ, RULE(filters), read_filters},
-        {"resources", ENGINE_CONFIG_FIELD_READ, RULE(resources), read_resources},
-        {"name", ENGINE_CONFIG_FIELD_READ, RULE(matches_text), read_name},
-        {"metricsQuery", ENGINE_CONFIG_FIELD_READ, RULE(query_text), read_query},
-        {"source", ENGINE_CONFIG_FIELD_TEXT, RULE(source_name), NULL},
+    static const struct codec_field fields[] = {
+        {"seriesQuery", CODEC_FIELD_TEXT, RULE(series_query), NULL},
+        {"seriesFilters", CODEC_FIELD_CUSTOM, RULE(filters), read_filters},
+        {"resources", CODEC_FIELD_CUSTOM, RULE(resources), read_resources},
+        {"name", CODEC_FIELD_CUSTOM, RULE(matches_text), read_name},
+        {"metricsQuery", CODEC_FIELD_CUSTOM, RULE(query_text), read_query},
+        {"source", CODEC_FIELD_TEXT, RULE(source_name), NULL},
         {0},
     };
     struct adapter_config_rule *rule = out;
-    rule->place = adapter_config_place(r, item);
+    rule->place = codec_reader_line(r, item);
     rule->series_query = "";
     rule->resources.namespaced = true;
-    engine_config_read(r, item, fields, "a rule", rule);
+    codec_read_mapping(r, item, fields, "a rule", rule);
     if (r->err)
         return;
     finish_name(r, item, rule);
@@ -240,15 +233,15 @@ static void read_rule(struct engine_config_reader *r, const json_t *item, void *
     }
 }
 
-void adapter_config_read_rules(struct engine_config_reader *r, const json_t *list, bool external)
+void adapter_config_read_rules(struct codec_reader *r, const json_t *list, bool external)
 {
     struct adapter_config *c = adapter_config_reader_of(r)->out;
     struct adapter_config_rule *items = NULL;
     size_t n = 0;
-    engine_config_read_list(r, list, sizeof(*items), read_rule, &items, &n);
+    codec_read_list(r, list, sizeof(*items), read_rule, &items, &n);
     if (r->err || n == 0)
         return;
-    struct adapter_config_rule *all = engine_config_alloc(r, (c->n_rules + n) * sizeof(*all));
+    struct adapter_config_rule *all = codec_reader_alloc(r, (c->n_rules + n) * sizeof(*all));
     // Custom rules stand in front of external ones.
     size_t at = external ? c->n_rules : c->n_custom;
     if (at)
@@ -267,61 +260,61 @@ void adapter_config_read_rules(struct engine_config_reader *r, const json_t *lis
 
 // --- resource rules ---
 
-static void read_container_query(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_container_query(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_resource_rule *rule =
         (void *)((char *)out - offsetof(struct adapter_config_resource_rule, container_text));
-    rule->container_text = engine_config_text(r, value);
+    rule->container_text = codec_read_text(r, value);
     rule->container_query = read_template(r, value, rule->container_text, "container-query");
 }
 
-static void read_node_query(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_node_query(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_resource_rule *rule =
         (void *)((char *)out - offsetof(struct adapter_config_resource_rule, node_text));
-    rule->node_text = engine_config_text(r, value);
+    rule->node_text = codec_read_text(r, value);
     rule->node_query = read_template(r, value, rule->node_text, "node-query");
 }
 
-static void read_resource_rule(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_resource_rule(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"containerQuery", ENGINE_CONFIG_FIELD_READ,
+    static const struct codec_field fields[] = {
+        {"containerQuery", CODEC_FIELD_CUSTOM,
          offsetof(struct adapter_config_resource_rule, container_text), read_container_query},
-        {"nodeQuery", ENGINE_CONFIG_FIELD_READ,
-         offsetof(struct adapter_config_resource_rule, node_text), read_node_query},
-        {"resources", ENGINE_CONFIG_FIELD_READ,
-         offsetof(struct adapter_config_resource_rule, resources), read_resources},
-        {"containerLabel", ENGINE_CONFIG_FIELD_TEXT,
+        {"nodeQuery", CODEC_FIELD_CUSTOM, offsetof(struct adapter_config_resource_rule, node_text),
+         read_node_query},
+        {"resources", CODEC_FIELD_CUSTOM, offsetof(struct adapter_config_resource_rule, resources),
+         read_resources},
+        {"containerLabel", CODEC_FIELD_TEXT,
          offsetof(struct adapter_config_resource_rule, container_label), NULL},
         {0},
     };
-    engine_config_read(r, value, fields, "a resource rule", out);
+    codec_read_mapping(r, value, fields, "a resource rule", out);
 }
 
-static void read_window(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_window(struct codec_reader *r, const json_t *value, void *out)
 {
-    *(int64_t *)out = engine_config_ms(r, value) * GS_NS_PER_MS;
+    *(int64_t *)out = codec_read_duration(r, value) * GS_NS_PER_MS;
 }
 
-void adapter_config_read_resource_rules(struct engine_config_reader *r, const json_t *value)
+void adapter_config_read_resource_rules(struct codec_reader *r, const json_t *value)
 {
-    static const struct engine_config_field fields[] = {
-        {"cpu", ENGINE_CONFIG_FIELD_READ, offsetof(struct adapter_config_resource_rules, cpu),
+    static const struct codec_field fields[] = {
+        {"cpu", CODEC_FIELD_CUSTOM, offsetof(struct adapter_config_resource_rules, cpu),
          read_resource_rule},
-        {"memory", ENGINE_CONFIG_FIELD_READ, offsetof(struct adapter_config_resource_rules, memory),
+        {"memory", CODEC_FIELD_CUSTOM, offsetof(struct adapter_config_resource_rules, memory),
          read_resource_rule},
-        {"window", ENGINE_CONFIG_FIELD_READ,
-         offsetof(struct adapter_config_resource_rules, window_ns), read_window},
-        {"source", ENGINE_CONFIG_FIELD_TEXT,
-         offsetof(struct adapter_config_resource_rules, source_name), NULL},
+        {"window", CODEC_FIELD_CUSTOM, offsetof(struct adapter_config_resource_rules, window_ns),
+         read_window},
+        {"source", CODEC_FIELD_TEXT, offsetof(struct adapter_config_resource_rules, source_name),
+         NULL},
         {0},
     };
     struct adapter_config *c = adapter_config_reader_of(r)->out;
     if (!value || json_is_null(value))
         return;
     c->resource.present = true;
-    engine_config_read(r, value, fields, "resourceRules", &c->resource);
+    codec_read_mapping(r, value, fields, "resourceRules", &c->resource);
 }
 
 // --- the file ---

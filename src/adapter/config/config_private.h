@@ -3,22 +3,21 @@
 #pragma once
 
 #include "adapter/config/config.h"
-#include "engine/config/reader.h"
+#include "codec/yaml_reader.h"
 
 #define ADAPTER_CONFIG_MAX_FILE ((size_t)16 * 1024 * 1024)
 
 struct adapter_config_reader {
-    struct engine_config_reader base;
+    struct codec_reader base;
     struct adapter_config *out;
 };
 
-struct adapter_config_reader *adapter_config_reader_of(struct engine_config_reader *r);
-const char *adapter_config_place(struct engine_config_reader *r, const json_t *value); // file:line
-struct adapter_config_regex *adapter_config_read_regex(struct engine_config_reader *r,
-                                                       const json_t *at, struct gs_slice pattern);
-void adapter_config_read_rules(struct engine_config_reader *r, const json_t *list, bool external);
-void adapter_config_read_resource_rules(struct engine_config_reader *r, const json_t *value);
-void adapter_config_read_sources(struct engine_config_reader *r, const json_t *list);
+struct adapter_config_reader *adapter_config_reader_of(struct codec_reader *r);
+struct adapter_config_regex *adapter_config_read_regex(struct codec_reader *r, const json_t *at,
+                                                       struct gs_slice pattern);
+void adapter_config_read_rules(struct codec_reader *r, const json_t *list, bool external);
+void adapter_config_read_resource_rules(struct codec_reader *r, const json_t *value);
+void adapter_config_read_sources(struct codec_reader *r, const json_t *list);
 struct gs_error *adapter_config_choose_sources(struct adapter_config *c); // when all was read
 
 // Adds what the text says, in whatever form. first_line: lines in front of it in its file.

@@ -39,18 +39,17 @@ struct helm_url {
     const char *url, *port, *path;
 };
 
-static void read_helm_url(struct engine_config_reader *r, const json_t *value,
-                          struct adapter_config *c)
+static void read_helm_url(struct codec_reader *r, const json_t *value, struct adapter_config *c)
 {
     struct helm_url u = {0};
     const json_t *url = json_object_get(value, "url"), *port = json_object_get(value, "port"),
                  *path = json_object_get(value, "path");
-    u.url = url ? engine_config_text(r, url) : "http://prometheus.default.svc";
-    u.port = port ? engine_config_text(r, port) : "9090";
-    u.path = path ? engine_config_text(r, path) : "";
+    u.url = url ? codec_read_text(r, url) : "http://prometheus.default.svc";
+    u.port = port ? codec_read_text(r, port) : "9090";
+    u.path = path ? codec_read_text(r, path) : "";
     bool no_port = !*u.port || gs_streq(u.port, "0");
-    c->prometheus_url = engine_config_format(r, "%s%s%s%s", u.url, no_port ? "" : ":",
-                                             no_port ? "" : u.port, u.path);
+    c->prometheus_url = codec_reader_format(r, "%s%s%s%s", u.url, no_port ? "" : ":",
+                                            no_port ? "" : u.port, u.path);
 }
 
 static struct gs_error *add_defaults(struct adapter_config *c)
@@ -59,8 +58,7 @@ static struct gs_error *add_defaults(struct adapter_config *c)
                                     c);
 }
 
-static void read_helm_rules(struct engine_config_reader *r, const json_t *rules,
-                            struct adapter_config *c)
+static void read_helm_rules(struct codec_reader *r, const json_t *rules, struct adapter_config *c)
 {
     const char *key;
     json_t *value;
@@ -73,13 +71,12 @@ static void read_helm_rules(struct engine_config_reader *r, const json_t *rules,
             found = found || gs_streq(key, known[i]);
         const char *near = gs_suggest(key, known, GS_ARRAY_LEN(known));
         if (!found)
-            engine_config_fail(r, value, "unknown field \"%s\" in the chart's rules%s%s%s", key,
-                               near ? ", did you mean \"" : "", near ? near : "",
-                               near ? "\"?" : "");
+            codec_reader_fail(r, value, "unknown field \"%s\" in the chart's rules%s%s%s", key,
+                              near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
-    const char *name = existing ? engine_config_text(r, existing) : "";
+    const char *name = existing ? codec_read_text(r, existing) : "";
     if (*name) {
-        engine_config_fail(
+        codec_reader_fail(
             r, existing,
             "the rules are in the ConfigMap %s: pass that one (kubectl get configmap %s -o "
             "yaml)",
@@ -87,7 +84,7 @@ static void read_helm_rules(struct engine_config_reader *r, const json_t *rules,
         return;
     }
     const json_t *wanted = json_object_get(rules, "default");
-    const char *text = wanted ? engine_config_text(r, wanted) : "true";
+    const char *text = wanted ? codec_read_text(r, wanted) : "true";
     if (!gs_streq(text, "false") && !r->err)
         r->err = add_defaults(c);
     adapter_config_read_rules(r, json_object_get(rules, "custom"), false);
@@ -98,55 +95,55 @@ static void read_helm_rules(struct engine_config_reader *r, const json_t *rules,
         adapter_config_read_resource_rules(r, resource);
 }
 
-static void read_helm(struct engine_config_reader *r, const json_t *doc, struct adapter_config *c)
+static void read_helm(struct codec_reader *r, const json_t *doc, struct adapter_config *c)
 {
     c->helm = true;
     read_helm_url(r, json_object_get(doc, "prometheus"), c);
     const json_t *interval = json_object_get(doc, "metricsRelistInterval");
-    c->relist_interval = interval ? engine_config_text(r, interval) : "1m";
+    c->relist_interval = interval ? codec_read_text(r, interval) : "1m";
     read_helm_rules(r, json_object_get(doc, "rules"), c);
     adapter_config_read_sources(r, json_object_get(doc, "sources"));
 }
 
 // --- the adapter's own file ---
 
-static void read_own_rules(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_own_rules(struct codec_reader *r, const json_t *value, void *out)
 {
     adapter_config_reader_of(r)->out->custom_listed = json_is_array(value);
     adapter_config_read_rules(r, value, false);
 }
 
-static void read_external_rules(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_external_rules(struct codec_reader *r, const json_t *value, void *out)
 {
     adapter_config_reader_of(r)->out->external_listed = json_is_array(value);
     adapter_config_read_rules(r, value, true);
 }
 
-static void read_resources_of(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_resources_of(struct codec_reader *r, const json_t *value, void *out)
 {
     adapter_config_read_resource_rules(r, value);
 }
 
-static void read_sources_of(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_sources_of(struct codec_reader *r, const json_t *value, void *out)
 {
     adapter_config_read_sources(r, value);
 }
 
-static void read_own(struct engine_config_reader *r, const json_t *doc, struct adapter_config *c)
+static void read_own(struct codec_reader *r, const json_t *doc, struct adapter_config *c)
 {
-    static const struct engine_config_field fields[] = {
-        {"rules", ENGINE_CONFIG_FIELD_READ, 0, read_own_rules},
-        {"externalRules", ENGINE_CONFIG_FIELD_READ, 0, read_external_rules},
-        {"resourceRules", ENGINE_CONFIG_FIELD_READ, 0, read_resources_of},
-        {"sources", ENGINE_CONFIG_FIELD_READ, 0, read_sources_of},
+    static const struct codec_field fields[] = {
+        {"rules", CODEC_FIELD_CUSTOM, 0, read_own_rules},
+        {"externalRules", CODEC_FIELD_CUSTOM, 0, read_external_rules},
+        {"resourceRules", CODEC_FIELD_CUSTOM, 0, read_resources_of},
+        {"sources", CODEC_FIELD_CUSTOM, 0, read_sources_of},
         {0},
     };
-    engine_config_read(r, doc, fields, "the configuration", c);
+    codec_read_mapping(r, doc, fields, "the configuration", c);
 }
 
 // --- ConfigMaps ---
 
-static void read_entry(struct engine_config_reader *r, const json_t *text, struct adapter_config *c)
+static void read_entry(struct codec_reader *r, const json_t *text, struct adapter_config *c)
 {
     struct codec_yaml_mark m = codec_yaml_mark_of(r->marks, text);
     if (!r->err)
@@ -156,8 +153,7 @@ static void read_entry(struct engine_config_reader *r, const json_t *text, struc
 }
 
 // Only the entries that are configurations by name, or the only entry there is.
-static void read_config_map(struct engine_config_reader *r, const json_t *doc,
-                            struct adapter_config *c)
+static void read_config_map(struct codec_reader *r, const json_t *doc, struct adapter_config *c)
 {
     const json_t *data = json_object_get(doc, "data");
     const json_t *found = NULL, *sources = json_object_get(data, "sources.yaml");
@@ -166,8 +162,8 @@ static void read_config_map(struct engine_config_reader *r, const json_t *doc,
     if (!found && !sources && json_object_size(data) == 1)
         found = json_object_iter_value(json_object_iter((json_t *)(uintptr_t)data));
     if (!json_is_string(found) && !json_is_string(sources)) {
-        engine_config_fail(r, doc, "the ConfigMap %s has no config.yaml",
-                           codec_json_str(doc, "metadata", "name", NULL));
+        codec_reader_fail(r, doc, "the ConfigMap %s has no config.yaml",
+                          codec_json_str(doc, "metadata", "name", NULL));
         return;
     }
     if (json_is_string(found))
@@ -180,7 +176,7 @@ static void read_config_map(struct engine_config_reader *r, const json_t *doc,
 
 static void read_doc(struct adapter_config_reader *r, const json_t *doc)
 {
-    struct engine_config_reader *base = &r->base;
+    struct codec_reader *base = &r->base;
     const json_t *nested = json_is_object(doc) ? nested_values(doc) : NULL;
     if (json_is_object(doc) && is_manifest(doc)) {
         if (is_config_map(doc))

@@ -3,6 +3,7 @@
 // keys, so they may also stand apart from its file: in a file of their own, in Helm values (which
 // ignore what they do not know), in the entry sources.yaml of the ConfigMap.
 #include "adapter/config/config_private.h"
+#include "engine/config/reader.h"
 
 #include "base/mem.h"
 
@@ -10,42 +11,42 @@ enum { MAX_SOURCES = 32 };
 
 #define AT(member) offsetof(struct adapter_config_source, member)
 
-static void read_verb(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_verb(struct codec_reader *r, const json_t *value, void *out)
 {
-    const char *verb = engine_config_text(r, value);
+    const char *verb = codec_read_text(r, value);
     *(bool *)out = gs_streq(verb, "POST");
     if (!gs_streq(verb, "GET") && !gs_streq(verb, "POST"))
-        engine_config_fail(r, value, "verb \"%s\": want GET or POST", verb);
+        codec_reader_fail(r, value, "verb \"%s\": want GET or POST", verb);
 }
 
-static void read_headers(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_source *s =
         GS_CONTAINER_OF((const char *const **)out, struct adapter_config_source, headers);
     const char *name;
     json_t *item;
     if (!json_is_object(value)) {
-        engine_config_fail(r, value, "headers must be a mapping of names to values");
+        codec_reader_fail(r, value, "headers must be a mapping of names to values");
         return;
     }
-    const char **list = engine_config_alloc(r, json_object_size(value) * sizeof(*list));
+    const char **list = codec_reader_alloc(r, json_object_size(value) * sizeof(*list));
     json_object_foreach ((json_t *)(uintptr_t)value, name, item)
-        list[s->n_headers++] = engine_config_format(r, "%s=%s", name, engine_config_text(r, item));
+        list[s->n_headers++] = codec_reader_format(r, "%s=%s", name, codec_read_text(r, item));
     s->headers = list;
 }
 
-static void read_pattern(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_pattern(struct codec_reader *r, const json_t *item, void *out)
 {
     *(struct adapter_config_regex **)out =
-        adapter_config_read_regex(r, item, gs_slice_of(engine_config_text(r, item)));
+        adapter_config_read_regex(r, item, gs_slice_of(codec_read_text(r, item)));
 }
 
-static void read_patterns(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_patterns(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_source *s = GS_CONTAINER_OF((struct adapter_config_regex ***)out,
                                                       struct adapter_config_source, patterns);
-    engine_config_read_list(r, value, sizeof(struct adapter_config_regex *), read_pattern,
-                            (void *)&s->patterns, &s->n_patterns);
+    codec_read_list(r, value, sizeof(struct adapter_config_regex *), read_pattern,
+                    (void *)&s->patterns, &s->n_patterns);
 }
 
 static bool taken(const struct adapter_config *c, const char *name)
@@ -56,54 +57,54 @@ static bool taken(const struct adapter_config *c, const char *name)
     return gs_streq(name, "default");
 }
 
-static void read_source(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_source(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"name", ENGINE_CONFIG_FIELD_TEXT, AT(name), NULL},
-        {"url", ENGINE_CONFIG_FIELD_URL, AT(url), NULL},
-        {"engine", ENGINE_CONFIG_FIELD_BOOL, AT(engine), NULL},
-        {"verb", ENGINE_CONFIG_FIELD_READ, AT(post), read_verb},
-        {"headers", ENGINE_CONFIG_FIELD_READ, AT(headers), read_headers},
-        {"timeout", ENGINE_CONFIG_FIELD_MS, AT(timeout_ms), NULL},
-        {"rules", ENGINE_CONFIG_FIELD_READ, AT(patterns), read_patterns},
-        {"resourceRules", ENGINE_CONFIG_FIELD_BOOL, AT(resource), NULL},
+    static const struct codec_field fields[] = {
+        {"name", CODEC_FIELD_TEXT, AT(name), NULL},
+        {"url", CODEC_FIELD_URL, AT(url), NULL},
+        {"engine", CODEC_FIELD_BOOL, AT(engine), NULL},
+        {"verb", CODEC_FIELD_CUSTOM, AT(post), read_verb},
+        {"headers", CODEC_FIELD_CUSTOM, AT(headers), read_headers},
+        {"timeout", CODEC_FIELD_DURATION, AT(timeout_ms), NULL},
+        {"rules", CODEC_FIELD_CUSTOM, AT(patterns), read_patterns},
+        {"resourceRules", CODEC_FIELD_BOOL, AT(resource), NULL},
         {0},
     };
     struct adapter_config_source *s = out;
     size_t ignored = r->n_ignored;
     engine_config_http_defaults(&s->http);
-    s->place = adapter_config_place(r, item);
+    s->place = codec_reader_line(r, item);
     engine_config_read_with_http(r, item, fields, "a source", s, &s->http);
     if (r->err)
         return;
     if (r->n_ignored > ignored)
-        engine_config_fail(r, item, "%s", r->ignored[ignored]);
+        codec_reader_fail(r, item, "%s", r->ignored[ignored]);
     else if (!s->name || !*s->name)
-        engine_config_fail(r, item, "the source has no name");
+        codec_reader_fail(r, item, "the source has no name");
     else if ((s->url && *s->url) == s->engine)
-        engine_config_fail(r, item, "the source %s needs one of url and engine: true", s->name);
+        codec_reader_fail(r, item, "the source %s needs one of url and engine: true", s->name);
 }
 
-void adapter_config_read_sources(struct engine_config_reader *r, const json_t *list)
+void adapter_config_read_sources(struct codec_reader *r, const json_t *list)
 {
     struct adapter_config *c = adapter_config_reader_of(r)->out;
     struct adapter_config_source *items = NULL;
     size_t n = 0;
-    engine_config_read_list(r, list, sizeof(*items), read_source, &items, &n);
+    codec_read_list(r, list, sizeof(*items), read_source, &items, &n);
     if (r->err || n == 0)
         return;
     if (c->n_sources + n > MAX_SOURCES) {
-        engine_config_fail(r, list, "more than %d sources", MAX_SOURCES);
+        codec_reader_fail(r, list, "more than %d sources", MAX_SOURCES);
         return;
     }
-    struct adapter_config_source *all = engine_config_alloc(r, (c->n_sources + n) * sizeof(*all));
+    struct adapter_config_source *all = codec_reader_alloc(r, (c->n_sources + n) * sizeof(*all));
     if (c->n_sources)
         memcpy(all, c->sources, c->n_sources * sizeof(*all));
     c->sources = all;
     for (size_t i = 0; i < n && !r->err; i++) {
         if (taken(c, items[i].name))
-            engine_config_fail(r, json_array_get(list, i), "there is another source \"%s\"",
-                               items[i].name);
+            codec_reader_fail(r, json_array_get(list, i), "there is another source \"%s\"",
+                              items[i].name);
         all[c->n_sources++] = items[i];
     }
 }

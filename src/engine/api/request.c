@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "codec/yaml_reader.h"
 
 #include <limits.h>
 #include <math.h>
@@ -132,7 +133,7 @@ struct gs_error *engine_api_parse_duration(const char *text, int64_t *ret_ns)
         return NULL;
     }
     gs_error_free(err);
-    if (!engine_config_duration(text, &ms))
+    if (!codec_parse_duration(text, &ms))
         return gs_error_new(GS_EINVAL, "cannot parse \"%s\" to a valid duration", text);
     *ret_ns = ms * GS_NS_PER_MS;
     return NULL;

@@ -12,13 +12,6 @@
 #define MAX_FILE           ((size_t)16 << 20)
 #define DEFAULT_TIMEOUT_MS 10000
 
-struct own {
-    struct gs_arena arena;
-    struct tsdb_regex **regexes;
-    size_t n_regexes;
-    const char **ignored;
-};
-
 // --- the top of the file ---
 
 #define AT(member) offsetof(struct engine_config, member)
@@ -43,8 +36,7 @@ static struct gs_slice variable_name(const char *s, size_t *ret_len)
 }
 
 // ${NAME} and $NAME from the environment, $$ as $.
-static const char *expand_environment(struct engine_config_reader *r, const json_t *at,
-                                      const char *text)
+static const char *expand_environment(struct codec_reader *r, const json_t *at, const char *text)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     for (size_t len; *text; text += len) {
@@ -63,13 +55,13 @@ static const char *expand_environment(struct engine_config_reader *r, const json
         if (value)
             gs_buf_add_str(&out, value);
         else
-            engine_config_note(r, at, "the environment variable %s of external_labels is not set",
-                               variable);
+            codec_reader_note(r, at, "the environment variable %s of external_labels is not set",
+                              variable);
     }
-    return engine_config_format(r, "%s", out.data ? out.data : "");
+    return codec_reader_format(r, "%s", out.data ? out.data : "");
 }
 
-static void read_external(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_external(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
     engine_config_labels(r, value, &c->external_labels, &c->n_external_labels);
@@ -85,120 +77,115 @@ static void read_external(struct engine_config_reader *r, const json_t *value, v
     c->n_external_labels = n;
 }
 
-static void read_global(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_global(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"scrape_interval", ENGINE_CONFIG_FIELD_MS, AT(scrape_interval_ms), NULL},
-        {"scrape_timeout", ENGINE_CONFIG_FIELD_MS, AT(scrape_timeout_ms), NULL},
-        {"evaluation_interval", ENGINE_CONFIG_FIELD_MS, AT(evaluation_interval_ms), NULL},
-        {"external_labels", ENGINE_CONFIG_FIELD_READ, 0, read_external},
-        {"query_log_file", ENGINE_CONFIG_FIELD_IGNORED, 0, engine_config_is_text},
-        {"scrape_failure_log_file", ENGINE_CONFIG_FIELD_IGNORED, 0, engine_config_is_text},
-        {"rule_query_offset", ENGINE_CONFIG_FIELD_MS, AT(rule_query_offset_ms), NULL},
-        {"scrape_protocols", ENGINE_CONFIG_FIELD_READ, AT(defaults), engine_config_read_protocols},
-        {"body_size_limit", ENGINE_CONFIG_FIELD_BYTES, AT(defaults.body_size_limit), NULL},
-        {"sample_limit", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.sample_limit), NULL},
-        {"target_limit", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.target_limit), NULL},
-        {"label_limit", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.label_limit), NULL},
-        {"label_name_length_limit", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.label_name_length_limit),
+    static const struct codec_field fields[] = {
+        {"scrape_interval", CODEC_FIELD_DURATION, AT(scrape_interval_ms), NULL},
+        {"scrape_timeout", CODEC_FIELD_DURATION, AT(scrape_timeout_ms), NULL},
+        {"evaluation_interval", CODEC_FIELD_DURATION, AT(evaluation_interval_ms), NULL},
+        {"external_labels", CODEC_FIELD_CUSTOM, 0, read_external},
+        {"query_log_file", CODEC_FIELD_IGNORED, 0, codec_check_text},
+        {"scrape_failure_log_file", CODEC_FIELD_IGNORED, 0, codec_check_text},
+        {"rule_query_offset", CODEC_FIELD_DURATION, AT(rule_query_offset_ms), NULL},
+        {"scrape_protocols", CODEC_FIELD_CUSTOM, AT(defaults), engine_config_read_protocols},
+        {"body_size_limit", CODEC_FIELD_BYTES, AT(defaults.body_size_limit), NULL},
+        {"sample_limit", CODEC_FIELD_COUNT, AT(defaults.sample_limit), NULL},
+        {"target_limit", CODEC_FIELD_COUNT, AT(defaults.target_limit), NULL},
+        {"label_limit", CODEC_FIELD_COUNT, AT(defaults.label_limit), NULL},
+        {"label_name_length_limit", CODEC_FIELD_COUNT, AT(defaults.label_name_length_limit), NULL},
+        {"label_value_length_limit", CODEC_FIELD_COUNT, AT(defaults.label_value_length_limit),
          NULL},
-        {"label_value_length_limit", ENGINE_CONFIG_FIELD_COUNT,
-         AT(defaults.label_value_length_limit), NULL},
-        {"keep_dropped_targets", ENGINE_CONFIG_FIELD_COUNT, AT(defaults.keep_dropped_targets),
-         NULL},
-        {"metric_name_validation_scheme", ENGINE_CONFIG_FIELD_TEXT, AT(defaults.validation_scheme),
-         NULL},
-        {"metric_name_escaping_scheme", ENGINE_CONFIG_FIELD_TEXT, AT(defaults.escaping_scheme),
-         NULL},
-        {"convert_classic_histograms_to_nhcb", ENGINE_CONFIG_FIELD_IGNORED, 0,
-         engine_config_is_bool},
-        {"always_scrape_classic_histograms", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
+        {"keep_dropped_targets", CODEC_FIELD_COUNT, AT(defaults.keep_dropped_targets), NULL},
+        {"metric_name_validation_scheme", CODEC_FIELD_TEXT, AT(defaults.validation_scheme), NULL},
+        {"metric_name_escaping_scheme", CODEC_FIELD_TEXT, AT(defaults.escaping_scheme), NULL},
+        {"convert_classic_histograms_to_nhcb", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"always_scrape_classic_histograms", CODEC_FIELD_UNUSED, 0, codec_check_bool},
         {0},
     };
     struct engine_config *c = out;
-    engine_config_read(r, value, fields, "global", c);
+    codec_read_mapping(r, value, fields, "global", c);
     if (json_object_get(value, "scrape_timeout") && c->scrape_timeout_ms > c->scrape_interval_ms)
-        engine_config_fail(r, value, "global scrape timeout greater than scrape interval");
+        codec_reader_fail(r, value, "global scrape timeout greater than scrape interval");
     engine_config_check_global_names(r, value, &c->defaults);
 }
 
 // As in Prometheus stars stand only in the last part.
-static void read_globs(struct engine_config_reader *r, const json_t *value, const char *kind,
+static void read_globs(struct codec_reader *r, const json_t *value, const char *kind,
                        const char *const **ret, size_t *ret_n)
 {
-    engine_config_texts(r, value, ret, ret_n);
+    codec_read_texts(r, value, ret, ret_n);
     const char **globs = (const char **)(uintptr_t)*ret;
     for (size_t i = 0; i < *ret_n && !r->err; i++) {
         const char *star = strchr(globs[i], '*');
         if (star && strchr(star, '/'))
-            engine_config_fail(r, json_array_get(value, i), "invalid %s file path \"%s\"", kind,
-                               globs[i]);
-        globs[i] = engine_config_path(r, globs[i]);
+            codec_reader_fail(r, json_array_get(value, i), "invalid %s file path \"%s\"", kind,
+                              globs[i]);
+        globs[i] = codec_reader_path(r, globs[i]);
     }
 }
 
-static void read_rule_files(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_rule_files(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
     read_globs(r, value, "rule", &c->rule_files, &c->n_rule_files);
 }
 
-static void read_scrape_files(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_scrape_files(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
     read_globs(r, value, "scrape config", &c->scrape_config_files, &c->n_scrape_config_files);
 }
 
-static void read_alertmanagers(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_alertmanagers(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
-    engine_config_read_list(r, value, sizeof(*c->alertmanagers), engine_config_read_alertmanager,
-                            &c->alertmanagers, &c->n_alertmanagers);
+    codec_read_list(r, value, sizeof(*c->alertmanagers), engine_config_read_alertmanager,
+                    &c->alertmanagers, &c->n_alertmanagers);
 }
 
-static void read_alerting(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_alerting(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"alert_relabel_configs", ENGINE_CONFIG_FIELD_READ, AT(alert_relabel),
+    static const struct codec_field fields[] = {
+        {"alert_relabel_configs", CODEC_FIELD_CUSTOM, AT(alert_relabel),
          engine_config_read_relabels},
-        {"alertmanagers", ENGINE_CONFIG_FIELD_READ, 0, read_alertmanagers},
+        {"alertmanagers", CODEC_FIELD_CUSTOM, 0, read_alertmanagers},
         {0},
     };
-    engine_config_read(r, value, fields, "alerting", out);
+    codec_read_mapping(r, value, fields, "alerting", out);
 }
 
-static void read_remote_writes(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_remote_writes(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
-    engine_config_read_list(r, value, sizeof(*c->remote_writes), engine_config_read_remote_write,
-                            &c->remote_writes, &c->n_remote_writes);
+    codec_read_list(r, value, sizeof(*c->remote_writes), engine_config_read_remote_write,
+                    &c->remote_writes, &c->n_remote_writes);
     for (size_t i = 1; i < c->n_remote_writes && !r->err; i++)
         for (size_t k = 0; k < i && c->remote_writes[i].name; k++)
             if (gs_streq(c->remote_writes[i].name, c->remote_writes[k].name))
-                engine_config_fail(r, json_array_get(value, i),
-                                   "found multiple remote write configs with job name \"%s\"",
-                                   c->remote_writes[i].name);
+                codec_reader_fail(r, json_array_get(value, i),
+                                  "found multiple remote write configs with job name \"%s\"",
+                                  c->remote_writes[i].name);
 }
 
-static void read_scrapes(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_scrapes(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config *c = out;
-    engine_config_read_list(r, value, sizeof(*c->scrapes), engine_config_read_scrape, &c->scrapes,
-                            &c->n_scrapes);
+    codec_read_list(r, value, sizeof(*c->scrapes), engine_config_read_scrape, &c->scrapes,
+                    &c->n_scrapes);
 }
 
-static const struct engine_config_field top_fields[] = {
-    {"global", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL}, // read first: the others take its defaults
-    {"rule_files", ENGINE_CONFIG_FIELD_READ, 0, read_rule_files},
-    {"scrape_configs", ENGINE_CONFIG_FIELD_READ, 0, read_scrapes},
-    {"alerting", ENGINE_CONFIG_FIELD_READ, 0, read_alerting},
-    {"remote_write", ENGINE_CONFIG_FIELD_READ, 0, read_remote_writes},
-    {"scrape_config_files", ENGINE_CONFIG_FIELD_READ, 0, read_scrape_files},
-    {"remote_read", ENGINE_CONFIG_FIELD_READ, 0, engine_config_check_remote_read},
-    {"storage", ENGINE_CONFIG_FIELD_READ, 0, engine_config_check_storage},
-    {"tracing", ENGINE_CONFIG_FIELD_READ, 0, engine_config_check_tracing},
-    {"otlp", ENGINE_CONFIG_FIELD_READ, 0, engine_config_check_otlp},
-    {"runtime", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_check_runtime},
+static const struct codec_field top_fields[] = {
+    {"global", CODEC_FIELD_UNUSED, 0, NULL}, // read first: the others take its defaults
+    {"rule_files", CODEC_FIELD_CUSTOM, 0, read_rule_files},
+    {"scrape_configs", CODEC_FIELD_CUSTOM, 0, read_scrapes},
+    {"alerting", CODEC_FIELD_CUSTOM, 0, read_alerting},
+    {"remote_write", CODEC_FIELD_CUSTOM, 0, read_remote_writes},
+    {"scrape_config_files", CODEC_FIELD_CUSTOM, 0, read_scrape_files},
+    {"remote_read", CODEC_FIELD_CUSTOM, 0, engine_config_check_remote_read},
+    {"storage", CODEC_FIELD_CUSTOM, 0, engine_config_check_storage},
+    {"tracing", CODEC_FIELD_CUSTOM, 0, engine_config_check_tracing},
+    {"otlp", CODEC_FIELD_CUSTOM, 0, engine_config_check_otlp},
+    {"runtime", CODEC_FIELD_UNUSED, 0, engine_config_check_runtime},
     {0},
 };
 
@@ -220,24 +207,23 @@ static void fill_limits(struct engine_config_scrape_config *l,
     default_to(&l->keep_dropped_targets, global->keep_dropped_targets);
 }
 
-static void fill_timing(struct engine_config_reader *r, const json_t *at,
-                        const struct engine_config *c, struct engine_config_scrape_config *s)
+static void fill_timing(struct codec_reader *r, const json_t *at, const struct engine_config *c,
+                        struct engine_config_scrape_config *s)
 {
     if (!s->interval_ms)
         s->interval_ms = c->scrape_interval_ms;
     if (s->timeout_ms > s->interval_ms)
-        engine_config_fail(r, at,
-                           "scrape timeout greater than scrape interval for scrape config with job "
-                           "name \"%s\"",
-                           s->job_name);
+        codec_reader_fail(r, at,
+                          "scrape timeout greater than scrape interval for scrape config with job "
+                          "name \"%s\"",
+                          s->job_name);
     if (!s->timeout_ms)
         s->timeout_ms =
             c->scrape_timeout_ms < s->interval_ms ? c->scrape_timeout_ms : s->interval_ms;
 }
 
 // names: jobs so far.
-static void fill_defaults(struct engine_config_reader *r, const json_t *list,
-                          const struct engine_config *c,
+static void fill_defaults(struct codec_reader *r, const json_t *list, const struct engine_config *c,
                           const struct engine_config_scrape_config *scrapes, size_t n,
                           struct gs_hmap *names)
 {
@@ -249,8 +235,8 @@ static void fill_defaults(struct engine_config_reader *r, const json_t *list,
         fill_timing(r, at, c, &s[i]);
         engine_config_check_names(r, at, &s[i], &c->defaults);
         if (!r->err && gs_hmap_get_str(names, s[i].job_name))
-            engine_config_fail(r, at, "found multiple scrape configs with job name \"%s\"",
-                               s[i].job_name);
+            codec_reader_fail(r, at, "found multiple scrape configs with job name \"%s\"",
+                              s[i].job_name);
         if (!r->err)
             gs_hmap_put_str(names, s[i].job_name, s);
     }
@@ -258,11 +244,11 @@ static void fill_defaults(struct engine_config_reader *r, const json_t *list,
 
 // --- scrape_config_files ---
 
-static void append_scrapes(struct engine_config_reader *r, struct engine_config *c,
+static void append_scrapes(struct codec_reader *r, struct engine_config *c,
                            const struct engine_config *more)
 {
     struct engine_config_scrape_config *all =
-        engine_config_alloc(r, (c->n_scrapes + more->n_scrapes) * sizeof(*all));
+        codec_reader_alloc(r, (c->n_scrapes + more->n_scrapes) * sizeof(*all));
     if (c->n_scrapes)
         memcpy(all, c->scrapes, c->n_scrapes * sizeof(*all));
     if (more->n_scrapes)
@@ -271,19 +257,18 @@ static void append_scrapes(struct engine_config_reader *r, struct engine_config 
     c->n_scrapes += more->n_scrapes;
 }
 
-static void read_scrape_docs(struct engine_config_reader *r, const struct codec_yaml_docs *docs,
+static void read_scrape_docs(struct codec_reader *r, const struct codec_yaml_docs *docs,
                              struct engine_config *c, struct gs_hmap *names)
 {
-    static const struct engine_config_field fields[] = {
-        {"scrape_configs", ENGINE_CONFIG_FIELD_READ, 0, read_scrapes}, {0}};
+    static const struct codec_field fields[] = {
+        {"scrape_configs", CODEC_FIELD_CUSTOM, 0, read_scrapes}, {0}};
     struct engine_config more = {0};
     if (docs->len > 1)
-        engine_config_fail(r, docs->items[1].value,
-                           "a file of scrape configs is one YAML document");
+        codec_reader_fail(r, docs->items[1].value, "a file of scrape configs is one YAML document");
     if (!docs->len)
         return;
     const json_t *top = docs->items[0].value;
-    engine_config_read(r, top, fields, "a file of scrape configs", &more);
+    codec_read_mapping(r, top, fields, "a file of scrape configs", &more);
     fill_defaults(r, json_object_get(top, "scrape_configs"), c, more.scrapes, more.n_scrapes,
                   names);
     append_scrapes(r, c, &more);
@@ -299,14 +284,14 @@ static char *folder_of(const char *path)
 }
 
 // The reader is that of the main file, turned to another one for a while.
-static void read_scrape_file(struct engine_config_reader *r, const char *path,
-                             struct engine_config *c, struct gs_hmap *names)
+static void read_scrape_file(struct codec_reader *r, const char *path, struct engine_config *c,
+                             struct gs_hmap *names)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
     GS_AUTO_FREE char *dir = folder_of(path);
     struct codec_yaml_docs docs = {0};
-    const struct engine_config_reader main_file = *r;
+    const struct codec_reader main_file = *r;
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
     if (!err)
         err = codec_yaml_parse_texts(gs_buf_slice(&text), path, &docs, &marks);
@@ -324,10 +309,10 @@ static void read_scrape_file(struct engine_config_reader *r, const char *path,
     codec_yaml_docs_finish(&docs);
 }
 
-static void read_scrape_config_files(struct engine_config_reader *r, struct engine_config *c,
+static void read_scrape_config_files(struct codec_reader *r, struct engine_config *c,
                                      struct gs_hmap *names)
 {
-    for (size_t i = 0; r->opens_files && i < c->n_scrape_config_files && !r->err; i++) {
+    for (size_t i = 0; i < c->n_scrape_config_files && !r->err; i++) {
         glob_t found;
         if (glob(c->scrape_config_files[i], 0, NULL, &found) != 0)
             continue; // none is no mistake
@@ -337,7 +322,8 @@ static void read_scrape_config_files(struct engine_config_reader *r, struct engi
     }
 }
 
-static void read_top(struct engine_config_reader *r, const json_t *top, struct engine_config *c)
+static void read_top(struct codec_reader *r, const json_t *top, bool opens_files,
+                     struct engine_config *c)
 {
     c->scrape_interval_ms = c->evaluation_interval_ms = 60000;
     const json_t *global = json_object_get(top, "global");
@@ -347,10 +333,11 @@ static void read_top(struct engine_config_reader *r, const json_t *top, struct e
     if (!c->scrape_timeout_ms)
         c->scrape_timeout_ms =
             c->scrape_interval_ms < DEFAULT_TIMEOUT_MS ? c->scrape_interval_ms : DEFAULT_TIMEOUT_MS;
-    engine_config_read(r, top, top_fields, "the configuration", c);
+    codec_read_mapping(r, top, top_fields, "the configuration", c);
     struct gs_hmap *names = gs_hmap_new(NULL);
     fill_defaults(r, json_object_get(top, "scrape_configs"), c, c->scrapes, c->n_scrapes, names);
-    read_scrape_config_files(r, c, names);
+    if (opens_files)
+        read_scrape_config_files(r, c, names);
     gs_hmap_free(names);
 }
 
@@ -360,7 +347,7 @@ void engine_config_free(struct engine_config *c)
 {
     if (!c)
         return;
-    struct own *own = c->own;
+    struct config_owned *own = c->own;
     for (size_t i = 0; i < own->n_regexes; i++)
         tsdb_regex_free(own->regexes[i]);
     free(own->regexes);
@@ -374,19 +361,14 @@ static struct gs_error *read_docs(struct engine_config *c, const struct codec_ya
                                   const struct codec_yaml_marks *marks, const char *name,
                                   const char *base_dir, bool opens_files)
 {
-    struct own *own = c->own;
-    struct engine_config_reader r = {.name = name,
-                                     .base_dir = base_dir,
-                                     .opens_files = opens_files,
-                                     .marks = marks,
-                                     .arena = &own->arena};
+    struct config_owned *own = c->own;
+    struct codec_reader r = {
+        .name = name, .base_dir = base_dir, .marks = marks, .arena = &own->arena, .user = own};
     if (docs->len > 1)
-        engine_config_fail(&r, docs->items[1].value, "a configuration is one YAML document");
+        codec_reader_fail(&r, docs->items[1].value, "a configuration is one YAML document");
     if (docs->len && !json_is_object(docs->items[0].value))
-        engine_config_fail(&r, docs->items[0].value, "the configuration must be a mapping");
-    read_top(&r, docs->len ? docs->items[0].value : NULL, c);
-    own->regexes = r.regexes;
-    own->n_regexes = r.n_regexes;
+        codec_reader_fail(&r, docs->items[0].value, "the configuration must be a mapping");
+    read_top(&r, docs->len ? docs->items[0].value : NULL, opens_files, c);
     own->ignored = r.ignored;
     c->ignored = r.ignored;
     c->n_ignored = r.n_ignored;
@@ -412,7 +394,7 @@ static struct gs_error *parse(struct gs_slice text, const char *name, const char
     if (err)
         return err;
     struct engine_config *c = gs_alloc(sizeof(*c));
-    struct own *own = c->own = gs_alloc(sizeof(*own));
+    struct config_owned *own = c->own = gs_alloc(sizeof(*own));
     c->text = gs_arena_strndup(&own->arena, text.data ? text.data : "", text.len);
     c->shown = show(&own->arena, &docs);
     err = read_docs(c, &docs, marks, name, base_dir, opens_files);
@@ -438,7 +420,7 @@ struct gs_error *engine_config_from_json(const json_t *document, const char *nam
     struct codec_yaml_doc doc = {.value = (json_t *)(uintptr_t)document};
     const struct codec_yaml_docs docs = {.items = &doc, .len = 1};
     struct engine_config *c = gs_alloc(sizeof(*c));
-    c->own = gs_alloc(sizeof(struct own));
+    c->own = gs_alloc(sizeof(struct config_owned));
     struct gs_error *err = read_docs(c, &docs, NULL, name, NULL, false);
     if (err)
         engine_config_free(c);
@@ -458,7 +440,7 @@ struct gs_error *engine_config_load(const char *path, struct engine_config **ret
     err = parse(gs_buf_slice(&text), path, dir, true, &c);
     if (err)
         return err;
-    c->path = gs_arena_strdup(&((struct own *)c->own)->arena, path);
+    c->path = gs_arena_strdup(&((struct config_owned *)c->own)->arena, path);
     *ret = c;
     return NULL;
 }

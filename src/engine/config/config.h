@@ -13,9 +13,6 @@
 
 #include <stdint.h>
 
-// Prometheus' form of a duration, in milliseconds: "1h30m", "0".
-bool engine_config_duration(const char *text, int64_t *ret_ms);
-
 struct engine_config_secret_file_or_text {
     const char *text, *file; // at most one; a file is read again for each use
 };

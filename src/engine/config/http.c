@@ -10,70 +10,70 @@
 
 #define AT(member) offsetof(struct engine_config_http, member)
 
-static void read_basic_auth(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_basic_auth(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"username", ENGINE_CONFIG_FIELD_TEXT, AT(basic_user), NULL},
-        {"username_file", ENGINE_CONFIG_FIELD_PATH, AT(basic_user_file), NULL},
-        {"password", ENGINE_CONFIG_FIELD_TEXT, AT(basic_password.text), NULL},
-        {"password_file", ENGINE_CONFIG_FIELD_PATH, AT(basic_password.file), NULL},
+    static const struct codec_field fields[] = {
+        {"username", CODEC_FIELD_TEXT, AT(basic_user), NULL},
+        {"username_file", CODEC_FIELD_PATH, AT(basic_user_file), NULL},
+        {"password", CODEC_FIELD_TEXT, AT(basic_password.text), NULL},
+        {"password_file", CODEC_FIELD_PATH, AT(basic_password.file), NULL},
         {0},
     };
     struct engine_config_http *h = out;
-    engine_config_read(r, value, fields, "basic_auth", h);
+    codec_read_mapping(r, value, fields, "basic_auth", h);
     if (h->basic_user && *h->basic_user && h->basic_user_file)
-        engine_config_fail(
+        codec_reader_fail(
             r, value,
             "at most one of basic_auth username, username_file & username_ref must be "
             "configured");
     if (!h->basic_user && !h->basic_user_file)
         h->basic_user = "";
     if (h->basic_password.text && h->basic_password.file)
-        engine_config_fail(
+        codec_reader_fail(
             r, value,
             "at most one of basic_auth password, password_file & password_ref must be "
             "configured");
 }
 
-static void read_authorization(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_authorization(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"type", ENGINE_CONFIG_FIELD_TEXT, AT(auth_type), NULL},
-        {"credentials", ENGINE_CONFIG_FIELD_TEXT, AT(auth_credentials.text), NULL},
-        {"credentials_file", ENGINE_CONFIG_FIELD_PATH, AT(auth_credentials.file), NULL},
+    static const struct codec_field fields[] = {
+        {"type", CODEC_FIELD_TEXT, AT(auth_type), NULL},
+        {"credentials", CODEC_FIELD_TEXT, AT(auth_credentials.text), NULL},
+        {"credentials_file", CODEC_FIELD_PATH, AT(auth_credentials.file), NULL},
         {0},
     };
     struct engine_config_http *h = out;
     h->auth_type = "Bearer";
-    engine_config_read(r, value, fields, "authorization", h);
+    codec_read_mapping(r, value, fields, "authorization", h);
     struct gs_slice type = gs_slice_trim(gs_slice_of(h->auth_type));
-    h->auth_type = type.len ? engine_config_format(r, GS_SLICE_FMT, GS_SLICE_ARG(type)) : "Bearer";
+    h->auth_type = type.len ? codec_reader_format(r, GS_SLICE_FMT, GS_SLICE_ARG(type)) : "Bearer";
     if (strcasecmp(h->auth_type, "basic") == 0)
-        engine_config_fail(
+        codec_reader_fail(
             r, value, "authorization type cannot be set to \"basic\", use \"basic_auth\" instead");
     if (h->auth_credentials.text && h->auth_credentials.file)
-        engine_config_fail(r, value,
-                           "at most one of authorization credentials & credentials_file must be "
-                           "configured");
+        codec_reader_fail(r, value,
+                          "at most one of authorization credentials & credentials_file must be "
+                          "configured");
 }
 
-static void read_bearer_token(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_bearer_token(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_http *h = out;
     h->auth_type = "Bearer";
-    h->auth_credentials.text = engine_config_text(r, value);
+    h->auth_credentials.text = codec_read_text(r, value);
 }
 
-static void read_bearer_token_file(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_bearer_token_file(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_http *h = out;
     h->auth_type = "Bearer";
-    h->auth_credentials.file = engine_config_path(r, engine_config_text(r, value));
+    h->auth_credentials.file = codec_reader_path(r, codec_read_text(r, value));
 }
 
-static void read_tls_version(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_tls_version(struct codec_reader *r, const json_t *value, void *out)
 {
-    const char *text = engine_config_text(r, value);
+    const char *text = codec_read_text(r, value);
     int *version = out;
     for (int v = 10; v <= 13; v++) {
         char name[8];
@@ -82,33 +82,32 @@ static void read_tls_version(struct engine_config_reader *r, const json_t *value
             *version = v;
     }
     if (!*version)
-        engine_config_fail(r, value, "unknown TLS version: %s", text);
+        codec_reader_fail(r, value, "unknown TLS version: %s", text);
 }
 
-void engine_config_read_tls(struct engine_config_reader *r, const json_t *value, void *http)
+void engine_config_read_tls(struct codec_reader *r, const json_t *value, void *http)
 {
-    static const struct engine_config_field fields[] = {
-        {"ca", ENGINE_CONFIG_FIELD_TEXT, AT(ca.text), NULL},
-        {"ca_file", ENGINE_CONFIG_FIELD_PATH, AT(ca_file), NULL},
-        {"cert", ENGINE_CONFIG_FIELD_TEXT, AT(cert.text), NULL},
-        {"cert_file", ENGINE_CONFIG_FIELD_PATH, AT(cert_file), NULL},
-        {"key", ENGINE_CONFIG_FIELD_TEXT, AT(key.text), NULL},
-        {"key_file", ENGINE_CONFIG_FIELD_PATH, AT(key_file), NULL},
-        {"server_name", ENGINE_CONFIG_FIELD_TEXT, AT(server_name), NULL},
-        {"insecure_skip_verify", ENGINE_CONFIG_FIELD_BOOL, AT(insecure_skip_verify), NULL},
-        {"min_version", ENGINE_CONFIG_FIELD_READ, AT(tls_min), read_tls_version},
-        {"max_version", ENGINE_CONFIG_FIELD_READ, AT(tls_max), read_tls_version},
+    static const struct codec_field fields[] = {
+        {"ca", CODEC_FIELD_TEXT, AT(ca.text), NULL},
+        {"ca_file", CODEC_FIELD_PATH, AT(ca_file), NULL},
+        {"cert", CODEC_FIELD_TEXT, AT(cert.text), NULL},
+        {"cert_file", CODEC_FIELD_PATH, AT(cert_file), NULL},
+        {"key", CODEC_FIELD_TEXT, AT(key.text), NULL},
+        {"key_file", CODEC_FIELD_PATH, AT(key_file), NULL},
+        {"server_name", CODEC_FIELD_TEXT, AT(server_name), NULL},
+        {"insecure_skip_verify", CODEC_FIELD_BOOL, AT(insecure_skip_verify), NULL},
+        {"min_version", CODEC_FIELD_CUSTOM, AT(tls_min), read_tls_version},
+        {"max_version", CODEC_FIELD_CUSTOM, AT(tls_max), read_tls_version},
         {0},
     };
     const struct engine_config_http *h = http;
-    engine_config_read(r, value, fields, "tls_config", http);
+    codec_read_mapping(r, value, fields, "tls_config", http);
     if (h->ca.text && h->ca_file)
-        engine_config_fail(r, value, "at most one of ca, ca_file & ca_ref must be configured");
+        codec_reader_fail(r, value, "at most one of ca, ca_file & ca_ref must be configured");
     if (h->cert.text && h->cert_file)
-        engine_config_fail(r, value,
-                           "at most one of cert, cert_file & cert_ref must be configured");
+        codec_reader_fail(r, value, "at most one of cert, cert_file & cert_ref must be configured");
     if (h->key.text && h->key_file)
-        engine_config_fail(r, value, "at most one of key and key_file must be configured");
+        codec_reader_fail(r, value, "at most one of key and key_file must be configured");
 }
 
 // --- http_headers ---
@@ -139,16 +138,16 @@ bool engine_config_header_is_reserved(const char *name)
     return false;
 }
 
-void engine_config_check_headers(struct engine_config_reader *r, const json_t *value,
+void engine_config_check_headers(struct codec_reader *r, const json_t *value,
                                  const char *authorization)
 {
     const char *key;
     json_t *item;
     json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
         if (strcasecmp(key, "authorization") == 0)
-            engine_config_fail(r, item, "%s", authorization);
+            codec_reader_fail(r, item, "%s", authorization);
         if (engine_config_header_is_reserved(key))
-            engine_config_fail(r, item, "%s is a reserved header. It must not be changed", key);
+            codec_reader_fail(r, item, "%s is a reserved header. It must not be changed", key);
     }
 }
 
@@ -158,66 +157,64 @@ struct header_values {
 };
 
 #define VALUES(member)                                                                             \
-    static void read_##member(struct engine_config_reader *r, const json_t *value, void *out)      \
+    static void read_##member(struct codec_reader *r, const json_t *value, void *out)              \
     {                                                                                              \
         struct header_values *v = out;                                                             \
-        engine_config_texts(r, value, &v->member, &v->n_##member);                                 \
+        codec_read_texts(r, value, &v->member, &v->n_##member);                                    \
     }
 VALUES(values)
 VALUES(secrets)
 VALUES(files)
 
 // What a request cannot carry would change it.
-static void check_header(struct engine_config_reader *r, const json_t *at, const char *name,
+static void check_header(struct codec_reader *r, const json_t *at, const char *name,
                          const char *text)
 {
     if (!*name || strpbrk(name, "\r\n: ") || (text && strpbrk(text, "\r\n")))
-        engine_config_fail(r, at, "\"%s\" is not a header, or has a value of several lines", name);
+        codec_reader_fail(r, at, "\"%s\" is not a header, or has a value of several lines", name);
 }
 
-static void add_header(struct engine_config_reader *r, const json_t *at,
-                       struct engine_config_http *h, const char *name, const char *text,
-                       const char *file)
+static void add_header(struct codec_reader *r, const json_t *at, struct engine_config_http *h,
+                       const char *name, const char *text, const char *file)
 {
     struct engine_config_http_header *list =
         (struct engine_config_http_header *)(uintptr_t)h->headers;
     if (h->n_headers >= ENGINE_CONFIG_HTTP_MAX_HEADERS) {
-        engine_config_fail(r, at, "more than %d http_headers", ENGINE_CONFIG_HTTP_MAX_HEADERS);
+        codec_reader_fail(r, at, "more than %d http_headers", ENGINE_CONFIG_HTTP_MAX_HEADERS);
         return;
     }
     check_header(r, at, name, text);
     list[h->n_headers++] = (struct engine_config_http_header){name, {text, file}};
 }
 
-static void read_headers(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_headers(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"values", ENGINE_CONFIG_FIELD_READ, 0, read_values},
-        {"secrets", ENGINE_CONFIG_FIELD_READ, 0, read_secrets},
-        {"files", ENGINE_CONFIG_FIELD_READ, 0, read_files},
+    static const struct codec_field fields[] = {
+        {"values", CODEC_FIELD_CUSTOM, 0, read_values},
+        {"secrets", CODEC_FIELD_CUSTOM, 0, read_secrets},
+        {"files", CODEC_FIELD_CUSTOM, 0, read_files},
         {0},
     };
     struct engine_config_http *h = out;
     const char *key;
     json_t *item;
     if (!json_is_object(value))
-        engine_config_fail(r, value, "http_headers must be a mapping");
-    h->headers = engine_config_alloc(r, ENGINE_CONFIG_HTTP_MAX_HEADERS * sizeof(*h->headers));
+        codec_reader_fail(r, value, "http_headers must be a mapping");
+    h->headers = codec_reader_alloc(r, ENGINE_CONFIG_HTTP_MAX_HEADERS * sizeof(*h->headers));
     json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
         struct header_values v = {0};
-        const char *name = engine_config_format(r, "%s", key);
-        engine_config_read(r, item, fields, "http_headers", &v);
+        const char *name = codec_reader_format(r, "%s", key);
+        codec_read_mapping(r, item, fields, "http_headers", &v);
         for (size_t i = 0; i < v.n_values && !r->err; i++)
             add_header(r, item, h, name, v.values[i], NULL);
         for (size_t i = 0; i < v.n_secrets && !r->err; i++)
             add_header(r, item, h, name, v.secrets[i], NULL);
         for (size_t i = 0; i < v.n_files && !r->err; i++)
-            add_header(r, item, h, name, NULL, engine_config_path(r, v.files[i]));
+            add_header(r, item, h, name, NULL, codec_reader_path(r, v.files[i]));
     }
 }
 
-void engine_config_read_proxy_headers(struct engine_config_reader *r, const json_t *value,
-                                      void *out)
+void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_http *h = out;
     struct metrics_label *list;
@@ -225,16 +222,16 @@ void engine_config_read_proxy_headers(struct engine_config_reader *r, const json
     json_t *values;
     size_t n = 0;
     if (!json_is_object(value))
-        engine_config_fail(r, value, "proxy_connect_header must be a mapping");
+        codec_reader_fail(r, value, "proxy_connect_header must be a mapping");
     json_object_foreach ((json_t *)(uintptr_t)value, key, values)
         n += json_array_size(values);
-    list = engine_config_alloc(r, n * sizeof(*list));
+    list = codec_reader_alloc(r, n * sizeof(*list));
     n = 0;
     json_object_foreach ((json_t *)(uintptr_t)value, key, values) {
         const char *const *texts;
-        const char *name = engine_config_format(r, "%s", key);
+        const char *name = codec_reader_format(r, "%s", key);
         size_t n_texts;
-        engine_config_texts(r, values, &texts, &n_texts);
+        codec_read_texts(r, values, &texts, &n_texts);
         for (size_t i = 0; i < n_texts && !r->err; i++) {
             check_header(r, values, name, texts[i]);
             list[n++] = (struct metrics_label){gs_slice_of(name), gs_slice_of(texts[i])};
@@ -254,7 +251,7 @@ static void canonical(char *name)
     }
 }
 
-static void check_own_headers(struct engine_config_reader *r, const json_t *value, void *out)
+static void check_own_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     const char *key;
     json_t *item;
@@ -263,30 +260,30 @@ static void check_own_headers(struct engine_config_reader *r, const json_t *valu
         bool reserved = engine_config_header_is_reserved(key) ||
                         strcasecmp(key, "authorization") == 0 ||
                         strcasecmp(key, "x-prometheus-scrape-timeout-seconds") == 0;
-        char *name = engine_config_format(r, "%s", key);
+        char *name = codec_reader_format(r, "%s", key);
         canonical(name);
         if (reserved)
-            engine_config_fail(r, item, "setting header \"%s\" is not allowed", name);
+            codec_reader_fail(r, item, "setting header \"%s\" is not allowed", name);
     }
 }
 
-const struct engine_config_field engine_config_http_fields[] = {
-    {"basic_auth", ENGINE_CONFIG_FIELD_READ, 0, read_basic_auth},
-    {"authorization", ENGINE_CONFIG_FIELD_READ, 0, read_authorization},
-    {"bearer_token", ENGINE_CONFIG_FIELD_READ, 0, read_bearer_token},
-    {"bearer_token_file", ENGINE_CONFIG_FIELD_READ, 0, read_bearer_token_file},
-    {"tls_config", ENGINE_CONFIG_FIELD_READ, 0, engine_config_read_tls},
-    {"proxy_url", ENGINE_CONFIG_FIELD_URL, AT(proxy_url), NULL},
-    {"follow_redirects", ENGINE_CONFIG_FIELD_BOOL, AT(follow_redirects), NULL},
-    {"enable_http2", ENGINE_CONFIG_FIELD_BOOL, AT(enable_http2), NULL},
-    {"oauth2", ENGINE_CONFIG_FIELD_READ, AT(oauth2), engine_config_read_oauth2},
-    {"sigv4", ENGINE_CONFIG_FIELD_IGNORED, 0, NULL},
-    {"azuread", ENGINE_CONFIG_FIELD_IGNORED, 0, NULL},
-    {"google_iam", ENGINE_CONFIG_FIELD_IGNORED, 0, NULL},
-    {"no_proxy", ENGINE_CONFIG_FIELD_TEXT, AT(no_proxy), NULL},
-    {"proxy_from_environment", ENGINE_CONFIG_FIELD_BOOL, AT(proxy_from_environment), NULL},
-    {"proxy_connect_header", ENGINE_CONFIG_FIELD_READ, 0, engine_config_read_proxy_headers},
-    {"http_headers", ENGINE_CONFIG_FIELD_READ, 0, check_own_headers},
+const struct codec_field engine_config_http_fields[] = {
+    {"basic_auth", CODEC_FIELD_CUSTOM, 0, read_basic_auth},
+    {"authorization", CODEC_FIELD_CUSTOM, 0, read_authorization},
+    {"bearer_token", CODEC_FIELD_CUSTOM, 0, read_bearer_token},
+    {"bearer_token_file", CODEC_FIELD_CUSTOM, 0, read_bearer_token_file},
+    {"tls_config", CODEC_FIELD_CUSTOM, 0, engine_config_read_tls},
+    {"proxy_url", CODEC_FIELD_URL, AT(proxy_url), NULL},
+    {"follow_redirects", CODEC_FIELD_BOOL, AT(follow_redirects), NULL},
+    {"enable_http2", CODEC_FIELD_BOOL, AT(enable_http2), NULL},
+    {"oauth2", CODEC_FIELD_CUSTOM, AT(oauth2), engine_config_read_oauth2},
+    {"sigv4", CODEC_FIELD_IGNORED, 0, NULL},
+    {"azuread", CODEC_FIELD_IGNORED, 0, NULL},
+    {"google_iam", CODEC_FIELD_IGNORED, 0, NULL},
+    {"no_proxy", CODEC_FIELD_TEXT, AT(no_proxy), NULL},
+    {"proxy_from_environment", CODEC_FIELD_BOOL, AT(proxy_from_environment), NULL},
+    {"proxy_connect_header", CODEC_FIELD_CUSTOM, 0, engine_config_read_proxy_headers},
+    {"http_headers", CODEC_FIELD_CUSTOM, 0, check_own_headers},
     {0},
 };
 
@@ -302,28 +299,28 @@ static bool has(const json_t *obj, const char *key)
     return value && !json_is_null(value);
 }
 
-static void check_auth(struct engine_config_reader *r, const json_t *obj)
+static void check_auth(struct codec_reader *r, const json_t *obj)
 {
     bool basic = has(obj, "basic_auth"), oauth2 = has(obj, "oauth2");
     bool authorization = has(obj, "authorization");
     bool token = has(obj, "bearer_token"), file = has(obj, "bearer_token_file");
     if (token && file)
-        engine_config_fail(r, obj,
-                           "at most one of bearer_token & bearer_token_file must be configured");
+        codec_reader_fail(r, obj,
+                          "at most one of bearer_token & bearer_token_file must be configured");
     else if ((basic || oauth2) && (token || file))
-        engine_config_fail(
+        codec_reader_fail(
             r, obj,
             "at most one of basic_auth, oauth2, bearer_token & bearer_token_file must be "
             "configured");
     else if (authorization && (token || file))
-        engine_config_fail(r, obj,
-                           "authorization is not compatible with bearer_token & bearer_token_file");
+        codec_reader_fail(r, obj,
+                          "authorization is not compatible with bearer_token & bearer_token_file");
     else if (basic + oauth2 + authorization > 1)
-        engine_config_fail(r, obj,
-                           "at most one of basic_auth, oauth2 & authorization must be configured");
+        codec_reader_fail(r, obj,
+                          "at most one of basic_auth, oauth2 & authorization must be configured");
 }
 
-static void check_cloud_auth(struct engine_config_reader *r, const json_t *obj)
+static void check_cloud_auth(struct codec_reader *r, const json_t *obj)
 {
     static const char *const kinds[] = {"basic_auth", "authorization", "oauth2",
                                         "sigv4",      "azuread",       "google_iam"};
@@ -333,32 +330,32 @@ static void check_cloud_auth(struct engine_config_reader *r, const json_t *obj)
         if (has(obj, kinds[i]))
             gs_buf_addf(&found, "%s%s", n++ ? " " : "", kinds[i]);
     if (n > 1)
-        engine_config_fail(r, obj,
-                           "at most one of basic_auth, authorization, oauth2, sigv4, azuread or "
-                           "google_iam must be configured. Currently configured: [%s]",
-                           found.data);
+        codec_reader_fail(r, obj,
+                          "at most one of basic_auth, authorization, oauth2, sigv4, azuread or "
+                          "google_iam must be configured. Currently configured: [%s]",
+                          found.data);
 }
 
-void engine_config_check_proxy(struct engine_config_reader *r, const json_t *obj,
+void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
                                const struct engine_config_http *h)
 {
     bool url = h->proxy_url && *h->proxy_url, no_proxy = h->no_proxy && *h->no_proxy;
     if (has(obj, "proxy_connect_header") && !h->proxy_from_environment && !url)
-        engine_config_fail(
+        codec_reader_fail(
             r, obj,
             "if proxy_connect_header is configured, proxy_url or proxy_from_environment "
             "must also be configured");
     if (h->proxy_from_environment && url)
-        engine_config_fail(
+        codec_reader_fail(
             r, obj, "if proxy_from_environment is configured, proxy_url must not be configured");
     if (h->proxy_from_environment && no_proxy)
-        engine_config_fail(
+        codec_reader_fail(
             r, obj, "if proxy_from_environment is configured, no_proxy must not be configured");
     if (!h->proxy_url && no_proxy)
-        engine_config_fail(r, obj, "if no_proxy is configured, proxy_url must also be configured");
+        codec_reader_fail(r, obj, "if no_proxy is configured, proxy_url must also be configured");
 }
 
-void engine_config_check_http(struct engine_config_reader *r, const json_t *obj,
+void engine_config_check_http(struct codec_reader *r, const json_t *obj,
                               struct engine_config_http *h)
 {
     check_auth(r, obj);
@@ -367,11 +364,22 @@ void engine_config_check_http(struct engine_config_reader *r, const json_t *obj,
     engine_config_check_key(r, obj, h);
 }
 
-void engine_config_check_key(struct engine_config_reader *r, const json_t *obj,
+void engine_config_check_key(struct codec_reader *r, const json_t *obj,
                              const struct engine_config_http *h)
 {
     if ((h->cert_file || h->cert.text) != (h->key_file || h->key.text))
-        engine_config_fail(r, obj,
-                           "exactly one of key or key_file must be configured when a client "
-                           "certificate is configured");
+        codec_reader_fail(r, obj,
+                          "exactly one of key or key_file must be configured when a client "
+                          "certificate is configured");
+}
+
+void engine_config_read_with_http(struct codec_reader *r, const json_t *obj,
+                                  const struct codec_field *fields, const char *what, void *out,
+                                  struct engine_config_http *http)
+{
+    engine_config_http_defaults(http);
+    if (!codec_reader_is_mapping(r, obj, what))
+        return;
+    codec_read_mapping2(r, obj, fields, out, engine_config_http_fields, http, what);
+    engine_config_check_http(r, obj, http);
 }

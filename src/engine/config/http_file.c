@@ -14,17 +14,16 @@ struct engine_config_http_file {
 static struct gs_error *parse(struct gs_slice text, const char *path, const char *dir,
                               struct engine_config_http_file *f)
 {
-    static const struct engine_config_field none[] = {{0}};
+    static const struct codec_field none[] = {{0}};
     struct codec_yaml_docs docs = {0};
     GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
     struct gs_error *err = codec_yaml_parse_texts(text, path, &docs, &marks);
     if (err)
         return err;
-    struct engine_config_reader r = {
-        .name = path, .base_dir = dir, .marks = marks, .arena = &f->arena};
+    struct codec_reader r = {.name = path, .base_dir = dir, .marks = marks, .arena = &f->arena};
     const json_t *top = docs.len ? docs.items[0].value : NULL;
     if (docs.len > 1)
-        engine_config_fail(&r, docs.items[1].value, "HTTP settings are one YAML document");
+        codec_reader_fail(&r, docs.items[1].value, "HTTP settings are one YAML document");
     engine_config_read_with_http(&r, top, none, "the HTTP settings", NULL, &f->http);
     // Without it the peer would be asked in another way than the file says.
     if (r.n_ignored && !r.err)

@@ -9,12 +9,12 @@
 
 #define KNOWN_SCHEMES "'allow-utf-8', 'underscores', 'dots', or 'values'"
 
-void engine_config_read_protocols(struct engine_config_reader *r, const json_t *value, void *out)
+void engine_config_read_protocols(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_scrape_config *s = out;
-    engine_config_texts(r, value, &s->protocols, &s->n_protocols);
+    codec_read_texts(r, value, &s->protocols, &s->n_protocols);
     if (!s->protocols)
-        s->protocols = engine_config_alloc(r, 0); // an empty list is not none
+        s->protocols = codec_reader_alloc(r, 0); // an empty list is not none
 }
 
 static char *list_of(const struct engine_config_scrape_config *s)
@@ -42,7 +42,7 @@ static bool is_repeated(const struct engine_config_scrape_config *s, size_t i)
 }
 
 // whom: "global config", "scrape config with job name …". Without a list: Prometheus' own.
-static size_t take_protocols(struct engine_config_reader *r, const json_t *at,
+static size_t take_protocols(struct codec_reader *r, const json_t *at,
                              const struct engine_config_scrape_config *s, const char *whom,
                              enum metrics_protocol ret[METRICS_N_PROTOCOLS])
 {
@@ -55,27 +55,27 @@ static size_t take_protocols(struct engine_config_reader *r, const json_t *at,
         return GS_ARRAY_LEN(usual);
     }
     if (!s->n_protocols)
-        engine_config_fail(r, at, "scrape_protocols cannot be empty for %s", whom);
+        codec_reader_fail(r, at, "scrape_protocols cannot be empty for %s", whom);
     for (size_t i = 0; i < s->n_protocols && !r->err; i++) {
         if (is_repeated(s, i)) {
             GS_AUTO_FREE char *list = list_of(s);
-            engine_config_fail(r, at, "duplicated protocol in scrape_protocols, got [%s] for %s",
-                               list, whom);
+            codec_reader_fail(r, at, "duplicated protocol in scrape_protocols, got [%s] for %s",
+                              list, whom);
         } else if (!metrics_protocol_of(s->protocols[i], &ret[n++])) {
             GS_AUTO_FREE char *text = unknown_protocol(s->protocols[i]);
-            engine_config_fail(r, at, "scrape_protocols: %s for %s", text, whom);
+            codec_reader_fail(r, at, "scrape_protocols: %s for %s", text, whom);
         }
     }
     return n;
 }
 
 // Protobuf is left out of what is asked for.
-static void tell_of_protobuf(struct engine_config_reader *r, const json_t *at,
+static void tell_of_protobuf(struct codec_reader *r, const json_t *at,
                              const enum metrics_protocol *p, size_t n)
 {
     for (size_t i = 0; i < n && !r->err; i++)
         if (p[i] == METRICS_PROTOBUF)
-            engine_config_ignore(r, "PrometheusProto", at, "scrape_protocols");
+            codec_reader_ignore(r, "PrometheusProto", at, "scrape_protocols");
 }
 
 static const json_t *place(const json_t *at, const char *key)
@@ -84,7 +84,7 @@ static const json_t *place(const json_t *at, const char *key)
     return value ? value : at;
 }
 
-void engine_config_check_global_names(struct engine_config_reader *r, const json_t *at,
+void engine_config_check_global_names(struct codec_reader *r, const json_t *at,
                                       struct engine_config_scrape_config *global)
 {
     enum metrics_protocol protocols[METRICS_N_PROTOCOLS];
@@ -105,7 +105,7 @@ static const char *or_else(const char *text, const char *other)
 
 // As in Prometheus the schemes of global are looked at where a scrape config is, and one that has
 // legacy names under a global that has not must say how they are to be escaped.
-static enum metrics_escaping take_schemes(struct engine_config_reader *r, const json_t *at,
+static enum metrics_escaping take_schemes(struct codec_reader *r, const json_t *at,
                                           struct engine_config_scrape_config *s,
                                           const struct engine_config_scrape_config *global)
 {
@@ -116,35 +116,35 @@ static enum metrics_escaping take_schemes(struct engine_config_reader *r, const 
     const char *escaping = or_else(s->escaping_scheme, global_escaping);
     enum metrics_escaping ret = METRICS_ESCAPE_NONE;
     if (!is_validation(everywhere))
-        engine_config_fail(
+        codec_reader_fail(
             r, at,
             "unknown global name validation method specified, must be either 'legacy' or "
             "'utf8', got %s",
             everywhere);
     else if (!is_validation(validation))
-        engine_config_fail(r, place(at, "metric_name_validation_scheme"),
-                           "unknown scrape config name validation method specified, must be either "
-                           "'legacy' or 'utf8', got %s",
-                           validation);
+        codec_reader_fail(r, place(at, "metric_name_validation_scheme"),
+                          "unknown scrape config name validation method specified, must be either "
+                          "'legacy' or 'utf8', got %s",
+                          validation);
     else if (!metrics_escaping_of(gs_slice_of(global_escaping), &ret))
-        engine_config_fail(
+        codec_reader_fail(
             r, at,
             "unknown global name escaping method specified, must be one of " KNOWN_SCHEMES
             ", got %s",
             global_escaping);
     else if (!metrics_escaping_of(gs_slice_of(escaping), &ret))
-        engine_config_fail(r, place(at, "metric_name_escaping_scheme"),
-                           "unknown scrape config name escaping method specified, must be one "
-                           "of " KNOWN_SCHEMES ", got %s",
-                           escaping);
+        codec_reader_fail(r, place(at, "metric_name_escaping_scheme"),
+                          "unknown scrape config name escaping method specified, must be one "
+                          "of " KNOWN_SCHEMES ", got %s",
+                          escaping);
     s->legacy_names = gs_streq(validation, "legacy");
     if (s->legacy_names && ret == METRICS_ESCAPE_NONE)
-        engine_config_fail(r, at,
-                           "utf8 metric names requested but validation scheme is not set to UTF8");
+        codec_reader_fail(r, at,
+                          "utf8 metric names requested but validation scheme is not set to UTF8");
     return ret;
 }
 
-static void take_fallback(struct engine_config_reader *r, const json_t *at,
+static void take_fallback(struct codec_reader *r, const json_t *at,
                           struct engine_config_scrape_config *s)
 {
     static const enum engine_config_fallback fallbacks[METRICS_N_PROTOCOLS] = {
@@ -161,16 +161,16 @@ static void take_fallback(struct engine_config_reader *r, const json_t *at,
     if (metrics_protocol_of(s->fallback_protocol, &p)) {
         s->fallback = fallbacks[p];
         if (p == METRICS_PROTOBUF)
-            engine_config_ignore(r, "PrometheusProto", at, "fallback_scrape_protocol");
+            codec_reader_ignore(r, "PrometheusProto", at, "fallback_scrape_protocol");
         return;
     }
     GS_AUTO_FREE char *text = unknown_protocol(s->fallback_protocol);
-    engine_config_fail(
-        r, at, "invalid fallback_scrape_protocol for scrape config with job name \"%s\": %s",
-        s->job_name, text);
+    codec_reader_fail(r, at,
+                      "invalid fallback_scrape_protocol for scrape config with job name \"%s\": %s",
+                      s->job_name, text);
 }
 
-void engine_config_check_names(struct engine_config_reader *r, const json_t *at,
+void engine_config_check_names(struct codec_reader *r, const json_t *at,
                                struct engine_config_scrape_config *s,
                                const struct engine_config_scrape_config *global)
 {
@@ -188,5 +188,5 @@ void engine_config_check_names(struct engine_config_reader *r, const json_t *at,
     if (r->err)
         return;
     metrics_accept(protocols, n, escaping, &accept);
-    s->accept = engine_config_format(r, "%s", accept.data);
+    s->accept = codec_reader_format(r, "%s", accept.data);
 }

@@ -4,28 +4,27 @@
 
 #define AT(member) offsetof(struct engine_config_oauth2, member)
 
-static void read_scopes(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_scopes(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_oauth2 *o = out;
-    engine_config_texts(r, value, &o->scopes, &o->n_scopes);
+    codec_read_texts(r, value, &o->scopes, &o->n_scopes);
 }
 
-static void read_params(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_params(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_oauth2 *o = out;
     engine_config_labels(r, value, &o->params, &o->n_params);
 }
 
-static void check(struct engine_config_reader *r, const json_t *value,
-                  const struct engine_config_oauth2 *o)
+static void check(struct codec_reader *r, const json_t *value, const struct engine_config_oauth2 *o)
 {
     const struct engine_config_secret_file_or_text *secret = &o->client_secret;
     if (!o->client_id || !*o->client_id)
-        engine_config_fail(r, value, "oauth2 client_id must be configured");
+        codec_reader_fail(r, value, "oauth2 client_id must be configured");
     if (!o->token_url || !*o->token_url)
-        engine_config_fail(r, value, "oauth2 token_url must be configured");
+        codec_reader_fail(r, value, "oauth2 token_url must be configured");
     if (secret->text && *secret->text && secret->file && *secret->file)
-        engine_config_fail(
+        codec_reader_fail(
             r, value,
             "at most one of oauth2 client_secret, client_secret_file & client_secret_ref "
             "must be configured");
@@ -33,26 +32,25 @@ static void check(struct engine_config_reader *r, const json_t *value,
     engine_config_check_key(r, value, &o->http);
 }
 
-void engine_config_read_oauth2(struct engine_config_reader *r, const json_t *value, void *out)
+void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"client_id", ENGINE_CONFIG_FIELD_TEXT, AT(client_id), NULL},
-        {"client_secret", ENGINE_CONFIG_FIELD_TEXT, AT(client_secret.text), NULL},
-        {"client_secret_file", ENGINE_CONFIG_FIELD_PATH, AT(client_secret.file), NULL},
-        {"token_url", ENGINE_CONFIG_FIELD_TEXT, AT(token_url), NULL},
-        {"scopes", ENGINE_CONFIG_FIELD_READ, 0, read_scopes},
-        {"endpoint_params", ENGINE_CONFIG_FIELD_READ, 0, read_params},
-        {"tls_config", ENGINE_CONFIG_FIELD_READ, AT(http), engine_config_read_tls},
-        {"proxy_url", ENGINE_CONFIG_FIELD_URL, AT(http.proxy_url), NULL},
-        {"no_proxy", ENGINE_CONFIG_FIELD_TEXT, AT(http.no_proxy), NULL},
-        {"proxy_from_environment", ENGINE_CONFIG_FIELD_BOOL, AT(http.proxy_from_environment), NULL},
-        {"proxy_connect_header", ENGINE_CONFIG_FIELD_READ, AT(http),
-         engine_config_read_proxy_headers},
+    static const struct codec_field fields[] = {
+        {"client_id", CODEC_FIELD_TEXT, AT(client_id), NULL},
+        {"client_secret", CODEC_FIELD_TEXT, AT(client_secret.text), NULL},
+        {"client_secret_file", CODEC_FIELD_PATH, AT(client_secret.file), NULL},
+        {"token_url", CODEC_FIELD_TEXT, AT(token_url), NULL},
+        {"scopes", CODEC_FIELD_CUSTOM, 0, read_scopes},
+        {"endpoint_params", CODEC_FIELD_CUSTOM, 0, read_params},
+        {"tls_config", CODEC_FIELD_CUSTOM, AT(http), engine_config_read_tls},
+        {"proxy_url", CODEC_FIELD_URL, AT(http.proxy_url), NULL},
+        {"no_proxy", CODEC_FIELD_TEXT, AT(http.no_proxy), NULL},
+        {"proxy_from_environment", CODEC_FIELD_BOOL, AT(http.proxy_from_environment), NULL},
+        {"proxy_connect_header", CODEC_FIELD_CUSTOM, AT(http), engine_config_read_proxy_headers},
         {0},
     };
-    struct engine_config_oauth2 *o = engine_config_alloc(r, sizeof(*o));
+    struct engine_config_oauth2 *o = codec_reader_alloc(r, sizeof(*o));
     engine_config_http_defaults(&o->http);
-    engine_config_read(r, value, fields, "oauth2", o);
+    codec_read_mapping(r, value, fields, "oauth2", o);
     check(r, value, o);
     if (o->client_secret.file && !*o->client_secret.file)
         o->client_secret.file = NULL;

@@ -10,7 +10,7 @@
 
 #define AT(member) offsetof(struct engine_config_scrape_config, member)
 
-static void read_params(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_params(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_scrape_config *c = out;
     const char *key;
@@ -19,65 +19,63 @@ static void read_params(struct engine_config_reader *r, const json_t *value, voi
     json_object_foreach ((json_t *)value, key, values) {
         n += json_array_size(values);
     }
-    struct metrics_label *params = engine_config_alloc(r, n * sizeof(*params));
+    struct metrics_label *params = codec_reader_alloc(r, n * sizeof(*params));
     json_object_foreach ((json_t *)value, key, values) {
         const char *const *texts;
         size_t n_texts;
-        engine_config_texts(r, values, &texts, &n_texts);
+        codec_read_texts(r, values, &texts, &n_texts);
         for (size_t i = 0; i < n_texts; i++)
             params[c->n_params++] = (struct metrics_label){
-                gs_slice_of(engine_config_format(r, "%s", key)), gs_slice_of(texts[i])};
+                gs_slice_of(codec_reader_format(r, "%s", key)), gs_slice_of(texts[i])};
     }
     c->params = params;
 }
 
-static void check_scrape(struct engine_config_reader *r, const json_t *item,
+static void check_scrape(struct codec_reader *r, const json_t *item,
                          const struct engine_config_scrape_config *c)
 {
     if (!c->job_name || !*c->job_name)
-        engine_config_fail(r, item, "job_name is empty");
+        codec_reader_fail(r, item, "job_name is empty");
     else if (c->timeout_ms > c->interval_ms && c->interval_ms)
-        engine_config_fail(r, item,
-                           "scrape timeout greater than scrape interval for scrape config with job "
-                           "name \"%s\"",
-                           c->job_name);
+        codec_reader_fail(r, item,
+                          "scrape timeout greater than scrape interval for scrape config with job "
+                          "name \"%s\"",
+                          c->job_name);
 }
 
-void engine_config_read_scrape(struct engine_config_reader *r, const json_t *item, void *out)
+void engine_config_read_scrape(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"job_name", ENGINE_CONFIG_FIELD_TEXT, AT(job_name), NULL},
-        {"scrape_interval", ENGINE_CONFIG_FIELD_MS, AT(interval_ms), NULL},
-        {"scrape_timeout", ENGINE_CONFIG_FIELD_MS, AT(timeout_ms), NULL},
-        {"metrics_path", ENGINE_CONFIG_FIELD_TEXT, AT(metrics_path), NULL},
-        {"scheme", ENGINE_CONFIG_FIELD_TEXT, AT(scheme), NULL},
-        {"honor_labels", ENGINE_CONFIG_FIELD_BOOL, AT(honor_labels), NULL},
-        {"honor_timestamps", ENGINE_CONFIG_FIELD_BOOL, AT(honor_timestamps), NULL},
-        {"enable_compression", ENGINE_CONFIG_FIELD_BOOL, AT(enable_compression), NULL},
-        {"params", ENGINE_CONFIG_FIELD_READ, 0, read_params},
-        {"relabel_configs", ENGINE_CONFIG_FIELD_READ, AT(relabel), engine_config_read_relabels},
-        {"metric_relabel_configs", ENGINE_CONFIG_FIELD_READ, AT(metric_relabel),
+    static const struct codec_field fields[] = {
+        {"job_name", CODEC_FIELD_TEXT, AT(job_name), NULL},
+        {"scrape_interval", CODEC_FIELD_DURATION, AT(interval_ms), NULL},
+        {"scrape_timeout", CODEC_FIELD_DURATION, AT(timeout_ms), NULL},
+        {"metrics_path", CODEC_FIELD_TEXT, AT(metrics_path), NULL},
+        {"scheme", CODEC_FIELD_TEXT, AT(scheme), NULL},
+        {"honor_labels", CODEC_FIELD_BOOL, AT(honor_labels), NULL},
+        {"honor_timestamps", CODEC_FIELD_BOOL, AT(honor_timestamps), NULL},
+        {"enable_compression", CODEC_FIELD_BOOL, AT(enable_compression), NULL},
+        {"params", CODEC_FIELD_CUSTOM, 0, read_params},
+        {"relabel_configs", CODEC_FIELD_CUSTOM, AT(relabel), engine_config_read_relabels},
+        {"metric_relabel_configs", CODEC_FIELD_CUSTOM, AT(metric_relabel),
          engine_config_read_relabels},
-        {"body_size_limit", ENGINE_CONFIG_FIELD_BYTES, AT(body_size_limit), NULL},
-        {"sample_limit", ENGINE_CONFIG_FIELD_COUNT, AT(sample_limit), NULL},
-        {"target_limit", ENGINE_CONFIG_FIELD_COUNT, AT(target_limit), NULL},
-        {"label_limit", ENGINE_CONFIG_FIELD_COUNT, AT(label_limit), NULL},
-        {"label_name_length_limit", ENGINE_CONFIG_FIELD_COUNT, AT(label_name_length_limit), NULL},
-        {"label_value_length_limit", ENGINE_CONFIG_FIELD_COUNT, AT(label_value_length_limit), NULL},
-        {"track_timestamps_staleness", ENGINE_CONFIG_FIELD_BOOL, AT(track_staleness), NULL},
-        {"scrape_protocols", ENGINE_CONFIG_FIELD_READ, 0, engine_config_read_protocols},
-        {"fallback_scrape_protocol", ENGINE_CONFIG_FIELD_TEXT, AT(fallback_protocol), NULL},
-        {"scrape_classic_histograms", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
-        {"always_scrape_classic_histograms", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
-        {"convert_classic_histograms_to_nhcb", ENGINE_CONFIG_FIELD_IGNORED, 0,
-         engine_config_is_bool},
-        {"native_histogram_bucket_limit", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_count},
-        {"native_histogram_min_bucket_factor", ENGINE_CONFIG_FIELD_UNUSED, 0,
-         engine_config_is_number},
-        {"keep_dropped_targets", ENGINE_CONFIG_FIELD_COUNT, AT(keep_dropped_targets), NULL},
-        {"metric_name_validation_scheme", ENGINE_CONFIG_FIELD_TEXT, AT(validation_scheme), NULL},
-        {"metric_name_escaping_scheme", ENGINE_CONFIG_FIELD_TEXT, AT(escaping_scheme), NULL},
-        {"scrape_failure_log_file", ENGINE_CONFIG_FIELD_IGNORED, 0, engine_config_is_text},
+        {"body_size_limit", CODEC_FIELD_BYTES, AT(body_size_limit), NULL},
+        {"sample_limit", CODEC_FIELD_COUNT, AT(sample_limit), NULL},
+        {"target_limit", CODEC_FIELD_COUNT, AT(target_limit), NULL},
+        {"label_limit", CODEC_FIELD_COUNT, AT(label_limit), NULL},
+        {"label_name_length_limit", CODEC_FIELD_COUNT, AT(label_name_length_limit), NULL},
+        {"label_value_length_limit", CODEC_FIELD_COUNT, AT(label_value_length_limit), NULL},
+        {"track_timestamps_staleness", CODEC_FIELD_BOOL, AT(track_staleness), NULL},
+        {"scrape_protocols", CODEC_FIELD_CUSTOM, 0, engine_config_read_protocols},
+        {"fallback_scrape_protocol", CODEC_FIELD_TEXT, AT(fallback_protocol), NULL},
+        {"scrape_classic_histograms", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"always_scrape_classic_histograms", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"convert_classic_histograms_to_nhcb", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"native_histogram_bucket_limit", CODEC_FIELD_UNUSED, 0, codec_check_count},
+        {"native_histogram_min_bucket_factor", CODEC_FIELD_UNUSED, 0, codec_check_number},
+        {"keep_dropped_targets", CODEC_FIELD_COUNT, AT(keep_dropped_targets), NULL},
+        {"metric_name_validation_scheme", CODEC_FIELD_TEXT, AT(validation_scheme), NULL},
+        {"metric_name_escaping_scheme", CODEC_FIELD_TEXT, AT(escaping_scheme), NULL},
+        {"scrape_failure_log_file", CODEC_FIELD_IGNORED, 0, codec_check_text},
         ENGINE_CONFIG_DISCOVERY(AT(sd)),
         {0},
     };
@@ -95,31 +93,31 @@ void engine_config_read_scrape(struct engine_config_reader *r, const json_t *ite
 
 #define AT(member) offsetof(struct engine_config_alertmanager_config, member)
 
-static void read_api_version(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_api_version(struct codec_reader *r, const json_t *value, void *out)
 {
     (void)out;
-    const char *text = engine_config_text(r, value);
+    const char *text = codec_read_text(r, value);
     if (!gs_streq(text, "v2"))
-        engine_config_fail(r, value,
-                           "expected Alertmanager api version to be one of [v2] but got %s", text);
+        codec_reader_fail(r, value,
+                          "expected Alertmanager api version to be one of [v2] but got %s", text);
 }
 
-void engine_config_read_alertmanager(struct engine_config_reader *r, const json_t *item, void *out)
+void engine_config_read_alertmanager(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"scheme", ENGINE_CONFIG_FIELD_TEXT, AT(scheme), NULL},
-        {"path_prefix", ENGINE_CONFIG_FIELD_TEXT, AT(path_prefix), NULL},
-        {"timeout", ENGINE_CONFIG_FIELD_MS, AT(timeout_ms), NULL},
-        {"api_version", ENGINE_CONFIG_FIELD_READ, 0, read_api_version},
-        {"relabel_configs", ENGINE_CONFIG_FIELD_READ, AT(relabel), engine_config_read_relabels},
-        {"alert_relabel_configs", ENGINE_CONFIG_FIELD_READ, AT(alert_relabel),
+    static const struct codec_field fields[] = {
+        {"scheme", CODEC_FIELD_TEXT, AT(scheme), NULL},
+        {"path_prefix", CODEC_FIELD_TEXT, AT(path_prefix), NULL},
+        {"timeout", CODEC_FIELD_DURATION, AT(timeout_ms), NULL},
+        {"api_version", CODEC_FIELD_CUSTOM, 0, read_api_version},
+        {"relabel_configs", CODEC_FIELD_CUSTOM, AT(relabel), engine_config_read_relabels},
+        {"alert_relabel_configs", CODEC_FIELD_CUSTOM, AT(alert_relabel),
          engine_config_read_relabels},
         ENGINE_CONFIG_DISCOVERY(AT(sd)),
         {0},
     };
     struct engine_config_alertmanager_config *c = out;
     if (json_is_null(item))
-        engine_config_fail(r, item, "empty or null Alertmanager config");
+        codec_reader_fail(r, item, "empty or null Alertmanager config");
     c->scheme = "http";
     c->path_prefix = "";
     c->timeout_ms = 10000;
@@ -132,7 +130,7 @@ void engine_config_read_alertmanager(struct engine_config_reader *r, const json_
 
 #define AT(member) offsetof(struct engine_config_remote_write_config, member)
 
-static void read_headers(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_remote_write_config *c = out;
     engine_config_labels(r, value, &c->headers, &c->n_headers);
@@ -141,52 +139,52 @@ static void read_headers(struct engine_config_reader *r, const json_t *value, vo
 
 // Version 2 of the protocol is not spoken: what is sent is the first, which its receivers take too
 // when they take both.
-static void read_message(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_message(struct codec_reader *r, const json_t *value, void *out)
 {
-    const char *text = engine_config_text(r, value);
+    const char *text = codec_read_text(r, value);
     (void)out;
     if (gs_streq(text, "io.prometheus.write.v2.Request"))
-        engine_config_ignore(r, text, value, "protobuf_message");
+        codec_reader_ignore(r, text, value, "protobuf_message");
     else if (!gs_streq(text, "prometheus.WriteRequest"))
-        engine_config_fail(
+        codec_reader_fail(
             r, value,
             "invalid protobuf_message value: unknown remote write protobuf message %s, "
             "supported: prometheus.WriteRequest, io.prometheus.write.v2.Request",
             text);
 }
 
-static void read_queue(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_queue(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"capacity", ENGINE_CONFIG_FIELD_COUNT, AT(capacity), NULL},
-        {"max_samples_per_send", ENGINE_CONFIG_FIELD_COUNT, AT(max_samples_per_send), NULL},
-        {"batch_send_deadline", ENGINE_CONFIG_FIELD_MS, AT(batch_deadline_ms), NULL},
-        {"min_backoff", ENGINE_CONFIG_FIELD_MS, AT(min_backoff_ms), NULL},
-        {"max_backoff", ENGINE_CONFIG_FIELD_MS, AT(max_backoff_ms), NULL},
-        {"max_shards", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_whole},
-        {"min_shards", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_whole},
-        {"retry_on_http_429", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
-        {"sample_age_limit", ENGINE_CONFIG_FIELD_MS, AT(age_limit_ms), NULL},
+    static const struct codec_field fields[] = {
+        {"capacity", CODEC_FIELD_COUNT, AT(capacity), NULL},
+        {"max_samples_per_send", CODEC_FIELD_COUNT, AT(max_samples_per_send), NULL},
+        {"batch_send_deadline", CODEC_FIELD_DURATION, AT(batch_deadline_ms), NULL},
+        {"min_backoff", CODEC_FIELD_DURATION, AT(min_backoff_ms), NULL},
+        {"max_backoff", CODEC_FIELD_DURATION, AT(max_backoff_ms), NULL},
+        {"max_shards", CODEC_FIELD_UNUSED, 0, codec_check_integer},
+        {"min_shards", CODEC_FIELD_UNUSED, 0, codec_check_integer},
+        {"retry_on_http_429", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"sample_age_limit", CODEC_FIELD_DURATION, AT(age_limit_ms), NULL},
         {0},
     };
-    engine_config_read(r, value, fields, "queue_config", out);
+    codec_read_mapping(r, value, fields, "queue_config", out);
 }
 
-void engine_config_read_remote_write(struct engine_config_reader *r, const json_t *item, void *out)
+void engine_config_read_remote_write(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"url", ENGINE_CONFIG_FIELD_URL, AT(url), NULL},
-        {"name", ENGINE_CONFIG_FIELD_TEXT, AT(name), NULL},
-        {"remote_timeout", ENGINE_CONFIG_FIELD_MS, AT(timeout_ms), NULL},
-        {"headers", ENGINE_CONFIG_FIELD_READ, 0, read_headers},
-        {"write_relabel_configs", ENGINE_CONFIG_FIELD_READ, AT(write_relabel),
+    static const struct codec_field fields[] = {
+        {"url", CODEC_FIELD_URL, AT(url), NULL},
+        {"name", CODEC_FIELD_TEXT, AT(name), NULL},
+        {"remote_timeout", CODEC_FIELD_DURATION, AT(timeout_ms), NULL},
+        {"headers", CODEC_FIELD_CUSTOM, 0, read_headers},
+        {"write_relabel_configs", CODEC_FIELD_CUSTOM, AT(write_relabel),
          engine_config_read_relabels},
-        {"queue_config", ENGINE_CONFIG_FIELD_READ, 0, read_queue},
-        {"metadata_config", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_check_metadata},
-        {"send_exemplars", ENGINE_CONFIG_FIELD_IGNORED, 0, engine_config_is_bool},
-        {"send_native_histograms", ENGINE_CONFIG_FIELD_IGNORED, 0, engine_config_is_bool},
-        {"protobuf_message", ENGINE_CONFIG_FIELD_READ, 0, read_message},
-        {"round_robin_dns", ENGINE_CONFIG_FIELD_IGNORED, 0, engine_config_is_bool},
+        {"queue_config", CODEC_FIELD_CUSTOM, 0, read_queue},
+        {"metadata_config", CODEC_FIELD_UNUSED, 0, engine_config_check_metadata},
+        {"send_exemplars", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"send_native_histograms", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"protobuf_message", CODEC_FIELD_CUSTOM, 0, read_message},
+        {"round_robin_dns", CODEC_FIELD_IGNORED, 0, codec_check_bool},
         {0},
     };
     struct engine_config_remote_write_config *c = out;
@@ -198,6 +196,6 @@ void engine_config_read_remote_write(struct engine_config_reader *r, const json_
     c->max_backoff_ms = 5000;
     engine_config_read_with_http(r, item, fields, "remote_write", c, &c->http);
     if (!c->url || !*c->url)
-        engine_config_fail(r, item, "url for remote_write is empty");
+        codec_reader_fail(r, item, "url for remote_write is empty");
 }
 #undef AT

@@ -8,51 +8,51 @@
 #include "kube/selector.h"
 #include <strings.h>
 
-static void check_items(struct engine_config_reader *r, const json_t *list, const char *key)
+static void check_items(struct codec_reader *r, const json_t *list, const char *key)
 {
     size_t i;
     json_t *item;
     json_array_foreach (list, i, item)
         if (json_is_null(item))
-            engine_config_fail(r, item, "empty or null section in %s", key);
+            codec_reader_fail(r, item, "empty or null section in %s", key);
 }
 
 #define LIST(function, key, member, item)                                                          \
-    void function(struct engine_config_reader *r, const json_t *list, void *out)                   \
+    void function(struct codec_reader *r, const json_t *list, void *out)                           \
     {                                                                                              \
         struct engine_config_sd_configs *c = out;                                                  \
         check_items(r, list, key);                                                                 \
-        engine_config_read_list(r, list, sizeof(*c->member), item, &c->member, &c->n_##member);    \
+        codec_read_list(r, list, sizeof(*c->member), item, &c->member, &c->n_##member);            \
     }
 
 // --- static and file ---
 
-static void read_targets(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_targets(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_static_group *g = out;
-    engine_config_texts(r, value, &g->targets, &g->n_targets);
+    codec_read_texts(r, value, &g->targets, &g->n_targets);
 }
 
-static void read_labels(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_labels(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_static_group *g = out;
     engine_config_labels(r, value, &g->labels, &g->n_labels);
 }
 
-static void read_static(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_static(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"targets", ENGINE_CONFIG_FIELD_READ, 0, read_targets},
-        {"labels", ENGINE_CONFIG_FIELD_READ, 0, read_labels},
+    static const struct codec_field fields[] = {
+        {"targets", CODEC_FIELD_CUSTOM, 0, read_targets},
+        {"labels", CODEC_FIELD_CUSTOM, 0, read_labels},
         {0},
     };
-    engine_config_read(r, item, fields, "static_configs", out);
+    codec_read_mapping(r, item, fields, "static_configs", out);
 }
 
 LIST(config_read_statics, "static_configs", statics, read_static)
 
 // A URL in the place of an address is a mistake unless relabelling makes one of it, as for probes.
-void engine_config_check_statics(struct engine_config_reader *r, const json_t *obj,
+void engine_config_check_statics(struct codec_reader *r, const json_t *obj,
                                  const struct engine_config_sd_configs *sd,
                                  const struct engine_config_relabels *relabel)
 {
@@ -61,15 +61,15 @@ void engine_config_check_statics(struct engine_config_reader *r, const json_t *o
         const json_t *targets = codec_json_get(json_array_get(list, i), "targets", NULL);
         for (size_t k = 0; k < sd->statics[i].n_targets; k++)
             if (strchr(sd->statics[i].targets[k], '/'))
-                engine_config_fail(r, json_array_get(targets, k), "\"%s\" is not a valid hostname",
-                                   sd->statics[i].targets[k]);
+                codec_reader_fail(r, json_array_get(targets, k), "\"%s\" is not a valid hostname",
+                                  sd->statics[i].targets[k]);
     }
 }
 
-static void read_files(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_files(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_file_sd *f = out;
-    engine_config_texts(r, value, &f->files, &f->n_files);
+    codec_read_texts(r, value, &f->files, &f->n_files);
     const char **files = (const char **)f->files;
     for (size_t i = 0; i < f->n_files && !r->err; i++) {
         // A star only in the name, as in Prometheus.
@@ -77,49 +77,49 @@ static void read_files(struct engine_config_reader *r, const json_t *value, void
         if ((!gs_ends(files[i], ".json") && !gs_ends(files[i], ".yml") &&
              !gs_ends(files[i], ".yaml")) ||
             (star && (strchr(star, '/') || strchr(star + 1, '*'))))
-            engine_config_fail(r, json_array_get(value, i),
-                               "path name \"%s\" is not valid for file discovery", files[i]);
-        files[i] = engine_config_path(r, files[i]);
+            codec_reader_fail(r, json_array_get(value, i),
+                              "path name \"%s\" is not valid for file discovery", files[i]);
+        files[i] = codec_reader_path(r, files[i]);
     }
 }
 
-static void read_file_sd(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_file_sd(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"files", ENGINE_CONFIG_FIELD_READ, 0, read_files},
-        {"refresh_interval", ENGINE_CONFIG_FIELD_MS,
+    static const struct codec_field fields[] = {
+        {"files", CODEC_FIELD_CUSTOM, 0, read_files},
+        {"refresh_interval", CODEC_FIELD_DURATION,
          offsetof(struct engine_config_file_sd, refresh_ms), NULL},
         {0},
     };
     struct engine_config_file_sd *f = out;
     f->refresh_ms = 300000;
-    engine_config_read(r, item, fields, "file_sd_configs", f);
+    codec_read_mapping(r, item, fields, "file_sd_configs", f);
     if (!f->n_files)
-        engine_config_fail(r, item,
-                           "file service discovery config must contain at least one path name");
+        codec_reader_fail(r, item,
+                          "file service discovery config must contain at least one path name");
 }
 
 LIST(config_read_file_sds, "file_sd_configs", files, read_file_sd)
 
 // --- http ---
 
-static void check_http_url(struct engine_config_reader *r, const json_t *item, const char *url)
+static void check_http_url(struct codec_reader *r, const json_t *item, const char *url)
 {
     const char *rest = url ? strstr(url, "://") : NULL;
     bool http = url && (strncasecmp(url, "http:", 5) == 0 || strncasecmp(url, "https:", 6) == 0);
     if (!url || !*url)
-        engine_config_fail(r, item, "URL is missing");
+        codec_reader_fail(r, item, "URL is missing");
     else if (!http)
-        engine_config_fail(r, item, "URL scheme must be 'http' or 'https'");
+        codec_reader_fail(r, item, "URL scheme must be 'http' or 'https'");
     else if (!rest || strchr("/?#", rest[3]))
-        engine_config_fail(r, item, "host is missing in URL");
+        codec_reader_fail(r, item, "host is missing in URL");
 }
 
-static void read_http_sd(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_http_sd(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"url", ENGINE_CONFIG_FIELD_URL, offsetof(struct engine_config_http_sd, url), NULL},
-        {"refresh_interval", ENGINE_CONFIG_FIELD_MS,
+    static const struct codec_field fields[] = {
+        {"url", CODEC_FIELD_URL, offsetof(struct engine_config_http_sd, url), NULL},
+        {"refresh_interval", CODEC_FIELD_DURATION,
          offsetof(struct engine_config_http_sd, refresh_ms), NULL},
         {0},
     };
@@ -133,35 +133,35 @@ LIST(config_read_http_sds, "http_sd_configs", http, read_http_sd)
 
 // --- dns ---
 
-static void read_dns_names(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_dns_names(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_dns_sd *d = out;
-    engine_config_texts(r, value, &d->names, &d->n_names);
+    codec_read_texts(r, value, &d->names, &d->n_names);
 }
 
-static void read_dns_type(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_dns_type(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct {
         const char *name;
         int number; // RFC 1035, 2782, 3596
     } types[] = {{"A", 1}, {"NS", 2}, {"MX", 15}, {"AAAA", 28}, {"SRV", 33}};
     struct engine_config_dns_sd *d = out;
-    const char *text = engine_config_text(r, value);
+    const char *text = codec_read_text(r, value);
     d->type = 0;
     for (size_t i = 0; i < GS_ARRAY_LEN(types); i++)
         if (strcasecmp(text, types[i].name) == 0)
             d->type = types[i].number;
     if (!d->type)
-        engine_config_fail(r, value, "invalid DNS-SD records type %s", text);
+        codec_reader_fail(r, value, "invalid DNS-SD records type %s", text);
 }
 
-static void read_dns_sd(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_dns_sd(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"names", ENGINE_CONFIG_FIELD_READ, 0, read_dns_names},
-        {"type", ENGINE_CONFIG_FIELD_READ, 0, read_dns_type},
-        {"port", ENGINE_CONFIG_FIELD_COUNT, offsetof(struct engine_config_dns_sd, port), NULL},
-        {"refresh_interval", ENGINE_CONFIG_FIELD_MS,
+    static const struct codec_field fields[] = {
+        {"names", CODEC_FIELD_CUSTOM, 0, read_dns_names},
+        {"type", CODEC_FIELD_CUSTOM, 0, read_dns_type},
+        {"port", CODEC_FIELD_COUNT, offsetof(struct engine_config_dns_sd, port), NULL},
+        {"refresh_interval", CODEC_FIELD_DURATION,
          offsetof(struct engine_config_dns_sd, refresh_ms), NULL},
         {0},
     };
@@ -169,12 +169,12 @@ static void read_dns_sd(struct engine_config_reader *r, const json_t *item, void
     struct engine_config_dns_sd *d = out;
     d->type = SRV;
     d->refresh_ms = 30000;
-    engine_config_read(r, item, fields, "dns_sd_configs", d);
+    codec_read_mapping(r, item, fields, "dns_sd_configs", d);
     if (!d->n_names)
-        engine_config_fail(r, item, "DNS-SD config must contain at least one SRV record name");
+        codec_reader_fail(r, item, "DNS-SD config must contain at least one SRV record name");
     if (d->type != SRV && !d->port)
-        engine_config_fail(r, item,
-                           "a port is required in DNS-SD configs for all record types except SRV");
+        codec_reader_fail(r, item,
+                          "a port is required in DNS-SD configs for all record types except SRV");
 }
 
 LIST(config_read_dns_sds, "dns_sd_configs", dns, read_dns_sd)
@@ -188,33 +188,33 @@ static const char *const role_names[] = {[ENGINE_CONFIG_SD_NODE] = "node",
                                          [ENGINE_CONFIG_SD_ENDPOINTSLICE] = "endpointslice",
                                          [ENGINE_CONFIG_SD_INGRESS] = "ingress"};
 
-static void read_role(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_role(struct codec_reader *r, const json_t *value, void *out)
 {
-    const char *text = engine_config_text(r, value);
+    const char *text = codec_read_text(r, value);
     for (size_t i = 0; i < GS_ARRAY_LEN(role_names); i++) {
         if (gs_streq(text, role_names[i])) {
             *(enum engine_config_sd_role *)out = (enum engine_config_sd_role)i;
             return;
         }
     }
-    engine_config_fail(r, value, "unknown Kubernetes SD role \"%s\"", text);
+    codec_reader_fail(r, value, "unknown Kubernetes SD role \"%s\"", text);
 }
 
-static void read_names(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_names(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_kubernetes_sd *k = out;
-    engine_config_texts(r, value, &k->namespaces, &k->n_namespaces);
+    codec_read_texts(r, value, &k->namespaces, &k->n_namespaces);
 }
 
-static void read_namespaces(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_namespaces(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"names", ENGINE_CONFIG_FIELD_READ, 0, read_names},
-        {"own_namespace", ENGINE_CONFIG_FIELD_BOOL,
+    static const struct codec_field fields[] = {
+        {"names", CODEC_FIELD_CUSTOM, 0, read_names},
+        {"own_namespace", CODEC_FIELD_BOOL,
          offsetof(struct engine_config_kubernetes_sd, own_namespace), NULL},
         {0},
     };
-    engine_config_read(r, value, fields, "namespaces", out);
+    codec_read_mapping(r, value, fields, "namespaces", out);
 }
 
 struct selector {
@@ -222,26 +222,25 @@ struct selector {
     const char *label, *field;
 };
 
-static void read_selector(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_selector(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"role", ENGINE_CONFIG_FIELD_READ, offsetof(struct selector, role), read_role},
-        {"label", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct selector, label), NULL},
-        {"field", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct selector, field), NULL},
+    static const struct codec_field fields[] = {
+        {"role", CODEC_FIELD_CUSTOM, offsetof(struct selector, role), read_role},
+        {"label", CODEC_FIELD_TEXT, offsetof(struct selector, label), NULL},
+        {"field", CODEC_FIELD_TEXT, offsetof(struct selector, field), NULL},
         {0},
     };
-    engine_config_read(r, item, fields, "selectors", out);
+    codec_read_mapping(r, item, fields, "selectors", out);
 }
 
-static void read_attach(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_attach(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"node", ENGINE_CONFIG_FIELD_BOOL,
-         offsetof(struct engine_config_kubernetes_sd, attach_node), NULL},
-        {"namespace", ENGINE_CONFIG_FIELD_IGNORED, 0, NULL},
+    static const struct codec_field fields[] = {
+        {"node", CODEC_FIELD_BOOL, offsetof(struct engine_config_kubernetes_sd, attach_node), NULL},
+        {"namespace", CODEC_FIELD_IGNORED, 0, NULL},
         {0},
     };
-    engine_config_read(r, value, fields, "attach_metadata", out);
+    codec_read_mapping(r, value, fields, "attach_metadata", out);
 }
 
 // The roles whose selectors a role may have: its objects', and what endpoints lead to.
@@ -252,8 +251,7 @@ static bool takes_selector(enum engine_config_sd_role role, enum engine_config_s
            (endpoints && (of == ENGINE_CONFIG_SD_POD || of == ENGINE_CONFIG_SD_SERVICE));
 }
 
-static void check_selector(struct engine_config_reader *r, const json_t *at,
-                           const struct selector *s)
+static void check_selector(struct codec_reader *r, const json_t *at, const struct selector *s)
 {
     struct kube_selector parsed = {0};
     struct gs_error *err = kube_selector_parse(s->label, &parsed);
@@ -263,28 +261,28 @@ static void check_selector(struct engine_config_reader *r, const json_t *at,
         kube_selector_finish(&parsed);
     }
     if (err)
-        engine_config_fail(r, at, "selector: %s", gs_error_message(err));
+        codec_reader_fail(r, at, "selector: %s", gs_error_message(err));
     gs_error_free(err);
 }
 
-static void take_selectors(struct engine_config_reader *r, const json_t *list,
+static void take_selectors(struct codec_reader *r, const json_t *list,
                            struct engine_config_kubernetes_sd *k)
 {
     struct selector *s;
     size_t n;
     unsigned seen = 0;
-    engine_config_read_list(r, list, sizeof(*s), read_selector, &s, &n);
+    codec_read_list(r, list, sizeof(*s), read_selector, &s, &n);
     for (size_t i = 0; i < n && !r->err; i++) {
         const json_t *at = json_array_get(list, i);
         if (seen & 1U << s[i].role)
-            engine_config_fail(r, at, "duplicated selector role: %s", role_names[s[i].role]);
+            codec_reader_fail(r, at, "duplicated selector role: %s", role_names[s[i].role]);
         else if (!takes_selector(k->role, s[i].role))
-            engine_config_fail(r, at, "%s role supports only %s%s selectors", role_names[k->role],
-                               takes_selector(k->role, ENGINE_CONFIG_SD_POD) &&
-                                       k->role != ENGINE_CONFIG_SD_POD
-                                   ? "pod, service, "
-                                   : "",
-                               role_names[k->role]);
+            codec_reader_fail(r, at, "%s role supports only %s%s selectors", role_names[k->role],
+                              takes_selector(k->role, ENGINE_CONFIG_SD_POD) &&
+                                      k->role != ENGINE_CONFIG_SD_POD
+                                  ? "pod, service, "
+                                  : "",
+                              role_names[k->role]);
         else
             check_selector(r, at, &s[i]);
         seen |= 1U << s[i].role;
@@ -298,38 +296,38 @@ static void take_selectors(struct engine_config_reader *r, const json_t *list,
 // Settings of HTTP that a kubernetes_sd_config has none of.
 static bool has_http_settings(const json_t *item)
 {
-    for (const struct engine_config_field *f = engine_config_http_fields; f->name; f++)
+    for (const struct codec_field *f = engine_config_http_fields; f->name; f++)
         if (json_object_get(item, f->name))
             return true;
     return false;
 }
 
-static void check_kubernetes(struct engine_config_reader *r, const json_t *item,
+static void check_kubernetes(struct codec_reader *r, const json_t *item,
                              const struct engine_config_kubernetes_sd *k)
 {
     bool api = k->api_server && *k->api_server, file = k->kubeconfig_file && *k->kubeconfig_file;
     if (!json_object_get(item, "role"))
-        engine_config_fail(
+        codec_reader_fail(
             r, item,
             "role missing (one of: pod, service, endpoints, endpointslice, node, ingress)");
     if (api && file)
-        engine_config_fail(r, item, "cannot use 'kubeconfig_file' and 'api_server' simultaneously");
+        codec_reader_fail(r, item, "cannot use 'kubeconfig_file' and 'api_server' simultaneously");
     if (file && has_http_settings(item))
-        engine_config_fail(r, item,
-                           "cannot use a custom HTTP client configuration together with "
-                           "'kubeconfig_file'");
+        codec_reader_fail(r, item,
+                          "cannot use a custom HTTP client configuration together with "
+                          "'kubeconfig_file'");
     if (!api && has_http_settings(item))
-        engine_config_fail(
+        codec_reader_fail(
             r, item,
             "to use custom HTTP client configuration please provide the 'api_server' URL "
             "explicitly");
     if ((api || file) && k->own_namespace)
-        engine_config_fail(r, item, "cannot use '%s' and 'namespaces.own_namespace' simultaneously",
-                           api ? "api_server" : "kubeconfig_file");
+        codec_reader_fail(r, item, "cannot use '%s' and 'namespaces.own_namespace' simultaneously",
+                          api ? "api_server" : "kubeconfig_file");
 }
 
 // The client of API servers knows certificates and tokens alone.
-static void note_unused(struct engine_config_reader *r, const json_t *item)
+static void note_unused(struct codec_reader *r, const json_t *item)
 {
     static const char *const keys[] = {"basic_auth",
                                        "oauth2",
@@ -341,27 +339,26 @@ static void note_unused(struct engine_config_reader *r, const json_t *item)
     static const char *const tls_keys[] = {"server_name", "min_version", "max_version"};
     for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
         if (json_object_get(item, keys[i]))
-            engine_config_ignore(r, keys[i], json_object_get(item, keys[i]),
-                                 "kubernetes_sd_configs");
+            codec_reader_ignore(r, keys[i], json_object_get(item, keys[i]),
+                                "kubernetes_sd_configs");
     for (size_t i = 0; i < GS_ARRAY_LEN(tls_keys); i++) {
         const json_t *value = codec_json_get(item, "tls_config", tls_keys[i], NULL);
         if (value)
-            engine_config_ignore(r, tls_keys[i], value, "kubernetes_sd_configs");
+            codec_reader_ignore(r, tls_keys[i], value, "kubernetes_sd_configs");
     }
 }
 
-static void read_kubernetes_sd(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_kubernetes_sd(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"role", ENGINE_CONFIG_FIELD_READ, offsetof(struct engine_config_kubernetes_sd, role),
-         read_role},
-        {"api_server", ENGINE_CONFIG_FIELD_URL,
-         offsetof(struct engine_config_kubernetes_sd, api_server), NULL},
-        {"kubeconfig_file", ENGINE_CONFIG_FIELD_PATH,
+    static const struct codec_field fields[] = {
+        {"role", CODEC_FIELD_CUSTOM, offsetof(struct engine_config_kubernetes_sd, role), read_role},
+        {"api_server", CODEC_FIELD_URL, offsetof(struct engine_config_kubernetes_sd, api_server),
+         NULL},
+        {"kubeconfig_file", CODEC_FIELD_PATH,
          offsetof(struct engine_config_kubernetes_sd, kubeconfig_file), NULL},
-        {"namespaces", ENGINE_CONFIG_FIELD_READ, 0, read_namespaces},
-        {"attach_metadata", ENGINE_CONFIG_FIELD_READ, 0, read_attach},
-        {"selectors", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL}, // below: they need the role
+        {"namespaces", CODEC_FIELD_CUSTOM, 0, read_namespaces},
+        {"attach_metadata", CODEC_FIELD_CUSTOM, 0, read_attach},
+        {"selectors", CODEC_FIELD_UNUSED, 0, NULL}, // below: they need the role
         {0},
     };
     struct engine_config_kubernetes_sd *k = out;
@@ -381,14 +378,14 @@ static bool is_valid_name(const char *s)
     return name.len && codec_utf8_valid_prefix(name) == name.len;
 }
 
-static void read_sources(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_sources(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_relabel *l = out;
-    engine_config_texts(r, value, &l->source_labels, &l->n_source_labels);
+    codec_read_texts(r, value, &l->source_labels, &l->n_source_labels);
     for (size_t i = 0; i < l->n_source_labels && !r->err; i++)
         if (!is_valid_name(l->source_labels[i]))
-            engine_config_fail(r, json_array_get(value, i), "\"%s\" is not a valid label name",
-                               l->source_labels[i]);
+            codec_reader_fail(r, json_array_get(value, i), "\"%s\" is not a valid label name",
+                              l->source_labels[i]);
 }
 
 static const char *const action_names[] = {
@@ -405,33 +402,34 @@ static const char *const action_names[] = {
     [ENGINE_CONFIG_RELABEL_UPPERCASE] = "uppercase",
 };
 
-static void read_action(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_action(struct codec_reader *r, const json_t *value, void *out)
 {
-    const char *text = engine_config_text(r, value);
+    const char *text = codec_read_text(r, value);
     for (size_t i = 0; i < GS_ARRAY_LEN(action_names); i++) {
         if (strcasecmp(text, action_names[i]) == 0) {
             *(enum engine_config_relabel_action *)out = (enum engine_config_relabel_action)i;
             return;
         }
     }
-    engine_config_fail(r, value, "unknown relabel action \"%s\"", text);
+    codec_reader_fail(r, value, "unknown relabel action \"%s\"", text);
 }
 
-static void compile(struct engine_config_reader *r, const json_t *at, const char *pattern,
+static void compile(struct codec_reader *r, const json_t *at, const char *pattern,
                     struct tsdb_regex **ret)
 {
     struct gs_error *err = tsdb_regex_new(gs_slice_of(pattern), ret);
     if (err) {
-        engine_config_fail(r, at, "%s", gs_error_message(err));
+        codec_reader_fail(r, at, "%s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
-    gs_grow(&r->regexes, &r->regexes_cap, r->n_regexes, sizeof(*r->regexes));
-    r->regexes[r->n_regexes++] = *ret;
+    struct config_owned *own = r->user;
+    gs_grow(&own->regexes, &own->regexes_cap, own->n_regexes, sizeof(*own->regexes));
+    own->regexes[own->n_regexes++] = *ret;
 }
 
 // Settings that an action does not look at: Prometheus takes them for a misunderstanding.
-static void check_keys(struct engine_config_reader *r, const json_t *item,
+static void check_keys(struct codec_reader *r, const json_t *item,
                        const struct engine_config_relabel *l, const char *action)
 {
     bool changes_case = l->action == ENGINE_CONFIG_RELABEL_LOWERCASE ||
@@ -442,18 +440,18 @@ static void check_keys(struct engine_config_reader *r, const json_t *item,
                  l->action == ENGINE_CONFIG_RELABEL_LABELKEEP;
     bool more = l->modulus || !gs_streq(l->separator, ";") || !gs_streq(l->replacement, "$1");
     if (changes_case && !gs_streq(l->replacement, "$1"))
-        engine_config_fail(r, item, "'replacement' can not be set for %s action", action);
+        codec_reader_fail(r, item, "'replacement' can not be set for %s action", action);
     if (compares && (more || json_object_get(item, "regex")))
-        engine_config_fail(
+        codec_reader_fail(
             r, item,
             "%s action requires only 'source_labels' and `target_label`, and no other "
             "fields",
             action);
     if (names && (more || l->n_source_labels || *l->target_label))
-        engine_config_fail(r, item, "%s action requires only 'regex', and no other fields", action);
+        codec_reader_fail(r, item, "%s action requires only 'regex', and no other fields", action);
 }
 
-static void check_relabel(struct engine_config_reader *r, const json_t *item,
+static void check_relabel(struct codec_reader *r, const json_t *item,
                           const struct engine_config_relabel *l)
 {
     const char *action = action_names[l->action];
@@ -464,55 +462,51 @@ static void check_relabel(struct engine_config_reader *r, const json_t *item,
                         l->action == ENGINE_CONFIG_RELABEL_DROPEQUAL ||
                         l->action == ENGINE_CONFIG_RELABEL_REPLACE;
     if (l->action == ENGINE_CONFIG_RELABEL_HASHMOD && !l->modulus)
-        engine_config_fail(r, item, "relabel configuration for hashmod requires non-zero modulus");
+        codec_reader_fail(r, item, "relabel configuration for hashmod requires non-zero modulus");
     if (needs_target && !*l->target_label)
-        engine_config_fail(
+        codec_reader_fail(
             r, item, "relabel configuration for %s action requires 'target_label' value", action);
     if (needs_target && !is_valid_name(l->target_label))
-        engine_config_fail(r, item, "\"%s\" is invalid 'target_label' for %s action",
-                           l->target_label, action);
+        codec_reader_fail(r, item, "\"%s\" is invalid 'target_label' for %s action",
+                          l->target_label, action);
     if (l->action == ENGINE_CONFIG_RELABEL_LABELMAP && !is_valid_name(l->replacement))
-        engine_config_fail(r, item, "\"%s\" is invalid 'replacement' for %s action", l->replacement,
-                           action);
+        codec_reader_fail(r, item, "\"%s\" is invalid 'replacement' for %s action", l->replacement,
+                          action);
     check_keys(r, item, l, action);
 }
 
-static void read_relabel(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_relabel(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"source_labels", ENGINE_CONFIG_FIELD_READ, 0, read_sources},
-        {"separator", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct engine_config_relabel, separator),
+    static const struct codec_field fields[] = {
+        {"source_labels", CODEC_FIELD_CUSTOM, 0, read_sources},
+        {"separator", CODEC_FIELD_TEXT, offsetof(struct engine_config_relabel, separator), NULL},
+        {"target_label", CODEC_FIELD_TEXT, offsetof(struct engine_config_relabel, target_label),
          NULL},
-        {"target_label", ENGINE_CONFIG_FIELD_TEXT,
-         offsetof(struct engine_config_relabel, target_label), NULL},
-        {"replacement", ENGINE_CONFIG_FIELD_TEXT,
-         offsetof(struct engine_config_relabel, replacement), NULL},
-        {"modulus", ENGINE_CONFIG_FIELD_COUNT, offsetof(struct engine_config_relabel, modulus),
+        {"replacement", CODEC_FIELD_TEXT, offsetof(struct engine_config_relabel, replacement),
          NULL},
-        {"action", ENGINE_CONFIG_FIELD_READ, offsetof(struct engine_config_relabel, action),
-         read_action},
-        {"regex", ENGINE_CONFIG_FIELD_UNUSED, 0, NULL},
+        {"modulus", CODEC_FIELD_COUNT, offsetof(struct engine_config_relabel, modulus), NULL},
+        {"action", CODEC_FIELD_CUSTOM, offsetof(struct engine_config_relabel, action), read_action},
+        {"regex", CODEC_FIELD_UNUSED, 0, NULL},
         {0},
     };
     struct engine_config_relabel *l = out;
     l->separator = ";";
     l->target_label = "";
     l->replacement = "$1";
-    engine_config_read(r, item, fields, "relabel_configs", l);
+    codec_read_mapping(r, item, fields, "relabel_configs", l);
     if (r->err)
         return;
     if (!json_is_object(item)) {
-        engine_config_fail(r, item, "a relabel config must be a mapping");
+        codec_reader_fail(r, item, "a relabel config must be a mapping");
         return;
     }
     const json_t *regex = json_object_get(item, "regex");
-    compile(r, regex ? regex : item, regex ? engine_config_text(r, regex) : "(.*)", &l->regex);
+    compile(r, regex ? regex : item, regex ? codec_read_text(r, regex) : "(.*)", &l->regex);
     check_relabel(r, item, l);
 }
 
-void engine_config_read_relabels(struct engine_config_reader *r, const json_t *list, void *out)
+void engine_config_read_relabels(struct codec_reader *r, const json_t *list, void *out)
 {
     struct engine_config_relabels *l = out;
-    engine_config_read_list(r, list, sizeof(struct engine_config_relabel), read_relabel, &l->items,
-                            &l->n);
+    codec_read_list(r, list, sizeof(struct engine_config_relabel), read_relabel, &l->items, &l->n);
 }

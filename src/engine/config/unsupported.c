@@ -15,17 +15,17 @@ struct peer {
     struct engine_config_http http;
 };
 
-static void check_headers(struct engine_config_reader *r, const json_t *value, void *out)
+static void check_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     const char *key;
     json_t *text;
     (void)out;
     json_object_foreach ((json_t *)(uintptr_t)value, key, text)
-        engine_config_text(r, text);
+        codec_read_text(r, text);
     engine_config_check_headers(r, value, ENGINE_CONFIG_AUTHORIZATION_ELSEWHERE);
 }
 
-static void check_labels(struct engine_config_reader *r, const json_t *value, void *out)
+static void check_labels(struct codec_reader *r, const json_t *value, void *out)
 {
     const struct metrics_label *labels;
     size_t n;
@@ -33,89 +33,89 @@ static void check_labels(struct engine_config_reader *r, const json_t *value, vo
     engine_config_labels(r, value, &labels, &n);
 }
 
-static void read_peer(struct engine_config_reader *r, const json_t *item, void *out)
+static void read_peer(struct codec_reader *r, const json_t *item, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"url", ENGINE_CONFIG_FIELD_URL, offsetof(struct peer, url), NULL},
-        {"name", ENGINE_CONFIG_FIELD_TEXT, offsetof(struct peer, name), NULL},
-        {"remote_timeout", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_ms},
-        {"headers", ENGINE_CONFIG_FIELD_UNUSED, 0, check_headers},
-        {"read_recent", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
-        {"required_matchers", ENGINE_CONFIG_FIELD_UNUSED, 0, check_labels},
-        {"chunked_read_limit", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_count},
-        {"filter_external_labels", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
+    static const struct codec_field fields[] = {
+        {"url", CODEC_FIELD_URL, offsetof(struct peer, url), NULL},
+        {"name", CODEC_FIELD_TEXT, offsetof(struct peer, name), NULL},
+        {"remote_timeout", CODEC_FIELD_UNUSED, 0, codec_check_duration},
+        {"headers", CODEC_FIELD_UNUSED, 0, check_headers},
+        {"read_recent", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"required_matchers", CODEC_FIELD_UNUSED, 0, check_labels},
+        {"chunked_read_limit", CODEC_FIELD_UNUSED, 0, codec_check_count},
+        {"filter_external_labels", CODEC_FIELD_UNUSED, 0, codec_check_bool},
         {0},
     };
     struct peer *p = out;
     if (json_is_null(item))
-        engine_config_fail(r, item, "empty or null remote read config section");
+        codec_reader_fail(r, item, "empty or null remote read config section");
     engine_config_read_with_http(r, item, fields, "remote_read", p, &p->http);
     if (!p->url || !*p->url)
-        engine_config_fail(r, item, "url for remote_read is empty");
+        codec_reader_fail(r, item, "url for remote_read is empty");
 }
 
-void engine_config_check_remote_read(struct engine_config_reader *r, const json_t *list, void *out)
+void engine_config_check_remote_read(struct codec_reader *r, const json_t *list, void *out)
 {
     struct peer *peers;
     size_t n;
     (void)out;
-    engine_config_read_list(r, list, sizeof(*peers), read_peer, &peers, &n);
+    codec_read_list(r, list, sizeof(*peers), read_peer, &peers, &n);
     for (size_t i = 1; i < n && !r->err; i++)
         for (size_t k = 0; k < i && peers[i].name && *peers[i].name; k++)
             if (gs_streq(peers[i].name, peers[k].name))
-                engine_config_fail(r, json_array_get(list, i),
-                                   "found multiple remote read configs with job name \"%s\"",
-                                   peers[i].name);
+                codec_reader_fail(r, json_array_get(list, i),
+                                  "found multiple remote read configs with job name \"%s\"",
+                                  peers[i].name);
     if (n)
-        engine_config_ignore(r, "remote_read", list, "the configuration");
+        codec_reader_ignore(r, "remote_read", list, "the configuration");
 }
 
 // --- storage, runtime, metadata_config ---
 
-static void check_tsdb(struct engine_config_reader *r, const json_t *value, void *out)
+static void check_tsdb(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"out_of_order_time_window", ENGINE_CONFIG_FIELD_MS, 0, NULL}, {0}};
+    static const struct codec_field fields[] = {
+        {"out_of_order_time_window", CODEC_FIELD_DURATION, 0, NULL}, {0}};
     int64_t window_ms = 0;
     (void)out;
-    engine_config_read(r, value, fields, "tsdb", &window_ms);
+    codec_read_mapping(r, value, fields, "tsdb", &window_ms);
     if (window_ms) // 0 is what there is
-        engine_config_ignore(r, "out_of_order_time_window", value, "storage");
+        codec_reader_ignore(r, "out_of_order_time_window", value, "storage");
 }
 
-static void check_exemplars(struct engine_config_reader *r, const json_t *value, void *out)
+static void check_exemplars(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"max_exemplars", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_whole}, {0}};
-    engine_config_read(r, value, fields, "exemplars", out);
-    engine_config_ignore(r, "exemplars", value, "storage");
+    static const struct codec_field fields[] = {
+        {"max_exemplars", CODEC_FIELD_UNUSED, 0, codec_check_integer}, {0}};
+    codec_read_mapping(r, value, fields, "exemplars", out);
+    codec_reader_ignore(r, "exemplars", value, "storage");
 }
 
-void engine_config_check_storage(struct engine_config_reader *r, const json_t *value, void *out)
+void engine_config_check_storage(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"tsdb", ENGINE_CONFIG_FIELD_UNUSED, 0, check_tsdb},
-        {"exemplars", ENGINE_CONFIG_FIELD_UNUSED, 0, check_exemplars},
+    static const struct codec_field fields[] = {
+        {"tsdb", CODEC_FIELD_UNUSED, 0, check_tsdb},
+        {"exemplars", CODEC_FIELD_UNUSED, 0, check_exemplars},
         {0}};
-    engine_config_read(r, value, fields, "storage", out);
+    codec_read_mapping(r, value, fields, "storage", out);
 }
 
-void engine_config_check_runtime(struct engine_config_reader *r, const json_t *value, void *out)
+void engine_config_check_runtime(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"gogc", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_whole}, {0}};
-    engine_config_read(r, value, fields, "runtime", out);
+    static const struct codec_field fields[] = {
+        {"gogc", CODEC_FIELD_UNUSED, 0, codec_check_integer}, {0}};
+    codec_read_mapping(r, value, fields, "runtime", out);
 }
 
-void engine_config_check_metadata(struct engine_config_reader *r, const json_t *value, void *out)
+void engine_config_check_metadata(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"send", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
-        {"send_interval", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_ms},
-        {"max_samples_per_send", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_whole},
+    static const struct codec_field fields[] = {
+        {"send", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"send_interval", CODEC_FIELD_UNUSED, 0, codec_check_duration},
+        {"max_samples_per_send", CODEC_FIELD_UNUSED, 0, codec_check_integer},
         {0},
     };
-    engine_config_read(r, value, fields, "metadata_config", out);
+    codec_read_mapping(r, value, fields, "metadata_config", out);
 }
 
 // --- tracing ---
@@ -127,38 +127,38 @@ struct tracing {
 
 #define AT(member) offsetof(struct tracing, member)
 
-static void check_tracing_headers(struct engine_config_reader *r, const json_t *value, void *out)
+static void check_tracing_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     (void)out;
     engine_config_check_headers(r, value,
                                 "custom authorization header configuration is not yet supported");
 }
 
-void engine_config_check_tracing(struct engine_config_reader *r, const json_t *value, void *out)
+void engine_config_check_tracing(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"client_type", ENGINE_CONFIG_FIELD_TEXT, AT(client), NULL},
-        {"endpoint", ENGINE_CONFIG_FIELD_TEXT, AT(endpoint), NULL},
-        {"sampling_fraction", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_number},
-        {"insecure", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
-        {"tls_config", ENGINE_CONFIG_FIELD_READ, AT(http), engine_config_read_tls},
-        {"headers", ENGINE_CONFIG_FIELD_UNUSED, 0, check_tracing_headers},
-        {"compression", ENGINE_CONFIG_FIELD_TEXT, AT(compression), NULL},
-        {"timeout", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_ms},
+    static const struct codec_field fields[] = {
+        {"client_type", CODEC_FIELD_TEXT, AT(client), NULL},
+        {"endpoint", CODEC_FIELD_TEXT, AT(endpoint), NULL},
+        {"sampling_fraction", CODEC_FIELD_UNUSED, 0, codec_check_number},
+        {"insecure", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"tls_config", CODEC_FIELD_CUSTOM, AT(http), engine_config_read_tls},
+        {"headers", CODEC_FIELD_UNUSED, 0, check_tracing_headers},
+        {"compression", CODEC_FIELD_TEXT, AT(compression), NULL},
+        {"timeout", CODEC_FIELD_UNUSED, 0, codec_check_duration},
         {0},
     };
     struct tracing t = {.client = "grpc", .compression = ""};
     (void)out;
-    engine_config_read(r, value, fields, "tracing", &t);
+    codec_read_mapping(r, value, fields, "tracing", &t);
     if (!t.endpoint || !*t.endpoint)
-        engine_config_fail(r, value, "tracing endpoint must be set");
+        codec_reader_fail(r, value, "tracing endpoint must be set");
     if (!gs_streq(t.client, "grpc") && !gs_streq(t.client, "http"))
-        engine_config_fail(r, value, "expected client type to be http or grpc, but got \"%s\"",
-                           t.client);
+        codec_reader_fail(r, value, "expected client type to be http or grpc, but got \"%s\"",
+                          t.client);
     if (*t.compression && !gs_streq(t.compression, "gzip"))
-        engine_config_fail(r, value, "invalid compression type %s provided, valid options: gzip",
-                           t.compression);
-    engine_config_ignore(r, "tracing", value, "the configuration");
+        codec_reader_fail(r, value, "invalid compression type %s provided, valid options: gzip",
+                          t.compression);
+    codec_reader_ignore(r, "tracing", value, "the configuration");
 }
 #undef AT
 
@@ -171,79 +171,78 @@ struct otlp {
     const char *strategy;
 };
 
-static void read_promoted(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_promoted(struct codec_reader *r, const json_t *value, void *out)
 {
     struct otlp *o = out;
-    engine_config_texts(r, value, &o->promoted, &o->n_promoted);
+    codec_read_texts(r, value, &o->promoted, &o->n_promoted);
 }
 
-static void read_ignored(struct engine_config_reader *r, const json_t *value, void *out)
+static void read_ignored(struct codec_reader *r, const json_t *value, void *out)
 {
     struct otlp *o = out;
-    engine_config_texts(r, value, &o->ignored, &o->n_ignored);
+    codec_read_texts(r, value, &o->ignored, &o->n_ignored);
 }
 
-static void check_attributes(struct engine_config_reader *r, const json_t *value, const char *key,
+static void check_attributes(struct codec_reader *r, const json_t *value, const char *key,
                              const char *adjective)
 {
     const char *const *names;
     size_t n;
-    engine_config_texts(r, json_object_get(value, key), &names, &n);
+    codec_read_texts(r, json_object_get(value, key), &names, &n);
     for (size_t i = 0; i < n; i++) {
         struct gs_slice name = gs_slice_trim(gs_slice_of(names[i]));
         if (!name.len)
-            engine_config_fail(r, value, "invalid '%s': empty %s OTel resource attribute", key,
-                               adjective);
+            codec_reader_fail(r, value, "invalid '%s': empty %s OTel resource attribute", key,
+                              adjective);
         for (size_t k = 0; k < i; k++)
             if (gs_slice_eq(name, gs_slice_trim(gs_slice_of(names[k]))))
-                engine_config_fail(
+                codec_reader_fail(
                     r, value,
                     "invalid '%s': duplicated %s OTel resource attribute \"" GS_SLICE_FMT "\"", key,
                     adjective, GS_SLICE_ARG(name));
     }
 }
 
-static void check_otlp(struct engine_config_reader *r, const json_t *value, const struct otlp *o)
+static void check_otlp(struct codec_reader *r, const json_t *value, const struct otlp *o)
 {
     if (o->all && o->n_promoted)
-        engine_config_fail(
+        codec_reader_fail(
             r, value,
             "'promote_all_resource_attributes' and 'promote_resource_attributes' cannot be "
             "configured simultaneously");
     if (!o->all && o->n_ignored)
-        engine_config_fail(r, value,
-                           "'ignore_resource_attributes' cannot be configured unless "
-                           "'promote_all_resource_attributes' is true");
+        codec_reader_fail(r, value,
+                          "'ignore_resource_attributes' cannot be configured unless "
+                          "'promote_all_resource_attributes' is true");
     check_attributes(r, value, "promote_resource_attributes", "promoted");
     check_attributes(r, value, "ignore_resource_attributes", "ignored");
     if (*o->strategy && !gs_streq(o->strategy, "UnderscoreEscapingWithSuffixes") &&
         !gs_streq(o->strategy, "NoUTF8EscapingWithSuffixes") &&
         !gs_streq(o->strategy, "NoTranslation"))
-        engine_config_fail(r, value, "unsupported OTLP translation strategy \"%s\"", o->strategy);
+        codec_reader_fail(r, value, "unsupported OTLP translation strategy \"%s\"", o->strategy);
 }
 
 #define AT(member) offsetof(struct otlp, member)
 
-void engine_config_check_otlp(struct engine_config_reader *r, const json_t *value, void *out)
+void engine_config_check_otlp(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct engine_config_field fields[] = {
-        {"promote_all_resource_attributes", ENGINE_CONFIG_FIELD_BOOL, AT(all), NULL},
-        {"promote_resource_attributes", ENGINE_CONFIG_FIELD_READ, 0, read_promoted},
-        {"ignore_resource_attributes", ENGINE_CONFIG_FIELD_READ, 0, read_ignored},
-        {"translation_strategy", ENGINE_CONFIG_FIELD_TEXT, AT(strategy), NULL},
-        {"keep_identifying_resource_attributes", ENGINE_CONFIG_FIELD_UNUSED, 0,
-         engine_config_is_bool},
-        {"convert_histograms_to_nhcb", ENGINE_CONFIG_FIELD_UNUSED, 0, engine_config_is_bool},
+    static const struct codec_field fields[] = {
+        {"promote_all_resource_attributes", CODEC_FIELD_BOOL, AT(all), NULL},
+        {"promote_resource_attributes", CODEC_FIELD_CUSTOM, 0, read_promoted},
+        {"ignore_resource_attributes", CODEC_FIELD_CUSTOM, 0, read_ignored},
+        {"translation_strategy", CODEC_FIELD_TEXT, AT(strategy), NULL},
+        {"keep_identifying_resource_attributes", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"convert_histograms_to_nhcb", CODEC_FIELD_UNUSED, 0, codec_check_bool},
         {0},
     };
     const struct engine_config *c = out;
     struct otlp o = {.strategy = ""};
-    engine_config_read(r, value, fields, "otlp", &o);
+    codec_read_mapping(r, value, fields, "otlp", &o);
     check_otlp(r, value, &o);
     if (gs_starts(o.strategy, "No") && gs_streq(c->defaults.validation_scheme, "legacy"))
-        engine_config_fail(r, value,
-                           "OTLP translation strategy \"%s\" is not allowed when UTF8 is disabled",
-                           o.strategy);
-    engine_config_ignore(r, "otlp", value, "the configuration");
+        codec_reader_fail(r, value,
+                          "OTLP translation strategy \"%s\" is not allowed when UTF8 is disabled",
+                          o.strategy);
+    codec_reader_ignore(r, "otlp", value, "the configuration");
 }
 #undef AT

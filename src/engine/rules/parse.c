@@ -7,6 +7,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/yaml_reader.h"
 
 #include <glob.h>
 
@@ -135,7 +136,7 @@ static struct gs_error *group_duration(struct rules_builder *b, const struct rul
     const char *text = NULL;
     if (!rules_scalar(b, value, &text))
         return fail(src, value, obj, "%s must be a duration", key);
-    if (text && !engine_config_duration(text, ret_ms))
+    if (text && !codec_parse_duration(text, ret_ms))
         return fail(src, value, obj, "%s: not a valid duration string: \"%s\"", key, text);
     return NULL;
 }

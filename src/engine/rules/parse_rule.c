@@ -3,6 +3,7 @@
 #include "engine/rules/parse.h"
 
 #include "base/mem.h"
+#include "codec/yaml_reader.h"
 #include "engine/rules/template.h"
 
 struct rule_build {
@@ -46,7 +47,7 @@ static int64_t duration_field(struct rule_build *r, const char *key)
 {
     const char *text = text_field(r, key);
     int64_t ms = 0;
-    if (text && !engine_config_duration(text, &ms))
+    if (text && !codec_parse_duration(text, &ms))
         wrong(r, field(r, key), "%s: not a valid duration string: \"%s\"", key, text);
     return ms;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/rules/template_text.h"
 
+#include "codec/yaml_reader.h"
 #include "engine/rules/parse.h"
 #include "engine/rules/template_value.h"
 #include "tsdb/matcher.h"
@@ -248,7 +249,7 @@ void template_humanize_duration(double v, struct gs_buf *out)
 
 bool template_parse_duration(const char *text, int64_t *ret_ms)
 {
-    return engine_config_duration(text, ret_ms);
+    return codec_parse_duration(text, ret_ms);
 }
 
 // --- regular expressions ---

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "codec/yaml_reader.h"
 
 static void set_text(struct engine_config_label_builder *b, const char *name, const char *value)
 {
@@ -137,7 +138,7 @@ static char *read_ms(const struct engine_config_label_builder *b, const char *na
     GS_AUTO_FREE char *text = gs_slice_dup(get(b, name));
     if (!*text)
         return gs_format("error parsing scrape %s: empty duration string", what);
-    if (!engine_config_duration(text, ret_ms))
+    if (!codec_parse_duration(text, ret_ms))
         return gs_format("error parsing scrape %s: not a valid duration string: \"%s\"", what,
                          text);
     return *ret_ms ? NULL : gs_format("scrape %s cannot be 0", what);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/config/config.h"
+#include "codec/yaml_reader.h"
 
 #include "base/clock.h"
 
@@ -7,7 +7,7 @@
 
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/: units y w d h m s ms,
 // each at most once, in this order.
-bool engine_config_duration(const char *text, int64_t *ret_ms)
+bool codec_parse_duration(const char *text, int64_t *ret_ms)
 {
     static const struct {
         const char *name;

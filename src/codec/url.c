@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// URLs of configurations: what Go's net/url refuses is refused.
-#include "engine/config/reader.h"
+// URLs of configurations, by the rules of Go's net/url.
+#include "codec/yaml_reader.h"
 
 #include <ctype.h>
 
@@ -29,7 +29,7 @@ static bool is_port(struct gs_slice s)
     return !s.len || s.data[0] == ':';
 }
 
-static const char *wrong_host(struct gs_slice host)
+static const char *host_error(struct gs_slice host)
 {
     const char *at = host.len ? memrchr(host.data, '@', host.len) : NULL;
     if (at)
@@ -50,7 +50,7 @@ static const char *wrong_host(struct gs_slice host)
     return NULL;
 }
 
-static const char *wrong(const char *url)
+const char *codec_url_error(const char *url)
 {
     if (has_control(url))
         return "invalid control character in URL";
@@ -65,16 +65,9 @@ static const char *wrong(const char *url)
     if (!has_scheme && memchr(rest, ':', first))
         return "first path segment in URL cannot contain colon";
     if (gs_starts(rest, "//")) {
-        const char *error = wrong_host(gs_slice_make(rest + 2, strcspn(rest + 2, "/?#")));
+        const char *error = host_error(gs_slice_make(rest + 2, strcspn(rest + 2, "/?#")));
         if (error)
             return error;
     }
     return escapes_are_whole(rest) ? NULL : "invalid URL escape";
-}
-
-void engine_config_check_url(struct engine_config_reader *r, const json_t *value, const char *url)
-{
-    const char *error = wrong(url);
-    if (error)
-        engine_config_fail(r, value, "\"%s\" is not a valid URL: %s", url, error);
 }

@@ -33,10 +33,10 @@ struct adapter_config_regex *adapter_config_read_regex(struct codec_reader *r, c
 static struct template *read_template(struct codec_reader *r, const json_t *at, const char *text,
                                       const char *name)
 {
-    static const struct template_form form = {"<<", ">>", ""};
+    static const struct template_syntax form = {"<<", ">>", ""};
     struct adapter_config *c = adapter_config_reader_of(r)->out;
     struct template *t = NULL;
-    struct gs_error *err = template_parse_as(gs_slice_of(text), name, &form, &t);
+    struct gs_error *err = template_parse_with(gs_slice_of(text), name, &form, &t);
     if (err) {
         codec_reader_fail(r, at, "%s", gs_error_message(err));
         gs_error_free(err);

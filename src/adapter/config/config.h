@@ -8,7 +8,7 @@
 #include "adapter/config/regex.h"
 #include "base/arena.h"
 #include "engine/config/config.h"
-#include "engine/rules/template.h"
+#include "template/template.h"
 
 #include <stdint.h>
 

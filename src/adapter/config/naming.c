@@ -101,15 +101,15 @@ struct gs_error *adapter_config_query_expand(const struct template *t,
                                              struct gs_buf *out)
 {
     const struct template_field fields[] = {
-        {.name = "Series", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = d->series},
-        {.name = "LabelMatchers", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = d->matchers},
+        {.name = "Series", .kind = TEMPLATE_FIELD_TEXT, .text = d->series},
+        {.name = "LabelMatchers", .kind = TEMPLATE_FIELD_TEXT, .text = d->matchers},
         {.name = "LabelValuesByName",
-         .kind = TEMPLATE_RULE_FIELD_MAP,
+         .kind = TEMPLATE_FIELD_MAP,
          .map = d->values,
          .n = d->n_values},
-        {.name = "GroupBy", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = d->group_by},
+        {.name = "GroupBy", .kind = TEMPLATE_FIELD_TEXT, .text = d->group_by},
         {.name = "GroupBySlice",
-         .kind = TEMPLATE_RULE_FIELD_LIST,
+         .kind = TEMPLATE_FIELD_LIST,
          .list = d->group_by_list,
          .n = d->n_group_by},
     };
@@ -120,8 +120,8 @@ struct gs_error *adapter_config_label_expand(const struct template *t, struct gs
                                              struct gs_slice resource, struct gs_buf *out)
 {
     const struct template_field fields[] = {
-        {.name = "Group", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = group},
-        {.name = "Resource", .kind = TEMPLATE_RULE_FIELD_TEXT, .text = resource},
+        {.name = "Group", .kind = TEMPLATE_FIELD_TEXT, .text = group},
+        {.name = "Resource", .kind = TEMPLATE_FIELD_TEXT, .text = resource},
     };
     return expand(t, fields, GS_ARRAY_LEN(fields), out);
 }

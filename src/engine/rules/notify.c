@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "engine/config/relabel.h"
 #include "engine/discovery/peer.h"
-#include "engine/rules/template_text.h"
 #include "metrics/write.h"
+#include "template/template.h"
 
 #include <time.h>
 

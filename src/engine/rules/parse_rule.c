@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "codec/yaml_reader.h"
-#include "engine/rules/template.h"
+#include "template/template.h"
 
 struct rule_build {
     struct rules_builder *b;

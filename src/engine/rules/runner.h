@@ -4,7 +4,7 @@
 
 #include "base/hmap.h"
 #include "engine/rules/rules.h"
-#include "engine/rules/template.h"
+#include "template/template.h"
 #include "tsdb/tsdb.h"
 
 enum rules_health { RULES_UNKNOWN, RULES_OK, RULES_ERR };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of alerts' labels and annotations: Go's text/template with Prometheus' functions.
+// Go's text/template with Prometheus' functions, for labels and annotations of alerts and for the
+// adapter's queries.
 // https://pkg.go.dev/text/template,
 // https://prometheus.io/docs/prometheus/latest/configuration/template_reference/
-// Bounded in output, steps, depth and memory: a template cannot hold the program up.
+// Output, steps, depth and memory have limits, so no template blocks the program.
 #pragma once
 
 #include "base/arena.h"
@@ -14,15 +15,15 @@
 
 struct template; // immutable
 
-// name: what errors call it, "__alert_HighUtil". $labels, $externalLabels, $externalURL and $value
+// name: for errors, "__alert_HighUtil". $labels, $externalLabels, $externalURL and $value
 // are defined. Errors read as Go's: `template: NAME:1: function "foo" not defined`.
 struct gs_error *template_parse(struct gs_slice text, const char *name, struct template **ret);
-// Another dialect: its delimiters, two bytes each, and what is put in front of each text.
-struct template_form {
+// Another syntax: its delimiters, two bytes each, and a text that is put before each template.
+struct template_syntax {
     const char *open, *close, *prelude;
 };
-struct gs_error *template_parse_as(struct gs_slice text, const char *name,
-                                   const struct template_form *form, struct template **ret);
+struct gs_error *template_parse_with(struct gs_slice text, const char *name,
+                                     const struct template_syntax *form, struct template **ret);
 void template_free(struct template *t);
 
 struct template_sample {
@@ -31,10 +32,10 @@ struct template_sample {
     double value;
 };
 
-// A field of the root, in place of those of alerts.
+// A field of the root object, instead of those of alerts.
 struct template_field {
     const char *name;
-    enum { TEMPLATE_RULE_FIELD_TEXT, TEMPLATE_RULE_FIELD_MAP, TEMPLATE_RULE_FIELD_LIST } kind;
+    enum { TEMPLATE_FIELD_TEXT, TEMPLATE_FIELD_MAP, TEMPLATE_FIELD_LIST } kind;
     struct gs_slice text;
     const struct metrics_label *map; // sorted by name
     const struct gs_slice *list;
@@ -42,7 +43,7 @@ struct template_field {
 };
 
 struct template_data {
-    const struct template_field *fields; // not NULL: these n_fields are all there is
+    const struct template_field *fields; // NULL: the fields of alerts below
     size_t n_fields;
     const struct metrics_label *labels, *external_labels;
     size_t n_labels, n_external_labels;
@@ -55,6 +56,9 @@ struct template_data {
     size_t max_output; // bytes; 0: 256 KiB
 };
 
-// Appends the text to out. On an error out has what came before it.
+// Appends the text to out. On an error, out has the text before the failed action.
 struct gs_error *template_expand(const struct template *t, const struct template_data *data,
                                  struct gs_buf *out);
+
+// The function tableLink: "/graph?g0.expr=EXPR&g0.tab=1", the page of an expression.
+void template_table_link(struct gs_slice expr, struct gs_buf *out);

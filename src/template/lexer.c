@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/rules/template_lex.h"
+#include "template/template_private.h"
 
 #include "base/buf.h"
 #include "base/num.h"
@@ -43,7 +43,7 @@ static bool trims_right(const struct template_lexer *lx)
     return is_space(at(lx, 0)) && at(lx, 1) == '-' && looking_at(lx, 2, lx->close);
 }
 
-bool template_lex_comment(struct template_lexer *lx)
+bool template_skip_comment(struct template_lexer *lx)
 {
     const char *from = lx->text.data + lx->pos + 2;
     size_t left = lx->pos + 2 <= lx->text.len ? lx->text.len - lx->pos - 2 : 0;
@@ -64,7 +64,7 @@ bool template_lex_comment(struct template_lexer *lx)
     return true;
 }
 
-bool template_lex_text(struct template_lexer *lx, struct gs_slice *ret, bool *ret_end)
+bool template_next_text(struct template_lexer *lx, struct gs_slice *ret, bool *ret_end)
 {
     struct gs_slice rest = {lx->text.data + lx->pos, lx->text.len - lx->pos};
     const char *open = rest.len ? memmem(rest.data, rest.len, lx->open, 2) : NULL;
@@ -184,7 +184,7 @@ static bool lex_string(struct template_lexer *lx, struct template_token *t)
     lx->pos++;
     if (!quoted(lx, &out, '"'))
         return false;
-    t->kind = TEMPLATE_TT_STRING;
+    t->kind = TOKEN_STRING;
     const char *copy = gs_arena_strndup(lx->arena, out.data, out.len);
     if (!copy) {
         lx->wrong = "out of memory";
@@ -202,7 +202,7 @@ static bool lex_raw(struct template_lexer *lx, struct template_token *t)
         lx->wrong = "unterminated raw quoted string";
         return false;
     }
-    t->kind = TEMPLATE_TT_STRING;
+    t->kind = TOKEN_STRING;
     t->s = gs_slice_make(from, (size_t)(end - from));
     lx->pos = (uint32_t)(end + 1 - lx->text.data);
     return true;
@@ -227,7 +227,7 @@ static bool lex_char(struct template_lexer *lx, struct template_token *t)
     lx->pos++;
     if (!quoted(lx, &out, '\''))
         return false;
-    t->kind = TEMPLATE_TT_INT;
+    t->kind = TOKEN_INT;
     if (decode_char(gs_buf_slice(&out), &t->i))
         return true;
     lx->wrong = "malformed character constant";
@@ -274,11 +274,11 @@ static bool lex_number(struct template_lexer *lx, struct template_token *t)
     }
     text[n] = '\0';
     bool real = hex ? strpbrk(text, ".pP") != NULL : strpbrk(text, ".eE") != NULL;
-    t->kind = TEMPLATE_TT_INT;
+    t->kind = TOKEN_INT;
     if (!real && parse_int(text, &t->i))
         return true;
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), &t->f);
-    t->kind = TEMPLATE_TT_FLOAT;
+    t->kind = TOKEN_FLOAT;
     if (!err && real)
         return true;
     lx->wrong = "bad number syntax";
@@ -304,15 +304,15 @@ static bool lex_words(struct template_lexer *lx, struct template_token *t)
 {
     char c = at(lx, 0);
     if (c == '.' && !is_word(at(lx, 1))) {
-        t->kind = TEMPLATE_TT_DOT;
+        t->kind = TOKEN_DOT;
         lx->pos++;
         return true;
     }
-    t->kind = c == '.' ? TEMPLATE_TT_FIELD : c == '$' ? TEMPLATE_TT_VARIABLE : TEMPLATE_TT_WORD;
+    t->kind = c == '.' ? TOKEN_FIELD : c == '$' ? TOKEN_VARIABLE : TOKEN_WORD;
     const char *from = lx->text.data + lx->pos;
-    lx->pos += t->kind != TEMPLATE_TT_WORD;
+    lx->pos += t->kind != TOKEN_WORD;
     t->s = take_word(lx);
-    if (t->kind == TEMPLATE_TT_VARIABLE)
+    if (t->kind == TOKEN_VARIABLE)
         t->s = gs_slice_make(from, t->s.len + 1);
     if (!at_terminator(lx)) {
         lx->wrong = "bad character in an action";
@@ -324,25 +324,25 @@ static bool lex_words(struct template_lexer *lx, struct template_token *t)
 static bool lex_sign(struct template_lexer *lx, struct template_token *t)
 {
     if (looking_at(lx, 0, ":=")) {
-        t->kind = TEMPLATE_TT_DECLARE;
+        t->kind = TOKEN_DECLARE;
         lx->pos += 2;
         return true;
     }
     switch (at(lx, 0)) {
     case '(':
-        t->kind = TEMPLATE_TT_LPAREN;
+        t->kind = TOKEN_LPAREN;
         break;
     case ')':
-        t->kind = TEMPLATE_TT_RPAREN;
+        t->kind = TOKEN_RPAREN;
         break;
     case '|':
-        t->kind = TEMPLATE_TT_PIPE;
+        t->kind = TOKEN_PIPE;
         break;
     case ',':
-        t->kind = TEMPLATE_TT_COMMA;
+        t->kind = TOKEN_COMMA;
         break;
     case '=':
-        t->kind = TEMPLATE_TT_ASSIGN;
+        t->kind = TOKEN_ASSIGN;
         break;
     default:
         lx->wrong = "unexpected character in an action";
@@ -355,7 +355,7 @@ static bool lex_sign(struct template_lexer *lx, struct template_token *t)
 static bool lex_close(struct template_lexer *lx, struct template_token *t)
 {
     bool trim = is_space(at(lx, 0));
-    t->kind = TEMPLATE_TT_CLOSE;
+    t->kind = TOKEN_CLOSE;
     lx->pos += trim ? 4 : 2;
     t->end = lx->pos;
     if (trim)
@@ -369,7 +369,7 @@ static bool lex_any(struct template_lexer *lx, struct template_token *t)
     if (looking_at(lx, 0, lx->close) || trims_right(lx))
         return lex_close(lx, t);
     if (is_space(c)) {
-        t->kind = TEMPLATE_TT_SPACE;
+        t->kind = TOKEN_SPACE;
         while (is_space(at(lx, 0)) && !trims_right(lx))
             lx->pos++;
         return true;
@@ -388,15 +388,15 @@ static bool lex_any(struct template_lexer *lx, struct template_token *t)
     return lex_sign(lx, t);
 }
 
-bool template_lex(struct template_lexer *lx, struct template_token *ret)
+bool template_next_token(struct template_lexer *lx, struct template_token *ret)
 {
-    *ret = (struct template_token){.kind = TEMPLATE_TT_END, .start = lx->pos};
+    *ret = (struct template_token){.kind = TOKEN_END, .start = lx->pos};
     if (looking_at(lx, 0, "/*")) {
         lx->wrong = "unexpected comment in an action";
         return false;
     }
     bool ok = lx->pos >= lx->text.len || lex_any(lx, ret);
-    if (ret->kind != TEMPLATE_TT_CLOSE)
+    if (ret->kind != TOKEN_CLOSE)
         ret->end = lx->pos;
     return ok;
 }

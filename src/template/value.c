@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/rules/template_value.h"
+#include "template/template_private.h"
 
 #include "base/clock.h"
 #include "base/num.h"
@@ -13,20 +13,19 @@
 const char *template_type_name(const struct template_value *v)
 {
     static const char *const names[] = {
-        [TEMPLATE_TV_NIL] = "<nil>",
-        [TEMPLATE_TV_BOOL] = "bool",
-        [TEMPLATE_TV_INT] = "int",
-        [TEMPLATE_TV_FLOAT] = "float64",
-        [TEMPLATE_TV_STRING] = "string",
-        [TEMPLATE_TV_LABELS] = "map[string]string",
-        [TEMPLATE_TV_SAMPLE] = "*template.sample",
-        [TEMPLATE_TV_VECTOR] = "template.queryResult",
-        [TEMPLATE_TV_ARGS] = "map[string]interface {}",
-        [TEMPLATE_TV_LIST] = "[]string",
-        [TEMPLATE_TV_TIME] = "*time.Time",
-        [TEMPLATE_TV_DATA] =
-            ("struct { Labels map[string]string; ExternalLabels map[string]string; "
-             "ExternalURL string; Value interface {} }"),
+        [VALUE_NIL] = "<nil>",
+        [VALUE_BOOL] = "bool",
+        [VALUE_INT] = "int",
+        [VALUE_FLOAT] = "float64",
+        [VALUE_STRING] = "string",
+        [VALUE_LABELS] = "map[string]string",
+        [VALUE_SAMPLE] = "*template.sample",
+        [VALUE_VECTOR] = "template.queryResult",
+        [VALUE_ARGS] = "map[string]interface {}",
+        [VALUE_LIST] = "[]string",
+        [VALUE_TIME] = "*time.Time",
+        [VALUE_DATA] = ("struct { Labels map[string]string; ExternalLabels map[string]string; "
+                        "ExternalURL string; Value interface {} }"),
     };
     return names[v->type];
 }
@@ -34,23 +33,23 @@ const char *template_type_name(const struct template_value *v)
 bool template_truth(const struct template_value *v)
 {
     switch (v->type) {
-    case TEMPLATE_TV_NIL:
+    case VALUE_NIL:
         return false;
-    case TEMPLATE_TV_BOOL:
+    case VALUE_BOOL:
         return v->u.b;
-    case TEMPLATE_TV_INT:
+    case VALUE_INT:
         return v->u.i != 0;
-    case TEMPLATE_TV_FLOAT:
+    case VALUE_FLOAT:
         return v->u.f != 0;
-    case TEMPLATE_TV_STRING:
+    case VALUE_STRING:
         return v->u.s.len > 0;
-    case TEMPLATE_TV_LABELS:
+    case VALUE_LABELS:
         return v->u.labels.n > 0;
-    case TEMPLATE_TV_VECTOR:
+    case VALUE_VECTOR:
         return v->u.vector.n > 0;
-    case TEMPLATE_TV_ARGS:
+    case VALUE_ARGS:
         return v->u.args.n > 0;
-    case TEMPLATE_TV_LIST:
+    case VALUE_LIST:
         return v->u.list.n > 0;
     default:
         return true;
@@ -160,28 +159,28 @@ static void print_args(const struct template_value *v, struct gs_buf *out)
 void template_print(const struct template_value *v, struct gs_buf *out)
 {
     switch (v->type) {
-    case TEMPLATE_TV_NIL:
+    case VALUE_NIL:
         gs_buf_add_str(out, "<nil>");
         return;
-    case TEMPLATE_TV_BOOL:
+    case VALUE_BOOL:
         gs_buf_add_str(out, v->u.b ? "true" : "false");
         return;
-    case TEMPLATE_TV_INT:
+    case VALUE_INT:
         gs_buf_addf(out, "%lld", (long long)v->u.i);
         return;
-    case TEMPLATE_TV_FLOAT:
+    case VALUE_FLOAT:
         print_double(v->u.f, out);
         return;
-    case TEMPLATE_TV_STRING:
+    case VALUE_STRING:
         gs_buf_add_slice(out, v->u.s);
         return;
-    case TEMPLATE_TV_LABELS:
+    case VALUE_LABELS:
         print_labels(v->u.labels.items, v->u.labels.n, out);
         return;
-    case TEMPLATE_TV_SAMPLE:
+    case VALUE_SAMPLE:
         print_sample(v->u.sample, out);
         return;
-    case TEMPLATE_TV_VECTOR: // Go prints addresses here; the samples are of more use
+    case VALUE_VECTOR: // Go prints addresses here; the samples are of more use
         gs_buf_add_char(out, '[');
         for (size_t i = 0; i < v->u.vector.n; i++) {
             if (i)
@@ -190,10 +189,10 @@ void template_print(const struct template_value *v, struct gs_buf *out)
         }
         gs_buf_add_char(out, ']');
         return;
-    case TEMPLATE_TV_ARGS:
+    case VALUE_ARGS:
         print_args(v, out);
         return;
-    case TEMPLATE_TV_LIST:
+    case VALUE_LIST:
         gs_buf_add_char(out, '[');
         for (size_t i = 0; i < v->u.list.n; i++) {
             if (i)
@@ -202,10 +201,10 @@ void template_print(const struct template_value *v, struct gs_buf *out)
         }
         gs_buf_add_char(out, ']');
         return;
-    case TEMPLATE_TV_TIME:
+    case VALUE_TIME:
         template_print_time(v->u.i, out);
         return;
-    case TEMPLATE_TV_DATA:
+    case VALUE_DATA:
         print_data(v->u.data, out);
         return;
     }
@@ -223,30 +222,30 @@ static int order_string(struct gs_slice a, struct gs_slice b)
     return c ? (c > 0) - (c < 0) : (a.len > b.len) - (a.len < b.len);
 }
 
-enum template_comparable template_compare(const struct template_value *a,
+enum template_comparison template_compare(const struct template_value *a,
                                           const struct template_value *b, bool ordered, int *ret)
 {
-    if (a->type > TEMPLATE_TV_STRING || b->type > TEMPLATE_TV_STRING)
-        return ordered ? TEMPLATE_BAD_TYPE : TEMPLATE_NOT_COMPARABLE;
-    if (a->type == TEMPLATE_TV_NIL || b->type == TEMPLATE_TV_NIL) {
+    if (a->type > VALUE_STRING || b->type > VALUE_STRING)
+        return ordered ? COMPARE_BAD_TYPE : COMPARE_UNSUPPORTED;
+    if (a->type == VALUE_NIL || b->type == VALUE_NIL) {
         *ret = a->type != b->type;
-        return ordered ? TEMPLATE_BAD_TYPE : TEMPLATE_COMPARABLE;
+        return ordered ? COMPARE_BAD_TYPE : COMPARE_OK;
     }
     if (a->type != b->type)
-        return TEMPLATE_INCOMPATIBLE;
+        return COMPARE_INCOMPATIBLE;
     switch (a->type) {
-    case TEMPLATE_TV_BOOL:
+    case VALUE_BOOL:
         *ret = a->u.b != b->u.b;
-        return ordered ? TEMPLATE_BAD_TYPE : TEMPLATE_COMPARABLE;
-    case TEMPLATE_TV_INT:
+        return ordered ? COMPARE_BAD_TYPE : COMPARE_OK;
+    case VALUE_INT:
         *ret = (a->u.i > b->u.i) - (a->u.i < b->u.i);
-        return TEMPLATE_COMPARABLE;
-    case TEMPLATE_TV_FLOAT: // a NaN is neither equal nor less nor more
+        return COMPARE_OK;
+    case VALUE_FLOAT: // a NaN is neither equal nor less nor more
         *ret = isnan(a->u.f) || isnan(b->u.f) ? 2 : order_double(a->u.f, b->u.f);
-        return TEMPLATE_COMPARABLE;
+        return COMPARE_OK;
     default:
         *ret = order_string(a->u.s, b->u.s);
-        return TEMPLATE_COMPARABLE;
+        return COMPARE_OK;
     }
 }
 

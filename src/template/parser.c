@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Template text to its tree: recursive descent with one token of look-ahead.
 #include "base/mem.h"
-#include "engine/rules/template.h"
-#include "engine/rules/template_lex.h"
+#include "template/template.h"
+#include "template/template_private.h"
 
 #define MAX_TEXT   ((size_t)64 * 1024)
 #define MAX_VARS   1000
@@ -26,7 +26,7 @@ struct parser {
 enum stop { STOP_EOF, STOP_END, STOP_ELSE };
 
 static bool parse_list(struct parser *p, struct template_node **ret, enum stop *ret_stop);
-static bool parse_pipe(struct parser *p, struct template_pipe **ret, const char *context,
+static bool parse_pipe(struct parser *p, struct template_pipeline **ret, const char *context,
                        enum template_token_kind end);
 
 void template_position(struct gs_slice text, uint32_t pos, size_t *ret_line, size_t *ret_column)
@@ -66,7 +66,7 @@ static void *make(struct parser *p, size_t size)
 
 static bool next(struct parser *p)
 {
-    return template_lex(&p->lx, &p->tok) || fail(p, "%s", p->lx.wrong);
+    return template_next_token(&p->lx, &p->tok) || fail(p, "%s", p->lx.wrong);
 }
 
 static bool next_solid(struct parser *p)
@@ -74,13 +74,13 @@ static bool next_solid(struct parser *p)
     do {
         if (!next(p))
             return false;
-    } while (p->tok.kind == TEMPLATE_TT_SPACE);
+    } while (p->tok.kind == TOKEN_SPACE);
     return true;
 }
 
 static bool skip_space(struct parser *p)
 {
-    return p->tok.kind != TEMPLATE_TT_SPACE || next_solid(p);
+    return p->tok.kind != TOKEN_SPACE || next_solid(p);
 }
 
 static struct gs_slice token_text(const struct parser *p)
@@ -90,14 +90,14 @@ static struct gs_slice token_text(const struct parser *p)
 
 static bool unexpected(struct parser *p, const char *context)
 {
-    if (p->tok.kind == TEMPLATE_TT_END)
+    if (p->tok.kind == TOKEN_END)
         return fail(p, "unclosed action");
-    if (p->tok.kind == TEMPLATE_TT_CLOSE && p->parens)
+    if (p->tok.kind == TOKEN_CLOSE && p->parens)
         return fail(p, "unclosed left paren");
-    if (p->tok.kind == TEMPLATE_TT_RPAREN && !p->parens)
+    if (p->tok.kind == TOKEN_RPAREN && !p->parens)
         return fail(p, "unexpected right paren");
     struct gs_slice s = token_text(p);
-    bool keyword = p->tok.kind == TEMPLATE_TT_WORD && !template_is_function(p->tok.s);
+    bool keyword = p->tok.kind == TOKEN_WORD && !template_is_function(p->tok.s);
     return fail(p,
                 keyword ? "unexpected <" GS_SLICE_FMT "> in %s"
                         : "unexpected \"" GS_SLICE_FMT "\" in %s",
@@ -106,12 +106,12 @@ static bool unexpected(struct parser *p, const char *context)
 
 static bool word_is(const struct parser *p, const char *word)
 {
-    return p->tok.kind == TEMPLATE_TT_WORD && gs_slice_eq_str(p->tok.s, word);
+    return p->tok.kind == TOKEN_WORD && gs_slice_eq_str(p->tok.s, word);
 }
 
 // --- operands ---
 
-static bool add_name(struct parser *p, struct template_arg *a, struct gs_slice name)
+static bool add_name(struct parser *p, struct template_argument *a, struct gs_slice name)
 {
     if ((a->n_names & (a->n_names - 1)) == 0) { // full at 0, 1, 2, 4, 8 …
         struct gs_slice *more = make(p, (a->n_names ? a->n_names * 2 : 1) * sizeof(*more));
@@ -133,16 +133,16 @@ static bool known_variable(const struct parser *p, struct gs_slice name)
     return false;
 }
 
-static bool parse_word(struct parser *p, struct template_arg *a)
+static bool parse_word(struct parser *p, struct template_argument *a)
 {
     struct gs_slice s = p->tok.s;
     if (gs_slice_eq_str(s, "true") || gs_slice_eq_str(s, "false")) {
-        a->kind = TEMPLATE_BOOL;
+        a->kind = ARG_BOOL;
         a->b = gs_slice_eq_str(s, "true");
         return true;
     }
     if (gs_slice_eq_str(s, "nil")) {
-        a->kind = TEMPLATE_NIL;
+        a->kind = ARG_NIL;
         return true;
     }
     static const char *const keywords[] = {"if",    "else",     "end",   "range",  "with",
@@ -150,45 +150,44 @@ static bool parse_word(struct parser *p, struct template_arg *a)
     for (size_t i = 0; i < GS_ARRAY_LEN(keywords); i++)
         if (gs_slice_eq_str(s, keywords[i]))
             return unexpected(p, "operand");
-    a->kind = TEMPLATE_FUNCTION;
+    a->kind = ARG_FUNCTION;
     a->s = s;
     return template_is_function(s) ||
            fail(p, "function \"" GS_SLICE_FMT "\" not defined", GS_SLICE_ARG(s));
 }
 
-static bool parse_term(struct parser *p, struct template_arg *a)
+static bool parse_term(struct parser *p, struct template_argument *a)
 {
     switch (p->tok.kind) {
-    case TEMPLATE_TT_WORD:
+    case TOKEN_WORD:
         return parse_word(p, a);
-    case TEMPLATE_TT_DOT:
-        a->kind = TEMPLATE_DOT;
+    case TOKEN_DOT:
+        a->kind = ARG_DOT;
         return true;
-    case TEMPLATE_TT_FIELD:
-        a->kind = TEMPLATE_FIELD;
+    case TOKEN_FIELD:
+        a->kind = ARG_FIELD;
         return add_name(p, a, p->tok.s);
-    case TEMPLATE_TT_VARIABLE:
-        a->kind = TEMPLATE_VARIABLE;
+    case TOKEN_VARIABLE:
+        a->kind = ARG_VARIABLE;
         if (!known_variable(p, p->tok.s))
             return fail(p, "undefined variable \"" GS_SLICE_FMT "\"", GS_SLICE_ARG(p->tok.s));
         return add_name(p, a, p->tok.s);
-    case TEMPLATE_TT_INT:
-        a->kind = TEMPLATE_INT;
+    case TOKEN_INT:
+        a->kind = ARG_INT;
         a->i = p->tok.i;
         return true;
-    case TEMPLATE_TT_FLOAT:
-        a->kind = TEMPLATE_FLOAT;
+    case TOKEN_FLOAT:
+        a->kind = ARG_FLOAT;
         a->f = p->tok.f;
         return true;
-    case TEMPLATE_TT_STRING:
-        a->kind = TEMPLATE_STRING;
+    case TOKEN_STRING:
+        a->kind = ARG_STRING;
         a->s = p->tok.s;
         return true;
-    case TEMPLATE_TT_LPAREN:
-        a->kind = TEMPLATE_PAREN;
+    case TOKEN_LPAREN:
+        a->kind = ARG_PAREN;
         p->parens++;
-        if (!next_solid(p) ||
-            !parse_pipe(p, &a->pipe, "parenthesized pipeline", TEMPLATE_TT_RPAREN))
+        if (!next_solid(p) || !parse_pipe(p, &a->pipe, "parenthesized pipeline", TOKEN_RPAREN))
             return false;
         p->parens--;
         return true;
@@ -198,9 +197,9 @@ static bool parse_term(struct parser *p, struct template_arg *a)
 }
 
 // An operand with the fields chained to it; the token behind it is the current one afterwards.
-static bool parse_operand(struct parser *p, struct template_arg **ret)
+static bool parse_operand(struct parser *p, struct template_argument **ret)
 {
-    struct template_arg *a = make(p, sizeof(*a));
+    struct template_argument *a = make(p, sizeof(*a));
     if (!a)
         return false;
     a->start = p->tok.start;
@@ -209,8 +208,8 @@ static bool parse_operand(struct parser *p, struct template_arg **ret)
     a->end = p->tok.end;
     if (!next(p))
         return false;
-    while (p->tok.kind == TEMPLATE_TT_FIELD) {
-        if (a->kind != TEMPLATE_FIELD && a->kind != TEMPLATE_VARIABLE && a->kind != TEMPLATE_PAREN)
+    while (p->tok.kind == TOKEN_FIELD) {
+        if (a->kind != ARG_FIELD && a->kind != ARG_VARIABLE && a->kind != ARG_PAREN)
             return fail(p, "unexpected . after term \"" GS_SLICE_FMT "\"", (int)(a->end - a->start),
                         p->lx.text.data + a->start);
         a->end = p->tok.end;
@@ -221,32 +220,32 @@ static bool parse_operand(struct parser *p, struct template_arg **ret)
     return true;
 }
 
-static bool parse_command(struct parser *p, struct template_cmd **ret, enum template_token_kind end)
+static bool parse_command(struct parser *p, struct template_command **ret,
+                          enum template_token_kind end)
 {
-    struct template_cmd *c = make(p, sizeof(*c));
+    struct template_command *c = make(p, sizeof(*c));
     if (!c)
         return false;
-    struct template_arg **tail = &c->args;
+    struct template_argument **tail = &c->args;
     c->start = p->tok.start;
     for (;;) {
         if (!skip_space(p))
             return false;
-        if (p->tok.kind == end || p->tok.kind == TEMPLATE_TT_PIPE)
+        if (p->tok.kind == end || p->tok.kind == TOKEN_PIPE)
             break;
         if (!parse_operand(p, tail))
             return false;
         c->end = (*tail)->end;
         tail = &(*tail)->next;
         c->n_args++;
-        if (p->tok.kind != TEMPLATE_TT_SPACE && p->tok.kind != end &&
-            p->tok.kind != TEMPLATE_TT_PIPE)
+        if (p->tok.kind != TOKEN_SPACE && p->tok.kind != end && p->tok.kind != TOKEN_PIPE)
             return unexpected(p, "operand");
     }
     *ret = c;
     return c->n_args || fail(p, "empty command");
 }
 
-static bool define_vars(struct parser *p, const struct template_pipe *pipe)
+static bool define_vars(struct parser *p, const struct template_pipeline *pipe)
 {
     for (size_t i = 0; i < pipe->n_vars; i++) {
         if (pipe->assign) {
@@ -263,35 +262,35 @@ static bool define_vars(struct parser *p, const struct template_pipe *pipe)
 }
 
 // "$x := ", "$x = " or "$i, $x := " in front of the commands, found by looking ahead.
-static bool parse_declaration(struct parser *p, struct template_pipe *pipe, const char *context)
+static bool parse_declaration(struct parser *p, struct template_pipeline *pipe, const char *context)
 {
-    if (p->tok.kind != TEMPLATE_TT_VARIABLE)
+    if (p->tok.kind != TOKEN_VARIABLE)
         return true;
     struct template_lexer saved_lx = p->lx;
     struct template_token saved = p->tok;
     struct gs_slice first = p->tok.s;
     if (!next_solid(p))
         return false;
-    if (p->tok.kind == TEMPLATE_TT_COMMA && gs_streq(context, "range")) {
+    if (p->tok.kind == TOKEN_COMMA && gs_streq(context, "range")) {
         if (!next_solid(p))
             return false;
-        if (p->tok.kind != TEMPLATE_TT_VARIABLE)
+        if (p->tok.kind != TOKEN_VARIABLE)
             return fail(p, "range can only initialize variables");
         struct gs_slice second = p->tok.s;
         if (!next_solid(p))
             return false;
-        if (p->tok.kind == TEMPLATE_TT_COMMA)
+        if (p->tok.kind == TOKEN_COMMA)
             return fail(p, "too many declarations in range");
-        if (p->tok.kind != TEMPLATE_TT_DECLARE && p->tok.kind != TEMPLATE_TT_ASSIGN)
+        if (p->tok.kind != TOKEN_DECLARE && p->tok.kind != TOKEN_ASSIGN)
             return fail(p, "range can only initialize variables");
-        pipe->assign = p->tok.kind == TEMPLATE_TT_ASSIGN;
+        pipe->assign = p->tok.kind == TOKEN_ASSIGN;
         pipe->vars[0] = first;
         pipe->vars[1] = second;
         pipe->n_vars = 2;
         return next_solid(p);
     }
-    if (p->tok.kind == TEMPLATE_TT_DECLARE || p->tok.kind == TEMPLATE_TT_ASSIGN) {
-        pipe->assign = p->tok.kind == TEMPLATE_TT_ASSIGN;
+    if (p->tok.kind == TOKEN_DECLARE || p->tok.kind == TOKEN_ASSIGN) {
+        pipe->assign = p->tok.kind == TOKEN_ASSIGN;
         pipe->vars[pipe->n_vars++] = first;
         return next_solid(p);
     }
@@ -301,34 +300,34 @@ static bool parse_declaration(struct parser *p, struct template_pipe *pipe, cons
 }
 
 // Only the first command may be anything; what a pipe goes into must be callable.
-static bool check_pipe(struct parser *p, const struct template_pipe *pipe, const char *context)
+static bool check_pipe(struct parser *p, const struct template_pipeline *pipe, const char *context)
 {
     if (!pipe->cmds)
         return fail(p, "missing value for %s", context);
     int stage = 2;
-    for (const struct template_cmd *c = pipe->cmds->next; c; c = c->next, stage++) {
-        enum template_arg_kind k = c->args->kind;
-        if (k == TEMPLATE_BOOL || k == TEMPLATE_DOT || k == TEMPLATE_NIL || k == TEMPLATE_INT ||
-            k == TEMPLATE_FLOAT || k == TEMPLATE_STRING)
+    for (const struct template_command *c = pipe->cmds->next; c; c = c->next, stage++) {
+        enum template_argument_kind k = c->args->kind;
+        if (k == ARG_BOOL || k == ARG_DOT || k == ARG_NIL || k == ARG_INT || k == ARG_FLOAT ||
+            k == ARG_STRING)
             return fail(p, "non executable command in pipeline stage %d", stage);
     }
     return true;
 }
 
-static bool parse_pipe_body(struct parser *p, struct template_pipe *pipe, const char *context,
+static bool parse_pipe_body(struct parser *p, struct template_pipeline *pipe, const char *context,
                             enum template_token_kind end)
 {
     if (!skip_space(p) || !parse_declaration(p, pipe, context))
         return false;
-    struct template_cmd **tail = &pipe->cmds;
+    struct template_command **tail = &pipe->cmds;
     while (p->tok.kind != end) {
-        if (p->tok.kind == TEMPLATE_TT_PIPE || p->tok.kind == TEMPLATE_TT_COMMA ||
-            p->tok.kind == TEMPLATE_TT_DECLARE || p->tok.kind == TEMPLATE_TT_ASSIGN)
+        if (p->tok.kind == TOKEN_PIPE || p->tok.kind == TOKEN_COMMA ||
+            p->tok.kind == TOKEN_DECLARE || p->tok.kind == TOKEN_ASSIGN)
             return unexpected(p, context);
         if (!parse_command(p, tail, end))
             return false;
         tail = &(*tail)->next;
-        if (p->tok.kind == TEMPLATE_TT_PIPE) {
+        if (p->tok.kind == TOKEN_PIPE) {
             if (!next_solid(p))
                 return false;
         }
@@ -338,10 +337,10 @@ static bool parse_pipe_body(struct parser *p, struct template_pipe *pipe, const 
 }
 
 // The current token is the first one of the pipeline, afterwards the one that ended it.
-static bool parse_pipe(struct parser *p, struct template_pipe **ret, const char *context,
+static bool parse_pipe(struct parser *p, struct template_pipeline **ret, const char *context,
                        enum template_token_kind end)
 {
-    struct template_pipe *pipe = make(p, sizeof(*pipe));
+    struct template_pipeline *pipe = make(p, sizeof(*pipe));
     if (!pipe)
         return false;
     if (++p->depth > TEMPLATE_MAX_DEPTH)
@@ -357,7 +356,7 @@ static bool parse_pipe(struct parser *p, struct template_pipe **ret, const char 
 
 static bool expect_close(struct parser *p, const char *context)
 {
-    return skip_space(p) && (p->tok.kind == TEMPLATE_TT_CLOSE || unexpected(p, context));
+    return skip_space(p) && (p->tok.kind == TOKEN_CLOSE || unexpected(p, context));
 }
 
 static bool parse_control(struct parser *p, struct template_node *n, const char *name);
@@ -367,7 +366,7 @@ static bool parse_else(struct parser *p, struct template_node *n, const char *na
 {
     if (!skip_space(p))
         return false;
-    if (n->kind != TEMPLATE_RANGE && word_is(p, name)) {
+    if (n->kind != NODE_RANGE && word_is(p, name)) {
         struct template_node *chained = make(p, sizeof(*chained));
         if (!chained)
             return false;
@@ -385,9 +384,9 @@ static bool parse_else(struct parser *p, struct template_node *n, const char *na
 static bool parse_control_body(struct parser *p, struct template_node *n, const char *name)
 {
     enum stop stop;
-    p->range_depth += n->kind == TEMPLATE_RANGE;
-    bool ok = parse_pipe(p, &n->pipe, name, TEMPLATE_TT_CLOSE) && parse_list(p, &n->body, &stop);
-    p->range_depth -= n->kind == TEMPLATE_RANGE;
+    p->range_depth += n->kind == NODE_RANGE;
+    bool ok = parse_pipe(p, &n->pipe, name, TOKEN_CLOSE) && parse_list(p, &n->body, &stop);
+    p->range_depth -= n->kind == NODE_RANGE;
     if (!ok)
         return false;
     if (stop == STOP_EOF)
@@ -412,21 +411,21 @@ static bool parse_include(struct parser *p, struct template_node *n, const char 
 {
     if (!skip_space(p))
         return false;
-    if (p->tok.kind != TEMPLATE_TT_STRING)
+    if (p->tok.kind != TOKEN_STRING)
         return unexpected(p, context);
     n->text = p->tok.s;
     n->start = p->tok.start;
     if (!next_solid(p))
         return false;
-    return p->tok.kind == TEMPLATE_TT_CLOSE || parse_pipe(p, &n->pipe, context, TEMPLATE_TT_CLOSE);
+    return p->tok.kind == TOKEN_CLOSE || parse_pipe(p, &n->pipe, context, TOKEN_CLOSE);
 }
 
 static bool add_define(struct parser *p, struct gs_slice name, struct template_node *body)
 {
-    struct template_define *d = make(p, sizeof(*d));
+    struct template_definition *d = make(p, sizeof(*d));
     if (!d)
         return false;
-    *d = (struct template_define){name, body, p->t->defines};
+    *d = (struct template_definition){name, body, p->t->defines};
     p->t->defines = d;
     return true;
 }
@@ -460,7 +459,7 @@ static bool parse_define(struct parser *p)
         return fail(p, "unexpected <define> in command");
     if (!next_solid(p))
         return false;
-    if (p->tok.kind != TEMPLATE_TT_STRING)
+    if (p->tok.kind != TOKEN_STRING)
         return unexpected(p, "define clause");
     struct gs_slice name = p->tok.s;
     return next_solid(p) && expect_close(p, "define clause") && parse_define_body(p, name);
@@ -470,8 +469,8 @@ static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_k
 {
     static const struct {
         const char *name;
-        enum template_kind kind;
-    } controls[] = {{"if", TEMPLATE_IF}, {"with", TEMPLATE_WITH}, {"range", TEMPLATE_RANGE}};
+        enum template_node_kind kind;
+    } controls[] = {{"if", NODE_IF}, {"with", NODE_WITH}, {"range", NODE_RANGE}};
     for (size_t i = 0; i < GS_ARRAY_LEN(controls); i++)
         if (word_is(p, controls[i].name)) {
             n->kind = controls[i].kind;
@@ -479,7 +478,7 @@ static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_k
         }
     if (word_is(p, "template") || word_is(p, "block")) {
         bool block = word_is(p, "block");
-        n->kind = TEMPLATE_INCLUDE;
+        n->kind = NODE_INCLUDE;
         if (!next_solid(p) || !parse_include(p, n, block ? "block clause" : "template clause"))
             return false;
         if (block && !n->pipe)
@@ -488,7 +487,7 @@ static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_k
     }
     if (word_is(p, "break") || word_is(p, "continue")) {
         bool stop = word_is(p, "break");
-        n->kind = stop ? TEMPLATE_BREAK : TEMPLATE_CONTINUE;
+        n->kind = stop ? NODE_BREAK : NODE_CONTINUE;
         if (!p->range_depth)
             return fail(p, "{{%s}} outside {{range}}", stop ? "break" : "continue");
         return next_solid(p) && expect_close(p, stop ? "{{break}}" : "{{continue}}");
@@ -505,11 +504,11 @@ static bool parse_action(struct parser *p, struct template_node **ret)
     struct template_node *n = make(p, sizeof(*n));
     if (!n)
         return false;
-    *n = (struct template_node){.kind = TEMPLATE_ACTION, .start = p->tok.start};
+    *n = (struct template_node){.kind = NODE_ACTION, .start = p->tok.start};
     bool known = true;
     if (!parse_keyword(p, n, &known))
         return false;
-    if (!known && !parse_pipe(p, &n->pipe, "command", TEMPLATE_TT_CLOSE))
+    if (!known && !parse_pipe(p, &n->pipe, "command", TOKEN_CLOSE))
         return false;
     n->end = p->lx.pos;
     *ret = n;
@@ -523,7 +522,7 @@ static bool add_text(struct parser *p, struct gs_slice text, struct template_nod
     struct template_node *n = make(p, sizeof(*n));
     if (!n)
         return false;
-    *n = (struct template_node){.kind = TEMPLATE_TEXT, .text = text};
+    *n = (struct template_node){.kind = NODE_TEXT, .text = text};
     **tail = n;
     *tail = &n->next;
     return true;
@@ -541,14 +540,14 @@ static bool parse_list(struct parser *p, struct template_node **ret, enum stop *
     for (;;) {
         struct gs_slice text;
         bool end;
-        template_lex_text(&p->lx, &text, &end);
+        template_next_text(&p->lx, &text, &end);
         if (!add_text(p, text, &tail))
             return false;
         *ret_stop = STOP_EOF;
         if (end)
             return true;
         if (at_comment(p)) {
-            if (!template_lex_comment(&p->lx))
+            if (!template_skip_comment(&p->lx))
                 return fail(p, "%s", p->lx.wrong);
             continue;
         }
@@ -580,11 +579,11 @@ static bool parse_all(struct parser *p)
 
 struct gs_error *template_parse(struct gs_slice text, const char *name, struct template **ret)
 {
-    return template_parse_as(text, name, &(struct template_form){"{{", "}}", PRELUDE}, ret);
+    return template_parse_with(text, name, &(struct template_syntax){"{{", "}}", PRELUDE}, ret);
 }
 
-struct gs_error *template_parse_as(struct gs_slice text, const char *name,
-                                   const struct template_form *form, struct template **ret)
+struct gs_error *template_parse_with(struct gs_slice text, const char *name,
+                                     const struct template_syntax *form, struct template **ret)
 {
     if (text.len > MAX_TEXT)
         return gs_error_new(GS_ELIMIT, "template: %s: longer than %zu bytes", name, MAX_TEXT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Go's fmt.Sprintf for the types of templates: https://pkg.go.dev/fmt
-#include "engine/rules/template_value.h"
+#include "template/template_private.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -186,30 +186,30 @@ static void print_quoted_char(struct printer *p, const struct verb *v, int64_t c
 static void print_any(struct printer *p, const struct verb *v, const struct template_value *arg)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    if (arg->type == TEMPLATE_TV_SAMPLE)
+    if (arg->type == VALUE_SAMPLE)
         gs_buf_add_char(&text, '&');
     template_print(arg, &text);
-    pad_out(p, v, gs_buf_slice(&text), arg->type == TEMPLATE_TV_INT);
+    pad_out(p, v, gs_buf_slice(&text), arg->type == VALUE_INT);
 }
 
 static void print_arg(struct printer *p, const struct verb *v, const struct template_value *arg)
 {
     if (v->letter == 'T') {
         pad_out(p, v, gs_slice_of(template_type_name(arg)), false);
-    } else if (arg->type == TEMPLATE_TV_FLOAT && strchr("vgGeEfF", v->letter)) {
+    } else if (arg->type == VALUE_FLOAT && strchr("vgGeEfF", v->letter)) {
         print_real(p, v, arg->u.f);
-    } else if (arg->type == TEMPLATE_TV_INT && strchr("vdxXob", v->letter)) {
+    } else if (arg->type == VALUE_INT && strchr("vdxXob", v->letter)) {
         print_int(p, v, arg);
-    } else if (arg->type == TEMPLATE_TV_INT && v->letter == 'c') {
+    } else if (arg->type == VALUE_INT && v->letter == 'c') {
         print_char(p, v, arg->u.i);
-    } else if (arg->type == TEMPLATE_TV_INT && v->letter == 'U' && arg->u.i >= 0) {
+    } else if (arg->type == VALUE_INT && v->letter == 'U' && arg->u.i >= 0) {
         gs_buf_addf(p->out, "U+%04llX", (unsigned long long)arg->u.i);
-    } else if (arg->type == TEMPLATE_TV_INT && v->letter == 'q') {
+    } else if (arg->type == VALUE_INT && v->letter == 'q') {
         print_quoted_char(p, v, arg->u.i);
-    } else if (arg->type == TEMPLATE_TV_STRING && strchr("vsqxX", v->letter)) {
+    } else if (arg->type == VALUE_STRING && strchr("vsqxX", v->letter)) {
         print_text(p, v, arg->u.s);
-    } else if (v->letter == 'v' || (v->letter == 't' && arg->type == TEMPLATE_TV_BOOL) ||
-               (v->letter == 's' && arg->type > TEMPLATE_TV_STRING)) {
+    } else if (v->letter == 'v' || (v->letter == 't' && arg->type == VALUE_BOOL) ||
+               (v->letter == 's' && arg->type > VALUE_STRING)) {
         print_any(p, v, arg);
     } else {
         wrong_verb(p, v, arg);
@@ -232,7 +232,7 @@ static int star_or_number(struct printer *p)
     if (p->pos >= p->fmt.len || p->fmt.data[p->pos] != '*')
         return read_number(p);
     p->pos++;
-    if (p->used >= p->n || p->args[p->used].type != TEMPLATE_TV_INT)
+    if (p->used >= p->n || p->args[p->used].type != VALUE_INT)
         return -1;
     int64_t w = p->args[p->used++].u.i;
     return w < 0 ? 0 : w > MAX_WIDTH ? MAX_WIDTH : (int)w;

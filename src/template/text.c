@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/rules/template_text.h"
+#include "template/template_private.h"
 
-#include "codec/yaml_reader.h"
-#include "engine/rules/parse.h"
-#include "engine/rules/template_value.h"
 #include "tsdb/matcher.h"
 
 #include <arpa/inet.h>
@@ -247,11 +244,6 @@ void template_humanize_duration(double v, struct gs_buf *out)
         gs_buf_addf(out, "%.4gs", v);
 }
 
-bool template_parse_duration(const char *text, int64_t *ret_ms)
-{
-    return codec_parse_duration(text, ret_ms);
-}
-
 // --- regular expressions ---
 
 struct regex {
@@ -294,7 +286,7 @@ static int regex_at(const struct regex *r, struct gs_slice text, size_t from, ui
                        r->match, r->limits);
 }
 
-struct gs_error *template_match(struct gs_slice pattern, struct gs_slice text, bool *ret)
+struct gs_error *template_regex_match(struct gs_slice pattern, struct gs_slice text, bool *ret)
 {
     GS_CLEANUP(regex_finish) struct regex r = {0};
     struct gs_error *err = regex_init(&r, pattern);
@@ -362,8 +354,8 @@ static void add_expanded(const struct regex *r, struct gs_slice text, struct gs_
     }
 }
 
-struct gs_error *template_replace_all(struct gs_slice pattern, struct gs_slice replacement,
-                                      struct gs_slice text, struct gs_buf *out)
+struct gs_error *template_regex_replace(struct gs_slice pattern, struct gs_slice replacement,
+                                        struct gs_slice text, struct gs_buf *out)
 {
     GS_CLEANUP(regex_finish) struct regex r = {0};
     struct gs_error *err = regex_init(&r, pattern);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of templates: Go's own, and Prometheus'
 // (https://prometheus.io/docs/prometheus/latest/configuration/template_reference/).
-#include "engine/rules/template_value.h"
+#include "template/template_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "engine/rules/template_text.h"
+#include "codec/yaml_reader.h"
 
 #include <math.h>
 
 #define MAX_RESULT ((size_t)256 * 1024)
 
 struct call {
-    struct template_exec *e;
+    struct template_expansion *e;
     const struct template_value *args;
     size_t n;
     struct template_value *ret;
@@ -48,11 +48,10 @@ static bool return_text(struct call *c, const struct gs_buf *text)
 
 static bool want(struct call *c, size_t i, enum template_type type)
 {
-    static const struct template_value kinds[] = {
-        [TEMPLATE_TV_STRING] = {.type = TEMPLATE_TV_STRING},
-        [TEMPLATE_TV_SAMPLE] = {.type = TEMPLATE_TV_SAMPLE},
-        [TEMPLATE_TV_VECTOR] = {.type = TEMPLATE_TV_VECTOR},
-        [TEMPLATE_TV_INT] = {.type = TEMPLATE_TV_INT}};
+    static const struct template_value kinds[] = {[VALUE_STRING] = {.type = VALUE_STRING},
+                                                  [VALUE_SAMPLE] = {.type = VALUE_SAMPLE},
+                                                  [VALUE_VECTOR] = {.type = VALUE_VECTOR},
+                                                  [VALUE_INT] = {.type = VALUE_INT}};
     if (c->args[i].type == type)
         return true;
     c->why.wanted = template_type_name(&kinds[type]);
@@ -64,11 +63,11 @@ static bool want(struct call *c, size_t i, enum template_type type)
 static bool to_float(struct call *c, double *ret)
 {
     const struct template_value *v = &c->args[0];
-    if (v->type == TEMPLATE_TV_FLOAT || v->type == TEMPLATE_TV_INT) {
-        *ret = v->type == TEMPLATE_TV_FLOAT ? v->u.f : (double)v->u.i;
+    if (v->type == VALUE_FLOAT || v->type == VALUE_INT) {
+        *ret = v->type == VALUE_FLOAT ? v->u.f : (double)v->u.i;
         return true;
     }
-    if (v->type != TEMPLATE_TV_STRING)
+    if (v->type != VALUE_STRING)
         return fail(c, "error calling %s: can't convert %s to float", c->name,
                     template_type_name(v));
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(v->u.s, ret);
@@ -86,14 +85,14 @@ static bool compare(struct call *c, size_t other, bool ordered, int *ret)
 {
     const struct template_value *a = &c->args[0], *b = &c->args[other];
     switch (template_compare(a, b, ordered, ret)) {
-    case TEMPLATE_COMPARABLE:
+    case COMPARE_OK:
         return true;
-    case TEMPLATE_INCOMPATIBLE:
+    case COMPARE_INCOMPATIBLE:
         return fail(c, "error calling %s: incompatible types for comparison: %s and %s", c->name,
                     template_type_name(a), template_type_name(b));
-    case TEMPLATE_NOT_COMPARABLE: {
+    case COMPARE_UNSUPPORTED: {
         GS_AUTO_BUF struct gs_buf shown = {.limit = 1000};
-        const struct template_value *bad = a->type > TEMPLATE_TV_STRING ? a : b;
+        const struct template_value *bad = a->type > VALUE_STRING ? a : b;
         template_print(bad, &shown);
         return fail(c, "error calling %s: non-comparable type %s: %s", c->name,
                     shown.data ? shown.data : "", template_type_name(bad));
@@ -149,19 +148,19 @@ static bool fn_len(struct call *c)
 {
     const struct template_value *v = &c->args[0];
     switch (v->type) {
-    case TEMPLATE_TV_STRING:
+    case VALUE_STRING:
         *c->ret = template_int((int64_t)v->u.s.len);
         return true;
-    case TEMPLATE_TV_LABELS:
+    case VALUE_LABELS:
         *c->ret = template_int((int64_t)v->u.labels.n);
         return true;
-    case TEMPLATE_TV_VECTOR:
+    case VALUE_VECTOR:
         *c->ret = template_int((int64_t)v->u.vector.n);
         return true;
-    case TEMPLATE_TV_ARGS:
+    case VALUE_ARGS:
         *c->ret = template_int((int64_t)v->u.args.n);
         return true;
-    case TEMPLATE_TV_LIST:
+    case VALUE_LIST:
         *c->ret = template_int((int64_t)v->u.list.n);
         return true;
     default:
@@ -171,11 +170,11 @@ static bool fn_len(struct call *c)
 
 static bool index_one(struct call *c, struct template_value *v, const struct template_value *key)
 {
-    if (v->type == TEMPLATE_TV_LABELS && key->type == TEMPLATE_TV_STRING) {
+    if (v->type == VALUE_LABELS && key->type == VALUE_STRING) {
         *v = template_string(template_label(v, key->u.s));
         return true;
     }
-    if (v->type == TEMPLATE_TV_ARGS && key->type == TEMPLATE_TV_STRING) {
+    if (v->type == VALUE_ARGS && key->type == VALUE_STRING) {
         for (size_t i = 0; i < v->u.args.n; i++) {
             GS_AUTO_FREE char *name = gs_format("arg%zu", i);
             if (gs_slice_eq_str(key->u.s, name)) {
@@ -186,25 +185,23 @@ static bool index_one(struct call *c, struct template_value *v, const struct tem
         *v = (struct template_value){0};
         return true;
     }
-    if (v->type == TEMPLATE_TV_LABELS || v->type == TEMPLATE_TV_ARGS)
+    if (v->type == VALUE_LABELS || v->type == VALUE_ARGS)
         return fail(c, "error calling index: value has type %s; should be string",
                     template_type_name(key));
-    if (v->type != TEMPLATE_TV_VECTOR && v->type != TEMPLATE_TV_STRING &&
-        v->type != TEMPLATE_TV_LIST)
+    if (v->type != VALUE_VECTOR && v->type != VALUE_STRING && v->type != VALUE_LIST)
         return fail(c, "error calling index: can't index item of type %s", template_type_name(v));
-    if (key->type != TEMPLATE_TV_INT)
+    if (key->type != VALUE_INT)
         return fail(c, "error calling index: cannot index slice/array with type %s",
                     template_type_name(key));
-    size_t len = v->type == TEMPLATE_TV_VECTOR ? v->u.vector.n
-                 : v->type == TEMPLATE_TV_LIST ? v->u.list.n
-                                               : v->u.s.len;
+    size_t len = v->type == VALUE_VECTOR ? v->u.vector.n
+                 : v->type == VALUE_LIST ? v->u.list.n
+                                         : v->u.s.len;
     if (key->u.i < 0 || (uint64_t)key->u.i >= len)
         return fail(c, "error calling index: index out of range: %lld", (long long)key->u.i);
-    if (v->type == TEMPLATE_TV_LIST)
+    if (v->type == VALUE_LIST)
         *v = template_string(v->u.list.items[key->u.i]);
-    else if (v->type == TEMPLATE_TV_VECTOR)
-        *v = (struct template_value){.type = TEMPLATE_TV_SAMPLE,
-                                     .u.sample = v->u.vector.items[key->u.i]};
+    else if (v->type == VALUE_VECTOR)
+        *v = (struct template_value){.type = VALUE_SAMPLE, .u.sample = v->u.vector.items[key->u.i]};
     else
         *v = template_int((unsigned char)v->u.s.data[key->u.i]);
     return true;
@@ -213,7 +210,7 @@ static bool index_one(struct call *c, struct template_value *v, const struct tem
 static bool fn_index(struct call *c)
 {
     struct template_value v = c->args[0];
-    if (v.type == TEMPLATE_TV_NIL)
+    if (v.type == VALUE_NIL)
         return fail_call(c, "index of untyped nil");
     for (size_t i = 1; i < c->n; i++)
         if (!index_one(c, &v, &c->args[i]))
@@ -225,12 +222,11 @@ static bool fn_index(struct call *c)
 static bool fn_slice(struct call *c)
 {
     struct template_value v = c->args[0];
-    if (v.type != TEMPLATE_TV_STRING && v.type != TEMPLATE_TV_VECTOR)
+    if (v.type != VALUE_STRING && v.type != VALUE_VECTOR)
         return fail(c, "error calling slice: can't slice item of type %s", template_type_name(&v));
-    int64_t len = (int64_t)(v.type == TEMPLATE_TV_STRING ? v.u.s.len : v.u.vector.n), from = 0,
-            to = len;
+    int64_t len = (int64_t)(v.type == VALUE_STRING ? v.u.s.len : v.u.vector.n), from = 0, to = len;
     for (size_t i = 1; i < c->n; i++) {
-        if (!want(c, i, TEMPLATE_TV_INT))
+        if (!want(c, i, VALUE_INT))
             return false;
         if (c->args[i].u.i < 0 || c->args[i].u.i > len)
             return fail(c, "error calling slice: index out of range: %lld",
@@ -240,7 +236,7 @@ static bool fn_slice(struct call *c)
     if (from > to)
         return fail(c, "error calling slice: invalid slice index: %lld > %lld", (long long)from,
                     (long long)to);
-    if (v.type == TEMPLATE_TV_STRING) {
+    if (v.type == VALUE_STRING) {
         v.u.s = gs_slice_make(v.u.s.data + from, (size_t)(to - from));
     } else {
         v.u.vector.items += from;
@@ -255,11 +251,10 @@ static bool fn_print(struct call *c)
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
     bool line = gs_streq(c->name, "println");
     for (size_t i = 0; i < c->n; i++) {
-        bool texts = i && (c->args[i].type == TEMPLATE_TV_STRING ||
-                           c->args[i - 1].type == TEMPLATE_TV_STRING);
+        bool texts = i && (c->args[i].type == VALUE_STRING || c->args[i - 1].type == VALUE_STRING);
         if (i && (line || !texts))
             gs_buf_add_char(&text, ' ');
-        if (c->args[i].type == TEMPLATE_TV_SAMPLE)
+        if (c->args[i].type == VALUE_SAMPLE)
             gs_buf_add_char(&text, '&'); // a pointer in Go
         template_print(&c->args[i], &text);
     }
@@ -271,7 +266,7 @@ static bool fn_print(struct call *c)
 static bool fn_printf(struct call *c)
 {
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, TEMPLATE_TV_STRING))
+    if (!want(c, 0, VALUE_STRING))
         return false;
     template_printf(c->args[0].u.s, c->args + 1, c->n - 1, &text);
     return return_text(c, &text);
@@ -300,7 +295,7 @@ static bool fn_query(struct call *c)
     const struct template_data *d = c->e->data;
     struct template_sample *items = NULL;
     size_t n = 0;
-    if (!want(c, 0, TEMPLATE_TV_STRING))
+    if (!want(c, 0, VALUE_STRING))
         return false;
     if (!d->query)
         return fail_call(c, "queries are not possible here");
@@ -314,31 +309,30 @@ static bool fn_query(struct call *c)
         return fail_call(c, "too much memory");
     for (size_t i = 0; i < n; i++)
         list[i] = &items[i];
-    *c->ret = (struct template_value){.type = TEMPLATE_TV_VECTOR, .u.vector = {list, n}};
+    *c->ret = (struct template_value){.type = VALUE_VECTOR, .u.vector = {list, n}};
     return true;
 }
 
 static bool fn_first(struct call *c)
 {
-    if (!want(c, 0, TEMPLATE_TV_VECTOR))
+    if (!want(c, 0, VALUE_VECTOR))
         return false;
     if (!c->args[0].u.vector.n)
         return fail_call(c, "first() called on vector with no elements");
-    *c->ret = (struct template_value){.type = TEMPLATE_TV_SAMPLE,
-                                      .u.sample = c->args[0].u.vector.items[0]};
+    *c->ret =
+        (struct template_value){.type = VALUE_SAMPLE, .u.sample = c->args[0].u.vector.items[0]};
     return true;
 }
 
 static struct gs_slice sample_label(const struct template_sample *s, struct gs_slice name)
 {
-    struct template_value labels = {.type = TEMPLATE_TV_LABELS,
-                                    .u.labels = {s->labels, s->n_labels}};
+    struct template_value labels = {.type = VALUE_LABELS, .u.labels = {s->labels, s->n_labels}};
     return template_label(&labels, name);
 }
 
 static bool fn_label(struct call *c)
 {
-    if (!want(c, 0, TEMPLATE_TV_STRING) || !want(c, 1, TEMPLATE_TV_SAMPLE))
+    if (!want(c, 0, VALUE_STRING) || !want(c, 1, VALUE_SAMPLE))
         return false;
     *c->ret = template_string(sample_label(c->args[1].u.sample, c->args[0].u.s));
     return true;
@@ -346,7 +340,7 @@ static bool fn_label(struct call *c)
 
 static bool fn_value(struct call *c)
 {
-    if (!want(c, 0, TEMPLATE_TV_SAMPLE))
+    if (!want(c, 0, VALUE_SAMPLE))
         return false;
     *c->ret = template_float(c->args[0].u.sample->value);
     return true;
@@ -354,7 +348,7 @@ static bool fn_value(struct call *c)
 
 static bool fn_strvalue(struct call *c)
 {
-    if (!want(c, 0, TEMPLATE_TV_SAMPLE))
+    if (!want(c, 0, VALUE_SAMPLE))
         return false;
     *c->ret = template_string(sample_label(c->args[0].u.sample, GS_SLICE("__value__")));
     return true;
@@ -386,7 +380,7 @@ static void merge(const struct template_sample **items, const struct template_sa
 
 static bool fn_sort_by_label(struct call *c)
 {
-    if (!want(c, 0, TEMPLATE_TV_STRING) || !want(c, 1, TEMPLATE_TV_VECTOR))
+    if (!want(c, 0, VALUE_STRING) || !want(c, 1, VALUE_VECTOR))
         return false;
     size_t n = c->args[1].u.vector.n;
     const struct template_sample **items =
@@ -396,13 +390,13 @@ static bool fn_sort_by_label(struct call *c)
     if (n)
         memcpy(items, c->args[1].u.vector.items, n * sizeof(*items));
     merge(items, items + n, n, c->args[0].u.s);
-    *c->ret = (struct template_value){.type = TEMPLATE_TV_VECTOR, .u.vector = {items, n}};
+    *c->ret = (struct template_value){.type = VALUE_VECTOR, .u.vector = {items, n}};
     return true;
 }
 
 static bool fn_args(struct call *c)
 {
-    *c->ret = (struct template_value){.type = TEMPLATE_TV_ARGS, .u.args = {c->args, c->n}};
+    *c->ret = (struct template_value){.type = VALUE_ARGS, .u.args = {c->args, c->n}};
     return true;
 }
 
@@ -466,17 +460,17 @@ static bool fn_to_time(struct call *c)
         return fail_call(c, "value is NaN or Inf");
     if (!to_time(c, v, &ms))
         return false;
-    *c->ret = (struct template_value){.type = TEMPLATE_TV_TIME, .u.i = ms};
+    *c->ret = (struct template_value){.type = VALUE_TIME, .u.i = ms};
     return true;
 }
 
 static bool fn_parse_duration(struct call *c)
 {
     int64_t ms;
-    if (!want(c, 0, TEMPLATE_TV_STRING))
+    if (!want(c, 0, VALUE_STRING))
         return false;
     GS_AUTO_FREE char *text = gs_slice_dup(c->args[0].u.s);
-    if (!template_parse_duration(text, &ms))
+    if (!codec_parse_duration(text, &ms))
         return fail(c, "error calling parseDuration: not a valid duration string: \"%s\"", text);
     *c->ret = template_float((double)ms / 1000);
     return true;
@@ -496,7 +490,7 @@ static bool fn_text(struct call *c)
                  {"tableLink", template_table_link},
                  {"stripDomain", template_strip_domain}};
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, TEMPLATE_TV_STRING))
+    if (!want(c, 0, VALUE_STRING))
         return false;
     for (size_t i = 0; i < GS_ARRAY_LEN(table); i++)
         if (gs_streq(table[i].name, c->name))
@@ -506,7 +500,7 @@ static bool fn_text(struct call *c)
 
 static bool fn_safe_html(struct call *c)
 {
-    if (!want(c, 0, TEMPLATE_TV_STRING))
+    if (!want(c, 0, VALUE_STRING))
         return false;
     *c->ret = c->args[0];
     return true;
@@ -515,9 +509,9 @@ static bool fn_safe_html(struct call *c)
 static bool fn_match(struct call *c)
 {
     bool hit = false;
-    if (!want(c, 0, TEMPLATE_TV_STRING) || !want(c, 1, TEMPLATE_TV_STRING))
+    if (!want(c, 0, VALUE_STRING) || !want(c, 1, VALUE_STRING))
         return false;
-    GS_AUTO_ERROR struct gs_error *err = template_match(c->args[0].u.s, c->args[1].u.s, &hit);
+    GS_AUTO_ERROR struct gs_error *err = template_regex_match(c->args[0].u.s, c->args[1].u.s, &hit);
     *c->ret = template_bool(hit);
     return !err || fail_call(c, gs_error_message(err));
 }
@@ -525,11 +519,10 @@ static bool fn_match(struct call *c)
 static bool fn_replace(struct call *c)
 {
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, TEMPLATE_TV_STRING) || !want(c, 1, TEMPLATE_TV_STRING) ||
-        !want(c, 2, TEMPLATE_TV_STRING))
+    if (!want(c, 0, VALUE_STRING) || !want(c, 1, VALUE_STRING) || !want(c, 2, VALUE_STRING))
         return false;
     GS_AUTO_ERROR struct gs_error *err =
-        template_replace_all(c->args[0].u.s, c->args[1].u.s, c->args[2].u.s, &text);
+        template_regex_replace(c->args[0].u.s, c->args[1].u.s, c->args[2].u.s, &text);
     return err ? fail_call(c, gs_error_message(err)) : return_text(c, &text);
 }
 
@@ -617,8 +610,9 @@ void template_arity(struct gs_slice name, int *ret_min, int *ret_max)
     *ret_max = f->max;
 }
 
-bool template_call(struct template_exec *e, struct gs_slice name, const struct template_value *args,
-                   size_t n, struct template_value *ret, struct template_failure *ret_failure)
+bool template_call(struct template_expansion *e, struct gs_slice name,
+                   const struct template_value *args, size_t n, struct template_value *ret,
+                   struct template_failure *ret_failure)
 {
     const struct function *f = find(name);
     struct call c = {.e = e, .args = args, .n = n, .ret = ret, .name = f->name};

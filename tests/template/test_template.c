@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "engine/rules/template.h"
+#include "template/template.h"
 
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ static char *unescape(struct gs_slice line)
 static void test_as_prometheus(void **state)
 {
     GS_AUTO_FREE char *path =
-        gs_format("%s/tests/engine/data/rule_templates.txt", getenv("GPUSCALE_SOURCE_ROOT"));
+        gs_format("%s/tests/template/templates.txt", getenv("GPUSCALE_SOURCE_ROOT"));
     GS_AUTO_BUF struct gs_buf file = {0};
     assert_ok(gs_file_read(path, 1 << 20, &file));
     struct gs_slice rest = gs_buf_slice(&file);

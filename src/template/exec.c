@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates executed: a walk over the tree with a stack of variables.
-#include "engine/rules/template.h"
-#include "engine/rules/template_value.h"
+#include "template/template.h"
+#include "template/template_private.h"
 
 #include "base/mem.h"
 
@@ -11,13 +11,14 @@
 #define MAX_SHOWN  100 // of the source in an error
 #define MAX_DEPTH  300
 
-static bool exec_list(struct template_exec *e, const struct template_node *n,
+static bool exec_list(struct template_expansion *e, const struct template_node *n,
                       struct template_value dot);
-static bool eval_pipe(struct template_exec *e, const struct template_pipe *p,
+static bool eval_pipe(struct template_expansion *e, const struct template_pipeline *p,
                       struct template_value dot, struct template_value *ret);
 
 // Go's form: template: NAME:LINE:COLUMN: executing "NAME" at <SOURCE>: message
-static bool fail_text(struct template_exec *e, uint32_t at, struct gs_slice src, const char *text)
+static bool fail_text(struct template_expansion *e, uint32_t at, struct gs_slice src,
+                      const char *text)
 {
     size_t line, column;
     bool cut = src.len > MAX_SHOWN;
@@ -32,12 +33,13 @@ static bool fail_text(struct template_exec *e, uint32_t at, struct gs_slice src,
     return false;
 }
 
-static struct gs_slice source(const struct template_exec *e, uint32_t start, uint32_t end)
+static struct gs_slice source(const struct template_expansion *e, uint32_t start, uint32_t end)
 {
     return gs_slice_trim(gs_slice_make(e->t->text.data + start, end - start));
 }
 
-bool template_fail_at(struct template_exec *e, uint32_t start, uint32_t end, const char *fmt, ...)
+bool template_fail_at(struct template_expansion *e, uint32_t start, uint32_t end, const char *fmt,
+                      ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -55,10 +57,10 @@ static bool own_field(const struct template_data *d, struct gs_slice name,
         const struct template_field *f = &d->fields[i];
         if (!gs_slice_eq_str(name, f->name))
             continue;
-        if (f->kind == TEMPLATE_RULE_FIELD_MAP)
-            *ret = (struct template_value){.type = TEMPLATE_TV_LABELS, .u.labels = {f->map, f->n}};
-        else if (f->kind == TEMPLATE_RULE_FIELD_LIST)
-            *ret = (struct template_value){.type = TEMPLATE_TV_LIST, .u.list = {f->list, f->n}};
+        if (f->kind == TEMPLATE_FIELD_MAP)
+            *ret = (struct template_value){.type = VALUE_LABELS, .u.labels = {f->map, f->n}};
+        else if (f->kind == TEMPLATE_FIELD_LIST)
+            *ret = (struct template_value){.type = VALUE_LIST, .u.list = {f->list, f->n}};
         else
             *ret = template_string(f->text);
         return true;
@@ -72,10 +74,9 @@ static bool data_field(const struct template_data *d, struct gs_slice name,
     if (d->fields)
         return own_field(d, name, ret);
     if (gs_slice_eq_str(name, "Labels"))
-        *ret = (struct template_value){.type = TEMPLATE_TV_LABELS,
-                                       .u.labels = {d->labels, d->n_labels}};
+        *ret = (struct template_value){.type = VALUE_LABELS, .u.labels = {d->labels, d->n_labels}};
     else if (gs_slice_eq_str(name, "ExternalLabels"))
-        *ret = (struct template_value){.type = TEMPLATE_TV_LABELS,
+        *ret = (struct template_value){.type = VALUE_LABELS,
                                        .u.labels = {d->external_labels, d->n_external_labels}};
     else if (gs_slice_eq_str(name, "ExternalURL"))
         *ret = template_string(gs_slice_of(d->external_url ? d->external_url : ""));
@@ -90,8 +91,7 @@ static bool sample_field(const struct template_sample *s, struct gs_slice name,
                          struct template_value *ret)
 {
     if (gs_slice_eq_str(name, "Labels"))
-        *ret = (struct template_value){.type = TEMPLATE_TV_LABELS,
-                                       .u.labels = {s->labels, s->n_labels}};
+        *ret = (struct template_value){.type = VALUE_LABELS, .u.labels = {s->labels, s->n_labels}};
     else if (gs_slice_eq_str(name, "Value"))
         *ret = template_float(s->value);
     else
@@ -112,29 +112,29 @@ static struct template_value args_get(const struct template_value *v, struct gs_
     return i < v->u.args.n ? v->u.args.items[i] : (struct template_value){0};
 }
 
-static bool get_field(struct template_exec *e, const struct template_arg *a, struct gs_slice name,
-                      struct template_value *v)
+static bool get_field(struct template_expansion *e, const struct template_argument *a,
+                      struct gs_slice name, struct template_value *v)
 {
     switch (v->type) {
-    case TEMPLATE_TV_NIL:
+    case VALUE_NIL:
         return template_fail_at(e, a->start, a->end,
                                 "nil data; no entry for key \"" GS_SLICE_FMT "\"",
                                 GS_SLICE_ARG(name));
-    case TEMPLATE_TV_LABELS: // missingkey=zero
+    case VALUE_LABELS: // missingkey=zero
         *v = template_string(template_label(v, name));
         return true;
-    case TEMPLATE_TV_ARGS:
+    case VALUE_ARGS:
         *v = args_get(v, name);
         return true;
-    case TEMPLATE_TV_DATA:
+    case VALUE_DATA:
         if (data_field(v->u.data, name, v))
             return true;
         break;
-    case TEMPLATE_TV_SAMPLE:
+    case VALUE_SAMPLE:
         if (sample_field(v->u.sample, name, v))
             return true;
         break;
-    case TEMPLATE_TV_TIME:
+    case VALUE_TIME:
         if (gs_slice_eq_str(name, "Unix") || gs_slice_eq_str(name, "UnixMilli")) {
             *v = template_int(gs_slice_eq_str(name, "Unix") ? v->u.i / 1000 : v->u.i);
             return true;
@@ -144,13 +144,13 @@ static bool get_field(struct template_exec *e, const struct template_arg *a, str
         break;
     }
     // Go counts the column of a variable's field from its first dot.
-    uint32_t at = a->start + (a->kind == TEMPLATE_VARIABLE ? (uint32_t)a->names[0].len : 0);
+    uint32_t at = a->start + (a->kind == ARG_VARIABLE ? (uint32_t)a->names[0].len : 0);
     GS_AUTO_FREE char *text = gs_format("can't evaluate field " GS_SLICE_FMT " in type %s",
                                         GS_SLICE_ARG(name), template_type_name(v));
     return fail_text(e, at, source(e, a->start, a->end), text);
 }
 
-static bool get_variable(struct template_exec *e, const struct template_arg *a,
+static bool get_variable(struct template_expansion *e, const struct template_argument *a,
                          struct template_value *ret)
 {
     for (size_t i = e->n_vars; i-- > 0;)
@@ -162,12 +162,12 @@ static bool get_variable(struct template_exec *e, const struct template_arg *a,
                             GS_SLICE_ARG(a->names[0]));
 }
 
-static bool eval_function(struct template_exec *e, const struct template_cmd *c,
-                          const struct template_arg *fn, const struct template_arg *args,
+static bool eval_function(struct template_expansion *e, const struct template_command *c,
+                          const struct template_argument *fn, const struct template_argument *args,
                           struct template_value dot, const struct template_value *final,
                           struct template_value *ret);
 
-static bool eval_arg(struct template_exec *e, const struct template_arg *a,
+static bool eval_arg(struct template_expansion *e, const struct template_argument *a,
                      struct template_value dot, struct template_value *ret)
 {
     struct template_value v = dot;
@@ -175,36 +175,36 @@ static bool eval_arg(struct template_exec *e, const struct template_arg *a,
     if (++e->steps > MAX_STEPS)
         return template_fail_at(e, a->start, a->end, "too many steps");
     switch (a->kind) {
-    case TEMPLATE_DOT:
-    case TEMPLATE_FIELD:
+    case ARG_DOT:
+    case ARG_FIELD:
         break;
-    case TEMPLATE_NIL:
+    case ARG_NIL:
         v = (struct template_value){0};
         break;
-    case TEMPLATE_BOOL:
+    case ARG_BOOL:
         v = template_bool(a->b);
         break;
-    case TEMPLATE_INT:
+    case ARG_INT:
         v = template_int(a->i);
         break;
-    case TEMPLATE_FLOAT:
+    case ARG_FLOAT:
         v = template_float(a->f);
         break;
-    case TEMPLATE_STRING:
+    case ARG_STRING:
         v = template_string(a->s);
         break;
-    case TEMPLATE_VARIABLE:
+    case ARG_VARIABLE:
         if (!get_variable(e, a, &v))
             return false;
         first = 1;
         break;
-    case TEMPLATE_FUNCTION: {
-        const struct template_cmd alone = {.start = a->start, .end = a->end};
+    case ARG_FUNCTION: {
+        const struct template_command alone = {.start = a->start, .end = a->end};
         if (!eval_function(e, &alone, a, NULL, dot, NULL, &v))
             return false;
         break;
     }
-    case TEMPLATE_PAREN:
+    case ARG_PAREN:
         if (!eval_pipe(e, a->pipe, dot, &v))
             return false;
         break;
@@ -217,8 +217,8 @@ static bool eval_arg(struct template_exec *e, const struct template_arg *a,
 }
 
 // and, or: evaluated only as far as needed.
-static bool eval_logic(struct template_exec *e, const struct template_cmd *c, bool is_or,
-                       const struct template_arg *args, struct template_value dot,
+static bool eval_logic(struct template_expansion *e, const struct template_command *c, bool is_or,
+                       const struct template_argument *args, struct template_value dot,
                        const struct template_value *final, struct template_value *ret)
 {
     struct template_value v = {0};
@@ -226,7 +226,7 @@ static bool eval_logic(struct template_exec *e, const struct template_cmd *c, bo
         return template_fail_at(e, c->start, c->end,
                                 "wrong number of args for %s: want at least 1 got 0",
                                 is_or ? "or" : "and");
-    for (const struct template_arg *a = args; a; a = a->next) {
+    for (const struct template_argument *a = args; a; a = a->next) {
         if (!eval_arg(e, a, dot, &v))
             return false;
         if (template_truth(&v) == is_or) {
@@ -239,11 +239,11 @@ static bool eval_logic(struct template_exec *e, const struct template_cmd *c, bo
 }
 
 // An argument of the wrong type, as Go says it.
-static bool fail_argument(struct template_exec *e, const struct template_arg *a, const char *wanted,
-                          const struct template_value *got)
+static bool fail_argument(struct template_expansion *e, const struct template_argument *a,
+                          const char *wanted, const struct template_value *got)
 {
-    bool constant = a->kind == TEMPLATE_INT || a->kind == TEMPLATE_FLOAT ||
-                    a->kind == TEMPLATE_BOOL || a->kind == TEMPLATE_STRING;
+    bool constant =
+        a->kind == ARG_INT || a->kind == ARG_FLOAT || a->kind == ARG_BOOL || a->kind == ARG_STRING;
     struct gs_slice src = source(e, a->start, a->end);
     if (constant && (gs_streq(wanted, "string") || gs_streq(wanted, "int")))
         return template_fail_at(e, a->start, a->end, "expected %s; found " GS_SLICE_FMT,
@@ -252,13 +252,13 @@ static bool fail_argument(struct template_exec *e, const struct template_arg *a,
         return template_fail_at(e, a->start, a->end,
                                 "can't handle " GS_SLICE_FMT " for arg of type %s",
                                 GS_SLICE_ARG(src), wanted);
-    if (got->type == TEMPLATE_TV_NIL)
+    if (got->type == VALUE_NIL)
         return template_fail_at(e, a->start, a->end, "invalid value; expected %s", wanted);
     return template_fail_at(e, a->start, a->end, "wrong type for value; expected %s; got %s",
                             wanted, template_type_name(got));
 }
 
-static bool check_count(struct template_exec *e, const struct template_arg *fn, size_t n)
+static bool check_count(struct template_expansion *e, const struct template_argument *fn, size_t n)
 {
     int min, max;
     struct gs_slice name = fn->s;
@@ -270,8 +270,8 @@ static bool check_count(struct template_exec *e, const struct template_arg *fn, 
                             GS_SLICE_ARG(name), max < 0 ? "at least " : "", min, n);
 }
 
-static bool eval_function(struct template_exec *e, const struct template_cmd *c,
-                          const struct template_arg *fn, const struct template_arg *args,
+static bool eval_function(struct template_expansion *e, const struct template_command *c,
+                          const struct template_argument *fn, const struct template_argument *args,
                           struct template_value dot, const struct template_value *final,
                           struct template_value *ret)
 {
@@ -279,7 +279,7 @@ static bool eval_function(struct template_exec *e, const struct template_cmd *c,
     if (is_or || gs_slice_eq_str(fn->s, "and"))
         return eval_logic(e, c, is_or, args, dot, final, ret);
     size_t n = 0, i = 0;
-    for (const struct template_arg *a = args; a; a = a->next)
+    for (const struct template_argument *a = args; a; a = a->next)
         n++;
     n += final != NULL;
     if (!check_count(e, fn, n))
@@ -287,7 +287,7 @@ static bool eval_function(struct template_exec *e, const struct template_cmd *c,
     struct template_value *values = gs_arena_alloc(&e->arena, (n + 1) * sizeof(*values));
     if (!values)
         return template_fail_at(e, c->start, c->end, "too much memory");
-    for (const struct template_arg *a = args; a; a = a->next)
+    for (const struct template_argument *a = args; a; a = a->next)
         if (!eval_arg(e, a, dot, &values[i++]))
             return false;
     if (final)
@@ -295,7 +295,7 @@ static bool eval_function(struct template_exec *e, const struct template_cmd *c,
     struct template_failure why = {0};
     if (template_call(e, fn->s, values, n, ret, &why))
         return true;
-    const struct template_arg *bad = args;
+    const struct template_argument *bad = args;
     for (i = 0; why.wanted && bad && i < why.arg; i++)
         bad = bad->next;
     if (why.wanted && bad)
@@ -303,14 +303,14 @@ static bool eval_function(struct template_exec *e, const struct template_cmd *c,
     return template_fail_at(e, c->start, c->end, "%s", why.text ? why.text : "too much memory");
 }
 
-static bool eval_command(struct template_exec *e, const struct template_cmd *c,
+static bool eval_command(struct template_expansion *e, const struct template_command *c,
                          struct template_value dot, const struct template_value *final,
                          struct template_value *ret)
 {
-    const struct template_arg *first = c->args;
-    if (first->kind == TEMPLATE_FUNCTION)
+    const struct template_argument *first = c->args;
+    if (first->kind == ARG_FUNCTION)
         return eval_function(e, c, first, first->next, dot, final, ret);
-    if (first->kind == TEMPLATE_NIL)
+    if (first->kind == ARG_NIL)
         return template_fail_at(e, first->start, first->end, "nil is not a command");
     if (c->n_args > 1 || final)
         return template_fail_at(e, first->start, first->end,
@@ -319,8 +319,8 @@ static bool eval_command(struct template_exec *e, const struct template_cmd *c,
     return eval_arg(e, first, dot, ret);
 }
 
-static bool push_var(struct template_exec *e, const struct template_pipe *p, struct gs_slice name,
-                     struct template_value v)
+static bool push_var(struct template_expansion *e, const struct template_pipeline *p,
+                     struct gs_slice name, struct template_value v)
 {
     if (e->n_vars == GS_ARRAY_LEN(e->vars))
         return template_fail_at(e, p->start, p->end, "too many variables");
@@ -329,8 +329,8 @@ static bool push_var(struct template_exec *e, const struct template_pipe *p, str
     return true;
 }
 
-static bool set_var(struct template_exec *e, const struct template_pipe *p, struct gs_slice name,
-                    struct template_value v)
+static bool set_var(struct template_expansion *e, const struct template_pipeline *p,
+                    struct gs_slice name, struct template_value v)
 {
     for (size_t i = e->n_vars; i-- > 0;)
         if (gs_slice_eq(e->vars[i].name, name)) {
@@ -341,13 +341,13 @@ static bool set_var(struct template_exec *e, const struct template_pipe *p, stru
                             GS_SLICE_ARG(name));
 }
 
-static bool eval_commands(struct template_exec *e, const struct template_pipe *p,
+static bool eval_commands(struct template_expansion *e, const struct template_pipeline *p,
                           struct template_value dot, struct template_value *ret)
 {
     struct template_value v = {0}, final;
     if (++e->depth > MAX_DEPTH)
         return template_fail_at(e, p->start, p->end, "nested too deeply");
-    for (const struct template_cmd *c = p->cmds; c; c = c->next) {
+    for (const struct template_command *c = p->cmds; c; c = c->next) {
         final = v;
         if (!eval_command(e, c, dot, c == p->cmds ? NULL : &final, &v))
             return false;
@@ -357,7 +357,7 @@ static bool eval_commands(struct template_exec *e, const struct template_pipe *p
     return true;
 }
 
-static bool eval_pipe(struct template_exec *e, const struct template_pipe *p,
+static bool eval_pipe(struct template_expansion *e, const struct template_pipeline *p,
                       struct template_value dot, struct template_value *ret)
 {
     struct template_value v;
@@ -372,7 +372,7 @@ static bool eval_pipe(struct template_exec *e, const struct template_pipe *p,
 
 // --- nodes ---
 
-static bool exec_branch(struct template_exec *e, const struct template_node *n,
+static bool exec_branch(struct template_expansion *e, const struct template_node *n,
                         struct template_value dot)
 {
     struct template_value v;
@@ -380,17 +380,17 @@ static bool exec_branch(struct template_exec *e, const struct template_node *n,
     if (!eval_pipe(e, n->pipe, dot, &v))
         return false;
     bool yes = template_truth(&v);
-    bool ok = exec_list(e, yes ? n->body : n->otherwise, yes && n->kind == TEMPLATE_WITH ? v : dot);
+    bool ok = exec_list(e, yes ? n->body : n->otherwise, yes && n->kind == NODE_WITH ? v : dot);
     e->n_vars = n_vars;
     return ok;
 }
 
 // One turn of a range. False: stop (break or error).
-static bool range_turn(struct template_exec *e, const struct template_node *n,
+static bool range_turn(struct template_expansion *e, const struct template_node *n,
                        struct template_value key, struct template_value item)
 {
     size_t n_vars = e->n_vars;
-    const struct template_pipe *p = n->pipe;
+    const struct template_pipeline *p = n->pipe;
     struct template_value values[2] = {p->n_vars == 2 ? key : item, item};
     if (++e->steps > MAX_STEPS)
         return template_fail_at(e, p->start, p->end, "too many steps");
@@ -399,46 +399,45 @@ static bool range_turn(struct template_exec *e, const struct template_node *n,
             return false;
     bool ok = exec_list(e, n->body, item);
     e->n_vars = n_vars;
-    if (e->flow == TEMPLATE_CONTINUING)
-        e->flow = TEMPLATE_GO_ON;
-    return ok && e->flow == TEMPLATE_GO_ON;
+    if (e->flow == FLOW_CONTINUE)
+        e->flow = FLOW_NEXT;
+    return ok && e->flow == FLOW_NEXT;
 }
 
 static size_t range_len(const struct template_value *v)
 {
     switch (v->type) {
-    case TEMPLATE_TV_INT:
+    case VALUE_INT:
         return v->u.i > 0 ? (size_t)v->u.i : 0;
-    case TEMPLATE_TV_LABELS:
+    case VALUE_LABELS:
         return v->u.labels.n;
-    case TEMPLATE_TV_VECTOR:
+    case VALUE_VECTOR:
         return v->u.vector.n;
-    case TEMPLATE_TV_ARGS:
+    case VALUE_ARGS:
         return v->u.args.n;
-    case TEMPLATE_TV_LIST:
+    case VALUE_LIST:
         return v->u.list.n;
     default:
         return 0;
     }
 }
 
-static void range_item(struct template_exec *e, const struct template_value *v, size_t i,
+static void range_item(struct template_expansion *e, const struct template_value *v, size_t i,
                        struct template_value *key, struct template_value *item)
 {
     *key = template_int((int64_t)i);
     switch (v->type) {
-    case TEMPLATE_TV_LABELS:
+    case VALUE_LABELS:
         *key = template_string(v->u.labels.items[i].name);
         *item = template_string(v->u.labels.items[i].value);
         return;
-    case TEMPLATE_TV_LIST:
+    case VALUE_LIST:
         *item = template_string(v->u.list.items[i]);
         return;
-    case TEMPLATE_TV_VECTOR:
-        *item =
-            (struct template_value){.type = TEMPLATE_TV_SAMPLE, .u.sample = v->u.vector.items[i]};
+    case VALUE_VECTOR:
+        *item = (struct template_value){.type = VALUE_SAMPLE, .u.sample = v->u.vector.items[i]};
         return;
-    case TEMPLATE_TV_ARGS: {
+    case VALUE_ARGS: {
         GS_AUTO_FREE char *name = gs_format("arg%zu", i);
         const char *copy = gs_arena_strdup(&e->arena, name);
         *key = template_string(gs_slice_of(copy));
@@ -451,14 +450,14 @@ static void range_item(struct template_exec *e, const struct template_value *v, 
     }
 }
 
-static bool exec_range(struct template_exec *e, const struct template_node *n,
+static bool exec_range(struct template_expansion *e, const struct template_node *n,
                        struct template_value dot)
 {
     struct template_value v = {0}, key, item;
     if (!eval_commands(e, n->pipe, dot, &v))
         return false;
-    if (v.type != TEMPLATE_TV_NIL && v.type != TEMPLATE_TV_INT && v.type != TEMPLATE_TV_LABELS &&
-        v.type != TEMPLATE_TV_VECTOR && v.type != TEMPLATE_TV_ARGS && v.type != TEMPLATE_TV_LIST) {
+    if (v.type != VALUE_NIL && v.type != VALUE_INT && v.type != VALUE_LABELS &&
+        v.type != VALUE_VECTOR && v.type != VALUE_ARGS && v.type != VALUE_LIST) {
         GS_AUTO_BUF struct gs_buf text = {0};
         template_print(&v, &text);
         return template_fail_at(e, n->pipe->start, n->pipe->end, "range can't iterate over %s",
@@ -470,12 +469,12 @@ static bool exec_range(struct template_exec *e, const struct template_node *n,
         if (!range_turn(e, n, key, item))
             break;
     }
-    if (e->flow == TEMPLATE_BREAKING)
-        e->flow = TEMPLATE_GO_ON;
+    if (e->flow == FLOW_BREAK)
+        e->flow = FLOW_NEXT;
     return !e->err && (len || exec_list(e, n->otherwise, dot));
 }
 
-static bool fail_include(struct template_exec *e, const struct template_node *n)
+static bool fail_include(struct template_expansion *e, const struct template_node *n)
 {
     struct gs_slice pipe = n->pipe ? source(e, n->pipe->start, n->pipe->end) : (struct gs_slice){0};
     GS_AUTO_FREE char *shown =
@@ -486,10 +485,10 @@ static bool fail_include(struct template_exec *e, const struct template_node *n)
     return fail_text(e, n->start, gs_slice_of(shown), text);
 }
 
-static bool exec_include(struct template_exec *e, const struct template_node *n,
+static bool exec_include(struct template_expansion *e, const struct template_node *n,
                          struct template_value dot)
 {
-    const struct template_define *d = e->t->defines;
+    const struct template_definition *d = e->t->defines;
     while (d && !gs_slice_eq(d->name, n->text))
         d = d->next;
     if (!d)
@@ -501,7 +500,7 @@ static bool exec_include(struct template_exec *e, const struct template_node *n,
     // refused all others.
     size_t n_vars = e->n_vars;
     struct gs_slice in = e->in;
-    struct template_pipe at = {.start = n->start, .end = n->end};
+    struct template_pipeline at = {.start = n->start, .end = n->end};
     bool ok = push_var(e, &at, GS_SLICE("$"), v);
     e->in = n->text;
     ok = ok && exec_list(e, d->body, v);
@@ -510,7 +509,7 @@ static bool exec_include(struct template_exec *e, const struct template_node *n,
     return ok;
 }
 
-static bool exec_action(struct template_exec *e, const struct template_node *n,
+static bool exec_action(struct template_expansion *e, const struct template_node *n,
                         struct template_value dot)
 {
     struct template_value v;
@@ -518,51 +517,51 @@ static bool exec_action(struct template_exec *e, const struct template_node *n,
         return false;
     if (n->pipe->n_vars)
         return true;
-    if (v.type == TEMPLATE_TV_NIL)
+    if (v.type == VALUE_NIL)
         gs_buf_add_str(e->out, "<no value>");
     else
         template_print(&v, e->out);
     return true;
 }
 
-static bool exec_node(struct template_exec *e, const struct template_node *n,
+static bool exec_node(struct template_expansion *e, const struct template_node *n,
                       struct template_value dot)
 {
     if (++e->steps > MAX_STEPS)
         return template_fail_at(e, n->start, n->end, "too many steps");
     switch (n->kind) {
-    case TEMPLATE_TEXT:
+    case NODE_TEXT:
         gs_buf_add_slice(e->out, n->text);
         return true;
-    case TEMPLATE_ACTION:
+    case NODE_ACTION:
         return exec_action(e, n, dot);
-    case TEMPLATE_IF:
-    case TEMPLATE_WITH:
+    case NODE_IF:
+    case NODE_WITH:
         return exec_branch(e, n, dot);
-    case TEMPLATE_RANGE: {
+    case NODE_RANGE: {
         size_t n_vars = e->n_vars;
         bool ok = exec_range(e, n, dot);
         e->n_vars = n_vars;
         return ok;
     }
-    case TEMPLATE_INCLUDE:
+    case NODE_INCLUDE:
         return exec_include(e, n, dot);
-    case TEMPLATE_BREAK:
-        e->flow = TEMPLATE_BREAKING;
+    case NODE_BREAK:
+        e->flow = FLOW_BREAK;
         return true;
-    case TEMPLATE_CONTINUE:
-        e->flow = TEMPLATE_CONTINUING;
+    case NODE_CONTINUE:
+        e->flow = FLOW_CONTINUE;
         return true;
     }
     return true;
 }
 
-static bool exec_list(struct template_exec *e, const struct template_node *n,
+static bool exec_list(struct template_expansion *e, const struct template_node *n,
                       struct template_value dot)
 {
     if (++e->depth > MAX_DEPTH)
         return template_fail_at(e, 0, 0, "exceeded maximum template depth (%d)", MAX_DEPTH);
-    for (; n && e->flow == TEMPLATE_GO_ON; n = n->next) {
+    for (; n && e->flow == FLOW_NEXT; n = n->next) {
         if (!exec_node(e, n, dot))
             return false;
         if (e->out->overflow)
@@ -581,13 +580,13 @@ struct gs_error *template_expand(const struct template *t, const struct template
         return NULL;
     }
     GS_AUTO_BUF struct gs_buf text = {.limit = data->max_output ? data->max_output : MAX_OUTPUT};
-    GS_AUTO_FREE struct template_exec *e = gs_alloc(sizeof(*e));
+    GS_AUTO_FREE struct template_expansion *e = gs_alloc(sizeof(*e));
     e->t = t;
     e->data = data;
     e->arena.limit = MAX_MEMORY;
     e->out = &text;
     e->in = gs_slice_of(t->name);
-    struct template_value root = {.type = TEMPLATE_TV_DATA, .u.data = data};
+    struct template_value root = {.type = VALUE_DATA, .u.data = data};
     e->vars[e->n_vars].name = GS_SLICE("$");
     e->vars[e->n_vars++].value = root;
     (void)exec_list(e, t->body, root);

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct template_syntax form = {"<<", ">>", ""};
-    struct template *t = NULL;
+    struct template_program *t = NULL;
     struct gs_error *err =
         template_parse_with(gs_slice_make(data, size), "metrics-query", &form, &t);
     gs_error_free(err);

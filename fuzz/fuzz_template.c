@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                     .external_url = "http://a/b",
                                     .value = 1.5,
                                     .query = query};
-    struct template *t = NULL;
+    struct template_program *t = NULL;
     GS_AUTO_BUF struct gs_buf out = {0};
     struct gs_error *err = template_parse(gs_slice_make(data, size), "t", &t);
     if (!err)

@@ -572,7 +572,7 @@ static bool exec_list(struct template_expansion *e, const struct template_node *
     return true;
 }
 
-struct gs_error *template_expand(const struct template *t, const struct template_data *data,
+struct gs_error *template_expand(const struct template_program *t, const struct template_data *data,
                                  struct gs_buf *out)
 {
     if (t->plain) {

@@ -14,7 +14,7 @@
     "{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 
 struct parser {
-    struct template *t;
+    struct template_program *t;
     struct template_lexer lx;
     struct template_token tok; // the current token
     struct gs_slice vars[MAX_VARS];
@@ -577,17 +577,19 @@ static bool parse_all(struct parser *p)
            fail(p, stop == STOP_END ? "unexpected {{end}}" : "unexpected {{else}}");
 }
 
-struct gs_error *template_parse(struct gs_slice text, const char *name, struct template **ret)
+struct gs_error *template_parse(struct gs_slice text, const char *name,
+                                struct template_program **ret)
 {
     return template_parse_with(text, name, &(struct template_syntax){"{{", "}}", PRELUDE}, ret);
 }
 
 struct gs_error *template_parse_with(struct gs_slice text, const char *name,
-                                     const struct template_syntax *form, struct template **ret)
+                                     const struct template_syntax *form,
+                                     struct template_program **ret)
 {
     if (text.len > MAX_TEXT)
         return gs_error_new(GS_ELIMIT, "template: %s: longer than %zu bytes", name, MAX_TEXT);
-    struct template *t = gs_alloc(sizeof(*t));
+    struct template_program *t = gs_alloc(sizeof(*t));
     t->plain = !text.len || !memmem(text.data, text.len, form->open, 2);
     t->arena.limit = MAX_MEMORY;
     GS_AUTO_BUF struct gs_buf all = {0};
@@ -614,7 +616,7 @@ struct gs_error *template_parse_with(struct gs_slice text, const char *name,
     return NULL;
 }
 
-void template_free(struct template *t)
+void template_free(struct template_program *t)
 {
     if (!t)
         return;

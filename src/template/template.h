@@ -13,18 +13,20 @@
 
 #include <stdint.h>
 
-struct template; // immutable
+struct template_program; // immutable
 
 // name: for errors, "__alert_HighUtil". $labels, $externalLabels, $externalURL and $value
 // are defined. Errors read as Go's: `template: NAME:1: function "foo" not defined`.
-struct gs_error *template_parse(struct gs_slice text, const char *name, struct template **ret);
+struct gs_error *template_parse(struct gs_slice text, const char *name,
+                                struct template_program **ret);
 // Another syntax: its delimiters, two bytes each, and a text that is put before each template.
 struct template_syntax {
     const char *open, *close, *prelude;
 };
 struct gs_error *template_parse_with(struct gs_slice text, const char *name,
-                                     const struct template_syntax *form, struct template **ret);
-void template_free(struct template *t);
+                                     const struct template_syntax *form,
+                                     struct template_program **ret);
+void template_free(struct template_program *t);
 
 struct template_sample {
     const struct metrics_label *labels;
@@ -57,7 +59,7 @@ struct template_data {
 };
 
 // Appends the text to out. On an error, out has the text before the failed action.
-struct gs_error *template_expand(const struct template *t, const struct template_data *data,
+struct gs_error *template_expand(const struct template_program *t, const struct template_data *data,
                                  struct gs_buf *out);
 
 // The function tableLink: "/graph?g0.expr=EXPR&g0.tab=1", the page of an expression.

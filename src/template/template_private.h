@@ -80,8 +80,7 @@ struct template_definition {
     struct template_definition *next;
 };
 
-struct template
-{
+struct template_program {
     struct gs_arena arena;
     struct gs_slice text; // with the definitions of the convenience variables in front
     const char *name;
@@ -225,7 +224,7 @@ struct gs_slice template_label(const struct template_value *labels, struct gs_sl
 // --- an expansion ---
 
 struct template_expansion {
-    const struct template *t;
+    const struct template_program *t;
     const struct template_data *data;
     struct gs_arena arena;
     struct gs_buf *out;

@@ -254,8 +254,7 @@ bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text)
 
 // --- expansion ---
 
-struct template
-{
+struct template_program {
     const struct tsdb_regex *regex;
     struct gs_slice text; // that was matched
     const PCRE2_SIZE *spans;
@@ -268,7 +267,7 @@ static bool is_word(char c)
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static int group_number(const struct template *t, struct gs_slice name)
+static int group_number(const struct template_program *t, struct gs_slice name)
 {
     int number = 0;
     for (size_t i = 0; i < name.len; i++) {
@@ -281,7 +280,7 @@ static int group_number(const struct template *t, struct gs_slice name)
     return number;
 }
 
-static void add_group(const struct template *t, struct gs_slice name)
+static void add_group(const struct template_program *t, struct gs_slice name)
 {
     int number = group_number(t, name);
     if (number < 0 || (uint32_t)number >= t->n_spans || t->spans[2 * number] == PCRE2_UNSET)
@@ -291,7 +290,7 @@ static void add_group(const struct template *t, struct gs_slice name)
 }
 
 // At the character behind "$". Returns how many bytes were used; 0: no reference, "$" stands.
-static size_t add_reference(const struct template *t, struct gs_slice rest)
+static size_t add_reference(const struct template_program *t, struct gs_slice rest)
 {
     if (!rest.len)
         return 0;
@@ -321,8 +320,8 @@ bool tsdb_regex_expand(const struct tsdb_regex *r, struct gs_slice text, struct 
     }
     if (!r->code || pcre_match(r, text) <= 0)
         return false;
-    const struct template t = {r, text, pcre2_get_ovector_pointer(r->data),
-                               pcre2_get_ovector_count(r->data), ret};
+    const struct template_program t = {r, text, pcre2_get_ovector_pointer(r->data),
+                                       pcre2_get_ovector_count(r->data), ret};
     for (size_t i = 0; i < template_.len; i++) {
         size_t used = 0;
         if (template_.data[i] == '$')

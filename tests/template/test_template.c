@@ -41,7 +41,7 @@ static const struct template_data data = {.labels = labels,
 
 static char *expand(const char *text)
 {
-    struct template *t = NULL;
+    struct template_program *t = NULL;
     GS_AUTO_BUF struct gs_buf out = {0};
     const char *doing = "parsing";
     struct gs_error *err = template_parse(gs_slice_of(text), "__alert_Test", &t);

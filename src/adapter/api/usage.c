@@ -319,7 +319,7 @@ static void ask(struct part *p, int measure)
     struct adapter_api_usage_call *u = p->u;
     const struct adapter_api_world *w = &u->w;
     const struct adapter_config_resource_rule *rule = rule_of(u, measure);
-    const struct template *t = u->pods ? rule->container_query : rule->node_query;
+    const struct template_program *t = u->pods ? rule->container_query : rule->node_query;
     const char **names = gs_alloc_array(p->n + 1, sizeof(*names));
     for (size_t i = 0; i < p->n; i++)
         names[i] = kube_name(u->objects[p->from + i]);

@@ -30,19 +30,19 @@ struct adapter_config_regex *adapter_config_read_regex(struct codec_reader *r, c
     return regex;
 }
 
-static struct template *read_template(struct codec_reader *r, const json_t *at, const char *text,
-                                      const char *name)
+static struct template_program *read_template(struct codec_reader *r, const json_t *at,
+                                              const char *text, const char *name)
 {
     static const struct template_syntax form = {"<<", ">>", ""};
     struct adapter_config *c = adapter_config_reader_of(r)->out;
-    struct template *t = NULL;
+    struct template_program *t = NULL;
     struct gs_error *err = template_parse_with(gs_slice_of(text), name, &form, &t);
     if (err) {
         codec_reader_fail(r, at, "%s", gs_error_message(err));
         gs_error_free(err);
         return NULL;
     }
-    gs_grow(&c->templates, &c->templates_cap, c->n_templates, sizeof(struct template *));
+    gs_grow(&c->templates, &c->templates_cap, c->n_templates, sizeof(struct template_program *));
     c->templates[c->n_templates++] = t;
     return t;
 }

@@ -27,7 +27,7 @@ struct adapter_config_override {
 // How labels and resources belong to each other.
 struct adapter_config_resources {
     const char *template_text; // NULL: none
-    struct template *label_template;
+    struct template_program *label_template;
     struct adapter_config_regex
         *label_pattern; // of the template, with groups "group" and "resource"
     struct adapter_config_override *overrides;
@@ -46,7 +46,7 @@ struct adapter_config_rule {
     const char *matches_text; // "" : none
     const char *as;           // expansion; the default is filled in
     const char *query_text;
-    struct template *query;
+    struct template_program *query;
     int64_t window_ms;       // the longest range of the query; 0: it has none
     const char *source_name; // NULL: by the patterns of the sources
     size_t source;           // 0: the default one; else one more than its place in the list
@@ -54,7 +54,7 @@ struct adapter_config_rule {
 
 struct adapter_config_resource_rule {
     const char *container_text, *node_text;
-    struct template *container_query, *node_query;
+    struct template_program *container_query, *node_query;
     struct adapter_config_resources resources;
     const char *container_label;
 };
@@ -95,7 +95,7 @@ struct adapter_config {
     bool helm;
     struct adapter_config_regex **regexes; // private, with the next one: what _free frees
     size_t n_regexes, regexes_cap;
-    struct template **templates;
+    struct template_program **templates;
     size_t n_templates, templates_cap;
 };
 
@@ -136,9 +136,10 @@ struct adapter_config_query_data {
     const struct gs_slice *group_by_list;
     size_t n_group_by;
 };
-struct gs_error *adapter_config_query_expand(const struct template *t,
+struct gs_error *adapter_config_query_expand(const struct template_program *t,
                                              const struct adapter_config_query_data *d,
                                              struct gs_buf *out);
 // <<.Resource>> and <<.Group>> filled in.
-struct gs_error *adapter_config_label_expand(const struct template *t, struct gs_slice group,
-                                             struct gs_slice resource, struct gs_buf *out);
+struct gs_error *adapter_config_label_expand(const struct template_program *t,
+                                             struct gs_slice group, struct gs_slice resource,
+                                             struct gs_buf *out);

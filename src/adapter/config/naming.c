@@ -89,14 +89,14 @@ bool adapter_config_label_resource(const struct adapter_config_resources *r, str
     return true;
 }
 
-static struct gs_error *expand(const struct template *t, const struct template_field *fields,
-                               size_t n, struct gs_buf *out)
+static struct gs_error *expand(const struct template_program *t,
+                               const struct template_field *fields, size_t n, struct gs_buf *out)
 {
     const struct template_data data = {.fields = fields, .n_fields = n, .max_output = MAX_QUERY};
     return template_expand(t, &data, out);
 }
 
-struct gs_error *adapter_config_query_expand(const struct template *t,
+struct gs_error *adapter_config_query_expand(const struct template_program *t,
                                              const struct adapter_config_query_data *d,
                                              struct gs_buf *out)
 {
@@ -116,8 +116,9 @@ struct gs_error *adapter_config_query_expand(const struct template *t,
     return expand(t, fields, GS_ARRAY_LEN(fields), out);
 }
 
-struct gs_error *adapter_config_label_expand(const struct template *t, struct gs_slice group,
-                                             struct gs_slice resource, struct gs_buf *out)
+struct gs_error *adapter_config_label_expand(const struct template_program *t,
+                                             struct gs_slice group, struct gs_slice resource,
+                                             struct gs_buf *out)
 {
     const struct template_field fields[] = {
         {.name = "Group", .kind = TEMPLATE_FIELD_TEXT, .text = group},

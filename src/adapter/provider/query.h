@@ -14,7 +14,7 @@ bool provider_query_label_for(const struct adapter_config_resources *r,
 struct provider_query_request {
     const struct provider_mapper *mapper;
     const struct adapter_config_resources *resources;
-    const struct template *template_;
+    const struct template_program *template_;
     struct gs_slice series;
     const char *ns;                         // NULL: no namespace
     const struct provider_mapped *resource; // NULL: external

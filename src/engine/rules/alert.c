@@ -19,11 +19,11 @@ void rules_active_alert_free(void *alert)
     free(a);
 }
 
-static struct template **parse_all(const struct rules_rule *rule, const struct metrics_label *items,
-                                   size_t n)
+static struct template_program **parse_all(const struct rules_rule *rule,
+                                           const struct metrics_label *items, size_t n)
 {
     GS_AUTO_FREE char *name = gs_format("__alert_%s", rule->name);
-    struct template **list = gs_alloc_array(n + 1, sizeof(struct template *));
+    struct template_program **list = gs_alloc_array(n + 1, sizeof(struct template_program *));
     for (size_t i = 0; i < n; i++) // a wrong one has switched the rule off, or is a group label
         gs_error_free(template_parse(items[i].value, name, &list[i]));
     return list;
@@ -67,7 +67,8 @@ static struct gs_error *template_query(void *arg, struct gs_slice text, struct g
     return NULL;
 }
 
-static struct gs_slice expand(struct expansion *x, const struct template *t, struct gs_slice text)
+static struct gs_slice expand(struct expansion *x, const struct template_program *t,
+                              struct gs_slice text)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     if (!t)

@@ -111,7 +111,7 @@ static void check_templates(struct rule_build *r, const char *what, const json_t
 {
     GS_AUTO_FREE char *name = gs_format("__alert_%s", r->rule->name);
     for (size_t i = 0; i < n; i++) {
-        struct template *t = NULL;
+        struct template_program *t = NULL;
         GS_AUTO_ERROR struct gs_error *err = template_parse(items[i].value, name, &t);
         template_free(t);
         if (err)

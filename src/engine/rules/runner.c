@@ -30,7 +30,7 @@ struct rules_runner *rules_runner_new(const struct rules_runner_config *cfg,
     return r;
 }
 
-static void free_templates(struct template **t, size_t n)
+static void free_templates(struct template_program **t, size_t n)
 {
     for (size_t i = 0; t && i < n; i++)
         template_free(t[i]);

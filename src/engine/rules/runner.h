@@ -24,8 +24,8 @@ struct rules_active_alert {
 struct rules_state {
     const struct rules_rule *rule;
     struct tsdb_group *series;
-    struct gs_hmap *active;                                    // alerts by their label set
-    struct template **label_templates, **annotation_templates; // alerts only
+    struct gs_hmap *active;                                            // alerts by their label set
+    struct template_program **label_templates, **annotation_templates; // alerts only
     bool restored; // the for state is known: the series of alerts may be written
     enum rules_health health;
     char *last_error;

@@ -41,32 +41,13 @@ static int64_t now_s(void)
     return gs_unix_ms() / 1000;
 }
 
-static bool is_valid(int64_t from, int64_t until)
-{
-    return now_s() >= from && now_s() < until;
-}
-
-// An expired certificate is better than none, but not better than a valid one.
-static struct gs_error *check(const struct serving *s, const char *cert, const char *key,
-                              int64_t *ret_from, int64_t *ret_until)
-{
-    char when[GS_RFC3339_SIZE];
-    struct gs_error *err = tls_check_pair(cert, key);
-    if (!err)
-        err = tls_cert_validity(cert, ret_from, ret_until);
-    if (err || is_valid(*ret_from, *ret_until) || !s->cert || !is_valid(s->from, s->until))
-        return err;
-    bool expired = now_s() >= *ret_until;
-    return gs_error_new(GS_EINVAL, "it %s %s, and the one that is served is valid",
-                        expired ? "expired at" : "is not valid before",
-                        gs_format_rfc3339((expired ? *ret_until : *ret_from) * 1000, when));
-}
-
 // Takes both texts, also on failure.
 static struct gs_error *use(struct serving *s, char *cert, char *key)
 {
     int64_t from = 0, until = 0;
-    struct gs_error *err = check(s, cert, key, &from, &until);
+    struct gs_error *err = tls_check_replacement(s->cert, cert, key);
+    if (!err)
+        err = tls_cert_validity(cert, &from, &until);
     if (!err && s->server)
         err = http_server_set_certificate(s->server, cert, key);
     char **old_cert = err ? &cert : &s->cert, **old_key = err ? &key : &s->key;

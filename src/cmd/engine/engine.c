@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "cmd/engine/options.h"
-#include "cmd/engine/web_config.h"
 #include "cmd/verbs.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
 #include "net/http/server.h"
+#include "net/web_config/web_config.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -5,12 +5,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trim.h"
-#include "cmd/engine/web_config.h"
 #include "cmd/exporter/changes.h"
 #include "cmd/exporter/config_file.h"
 #include "cmd/exporter/configmap.h"
 #include "cmd/exporter/listen_fds.h"
 #include "cmd/exporter/setup.h"
+#include "net/web_config/web_config.h"
 
 #include <signal.h>
 

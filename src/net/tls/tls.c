@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tls/tls.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <arpa/inet.h>
@@ -254,6 +255,36 @@ struct gs_error *tls_check_pair(const char *cert_pem, const char *key_pem)
     if (rc == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
         return gs_error_new(GS_EINVAL, "the key does not belong to the certificate");
     return rc >= 0 ? NULL : gs_error_new(GS_EINVAL, "the key: %s", gnutls_strerror(rc));
+}
+
+static bool is_valid_now(int64_t from, int64_t until)
+{
+    int64_t now = (int64_t)time(NULL);
+    return now >= from && now < until;
+}
+
+static bool is_served_valid(const char *served_pem)
+{
+    int64_t from = 0, until = 0;
+    GS_AUTO_ERROR struct gs_error *err =
+        served_pem ? tls_cert_validity(served_pem, &from, &until) : NULL;
+    return served_pem && !err && is_valid_now(from, until);
+}
+
+struct gs_error *tls_check_replacement(const char *served_pem, const char *cert_pem,
+                                       const char *key_pem)
+{
+    char when[GS_RFC3339_SIZE];
+    int64_t from = 0, until = 0;
+    struct gs_error *err = tls_check_pair(cert_pem, key_pem);
+    if (!err)
+        err = tls_cert_validity(cert_pem, &from, &until);
+    if (err || is_valid_now(from, until) || !is_served_valid(served_pem))
+        return err;
+    bool expired = (int64_t)time(NULL) >= until;
+    return gs_error_new(GS_EINVAL, "the certificate %s %s, and the served one is valid",
+                        expired ? "expired at" : "is not valid before",
+                        gs_format_rfc3339((expired ? until : from) * 1000, when));
 }
 
 int tls_secret_equal(const char *a, const char *b)

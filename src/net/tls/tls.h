@@ -37,5 +37,11 @@ struct gs_error *tls_check_pair(const char *cert_pem, const char *key_pem);
 // From when to when the first certificate of a text is valid, in seconds of Unix time.
 struct gs_error *tls_cert_validity(const char *cert_pem, int64_t *ret_from, int64_t *ret_until);
 
+// Whether a certificate may replace the one that is served (NULL: none). GS_EINVAL if it is broken,
+// if the key is not its key, or if it is expired or not yet valid and the served one is valid. An
+// expired certificate is better than none, but not better than a valid one.
+struct gs_error *tls_check_replacement(const char *served_pem, const char *cert_pem,
+                                       const char *key_pem);
+
 int tls_secret_equal(const char *a, const char *b); // constant time in the contents
 struct gs_error *tls_random_hex(size_t bytes, char **ret);

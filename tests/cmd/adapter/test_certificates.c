@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "certificates.h"
 #include "cmd/adapter/rotation.h"
 #include "codec/base64.h"
 #include "kube/status.h"
@@ -10,39 +11,7 @@
 #include "patience.h"
 #include "unit.h"
 
-#include <gnutls/x509.h>
 #include <stdlib.h>
-
-// --- certificates that are valid from one day to another ---
-
-static void make_pair(int from_days, int until_days, struct tls_pair *ret)
-{
-    gnutls_datum_t cert = {0}, key_pem = {0};
-    gnutls_x509_crt_t crt;
-    gnutls_x509_privkey_t key;
-    const time_t now = time(NULL), day = 86400;
-    static unsigned char serial = 1;
-    assert_int_equal(gnutls_x509_crt_init(&crt), 0);
-    assert_int_equal(gnutls_x509_privkey_init(&key), 0);
-    assert_int_equal(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA, 256, 0), 0);
-    gnutls_x509_crt_set_version(crt, 3);
-    gnutls_x509_crt_set_serial(crt, &serial, 1);
-    gnutls_x509_crt_set_dn(crt, "CN=test", NULL);
-    gnutls_x509_crt_set_activation_time(crt, now + from_days * day);
-    gnutls_x509_crt_set_expiration_time(crt, now + until_days * day);
-    gnutls_x509_crt_set_key(crt, key);
-    assert_int_equal(gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0), 0);
-    assert_int_equal(gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &cert), 0);
-    assert_int_equal(gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL,
-                                                       GNUTLS_PKCS_PLAIN, &key_pem),
-                     0);
-    ret->cert_pem = gs_strndup((const char *)cert.data, cert.size);
-    ret->key_pem = gs_strndup((const char *)key_pem.data, key_pem.size);
-    gnutls_free(cert.data);
-    gnutls_free(key_pem.data);
-    gnutls_x509_crt_deinit(crt);
-    gnutls_x509_privkey_deinit(key);
-}
 
 // --- files ---
 
@@ -72,10 +41,10 @@ static void test_files(void **state)
     GS_CLEANUP(tls_pair_finish)
     struct tls_pair good = {0}, better = {0}, expired = {0}, future = {0};
     struct serving *s = NULL;
-    make_pair(-1, 100, &good);
-    make_pair(-1, 200, &better);
-    make_pair(-3, -1, &expired);
-    make_pair(1, 100, &future);
+    make_certificate(-1, 100, &good);
+    make_certificate(-1, 200, &better);
+    make_certificate(-3, -1, &expired);
+    make_certificate(1, 100, &future);
     assert_non_null(mkdtemp(f.folder));
     f.cert = gs_format("%s/crt", f.folder);
     f.key = gs_format("%s/key", f.folder);
@@ -252,7 +221,7 @@ static void test_secret(void **state)
     assert_null(f.bundles[0]); // of another Service
     assert_true(serving_expiry(f.serving) > gs_unix_ms() / 1000 + 360 * 86400);
     // Another bundle is replaced; what was trusted stays trusted.
-    make_pair(-1, 100, &foreign);
+    make_certificate(-1, 100, &foreign);
     GS_AUTO_BUF struct gs_buf coded = {0};
     codec_base64_encode(gs_slice_of(foreign.cert_pem), &coded);
     free(f.bundles[1]);
@@ -262,7 +231,7 @@ static void test_secret(void **state)
     assert_non_null(strstr(bundle, foreign.cert_pem));
     assert_int_equal(f.writes, 1);
     // A certificate that is about to expire is renewed.
-    make_pair(-100, 10, &ending);
+    make_certificate(-100, 10, &ending);
     set_pair(&f, &ending);
     int64_t end = gs_mono_ns() + WAIT_NS;
     while ((f.writes < 2 || !settled(&f)) && gs_mono_ns() < end)
@@ -278,7 +247,7 @@ static void test_two_replicas(void **state)
 {
     struct fixture f = {0};
     GS_CLEANUP(tls_pair_finish) struct tls_pair rival = {0};
-    make_pair(-1, 300, &rival);
+    make_certificate(-1, 300, &rival);
     f.rival = &rival;
     start(&f);
     settle(&f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/engine/web_config.h"
+#include "net/web_config/web_config.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -194,11 +194,14 @@ struct gs_error *web_config_renew(struct web_config *w, const char *path,
     if (!read->cert != !w->cert || read->require_client != w->require_client ||
         !same_text(read->client_ca, w->client_ca))
         err = gs_error_new(GS_EINVAL,
-                           "%s: TLS and the checking of client certificates are turned on or off "
-                           "at the next start only",
-                           path);
+                           "TLS and the verification of client certificates can only be turned on "
+                           "or off by a restart");
     bool other = !same_text(read->cert, w->cert) || !same_text(read->key, w->key);
-    // What one of them takes all take.
+    if (!err && read->cert && other)
+        err = tls_check_replacement(w->cert, read->cert, read->key);
+    if (err)
+        err = gs_error_wrap(err, "%s", path);
+    // A certificate that one server accepts is accepted by all.
     for (size_t i = 0; i < n && !err && read->cert && other; i++)
         err = http_server_set_certificate(servers[i], read->cert, read->key);
     if (!err) {

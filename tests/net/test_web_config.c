@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 #include "base/mem.h"
-#include "cmd/engine/web_config.h"
+#include "certificates.h"
 #include "codec/base64.h"
 #include "net/http/client.h"
+#include "net/web_config/web_config.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -154,6 +155,59 @@ static void test_wrong_files(void **state)
     }
 }
 
+static char *indented(const char *pem)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    for (const char *line = pem; *line;) {
+        size_t n = strcspn(line, "\n");
+        gs_buf_addf(&out, "    %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    return gs_buf_take(&out);
+}
+
+static void write_pair(struct fixture *f, const char *cert_pem, const char *key_pem)
+{
+    GS_AUTO_FREE char *cert = indented(cert_pem);
+    GS_AUTO_FREE char *key = indented(key_pem);
+    GS_AUTO_FREE char *text = gs_format("tls_server_config:\n  cert: |\n%s  key: |\n%s", cert, key);
+    write_file(f, text);
+}
+
+static const char *served(const struct web_config *w)
+{
+    struct http_server_config cfg = {0};
+    web_config_apply(w, &cfg);
+    return cfg.cert_pem;
+}
+
+// A certificate that is expired, not yet valid or of another key does not replace a valid one.
+static void test_renewal(void **state)
+{
+    struct fixture *f = *state;
+    GS_CLEANUP(tls_pair_finish)
+    struct tls_pair good = {0}, better = {0}, expired = {0}, future = {0};
+    make_certificate(-1, 100, &good);
+    make_certificate(-1, 200, &better);
+    make_certificate(-3, -1, &expired);
+    make_certificate(1, 100, &future);
+    write_pair(f, expired.cert_pem, expired.key_pem); // better than none
+    assert_ok(web_config_load(f->path, &f->web));
+    write_pair(f, good.cert_pem, good.key_pem);
+    assert_ok(web_config_renew(f->web, f->path, NULL, 0));
+    assert_string_equal(served(f->web), good.cert_pem);
+    write_pair(f, expired.cert_pem, expired.key_pem);
+    assert_error(web_config_renew(f->web, f->path, NULL, 0), GS_EINVAL, "expired at");
+    write_pair(f, future.cert_pem, future.key_pem);
+    assert_error(web_config_renew(f->web, f->path, NULL, 0), GS_EINVAL, "is not valid before");
+    write_pair(f, better.cert_pem, good.key_pem);
+    assert_error(web_config_renew(f->web, f->path, NULL, 0), GS_EINVAL, "key");
+    assert_string_equal(served(f->web), good.cert_pem);
+    write_pair(f, better.cert_pem, better.key_pem);
+    assert_ok(web_config_renew(f->web, f->path, NULL, 0));
+    assert_string_equal(served(f->web), better.cert_pem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +215,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_guessing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_renewal, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

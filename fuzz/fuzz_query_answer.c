@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `gpuscale query` makes of any answer of a server.
 #include "base/mem.h"
-#include "cmd/query/query.h"
+#include "query/query_private.h"
 
 #include <stdlib.h>
 

@@ -5,11 +5,11 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "cmd/query/query.h"
 #include "codec/yaml.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
 #include "net/http/client.h"
+#include "query/query.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 // which they differ; of a range, a line for each time and a column for each series.
 #include "base/clock.h"
 #include "base/hmap.h"
-#include "cmd/query/query.h"
+#include "query/query_private.h"
 
 #include <stdlib.h>
 #include <time.h>

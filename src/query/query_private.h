@@ -1,41 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of `gpuscale query`.
+// Between the files of this module.
 #pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "codec/json.h"
+#include "query/query.h"
 
 #include <stdio.h>
 
-// --- times (times.c) ---
-
-// "now", "-1h" (from now), RFC 3339, or Unix seconds.
-struct gs_error *query_parse_time(const char *text, int64_t now_ms, int64_t *ret_ms);
 // "15s" or seconds; more than 0.
 struct gs_error *query_parse_step(const char *text, int64_t *ret_ms);
-// Prometheus' parameter: "1700000000.5".
-void query_add_seconds(struct gs_buf *out, int64_t ms);
-
-// --- asking (fetch.c) ---
-
-struct query_peer {
-    const char *url;              // "http://host:9090/prefix"; without a scheme: http
-    const char *http_config_file; // NULL: none
-    const char *const *headers;   // "Name: value"
-    size_t n_headers;
-    int64_t timeout_ms;
-};
-
-// parameters: "query=up&time=1", encoded. Asks, and waits for the answer. Long parameters are
-// posted. The answer is the whole JSON object of status "success"; what the server calls wrong in
-// the request is GS_EINVAL with its text.
-struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
-                             struct gs_slice parameters, json_t **ret);
-
-// A wrong expression's error with the line and a caret under the place that it names.
-struct gs_error *query_point_at(struct gs_error *err, const char *expr);
 
 // --- printing ---
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer's JSON in its parts.
-#include "cmd/query/query.h"
+#include "query/query_private.h"
 
 #include <math.h>
 #include <stdlib.h>

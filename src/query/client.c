@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "base/num.h"
-#include "cmd/query/query.h"
 #include "engine/discovery/peer.h"
+#include "query/query_private.h"
 
 #define MAX_REPLY      ((size_t)1 << 30)
 #define MAX_GET        4096 // bytes of parameters; proxies refuse long addresses

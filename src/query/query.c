@@ -3,24 +3,15 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "cmd/query/query.h"
-#include "cmd/verbs.h"
 #include "net/http/client.h"
 #include "promql/ast.h"
+#include "query/query_private.h"
 
 #include <limits.h>
 #include <unistd.h>
 
-#define DEFAULT_URL   "http://localhost:9090"
 #define DEFAULT_RANGE INT64_C(300000) // ms, as promtool
 #define MAX_EXPR      ((size_t)1 << 20)
-
-struct query_opts {
-    const char *url, *time, *start, *end, *step, *output, *http_config_file;
-    struct gs_opt_list match, headers;
-    int64_t timeout_ns;
-    bool format;
-};
 
 enum what { INSTANT, RANGE, SERIES, LABELS, METADATA };
 static const char *const words[] = {"instant", "range", "series", "labels", "metadata"};
@@ -59,7 +50,7 @@ static struct gs_error *check_args(const struct question *q)
 
 // `query EXPR` is an instant query, or with --start, --end or --step a range; the words series,
 // labels and metadata may stand alone.
-static struct gs_error *read_question(const struct query_opts *o, int argc, char **argv,
+static struct gs_error *read_question(const struct query_options *o, int argc, char **argv,
                                       struct question *ret)
 {
     size_t at = 0, n = (size_t)argc;
@@ -129,7 +120,7 @@ static struct gs_error *add_optional_time(struct gs_buf *out, const char *name, 
     return NULL;
 }
 
-static struct gs_error *add_range(const struct query_opts *o, int64_t now_ms, struct gs_buf *out)
+static struct gs_error *add_range(const struct query_options *o, int64_t now_ms, struct gs_buf *out)
 {
     int64_t start = 0, end = now_ms, step = 0;
     struct gs_error *err = o->end ? query_parse_time(o->end, now_ms, &end) : NULL;
@@ -151,7 +142,7 @@ static struct gs_error *add_range(const struct query_opts *o, int64_t now_ms, st
     return NULL;
 }
 
-static struct gs_error *values_params(const struct query_opts *o, const struct question *q,
+static struct gs_error *values_params(const struct query_options *o, const struct question *q,
                                       const char *expr, struct gs_buf *out)
 {
     int64_t now = gs_unix_ms();
@@ -165,7 +156,7 @@ static struct gs_error *values_params(const struct query_opts *o, const struct q
     return q->what == RANGE ? add_range(o, now, out) : add_optional_time(out, "time", o->time, now);
 }
 
-static struct gs_error *names_params(const struct query_opts *o, const struct question *q,
+static struct gs_error *names_params(const struct query_options *o, const struct question *q,
                                      struct gs_buf *out)
 {
     int64_t now = gs_unix_ms();
@@ -193,7 +184,7 @@ static void print_notes(const json_t *answer, const char *key, const char *word)
 }
 
 // ret_origin: why this one; NULL when the command line names it.
-static const char *url_of(const struct query_opts *o, const struct question *q,
+static const char *url_of(const struct query_options *o, const struct question *q,
                           const char **ret_origin)
 {
     const char *env = getenv("PROMETHEUS_URL");
@@ -209,7 +200,7 @@ static const char *url_of(const struct query_opts *o, const struct question *q,
         return env;
     }
     *ret_origin = "the default; set --url, or GPUSCALE_URL to what gpuscale up prints";
-    return DEFAULT_URL;
+    return QUERY_DEFAULT_URL;
 }
 
 // A mistake in the request is the caller's; all else is about the server.
@@ -220,7 +211,7 @@ static struct gs_error *name_server(struct gs_error *err, const char *url, const
     return gs_error_wrap(err, "server %s (%s)", url, origin);
 }
 
-static struct gs_error *ask(const struct query_opts *o, const struct question *q,
+static struct gs_error *ask(const struct query_options *o, const struct question *q,
                             const struct query_print *print, const char *path,
                             const struct gs_buf *params)
 {
@@ -250,7 +241,7 @@ static struct gs_error *ask(const struct query_opts *o, const struct question *q
     return err;
 }
 
-static struct gs_error *ask_values(const struct query_opts *o, const struct question *q,
+static struct gs_error *ask_values(const struct query_options *o, const struct question *q,
                                    struct query_print *print)
 {
     GS_AUTO_BUF struct gs_buf expr = {0}, params = {0};
@@ -263,7 +254,7 @@ static struct gs_error *ask_values(const struct query_opts *o, const struct ques
     return err ? query_point_at(err, expr.data ? expr.data : "") : NULL;
 }
 
-static struct gs_error *ask_names(const struct query_opts *o, const struct question *q,
+static struct gs_error *ask_names(const struct query_options *o, const struct question *q,
                                   struct query_print *print)
 {
     GS_AUTO_BUF struct gs_buf path = {0}, params = {0};
@@ -304,9 +295,9 @@ static struct gs_error *format_expr(int argc, char **argv)
     return NULL;
 }
 
-static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+struct gs_error *query_run(const void *opts, int argc, char **argv, int *ret_exit)
 {
-    const struct query_opts *o = opts;
+    const struct query_options *o = opts;
     struct question q = {0};
     const char *no_color = getenv("NO_COLOR");
     struct query_print print = {.bold = isatty(STDOUT_FILENO) && !(no_color && *no_color)};
@@ -321,98 +312,3 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     return q.what == INSTANT || q.what == RANGE ? ask_values(o, &q, &print)
                                                 : ask_names(o, &q, &print);
 }
-
-#define AT(member) offsetof(struct query_opts, member)
-
-static const struct gs_opt opts[] = {
-    {.name = "url",
-     .alias = "u",
-     .env = "GPUSCALE_URL",
-     .arg = "URL",
-     .type = GS_OPT_STRING,
-     .offset = AT(url),
-     .help = "The engine or Prometheus to query, with its path prefix. gpuscale up prints the "
-             "value for GPUSCALE_URL. Without both: $PROMETHEUS_URL, else " DEFAULT_URL "."},
-    {.name = "time",
-     .arg = "TIME",
-     .type = GS_OPT_STRING,
-     .offset = AT(time),
-     .help = "Of an instant query: now, -1h (an hour ago), RFC 3339 or Unix seconds. Default: the "
-             "server's now."},
-    {.name = "start",
-     .arg = "TIME",
-     .type = GS_OPT_STRING,
-     .offset = AT(start),
-     .help = "Start of the range; default: 5 minutes before its end. Of series and labels: only "
-             "those with samples after it."},
-    {.name = "end",
-     .arg = "TIME",
-     .type = GS_OPT_STRING,
-     .offset = AT(end),
-     .help = "End of the range; default: now. Of series and labels: only those with samples before "
-             "it."},
-    {.name = "step",
-     .arg = "DURATION",
-     .type = GS_OPT_STRING,
-     .offset = AT(step),
-     .help = "Step of the range; default: a 250th of it, at least 1s."},
-    {.name = "match",
-     .arg = "SELECTOR",
-     .type = GS_OPT_STRINGS,
-     .offset = AT(match),
-     .help = "For series and labels: of the series that it selects. Repeatable."},
-    {.name = "output",
-     .alias = "o",
-     .arg = "FORMAT",
-     .def = "table",
-     .type = GS_OPT_STRING,
-     .offset = AT(output),
-     .help = "table, json (the result as the API gives it), csv, or promql (promtool's text)."},
-    {.name = "format",
-     .type = GS_OPT_BOOL,
-     .offset = AT(format),
-     .help = "Ask nobody: print the expression with line breaks, or what is wrong with it."},
-    {.name = "timeout",
-     .arg = "DURATION",
-     .def = "2m",
-     .type = GS_OPT_DURATION,
-     .offset = AT(timeout_ns),
-     .help = "How long to wait for the answer."},
-    {.name = "http.config.file",
-     .arg = "FILE",
-     .type = GS_OPT_STRING,
-     .offset = AT(http_config_file),
-     .group = "Connection",
-     .help = "TLS, users, tokens and proxy, in the format that promtool reads: basic_auth, "
-             "authorization, tls_config, proxy_url, …"},
-    {.name = "header",
-     .arg = "NAME=VALUE",
-     .type = GS_OPT_STRINGS,
-     .offset = AT(headers),
-     .group = "Connection",
-     .help = "Sent with the request. Repeatable."},
-    {.name = NULL},
-};
-
-const struct gs_verb verb_query = {
-    .name = "query",
-    .args = "[instant|range|series|labels|metadata] [ARG]…",
-    .summary = "Ask a metrics engine or Prometheus.",
-    .description =
-        "EXPR: its value now or at --time; with --start, --end or --step, over a range. - reads "
-        "the expression from standard input; -- goes before one that begins with -.\n\n"
-        "series SELECTOR…: the series. labels: the names of labels; labels NAME: its values. "
-        "metadata [METRIC]: types and help texts.\n\n"
-        "Warnings and infos about a query go to stderr. Exits with 2 when the expression or the "
-        "command is wrong, and with 1 when the server cannot be asked or fails.",
-    .examples = "gpuscale query 'avg by (pod) (DCGM_FI_DEV_GPU_UTIL)'\n"
-                "gpuscale query 'sum(DCGM_FI_DEV_POWER_USAGE)' --start=-1h --step=1m -o csv\n"
-                "gpuscale query labels pod --match=DCGM_FI_DEV_GPU_UTIL\n"
-                "gpuscale query --url=https://prometheus.example --http.config.file=auth.yml up\n"
-                "gpuscale query --format 'sum by(pod)(rate(x[5m]))/on(pod)y'",
-    .opts = opts,
-    .opts_size = sizeof(struct query_opts),
-    .min_args = 1,
-    .max_args = -1,
-    .run = run,
-};

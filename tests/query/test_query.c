@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/query/query.h"
+#include "query/query_private.h"
 
 #include "base/mem.h"
 #include "unit.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results for programs: JSON and the text form as promtool prints them, and CSV (RFC 4180).
-#include "cmd/query/query.h"
+#include "query/query_private.h"
 
 #include "base/num.h"
 

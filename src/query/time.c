@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/num.h"
-#include "cmd/query/query.h"
+#include "query/query_private.h"
 
 #include <math.h>
 

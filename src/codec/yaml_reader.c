@@ -6,7 +6,6 @@
 #include "base/num.h"
 #include "base/option.h"
 
-#include <math.h>
 #include <stdarg.h>
 
 void *codec_reader_alloc(struct codec_reader *r, size_t size)
@@ -110,42 +109,13 @@ static size_t read_count(struct codec_reader *r, const json_t *value)
     return n;
 }
 
-// "MB" and "MiB" are the same. 0: none.
-static double unit_of(struct gs_slice unit)
-{
-    static const char prefixes[] = "KMGTPE";
-    if (gs_slice_eq_str(unit, "B"))
-        return 1;
-    const char *at = unit.len >= 2 ? strchr(prefixes, unit.data[0]) : NULL;
-    struct gs_slice rest = gs_slice_make(unit.data + 1, unit.len - 1);
-    if (!at || !*at || !(gs_slice_eq_str(rest, "B") || gs_slice_eq_str(rest, "iB")))
-        return 0;
-    return ldexp(1, 10 * (int)(at - prefixes + 1));
-}
-
-// "10MB", "1.5GiB", "1MiB512KiB"
 static size_t read_bytes(struct codec_reader *r, const json_t *value)
 {
     const char *text = codec_read_text(r, value);
-    double sum = 0;
-    if (gs_streq(text, "0"))
-        return 0;
-    const char *p = text;
-    while (*p) {
-        size_t digits = strspn(p, "0123456789."), letters = strcspn(p + digits, "0123456789.");
-        double n, unit = unit_of(gs_slice_make(p + digits, letters));
-        struct gs_error *err = gs_parse_double(gs_slice_make(p, digits), &n);
-        gs_error_free(err);
-        if (err || !(unit > 0))
-            break;
-        sum += n * unit;
-        p += digits + letters;
-    }
-    if (p == text || *p || !(sum < 0x1p62)) {
+    size_t n = 0;
+    if (!codec_parse_size(text, &n))
         codec_reader_fail(r, value, "\"%s\" is not a size such as 10MB", text);
-        return 0;
-    }
-    return (size_t)sum;
+    return n;
 }
 
 void codec_check_url(struct codec_reader *r, const json_t *value, const char *url)

@@ -88,5 +88,7 @@ char *codec_reader_format(struct codec_reader *r, const char *fmt, ...) GS_PRINT
 
 // Prometheus' format of a duration, in milliseconds: "1h30m", "0".
 bool codec_parse_duration(const char *text, int64_t *ret_ms);
+// A size in bytes, with powers of 1024: "10MB", "1.5GiB", "0".
+bool codec_parse_size(const char *text, size_t *ret);
 // What is wrong with a URL by the rules of Go's net/url; NULL: nothing.
 const char *codec_url_error(const char *url);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale engine: the metrics engine as a program of its own, under Prometheus' flags.
-#include "engine/engine.h"
+#include "engine/serve.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "cmd/engine/options.h"
-#include "cmd/verbs.h"
+#include "engine/engine.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
 #include "net/http/server.h"
@@ -20,7 +18,7 @@
 enum { MAX_BODY = 10 * 1024 * 1024 }; // of a form, as in Prometheus
 #define TELL_NS (5 * GS_NS_PER_SEC)   // between two lines about the log that is read
 
-struct run {
+struct server {
     uv_loop_t loop;
     uv_signal_t signals[3];
     struct engine *engine;
@@ -60,7 +58,8 @@ static struct gs_error *parse_address(const char *text, char **ret_host, uint16_
     return NULL;
 }
 
-static struct gs_error *listen_on(struct run *r, const struct engine_flags *f, const char *address)
+static struct gs_error *listen_on(struct server *r, const struct engine_flags *f,
+                                  const char *address)
 {
     GS_AUTO_FREE char *host = NULL;
     uint16_t port = 0;
@@ -87,7 +86,7 @@ static struct gs_error *listen_on(struct run *r, const struct engine_flags *f, c
     return NULL;
 }
 
-static struct gs_error *start_servers(struct run *r, const struct engine_flags *f)
+static struct gs_error *start_servers(struct server *r, const struct engine_flags *f)
 {
     struct gs_error *err = NULL;
     r->servers = gs_alloc_array(f->listen.len + 1, sizeof(struct http_server *));
@@ -109,7 +108,7 @@ static char *path_of(const char *url)
     return gs_strndup(path ? path : "", n);
 }
 
-static struct gs_error *read_urls(struct run *r, const struct engine_flags *f)
+static struct gs_error *read_urls(struct server *r, const struct engine_flags *f)
 {
     if (f->external_url && *f->external_url) {
         if (!gs_starts(f->external_url, "http://") && !gs_starts(f->external_url, "https://"))
@@ -134,7 +133,7 @@ static struct gs_error *read_urls(struct run *r, const struct engine_flags *f)
 
 // Without --kubeconfig only the cluster that we run in is meant: a file in somebody's home folder
 // must not change what a service scrapes.
-static struct gs_error *connect_cluster(struct run *r, const char *kubeconfig)
+static struct gs_error *connect_cluster(struct server *r, const char *kubeconfig)
 {
     if (!kubeconfig && !getenv("KUBERNETES_SERVICE_HOST"))
         return NULL;
@@ -153,12 +152,12 @@ static struct gs_error *connect_cluster(struct run *r, const char *kubeconfig)
 
 static void on_drained(void *arg)
 {
-    struct run *r = arg;
+    struct server *r = arg;
     uv_stop(&r->loop);
 }
 
 // Asked again while receivers are waited for: at once.
-static void stop(struct run *r)
+static void stop(struct server *r)
 {
     if (r->stopping) {
         uv_stop(&r->loop);
@@ -173,7 +172,7 @@ static void stop(struct run *r)
 
 static void on_signal(uv_signal_t *s, int signum)
 {
-    struct run *r = s->data;
+    struct server *r = s->data;
     if (signum == SIGHUP && (r->stopping || !r->engine))
         return;
     if (signum == SIGHUP) {
@@ -187,12 +186,12 @@ static void on_signal(uv_signal_t *s, int signum)
 
 static void on_quit(void *arg)
 {
-    struct run *r = arg;
+    struct server *r = arg;
     gs_info("engine", "/-/quit: ending");
     stop(r);
 }
 
-static void watch_signals(struct run *r)
+static void watch_signals(struct server *r)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
@@ -207,7 +206,7 @@ static void watch_signals(struct run *r)
 // What Prometheus answers then: it is alive, it is not ready, and nothing else is there yet.
 static void handle_while_reading(void *arg, struct http_exchange *x)
 {
-    const struct run *r = arg;
+    const struct server *r = arg;
     const char *path = http_path(x);
     size_t n = strlen(r->route_prefix);
     path = strncmp(path, r->route_prefix, n) == 0 ? path + n : "";
@@ -232,7 +231,7 @@ static void handle_while_reading(void *arg, struct http_exchange *x)
 // Requests and signals are served between two parts of the log.
 static bool on_recovery(void *arg, uint64_t done, uint64_t total)
 {
-    struct run *r = arg;
+    struct server *r = arg;
     int64_t now = gs_mono_ns();
     r->done_bytes = done;
     r->total_bytes = total;
@@ -247,7 +246,7 @@ static bool on_recovery(void *arg, uint64_t done, uint64_t total)
 
 // --- run ---
 
-static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
+static struct gs_error *make_engine(struct server *r, const struct engine_flags *f)
 {
     size_t max_bytes = 0;
     struct gs_error *err =
@@ -284,7 +283,7 @@ static struct gs_error *make_engine(struct run *r, const struct engine_flags *f)
     return engine_new(&r->loop, &o, &r->engine);
 }
 
-static struct gs_error *start(struct run *r, const struct engine_flags *f)
+static struct gs_error *start(struct server *r, const struct engine_flags *f)
 {
     struct gs_error *err = web_config_load(f->web_config, &r->web);
     if (!err)
@@ -308,7 +307,7 @@ static struct gs_error *start(struct run *r, const struct engine_flags *f)
 }
 
 // Servers first, so that no request comes to what is gone; then the loop runs out.
-static void finish(struct run *r)
+static void finish(struct server *r)
 {
     for (size_t i = 0; i < r->n_servers; i++)
         http_server_stop(r->servers[i]);
@@ -346,17 +345,15 @@ static struct gs_error *check_flags(const struct engine_flags *f)
                                  text ? "text" : f->log_format);
 }
 
-static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exit)
+struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt *rows)
 {
-    const struct engine_flags *f = arg;
-    (void)argc, (void)argv, (void)ret_exit;
     struct gs_error *err = check_flags(f);
     if (err)
         return err;
-    engine_warn_ignored(f);
+    engine_warn_ignored_flags(f, rows);
     gs_raise_file_limit();
-    struct run r = {.flags = engine_flag_values(f),
-                    .flush_deadline_ms = f->flush_deadline_ns / GS_NS_PER_MS};
+    struct server r = {.flags = engine_flag_values(f, rows),
+                       .flush_deadline_ms = f->flush_deadline_ns / GS_NS_PER_MS};
     uv_loop_init(&r.loop);
     watch_signals(&r);
     err = start(&r, f);
@@ -370,19 +367,3 @@ static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exi
         gs_error_free(GS_TAKE(err));
     return err;
 }
-
-const struct gs_verb verb_engine = {
-    .name = "engine",
-    .summary = "Scrape, store, query and alert, with Prometheus' configuration and HTTP API.",
-    .description =
-        "Reads a prometheus.yml, scrapes its targets into a store in memory, evaluates recording "
-        "and alerting rules, sends alerts and remote writes, and answers Prometheus' HTTP API on "
-        "port 9090. SIGHUP, POST /-/reload and changes of the files load the configuration again; "
-        "a configuration with an error leaves the one before in force. SIGTERM ends it.",
-    .examples = "gpuscale engine --config.file=/etc/prometheus/prometheus.yml\n"
-                "gpuscale engine --config.file=prometheus.yml --web.listen-address=127.0.0.1:9090 "
-                "--storage.path=data",
-    .opts = engine_option_rows,
-    .opts_size = sizeof(struct engine_flags),
-    .run = run,
-};

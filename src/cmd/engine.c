@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/engine/options.h"
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/num.h"
-#include "base/slice.h"
-
-#include <math.h>
+// gpuscale engine, with Prometheus' flags.
+#include "cmd/verbs.h"
+#include "engine/serve.h"
 
 #define AT(member) .offset = offsetof(struct engine_flags, member)
 
 // Prometheus' flags without a meaning here, so that its unit files work. The index is the place in
 // engine_flags.
-#define IGNORED "Accepted for existing unit files, without effect"
 #define IGNORED_BOOL(i, name_, why)                                                                \
     {                                                                                              \
         .name = name_, .type = GS_OPT_BOOL,                                                        \
         .offset = offsetof(struct engine_flags, ignored_bools) + (i) * sizeof(bool),               \
-        .group = IGNORED, .help = why                                                              \
+        .group = ENGINE_IGNORED_GROUP, .help = why                                                 \
     }
 #define IGNORED_VALUE(i, name_, why)                                                               \
     {                                                                                              \
         .name = name_, .arg = "VALUE", .type = GS_OPT_STRINGS,                                     \
         .offset =                                                                                  \
             offsetof(struct engine_flags, ignored_values) + (i) * sizeof(struct gs_opt_list),      \
-        .group = IGNORED, .help = why                                                              \
+        .group = ENGINE_IGNORED_GROUP, .help = why                                                 \
     }
 
-const struct gs_opt engine_option_rows[] = {
+static const struct gs_opt rows[] = {
     {.name = "config.file",
      .arg = "FILE",
      .def = "prometheus.yml",
@@ -269,85 +262,24 @@ const struct gs_opt engine_option_rows[] = {
     {0},
 };
 
-static bool is_ignored(const struct gs_opt *o)
+static struct gs_error *run_engine(const void *flags, int argc, char **argv, int *ret_exit)
 {
-    return gs_streq(o->group, IGNORED);
+    (void)argc, (void)argv, (void)ret_exit;
+    return engine_serve(flags, rows);
 }
 
-void engine_warn_ignored(const struct engine_flags *f)
-{
-    for (const struct gs_opt *o = engine_option_rows; o->name; o++) {
-        const char *at = (const char *)f + o->offset;
-        if (!is_ignored(o))
-            continue;
-        bool given = o->type == GS_OPT_BOOL
-                         ? *(const bool *)(const void *)at
-                         : ((const struct gs_opt_list *)(const void *)at)->len > 0;
-        if (given)
-            gs_warn("engine", "--%s has no effect: %s", o->name, o->help);
-    }
-}
-
-struct gs_error *engine_parse_size(const char *text, size_t *ret)
-{
-    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
-    size_t digits = strspn(text, "0123456789.");
-    double v = 0;
-    struct gs_error *err = gs_parse_double(gs_slice_make(text, digits), &v);
-    gs_error_free(err);
-    for (size_t i = 0; !err && i < GS_ARRAY_LEN(units); i++) {
-        if (!gs_streq(text + digits, units[i]))
-            continue;
-        double bytes = ldexp(v, 10 * (int)i);
-        if (bytes >= 0x1p63 || v <= 0)
-            break;
-        *ret = (size_t)bytes;
-        return NULL;
-    }
-    return gs_error_new(GS_EINVAL, "\"%s\" is not a size such as 512MB", text);
-}
-
-// --- status/flags ---
-
-static char *value_text(const struct gs_opt *o, const void *at)
-{
-    char text[GS_RFC3339_SIZE];
-    GS_AUTO_BUF struct gs_buf joined = {0};
-    const struct gs_opt_list *list = at;
-    switch (o->type) {
-    case GS_OPT_BOOL:
-        return gs_strdup(*(const bool *)at ? "true" : "false");
-    case GS_OPT_STRING:
-        return gs_strdup(*(const char *const *)at ? *(const char *const *)at : "");
-    case GS_OPT_INT:
-        return gs_format("%lld", (long long)*(const int64_t *)at);
-    case GS_OPT_DURATION:
-        return gs_strdup(gs_format_units(*(const int64_t *)at, text));
-    case GS_OPT_STRINGS:
-        for (size_t i = 0; i < list->len; i++)
-            gs_buf_addf(&joined, "%s%s", i ? "," : "", list->items[i]);
-        return gs_buf_take(&joined);
-    case GS_OPT_DOUBLE:
-    case GS_OPT_SWITCH:
-        break;
-    }
-    return gs_strdup("");
-}
-
-struct http_header *engine_flag_values(const struct engine_flags *f)
-{
-    struct http_header *list =
-        gs_alloc_array(ENGINE_IGNORED_BOOLS + ENGINE_IGNORED_VALUES + 64, sizeof(*list));
-    size_t n = 0;
-    for (const struct gs_opt *o = engine_option_rows; o->name; o++)
-        if (!is_ignored(o))
-            list[n++] = (struct http_header){o->name, value_text(o, (const char *)f + o->offset)};
-    return list;
-}
-
-void engine_flag_values_free(struct http_header *list)
-{
-    for (struct http_header *h = list; h && h->name; h++)
-        free((char *)(uintptr_t)h->value);
-    free(list);
-}
+const struct gs_verb verb_engine = {
+    .name = "engine",
+    .summary = "Scrape, store, query and alert, with Prometheus' configuration and HTTP API.",
+    .description =
+        "Reads a prometheus.yml, scrapes its targets into a store in memory, evaluates recording "
+        "and alerting rules, sends alerts and remote writes, and answers Prometheus' HTTP API on "
+        "port 9090. SIGHUP, POST /-/reload and changes of the files load the configuration again; "
+        "a configuration with an error leaves the one before in force. SIGTERM ends it.",
+    .examples = "gpuscale engine --config.file=/etc/prometheus/prometheus.yml\n"
+                "gpuscale engine --config.file=prometheus.yml --web.listen-address=127.0.0.1:9090 "
+                "--storage.path=data",
+    .opts = rows,
+    .opts_size = sizeof(struct engine_flags),
+    .run = run_engine,
+};

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flags of Prometheus' unit files are taken.
 #include "base/mem.h"
-#include "cmd/engine/options.h"
+#include "cmd/verbs.h"
+#include "engine/serve.h"
 #include "unit.h"
 
 #include <stdlib.h>
-
-static const struct gs_verb verb = {
-    .name = "engine", .opts = engine_option_rows, .opts_size = sizeof(struct engine_flags)};
 
 static struct gs_error *parse(int argc, char **argv, struct engine_flags *ret)
 {
     struct gs_common_opts common;
     int left;
-    return gs_options_parse(&verb, argc, argv, ret, &common, &left);
+    return gs_options_parse(&verb_engine, argc, argv, ret, &common, &left);
 }
 
 static const char *value_of(const struct http_header *list, const char *name)
@@ -47,21 +45,21 @@ static void test_unit_file(void **state)
     assert_true(f.retention_ns == INT64_C(15) * 86400 * 1000000000);
     assert_true(f.lifecycle);
     assert_int_equal(f.listen.len, 2);
-    struct http_header *list = engine_flag_values(&f);
+    struct http_header *list = engine_flag_values(&f, verb_engine.opts);
     assert_string_equal(value_of(list, "config.file"), "/etc/prometheus/prometheus.yml");
     assert_string_equal(value_of(list, "web.listen-address"), ":9090,127.0.0.1:9091");
     assert_string_equal(value_of(list, "web.enable-lifecycle"), "true");
     assert_string_equal(value_of(list, "query.lookback-delta"), "5m");
     assert_null(value_of(list, "web.console.templates"));
     engine_flag_values_free(list);
-    gs_options_finish(&verb, &f);
+    gs_options_finish(&verb_engine, &f);
 }
 
 // Each flag without effect has a place of its own.
 static void test_ignored_places(void **state)
 {
-    for (const struct gs_opt *a = engine_option_rows; a->name; a++)
-        for (const struct gs_opt *b = engine_option_rows; b < a; b++) {
+    for (const struct gs_opt *a = verb_engine.opts; a->name; a++)
+        for (const struct gs_opt *b = verb_engine.opts; b < a; b++) {
             if (a->offset == b->offset)
                 fail_msg("--%s and --%s", a->name, b->name);
         }

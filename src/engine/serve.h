@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of `gpuscale engine`: Prometheus' names where they mean the same.
+// The engine as a program: listeners with a web configuration, signals, the connection to the
+// cluster, and Prometheus' command line flags.
 #pragma once
 
 #include "base/option.h"
@@ -7,6 +8,10 @@
 
 enum { ENGINE_IGNORED_BOOLS = 16, ENGINE_IGNORED_VALUES = 40 };
 
+// The group of flags that are accepted and have no effect.
+#define ENGINE_IGNORED_GROUP "Accepted for existing unit files, without effect"
+
+// What the flags of `gpuscale engine` set; their names are Prometheus' names.
 struct engine_flags {
     const char *config_file;
     bool auto_reload;
@@ -26,13 +31,14 @@ struct engine_flags {
     struct gs_opt_list ignored_values[ENGINE_IGNORED_VALUES];
 };
 
-extern const struct gs_opt engine_option_rows[];
+// Serves until SIGTERM, SIGINT or /-/quit. rows: the option table of the flags, for
+// /api/v1/status/flags and for warnings about flags without effect.
+struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt *rows);
 
-// Logs a line for each flag that was given and has no effect.
-void engine_warn_ignored(const struct engine_flags *f);
-// "512MB", "1.5GB", "1024B": powers of 1024, as Prometheus.
+// "512MB", "1.5GB", "1024B": powers of 1024, as in Prometheus.
 struct gs_error *engine_parse_size(const char *text, size_t *ret);
-// Name and value of each flag, for /api/v1/status/flags; ends with NULL. Free with the function
-// below.
-struct http_header *engine_flag_values(const struct engine_flags *f);
+// Logs a warning for each given flag without effect.
+void engine_warn_ignored_flags(const struct engine_flags *f, const struct gs_opt *rows);
+// Name and value of each flag; ends with NULL. Free it with the function below.
+struct http_header *engine_flag_values(const struct engine_flags *f, const struct gs_opt *rows);
 void engine_flag_values_free(struct http_header *list);

@@ -51,9 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     if (data[0] == 'd') {
-        struct replay_case_results r = {0};
+        struct codec_test_report r = {0};
         gs_error_free(replay_run_cases(path, NULL, &r));
-        replay_case_results_finish(&r);
+        codec_test_report_finish(&r);
     } else {
         run_scenario(path);
     }

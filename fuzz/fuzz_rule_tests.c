@@ -28,11 +28,9 @@ static void run(const struct rules_test_file *f, const struct rules_set *set)
     for (size_t i = 0; i < f->n_groups; i++)
         for (int diff = 0; diff < 2 && ends_soon(f, &f->groups[i]); diff++) {
             const struct rules_tests_options o = {.diff = diff};
-            struct rules_test_case c = {0};
+            struct codec_test_case c = {0};
             rules_test_group_run(f, &f->groups[i], &rules, &o, &c);
-            for (size_t k = 0; k < c.n_failures; k++)
-                free(c.failures[k]);
-            free(c.failures);
+            codec_test_case_finish(&c);
         }
 }
 

@@ -4,6 +4,16 @@
 #include "base/slice.h"
 #include "cmd/verbs.h"
 
+static int check_config(const struct check_opts *o, int n_files, char **files)
+{
+    return engine_check_config(&o->engine, n_files, files);
+}
+
+static int check_rules(const struct check_opts *o, int n_files, char **files)
+{
+    return engine_check_rules(&o->engine, n_files, files);
+}
+
 static const struct {
     const char *name;
     int (*run)(const struct check_opts *o, int n_files, char **files);
@@ -33,12 +43,12 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
 static const struct gs_opt opts[] = {
     {.name = "strict",
      .type = GS_OPT_BOOL,
-     .offset = offsetof(struct check_opts, strict),
+     .offset = offsetof(struct check_opts, engine.strict),
      .help = "Also fail for what works but is doubtful: rules that write the same series, settings "
              "that have no effect."},
     {.name = "ignore-unknown-fields",
      .type = GS_OPT_BOOL,
-     .offset = offsetof(struct check_opts, ignore_unknown_fields),
+     .offset = offsetof(struct check_opts, engine.ignore_unknown_fields),
      .help = "Of rule files: fields of other programs are no mistake. Rules with them are still "
              "wrong for the engine."},
     {.name = "source",

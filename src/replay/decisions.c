@@ -18,7 +18,7 @@
 
 struct run {
     const struct replay_shape_source *src;
-    struct replay_case_result *result;
+    struct codec_test_case *result;
     struct hpa_spec spec;
     struct hpa_config cfg;
     struct hpa_history *history;
@@ -27,12 +27,6 @@ struct run {
     double at; // seconds, of the pass
     size_t passes;
 };
-
-void replay_case_fail(struct replay_case_result *c, char *text)
-{
-    gs_grow(&c->failures, &c->cap, c->n_failures, sizeof(*c->failures));
-    c->failures[c->n_failures++] = text;
-}
 
 // --- passes ---
 
@@ -199,7 +193,7 @@ static struct gs_error *run_steps(struct run *r, const json_t *doc)
 
 // doc: checked by replay_form_check(), with steps.
 static struct gs_error *run_case(const struct replay_shape_source *src, const json_t *doc,
-                                 struct replay_case_result *result)
+                                 struct codec_test_case *result)
 {
     struct run r = {.src = src, .result = result};
     CODEC_AUTO_JSON json_t *object = NULL;
@@ -215,25 +209,17 @@ static struct gs_error *run_case(const struct replay_shape_source *src, const js
 
 // --- files ---
 
-static struct replay_case_result *add_result(struct replay_case_results *r, char *name)
-{
-    gs_grow(&r->items, &r->cap, r->n, sizeof(*r->items));
-    r->items[r->n] = (struct replay_case_result){.name = name};
-    return &r->items[r->n++];
-}
-
 // Counts the case. An error is a failure of this case alone: the others are run nevertheless.
-static void end_case(struct replay_case_results *all, struct replay_case_result *c,
-                     struct gs_error *err)
+static void end_case(struct codec_test_report *all, struct codec_test_case *c, struct gs_error *err)
 {
     if (err)
-        replay_case_fail(c, gs_strdup(gs_error_message(err)));
+        codec_test_case_fail(c, gs_strdup(gs_error_message(err)));
     gs_error_free(err);
     all->n_failed += c->n_failures > 0;
 }
 
 static void run_rows(const struct replay_shape_source *src, const json_t *doc, const char *name,
-                     struct replay_case_results *ret)
+                     struct codec_test_report *ret)
 {
     const json_t *rows = json_object_get(doc, "rows");
     size_t n_columns = json_array_size(json_object_get(doc, "columns"));
@@ -243,16 +229,16 @@ static void run_rows(const struct replay_shape_source *src, const json_t *doc, c
                                          codec_yaml_mark_of(src->marks, row).line};
         CODEC_AUTO_JSON json_t *value = NULL;
         const char *text = json_string_value(json_array_get(row, n_columns));
-        struct replay_case_result *c =
-            add_result(ret, gs_format("%s:%d %s, row %zu%s%s", src->file, src->line, name, i + 1,
-                                      text ? ": " : "", text ? text : ""));
+        struct codec_test_case *c =
+            codec_test_report_add(ret, gs_format("%s:%d %s, row %zu%s%s", src->file, src->line,
+                                                 name, i + 1, text ? ": " : "", text ? text : ""));
         struct gs_error *err = replay_rows_expand(&at, doc, i, &value);
         end_case(ret, c, err ? err : run_case(&at, value, c));
     }
 }
 
 static void run_doc(const struct replay_shape_source *src, const json_t *doc,
-                    const struct tsdb_regex *only, struct replay_case_results *ret)
+                    const struct tsdb_regex *only, struct codec_test_report *ret)
 {
     const char *name = codec_json_str(doc, "name", NULL);
     if (only && !tsdb_regex_matches(only, gs_slice_of(name ? name : "")))
@@ -263,13 +249,12 @@ static void run_doc(const struct replay_shape_source *src, const json_t *doc,
         run_rows(src, doc, name, ret);
         return;
     }
-    struct replay_case_result *c =
-        add_result(ret, gs_format("%s:%d %s", src->file, src->line, name));
+    struct codec_test_case *c =
+        codec_test_report_add(ret, gs_format("%s:%d %s", src->file, src->line, name));
     end_case(ret, c, err ? err : run_case(src, doc, c));
 }
 
-struct gs_error *replay_run_cases(const char *path, const char *run,
-                                  struct replay_case_results *ret)
+struct gs_error *replay_run_cases(const char *path, const char *run, struct codec_test_report *ret)
 {
     struct codec_yaml_docs docs = {0};
     struct codec_yaml_marks *marks = NULL;
@@ -294,14 +279,38 @@ struct gs_error *replay_run_cases(const char *path, const char *run,
     return err;
 }
 
-void replay_case_results_finish(struct replay_case_results *r)
+static bool test_cases_file(const char *path, const char *only, struct gs_buf *junit,
+                            size_t *n_cases)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        for (size_t k = 0; k < r->items[i].n_failures; k++)
-            free(r->items[i].failures[k]);
-        free(r->items[i].failures);
-        free(r->items[i].name);
-    }
-    free(r->items);
-    *r = (struct replay_case_results){0};
+    struct codec_test_report r = {0};
+    GS_AUTO_ERROR struct gs_error *err = replay_run_cases(path, only, &r);
+    bool ok = !err && !r.n_failed;
+    printf("%s: %zu %s%s\n", path, r.n_cases, r.n_cases == 1 ? "case" : "cases",
+           ok && r.n_cases ? ", all as expected" : "");
+    *n_cases += r.n_cases;
+    (void)fflush(stdout);
+    codec_test_report_print(&r, stderr);
+    if (err)
+        fprintf(stderr, "  %s\n", gs_error_message(err));
+    else if (!ok)
+        fprintf(stderr, "  %zu of %zu cases FAILED\n", r.n_failed, r.n_cases);
+    codec_junit_add(junit, path, &r, err ? gs_error_message(err) : NULL);
+    codec_test_report_finish(&r);
+    return ok;
+}
+
+struct gs_error *replay_test_files(const struct codec_test_options *opts, int n_files, char **files,
+                                   int *ret_exit)
+{
+    GS_AUTO_FREE char *only = codec_test_pattern(opts);
+    GS_AUTO_BUF struct gs_buf junit = {0};
+    size_t n_cases = 0;
+    *ret_exit = 0;
+    codec_junit_begin(&junit);
+    for (int i = 0; i < n_files; i++)
+        if (!test_cases_file(files[i], only, &junit, &n_cases))
+            *ret_exit = 1;
+    if (only && !n_cases && !*ret_exit)
+        return gs_error_new(GS_EINVAL, "no case has a name that --run=%s matches", only);
+    return codec_junit_end(&junit, opts);
 }

@@ -3,26 +3,13 @@
 // what must be decided. The form is docs/replay.md's "Decision tables".
 #pragma once
 
-#include "base/error.h"
-
-#include <stddef.h>
-
-struct replay_case_result {
-    char *name;      // "file.yaml:12 name"
-    char **failures; // "at 30 s, step name: desired: want 3, got 4"
-    size_t n_failures, cap;
-};
-
-struct replay_case_results {
-    struct replay_case_result *items;
-    size_t n, cap, n_failed;
-};
+#include "codec/test_report.h"
 
 // Runs all cases of a file. A malformed case is a failed one, and its failure names the place; the
 // other cases are run nevertheless. An error: the file cannot be read or parsed, or has no cases.
 // run: regular expression that names must match somewhere; NULL: all. No match: no results.
-struct gs_error *replay_run_cases(const char *path, const char *run,
-                                  struct replay_case_results *ret);
-// Adds a failure. Takes text.
-void replay_case_fail(struct replay_case_result *c, char *text);
-void replay_case_results_finish(struct replay_case_results *r);
+struct gs_error *replay_run_cases(const char *path, const char *run, struct codec_test_report *ret);
+// `gpuscale test hpa`: runs files, prints the results and writes the JUnit file. *ret_exit: 1 if a
+// case failed.
+struct gs_error *replay_test_files(const struct codec_test_options *o, int n_files, char **files,
+                                   int *ret_exit);

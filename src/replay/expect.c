@@ -11,7 +11,7 @@
 struct comparison {
     const struct hpa_spec *spec;
     const char *where;
-    struct replay_case_result *result;
+    struct codec_test_case *result;
 };
 
 static void differs(struct comparison *c, const char *fmt, ...) GS_PRINTF(2, 3);
@@ -21,7 +21,7 @@ static void differs(struct comparison *c, const char *fmt, ...)
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    replay_case_fail(c->result, gs_format("%s: %s", c->where, text));
+    codec_test_case_fail(c->result, gs_format("%s: %s", c->where, text));
 }
 
 // "text", or {contains: part}.
@@ -170,7 +170,7 @@ static void check_metrics(struct comparison *c, const json_t *want, const struct
 
 void replay_expect_check(const json_t *want, const struct hpa_spec *spec,
                          const struct hpa_decision *d, const char *where,
-                         struct replay_case_result *result)
+                         struct codec_test_case *result)
 {
     struct comparison comparison = {.spec = spec, .where = where, .result = result};
     struct comparison *c = &comparison;

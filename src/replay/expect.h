@@ -8,4 +8,4 @@
 // Differences are added to the failures of the result, each beginning with `where` ("at 30 s").
 void replay_expect_check(const json_t *want, const struct hpa_spec *spec,
                          const struct hpa_decision *d, const char *where,
-                         struct replay_case_result *result);
+                         struct codec_test_case *result);

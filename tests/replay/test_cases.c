@@ -12,14 +12,14 @@
 
 static size_t run_file(const char *path)
 {
-    struct replay_case_results r = {0};
+    struct codec_test_report r = {0};
     assert_ok(replay_run_cases(path, NULL, &r));
-    for (size_t i = 0; i < r.n; i++)
-        for (size_t k = 0; k < r.items[i].n_failures; k++)
-            print_error("%s: %s\n", r.items[i].name, r.items[i].failures[k]);
+    for (size_t i = 0; i < r.n_cases; i++)
+        for (size_t k = 0; k < r.cases[i].n_failures; k++)
+            print_error("%s: %s\n", r.cases[i].name, r.cases[i].failures[k]);
     assert_int_equal(r.n_failed, 0);
-    size_t n = r.n;
-    replay_case_results_finish(&r);
+    size_t n = r.n_cases;
+    codec_test_report_finish(&r);
     return n;
 }
 
@@ -62,7 +62,7 @@ static void write_table(struct temp *t, const char *text)
 static void a_difference_is_told(void **state)
 {
     struct temp t;
-    struct replay_case_results r = {0};
+    struct codec_test_report r = {0};
     write_table(&t,
                 "name: good\n" SPEC
                 "steps: [{at: 0, scale: 2, pods: 2, metrics: [{samples: [20, 20]}], "
@@ -71,15 +71,15 @@ static void a_difference_is_told(void **state)
                 "steps: [{at: 30, scale: 2, pods: 2, metrics: [{samples: [20, 20]}], "
                 "expect: {desired: 5, conditions: {ScalingLimited: 'True TooManyReplicas'}}}]\n");
     assert_ok(replay_run_cases(t.path, NULL, &r));
-    assert_int_equal(r.n, 2);
+    assert_int_equal(r.n_cases, 2);
     assert_int_equal(r.n_failed, 1);
-    assert_int_equal(r.items[1].n_failures, 2);
-    assert_string_equal(r.items[1].failures[0], "at 30 s: desired: want 5, got 4");
-    assert_non_null(strstr(r.items[1].failures[1], "want: True TooManyReplicas"));
-    replay_case_results_finish(&r);
+    assert_int_equal(r.cases[1].n_failures, 2);
+    assert_string_equal(r.cases[1].failures[0], "at 30 s: desired: want 5, got 4");
+    assert_non_null(strstr(r.cases[1].failures[1], "want: True TooManyReplicas"));
+    codec_test_report_finish(&r);
     assert_ok(replay_run_cases(t.path, "oo", &r));
-    assert_int_equal(r.n, 1);
-    replay_case_results_finish(&r);
+    assert_int_equal(r.n_cases, 1);
+    codec_test_report_finish(&r);
     unlink(t.path);
     (void)state;
 }
@@ -88,16 +88,16 @@ static void a_difference_is_told(void **state)
 static void expect_refusal(const char *text, const char *want)
 {
     struct temp t;
-    struct replay_case_results r = {0};
+    struct codec_test_report r = {0};
     write_table(&t, text);
     assert_ok(replay_run_cases(t.path, NULL, &r));
-    assert_int_equal(r.n, 1);
+    assert_int_equal(r.n_cases, 1);
     assert_int_equal(r.n_failed, 1);
-    assert_int_equal(r.items[0].n_failures, 1);
-    const char *got = r.items[0].failures[0];
+    assert_int_equal(r.cases[0].n_failures, 1);
+    const char *got = r.cases[0].failures[0];
     if (!gs_starts(got, t.path) || !strstr(got, want))
         fail_msg("want %s\n got %s", want, got);
-    replay_case_results_finish(&r);
+    codec_test_report_finish(&r);
     unlink(t.path);
 }
 
@@ -186,7 +186,7 @@ static void a_file_that_cannot_be_parsed_is_an_error(void **state)
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(files); i++) {
         struct temp t;
-        struct replay_case_results r = {0};
+        struct codec_test_report r = {0};
         write_table(&t, files[i].text);
         assert_error(replay_run_cases(t.path, NULL, &r), GS_EINVAL, files[i].want);
         unlink(t.path);
@@ -197,15 +197,15 @@ static void a_file_that_cannot_be_parsed_is_an_error(void **state)
 static void cases_after_a_malformed_one_are_run(void **state)
 {
     struct temp t;
-    struct replay_case_results r = {0};
+    struct codec_test_report r = {0};
     write_table(&t, "name: bad\n" SPEC "stepss: []\n---\nname: good\n" SPEC
                     "steps: [{at: 0, scale: 2, pods: 2, metrics: [{samples: [20, 20]}], "
                     "expect: {desired: 4}}]\n");
     assert_ok(replay_run_cases(t.path, NULL, &r));
-    assert_int_equal(r.n, 2);
+    assert_int_equal(r.n_cases, 2);
     assert_int_equal(r.n_failed, 1);
-    assert_int_equal(r.items[1].n_failures, 0);
-    replay_case_results_finish(&r);
+    assert_int_equal(r.cases[1].n_failures, 0);
+    codec_test_report_finish(&r);
     unlink(t.path);
     (void)state;
 }
@@ -214,7 +214,7 @@ static void cases_after_a_malformed_one_are_run(void **state)
 static void parts_of_messages_are_compared(void **state)
 {
     struct temp t;
-    struct replay_case_results r = {0};
+    struct codec_test_report r = {0};
     write_table(&t, HEAD
                 "steps:\n- {at: 0, name: doubled, scale: 2, pods: 2, write: done,\n"
                 "   metrics: [{samples: [20, 20]}], expect: {\n"
@@ -223,12 +223,12 @@ static void parts_of_messages_are_compared(void **state)
                 "     message: {contains: scale to 4}}, ScalingActive: {reason: Wrong}},\n"
                 "   events: [{reason: SuccessfulRescale, message: {contains: 'size: 4'}}]}}\n");
     assert_ok(replay_run_cases(t.path, NULL, &r));
-    assert_int_equal(r.n, 1);
-    assert_int_equal(r.items[0].n_failures, 2);
-    assert_non_null(strstr(r.items[0].failures[0], "at 0 s, doubled: explanation"));
-    assert_non_null(strstr(r.items[0].failures[0], "want: … nowhere"));
-    assert_non_null(strstr(r.items[0].failures[1], "condition ScalingActive"));
-    replay_case_results_finish(&r);
+    assert_int_equal(r.n_cases, 1);
+    assert_int_equal(r.cases[0].n_failures, 2);
+    assert_non_null(strstr(r.cases[0].failures[0], "at 0 s, doubled: explanation"));
+    assert_non_null(strstr(r.cases[0].failures[0], "want: … nowhere"));
+    assert_non_null(strstr(r.cases[0].failures[1], "condition ScalingActive"));
+    codec_test_report_finish(&r);
     unlink(t.path);
     (void)state;
 }

@@ -344,7 +344,7 @@ static bool check_rule(struct lab *lab, const struct check_opts *o, const struct
         check_source(&k);
     else
         check_show_own_name(&k);
-    return !k.broken && !(o->strict && k.doubtful);
+    return !k.broken && !(o->engine.strict && k.doubtful);
 }
 
 static bool check_file(const struct check_opts *o, const char *path)

@@ -174,6 +174,6 @@ size_t check_resource_rules(struct lab *lab, const struct check_opts *o,
         return 0;
     check_usage(&cpu, "cpu", &r->cpu);
     check_usage(&memory, "memory", &r->memory);
-    return (size_t)(cpu.broken || (o->strict && cpu.doubtful)) +
-           (size_t)(memory.broken || (o->strict && memory.doubtful));
+    return (size_t)(cpu.broken || (o->engine.strict && cpu.doubtful)) +
+           (size_t)(memory.broken || (o->engine.strict && memory.doubtful));
 }

@@ -2,10 +2,12 @@
 // A file of unit tests: its rules, loaded once, and its tests one after the other.
 #include "engine/rules/unit_test.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/rules/unit_test_private.h"
 
 #include <glob.h>
+#include <unistd.h>
 
 struct loaded {
     struct rules_set *set;
@@ -52,7 +54,7 @@ static void order_groups(const struct rules_test_file *f, struct loaded *l)
 
 // A pattern without files is no mistake, as in promtool.
 static struct gs_error *load_rules(const struct rules_test_file *f,
-                                   struct rules_tests_report *report, struct loaded *ret)
+                                   struct codec_test_report *report, struct loaded *ret)
 {
     GS_AUTO_FREE const char **found = gs_alloc_array(f->n_rule_files + 1, sizeof(*found));
     size_t n = 0;
@@ -61,10 +63,7 @@ static struct gs_error *load_rules(const struct rules_test_file *f,
             found[n++] = f->rule_files[i];
             continue;
         }
-        gs_grow(&report->warnings, &report->cap_warnings, report->n_warnings,
-                sizeof(*report->warnings));
-        report->warnings[report->n_warnings++] =
-            gs_format("no file matches \"%s\"", f->rule_files[i]);
+        codec_test_report_warn(report, gs_format("no file matches \"%s\"", f->rule_files[i]));
     }
     struct gs_error *err = rules_load_files(found, n, &ret->problems, &ret->set);
     if (!err)
@@ -73,13 +72,11 @@ static struct gs_error *load_rules(const struct rules_test_file *f,
 }
 
 static void run_group(const struct rules_test_file *f, size_t i, const struct loaded *l,
-                      const struct rules_tests_options *o, struct rules_tests_report *ret)
+                      const struct rules_tests_options *o, struct codec_test_report *ret)
 {
     const struct rules_test_group *g = &f->groups[i];
-    gs_grow(&ret->cases, &ret->cap_cases, ret->n_cases, sizeof(*ret->cases));
-    struct rules_test_case *c = &ret->cases[ret->n_cases++];
-    *c = (struct rules_test_case){.name =
-                                      *g->name ? gs_strdup(g->name) : gs_format("unnamed#%zu", i)};
+    struct codec_test_case *c =
+        codec_test_report_add(ret, *g->name ? gs_strdup(g->name) : gs_format("unnamed#%zu", i));
     for (size_t k = 0; k < l->problems.len; k++)
         rules_test_fail(c, "    %s", l->problems.items[k].text);
     const struct rules_test_rules rules = {l->groups, l->set->n_groups};
@@ -96,7 +93,7 @@ static struct gs_error *compile(const char *pattern, struct tsdb_regex **ret)
 }
 
 struct gs_error *rules_tests_run(const char *path, const struct rules_tests_options *o,
-                                 struct rules_tests_report *ret)
+                                 struct codec_test_report *ret)
 {
     struct rules_test_file f = {0};
     GS_CLEANUP(loaded_finish) struct loaded l = {0};
@@ -115,17 +112,48 @@ struct gs_error *rules_tests_run(const char *path, const struct rules_tests_opti
     return err;
 }
 
-void rules_tests_report_finish(struct rules_tests_report *r)
+// --- files ---
+
+static bool run_file(const char *path, const struct rules_tests_options *o, struct gs_buf *junit)
 {
-    for (size_t i = 0; i < r->n_cases; i++) {
-        for (size_t k = 0; k < r->cases[i].n_failures; k++)
-            free(r->cases[i].failures[k]);
-        free(r->cases[i].failures);
-        free(r->cases[i].name);
-    }
-    free(r->cases);
-    for (size_t i = 0; i < r->n_warnings; i++)
-        free(r->warnings[i]);
-    free(r->warnings);
-    *r = (struct rules_tests_report){0};
+    struct codec_test_report r = {0};
+    printf("Unit Testing:  %s\n", path);
+    (void)fflush(stdout);
+    GS_AUTO_ERROR struct gs_error *err = rules_tests_run(path, o, &r);
+    for (size_t i = 0; i < r.n_warnings; i++)
+        fprintf(stderr, "  WARNING: %s\n", r.warnings[i]);
+    bool ok = !err && !r.n_failed;
+    if (!ok)
+        fprintf(stderr, "  FAILED:\n");
+    if (err)
+        fprintf(stderr, "    %s\n", gs_error_message(err));
+    codec_test_report_print(&r, stderr);
+    if (ok)
+        printf("  SUCCESS\n");
+    printf("\n");
+    (void)fflush(stdout);
+    codec_junit_add(junit, path, &r, err ? gs_error_message(err) : NULL);
+    codec_test_report_finish(&r);
+    return ok;
+}
+
+struct gs_error *rule_tests_run_files(const struct codec_test_options *opts, int n_files,
+                                      char **files, int *ret_exit)
+{
+    GS_AUTO_FREE char *run = codec_test_pattern(opts);
+    GS_AUTO_BUF struct gs_buf junit = {0};
+    const char *no_color = getenv("NO_COLOR");
+    const struct rules_tests_options o = {.run = run,
+                                          .diff = opts->diff,
+                                          .color =
+                                              isatty(STDERR_FILENO) && !(no_color && *no_color),
+                                          .ignore_unknown_fields = opts->ignore_unknown_fields};
+    if (gs_log_level() == GS_LOG_INFO) // a failed rule is a failure of its test
+        gs_log_configure(GS_LOG_ERROR, GS_LOG_TEXT);
+    *ret_exit = 0;
+    codec_junit_begin(&junit);
+    for (int i = 0; i < n_files; i++)
+        if (!run_file(files[i], &o, &junit))
+            *ret_exit = 1;
+    return codec_junit_end(&junit, opts);
 }

@@ -4,33 +4,20 @@
 // loop: a test is a store, its input series and the groups evaluated step by step.
 #pragma once
 
-#include "base/error.h"
-
-#include <stdbool.h>
-#include <stddef.h>
+#include "codec/test_report.h"
 
 struct rules_tests_options {
-    const char *run;            // regular expression: only tests with such a name; NULL: all
+    const char *run;            // regular expression of names; NULL: all tests
     bool diff;                  // differences by line instead of both sides
     bool color;                 // of differences
     bool ignore_unknown_fields; // of rule files
 };
 
-struct rules_test_case {
-    char *name; // "unnamed#2" for the third test without one
-    char **failures;
-    size_t n_failures, cap_failures;
-};
-
-struct rules_tests_report {
-    struct rules_test_case *cases;
-    size_t n_cases, cap_cases, n_failed;
-    char **warnings;
-    size_t n_warnings, cap_warnings;
-};
-
-// An error: the file cannot be read or is no such file, or the expression is wrong. A test that
-// fails is in the report.
+// Runs the tests of a file. Failed tests are in the report; "unnamed#2" is the third test without a
+// name. An error: the file cannot be read or parsed, or o->run is wrong.
 struct gs_error *rules_tests_run(const char *path, const struct rules_tests_options *o,
-                                 struct rules_tests_report *ret);
-void rules_tests_report_finish(struct rules_tests_report *r);
+                                 struct codec_test_report *ret);
+// `gpuscale test rules`: runs files, prints the results and writes the JUnit file. *ret_exit: 1 if
+// a test failed.
+struct gs_error *rule_tests_run_files(const struct codec_test_options *o, int n_files, char **files,
+                                      int *ret_exit);

@@ -65,15 +65,15 @@ struct rules_test_rules {
 };
 void rules_test_group_run(const struct rules_test_file *f, const struct rules_test_group *g,
                           const struct rules_test_rules *rules, const struct rules_tests_options *o,
-                          struct rules_test_case *ret);
+                          struct codec_test_case *ret);
 
 // --- what did not come out as expected (unit_test_report.c) ---
 
-void rules_test_fail(struct rules_test_case *c, const char *fmt, ...) GS_PRINTF(2, 3);
-void rules_test_samples_differ(struct rules_test_case *c, const struct rules_tests_options *o,
+void rules_test_fail(struct codec_test_case *c, const char *fmt, ...) GS_PRINTF(2, 3);
+void rules_test_samples_differ(struct codec_test_case *c, const struct rules_tests_options *o,
                                const struct rules_test_expr *x, const struct rules_sample *wanted,
                                size_t n_wanted, const struct rules_sample *got, size_t n_got);
-void rules_test_alerts_differ(struct rules_test_case *c, const struct rules_tests_options *o,
+void rules_test_alerts_differ(struct codec_test_case *c, const struct rules_tests_options *o,
                               const struct rules_test_alerts *x,
                               const struct rules_test_alert *wanted, size_t n_wanted,
                               const struct rules_test_alert *got, size_t n_got);

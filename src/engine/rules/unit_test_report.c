@@ -8,12 +8,11 @@
 
 #define MAX_DIFF_LINES 2000 // of a side: the table of the comparison is the square
 
-void rules_test_fail(struct rules_test_case *c, const char *fmt, ...)
+void rules_test_fail(struct codec_test_case *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    gs_grow(&c->failures, &c->cap_failures, c->n_failures, sizeof(*c->failures));
-    c->failures[c->n_failures++] = gs_vformat(fmt, ap);
+    codec_test_case_fail(c, gs_vformat(fmt, ap));
     va_end(ap);
 }
 
@@ -77,7 +76,7 @@ static void indent(struct gs_buf *out, const char *title, struct gs_slice text)
     }
 }
 
-static void differ(struct rules_test_case *c, const struct rules_tests_options *o, const char *head,
+static void differ(struct codec_test_case *c, const struct rules_tests_options *o, const char *head,
                    const struct gs_buf *wanted, const struct gs_buf *got)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -128,7 +127,7 @@ static void add_sample(struct gs_buf *out, const struct rules_sample *s)
     gs_buf_addf(out, "} %s\n", gs_format_double(s->value, text));
 }
 
-void rules_test_samples_differ(struct rules_test_case *c, const struct rules_tests_options *o,
+void rules_test_samples_differ(struct codec_test_case *c, const struct rules_tests_options *o,
                                const struct rules_test_expr *x, const struct rules_sample *wanted,
                                size_t n_wanted, const struct rules_sample *got, size_t n_got)
 {
@@ -161,7 +160,7 @@ static void add_alerts(struct gs_buf *out, const struct rules_test_alert *a, siz
     }
 }
 
-void rules_test_alerts_differ(struct rules_test_case *c, const struct rules_tests_options *o,
+void rules_test_alerts_differ(struct codec_test_case *c, const struct rules_tests_options *o,
                               const struct rules_test_alerts *x,
                               const struct rules_test_alert *wanted, size_t n_wanted,
                               const struct rules_test_alert *got, size_t n_got)

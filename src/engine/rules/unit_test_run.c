@@ -23,7 +23,7 @@ struct run {
     const struct rules_test_file *file;
     const struct rules_test_group *test;
     const struct rules_tests_options *options;
-    struct rules_test_case *result;
+    struct codec_test_case *result;
     struct gs_arena arena;
     struct tsdb *db;
     struct rules_runner_config cfg;
@@ -365,7 +365,7 @@ static void end(struct run *r)
 
 void rules_test_group_run(const struct rules_test_file *f, const struct rules_test_group *g,
                           const struct rules_test_rules *rules, const struct rules_tests_options *o,
-                          struct rules_test_case *ret)
+                          struct codec_test_case *ret)
 {
     struct run r = {.file = f, .test = g, .options = o, .result = ret};
     begin(&r, rules);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale check config`: like promtool's check of the same name: the configuration, the files of
-// secrets and certificates that it names, the files of file_sd_configs and the rule files.
+#include "engine/check.h"
+
 #include "base/mem.h"
-#include "cmd/check.h"
 #include "codec/yaml.h"
 #include "engine/config/config.h"
 #include "engine/discovery/discovery.h"
@@ -56,7 +55,8 @@ static bool check_file_sd(const struct engine_config_file_sd *f)
     return ok;
 }
 
-static bool check_rule_glob(const struct check_opts *o, const char *pattern, size_t *ret_n)
+static bool check_rule_glob(const struct engine_check_options *o, const char *pattern,
+                            size_t *ret_n)
 {
     glob_t found;
     if (glob(pattern, 0, NULL, &found) != 0) {
@@ -66,7 +66,7 @@ static bool check_rule_glob(const struct check_opts *o, const char *pattern, siz
         return magic;
     }
     *ret_n += found.gl_pathc;
-    bool ok = check_rules(o, (int)found.gl_pathc, found.gl_pathv) == 0;
+    bool ok = engine_check_rules(o, (int)found.gl_pathc, found.gl_pathv) == 0;
     globfree(&found);
     return ok;
 }
@@ -97,7 +97,7 @@ static bool check_parts(const struct engine_config *c)
     return ok;
 }
 
-static bool check_file(const struct check_opts *o, const char *path)
+static bool check_file(const struct engine_check_options *o, const char *path)
 {
     GS_CLEANUP(engine_config_freep) struct engine_config *c = NULL;
     printf("Checking %s\n", path);
@@ -119,7 +119,7 @@ static bool check_file(const struct check_opts *o, const char *path)
     return ok;
 }
 
-int check_config(const struct check_opts *o, int n_files, char **files)
+int engine_check_config(const struct engine_check_options *o, int n_files, char **files)
 {
     bool ok = true;
     for (int i = 0; i < n_files; i++)

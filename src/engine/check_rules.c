@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale check rules`: like promtool's check of the same name.
+#include "engine/check.h"
+
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "cmd/check.h"
 #include "engine/rules/rules.h"
 
 #define MAX_FILE ((size_t)16 * 1024 * 1024)
@@ -57,7 +57,7 @@ static struct gs_error *load(const char *path, struct rules_problems *problems,
     return err ? err : rules_parse(gs_buf_slice(&text), path, problems, ret);
 }
 
-static bool check_file(const struct check_opts *o, const char *path)
+static bool check_file(const struct engine_check_options *o, const char *path)
 {
     GS_CLEANUP(rules_problems_finish)
     struct rules_problems problems = {.ignore_unknown_fields = o->ignore_unknown_fields};
@@ -84,7 +84,7 @@ static bool check_file(const struct check_opts *o, const char *path)
     return !err && !problems.len && !(o->strict && doubtful);
 }
 
-int check_rules(const struct check_opts *o, int n_files, char **files)
+int engine_check_rules(const struct engine_check_options *o, int n_files, char **files)
 {
     bool ok = true;
     for (int i = 0; i < n_files; i++)

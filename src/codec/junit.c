@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/test_junit.h"
+#include "base/file.h"
+#include "codec/test_report.h"
 
 #include <time.h>
 
@@ -19,7 +20,7 @@ static void add_text(struct gs_buf *out, const char *s)
             gs_buf_add_str(out, "&#xA;");
         else if (c >= ' ' || c == '\t')
             gs_buf_add_char(out, (char)c);
-        else // no other control character may stand in XML
+        else // XML forbids other control characters
             gs_buf_add_str(out, "\xef\xbf\xbd");
     }
 }
@@ -31,7 +32,7 @@ static void add_element(struct gs_buf *out, const char *name, const char *text)
     gs_buf_addf(out, "</%s>", name);
 }
 
-static void add_case(struct gs_buf *out, const struct rules_test_case *c)
+static void add_case(struct gs_buf *out, const struct codec_test_case *c)
 {
     gs_buf_add_str(out, "<testcase name=\"");
     add_text(out, c->name);
@@ -41,13 +42,13 @@ static void add_case(struct gs_buf *out, const struct rules_test_case *c)
     gs_buf_add_str(out, "</testcase>");
 }
 
-void junit_begin(struct gs_buf *out)
+void codec_junit_begin(struct gs_buf *out)
 {
     gs_buf_add_str(out, "<testsuites>");
 }
 
-void junit_suite(struct gs_buf *out, const char *file, const struct rules_tests_report *r,
-                 const char *error)
+void codec_junit_add(struct gs_buf *out, const char *file, const struct codec_test_report *r,
+                     const char *error)
 {
     size_t failures = 0;
     for (size_t i = 0; i < r->n_cases; i++)
@@ -72,7 +73,8 @@ void junit_suite(struct gs_buf *out, const char *file, const struct rules_tests_
     gs_buf_add_str(out, "</testsuite>");
 }
 
-void junit_end(struct gs_buf *out)
+struct gs_error *codec_junit_end(struct gs_buf *out, const struct codec_test_options *o)
 {
     gs_buf_add_str(out, "</testsuites>");
+    return o->junit ? gs_file_write_atomic(o->junit, 0666, gs_buf_slice(out)) : NULL;
 }

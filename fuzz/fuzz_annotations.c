@@ -2,8 +2,7 @@
 // Annotations of schedulers that share GPUs, as anybody who may make a pod can write them; and the
 // device ids that belong to them.
 #include "base/mem.h"
-#include "exporter/annotations.h"
-#include "exporter/device_id.h"
+#include "exporter/device_map.h"
 
 #include <stdint.h>
 

@@ -6,17 +6,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slice.h"
-#include "cmd/simspec.h"
 #include "cmd/verbs.h"
-#include "codec/json.h"
 #include "kube/quantity.h"
-#include "nvmlsim/client.h"
-
-#include <time.h>
-#include <unistd.h>
-
-#define LOAD_PERIOD_NS (100 * GS_NS_PER_MS)
-#define MIB            (UINT64_C(1) << 20)
+#include "nvmlsim/simulation/simulation.h"
 
 struct sim_opts {
     const char *name, *output, *code, *memory;
@@ -95,82 +87,13 @@ static const struct gs_opt sim_flags[] = {
     {0},
 };
 
-static void table_row(unsigned index, const struct nvmlsim_gpu_info *g)
-{
-    printf("%3u  %-22s %-42s %4u%% ", index, g->model, g->uuid, g->util_percent);
-    char memory[48];
-    snprintf(memory, sizeof(memory), "%llu/%llu MiB", (unsigned long long)(g->memory_used / MIB),
-             (unsigned long long)(g->memory_total / MIB));
-    printf("%18s %5u %4u C %6.1f W  %s", memory, g->n_processes, g->temp_c, g->power_mw / 1000.0,
-           g->lost ? "lost" : "ok");
-    if (g->last_xid)
-        printf(", last XID %u", g->last_xid);
-    if (g->time_slices > 1)
-        printf(", %u time slices", g->time_slices);
-    putchar('\n');
-    for (unsigned i = 0; i < g->n_mig; i++) {
-        printf("     MIG %-18s %-42s       ", g->mig_profile[i], g->mig_uuid[i]);
-        snprintf(memory, sizeof(memory), "%llu/%llu MiB",
-                 (unsigned long long)(g->mig_memory_used[i] / MIB),
-                 (unsigned long long)(g->mig_memory_total[i] / MIB));
-        printf("%18s\n", memory);
-    }
-}
-
-static void print_table(struct nvmlsim *s)
-{
-    printf("SIMULATED GPUs %s: no hardware behind these\n\n", nvmlsim_name(s));
-    printf("%3s  %-22s %-42s %5s %18s %5s %6s %8s  %s\n", "GPU", "MODEL", "UUID", "UTIL", "MEMORY",
-           "PROCS", "TEMP", "POWER", "STATE");
-    for (unsigned i = 0; i < nvmlsim_gpu_count(s); i++) {
-        struct nvmlsim_gpu_info info;
-        nvmlsim_gpu_info(s, i, &info);
-        table_row(i, &info);
-    }
-}
-
-static json_t *mig_json(const struct nvmlsim_gpu_info *g)
-{
-    json_t *list = json_array();
-    for (unsigned i = 0; i < g->n_mig; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "profile", g->mig_profile[i],
-                                              "uuid", g->mig_uuid[i], "memoryTotalBytes",
-                                              (json_int_t)g->mig_memory_total[i], "memoryUsedBytes",
-                                              (json_int_t)g->mig_memory_used[i]));
-    return list;
-}
-
-static json_t *gpu_json(unsigned index, const struct nvmlsim_gpu_info *g)
-{
-    return json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:i, s:i, s:f, s:i, s:i, s:b, s:o}",
-        "index", (int)index, "model", g->model, "product", g->product, "uuid", g->uuid, "pciBusId",
-        g->pci_bus_id, "simulated", 1, "utilPercent", (int)g->util_percent, "memoryTotalBytes",
-        (json_int_t)g->memory_total, "memoryUsedBytes", (json_int_t)g->memory_used,
-        "memoryReservedBytes", (json_int_t)g->memory_reserved, "processes", (int)g->n_processes,
-        "temperatureCelsius", (int)g->temp_c, "powerWatts", g->power_mw / 1000.0, "timeSlices",
-        (int)g->time_slices, "lastXid", (int)g->last_xid, "lost", g->lost ? 1 : 0, "mig",
-        mig_json(g));
-}
-
-static json_t *sim_json(struct nvmlsim *s)
-{
-    json_t *gpus = json_array();
-    for (unsigned i = 0; i < nvmlsim_gpu_count(s); i++) {
-        struct nvmlsim_gpu_info info;
-        nvmlsim_gpu_info(s, i, &info);
-        json_array_append_new(gpus, gpu_json(i, &info));
-    }
-    return json_pack("{s:s, s:b, s:o}", "name", nvmlsim_name(s), "simulated", 1, "gpus", gpus);
-}
-
 static struct gs_error *print_sim(const struct sim_opts *o, struct nvmlsim *s)
 {
     if (gs_streq(o->output, "table")) {
-        print_table(s);
+        simulation_print_status(s, stdout);
         return NULL;
     }
-    CODEC_AUTO_JSON json_t *all = sim_json(s);
+    CODEC_AUTO_JSON json_t *all = simulation_status_json(s);
     cmd_print_json(o->output, all, stdout);
     return NULL;
 }
@@ -181,7 +104,7 @@ static struct gs_error *do_create(const struct sim_opts *o, struct nvmlsim *none
 {
     struct nvmlsim_spec spec;
     struct nvmlsim *s = NULL;
-    struct gs_error *err = sim_spec_load(argv[0], &spec);
+    struct gs_error *err = simulation_load_spec(argv[0], &spec);
     if (!err)
         err = nvmlsim_create(o->name, &spec, &s);
     if (err)
@@ -260,70 +183,22 @@ static struct gs_error *parse_size(const char *text, uint64_t *ret)
     return NULL;
 }
 
-static void sleep_until(int64_t mono_ns)
-{
-    struct timespec at = {.tv_sec = mono_ns / GS_NS_PER_SEC, .tv_nsec = mono_ns % GS_NS_PER_SEC};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-}
-
-static struct gs_error *run_load(const struct sim_opts *o, struct nvmlsim_ctx *c,
-                                 int64_t *ret_ran_ns)
-{
-    int64_t start = gs_mono_ns(), next = start, ran = 0;
-    uint64_t kernel_us = (uint64_t)(o->util / 100 * (double)LOAD_PERIOD_NS / 1000);
-    while (!o->duration_ns || next - start < o->duration_ns) {
-        struct gs_error *err = kernel_us ? nvmlsim_kernel_run(c, kernel_us, o->sm_share) : NULL;
-        if (err)
-            return err;
-        ran += (int64_t)kernel_us * 1000;
-        next += LOAD_PERIOD_NS;
-        int64_t now = gs_mono_ns();
-        if (next < now) // others have the device too: no debt is carried on
-            next = now;
-        sleep_until(next);
-    }
-    *ret_ran_ns = ran;
-    return NULL;
-}
-
-static struct gs_error *check_load(const struct sim_opts *o, uint64_t *ret_bytes)
-{
-    if (!(o->util >= 0 && o->util <= 100))
-        return gs_error_new(GS_EINVAL, "--util=%g: a percentage from 0 to 100 is expected",
-                            o->util);
-    if (!(o->sm_share > 0 && o->sm_share <= 1))
-        return gs_error_new(GS_EINVAL, "--sm-share=%g: above 0 and at most 1 is expected",
-                            o->sm_share);
-    return o->memory ? parse_size(o->memory, ret_bytes) : NULL;
-}
-
 static struct gs_error *do_load(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
-    uint64_t bytes = 0;
-    struct gs_error *err = check_load(o, &bytes);
-    if (err)
-        return err;
-    setenv(NVMLSIM_ENV, o->name, 1);
-    if (o->gpu >= 0) {
-        if (o->gpu >= nvmlsim_gpu_count(s))
-            return gs_error_new(GS_EINVAL, "there is no GPU %u in %s: it has %u, numbered from 0",
-                                (unsigned)o->gpu, o->name, nvmlsim_gpu_count(s));
-        char index[16];
-        snprintf(index, sizeof(index), "%u", (unsigned)o->gpu);
-        setenv("CUDA_VISIBLE_DEVICES", index, 1);
-    }
-    struct nvmlsim_ctx *c = NULL;
-    struct nvmlsim_alloc *a = NULL;
+    struct simulation_load load = {
+        .gpu = (int)o->gpu,
+        .util = o->util,
+        .sm_share = o->sm_share,
+        .duration_ns = o->duration_ns,
+    };
     int64_t ran = 0;
-    err = nvmlsim_ctx_open(0, &c);
-    if (!err && bytes)
-        err = nvmlsim_mem_alloc(c, bytes, &a);
+    unsigned gpu = 0;
+    struct gs_error *err = o->memory ? parse_size(o->memory, &load.memory) : NULL;
     if (!err)
-        err = run_load(o, c, &ran);
+        err = simulation_run_load(s, &load, &ran, &gpu);
     if (!err)
         printf("ran %.1f s of kernels on simulated GPU %u\n", (double)ran / (double)GS_NS_PER_SEC,
-               nvmlsim_ctx_gpu(c));
-    nvmlsim_ctx_close(c);
+               gpu);
     return err;
 }
 
@@ -434,8 +309,7 @@ static struct gs_error *find_action(const char *word, const struct action **ret)
 static struct gs_error *run_sim(const void *opts, int argc, char **argv, int *ret_exit)
 {
     struct sim_opts o = *(const struct sim_opts *)opts;
-    char own_name[64];
-    snprintf(own_name, sizeof(own_name), "/gpuscale-sim-%u", (unsigned)getuid());
+    GS_AUTO_FREE char *own_name = simulation_own_name();
     if (!o.name || !*o.name)
         o.name = own_name;
     const struct action *action = NULL;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/absent.h"
+#include "exporter/render.h"
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "exporter/render.h"
 
 enum { MAX_NAMES = 12 }; // in a line
 

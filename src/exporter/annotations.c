@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/annotations.h"
+#include "exporter/device_map.h"
 
 #include "base/num.h"
 #include "base/slice.h"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/cluster.h"
+#include "exporter/attribution.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "exporter/pods.h"
 #include "exporter/render.h"
-#include "exporter/slices.h"
 
 #define RECONNECT_NS (60 * GS_NS_PER_SEC)
 

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "exporter/health.h"
+#include "exporter/render.h"
 
 enum { MAX_ROWS = 1024, COLUMNS = 3 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/device_id.h"
+#include "exporter/device_map.h"
 
 #include "base/mem.h"
 

@@ -6,7 +6,6 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "codec/json.h"
-#include "exporter/device_id.h"
 #include "kube/podresources.pb-c.h"
 
 #include <stdio.h>

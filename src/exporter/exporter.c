@@ -4,10 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "exporter/absent.h"
-#include "exporter/cluster.h"
-#include "exporter/gpu_events.h"
-#include "exporter/missing.h"
+#include "exporter/attribution.h"
 #include "exporter/render.h"
 #include "net/http/server.h"
 

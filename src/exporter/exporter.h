@@ -4,13 +4,59 @@
 #pragma once
 
 #include "exporter/counters.h"
-#include "exporter/render.h"
-#include "exporter/sources.h"
 #include "gpu/gpu.h"
 #include "kube/client.h"
 #include "net/http/http.h"
 
 #include <uv.h>
+
+// Pod facts of the API server. Strings are borrowed until the next call; false: not known.
+struct exporter_render_pod {
+    const char *uid;
+    const char *labels; // 'name="value"' each with a comma before it, sorted; "" for none
+};
+typedef bool (*exporter_render_pod_fn)(void *arg, const char *ns, const char *pod,
+                                       struct exporter_render_pod *ret);
+typedef uint64_t (*exporter_render_version_fn)(
+    void *arg); // another number when an answer may be another
+
+struct exporter_render_names {
+    const char *hostname_label; // "hostname", "Hostname"; NULL: no such label
+    const char *hostname;
+    const char *node_name;                    // label NodeName of the per-process families
+    const struct exporter_counters *counters; // NULL: the default ones
+    bool old_namespace;                       // uuid, pod_name, pod_namespace, container_name
+    bool replace_blanks;                      // in modelName: runs of blanks become "-"
+    bool dra;                                 // labels of the claim by which a pod has its GPU
+    bool virtual_gpus;                        // a shared GPU's lines once for each pod
+    const char *devices;        // --devices: "f", "g:0,2-4", "i"; NULL: f. Checked before
+    exporter_render_pod_fn pod; // NULL: no API server is asked
+    exporter_render_version_fn pod_version; // with pod
+    void *pod_arg;
+    const char *hpc_dir; // folder of files "GPU" and "GPU.GI" with a job in each line; NULL
+    uint64_t xid_window_ms, clock_window_ms;
+    bool timestamps;
+};
+// Whether a --devices text can be understood.
+bool exporter_render_devices_valid(const char *devices);
+// Whether it means one of these GPUs or their MIG devices.
+bool exporter_render_devices_any(const char *devices, const struct gpu_snapshot *g);
+// Whether it means a GPU, or one of its MIG devices (instance not NULL). devices NULL: the default.
+bool exporter_render_means(const char *devices, const struct gpu_device *d,
+                           const struct gpu_instance *instance);
+// The first index or GPU instance id of its list that none of them has, in *ret. False: they have
+// all of them.
+bool exporter_render_devices_missing(const char *devices, const struct gpu_snapshot *g,
+                                     unsigned *ret);
+
+// Things that flags name and that may be absent: the exporter works without them, logs that and
+// sets gpuscale_exporter_source_up, and uses them when they appear.
+enum exporter_source_kind {
+    EXPORTER_SOURCE_CONFIGMAP,
+    EXPORTER_SOURCE_HPC_JOBS,
+    EXPORTER_SOURCE_PROC,
+    EXPORTER_SOURCE_COUNT
+};
 
 struct exporter_config {
     // "", "127.0.0.1" …; NULL: no server, for who mounts exporter_handle elsewhere.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/gpu_events.h"
+#include "exporter/render.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/slice.h"
-#include "exporter/render.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/health.h"
+#include "exporter/render.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/missing.h"
+#include "exporter/attribution.h"
 
 #include "base/slice.h"
 

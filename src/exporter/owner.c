@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/owner.h"
+#include "exporter/sampler.h"
 
 #include "base/clock.h"
 #include "base/file.h"

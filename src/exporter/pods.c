@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/pods.h"
+#include "exporter/attribution.h"
 
 #include "base/hmap.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/render_impl.h"
+#include "exporter/exporter_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"

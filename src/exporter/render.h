@@ -1,54 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples and the device map as Prometheus text: dcgm-exporter's families, label names and label
-// order, then the per-process families of ACK's exporter, then our own about ourselves.
 #pragma once
 
 #include "base/buf.h"
 #include "exporter/attribution.h"
-#include "exporter/counters.h"
-#include "exporter/health.h"
-#include "exporter/missing.h"
+#include "exporter/exporter.h"
 #include "exporter/sampler.h"
-#include "exporter/sources.h"
+#include "gpu/gpu.h"
 
-// Pod facts of the API server. Strings are borrowed until the next call; false: not known.
-struct exporter_render_pod {
-    const char *uid;
-    const char *labels; // 'name="value"' each with a comma before it, sorted; "" for none
-};
-typedef bool (*exporter_render_pod_fn)(void *arg, const char *ns, const char *pod,
-                                       struct exporter_render_pod *ret);
-typedef uint64_t (*exporter_render_version_fn)(
-    void *arg); // another number when an answer may be another
+// --- render ---
 
-struct exporter_render_names {
-    const char *hostname_label; // "hostname", "Hostname"; NULL: no such label
-    const char *hostname;
-    const char *node_name;                    // label NodeName of the per-process families
-    const struct exporter_counters *counters; // NULL: the default ones
-    bool old_namespace;                       // uuid, pod_name, pod_namespace, container_name
-    bool replace_blanks;                      // in modelName: runs of blanks become "-"
-    bool dra;                                 // labels of the claim by which a pod has its GPU
-    bool virtual_gpus;                        // a shared GPU's lines once for each pod
-    const char *devices;        // --devices: "f", "g:0,2-4", "i"; NULL: f. Checked before
-    exporter_render_pod_fn pod; // NULL: no API server is asked
-    exporter_render_version_fn pod_version; // with pod
-    void *pod_arg;
-    const char *hpc_dir; // folder of files "GPU" and "GPU.GI" with a job in each line; NULL
-    uint64_t xid_window_ms, clock_window_ms;
-    bool timestamps;
-};
-// Whether a --devices text can be understood.
-bool exporter_render_devices_valid(const char *devices);
-// Whether it means one of these GPUs or their MIG devices.
-bool exporter_render_devices_any(const char *devices, const struct gpu_snapshot *g);
-// Whether it means a GPU, or one of its MIG devices (instance not NULL). devices NULL: the default.
-bool exporter_render_means(const char *devices, const struct gpu_device *d,
-                           const struct gpu_instance *instance);
-// The first index or GPU instance id of its list that none of them has, in *ret. False: they have
-// all of them.
-bool exporter_render_devices_missing(const char *devices, const struct gpu_snapshot *g,
-                                     unsigned *ret);
+// Samples and the device map as Prometheus text: dcgm-exporter's families, label names and label
+// order, then the per-process families of ACK's exporter, then our own about ourselves.
 
 struct exporter_render_input {
     const struct exporter_sample *sample;
@@ -97,3 +59,92 @@ void exporter_render_index(const struct exporter_render_self *self, struct gs_bu
 
 // XID numbers in words, after NVIDIA's public list; "Unknown Error" for the others.
 const char *exporter_render_xid_text(int64_t xid);
+
+// --- health ---
+
+// DCGM_EXP_GPU_HEALTH_STATUS: what DCGM's background health checks say of a GPU, from the values of
+// NVML and by DCGM's limits (modules/health of DCGM 4): counters that moved within the last minute,
+// states, and XIDs since the start. What DCGM looks at and NVML's values here do not tell is in
+// docs/compatibility/.
+
+enum exporter_health_watch {
+    EXPORTER_HEALTH_PCIE,
+    EXPORTER_HEALTH_NVLINK,
+    EXPORTER_HEALTH_PMU, // of these three DCGM has no check either
+    EXPORTER_HEALTH_MCU,
+    EXPORTER_HEALTH_MEM,
+    EXPORTER_HEALTH_SM,
+    EXPORTER_HEALTH_INFOROM,
+    EXPORTER_HEALTH_THERMAL,
+    EXPORTER_HEALTH_POWER,
+    EXPORTER_HEALTH_DRIVER,
+    EXPORTER_HEALTH_ALL, // XIDs that concern the whole GPU
+    EXPORTER_HEALTH_WATCHES
+};
+enum { EXPORTER_HEALTH_PASS = 0, EXPORTER_HEALTH_WARN = 10, EXPORTER_HEALTH_FAIL = 20 };
+
+struct exporter_health_result {
+    int level;        // the worst
+    const char *code; // "DCGM_FR_…" of it, static
+};
+
+struct exporter_health;
+struct exporter_health *exporter_health_new(void);
+void exporter_health_free(struct exporter_health *h);
+// Fields that it is made of: sets ret[field].
+void exporter_health_wanted(bool *ret);
+void exporter_health_take(struct exporter_health *h, const struct gpu_snapshot *s, int64_t now_ns);
+// EXPORTER_HEALTH_WATCHES of them; NULL: nothing is known of this GPU.
+const struct exporter_health_result *exporter_health_of(const struct exporter_health *h,
+                                                        const char *uuid);
+const char *exporter_health_watch_name(enum exporter_health_watch w); // "PCIE"
+
+// --- gpu events ---
+
+// What happens to GPUs, as log lines and as a text for /health: XIDs, GPUs that are lost, and GPUs
+// for which a driver call does not return.
+
+struct exporter_gpu_events;
+struct exporter_gpu_events *exporter_gpu_events_new(void);
+void exporter_gpu_events_free(struct exporter_gpu_events *e);
+
+// Logs what has changed since the last snapshot. The first XID of a number is logged at once, more
+// of them at most once a minute. now_ns: gs_mono_ns of the snapshot.
+void exporter_gpu_events_take(struct exporter_gpu_events *e, const struct gpu_snapshot *s,
+                              int64_t now_ns);
+
+// Appends the GPUs that are lost or hang: "1 of 2 GPUs are lost: GPU 1 (GPU-…, 00000000:18:00.0)".
+// False: all are well.
+bool exporter_gpu_events_problems(const struct gpu_snapshot *s, struct gs_buf *out);
+
+// --- sources ---
+
+// Files, folders and objects that flags name and that may be absent: the exporter goes on without
+// them, says so in a line and in gpuscale_exporter_source_up, and takes them when they come.
+
+struct exporter_sources {
+    unsigned asked, missing; // bits 1u << exporter_source_kind
+    const char *hpc_dir;     // NULL: not asked for
+    const char *proc;        // NULL: "/proc"
+};
+
+// Looks for the folders.
+void exporter_sources_look(struct exporter_sources *s);
+// Tells when it is another state than before; problem NULL: it is there.
+void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind k,
+                          const char *problem);
+void exporter_sources_render(const struct exporter_sources *s, struct gs_buf *out);
+
+// --- absent ---
+
+// Families of the counters file that no GPU here gives: nobody should have to search for the
+// reason.
+
+struct exporter_absent_config {
+    const struct exporter_counters *counters; // NULL: the default ones
+    const char *devices;                      // as in exporter_render_names
+    const struct gpu_snapshot *gpus;
+};
+
+// A line for each reason.
+void exporter_absent_tell(const struct exporter_absent_config *cfg);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale_exporter_pod_attribution: beside each pod's figures, how they came about.
-#include "exporter/render_impl.h"
+#include "exporter/exporter_private.h"
 
 #include "base/mem.h"
 #include "metrics/write.h"

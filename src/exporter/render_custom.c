@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DCGM_CUSTOM_* families of ACK's exporter.
-#include "exporter/render_impl.h"
+#include "exporter/exporter_private.h"
 
 #include "base/mem.h"
 

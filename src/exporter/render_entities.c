@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lines are about: GPUs and MIG devices as --devices selects them, and their several owners.
-#include "exporter/render_impl.h"
+#include "exporter/exporter_private.h"
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "exporter/shares.h"
+#include "exporter/sampler.h"
 
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Families of the counters file: one field each, or computed by dcgm-exporter.
-#include "exporter/render_impl.h"
+#include "exporter/exporter_private.h"
 
 #include <inttypes.h>
 

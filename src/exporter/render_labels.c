@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels of a device and of whose it is, in dcgm-exporter's order.
-#include "exporter/render_impl.h"
+#include "exporter/exporter_private.h"
 
 #include "metrics/write.h"
 

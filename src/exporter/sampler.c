@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "exporter/shares.h"
 
 #include <pthread.h>
 #include <signal.h>

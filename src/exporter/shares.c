@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/shares.h"
+#include "exporter/sampler.h"
 
 #include "base/slice.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/sources.h"
+#include "exporter/render.h"
 
 #include "base/log.h"
 #include "base/mem.h"

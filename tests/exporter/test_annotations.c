@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "codec/json.h"
-#include "exporter/annotations.h"
+#include "exporter/device_map.h"
 
 // A pod with the containers "main" and "side" and these annotations, a JSON object.
 static json_t *pod(const char *annotations, bool init)

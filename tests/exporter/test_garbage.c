@@ -5,8 +5,7 @@
 #include "render_fixture.h"
 
 #include "base/clock.h"
-#include "exporter/owner.h"
-#include "exporter/shares.h"
+#include "exporter/sampler.h"
 #include "garbage_nvml.h"
 #include "nvmlsim/client.h"
 #include "nvmlsim/sim.h"

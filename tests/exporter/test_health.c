@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "exporter/health.h"
+#include "exporter/render.h"
 #include "nvmlsim/sim.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "render_fixture.h"
 
 #include "base/log.h"
-#include "exporter/absent.h"
+#include "exporter/render.h"
 #include "nvmlsim/sim.h"
 #include "patience.h"
 #include "unit.h"

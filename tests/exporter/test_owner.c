@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "exporter/owner.h"
+#include "exporter/sampler.h"
 
 #include <fcntl.h>
 #include <pthread.h>

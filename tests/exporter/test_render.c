@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exporter/shares.h"
+#include "exporter/sampler.h"
 
 static void page_as_dcgm_exporter_writes_it(void **state)
 {

@@ -2,7 +2,7 @@
 // What pods have of a shared GPU: never more than the GPU itself, and with the way it came about.
 #include "render_fixture.h"
 
-#include "exporter/shares.h"
+#include "exporter/sampler.h"
 
 static struct gpu_process *process(struct fixture *f, size_t i)
 {

@@ -4,9 +4,8 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "cmd/simlib.h"
-#include "cmd/simspec.h"
 #include "gpu/gpu.h"
+#include "nvmlsim/simulation/simulation.h"
 
 #include <unistd.h>
 
@@ -49,9 +48,9 @@ static void list_simulated(struct up_devices *d)
 static struct gs_error *open_simulated(const char *text, const char *data_dir, struct up_devices *d)
 {
     struct nvmlsim_spec spec;
-    struct gs_error *err = sim_spec_load(text, &spec);
+    struct gs_error *err = simulation_load_spec(text, &spec);
     if (!err)
-        err = cmd_find_simulated_library(&d->sim_library);
+        err = simulation_find_library(&d->sim_library);
     if (err)
         return err;
     // One segment for each data directory and user, so that two of them do not meet.

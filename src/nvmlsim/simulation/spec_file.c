@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/simspec.h"
+#include "nvmlsim/simulation/simulation.h"
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -231,7 +231,7 @@ static struct gs_error *load_file(const char *path, struct nvmlsim_spec *ret)
     return err;
 }
 
-struct gs_error *sim_spec_load(const char *text_or_path, struct nvmlsim_spec *ret)
+struct gs_error *simulation_load_spec(const char *text_or_path, struct nvmlsim_spec *ret)
 {
     bool is_path = strchr(text_or_path, '/') || gs_ends(text_or_path, ".yaml") ||
                    gs_ends(text_or_path, ".yml") || gs_ends(text_or_path, ".json");

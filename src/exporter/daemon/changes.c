@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/exporter/changes.h"
+#include "exporter/daemon/daemon_private.h"
 
 static void look_at(const char *path, struct stat *ret)
 {
@@ -8,9 +8,9 @@ static void look_at(const char *path, struct stat *ret)
         *ret = (struct stat){0};
 }
 
-void changes_add(struct changes *c, const char *path)
+void daemon_changes_add(struct daemon_changes *c, const char *path)
 {
-    if (!path || c->n == CHANGES_MAX)
+    if (!path || c->n == DAEMON_CHANGES_MAX)
         return;
     look_at(path, &c->seen[c->n]);
     c->paths[c->n++] = path;
@@ -24,7 +24,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 
 // A file that is gone, or empty as one that is being written, is no news: what was read of it goes
 // on until there is another.
-bool changes_look(struct changes *c)
+bool daemon_changes_check(struct daemon_changes *c)
 {
     bool changed = false;
     for (size_t i = 0; i < c->n; i++) {

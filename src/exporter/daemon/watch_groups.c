@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/exporter/watch_groups.h"
+#include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "cmd/exporter/config_file.h"
 
 enum { MAX_GROUPS = 256, MAX_PATTERNS = 1024, MAX_PATTERN = 256 };
 
@@ -103,7 +102,8 @@ static bool matches(const char *p, const char *text)
 
 // --- the file ---
 
-static struct gs_error *read_patterns(const json_t *list, const char *where, struct watch_group *g)
+static struct gs_error *read_patterns(const json_t *list, const char *where,
+                                      struct daemon_watch_group *g)
 {
     size_t n = json_array_size(list);
     if (n == 0)
@@ -126,27 +126,27 @@ static struct gs_error *read_patterns(const json_t *list, const char *where, str
     return NULL;
 }
 
-static struct gs_error *read_group(const json_t *obj, size_t i, struct watch_groups *all)
+static struct gs_error *read_group(const json_t *obj, size_t i, struct daemon_watch_groups *all)
 {
     static const char *const keys[] = {"name", "interval", "fields", NULL};
     GS_AUTO_FREE char *where = gs_format("collection.watchGroups[%zu]", i);
-    struct gs_error *err = exporter_file_check_keys(obj, keys, where);
+    struct gs_error *err = daemon_file_check_keys(obj, keys, where);
     if (err)
         return err;
-    struct watch_group *g = &all->items[all->len++];
-    g->name = exporter_file_text(obj, "name");
+    struct daemon_watch_group *g = &all->items[all->len++];
+    g->name = daemon_file_text(obj, "name");
     if (!*g->name)
         return gs_error_new(GS_EINVAL, "%s.name is required", where);
     for (size_t k = 0; k < i; k++)
         if (gs_streq(all->items[k].name, g->name))
             return gs_error_new(GS_EINVAL, "%s.name \"%s\" is duplicated", where, g->name);
-    err = exporter_file_interval(obj, where, &g->interval_ms);
+    err = daemon_file_interval(obj, where, &g->interval_ms);
     return err ? err : read_patterns(json_object_get(obj, "fields"), where, g);
 }
 
-struct gs_error *watch_groups_read(const json_t *groups, struct watch_groups *ret)
+struct gs_error *daemon_watch_groups_read(const json_t *groups, struct daemon_watch_groups *ret)
 {
-    struct watch_groups g = {0};
+    struct daemon_watch_groups g = {0};
     struct gs_error *err = NULL;
     if (groups && !json_is_null(groups) && !json_is_array(groups))
         return gs_error_new(GS_EINVAL, "collection.watchGroups: want a list");
@@ -157,14 +157,14 @@ struct gs_error *watch_groups_read(const json_t *groups, struct watch_groups *re
     for (size_t i = 0; i < n && !err; i++)
         err = read_group(json_array_get(groups, i), i, &g);
     if (err) {
-        watch_groups_finish(&g);
+        daemon_watch_groups_finish(&g);
         return err;
     }
     *ret = g;
     return NULL;
 }
 
-void watch_groups_finish(struct watch_groups *g)
+void daemon_watch_groups_finish(struct daemon_watch_groups *g)
 {
     for (size_t i = 0; i < g->len; i++) {
         for (size_t k = 0; k < g->items[i].n_patterns; k++)
@@ -173,12 +173,12 @@ void watch_groups_finish(struct watch_groups *g)
         free(g->items[i].name);
     }
     free(g->items);
-    *g = (struct watch_groups){0};
+    *g = (struct daemon_watch_groups){0};
 }
 
 // --- their effect ---
 
-int64_t watch_groups_shortest_ms(const struct watch_groups *g)
+int64_t daemon_watch_groups_shortest_ms(const struct daemon_watch_groups *g)
 {
     int64_t ms = 0;
     for (size_t i = 0; i < g->len; i++)
@@ -187,7 +187,7 @@ int64_t watch_groups_shortest_ms(const struct watch_groups *g)
     return ms;
 }
 
-static bool names(const struct watch_group *g, const char *name)
+static bool names(const struct daemon_watch_group *g, const char *name)
 {
     bool found = false;
     for (size_t i = 0; i < g->n_patterns && !found; i++)
@@ -212,12 +212,12 @@ static const char *name_of(const struct exporter_counter *row)
     }
 }
 
-struct gs_error *watch_groups_apply(const struct watch_groups *g, int64_t base_ms,
-                                    struct exporter_counters *c)
+struct gs_error *daemon_watch_groups_apply(const struct daemon_watch_groups *g, int64_t base_ms,
+                                           struct exporter_counters *c)
 {
     GS_AUTO_FREE bool *used = gs_alloc_array(g->len ? g->len : 1, sizeof(*used));
     for (size_t i = 0; i < c->len; i++) {
-        const struct watch_group *of = NULL;
+        const struct daemon_watch_group *of = NULL;
         const char *name = name_of(&c->rows[i]);
         for (size_t k = 0; k < g->len; k++) {
             if (!names(&g->items[k], name))

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/simlib.h"
+#include "nvmlsim/simulation/simulation.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/slice.h"
-#include "nvmlsim/sim.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -27,7 +26,7 @@ static struct gs_error *program_folder(char **ret)
     return NULL;
 }
 
-struct gs_error *cmd_find_simulated_library(char **ret)
+struct gs_error *simulation_find_library(char **ret)
 {
     static const char *const places[] = {
         "/" NVMLSIM_LIBRARY,

@@ -4,28 +4,27 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "cmd/exporter/changes.h"
-#include "cmd/exporter/config_file.h"
+#include "exporter/daemon/daemon_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static struct gs_error *parse(const char *text, struct exporter_file *ret)
+static struct gs_error *parse(const char *text, struct daemon_file *ret)
 {
-    return exporter_file_parse(gs_slice_of(text), "c.yaml", ret);
+    return daemon_file_parse(gs_slice_of(text), "c.yaml", ret);
 }
 
 static void what_is_in_it(void **state)
 {
-    struct exporter_file f;
+    struct daemon_file f;
     assert_ok(parse("version: 1\nmetrics:\n  file: /etc/dcgm-exporter/default-counters.csv\n"
                     "collection:\n  interval: 45s\n",
                     &f));
     assert_string_equal(f.counters_file, "/etc/dcgm-exporter/default-counters.csv");
     assert_int_equal(f.interval_ms, 45000);
     assert_int_equal(f.rows.len, 0);
-    exporter_file_finish(&f);
+    daemon_file_finish(&f);
 
     assert_ok(
         parse("version: 1\nmetrics:\n  fields:\n"
@@ -36,7 +35,7 @@ static void what_is_in_it(void **state)
                                      "\"DCGM_FI_DRIVER_VERSION\",\"label\",\"Driver.\"\n");
     assert_null(f.counters_file);
     assert_int_equal(f.interval_ms, 0);
-    exporter_file_finish(&f);
+    daemon_file_finish(&f);
 
     assert_ok(parse("version: 1\ncollection:\n  watchGroups:\n  - name: slow\n    interval: 10m\n"
                     "    fields: [DCGM_FI_DEV_NVLINK_PPCNT_*]\n",
@@ -44,9 +43,9 @@ static void what_is_in_it(void **state)
     assert_int_equal(f.groups.len, 1);
     assert_string_equal(f.groups.items[0].name, "slow");
     assert_int_equal(f.groups.items[0].interval_ms, 600000);
-    exporter_file_finish(&f);
+    daemon_file_finish(&f);
     assert_ok(parse("version: 1\n", &f));
-    exporter_file_finish(&f);
+    daemon_file_finish(&f);
 }
 
 static void what_is_refused(void **state)
@@ -96,7 +95,7 @@ static void what_is_refused(void **state)
         {"[]", "want a mapping"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
-        struct exporter_file f = {0};
+        struct daemon_file f = {0};
         struct gs_error *err = parse(rows[i].text, &f);
         if (!err || !strstr(gs_error_message(err), rows[i].error))
             fail_msg("%s\ngives \"%s\" and not \"%s\"", rows[i].text,
@@ -141,7 +140,7 @@ static void watch_groups_name_rows(void **state)
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         struct exporter_counters c = {0};
-        struct exporter_file f = {0};
+        struct daemon_file f = {0};
         GS_AUTO_FREE char *yaml =
             gs_format("version: 1\ncollection:\n  watchGroups:\n"
                       "  - {name: g, interval: 20s, fields: ['%s', 'none']}\n",
@@ -153,11 +152,11 @@ static void watch_groups_name_rows(void **state)
                                                       "DCGM_EXP_GPU_HEALTH_STATUS,gauge,e\n"),
                                           &c));
         assert_ok(parse(yaml, &f));
-        assert_ok(watch_groups_apply(&f.groups, 3000, &c));
+        assert_ok(daemon_watch_groups_apply(&f.groups, 3000, &c));
         assert_every(&c, "DCGM_FI_DEV_GPU_TEMP", rows[i].temp ? 20000 : 3000);
         assert_every(&c, "DCGM_FI_DEV_POWER_USAGE", rows[i].power ? 20000 : 3000);
         assert_every(&c, "dcgm_sm_clock", rows[i].clock ? 20000 : 3000);
-        exporter_file_finish(&f);
+        daemon_file_finish(&f);
         exporter_counters_finish(&c);
     }
 }
@@ -165,7 +164,7 @@ static void watch_groups_name_rows(void **state)
 static void a_field_has_one_watch_group(void **state)
 {
     struct exporter_counters c = {0};
-    struct exporter_file f = {0};
+    struct daemon_file f = {0};
     assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP,gauge,a\n"
                                                   "DCGM_EXP_XID_ERRORS_COUNT,gauge,d\n"),
                                       &c));
@@ -173,19 +172,19 @@ static void a_field_has_one_watch_group(void **state)
                     "  - {name: warm, interval: 500ms, fields: [DCGM_FI_DEV_GPU_*]}\n"
                     "  - {name: xid, interval: 10s, fields: [DCGM_FI_DEV_XID_ERRORS]}\n",
                     &f));
-    assert_int_equal(watch_groups_shortest_ms(&f.groups), 500);
-    assert_ok(watch_groups_apply(&f.groups, 1000, &c));
+    assert_int_equal(daemon_watch_groups_shortest_ms(&f.groups), 500);
+    assert_ok(daemon_watch_groups_apply(&f.groups, 1000, &c));
     assert_every(&c, "DCGM_FI_DEV_GPU_TEMP", 500);
     assert_every(&c, "DCGM_EXP_XID_ERRORS_COUNT", 10000); // by the field that it counts
-    exporter_file_finish(&f);
+    daemon_file_finish(&f);
     assert_ok(parse("version: 1\ncollection:\n  watchGroups:\n"
                     "  - {name: gpu, interval: 1m, fields: [DCGM_FI_DEV_GPU_*]}\n"
                     "  - {name: temp, interval: 2m, fields: [DCGM_FI_DEV_GPU_TEMP]}\n",
                     &f));
-    struct gs_error *err = watch_groups_apply(&f.groups, 1000, &c);
+    struct gs_error *err = daemon_watch_groups_apply(&f.groups, 1000, &c);
     assert_error(err, GS_EINVAL,
                  "field DCGM_FI_DEV_GPU_TEMP matches multiple watch groups: gpu and temp");
-    exporter_file_finish(&f);
+    daemon_file_finish(&f);
     exporter_counters_finish(&c);
 }
 
@@ -201,26 +200,26 @@ static void files_that_change(void **state)
     GS_AUTO_FREE char *a = gs_format("%s/a", dir), *b = gs_format("%s/b", dir);
     GS_AUTO_FREE char *link_path = gs_format("%s/link", dir);
     write_text(a, "1");
-    struct changes c = {0};
-    changes_add(&c, a);
-    changes_add(&c, NULL);
-    changes_add(&c, link_path); // not there yet
-    assert_false(changes_look(&c));
+    struct daemon_changes c = {0};
+    daemon_changes_add(&c, a);
+    daemon_changes_add(&c, NULL);
+    daemon_changes_add(&c, link_path); // not there yet
+    assert_false(daemon_changes_check(&c));
     write_text(a, "2");
-    assert_true(changes_look(&c));
-    assert_false(changes_look(&c));
+    assert_true(daemon_changes_check(&c));
+    assert_false(daemon_changes_check(&c));
     assert_int_equal(truncate(a, 0), 0); // before it is written in place
-    assert_false(changes_look(&c));
+    assert_false(daemon_changes_check(&c));
     write_text(a, "4");
-    assert_true(changes_look(&c));
+    assert_true(daemon_changes_check(&c));
     assert_int_equal(symlink(a, link_path), 0);
-    assert_true(changes_look(&c));
+    assert_true(daemon_changes_check(&c));
     // As a kubelet swaps the folder of a ConfigMap.
     write_text(b, "3");
     assert_int_equal(unlink(link_path), 0);
-    assert_false(changes_look(&c)); // gone: what was read stays
+    assert_false(daemon_changes_check(&c)); // gone: what was read stays
     assert_int_equal(symlink(b, link_path), 0);
-    assert_true(changes_look(&c));
+    assert_true(daemon_changes_check(&c));
     unlink(link_path), unlink(a), unlink(b), rmdir(dir);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/exporter/configmap.h"
+#include "exporter/daemon/daemon_private.h"
 
 #include "base/mem.h"
 
@@ -7,8 +7,8 @@
 
 enum { FIRST_PAUSE_MS = 1000, MAX_PAUSE_MS = 16000 };
 
-struct configmap {
-    struct configmap_config cfg;
+struct daemon_configmap {
+    struct daemon_configmap_config cfg;
     char *ns, *source;
     const char *object; // into cfg.name
     uv_timer_t *timer;  // own allocation: closes later than we go
@@ -19,14 +19,14 @@ struct configmap {
     bool answered;
 };
 
-static void ask(struct configmap *c);
+static void ask(struct daemon_configmap *c);
 
 static void on_timer(uv_timer_t *t)
 {
     ask(t->data);
 }
 
-static void take_problem(struct configmap *c, struct gs_error *err)
+static void take_problem(struct daemon_configmap *c, struct gs_error *err)
 {
     GS_AUTO_FREE char *text =
         gs_format("--configmap-data: %s: %s", c->source, gs_error_message(err));
@@ -42,7 +42,7 @@ static void take_problem(struct configmap *c, struct gs_error *err)
 
 static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct configmap *c = arg;
+    struct daemon_configmap *c = arg;
     (void)status;
     c->request = NULL;
     c->answered = true;
@@ -55,7 +55,7 @@ static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
         take_problem(c, err);
 }
 
-static void ask(struct configmap *c)
+static void ask(struct daemon_configmap *c)
 {
     struct gs_error *err = c->kube ? NULL : c->cfg.connect(c->cfg.arg, &c->kube);
     if (err) {
@@ -66,9 +66,10 @@ static void ask(struct configmap *c)
     c->request = kube_get(c->kube, KUBE_CONFIGMAPS, c->ns, c->object, NULL, on_answer, c);
 }
 
-struct configmap *configmap_start(uv_loop_t *loop, const struct configmap_config *cfg)
+struct daemon_configmap *daemon_configmap_start(uv_loop_t *loop,
+                                                const struct daemon_configmap_config *cfg)
 {
-    struct configmap *c = gs_alloc(sizeof(*c));
+    struct daemon_configmap *c = gs_alloc(sizeof(*c));
     const char *colon = strchr(cfg->name, ':');
     c->cfg = *cfg;
     c->pause_ms = FIRST_PAUSE_MS;
@@ -82,7 +83,7 @@ struct configmap *configmap_start(uv_loop_t *loop, const struct configmap_config
     return c;
 }
 
-bool configmap_answered(const struct configmap *c)
+bool daemon_configmap_answered(const struct daemon_configmap *c)
 {
     return c->answered;
 }
@@ -92,7 +93,7 @@ static void free_handle(uv_handle_t *h)
     free(h);
 }
 
-void configmap_stop(struct configmap *c)
+void daemon_configmap_stop(struct daemon_configmap *c)
 {
     if (!c)
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/exporter/listen_fds.h"
+#include "exporter/daemon/daemon_private.h"
 
 #include "base/num.h"
 
@@ -16,7 +16,7 @@ static uint64_t number_of(const char *variable)
     return n;
 }
 
-struct gs_error *listen_fds_take(int *ret_fds, size_t *ret_n)
+struct gs_error *daemon_take_listen_fds(int *ret_fds, size_t *ret_n)
 {
     uint64_t pid = number_of("LISTEN_PID"), n = number_of("LISTEN_FDS");
     unsetenv("LISTEN_PID");
@@ -25,9 +25,9 @@ struct gs_error *listen_fds_take(int *ret_fds, size_t *ret_n)
     if (!n || pid != (uint64_t)getpid())
         return gs_error_new(GS_ENOTFOUND, "no socket was passed to this process: start it by a "
                                           "socket unit of systemd");
-    if (n > LISTEN_FDS_MAX)
+    if (n > DAEMON_LISTEN_FDS_MAX)
         return gs_error_new(GS_EINVAL, "%d sockets were passed; want %d at most", (int)n,
-                            LISTEN_FDS_MAX);
+                            DAEMON_LISTEN_FDS_MAX);
     for (size_t i = 0; i < n; i++)
         ret_fds[i] = FIRST_FD + (int)i;
     *ret_n = n;

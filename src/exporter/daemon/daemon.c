@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/exporter/serve.h"
+#include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trim.h"
-#include "cmd/exporter/changes.h"
-#include "cmd/exporter/config_file.h"
-#include "cmd/exporter/configmap.h"
-#include "cmd/exporter/listen_fds.h"
-#include "cmd/exporter/setup.h"
 #include "net/web_config/web_config.h"
+#include "nvmlsim/simulation/simulation.h"
 
+#include <malloc.h>
 #include <signal.h>
+#include <unistd.h>
 
 // After the first sample, so that what opening the driver's library took is over.
 enum { TRIM_AFTER_MS = 2000 };
@@ -23,19 +21,19 @@ struct run {
     uv_loop_t loop;
     uv_signal_t signals[4];
     uv_timer_t trim, look;
-    const struct exporter_opts *opts;
-    struct exporter_file file;
-    struct changes changes;
+    const struct daemon_options *opts;
+    struct daemon_file file;
+    struct daemon_changes changes;
     struct exporter *exporter;
     struct exporter_counters *counters;
     struct web_config *web;
-    struct http_server *servers[LISTEN_FDS_MAX]; // one, but of the sockets of systemd
+    struct http_server *servers[DAEMON_LISTEN_FDS_MAX]; // one, but of the sockets of systemd
     size_t n_servers;
     struct http_client *http;
     struct kube_client *kube;
-    struct configmap *configmap; // NULL: none is asked for
-    char *configmap_problem;     // before the exporter is there
-    struct gs_error *rows_err;   // likewise: its rows are wrong
+    struct daemon_configmap *configmap; // NULL: none is asked for
+    char *configmap_problem;            // before the exporter is there
+    struct gs_error *rows_err;          // likewise: its rows are wrong
     bool has_counters;
     struct gs_error *err;
     int64_t started_ns;
@@ -51,51 +49,51 @@ static void free_counters(struct exporter_counters *c)
     free(c);
 }
 
-static int64_t base_interval_ms(const struct exporter_opts *o, const struct exporter_file *f)
+static int64_t base_interval_ms(const struct daemon_options *o, const struct daemon_file *f)
 {
     int64_t ms = o->interval_ms ? o->interval_ms : f->interval_ms;
     return ms ? ms : 1000;
 }
 
-static struct gs_error *set_groups(const struct exporter_opts *o, const struct exporter_file *f,
+static struct gs_error *set_groups(const struct daemon_options *o, const struct daemon_file *f,
                                    struct exporter_counters *c)
 {
-    struct gs_error *err = watch_groups_apply(&f->groups, base_interval_ms(o, f), c);
+    struct gs_error *err = daemon_watch_groups_apply(&f->groups, base_interval_ms(o, f), c);
     return err ? gs_error_wrap(err, "--config-file %s", o->config_file) : NULL;
 }
 
 // By flag or environment, else the configuration file's, else the default file's.
-static struct gs_error *read_counters(const struct exporter_opts *o, const struct exporter_file *f,
+static struct gs_error *read_counters(const struct daemon_options *o, const struct daemon_file *f,
                                       struct exporter_counters *ret)
 {
     struct gs_error *err;
     if (o->collectors || !f->rows.len)
-        err = exporter_load_counters(o->collectors ? o->collectors : f->counters_file, ret);
+        err = daemon_load_counters(o->collectors ? o->collectors : f->counters_file, ret);
     else
-        err = exporter_parse_counters(o->config_file, gs_buf_slice(&f->rows), ret);
+        err = daemon_parse_counters(o->config_file, gs_buf_slice(&f->rows), ret);
     return err ? err : set_groups(o, f, ret);
 }
 
 // A file that is wrong changes nothing: what was read before goes on.
 static void renew_counters(struct run *r)
 {
-    const struct exporter_opts *o = r->opts;
-    struct exporter_file file = {0};
+    const struct daemon_options *o = r->opts;
+    struct daemon_file file = {0};
     struct exporter_counters *counters = gs_alloc(sizeof(*counters));
-    struct gs_error *err = o->config_file ? exporter_file_load(o->config_file, &file) : NULL;
+    struct gs_error *err = o->config_file ? daemon_file_load(o->config_file, &file) : NULL;
     if (!err)
         err = read_counters(o, &file, counters);
     if (err) {
         gs_err("exporter", "%s; the families stay as they were", gs_error_message(err));
         gs_error_free(err);
         free_counters(counters);
-        exporter_file_finish(&file);
+        daemon_file_finish(&file);
         return;
     }
     exporter_set_counters(r->exporter, counters);
     free_counters(r->counters);
     r->counters = counters;
-    exporter_file_finish(&r->file);
+    daemon_file_finish(&r->file);
     r->file = file;
     gs_info("exporter", "read anew: %zu families", counters->n_families);
 }
@@ -103,22 +101,22 @@ static void renew_counters(struct run *r)
 // Again after each reading: the files may name others.
 static void watch_files(struct run *r)
 {
-    const struct exporter_opts *o = r->opts;
-    r->changes = (struct changes){0};
-    changes_add(&r->changes, o->config_file);
-    if (!exporter_configmap(o))
-        changes_add(&r->changes,
-                    exporter_counters_path(o->collectors ? o->collectors : r->file.counters_file));
-    changes_add(&r->changes, o->web_config);
-    changes_add(&r->changes, web_config_cert_file(r->web));
-    changes_add(&r->changes, web_config_key_file(r->web));
+    const struct daemon_options *o = r->opts;
+    r->changes = (struct daemon_changes){0};
+    daemon_changes_add(&r->changes, o->config_file);
+    if (!daemon_configmap_name(o))
+        daemon_changes_add(&r->changes, daemon_counters_path(
+                                            o->collectors ? o->collectors : r->file.counters_file));
+    daemon_changes_add(&r->changes, o->web_config);
+    daemon_changes_add(&r->changes, web_config_cert_file(r->web));
+    daemon_changes_add(&r->changes, web_config_key_file(r->web));
 }
 
 static void renew(struct run *r)
 {
     if (!r->exporter || !r->n_servers)
         return;
-    if (exporter_configmap(r->opts))
+    if (daemon_configmap_name(r->opts))
         gs_info("exporter", "the ConfigMap is read at the start only");
     else
         renew_counters(r);
@@ -134,7 +132,7 @@ static void renew(struct run *r)
 static void on_look(uv_timer_t *t)
 {
     struct run *r = t->data;
-    if (changes_look(&r->changes))
+    if (daemon_changes_check(&r->changes))
         renew(r);
 }
 
@@ -230,7 +228,7 @@ static void finish_loop(struct run *r)
 // They stand in front of the exporter when it asks for passwords or speaks TLS.
 static struct gs_error *start_servers(struct run *r, const struct exporter_config *cfg)
 {
-    int fds[LISTEN_FDS_MAX] = {0};
+    int fds[DAEMON_LISTEN_FDS_MAX] = {0};
     size_t n = 1;
     struct http_server_config http = {
         .address = cfg->address,
@@ -238,7 +236,7 @@ static struct gs_error *start_servers(struct run *r, const struct exporter_confi
         .max_body = 64 * 1024,
         .max_connections = 128,
     };
-    struct gs_error *err = r->opts->systemd_socket ? listen_fds_take(fds, &n) : NULL;
+    struct gs_error *err = r->opts->systemd_socket ? daemon_take_listen_fds(fds, &n) : NULL;
     if (err)
         return gs_error_wrap(err, "--web-systemd-socket");
     web_config_apply(r->web, &http);
@@ -257,7 +255,7 @@ static struct gs_error *connect_cluster(void *arg, struct kube_client **ret)
     struct run *r = arg;
     struct gs_error *err = NULL;
     if (!r->kube)
-        err = exporter_connect_cluster(&r->loop, &r->http, &r->kube);
+        err = daemon_connect_cluster(&r->loop, &r->http, &r->kube);
     if (!err)
         *ret = r->kube;
     return err;
@@ -278,7 +276,7 @@ static struct gs_error *on_configmap(void *arg, const char *source, struct gs_sl
 {
     struct run *r = arg;
     struct exporter_counters *counters = gs_alloc(sizeof(*counters));
-    struct gs_error *err = exporter_parse_counters(source, text, counters);
+    struct gs_error *err = daemon_parse_counters(source, text, counters);
     if (!err)
         err = set_groups(r->opts, &r->file, counters);
     if (err) {
@@ -313,7 +311,7 @@ static void on_wait_over(uv_timer_t *t)
 // What is wrong in it ends the start; that it cannot be had does not.
 static struct gs_error *await_configmap(struct run *r)
 {
-    const struct configmap_config cfg = {
+    const struct daemon_configmap_config cfg = {
         .name = r->opts->configmap,
         .connect = connect_cluster,
         .on_text = on_configmap,
@@ -325,8 +323,8 @@ static struct gs_error *await_configmap(struct run *r)
     uv_timer_init(&r->loop, &timer);
     timer.data = &over;
     uv_timer_start(&timer, on_wait_over, CONFIGMAP_WAIT_MS, 0);
-    r->configmap = configmap_start(&r->loop, &cfg);
-    while (!configmap_answered(r->configmap) && !over && !r->ending)
+    r->configmap = daemon_configmap_start(&r->loop, &cfg);
+    while (!daemon_configmap_answered(r->configmap) && !over && !r->ending)
         uv_run(&r->loop, UV_RUN_ONCE);
     uv_close((uv_handle_t *)&timer, NULL);
     uv_run(&r->loop, UV_RUN_NOWAIT);
@@ -338,7 +336,7 @@ static struct gs_error *await_configmap(struct run *r)
 
 static struct gs_error *load_counters(struct run *r)
 {
-    struct gs_error *err = exporter_configmap(r->opts) ? await_configmap(r) : NULL;
+    struct gs_error *err = daemon_configmap_name(r->opts) ? await_configmap(r) : NULL;
     return err || r->has_counters ? err : read_counters(r->opts, &r->file, r->counters);
 }
 
@@ -347,7 +345,7 @@ static struct gs_error *load_counters(struct run *r)
 static struct gs_error *set_interval(const struct run *r, struct exporter_config *cfg)
 {
     int64_t ms = base_interval_ms(r->opts, &r->file);
-    int64_t shortest = watch_groups_shortest_ms(&r->file.groups);
+    int64_t shortest = daemon_watch_groups_shortest_ms(&r->file.groups);
     if (shortest && shortest < ms)
         ms = shortest;
     if (ms < MIN_INTERVAL_MS || ms > MAX_INTERVAL_MS)
@@ -357,10 +355,10 @@ static struct gs_error *set_interval(const struct run *r, struct exporter_config
     return NULL;
 }
 
-static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
+static struct gs_error *start_all(struct run *r, const struct daemon_options *o,
                                   struct exporter_config *cfg)
 {
-    struct gs_error *err = o->config_file ? exporter_file_load(o->config_file, &r->file) : NULL;
+    struct gs_error *err = o->config_file ? daemon_file_load(o->config_file, &r->file) : NULL;
     if (!err)
         err = set_interval(r, cfg);
     if (!err)
@@ -376,7 +374,7 @@ static struct gs_error *start_all(struct run *r, const struct exporter_opts *o,
     without_server.names.counters = r->counters;
     without_server.connect = connect_cluster;
     err = exporter_start(&r->loop, &without_server, &r->exporter);
-    if (!err && exporter_configmap(o))
+    if (!err && daemon_configmap_name(o))
         exporter_set_source(r->exporter, EXPORTER_SOURCE_CONFIGMAP,
                             r->has_counters ? NULL : r->configmap_problem);
     return err ? err : start_servers(r, cfg);
@@ -387,7 +385,7 @@ static void finish_run(struct run *r, bool *ret_ended)
     for (size_t i = 0; i < r->n_servers; i++)
         http_server_stop(r->servers[i]);
     *ret_ended = exporter_stop(r->exporter);
-    configmap_stop(r->configmap);
+    daemon_configmap_stop(r->configmap);
     free(r->configmap_problem);
     gs_error_free(r->rows_err);
     kube_client_free(r->kube);
@@ -396,11 +394,11 @@ static void finish_run(struct run *r, bool *ret_ended)
     finish_loop(r);
     web_config_free(r->web);
     free_counters(r->counters);
-    exporter_file_finish(&r->file);
+    daemon_file_finish(&r->file);
 }
 
-struct gs_error *exporter_serve(const struct exporter_opts *o, const struct exporter_config *base,
-                                bool *ret_ended)
+static struct gs_error *serve(const struct daemon_options *o, const struct exporter_config *base,
+                              bool *ret_ended)
 {
     struct run r = {
         .started_ns = gs_mono_ns(), .opts = o, .counters = gs_alloc(sizeof(*r.counters))};
@@ -429,4 +427,103 @@ struct gs_error *exporter_serve(const struct exporter_opts *o, const struct expo
         r.err = NULL;
     }
     return r.err;
+}
+
+// --- the process ---
+
+// Splits at commas; the names point into *copy.
+static void split_names(char *copy, struct gs_opt_list *ret)
+{
+    char *rest = copy;
+    for (char *name = strsep(&rest, ","); name; name = strsep(&rest, ",")) {
+        if (!*name)
+            continue;
+        gs_grow(&ret->items, &ret->cap, ret->len, sizeof(*ret->items));
+        ret->items[ret->len++] = name;
+    }
+}
+
+static void tell_without_node(const struct daemon_options *o)
+{
+    if (o->kubernetes && getenv("KUBERNETES_SERVICE_HOST") && !(o->node_name && *o->node_name))
+        gs_warn("exporter",
+                "NODE_NAME is not set: the host's labels and NodeName are this host name, "
+                "which is the pod's own unless it uses the host's network, and pods "
+                "of all nodes are asked for; set it from the field spec.nodeName");
+}
+
+static struct gs_error *serve_with(const struct daemon_options *o, const struct simulation *s,
+                                   bool *ret_ended)
+{
+    GS_AUTO_FREE char *host = NULL;
+    uint16_t port = 0;
+    struct gs_error *err = daemon_parse_address(o->address, &host, &port);
+    if (err)
+        return err;
+    char hostname[256] = "";
+    gethostname(hostname, sizeof(hostname) - 1);
+    const char *node = o->node_name && *o->node_name ? o->node_name : hostname;
+    GS_AUTO_FREE char *names = gs_strdup(o->resource_names ? o->resource_names : "");
+    struct gs_opt_list extra = {0};
+    split_names(names, &extra);
+    struct exporter_config cfg = {
+        .address = host,
+        .port = port,
+        .backend.library = s->library ? s->library : o->nvml_library,
+        .backend.simulated_only = s->library != NULL,
+        .backend.sys = o->host_sys,
+        .wait_for_driver = o->wait_for_driver == GS_SWITCH_ON ||
+                           (o->wait_for_driver == GS_SWITCH_UNSET && o->kubernetes),
+        .driver_wait_limit_ns = o->driver_wait_limit_ns,
+        .stuck_after_ns = o->driver_timeout_ns,
+        .names =
+            {
+                .hostname_label = o->no_hostname ? NULL : o->hostname_label,
+                .hostname = node,
+                .node_name = node,
+                .old_namespace = o->old_namespace,
+                .replace_blanks = o->replace_blanks,
+                .virtual_gpus = o->virtual_gpus,
+                .dra = o->dra,
+                .devices = o->devices,
+                .hpc_dir = o->hpc_dir,
+                .xid_window_ms = (uint64_t)o->xid_window_ms,
+                .clock_window_ms = (uint64_t)o->clock_window_ms,
+                .timestamps = o->timestamps,
+            },
+        .backend.max_util = o->max_util,
+        .podresources_socket = o->kubernetes ? daemon_find_socket(o->socket) : NULL,
+        .podresources_interval_ns = o->podresources_interval_ns,
+        .extra_resources = extra.items,
+        .n_extra_resources = extra.len,
+        .proc = o->host_proc,
+        .node_name = o->node_name && *o->node_name ? o->node_name : NULL,
+        .pod_labels = o->pod_labels,
+        .pod_uid = o->pod_uid,
+        .label_allowlist = o->label_regex,
+    };
+    err = serve(o, &cfg, ret_ended);
+    free(extra.items);
+    return err;
+}
+
+struct gs_error *daemon_run(const struct daemon_options *o)
+{
+    mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little, and seldom at once
+    struct simulation sim = {0};
+    bool ended = true;
+    struct gs_error *err = simulation_start(o->simulate, &sim);
+    tell_without_node(o);
+    if (!err)
+        err = serve_with(o, &sim, &ended);
+    simulation_finish(&sim);
+    if (!ended) {
+        // The driver holds the sampler's thread: exit() would wait for it in library destructors.
+        gs_warn("exporter", "ending although a driver call has not returned");
+        if (err)
+            fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
+        (void)fflush(NULL);
+        _exit(err ? 1 : 0);
+    }
+    return err;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/exporter/config_file.h"
+#include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -10,8 +10,8 @@
 
 enum { MAX_FILE = 1024 * 1024, MAX_FIELDS = 1024 };
 
-struct gs_error *exporter_file_check_keys(const json_t *obj, const char *const *keys,
-                                          const char *where)
+struct gs_error *daemon_file_check_keys(const json_t *obj, const char *const *keys,
+                                        const char *where)
 {
     const char *key;
     json_t *value;
@@ -27,7 +27,7 @@ struct gs_error *exporter_file_check_keys(const json_t *obj, const char *const *
     return NULL;
 }
 
-char *exporter_file_text(const json_t *obj, const char *key)
+char *daemon_file_text(const json_t *obj, const char *key)
 {
     const json_t *value = json_object_get(obj, key);
     if (json_is_integer(value))
@@ -36,9 +36,9 @@ char *exporter_file_text(const json_t *obj, const char *key)
     return gs_slice_dup(gs_slice_trim(gs_slice_of(text ? text : "")));
 }
 
-struct gs_error *exporter_file_interval(const json_t *obj, const char *where, int64_t *ret_ms)
+struct gs_error *daemon_file_interval(const json_t *obj, const char *where, int64_t *ret_ms)
 {
-    GS_AUTO_FREE char *text = exporter_file_text(obj, "interval");
+    GS_AUTO_FREE char *text = daemon_file_text(obj, "interval");
     int64_t ns = 0;
     struct gs_error *err = NULL;
     if (strspn(text, "0123456789") == strlen(text))
@@ -76,7 +76,7 @@ static bool is_repeated(const json_t *fields, size_t at, const char *name)
 {
     bool repeated = false;
     for (size_t i = 0; i < at && !repeated; i++) {
-        GS_AUTO_FREE char *other = exporter_file_text(json_array_get(fields, i), "name");
+        GS_AUTO_FREE char *other = daemon_file_text(json_array_get(fields, i), "name");
         repeated = gs_streq(other, name);
     }
     return repeated;
@@ -87,12 +87,12 @@ static struct gs_error *read_field(const json_t *fields, size_t i, struct gs_buf
     static const char *const keys[] = {"name", "prometheusType", "help", NULL};
     GS_AUTO_FREE char *where = gs_format("metrics.fields[%zu]", i);
     const json_t *field = json_array_get(fields, i);
-    struct gs_error *err = exporter_file_check_keys(field, keys, where);
+    struct gs_error *err = daemon_file_check_keys(field, keys, where);
     if (err)
         return err;
-    GS_AUTO_FREE char *name = exporter_file_text(field, "name");
-    GS_AUTO_FREE char *type = exporter_file_text(field, "prometheusType");
-    GS_AUTO_FREE char *help = exporter_file_text(field, "help");
+    GS_AUTO_FREE char *name = daemon_file_text(field, "name");
+    GS_AUTO_FREE char *type = daemon_file_text(field, "prometheusType");
+    GS_AUTO_FREE char *help = daemon_file_text(field, "help");
     const char *missing = !*name ? "name" : !*type ? "prometheusType" : !*help ? "help" : NULL;
     if (missing)
         return gs_error_new(GS_EINVAL, "%s.%s is required", where, missing);
@@ -104,13 +104,13 @@ static struct gs_error *read_field(const json_t *fields, size_t i, struct gs_buf
     return NULL;
 }
 
-static struct gs_error *read_metrics(const json_t *metrics, struct exporter_file *f)
+static struct gs_error *read_metrics(const json_t *metrics, struct daemon_file *f)
 {
     static const char *const keys[] = {"file", "fields", NULL};
-    struct gs_error *err = exporter_file_check_keys(metrics, keys, "metrics");
+    struct gs_error *err = daemon_file_check_keys(metrics, keys, "metrics");
     if (err)
         return err;
-    GS_AUTO_FREE char *file = exporter_file_text(metrics, "file");
+    GS_AUTO_FREE char *file = daemon_file_text(metrics, "file");
     const json_t *fields = json_object_get(metrics, "fields");
     size_t n = json_array_size(fields);
     if (fields && !json_is_null(fields) && !json_is_array(fields))
@@ -128,21 +128,22 @@ static struct gs_error *read_metrics(const json_t *metrics, struct exporter_file
 
 // --- collection ---
 
-static struct gs_error *read_collection(const json_t *collection, struct exporter_file *f)
+static struct gs_error *read_collection(const json_t *collection, struct daemon_file *f)
 {
     static const char *const keys[] = {"interval", "watchGroups", NULL};
-    struct gs_error *err = exporter_file_check_keys(collection, keys, "collection");
+    struct gs_error *err = daemon_file_check_keys(collection, keys, "collection");
     if (!err && json_object_get(collection, "interval"))
-        err = exporter_file_interval(collection, "collection", &f->interval_ms);
-    return err ? err : watch_groups_read(json_object_get(collection, "watchGroups"), &f->groups);
+        err = daemon_file_interval(collection, "collection", &f->interval_ms);
+    return err ? err
+               : daemon_watch_groups_read(json_object_get(collection, "watchGroups"), &f->groups);
 }
 
 // --- file ---
 
-static struct gs_error *read_document(const json_t *doc, struct exporter_file *f)
+static struct gs_error *read_document(const json_t *doc, struct daemon_file *f)
 {
     static const char *const keys[] = {"version", "metrics", "collection", NULL};
-    struct gs_error *err = exporter_file_check_keys(doc, keys, "configuration");
+    struct gs_error *err = daemon_file_check_keys(doc, keys, "configuration");
     const json_t *metrics = json_object_get(doc, "metrics");
     const json_t *collection = json_object_get(doc, "collection");
     if (!err && json_integer_value(json_object_get(doc, "version")) != 1)
@@ -154,11 +155,10 @@ static struct gs_error *read_document(const json_t *doc, struct exporter_file *f
     return err;
 }
 
-struct gs_error *exporter_file_parse(struct gs_slice text, const char *name,
-                                     struct exporter_file *ret)
+struct gs_error *daemon_file_parse(struct gs_slice text, const char *name, struct daemon_file *ret)
 {
     GS_CLEANUP(codec_yaml_docs_finish) struct codec_yaml_docs docs = {0};
-    struct exporter_file f = {0};
+    struct daemon_file f = {0};
     struct gs_error *err = codec_yaml_parse(text, name, &docs);
     if (err)
         return gs_error_wrap(err, "--config-file");
@@ -168,26 +168,26 @@ struct gs_error *exporter_file_parse(struct gs_slice text, const char *name,
     else
         err = read_document(docs.items[0].value, &f);
     if (err) {
-        exporter_file_finish(&f);
+        daemon_file_finish(&f);
         return gs_error_wrap(err, "--config-file %s", name);
     }
     *ret = f;
     return NULL;
 }
 
-struct gs_error *exporter_file_load(const char *path, struct exporter_file *ret)
+struct gs_error *daemon_file_load(const char *path, struct daemon_file *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
     if (err)
         return gs_error_wrap(err, "--config-file");
-    return exporter_file_parse(gs_buf_slice(&text), path, ret);
+    return daemon_file_parse(gs_buf_slice(&text), path, ret);
 }
 
-void exporter_file_finish(struct exporter_file *f)
+void daemon_file_finish(struct daemon_file *f)
 {
     free(f->counters_file);
     gs_buf_finish(&f->rows);
-    watch_groups_finish(&f->groups);
-    *f = (struct exporter_file){0};
+    daemon_watch_groups_finish(&f->groups);
+    *f = (struct daemon_file){0};
 }

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/exporter/options.h"
-
-#include "base/clock.h"
+// gpuscale exporter: the flags of dcgm-exporter that apply here, and our own.
 #include "base/log.h"
-#include "base/mem.h"
-#include "base/num.h"
-#include "exporter/render.h"
+#include "cmd/verbs.h"
+#include "exporter/daemon/daemon.h"
 
-#define AT(member) .offset = offsetof(struct exporter_opts, member)
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
-const struct gs_opt exporter_opts[] = {
+struct exporter_opts {
+    struct daemon_options daemon;
+    bool debug, list_fields, exit_with_parent;
+    int64_t parent_pid;
+    // Accepted without effect.
+    const char *none_text[12];
+    bool none_bool[12];
+};
+
+#define AT(member)   .offset = offsetof(struct exporter_opts, daemon.member)
+#define HERE(member) .offset = offsetof(struct exporter_opts, member)
+
+static const struct gs_opt exporter_opts[] = {
     {.name = "address",
      .alias = "a",
      .env = "DCGM_EXPORTER_LISTEN",
@@ -121,13 +134,13 @@ const struct gs_opt exporter_opts[] = {
      .help = "Write the time of the sample behind each value of a device."},
     {.name = "list-fields",
      .type = GS_OPT_BOOL,
-     AT(list_fields),
+     HERE(list_fields),
      .help =
          "Print every field with type, unit, source and whether it is supported here, and end."},
     {.name = "debug",
      .env = "DCGM_EXPORTER_DEBUG",
      .type = GS_OPT_BOOL,
-     AT(debug),
+     HERE(debug),
      .help = "Log at level debug."},
     {.name = "no-hostname",
      .alias = "n",
@@ -297,7 +310,7 @@ const struct gs_opt exporter_opts[] = {
      .env = "DCGM_EXPORTER_CPU_DEVICES_STR",
      .arg = "SELECTOR",
      .type = GS_OPT_STRING,
-     AT(none_text[0]),
+     HERE(none_text[0]),
      .group = "Accepted without effect",
      .help = "CPUs are not read."},
     {.name = "switch-devices",
@@ -305,7 +318,7 @@ const struct gs_opt exporter_opts[] = {
      .env = "DCGM_EXPORTER_OTHER_DEVICES_STR",
      .arg = "SELECTOR",
      .type = GS_OPT_STRING,
-     AT(none_text[1]),
+     HERE(none_text[1]),
      .group = "Accepted without effect",
      .help = "NVSwitches are not read."},
     {.name = "remote-hostengine-info",
@@ -313,183 +326,152 @@ const struct gs_opt exporter_opts[] = {
      .env = "DCGM_REMOTE_HOSTENGINE_INFO",
      .arg = "HOST:PORT",
      .type = GS_OPT_STRING,
-     AT(none_text[2]),
+     HERE(none_text[2]),
      .group = "Accepted without effect",
      .help = "There is no host engine: the driver is asked itself."},
     {.name = "dcgm-log-level",
      .env = "DCGM_EXPORTER_DCGM_LOG_LEVEL",
      .arg = "LEVEL",
      .type = GS_OPT_STRING,
-     AT(none_text[3]),
+     HERE(none_text[3]),
      .group = "Accepted without effect",
      .help = "There is no DCGM."},
     {.name = "dump-directory",
      .env = "DCGM_EXPORTER_DUMP_DIRECTORY",
      .arg = "DIR",
      .type = GS_OPT_STRING,
-     AT(none_text[4]),
+     HERE(none_text[4]),
      .group = "Accepted without effect",
      .help = "Nothing is dumped."},
     {.name = "dump-retention",
      .env = "DCGM_EXPORTER_DUMP_RETENTION",
      .arg = "HOURS",
      .type = GS_OPT_STRING,
-     AT(none_text[5]),
+     HERE(none_text[5]),
      .group = "Accepted without effect",
      .help = "Nothing is dumped."},
     {.name = "gpu-bind-unbind-poll-interval",
      .env = "DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL",
      .arg = "DURATION",
      .type = GS_OPT_STRING,
-     AT(none_text[6]),
+     HERE(none_text[6]),
      .group = "Accepted without effect",
      .help = "Every pass looks for new GPUs."},
     {.name = "web-read-timeout",
      .env = "DCGM_EXPORTER_WEB_READ_TIMEOUT",
      .arg = "DURATION",
      .type = GS_OPT_STRING,
-     AT(none_text[7]),
+     HERE(none_text[7]),
      .group = "Accepted without effect",
      .help = "The server has limits of its own."},
     {.name = "web-write-timeout",
      .env = "DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
      .arg = "DURATION",
      .type = GS_OPT_STRING,
-     AT(none_text[8]),
+     HERE(none_text[8]),
      .group = "Accepted without effect",
      .help = "The server has limits of its own."},
     {.name = "container-labels",
      .env = "DCGM_EXPORTER_CONTAINER_LABELS",
      .type = GS_OPT_BOOL,
-     AT(none_bool[1]),
+     HERE(none_bool[1]),
      .group = "Accepted without effect",
      .help = "Container runtimes are not asked."},
     {.name = "container-runtime-socket",
      .env = "DCGM_CONTAINER_RUNTIME_SOCKET",
      .arg = "PATH",
      .type = GS_OPT_STRING,
-     AT(none_text[10]),
+     HERE(none_text[10]),
      .group = "Accepted without effect",
      .help = "Container runtimes are not asked."},
     {.name = "dump-compression",
      .env = "DCGM_EXPORTER_DUMP_COMPRESSION",
      .type = GS_OPT_BOOL,
-     AT(none_bool[10]),
+     HERE(none_bool[10]),
      .group = "Accepted without effect",
      .help = "Nothing is dumped."},
     {.name = "fake-gpus",
      .env = "DCGM_EXPORTER_USE_FAKE_GPUS",
      .type = GS_OPT_BOOL,
-     AT(none_bool[0]),
+     HERE(none_bool[0]),
      .group = "Accepted without effect",
      .help = "See --simulate."},
     {.name = "enable-dcgm-log",
      .env = "DCGM_EXPORTER_ENABLE_DCGM_LOG",
      .type = GS_OPT_BOOL,
-     AT(none_bool[2]),
+     HERE(none_bool[2]),
      .group = "Accepted without effect",
      .help = "There is no DCGM."},
     {.name = "dump-enabled",
      .env = "DCGM_EXPORTER_DUMP_ENABLED",
      .type = GS_OPT_BOOL,
-     AT(none_bool[4]),
+     HERE(none_bool[4]),
      .group = "Accepted without effect",
      .help = "Nothing is dumped."},
     {.name = "disable-startup-validate",
      .env = "DISABLE_STARTUP_VALIDATE",
      .type = GS_OPT_BOOL,
-     AT(none_bool[5]),
+     HERE(none_bool[5]),
      .group = "Accepted without effect",
      .help = "Nothing optional is checked at the start."},
     {.name = "enable-gpu-bind-unbind-watch",
      .env = "DCGM_EXPORTER_ENABLE_GPU_BIND_UNBIND_WATCH",
      .type = GS_OPT_BOOL,
-     AT(none_bool[6]),
+     HERE(none_bool[6]),
      .group = "Accepted without effect",
      .help = "Every pass looks for new GPUs."},
     {.name = "enable-pprof",
      .env = "DCGM_EXPORTER_ENABLE_PPROF",
      .type = GS_OPT_BOOL,
-     AT(none_bool[7]),
+     HERE(none_bool[7]),
      .group = "Accepted without effect",
      .help = "There is no Go runtime to look at."},
     {.name = "enable-exporter-metrics",
      .env = "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
      .type = GS_OPT_BOOL,
-     AT(none_bool[8]),
+     HERE(none_bool[8]),
      .group = "Accepted without effect",
      .help = "gpuscale_exporter_* are always there."},
 
     {.name = "exit-with-parent",
      .type = GS_OPT_BOOL,
-     AT(exit_with_parent),
+     HERE(exit_with_parent),
      .group = "Process",
      .help = "End when the parent process ends, however it ends."},
     {.name = "parent-pid",
      .arg = "PID",
      .type = GS_OPT_INT,
-     AT(parent_pid),
+     HERE(parent_pid),
      .max = INT32_MAX,
      .group = "Process",
      .help = "As --exit-with-parent, and end at once when this is not the parent."},
     {0},
 };
 
-struct gs_error *exporter_parse_address(const char *text, char **ret_host, uint16_t *ret_port)
+static void set_log(const struct exporter_opts *o)
 {
-    const char *colon = strrchr(text, ':');
-    uint64_t port = 0;
-    struct gs_error *err = colon ? gs_parse_u64(gs_slice_of(colon + 1), 65535, &port) : NULL;
-    struct gs_slice host = gs_slice_make(text, colon ? (size_t)(colon - text) : 0);
-    bool bracketed = host.len > 1 && host.data[0] == '[' && host.data[host.len - 1] == ']';
-    if (!colon || err || (!bracketed && host.len && memchr(host.data, ':', host.len))) {
-        gs_error_free(err);
-        return gs_error_new(
-            GS_EINVAL, "--address \"%s\": want HOST:PORT, :PORT or [IPV6]:PORT, port 0 to 65535",
-            text);
-    }
-    if (bracketed)
-        host = gs_slice_make(host.data + 1, host.len - 2);
-    *ret_host = gs_slice_eq_str(host, "localhost") ? gs_strdup("127.0.0.1") : gs_slice_dup(host);
-    *ret_port = (uint16_t)port;
+    const char *format = getenv("DCGM_EXPORTER_LOG_FORMAT");
+    if (format && *format && !getenv("GPUSCALE_LOG_FORMAT"))
+        gs_log_configure(gs_log_level(), gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
+    else if (!o->debug)
+        return;
+    if (o->debug)
+        gs_log_configure(GS_LOG_DEBUG, gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
+}
+
+// The death signal only tells of later deaths, so the parent is checked after asking for it.
+static struct gs_error *tie_to_parent(const struct exporter_opts *o)
+{
+    if (!o->exit_with_parent && !o->parent_pid)
+        return NULL;
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+        return gs_error_errno(errno, "--exit-with-parent");
+    if (o->parent_pid && getppid() != (pid_t)o->parent_pid)
+        return gs_error_new(GS_EUNAVAIL, "the parent process %d is gone", (int)o->parent_pid);
     return NULL;
 }
 
-const char *exporter_configmap(const struct exporter_opts *o)
-{
-    return gs_streq(o->configmap, "none") ? NULL : o->configmap;
-}
-
-static bool is_namespaced(const char *text)
-{
-    const char *colon = strchr(text, ':');
-    return colon && colon > text && colon[1] && !strchr(colon + 1, ':');
-}
-
-struct gs_error *exporter_check_opts(const struct exporter_opts *o)
-{
-    if (!gs_streq(o->gpu_id_type, "uid") && !gs_streq(o->gpu_id_type, "device-name"))
-        return gs_error_new(GS_EINVAL, "--kubernetes-gpu-id-type \"%s\": want uid or device-name",
-                            o->gpu_id_type);
-    if (!gs_streq(o->hostname_label, "hostname") && !gs_streq(o->hostname_label, "Hostname"))
-        return gs_error_new(GS_EINVAL, "--hostname-label \"%s\": want hostname or Hostname",
-                            o->hostname_label);
-    if (!exporter_render_devices_valid(o->devices))
-        return gs_error_new(GS_EINVAL,
-                            "--devices \"%s\": want f, g, i, g+i, or g: or i: with a list such as "
-                            "g:0,2-4",
-                            o->devices);
-    if (exporter_configmap(o) && !is_namespaced(o->configmap))
-        return gs_error_new(GS_EINVAL, "--configmap-data \"%s\": want NAMESPACE:NAME",
-                            o->configmap);
-    if (o->podresources_interval_ns < GS_NS_PER_SEC / 10)
-        return gs_error_new(GS_EINVAL, "--pod-resources-interval: want at least 100ms");
-    if (o->driver_timeout_ns < GS_NS_PER_SEC / 10)
-        return gs_error_new(GS_EINVAL, "--driver-timeout: want at least 100ms");
-    return NULL;
-}
-
-void exporter_tell_without_effect(const struct exporter_opts *o)
+static void log_options_without_effect(const struct exporter_opts *o)
 {
     for (const struct gs_opt *row = exporter_opts; row->name; row++) {
         if (!gs_streq(row->group, "Accepted without effect"))
@@ -500,3 +482,36 @@ void exporter_tell_without_effect(const struct exporter_opts *o)
             gs_info("exporter", "--%s is accepted without effect: %s", row->name, row->help);
     }
 }
+
+static struct gs_error *run_exporter(const void *arg, int argc, char **argv, int *ret_exit)
+{
+    const struct exporter_opts *o = arg;
+    (void)argc, (void)argv, (void)ret_exit;
+    struct gs_error *err = daemon_check_options(&o->daemon);
+    if (!err)
+        err = tie_to_parent(o);
+    if (err)
+        return err;
+    set_log(o);
+    if (o->list_fields)
+        return daemon_list_fields(&o->daemon);
+    log_options_without_effect(o);
+    return daemon_run(&o->daemon);
+}
+
+const struct gs_verb verb_exporter = {
+    .name = "exporter",
+    .summary = "Serve what the GPUs of this machine do, in dcgm-exporter's format.",
+    .description =
+        "Samples the GPUs through the driver's NVML library, finds out which pod each GPU and each "
+        "process on it belongs to, and serves the result as Prometheus text on /metrics. /health "
+        "answers 200 while samples arrive. A value that the driver does not give has no line. "
+        "Without "
+        "a driver it ends, or with --kubernetes or --wait-for-driver waits for it.",
+    .examples = "gpuscale exporter\n"
+                "gpuscale exporter -k --address 127.0.0.1:9400\n"
+                "gpuscale exporter --simulate 2xTesla-T4",
+    .opts = exporter_opts,
+    .opts_size = sizeof(struct exporter_opts),
+    .run = run_exporter,
+};

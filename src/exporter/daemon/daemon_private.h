@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of the exporter's process: the files and objects that configure it.
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "exporter/counters.h"
+#include "exporter/daemon/daemon.h"
+#include "exporter/exporter.h"
+#include "kube/client.h"
+
+#include <jansson.h>
+#include <sys/stat.h>
+#include <uv.h>
+
+// --- options ---
+
+// NULL: no ConfigMap is configured.
+const char *daemon_configmap_name(const struct daemon_options *o);
+struct gs_error *daemon_parse_address(const char *text, char **ret_host, uint16_t *ret_port);
+// The client of the API server, by KUBECONFIG or the pod's service account. Free the http_client
+// after the kube_client.
+struct gs_error *daemon_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,
+                                        struct kube_client **ret);
+// If the kubelet's socket is not at its usual place: that of k0s or MicroK8s, if there is one.
+const char *daemon_find_socket(const char *socket);
+
+// --- counters files ---
+
+// path NULL: dcgm-exporter's default file if it exists, else the built-in metrics.
+struct gs_error *daemon_load_counters(const char *path, struct exporter_counters *ret);
+const char *daemon_counters_path(const char *path); // the file that this reads
+// Parses the rows of a counters file; `source` names it in errors and log lines.
+struct gs_error *daemon_parse_counters(const char *source, struct gs_slice text,
+                                       struct exporter_counters *ret);
+
+// --- watch groups ---
+
+// collection.watchGroups of the configuration file: fields that are read less often than the
+// others, selected by patterns of names as in Go's path.Match: * ? [a-z] [^a-z] and \.
+struct daemon_watch_group {
+    char *name;
+    int64_t interval_ms;
+    char **patterns;
+    size_t n_patterns;
+};
+
+struct daemon_watch_groups {
+    struct daemon_watch_group *items;
+    size_t len;
+};
+
+// groups: the list of the file, or NULL.
+struct gs_error *daemon_watch_groups_read(const json_t *groups, struct daemon_watch_groups *ret);
+void daemon_watch_groups_finish(struct daemon_watch_groups *g);
+// The shortest interval; 0: no group.
+int64_t daemon_watch_groups_shortest_ms(const struct daemon_watch_groups *g);
+// Sets every_ns of the rows: that of their group, or base_ms. A field in two groups is an error; a
+// group without a field is logged.
+struct gs_error *daemon_watch_groups_apply(const struct daemon_watch_groups *g, int64_t base_ms,
+                                           struct exporter_counters *c);
+
+// --- configuration file ---
+
+// --config-file: the YAML file of dcgm-exporter 4.6, schema version 1:
+//
+//     version: 1
+//     metrics:
+//       file: /etc/dcgm-exporter/default-counters.csv   # or fields:
+//       fields: [{name: DCGM_FI_DEV_GPU_TEMP, prometheusType: gauge, help: Temperature.}]
+//     collection:
+//       interval: 10s
+//       watchGroups: [{name: slow, interval: 10m, fields: [DCGM_FI_DEV_NVLINK_*]}]
+struct daemon_file {
+    char *counters_file; // metrics.file; NULL: absent
+    struct gs_buf rows;  // metrics.fields as a counters file
+    int64_t interval_ms; // 0: absent
+    struct daemon_watch_groups groups;
+};
+
+// Unknown and repeated keys, other versions and wrong values are errors.
+struct gs_error *daemon_file_parse(struct gs_slice text, const char *name, struct daemon_file *ret);
+struct gs_error *daemon_file_load(const char *path, struct daemon_file *ret);
+void daemon_file_finish(struct daemon_file *f);
+
+struct gs_error *daemon_file_check_keys(const json_t *obj, const char *const *keys,
+                                        const char *where);
+// A string or an integer as text, without surrounding blanks; "" if absent or of another type.
+char *daemon_file_text(const json_t *obj, const char *key);
+// The key "interval": whole milliseconds, more than 0.
+struct gs_error *daemon_file_interval(const json_t *obj, const char *where, int64_t *ret_ms);
+
+// --- changed files ---
+
+// Whether files have changed since the last check, by stat(): a mounted ConfigMap is updated by a
+// symbolic link above the file, which a watch of the file does not report.
+enum { DAEMON_CHANGES_MAX = 8 };
+
+struct daemon_changes {
+    const char *paths[DAEMON_CHANGES_MAX]; // borrowed
+    struct stat seen[DAEMON_CHANGES_MAX];  // st_ino 0: absent
+    size_t n;
+};
+
+void daemon_changes_add(struct daemon_changes *c, const char *path); // NULL: ignored
+bool daemon_changes_check(struct daemon_changes *c);
+
+// --- socket activation ---
+
+enum { DAEMON_LISTEN_FDS_MAX = 8 };
+
+// The listening sockets that a service manager passes (sd_listen_fds(3)), from LISTEN_PID and
+// LISTEN_FDS, which are removed. GS_ENOTFOUND: none was passed; GS_EINVAL: more than
+// DAEMON_LISTEN_FDS_MAX.
+struct gs_error *daemon_take_listen_fds(int *ret_fds, size_t *ret_n);
+
+// --- ConfigMap ---
+
+// -m: the key "metrics" of a ConfigMap as the counters file. It is requested until it has been
+// read, because the API server, the permission or the ConfigMap may appear after the exporter
+// starts: after a second, then with exponential backoff up to 16 s.
+struct daemon_configmap_config {
+    const char *name; // NAMESPACE:NAME, borrowed
+    // Returns the client, borrowed.
+    struct gs_error *(*connect)(void *arg, struct kube_client **ret);
+    // Called with the text until it returns no error.
+    struct gs_error *(*on_text)(void *arg, const char *source, struct gs_slice text);
+    // The ConfigMap cannot be read and is requested again. Not called twice for one problem.
+    void (*on_problem)(void *arg, const char *problem);
+    void *arg;
+};
+
+struct daemon_configmap;
+struct daemon_configmap *daemon_configmap_start(uv_loop_t *loop,
+                                                const struct daemon_configmap_config *cfg);
+bool daemon_configmap_answered(const struct daemon_configmap *c); // the first attempt has ended
+void daemon_configmap_stop(struct daemon_configmap *c);           // NULL is fine

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "exporter/daemon/daemon_private.h"
+#include "kube/kubeconfig.h"
+
+#include <unistd.h>
+
+struct gs_error *daemon_parse_address(const char *text, char **ret_host, uint16_t *ret_port)
+{
+    const char *colon = strrchr(text, ':');
+    uint64_t port = 0;
+    struct gs_error *err = colon ? gs_parse_u64(gs_slice_of(colon + 1), 65535, &port) : NULL;
+    struct gs_slice host = gs_slice_make(text, colon ? (size_t)(colon - text) : 0);
+    bool bracketed = host.len > 1 && host.data[0] == '[' && host.data[host.len - 1] == ']';
+    if (!colon || err || (!bracketed && host.len && memchr(host.data, ':', host.len))) {
+        gs_error_free(err);
+        return gs_error_new(
+            GS_EINVAL, "--address \"%s\": want HOST:PORT, :PORT or [IPV6]:PORT, port 0 to 65535",
+            text);
+    }
+    if (bracketed)
+        host = gs_slice_make(host.data + 1, host.len - 2);
+    *ret_host = gs_slice_eq_str(host, "localhost") ? gs_strdup("127.0.0.1") : gs_slice_dup(host);
+    *ret_port = (uint16_t)port;
+    return NULL;
+}
+
+const char *daemon_configmap_name(const struct daemon_options *o)
+{
+    return gs_streq(o->configmap, "none") ? NULL : o->configmap;
+}
+
+static bool is_namespaced(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    return colon && colon > text && colon[1] && !strchr(colon + 1, ':');
+}
+
+struct gs_error *daemon_check_options(const struct daemon_options *o)
+{
+    if (!gs_streq(o->gpu_id_type, "uid") && !gs_streq(o->gpu_id_type, "device-name"))
+        return gs_error_new(GS_EINVAL, "--kubernetes-gpu-id-type \"%s\": want uid or device-name",
+                            o->gpu_id_type);
+    if (!gs_streq(o->hostname_label, "hostname") && !gs_streq(o->hostname_label, "Hostname"))
+        return gs_error_new(GS_EINVAL, "--hostname-label \"%s\": want hostname or Hostname",
+                            o->hostname_label);
+    if (!exporter_render_devices_valid(o->devices))
+        return gs_error_new(GS_EINVAL,
+                            "--devices \"%s\": want f, g, i, g+i, or g: or i: with a list such as "
+                            "g:0,2-4",
+                            o->devices);
+    if (daemon_configmap_name(o) && !is_namespaced(o->configmap))
+        return gs_error_new(GS_EINVAL, "--configmap-data \"%s\": want NAMESPACE:NAME",
+                            o->configmap);
+    if (o->podresources_interval_ns < GS_NS_PER_SEC / 10)
+        return gs_error_new(GS_EINVAL, "--pod-resources-interval: want at least 100ms");
+    if (o->driver_timeout_ns < GS_NS_PER_SEC / 10)
+        return gs_error_new(GS_EINVAL, "--driver-timeout: want at least 100ms");
+    return NULL;
+}
+
+// --- the cluster ---
+
+struct gs_error *daemon_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,
+                                        struct kube_client **ret)
+{
+    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
+    struct gs_error *err = kube_config_load(NULL, NULL, &k);
+    struct http_client *client = NULL;
+    if (!err)
+        err = kube_config_connect(&k, loop, "gpuscale-exporter/" GPUSCALE_VERSION, &client);
+    if (err)
+        return gs_error_wrap(err, "the Kubernetes API");
+    *ret_http = client;
+    *ret = kube_client_new(client);
+    return NULL;
+}
+
+#define USUAL_SOCKET "/var/lib/kubelet/pod-resources/kubelet.sock"
+
+const char *daemon_find_socket(const char *socket)
+{
+    static const char *const alternatives[] = {
+        "/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
+        "/var/snap/microk8s/common/var/lib/kubelet/pod-resources/kubelet.sock",
+    };
+    if (!gs_streq(socket, USUAL_SOCKET) || access(socket, F_OK) == 0)
+        return socket;
+    for (size_t i = 0; i < GS_ARRAY_LEN(alternatives); i++) {
+        if (access(alternatives[i], F_OK) == 0) {
+            gs_info("exporter", "the kubelet's socket is %s", alternatives[i]);
+            return alternatives[i];
+        }
+    }
+    return socket;
+}

@@ -6,6 +6,8 @@
 #include "adapter/adapter.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/engine.h"
+#include "kube/client.h"
 #include "net/http/server.h"
 #include "wire.h"
 
@@ -41,9 +43,8 @@ static void put(struct tsdb *db, const char *metric, int pod, double value)
     bench_check(tsdb_append(db, labels, GS_ARRAY_LEN(labels), gs_unix_ms(), value));
 }
 
-static struct tsdb *make_series(void)
+static void make_series(struct tsdb *db)
 {
-    struct tsdb *db = tsdb_new(NULL);
     char other[32];
     for (int i = 0; i < PODS; i++)
         put(db, METRIC, i, i % 100);
@@ -51,7 +52,6 @@ static struct tsdb *make_series(void)
         snprintf(other, sizeof(other), "OTHER_METRIC_%d", i / PODS);
         put(db, other, i % PODS, i);
     }
-    return db;
 }
 
 static void no_op(void *arg)
@@ -69,7 +69,8 @@ static void serve_pods(void *ctx, struct http_exchange *x)
     GS_AUTO_BUF struct gs_buf list = {0};
     gs_buf_add_str(&list, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{"
                           "\"resourceVersion\":\"5\"},\"items\":[");
-    for (int i = 0; i < PODS; i++)
+    bool picked_only = http_query(x, "labelSelector") != NULL;
+    for (int i = 0; i < PODS; i += picked_only ? PODS / PICKED : 1)
         gs_buf_addf(&list,
                     "%s{\"metadata\":{\"name\":\"pod-%04d\",\"namespace\":\"default\",\"labels\":{"
                     "\"app\":\"%s\",\"pod-template-hash\":\"6d5f9c7b8\"}}}",
@@ -84,11 +85,13 @@ _Noreturn void micro_adapter_serve(void)
     uv_loop_init(&loop);
     struct http_client *api = http_client_new_loopback(&loop, serve_pods, NULL, NULL);
     struct kube_client *client = kube_client_new(api);
-    struct kube_cache *pods = kube_cache_new(&loop, client, KUBE_PODS, NULL, NULL);
-    kube_cache_start(pods);
-    while (!kube_cache_synced(pods))
-        uv_run(&loop, UV_RUN_ONCE);
-    struct adapter *adapter = adapter_new(make_series(), pods);
+    struct engine *engine = NULL;
+    struct adapter *adapter = NULL;
+    bench_check(engine_new(&loop, &(struct engine_options){0}, &engine));
+    make_series(engine_tsdb(engine));
+    const struct adapter_options o = {
+        .kube = client, .engine = engine, .trusted = true, .gpu_metrics = true};
+    bench_check(adapter_new(&loop, &o, &adapter));
     const struct http_server_config cfg = {.address = "127.0.0.1"};
     struct http_server *server = NULL;
     bench_check(http_server_start(&loop, &cfg, adapter_handle, adapter, &server));

@@ -31,6 +31,7 @@ TAILQ_HEAD(calls, call);
 struct engine_backend {
     struct source_backend base;
     struct engine_api *api;
+    const struct tsdb *db;
     int64_t timeout_ms;
     struct calls told;
     size_t n_told;
@@ -266,6 +267,12 @@ static const char *engine_name(const struct source_backend *b)
     return NAME;
 }
 
+// A series that ends while another begins is noticed at the next list in turn.
+static uint64_t engine_series_version(const struct source_backend *b)
+{
+    return tsdb_series_count(GS_CONTAINER_OF(b, const struct engine_backend, base)->db) + 1;
+}
+
 static void idle_closed(uv_handle_t *h)
 {
     free(h);
@@ -285,10 +292,12 @@ struct source *adapter_source_new_engine(uv_loop_t *loop, struct engine *engine,
                                                   .query = engine_query,
                                                   .series = engine_series,
                                                   .cancel = engine_cancel,
-                                                  .free = backend_free};
+                                                  .free = backend_free,
+                                                  .series_version = engine_series_version};
     struct engine_backend *e = gs_alloc(sizeof(*e));
     e->base.ops = &ops;
     e->api = engine_http_api(engine);
+    e->db = engine_tsdb(engine);
     e->timeout_ms = timeout_ms ? timeout_ms : DEFAULT_TIMEOUT_MS;
     TAILQ_INIT(&e->told);
     e->idle = gs_alloc(sizeof(*e->idle));

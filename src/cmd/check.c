@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/check.h"
 
+#include "adapter/dry_run/dry_run.h"
 #include "base/slice.h"
 #include "cmd/verbs.h"
 
@@ -12,6 +13,15 @@ static int check_config(const struct check_opts *o, int n_files, char **files)
 static int check_rules(const struct check_opts *o, int n_files, char **files)
 {
     return engine_check_rules(&o->engine, n_files, files);
+}
+
+static int check_adapter(const struct check_opts *o, int n_files, char **files)
+{
+    const struct dry_run_check_options d = {.strict = o->engine.strict,
+                                            .source = o->source,
+                                            .sources = o->sources,
+                                            .kubeconfig = o->kubeconfig};
+    return dry_run_check(&d, n_files, files);
 }
 
 static const struct {

@@ -11,6 +11,3 @@ struct check_opts {
     const char *sources;    // of adapter: file of more sources; NULL: none
     const char *kubeconfig; // of adapter: the cluster with the resources; NULL: Kubernetes' own
 };
-
-// As engine_check_config().
-int check_adapter(const struct check_opts *o, int n_files, char **files);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale explain hpa`: why an autoscaler wants what it wants. `gpuscale explain metric` is in
-// adapter/explain.c.
-#include "cmd/explain.h"
+// gpuscale explain: the decision of an autoscaler, or the answer to a request of the metrics APIs.
+#include "adapter/dry_run/dry_run.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/verbs.h"
@@ -146,9 +145,9 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     struct run r = {.o = opts};
     GS_AUTO_FREE char *ns = NULL;
     if (gs_streq(argv[0], "metric") && argc == 2) {
-        const struct explain_metric_opts m = {r.o->config, r.o->sources, r.o->source,
-                                              r.o->kubeconfig};
-        return explain_metric(&m, argv[1], ret_exit);
+        const struct dry_run_explain_options m = {r.o->config, r.o->sources, r.o->source,
+                                                  r.o->kubeconfig};
+        return dry_run_explain(&m, argv[1], ret_exit);
     }
     if (gs_streq(argv[0], "metric"))
         return gs_error_new(GS_EINVAL, "explain metric needs one PATH");

@@ -25,9 +25,11 @@ void local_api_free(struct local_api *api); // ends watches, closes the store
 void local_api_handle(void *api, struct http_exchange *x);
 
 // Serves a further API group (aggregation): /apis/<group>/… goes to the handler, and the group's
-// APIGroup document (from `describe`, new reference) appears in /apis.
-void local_api_mount(struct local_api *api, const char *group, json_t *(*describe)(void),
-                     http_handler handler, void *ctx);
+// APIGroup document (from `describe`, new reference) appears in /apis. While `describe` gives NULL
+// the group does not exist.
+void local_api_mount(struct local_api *api, const char *group,
+                     json_t *(*describe)(const void *ctx, const char *group), http_handler handler,
+                     void *ctx);
 // Serves GET …/pods/NAME/log: set by the kubelet. pod is borrowed.
 typedef void (*local_api_logs_fn)(void *ctx, const json_t *pod, struct http_exchange *x);
 void local_api_set_logs(struct local_api *api, local_api_logs_fn fn, void *ctx);

@@ -127,12 +127,14 @@ static inline void fixture_start(struct api_fixture *f)
     f->options.auth = f->auth;
     f->options.kube = f->kube;
     assert_ok(adapter_api_new(&f->options, &f->api));
-    const struct adapter_api_world w = {.config = f->config,
-                                        .registry = f->registry,
-                                        .gpu = f->gpu_registry,
-                                        .provider = f->provider,
-                                        .source = f->source,
-                                        .mapper = f->mapper};
+    const struct adapter_api_world w = {
+        .config = f->config,
+        .registry = f->registry,
+        .gpu = f->gpu_registry,
+        .provider = f->provider,
+        .source = f->source,
+        .mapper = f->mapper,
+        .resource = f->config->resource.present ? &f->config->resource : NULL};
     adapter_api_set_world(f->api, &w);
     f->client = http_client_new_loopback(&f->loop, adapter_api_handle, f->api, &admin);
 }

@@ -1,66 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// The custom metrics API over the loopback client, with pods from a list-and-watch of a small
-// hand-made API.
-#include "unit.h"
-
+// The adapter as `gpuscale up` mounts it: an engine of the same process, rules of a ConfigMap, the
+// API groups that are served, and new series that are listed at once.
 #include "adapter/adapter.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/engine.h"
+#include "kube/client.h"
+#include "local/api_harness.h"
+#include "patience.h"
 
-static const char pod_list[] =
-    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\"},"
-    "\"items\":["
-    "{\"metadata\":{\"name\":\"w-1\",\"namespace\":\"ml\",\"labels\":{\"app\":\"w\"}}},"
-    "{\"metadata\":{\"name\":\"w-0\",\"namespace\":\"ml\",\"labels\":{\"app\":\"w\"}}},"
-    "{\"metadata\":{\"name\":\"idle\",\"namespace\":\"ml\",\"labels\":{\"app\":\"idle\"}}},"
-    "{\"metadata\":{\"name\":\"w-0\",\"namespace\":\"other\",\"labels\":{\"app\":\"w\"}}}]}";
+#define CUSTOM   "/apis/custom.metrics.k8s.io"
+#define EXTERNAL "/apis/external.metrics.k8s.io"
+#define RESOURCE "/apis/metrics.k8s.io"
+#define MAPS     "/api/v1/namespaces/default/configmaps"
 
-static void no_op(void *arg)
-{
-}
-
-static void serve_pods(void *ctx, struct http_exchange *x)
-{
-    if (http_query(x, "watch"))
-        http_reply_stream(x, 200, "application/json", no_op, NULL);
-    else
-        http_reply(x, 200, "application/json", gs_slice_of(pod_list));
-}
+static const char *const groups[] = {"custom.metrics.k8s.io", "external.metrics.k8s.io",
+                                     "metrics.k8s.io"};
 
 struct fixture {
-    uv_loop_t loop;
-    struct tsdb *db;
-    struct http_client *api_http, *http;
-    struct kube_client *api;
-    struct kube_cache *pods;
+    struct harness h;
+    struct kube_client *kube;
+    struct engine *engine;
     struct adapter *adapter;
-    int64_t now;
 };
+
+static json_t *describe_group(const void *adapter, const char *group)
+{
+    return adapter_describe_group(adapter, group);
+}
 
 static void put(struct fixture *f, const char *metric, const char *pod, double v)
 {
-    const struct metrics_label labels[] = {
-        {GS_SLICE("__name__"), gs_slice_of(metric)},   {GS_SLICE("PodName"), gs_slice_of(pod)},
-        {GS_SLICE("NamespaceName"), GS_SLICE("ml")},   {GS_SLICE("UUID"), gs_slice_of(pod)},
-        {GS_SLICE("modelName"), GS_SLICE("Tesla T4")},
-    };
-    assert_ok(tsdb_append(f->db, labels, GS_ARRAY_LEN(labels), f->now, v));
+    const struct metrics_label labels[] = {{GS_SLICE("__name__"), gs_slice_of(metric)},
+                                           {GS_SLICE("PodName"), gs_slice_of(pod)},
+                                           {GS_SLICE("NamespaceName"), GS_SLICE("default")},
+                                           {GS_SLICE("UUID"), gs_slice_of(pod)},
+                                           {GS_SLICE("queue"), GS_SLICE("orders")}};
+    assert_null(tsdb_append(engine_tsdb(f->engine), labels, GS_ARRAY_LEN(labels), gs_unix_ms(), v));
+}
+
+static void post(struct fixture *f, const char *path, const char *body)
+{
+    struct reply r AUTO_REPLY = request(&f->h, "POST", path, body);
+    assert_int_equal(r.status, 201);
+}
+
+static void add_pod(struct fixture *f, const char *name)
+{
+    GS_AUTO_FREE char *body = gs_format(
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\",\"labels\":{"
+        "\"app\":\"w\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",
+        name);
+    post(f, "/api/v1/namespaces/default/pods", body);
 }
 
 static int set_up(void **state)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
-    uv_loop_init(&f->loop);
-    f->now = gs_unix_ms();
-    f->db = tsdb_new(NULL);
-    f->api_http = http_client_new_loopback(&f->loop, serve_pods, NULL, NULL);
-    f->api = kube_client_new(f->api_http);
-    f->pods = kube_cache_new(&f->loop, f->api, KUBE_PODS, NULL, NULL);
-    kube_cache_start(f->pods);
-    while (!kube_cache_synced(f->pods))
-        uv_run(&f->loop, UV_RUN_ONCE);
-    f->adapter = adapter_new(f->db, f->pods);
-    f->http = http_client_new_loopback(&f->loop, adapter_handle, f->adapter, NULL);
+    harness_open(&f->h, NULL);
+    f->kube = kube_client_new(f->h.client);
+    assert_null(engine_new(&f->h.loop, &(struct engine_options){0}, &f->engine));
+    const struct adapter_options o = {.kube = f->kube,
+                                      .engine = f->engine,
+                                      .trusted = true,
+                                      .config_maps = true,
+                                      .gpu_metrics = true};
+    assert_null(adapter_new(&f->h.loop, &o, &f->adapter));
+    for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++)
+        local_api_mount(f->h.api, groups[i], describe_group, adapter_handle, f->adapter);
     *state = f;
     return 0;
 }
@@ -68,154 +75,117 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    http_client_free(f->http);
     adapter_free(f->adapter);
-    kube_cache_free(f->pods);
-    kube_client_free(f->api);
-    http_client_free(f->api_http);
-    tsdb_free(f->db);
-    uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
+    engine_free(f->engine);
+    kube_client_free(f->kube);
+    harness_close(&f->h);
     free(f);
     return 0;
 }
 
-struct reply {
-    bool done;
-    int status;
-    struct gs_buf body;
-};
-
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+// Asks until the status is this one.
+static struct reply wait_status(struct fixture *f, const char *path, int status)
 {
-    struct reply *r = arg;
-    assert_ok(err);
-    r->done = true;
-    r->status = answer->status;
-    gs_buf_add_slice(&r->body, answer->body);
+    const int64_t deadline = gs_mono_ns() + WAIT_NS;
+    struct reply r = request(&f->h, "GET", path, NULL);
+    while (r.status != status && gs_mono_ns() < deadline) {
+        reply_finish(&r);
+        uv_run(&f->h.loop, UV_RUN_ONCE);
+        r = request(&f->h, "GET", path, NULL);
+    }
+    assert_int_equal(r.status, status);
+    return r;
 }
 
-// The parsed body of GET /apis/custom.metrics.k8s.io<path>.
-static json_t *get(struct fixture *f, const char *path, int expected_status)
-{
-    GS_AUTO_FREE char *full = gs_format("/apis/custom.metrics.k8s.io%s", path);
-    static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct reply r = {0};
-    http_send(f->http, &(struct http_call){.path = full}, &callbacks, &r);
-    while (!r.done)
-        uv_run(&f->loop, UV_RUN_ONCE);
-    assert_int_equal(r.status, expected_status);
-    json_t *j = NULL;
-    assert_ok(codec_json_parse(gs_buf_slice(&r.body), true, &j));
-    gs_buf_finish(&r.body);
-    return j;
-}
-
-static void test_all_pods_of_a_selector(void **state)
+static void test_new_series_are_served_without_a_wait_for_the_next_list(void **state)
 {
     struct fixture *f = *state;
+    add_pod(f, "w-0");
+    put(f, "DCGM_FI_DEV_GPU_UTIL", "w-0", 10);
+    struct reply first AUTO_REPLY =
+        wait_status(f, CUSTOM "/v1beta1/namespaces/default/pods/%2A/DCGM_FI_DEV_GPU_UTIL", 200);
     put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-0", 37.5);
-    put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-1", 0);
-    put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "idle", 1);
-    CODEC_AUTO_JSON json_t *j =
-        get(f, "/v1beta1/namespaces/ml/pods/%2A/DCGM_CUSTOM_PROCESS_SM_UTIL?labelSelector=app%3Dw",
-            200);
-    const json_t *items = json_object_get(j, "items");
-    assert_int_equal(json_array_size(items), 2);
-    GS_AUTO_BUF struct gs_buf first = {0};
-    char when[GS_RFC3339_SIZE];
-    codec_json_dump(json_array_get(items, 0), &first);
-    GS_AUTO_FREE char *expected =
-        gs_format("{\"describedObject\":{\"kind\":\"Pod\",\"namespace\":\"ml\",\"name\":\"w-0\","
-                  "\"apiVersion\":\"/"
-                  "v1\"},\"metricName\":\"DCGM_CUSTOM_PROCESS_SM_UTIL\",\"timestamp\":\"%s\","
-                  "\"value\":\"37500m\",\"selector\":null}",
-                  gs_format_rfc3339(f->now, when));
-    assert_string_equal(first.data, expected);
-    assert_string_equal(codec_json_str(json_array_get(items, 1), "value", NULL), "0");
+    int64_t begun = gs_mono_ns();
+    struct reply r AUTO_REPLY = wait_status(
+        f, CUSTOM "/v1beta1/namespaces/default/pods/%2A/DCGM_CUSTOM_PROCESS_SM_UTIL", 200);
+    assert_true(gs_mono_ns() - begun < 8 * GS_NS_PER_SEC); // lists in turn come each 10 s
+    const json_t *item = json_array_get(json_object_get(r.body, "items"), 0);
+    assert_string_equal(codec_json_str(item, "value", NULL), "37500m");
+    assert_string_equal(codec_json_str(item, "describedObject", "name", NULL), "w-0");
+    struct reply list AUTO_REPLY = request(&f->h, "GET", CUSTOM "/v1beta1", NULL);
+    assert_non_null(strstr(list.text, "\"pods/DCGM_CUSTOM_PROCESS_SM_UTIL\""));
+    assert_non_null(strstr(list.text, "\"deployments.apps/DCGM_CUSTOM_PROCESS_SM_UTIL\""));
 }
 
-static void test_v1beta2_and_metric_selectors(void **state)
+#define RULES                                                                                      \
+    "externalRules:\\n- seriesQuery: queue_length\\n  resources: {overrides: {NamespaceName: "     \
+    "{resource: namespace}}}\\n  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>})\\n"
+#define USAGE(query, node)                                                                         \
+    "{containerQuery: '" query "', nodeQuery: '" node "', containerLabel: container, "             \
+    "resources: {overrides: {PodName: {resource: pod}, NamespaceName: {resource: namespace}}}}\\n"
+#define RESOURCE_RULES                                                                             \
+    "resourceRules:\\n  cpu: " USAGE("a", "b") "  memory: " USAGE("a", "b") "  window: 1m\\n"
+#define MAP(name, labels, rules)                                                                   \
+    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name                 \
+    "\",\"labels\":{" labels "}},\"data\":{\"config.yaml\":\"" rules "\"}}"
+
+static void test_rules_of_a_config_map_come_and_go(void **state)
 {
     struct fixture *f = *state;
-    put(f, "FB", "w-0", 1000);
-    CODEC_AUTO_JSON json_t *j =
-        get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=UUID%3Dw-0", 200);
-    const json_t *item = json_array_get(json_object_get(j, "items"), 0);
-    assert_string_equal(codec_json_str(item, "value", NULL), "1k");
-    assert_string_equal(codec_json_str(item, "metric", "name", NULL), "FB");
-    assert_string_equal(codec_json_str(item, "metric", "selector", "matchLabels", "UUID", NULL),
-                        "w-0");
-    json_decref(get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=UUID%3Dother", 404));
-    json_decref(get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=%3D%3D", 400));
-    json_decref(get(f, "/v1beta2/namespaces/ml/pods/w-0/FB?metricLabelSelector=n%3E1", 400));
+    put(f, "queue_length", "w-0", 12);
+    struct reply none AUTO_REPLY = wait_status(f, EXTERNAL "/v1beta1", 404);
+    post(f, MAPS, MAP("other", "", RULES));
+    post(f, MAPS, MAP("adapter-config", "", RULES));
+    struct reply r AUTO_REPLY =
+        wait_status(f, EXTERNAL "/v1beta1/namespaces/default/queue_length", 200);
+    assert_string_equal(
+        codec_json_str(json_array_get(json_object_get(r.body, "items"), 0), "value", NULL), "12");
+    struct reply all AUTO_REPLY = request(&f->h, "GET", "/apis", NULL);
+    assert_non_null(strstr(all.text, "\"external.metrics.k8s.io\""));
+    assert_null(strstr(all.text, "\"metrics.k8s.io\""));
+    struct reply gone AUTO_REPLY = request(&f->h, "DELETE", MAPS "/adapter-config", NULL);
+    assert_int_equal(gone.status, 200);
+    struct reply again AUTO_REPLY = wait_status(f, EXTERNAL "/v1beta1", 404);
 }
 
-static void test_what_is_missing_is_said(void **state)
+static void test_a_wrong_config_map_leaves_the_rules(void **state)
 {
     struct fixture *f = *state;
-    put(f, "FB", "w-0", 1);
-    CODEC_AUTO_JSON json_t *pod = get(f, "/v1beta1/namespaces/ml/pods/w-9/FB", 404);
-    assert_string_equal(codec_json_str(pod, "message", NULL),
-                        "the server could not find the metric FB for pods w-9");
-    CODEC_AUTO_JSON json_t *none =
-        get(f, "/v1beta1/namespaces/ml/pods/%2A/FB?labelSelector=app%3Dnobody", 404);
-    assert_string_equal(codec_json_str(none, "message", NULL),
-                        "the server could not find the metric FB for pods");
-    assert_string_equal(codec_json_str(none, "reason", NULL), "NotFound");
-    CODEC_AUTO_JSON json_t *empty =
-        get(f, "/v1beta1/namespaces/ml/pods/%2A/FB?labelSelector=app%3Didle", 200);
-    assert_int_equal(json_array_size(json_object_get(empty, "items")), 0);
-    // A metric that no pod has is an error: a typing error must not look like a metric without
-    // data.
-    CODEC_AUTO_JSON json_t *unknown =
-        get(f, "/v1beta1/namespaces/ml/pods/%2A/nonsense?labelSelector=app%3Didle", 404);
-    assert_string_equal(codec_json_str(unknown, "message", NULL),
-                        "the server could not find the metric nonsense for pods");
-    json_decref(get(f, "/v1beta1/namespaces/ml/pods/%2A/FB?labelSelector=%2C%2C", 400));
-    json_decref(get(f, "/v1beta1/namespaces/ml", 400));
-    json_decref(get(f, "/v9", 404));
+    put(f, "queue_length", "w-0", 12);
+    post(f, MAPS,
+         MAP("release-adapter", "\"app.kubernetes.io/name\":\"prometheus-adapter\"", RULES));
+    struct reply r AUTO_REPLY =
+        wait_status(f, EXTERNAL "/v1beta1/namespaces/default/queue_length", 200);
+    struct reply bad AUTO_REPLY =
+        request(&f->h, "PUT", MAPS "/release-adapter",
+                MAP("release-adapter", "\"app.kubernetes.io/name\":\"prometheus-adapter\"",
+                    "rules: nonsense"));
+    assert_int_equal(bad.status, 200);
+    for (int i = 0; i < 100; i++)
+        uv_run(&f->h.loop, UV_RUN_NOWAIT);
+    struct reply still AUTO_REPLY =
+        request(&f->h, "GET", EXTERNAL "/v1beta1/namespaces/default/queue_length", NULL);
+    assert_int_equal(still.status, 200);
 }
 
-static void test_not_a_number_is_not_served(void **state)
+static void test_resource_rules_make_their_group(void **state)
 {
     struct fixture *f = *state;
-    put(f, "BROKEN", "w-0", 0.0 / 0.0);
-    put(f, "BROKEN", "w-1", 1.0 / 0.0);
-    CODEC_AUTO_JSON json_t *j =
-        get(f, "/v1beta1/namespaces/ml/pods/%2A/BROKEN?labelSelector=app%3Dw", 200);
-    assert_int_equal(json_array_size(json_object_get(j, "items")), 0);
-}
-
-static void test_namespaces_and_discovery(void **state)
-{
-    struct fixture *f = *state;
-    put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-0", 30);
-    put(f, "DCGM_CUSTOM_PROCESS_SM_UTIL", "w-1", 10);
-    CODEC_AUTO_JSON json_t *j =
-        get(f, "/v1beta1/namespaces/ml/metrics/DCGM_CUSTOM_PROCESS_SM_UTIL", 200);
-    const json_t *item = json_array_get(json_object_get(j, "items"), 0);
-    assert_string_equal(codec_json_str(item, "describedObject", "kind", NULL), "Namespace");
-    assert_string_equal(codec_json_str(item, "describedObject", "name", NULL), "ml");
-    assert_null(codec_json_str(item, "describedObject", "namespace", NULL));
-    assert_string_equal(codec_json_str(item, "value", NULL), "20");
-    CODEC_AUTO_JSON json_t *list = get(f, "/v1beta1", 200);
-    const json_t *resources = json_object_get(list, "resources");
-    assert_int_equal(json_array_size(resources), 2);
-    assert_string_equal(codec_json_str(json_array_get(resources, 0), "name", NULL),
-                        "pods/DCGM_CUSTOM_PROCESS_SM_UTIL");
-    CODEC_AUTO_JSON json_t *group = get(f, "", 200);
-    assert_string_equal(codec_json_str(group, "preferredVersion", "version", NULL), "v1beta1");
+    struct reply none AUTO_REPLY = wait_status(f, RESOURCE "/v1beta1", 404);
+    post(f, MAPS, MAP("prometheus-adapter", "", RESOURCE_RULES));
+    struct reply r AUTO_REPLY = wait_status(f, RESOURCE "/v1beta1", 200);
+    assert_non_null(strstr(r.text, "\"PodMetrics\""));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_all_pods_of_a_selector, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_v1beta2_and_metric_selectors, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_is_missing_is_said, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_not_a_number_is_not_served, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_namespaces_and_discovery, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_new_series_are_served_without_a_wait_for_the_next_list,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rules_of_a_config_map_come_and_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_wrong_config_map_leaves_the_rules, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_resource_rules_make_their_group, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 // and time are missing.
 #include "adapter/adapter.h"
 #include "base/clock.h"
+#include "engine/engine.h"
 #include "hpa/controller.h"
 #include "kube/object.h"
 #include "local/api_harness.h"
@@ -16,7 +17,7 @@ struct bench {
     struct harness h;
     struct kube_client *kube;
     struct kube_cache *pods;
-    struct tsdb *db;
+    struct engine *engine;
     struct adapter *adapter;
     struct hpa_controller *controller;
 };
@@ -53,8 +54,14 @@ static void set_gpu_use(struct bench *b, int pods, double percent)
             {GS_SLICE("NamespaceName"), GS_SLICE("default")},
             {GS_SLICE("PodName"), gs_slice_of(pod)},
         };
-        gs_error_free(tsdb_append(b->db, labels, GS_ARRAY_LEN(labels), gs_unix_ms(), percent));
+        gs_error_free(tsdb_append(engine_tsdb(b->engine), labels, GS_ARRAY_LEN(labels),
+                                  gs_unix_ms(), percent));
     }
+}
+
+static json_t *describe_group(const void *adapter, const char *group)
+{
+    return adapter_describe_group(adapter, group);
 }
 
 static int set_up(void **state)
@@ -64,9 +71,11 @@ static int set_up(void **state)
     b->kube = kube_client_new(b->h.client);
     b->pods = kube_cache_new(&b->h.loop, b->kube, KUBE_PODS, NULL, NULL);
     kube_cache_start(b->pods);
-    b->db = tsdb_new(&(struct tsdb_config){0});
-    b->adapter = adapter_new(b->db, b->pods);
-    local_api_mount(b->h.api, "custom.metrics.k8s.io", adapter_group, adapter_handle, b->adapter);
+    assert_null(engine_new(&b->h.loop, &(struct engine_options){0}, &b->engine));
+    const struct adapter_options o = {
+        .kube = b->kube, .engine = b->engine, .trusted = true, .gpu_metrics = true};
+    assert_null(adapter_new(&b->h.loop, &o, &b->adapter));
+    local_api_mount(b->h.api, "custom.metrics.k8s.io", describe_group, adapter_handle, b->adapter);
     const struct hpa_controller_config cfg = {.sync_period_ms = 20, .decide = hpa_config_default()};
     b->controller = hpa_controller_new(&b->h.loop, b->kube, b->pods, &cfg);
     hpa_controller_start(b->controller);
@@ -87,9 +96,9 @@ static int tear_down(void **state)
     hpa_controller_free(b->controller);
     kube_cache_free(b->pods);
     adapter_free(b->adapter);
+    engine_free(b->engine);
     kube_client_free(b->kube);
     harness_close(&b->h);
-    tsdb_free(b->db);
     free(b);
     return 0;
 }

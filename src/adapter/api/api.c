@@ -92,7 +92,7 @@ bool adapter_api_has_group(const struct adapter_api *a, const char *group)
         return c->n_custom > 0 || c->custom_listed || a->w.gpu;
     if (gs_streq(group, ADAPTER_API_EXTERNAL))
         return c->n_rules > c->n_custom || c->external_listed;
-    return gs_streq(group, ADAPTER_API_RESOURCE) && c->resource.present;
+    return gs_streq(group, ADAPTER_API_RESOURCE) && a->w.resource;
 }
 
 static void on_gone(void *arg)
@@ -118,7 +118,7 @@ static void dispatch(struct adapter_api_call *c)
         adapter_api_call_end(c);
         return;
     }
-    if (ours && c->path.kind == ADAPTER_API_USAGE && !c->a->w.config->resource.present &&
+    if (ours && c->path.kind == ADAPTER_API_USAGE && !c->a->w.resource &&
         adapter_api_pass_on(c, ""))
         return;
     if (ours && !adapter_api_accepts(x, &c->path) && !adapter_api_previous(c->a, c->path.group)) {

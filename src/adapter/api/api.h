@@ -23,6 +23,7 @@ struct adapter_api_world {
     struct source *source;
     struct source *const *others; // as many as the configuration has
     const struct provider_mapper *mapper;
+    const struct adapter_config_resource_rules *resource; // NULL: metrics.k8s.io is not served
 };
 
 struct adapter_api_options {
@@ -49,4 +50,6 @@ void adapter_api_handle(void *api, struct http_exchange *x); // an http_handler
 void adapter_api_stopping(struct adapter_api *a);            // /readyz fails from now on
 void adapter_api_forget_old(
     struct adapter_api *a); // what is kept of answers and too old; now and then
+// The APIGroup document; new reference. NULL: the group is not served now.
+json_t *api_describe_group(const struct adapter_api *a, const char *group);
 bool adapter_api_idle(const struct adapter_api *a); // no request is under way

@@ -28,11 +28,19 @@ static json_t *group_document(const char *group)
                      "clientCIDR", "0.0.0.0/0", "serverAddress", "");
 }
 
+json_t *api_describe_group(const struct adapter_api *a, const char *group)
+{
+    if (!adapter_api_has_group(a, group))
+        return NULL;
+    json_t *body = json_pack("{s:s, s:s}", "kind", "APIGroup", "apiVersion", "v1");
+    CODEC_AUTO_JSON json_t *document = group_document(group);
+    json_object_update(body, document);
+    return body;
+}
+
 static void reply_group(struct adapter_api_call *c)
 {
-    CODEC_AUTO_JSON json_t *body = json_pack("{s:s, s:s}", "kind", "APIGroup", "apiVersion", "v1");
-    CODEC_AUTO_JSON json_t *group = group_document(c->path.group);
-    json_object_update(body, group);
+    CODEC_AUTO_JSON json_t *body = api_describe_group(c->a, c->path.group);
     kube_reply_json(c->x, 200, body);
 }
 
@@ -136,7 +144,7 @@ static void reply_list(struct adapter_api_call *c)
 
 static void reply_usage_list(struct adapter_api_call *c)
 {
-    if (!c->a->w.config->resource.present) { // the previous owner's alone
+    if (!c->a->w.resource) { // the previous owner's alone
         GS_AUTO_BUF struct gs_buf out = {0};
         size_t n = 0;
         gs_buf_addf(&out, "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":"

@@ -123,7 +123,7 @@ static void add_sample(struct usage *u, int measure, struct gs_slice name,
 static const struct adapter_config_resource_rule *rule_of(const struct adapter_api_usage_call *u,
                                                           int measure)
 {
-    const struct adapter_config_resource_rules *r = &u->w.config->resource;
+    const struct adapter_config_resource_rules *r = u->w.resource;
     return measure == CPU ? &r->cpu : &r->memory;
 }
 
@@ -196,8 +196,7 @@ static bool add_object(const struct part *p, const json_t *obj, const char *head
     gs_buf_addf(out, "%s", head);
     add_metadata(obj, out);
     gs_buf_addf(out, ",\"timestamp\":\"%s\"", gs_format_rfc3339(u->t_ms, text));
-    gs_buf_addf(out, ",\"window\":\"%s\",",
-                gs_format_duration(p->u->w.config->resource.window_ns, text));
+    gs_buf_addf(out, ",\"window\":\"%s\",", gs_format_duration(p->u->w.resource->window_ns, text));
     if (p->u->pods)
         add_containers(u, out);
     else
@@ -341,8 +340,8 @@ static void ask(struct part *p, int measure)
     p->questions[measure].part = p;
     if (!err) {
         p->questions[measure].op =
-            source_query(source_pick(w->source, w->others, w->config->resource.source), query.data,
-                         0, on_result, &p->questions[measure]);
+            source_query(source_pick(w->source, w->others, w->resource->source), query.data, 0,
+                         on_result, &p->questions[measure]);
         return;
     }
     gs_warn("adapter", "resource metrics: %s", gs_error_message(err));

@@ -9,7 +9,11 @@
 enum { MAX_METRICS = 500000 };
 
 // One question; rules with the same seriesQuery and source share it.
-enum { FIRST_RETRY_MS = 500 };
+enum {
+    FIRST_RETRY_MS = 500,
+    WATCH_MS = 250,  // how often a source that tells its version is inspected
+    ROUND_SHARE = 50 // a round takes at most one in so many parts of the time
+};
 
 struct question {
     struct provider_registry *registry;
@@ -37,7 +41,10 @@ struct provider_registry {
     size_t *served;      // metrics of each rule
     struct table custom, external;
     uv_timer_t *timer;
-    int64_t retry_ms; // the next wait while nothing was found
+    uv_timer_t *watch;          // NULL: no source tells a version
+    uint64_t version;           // of the sources when the last round began
+    int64_t begun_ns, ended_ns; // of the last round
+    int64_t retry_ms;           // the next wait while nothing was found
     int64_t rounds;
 };
 
@@ -233,6 +240,7 @@ static int64_t next_round_ms(struct provider_registry *r)
 static void end_round(struct provider_registry *r)
 {
     r->rounds++;
+    r->ended_ns = gs_mono_ns();
     take_fresh(r);
     uv_timer_start(r->timer, on_timer, (uint64_t)next_round_ms(r), 0);
     if (r->o.on_round)
@@ -261,6 +269,24 @@ static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *
         end_round(r);
 }
 
+// 0: no source tells it.
+static uint64_t sources_version(const struct provider_registry *r)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < r->n_questions; i++)
+        sum += source_series_version(r->questions[i].source);
+    return sum;
+}
+
+// New series are listed at once, and not with the next round in turn.
+static void on_watch_timer(uv_timer_t *t)
+{
+    struct provider_registry *r = t->data;
+    int64_t pause = (r->ended_ns - r->begun_ns) * ROUND_SHARE;
+    if (!r->waiting && sources_version(r) != r->version && gs_mono_ns() - r->ended_ns >= pause)
+        provider_registry_relist(r);
+}
+
 void provider_registry_relist(struct provider_registry *r)
 {
     if (r->waiting)
@@ -268,6 +294,8 @@ void provider_registry_relist(struct provider_registry *r)
     uv_timer_stop(r->timer);
     int64_t age = r->o.max_age_ms ? r->o.max_age_ms : r->o.relist_ms;
     r->waiting = r->n_questions;
+    r->version = sources_version(r);
+    r->begun_ns = gs_mono_ns();
     for (size_t i = 0; i < r->n_questions; i++) {
         struct question *q = &r->questions[i];
         q->op = source_series(q->source, q->selector, gs_unix_ms() - age, on_shapes, q);
@@ -321,6 +349,12 @@ struct provider_registry *provider_registry_new(uv_loop_t *loop,
     table_reset(&r->custom);
     table_reset(&r->external);
     provider_registry_relist(r);
+    if (sources_version(r)) {
+        r->watch = gs_alloc(sizeof(*r->watch));
+        uv_timer_init(loop, r->watch);
+        r->watch->data = r;
+        uv_timer_start(r->watch, on_watch_timer, WATCH_MS, WATCH_MS);
+    }
     return r;
 }
 
@@ -344,6 +378,8 @@ void provider_registry_free(struct provider_registry *r)
     gs_hmap_free(r->custom.index);
     gs_hmap_free(r->external.index);
     uv_close((uv_handle_t *)r->timer, timer_closed);
+    if (r->watch)
+        uv_close((uv_handle_t *)r->watch, timer_closed);
     free(r->questions);
     free(r->question_of);
     free(r->served);

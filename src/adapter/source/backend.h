@@ -20,6 +20,8 @@ struct source_backend_ops {
                     source_shapes_fn done, void *arg);
     void (*cancel)(struct source_backend *b, void *call);
     void (*free)(struct source_backend *b); // nothing is under way
+    // Another number when the set of series has changed. NULL: not known.
+    uint64_t (*series_version)(const struct source_backend *b);
 };
 
 struct source_backend {

@@ -314,6 +314,12 @@ void source_free(struct source *s)
     free(s);
 }
 
+uint64_t source_series_version(const struct source *s)
+{
+    const struct source_backend *b = s->backend;
+    return b->ops->series_version ? b->ops->series_version(b) : 0;
+}
+
 bool source_is_near(const struct source *s)
 {
     return s->backend->near;

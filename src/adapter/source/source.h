@@ -99,6 +99,9 @@ static inline struct source *source_pick(struct source *first, struct source *co
     return i ? others[i - 1] : first;
 }
 
+// Another number when the set of series has changed; 0: not known (servers cannot be asked so
+// often).
+uint64_t source_series_version(const struct source *s);
 bool source_is_near(const struct source *s);     // in this process
 const char *source_name(const struct source *s); // its URL without secrets, for messages
 

@@ -1,274 +1,483 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale adapter: the metrics APIs as an aggregated API server, under prometheus-adapter's flags.
-#include "base/clock.h"
-#include "base/file.h"
+// gpuscale adapter: prometheus-adapter's flags, those of the generic API server that its manifests
+// set, and a few of ours.
+#include "adapter/adapter.h"
 #include "base/log.h"
-#include "base/trim.h"
-#include "cmd/adapter/run.h"
 #include "cmd/verbs.h"
 
-#include <signal.h>
+enum { IGNORED_VALUES = 48, IGNORED_BOOLS = 24 };
 
-enum {
-    POLL_MS = 5000,
-    DRAIN_STEP_MS = 5,
-    DRAIN_MS = 25000,
-    FIRST_SCRAPES_S = 15, // a cluster may have nothing to scrape
+struct adapter_flags {
+    struct adapter_options o;
+    int64_t v;
+    struct gs_opt_list ignored_values[IGNORED_VALUES];
+    bool ignored_bools[IGNORED_BOOLS];
 };
 
-// --- what is told ---
+#define AT(member)     .offset = offsetof(struct adapter_flags, o.member)
+#define AT_OWN(member) .offset = offsetof(struct adapter_flags, member)
+#define IGNORED        "Accepted, without effect"
+#define IGNORED_VALUE(i, flag, why)                                                                \
+    {                                                                                              \
+        .name = flag, .arg = "VALUE", .type = GS_OPT_STRINGS, AT_OWN(ignored_values[i]),           \
+        .group = IGNORED, .help = why                                                              \
+    }
+#define IGNORED_BOOL(i, flag, why)                                                                 \
+    {                                                                                              \
+        .name = flag, .type = GS_OPT_BOOL, AT_OWN(ignored_bools[i]), .group = IGNORED, .help = why \
+    }
 
-// Of the engine in this process: a replica that has just started would answer 404 for a moment.
-static bool waits_for_scrapes(const struct run *r)
+static const struct gs_opt option_rows[] = {
+    {.name = "config",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(config),
+     .help = "Rules: the adapter's own file, the values of its Helm chart, or a manifest with a "
+             "ConfigMap of either. Read again when it changes; a wrong one leaves the old one in "
+             "force. Without it only GPU metrics are served."},
+    {.name = "sources",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(sources),
+     .help = "More servers to ask, and which rules ask them (docs/adapter.md). Read again like the "
+             "configuration, which may also have them itself."},
+    {.name = "prometheus-url",
+     .arg = "URL",
+     .type = GS_OPT_STRING,
+     AT(prometheus_url),
+     .group = "Prometheus",
+     .help = "Server to ask. A path is kept, user:password@ is basic authentication. Default: "
+             "prometheus.url of Helm values, else the engine in this process."},
+    {.name = "prometheus-verb",
+     .arg = "VERB",
+     .def = "GET",
+     .type = GS_OPT_STRING,
+     AT(prometheus_verb),
+     .group = "Prometheus",
+     .help = "GET or POST. Long queries are posted in any case."},
+    {.name = "prometheus-header",
+     .arg = "KEY=VALUE",
+     .type = GS_OPT_STRINGS,
+     AT(prometheus_headers),
+     .group = "Prometheus",
+     .help = "Header of each request to Prometheus, Key=Value. Repeatable."},
+    {.name = "prometheus-ca-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(prometheus_ca_file),
+     .group = "Prometheus",
+     .help = "CA certificates (PEM) that Prometheus is verified against."},
+    {.name = "prometheus-client-tls-cert-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(prometheus_cert_file),
+     .group = "Prometheus",
+     .help = "Client certificate for Prometheus."},
+    {.name = "prometheus-client-tls-key-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(prometheus_key_file),
+     .group = "Prometheus",
+     .help = "Its key."},
+    {.name = "prometheus-token-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(prometheus_token_file),
+     .group = "Prometheus",
+     .help = "Bearer token for Prometheus; read again each 10 s."},
+    {.name = "prometheus-auth-incluster",
+     .type = GS_OPT_BOOL,
+     AT(prometheus_auth_incluster),
+     .group = "Prometheus",
+     .help = "Use the service account's token and CA for Prometheus."},
+    {.name = "prometheus-auth-config",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(prometheus_auth_config),
+     .group = "Prometheus",
+     .help = "kubeconfig with the credentials for Prometheus."},
+    {.name = "prometheus-insecure-skip-verify",
+     .type = GS_OPT_BOOL,
+     AT(prometheus_insecure),
+     .group = "Prometheus",
+     .help = "Do not verify Prometheus' certificate."},
+    {.name = "metrics-relist-interval",
+     .arg = "DURATION",
+     .type = GS_OPT_DURATION,
+     AT(relist_ns),
+     .group = "Prometheus",
+     .help = "How often the series of the rules are listed. Default: metricsRelistInterval of Helm "
+             "values, else 10m."},
+    {.name = "metrics-max-age",
+     .arg = "DURATION",
+     .type = GS_OPT_DURATION,
+     AT(max_age_ns),
+     .group = "Prometheus",
+     .help = "How old a series' newest sample may be to be listed. Default: the relist interval; "
+             "5m of the engine in this process."},
+    {.name = "value-max-age",
+     .arg = "DURATION",
+     .def = "1s",
+     .type = GS_OPT_DURATION,
+     AT(value_age_ns),
+     .group = "Prometheus",
+     .help = "How long the answer to a query is given to others that ask the same. 0: only to "
+             "those that ask at the same time."},
+    {.name = "sample-times",
+     .arg = "WHEN",
+     .def = "auto",
+     .type = GS_OPT_STRING,
+     AT(sample_times),
+     .group = "Prometheus",
+     .help = "Whether the timestamp of a value is that of its samples, which finds them once more "
+             "for each query: always, never (it is the query's) or auto: of the engine, and of "
+             "others for up to 100 objects at a time."},
+    {.name = "engine-config",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(engine_config),
+     .group = "Engine in this process",
+     .help = "prometheus.yml of the engine. Default: every gpuscale and dcgm exporter of the "
+             "cluster is scraped each second."},
+    {.name = "engine-retention",
+     .arg = "DURATION",
+     .def = "15m",
+     .type = GS_OPT_DURATION,
+     AT(engine_retention_ns),
+     .group = "Engine in this process",
+     .help = "How long samples are kept."},
+    {.name = "gpu-metrics",
+     .def = "true",
+     .type = GS_OPT_BOOL,
+     AT(gpu_metrics),
+     .group = "Engine in this process",
+     .help = "Serve GPU series that no rule serves, for pods, namespaces, nodes and, averaged, for "
+             "what owns pods."},
+    {.name = "lister-kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(lister_kubeconfig),
+     .group = "Cluster",
+     .help = "kubeconfig for discovery and lists of objects. Default: the service account."},
+    {.name = "discovery-interval",
+     .arg = "DURATION",
+     .def = "0s",
+     .type = GS_OPT_DURATION,
+     AT(discovery_interval_ns),
+     .group = "Cluster",
+     .help = "How often the cluster is asked for its resources; 0: each 5 minutes."},
+    {.name = "secure-port",
+     .arg = "PORT",
+     .def = "443",
+     .type = GS_OPT_INT,
+     AT(secure_port),
+     .max = 65535,
+     .group = "Serving",
+     .help = "Port; 0: any free one."},
+    {.name = "bind-address",
+     .arg = "ADDRESS",
+     .def = "0.0.0.0",
+     .type = GS_OPT_STRING,
+     AT(bind_address),
+     .group = "Serving",
+     .help = "Address to listen on."},
+    {.name = "cert-dir",
+     .arg = "FOLDER",
+     .def = "apiserver.local.config/certificates",
+     .type = GS_OPT_STRING,
+     AT(cert_dir),
+     .group = "Serving",
+     .help = "Folder of apiserver.crt and apiserver.key, which are made when they are missing."},
+    {.name = "tls-cert-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(tls_cert_file),
+     .group = "Serving",
+     .help = "Serving certificate with its chain (PEM); read again when it changes."},
+    {.name = "tls-private-key-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(tls_key_file),
+     .group = "Serving",
+     .help = "Its key."},
+    {.name = "tls-service",
+     .arg = "NAMESPACE/SERVICE",
+     .type = GS_OPT_STRING,
+     AT(tls_service),
+     .group = "Serving",
+     .help =
+         "Service that the APIServices name. The adapter keeps its certificate in the Secret "
+         "SERVICE-tls of that namespace, renews it a month before it expires, and writes its CA "
+         "to the caBundle of these APIServices. For any number of replicas."},
+    {.name = "max-connections",
+     .arg = "N",
+     .def = "4096",
+     .type = GS_OPT_INT,
+     AT(max_connections),
+     .min = 1,
+     .max = 65536,
+     .group = "Serving",
+     .help = "Connections at a time. When all are in use, the longest idle one is closed."},
+    {.name = "authentication-kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(authn_kubeconfig),
+     .group = "Authentication",
+     .help = "kubeconfig for TokenReviews and the ConfigMap extension-apiserver-authentication. "
+             "Default: the service account."},
+    {.name = "authentication-skip-lookup",
+     .type = GS_OPT_BOOL,
+     AT(skip_lookup),
+     .group = "Authentication",
+     .help = "Do not read that ConfigMap."},
+    {.name = "authentication-tolerate-lookup-failure",
+     .type = GS_OPT_BOOL,
+     AT(tolerate_lookup_failure),
+     .group = "Authentication",
+     .help = "Go on when it cannot be read."},
+    {.name = "authentication-token-webhook-cache-ttl",
+     .arg = "DURATION",
+     .def = "10s",
+     .type = GS_OPT_DURATION,
+     AT(token_ttl_ns),
+     .group = "Authentication",
+     .help = "How long the answer to a TokenReview is kept."},
+    {.name = "client-ca-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(client_ca_file),
+     .group = "Authentication",
+     .help = "CA of client certificates (CN: user, O: groups). Default: of the ConfigMap."},
+    {.name = "requestheader-client-ca-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(requestheader_ca_file),
+     .group = "Authentication",
+     .help = "CA of the front proxy. Default: of the ConfigMap, as the four flags below."},
+    {.name = "requestheader-allowed-names",
+     .arg = "NAMES",
+     .type = GS_OPT_STRINGS,
+     AT(allowed_names),
+     .group = "Authentication",
+     .help = "Common names that the front proxy may have; none: any."},
+    {.name = "requestheader-username-headers",
+     .arg = "HEADERS",
+     .type = GS_OPT_STRINGS,
+     AT(username_headers),
+     .group = "Authentication",
+     .help = "Headers with the user's name. Default: x-remote-user."},
+    {.name = "requestheader-group-headers",
+     .arg = "HEADERS",
+     .type = GS_OPT_STRINGS,
+     AT(group_headers),
+     .group = "Authentication",
+     .help = "Headers with groups. Default: x-remote-group."},
+    {.name = "requestheader-extra-headers-prefix",
+     .arg = "PREFIXES",
+     .type = GS_OPT_STRINGS,
+     AT(extra_prefixes),
+     .group = "Authentication",
+     .help = "Beginnings of headers with more. Default: x-remote-extra-."},
+    {.name = "authorization-kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(authz_kubeconfig),
+     .group = "Authorization",
+     .help = "kubeconfig for SubjectAccessReviews. Default: the service account."},
+    {.name = "authorization-always-allow-paths",
+     .arg = "PATHS",
+     .type = GS_OPT_STRINGS,
+     AT(always_allow_paths),
+     .group = "Authorization",
+     .help = "Paths that anybody may read; * at the end: all that begin so. Default: "
+             "/healthz,/readyz,/livez."},
+    {.name = "authorization-webhook-cache-authorized-ttl",
+     .arg = "DURATION",
+     .def = "10s",
+     .type = GS_OPT_DURATION,
+     AT(allowed_ttl_ns),
+     .group = "Authorization",
+     .help = "How long a yes is kept."},
+    {.name = "authorization-webhook-cache-unauthorized-ttl",
+     .arg = "DURATION",
+     .def = "10s",
+     .type = GS_OPT_DURATION,
+     AT(denied_ttl_ns),
+     .group = "Authorization",
+     .help = "How long a no is kept."},
+    {.name = "previous-owner",
+     .arg = "[GROUP=]TARGET",
+     .type = GS_OPT_STRINGS,
+     AT(previous_owners),
+     .group = "Previous owner",
+     .help = "Who served an API group before and goes on to serve what no rule here does: "
+             "https://HOST[:PORT] or NAMESPACE/SERVICE[:PORT]. Without GROUP: "
+             "custom.metrics.k8s.io and external.metrics.k8s.io. Repeatable."},
+    {.name = "previous-owner-ca-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(previous_ca_file),
+     .group = "Previous owner",
+     .help = "CA certificates (PEM) that it is verified against."},
+    {.name = "previous-owner-token-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(previous_token_file),
+     .group = "Previous owner",
+     .help = "Bearer token for it. Default: the service account's, where no client certificate is "
+             "given."},
+    {.name = "previous-owner-client-cert-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(previous_cert_file),
+     .group = "Previous owner",
+     .help = "Client certificate for it."},
+    {.name = "previous-owner-client-key-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(previous_key_file),
+     .group = "Previous owner",
+     .help = "Its key."},
+    {.name = "previous-owner-front-proxy",
+     .type = GS_OPT_BOOL,
+     AT(previous_front_proxy),
+     .group = "Previous owner",
+     .help = "That certificate is a front proxy's: it is told who asks, by X-Remote-User and the "
+             "like."},
+    {.name = "previous-owner-insecure-skip-verify",
+     .type = GS_OPT_BOOL,
+     AT(previous_insecure),
+     .group = "Previous owner",
+     .help = "Do not verify its certificate."},
+    {.name = "audit-policy-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(audit_policy),
+     .group = "Audit log",
+     .help = "Policy of audit.k8s.io/v1: which requests are told of, and how much of them."},
+    {.name = "audit-log-path",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(audit_path),
+     .group = "Audit log",
+     .help = "File of the events; -: standard output. Both this and the policy are needed."},
+    {.name = "audit-log-maxage",
+     .arg = "DAYS",
+     .def = "0",
+     .type = GS_OPT_INT,
+     AT(audit_max_age),
+     .max = 36500,
+     .group = "Audit log",
+     .help = "How long old files are kept; 0: for ever."},
+    {.name = "audit-log-maxbackup",
+     .arg = "N",
+     .def = "0",
+     .type = GS_OPT_INT,
+     AT(audit_max_backup),
+     .max = 100000,
+     .group = "Audit log",
+     .help = "How many old files are kept; 0: all."},
+    {.name = "audit-log-maxsize",
+     .arg = "MB",
+     .def = "0",
+     .type = GS_OPT_INT,
+     AT(audit_max_size),
+     .max = 1000000,
+     .group = "Audit log",
+     .help = "Size at which a new file is begun; 0: 100."},
+    {.name = "audit-log-mode",
+     .arg = "MODE",
+     .def = "blocking",
+     .type = GS_OPT_STRING,
+     AT(audit_mode),
+     .group = "Audit log",
+     .help = "blocking: each event is written before its answer is sent; batch: each second."},
+    {.name = "audit-log-format",
+     .arg = "FORMAT",
+     .def = "json",
+     .type = GS_OPT_STRING,
+     AT(audit_format),
+     .group = "Audit log",
+     .help = "json."},
+    {.name = "audit-log-version",
+     .arg = "VERSION",
+     .def = "audit.k8s.io/v1",
+     .type = GS_OPT_STRING,
+     AT(audit_version),
+     .group = "Audit log",
+     .help = "audit.k8s.io/v1."},
+    {.name = "v",
+     .arg = "N",
+     .def = "0",
+     .type = GS_OPT_INT,
+     AT_OWN(v),
+     .max = 100,
+     .group = "Log",
+     .help =
+         "Verbosity as in prometheus-adapter: from 6 on each question to Prometheus is logged."},
+    IGNORED_VALUE(0, "client-qps", "Requests to the cluster are few and not throttled."),
+    IGNORED_VALUE(1, "client-burst", "Requests to the cluster are few and not throttled."),
+    IGNORED_VALUE(2, "tls-sni-cert-key", "One certificate is shown to all."),
+    IGNORED_VALUE(3, "tls-cipher-suites", "TLS 1.2 and 1.3 with AES-GCM or ChaCha20-Poly1305."),
+    IGNORED_VALUE(4, "tls-min-version", "TLS 1.2 and 1.3."),
+    IGNORED_VALUE(5, "http2-max-streams-per-connection", "HTTP/1.1 is spoken."),
+    IGNORED_VALUE(6, "audit-webhook-config-file", "The audit log is a file."),
+    IGNORED_VALUE(7, "audit-webhook-mode", "The audit log is a file."),
+    IGNORED_VALUE(8, "audit-log-batch-buffer-size",
+                  "In the mode batch lines are written each second."),
+    IGNORED_VALUE(9, "audit-log-batch-max-size",
+                  "In the mode batch lines are written each second."),
+    IGNORED_VALUE(10, "audit-webhook-batch-buffer-size", "The audit log is a file."),
+    IGNORED_VALUE(11, "audit-webhook-batch-max-size", "The audit log is a file."),
+    IGNORED_VALUE(12, "audit-webhook-initial-backoff", "The audit log is a file."),
+    IGNORED_VALUE(13, "vmodule", "There is one level for all."),
+    IGNORED_VALUE(14, "log-flush-frequency", "Lines are written at once."),
+    IGNORED_VALUE(15, "debug-socket-path", "There are no profiles."),
+    IGNORED_VALUE(16, "feature-gates", "There are no feature gates."),
+    IGNORED_VALUE(17, "egress-selector-config-file", "Connections are made directly."),
+    IGNORED_VALUE(18, "logging-format", "Use --log-format."),
+    IGNORED_VALUE(19, "stderrthreshold", "All lines go to standard error."),
+    IGNORED_VALUE(20, "log_dir", "All lines go to standard error."),
+    IGNORED_VALUE(21, "log-dir", "All lines go to standard error."),
+    IGNORED_BOOL(0, "disable-http2", "HTTP/1.1 is spoken."),
+    IGNORED_BOOL(1, "permit-port-sharing", "Ports are not shared."),
+    IGNORED_BOOL(2, "permit-address-sharing", "Addresses are not shared."),
+    IGNORED_BOOL(3, "profiling", "There are no profiles."),
+    IGNORED_BOOL(4, "contention-profiling", "There are no profiles."),
+    IGNORED_BOOL(5, "enable-priority-and-fairness", "Requests are answered as they come."),
+    IGNORED_BOOL(6, "audit-log-compress", "Old files stay as they are."),
+    IGNORED_BOOL(7, "audit-log-truncate-enabled",
+                 "Answers of more than 1 MiB are left out of events."),
+    IGNORED_BOOL(8, "audit-webhook-truncate-enabled", "The audit log is a file."),
+    IGNORED_BOOL(9, "logtostderr", "All lines go to standard error."),
+    IGNORED_BOOL(10, "alsologtostderr", "All lines go to standard error."),
+    IGNORED_BOOL(11, "skip-headers", "Accepted as klog's flag."),
+    IGNORED_BOOL(12, "skip_headers", "Accepted as klog's flag."),
+    IGNORED_BOOL(13, "add-dir-header", "Accepted as klog's flag."),
+    {0},
+};
+
+static void warn_ignored(const struct adapter_flags *f)
 {
-    bool found =
-        provider_registry_found(r->now.registry) || (r->gpu && provider_registry_found(r->gpu));
-    return r->engine && !found && gs_mono_ns() - r->started_ns < FIRST_SCRAPES_S * GS_NS_PER_SEC;
-}
-
-static const char *not_ready(void *arg)
-{
-    const struct run *r = arg;
-    if (!r->auth_ready)
-        return "the front proxy's configuration is not read yet";
-    if (!r->mapper_ready)
-        return "the cluster's resources are not known yet";
-    if (!provider_registry_rounds(r->now.registry))
-        return "the series of the rules are not listed yet";
-    if (r->rotation && rotation_wrong(r->rotation))
-        return rotation_wrong(r->rotation);
-    if (waits_for_scrapes(r))
-        return "the engine has not scraped any series yet";
-    return NULL;
-}
-
-static void more_metrics(void *arg, struct gs_buf *out)
-{
-    const struct run *r = arg;
-    gs_buf_addf(out,
-                "# HELP gpuscale_adapter_config_reloads_total Times the configuration was loaded "
-                "again.\n# TYPE gpuscale_adapter_config_reloads_total counter\n"
-                "gpuscale_adapter_config_reloads_total %llu\n"
-                "# HELP gpuscale_adapter_config_reload_failures_total Those that left the old one "
-                "in force.\n# TYPE gpuscale_adapter_config_reload_failures_total counter\n"
-                "gpuscale_adapter_config_reload_failures_total %llu\n"
-                "# HELP gpuscale_adapter_config_last_reload_success_timestamp_seconds When the one "
-                "in force was loaded.\n"
-                "# TYPE gpuscale_adapter_config_last_reload_success_timestamp_seconds gauge\n"
-                "gpuscale_adapter_config_last_reload_success_timestamp_seconds %.3f\n"
-                "# HELP gpuscale_adapter_config_unknown_resources Overrides that name a resource "
-                "that the cluster does not have.\n"
-                "# TYPE gpuscale_adapter_config_unknown_resources gauge\n"
-                "gpuscale_adapter_config_unknown_resources %zu\n"
-                "# HELP gpuscale_adapter_certificate_expiry_timestamp_seconds When the serving "
-                "certificate expires.\n"
-                "# TYPE gpuscale_adapter_certificate_expiry_timestamp_seconds gauge\n"
-                "gpuscale_adapter_certificate_expiry_timestamp_seconds %lld\n",
-                (unsigned long long)r->reloads, (unsigned long long)r->reload_failures,
-                (double)r->loaded_ms / 1000, r->wrong_overrides,
-                (long long)serving_expiry(r->serving));
-}
-
-// --- running ---
-
-static void on_poll(uv_timer_t *t)
-{
-    struct run *r = t->data;
-    serving_poll(r->serving);
-    run_free_retired(r, ADAPTER_API_LONGEST_MS * GS_NS_PER_MS);
-    run_reload_changed(r);
-    adapter_api_forget_old(r->api);
-    gs_trim_heap();
-    if (!r->trimmed && !not_ready(r)) {
-        r->trimmed = true;
-        gs_trim_memory();
+    for (const struct gs_opt *o = option_rows; o->name; o++) {
+        const void *at = (const char *)f + o->offset;
+        if (!gs_streq(o->group, IGNORED))
+            continue;
+        bool given =
+            o->type == GS_OPT_BOOL ? *(const bool *)at : ((const struct gs_opt_list *)at)->len > 0;
+        if (given)
+            gs_info("adapter", "--%s has no effect: %s", o->name, o->help);
     }
 }
 
-// Requests that are under way are answered before the end.
-static void on_drain(uv_timer_t *t)
+static struct gs_error *run_adapter(const void *opts, int argc, char **argv, int *ret_exit)
 {
-    struct run *r = t->data;
-    if (adapter_api_idle(r->api) || gs_mono_ns() - r->stop_ns > DRAIN_MS * GS_NS_PER_MS)
-        uv_stop(&r->loop);
-}
-
-static void on_signal(uv_signal_t *s, int number)
-{
-    struct run *r = s->data;
-    if (number == SIGHUP) {
-        if (r->server)
-            serving_poll(r->serving);
-        run_reload(r);
-        return;
-    }
-    bool again = r->stop_ns != 0;
-    gs_info("adapter", "%s: ending", strsignal(number));
-    r->stop_ns = gs_mono_ns();
-    if (again || !r->api) {
-        uv_stop(&r->loop);
-        return;
-    }
-    adapter_api_stopping(r->api);
-    http_server_drain(r->server);
-    uv_timer_start(&r->poll, on_drain, 0, DRAIN_STEP_MS);
-}
-
-static void watch(struct run *r)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        uv_signal_init(&r->loop, &r->signals[i]);
-        r->signals[i].data = r;
-        uv_signal_start(&r->signals[i], on_signal, numbers[i]);
-    }
-    uv_timer_init(&r->loop, &r->poll);
-    uv_timer_init(&r->loop, &r->discovery);
-    r->poll.data = r->discovery.data = r;
-}
-
-static struct gs_error *serve(struct run *r)
-{
-    const struct adapter_flags *f = r->f;
-    bool rotates = f->tls_service && *f->tls_service;
-    const struct serving_options serving = {.cert_file = f->tls_cert_file,
-                                            .key_file = f->tls_key_file,
-                                            .cert_dir = f->cert_dir,
-                                            .handed = rotates};
-    struct gs_error *err = rotates ? rotation_check_service(f->tls_service) : NULL;
-    if (!err)
-        err = serving_new(&serving, &r->serving);
-    struct http_server_config server = {.address =
-                                            gs_streq(f->bind_address, "::") ? "" : f->bind_address,
-                                        .port = (uint16_t)f->secure_port,
-                                        .ask_client_cert = true,
-                                        .max_connections = (unsigned)f->max_connections};
-    if (err)
-        return err;
-    serving_apply(r->serving, &server);
-    err = http_server_start(&r->loop, &server, adapter_api_handle, r->api, &r->server);
-    if (err)
-        return gs_error_wrap(err, "--secure-port");
-    serving_set_server(r->serving, r->server);
-    const struct rotation_options rotation = {
-        .kube = r->lister.kube, .serving = r->serving, .service = f->tls_service};
-    if (rotates)
-        r->rotation = rotation_new(&r->loop, &rotation);
-    gs_info("adapter", "listening on https://%s:%u", f->bind_address, http_server_port(r->server));
-    return NULL;
-}
-
-static struct gs_error *make_audit(struct run *r)
-{
-    enum { MEGABYTE = 1024 * 1024, DAY_MS = 86400000 };
-    const struct adapter_flags *f = r->f;
-    const char *mode = f->audit_mode;
-    bool file = f->audit_path && *f->audit_path, policy = f->audit_policy && *f->audit_policy;
-    bool batch = gs_streq(mode, "batch");
-    if (!batch && !gs_streq(mode, "blocking") && !gs_streq(mode, "blocking-strict"))
-        return gs_error_new(
-            GS_EINVAL, "--audit-log-mode \"%s\": want batch, blocking or blocking-strict", mode);
-    if (!gs_streq(f->audit_format, "json") || !gs_streq(f->audit_version, "audit.k8s.io/v1"))
-        return gs_error_new(GS_EINVAL, "audit events are written as json of audit.k8s.io/v1 only");
-    if (file != policy)
-        gs_warn("adapter", "nothing is audited: --audit-log-path and --audit-policy-file belong "
-                           "together");
-    if (!file || !policy)
-        return NULL;
-    const struct adapter_api_audit_options o = {
-        .loop = &r->loop,
-        .policy_file = f->audit_policy,
-        .log = {.path = f->audit_path,
-                .max_bytes = (uint64_t)f->audit_max_size * MEGABYTE,
-                .max_age_ms = f->audit_max_age * DAY_MS,
-                .max_old = (uint64_t)f->audit_max_backup},
-        .batch = batch};
-    return adapter_api_audit_new(&o, &r->audit);
-}
-
-static struct gs_error *start(struct run *r)
-{
-    struct adapter_config *c = NULL;
-    struct gs_error *err = run_load_config(r, &c);
-    r->loaded_ms = gs_unix_ms();
-    r->mapper = provider_mapper_new();
-    if (!err)
-        err = run_connect_clusters(r);
-    if (!err)
-        err = run_make_source(r, c);
-    if (!err)
-        err = run_make_gpu(r);
-    if (!err)
-        err = run_make_world(r, c, &r->now);
-    if (err && !r->now.config)
-        adapter_config_free(c);
-    if (!err)
-        err = run_make_auth(r);
-    if (!err)
-        err = make_audit(r);
-    if (!err)
-        err = run_make_owners(r);
-    if (err)
-        return err;
-    const struct source_probe_options probe = {.source = r->source};
-    r->probe = source_probe_new(&r->loop, &probe);
-    const struct adapter_api_options api = {.loop = &r->loop,
-                                            .auth = r->auth,
-                                            .audit = r->audit,
-                                            .previous_custom = r->previous_custom,
-                                            .previous_external = r->previous_external,
-                                            .previous_resource = r->previous_resource,
-                                            .kube = r->lister.kube,
-                                            .probe = r->probe,
-                                            .not_ready = not_ready,
-                                            .more_metrics = more_metrics,
-                                            .arg = r};
-    err = adapter_api_new(&api, &r->api);
-    if (err)
-        return err;
-    run_show_world(r);
-    run_watch_resources(r);
-    uv_timer_start(&r->poll, on_poll, POLL_MS, POLL_MS);
-    return serve(r);
-}
-
-static void finish(struct run *r)
-{
-    rotation_free(r->rotation);
-    http_server_stop(r->server);
-    adapter_api_free(r->api);
-    adapter_api_audit_free(r->audit);
-    run_free_owners(r);
-    adapter_api_auth_free(r->auth);
-    run_free_worlds(r);
-    run_free_sources(r);
-    run_free_clusters(r);
-    for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
-    uv_close((uv_handle_t *)&r->poll, NULL);
-    uv_close((uv_handle_t *)&r->discovery, NULL);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&r->loop);
-    serving_free(r->serving);
-}
-
-static struct gs_error *run(const void *arg, int argc, char **argv, int *ret_exit)
-{
-    const struct adapter_flags *f = arg;
-    adapter_warn_ignored(f);
-    gs_raise_file_limit();
+    const struct adapter_flags *f = opts;
+    (void)argc, (void)argv, (void)ret_exit;
     if (f->v >= 6)
         gs_error_free(gs_log_configure_text("debug", "text"));
-    struct run r = {.f = f, .started_ns = gs_mono_ns()};
-    uv_loop_init(&r.loop);
-    watch(&r);
-    struct gs_error *err = start(&r);
-    if (!err && !r.fatal)
-        uv_run(&r.loop, UV_RUN_DEFAULT);
-    finish(&r);
-    if (!err)
-        err = r.fatal;
-    return err;
+    warn_ignored(f);
+    return adapter_serve(&f->o);
 }
 
 const struct gs_verb verb_adapter = {
@@ -300,8 +509,8 @@ const struct gs_verb verb_adapter = {
         "gpuscale adapter "
         "--previous-owner=external.metrics.k8s.io=keda/keda-operator-metrics-apiserver "
         "--previous-owner-ca-file=/etc/keda/ca.crt --secure-port=6443 --cert-dir=/tmp/cert",
-    .opts = adapter_option_rows,
+    .opts = option_rows,
     .opts_size = sizeof(struct adapter_flags),
     .max_args = 0,
-    .run = run,
+    .run = run_adapter,
 };

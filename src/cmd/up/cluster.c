@@ -217,6 +217,30 @@ static char *engine_config(uint16_t exporter_port)
                      SAMPLE_INTERVAL_MS, exporter_port);
 }
 
+static json_t *describe_adapter_group(const void *adapter, const char *group)
+{
+    return adapter_describe_group(adapter, group);
+}
+
+// The API server in front of it has authenticated the callers, who may do everything.
+static struct gs_error *start_adapter(struct up_cluster *c, const struct up_options *o)
+{
+    static const char *const groups[] = {"custom.metrics.k8s.io", "external.metrics.k8s.io",
+                                         "metrics.k8s.io"};
+    const struct adapter_options options = {.config = o->adapter_config,
+                                            .kube = c->client,
+                                            .engine = c->engine,
+                                            .trusted = true,
+                                            .config_maps = true,
+                                            .gpu_metrics = true};
+    struct gs_error *err = adapter_new(c->loop, &options, &c->adapter);
+    if (err)
+        return gs_error_wrap(err, "metrics adapter");
+    for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++)
+        local_api_mount(c->api, groups[i], describe_adapter_group, adapter_handle, c->adapter);
+    return NULL;
+}
+
 static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
 {
     c->engine_config = engine_config(c->exporter_port);
@@ -237,9 +261,13 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);
     if (err)
         return gs_error_wrap(err, "metrics engine");
-    c->adapter = adapter_new(engine_tsdb(c->engine), c->cluster->pods);
-    local_api_mount(c->api, "custom.metrics.k8s.io", adapter_group, adapter_handle, c->adapter);
-    return NULL;
+    return start_adapter(c, o);
+}
+
+static json_t *describe_memory_group(const void *controller, const char *group)
+{
+    (void)controller, (void)group;
+    return hpa_memory_group();
 }
 
 static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_options *o,
@@ -260,7 +288,7 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
     cfg.decide.tolerance = o->tolerance;
     c->hpa = hpa_controller_new(c->loop, c->client, c->cluster->pods, &cfg);
     hpa_controller_set_observer(c->hpa, observer, arg);
-    local_api_mount(c->api, HPA_MEMORY_GROUP, hpa_memory_group, hpa_memory_handle, c->hpa);
+    local_api_mount(c->api, HPA_MEMORY_GROUP, describe_memory_group, hpa_memory_handle, c->hpa);
     hpa_controller_start(c->hpa);
     return NULL;
 }
@@ -331,6 +359,7 @@ void up_cluster_free(struct up_cluster *c)
     http_server_stop(c->prometheus);
     hpa_controller_free(c->hpa);
     up_child_free(c->exporter);
+    adapter_free(c->adapter);
     engine_free(c->engine);
     kubelet_free(c->kubelet);
     services_free(c->services);
@@ -340,7 +369,6 @@ void up_cluster_free(struct up_cluster *c)
     kube_client_free(c->client);
     http_client_free(c->http);
     local_api_free(c->api);
-    adapter_free(c->adapter);
     free(c->engine_config);
     up_pki_finish(&c->pki);
     up_devices_finish(&c->devices);

@@ -98,6 +98,14 @@ const struct gs_opt up_option_rows[] = {
      .max = 65535,
      .help = "Port of the Prometheus API (queries, rules, alerts; Grafana reads it) on 127.0.0.1; "
              "0: any free one; -1: 9090, or any free one when that is busy."},
+    {.name = "adapter-config",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(adapter_config),
+     .help =
+         "Rules of prometheus-adapter: its own file, the values of its Helm chart, or a manifest "
+         "with a ConfigMap of either. Read again when it changes. Default: the ConfigMap "
+         "adapter-config, prometheus-adapter or gpuscale-adapter of any namespace."},
     {.name = "node-name",
      .env = "NODE_NAME",
      .arg = "NAME",

@@ -5,7 +5,7 @@
 #include "base/option.h"
 
 struct up_options {
-    const char *gpus, *data_dir, *node_name, *address, *load, *hpa_compat;
+    const char *gpus, *adapter_config, *data_dir, *node_name, *address, *load, *hpa_compat;
     struct gs_opt_list files, images, env;
     int64_t api_port, exporter_port,
         prometheus_port; // -1: the usual one, or any free one when that is busy

@@ -86,8 +86,9 @@ void local_api_free(struct local_api *api)
     free(api);
 }
 
-void local_api_mount(struct local_api *api, const char *group, json_t *(*describe)(void),
-                     http_handler handler, void *ctx)
+void local_api_mount(struct local_api *api, const char *group,
+                     json_t *(*describe)(const void *ctx, const char *group), http_handler handler,
+                     void *ctx)
 {
     gs_grow(&api->mounts, &api->mounts_cap, api->n_mounts, sizeof *api->mounts);
     api->mounts[api->n_mounts++] =
@@ -273,6 +274,12 @@ static const struct local_api_mount *find_mount(const struct local_api *api, con
     return NULL;
 }
 
+static bool is_served(const struct local_api_mount *mount)
+{
+    CODEC_AUTO_JSON json_t *group = mount->describe(mount->ctx, mount->group);
+    return group != NULL;
+}
+
 static void serve_apis(struct local_api *api, struct http_exchange *x, const struct path *p)
 {
     if (p->len == 1) {
@@ -280,8 +287,10 @@ static void serve_apis(struct local_api *api, struct http_exchange *x, const str
         return;
     }
     const struct local_api_mount *mount = find_mount(api, p->segments[1]);
-    if (mount) {
+    if (mount && is_served(mount)) {
         mount->handler(mount->ctx, x);
+    } else if (mount) {
+        reply_unknown_path(x);
     } else if (p->len == 2) {
         if (!local_api_discovery_group(api, x, p->segments[1]))
             reply_unknown_path(x);

@@ -18,7 +18,7 @@ struct local_api_watch;
 
 struct local_api_mount {
     char *group;
-    json_t *(*describe)(void);
+    json_t *(*describe)(const void *ctx, const char *group);
     http_handler handler;
     void *ctx;
 };

@@ -63,7 +63,7 @@ static json_t *all_groups(const struct local_api *api)
         json_array_append_new(groups,
                               group_document(review_groups[i], versions_of(review_groups[i])));
     for (size_t i = 0; i < api->n_mounts; i++) {
-        json_t *doc = api->mounts[i].describe();
+        json_t *doc = api->mounts[i].describe(api->mounts[i].ctx, api->mounts[i].group);
         if (doc)
             json_array_append_new(groups, doc);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/adapter/others.h"
+#include "adapter/extra_sources.h"
 
 #include "adapter/engine_source.h"
 #include "base/mem.h"
@@ -49,8 +49,8 @@ static struct gs_error *make(uv_loop_t *loop, const struct adapter_config_source
     return source_new_remote(loop, &o, ret);
 }
 
-struct gs_error *others_new(uv_loop_t *loop, const struct adapter_config *c, struct engine *engine,
-                            int64_t max_age_ms, struct source ***ret)
+struct gs_error *extra_sources_new(uv_loop_t *loop, const struct adapter_config *c,
+                                   struct engine *engine, int64_t max_age_ms, struct source ***ret)
 {
     if (!c->n_sources)
         return NULL;
@@ -59,7 +59,7 @@ struct gs_error *others_new(uv_loop_t *loop, const struct adapter_config *c, str
         const struct adapter_config_source *s = &c->sources[i];
         struct gs_error *err = make(loop, s, engine, max_age_ms, &list[i]);
         if (err) {
-            others_free(list, i);
+            extra_sources_free(list, i);
             return gs_error_wrap(err, "%s: source %s", s->place, s->name);
         }
     }
@@ -67,14 +67,14 @@ struct gs_error *others_new(uv_loop_t *loop, const struct adapter_config *c, str
     return NULL;
 }
 
-void others_free(struct source **others, size_t n)
+void extra_sources_free(struct source **others, size_t n)
 {
     for (size_t i = 0; others && i < n; i++)
         source_free(others[i]);
     free(others);
 }
 
-bool others_need_engine(const struct adapter_config *c)
+bool extra_sources_need_engine(const struct adapter_config *c)
 {
     for (size_t i = 0; i < c->n_sources; i++)
         if (c->sources[i].engine)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The adapter's serving certificate: files that change, and the Secret that replicas share.
+#include "adapter/serving/serving.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "certificates.h"
-#include "cmd/adapter/rotation.h"
 #include "codec/base64.h"
 #include "kube/status.h"
 #include "net/tls/tls.h"
@@ -85,7 +85,7 @@ struct fixture {
     struct http_client *http;
     struct kube_client *kube;
     struct serving *serving;
-    struct rotation *rotation;
+    struct serving_rotation *rotation;
     json_t *secret;
     char *bundles[SERVICES]; // in base64; of v1beta1 and v1beta2 of custom metrics
     bool forbidden;
@@ -166,15 +166,15 @@ static void start(struct fixture *f)
     f->secret = json_pack("{s:{s:s}}", "metadata", "name", "web-tls");
     const struct serving_options o = {.cert_dir = "/nonexistent", .handed = true};
     assert_ok(serving_new(&o, &f->serving));
-    const struct rotation_options r = {
+    const struct serving_rotation_options r = {
         .kube = f->kube, .serving = f->serving, .service = "ml/web", .period_ms = 10};
-    f->rotation = rotation_new(&f->loop, &r);
-    assert_non_null(rotation_wrong(f->rotation));
+    f->rotation = serving_rotation_new(&f->loop, &r);
+    assert_non_null(serving_rotation_error(f->rotation));
 }
 
 static void stop(struct fixture *f)
 {
-    rotation_free(f->rotation);
+    serving_rotation_free(f->rotation);
     serving_free(f->serving);
     kube_client_free(f->kube);
     http_client_free(f->http);
@@ -216,7 +216,7 @@ static void test_secret(void **state)
     GS_CLEANUP(tls_pair_finish) struct tls_pair ending = {0}, foreign = {0};
     start(&f);
     settle(&f);
-    assert_null(rotation_wrong(f.rotation));
+    assert_null(serving_rotation_error(f.rotation));
     assert_int_equal(f.writes, 1);
     assert_null(f.bundles[0]); // of another Service
     assert_true(serving_expiry(f.serving) > gs_unix_ms() / 1000 + 360 * 86400);
@@ -261,14 +261,14 @@ static void test_forbidden(void **state)
     struct fixture f = {.forbidden = true};
     start(&f);
     int64_t end = gs_mono_ns() + WAIT_NS;
-    while (!strstr(rotation_wrong(f.rotation), "Secret ml/web-tls cannot be read: ") &&
+    while (!strstr(serving_rotation_error(f.rotation), "Secret ml/web-tls cannot be read: ") &&
            gs_mono_ns() < end)
         uv_run(&f.loop, UV_RUN_ONCE);
-    assert_non_null(strstr(rotation_wrong(f.rotation), "is forbidden"));
+    assert_non_null(strstr(serving_rotation_error(f.rotation), "is forbidden"));
     stop(&f);
-    assert_error(rotation_check_service("web"), GS_EINVAL, "want NAMESPACE/SERVICE");
-    assert_error(rotation_check_service("a/b/c"), GS_EINVAL, "want NAMESPACE/SERVICE");
-    assert_ok(rotation_check_service("ml/web"));
+    assert_error(serving_check_service("web"), GS_EINVAL, "want NAMESPACE/SERVICE");
+    assert_error(serving_check_service("a/b/c"), GS_EINVAL, "want NAMESPACE/SERVICE");
+    assert_ok(serving_check_service("ml/web"));
 }
 
 int main(void)

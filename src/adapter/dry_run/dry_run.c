@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/adapter/lab.h"
+#include "adapter/dry_run/dry_run_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -37,13 +37,13 @@ static void on_mapper(void *arg, struct gs_error *err)
     a->err = err;
 }
 
-static void wait_for(struct lab *l, const struct answer *a)
+static void wait_for(struct dry_run *l, const struct answer *a)
 {
     while (!a->done)
         uv_run(&l->loop, UV_RUN_ONCE);
 }
 
-static struct gs_error *open_cluster(struct lab *l, const char *path)
+static struct gs_error *open_cluster(struct dry_run *l, const char *path)
 {
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     struct gs_error *err = kube_config_load(path, NULL, &k);
@@ -58,31 +58,31 @@ static struct gs_error *open_cluster(struct lab *l, const char *path)
     return a.err;
 }
 
-struct gs_error *lab_open(const char *url, const char *kubeconfig, const struct adapter_config *c,
-                          struct lab *ret)
+struct gs_error *dry_run_open(const char *url, const char *kubeconfig,
+                              const struct adapter_config *c, struct dry_run *ret)
 {
-    *ret = (struct lab){.mapper = provider_mapper_new()};
+    *ret = (struct dry_run){.mapper = provider_mapper_new()};
     uv_loop_init(&ret->loop);
     const struct source_options o = {.peer.url = url};
     struct gs_error *err = url ? source_new_remote(&ret->loop, &o, &ret->source) : NULL;
-    if (!err && url && others_need_engine(c))
+    if (!err && url && extra_sources_need_engine(c))
         err = gs_error_new(GS_EINVAL, "a source of the configuration is the adapter's own engine, "
                                       "which is not in this process: give it a URL to try it");
     if (!err && url)
-        err = others_new(&ret->loop, c, NULL, 0, &ret->others);
+        err = extra_sources_new(&ret->loop, c, NULL, 0, &ret->extra_sources);
     if (!err && url)
-        ret->n_others = c->n_sources;
+        ret->n_extra = c->n_sources;
     if (!err && kubeconfig)
         err = open_cluster(ret, kubeconfig);
     if (err)
-        lab_close(ret);
+        dry_run_close(ret);
     return err;
 }
 
-void lab_close(struct lab *l)
+void dry_run_close(struct dry_run *l)
 {
     source_free(l->source);
-    others_free(l->others, l->n_others);
+    extra_sources_free(l->extra_sources, l->n_extra);
     if (l->kube)
         kube_client_free(l->kube);
     http_client_free(l->kube_http);
@@ -91,21 +91,22 @@ void lab_close(struct lab *l)
     uv_loop_close(&l->loop);
 }
 
-struct gs_error *lab_query(struct lab *l, size_t at, const char *promql, struct source_result **ret)
+struct gs_error *dry_run_query(struct dry_run *l, size_t at, const char *promql,
+                               struct source_result **ret)
 {
     struct answer a = {0};
-    source_query(source_pick(l->source, l->others, at), promql, 0, on_vector, &a);
+    source_query(source_pick(l->source, l->extra_sources, at), promql, 0, on_vector, &a);
     wait_for(l, &a);
     *ret = a.result;
     return a.err;
 }
 
-struct gs_error *lab_series(struct lab *l, size_t at, const char *selector,
-                            struct source_shapes **ret)
+struct gs_error *dry_run_series(struct dry_run *l, size_t at, const char *selector,
+                                struct source_shapes **ret)
 {
     struct answer a = {0};
-    source_series(source_pick(l->source, l->others, at), selector, gs_unix_ms() - SERIES_AGE_MS,
-                  on_shapes, &a);
+    source_series(source_pick(l->source, l->extra_sources, at), selector,
+                  gs_unix_ms() - SERIES_AGE_MS, on_shapes, &a);
     wait_for(l, &a);
     *ret = a.shapes;
     return a.err;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // --previous-owner=[GROUP=]TARGET: who goes on to serve what is not served here.
+#include "adapter/adapter_private.h"
+
 #include "base/log.h"
 #include "base/mem.h"
-#include "cmd/adapter/run.h"
 
 #define ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
@@ -23,30 +24,30 @@ static const char *given(const char *s)
     return s && *s ? s : NULL;
 }
 
-static struct gs_error *connect_owner(struct run *r, const char *target,
-                                      struct adapter_api_previous **ret)
+static struct gs_error *connect_delegate(struct adapter *a, const char *target,
+                                         struct adapter_api_previous **ret)
 {
-    const struct adapter_flags *f = r->f;
+    const struct adapter_options *o = &a->o;
     GS_AUTO_FREE char *url = url_of(target);
-    const char *token = given(f->previous_token_file), *cert = given(f->previous_cert_file);
+    const char *token = given(o->previous_token_file), *cert = given(o->previous_cert_file);
     if (!token && !cert && access(ACCOUNT_TOKEN, R_OK) == 0)
         token = ACCOUNT_TOKEN;
-    const struct adapter_api_previous_options o = {.peer = {.url = url,
-                                                            .ca_file = given(f->previous_ca_file),
+    const struct adapter_api_previous_options p = {.peer = {.url = url,
+                                                            .ca_file = given(o->previous_ca_file),
                                                             .cert_file = cert,
-                                                            .key_file = given(f->previous_key_file),
+                                                            .key_file = given(o->previous_key_file),
                                                             .token_file = token,
-                                                            .insecure = f->previous_insecure},
-                                                   .front_proxy = f->previous_front_proxy};
-    if (o.front_proxy && !cert)
+                                                            .insecure = o->previous_insecure},
+                                                   .front_proxy = o->previous_front_proxy};
+    if (p.front_proxy && !cert)
         return gs_error_new(GS_EINVAL, "--previous-owner-front-proxy needs "
                                        "--previous-owner-client-cert-file and -key-file");
-    if (o.peer.insecure)
+    if (p.peer.insecure)
         gs_warn("adapter", "the certificate of the previous owner %s is not verified", target);
-    return adapter_api_previous_new(&r->loop, &o, ret);
+    return adapter_api_previous_new(a->loop, &p, ret);
 }
 
-static struct gs_error *take_group(struct run *r, struct gs_slice group,
+static struct gs_error *take_group(struct adapter *a, struct gs_slice group,
                                    struct adapter_api_previous *p, const char *flag)
 {
     static const char *const custom[] = {ADAPTER_API_CUSTOM "/v1beta1",
@@ -57,9 +58,9 @@ static struct gs_error *take_group(struct run *r, struct gs_slice group,
         const char *name;
         struct adapter_api_previous **slot;
         const char *const *versions;
-    } groups[] = {{ADAPTER_API_CUSTOM, &r->previous_custom, custom},
-                  {ADAPTER_API_EXTERNAL, &r->previous_external, external},
-                  {ADAPTER_API_RESOURCE, &r->previous_resource, resource}};
+    } groups[] = {{ADAPTER_API_CUSTOM, &a->previous_custom, custom},
+                  {ADAPTER_API_EXTERNAL, &a->previous_external, external},
+                  {ADAPTER_API_RESOURCE, &a->previous_resource, resource}};
     for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
         if (!gs_slice_eq_str(group, groups[i].name))
             continue;
@@ -79,23 +80,23 @@ static struct gs_error *take_group(struct run *r, struct gs_slice group,
                         flag);
 }
 
-struct gs_error *run_make_owners(struct run *r)
+struct gs_error *adapter_make_delegates(struct adapter *a)
 {
-    const struct gs_opt_list *list = &r->f->previous_owners;
-    r->owners = gs_alloc_array(list->len + 1, sizeof(struct adapter_api_previous *));
+    const struct gs_opt_list *list = &a->o.previous_owners;
+    a->delegates = gs_alloc_array(list->len + 1, sizeof(struct adapter_api_previous *));
     for (size_t i = 0; i < list->len; i++) {
         const char *flag = list->items[i], *equals = strchr(flag, '=');
         struct adapter_api_previous *p = NULL;
-        struct gs_error *err = connect_owner(r, equals ? equals + 1 : flag, &p);
+        struct gs_error *err = connect_delegate(a, equals ? equals + 1 : flag, &p);
         if (err)
             return gs_error_wrap(err, "--previous-owner");
-        r->owners[r->n_owners++] = p;
+        a->delegates[a->n_delegates++] = p;
         if (equals) {
-            err = take_group(r, gs_slice_make(flag, (size_t)(equals - flag)), p, flag);
+            err = take_group(a, gs_slice_make(flag, (size_t)(equals - flag)), p, flag);
         } else {
-            err = take_group(r, GS_SLICE(ADAPTER_API_CUSTOM), p, flag);
+            err = take_group(a, GS_SLICE(ADAPTER_API_CUSTOM), p, flag);
             if (!err)
-                err = take_group(r, GS_SLICE(ADAPTER_API_EXTERNAL), p, flag);
+                err = take_group(a, GS_SLICE(ADAPTER_API_EXTERNAL), p, flag);
         }
         if (err)
             return err;
@@ -103,9 +104,9 @@ struct gs_error *run_make_owners(struct run *r)
     return NULL;
 }
 
-void run_free_owners(struct run *r)
+void adapter_free_delegates(struct adapter *a)
 {
-    for (size_t i = 0; i < r->n_owners; i++)
-        adapter_api_previous_free(r->owners[i]);
-    free(r->owners);
+    for (size_t i = 0; i < a->n_delegates; i++)
+        adapter_api_previous_free(a->delegates[i]);
+    free(a->delegates);
 }

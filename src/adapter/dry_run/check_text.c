@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is wrong with a rule, and what follows from it, without its series.
+#include "adapter/dry_run/dry_run_private.h"
+
 #include "adapter/provider/overrides.h"
 #include "adapter/provider/query.h"
 #include "base/mem.h"
-#include "cmd/adapter/check_private.h"
 
 #include <stdio.h>
 
@@ -59,14 +60,14 @@ static void check_form(struct check *k)
 // a group, or of another group, may be a custom one: only the cluster can tell.
 static bool may_be_custom(const struct check *k, const struct adapter_config_override *o)
 {
-    return !k->lab->kube && strchr(o->group, '.') && !gs_ends(o->group, ".k8s.io");
+    return !k->dry_run->kube && strchr(o->group, '.') && !gs_ends(o->group, ".k8s.io");
 }
 
 static void check_overrides(struct check *k, const struct adapter_config_resources *r)
 {
     for (size_t i = 0; i < r->n_overrides; i++) {
         const struct adapter_config_override *o = &r->overrides[i];
-        GS_AUTO_FREE char *wrong = provider_override_wrong(o, k->lab->mapper);
+        GS_AUTO_FREE char *wrong = provider_override_wrong(o, k->dry_run->mapper);
         if (!wrong)
             continue;
         if (may_be_custom(k, o)) {
@@ -77,7 +78,7 @@ static void check_overrides(struct check *k, const struct adapter_config_resourc
             continue;
         }
         check_broken(k, "%s: %s", o->place, wrong);
-        if (!k->lab->kube && !*o->group)
+        if (!k->dry_run->kube && !*o->group)
             check_fix(
                 "write a resource of Kubernetes, such as pod; --kubeconfig looks up custom ones");
     }
@@ -96,7 +97,7 @@ static void add_resource(struct check *k, const char *label, struct gs_buf *list
     struct gs_slice group, resource;
     const struct provider_mapped *m =
         adapter_config_label_resource(&k->rule->resources, gs_slice_of(label), &group, &resource)
-            ? provider_mapper_find(k->lab->mapper, group, resource)
+            ? provider_mapper_find(k->dry_run->mapper, group, resource)
             : NULL;
     if (m)
         gs_buf_addf(list, "%s%s%s%s", list->len ? ", " : "", m->resource, *m->group ? "." : "",
@@ -144,8 +145,8 @@ static void check_usage_labels(struct check *k, const struct adapter_config_reso
     static const char *const kinds[] = {"namespaces", "pods", "nodes"};
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
         GS_AUTO_BUF struct gs_buf label = {0};
-        const struct provider_mapped *m = provider_mapper_find_text(k->lab->mapper, kinds[i]);
-        if (m && provider_query_label_for(r, k->lab->mapper, m, &label))
+        const struct provider_mapped *m = provider_mapper_find_text(k->dry_run->mapper, kinds[i]);
+        if (m && provider_query_label_for(r, k->dry_run->mapper, m, &label))
             continue;
         check_broken(k, "no label is mapped to %s", kinds[i]);
         check_fix("add it to resources.overrides, as in `pod: {resource: pod}`");
@@ -166,14 +167,14 @@ static void check_usage(struct check *k, const char *name,
     check_usage_labels(k, &r->resources);
 }
 
-size_t check_resource_rules(struct lab *lab, const struct check_opts *o,
+size_t check_resource_rules(struct dry_run *dry_run, const struct dry_run_check_options *o,
                             const struct adapter_config_resource_rules *r)
 {
-    struct check cpu = {.lab = lab}, memory = {.lab = lab};
+    struct check cpu = {.dry_run = dry_run}, memory = {.dry_run = dry_run};
     if (!r->present)
         return 0;
     check_usage(&cpu, "cpu", &r->cpu);
     check_usage(&memory, "memory", &r->memory);
-    return (size_t)(cpu.broken || (o->engine.strict && cpu.doubtful)) +
-           (size_t)(memory.broken || (o->engine.strict && memory.doubtful));
+    return (size_t)(cpu.broken || (o->strict && cpu.doubtful)) +
+           (size_t)(memory.broken || (o->strict && memory.doubtful));
 }

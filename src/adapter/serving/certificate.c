@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/adapter/serving.h"
+#include "adapter/serving/serving.h"
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale check adapter`: what each rule of a configuration would do with the series that there
 // are, step by step, and at the first step that gives nothing, why and what to change.
-#include "cmd/check.h"
+#include "adapter/dry_run/dry_run_private.h"
+
 #include "adapter/provider/query.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "cmd/adapter/check_private.h"
 #include "promql/ast.h"
 
 #include <stdio.h>
@@ -112,7 +112,7 @@ static void explain_no_series(struct check *k)
     }
     const struct promql_node *n = promql_expr_root(x);
     GS_AUTO_FREE char *bare = bare_metric(n);
-    err = bare ? lab_series(k->lab, k->rule->source, bare, &s) : NULL;
+    err = bare ? dry_run_series(k->dry_run, k->rule->source, bare, &s) : NULL;
     if (s && s->n) {
         printf("  note    %s alone matches %zu series\n", bare, s->series);
         explain_matchers(n, s);
@@ -142,8 +142,8 @@ struct sample_request {
 static char *text_of_label(struct check *k, const struct source_sample *s, const char *resource)
 {
     GS_AUTO_BUF struct gs_buf label = {0};
-    const struct provider_mapped *m = provider_mapper_find_text(k->lab->mapper, resource);
-    if (!m || !provider_query_label_for(&k->rule->resources, k->lab->mapper, m, &label))
+    const struct provider_mapped *m = provider_mapper_find_text(k->dry_run->mapper, resource);
+    if (!m || !provider_query_label_for(&k->rule->resources, k->dry_run->mapper, m, &label))
         return NULL;
     struct gs_slice v = label_value(s, gs_buf_slice(&label));
     return v.len ? gs_slice_dup(v) : NULL;
@@ -179,7 +179,7 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
     GS_AUTO_BUF struct gs_buf query = {0}, label = {0};
     const char *names[] = {q->name};
     const struct provider_query_request rq = {
-        .mapper = k->lab->mapper,
+        .mapper = k->dry_run->mapper,
         .resources = &k->rule->resources,
         .template_ = k->rule->query,
         .series = series,
@@ -199,7 +199,7 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
     }
     printf("  query   %s\n", query.data);
     struct source_result *r = NULL;
-    err = lab_query(k->lab, k->rule->source, query.data, &r);
+    err = dry_run_query(k->dry_run, k->rule->source, query.data, &r);
     if (err) {
         check_broken(k, "%s", gs_error_message(err));
         gs_error_free(err);
@@ -214,7 +214,7 @@ static void try_request(struct check *k, struct gs_slice series,
                         const struct provider_mapped *resource)
 {
     struct source_result *r = NULL;
-    struct gs_error *err = lab_query(k->lab, k->rule->source, k->rule->series_query, &r);
+    struct gs_error *err = dry_run_query(k->dry_run, k->rule->source, k->rule->series_query, &r);
     const struct source_sample *s = NULL;
     for (size_t i = 0; r && i < r->n && !s; i++)
         if (gs_slice_eq(label_value(&r->samples[i], GS_SLICE("__name__")), series))
@@ -252,7 +252,7 @@ static const struct provider_mapped *first_resource(struct check *k, const struc
         struct gs_slice group, resource;
         if (!adapter_config_label_resource(&k->rule->resources, s->labels[i], &group, &resource))
             continue;
-        const struct provider_mapped *m = provider_mapper_find(k->lab->mapper, group, resource);
+        const struct provider_mapped *m = provider_mapper_find(k->dry_run->mapper, group, resource);
         if (!m)
             continue;
         gs_buf_addf(ret_list, "%s%s", ret_list->len ? ", " : "", m->resource);
@@ -316,7 +316,7 @@ static void check_shapes(struct check *k, const struct source_shapes *s)
 static void check_source(struct check *k)
 {
     struct source_shapes *s = NULL;
-    struct gs_error *err = lab_series(k->lab, k->rule->source, k->rule->series_query, &s);
+    struct gs_error *err = dry_run_series(k->dry_run, k->rule->source, k->rule->series_query, &s);
     if (err) {
         check_broken(k, "the series cannot be listed: %s", gs_error_message(err));
         gs_error_free(err);
@@ -332,49 +332,49 @@ static void check_source(struct check *k)
 
 // --- files ---
 
-static bool check_rule(struct lab *lab, const struct check_opts *o, const struct adapter_config *c,
-                       const struct adapter_config_rule *r)
+static bool check_rule(struct dry_run *dry_run, const struct dry_run_check_options *o,
+                       const struct adapter_config *c, const struct adapter_config_rule *r)
 {
-    struct check k = {.lab = lab, .rule = r};
+    struct check k = {.dry_run = dry_run, .rule = r};
     printf("\n%s: %s\n", r->place, r->series_query);
     if (r->source)
         printf("  source  %s\n", c->sources[r->source - 1].name);
     check_text(&k);
-    if (lab->source)
+    if (dry_run->source)
         check_source(&k);
     else
         check_show_own_name(&k);
-    return !k.broken && !(o->engine.strict && k.doubtful);
+    return !k.broken && !(o->strict && k.doubtful);
 }
 
-static bool check_file(const struct check_opts *o, const char *path)
+static bool check_file(const struct dry_run_check_options *o, const char *path)
 {
     GS_CLEANUP(adapter_config_freep) struct adapter_config *c = NULL;
-    struct lab *lab = gs_alloc(sizeof(*lab));
+    struct dry_run *dry_run = gs_alloc(sizeof(*dry_run));
     size_t bad = 0;
     printf("Checking %s\n", path);
     GS_AUTO_ERROR struct gs_error *err = adapter_config_load_with(path, o->sources, &c);
     if (!err)
-        err = lab_open(o->source, o->kubeconfig, c, lab);
+        err = dry_run_open(o->source, o->kubeconfig, c, dry_run);
     if (err) {
         fprintf(stderr, "  FAILED: %s\n", gs_error_message(err));
-        free(lab);
+        free(dry_run);
         return false;
     }
     for (size_t i = 0; i < c->n_rules; i++)
-        bad += !check_rule(lab, o, c, &c->rules[i]);
-    bad += check_resource_rules(lab, o, &c->resource);
+        bad += !check_rule(dry_run, o, c, &c->rules[i]);
+    bad += check_resource_rules(dry_run, o, &c->resource);
     printf("\n  %s: %zu rules for custom and %zu for external metrics%s, %zu broken\n",
            bad ? "FAILED" : "SUCCESS", c->n_custom, c->n_rules - c->n_custom,
            c->resource.present ? ", resource rules" : "", bad);
     if (!o->source)
         printf("  --source=URL shows what they would do with the series of a Prometheus\n");
-    lab_close(lab);
-    free(lab);
+    dry_run_close(dry_run);
+    free(dry_run);
     return bad == 0;
 }
 
-int check_adapter(const struct check_opts *o, int n_files, char **files)
+int dry_run_check(const struct dry_run_check_options *o, int n_files, char **files)
 {
     bool ok = true;
     for (int i = 0; i < n_files; i++)

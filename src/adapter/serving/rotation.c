@@ -4,7 +4,7 @@
 // and that replica takes what the first one wrote. A certificate is served only when all
 // APIServices trust its CA; the CA before it stays in their bundles, for replicas that still serve
 // that one.
-#include "cmd/adapter/rotation.h"
+#include "adapter/serving/serving.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,8 +21,8 @@ static const char *const apiservices[] = {
     "v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io",
     "v1beta1.external.metrics.k8s.io", "v1beta1.metrics.k8s.io"};
 
-struct rotation {
-    struct rotation_options o;
+struct serving_rotation {
+    struct serving_rotation_options o;
     char *ns, *service, *secret;
     uv_timer_t *timer;
     struct kube_request *rq;
@@ -32,26 +32,26 @@ struct rotation {
     char *wrong; // of the last check; NULL: it was good
 };
 
-static void get_secret(struct rotation *r);
-static void get_apiservice(struct rotation *r);
+static void get_secret(struct serving_rotation *r);
+static void get_apiservice(struct serving_rotation *r);
 
 // --- ends ---
 
 static void on_timer(uv_timer_t *t)
 {
-    struct rotation *r = t->data;
+    struct serving_rotation *r = t->data;
     r->failed = false;
     r->at = 0;
     get_secret(r);
 }
 
-static void again(struct rotation *r, int64_t ms)
+static void again(struct serving_rotation *r, int64_t ms)
 {
     uv_timer_start(r->timer, on_timer, (uint64_t)ms, 0);
 }
 
 // Takes the error. Told once as long as it stays the same.
-static void complain(struct rotation *r, struct gs_error *err)
+static void complain(struct serving_rotation *r, struct gs_error *err)
 {
     if (!gs_streq(r->wrong, gs_error_message(err)))
         gs_warn("adapter", "serving certificate: %s", gs_error_message(err));
@@ -61,13 +61,13 @@ static void complain(struct rotation *r, struct gs_error *err)
     r->failed = true;
 }
 
-static void give_up(struct rotation *r, struct gs_error *err)
+static void give_up(struct serving_rotation *r, struct gs_error *err)
 {
     complain(r, err);
     again(r, RETRY_MS);
 }
 
-static void finish(struct rotation *r)
+static void finish(struct serving_rotation *r)
 {
     struct gs_error *err =
         r->failed ? NULL : serving_take(r->o.serving, r->cert, r->key, r->secret);
@@ -113,7 +113,7 @@ static char *kept_of(const char *bundle)
     return one;
 }
 
-static void next_apiservice(struct rotation *r)
+static void next_apiservice(struct serving_rotation *r)
 {
     if (++r->at < GS_ARRAY_LEN(apiservices))
         get_apiservice(r);
@@ -123,7 +123,7 @@ static void next_apiservice(struct rotation *r)
 
 static void on_patched(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct rotation *r = arg;
+    struct serving_rotation *r = arg;
     r->rq = NULL;
     (void)status;
     (void)body;
@@ -138,7 +138,7 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
 
 static void on_apiservice(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct rotation *r = arg;
+    struct serving_rotation *r = arg;
     r->rq = NULL;
     bool missing = status == 404;
     if (err && !missing)
@@ -163,7 +163,7 @@ static void on_apiservice(void *arg, int status, json_t *body, struct gs_error *
                        patch, on_patched, r);
 }
 
-static void get_apiservice(struct rotation *r)
+static void get_apiservice(struct serving_rotation *r)
 {
     r->rq = kube_get(r->o.kube, APISERVICES, NULL, apiservices[r->at], NULL, on_apiservice, r);
 }
@@ -175,7 +175,7 @@ static char *data_of(const json_t *secret, const char *key)
     return decode(codec_json_str(secret, "data", key, NULL));
 }
 
-static void take_secret(struct rotation *r, const json_t *secret)
+static void take_secret(struct serving_rotation *r, const json_t *secret)
 {
     free(r->ca);
     free(r->cert);
@@ -186,7 +186,7 @@ static void take_secret(struct rotation *r, const json_t *secret)
 }
 
 // Why the Secret's certificate is not served. Caller frees; NULL: it is good.
-static char *unfit(const struct rotation *r)
+static char *unfit(const struct serving_rotation *r)
 {
     int64_t from = 0, until = 0, now = gs_unix_ms() / 1000;
     if (!*r->ca || !*r->cert || !*r->key)
@@ -205,7 +205,7 @@ static char *unfit(const struct rotation *r)
     return text;
 }
 
-static struct gs_error *make(const struct rotation *r, json_t *secret)
+static struct gs_error *make(const struct serving_rotation *r, json_t *secret)
 {
     GS_CLEANUP(tls_pair_finish) struct tls_pair ca = {0}, leaf = {0};
     GS_AUTO_FREE char *short_name = gs_format("%s.%s.svc", r->service, r->ns);
@@ -235,7 +235,7 @@ static struct gs_error *make(const struct rotation *r, json_t *secret)
 
 static void on_written(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct rotation *r = arg;
+    struct serving_rotation *r = arg;
     r->rq = NULL;
     if (status == 409) { // another replica was faster: what it wrote counts
         gs_error_free(err);
@@ -254,7 +254,7 @@ static void on_written(void *arg, int status, json_t *body, struct gs_error *err
 
 static void on_secret(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct rotation *r = arg;
+    struct serving_rotation *r = arg;
     r->rq = NULL;
     (void)status;
     if (err) {
@@ -276,14 +276,14 @@ static void on_secret(void *arg, int status, json_t *body, struct gs_error *err)
         r->rq = kube_update(r->o.kube, SECRETS, r->ns, r->secret, NULL, secret, on_written, r);
 }
 
-static void get_secret(struct rotation *r)
+static void get_secret(struct serving_rotation *r)
 {
     r->rq = kube_get(r->o.kube, SECRETS, r->ns, r->secret, NULL, on_secret, r);
 }
 
 // --- life ---
 
-struct gs_error *rotation_check_service(const char *service)
+struct gs_error *serving_check_service(const char *service)
 {
     const char *slash = strchr(service, '/');
     if (!slash || slash == service || !slash[1] || strchr(slash + 1, '/'))
@@ -291,9 +291,10 @@ struct gs_error *rotation_check_service(const char *service)
     return NULL;
 }
 
-struct rotation *rotation_new(uv_loop_t *loop, const struct rotation_options *o)
+struct serving_rotation *serving_rotation_new(uv_loop_t *loop,
+                                              const struct serving_rotation_options *o)
 {
-    struct rotation *r = gs_alloc(sizeof(*r));
+    struct serving_rotation *r = gs_alloc(sizeof(*r));
     size_t n = strcspn(o->service, "/");
     r->o = *o;
     r->ns = gs_strndup(o->service, n);
@@ -312,7 +313,7 @@ static void timer_closed(uv_handle_t *h)
     free(h);
 }
 
-void rotation_free(struct rotation *r)
+void serving_rotation_free(struct serving_rotation *r)
 {
     if (!r)
         return;
@@ -324,7 +325,7 @@ void rotation_free(struct rotation *r)
     free(r);
 }
 
-const char *rotation_wrong(const struct rotation *r)
+const char *serving_rotation_error(const struct serving_rotation *r)
 {
     return r->served ? NULL : r->wrong;
 }

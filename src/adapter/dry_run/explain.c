@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale explain metric PATH`: how one request of the metrics APIs is answered, step by step.
-#include "cmd/explain.h"
+#include "adapter/dry_run/dry_run_private.h"
+
 #include "adapter/api/path.h"
 #include "adapter/provider/gpu.h"
 #include "adapter/provider/provider.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "cmd/adapter/lab.h"
 #include "kube/quantity.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 enum { MAX_AGE_MS = 3600000, NEVER_MS = 86400000 };
 
 struct explain {
-    struct lab *lab;
+    struct dry_run *dry_run;
     struct adapter_config *config, *gpu_config;
     struct provider_registry *registry, *gpu;
     struct provider *provider;
@@ -77,14 +77,14 @@ static void on_answer(void *arg, const struct provider_answer *a)
 static struct provider_registry *list(struct explain *x, const struct adapter_config *c)
 {
     const struct provider_registry_options o = {.config = c,
-                                                .source = x->lab->source,
-                                                .others = x->lab->others,
-                                                .mapper = x->lab->mapper,
+                                                .source = x->dry_run->source,
+                                                .others = x->dry_run->extra_sources,
+                                                .mapper = x->dry_run->mapper,
                                                 .relist_ms = NEVER_MS,
                                                 .max_age_ms = MAX_AGE_MS};
-    struct provider_registry *r = provider_registry_new(&x->lab->loop, &o);
+    struct provider_registry *r = provider_registry_new(&x->dry_run->loop, &o);
     while (!provider_registry_rounds(r))
-        uv_run(&x->lab->loop, UV_RUN_ONCE);
+        uv_run(&x->dry_run->loop, UV_RUN_ONCE);
     return r;
 }
 
@@ -112,14 +112,14 @@ static struct gs_error *ask(struct explain *x, const char *path)
     if (!err) {
         provider_ask(x->provider, &rq, on_answer, x);
         while (!x->done)
-            uv_run(&x->lab->loop, UV_RUN_ONCE);
+            uv_run(&x->dry_run->loop, UV_RUN_ONCE);
     }
     kube_selector_finish(&selector);
     adapter_api_path_finish(&p);
     return err;
 }
 
-static struct gs_error *explain(struct explain *x, const struct explain_metric_opts *f,
+static struct gs_error *explain(struct explain *x, const struct dry_run_explain_options *f,
                                 const char *path)
 {
     struct gs_error *err = adapter_config_load_with(f->config, f->sources, &x->config);
@@ -133,36 +133,36 @@ static struct gs_error *explain(struct explain *x, const struct explain_metric_o
         return gs_error_new(GS_EINVAL, "--source=URL is needed");
     x->config_path = f->config;
     x->url = url;
-    err = lab_open(url, f->kubeconfig, x->config, x->lab);
+    err = dry_run_open(url, f->kubeconfig, x->config, x->dry_run);
     if (err)
         return err;
     x->registry = list(x, x->config);
     x->gpu = list(x, x->gpu_config);
     const struct provider_options o = {.config = x->config,
-                                       .source = x->lab->source,
-                                       .others = x->lab->others,
-                                       .mapper = x->lab->mapper,
+                                       .source = x->dry_run->source,
+                                       .others = x->dry_run->extra_sources,
+                                       .mapper = x->dry_run->mapper,
                                        .registry = x->registry,
                                        .gpu = x->gpu,
-                                       .kube = x->lab->kube};
+                                       .kube = x->dry_run->kube};
     x->provider = provider_new(&o);
     err = ask(x, path);
     provider_free(x->provider);
     provider_registry_free(x->registry);
     provider_registry_free(x->gpu);
-    lab_close(x->lab);
+    dry_run_close(x->dry_run);
     return err;
 }
 
-struct gs_error *explain_metric(const struct explain_metric_opts *o, const char *path,
-                                int *ret_exit)
+struct gs_error *dry_run_explain(const struct dry_run_explain_options *o, const char *path,
+                                 int *ret_exit)
 {
-    struct lab *lab = gs_alloc(sizeof(*lab));
-    struct explain x = {.lab = lab};
+    struct dry_run *dry_run = gs_alloc(sizeof(*dry_run));
+    struct explain x = {.dry_run = dry_run};
     struct gs_error *err = explain(&x, o, path);
     adapter_config_free(x.config);
     adapter_config_free(x.gpu_config);
-    free(lab);
+    free(dry_run);
     *ret_exit = x.good ? 0 : 1;
     return err;
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the dry run's files.
+#pragma once
+
+#include "adapter/config/config.h"
+#include "adapter/dry_run/dry_run.h"
+#include "adapter/extra_sources.h"
+#include "adapter/provider/mapper.h"
+
+// --- dry_run.c: a source that is queried one query at a time ---
+
+struct dry_run {
+    uv_loop_t loop;
+    struct source *source;         // NULL: none was given
+    struct source **extra_sources; // of the configuration; without a source none
+    size_t n_extra;
+    struct provider_mapper *mapper;
+    struct http_client *kube_http;
+    struct kube_client *kube; // NULL: no cluster
+};
+
+// url NULL: no source; kubeconfig NULL: no cluster, Kubernetes' own resources are known. c: whose
+// sources are opened with it.
+struct gs_error *dry_run_open(const char *url, const char *kubeconfig,
+                              const struct adapter_config *c, struct dry_run *ret);
+void dry_run_close(struct dry_run *l);
+// at: the source, as rules name it (config.h).
+struct gs_error *dry_run_query(struct dry_run *l, size_t at, const char *promql,
+                               struct source_result **ret);
+struct gs_error *dry_run_series(struct dry_run *l, size_t at, const char *selector,
+                                struct source_shapes **ret);
+
+// --- check.c ---
+
+struct check {
+    struct dry_run *dry_run;
+    const struct adapter_config_rule *rule;
+    bool broken, doubtful;
+};
+
+// --- check_text.c: what follows from a rule without its series ---
+
+// Lines about a rule: what is broken, and what to change.
+void check_broken(struct check *k, const char *fmt, ...) GS_PRINTF(2, 3);
+void check_fix(const char *fmt, ...) GS_PRINTF(1, 2);
+void check_text(struct check *k);
+// Prints the name and the resources of the metrics that follow from the rule alone.
+void check_show_own_name(struct check *k);
+// Returns how many of the two resource rules are broken.
+size_t check_resource_rules(struct dry_run *d, const struct dry_run_check_options *o,
+                            const struct adapter_config_resource_rules *r);

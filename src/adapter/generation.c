@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter/adapter_private.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <sys/stat.h>
+
+enum { DEFAULT_RELIST_MS = 600000 };
+
+static void generation_free(struct generation *w)
+{
+    provider_free(w->provider);
+    provider_registry_free(w->registry);
+    if (w->config)
+        extra_sources_free(w->extra_sources, w->config->n_sources);
+    adapter_config_free(w->config);
+    *w = (struct generation){0};
+}
+
+// Requests that began in it end in it.
+static void retire(struct adapter *a, struct generation *w)
+{
+    if (!w->registry)
+        return;
+    if (a->n_retired == ADAPTER_MAX_RETIRED) {
+        generation_free(&a->retired[0]);
+        memmove(a->retired, a->retired + 1, --a->n_retired * sizeof(a->retired[0]));
+    }
+    provider_registry_stop(w->registry);
+    w->retired_ns = gs_mono_ns();
+    a->retired[a->n_retired++] = *w;
+    *w = (struct generation){0};
+}
+
+void adapter_free_retired(struct adapter *a, int64_t age_ns)
+{
+    while (a->n_retired && gs_mono_ns() - a->retired[0].retired_ns >= age_ns) {
+        generation_free(&a->retired[0]);
+        memmove(a->retired, a->retired + 1, --a->n_retired * sizeof(a->retired[0]));
+    }
+}
+
+// Those of the configuration, else the default ones. NULL: resource metrics are not served.
+static const struct adapter_config_resource_rules *resource_rules(const struct adapter *a,
+                                                                  const struct adapter_config *c)
+{
+    if (c->resource.present)
+        return &c->resource;
+    return a->resource_config ? &a->resource_config->resource : NULL;
+}
+
+void adapter_show_generation(struct adapter *a)
+{
+    const struct adapter_api_world w = {.config = a->now.config,
+                                        .registry = a->now.registry,
+                                        .gpu = a->gpu,
+                                        .provider = a->now.provider,
+                                        .source = a->source,
+                                        .others = a->now.extra_sources,
+                                        .mapper = a->mapper,
+                                        .resource = resource_rules(a, a->now.config)};
+    adapter_api_set_world(a->api, &w);
+}
+
+static int64_t relist_ms(const struct adapter *a, const struct adapter_config *c)
+{
+    int64_t ns = a->o.relist_ns;
+    if (ns <= 0 && c->relist_interval)
+        gs_error_free(gs_parse_duration(gs_slice_of(c->relist_interval), &ns));
+    if (ns > 0)
+        return ns / GS_NS_PER_MS;
+    return a->engine || extra_sources_need_engine(c) ? ENGINE_RELIST_MS : DEFAULT_RELIST_MS;
+}
+
+static void on_first_round(void *arg)
+{
+    struct adapter *a = arg;
+    if (!a->next.registry)
+        return;
+    // The first answers of a new configuration are in: from now on it is the one that is served.
+    struct generation old = a->now;
+    a->now = a->next;
+    a->next = (struct generation){0};
+    adapter_show_generation(a);
+    retire(a, &old);
+}
+
+static struct gs_error *read_times(const char *text, enum provider_times *ret)
+{
+    if (!text || !*text)
+        return NULL;
+    static const char *const names[] = {[PROVIDER_TIMES_AUTO] = "auto",
+                                        [PROVIDER_TIMES_ALWAYS] = "always",
+                                        [PROVIDER_TIMES_NEVER] = "never"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+        if (gs_streq(text, names[i])) {
+            *ret = (enum provider_times)i;
+            return NULL;
+        }
+    return gs_error_new(GS_EINVAL, "--sample-times \"%s\": want auto, always or never", text);
+}
+
+struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_config *c,
+                                         struct generation *ret)
+{
+    int64_t relist = relist_ms(a, c), age = a->o.max_age_ns / GS_NS_PER_MS;
+    // The engine looks at samples where Prometheus looks at blocks of two hours: what queries see
+    // by its look-back is listed.
+    if (!age && a->engine && relist < ENGINE_MAX_AGE_MS)
+        age = ENGINE_MAX_AGE_MS;
+    if (age && age < relist && c->n_rules)
+        return gs_error_new(GS_EINVAL, "--metrics-max-age is less than --metrics-relist-interval");
+    enum provider_times times = PROVIDER_TIMES_AUTO;
+    struct gs_error *err = read_times(a->o.sample_times, &times);
+    if (!err && extra_sources_need_engine(c))
+        err = adapter_need_engine(a);
+    if (!err)
+        err = extra_sources_new(a->loop, c, a->engine, a->o.value_age_ns / GS_NS_PER_MS,
+                                &ret->extra_sources);
+    if (err)
+        return err;
+    const struct provider_registry_options registry = {.config = c,
+                                                       .source = a->source,
+                                                       .others = ret->extra_sources,
+                                                       .mapper = a->mapper,
+                                                       .relist_ms = relist,
+                                                       .max_age_ms = age,
+                                                       .on_round = on_first_round,
+                                                       .arg = a};
+    ret->config = c;
+    ret->registry = provider_registry_new(a->loop, &registry);
+    const struct provider_options provider = {.config = c,
+                                              .source = a->source,
+                                              .others = ret->extra_sources,
+                                              .mapper = a->mapper,
+                                              .registry = ret->registry,
+                                              .kube = a->lister.kube,
+                                              .times = times,
+                                              .list_age_ms = a->o.value_age_ns / GS_NS_PER_MS,
+                                              .gpu = a->gpu};
+    ret->provider = provider_new(&provider);
+    return NULL;
+}
+
+static struct timespec time_of(const char *path)
+{
+    struct stat st;
+    return path && stat(path, &st) == 0 ? st.st_mtim : (struct timespec){0};
+}
+
+static bool differs(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
+}
+
+struct gs_error *adapter_load_config(struct adapter *a, struct adapter_config **ret)
+{
+    a->config_time = time_of(a->o.config);
+    a->sources_time = time_of(a->o.sources);
+    if (!a->map_text)
+        return adapter_config_load_with(a->o.config, a->o.sources, ret);
+    GS_AUTO_FREE char *name = gs_format("ConfigMap %s", a->map_name);
+    return adapter_config_parse(gs_slice_of(a->map_text), name, ret);
+}
+
+void adapter_reload(struct adapter *a)
+{
+    struct adapter_config *c = NULL;
+    struct gs_error *err = adapter_load_config(a, &c);
+    struct generation w = {0};
+    if (!err)
+        err = adapter_make_generation(a, c, &w);
+    a->reloads++;
+    if (err) {
+        a->reload_failures++;
+        gs_err("adapter", "the old configuration stays: %s", gs_error_message(err));
+        gs_error_free(err);
+        adapter_config_free(c);
+        return;
+    }
+    generation_free(&a->next);
+    a->next = w;
+    a->loaded_ms = gs_unix_ms();
+    gs_info("adapter", "configuration loaded again: %zu rules", c->n_rules);
+    adapter_check_overrides(a, c, true);
+    if (!c->n_rules)
+        on_first_round(a);
+}
+
+// Not to an empty file, as one that is being written is.
+static bool has_changed(const char *path, struct timespec known)
+{
+    struct stat st;
+    bool empty = path && stat(path, &st) == 0 && st.st_size == 0;
+    return !empty && differs(time_of(path), known);
+}
+
+void adapter_reload_changed(struct adapter *a)
+{
+    if (has_changed(a->o.config, a->config_time) || has_changed(a->o.sources, a->sources_time))
+        adapter_reload(a);
+}
+
+void adapter_free_generations(struct adapter *a)
+{
+    adapter_free_retired(a, 0);
+    generation_free(&a->next);
+    generation_free(&a->now);
+}

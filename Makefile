@@ -7,17 +7,17 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
 
-.PHONY: help build run test everything test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz install clean
+.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install clean
 .DEFAULT_GOAL := help
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 build: ## Compile gpuscale, the simulated GPU library and the example service into build/
 	@tools/install-deps build
 	@tools/build $(BUILD) program
 
-run: ## See a GPU service scale on this machine (about four minutes, then Ctrl-C)
+run: ## Watch a GPU service scale on this machine (about four minutes, then Ctrl-C)
 	@tools/install-deps build run
 	@tools/build $(BUILD) program
 	@examples/demo/run $(BUILD) $(RUN_FLAGS)
@@ -27,21 +27,27 @@ test: ## Run all tests that need only Debian packages
 	@tools/build --tests $(BUILD) program meson-test-prereq
 	@tools/run-tests $(BUILD)
 
+tests: test ## The same as make test
+
+peers: ## Build the systems that tests compare with, once, from their Go modules (five minutes; without Go they are left out)
+	@tests/differential/prometheus3.sh || [ $$? = 3 ]
+	@tests/differential/prometheus_adapter.sh || [ $$? = 3 ]
+
 everything: ## Compile all programs: those of the tests, fuzz replays and benchmarks too
 	@tools/install-deps build test
 	@tools/build --tests $(BUILD) all
 
 test-asan: ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/install-deps build test peers
-	@tools/build --tests $(ASAN) -Db_sanitize=address,undefined -Db_lundef=false meson-test-prereq
+	@tools/build --tests $(ASAN) -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false meson-test-prereq
 	@tools/run-tests $(ASAN)
 
-# The rooms that have threads. The sanitizer needs memory in known places, hence setarch.
-test-tsan: ## The tests of what has threads, under ThreadSanitizer
+# The modules that have threads. The sanitizer needs memory in known places, hence setarch.
+test-tsan: ## The tests of modules with threads, under ThreadSanitizer
 	@tools/install-deps build test
-	@tools/build --tests $(TSAN) -Db_sanitize=thread -Db_lundef=false meson-test-prereq
+	@tools/build --tests $(TSAN) -Doptimization=1 -Db_sanitize=thread -Db_lundef=false meson-test-prereq
 	@TSAN_OPTIONS=exitcode=66 setarch -R tools/run-tests $(TSAN) -t 4 \
-		--suite gpu --suite nvmlsim --suite exporter --suite net --suite tsdb
+		--suite gpu --suite nvmlsim --suite exporter --suite net --suite tsdb --suite replay
 
 e2e: ## Test against a real Kubernetes control plane (built once, from Go modules, in about 12 minutes)
 	@tools/install-deps build e2e
@@ -51,8 +57,10 @@ e2e: ## Test against a real Kubernetes control plane (built once, from Go module
 layers: ## Check that no room includes a room that it may not, and that no two files define the same function
 	@tools/check-layers
 
-lint: build ## cppcheck and clang-tidy
-	@tools/install-deps lint
+
+lint: ## Run cppcheck and clang-tidy on src/ (an unchanged file without findings is not checked again)
+	@tools/install-deps build lint
+	@tools/build $(BUILD) program
 	@tools/lint $(BUILD)
 
 fmt: ## Format all C sources in place (clang-format 14)
@@ -73,15 +81,19 @@ bench: ## Measure reaction time, CPU and memory
 	@tools/build $(BUILD) program bench-programs
 	@bench/run $(BUILD)
 
-fuzz: ## Fuzz every parser of outside bytes for SECONDS_PER_TARGET (60)
+fuzz: ## Run every fuzz target on its corpus, then fuzz for SECONDS_PER_TARGET (60)
 	@tools/install-deps build fuzz
-	@CC=clang tools/build $(FUZZ) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false all
+	@CC=clang tools/build $(FUZZ) -Doptimization=1 -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false all
 	@fuzz/run $(FUZZ) $(SECONDS_PER_TARGET)
+
+check-all: ## Run .ci/run with its slow parts: slow tests as a second user, one minute of fuzzing for each target
+	@.ci/run --all
 
 install: build ## Install into PREFIX (/usr/local), DESTDIR honoured
 	@meson configure $(BUILD) --prefix "$(PREFIX)"
 	@tools/build $(BUILD) program
 	@meson install -C $(BUILD) --no-rebuild
 
-clean: ## Remove all build folders
+clean: ## Remove all build folders: every folder of the project that Meson has configured
+	@for folder in */meson-private; do [ ! -d "$$folder" ] || rm -rf "$${folder%/meson-private}" "$${folder%/meson-private}.log"; done
 	@rm -rf $(BUILD) $(ASAN) $(TSAN) $(FUZZ)

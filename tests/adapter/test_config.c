@@ -217,22 +217,25 @@ static void test_defaults(void **state)
     adapter_config_free(c);
 }
 
-// The files of the guides, as they are.
-static void test_walkthroughs(void **state)
+// The manifests of the guides, and the guides' own files where they are beside the project.
+static void test_guides(void **state)
 {
     const char *root = getenv("GPUSCALE_SOURCE_ROOT");
     static const struct {
         const char *file;
         size_t custom;
     } files[] = {{"ack/adapter-rules.yaml", 5}, {"eks/prometheus-adapter-values.yaml", 9}};
-    for (size_t i = 0; i < GS_ARRAY_LEN(files); i++) {
+    for (size_t i = 0; i < 2 * GS_ARRAY_LEN(files); i++) {
+        bool original = i >= GS_ARRAY_LEN(files);
+        size_t at = i % GS_ARRAY_LEN(files);
         GS_AUTO_FREE char *path =
-            gs_format("%s/../shared/walkthroughs/%s", root ? root : ".", files[i].file);
-        if (access(path, R_OK) != 0)
-            skip_because("the guides' files are not beside the project (%s)", path);
+            gs_format("%s/%s/%s", root ? root : ".",
+                      original ? "../shared/walkthroughs" : "examples/guides", files[at].file);
+        if (original && access(path, R_OK) != 0)
+            continue;
         struct adapter_config *c = NULL;
         assert_ok(adapter_config_load(path, &c));
-        assert_int_equal(c->n_custom, files[i].custom);
+        assert_int_equal(c->n_custom, files[at].custom);
         adapter_config_free(c);
     }
 }
@@ -243,7 +246,7 @@ int main(void)
         cmocka_unit_test(test_names),         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_query),         cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_forms),         cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_walkthroughs),  cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_guides),        cmocka_unit_test(test_sources),
         cmocka_unit_test(test_wrong_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

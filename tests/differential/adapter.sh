@@ -1,25 +1,13 @@
 #!/bin/sh
 # A real prometheus-adapter and ours with the same rules, in front of the same Prometheus and the same
-# Kubernetes API (that of `gpuscale up`): the same requests must get the same answers. The real one is
-# built once from its Go module, into the cache.
+# Kubernetes API (that of `gpuscale up`): the same requests must get the same answers. `make peers` builds
+# the real one.
 set -eu
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
 here=$source/tests/differential/adapter
 program=$build/tests/differential/adapter-differential
 need prometheus promtool kubectl curl awk
-version=v0.12.0
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/prometheus-adapter
-real=$cache/adapter-$version
-go=$(command -v go || echo /usr/local/go/bin/go)
-
-if [ ! -x "$real" ]; then
-    [ -x "$go" ] || skip "prometheus-adapter is not in $cache and there is no Go to build it"
-    echo "building sigs.k8s.io/prometheus-adapter $version into $cache (once, some minutes)"
-    mkdir -p "$cache" "$dir/go"
-    (cd "$dir/go" && "$go" mod init comparison && "$go" get sigs.k8s.io/prometheus-adapter@$version &&
-        GOFLAGS=-mod=mod nice "$go" build -o "$real.new" sigs.k8s.io/prometheus-adapter/cmd/adapter &&
-        mv "$real.new" "$real") >"$dir/go.log" 2>&1 || { tail -n 5 "$dir/go.log"; skip "prometheus-adapter cannot be built here"; }
-fi
+real=$("$source/tests/differential/prometheus_adapter.sh" --no-build) || skip "no prometheus-adapter has been built (make peers)"
 
 pids=
 stop_all() {
@@ -102,11 +90,12 @@ metadata: {name: gpu-node-1}
 EOF
 compare "resource metrics" "$here/resource.yaml"
 compare "default rules of the chart" "$dir/defaults.yaml"
-guides=$source/../shared/walkthroughs
-if [ -d "$guides" ]; then
-    compare "rules of the ack guide" "$guides/ack/adapter-rules.yaml"
+# The manifests of the guides, and the guides' own files where they are beside the project.
+for guides in "$source/examples/guides" "$source/../shared/walkthroughs"; do
+    [ -d "$guides" ] || continue
+    compare "$guides/ack" "$guides/ack/adapter-rules.yaml"
     awk '/^  custom:/ { on = 1; print "rules:"; next } on { sub(/^  /, ""); print }' "$guides/eks/prometheus-adapter-values.yaml" \
         >"$dir/eks.yaml"
-    compare "rules of the eks guide" "$dir/eks.yaml"
-fi
+    compare "$guides/eks" "$dir/eks.yaml"
+done
 echo "ok: the same answers"

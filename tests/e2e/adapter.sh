@@ -1,8 +1,6 @@
 # The adapter as an aggregated API server, and the cluster's own HPA controller scaling the ack guide's
 # Deployment by it, 1 to 5 and back. A script stands for the GPUs: it shares a load among the pods that
 # run, under the names and labels of the guide's exporter.
-guides=$source/../shared/walkthroughs
-[ -d "$guides" ] || { say "skipped: the guides' files are not beside the project"; return 0; }
 
 mkdir "$dir/feed"
 echo 20 >"$dir/load"
@@ -60,7 +58,7 @@ EOF
 wait_for "the APIService is Available" kubectl wait --for=condition=Available apiservice/v1beta1.custom.metrics.k8s.io --timeout=1s
 ok "the APIService is Available, its TLS verified"
 
-kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
+apply_guide ack/bert-intent-detection.yaml
 kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the guide's Deployment does not roll out"
 api=/apis/custom.metrics.k8s.io/v1beta1
 listed() { kubectl get --raw "$api" | jq -e '.resources[] | select(.name == "pods/DCGM_CUSTOM_PROCESS_SM_UTIL")'; }
@@ -77,7 +75,7 @@ grep -q 'forbidden' "$dir/denied" || fail "a denied request says: $(cat "$dir/de
 curl -sk "https://127.0.0.1:$adapter_port$api" | jq -e '.code == 403' >/dev/null || fail "an anonymous request past the front proxy is not refused"
 ok "the guide's kubectl get --raw; others are refused"
 
-kubectl apply -f "$guides/ack/hpa-v2.yaml" >/dev/null || fail "the guide's HPA is refused"
+apply_guide ack/hpa-v2.yaml
 start shadow "$gpuscale" hpa --kubeconfig="$dir/admin.kubeconfig" --namespace=default -o json --web.listen-address= \
     --horizontal-pod-autoscaler-sync-period=2s --horizontal-pod-autoscaler-downscale-stabilization=20s
 replicas() { kubectl get deployment bert-intent-detection -o jsonpath='{.spec.replicas}'; }
@@ -129,7 +127,7 @@ start adapter "$gpuscale" adapter --config="$guides/eks/prometheus-adapter-value
     --tls-private-key-file="$dir/adapter-serving.key"
 kubectl apply -f "$guides/eks/vision-api.yaml" >/dev/null 2>"$dir/refused" && fail "today's API server takes v2beta2"
 grep -q 'autoscaling/v2beta2' "$dir/refused" || fail "the guide's file is refused for another reason: $(cat "$dir/refused")"
-"$gpuscale" convert -f "$guides/eks/vision-api.yaml" | kubectl apply -f - >/dev/null || fail "the converted file is refused"
+apply_guide --convert eks/vision-api.yaml
 vision() { [ "$(kubectl get deployment vision-api -o jsonpath='{.spec.replicas}')" = "$1" ]; }
 service_value() { kubectl get --raw "$api/namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG" | jq -e '.items[0].value == "20"'; }
 wait_for "the Service's average is 20" service_value

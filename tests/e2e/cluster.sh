@@ -46,6 +46,22 @@ wait_for() { # WHAT COMMAND…
         sleep 0.5
     done
 }
+# The manifests of the guides. Where the guides' own files are beside the project, they are applied as well and must change nothing.
+guides=$source/examples/guides
+originals=$source/../shared/walkthroughs
+# apply_guide [--convert] FILE…: --convert passes them through gpuscale convert.
+apply_guide() {
+    converter=cat
+    [ "$1" != --convert ] || { converter="$gpuscale convert -f -" && shift; }
+    for file in "$@"; do
+        $converter <"$guides/$file" >"$dir/manifest.yaml" && kubectl apply -f "$dir/manifest.yaml" >/dev/null || fail "$guides/$file is refused"
+        [ -d "$originals" ] || continue
+        generations=$(kubectl get -f "$dir/manifest.yaml" -o 'jsonpath={..metadata.generation}')
+        $converter <"$originals/$file" | kubectl apply -f - >/dev/null || fail "$originals/$file is refused"
+        [ "$generations" = "$(kubectl get -f "$dir/manifest.yaml" -o 'jsonpath={..metadata.generation}')" ] ||
+            fail "$originals/$file differs from $guides/$file"
+    done
+}
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
 # --- certificates: one CA for servers and clients, one for the front proxy ---

@@ -14,7 +14,7 @@ listed() {
         (.resources[] | select(.name == "namespaces/DCGM_CUSTOM_PROCESS_SM_UTIL") | .namespaced) == false'
 }
 wait_for "the guide's metrics are listed as it shows them" listed
-kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
+apply_guide ack/bert-intent-detection.yaml
 pods=namespaces/default/pods/%2A/DCGM_CUSTOM_PROCESS_SM_UTIL
 wait_for "the pod's 20 %" reads "$pods" 20
 kubectl get --raw "$api/$pods" | jq -e '.kind == "MetricValueList" and .apiVersion == "custom.metrics.k8s.io/v1beta1" and
@@ -35,7 +35,7 @@ may() { KUBECONFIG="$dir/nobody.kubeconfig" kubectl get --raw "$api/$pods"; }
 wait_for "who may view the namespace reads its metrics" may
 ok "ack: kubectl get --raw as shown; only for those who may view the namespace"
 
-kubectl apply -f "$guides/ack/hpa-v2.yaml" >/dev/null || fail "the guide's HPA is refused"
+apply_guide ack/hpa-v2.yaml
 "$gpuscale" convert -f "$guides/ack/hpa-v2beta1.yaml" | kubectl apply --dry-run=server -o json -f - |
     jq -e '.spec.metrics[0].pods == {metric: {name: "DCGM_CUSTOM_PROCESS_SM_UTIL"}, target: {type: "AverageValue", averageValue: "20"}}' >/dev/null ||
     fail "the guide's v2beta1 HPA, converted: $("$gpuscale" convert -f "$guides/ack/hpa-v2beta1.yaml")"

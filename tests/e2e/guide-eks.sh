@@ -2,12 +2,12 @@
 # PrometheusRule, Helm values as rules, Object metric of a Service; to be sourced after production.sh.
 
 kubectl -n monitoring delete daemonset gpuscale-exporter --ignore-not-found >/dev/null # as if it had never been
-kubectl apply -f "$guides/eks/dcgm-exporter.yaml" -f "$guides/eks/prometheus-alert-rule.yaml" >/dev/null || fail "the guide's exporter is refused"
+apply_guide eks/dcgm-exporter.yaml eks/prometheus-alert-rule.yaml
 load vision-api 40
 adapter_config "$guides/eks/prometheus-adapter-values.yaml"
 kubectl apply -f "$guides/eks/vision-api.yaml" >/dev/null 2>"$dir/refused" && fail "today's API server takes v2beta2"
 grep -q 'autoscaling/v2beta2' "$dir/refused" || fail "the guide's file is refused for another reason: $(cat "$dir/refused")"
-"$gpuscale" convert -f "$guides/eks/vision-api.yaml" | kubectl apply -f - >/dev/null || fail "the converted file is refused"
+apply_guide --convert eks/vision-api.yaml
 kubectl rollout status daemonset/dcgm-exporter --timeout=300s >/dev/null || fail "the guide's exporter does not roll out"
 kubectl rollout status deployment/vision-api --timeout=300s >/dev/null || fail "the guide's Deployment does not roll out"
 

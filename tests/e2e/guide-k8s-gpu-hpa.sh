@@ -2,8 +2,7 @@
 # labels of pods, the adapter's default rules; to be sourced after production.sh.
 
 kubectl -n monitoring delete daemonset gpuscale-exporter --ignore-not-found >/dev/null
-kubectl apply -f "$guides/k8s-gpu-hpa/dcgm-exporter.yaml" -f "$guides/k8s-gpu-hpa/cuda-test-deployment.yaml" \
-    -f "$guides/k8s-gpu-hpa/cuda-test-prometheusrule.yaml" >/dev/null || fail "the guide's manifests are refused"
+apply_guide k8s-gpu-hpa/dcgm-exporter.yaml k8s-gpu-hpa/cuda-test-deployment.yaml k8s-gpu-hpa/cuda-test-prometheusrule.yaml
 load cuda-test 4
 # The guide's additional scrape job, added to the engine's.
 {
@@ -25,7 +24,7 @@ wait_for "the Deployment's average is 4" reads namespaces/default/deployments.ap
 ok "k8s-gpu-hpa: the average of a Deployment by the guide's recording rule and the default rules"
 
 kubectl apply -f "$guides/k8s-gpu-hpa/cuda-test-hpa.yaml" >/dev/null 2>"$dir/refused" && fail "today's API server takes v2beta1"
-"$gpuscale" convert -f "$guides/k8s-gpu-hpa/cuda-test-hpa.yaml" | kubectl apply -f - >/dev/null || fail "the converted HPA is refused"
+apply_guide --convert k8s-gpu-hpa/cuda-test-hpa.yaml
 found() { [ "$(kubectl get hpa cuda-test -o json | jq -r '.status.conditions[]? | select(.type == "ScalingActive") | .reason')" = ValidMetricFound ]; }
 wait_for "the cluster's controller finds the metric" found
 has_replicas cuda-test 1 || fail "it scales below its target"

@@ -2,7 +2,7 @@
 # Small right and wrong configurations with the keys of Prometheus 3: its promtool (where it has been built,
 # see tests/differential/prometheus3.sh) and `gpuscale check config` agree on each, and on what is wrong.
 . "$(dirname "$0")/lib.sh"
-cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built"
+cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built (make peers)"
 
 total=0 wrong=0
 complain() {

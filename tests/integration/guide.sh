@@ -1,11 +1,21 @@
 #!/bin/sh
-# The ACK guide on one machine: its files unmodified, curl, hey, kubectl; replicas follow the GPU
-# utilisation up and back to one. With the HPA as autoscaling/v2 and again as v2beta1. The windows are
-# shortened by flags; the files are not touched.
+# The ACK guide on one machine, with its manifests (examples/guides/ack), curl, hey, and kubectl: replicas follow the GPU
+# utilization up and back to one, with the HPA as autoscaling/v2 and as v2beta1. Flags shorten the windows. Where the guide's
+# own files are beside the project, they are applied as well and must change nothing.
 . "$(dirname "$0")/lib.sh"
 need kubectl hey curl jq
-files=$source/../shared/walkthroughs/ack
-[ -d "$files" ] || skip "the guide's files are not beside the project ($files)"
+files=$source/examples/guides/ack originals=$source/../shared/walkthroughs/ack
+# specification FILE: of its objects, without what controllers fill in.
+specification() {
+    kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
+}
+# apply_original NAME: the specification that NAME has made stays as it is.
+apply_original() {
+    [ -d "$originals" ] || return 0
+    before=$(specification "$files/$1")
+    kubectl apply -f "$originals/$1" 2>"$dir/apply.log" || fail "$originals/$1 is refused: $(cat "$dir/apply.log")"
+    [ "$before" = "$(specification "$files/$1")" ] || fail "$originals/$1 differs from $files/$1"
+}
 deployment=bert-intent-detection
 metric=DCGM_CUSTOM_PROCESS_SM_UTIL
 
@@ -15,6 +25,7 @@ start_up --gpus 8xTesla-V100-SXM2-16GB \
     --horizontal-pod-autoscaler-downscale-stabilization 4s
 
 kubectl create -f "$files/bert-intent-detection.yaml"
+apply_original bert-intent-detection.yaml
 wait_for "one pod is ready" pods_ready $deployment 1
 has_address() { [ -n "$(service_address $deployment-svc)" ]; }
 wait_for "the service has an address" has_address
@@ -44,6 +55,7 @@ check_formula() {
 for hpa in hpa-v2 hpa-v2beta1; do
     echo "== $hpa.yaml"
     kubectl create -f "$files/$hpa.yaml"
+    apply_original $hpa.yaml
     wait_for "the autoscaler reads the metric" sh -c "kubectl get hpa gpu-hpa | grep -q ' 0/20 '"
     hey -n 10000 -c 200 "$url/predict?query=music" >"$dir/hey.log" 2>&1 &
     hey_pid=$!

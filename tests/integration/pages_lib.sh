@@ -2,7 +2,7 @@
 # built, see tests/differential/prometheus3.sh) and compare what they make of them. Sources lib.sh.
 . "$(dirname "$0")/lib.sh"
 need curl jq perl
-cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built"
+cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built (make peers)"
 
 # A page for each name: its first line is the content type.
 mkdir "$dir/pages" "$dir/accept"

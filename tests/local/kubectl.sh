@@ -182,17 +182,17 @@ watch() {
     has "one header" "^1$" grep -c "^NAME" "$work/watch"
 }
 
-walkthroughs() {
-    local files=${GPUSCALE_SOURCE_ROOT:-.}/../shared/walkthroughs f
-    [ -d "$files" ] || { echo "no $files: not tried"; return; }
+# guides FOLDER: the manifests of the guides, or the guides' own files.
+guides() {
+    local files=$1 f
     for f in ack/bert-intent-detection ack/hpa-v2 ack/hpa-v2beta1 eks/dcgm-exporter eks/vision-api \
         eks/vision-api-gpu-hpa-seed eks/prometheus-alert-rule k8s-gpu-hpa/cuda-test-deployment \
         k8s-gpu-hpa/cuda-test-hpa k8s-gpu-hpa/cuda-test-prometheusrule gke/gpu-pod; do
-        has "$f" "(created|configured)$" $k apply -f "$files/$f.yaml"
+        has "$f of $files" "(created|configured)$" $k apply -f "$files/$f.yaml"
         # kubectl says "configured" where the file has a number for a quantity; nothing changes then.
         before=$($k get -f "$files/$f.yaml" -o "jsonpath={..metadata.generation} {..spec}")
-        has "$f again" "(unchanged|configured)$" $k apply -f "$files/$f.yaml"
-        same "$f is stable" "$before" "$($k get -f "$files/$f.yaml" -o "jsonpath={..metadata.generation} {..spec}")"
+        has "$f of $files again" "(unchanged|configured)$" $k apply -f "$files/$f.yaml"
+        same "$f of $files is stable" "$before" "$($k get -f "$files/$f.yaml" -o "jsonpath={..metadata.generation} {..spec}")"
     done
     $k delete -f "$files/ack" -f "$files/gke" -f "$files/k8s-gpu-hpa/cuda-test-deployment.yaml" >/dev/null 2>&1
     $k delete deploy,ds,svc,hpa,ingress,servicemonitor,prometheusrule --all >/dev/null 2>&1
@@ -202,7 +202,9 @@ for k in $kubectls; do
     echo "== $k: $($k version --client 2>&1 | head -1)"
     walk
     watch
-    walkthroughs
+    guides "${GPUSCALE_SOURCE_ROOT:-.}/examples/guides"
+    originals=${GPUSCALE_SOURCE_ROOT:-.}/../shared/walkthroughs
+    [ ! -d "$originals" ] || guides "$originals"
 done
 exec 9>&-
 wait "$server_pid" || { failed=$((failed + 1)); echo "FAIL the server's exit status is $?"; }

@@ -3,7 +3,7 @@
 #include "engine/discovery/discovery.h"
 #include "engine/discovery/groups.h"
 #include "net/dns/dns.h"
-#include "net/http/oauth2_token.h"
+#include "net/endpoint/endpoint_private.h"
 
 #include <stdlib.h>
 
@@ -45,13 +45,13 @@ static void read_list(struct gs_slice body)
 
 static void read_token(int status, const char *content_type, struct gs_slice body)
 {
-    struct http_oauth2_token t = {0};
+    struct endpoint_token t = {0};
     const struct http_answer answer = {
         .status = status, .content_type = content_type, .body = body};
-    GS_AUTO_ERROR struct gs_error *err = http_oauth2_read_answer(&answer, &t);
+    GS_AUTO_ERROR struct gs_error *err = endpoint_token_read_answer(&answer, &t);
     if (!err && (strpbrk(t.authorization, "\r\n") || t.lifetime_s < 0))
         abort();
-    http_oauth2_token_finish(&t);
+    endpoint_token_finish(&t);
 }
 
 static void read_message(struct gs_slice message)

@@ -32,17 +32,19 @@ static struct gs_error *connect_delegate(struct adapter *a, const char *target,
     const char *token = given(o->previous_token_file), *cert = given(o->previous_cert_file);
     if (!token && !cert && access(ACCOUNT_TOKEN, R_OK) == 0)
         token = ACCOUNT_TOKEN;
-    const struct adapter_api_previous_options p = {.peer = {.url = url,
-                                                            .ca_file = given(o->previous_ca_file),
-                                                            .cert_file = cert,
-                                                            .key_file = given(o->previous_key_file),
-                                                            .token_file = token,
-                                                            .insecure = o->previous_insecure},
-                                                   .front_proxy = o->previous_front_proxy};
+    const struct adapter_api_previous_options p = {
+        .url = url,
+        .endpoint = {.ca.file = given(o->previous_ca_file),
+                     .cert.file = cert,
+                     .key.file = given(o->previous_key_file),
+                     .credentials.file = token,
+                     .insecure_skip_verify = o->previous_insecure,
+                     .proxy_from_environment = true},
+        .front_proxy = o->previous_front_proxy};
     if (p.front_proxy && !cert)
         return gs_error_new(GS_EINVAL, "--previous-owner-front-proxy needs "
                                        "--previous-owner-client-cert-file and -key-file");
-    if (p.peer.insecure)
+    if (p.endpoint.insecure_skip_verify)
         gs_warn("adapter", "the certificate of the previous owner %s is not verified", target);
     return adapter_api_previous_new(a->loop, &p, ret);
 }

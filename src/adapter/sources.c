@@ -59,7 +59,7 @@ static struct gs_error *take_engine(struct adapter *a)
 }
 
 static struct gs_error *add_credentials(const struct adapter *a, struct kube_config *k,
-                                        struct source_peer_options *p)
+                                        struct endpoint_settings *s)
 {
     const struct adapter_options *o = &a->o;
     const char *file = o->prometheus_auth_config;
@@ -67,16 +67,17 @@ static struct gs_error *add_credentials(const struct adapter *a, struct kube_con
         return gs_error_new(GS_EINVAL, "--prometheus-auth-incluster and --prometheus-auth-config "
                                        "cannot both be given");
     // As in prometheus-adapter: with a CA file these two are not looked at.
-    if (p->ca_file || ((!file || !*file) && !o->prometheus_auth_incluster))
+    if (s->ca.file || ((!file || !*file) && !o->prometheus_auth_incluster))
         return NULL;
     struct gs_error *err = kube_config_load(file && *file ? file : NULL, NULL, k);
     // The file is read again; both together would be two headers.
-    p->token = k->token_file ? NULL : k->token;
-    if (k->token_file && !p->token_file)
-        p->token_file = k->token_file;
-    p->ca_pem = k->ca_pem;
-    p->cert_pem = k->client_cert_pem;
-    p->key_pem = k->client_key_pem;
+    const struct endpoint_settings cluster = kube_config_endpoint(k);
+    s->credentials.text = k->token_file ? NULL : k->token;
+    if (k->token_file && !s->credentials.file)
+        s->credentials.file = k->token_file;
+    s->ca.text = cluster.ca.text;
+    s->cert.text = cluster.cert.text;
+    s->key.text = cluster.key.text;
     return err;
 }
 
@@ -93,20 +94,24 @@ struct gs_error *adapter_make_source(struct adapter *a, const struct adapter_con
     if (!url || !*url)
         return take_engine(a);
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    struct source_options remote = {.post = post, .max_age_ms = a->o.value_age_ns / GS_NS_PER_MS};
-    remote.peer = (struct source_peer_options){
-        .url = url,
-        .headers = o->prometheus_headers.items,
-        .n_headers = o->prometheus_headers.len,
-        .ca_file = o->prometheus_ca_file && *o->prometheus_ca_file ? o->prometheus_ca_file : NULL,
-        .cert_file = o->prometheus_cert_file,
-        .key_file = o->prometheus_key_file,
-        .token_file = o->prometheus_token_file,
-        .insecure = o->prometheus_insecure,
+    struct gs_arena mem = {0};
+    struct source_options remote = {
+        .url = url, .post = post, .max_age_ms = a->o.value_age_ns / GS_NS_PER_MS};
+    remote.endpoint = (struct endpoint_settings){
+        .ca.file = o->prometheus_ca_file && *o->prometheus_ca_file ? o->prometheus_ca_file : NULL,
+        .cert.file = o->prometheus_cert_file,
+        .key.file = o->prometheus_key_file,
+        .credentials.file = o->prometheus_token_file,
+        .insecure_skip_verify = o->prometheus_insecure,
+        .proxy_from_environment = true,
     };
-    struct gs_error *err = add_credentials(a, &k, &remote.peer);
+    struct gs_error *err = endpoint_add_headers(&remote.endpoint, o->prometheus_headers.items,
+                                                o->prometheus_headers.len, &mem);
+    if (!err)
+        err = add_credentials(a, &k, &remote.endpoint);
     if (!err)
         err = source_new_remote(a->loop, &remote, &a->source);
+    gs_arena_finish(&mem);
     if (!err)
         gs_info("adapter", "the source is %s", source_name(a->source));
     return err;

@@ -17,16 +17,16 @@ static bool check_readable(const char *path, const char *what)
     return false;
 }
 
-static bool check_http(const struct engine_config_http *h)
+static bool check_http(const struct endpoint_settings *h)
 {
-    bool ok = check_readable(h->basic_user_file, "username_file");
-    ok = check_readable(h->basic_password.file, "password_file") && ok;
-    ok = check_readable(h->auth_credentials.file, "credentials file") && ok;
-    ok = check_readable(h->ca_file, "ca_file") && ok;
-    ok = check_readable(h->cert_file, "cert_file") && ok;
+    bool ok = check_readable(h->user.file, "username_file");
+    ok = check_readable(h->password.file, "password_file") && ok;
+    ok = check_readable(h->credentials.file, "credentials file") && ok;
+    ok = check_readable(h->ca.file, "ca_file") && ok;
+    ok = check_readable(h->cert.file, "cert_file") && ok;
     if (h->oauth2)
         ok = check_readable(h->oauth2->client_secret.file, "client_secret_file") && ok;
-    return check_readable(h->key_file, "key_file") && ok;
+    return check_readable(h->key.file, "key_file") && ok;
 }
 
 static bool check_target_file(const char *path)

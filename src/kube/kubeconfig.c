@@ -286,20 +286,27 @@ static void add_base64(struct gs_buf *out, const char *key, const char *pem)
     gs_buf_add_char(out, '\n');
 }
 
+struct endpoint_settings kube_config_endpoint(const struct kube_config *c)
+{
+    return (struct endpoint_settings){
+        .credentials = {c->token, c->token_file},
+        .ca.text = c->ca_pem,
+        .cert.text = c->client_cert_pem,
+        .key.text = c->client_key_pem,
+        .insecure_skip_verify = c->insecure != 0,
+        .proxy_from_environment = true,
+    };
+}
+
 struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
                                      const char *user_agent, struct http_client **ret)
 {
-    const struct http_client_config http = {
-        .base_url = c->server,
-        .ca_pem = c->ca_pem,
-        .cert_pem = c->client_cert_pem,
-        .key_pem = c->client_key_pem,
-        .bearer_token = c->token,
-        .bearer_token_file = c->token_file,
-        .insecure = c->insecure != 0,
-        .user_agent = user_agent,
-    };
-    return http_client_new_curl(loop, &http, ret);
+    const struct endpoint_settings settings = kube_config_endpoint(c);
+    const struct endpoint_options options = {.user_agent = user_agent,
+                                             .refresh_ms = KUBE_CONFIG_REFRESH_MS,
+                                             .component = "kube",
+                                             .name = c->server};
+    return endpoint_client_new(loop, c->server, &settings, &options, ret);
 }
 
 struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c)

@@ -2,7 +2,7 @@
 // kubeconfig files, read (KUBECONFIG, ~/.kube/config, in-cluster service account) and written.
 #pragma once
 
-#include "net/http/client.h"
+#include "net/endpoint/endpoint.h"
 
 struct kube_config {
     char *server; // "https://127.0.0.1:6443"
@@ -15,6 +15,9 @@ void kube_config_finish(struct kube_config *c); // wipes secrets
 
 // path NULL: KUBECONFIG, then ~/.kube/config, then the pod's service account.
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
+// How its server is reached; borrows the texts.
+struct endpoint_settings kube_config_endpoint(const struct kube_config *c);
+#define KUBE_CONFIG_REFRESH_MS 60000 // tokens of service accounts expire after an hour
 // For requests to its server; user_agent may be NULL.
 struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
                                      const char *user_agent, struct http_client **ret);

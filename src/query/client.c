@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "base/num.h"
-#include "engine/discovery/peer.h"
+#include "engine/config/config.h"
 #include "query/query_private.h"
 
 #define MAX_REPLY      ((size_t)1 << 30)
@@ -38,8 +38,6 @@ static struct gs_error *add_headers(const struct query_peer *peer, struct gs_are
                                     struct http_header *headers)
 {
     size_t n = 0;
-    while (headers[n].name)
-        n++;
     if (peer->n_headers > SERVER_HEADERS)
         return gs_error_new(GS_EINVAL, "more than %d --header", SERVER_HEADERS);
     for (size_t i = 0; i < peer->n_headers; i++) {
@@ -64,11 +62,11 @@ static struct gs_error *send_and_wait(uv_loop_t *loop, struct http_client *clien
 }
 
 static struct gs_error *exchange(const struct query_peer *peer,
-                                 const struct engine_config_http *http, const char *path,
+                                 const struct endpoint_settings *http, const char *path,
                                  struct gs_slice parameters, uv_loop_t *loop, struct exchange *x)
 {
     struct gs_arena mem = {0};
-    struct http_header headers[DISCOVERY_PEER_HEADERS + SERVER_HEADERS + 1] = {{0}};
+    struct http_header headers[SERVER_HEADERS + 1] = {{0}};
     struct http_client *client = NULL;
     GS_AUTO_FREE char *url = base_url(peer->url);
     bool post = parameters.len > MAX_GET;
@@ -86,11 +84,10 @@ static struct gs_error *exchange(const struct query_peer *peer,
         call.body = parameters;
         call.content_type = "application/x-www-form-urlencoded";
     }
-    struct gs_error *err = discovery_peer_headers(http, &mem, headers);
+    static const struct endpoint_options options = {0};
+    struct gs_error *err = add_headers(peer, &mem, headers);
     if (!err)
-        err = add_headers(peer, &mem, headers);
-    if (!err)
-        err = discovery_peer_client(loop, url, http, NULL, &client);
+        err = endpoint_client_new(loop, url, http, &options, &client);
     if (!err)
         err = send_and_wait(loop, client, &call, x);
     http_client_free(client);
@@ -139,8 +136,8 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
                              struct gs_slice parameters, json_t **ret)
 {
     // As promtool: without a file, the environment's proxy.
-    const struct engine_config_http plain = {.follow_redirects = true,
-                                             .proxy_from_environment = true};
+    const struct endpoint_settings plain = {.follow_redirects = true,
+                                            .proxy_from_environment = true};
     struct engine_config_http_file *file = NULL;
     struct exchange x = {0};
     uv_loop_t loop;

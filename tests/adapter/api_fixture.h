@@ -103,7 +103,7 @@ static inline void fixture_start(struct api_fixture *f)
     f->prometheus = http_client_new_loopback(&f->loop, fixture_prometheus, f, NULL);
     f->kube_http = http_client_new_loopback(&f->loop, f->cluster, f, NULL);
     f->kube = kube_client_new(f->kube_http);
-    const struct source_options s = {.peer.url = "http://test", .max_age_ms = f->value_age_ms};
+    const struct source_options s = {.url = "http://test", .max_age_ms = f->value_age_ms};
     f->source = source_new_client(&f->loop, f->prometheus, "", &s);
     f->mapper = provider_mapper_new();
     assert_ok(adapter_config_parse(gs_slice_of(f->rules), "rules.yaml", &f->config));

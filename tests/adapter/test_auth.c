@@ -3,6 +3,7 @@
 #include "adapter/api/auth.h"
 #include "base/mem.h"
 #include "kube/status.h"
+#include "net/endpoint/endpoint.h"
 #include "net/http/client.h"
 #include "net/http/server.h"
 #include "net/tls/tls.h"
@@ -194,14 +195,14 @@ static int ask(struct fixture *f, const struct tls_pair *ca, const char *cn, con
         assert_ok(tls_make_leaf(ca, &want, &leaf));
     const struct tls_pair *pair = f->leaf && ca ? f->leaf : &leaf;
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%u", http_server_port(f->server));
-    const struct http_client_config cfg = {.base_url = url,
-                                           .ca_pem = (f->trust ? f->trust : &server_ca)->cert_pem,
-                                           .cert_pem = pair->cert_pem,
-                                           .key_pem = pair->key_pem,
-                                           .bearer_token = f->token_file ? "stale" : NULL,
-                                           .bearer_token_file = f->token_file};
+    const struct endpoint_settings s = {
+        .ca.text = (f->trust ? f->trust : &server_ca)->cert_pem,
+        .cert.text = pair->cert_pem,
+        .key.text = pair->key_pem,
+        .credentials = {f->token_file ? "stale" : NULL, f->token_file}};
+    const struct endpoint_options options = {.refresh_ms = 60000};
     struct http_client *c = NULL;
-    assert_ok(http_client_new_curl(&f->loop, &cfg, &c));
+    assert_ok(endpoint_client_new(&f->loop, url, &s, &options, &c));
     static const struct http_callbacks callbacks = {.on_done = on_done};
     const struct http_call call = {.path = path, .headers = headers};
     struct answer a = {0};

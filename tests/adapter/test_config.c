@@ -169,9 +169,9 @@ static void test_sources(void **state)
     assert_int_equal(s->timeout_ms, 5000);
     assert_int_equal(s->n_headers, 2);
     assert_string_equal(s->headers[0], "X-Scope-OrgID=team");
-    assert_string_equal(s->http.basic_user, "u");
-    assert_string_equal(s->http.basic_password.file, "/p");
-    assert_string_equal(s->http.ca_file, "/ca");
+    assert_string_equal(s->http.user.text, "u");
+    assert_string_equal(s->http.password.file, "/p");
+    assert_string_equal(s->http.ca.file, "/ca");
     assert_true(c->sources[1].engine);
     static const size_t want[] = {1, 2, 0, 0, 1};
     for (size_t i = 0; i < c->n_rules; i++)

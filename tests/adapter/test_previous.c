@@ -73,7 +73,8 @@ static void start(struct fixture *f, bool front_proxy)
     assert_ok(http_server_start(&f->api.loop, &cfg, owner, f, &f->owner));
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%u", http_server_port(f->owner));
     const struct adapter_api_previous_options o = {
-        .peer = {.url = url, .ca_pem = f->ca.cert_pem, .token = "ours"},
+        .url = url,
+        .endpoint = {.ca.text = f->ca.cert_pem, .credentials.text = "ours"},
         .front_proxy = front_proxy,
         .relist_ms = 50};
     assert_ok(adapter_api_previous_new(&f->api.loop, &o, &f->previous));
@@ -196,7 +197,7 @@ static void test_wrong(void **state)
 {
     uv_loop_t loop;
     struct adapter_api_previous *p = NULL;
-    const struct adapter_api_previous_options o = {.peer = {.url = "http://plain"}};
+    const struct adapter_api_previous_options o = {.url = "http://plain"};
     uv_loop_init(&loop);
     assert_error(adapter_api_previous_new(&loop, &o, &p), GS_EINVAL, "reached by https");
     assert_int_equal(uv_loop_close(&loop), 0);

@@ -127,7 +127,7 @@ static void start(struct fixture *f)
     f->prometheus = http_client_new_loopback(&f->loop, prometheus, f, NULL);
     f->kube_http = http_client_new_loopback(&f->loop, cluster, f, NULL);
     f->kube = kube_client_new(f->kube_http);
-    const struct source_options s = {.peer.url = "http://test"};
+    const struct source_options s = {.url = "http://test"};
     f->source = source_new_client(&f->loop, f->prometheus, "", &s);
     f->mapper = provider_mapper_new();
     assert_ok(adapter_config_parse(gs_slice_of(rules), "rules.yaml", &f->config));
@@ -448,7 +448,7 @@ static void test_sources(void **state)
         "  metricsQuery: <<.Series>>{<<.LabelMatchers>>}\n";
     assert_ok(adapter_config_parse(gs_slice_of(text), "two.yaml", &c));
     struct http_client *client = http_client_new_loopback(&f.loop, other_prometheus, NULL, NULL);
-    const struct source_options s = {.peer.url = "http://other"};
+    const struct source_options s = {.url = "http://other"};
     struct source *others[] = {source_new_client(&f.loop, client, "", &s)};
     const struct provider_registry_options r = {.config = c,
                                                 .source = f.source,

@@ -59,8 +59,8 @@ static void what_is_written_is_read(void **state)
     assert_true(s->honor_labels && s->honor_timestamps && s->enable_compression);
     assert_int_equal(s->body_size_limit, 10 << 20);
     assert_int_equal(s->sample_limit, 100);
-    assert_string_equal(s->http.basic_user, "u");
-    assert_string_equal(s->http.ca_file, "/etc/p/ca.pem");
+    assert_string_equal(s->http.user.text, "u");
+    assert_string_equal(s->http.ca.file, "/etc/p/ca.pem");
     assert_true(s->http.insecure_skip_verify && s->http.follow_redirects);
     assert_int_equal(s->sd.statics[0].n_targets, 2);
     assert_true(gs_slice_eq_str(s->sd.statics[0].labels[0].value, "7"));
@@ -248,7 +248,7 @@ static void scrape_configs_come_from_files_too(void **state)
     assert_int_equal(c->scrapes[1].interval_ms, 7000);
     assert_non_null(c->scrapes[1].accept);
     GS_AUTO_FREE char *token = gs_format("%s/t", dir);
-    assert_string_equal(c->scrapes[1].http.auth_credentials.file, token);
+    assert_string_equal(c->scrapes[1].http.credentials.file, token);
     assert_int_equal(c->scrapes[2].sample_limit, 3);
     engine_config_free(c);
     write_file(dir, "more2.yml", "scrape_configs: [{job_name: a}]\n");

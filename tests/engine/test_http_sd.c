@@ -194,12 +194,12 @@ static void other_settings_are_used_at_once(void **state)
     const struct engine_config_http_sd other = {
         .url = f.url,
         .refresh_ms = 3600000,
-        .http = {.auth_type = "Bearer", .auth_credentials.text = "t"}};
+        .http = {.auth_type = "Bearer", .credentials.text = "t"}};
     discovery_provider_reconfigure(f.sd, (struct discovery_source){DISCOVERY_KIND_HTTP, &other});
     loop_until(&f.loop, f.requests == 2 && f.authorization);
     assert_string_equal(f.authorization, "Bearer t");
     const struct engine_config_http_sd unreadable = {
-        .url = f.url, .refresh_ms = 3600000, .http.ca_file = "/nonexistent/ca"};
+        .url = f.url, .refresh_ms = 3600000, .http.ca.file = "/nonexistent/ca"};
     discovery_provider_reconfigure(f.sd,
                                    (struct discovery_source){DISCOVERY_KIND_HTTP, &unreadable});
     loop_until(&f.loop, f.stats.http.failures == 1);

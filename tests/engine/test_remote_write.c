@@ -291,7 +291,7 @@ static void test_a_reload_loses_nothing(void **state)
     assert_false(remote_write_is(f->w, &other));
     assert_true(remote_write_is(f->w, &later));
     later.max_samples_per_send = 200;
-    later.http = (struct engine_config_http){.basic_user = "u"};
+    later.http = (struct endpoint_settings){.user.text = "u"};
     remote_write_reconfigure(f->w, &later, external, GS_ARRAY_LEN(external));
     f->cfg = (struct engine_config_remote_write_config){0}; // not used any more
     run_for(f, 100);

@@ -95,7 +95,7 @@ static void start(struct world *w, const char *rules)
         .scheme = "http",
         .path_prefix = "/base/",
         .timeout_ms = WAIT_MS,
-        .http = {.basic_user = "u", .basic_password = {.text = "p"}},
+        .http = {.user.text = "u", .password = {.text = "p"}},
         .sd.statics = &w->statics,
         .sd.n_statics = 1};
     w->cfg = (struct engine_config){.evaluation_interval_ms = 200,
@@ -443,7 +443,7 @@ static void test_real_alertmanager(void **state)
     free((char *)w.targets[0]);
     w.targets[0] = gs_format("127.0.0.1:%d", port);
     w.am.path_prefix = NULL;
-    w.am.http = (struct engine_config_http){0};
+    w.am.http = (struct endpoint_settings){0};
     for (int64_t end = gs_mono_ns() + WAIT_NS; !listens(port); usleep(50000))
         assert_true(gs_mono_ns() < end);
     apply(&w);

@@ -8,6 +8,7 @@
 enum {
     RELIST_MS = 30000,
     TIMEOUT_MS = 30000,
+    REFRESH_MS = 10000, // of files with secrets and certificates
     MAX_UNDER_WAY = 512,
     MAX_LISTS = 8,
     MAX_RESOURCES = 100000,
@@ -19,11 +20,12 @@ struct list {
     struct adapter_api_previous *p;
     char *group_version;
     json_t *resources; // the last good ones
-    struct source_peer_op *op;
+    struct http_op *op;
 };
 
 struct adapter_api_previous {
-    struct source_peer *peer;
+    struct http_client *client;
+    char *name; // the URL without secrets
     bool front_proxy;
     unsigned timeout_ms;
     uint64_t relist_ms;
@@ -35,7 +37,7 @@ struct adapter_api_previous {
 
 struct adapter_api_previous_op {
     struct adapter_api_previous *p;
-    struct source_peer_op *op;
+    struct http_op *op;
     void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err);
     void *arg;
 };
@@ -43,7 +45,7 @@ struct adapter_api_previous_op {
 static void note(struct adapter_api_previous *p, const struct gs_error *err)
 {
     if (err && p->stats.up)
-        gs_warn("adapter", "the previous owner %s does not answer: %s", source_peer_name(p->peer),
+        gs_warn("adapter", "the previous owner %s does not answer: %s", p->name,
                 gs_error_message(err));
     p->stats.up = !err;
 }
@@ -85,7 +87,7 @@ static void ask_list(struct list *l)
     GS_AUTO_FREE char *path = gs_format("/apis/%s", l->group_version);
     const struct http_call call = {
         .path = path, .headers = headers, .timeout_ms = l->p->timeout_ms, .max_reply = MAX_ANSWER};
-    l->op = source_peer_send(l->p->peer, &call, &callbacks, l);
+    l->op = http_send(l->p->client, &call, &callbacks, l);
 }
 
 static void on_timer(uv_timer_t *t)
@@ -176,7 +178,7 @@ static void send_request(struct adapter_api_previous_op *op, const struct http_e
                                    .headers = headers,
                                    .timeout_ms = op->p->timeout_ms,
                                    .max_reply = MAX_ANSWER};
-    op->op = source_peer_send(op->p->peer, &call, &callbacks, op);
+    op->op = http_send(op->p->client, &call, &callbacks, op);
 }
 
 struct gs_error *
@@ -215,7 +217,7 @@ void adapter_api_previous_cancel(struct adapter_api_previous_op *op)
     if (!op)
         return;
     op->p->under_way--;
-    source_peer_cancel(op->op);
+    http_op_cancel(op->op);
     free(op);
 }
 
@@ -230,14 +232,20 @@ struct gs_error *adapter_api_previous_new(uv_loop_t *loop,
                                           const struct adapter_api_previous_options *o,
                                           struct adapter_api_previous **ret)
 {
-    struct source_peer *peer = NULL;
-    if (!gs_starts(o->peer.url, "https://"))
-        return gs_error_new(GS_EINVAL, "\"%s\": a previous owner is reached by https", o->peer.url);
-    struct gs_error *err = source_peer_new(loop, &o->peer, &peer);
+    const struct endpoint_options options = {.user_agent = "gpuscale-adapter/" GPUSCALE_VERSION,
+                                             .refresh_ms = REFRESH_MS,
+                                             .component = "adapter"};
+    struct http_client *client = NULL;
+    char *name = NULL;
+    if (!gs_starts(o->url, "https://"))
+        return gs_error_new(GS_EINVAL, "\"%s\": a previous owner is reached by https", o->url);
+    struct gs_error *err =
+        endpoint_client_open(loop, o->url, &o->endpoint, &options, &client, &name);
     if (err)
         return err;
     struct adapter_api_previous *p = gs_alloc(sizeof(*p));
-    p->peer = peer;
+    p->client = client;
+    p->name = name;
     p->front_proxy = o->front_proxy;
     p->timeout_ms = (unsigned)(o->timeout_ms ? o->timeout_ms : TIMEOUT_MS);
     p->relist_ms = (uint64_t)(o->relist_ms ? o->relist_ms : RELIST_MS);
@@ -255,18 +263,19 @@ void adapter_api_previous_free(struct adapter_api_previous *p)
     if (!p)
         return;
     for (size_t i = 0; i < p->n_lists; i++) {
-        source_peer_cancel(p->lists[i].op);
+        http_op_cancel(p->lists[i].op);
         json_decref(p->lists[i].resources);
         free(p->lists[i].group_version);
     }
     uv_close((uv_handle_t *)p->timer, timer_closed);
-    source_peer_free(p->peer);
+    http_client_free(p->client);
+    free(p->name);
     free(p);
 }
 
 const char *adapter_api_previous_name(const struct adapter_api_previous *p)
 {
-    return source_peer_name(p->peer);
+    return p->name;
 }
 
 bool adapter_api_previous_wants_user(const struct adapter_api_previous *p)

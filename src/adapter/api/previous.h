@@ -5,7 +5,7 @@
 #pragma once
 
 #include "adapter/api/auth.h"
-#include "adapter/source/peer.h"
+#include "net/endpoint/endpoint.h"
 
 struct adapter_api_previous;
 
@@ -13,7 +13,8 @@ struct adapter_api_previous;
     "X-Gpuscale-Passed-On" // on what is passed on: it is not passed on again
 
 struct adapter_api_previous_options {
-    struct source_peer_options peer;
+    const char *url; // https://…
+    struct endpoint_settings endpoint;
     // The client certificate is that of a front proxy: who asks is told by X-Remote-… headers.
     // Otherwise the owner sees our own credentials; who asks was asked about here.
     bool front_proxy;

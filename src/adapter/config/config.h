@@ -76,7 +76,7 @@ struct adapter_config_source {
     const char *const *headers; // "Key=Value"
     size_t n_headers;
     int64_t timeout_ms; // 0: the default
-    struct engine_config_http http;
+    struct endpoint_settings http;
     struct adapter_config_regex **patterns; // rules whose seriesQuery one of them matches ask it
     size_t n_patterns;
     bool resource; // the resource rules ask it

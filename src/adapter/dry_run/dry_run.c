@@ -63,7 +63,7 @@ struct gs_error *dry_run_open(const char *url, const char *kubeconfig,
 {
     *ret = (struct dry_run){.mapper = provider_mapper_new()};
     uv_loop_init(&ret->loop);
-    const struct source_options o = {.peer.url = url};
+    const struct source_options o = {.url = url, .endpoint.proxy_from_environment = true};
     struct gs_error *err = url ? source_new_remote(&ret->loop, &o, &ret->source) : NULL;
     if (!err && url && extra_sources_need_engine(c))
         err = gs_error_new(GS_EINVAL, "a source of the configuration is the adapter's own engine, "

@@ -31,8 +31,3 @@ struct source_backend {
 
 // Takes the backend.
 struct source *source_new(uv_loop_t *loop, struct source_backend *backend, int64_t max_age_ms);
-
-// The HTTP API of a Prometheus; takes the peer.
-struct source_peer;
-struct source_backend *source_backend_new_remote(struct source_peer *peer, bool post,
-                                                 int64_t timeout_ms);

@@ -3,7 +3,6 @@
 // and what is held of all other answers together is bounded, whatever a server sends.
 #include "adapter/source/answer.h"
 #include "adapter/source/backend.h"
-#include "adapter/source/peer.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -13,6 +12,7 @@
 enum {
     MAX_GET = 6000, // bytes of parameters; longer ones are posted
     DEFAULT_TIMEOUT_MS = 30000,
+    REFRESH_MS = 10000, // of files with secrets and certificates
 };
 #define MAX_ANSWER ((size_t)128 * 1024 * 1024)
 #define MAX_HELD   ((size_t)192 * 1024 * 1024) // of all calls that are under way
@@ -20,7 +20,10 @@ enum {
 
 struct remote {
     struct source_backend base;
-    struct source_peer *peer;
+    struct http_client *client;
+    bool owns_client;
+    char *name;   // the URL without secrets
+    char *prefix; // of paths
     bool post;
     unsigned timeout_ms;
     size_t held;
@@ -28,7 +31,7 @@ struct remote {
 
 struct call {
     struct remote *remote;
-    struct source_peer_op *op;
+    struct http_op *op;
     struct gs_buf body; // of queries
     struct source_series_reader *series;
     source_backend_result_fn on_result;
@@ -53,15 +56,15 @@ static struct gs_error *transport_error(const struct remote *r, struct gs_error 
     const char *reason =
         gs_starts(text, "GET ") || gs_starts(text, "POST ") ? strstr(text, ": ") : NULL;
     struct gs_error *told =
-        gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s",
-                     source_peer_name(r->peer), reason ? reason + 2 : text);
+        gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s", r->name,
+                     reason ? reason + 2 : text);
     gs_error_free(err);
     return told;
 }
 
 static struct gs_error *answer_error(const struct remote *r, struct gs_error *err)
 {
-    return err ? gs_error_wrap(err, "%s", source_peer_name(r->peer)) : NULL;
+    return err ? gs_error_wrap(err, "%s", r->name) : NULL;
 }
 
 static void finish(struct call *c, struct source_result *r, struct source_shapes *s,
@@ -79,7 +82,7 @@ static void finish(struct call *c, struct source_result *r, struct source_shapes
 
 static void give_up(struct call *c, struct gs_error *err)
 {
-    source_peer_cancel(GS_TAKE(c->op));
+    http_op_cancel(GS_TAKE(c->op));
     finish(c, NULL, NULL, answer_error(c->remote, err));
 }
 
@@ -146,8 +149,8 @@ static void ask(struct call *c, const char *endpoint, const struct gs_buf *param
     static const struct http_callbacks callbacks = {on_data, on_done};
     struct remote *r = c->remote;
     bool post = r->post || parameters->len > MAX_GET;
-    GS_AUTO_FREE char *path =
-        gs_format("/api/v1/%s%s%s", endpoint, post ? "" : "?", post ? "" : parameters->data);
+    GS_AUTO_FREE char *path = gs_format("%s/api/v1/%s%s%s", r->prefix, endpoint, post ? "" : "?",
+                                        post ? "" : parameters->data);
     struct http_call call = {
         .method = post ? "POST" : "GET",
         .path = path,
@@ -156,8 +159,8 @@ static void ask(struct call *c, const char *endpoint, const struct gs_buf *param
         .timeout_ms = r->timeout_ms,
         .max_reply = MAX_ERROR,
     };
-    gs_debug("adapter", "%s %s%s", call.method, source_peer_name(r->peer), path);
-    c->op = source_peer_send(r->peer, &call, &callbacks, c);
+    gs_debug("adapter", "%s %s%s", call.method, r->name, path + strlen(r->prefix));
+    c->op = http_send(r->client, &call, &callbacks, c);
 }
 
 static void *remote_query(struct source_backend *b, const char *promql, int64_t time_ms,
@@ -192,7 +195,7 @@ static void remote_cancel(struct source_backend *b, void *call)
 {
     struct call *c = call;
     (void)b;
-    source_peer_cancel(c->op);
+    http_op_cancel(c->op);
     call_free(c);
 }
 
@@ -200,18 +203,20 @@ static void remote_cancel(struct source_backend *b, void *call)
 
 static const char *remote_name(const struct source_backend *b)
 {
-    return source_peer_name(GS_CONTAINER_OF(b, const struct remote, base)->peer);
+    return GS_CONTAINER_OF(b, const struct remote, base)->name;
 }
 
 static void remote_free(struct source_backend *b)
 {
     struct remote *r = GS_CONTAINER_OF(b, struct remote, base);
-    source_peer_free(r->peer);
+    if (r->owns_client)
+        http_client_free(r->client);
+    free(r->name);
+    free(r->prefix);
     free(r);
 }
 
-struct source_backend *source_backend_new_remote(struct source_peer *peer, bool post,
-                                                 int64_t timeout_ms)
+static struct remote *remote_new(struct http_client *client, const struct source_options *o)
 {
     static const struct source_backend_ops ops = {.name = remote_name,
                                                   .query = remote_query,
@@ -220,29 +225,38 @@ struct source_backend *source_backend_new_remote(struct source_peer *peer, bool 
                                                   .free = remote_free};
     struct remote *r = gs_alloc(sizeof(*r));
     r->base.ops = &ops;
-    r->peer = peer;
-    r->post = post;
-    r->timeout_ms = (unsigned)(timeout_ms ? timeout_ms : DEFAULT_TIMEOUT_MS);
-    return &r->base;
+    r->client = client;
+    r->post = o->post;
+    r->timeout_ms = (unsigned)(o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS);
+    return r;
 }
 
 struct source *source_new_client(uv_loop_t *loop, struct http_client *client, const char *prefix,
                                  const struct source_options *o)
 {
-    const char *name = o->peer.url ? o->peer.url : "the engine";
-    struct source_backend *b = source_backend_new_remote(
-        source_peer_new_client(client, name, prefix), o->post, o->timeout_ms);
-    b->near = true;
-    return source_new(loop, b, o->max_age_ms);
+    struct remote *r = remote_new(client, o);
+    r->name = gs_strdup(o->url ? o->url : "the engine");
+    r->prefix = gs_strdup(prefix);
+    r->base.near = true;
+    return source_new(loop, &r->base, o->max_age_ms);
 }
 
 struct gs_error *source_new_remote(uv_loop_t *loop, const struct source_options *o,
                                    struct source **ret)
 {
-    struct source_peer *peer = NULL;
-    struct gs_error *err = source_peer_new(loop, &o->peer, &peer);
+    const struct endpoint_options options = {.user_agent = "gpuscale-adapter/" GPUSCALE_VERSION,
+                                             .refresh_ms = REFRESH_MS,
+                                             .component = "adapter"};
+    struct http_client *client = NULL;
+    char *name = NULL;
+    struct gs_error *err =
+        endpoint_client_open(loop, o->url, &o->endpoint, &options, &client, &name);
     if (err)
         return gs_error_wrap(err, "Prometheus");
-    *ret = source_new(loop, source_backend_new_remote(peer, o->post, o->timeout_ms), o->max_age_ms);
+    struct remote *r = remote_new(client, o);
+    r->owns_client = true;
+    r->name = name;
+    r->prefix = gs_strdup("");
+    *ret = source_new(loop, &r->base, o->max_age_ms);
     return NULL;
 }

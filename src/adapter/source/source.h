@@ -4,10 +4,10 @@
 // callback is called from inside the function that it was given to.
 #pragma once
 
-#include "adapter/source/peer.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "metrics/labels.h"
+#include "net/endpoint/endpoint.h"
 
 #include <stdint.h>
 #include <uv.h>
@@ -77,7 +77,8 @@ void source_cancel(struct source_op *op); // no callback afterwards; NULL is fin
 // --- kinds of sources ---
 
 struct source_options {
-    struct source_peer_options peer;
+    const char *url;
+    struct endpoint_settings endpoint;
     bool post;          // the verb of queries; long ones are posted in any case
     int64_t timeout_ms; // of queries; 0: 30 s
     int64_t max_age_ms; // answers are shared for so long; 0: only while they are under way

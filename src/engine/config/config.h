@@ -9,53 +9,12 @@
 #include "codec/json.h"
 #include "metrics/labels.h"
 #include "metrics/protocol.h"
+#include "net/endpoint/endpoint.h"
 #include "tsdb/matcher.h"
 
 #include <stdint.h>
 
-struct engine_config_secret_file_or_text {
-    const char *text, *file; // at most one; a file is read again for each use
-};
-
-#define ENGINE_CONFIG_HTTP_MAX_HEADERS 16
-
-struct engine_config_http_header {
-    const char *name;
-    struct engine_config_secret_file_or_text value;
-};
-
-struct engine_config_oauth2;
-
-// How to reach an HTTP peer: of scrape configs, Alertmanagers, remote write, lists of targets.
-struct engine_config_http {
-    const char *basic_user;
-    const char *basic_user_file;
-    struct engine_config_secret_file_or_text basic_password;
-    const char *auth_type; // "Bearer"
-    struct engine_config_secret_file_or_text auth_credentials;
-    const char *ca_file, *cert_file, *key_file, *server_name;
-    struct engine_config_secret_file_or_text ca, cert, key;
-    bool insecure_skip_verify;
-    int tls_min, tls_max; // 10 … 13 for TLS 1.0 … 1.3; 0: as the library has it
-    const struct engine_config_http_header *headers; // of http_headers
-    size_t n_headers;
-    const char *proxy_url, *no_proxy;
-    const struct metrics_label *proxy_headers; // of proxy_connect_header
-    size_t n_proxy_headers;
-    bool proxy_from_environment, follow_redirects, enable_http2;
-    const struct engine_config_oauth2 *oauth2; // NULL: none
-};
-
-// A token of the client credentials grant goes with each request.
-struct engine_config_oauth2 {
-    const char *client_id, *token_url;
-    struct engine_config_secret_file_or_text client_secret;
-    const char *const *scopes;
-    size_t n_scopes;
-    const struct metrics_label *params; // endpoint_params
-    size_t n_params;
-    struct engine_config_http http; // of the token's server: TLS and proxy
-};
+#define ENGINE_CONFIG_HTTP_MAX_HEADERS 16 // of http_headers
 
 enum engine_config_relabel_action {
     ENGINE_CONFIG_RELABEL_REPLACE,
@@ -104,7 +63,7 @@ enum engine_config_sd_role {
 struct engine_config_kubernetes_sd {
     enum engine_config_sd_role role;
     const char *api_server, *kubeconfig_file; // both NULL: the cluster that the engine runs in
-    struct engine_config_http http;
+    struct endpoint_settings http;
     bool own_namespace;
     const char *const *namespaces;
     size_t n_namespaces;
@@ -121,7 +80,7 @@ struct engine_config_file_sd {
 struct engine_config_http_sd {
     const char *url;
     int64_t refresh_ms;
-    struct engine_config_http http;
+    struct endpoint_settings http;
 };
 
 struct engine_config_dns_sd {
@@ -167,7 +126,7 @@ struct engine_config_scrape_config {
     const char *accept;                 // the header
     const struct metrics_label *params; // repeated names: several values
     size_t n_params;
-    struct engine_config_http http;
+    struct endpoint_settings http;
     struct engine_config_sd_configs sd;
     struct engine_config_relabels relabel, metric_relabel;
     size_t body_size_limit, sample_limit, target_limit, label_limit, label_name_length_limit,
@@ -177,7 +136,7 @@ struct engine_config_scrape_config {
 struct engine_config_alertmanager_config {
     const char *scheme, *path_prefix;
     int64_t timeout_ms;
-    struct engine_config_http http;
+    struct endpoint_settings http;
     struct engine_config_sd_configs sd;
     struct engine_config_relabels relabel, alert_relabel;
 };
@@ -185,7 +144,7 @@ struct engine_config_alertmanager_config {
 struct engine_config_remote_write_config {
     const char *url, *name;
     int64_t timeout_ms;
-    struct engine_config_http http;
+    struct endpoint_settings http;
     const struct metrics_label *headers;
     size_t n_headers;
     struct engine_config_relabels write_relabel;
@@ -236,6 +195,6 @@ GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
 struct engine_config_http_file;
 struct gs_error *engine_config_http_file_load(const char *path,
                                               struct engine_config_http_file **ret);
-const struct engine_config_http *
+const struct endpoint_settings *
 engine_config_http_file_settings(const struct engine_config_http_file *f);
 void engine_config_http_file_free(struct engine_config_http_file *f);

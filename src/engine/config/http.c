@@ -8,27 +8,27 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define AT(member) offsetof(struct engine_config_http, member)
+#define AT(member) offsetof(struct endpoint_settings, member)
 
 static void read_basic_auth(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
-        {"username", CODEC_FIELD_TEXT, AT(basic_user), NULL},
-        {"username_file", CODEC_FIELD_PATH, AT(basic_user_file), NULL},
-        {"password", CODEC_FIELD_TEXT, AT(basic_password.text), NULL},
-        {"password_file", CODEC_FIELD_PATH, AT(basic_password.file), NULL},
+        {"username", CODEC_FIELD_TEXT, AT(user.text), NULL},
+        {"username_file", CODEC_FIELD_PATH, AT(user.file), NULL},
+        {"password", CODEC_FIELD_TEXT, AT(password.text), NULL},
+        {"password_file", CODEC_FIELD_PATH, AT(password.file), NULL},
         {0},
     };
-    struct engine_config_http *h = out;
+    struct endpoint_settings *h = out;
     codec_read_mapping(r, value, fields, "basic_auth", h);
-    if (h->basic_user && *h->basic_user && h->basic_user_file)
+    if (h->user.text && *h->user.text && h->user.file)
         codec_reader_fail(
             r, value,
             "at most one of basic_auth username, username_file & username_ref must be "
             "configured");
-    if (!h->basic_user && !h->basic_user_file)
-        h->basic_user = "";
-    if (h->basic_password.text && h->basic_password.file)
+    if (!h->user.text && !h->user.file)
+        h->user.text = "";
+    if (h->password.text && h->password.file)
         codec_reader_fail(
             r, value,
             "at most one of basic_auth password, password_file & password_ref must be "
@@ -39,11 +39,11 @@ static void read_authorization(struct codec_reader *r, const json_t *value, void
 {
     static const struct codec_field fields[] = {
         {"type", CODEC_FIELD_TEXT, AT(auth_type), NULL},
-        {"credentials", CODEC_FIELD_TEXT, AT(auth_credentials.text), NULL},
-        {"credentials_file", CODEC_FIELD_PATH, AT(auth_credentials.file), NULL},
+        {"credentials", CODEC_FIELD_TEXT, AT(credentials.text), NULL},
+        {"credentials_file", CODEC_FIELD_PATH, AT(credentials.file), NULL},
         {0},
     };
-    struct engine_config_http *h = out;
+    struct endpoint_settings *h = out;
     h->auth_type = "Bearer";
     codec_read_mapping(r, value, fields, "authorization", h);
     struct gs_slice type = gs_slice_trim(gs_slice_of(h->auth_type));
@@ -51,7 +51,7 @@ static void read_authorization(struct codec_reader *r, const json_t *value, void
     if (strcasecmp(h->auth_type, "basic") == 0)
         codec_reader_fail(
             r, value, "authorization type cannot be set to \"basic\", use \"basic_auth\" instead");
-    if (h->auth_credentials.text && h->auth_credentials.file)
+    if (h->credentials.text && h->credentials.file)
         codec_reader_fail(r, value,
                           "at most one of authorization credentials & credentials_file must be "
                           "configured");
@@ -59,16 +59,16 @@ static void read_authorization(struct codec_reader *r, const json_t *value, void
 
 static void read_bearer_token(struct codec_reader *r, const json_t *value, void *out)
 {
-    struct engine_config_http *h = out;
+    struct endpoint_settings *h = out;
     h->auth_type = "Bearer";
-    h->auth_credentials.text = codec_read_text(r, value);
+    h->credentials.text = codec_read_text(r, value);
 }
 
 static void read_bearer_token_file(struct codec_reader *r, const json_t *value, void *out)
 {
-    struct engine_config_http *h = out;
+    struct endpoint_settings *h = out;
     h->auth_type = "Bearer";
-    h->auth_credentials.file = codec_reader_path(r, codec_read_text(r, value));
+    h->credentials.file = codec_reader_path(r, codec_read_text(r, value));
 }
 
 static void read_tls_version(struct codec_reader *r, const json_t *value, void *out)
@@ -89,24 +89,24 @@ void engine_config_read_tls(struct codec_reader *r, const json_t *value, void *h
 {
     static const struct codec_field fields[] = {
         {"ca", CODEC_FIELD_TEXT, AT(ca.text), NULL},
-        {"ca_file", CODEC_FIELD_PATH, AT(ca_file), NULL},
+        {"ca_file", CODEC_FIELD_PATH, AT(ca.file), NULL},
         {"cert", CODEC_FIELD_TEXT, AT(cert.text), NULL},
-        {"cert_file", CODEC_FIELD_PATH, AT(cert_file), NULL},
+        {"cert_file", CODEC_FIELD_PATH, AT(cert.file), NULL},
         {"key", CODEC_FIELD_TEXT, AT(key.text), NULL},
-        {"key_file", CODEC_FIELD_PATH, AT(key_file), NULL},
+        {"key_file", CODEC_FIELD_PATH, AT(key.file), NULL},
         {"server_name", CODEC_FIELD_TEXT, AT(server_name), NULL},
         {"insecure_skip_verify", CODEC_FIELD_BOOL, AT(insecure_skip_verify), NULL},
         {"min_version", CODEC_FIELD_CUSTOM, AT(tls_min), read_tls_version},
         {"max_version", CODEC_FIELD_CUSTOM, AT(tls_max), read_tls_version},
         {0},
     };
-    const struct engine_config_http *h = http;
+    const struct endpoint_settings *h = http;
     codec_read_mapping(r, value, fields, "tls_config", http);
-    if (h->ca.text && h->ca_file)
+    if (h->ca.text && h->ca.file)
         codec_reader_fail(r, value, "at most one of ca, ca_file & ca_ref must be configured");
-    if (h->cert.text && h->cert_file)
+    if (h->cert.text && h->cert.file)
         codec_reader_fail(r, value, "at most one of cert, cert_file & cert_ref must be configured");
-    if (h->key.text && h->key_file)
+    if (h->key.text && h->key.file)
         codec_reader_fail(r, value, "at most one of key and key_file must be configured");
 }
 
@@ -174,17 +174,16 @@ static void check_header(struct codec_reader *r, const json_t *at, const char *n
         codec_reader_fail(r, at, "\"%s\" is not a header, or has a value of several lines", name);
 }
 
-static void add_header(struct codec_reader *r, const json_t *at, struct engine_config_http *h,
+static void add_header(struct codec_reader *r, const json_t *at, struct endpoint_settings *h,
                        const char *name, const char *text, const char *file)
 {
-    struct engine_config_http_header *list =
-        (struct engine_config_http_header *)(uintptr_t)h->headers;
+    struct endpoint_header *list = (struct endpoint_header *)(uintptr_t)h->headers;
     if (h->n_headers >= ENGINE_CONFIG_HTTP_MAX_HEADERS) {
         codec_reader_fail(r, at, "more than %d http_headers", ENGINE_CONFIG_HTTP_MAX_HEADERS);
         return;
     }
     check_header(r, at, name, text);
-    list[h->n_headers++] = (struct engine_config_http_header){name, {text, file}};
+    list[h->n_headers++] = (struct endpoint_header){name, {text, file}};
 }
 
 static void read_headers(struct codec_reader *r, const json_t *value, void *out)
@@ -195,7 +194,7 @@ static void read_headers(struct codec_reader *r, const json_t *value, void *out)
         {"files", CODEC_FIELD_CUSTOM, 0, read_files},
         {0},
     };
-    struct engine_config_http *h = out;
+    struct endpoint_settings *h = out;
     const char *key;
     json_t *item;
     if (!json_is_object(value))
@@ -216,8 +215,8 @@ static void read_headers(struct codec_reader *r, const json_t *value, void *out)
 
 void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *value, void *out)
 {
-    struct engine_config_http *h = out;
-    struct metrics_label *list;
+    struct endpoint_settings *h = out;
+    struct http_header *list;
     const char *key;
     json_t *values;
     size_t n = 0;
@@ -225,7 +224,7 @@ void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *valu
         codec_reader_fail(r, value, "proxy_connect_header must be a mapping");
     json_object_foreach ((json_t *)(uintptr_t)value, key, values)
         n += json_array_size(values);
-    list = codec_reader_alloc(r, n * sizeof(*list));
+    list = codec_reader_alloc(r, (n + 1) * sizeof(*list));
     n = 0;
     json_object_foreach ((json_t *)(uintptr_t)value, key, values) {
         const char *const *texts;
@@ -234,11 +233,10 @@ void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *valu
         codec_read_texts(r, values, &texts, &n_texts);
         for (size_t i = 0; i < n_texts && !r->err; i++) {
             check_header(r, values, name, texts[i]);
-            list[n++] = (struct metrics_label){gs_slice_of(name), gs_slice_of(texts[i])};
+            list[n++] = (struct http_header){name, texts[i]};
         }
     }
     h->proxy_headers = list;
-    h->n_proxy_headers = n;
 }
 
 // As Go writes names: X-Prometheus-Remote-Write-Version.
@@ -287,7 +285,7 @@ const struct codec_field engine_config_http_fields[] = {
     {0},
 };
 
-void engine_config_http_defaults(struct engine_config_http *h)
+void engine_config_http_defaults(struct endpoint_settings *h)
 {
     h->follow_redirects = true;
     h->enable_http2 = true;
@@ -337,7 +335,7 @@ static void check_cloud_auth(struct codec_reader *r, const json_t *obj)
 }
 
 void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
-                               const struct engine_config_http *h)
+                               const struct endpoint_settings *h)
 {
     bool url = h->proxy_url && *h->proxy_url, no_proxy = h->no_proxy && *h->no_proxy;
     if (has(obj, "proxy_connect_header") && !h->proxy_from_environment && !url)
@@ -356,7 +354,7 @@ void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
 }
 
 void engine_config_check_http(struct codec_reader *r, const json_t *obj,
-                              struct engine_config_http *h)
+                              struct endpoint_settings *h)
 {
     check_auth(r, obj);
     check_cloud_auth(r, obj);
@@ -365,9 +363,9 @@ void engine_config_check_http(struct codec_reader *r, const json_t *obj,
 }
 
 void engine_config_check_key(struct codec_reader *r, const json_t *obj,
-                             const struct engine_config_http *h)
+                             const struct endpoint_settings *h)
 {
-    if ((h->cert_file || h->cert.text) != (h->key_file || h->key.text))
+    if ((h->cert.file || h->cert.text) != (h->key.file || h->key.text))
         codec_reader_fail(r, obj,
                           "exactly one of key or key_file must be configured when a client "
                           "certificate is configured");
@@ -375,7 +373,7 @@ void engine_config_check_key(struct codec_reader *r, const json_t *obj,
 
 void engine_config_read_with_http(struct codec_reader *r, const json_t *obj,
                                   const struct codec_field *fields, const char *what, void *out,
-                                  struct engine_config_http *http)
+                                  struct endpoint_settings *http)
 {
     engine_config_http_defaults(http);
     if (!codec_reader_is_mapping(r, obj, what))

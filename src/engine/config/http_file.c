@@ -8,7 +8,7 @@
 
 struct engine_config_http_file {
     struct gs_arena arena;
-    struct engine_config_http http;
+    struct endpoint_settings http;
 };
 
 static struct gs_error *parse(struct gs_slice text, const char *path, const char *dir,
@@ -51,7 +51,7 @@ struct gs_error *engine_config_http_file_load(const char *path,
     return err;
 }
 
-const struct engine_config_http *
+const struct endpoint_settings *
 engine_config_http_file_settings(const struct engine_config_http_file *f)
 {
     return &f->http;

@@ -2,23 +2,30 @@
 // oauth2 of HTTP settings.
 #include "engine/config/reader.h"
 
-#define AT(member) offsetof(struct engine_config_oauth2, member)
+#define AT(member) offsetof(struct endpoint_oauth2, member)
 
 static void read_scopes(struct codec_reader *r, const json_t *value, void *out)
 {
-    struct engine_config_oauth2 *o = out;
+    struct endpoint_oauth2 *o = out;
     codec_read_texts(r, value, &o->scopes, &o->n_scopes);
 }
 
 static void read_params(struct codec_reader *r, const json_t *value, void *out)
 {
-    struct engine_config_oauth2 *o = out;
-    engine_config_labels(r, value, &o->params, &o->n_params);
+    struct endpoint_oauth2 *o = out;
+    const struct metrics_label *labels = NULL;
+    size_t n = 0;
+    engine_config_labels(r, value, &labels, &n);
+    struct http_header *params = codec_reader_alloc(r, (n + 1) * sizeof(*params));
+    for (size_t i = 0; i < n; i++) // their texts end with a NUL
+        params[i] = (struct http_header){labels[i].name.data, labels[i].value.data};
+    o->params = params;
+    o->n_params = n;
 }
 
-static void check(struct codec_reader *r, const json_t *value, const struct engine_config_oauth2 *o)
+static void check(struct codec_reader *r, const json_t *value, const struct endpoint_oauth2 *o)
 {
-    const struct engine_config_secret_file_or_text *secret = &o->client_secret;
+    const struct endpoint_secret *secret = &o->client_secret;
     if (!o->client_id || !*o->client_id)
         codec_reader_fail(r, value, "oauth2 client_id must be configured");
     if (!o->token_url || !*o->token_url)
@@ -28,8 +35,8 @@ static void check(struct codec_reader *r, const json_t *value, const struct engi
             r, value,
             "at most one of oauth2 client_secret, client_secret_file & client_secret_ref "
             "must be configured");
-    engine_config_check_proxy(r, value, &o->http);
-    engine_config_check_key(r, value, &o->http);
+    engine_config_check_proxy(r, value, &o->server);
+    engine_config_check_key(r, value, &o->server);
 }
 
 void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void *out)
@@ -41,18 +48,18 @@ void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void
         {"token_url", CODEC_FIELD_TEXT, AT(token_url), NULL},
         {"scopes", CODEC_FIELD_CUSTOM, 0, read_scopes},
         {"endpoint_params", CODEC_FIELD_CUSTOM, 0, read_params},
-        {"tls_config", CODEC_FIELD_CUSTOM, AT(http), engine_config_read_tls},
-        {"proxy_url", CODEC_FIELD_URL, AT(http.proxy_url), NULL},
-        {"no_proxy", CODEC_FIELD_TEXT, AT(http.no_proxy), NULL},
-        {"proxy_from_environment", CODEC_FIELD_BOOL, AT(http.proxy_from_environment), NULL},
-        {"proxy_connect_header", CODEC_FIELD_CUSTOM, AT(http), engine_config_read_proxy_headers},
+        {"tls_config", CODEC_FIELD_CUSTOM, AT(server), engine_config_read_tls},
+        {"proxy_url", CODEC_FIELD_URL, AT(server.proxy_url), NULL},
+        {"no_proxy", CODEC_FIELD_TEXT, AT(server.no_proxy), NULL},
+        {"proxy_from_environment", CODEC_FIELD_BOOL, AT(server.proxy_from_environment), NULL},
+        {"proxy_connect_header", CODEC_FIELD_CUSTOM, AT(server), engine_config_read_proxy_headers},
         {0},
     };
-    struct engine_config_oauth2 *o = codec_reader_alloc(r, sizeof(*o));
-    engine_config_http_defaults(&o->http);
+    struct endpoint_oauth2 *o = codec_reader_alloc(r, sizeof(*o));
+    engine_config_http_defaults(&o->server);
     codec_read_mapping(r, value, fields, "oauth2", o);
     check(r, value, o);
     if (o->client_secret.file && !*o->client_secret.file)
         o->client_secret.file = NULL;
-    *(const struct engine_config_oauth2 **)out = o;
+    *(const struct endpoint_oauth2 **)out = o;
 }

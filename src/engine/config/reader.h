@@ -23,14 +23,14 @@ void engine_config_labels(struct codec_reader *r, const json_t *map,
 // --- parts ---
 
 extern const struct codec_field
-    engine_config_http_fields[]; // of struct engine_config_http at offset 0
-void engine_config_http_defaults(struct engine_config_http *h);
+    engine_config_http_fields[]; // of struct endpoint_settings at offset 0
+void engine_config_http_defaults(struct endpoint_settings *h);
 // http's fields beside a table of one's own.
 void engine_config_read_with_http(struct codec_reader *r, const json_t *obj,
                                   const struct codec_field *fields, const char *what, void *out,
-                                  struct engine_config_http *http);
+                                  struct endpoint_settings *http);
 void engine_config_check_http(struct codec_reader *r, const json_t *obj,
-                              struct engine_config_http *h);
+                              struct endpoint_settings *h);
 void engine_config_read_relabels(struct codec_reader *r, const json_t *list, void *relabels);
 // Lists of discoveries, into a struct engine_config_sd_configs.
 void config_read_statics(struct codec_reader *r, const json_t *list, void *sd);
@@ -59,9 +59,9 @@ void engine_config_check_otlp(struct codec_reader *r, const json_t *value, void 
 void engine_config_check_runtime(struct codec_reader *r, const json_t *value, void *out);
 void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void *oauth2);
 void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
-                               const struct engine_config_http *h);
+                               const struct endpoint_settings *h);
 void engine_config_check_key(struct codec_reader *r, const json_t *obj,
-                             const struct engine_config_http *h);
+                             const struct endpoint_settings *h);
 void engine_config_check_metadata(struct codec_reader *r, const json_t *value, void *out);
 bool engine_config_header_is_reserved(const char *name); // not to be set by hand
 // The names in a mapping of headers. authorization: the error when that is one of them.

@@ -12,7 +12,7 @@
 
 struct peer {
     const char *url, *name;
-    struct engine_config_http http;
+    struct endpoint_settings http;
 };
 
 static void check_headers(struct codec_reader *r, const json_t *value, void *out)
@@ -122,7 +122,7 @@ void engine_config_check_metadata(struct codec_reader *r, const json_t *value, v
 
 struct tracing {
     const char *client, *endpoint, *compression;
-    struct engine_config_http http;
+    struct endpoint_settings http;
 };
 
 #define AT(member) offsetof(struct tracing, member)

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "engine/discovery/groups.h"
-#include "engine/discovery/peer.h"
 #include "engine/discovery/stats.h"
 
 #include <limits.h>
@@ -27,7 +26,6 @@ struct discovery_http {
     void *arg;
     struct http_client *client; // NULL: not yet, or its files cannot be read
     struct http_op *op;         // NULL: nothing under way
-    struct gs_arena request;    // of headers
     int64_t begun_ns;
     size_t n_groups;    // of the last list that was right
     uint64_t list_hash; // of its text; with n_groups 0: of none
@@ -127,7 +125,6 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     struct discovery_http *s = arg;
     struct discovery_group_list l = {0};
     s->op = NULL;
-    gs_arena_clear(&s->request);
     if (!err && !is_known_list(s, answer)) {
         err = discovery_http_read(answer, s->cfg->url, s->n_groups, &l, &s->n_groups);
         if (!err)
@@ -139,21 +136,15 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
 static struct gs_error *send_request(struct discovery_http *s, unsigned timeout_ms)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct http_header peer[DISCOVERY_PEER_HEADERS], headers[3 + DISCOVERY_PEER_HEADERS];
+    static const struct endpoint_options options = {0};
     char interval[GS_DOUBLE_SIZE];
-    size_t n = 0;
     struct gs_error *err =
-        s->client ? NULL : discovery_peer_client(s->loop, "", &s->cfg->http, NULL, &s->client);
-    if (!err)
-        err = discovery_peer_headers(&s->cfg->http, &s->request, peer);
+        s->client ? NULL : endpoint_client_new(s->loop, "", &s->cfg->http, &options, &s->client);
     if (err)
         return err;
     gs_format_double((double)s->cfg->refresh_ms / 1000, interval);
-    headers[n++] = (struct http_header){"Accept", "application/json"};
-    headers[n++] = (struct http_header){"X-Prometheus-Refresh-Interval-Seconds", interval};
-    for (size_t i = 0; peer[i].name; i++)
-        headers[n++] = peer[i];
-    headers[n] = (struct http_header){NULL, NULL};
+    const struct http_header headers[] = {
+        {"Accept", "application/json"}, {"X-Prometheus-Refresh-Interval-Seconds", interval}, {0}};
     const struct http_call call = {
         .path = s->cfg->url, .headers = headers, .timeout_ms = timeout_ms, .max_reply = MAX_LIST};
     s->op = http_send(s->client, &call, &callbacks, s);
@@ -202,7 +193,6 @@ struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_c
 static void stop_request(struct discovery_http *s)
 {
     http_op_cancel(GS_TAKE(s->op));
-    gs_arena_clear(&s->request);
     http_client_free(GS_TAKE(s->client));
 }
 
@@ -223,7 +213,6 @@ void discovery_http_free(struct discovery_http *s)
     if (!s)
         return;
     stop_request(s);
-    gs_arena_finish(&s->request);
     free(s->problem);
     uv_close((uv_handle_t *)&s->timer, free_http);
 }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/discovery/kube_hub.h"
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "kube/kubeconfig.h"
 #include "kube/watch_errors.h"
-
-#define MAX_PEM ((size_t)1 << 20)
 
 struct discovery_hub_cache {
     char *key;
@@ -54,55 +51,19 @@ uv_loop_t *discovery_hub_loop(struct discovery_kubernetes_hub *h)
 
 // --- clusters ---
 
-static struct gs_error *read_pem(const char *text, const char *file, char **ret)
-{
-    if (text) {
-        *ret = gs_strdup(text);
-        return NULL;
-    }
-    if (!file)
-        return NULL;
-    struct gs_buf content = {0};
-    struct gs_error *err = gs_file_read(file, MAX_PEM, &content);
-    if (err) {
-        gs_buf_finish(&content);
-        return err;
-    }
-    *ret = gs_buf_take(&content);
-    return NULL;
-}
-
-static struct gs_error *config_of_http(const struct engine_config_kubernetes_sd *cfg,
-                                       struct kube_config *ret)
-{
-    const struct engine_config_http *h = &cfg->http;
-    ret->server = gs_strdup(cfg->api_server);
-    ret->insecure = h->insecure_skip_verify;
-    struct gs_error *err = read_pem(h->ca.text, h->ca_file, &ret->ca_pem);
-    if (!err)
-        err = read_pem(h->cert.text, h->cert_file, &ret->client_cert_pem);
-    if (!err)
-        err = read_pem(h->key.text, h->key_file, &ret->client_key_pem);
-    if (!err)
-        err = read_pem(h->auth_credentials.text, h->auth_credentials.file, &ret->token);
-    ret->token_file = gs_strdup(h->auth_credentials.file);
-    if (err || !ret->token)
-        return err;
-    struct gs_slice token = gs_slice_trim(gs_slice_of(ret->token));
-    memmove(ret->token, token.data, token.len);
-    ret->token[token.len] = '\0';
-    return NULL;
-}
-
 static struct gs_error *connect_cluster(struct discovery_hub_cluster *c,
                                         const struct engine_config_kubernetes_sd *cfg)
 {
-    struct kube_config k = {0};
-    struct gs_error *err = cfg->api_server ? config_of_http(cfg, &k)
-                                           : kube_config_load(cfg->kubeconfig_file, NULL, &k);
-    if (!err)
-        err = kube_config_connect(&k, c->hub->loop, "gpuscale", &c->http);
-    kube_config_finish(&k);
+    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
+    const struct endpoint_options options = {
+        .refresh_ms = KUBE_CONFIG_REFRESH_MS, .component = "discovery", .name = cfg->api_server};
+    struct gs_error *err = NULL;
+    if (cfg->api_server)
+        err = endpoint_client_new(c->hub->loop, cfg->api_server, &cfg->http, &options, &c->http);
+    else
+        err = kube_config_load(cfg->kubeconfig_file, NULL, &k);
+    if (!err && !cfg->api_server)
+        err = kube_config_connect(&k, c->hub->loop, NULL, &c->http);
     if (err)
         return gs_error_wrap(err, "kubernetes_sd_configs");
     c->kube = kube_client_new(c->http);

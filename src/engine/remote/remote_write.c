@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/config/relabel.h"
-#include "engine/discovery/peer.h"
 #include "engine/remote/encode.h"
 #include "metrics/write.h"
 #include "net/http/client.h"
@@ -322,17 +321,14 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     }
 }
 
-static void post(struct remote_write *w, const struct http_header *peer)
+static void post(struct remote_write *w)
 {
     const struct engine_config_remote_write_config *cfg = w->cfg;
-    GS_AUTO_FREE struct http_header *headers =
-        gs_alloc_array(cfg->n_headers + DISCOVERY_PEER_HEADERS + 3, sizeof(*headers));
+    GS_AUTO_FREE struct http_header *headers = gs_alloc_array(cfg->n_headers + 3, sizeof(*headers));
     GS_AUTO_FREE char **own = gs_alloc_array(2 * cfg->n_headers + 1, sizeof(char *));
     size_t n = 0;
     headers[n++] = (struct http_header){"Content-Encoding", "snappy"};
     headers[n++] = (struct http_header){"X-Prometheus-Remote-Write-Version", "0.1.0"};
-    while (peer->name)
-        headers[n++] = *peer++;
     for (size_t i = 0; i < cfg->n_headers; i++) {
         own[2 * i] = gs_slice_dup(cfg->headers[i].name);
         own[2 * i + 1] = gs_slice_dup(cfg->headers[i].value);
@@ -353,24 +349,19 @@ static void post(struct remote_write *w, const struct http_header *peer)
 
 static void send_batch(struct remote_write *w)
 {
-    struct gs_arena mem = {0};
-    struct http_header peer[DISCOVERY_PEER_HEADERS];
+    static const struct endpoint_options options = {0};
     if (w->new_client) {
         http_client_free(w->client);
         w->client = NULL;
         w->new_client = false;
     }
-    struct gs_error *err =
+    GS_AUTO_ERROR struct gs_error *err =
         w->client ? NULL
-                  : discovery_peer_client(w->loop, w->cfg->url, &w->cfg->http, NULL, &w->client);
-    if (!err)
-        err = discovery_peer_headers(&w->cfg->http, &mem, peer);
+                  : endpoint_client_new(w->loop, w->cfg->url, &w->cfg->http, &options, &w->client);
     if (err)
         retry(w, gs_error_message(err), 0);
     else
-        post(w, peer);
-    gs_error_free(err);
-    gs_arena_finish(&mem);
+        post(w);
 }
 
 static void on_timer(uv_timer_t *timer)

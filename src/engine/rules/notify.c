@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/config/relabel.h"
-#include "engine/discovery/peer.h"
 #include "metrics/write.h"
 #include "template/template.h"
 
@@ -178,7 +177,7 @@ static json_t *batch_for(const struct rules_am_set *s, json_t *batch)
     return NULL;
 }
 
-static bool post(struct rules_am_target *t);
+static void post(struct rules_am_target *t);
 
 static void batch_done(struct rules_notifier *n)
 {
@@ -211,8 +210,8 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     t->seconds += (double)(gs_mono_ns() - t->begun_ns) / 1e9;
     if (!ok && worth_retry && !t->retried) {
         t->retried = true;
-        if (post(t))
-            return;
+        post(t);
+        return;
     }
     t->sent += t->n_alerts;
     if (ok) {
@@ -229,21 +228,12 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     answered(t);
 }
 
-static bool post(struct rules_am_target *t)
+static void post(struct rules_am_target *t)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct gs_arena mem = {0};
-    struct http_header headers[DISCOVERY_PEER_HEADERS];
     const struct engine_config_alertmanager_config *cfg = t->set->cfg;
-    GS_AUTO_ERROR struct gs_error *err = discovery_peer_headers(&cfg->http, &mem, headers);
-    if (err) {
-        gs_err("notify", "Alertmanager %s: %s", t->url, gs_error_message(err));
-        gs_arena_finish(&mem);
-        return false;
-    }
     struct http_call call = {.method = "POST",
                              .path = t->path,
-                             .headers = headers,
                              .body = gs_buf_slice(&t->body),
                              .content_type = "application/json",
                              .timeout_ms = cfg->timeout_ms > 0 ? (unsigned)cfg->timeout_ms
@@ -251,8 +241,6 @@ static bool post(struct rules_am_target *t)
                              .max_reply = 1 << 20};
     t->begun_ns = gs_mono_ns();
     t->op = http_send(t->client, &call, &callbacks, t);
-    gs_arena_finish(&mem);
-    return true;
 }
 
 static void send_to_set(struct rules_notifier *n, struct rules_am_set *s)
@@ -270,12 +258,8 @@ static void send_to_set(struct rules_notifier *n, struct rules_am_set *s)
         codec_json_dump(batch, &t->body);
         t->n_alerts = json_array_size(batch);
         t->retried = false;
-        if (post(t)) {
-            n->n_requests++;
-        } else {
-            t->sent += t->n_alerts;
-            t->errors += t->n_alerts;
-        }
+        post(t);
+        n->n_requests++;
     }
 }
 

@@ -12,7 +12,7 @@
 #include <uv.h>
 
 struct rules_notifier;
-struct http_tokens;
+struct endpoint_tokens;
 struct kube_client;
 
 struct rules_notifier *rules_notifier_new(uv_loop_t *loop, const char *external_url);
@@ -52,7 +52,7 @@ struct rules_am_target {
 struct rules_am_set {
     struct rules_notifier *notifier;
     const struct engine_config_alertmanager_config *cfg;
-    struct http_tokens *tokens; // of all clients; NULL: none are needed
+    struct endpoint_tokens *tokens; // of all clients; NULL: none are needed
     struct rules_am_target **targets;
     size_t n, cap;
     char **dropped;

@@ -5,8 +5,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/config/relabel.h"
-#include "engine/discovery/peer.h"
-#include "net/http/oauth2.h"
 
 struct am_group {
     char *source;
@@ -62,8 +60,9 @@ static void add_target(struct rules_am_set *s, uv_loop_t *loop,
             return;
         }
     struct rules_am_target *t = gs_alloc(sizeof(*t));
+    const struct endpoint_options options = {.tokens = &s->tokens};
     GS_AUTO_ERROR struct gs_error *err =
-        discovery_peer_client(loop, base, &s->cfg->http, &s->tokens, &t->client);
+        endpoint_client_new(loop, base, &s->cfg->http, &options, &t->client);
     if (err) {
         gs_err("notify", "Alertmanager %s: %s", url, gs_error_message(err));
         free(t);
@@ -272,7 +271,7 @@ void rules_am_set_free(struct rules_am_set *s)
         target_free(s->targets[i]);
     for (size_t i = 0; i < s->n_dropped; i++)
         free(s->dropped[i]);
-    http_tokens_unref(s->tokens);
+    endpoint_tokens_unref(s->tokens);
     free(s->targets);
     free(s->dropped);
     free(s);

@@ -4,8 +4,6 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/discovery/peer.h"
-#include "net/http/oauth2.h"
 
 // One discovery of the job with the groups it gave. A reload moves it to the job that follows when
 // its configuration is the same.
@@ -73,12 +71,20 @@ static void keep_dropped(struct scrape_job *j, const struct scrape_target_spec *
     j->dropped[j->n_dropped_kept++] = copy;
 }
 
+static struct gs_error *connect_client(struct scrape_job *j, struct http_client **ret)
+{
+    // A connection for each target: a new one for a scrape would cost more than the scrape.
+    const struct endpoint_options o = {.tokens = &j->tokens,
+                                       .idle_connections = ENDPOINT_SCRAPE_CONNECTIONS};
+    return endpoint_client_new(j->loop, "", &j->cfg->http, &o, ret);
+}
+
 // The first one when another cannot be made (certificates went away since).
 static struct http_client *client_for(struct scrape_job *j, const struct scrape_target_spec *spec)
 {
     struct http_client **c = &j->clients[spec->key % SCRAPE_JOB_CLIENTS];
     if (!*c)
-        gs_error_free(discovery_peer_client(j->loop, "", &j->cfg->http, &j->tokens, c));
+        gs_error_free(connect_client(j, c));
     return *c ? *c : j->clients[0];
 }
 
@@ -345,7 +351,7 @@ struct scrape_job *scrape_job_new(const struct discovery_context *ctx, struct ts
     j->cfg = cfg;
     j->hooks = *hooks;
     j->targets = gs_hmap_new(NULL);
-    set_error(j, discovery_peer_client(j->loop, "", &cfg->http, &j->tokens, &j->clients[0]));
+    set_error(j, connect_client(j, &j->clients[0]));
     start_providers(j, old, ctx);
     if (old)
         take_leavers(j, old);
@@ -385,7 +391,7 @@ void scrape_job_free(struct scrape_job *j, bool end)
     for (size_t i = 0; i < SCRAPE_JOB_CLIENTS; i++)
         if (j->clients[i])
             http_client_free(j->clients[i]);
-    http_tokens_unref(j->tokens);
+    endpoint_tokens_unref(j->tokens);
     gs_arena_finish(&j->dropped_arena);
     free(j->dropped);
     free(j->invalid);

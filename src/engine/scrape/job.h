@@ -15,7 +15,7 @@ struct scrape_job {
     const struct engine_config_scrape_config *cfg;
     struct http_client
         *clients[SCRAPE_JOB_CLIENTS]; // made when a target needs it; the first one at once
-    struct http_tokens *tokens;       // of all clients; NULL: none are needed
+    struct endpoint_tokens *tokens;   // of all clients; NULL: none are needed
     char *error; // why the job cannot run (a certificate that cannot be read …), NULL
     struct scrape_target_hooks hooks;
     struct scrape_job_provider **providers;

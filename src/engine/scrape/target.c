@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "codec/gzip.h"
-#include "engine/discovery/peer.h"
 
 #include <stdlib.h>
 
@@ -25,10 +24,9 @@ struct scrape_target {
     struct scrape_target_hooks hooks;
     struct http_op *op; // NULL: nothing under way
     uv_timer_t timer;
-    int64_t due_ms;          // of the next scrape
-    struct gs_arena request; // headers of the scrape under way
-    char timeout[24];        // for its header
-    bool compress;           // gzip is asked for
+    int64_t due_ms;   // of the next scrape
+    char timeout[24]; // for its header
+    bool compress;    // gzip is asked for
     int64_t started_ns, started_ms;
     struct scrape_target_state state;
     char *error, *refused;
@@ -175,7 +173,6 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
 {
     struct scrape_target *t = arg;
     t->op = NULL;
-    gs_arena_clear(&t->request);
     if (!err && answer->status != 200)
         err = gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", answer->status,
                            http_reason(answer->status));
@@ -201,27 +198,18 @@ static bool is_local(const char *url)
     return gs_starts(host, "127.") || gs_starts(host, "localhost") || gs_starts(host, "[::1]");
 }
 
-static struct gs_error *send_request(struct scrape_target *t)
+static void send_request(struct scrape_target *t)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct http_header auth[DISCOVERY_PEER_HEADERS], headers[4 + DISCOVERY_PEER_HEADERS];
-    size_t n = 0;
-    struct gs_error *err = discovery_peer_headers(&t->cfg->http, &t->request, auth);
-    if (err)
-        return err;
-    headers[n++] = (struct http_header){"Accept", t->cfg->accept};
-    headers[n++] = (struct http_header){"X-Prometheus-Scrape-Timeout-Seconds", t->timeout};
-    if (t->compress)
-        headers[n++] = (struct http_header){"Accept-Encoding", "gzip"};
-    for (size_t i = 0; auth[i].name; i++)
-        headers[n++] = auth[i];
-    headers[n] = (struct http_header){NULL, NULL};
-    struct http_call call = {.path = t->spec.url,
-                             .headers = headers,
-                             .timeout_ms = (unsigned)t->spec.timeout_ms,
-                             .max_reply = body_limit(t)};
+    const struct http_header headers[] = {{"Accept", t->cfg->accept},
+                                          {"X-Prometheus-Scrape-Timeout-Seconds", t->timeout},
+                                          {t->compress ? "Accept-Encoding" : NULL, "gzip"},
+                                          {0}};
+    const struct http_call call = {.path = t->spec.url,
+                                   .headers = headers,
+                                   .timeout_ms = (unsigned)t->spec.timeout_ms,
+                                   .max_reply = body_limit(t)};
     t->op = http_send(t->client, &call, &callbacks, t);
-    return NULL;
 }
 
 // Scrapes of all targets are spread over the interval, each at its own place in it.
@@ -259,13 +247,12 @@ static void on_timer(uv_timer_t *timer)
     t->started_ms = scrape_ingest_time(t->ingest, now);
     t->started_ns = gs_mono_ns();
     const char *wrong = t->spec.error ? t->spec.error : t->refused;
-    struct gs_error *err = wrong ? gs_error_new(GS_EINVAL, "%s", wrong) : NULL;
-    if (!err)
-        err = send_request(t);
-    if (!err)
+    if (!wrong) {
+        send_request(t);
         return;
+    }
     scrape_ingest_failed(t->ingest, t->started_ms, 0);
-    finish_scrape(t, err);
+    finish_scrape(t, gs_error_new(GS_EINVAL, "%s", wrong));
 }
 
 static void copy_spec(struct scrape_target *t, const struct scrape_target_spec *s)
@@ -310,7 +297,6 @@ void scrape_target_reconfigure(struct scrape_target *t,
 {
     if (t->client != client && t->op) { // the old client goes away
         http_op_cancel(GS_TAKE(t->op));
-        gs_arena_clear(&t->request);
     }
     cancel_turn(t);
     configure(t, cfg, client);
@@ -327,7 +313,6 @@ static void free_target(uv_handle_t *h)
 {
     struct scrape_target *t = h->data;
     gs_arena_finish(&t->arena);
-    gs_arena_finish(&t->request);
     free(t);
 }
 

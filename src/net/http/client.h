@@ -22,8 +22,6 @@ struct http_client_config {
     const char *no_proxy;    // with proxy: hosts that are reached without it
     const struct http_header *proxy_headers; // of CONNECT; ends with a NULL name; NULL: none
     bool follow_redirects;                   // of GET, up to 10
-    const char *bearer_token;
-    const char *bearer_token_file; // read again each minute, in place of the first token
     const char *user_agent;
     unsigned connect_timeout_ms; // 0: 5000
     unsigned idle_connections;   // kept for the next call; 0: 32

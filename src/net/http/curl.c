@@ -4,7 +4,6 @@
 // send and free as they like.
 #include "base/clock.h"
 #include "base/cover.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "net/http/client_ops.h"
@@ -33,9 +32,6 @@ struct pem_file {
     char path[40];
 };
 
-#define TOKEN_AGE_NS (60 * GS_NS_PER_SEC)
-#define MAX_TOKEN    ((size_t)64 * 1024)
-
 // Idle connections are used no longer: API servers close them after 90 s, many load balancers after
 // 60 s, and a POST on a closed one cannot be repeated.
 #define MAX_IDLE_S 45L
@@ -45,11 +41,9 @@ struct curl_client {
     uv_loop_t *loop;
     CURLM *multi;
     struct http_curl_spares spares;
-    char *base_url, *unix_socket, *authorization, *user_agent, *server_name, *proxy, *no_proxy;
+    char *base_url, *unix_socket, *user_agent, *server_name, *proxy, *no_proxy;
     struct curl_slist *proxy_headers;
     struct pem_file ca, cert, key;
-    char *token_file;
-    int64_t token_read_ns;
     bool insecure, follow_redirects;
     long tls_versions; // CURLOPT_SSLVERSION
     long connect_timeout_ms;
@@ -415,27 +409,8 @@ static struct gs_error *add_header(struct curl_op *op, const char *name, const c
     return NULL;
 }
 
-// Tokens of service accounts end after an hour; the kubelet writes new ones. One that cannot be
-// read leaves the last one in use.
-static void refresh_token(struct curl_client *c)
-{
-    int64_t now = gs_mono_ns();
-    if (!c->token_file || (c->token_read_ns && now - c->token_read_ns < TOKEN_AGE_NS))
-        return;
-    c->token_read_ns = now;
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = gs_file_read(c->token_file, MAX_TOKEN, &text);
-    struct gs_slice token = gs_slice_trim(gs_buf_slice(&text));
-    if (!err && token.len) {
-        free(c->authorization);
-        c->authorization = gs_format("Bearer " GS_SLICE_FMT, GS_SLICE_ARG(token));
-    }
-    gs_error_free(err);
-}
-
 static struct gs_error *add_headers(struct curl_op *op, const struct http_call *call)
 {
-    struct curl_client *c = client_of(op);
     struct gs_error *err = NULL;
     for (const struct http_header *h = call->headers; !err && h && h->name; h++)
         err = add_header(op, h->name, h->value);
@@ -443,9 +418,6 @@ static struct gs_error *add_headers(struct curl_op *op, const struct http_call *
         err = add_header(op, "Content-Type", call->content_type);
     else if (!err)
         op->headers = curl->slist_append(op->headers, "Content-Type:");
-    refresh_token(c);
-    if (!err && c->authorization)
-        err = add_header(op, "Authorization", c->authorization);
     // No round trip before a body: our peers read bodies at once.
     op->headers = curl->slist_append(op->headers, "Expect:");
     curl->easy_setopt(op->easy, CURLOPT_HTTPHEADER, op->headers);
@@ -624,8 +596,8 @@ static void free_client(struct curl_client *c)
     for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
         if (files[i]->fd >= 0)
             close(files[i]->fd);
-    char *strings[] = {c->base_url,    c->unix_socket, c->authorization, c->user_agent,
-                       c->server_name, c->proxy,       c->no_proxy,      c->token_file};
+    char *strings[] = {c->base_url,    c->unix_socket, c->user_agent,
+                       c->server_name, c->proxy,       c->no_proxy};
     for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++)
         free(strings[i]);
     curl->slist_free_all(c->proxy_headers);
@@ -728,8 +700,6 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     c->ca.fd = c->cert.fd = c->key.fd = -1;
     c->base_url = gs_strdup(cfg->base_url);
     c->unix_socket = gs_strdup(cfg->unix_socket);
-    c->authorization = cfg->bearer_token ? gs_format("Bearer %s", cfg->bearer_token) : NULL;
-    c->token_file = gs_strdup(cfg->bearer_token_file);
     c->user_agent = gs_strdup(cfg->user_agent);
     c->server_name = gs_strdup(cfg->server_name);
     c->proxy = gs_strdup(cfg->proxy);

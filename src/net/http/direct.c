@@ -558,8 +558,7 @@ struct gs_error *http_client_new_direct(uv_loop_t *loop, const struct http_clien
     c->loop = loop;
     c->base_url = gs_strdup(cfg->base_url);
     c->user_agent = gs_strdup(cfg->user_agent);
-    c->eligible = !cfg->unix_socket && !cfg->bearer_token && !cfg->bearer_token_file &&
-                  !(cfg->proxy && *cfg->proxy);
+    c->eligible = !cfg->unix_socket && !(cfg->proxy && *cfg->proxy);
     c->only_loopback = !cfg->proxy && environment_has_proxy();
     c->follow_redirects = cfg->follow_redirects;
     c->max_idle = cfg->idle_connections ? cfg->idle_connections : IDLE_CONNECTIONS;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a source is reached: URL, headers, credentials and certificates that change while it runs.
-#include "adapter/source/peer.h"
+// An endpoint whose credentials and certificates change while it is used.
+#include "net/endpoint/endpoint.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -10,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { LOOK_MS = 1 };
+enum { REFRESH_MS = 1 };
 
 struct fixture {
     uv_loop_t loop;
@@ -97,29 +98,39 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     gs_error_free(err);
 }
 
-static int ask(struct fixture *f, struct source_peer *p)
+static int ask(struct fixture *f, struct http_client *client)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     static const struct http_header headers[] = {{"X-Own", "1"}, {0}};
     const struct http_call call = {.path = "/api", .headers = headers};
     f->done = false;
-    source_peer_send(p, &call, &callbacks, f);
+    http_send(client, &call, &callbacks, f);
     while (!f->done)
         uv_run(&f->loop, UV_RUN_ONCE);
     return f->status;
 }
 
-static struct source_peer *make(struct fixture *f, struct source_peer_options *o, const char *login)
+static const struct endpoint_options options = {.refresh_ms = REFRESH_MS};
+
+static struct http_client *make(struct fixture *f, const struct endpoint_settings *s,
+                                const char *login)
 {
-    struct source_peer *p = NULL;
+    struct http_client *client = NULL;
+    char *name = NULL;
     GS_AUTO_FREE char *url =
         gs_format("https://%s127.0.0.1:%u/pre/?x=1", login, http_server_port(f->server));
-    o->url = url;
-    o->look_ms = LOOK_MS;
-    assert_ok(source_peer_new(&f->loop, o, &p));
-    o->url = NULL;
-    assert_null(strstr(source_peer_name(p), "secret"));
-    return p;
+    assert_ok(endpoint_client_open(&f->loop, url, s, &options, &client, &name));
+    assert_null(strstr(name, "secret"));
+    free(name);
+    return client;
+}
+
+static struct gs_error *open_client(uv_loop_t *loop, const char *url,
+                                    const struct endpoint_settings *s)
+{
+    struct http_client *client = NULL;
+    char *name = NULL;
+    return endpoint_client_open(loop, url, s, &options, &client, &name);
 }
 
 static void test_credentials(void **state)
@@ -127,17 +138,19 @@ static void test_credentials(void **state)
     struct fixture f = {0};
     static const char *const headers[] = {"X-Scope-OrgID=team=1"};
     start(&f);
-    struct source_peer_options o = {.ca_pem = f.ca.cert_pem, .headers = headers, .n_headers = 1};
-    struct source_peer *p = make(&f, &o, "us%20er:secret@");
+    struct gs_arena mem = {0};
+    struct endpoint_settings o = {.ca.text = f.ca.cert_pem};
+    assert_ok(endpoint_add_headers(&o, headers, 1, &mem));
+    struct http_client *p = make(&f, &o, "us%20er:secret@");
     assert_int_equal(ask(&f, p), 200);
     assert_string_equal(f.authorization, "Basic dXMgZXI6c2VjcmV0");
     assert_string_equal(f.tenant, "team=1");
     assert_string_equal(f.path, "/pre/api");
-    source_peer_free(p);
+    http_client_free(p);
     GS_AUTO_FREE char *token = file(&f, "token");
     GS_AUTO_FREE char *password = file(&f, "password");
     write_file(&f, "token", "first\n");
-    o.token_file = token;
+    o.credentials.file = token;
     p = make(&f, &o, "");
     assert_int_equal(ask(&f, p), 200);
     assert_string_equal(f.authorization, "Bearer first");
@@ -148,18 +161,19 @@ static void test_credentials(void **state)
     usleep(2000);
     assert_int_equal(ask(&f, p), 200);
     assert_string_equal(f.authorization, "Bearer second");
-    source_peer_free(p);
+    http_client_free(p);
     write_file(&f, "password", "p1");
-    o.token_file = NULL;
-    o.user = "u";
-    o.password_file = password;
+    o.credentials.file = NULL;
+    o.user.text = "u";
+    o.password.file = password;
     p = make(&f, &o, "other:secret@"); // what is given beside the URL counts
     assert_int_equal(ask(&f, p), 200);
     assert_string_equal(f.authorization, "Basic dTpwMQ==");
     write_file(&f, "password", "p2");
     assert_int_equal(ask(&f, p), 200);
     assert_string_equal(f.authorization, "Basic dTpwMg==");
-    source_peer_free(p);
+    http_client_free(p);
+    gs_arena_finish(&mem);
     stop(&f);
 }
 
@@ -169,8 +183,8 @@ static void test_new_ca(void **state)
     start(&f);
     GS_AUTO_FREE char *ca = file(&f, "ca");
     write_file(&f, "ca", f.other_ca.cert_pem);
-    struct source_peer_options o = {.ca_file = ca};
-    struct source_peer *p = make(&f, &o, "");
+    const struct endpoint_settings o = {.ca.file = ca};
+    struct http_client *p = make(&f, &o, "");
     assert_int_equal(ask(&f, p), 0); // verified, and of another CA
     write_file(&f, "ca", f.ca.cert_pem);
     assert_int_equal(ask(&f, p), 200);
@@ -180,16 +194,16 @@ static void test_new_ca(void **state)
     // Under way with the old ones while new ones come.
     static const struct http_callbacks callbacks = {.on_done = on_done};
     const struct http_call call = {.path = "/old"};
-    source_peer_send(p, &call, &callbacks, &f);
+    http_send(p, &call, &callbacks, &f);
     GS_AUTO_FREE char *both = gs_format("%s%s", f.ca.cert_pem, f.other_ca.cert_pem);
     write_file(&f, "ca", both);
     f.done = false;
-    struct source_peer_op *gone = source_peer_send(p, &call, &callbacks, &f);
-    source_peer_cancel(gone);
+    struct http_op *gone = http_send(p, &call, &callbacks, &f);
+    http_op_cancel(gone);
     while (!f.done)
         uv_run(&f.loop, UV_RUN_ONCE);
     assert_int_equal(f.status, 200);
-    source_peer_free(p);
+    http_client_free(p);
     stop(&f);
 }
 
@@ -197,21 +211,20 @@ static void test_new_ca(void **state)
 static void test_broken_certificates(void **state)
 {
     struct fixture f = {0};
-    struct source_peer *p = NULL;
     start(&f);
     GS_AUTO_FREE char *ca = file(&f, "ca"), *token = file(&f, "token"),
                       *password = file(&f, "password");
     write_file(&f, "ca", "nonsense");
     write_file(&f, "token", f.ca.cert_pem);
     write_file(&f, "password", f.other_ca.key_pem);
-    struct source_peer_options o = {.url = "https://h", .ca_file = ca};
-    assert_error(source_peer_new(&f.loop, &o, &p), GS_EINVAL, ca);
-    o = (struct source_peer_options){.url = "https://h", .ca_pem = "nonsense"};
-    assert_error(source_peer_new(&f.loop, &o, &p), GS_EINVAL, "the CA certificate: ");
-    o = (struct source_peer_options){.url = "https://h", .cert_file = ca, .key_file = password};
-    assert_error(source_peer_new(&f.loop, &o, &p), GS_EINVAL, ca);
-    o = (struct source_peer_options){.url = "https://h", .cert_file = token, .key_file = password};
-    assert_error(source_peer_new(&f.loop, &o, &p), GS_EINVAL, "the key does not belong");
+    struct endpoint_settings o = {.ca.file = ca};
+    assert_error(open_client(&f.loop, "https://h", &o), GS_EINVAL, ca);
+    o = (struct endpoint_settings){.ca.text = "nonsense"};
+    assert_error(open_client(&f.loop, "https://h", &o), GS_EINVAL, "the CA certificate: ");
+    o = (struct endpoint_settings){.cert.file = ca, .key.file = password};
+    assert_error(open_client(&f.loop, "https://h", &o), GS_EINVAL, ca);
+    o = (struct endpoint_settings){.cert.file = token, .key.file = password};
+    assert_error(open_client(&f.loop, "https://h", &o), GS_EINVAL, "the key does not belong");
     stop(&f);
 }
 
@@ -222,13 +235,15 @@ static void test_empty_header(void **state)
     struct fixture f = {0};
     start(&f);
     for (int i = 0; i < 2; i++) {
-        struct source_peer_options o = {
-            .ca_pem = f.ca.cert_pem, .headers = i ? equals : headers, .n_headers = 1};
-        struct source_peer *p = make(&f, &o, "");
+        struct gs_arena mem = {0};
+        struct endpoint_settings o = {.ca.text = f.ca.cert_pem};
+        assert_ok(endpoint_add_headers(&o, i ? equals : headers, 1, &mem));
+        struct http_client *p = make(&f, &o, "");
+        gs_arena_finish(&mem);
         assert_int_equal(ask(&f, p), 200);
         assert_non_null(f.tenant);
         assert_string_equal(f.tenant, "");
-        source_peer_free(p);
+        http_client_free(p);
     }
     stop(&f);
 }
@@ -236,23 +251,56 @@ static void test_empty_header(void **state)
 static void test_wrong(void **state)
 {
     uv_loop_t loop;
-    struct source_peer *p = NULL;
-    uv_loop_init(&loop);
+    struct gs_arena mem = {0};
     static const char *const headers[] = {"=x"};
-    struct source_peer_options o = {.url = "ftp://x"};
-    assert_error(source_peer_new(&loop, &o, &p), GS_EINVAL, "want http://");
-    o.url = "http://u:p@/x";
-    assert_error(source_peer_new(&loop, &o, &p), GS_EINVAL, "host is missing");
-    o.url = "http://u%zz@h";
-    assert_error(source_peer_new(&loop, &o, &p), GS_EINVAL, "user and password");
-    o = (struct source_peer_options){.url = "http://h", .headers = headers, .n_headers = 1};
-    assert_error(source_peer_new(&loop, &o, &p), GS_EINVAL, "want Key=Value");
-    o = (struct source_peer_options){.url = "http://h", .token_file = "/nonexistent/token"};
-    assert_error(source_peer_new(&loop, &o, &p), GS_ENOTFOUND, "/nonexistent/token");
-    o = (struct source_peer_options){.url = "https://h", .ca_file = "/nonexistent/ca"};
-    assert_error(source_peer_new(&loop, &o, &p), GS_ENOTFOUND, "/nonexistent/ca");
+    struct endpoint_settings o = {0};
+    uv_loop_init(&loop);
+    assert_error(open_client(&loop, "ftp://x", &o), GS_EINVAL, "want http://");
+    assert_error(open_client(&loop, "http://u:p@/x", &o), GS_EINVAL, "host is missing");
+    assert_error(open_client(&loop, "http://u%zz@h", &o), GS_EINVAL, "user and password");
+    assert_error(endpoint_add_headers(&o, headers, 1, &mem), GS_EINVAL, "want Key=Value");
+    gs_arena_finish(&mem);
+    o = (struct endpoint_settings){.credentials.file = "/nonexistent/token"};
+    assert_error(open_client(&loop, "http://h", &o), GS_ENOTFOUND, "/nonexistent/token");
+    o = (struct endpoint_settings){.ca.file = "/nonexistent/ca"};
+    assert_error(open_client(&loop, "https://h", &o), GS_ENOTFOUND, "/nonexistent/ca");
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+// Without a refresh interval a request fails when a file cannot be read, and is sent with what the
+// file contains when it is there again.
+static void test_files_for_each_request(void **state)
+{
+    static const struct endpoint_options each = {0};
+    struct fixture f = {0};
+    struct http_client *client = NULL;
+    start(&f);
+    GS_AUTO_FREE char *ca = file(&f, "ca"), *token = file(&f, "token");
+    GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%u", http_server_port(f.server));
+    write_file(&f, "ca", f.ca.cert_pem);
+    const struct endpoint_settings o = {.ca.file = ca, .credentials.file = token};
+    assert_ok(endpoint_client_new(&f.loop, url, &o, &each, &client));
+    assert_int_equal(ask(&f, client), 0);
+    assert_int_equal(f.error, GS_ENOTFOUND);
+    write_file(&f, "token", "t");
+    assert_int_equal(ask(&f, client), 200);
+    assert_string_equal(f.authorization, "Bearer t");
+    write_file(&f, "ca", "nonsense");
+    assert_int_equal(ask(&f, client), 0);
+    assert_int_equal(ask(&f, client), 0);
+    write_file(&f, "ca", f.ca.cert_pem);
+    assert_int_equal(ask(&f, client), 200);
+    assert_int_equal(unlink(token), 0);
+    // A request that has failed already can be cancelled, and goes with its client.
+    static const struct http_callbacks callbacks = {.on_done = on_done};
+    const struct http_call call = {.path = "/"};
+    f.done = false;
+    http_op_cancel(http_send(client, &call, &callbacks, &f));
+    http_send(client, &call, &callbacks, &f);
+    http_client_free(client);
+    stop(&f);
+    assert_false(f.done);
 }
 
 int main(void)
@@ -263,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_broken_certificates),
         cmocka_unit_test(test_empty_header),
         cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_files_for_each_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

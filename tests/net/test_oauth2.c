@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // oauth2 of HTTP settings: one server gives tokens and shows what requests carry.
-#include "engine/discovery/peer.h"
-
 #include "../kube/loop.h"
 #include "base/mem.h"
-#include "net/http/oauth2.h"
-#include "net/http/oauth2_token.h"
+#include "net/endpoint/endpoint_private.h"
 #include "net/http/server.h"
 
 #include <unistd.h>
@@ -14,10 +11,10 @@ struct fixture {
     uv_loop_t loop;
     struct http_server *server;
     char *base, *token_url;
-    struct engine_config_oauth2 oauth2;
-    struct engine_config_http http;
+    struct endpoint_oauth2 oauth2;
+    struct endpoint_settings http;
     struct http_client *client;
-    struct http_tokens *tokens;
+    struct endpoint_tokens *tokens;
     bool only_body;       // secrets in headers are refused
     int token_status;     // 0: a token
     const char *lifetime; // of tokens
@@ -86,20 +83,21 @@ static void setup(struct fixture *f)
     assert_ok(http_server_start(&f->loop, &cfg, serve, f, &f->server));
     f->base = gs_format("http://127.0.0.1:%d", http_server_port(f->server));
     f->token_url = gs_format("%s/token", f->base);
-    f->oauth2 = (struct engine_config_oauth2){
+    f->oauth2 = (struct endpoint_oauth2){
         .client_id = "me too", .token_url = f->token_url, .client_secret.text = "s&t"};
-    f->http = (struct engine_config_http){.oauth2 = &f->oauth2};
+    f->http = (struct endpoint_settings){.oauth2 = &f->oauth2};
 }
 
 static void connect_client(struct fixture *f)
 {
-    assert_ok(discovery_peer_client(&f->loop, f->base, &f->http, &f->tokens, &f->client));
+    const struct endpoint_options options = {.tokens = &f->tokens};
+    assert_ok(endpoint_client_new(&f->loop, f->base, &f->http, &options, &f->client));
 }
 
 static void finish(struct fixture *f)
 {
     http_client_free(f->client);
-    http_tokens_unref(f->tokens);
+    endpoint_tokens_unref(f->tokens);
     http_server_stop(f->server);
     loop_finish(&f->loop);
     free(f->base);
@@ -143,8 +141,7 @@ static void a_token_is_fetched_once_and_goes_with_each_request(void **state)
     struct fixture f;
     setup(&f);
     static const char *const scopes[] = {"read", "write all"};
-    const struct metrics_label params[] = {{GS_SLICE("audience"), GS_SLICE("a/b")},
-                                           {GS_SLICE("zone"), GS_SLICE("")}};
+    const struct http_header params[] = {{"audience", "a/b"}, {"zone", ""}};
     f.oauth2.scopes = scopes;
     f.oauth2.n_scopes = 2;
     f.oauth2.params = params;
@@ -233,7 +230,7 @@ static void a_changed_secret_is_used_at_once(void **state)
     setup(&f);
     int fd = mkstemp(file);
     assert_int_equal(write(fd, "one\n", 4), 4);
-    f.oauth2.client_secret = (struct engine_config_secret_file_or_text){.file = file};
+    f.oauth2.client_secret = (struct endpoint_secret){.file = file};
     connect_client(&f);
     ask_and_wait(&f, "/");
     assert_string_equal(f.basic, "Basic bWUrdG9vOm9uZQ=="); // …:one
@@ -302,7 +299,7 @@ static void a_client_can_go_while_requests_wait(void **state)
     ask(&f, "/two", "");
     loop_until(&f.loop, f.held != NULL);
     http_client_free(GS_TAKE(f.client));
-    http_tokens_unref(GS_TAKE(f.tokens));
+    endpoint_tokens_unref(GS_TAKE(f.tokens));
     loop_until(&f.loop, f.held == NULL); // the token's request was given up
     assert_int_equal(f.done, 0);
     finish(&f);
@@ -313,13 +310,13 @@ static void a_client_can_go_while_requests_wait(void **state)
 
 static struct gs_error *read_answer(int status, const char *type, const char *body, char **ret)
 {
-    struct http_oauth2_token t = {0};
+    struct endpoint_token t = {0};
     const struct http_answer answer = {
         .status = status, .content_type = type, .body = gs_slice_of(body)};
-    struct gs_error *err = http_oauth2_read_answer(&answer, &t);
+    struct gs_error *err = endpoint_token_read_answer(&answer, &t);
     if (!err)
         *ret = gs_format("%s %d %lld", t.authorization, t.expires, (long long)t.lifetime_s);
-    http_oauth2_token_finish(&t);
+    endpoint_token_finish(&t);
     return err;
 }
 
@@ -376,14 +373,14 @@ static void parameters_replace_only_the_grant_type(void **state)
 {
     struct http_header params[] = {{"grant_type", "own"}, {"client_id", "other"}};
     static const char *const scopes[] = {"s"};
-    struct http_oauth2_config cfg = {.client_id = "c", .params = params, .n_params = 2};
+    struct endpoint_oauth2 cfg = {.client_id = "c", .params = params, .n_params = 2};
     GS_AUTO_BUF struct gs_buf body = {0};
-    assert_ok(http_oauth2_request_body(&cfg, "", HTTP_OAUTH2_IN_BODY, &body));
+    assert_ok(endpoint_token_request_body(&cfg, "", ENDPOINT_TOKEN_IN_BODY, &body));
     assert_string_equal(body.data, "client_id=c&grant_type=own");
     cfg.scopes = scopes;
     cfg.n_scopes = 1;
     params[0].name = "scope";
-    assert_error(http_oauth2_request_body(&cfg, "", HTTP_OAUTH2_IN_BODY, &body), GS_EINVAL,
+    assert_error(endpoint_token_request_body(&cfg, "", ENDPOINT_TOKEN_IN_BODY, &body), GS_EINVAL,
                  "cannot overwrite parameter \"scope\"");
     (void)state;
 }

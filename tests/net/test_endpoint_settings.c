@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP settings of a configuration as a server sees them: redirects, proxies, the TLS name.
-#include "engine/discovery/peer.h"
+#include "net/endpoint/endpoint.h"
 
 #include "../kube/loop.h"
 #include "base/mem.h"
@@ -12,7 +12,8 @@
 struct fixture {
     uv_loop_t loop;
     struct http_server *server;
-    struct gs_buf seen; // "Host path" of each request
+    struct gs_buf seen;    // "Host path" of each request
+    struct gs_buf headers; // "Name: value;" of the last one, those of the settings
     bool done;
     int status;
     char *error;
@@ -22,6 +23,11 @@ static void serve(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
     gs_buf_addf(&f->seen, "%s %s;", http_header(x, "Host"), http_path(x));
+    gs_buf_clear(&f->headers);
+    const char *name, *value;
+    for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++)
+        if (gs_starts(name, "X-") || gs_starts(name, "Authorization"))
+            gs_buf_addf(&f->headers, "%s: %s;", name, value);
     if (strcmp(http_path(x), "/old") == 0) {
         http_add_header(x, "Location", "/new");
         http_reply(x, 302, "text/plain", GS_SLICE(""));
@@ -45,6 +51,7 @@ static void finish(struct fixture *f)
     http_server_stop(f->server);
     loop_finish(&f->loop);
     gs_buf_finish(&f->seen);
+    gs_buf_finish(&f->headers);
     free(f->error);
 }
 
@@ -58,12 +65,13 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     f->done = true;
 }
 
-static void get(struct fixture *f, const struct engine_config_http *http, const char *method,
+static void get(struct fixture *f, const struct endpoint_settings *http, const char *method,
                 const char *url)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
+    static const struct endpoint_options options = {0};
     struct http_client *client;
-    assert_ok(discovery_peer_client(&f->loop, "", http, NULL, &client));
+    assert_ok(endpoint_client_new(&f->loop, "", http, &options, &client));
     const struct http_call call = {.path = url, .method = method, .timeout_ms = WAIT_MS};
     f->done = false;
     f->seen.len = 0;
@@ -78,13 +86,13 @@ static void redirects_are_followed_when_they_may(void **state)
     struct fixture f;
     setup(&f, NULL);
     GS_AUTO_FREE char *url = gs_format("http://127.0.0.1:%d/old", http_server_port(f.server));
-    get(&f, &(struct engine_config_http){.follow_redirects = true}, "GET", url);
+    get(&f, &(struct endpoint_settings){.follow_redirects = true}, "GET", url);
     assert_int_equal(f.status, 200);
     assert_non_null(strstr(f.seen.data, "/new"));
-    get(&f, &(struct engine_config_http){.follow_redirects = false}, "GET", url);
+    get(&f, &(struct endpoint_settings){.follow_redirects = false}, "GET", url);
     assert_int_equal(f.status, 302);
     assert_null(strstr(f.seen.data, "/new"));
-    get(&f, &(struct engine_config_http){.follow_redirects = true}, "POST", url);
+    get(&f, &(struct endpoint_settings){.follow_redirects = true}, "POST", url);
     assert_int_equal(f.status, 302);
     finish(&f);
     (void)state;
@@ -95,20 +103,20 @@ static void a_proxy_is_asked_for_the_whole_url(void **state)
     struct fixture f;
     setup(&f, NULL);
     GS_AUTO_FREE char *proxy = gs_format("http://127.0.0.1:%d", http_server_port(f.server));
-    get(&f, &(struct engine_config_http){.proxy_url = proxy}, "GET", "http://gpu.example:9400/m");
+    get(&f, &(struct endpoint_settings){.proxy_url = proxy}, "GET", "http://gpu.example:9400/m");
     assert_null(f.error);
     assert_non_null(strstr(f.seen.data, "gpu.example:9400 "));
     // Loopback, too, which the environment's proxy would not be asked for.
-    get(&f, &(struct engine_config_http){.proxy_url = proxy}, "GET", "http://127.0.0.1:1/m");
+    get(&f, &(struct endpoint_settings){.proxy_url = proxy}, "GET", "http://127.0.0.1:1/m");
     assert_null(f.error);
-    get(&f, &(struct engine_config_http){.proxy_url = proxy, .no_proxy = "127.0.0.1"}, "GET",
+    get(&f, &(struct endpoint_settings){.proxy_url = proxy, .no_proxy = "127.0.0.1"}, "GET",
         "http://127.0.0.1:1/m");
     assert_non_null(f.error);
     // The environment's is asked only on request.
     assert_int_equal(setenv("http_proxy", proxy, 1), 0);
-    get(&f, &(struct engine_config_http){0}, "GET", "http://gpu.invalid/m");
+    get(&f, &(struct endpoint_settings){0}, "GET", "http://gpu.invalid/m");
     assert_non_null(f.error);
-    get(&f, &(struct engine_config_http){.proxy_from_environment = true}, "GET",
+    get(&f, &(struct endpoint_settings){.proxy_from_environment = true}, "GET",
         "http://gpu.invalid/m");
     assert_null(f.error);
     assert_int_equal(unsetenv("http_proxy"), 0);
@@ -128,7 +136,7 @@ static void the_certificate_is_checked_for_server_name(void **state)
     setup(&f, &pair);
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%d/m", http_server_port(f.server));
     GS_AUTO_FREE char *expected = gs_format("127.0.0.1:%d ", http_server_port(f.server));
-    struct engine_config_http http = {.ca.text = ca.cert_pem};
+    struct endpoint_settings http = {.ca.text = ca.cert_pem};
     get(&f, &http, "GET", url);
     assert_non_null(f.error);
     http.server_name = "gpu.example";
@@ -156,30 +164,31 @@ static void the_certificate_is_checked_for_server_name(void **state)
 
 static void headers_are_those_of_the_configuration(void **state)
 {
+    struct fixture f;
     char file[] = "/tmp/gpuscale-header-XXXXXX";
+    setup(&f, NULL);
+    GS_AUTO_FREE char *url = gs_format("http://127.0.0.1:%d/m", http_server_port(f.server));
     int fd = mkstemp(file);
     assert_int_equal(write(fd, " me \n", 5), 5);
     close(fd);
-    const struct engine_config_http_header own[] = {
+    const struct endpoint_header own[] = {
         {"X-A", {"1", NULL}}, {"X-A", {"2", NULL}}, {"X-File", {NULL, file}}};
-    struct engine_config_http http = {
-        .headers = own, .n_headers = 3, .basic_user_file = file, .basic_password.text = "p"};
-    struct http_header headers[DISCOVERY_PEER_HEADERS];
-    struct gs_arena mem = {0};
-    assert_ok(discovery_peer_headers(&http, &mem, headers));
-    assert_string_equal(headers[0].value, "Basic bWU6cA=="); // me:p, without the end of the line
-    assert_string_equal(headers[1].value, "1");
-    assert_string_equal(headers[2].name, "X-A");
-    assert_string_equal(headers[3].value, "me");
-    assert_null(headers[4].name);
-    FILE *f = fopen(file, "w");
-    assert_true(fputs("a\nX-B: c\n", f) >= 0);
-    fclose(f);
-    http.basic_user_file = NULL;
-    http.auth_credentials.text = "t";
-    assert_error(discovery_peer_headers(&http, &mem, headers), GS_EINVAL, "several lines");
+    struct endpoint_settings http = {
+        .headers = own, .n_headers = 3, .user.file = file, .password.text = "p"};
+    get(&f, &http, "GET", url);
+    // me:p, without the end of the line
+    assert_string_equal(f.headers.data, "Authorization: Basic bWU6cA==;X-A: 1;X-A: 2;X-File: me;");
+    FILE *changed = fopen(file, "w");
+    assert_true(fputs("a\nX-B: c\n", changed) >= 0);
+    fclose(changed);
+    http.user.file = NULL;
+    http.credentials.text = "t";
+    get(&f, &http, "GET", url);
+    assert_non_null(strstr(f.error, "several lines"));
     assert_int_equal(remove(file), 0);
-    gs_arena_finish(&mem);
+    get(&f, &http, "GET", url);
+    assert_non_null(strstr(f.error, file)); // cannot be read
+    finish(&f);
     (void)state;
 }
 
@@ -243,7 +252,7 @@ static char *start_proxy(struct proxy *p, uv_loop_t *loop)
 
 // Asks through the proxy and gives what it was asked.
 static const char *asked_of_proxy(struct fixture *f, struct proxy *p,
-                                  const struct engine_config_http *http, const char *url)
+                                  const struct endpoint_settings *http, const char *url)
 {
     gs_buf_clear(&p->asked);
     p->closed = false;
@@ -254,14 +263,12 @@ static const char *asked_of_proxy(struct fixture *f, struct proxy *p,
 
 static void headers_for_the_proxy_go_with_connect_alone(void **state)
 {
-    static const struct metrics_label own[] = {{GS_SLICE("X-Pass"), GS_SLICE("one")},
-                                               {GS_SLICE("X-Pass"), GS_SLICE("two")}};
+    static const struct http_header own[] = {{"X-Pass", "one"}, {"X-Pass", "two"}, {0}};
     struct fixture f;
     struct proxy p;
     setup(&f, NULL);
     GS_AUTO_FREE char *url = start_proxy(&p, &f.loop);
-    const struct engine_config_http http = {
-        .proxy_url = url, .proxy_headers = own, .n_proxy_headers = GS_ARRAY_LEN(own)};
+    const struct endpoint_settings http = {.proxy_url = url, .proxy_headers = own};
     const char *asked = asked_of_proxy(&f, &p, &http, "https://gpu.invalid/m");
     assert_true(gs_starts(asked, "CONNECT gpu.invalid:443 "));
     assert_non_null(strstr(asked, "\r\nX-Pass: one\r\nX-Pass: two\r\n"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net/http/oauth2_token.h"
+#include "net/endpoint/endpoint_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -12,10 +12,10 @@
 #define MAX_CODE     100 // of the server's error code, for people
 #define MAX_LIFETIME INT32_MAX
 
-void http_oauth2_token_finish(struct http_oauth2_token *t)
+void endpoint_token_finish(struct endpoint_token *t)
 {
     free(t->authorization);
-    *t = (struct http_oauth2_token){0};
+    *t = (struct endpoint_token){0};
 }
 
 // --- requests ---
@@ -45,8 +45,7 @@ static void join(const char *const *texts, size_t n, struct gs_buf *out)
         gs_buf_addf(out, "%s%s", i ? " " : "", texts[i]);
 }
 
-static struct gs_error *add_params(const struct http_oauth2_config *cfg, struct pair *pairs,
-                                   size_t *n)
+static struct gs_error *add_params(const struct endpoint_oauth2 *cfg, struct pair *pairs, size_t *n)
 {
     size_t n_own = *n;
     for (size_t i = 0; i < cfg->n_params; i++) {
@@ -72,8 +71,8 @@ static void set_pair(struct pair *pairs, size_t *n, const char *name, const char
     *n += k == *n;
 }
 
-struct gs_error *http_oauth2_request_body(const struct http_oauth2_config *cfg, const char *secret,
-                                          enum http_oauth2_style style, struct gs_buf *out)
+struct gs_error *endpoint_token_request_body(const struct endpoint_oauth2 *cfg, const char *secret,
+                                             enum endpoint_token_style style, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf scope = {0};
     GS_AUTO_FREE struct pair *pairs = gs_alloc_array(cfg->n_params + 4, sizeof(*pairs));
@@ -85,7 +84,7 @@ struct gs_error *http_oauth2_request_body(const struct http_oauth2_config *cfg, 
     struct gs_error *err = add_params(cfg, pairs, &n);
     if (err)
         return err;
-    if (style == HTTP_OAUTH2_IN_BODY) {
+    if (style == ENDPOINT_TOKEN_IN_BODY) {
         set_pair(pairs, &n, "client_id", cfg->client_id);
         if (*secret)
             set_pair(pairs, &n, "client_secret", secret);
@@ -101,8 +100,8 @@ struct gs_error *http_oauth2_request_body(const struct http_oauth2_config *cfg, 
     return NULL;
 }
 
-void http_oauth2_request_header(const struct http_oauth2_config *cfg, const char *secret,
-                                struct gs_buf *out)
+void endpoint_token_request_header(const struct endpoint_oauth2 *cfg, const char *secret,
+                                   struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf plain = {0};
     encode_form(cfg->client_id, &plain);
@@ -212,7 +211,7 @@ static const char *type_of(const char *type)
     return gs_slice_is_word(t, "basic") ? "Basic" : type;
 }
 
-static struct gs_error *take_token(const struct said *s, struct http_oauth2_token *ret)
+static struct gs_error *take_token(const struct said *s, struct endpoint_token *ret)
 {
     int64_t lifetime = 0;
     if (!s->token || !*s->token)
@@ -233,8 +232,8 @@ static struct gs_error *take_token(const struct said *s, struct http_oauth2_toke
     return NULL;
 }
 
-struct gs_error *http_oauth2_read_answer(const struct http_answer *answer,
-                                         struct http_oauth2_token *ret)
+struct gs_error *endpoint_token_read_answer(const struct http_answer *answer,
+                                            struct endpoint_token *ret)
 {
     struct said s = {0};
     bool failed = answer->status < 200 || answer->status > 299;

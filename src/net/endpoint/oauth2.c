@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net/http/oauth2.h"
-
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "net/endpoint/endpoint_private.h"
 #include "net/http/client_ops.h"
-#include "net/http/oauth2_token.h"
 
 #include <sys/queue.h>
 
@@ -15,17 +13,17 @@
 
 LIST_HEAD(oauth2_ops, oauth2_op);
 
-struct http_tokens {
+struct endpoint_tokens {
     unsigned refs;
     struct gs_arena mem; // of cfg
-    struct http_oauth2_config cfg;
+    struct endpoint_oauth2 cfg;
     struct http_client *client;
     uv_timer_t begin; // the next fetch, in another turn of the loop
     struct http_op *op;
     char *secret; // that the token was asked for with
     char *authorization;
     int64_t expires_ns; // monotonic; 0: never
-    enum http_oauth2_style style;
+    enum endpoint_token_style style;
     bool style_known;
     unsigned timeout_ms;       // of the fetch
     struct oauth2_ops waiting; // by `queue`
@@ -34,7 +32,7 @@ struct http_tokens {
 struct oauth2_client {
     struct http_client base;
     struct http_client *inner;
-    struct http_tokens *tokens;
+    struct endpoint_tokens *tokens;
     struct oauth2_ops ops; // that waited or wait for a token, by `all`
 };
 
@@ -128,7 +126,7 @@ static void resume(struct oauth2_op *op)
         forward(GS_CONTAINER_OF(op->base.client, struct oauth2_client, base), &op->call, &cb, op);
 }
 
-static void resume_all(struct http_tokens *t)
+static void resume_all(struct endpoint_tokens *t)
 {
     struct oauth2_op *op;
     while ((op = LIST_FIRST(&t->waiting)))
@@ -137,7 +135,7 @@ static void resume_all(struct http_tokens *t)
 
 // --- tokens ---
 
-static void token_drop(struct http_tokens *t)
+static void token_drop(struct endpoint_tokens *t)
 {
     free(t->authorization);
     t->authorization = NULL;
@@ -145,7 +143,7 @@ static void token_drop(struct http_tokens *t)
 
 // Callbacks may cancel and send what they like: those that wait now are put aside first. err is
 // taken.
-static void fail_all(struct http_tokens *t, struct gs_error *err)
+static void fail_all(struct endpoint_tokens *t, struct gs_error *err)
 {
     struct oauth2_ops failed = LIST_HEAD_INITIALIZER(failed);
     const struct http_answer none = {0};
@@ -161,16 +159,16 @@ static void fail_all(struct http_tokens *t, struct gs_error *err)
 
 static void on_token(void *arg, const struct http_answer *answer, struct gs_error *err);
 
-static struct gs_error *request_token(struct http_tokens *t)
+static struct gs_error *request_token(struct endpoint_tokens *t)
 {
     static const struct http_callbacks callbacks = {.on_done = on_token};
     GS_AUTO_BUF struct gs_buf body = {0}, authorization = {0};
     struct http_header headers[3] = {{"Accept", "application/json"}};
-    struct gs_error *err = http_oauth2_request_body(&t->cfg, t->secret, t->style, &body);
+    struct gs_error *err = endpoint_token_request_body(&t->cfg, t->secret, t->style, &body);
     if (err)
         return err;
-    if (t->style == HTTP_OAUTH2_IN_HEADER) {
-        http_oauth2_request_header(&t->cfg, t->secret, &authorization);
+    if (t->style == ENDPOINT_TOKEN_IN_HEADER) {
+        endpoint_token_request_header(&t->cfg, t->secret, &authorization);
         headers[1] = (struct http_header){"Authorization", authorization.data};
     }
     const struct http_call call = {.method = "POST",
@@ -179,12 +177,12 @@ static struct gs_error *request_token(struct http_tokens *t)
                                    .body = gs_buf_slice(&body),
                                    .content_type = "application/x-www-form-urlencoded",
                                    .timeout_ms = t->timeout_ms,
-                                   .max_reply = HTTP_OAUTH2_MAX_REPLY};
+                                   .max_reply = ENDPOINT_MAX_TOKEN_REPLY};
     t->op = http_send(t->client, &call, &callbacks, t);
     return NULL;
 }
 
-static void take_token(struct http_tokens *t, struct http_oauth2_token *token)
+static void take_token(struct endpoint_tokens *t, struct endpoint_token *token)
 {
     token_drop(t);
     t->authorization = GS_TAKE(token->authorization);
@@ -196,39 +194,39 @@ static void take_token(struct http_tokens *t, struct http_oauth2_token *token)
 // A server that refuses may want the secret in the other place: asked once, until one was right.
 static void on_token(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
-    struct http_tokens *t = arg;
-    struct http_oauth2_token token = {0};
+    struct endpoint_tokens *t = arg;
+    struct endpoint_token token = {0};
     t->op = NULL;
     if (err)
         err = gs_error_wrap(err, "oauth2: cannot fetch token");
     else
-        err = http_oauth2_read_answer(answer, &token);
+        err = endpoint_token_read_answer(answer, &token);
     if (!err) {
         take_token(t, &token);
         return;
     }
-    if (!t->style_known && t->style == HTTP_OAUTH2_IN_HEADER && LIST_FIRST(&t->waiting)) {
+    if (!t->style_known && t->style == ENDPOINT_TOKEN_IN_HEADER && LIST_FIRST(&t->waiting)) {
         gs_error_free(err);
-        t->style = HTTP_OAUTH2_IN_BODY;
+        t->style = ENDPOINT_TOKEN_IN_BODY;
         err = request_token(t);
         if (!err)
             return;
     }
     if (!t->style_known)
-        t->style = HTTP_OAUTH2_IN_HEADER;
-    http_tokens_ref(t);
+        t->style = ENDPOINT_TOKEN_IN_HEADER;
+    endpoint_tokens_ref(t);
     fail_all(t, err);
-    http_tokens_unref(t);
+    endpoint_tokens_unref(t);
 }
 
-static struct gs_error *read_secret(struct http_tokens *t, char **ret)
+static struct gs_error *read_secret(struct endpoint_tokens *t, char **ret)
 {
-    if (!t->cfg.secret_file) {
-        *ret = gs_strdup(t->cfg.secret ? t->cfg.secret : "");
+    if (!t->cfg.client_secret.file) {
+        *ret = gs_strdup(t->cfg.client_secret.text ? t->cfg.client_secret.text : "");
         return NULL;
     }
     GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = gs_file_read(t->cfg.secret_file, MAX_SECRET, &text);
+    struct gs_error *err = gs_file_read(t->cfg.client_secret.file, MAX_SECRET, &text);
     if (err)
         return gs_error_wrap(err, "unable to read oauth2 client secret");
     *ret = gs_slice_dup(gs_slice_trim(gs_buf_slice(&text)));
@@ -236,7 +234,7 @@ static struct gs_error *read_secret(struct http_tokens *t, char **ret)
 }
 
 // False: a token has to be fetched, or the secret cannot be read, which the fetch tells.
-static bool has_token(struct http_tokens *t)
+static bool has_token(struct endpoint_tokens *t)
 {
     GS_AUTO_FREE char *secret = NULL;
     GS_AUTO_ERROR struct gs_error *err = read_secret(t, &secret);
@@ -247,7 +245,7 @@ static bool has_token(struct http_tokens *t)
 
 static void on_begin(uv_timer_t *timer)
 {
-    struct http_tokens *t = timer->data;
+    struct endpoint_tokens *t = timer->data;
     char *secret = NULL;
     if (t->op || !LIST_FIRST(&t->waiting))
         return;
@@ -259,12 +257,12 @@ static void on_begin(uv_timer_t *timer)
     }
     if (!err)
         return;
-    http_tokens_ref(t);
+    endpoint_tokens_ref(t);
     fail_all(t, err);
-    http_tokens_unref(t);
+    endpoint_tokens_unref(t);
 }
 
-static void copy_config(struct http_tokens *t, const struct http_oauth2_config *cfg)
+static void copy_config(struct endpoint_tokens *t, const struct endpoint_oauth2 *cfg)
 {
     const char **scopes = gs_arena_alloc(&t->mem, (cfg->n_scopes + 1) * sizeof(*scopes));
     struct http_header *params = gs_arena_alloc(&t->mem, (cfg->n_params + 1) * sizeof(*params));
@@ -273,11 +271,11 @@ static void copy_config(struct http_tokens *t, const struct http_oauth2_config *
     for (size_t i = 0; i < cfg->n_params; i++)
         params[i] = (struct http_header){gs_arena_strdup(&t->mem, cfg->params[i].name),
                                          gs_arena_strdup(&t->mem, cfg->params[i].value)};
-    t->cfg = (struct http_oauth2_config){
+    t->cfg = (struct endpoint_oauth2){
         .token_url = gs_arena_strdup(&t->mem, cfg->token_url),
         .client_id = gs_arena_strdup(&t->mem, cfg->client_id),
-        .secret = gs_arena_strdup(&t->mem, cfg->secret),
-        .secret_file = gs_arena_strdup(&t->mem, cfg->secret_file),
+        .client_secret = {.text = gs_arena_strdup(&t->mem, cfg->client_secret.text),
+                          .file = gs_arena_strdup(&t->mem, cfg->client_secret.file)},
         .scopes = scopes,
         .n_scopes = cfg->n_scopes,
         .params = params,
@@ -285,10 +283,10 @@ static void copy_config(struct http_tokens *t, const struct http_oauth2_config *
     };
 }
 
-struct http_tokens *http_tokens_new(uv_loop_t *loop, const struct http_oauth2_config *cfg,
-                                    struct http_client *client)
+struct endpoint_tokens *endpoint_tokens_new(uv_loop_t *loop, const struct endpoint_oauth2 *cfg,
+                                            struct http_client *client)
 {
-    struct http_tokens *t = gs_alloc(sizeof(*t));
+    struct endpoint_tokens *t = gs_alloc(sizeof(*t));
     t->refs = 1;
     copy_config(t, cfg);
     t->client = client;
@@ -298,7 +296,7 @@ struct http_tokens *http_tokens_new(uv_loop_t *loop, const struct http_oauth2_co
     return t;
 }
 
-struct http_tokens *http_tokens_ref(struct http_tokens *t)
+struct endpoint_tokens *endpoint_tokens_ref(struct endpoint_tokens *t)
 {
     t->refs++;
     return t;
@@ -306,14 +304,14 @@ struct http_tokens *http_tokens_ref(struct http_tokens *t)
 
 static void free_tokens(uv_handle_t *h)
 {
-    struct http_tokens *t = h->data;
+    struct endpoint_tokens *t = h->data;
     free(t->secret);
     free(t->authorization);
     gs_arena_finish(&t->mem);
     free(t);
 }
 
-void http_tokens_unref(struct http_tokens *t)
+void endpoint_tokens_unref(struct endpoint_tokens *t)
 {
     if (!t || --t->refs)
         return;
@@ -344,7 +342,7 @@ static struct http_op *oauth2_send(struct http_client *base, const struct http_c
                                    const struct http_callbacks *cb, void *arg)
 {
     struct oauth2_client *c = GS_CONTAINER_OF(base, struct oauth2_client, base);
-    struct http_tokens *t = c->tokens;
+    struct endpoint_tokens *t = c->tokens;
     if (has_token(t))
         return forward(c, call, cb, arg);
     struct oauth2_op *op = gs_alloc(sizeof(*op));
@@ -377,18 +375,19 @@ static void oauth2_free(struct http_client *base)
     while ((op = LIST_FIRST(&c->ops)))
         oauth2_cancel(&op->base);
     http_client_free(c->inner);
-    http_tokens_unref(c->tokens);
+    endpoint_tokens_unref(c->tokens);
     free(c);
 }
 
-struct http_client *http_client_new_oauth2(struct http_client *inner, struct http_tokens *tokens)
+struct http_client *endpoint_oauth2_client_new(struct http_client *inner,
+                                               struct endpoint_tokens *tokens)
 {
     static const struct http_client_ops ops = {
         .send = oauth2_send, .cancel = oauth2_cancel, .free = oauth2_free};
     struct oauth2_client *c = gs_alloc(sizeof(*c));
     c->base.ops = &ops;
     c->inner = inner;
-    c->tokens = http_tokens_ref(tokens);
+    c->tokens = endpoint_tokens_ref(tokens);
     LIST_INIT(&c->ops);
     return &c->base;
 }

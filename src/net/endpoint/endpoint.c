@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/endpoint/endpoint.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "codec/base64.h"
+#include "net/endpoint/endpoint_private.h"
+#include "net/http/client_ops.h"
+#include "net/tls/tls.h"
+
+#include <strings.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+enum { MAX_HEADER_TEXTS = 32 };
+enum { CA, CERT, KEY, N_PEMS };
+#define MAX_SECRET ((size_t)1024 * 1024)
+
+LIST_HEAD(endpoint_ops, endpoint_op);
+
+// The client with the certificates of one moment, used until its last operation has ended.
+struct generation {
+    struct http_client *client;
+    unsigned refs;
+};
+
+// To recognize a file that was replaced or written.
+struct file_version {
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+};
+
+struct endpoint {
+    struct http_client base;
+    uv_loop_t *loop;
+    struct gs_arena mem; // of what the settings and options point to
+    struct endpoint_settings settings;
+    struct endpoint_options options;
+    const char *base_url;
+    struct endpoint_tokens *tokens;
+    struct generation *current;
+    struct file_version pem_versions[N_PEMS];
+    struct gs_arena header_mem;
+    struct http_header *headers; // with the credentials; NULL: not read yet
+    size_t n_headers;
+    bool has_files, has_pem_files;
+    int64_t read_ns;
+    struct endpoint_ops ops;
+};
+
+// A request that must keep its generation, or that failed before it was sent. Others go straight to
+// the current client.
+struct endpoint_op {
+    struct http_op base;
+    LIST_ENTRY(endpoint_op) all;
+    struct generation *generation;
+    struct http_op *inner;
+    struct http_callbacks cb;
+    void *arg;
+    struct gs_error *err;
+    uv_timer_t *failure; // reports err in the next turn of the loop
+};
+
+// --- secrets ---
+
+static bool is_set(const struct endpoint_secret *s)
+{
+    return s->text || (s->file && *s->file);
+}
+
+// first: nothing was read before that could stay in use, so the text stands in for the file.
+static struct gs_error *read_secret(const struct endpoint_secret *s, bool first, struct gs_buf *out)
+{
+    struct gs_error *err = s->file ? gs_file_read(s->file, MAX_SECRET, out) : NULL;
+    if (err && !(first && s->text))
+        return err;
+    if (err)
+        gs_buf_clear(out);
+    if ((err || !s->file) && s->text)
+        gs_buf_add_str(out, s->text);
+    gs_error_free(err);
+    return NULL;
+}
+
+static void add_line(struct gs_arena *mem, struct http_header *list, size_t *n, const char *name,
+                     const struct gs_buf *text)
+{
+    const char *value = gs_arena_strndup(mem, text->data ? text->data : "", text->len);
+    list[(*n)++] = (struct http_header){name, value};
+}
+
+static struct gs_error *add_authorization(struct endpoint *e, struct gs_arena *mem,
+                                          struct http_header *list, size_t *n)
+{
+    const struct endpoint_settings *s = &e->settings;
+    GS_AUTO_BUF struct gs_buf secret = {0}, user = {0}, plain = {0}, text = {0};
+    bool first = e->options.refresh_ms && !e->headers;
+    if (is_set(&s->credentials)) {
+        struct gs_error *err = read_secret(&s->credentials, first, &secret);
+        struct gs_slice token = gs_slice_trim(gs_buf_slice(&secret));
+        if (!err && e->options.refresh_ms && s->credentials.file && !token.len)
+            err = gs_error_new(GS_EINVAL, "%s is empty", s->credentials.file);
+        if (err)
+            return err;
+        gs_buf_addf(&text, "%s ", s->auth_type ? s->auth_type : "Bearer");
+        gs_buf_add_slice(&text, token);
+    } else if (is_set(&s->user)) {
+        struct gs_error *err = read_secret(&s->user, first, &user);
+        if (!err)
+            err = read_secret(&s->password, first, &secret);
+        if (err)
+            return err;
+        gs_buf_add_slice(&plain, gs_slice_trim(gs_buf_slice(&user)));
+        gs_buf_add_char(&plain, ':');
+        gs_buf_add_slice(&plain, gs_slice_trim(gs_buf_slice(&secret)));
+        gs_buf_add_str(&text, "Basic ");
+        codec_base64_encode(gs_buf_slice(&plain), &text);
+    }
+    if (text.len)
+        add_line(mem, list, n, "Authorization", &text);
+    return NULL;
+}
+
+static struct gs_error *add_header(struct endpoint *e, const struct endpoint_header *h,
+                                   struct gs_arena *mem, struct http_header *list, size_t *n)
+{
+    GS_AUTO_BUF struct gs_buf secret = {0}, text = {0};
+    struct gs_error *err = read_secret(&h->value, e->options.refresh_ms && !e->headers, &secret);
+    if (err)
+        return err;
+    gs_buf_add_slice(&text, gs_slice_trim(gs_buf_slice(&secret)));
+    if (text.len && (memchr(text.data, '\n', text.len) || memchr(text.data, '\r', text.len)))
+        return gs_error_new(GS_EINVAL, "the value of header %s has several lines", h->name);
+    add_line(mem, list, n, h->name, &text);
+    return NULL;
+}
+
+static struct gs_error *read_headers(struct endpoint *e)
+{
+    const struct endpoint_settings *s = &e->settings;
+    struct gs_arena mem = {0};
+    size_t n = 0;
+    struct http_header *list = gs_arena_alloc(&mem, (s->n_headers + 1) * sizeof(*list));
+    struct gs_error *err = add_authorization(e, &mem, list, &n);
+    for (size_t i = 0; i < s->n_headers && !err; i++)
+        err = add_header(e, &s->headers[i], &mem, list, &n);
+    if (err) {
+        gs_arena_finish(&mem);
+        return err;
+    }
+    gs_arena_finish(&e->header_mem);
+    e->header_mem = mem;
+    e->headers = list;
+    e->n_headers = n;
+    return NULL;
+}
+
+// --- TLS ---
+
+static void generation_unref(struct generation *g)
+{
+    if (!g || --g->refs)
+        return;
+    http_client_free(g->client);
+    free(g);
+}
+
+static struct file_version version_of(const char *file)
+{
+    struct stat st;
+    if (!file || stat(file, &st) != 0)
+        return (struct file_version){0};
+    return (struct file_version){st.st_ino, st.st_size, st.st_mtim};
+}
+
+static bool same_version(const struct file_version *a, const struct file_version *b)
+{
+    return a->inode == b->inode && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
+           a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+static const struct endpoint_secret *pem_of(const struct endpoint *e, int i)
+{
+    const struct endpoint_settings *s = &e->settings;
+    return i == CA ? &s->ca : i == CERT ? &s->cert : &s->key;
+}
+
+static bool pems_changed(const struct endpoint *e)
+{
+    for (int i = 0; i < N_PEMS; i++) {
+        struct file_version now = version_of(pem_of(e, i)->file);
+        if (!same_version(&now, &e->pem_versions[i]))
+            return true;
+    }
+    return false;
+}
+
+static struct gs_error *read_pem(const struct endpoint_secret *s, char **ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = read_secret(s, false, &text);
+    if (!err && text.len)
+        *ret = gs_buf_take(&text);
+    return err;
+}
+
+// Broken ones are named by their files, where they are in files.
+static struct gs_error *check_pems(const struct endpoint_settings *s, char *const pems[N_PEMS])
+{
+    struct gs_error *err = pems[CA] ? tls_check_certificates(pems[CA]) : NULL;
+    if (err)
+        return gs_error_wrap(err, "%s", s->ca.file ? s->ca.file : "the CA certificate");
+    err = pems[CERT] && pems[KEY] ? tls_check_pair(pems[CERT], pems[KEY]) : NULL;
+    return err ? gs_error_wrap(err, "%s", s->cert.file ? s->cert.file : "the client certificate")
+               : NULL;
+}
+
+static struct gs_error *make_client(struct endpoint *e, char *const pems[N_PEMS],
+                                    struct http_client **ret)
+{
+    const struct endpoint_settings *s = &e->settings;
+    const struct http_client_config cfg = {
+        .base_url = e->base_url,
+        .ca_pem = pems[CA],
+        .cert_pem = pems[CERT],
+        .key_pem = pems[KEY],
+        .insecure = s->insecure_skip_verify,
+        .tls_min = s->tls_min,
+        .tls_max = s->tls_max,
+        .server_name = s->server_name,
+        .proxy = s->proxy_url                ? s->proxy_url
+                 : s->proxy_from_environment ? NULL
+                                             : "",
+        .no_proxy = s->no_proxy,
+        .proxy_headers = s->proxy_headers,
+        .follow_redirects = s->follow_redirects,
+        .connect_timeout_ms = e->options.connect_timeout_ms,
+        .idle_connections = e->options.idle_connections,
+        .user_agent = e->options.user_agent,
+    };
+    struct gs_error *err = check_pems(s, pems);
+    if (!err)
+        err = http_client_new_direct(e->loop, &cfg, ret);
+    if (!err && e->tokens)
+        *ret = endpoint_oauth2_client_new(*ret, e->tokens);
+    return err;
+}
+
+// With the certificates that the files have now.
+static struct gs_error *connect_again(struct endpoint *e)
+{
+    struct file_version versions[N_PEMS];
+    char *pems[N_PEMS] = {0};
+    struct http_client *client = NULL;
+    struct gs_error *err = NULL;
+    for (int i = 0; i < N_PEMS; i++) { // versions first: a later change is a change
+        versions[i] = version_of(pem_of(e, i)->file);
+        if (!err)
+            err = read_pem(pem_of(e, i), &pems[i]);
+    }
+    if (!err)
+        err = make_client(e, pems, &client);
+    if (pems[KEY])
+        explicit_bzero(pems[KEY], strlen(pems[KEY]));
+    for (int i = 0; i < N_PEMS; i++)
+        free(pems[i]);
+    if (!err || e->options.refresh_ms) // a broken file is reported once
+        memcpy(e->pem_versions, versions, sizeof(versions));
+    if (err)
+        return err;
+    generation_unref(e->current);
+    e->current = gs_alloc(sizeof(*e->current));
+    *e->current = (struct generation){client, 1};
+    return NULL;
+}
+
+// --- requests ---
+
+static void warn_of_files(const struct endpoint *e, struct gs_error *err)
+{
+    const struct endpoint_options *o = &e->options;
+    if (err)
+        gs_warn(o->component ? o->component : "http", "credentials for %s: %s",
+                o->name ? o->name : e->base_url, gs_error_message(err));
+    gs_error_free(err);
+}
+
+static struct gs_error *refresh_files(struct endpoint *e)
+{
+    int64_t now = gs_mono_ns(), age_ns = e->options.refresh_ms * GS_NS_PER_MS;
+    if (e->headers && (!e->has_files || now - e->read_ns < age_ns))
+        return NULL;
+    e->read_ns = now;
+    struct gs_error *err = read_headers(e);
+    if (age_ns) {
+        warn_of_files(e, err);
+        err = NULL;
+    }
+    if (!err && e->has_pem_files && pems_changed(e))
+        err = connect_again(e);
+    if (!age_ns)
+        return err;
+    warn_of_files(e, err);
+    return NULL;
+}
+
+static void failure_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+static void op_free(struct endpoint_op *op)
+{
+    LIST_REMOVE(op, all);
+    if (op->failure)
+        uv_close((uv_handle_t *)op->failure, failure_closed);
+    gs_error_free(op->err);
+    generation_unref(op->generation);
+    free(op);
+}
+
+static void on_data(void *arg, struct gs_slice bytes)
+{
+    struct endpoint_op *op = arg;
+    op->cb.on_data(op->arg, bytes);
+}
+
+// The callback may free the endpoint: the operation is off it by then, and what the answer is made
+// of lives as long as its generation.
+static void end_op(struct endpoint_op *op, const struct http_answer *answer, struct gs_error *err)
+{
+    const struct http_callbacks cb = op->cb;
+    void *arg = op->arg;
+    struct generation *g = GS_TAKE(op->generation);
+    op_free(op);
+    cb.on_done(arg, answer, err);
+    generation_unref(g);
+}
+
+static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    end_op(arg, answer, err);
+}
+
+static void on_failure(uv_timer_t *t)
+{
+    static const struct http_answer none = {0};
+    struct endpoint_op *op = t->data;
+    end_op(op, &none, GS_TAKE(op->err));
+}
+
+static struct endpoint_op *op_new(struct endpoint *e, const struct http_callbacks *cb, void *arg)
+{
+    struct endpoint_op *op = gs_alloc(sizeof(*op));
+    op->base.client = &e->base;
+    op->cb = *cb;
+    op->arg = arg;
+    LIST_INSERT_HEAD(&e->ops, op, all);
+    return op;
+}
+
+static struct http_op *fail_later(struct endpoint *e, struct gs_error *err,
+                                  const struct http_callbacks *cb, void *arg)
+{
+    struct endpoint_op *op = op_new(e, cb, arg);
+    op->err = err;
+    op->failure = gs_alloc(sizeof(*op->failure));
+    uv_timer_init(e->loop, op->failure);
+    op->failure->data = op;
+    uv_timer_start(op->failure, on_failure, 0, 0);
+    return &op->base;
+}
+
+static struct http_header *join_headers(const struct endpoint *e, const struct http_header *more)
+{
+    size_t n = 0;
+    while (more && more[n].name)
+        n++;
+    struct http_header *all = gs_alloc_array(e->n_headers + n + 1, sizeof(*all));
+    memcpy(all, e->headers, e->n_headers * sizeof(*all));
+    if (n)
+        memcpy(all + e->n_headers, more, n * sizeof(*all));
+    return all;
+}
+
+static struct http_op *endpoint_send(struct http_client *base, const struct http_call *call,
+                                     const struct http_callbacks *cb, void *arg)
+{
+    struct endpoint *e = GS_CONTAINER_OF(base, struct endpoint, base);
+    struct gs_error *err = refresh_files(e);
+    if (err)
+        return fail_later(e, err, cb, arg);
+    struct http_call whole = *call;
+    GS_AUTO_FREE struct http_header *headers = e->n_headers ? join_headers(e, call->headers) : NULL;
+    if (headers)
+        whole.headers = headers;
+    if (!e->has_pem_files)
+        return http_send(e->current->client, &whole, cb, arg);
+    const struct http_callbacks callbacks = {cb->on_data ? on_data : NULL, on_done};
+    struct endpoint_op *op = op_new(e, cb, arg);
+    op->generation = e->current;
+    op->generation->refs++;
+    op->inner = http_send(op->generation->client, &whole, &callbacks, op);
+    return &op->base;
+}
+
+static void endpoint_cancel(struct http_op *base)
+{
+    struct endpoint_op *op = GS_CONTAINER_OF(base, struct endpoint_op, base);
+    http_op_cancel(op->inner);
+    op_free(op);
+}
+
+// --- life ---
+
+static const char *file_or_null(struct gs_arena *mem, const char *file)
+{
+    return file && *file ? gs_arena_strdup(mem, file) : NULL;
+}
+
+static void copy_secret(struct endpoint *e, struct endpoint_secret *s)
+{
+    s->text = gs_arena_strdup(&e->mem, s->text);
+    s->file = file_or_null(&e->mem, s->file);
+    e->has_files = e->has_files || s->file;
+}
+
+static void copy_headers(struct endpoint *e, struct endpoint_settings *s)
+{
+    struct endpoint_header *own = gs_arena_alloc(&e->mem, (s->n_headers + 1) * sizeof(*own));
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_headers; i++) {
+        own[i] = s->headers[i];
+        own[i].name = gs_arena_strdup(&e->mem, own[i].name);
+        copy_secret(e, &own[i].value);
+    }
+    s->headers = own;
+    while (s->proxy_headers && s->proxy_headers[n].name)
+        n++;
+    struct http_header *proxy = gs_arena_alloc(&e->mem, (n + 1) * sizeof(*proxy));
+    for (size_t i = 0; i < n; i++)
+        proxy[i] = (struct http_header){gs_arena_strdup(&e->mem, s->proxy_headers[i].name),
+                                        gs_arena_strdup(&e->mem, s->proxy_headers[i].value)};
+    s->proxy_headers = proxy;
+}
+
+static void copy_settings(struct endpoint *e, const struct endpoint_settings *from)
+{
+    struct endpoint_settings *s = &e->settings;
+    struct endpoint_secret *secrets[] = {&s->ca,   &s->cert,     &s->key, &s->credentials,
+                                         &s->user, &s->password, NULL};
+    *s = *from;
+    for (size_t i = 0; secrets[i]; i++)
+        copy_secret(e, secrets[i]);
+    e->has_pem_files = s->ca.file || s->cert.file || s->key.file;
+    s->auth_type = gs_arena_strdup(&e->mem, s->auth_type);
+    s->server_name = gs_arena_strdup(&e->mem, s->server_name);
+    s->proxy_url = gs_arena_strdup(&e->mem, s->proxy_url);
+    s->no_proxy = gs_arena_strdup(&e->mem, s->no_proxy);
+    s->oauth2 = NULL;
+    copy_headers(e, s);
+}
+
+static void copy_options(struct endpoint *e, const struct endpoint_options *from)
+{
+    struct endpoint_options *o = &e->options;
+    *o = *from;
+    o->user_agent =
+        gs_arena_strdup(&e->mem, o->user_agent ? o->user_agent : "gpuscale/" GPUSCALE_VERSION);
+    o->component = gs_arena_strdup(&e->mem, o->component);
+    o->name = gs_arena_strdup(&e->mem, o->name);
+    o->tokens = NULL;
+}
+
+static void endpoint_free(struct http_client *base)
+{
+    struct endpoint *e = GS_CONTAINER_OF(base, struct endpoint, base);
+    struct endpoint_op *op;
+    while ((op = LIST_FIRST(&e->ops)))
+        endpoint_cancel(&op->base);
+    generation_unref(e->current);
+    endpoint_tokens_unref(e->tokens);
+    gs_arena_finish(&e->header_mem);
+    gs_arena_finish(&e->mem);
+    free(e);
+}
+
+static struct gs_error *take_tokens(struct endpoint *e, const struct endpoint_oauth2 *o,
+                                    struct endpoint_tokens **shared)
+{
+    struct http_client *client = NULL;
+    if (shared && *shared) {
+        e->tokens = endpoint_tokens_ref(*shared);
+        return NULL;
+    }
+    const struct endpoint_options options = {.user_agent = e->options.user_agent};
+    struct gs_error *err = endpoint_client_new(e->loop, "", &o->server, &options, &client);
+    if (err)
+        return gs_error_wrap(err, "oauth2");
+    e->tokens = endpoint_tokens_new(e->loop, o, client);
+    if (shared)
+        *shared = endpoint_tokens_ref(e->tokens);
+    return NULL;
+}
+
+struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
+                                     const struct endpoint_settings *settings,
+                                     const struct endpoint_options *options,
+                                     struct http_client **ret)
+{
+    static const struct http_client_ops ops = {
+        .send = endpoint_send, .cancel = endpoint_cancel, .free = endpoint_free};
+    struct endpoint *e = gs_alloc(sizeof(*e));
+    struct gs_error *err = NULL;
+    e->base.ops = &ops;
+    e->loop = loop;
+    e->base_url = gs_arena_strdup(&e->mem, base_url);
+    LIST_INIT(&e->ops);
+    copy_settings(e, settings);
+    copy_options(e, options);
+    if (settings->oauth2)
+        err = take_tokens(e, settings->oauth2, options->tokens);
+    if (!err)
+        err = connect_again(e);
+    // Where each request fails by itself, a file may come later.
+    if (!err && (options->refresh_ms || !e->has_files))
+        err = read_headers(e);
+    if (err) {
+        endpoint_free(&e->base);
+        return err;
+    }
+    e->read_ns = gs_mono_ns();
+    *ret = &e->base;
+    return NULL;
+}
+
+// --- URLs and headers as users write them ---
+
+struct split_url {
+    char *base; // without user, query string and trailing slashes
+    char *user, *password;
+};
+
+static void split_url_finish(struct split_url *u)
+{
+    free(u->base);
+    free(u->user);
+    free(u->password);
+}
+
+static struct gs_error *split_url(const char *url, struct split_url *ret)
+{
+    const char *host = strstr(url, "://");
+    if (!host || (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0))
+        return gs_error_new(GS_EINVAL, "\"%s\": want http://HOST[:PORT][/PATH] or https://…", url);
+    host += 3;
+    const char *rest = host + strcspn(host, "/?#");
+    const char *at = memrchr(host, '@', (size_t)(rest - host));
+    const char *from = at ? at + 1 : host;
+    if (from == rest)
+        return gs_error_new(GS_EINVAL, "\"%s\": the host is missing", url);
+    size_t path = strcspn(rest, "?#");
+    while (path && rest[path - 1] == '/')
+        path--;
+    ret->base = gs_format("%.*s%.*s", (int)(host - url), url, (int)(rest - from) + (int)path, from);
+    if (!at)
+        return NULL;
+    struct gs_slice password = gs_slice_make(host, (size_t)(at - host));
+    struct gs_slice user = gs_slice_cut(&password, ':');
+    struct gs_error *err = http_decode_segment(user, &ret->user);
+    if (!err)
+        err = http_decode_segment(password.data ? password : GS_SLICE(""), &ret->password);
+    return err ? gs_error_wrap(err, "user and password of the URL") : NULL;
+}
+
+struct gs_error *endpoint_client_open(uv_loop_t *loop, const char *url,
+                                      const struct endpoint_settings *settings,
+                                      const struct endpoint_options *options,
+                                      struct http_client **ret, char **ret_name)
+{
+    GS_CLEANUP(split_url_finish) struct split_url u = {0};
+    struct endpoint_settings s = *settings;
+    struct endpoint_options o = *options;
+    struct gs_error *err = split_url(url, &u);
+    if (err)
+        return err;
+    if (u.user && !is_set(&s.user)) {
+        s.user = (struct endpoint_secret){.text = u.user};
+        s.password = (struct endpoint_secret){.text = u.password};
+    }
+    o.name = u.base;
+    err = endpoint_client_new(loop, u.base, &s, &o, ret);
+    if (!err)
+        *ret_name = GS_TAKE(u.base);
+    return err;
+}
+
+struct gs_error *endpoint_add_headers(struct endpoint_settings *settings, const char *const *texts,
+                                      size_t n, struct gs_arena *mem)
+{
+    if (n > MAX_HEADER_TEXTS)
+        return gs_error_new(GS_EINVAL, "at most %d headers can be set", MAX_HEADER_TEXTS);
+    struct endpoint_header *all = gs_arena_alloc(mem, (settings->n_headers + n + 1) * sizeof(*all));
+    size_t len = settings->n_headers;
+    if (len)
+        memcpy(all, settings->headers, len * sizeof(*all));
+    for (size_t i = 0; i < n; i++) {
+        size_t name = strcspn(texts[i], "=");
+        if (!name)
+            return gs_error_new(GS_EINVAL, "header \"%s\": want Key=Value", texts[i]);
+        const char *value = texts[i][name] ? texts[i] + name + 1 : "";
+        all[len++] = (struct endpoint_header){gs_arena_strndup(mem, texts[i], name),
+                                              {.text = gs_arena_strdup(mem, value)}};
+    }
+    settings->headers = all;
+    settings->n_headers = len;
+    return NULL;
+}

@@ -49,7 +49,7 @@ static void make_pods(struct scalers *s, size_t n)
         snprintf(s->names[i], sizeof(s->names[i]), "intent-api-6d5f9c7b8-%04zu", i);
         s->pods[i] = (struct hpa_pod){.name = s->names[i],
                                       .phase = HPA_POD_RUNNING,
-                                      .ready = HPA_TRUE,
+                                      .ready = HPA_CONDITION_TRUE,
                                       .ready_transition_ms = s->now_ms - 3500000,
                                       .has_start_time = true,
                                       .start_time_ms = s->now_ms - 3600000};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decision tables and scenarios of autoscalers. The first byte chooses: 'd' a table, else a
 // scenario, which is run when it is short.
-#include "replay/decisions.h"
+#include "replay/decision_tables.h"
 #include "replay/replay.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static void run_scenario(const char *path)
             if (r.rows[i].desired < 0 || r.rows[i].ready > r.rows[i].running)
                 abort();
         replay_print_table(s, &r, &out);
-        replay_print_svg(&(struct replay_shown){s, &r}, 1, &out);
+        replay_print_svg(&(struct replay_outcome){s, &r}, 1, &out);
         json_decref(replay_json(s, &r));
         replay_result_finish(&r);
     }

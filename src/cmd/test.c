@@ -3,7 +3,7 @@
 // `gpuscale test hpa`: decision tables of autoscalers.
 #include "cmd/verbs.h"
 #include "engine/rules/unit_test.h"
-#include "replay/decisions.h"
+#include "replay/decision_tables.h"
 
 static struct gs_error *run_test(const void *opts, int argc, char **argv, int *ret_exit)
 {

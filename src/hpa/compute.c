@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every metric of a spec in turn, the highest proposal of all, and what is said when some fail.
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 #include "base/slice.h"
 
@@ -19,7 +19,7 @@ static struct gs_error *neither(const char *what, const char *which)
 }
 
 // What conditions and reasons call the metric.
-static char *describe(const struct hpa_pass *p, const struct hpa_metric_spec *m)
+static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_spec *m)
 {
     struct gs_buf out = {0};
     bool container = m->type == HPA_METRIC_CONTAINER_RESOURCE &&
@@ -56,7 +56,7 @@ static const char *observation_error(const struct hpa_metric_observation *obs, c
 }
 
 // --- Resource and ContainerResource ---
-static struct gs_error *compute_resource(const struct hpa_pass *p, size_t i,
+static struct gs_error *compute_resource(const struct hpa_evaluation *p, size_t i,
                                          struct hpa_metric_result *res,
                                          struct hpa_calculation *calc)
 {
@@ -81,7 +81,7 @@ static struct gs_error *compute_resource(const struct hpa_pass *p, size_t i,
     return NULL;
 }
 
-static struct gs_error *compute_pods(const struct hpa_pass *p, size_t i,
+static struct gs_error *compute_pods(const struct hpa_evaluation *p, size_t i,
                                      struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
@@ -92,7 +92,7 @@ static struct gs_error *compute_pods(const struct hpa_pass *p, size_t i,
     return hpa_replicas_plain(p, i, res, calc);
 }
 
-static struct gs_error *object_unavailable(const struct hpa_pass *p,
+static struct gs_error *object_unavailable(const struct hpa_evaluation *p,
                                            const struct hpa_metric_spec *m, const char *why)
 {
     const char *kind = m->object_kind, *name = m->object_name;
@@ -104,7 +104,7 @@ static struct gs_error *object_unavailable(const struct hpa_pass *p,
                         p->spec->ns, name, why);
 }
 
-static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
+static struct gs_error *compute_object(const struct hpa_evaluation *p, size_t i,
                                        struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
@@ -130,7 +130,7 @@ static struct gs_error *compute_object(const struct hpa_pass *p, size_t i,
 // As the controller adds: sums wrap. Where averages are compared, newer releases take a sum below
 // zero for one that wrapped, also when the values were negative. Where values are compared, they
 // stop at the largest number instead of wrapping.
-static int64_t sum_of(const struct hpa_pass *p, const struct hpa_metric_observation *obs,
+static int64_t sum_of(const struct hpa_evaluation *p, const struct hpa_metric_observation *obs,
                       bool for_average)
 {
     bool negative_is_overflow = for_average && hpa_since(p->cfg->release, HPA_SINCE_OVERFLOW);
@@ -145,7 +145,7 @@ static int64_t sum_of(const struct hpa_pass *p, const struct hpa_metric_observat
     return sum;
 }
 
-static struct gs_error *compute_external(const struct hpa_pass *p, size_t i,
+static struct gs_error *compute_external(const struct hpa_evaluation *p, size_t i,
                                          struct hpa_metric_result *res,
                                          struct hpa_calculation *calc)
 {
@@ -189,7 +189,7 @@ static const char *failure_reason(enum hpa_metric_type type)
     return "InvalidMetricSourceType";
 }
 
-static struct gs_error *compute_one(const struct hpa_pass *p, size_t i,
+static struct gs_error *compute_one(const struct hpa_evaluation *p, size_t i,
                                     struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
@@ -238,7 +238,8 @@ static struct gs_error *wrap_overall(const struct hpa_metric_spec *m, int releas
     return err;
 }
 
-static void note_failure(struct hpa_pass *p, size_t i, struct gs_error *err, struct failure *first)
+static void note_failure(struct hpa_evaluation *p, size_t i, struct gs_error *err,
+                         struct failure *first)
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
     struct hpa_metric_result *res = &p->out->metrics[i];
@@ -256,7 +257,7 @@ static void note_failure(struct hpa_pass *p, size_t i, struct gs_error *err, str
     gs_error_free(err);
 }
 
-static bool selector_usable(struct hpa_pass *p)
+static bool selector_usable(struct hpa_evaluation *p)
 {
     const struct hpa_observation *obs = p->obs;
     const char *event, *reason = "InvalidSelector";
@@ -286,7 +287,7 @@ static bool selector_usable(struct hpa_pass *p)
     return false;
 }
 
-static void report_failure(struct hpa_pass *p, size_t n_failed, const struct failure *first)
+static void report_failure(struct hpa_evaluation *p, size_t n_failed, const struct failure *first)
 {
     GS_AUTO_FREE char *overall =
         gs_format("invalid metrics (%zu invalid out of %zu), first error is: %s", n_failed,
@@ -301,7 +302,7 @@ static void report_failure(struct hpa_pass *p, size_t n_failed, const struct fai
 }
 
 // A terse pass names what may scale up, and explains in the end.
-static void tell(struct hpa_pass *p, size_t i, struct hpa_metric_result *res,
+static void tell(struct hpa_evaluation *p, size_t i, struct hpa_metric_result *res,
                  const struct hpa_calculation *calc)
 {
     bool later = p->cfg->terse && i < HPA_KEPT_CALCULATIONS;
@@ -314,7 +315,7 @@ static void tell(struct hpa_pass *p, size_t i, struct hpa_metric_result *res,
         res->description = describe(p, &p->spec->metrics[i]);
 }
 
-void hpa_explain_kept(struct hpa_pass *p)
+void hpa_explain_kept(struct hpa_evaluation *p)
 {
     for (size_t i = 0; i < p->out->n_metrics && i < HPA_KEPT_CALCULATIONS; i++) {
         struct hpa_metric_result *res = &p->out->metrics[i];
@@ -323,7 +324,7 @@ void hpa_explain_kept(struct hpa_pass *p)
     }
 }
 
-bool hpa_compute_metrics(struct hpa_pass *p, int32_t *ret_proposal, const char **ret_name)
+bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const char **ret_name)
 {
     if (!selector_usable(p))
         return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 static struct hpa_condition *find(struct hpa_decision *d, enum hpa_condition_type type)
 {

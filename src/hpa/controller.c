@@ -7,7 +7,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "hpa/run.h"
+#include "hpa/hpa_private.h"
 #include "kube/object.h"
 #include "kube/watch_errors.h"
 
@@ -18,7 +18,7 @@
 #define MAX_OWN_PERIOD_NS (3600 * GS_NS_PER_SEC)
 
 struct hpa_controller {
-    struct hpa_run_env env;
+    struct hpa_reconcile_env env;
     struct hpa_controller_config cfg;
     struct kube_cache *hpas;
     struct kube_watch_errors *hpa_errors, *pod_errors;
@@ -33,8 +33,8 @@ struct item {
     char *key;
     json_t *object; // the newest
     struct hpa_history *history;
-    struct hpa_run *run; // NULL between passes
-    bool again;          // the spec changed during the pass
+    struct hpa_reconcile *run; // NULL between passes
+    bool again;                // the spec changed during the pass
     uv_timer_t timer;
     int64_t due_ns;                     // monotonic time of the next pass
     int64_t seen_unix_ms, seen_mono_ms; // at the last pass
@@ -53,7 +53,7 @@ static void item_closed(uv_handle_t *h)
 static void item_free(void *value)
 {
     struct item *i = value;
-    hpa_run_free(i->run);
+    hpa_reconcile_free(i->run);
     hpa_history_free(i->history);
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
@@ -70,6 +70,8 @@ static void timer_fired(uv_timer_t *t)
 static int64_t period_ms(const struct item *i)
 {
     const char *text = kube_annotation(i->object, HPA_SYNC_PERIOD_ANNOTATION);
+    if (!text)
+        text = kube_annotation(i->object, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION);
     int64_t ns = 0;
     GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_duration(gs_slice_of(text), &ns) : NULL;
     bool usable = text && !err && ns >= MIN_OWN_PERIOD_NS && ns <= MAX_OWN_PERIOD_NS;
@@ -107,7 +109,7 @@ static void pass_done(void *arg, const struct hpa_spec *spec, const struct hpa_d
         gs_info("hpa", "%s: %d to %d replicas: %s", i->key, d->current, d->desired, d->reason);
     if (c->observer)
         c->observer(c->observer_arg, spec, d);
-    hpa_run_free(GS_TAKE(i->run));
+    hpa_reconcile_free(GS_TAKE(i->run));
     if (i->again) {
         i->again = false;
         item_pass(i);
@@ -122,7 +124,16 @@ static void item_pass(struct item *i)
     if (i->run)
         return;
     follow_clock(i);
-    i->run = hpa_run_start(&i->controller->env, i->object, i->history, pass_done, i);
+    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, pass_done, i);
+}
+
+static void report_deprecated_annotation(const char *key, const json_t *object)
+{
+    if (kube_annotation(object, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION))
+        gs_warn("hpa",
+                "%s: the annotation " HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION
+                " is deprecated; use " HPA_SYNC_PERIOD_ANNOTATION,
+                key);
 }
 
 static void add_item(struct hpa_controller *c, const json_t *object)
@@ -134,6 +145,7 @@ static void add_item(struct hpa_controller *c, const json_t *object)
     i->history = hpa_history_new();
     uv_timer_init(c->env.loop, &i->timer);
     i->due_ns = gs_mono_ns();
+    report_deprecated_annotation(i->key, object);
     struct item *old = gs_hmap_remove_str(c->items, i->key);
     if (old)
         item_free(old);
@@ -206,7 +218,7 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
     c->items = gs_hmap_new(item_free);
     c->hpas = kube_cache_new(loop, client, KUBE_HPAS, cfg->ns, NULL);
     struct hpa_resources *resources = hpa_resources_new(client);
-    c->env = (struct hpa_run_env){
+    c->env = (struct hpa_reconcile_env){
         .loop = loop,
         .client = client,
         .pods = pods,
@@ -241,14 +253,14 @@ void hpa_controller_start(struct hpa_controller *c)
     c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
 }
 
-void hpa_controller_look_again(struct hpa_controller *c, const char *ns, const char *name)
+void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name)
 {
     const json_t *object = kube_cache_get(c->hpas, ns, name);
     if (object)
         hpa_changed(c, object, object);
 }
 
-json_t *hpa_controller_memory(const struct hpa_controller *c, const char *ns, const char *name)
+json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name)
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
     const struct item *i = gs_hmap_get_str(c->items, key);

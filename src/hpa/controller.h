@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller around hpa_decide(): watches HPAs and pods, reads scales and metrics APIs, writes
-// scales, status and events. Works on any Kubernetes API through kube_client.
 #pragma once
 
 #include "hpa/hpa.h"
 #include "kube/cache.h"
+#include "net/http/server.h"
+
+// --- controller ---
+//
+// The controller around hpa_decide(): watches HPAs and pods, reads scales and metrics APIs, writes
+// scales, status and events. Works on any Kubernetes API through kube_client.
 
 struct hpa_controller;
 
-// On an object: how often it is looked at ("5s"), from 1 s to 1 h, in place of the sync period.
-#define HPA_SYNC_PERIOD_ANNOTATION "gpuscale.io/sync-period"
+// An annotation of an object: how often it is evaluated ("5s"), from 1 s to 1 h, instead of the
+// sync period. The deprecated name still works, and a warning is logged.
+#define HPA_SYNC_PERIOD_ANNOTATION            "gpuscale.dev/sync-period"
+#define HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION "gpuscale.io/sync-period"
 
 struct hpa_controller_config {
     int64_t sync_period_ms; // 15000
@@ -32,8 +38,22 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
 void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void *arg);
 void hpa_controller_start(struct hpa_controller *c);
 // wanted() may say something else about it now.
-void hpa_controller_look_again(struct hpa_controller *c, const char *ns, const char *name);
+void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name);
 void hpa_controller_free(struct hpa_controller *c);
 // What an HPA of the controller remembers, as hpa_history_json() has it; new reference. NULL: it
 // does not look at such an HPA.
-json_t *hpa_controller_memory(const struct hpa_controller *c, const char *ns, const char *name);
+json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name);
+
+// --- history over HTTP ---
+
+// The history of one autoscaler, for a client that explains a decision:
+//   GET /apis/hpa.gpuscale.dev/v1/namespaces/NS/histories/NAME
+// The deprecated form, with a Warning header:
+//   GET /apis/hpa.gpuscale.io/v1/namespaces/NS/memories/NAME
+#define HPA_HISTORY_GROUP            "hpa.gpuscale.dev"
+#define HPA_DEPRECATED_HISTORY_GROUP "hpa.gpuscale.io"
+
+char *hpa_history_path(const char *ns, const char *name); // the caller frees it
+// The APIGroup of one of the two groups; new reference.
+json_t *hpa_history_group(const void *controller, const char *group);
+void hpa_history_handle(void *controller, struct http_exchange *x);

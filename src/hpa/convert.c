@@ -2,7 +2,7 @@
 #include "hpa/convert.h"
 
 #include "base/mem.h"
-#include "hpa/convert_internal.h"
+#include "hpa/hpa_private.h"
 
 static const char *const round_trip_annotations[] = {
     HPA_ANNOTATION_METRICS,

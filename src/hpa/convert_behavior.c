@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // spec.behavior inside the annotation of API versions that have no such field. Kubernetes writes
 // its internal type there, hence the capitalised names; reading ignores case as Go's decoder does.
-#include "hpa/convert_internal.h"
+#include "hpa/hpa_private.h"
 
 #include "base/buf.h"
 

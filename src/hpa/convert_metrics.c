@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metric specs and statuses in v2beta1 form (flat fields) and v2 form (metric, target, current).
-#include "hpa/convert_internal.h"
+#include "hpa/hpa_private.h"
 
 #include "base/slice.h"
 #include "kube/quantity.h"

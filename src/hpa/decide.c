@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one HPA, from the scale that was read to the count to write.
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 #include "base/num.h"
 #include "base/slice.h"
@@ -50,7 +50,7 @@ static bool has_outside_metric(const struct hpa_spec *spec)
 }
 
 // Zero replicas is a pause, unless the HPA itself went there.
-static bool computes_from_zero(const struct hpa_pass *p)
+static bool computes_from_zero(const struct hpa_evaluation *p)
 {
     if (!hpa_since(p->cfg->release, HPA_SINCE_SCALED_TO_ZERO))
         return p->min_replicas == 0;
@@ -58,7 +58,7 @@ static bool computes_from_zero(const struct hpa_pass *p)
            (p->min_replicas != 0 || has_outside_metric(p->spec));
 }
 
-static void no_scale(struct hpa_pass *p)
+static void no_scale(struct hpa_evaluation *p)
 {
     const char *why = p->obs->scale_error ? p->obs->scale_error : "no scale was given";
     p->out->outcome = HPA_OUTCOME_NO_SCALE;
@@ -69,7 +69,7 @@ static void no_scale(struct hpa_pass *p)
     hpa_explain(p, "no scaling: the target's scale could not be read: %s", why);
 }
 
-static void disabled(struct hpa_pass *p)
+static void disabled(struct hpa_evaluation *p)
 {
     struct hpa_decision *d = p->out;
     d->outcome = HPA_OUTCOME_DISABLED;
@@ -80,7 +80,7 @@ static void disabled(struct hpa_pass *p)
     hpa_explain(p, "paused: the target was set to zero replicas");
 }
 
-static void correct(struct hpa_pass *p, int32_t to, const char *reason)
+static void correct(struct hpa_evaluation *p, int32_t to, const char *reason)
 {
     p->out->outcome = HPA_OUTCOME_OUT_OF_LIMITS;
     p->out->desired = to;
@@ -89,7 +89,7 @@ static void correct(struct hpa_pass *p, int32_t to, const char *reason)
                 reason == ABOVE_MAX ? "above maxReplicas" : "below minReplicas", to);
 }
 
-static void follow_metrics(struct hpa_pass *p)
+static void follow_metrics(struct hpa_evaluation *p)
 {
     struct hpa_decision *d = p->out;
     int32_t proposal;
@@ -118,7 +118,7 @@ static void follow_metrics(struct hpa_pass *p)
 
 enum branch { BRANCH_NO_SCALE, BRANCH_DISABLED, BRANCH_ABOVE, BRANCH_BELOW, BRANCH_METRICS };
 
-static enum branch branch_of(const struct hpa_pass *p)
+static enum branch branch_of(const struct hpa_evaluation *p)
 {
     int32_t current = p->obs->spec_replicas;
     if (!p->obs->scale_found)
@@ -132,7 +132,7 @@ static enum branch branch_of(const struct hpa_pass *p)
     return BRANCH_METRICS;
 }
 
-static void decide(struct hpa_pass *p)
+static void decide(struct hpa_evaluation *p)
 {
     struct hpa_decision *d = p->out;
     enum branch branch = branch_of(p);
@@ -156,7 +156,7 @@ static void decide(struct hpa_pass *p)
 }
 
 // What the pass keeps for a later explanation is left as it is: it is written before it is read.
-static void pass_init(struct hpa_pass *p, const struct hpa_spec *spec,
+static void pass_init(struct hpa_evaluation *p, const struct hpa_spec *spec,
                       const struct hpa_observation *obs, const struct hpa_config *cfg)
 {
     p->spec = spec;
@@ -180,7 +180,7 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret)
 {
-    struct hpa_pass pass;
+    struct hpa_evaluation pass;
     *ret = (struct hpa_decision){
         .proposal = -1,
         .decided_ms = now_ms,
@@ -202,7 +202,7 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
 bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation *obs,
                        const struct hpa_config *cfg)
 {
-    struct hpa_pass pass;
+    struct hpa_evaluation pass;
     pass_init(&pass, spec, obs, cfg);
     return branch_of(&pass) == BRANCH_METRICS && obs->selector && *obs->selector &&
            !obs->selector_error &&

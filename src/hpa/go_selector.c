@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A LabelSelector as Go prints a pointer to one with %v. Kubernetes puts that text into conditions
 // and events, and people search for it.
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 #include <stdlib.h>
 #include <string.h>

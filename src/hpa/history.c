@@ -2,7 +2,7 @@
 // What one HPA remembers: recommendations for the stabilisation windows, scale events for the rate
 // limits. Slots that are too old are overwritten, the last one found first, as Kubernetes does it;
 // the lists are not sorted.
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct records {
 struct hpa_history {
     struct records recommendations, ups, downs;
     bool seeded, has_seen;
-    int32_t seen; // replicas, of hpa_history_seen()
+    int32_t seen; // replicas, of hpa_history_observe_replicas()
 };
 
 struct hpa_history *hpa_history_new(void)
@@ -163,8 +163,8 @@ void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int3
     store(r, slot, hpa_sat32(up ? (int64_t)to - from : (int64_t)from - to), now_ms);
 }
 
-void hpa_history_seen(struct hpa_history *h, const struct hpa_spec *spec, int32_t replicas,
-                      int64_t now_ms)
+void hpa_history_observe_replicas(struct hpa_history *h, const struct hpa_spec *spec,
+                                  int32_t replicas, int64_t now_ms)
 {
     if (h->has_seen)
         hpa_history_scaled(h, spec, h->seen, replicas, now_ms);

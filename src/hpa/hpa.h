@@ -77,13 +77,18 @@ enum hpa_pod_phase {
     HPA_POD_FAILED,
     HPA_POD_UNKNOWN
 };
-enum hpa_tri { HPA_ABSENT, HPA_TRUE, HPA_FALSE, HPA_TRI_UNKNOWN };
+enum hpa_condition_status {
+    HPA_CONDITION_ABSENT,
+    HPA_CONDITION_TRUE,
+    HPA_CONDITION_FALSE,
+    HPA_CONDITION_UNKNOWN
+};
 struct hpa_pod {
     const char *name;
     enum hpa_pod_phase phase;
     bool deleting, has_start_time;
-    enum hpa_tri ready;          // the Ready condition
-    int64_t ready_transition_ms; // its lastTransitionTime
+    enum hpa_condition_status ready; // the Ready condition
+    int64_t ready_transition_ms;     // its lastTransitionTime
     int64_t start_time_ms;
     // Requests of the resource asked for, by metric index; -1: absent. Filled for Resource metrics.
     const int64_t *requests_milli; // n_metrics entries or NULL
@@ -149,8 +154,8 @@ struct hpa_history *hpa_history_copy(const struct hpa_history *h);
 json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms);
 struct gs_error *hpa_history_from_json(const json_t *in, int64_t now_ms, struct hpa_history **ret);
 // For who does not write scales itself: a count that differs from the one before is a scale event.
-void hpa_history_seen(struct hpa_history *h, const struct hpa_spec *spec, int32_t replicas,
-                      int64_t now_ms);
+void hpa_history_observe_replicas(struct hpa_history *h, const struct hpa_spec *spec,
+                                  int32_t replicas, int64_t now_ms);
 void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int32_t from,
                         int32_t to, int64_t now_ms);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/metric_values.h"
+#include "hpa/observe.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

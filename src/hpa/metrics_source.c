@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/metrics_source.h"
+#include "hpa/hpa_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "hpa/metric_values.h"
-#include "hpa/release.h"
+#include "hpa/observe.h"
 #include "kube/selector.h"
 
 #define CUSTOM_GROUP "custom.metrics.k8s.io"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the metrics' proposal to the count that is written: stabilisation windows, rate limits, and
 // minReplicas and maxReplicas; with spec.behavior and without.
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 #define MIN_UP_LIMIT 4 // without behavior a pass may go to this many, or double
 
@@ -20,7 +20,7 @@ static const struct {
                     "the desired replica count is decreasing faster than the maximum scale rate"},
 };
 
-static void set_stable(struct hpa_pass *p, bool changed, bool up)
+static void set_stable(struct hpa_evaluation *p, bool changed, bool up)
 {
     const char *reason = "ReadyForNewScale", *message = "recommended size matches current size";
     if (changed && up) {
@@ -35,13 +35,14 @@ static void set_stable(struct hpa_pass *p, bool changed, bool up)
     hpa_set_fixed_condition(p->out, HPA_ABLE_TO_SCALE, "True", reason, message);
 }
 
-static void set_limited(struct hpa_pass *p, bool limited, enum limit why)
+static void set_limited(struct hpa_evaluation *p, bool limited, enum limit why)
 {
     hpa_set_fixed_condition(p->out, HPA_SCALING_LIMITED, limited ? "True" : "False",
                             limits[why].reason, limits[why].message);
 }
 
-static void explain_window(struct hpa_pass *p, int32_t held, const char *which, int64_t window_ms)
+static void explain_window(struct hpa_evaluation *p, int32_t held, const char *which,
+                           int64_t window_ms)
 {
     if (p->cfg->terse && held == p->out->current)
         return;
@@ -49,7 +50,7 @@ static void explain_window(struct hpa_pass *p, int32_t held, const char *which, 
                 (long long)(window_ms / 1000));
 }
 
-int32_t hpa_normalize(struct hpa_pass *p, int32_t proposal)
+int32_t hpa_normalize(struct hpa_evaluation *p, int32_t proposal)
 {
     int64_t window_ms = p->cfg->downscale_window_ms;
     int32_t stable = hpa_history_stabilize(p->history, proposal, window_ms, p->now_ms);
@@ -82,7 +83,7 @@ int32_t hpa_normalize(struct hpa_pass *p, int32_t proposal)
 }
 
 // --- with behavior ---
-static int32_t stabilize(struct hpa_pass *p, int32_t proposal)
+static int32_t stabilize(struct hpa_evaluation *p, int32_t proposal)
 {
     const struct hpa_rules *up = &p->spec->up, *down = &p->spec->down;
     int64_t up_ms = up->window_seconds < 0 ? 0 : (int64_t)up->window_seconds * 1000;
@@ -111,7 +112,8 @@ struct rate_limit {
     const struct hpa_policy *policy; // NULL: none decided
 };
 
-static int32_t policy_limit(const struct hpa_pass *p, const struct hpa_policy *policy, bool up)
+static int32_t policy_limit(const struct hpa_evaluation *p, const struct hpa_policy *policy,
+                            bool up)
 {
     struct hpa_rates rates = hpa_history_rates(p->history, policy->period_seconds, p->now_ms);
     if (!hpa_since(p->cfg->release, HPA_SINCE_BOTH_EVENTS))
@@ -124,7 +126,7 @@ static int32_t policy_limit(const struct hpa_pass *p, const struct hpa_policy *p
     return up ? hpa_ceil32((double)start * (1 + share)) : hpa_trunc32((double)start * (1 - share));
 }
 
-static struct rate_limit rate_limit(const struct hpa_pass *p, const struct hpa_rules *rules,
+static struct rate_limit rate_limit(const struct hpa_evaluation *p, const struct hpa_rules *rules,
                                     bool up)
 {
     struct rate_limit limit = {p->out->current, NULL};
@@ -143,7 +145,7 @@ static struct rate_limit rate_limit(const struct hpa_pass *p, const struct hpa_r
     return limit;
 }
 
-static void explain_rate(struct hpa_pass *p, const struct rate_limit *limit, bool up)
+static void explain_rate(struct hpa_evaluation *p, const struct rate_limit *limit, bool up)
 {
     if (!limit->policy)
         hpa_explain(p, "held at %d: scaling %s is disabled", limit->count, up ? "up" : "down");
@@ -155,7 +157,7 @@ static void explain_rate(struct hpa_pass *p, const struct rate_limit *limit, boo
                     limit->policy->period_seconds);
 }
 
-static int32_t bounded_up(struct hpa_pass *p, int32_t stable, enum limit *ret_why)
+static int32_t bounded_up(struct hpa_evaluation *p, int32_t stable, enum limit *ret_why)
 {
     struct rate_limit limit = rate_limit(p, &p->spec->up, true);
     bool by_rate = p->spec->max_replicas > limit.count;
@@ -170,7 +172,7 @@ static int32_t bounded_up(struct hpa_pass *p, int32_t stable, enum limit *ret_wh
     return bound;
 }
 
-static int32_t bounded_down(struct hpa_pass *p, int32_t stable, enum limit *ret_why)
+static int32_t bounded_down(struct hpa_evaluation *p, int32_t stable, enum limit *ret_why)
 {
     struct rate_limit limit = rate_limit(p, &p->spec->down, false);
     bool by_rate = p->min_replicas < limit.count;
@@ -185,7 +187,7 @@ static int32_t bounded_down(struct hpa_pass *p, int32_t stable, enum limit *ret_
     return bound;
 }
 
-int32_t hpa_normalize_behavior(struct hpa_pass *p, int32_t proposal)
+int32_t hpa_normalize_behavior(struct hpa_evaluation *p, int32_t proposal)
 {
     int32_t stable = stabilize(p, proposal), count = stable;
     enum limit why = IN_RANGE;

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
-#include "hpa/release.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 
@@ -35,13 +34,13 @@ static void read_ready(const json_t *pod, struct hpa_pod *ret)
     const json_t *ready = kube_condition(pod, "Ready");
     const char *status = codec_json_str(ready, "status", NULL);
     if (!ready)
-        ret->ready = HPA_ABSENT;
+        ret->ready = HPA_CONDITION_ABSENT;
     else if (gs_streq(status, "True"))
-        ret->ready = HPA_TRUE;
+        ret->ready = HPA_CONDITION_TRUE;
     else if (gs_streq(status, "False"))
-        ret->ready = HPA_FALSE;
+        ret->ready = HPA_CONDITION_FALSE;
     else
-        ret->ready = HPA_TRI_UNKNOWN;
+        ret->ready = HPA_CONDITION_UNKNOWN;
     read_time(codec_json_str(ready, "lastTransitionTime", NULL), &ret->ready_transition_ms);
 }
 

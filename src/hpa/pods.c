@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pods count: ignored, unready, missing and ready ones, and the samples that remain.
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 #include "base/slice.h"
 
@@ -103,12 +103,12 @@ static struct hpa_entry *entry_at(const struct hpa_groups *g, size_t *next, cons
 static bool cpu_unready(const struct hpa_config *cfg, const struct hpa_pod *pod, int64_t sampled_ms,
                         int64_t window_ms, int64_t now_ms)
 {
-    if (pod->ready == HPA_ABSENT || !pod->has_start_time)
+    if (pod->ready == HPA_CONDITION_ABSENT || !pod->has_start_time)
         return true;
     if (hpa_add_sat(pod->start_time_ms, cfg->cpu_init_period_ms) > now_ms)
-        return pod->ready == HPA_FALSE ||
+        return pod->ready == HPA_CONDITION_FALSE ||
                sampled_ms < hpa_add_sat(pod->ready_transition_ms, window_ms);
-    return pod->ready == HPA_FALSE &&
+    return pod->ready == HPA_CONDITION_FALSE &&
            hpa_add_sat(pod->start_time_ms, cfg->readiness_delay_ms) > pod->ready_transition_ms;
 }
 
@@ -124,7 +124,7 @@ bool hpa_pod_is_over(const struct hpa_config *cfg, const struct hpa_pod *pod)
            (pod->phase == HPA_POD_SUCCEEDED && hpa_since(cfg->release, HPA_SINCE_SUCCEEDED));
 }
 
-bool hpa_all_pods_count(const struct hpa_pass *p, size_t metric, bool with_requests,
+bool hpa_all_pods_count(const struct hpa_evaluation *p, size_t metric, bool with_requests,
                         struct hpa_totals *ret)
 {
     const struct hpa_observation *obs = p->obs;
@@ -153,7 +153,7 @@ bool hpa_all_pods_count(const struct hpa_pass *p, size_t metric, bool with_reque
     return true;
 }
 
-void hpa_groups_init(const struct hpa_pass *p, size_t metric, struct hpa_groups *ret)
+void hpa_groups_init(const struct hpa_evaluation *p, size_t metric, struct hpa_groups *ret)
 {
     const struct hpa_observation *obs = p->obs;
     bool cpu = is_cpu(&p->spec->metrics[metric]);
@@ -214,7 +214,7 @@ struct gs_error *hpa_ready_pods(const struct hpa_observation *obs, size_t *ret)
                                           "selector while calculating replica count");
     size_t n = 0;
     for (size_t i = 0; i < obs->n_pods; i++)
-        n += obs->pods[i].phase == HPA_POD_RUNNING && obs->pods[i].ready == HPA_TRUE;
+        n += obs->pods[i].phase == HPA_POD_RUNNING && obs->pods[i].ready == HPA_CONDITION_TRUE;
     *ret = n;
     return NULL;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replica counts of single metrics. The order of the operations is Kubernetes': integer divisions
 // truncate, ratios are doubles, and the multiplier differs by the kind of the metric.
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 #include "base/slice.h"
 
@@ -11,7 +11,7 @@ static struct gs_error *no_pods(void)
                         "no pods returned by selector while calculating replica count");
 }
 
-static struct gs_error *no_samples(const struct hpa_pass *p)
+static struct gs_error *no_samples(const struct hpa_evaluation *p)
 {
     bool newer = hpa_since(p->cfg->release, HPA_SINCE_TARGETED_PODS);
     return gs_error_new(GS_ENOTFOUND, "did not receive metrics for %s",
@@ -39,7 +39,7 @@ static void note_groups(const struct hpa_groups *g, struct hpa_metric_result *re
 }
 
 // The ratio counted as it is; true when no pod needs an assumed value.
-static bool settle_plainly(const struct hpa_pass *p, const struct hpa_groups *g,
+static bool settle_plainly(const struct hpa_evaluation *p, const struct hpa_groups *g,
                            struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     bool up_with_unready = g->n_unready && res->ratio > 1.0;
@@ -57,7 +57,7 @@ static bool settle_plainly(const struct hpa_pass *p, const struct hpa_groups *g,
 }
 
 // After values were assumed: the change must not turn, nor may it vanish into the other direction.
-static void settle_filled(const struct hpa_pass *p, const struct hpa_groups *g, double filled,
+static void settle_filled(const struct hpa_evaluation *p, const struct hpa_groups *g, double filled,
                           struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     int32_t current = p->obs->spec_replicas;
@@ -87,7 +87,7 @@ static void add_unready(struct hpa_groups *g, size_t metric)
     }
 }
 
-struct gs_error *hpa_replicas_plain(const struct hpa_pass *p, size_t metric,
+struct gs_error *hpa_replicas_plain(const struct hpa_evaluation *p, size_t metric,
                                     struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     if (p->obs->n_pods == 0)
@@ -162,7 +162,7 @@ static struct gs_error *utilization_of(const struct hpa_groups *g, int32_t targe
     return utilization_from(usage, requests, n, target, ret);
 }
 
-static struct gs_error *check_requests(const struct hpa_pass *p, size_t metric)
+static struct gs_error *check_requests(const struct hpa_evaluation *p, size_t metric)
 {
     const char *name = p->spec->metrics[metric].name;
     for (size_t i = 0; i < p->obs->n_pods; i++) {
@@ -178,7 +178,8 @@ static struct gs_error *check_requests(const struct hpa_pass *p, size_t metric)
     return NULL;
 }
 
-static int64_t assumed_usage(const struct hpa_pass *p, int64_t request, int32_t target_percent)
+static int64_t assumed_usage(const struct hpa_evaluation *p, int64_t request,
+                             int32_t target_percent)
 {
     bool to_target = target_percent > 100 && hpa_since(p->cfg->release, HPA_SINCE_FILL_TO_TARGET);
     int64_t percent = to_target ? target_percent : 100;
@@ -194,7 +195,7 @@ static void note_utilization(const struct utilization *u, struct hpa_metric_resu
     res->ratio = u->ratio;
 }
 
-static struct gs_error *plain_utilization(const struct hpa_pass *p, size_t metric,
+static struct gs_error *plain_utilization(const struct hpa_evaluation *p, size_t metric,
                                           const struct hpa_totals *all,
                                           struct hpa_metric_result *res,
                                           struct hpa_calculation *calc)
@@ -211,7 +212,7 @@ static struct gs_error *plain_utilization(const struct hpa_pass *p, size_t metri
     return NULL;
 }
 
-static struct gs_error *utilization_proposal(const struct hpa_pass *p, size_t metric,
+static struct gs_error *utilization_proposal(const struct hpa_evaluation *p, size_t metric,
                                              struct hpa_groups *g, struct hpa_metric_result *res,
                                              struct hpa_calculation *calc)
 {
@@ -238,7 +239,7 @@ static struct gs_error *utilization_proposal(const struct hpa_pass *p, size_t me
     return err;
 }
 
-struct gs_error *hpa_replicas_utilization(const struct hpa_pass *p, size_t metric,
+struct gs_error *hpa_replicas_utilization(const struct hpa_evaluation *p, size_t metric,
                                           struct hpa_metric_result *res,
                                           struct hpa_calculation *calc)
 {
@@ -257,7 +258,7 @@ struct gs_error *hpa_replicas_utilization(const struct hpa_pass *p, size_t metri
 }
 
 // --- Object and External ---
-struct gs_error *hpa_replicas_value(const struct hpa_pass *p, size_t metric, int64_t usage,
+struct gs_error *hpa_replicas_value(const struct hpa_evaluation *p, size_t metric, int64_t usage,
                                     struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     int32_t current = p->obs->spec_replicas;
@@ -284,7 +285,7 @@ struct gs_error *hpa_replicas_value(const struct hpa_pass *p, size_t metric, int
 }
 
 // Over no replicas: what amd64 makes of the infinite double, before that was looked at.
-static int64_t average_of(const struct hpa_pass *p, size_t metric, int64_t usage)
+static int64_t average_of(const struct hpa_evaluation *p, size_t metric, int64_t usage)
 {
     bool external = p->spec->metrics[metric].type == HPA_METRIC_EXTERNAL;
     if (external && (double)usage >= (double)INT64_MAX)
@@ -294,7 +295,7 @@ static int64_t average_of(const struct hpa_pass *p, size_t metric, int64_t usage
     return hpa_since(p->cfg->release, HPA_SINCE_ZERO_AVERAGE) ? 0 : INT64_MIN;
 }
 
-void hpa_replicas_per_replica(const struct hpa_pass *p, size_t metric, int64_t usage,
+void hpa_replicas_per_replica(const struct hpa_evaluation *p, size_t metric, int64_t usage,
                               struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     double target = (double)p->spec->metrics[metric].average_value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/selectors.h"
+#include "hpa/hpa_private.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"

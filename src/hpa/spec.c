@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/release.h"
+#include "hpa/observe.h"
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slice.h"
-#include "hpa/convert_internal.h"
+#include "hpa/hpa_private.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/status.h"
+#include "hpa/hpa_private.h"
 
 #include "base/clock.h"
 #include "base/slice.h"
-#include "hpa/release.h"
+#include "hpa/observe.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 

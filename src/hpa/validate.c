@@ -3,7 +3,7 @@
 // of a wrong JSON type were reported by the schema check already and count as absent here.
 #include "base/mem.h"
 #include "hpa/convert.h"
-#include "hpa/convert_internal.h"
+#include "hpa/hpa_private.h"
 #include "kube/quantity.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/whatif.h"
+#include "hpa/inspect.h"
 
-#include "hpa/decide_internal.h"
+#include "hpa/hpa_private.h"
 
 #include <string.h>
 
@@ -30,10 +30,10 @@ const char *hpa_pod_state_text(enum hpa_pod_state state)
     return "";
 }
 
-static struct hpa_pass pass_of(const struct hpa_spec *spec, const struct hpa_observation *obs,
-                               const struct hpa_config *cfg, int64_t now_ms)
+static struct hpa_evaluation pass_of(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                                     const struct hpa_config *cfg, int64_t now_ms)
 {
-    return (struct hpa_pass){.spec = spec, .obs = obs, .cfg = cfg, .now_ms = now_ms};
+    return (struct hpa_evaluation){.spec = spec, .obs = obs, .cfg = cfg, .now_ms = now_ms};
 }
 
 static bool has(const struct hpa_pod *const *list, size_t n, const struct hpa_pod *pod)
@@ -48,7 +48,7 @@ void hpa_pod_states(const struct hpa_spec *spec, const struct hpa_observation *o
                     const struct hpa_config *cfg, size_t metric, int64_t now_ms,
                     enum hpa_pod_state *ret)
 {
-    struct hpa_pass pass = pass_of(spec, obs, cfg, now_ms);
+    struct hpa_evaluation pass = pass_of(spec, obs, cfg, now_ms);
     struct hpa_groups g;
     hpa_groups_init(&pass, metric, &g);
     for (size_t i = 0; i < obs->n_pods; i++) {
@@ -63,20 +63,20 @@ void hpa_pod_states(const struct hpa_spec *spec, const struct hpa_observation *o
     hpa_groups_finish(&g);
 }
 
-void hpa_decide_with(const struct hpa_history *memory, const struct hpa_spec *spec,
+void hpa_decide_with(const struct hpa_history *history, const struct hpa_spec *spec,
                      const struct hpa_observation *obs, const struct hpa_config *cfg,
                      int64_t now_ms, struct hpa_decision *ret)
 {
-    struct hpa_history *history = memory ? hpa_history_copy(memory) : hpa_history_new();
-    if (!memory)
-        hpa_history_seed(history, obs->spec_replicas, now_ms - LONG_AGO_MS);
-    hpa_decide(spec, obs, cfg, history, now_ms, ret);
-    hpa_history_free(history);
+    struct hpa_history *copy = history ? hpa_history_copy(history) : hpa_history_new();
+    if (!history)
+        hpa_history_seed(copy, obs->spec_replicas, now_ms - LONG_AGO_MS);
+    hpa_decide(spec, obs, cfg, copy, now_ms, ret);
+    hpa_history_free(copy);
 }
 
-// --- turns ---
+// --- thresholds ---
 struct search {
-    const struct hpa_history *memory;
+    const struct hpa_history *history;
     const struct hpa_spec *spec;
     const struct hpa_config *cfg;
     size_t metric;
@@ -90,13 +90,13 @@ struct search {
 };
 
 // The decision with the samples as they are set. False: none was computed.
-static bool try_samples(struct search *s, struct hpa_turn *ret)
+static bool try_samples(struct search *s, struct hpa_threshold *ret)
 {
     struct hpa_decision d;
-    hpa_decide_with(s->memory, s->spec, &s->obs, s->cfg, s->now_ms, &d);
+    hpa_decide_with(s->history, s->spec, &s->obs, s->cfg, s->now_ms, &d);
     bool ok = d.metrics && d.metrics[s->metric].ok;
     if (ok) {
-        *ret = (struct hpa_turn){
+        *ret = (struct hpa_threshold){
             .found = d.desired != s->base, .at = d.metrics[s->metric], .desired = d.desired};
         ret->at.description = ret->at.explanation = NULL;
     }
@@ -105,7 +105,7 @@ static bool try_samples(struct search *s, struct hpa_turn *ret)
 }
 
 // … with the metric's samples times a factor.
-static bool try_factor(struct search *s, double factor, struct hpa_turn *ret)
+static bool try_factor(struct search *s, double factor, struct hpa_threshold *ret)
 {
     size_t n = s->metrics[s->metric].n_samples;
     for (size_t i = 0; i < n; i++) {
@@ -151,12 +151,12 @@ static void show_number(struct search *s, const struct hpa_metric_result *like, 
 
 // What is said is tried: the shown number is rounded, and it is to hold whatever made it up. False:
 // nothing near it gives another count.
-static bool confirm(struct search *s, bool above, struct hpa_turn *turn)
+static bool confirm(struct search *s, bool above, struct hpa_threshold *turn)
 {
     const struct hpa_metric_result like = turn->at;
     int64_t number = shown_number(&like);
     for (int i = 0; i < TRIES; i++) {
-        struct hpa_turn t;
+        struct hpa_threshold t;
         show_number(s, &like, number);
         if (try_samples(s, &t) && t.found && shown_number(&t.at) == number) {
             *turn = t;
@@ -170,10 +170,10 @@ static bool confirm(struct search *s, bool above, struct hpa_turn *turn)
     return false;
 }
 
-static void find_turn(struct search *s, bool above, struct hpa_turn *ret)
+static void find_turn(struct search *s, bool above, struct hpa_threshold *ret)
 {
     double same = 1, other = 1;
-    struct hpa_turn t = {0};
+    struct hpa_threshold t = {0};
     while (!t.found) {
         same = other;
         other = above ? other * STEP : other / STEP;
@@ -194,14 +194,15 @@ static void find_turn(struct search *s, bool above, struct hpa_turn *ret)
     }
 }
 
-void hpa_find_turns(const struct hpa_history *memory, const struct hpa_spec *spec,
-                    const struct hpa_observation *obs, const struct hpa_config *cfg, size_t metric,
-                    int64_t now_ms, struct hpa_turn *ret_below, struct hpa_turn *ret_above)
+void hpa_find_thresholds(const struct hpa_history *history, const struct hpa_spec *spec,
+                         const struct hpa_observation *obs, const struct hpa_config *cfg,
+                         size_t metric, int64_t now_ms, struct hpa_threshold *ret_below,
+                         struct hpa_threshold *ret_above)
 {
-    *ret_below = *ret_above = (struct hpa_turn){0};
+    *ret_below = *ret_above = (struct hpa_threshold){0};
     if (!obs->metrics || obs->metrics[metric].error || !obs->metrics[metric].n_samples)
         return;
-    struct search s = {.memory = memory,
+    struct search s = {.history = history,
                        .spec = spec,
                        .cfg = cfg,
                        .metric = metric,
@@ -215,7 +216,7 @@ void hpa_find_turns(const struct hpa_history *memory, const struct hpa_spec *spe
     s.metrics[metric].samples = s.samples;
     s.obs.metrics = s.metrics;
     struct hpa_decision d;
-    hpa_decide_with(memory, spec, obs, cfg, now_ms, &d);
+    hpa_decide_with(history, spec, obs, cfg, now_ms, &d);
     s.base = d.desired;
     bool usable = d.outcome == HPA_OUTCOME_COMPUTED && d.metrics[metric].ok;
     hpa_decision_finish(&d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replay/curve.h"
+#include "replay/replay.h"
 
 #include "base/mem.h"
 

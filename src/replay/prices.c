@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replay/prices.h"
+#include "replay/replay_private.h"
 
 #include "base/slice.h"
 #include "codec/yaml.h"

@@ -1,11 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// An autoscaler in a simulated cluster, faster than time: a load over time, replicas that serve it,
-// nodes that have to be provisioned, and hpa_decide() in between. The decisions are those of the
-// controller; the cluster around them is a model (docs/replay.md says which).
+// An autoscaler in a simulated cluster, faster than real time: a load over time, replicas that
+// serve it, nodes that are provisioned, and hpa_decide() in between. The decisions are those of the
+// controller; the cluster is a model, which docs/replay.md describes. Functions do not share state
+// and may run in several threads with different scenarios.
 #pragma once
 
+#include "base/option.h"
 #include "hpa/hpa.h"
-#include "replay/curve.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+// --- curves ---
+//
+// A value over time, interpolated linearly between points. Before the first and after the last
+// point it is constant.
+
+struct replay_curve_point {
+    int64_t t_ms;
+    double v;
+};
+
+struct replay_curve {
+    struct replay_curve_point *points; // in time order; two at one time are a step
+    size_t n, cap;
+    int64_t repeat_ms; // starts over after so long; 0: never
+};
+
+void replay_curve_add(struct replay_curve *c, int64_t t_ms, double v);
+double replay_curve_at(const struct replay_curve *c, int64_t t_ms); // 0 without points
+// The time before which the value goes on along the line it is on; INT64_MAX: for ever.
+int64_t replay_curve_straight_until(const struct replay_curve *c, int64_t t_ms);
+void replay_curve_finish(struct replay_curve *c);
+
+// The straight piece of a curve around a time, so that its neighbours need no search.
+struct replay_curve_piece {
+    int64_t from_ms, until_ms; // until: not any more
+    int64_t base_ms;
+    double v, rise, over_ms; // v at base, v + rise over_ms later
+};
+void replay_curve_find_piece(const struct replay_curve *c, int64_t t_ms,
+                             struct replay_curve_piece *ret);
+
+// As replay_curve_at(), to the last bit; `piece` is zero at the start and belongs to one curve.
+static inline double replay_curve_near(const struct replay_curve *c, int64_t t_ms,
+                                       struct replay_curve_piece *piece)
+{
+    if (t_ms < piece->from_ms || t_ms >= piece->until_ms)
+        replay_curve_find_piece(c, t_ms, piece);
+    return piece->v + piece->rise * (double)(t_ms - piece->base_ms) / piece->over_ms;
+}
+
+// --- scenarios ---
 
 // What a metric of the autoscaler shows.
 enum replay_source {
@@ -23,12 +69,12 @@ struct replay_metric {
         series_replicas; // replicas at the time of the record: values then follow theirs
 };
 
-// What somebody or something else does.
+// An event in the simulated cluster that the autoscaler does not cause.
 struct replay_event {
     int64_t at_ms, for_ms;
-    size_t lose;     // so many of the oldest replicas end and are replaced
-    int32_t scale;   // the workload is set to so many replicas; -1: not
-    bool no_metrics; // … for for_ms the metrics API is away
+    size_t lose;     // this many of the oldest replicas end and are replaced
+    int32_t scale;   // the workload is scaled to this number of replicas; -1: no change
+    bool no_metrics; // the metrics API is unavailable for for_ms
 };
 
 struct replay_scenario {
@@ -67,11 +113,11 @@ void replay_scenario_free(struct replay_scenario *s);
 // "tolerance=0.05", "instance=p5.48xlarge".
 struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name,
                                      const char *value);
-// Another table of prices; what the scenario names of it has to be there.
+// Replaces the table of prices. Fails when it lacks the GPU or instance type of the scenario.
 struct gs_error *replay_scenario_prices(struct replay_scenario *s, const char *path);
-const char *replay_currency(const struct replay_scenario *s); // "" when it has no name
+const char *replay_currency(const struct replay_scenario *s); // "": not given
 
-// What was at a pass of the autoscaler.
+// The state at an evaluation of the autoscaler.
 struct replay_row {
     int64_t t_ms;
     double load, utilization, queue; // utilization: percent of the ready replicas' capacity
@@ -108,25 +154,40 @@ void replay_run(const struct replay_scenario *s, struct replay_result *ret);
 void replay_summarize(const struct replay_scenario *s, struct replay_summary *ret);
 void replay_result_finish(struct replay_result *r);
 
-// --- what is shown of it ---
-void replay_print_table(const struct replay_scenario *s, const struct replay_result *r,
-                        struct gs_buf *out); // the passes at which something changed, the summary
-void replay_print_csv(const struct replay_result *r, struct gs_buf *out); // every pass
+// --- output ---
+void replay_print_table(
+    const struct replay_scenario *s, const struct replay_result *r,
+    struct gs_buf *out); // the evaluations at which something changed, the summary
+void replay_print_csv(const struct replay_result *r, struct gs_buf *out); // every evaluation
 json_t *replay_json(const struct replay_scenario *s, const struct replay_result *r);
-// A scenario and what came of it.
-struct replay_shown {
+// A scenario and its result.
+struct replay_outcome {
     const struct replay_scenario *scenario;
     const struct replay_result *result;
 };
-// One picture, a colour for each of several.
-void replay_print_svg(const struct replay_shown *shown, size_t n, struct gs_buf *out);
+// One picture with a colour for each scenario.
+void replay_print_svg(const struct replay_outcome *shown, size_t n, struct gs_buf *out);
 // Summaries side by side; names: the heads of the columns.
 void replay_print_summaries(const char *const *names, const struct replay_summary *const *s,
                             size_t n, struct gs_buf *out);
 // All figures of two or more scenarios, the difference to the first one beside each.
-void replay_print_comparison(const struct replay_shown *shown, size_t n, struct gs_buf *out);
-json_t *replay_comparison_json(const struct replay_shown *shown, size_t n);
+void replay_print_comparison(const struct replay_outcome *shown, size_t n, struct gs_buf *out);
+json_t *replay_comparison_json(const struct replay_outcome *shown, size_t n);
 
-// The summaries of independent scenarios, on all processors.
+// The summaries of independent scenarios. Starts a thread for each processor (at most 64) and
+// returns when all have ended; each thread takes the next scenario.
 void replay_summarize_all(const struct replay_scenario *const *s, size_t n,
                           struct replay_summary *ret);
+
+// --- the command ---
+
+// The options of `gpuscale replay`. Strings are borrowed; NULL: not given.
+struct replay_options {
+    const char *output, *prices;
+    struct gs_opt_list set, sweep, compare;
+};
+
+// Runs the scenario of the file as the options say and adds the result to *out. *out is also to be
+// printed after an error: tables of earlier sweeps.
+struct gs_error *replay_execute(const struct replay_options *o, const char *path,
+                                struct gs_buf *out);

@@ -242,7 +242,7 @@ static void add_value(double v, double first, bool is_first, int decimals, struc
     add_padded(cell.data, COLUMN, true, out);
 }
 
-void replay_print_comparison(const struct replay_shown *shown, size_t n, struct gs_buf *out)
+void replay_print_comparison(const struct replay_outcome *shown, size_t n, struct gs_buf *out)
 {
     add_padded("", LABEL, false, out);
     for (size_t k = 0; k < n; k++)
@@ -262,7 +262,7 @@ void replay_print_comparison(const struct replay_shown *shown, size_t n, struct 
     }
 }
 
-json_t *replay_comparison_json(const struct replay_shown *shown, size_t n)
+json_t *replay_comparison_json(const struct replay_outcome *shown, size_t n)
 {
     json_t *list = json_array();
     for (size_t k = 0; k < n; k++)

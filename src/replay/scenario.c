@@ -6,8 +6,7 @@
 #include "codec/yaml.h"
 #include "codec/yaml_reader.h"
 #include "hpa/convert.h"
-#include "replay/prices.h"
-#include "replay/settings.h"
+#include "replay/replay_private.h"
 
 #include <libgen.h>
 #include <math.h>
@@ -445,7 +444,7 @@ static struct gs_error *finish(const char *path, struct gs_slice text, struct dr
     if (!err && d->inline_prices)
         err = load_inline_prices(&d->s, text, path);
     if (!err)
-        err = in_file(replay_scenario_look_up(&d->s), path);
+        err = in_file(replay_scenario_find_prices(&d->s), path);
     if (!err)
         err = in_file(replay_scenario_check(&d->s), path);
     return err;
@@ -461,7 +460,7 @@ struct gs_error *replay_scenario_load(const char *path, struct replay_scenario *
     err = read_draft(path, gs_buf_slice(&text), &d);
     if (!err)
         err = finish(path, gs_buf_slice(&text), &d);
-    struct replay_scenario_own *own = gs_alloc(sizeof(*own));
+    struct replay_scenario_file *own = gs_alloc(sizeof(*own));
     own->s = d.s;
     own->arena = d.arena;
     if (err) {
@@ -478,7 +477,7 @@ void replay_scenario_free(struct replay_scenario *s)
 {
     if (!s)
         return;
-    struct replay_scenario_own *own = GS_CONTAINER_OF(s, struct replay_scenario_own, s);
+    struct replay_scenario_file *own = GS_CONTAINER_OF(s, struct replay_scenario_file, s);
     for (size_t i = 0; s->metrics && i < s->n_metrics; i++) {
         replay_curve_finish(&s->metrics[i].series);
         replay_curve_finish(&s->metrics[i].series_replicas);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a scenario can be changed by name.
-#include "replay/settings.h"
+#include "replay/replay_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "replay/prices.h"
 
 #include <string.h>
 
-struct gs_error *replay_scenario_look_up(struct replay_scenario *s)
+struct gs_error *replay_scenario_find_prices(struct replay_scenario *s)
 {
     struct gs_error *err = NULL;
     if (s->gpu)
@@ -27,7 +26,7 @@ struct gs_error *replay_scenario_prices(struct replay_scenario *s, const char *p
         return err;
     json_decref(s->prices);
     s->prices = table;
-    err = replay_scenario_look_up(s);
+    err = replay_scenario_find_prices(s);
     return err ? gs_error_wrap(err, "%s", path) : NULL;
 }
 
@@ -72,10 +71,10 @@ static struct gs_error *set_number(struct replay_scenario *s, const char *name, 
 
 static struct gs_error *set_name(struct replay_scenario *s, const char *name, const char *value)
 {
-    struct replay_scenario_own *own = GS_CONTAINER_OF(s, struct replay_scenario_own, s);
+    struct replay_scenario_file *own = GS_CONTAINER_OF(s, struct replay_scenario_file, s);
     const char *copy = gs_arena_strdup(&own->arena, value);
     *(gs_streq(name, "gpu") ? &s->gpu : &s->instance) = copy;
-    struct gs_error *err = replay_scenario_look_up(s);
+    struct gs_error *err = replay_scenario_find_prices(s);
     return err ? err : replay_scenario_check(s);
 }
 

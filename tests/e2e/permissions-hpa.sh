@@ -19,7 +19,7 @@ spec:
 ---
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
-metadata: {name: web, namespace: $1, annotations: {gpuscale.io/autoscaler: "true"}}
+metadata: {name: web, namespace: $1, annotations: {gpuscale.dev/autoscaler: "true"}}
 spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 1, maxReplicas: 2, metrics: [$2]}
 EOF
 }

@@ -521,21 +521,18 @@ static void run_for(struct bench *b, int64_t ms)
 static bool wrong_is_forgotten(void *arg)
 {
     struct bench *b = arg;
-    CODEC_AUTO_JSON json_t *memory = hpa_controller_memory(b->controller, "shop", "wrong");
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "wrong");
     return !memory;
 }
 
 // An object that asks for a pass an hour gets its first one only, another with a period that is too
 // short the common one of 20 ms.
-static void an_object_with_its_own_period(void **state)
+static void check_own_period(struct bench *b, const char *annotation)
 {
-    struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"20", "20"});
     json_t *slow = hpa_object("slow", GPU_SPEC), *wrong = hpa_object("wrong", GPU_SPEC);
-    codec_json_set(slow, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1h"), "metadata",
-                   "annotations", NULL);
-    codec_json_set(wrong, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1ms"), "metadata",
-                   "annotations", NULL);
+    codec_json_set(slow, json_pack("{s:s}", annotation, "1h"), "metadata", "annotations", NULL);
+    codec_json_set(wrong, json_pack("{s:s}", annotation, "1ms"), "metadata", "annotations", NULL);
     fake_put(&b->api, b->api.hpas, slow);
     fake_put(&b->api, b->api.hpas, wrong);
     start(b);
@@ -546,6 +543,16 @@ static void an_object_with_its_own_period(void **state)
     int passes = b->passes;
     run_for(b, 200);
     assert_int_equal(b->passes, passes);
+}
+
+static void an_object_with_its_own_period(void **state)
+{
+    check_own_period(*state, HPA_SYNC_PERIOD_ANNOTATION);
+}
+
+static void the_deprecated_annotation_of_the_period(void **state)
+{
+    check_own_period(*state, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION);
 }
 
 static void put_with_period(struct bench *b, const char *name, const char *period)
@@ -609,7 +616,7 @@ static void its_memory_can_be_read(void **state)
     wait_replicas(b, 5);
     b->want = 1;
     assert_true(fake_wait(&b->api, passes_reached, b));
-    CODEC_AUTO_JSON json_t *memory = hpa_controller_memory(b->controller, "shop", "web");
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "web");
     const json_t *list = json_object_get(memory, "recommendations");
     assert_int_equal(json_array_size(list), 2);
     assert_int_equal(codec_json_int(json_array_get(list, 0), 0, "replicas", NULL), 2);
@@ -617,7 +624,7 @@ static void its_memory_can_be_read(void **state)
     const json_t *ups = json_object_get(memory, "scaleUps");
     assert_int_equal(json_array_size(ups), 1);
     assert_int_equal(codec_json_int(json_array_get(ups, 0), 0, "by", NULL), 3);
-    assert_null(hpa_controller_memory(b->controller, "shop", "other"));
+    assert_null(hpa_controller_history(b->controller, "shop", "other"));
 }
 
 static void two_hpas_for_the_same_pods(void **state)
@@ -725,6 +732,7 @@ int main(void)
         WITH_BENCH(spec_change_is_followed_at_once),
         WITH_BENCH(hpa_of_v2beta1),
         WITH_BENCH(an_object_with_its_own_period),
+        WITH_BENCH(the_deprecated_annotation_of_the_period),
         WITH_BENCH(a_failure_waits_for_the_next_period),
         WITH_BENCH(changes_during_a_pass_are_one_more),
         WITH_BENCH(its_memory_can_be_read),

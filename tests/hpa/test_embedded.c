@@ -194,6 +194,37 @@ static void no_sample_is_not_zero(void **state)
     assert_true(count_events(b, "FailedGetPodsMetric") == 1);
 }
 
+static void check_history(struct bench *b, const char *path, const char *kind)
+{
+    struct reply r AUTO_REPLY = request(&b->h, "GET", path, NULL);
+    assert_status(r, 200);
+    assert_string_equal(codec_json_str(r.body, "kind", NULL), kind);
+    assert_true(json_array_size(json_object_get(r.body, "recommendations")) > 0);
+    assert_true(json_is_array(json_object_get(r.body, "scaleUps")));
+}
+
+static void the_history_of_an_object_over_http(void **state)
+{
+    struct bench *b = *state;
+    local_api_mount(b->h.api, HPA_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
+                    b->controller);
+    local_api_mount(b->h.api, HPA_DEPRECATED_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
+                    b->controller);
+    of_v2(state);
+    GS_AUTO_FREE char *path = hpa_history_path("default", "gpu-hpa");
+    check_history(b, path, "History");
+    check_history(b, "/apis/hpa.gpuscale.io/v1/namespaces/default/memories/gpu-hpa", "Memory");
+    struct reply other AUTO_REPLY =
+        request(&b->h, "GET", "/apis/hpa.gpuscale.dev/v1/namespaces/default/memories/x", NULL);
+    assert_status(other, 404);
+    struct reply resources AUTO_REPLY = request(&b->h, "GET", "/apis/hpa.gpuscale.dev/v1", NULL);
+    assert_status(resources, 200);
+    assert_string_equal(
+        codec_json_str(json_array_get(json_object_get(resources.body, "resources"), 0), "name",
+                       NULL),
+        "histories");
+}
+
 #define WITH_BENCH(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -202,6 +233,7 @@ int main(void)
         WITH_BENCH(of_v2),
         WITH_BENCH(of_v2beta1),
         WITH_BENCH(no_sample_is_not_zero),
+        WITH_BENCH(the_history_of_an_object_over_http),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

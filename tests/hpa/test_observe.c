@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From API objects to what the decision sees: pods with their requests, bodies of metrics APIs.
 #include "hpa/convert.h"
-#include "hpa/metric_values.h"
 #include "hpa/observe.h"
 
 #include <setjmp.h>
@@ -125,7 +124,7 @@ static void check_running(const struct hpa_pod *p, size_t n, const void *arg)
     assert_int_equal(n, 1);
     assert_int_equal(p->phase, HPA_POD_RUNNING);
     assert_true(p->deleting);
-    assert_int_equal(p->ready, HPA_FALSE);
+    assert_int_equal(p->ready, HPA_CONDITION_FALSE);
     assert_true(p->has_start_time);
     assert_int_equal(p->start_time_ms, INT64_C(1704067200000));
     assert_int_equal(p->ready_transition_ms, INT64_C(1704067260000));
@@ -135,7 +134,7 @@ static void check_bare(const struct hpa_pod *p, size_t n, const void *arg)
 {
     assert_int_equal(n, 1);
     assert_int_equal(p->phase, HPA_POD_UNKNOWN);
-    assert_int_equal(p->ready, HPA_ABSENT);
+    assert_int_equal(p->ready, HPA_CONDITION_ABSENT);
     assert_false(p->has_start_time);
     assert_false(p->deleting);
 }

@@ -5,7 +5,7 @@
 #include "codec/json.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
-#include "hpa/whatif.h"
+#include "hpa/inspect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,7 +126,7 @@ static void observe_steady(struct world *w, int32_t replicas, int64_t milli)
         w->requests[i] = 40000;
         w->pods[i] = (struct hpa_pod){.name = w->names[i],
                                       .phase = HPA_POD_RUNNING,
-                                      .ready = HPA_TRUE,
+                                      .ready = HPA_CONDITION_TRUE,
                                       .has_start_time = true,
                                       .start_time_ms = T0_MS - 86400000,
                                       .ready_transition_ms = T0_MS - 86300000,
@@ -155,7 +155,7 @@ static void observe_random(struct world *w, int32_t replicas)
         if (!between(rng, 0, 4))
             pod->phase = (enum hpa_pod_phase)between(rng, 0, 4);
         if (!between(rng, 0, 4))
-            pod->ready = (enum hpa_tri)between(rng, 0, 3);
+            pod->ready = (enum hpa_condition_status)between(rng, 0, 3);
         pod->deleting = !between(rng, 0, 9);
         if (!between(rng, 0, 9))
             pod->start_time_ms = T0_MS - between(rng, 0, 400000);
@@ -375,8 +375,8 @@ static void show(struct world *w, const struct hpa_metric_result *at)
                                                   : at->average_value * w->obs.status_replicas;
 }
 
-static void check_turn(struct world *w, const struct hpa_history *memory,
-                       const struct hpa_turn *turn, int32_t base)
+static void check_threshold(struct world *w, const struct hpa_history *history,
+                            const struct hpa_threshold *turn, int32_t base)
 {
     struct hpa_decision d;
     struct hpa_sample kept[MAX_PODS];
@@ -384,7 +384,7 @@ static void check_turn(struct world *w, const struct hpa_history *memory,
         return;
     memcpy(kept, w->samples, sizeof(kept));
     show(w, &turn->at);
-    hpa_decide_with(memory, &w->spec, &w->obs, &w->cfg, T0_MS, &d);
+    hpa_decide_with(history, &w->spec, &w->obs, &w->cfg, T0_MS, &d);
     if (d.desired != turn->desired || turn->desired == base)
         fail_msg(SEED_FMT "said %d instead of %d, it is %d", SEED_ARGS(w), turn->desired, base,
                  d.desired);
@@ -396,7 +396,7 @@ static size_t turns_checked;
 
 static void check_turns(struct world *w)
 {
-    struct hpa_turn below, above;
+    struct hpa_threshold below, above;
     struct hpa_decision d;
     observe_random(w, (int32_t)between(&w->rng, 1, 30));
     // Half of them with the memory of a controller that scaled before.
@@ -407,13 +407,13 @@ static void check_turns(struct world *w)
                                T0_MS - 60000 + 10000 * i);
         hpa_decision_finish(&d);
     }
-    const struct hpa_history *memory = w->seed % 2 ? w->history : NULL;
-    hpa_decide_with(memory, &w->spec, &w->obs, &w->cfg, T0_MS, &d);
+    const struct hpa_history *history = w->seed % 2 ? w->history : NULL;
+    hpa_decide_with(history, &w->spec, &w->obs, &w->cfg, T0_MS, &d);
     int32_t base = d.desired;
     hpa_decision_finish(&d);
-    hpa_find_turns(memory, &w->spec, &w->obs, &w->cfg, 0, T0_MS, &below, &above);
-    check_turn(w, memory, &below, base);
-    check_turn(w, memory, &above, base);
+    hpa_find_thresholds(history, &w->spec, &w->obs, &w->cfg, 0, T0_MS, &below, &above);
+    check_threshold(w, history, &below, base);
+    check_threshold(w, history, &above, base);
     turns_checked += below.found + above.found;
 }
 

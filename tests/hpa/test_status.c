@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "hpa/convert.h"
-#include "hpa/status.h"
+#include "hpa/hpa_private.h"
 #include "kube/object.h"
 
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void bench_init(struct bench *b, const char *metrics, const char *status)
     for (int i = 0; i < 2; i++) {
         b->pods[i] = (struct hpa_pod){.name = i ? "b" : "a",
                                       .phase = HPA_POD_RUNNING,
-                                      .ready = HPA_TRUE,
+                                      .ready = HPA_CONDITION_TRUE,
                                       .has_start_time = true};
         b->samples[i].pod = b->pods[i].name;
         b->samples[i].timestamp_ms = T0_MS;

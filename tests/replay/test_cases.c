@@ -2,7 +2,7 @@
 // The decision tables of tests/hpa/cases, and what wrong tables give.
 #include "base/file.h"
 #include "base/mem.h"
-#include "replay/decisions.h"
+#include "replay/decision_tables.h"
 #include "unit.h"
 
 #include <dirent.h>

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "replay/replay.h"
-#include "replay/waits.h"
+#include "replay/replay_private.h"
 #include "unit.h"
 
 #include <math.h>
@@ -390,7 +390,7 @@ static void a_comparison_has_all_figures(void **state)
     replay_run(s, &r[0]);
     assert_ok(replay_scenario_set(s, "target", "25"));
     replay_run(s, &r[1]);
-    const struct replay_shown shown[] = {{s, &r[0]}, {s, &r[1]}};
+    const struct replay_outcome shown[] = {{s, &r[0]}, {s, &r[1]}};
     replay_print_comparison(shown, 2, &table);
     assert_non_null(strstr(table.data, "GPU hours of the replicas"));
     assert_non_null(strstr(table.data, "wait of 99 % of the work, s"));

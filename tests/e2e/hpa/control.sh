@@ -50,7 +50,7 @@ ok "shadow: $(wc -l <"$dir/shadow-asked") requests, all of them reads"
 # Two in control: an object that rests in the hands of the cluster's controller is not taken.
 wait_for "it rests" rests
 line=$(audit_line)
-kubectl -n shop label hpa web gpuscale.io/autoscaler=true >/dev/null
+kubectl -n shop label hpa web gpuscale.dev/autoscaler=true >/dev/null
 # shellcheck disable=SC2086
 start control-a "$gpuscale" hpa $hpa_flags --identity=a
 # shellcheck disable=SC2086
@@ -67,8 +67,8 @@ ok "control: an object of the cluster's controller is left alone, with an event"
 # That controller is gone: marked anew it is ours.
 kubectl -n shop delete rolebinding hpa >/dev/null
 sleep 3
-kubectl -n shop label hpa web gpuscale.io/autoscaler- >/dev/null
-kubectl -n shop label hpa web gpuscale.io/autoscaler=true >/dev/null
+kubectl -n shop label hpa web gpuscale.dev/autoscaler- >/dev/null
+kubectl -n shop label hpa web gpuscale.dev/autoscaler=true >/dev/null
 load 80
 wait_for "ours scales to 8" has_web 8
 writers | grep -q gpuscale-hpa || fail "who scaled: $(writers)"

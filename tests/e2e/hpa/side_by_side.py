@@ -89,7 +89,7 @@ def shown_pages(ns, silent):
                 if m and (m.group(1) != "Warning" or name not in silent):
                     events.append(" ".join(m.group(1, 2, 4, 5)))
             else:
-                lines.append(re.sub(r"^(CreationTimestamp: +).*|^(Annotations: +gpuscale.io/autoscaler: ).*", r"\1\2", line))
+                lines.append(re.sub(r"^(CreationTimestamp: +).*|^(Annotations: +gpuscale.dev/autoscaler: ).*", r"\1\2", line))
             in_events = in_events or line.startswith("Events:")
         if name:
             out[name] = "\n".join(lines + sorted(events))

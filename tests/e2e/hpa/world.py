@@ -6,7 +6,7 @@ CROWDS = "/apis/%s/v1/namespaces/%%s/crowds" % GROUP
 HPAS = "/apis/autoscaling/v2/namespaces/%s/horizontalpodautoscalers"
 HPAS_V1 = "/apis/autoscaling/v1/namespaces/%s/horizontalpodautoscalers"
 PODS = "/api/v1/namespaces/%s/pods"
-MARK = "gpuscale.io/autoscaler"
+MARK = "gpuscale.dev/autoscaler"
 
 def stamp(seconds_from_now=0):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds_from_now))

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpa/inspect.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/slice.h"
+#include "kube/object.h"
+#include "kube/quantity.h"
+
+#include <math.h>
+
+// A difference between two measurements that is more than a moment's.
+#define FAR_APART 0.2
+
+static json_t *quantity(int64_t milli)
+{
+    char text[KUBE_QUANTITY_SIZE];
+    return json_string(kube_quantity_format_milli(milli, text));
+}
+
+static double seconds(int64_t ms)
+{
+    return round((double)ms / 100) / 10;
+}
+
+// The number that a metric is compared by: "55 %", "average 46", "value 12".
+static json_t *shown_value(const struct hpa_metric_result *m)
+{
+    if (m->has_utilization)
+        return codec_json_strf("%d %%", m->utilization);
+    return codec_json_strf("%s %.12g", m->has_value ? "value" : "average",
+                           (double)(m->has_value ? m->value : m->average_value) / 1000);
+}
+
+// --- samples ---
+static bool has_pods(const struct hpa_metric_spec *m)
+{
+    return m->type == HPA_METRIC_RESOURCE || m->type == HPA_METRIC_CONTAINER_RESOURCE ||
+           m->type == HPA_METRIC_PODS;
+}
+
+static void add_sample(json_t *out, const struct hpa_sample *s, int64_t now_ms)
+{
+    json_object_set_new(out, "value", quantity(s->value));
+    json_object_set_new(out, "ageSeconds", json_real(seconds(now_ms - s->timestamp_ms)));
+    if (s->window_ms > 0)
+        json_object_set_new(out, "windowSeconds", json_real(seconds(s->window_ms)));
+}
+
+static const struct hpa_sample *sample_of(const struct hpa_metric_observation *o, const char *pod)
+{
+    for (size_t i = o->n_samples; i-- > 0;) // of several the last one counts
+        if (gs_streq(o->samples[i].pod, pod))
+            return &o->samples[i];
+    return NULL;
+}
+
+static void add_owner(json_t *out, const json_t *pod)
+{
+    const json_t *ref = kube_controller_ref(pod);
+    const char *kind = codec_json_str(ref, "kind", NULL), *name = codec_json_str(ref, "name", NULL);
+    if (kind && name)
+        json_object_set_new(out, "owner", codec_json_strf("%s/%s", kind, name));
+}
+
+static json_t *pods_json(const struct hpa_inspection_result *seen, const struct hpa_config *cfg,
+                         size_t metric)
+{
+    size_t n = seen->obs->n_pods;
+    const struct hpa_metric_observation *o = &seen->obs->metrics[metric];
+    GS_AUTO_FREE enum hpa_pod_state *states = gs_alloc_array(n + 1, sizeof(*states));
+    hpa_pod_states(seen->spec, seen->obs, cfg, metric, seen->now_ms, states);
+    json_t *out = json_array();
+    for (size_t i = 0; i < n; i++) {
+        const struct hpa_pod *pod = &seen->obs->pods[i];
+        const struct hpa_sample *s = sample_of(o, pod->name);
+        json_t *p = json_object();
+        codec_json_set_str(p, "name", pod->name);
+        add_owner(p, seen->pods[i]);
+        if (s)
+            add_sample(p, s, seen->now_ms);
+        if (pod->requests_milli && pod->requests_milli[metric] >= 0)
+            json_object_set_new(p, "request", quantity(pod->requests_milli[metric]));
+        codec_json_set_bool(p, "counted", states[i] == HPA_POD_COUNTED);
+        codec_json_set_str(p, "how", hpa_pod_state_text(states[i]));
+        json_array_append_new(out, p);
+    }
+    return out;
+}
+
+static json_t *series_json(const struct hpa_inspection_result *seen, size_t metric)
+{
+    const struct hpa_metric_observation *o = &seen->obs->metrics[metric];
+    json_t *out = json_array();
+    for (size_t i = 0; i < o->n_samples; i++) {
+        json_t *s = json_object();
+        add_sample(s, &o->samples[i], seen->now_ms);
+        json_array_append_new(out, s);
+    }
+    return out;
+}
+
+// --- metrics ---
+static void add_threshold(json_t *out, const char *name, const struct hpa_threshold *t)
+{
+    if (!t->found)
+        return;
+    json_t *turn = json_object();
+    json_object_set_new(turn, "at", shown_value(&t->at));
+    codec_json_set_int(turn, "desired", t->desired);
+    json_object_set_new(out, name, turn);
+}
+
+static json_t *metric_json(const struct hpa_inspection_result *seen, const struct hpa_config *cfg,
+                           size_t i, const struct hpa_metric_result *r)
+{
+    const struct hpa_metric_spec *m = &seen->spec->metrics[i];
+    struct hpa_threshold below, above;
+    json_t *out = json_object();
+    codec_json_set_str(out, "type", m->type_text);
+    codec_json_set_str(out, "name", m->name);
+    codec_json_set_bool(out, "ok", r->ok);
+    codec_json_set_str(out, "explanation", r->explanation);
+    if (r->ok) {
+        json_object_set_new(out, "current", shown_value(r));
+        if (isfinite(r->ratio))
+            json_object_set_new(out, "ratio", json_real(r->ratio));
+        codec_json_set_int(out, "proposal", r->proposal);
+    }
+    if (seen->obs->metrics[i].error)
+        return out;
+    if (has_pods(m))
+        json_object_set_new(out, "pods", pods_json(seen, cfg, i));
+    else
+        json_object_set_new(out, "series", series_json(seen, i));
+    hpa_find_thresholds(seen->history, seen->spec, seen->obs, cfg, i, seen->now_ms, &below, &above);
+    add_threshold(out, "below", &below);
+    add_threshold(out, "above", &above);
+    return out;
+}
+
+// --- what the cluster says ---
+static void differ(json_t *list, const char *fmt, ...) GS_PRINTF(2, 3);
+static void differ(json_t *list, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
+    va_end(ap);
+    json_array_append_new(list, json_string(text));
+}
+
+static const struct hpa_condition *find_condition(const struct hpa_decision *d, const char *type)
+{
+    for (size_t i = 0; i < d->n_conditions; i++)
+        if (gs_streq(d->conditions[i].type, type))
+            return &d->conditions[i];
+    return NULL;
+}
+
+static void compare_condition(const json_t *object, const struct hpa_decision *d, const char *type,
+                              json_t *list)
+{
+    const json_t *theirs = kube_condition(object, type);
+    const struct hpa_condition *ours = find_condition(d, type);
+    const char *status = codec_json_str(theirs, "status", NULL),
+               *reason = codec_json_str(theirs, "reason", NULL);
+    if (!ours || !status || !reason ||
+        (gs_streq(ours->status, status) && gs_streq(ours->reason, reason)))
+        return;
+    differ(list, "%s: the cluster says %s %s, this reading %s %s", type, status, reason,
+           ours->status, ours->reason);
+}
+
+static bool is_held(const json_t *object)
+{
+    const char *reason = codec_json_str(kube_condition(object, "AbleToScale"), "reason", NULL);
+    return gs_streq(reason, "ScaleDownStabilized") || gs_streq(reason, "ScaleUpStabilized");
+}
+
+static void compare_counts(const json_t *object, const struct hpa_decision *d, bool remembers,
+                           json_t *list)
+{
+    int64_t desired = codec_json_int(object, 0, "status", "desiredReplicas", NULL);
+    int64_t current = codec_json_int(object, 0, "status", "currentReplicas", NULL);
+    if (d->outcome == HPA_OUTCOME_NO_SCALE)
+        return;
+    if (current != d->current)
+        differ(list, "its status is of %lld replicas, the target's scale says %d now",
+               (long long)current, d->current);
+    if (desired != d->desired && d->outcome != HPA_OUTCOME_NO_COUNT)
+        differ(list, "desired: the cluster says %lld, this reading %d%s", (long long)desired,
+               d->desired,
+               is_held(object) && !remembers
+                   ? "; an earlier recommendation of its stabilisation window holds it, "
+                     "which is not known from outside"
+                   : "");
+}
+
+// The cluster's number of a metric, in the unit of the result. NAN: it shows none.
+static double cluster_value(const json_t *object, size_t i, const struct hpa_metric_result *r)
+{
+    const json_t *entry =
+        json_array_get(codec_json_get(object, "status", "currentMetrics", NULL), i);
+    const char *key;
+    json_t *source;
+    json_object_foreach ((json_t *)entry, key, source) {
+        const json_t *current = json_object_get(source, "current");
+        const json_t *percent = json_object_get(current, "averageUtilization");
+        if (r->has_utilization)
+            return json_is_integer(percent) ? (double)json_integer_value(percent) : NAN;
+        const char *text = codec_json_str(current, r->has_value ? "value" : "averageValue", NULL);
+        int64_t milli = 0;
+        GS_AUTO_ERROR struct gs_error *err =
+            text ? kube_quantity_parse_milli(gs_slice_of(text), &milli) : NULL;
+        if (text && !err)
+            return (double)milli;
+    }
+    return NAN;
+}
+
+static void compare_metric(const struct hpa_inspection_result *seen, const struct hpa_decision *d,
+                           size_t i, json_t *list)
+{
+    const struct hpa_metric_result *r = &d->metrics[i];
+    const char *name = seen->spec->metrics[i].name;
+    double theirs = cluster_value(seen->spec->object, i, r);
+    double ours = r->has_utilization ? (double)r->utilization
+                  : r->has_value     ? (double)r->value
+                                     : (double)r->average_value;
+    double scale = fmax(fabs(theirs), fabs(ours));
+    if (!r->ok && !isnan(theirs))
+        differ(list, "%s: the cluster shows a value, this reading has none", name);
+    else if (r->ok && isnan(theirs))
+        differ(list, "%s: the cluster shows no value", name);
+    else if (r->ok && fabs(theirs - ours) > FAR_APART * scale)
+        differ(list, "%s: the cluster's last value is %.4g, now it is %.4g", name,
+               r->has_utilization ? theirs : theirs / 1000,
+               r->has_utilization ? ours : ours / 1000);
+}
+
+static json_t *cluster_json(const struct hpa_inspection_result *seen, const struct hpa_decision *d)
+{
+    const json_t *object = seen->spec->object;
+    json_t *out = json_object(), *list = json_array();
+    bool silent = !json_array_size(codec_json_get(object, "status", "conditions", NULL));
+    json_object_set_new(out, "differences", list);
+    codec_json_set_int(out, "currentReplicas",
+                       codec_json_int(object, 0, "status", "currentReplicas", NULL));
+    codec_json_set_int(out, "desiredReplicas",
+                       codec_json_int(object, 0, "status", "desiredReplicas", NULL));
+    if (silent) {
+        differ(list, "no controller has written a status yet");
+        return out;
+    }
+    compare_counts(object, d, seen->history != NULL, list);
+    compare_condition(object, d, "ScalingActive", list);
+    // What a window holds is another number than the one that is limited here.
+    if (seen->history || !is_held(object))
+        compare_condition(object, d, "ScalingLimited", list);
+    for (size_t i = 0; i < d->n_metrics; i++)
+        compare_metric(seen, d, i, list);
+    return out;
+}
+
+// --- all of it ---
+static json_t *conditions_json(const struct hpa_decision *d)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < d->n_conditions; i++)
+        json_array_append_new(out, json_pack("{s:s, s:s, s:s, s:s}", "type", d->conditions[i].type,
+                                             "status", d->conditions[i].status, "reason",
+                                             d->conditions[i].reason, "message",
+                                             d->conditions[i].message));
+    return out;
+}
+
+static void add_counts(json_t *out, const struct hpa_inspection_result *seen,
+                       const struct hpa_decision *d)
+{
+    const struct hpa_spec *spec = seen->spec;
+    json_t *counts = json_object();
+    if (seen->obs->scale_found) {
+        codec_json_set_int(counts, "current", d->current);
+        codec_json_set_int(counts, "running", seen->obs->status_replicas);
+        codec_json_set_int(counts, "desired", d->desired);
+    }
+    if (d->proposal >= 0)
+        codec_json_set_int(counts, "proposal", d->proposal);
+    codec_json_set_int(counts, "min", spec->has_min ? spec->min_replicas : 1);
+    codec_json_set_int(counts, "max", spec->max_replicas);
+    json_object_set_new(out, "replicas", counts);
+}
+
+json_t *hpa_explanation_json(const struct hpa_inspection_result *seen, const struct hpa_config *cfg)
+{
+    const struct hpa_spec *spec = seen->spec;
+    struct hpa_decision d;
+    char at[GS_RFC3339_SIZE];
+    hpa_decide_with(seen->history, spec, seen->obs, cfg, seen->now_ms, &d);
+    json_t *out = json_object(), *metrics = json_array();
+    codec_json_set_str(out, "namespace", spec->ns);
+    codec_json_set_str(out, "name", spec->name);
+    json_object_set_new(out, "target",
+                        codec_json_strf("%s/%s", spec->target_kind, spec->target_name));
+    codec_json_set_str(out, "time", gs_format_rfc3339(seen->now_ms, at));
+    add_counts(out, seen, &d);
+    codec_json_set_str(out, "reason", d.reason);
+    codec_json_set_str(out, "held", d.explanation ? d.explanation : "");
+    json_object_set_new(out, "metrics", metrics);
+    for (size_t i = 0; i < d.n_metrics; i++)
+        json_array_append_new(metrics, metric_json(seen, cfg, i, &d.metrics[i]));
+    json_object_set_new(out, "conditions", conditions_json(&d));
+    if (seen->history)
+        json_object_set_new(out, "memory", hpa_history_json(seen->history, seen->now_ms));
+    json_object_set_new(out, "cluster", cluster_json(seen, &d));
+    hpa_decision_finish(&d);
+    return out;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explains the decision about one autoscaler.
+#pragma once
+
+#include "hpa/hpa.h"
+#include "kube/client.h"
+
+#include <uv.h>
+
+// --- what-if ---
+//
+// What a decision comes from, pod by pod, and what would change it: hpa_decide() asked again with
+// other values.
+
+// How a pod counts for a metric.
+enum hpa_pod_state {
+    HPA_POD_COUNTED,
+    HPA_POD_OVER,        // being deleted, failed or finished
+    HPA_POD_NOT_RUNNING, // Pending
+    HPA_POD_NO_SAMPLE,
+    HPA_POD_NOT_READY, // CPU: not ready yet, or its sample is from before it was
+};
+const char *hpa_pod_state_text(enum hpa_pod_state state);
+
+// Of each pod of the observation; ret has room for n_pods.
+void hpa_pod_states(const struct hpa_spec *spec, const struct hpa_observation *obs,
+                    const struct hpa_config *cfg, size_t metric, int64_t now_ms,
+                    enum hpa_pod_state *ret);
+
+// With what the controller remembers, which is left as it is; NULL: as if nothing had been
+// recommended or scaled before.
+void hpa_decide_with(const struct hpa_history *history, const struct hpa_spec *spec,
+                     const struct hpa_observation *obs, const struct hpa_config *cfg,
+                     int64_t now_ms, struct hpa_decision *ret);
+
+// The nearest value of one metric, all others as they are, at which the result differs.
+struct hpa_threshold {
+    bool found;
+    struct hpa_metric_result at; // value, average_value or utilization; texts are not set
+    int32_t desired;
+};
+void hpa_find_thresholds(const struct hpa_history *history, const struct hpa_spec *spec,
+                         const struct hpa_observation *obs, const struct hpa_config *cfg,
+                         size_t metric, int64_t now_ms, struct hpa_threshold *ret_below,
+                         struct hpa_threshold *ret_above);
+
+// --- inspection ---
+//
+// One look at an HPA through the API: the object, its target's scale, the pods and all metrics, as
+// the controller would see them now. Nothing is written.
+
+struct hpa_inspection;
+
+// What was found; borrowed from the look.
+struct hpa_inspection_result {
+    const struct hpa_spec *spec;
+    const struct hpa_observation *obs;
+    const json_t *const *pods; // the objects behind obs->pods, in the same order
+    int64_t now_ms;            // when it was complete
+    // What the controller remembers. NULL: unavailable, for the reason in history_error.
+    const struct hpa_history *history;
+    const char *history_error; // NULL where the memory is there or was not requested
+};
+
+// cb is called later, once. err NULL: it was found; err is owned by the callee.
+typedef void (*hpa_inspect_done)(void *arg, const struct hpa_inspection_result *seen,
+                                 struct gs_error *err);
+
+struct hpa_inspection *hpa_inspect_start(uv_loop_t *loop, struct kube_client *client,
+                                         const char *ns, const char *name, int release,
+                                         hpa_inspect_done cb, void *arg);
+// Also requests the memory of a controller of ours (hpa/memory.h); call it right after the start. A
+// failure is reported in history_error.
+void hpa_inspect_fetch_history(struct hpa_inspection *l, struct kube_client *controller);
+// Cancels; not from the callback, where what was found is still needed. NULL is fine.
+void hpa_inspection_free(struct hpa_inspection *l);
+
+// --- explanation ---
+//
+// What one look at an HPA tells: the decision with everything that it comes from, as data and as a
+// short text. docs/autoscaler.md describes both.
+
+// New reference.
+json_t *hpa_explanation_json(const struct hpa_inspection_result *seen,
+                             const struct hpa_config *cfg);
+void hpa_explanation_text(const json_t *reading, struct gs_buf *out);
+
+// --- one autoscaler of a cluster ---
+
+// The options of `gpuscale explain hpa`. Strings are borrowed; NULL: not given.
+struct hpa_explain_options {
+    const char *ns, *kubeconfig, *context, *compat, *controller;
+    int64_t downscale_window, cpu_init_period, readiness_delay; // ns
+    double tolerance;
+};
+
+// Runs a loop of its own until the cluster has answered. *ret: new reference. Errors: no cluster,
+// no such object, no answer within 30 s, no history although `controller` is set.
+struct gs_error *hpa_explain_object(const struct hpa_explain_options *o, const char *name,
+                                    json_t **ret);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The autoscaler as a program of a cluster: the controller, leader election, /metrics and the log
+// of decisions on standard output.
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// The options of `gpuscale hpa`. Strings are borrowed; NULL: not given.
+struct hpa_server_options {
+    const char *compat, *kubeconfig, *mode, *ns, *output, *listen, *lease_ns, *lease_name,
+        *identity;
+    int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns
+    double tolerance;
+    bool all, elect, scale_to_zero;
+};
+
+// Runs until SIGINT or SIGTERM. *ret_exit is 1 when the leadership was lost. Errors: options that
+// contradict each other, no cluster, the address is in use.
+struct gs_error *hpa_server_run(const struct hpa_server_options *o, int *ret_exit);

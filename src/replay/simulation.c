@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/mem.h"
+#include "replay/replay_private.h"
+
+#include <math.h>
+
+#define T0_MS INT64_C(1700000000000) // decisions want times since 1970
+
+// What the controller observes in a pass. The memory is kept from pass to pass.
+struct view {
+    size_t room;         // pods that fit
+    size_t version;      // of the cluster whose pods are shown
+    struct view_curves { // where the recorded curves are
+        struct replay_curve_piece series, replicas;
+    } * curves;
+    struct hpa_pod *pods;
+    int64_t *requests;           // of pod i and metric m
+    struct hpa_sample **samples; // of each metric
+    struct hpa_metric_observation *metrics;
+    struct hpa_observation obs;
+};
+
+static int64_t milli(double v)
+{
+    return v > 9e15 || isnan(v) ? INT64_C(9000000000000000000) : (int64_t)(v * 1000);
+}
+
+static void view_pods(struct replay_cluster *w, struct view *v)
+{
+    size_t m = w->s->spec.n_metrics;
+    replay_cluster_count(w);
+    v->obs.pods = v->pods;
+    v->obs.n_pods = w->n_pods;
+    if (v->version == w->version)
+        return;
+    v->version = w->version;
+    for (size_t i = 0; i < w->n_pods; i++) {
+        const struct replay_pod *p = &w->pods[i];
+        bool started = p->started_ms != INT64_MAX, ready = p->ready_ms <= w->t_ms;
+        for (size_t k = 0; k < m; k++)
+            v->requests[i * m + k] = 1000; // one of the resource: use is the utilization
+        v->pods[i] = (struct hpa_pod){
+            .name = p->name,
+            .phase = started ? HPA_POD_RUNNING : HPA_POD_PENDING,
+            .ready = ready ? HPA_CONDITION_TRUE : HPA_CONDITION_FALSE,
+            .ready_transition_ms = T0_MS + (ready ? p->ready_ms : p->created_ms),
+            .has_start_time = started,
+            .start_time_ms = T0_MS + (started ? p->started_ms : 0),
+            .requests_milli = &v->requests[i * m],
+        };
+    }
+}
+
+static bool is_of_pods(const struct hpa_metric_spec *m)
+{
+    return m->type == HPA_METRIC_PODS || m->type == HPA_METRIC_RESOURCE ||
+           m->type == HPA_METRIC_CONTAINER_RESOURCE;
+}
+
+// The value of one pod (the load's and the queue's share), or of all.
+static double value_of(struct replay_cluster *w, const struct replay_metric *m, bool of_pod,
+                       struct view_curves *at)
+{
+    const struct replay_moment *seen = replay_cluster_observed(w);
+    double share = of_pod ? fmax(seen->ready, 1) : 1;
+    switch (m->source) {
+    case REPLAY_UTILIZATION:
+        return seen->utilization;
+    case REPLAY_LOAD:
+        return seen->load / share;
+    case REPLAY_QUEUE:
+        return seen->queue / share;
+    case REPLAY_SERIES:
+        break;
+    }
+    int64_t t = w->t_ms - w->s->delay_ms;
+    double v = replay_curve_near(&m->series, t > 0 ? t : 0, &at->series);
+    // The whole of what was measured then, over the replicas that are there now.
+    if (m->series_replicas.n && of_pod)
+        v = v * replay_curve_near(&m->series_replicas, t > 0 ? t : 0, &at->replicas) /
+            fmax(replay_cluster_count(w)->ready, 1);
+    return v;
+}
+
+static void view_metric(struct replay_cluster *w, size_t i, struct view *v)
+{
+    const struct hpa_metric_spec *spec = &w->s->spec.metrics[i];
+    const struct replay_metric *m = &w->s->metrics[i];
+    bool of_pods = is_of_pods(spec), resource = of_pods && spec->type != HPA_METRIC_PODS;
+    struct hpa_sample *samples = v->samples[i];
+    double value = value_of(w, m, of_pods, &v->curves[i]);
+    size_t n = 0;
+    // A resource's use in percent of a request of 1.
+    int64_t shown = resource ? milli(value / 100) : milli(value);
+    int64_t seen_ms = w->t_ms - w->s->delay_ms;
+    if (!of_pods)
+        samples[n++] = (struct hpa_sample){.value = shown, .timestamp_ms = T0_MS + seen_ms};
+    for (size_t k = 0; of_pods && k < w->n_pods; k++)
+        if (w->pods[k].ready_ms <= seen_ms)
+            samples[n++] = (struct hpa_sample){
+                .pod = w->pods[k].name, .value = shown, .timestamp_ms = T0_MS + seen_ms};
+    v->metrics[i] = (struct hpa_metric_observation){.samples = samples, .n_samples = n};
+    if (!n)
+        v->metrics[i].error = "no metrics returned from the simulated metrics API";
+}
+
+static void view_reserve(const struct replay_cluster *w, struct view *v)
+{
+    size_t n = w->s->spec.n_metrics;
+    if (w->n_pods < v->room)
+        return;
+    v->version = 0;
+    v->room = 2 * w->n_pods + 16;
+    v->pods = gs_realloc_array(v->pods, v->room, sizeof(*v->pods));
+    v->requests = gs_realloc_array(v->requests, v->room * n + 1, sizeof(*v->requests));
+    for (size_t i = 0; i < n; i++)
+        v->samples[i] = gs_realloc_array(v->samples[i], v->room, sizeof(**v->samples));
+}
+
+static void view_make(struct replay_cluster *w, int32_t replicas, struct view *v)
+{
+    v->obs = (struct hpa_observation){.scale_found = true,
+                                      .spec_replicas = replicas,
+                                      .status_replicas = (int32_t)w->n_pods,
+                                      .selector = "app=replay",
+                                      .metrics = v->metrics};
+    view_reserve(w, v);
+    view_pods(w, v);
+    for (size_t i = 0; i < w->s->spec.n_metrics; i++)
+        view_metric(w, i, v);
+}
+
+static void view_start(size_t n_metrics, struct view *v)
+{
+    *v = (struct view){.samples = gs_alloc_array(n_metrics + 1, sizeof(*v->samples)),
+                       .metrics = gs_alloc_array(n_metrics + 1, sizeof(*v->metrics)),
+                       .curves = gs_alloc_array(n_metrics + 1, sizeof(*v->curves))};
+}
+
+static void view_finish(struct view *v, size_t n_metrics)
+{
+    for (size_t i = 0; i < n_metrics; i++)
+        free(v->samples[i]);
+    free(v->samples);
+    free(v->metrics);
+    free(v->curves);
+    free(v->pods);
+    free(v->requests);
+}
+
+static char *reason_of(const struct hpa_decision *d)
+{
+    const char *metric = "";
+    for (size_t i = 0; i < d->n_metrics; i++)
+        if (d->metrics[i].ok && d->metrics[i].proposal == d->proposal)
+            metric = d->metrics[i].explanation;
+    bool both = *metric && d->explanation && *d->explanation;
+    return gs_format("%s%s%s", *metric ? metric : d->reason, both ? "; " : "",
+                     both ? d->explanation : "");
+}
+
+static void record(struct replay_cluster *w, const struct hpa_decision *d, struct replay_result *r)
+{
+    const struct replay_moment *now = replay_cluster_now(w);
+    const struct replay_counts *c = replay_cluster_count(w);
+    r->rows[r->n++] = (struct replay_row){
+        .t_ms = w->t_ms,
+        .load = now->load,
+        .utilization = now->utilization,
+        .queue = now->queue,
+        .desired = d->desired,
+        .running = c->running,
+        .ready = c->ready,
+        .nodes = c->nodes_ready,
+        .why = d->rescale ? reason_of(d) : NULL,
+    };
+}
+
+static bool metrics_are_away(const struct replay_scenario *s, int64_t t_ms)
+{
+    for (size_t i = 0; i < s->n_events; i++)
+        if (s->events[i].no_metrics && t_ms >= s->events[i].at_ms &&
+            t_ms - s->events[i].at_ms < s->events[i].for_ms)
+            return true;
+    return false;
+}
+
+static bool is_over_target(const struct replay_scenario *s, const struct hpa_decision *d)
+{
+    double tolerance = s->spec.up.has_tolerance ? s->spec.up.tolerance : s->controller.tolerance;
+    for (size_t i = 0; i < d->n_metrics; i++)
+        if (d->metrics[i].ok && d->metrics[i].ratio > 1 + tolerance)
+            return true;
+    return false;
+}
+
+static void pass(struct replay_cluster *w, struct hpa_history *history, struct view *v,
+                 int32_t *replicas, struct replay_result *r)
+{
+    const struct replay_scenario *s = w->s;
+    struct hpa_decision d;
+    view_make(w, *replicas, v);
+    for (size_t i = 0; i < s->spec.n_metrics && metrics_are_away(s, w->t_ms); i++)
+        v->metrics[i] =
+            (struct hpa_metric_observation){.error = "the simulated metrics API is away"};
+    hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + w->t_ms, &d);
+    if (r->rows)
+        record(w, &d, r);
+    w->sum.passes++;
+    w->sum.over_target_s += is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
+    if (d.rescale) {
+        hpa_history_scaled(history, &s->spec, d.current, d.desired, T0_MS + w->t_ms);
+        w->sum.ups += d.desired > d.current;
+        w->sum.downs += d.desired < d.current;
+        *replicas = d.desired;
+        replay_cluster_scale(w, d.desired);
+    }
+    hpa_decision_finish(&d);
+}
+
+static int64_t happen(struct replay_cluster *w, size_t *next, int32_t *replicas)
+{
+    const struct replay_scenario *s = w->s;
+    for (; *next < s->n_events && s->events[*next].at_ms <= w->t_ms; ++*next) {
+        const struct replay_event *e = &s->events[*next];
+        if (e->lose)
+            replay_cluster_lose(w, e->lose);
+        if (e->scale >= 0) {
+            *replicas = e->scale;
+            replay_cluster_scale(w, e->scale);
+        }
+    }
+    return *next < s->n_events ? s->events[*next].at_ms : INT64_MAX;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// Keeps a row of each pass when there is room for them.
+static void run(const struct replay_scenario *s, struct replay_result *ret)
+{
+    struct replay_cluster w;
+    struct hpa_history *history = hpa_history_new();
+    int32_t replicas = s->replicas;
+    struct view v;
+    replay_cluster_start(&w, s);
+    view_start(s->spec.n_metrics, &v);
+    int64_t next = 0;
+    size_t next_event = 0;
+    while (w.t_ms < s->duration_ms) {
+        int64_t event_ms = happen(&w, &next_event, &replicas);
+        if (w.t_ms >= next) {
+            pass(&w, history, &v, &replicas, ret);
+            next += s->sync_ms;
+        }
+        replay_cluster_run(&w, earlier(event_ms, earlier(next, s->duration_ms)));
+    }
+    double seconds = (double)s->duration_ms / 1000;
+    w.sum.mean_replicas = w.replica_seconds / seconds;
+    w.sum.wait_s = w.sum.served > 0 ? w.queue_seconds / w.sum.served : 0;
+    w.sum.wait_p50_s = replay_waits_quantile(&w.waits, 0.5);
+    w.sum.wait_p99_s = replay_waits_quantile(&w.waits, 0.99);
+    w.sum.unserved = w.queue;
+    w.sum.price = s->node_price > 0  ? s->node_price * w.sum.node_hours
+                  : s->gpus_per_node ? s->price * w.sum.node_gpu_hours
+                                     : s->price * w.sum.gpu_hours;
+    ret->summary = w.sum;
+    replay_cluster_finish(&w);
+    view_finish(&v, s->spec.n_metrics);
+    hpa_history_free(history);
+}
+
+void replay_run(const struct replay_scenario *s, struct replay_result *ret)
+{
+    size_t passes = (size_t)(s->duration_ms / s->sync_ms) + 2;
+    *ret = (struct replay_result){.rows = gs_realloc_array(NULL, passes, sizeof(*ret->rows))};
+    run(s, ret);
+}
+
+void replay_summarize(const struct replay_scenario *s, struct replay_summary *ret)
+{
+    struct replay_result r = {0};
+    run(s, &r);
+    *ret = r.summary;
+}
+
+void replay_result_finish(struct replay_result *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        free(r->rows[i].why);
+    free(r->rows);
+    *r = (struct replay_result){0};
+}

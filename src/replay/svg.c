@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Load, utilization, replicas and queue over time as an SVG picture; of several scenarios one line
+// each, in its colour.
+#include "base/mem.h"
+#include "replay/replay.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { WIDTH = 960, LEFT = 64, RIGHT = 24, PANEL = 150, GAP = 40, HEAD = 58, LINE = 18, FOOT = 40 };
+#define PLOT        (WIDTH - LEFT - RIGHT)
+#define MAX_TICKS   5
+#define MAX_TIMES   10
+#define NEARLY      0.4 // pixels: a point that is no further from the last one is left out
+#define TEXT        "#333"
+#define MAX_LETTERS 90
+
+static const char *const colours[] = {"#1f77b4", "#d9541e", "#2c8c4a", "#8250b4", "#a8701c"};
+static const char *const lights[] = {"#a9cbe6", "#f3bfa6", "#a9d6b8", "#cdb8e6", "#dcc7a0"};
+
+struct panel {
+    const char *title;
+    double (*value)(const struct replay_row *w);
+    double (*behind)(const struct replay_row *w); // in a light colour; NULL: none
+    bool steps, from_scenario;                    // from_scenario: the level is drawn
+};
+
+static double load_of(const struct replay_row *w)
+{
+    return w->load;
+}
+static double utilization_of(const struct replay_row *w)
+{
+    return w->utilization;
+}
+static double desired_of(const struct replay_row *w)
+{
+    return w->desired;
+}
+static double ready_of(const struct replay_row *w)
+{
+    return w->ready;
+}
+static double queue_of(const struct replay_row *w)
+{
+    return w->queue;
+}
+
+struct scale {
+    double top, step; // of the values
+    int64_t duration_ms;
+    int y; // of the panel
+};
+
+static void add_escaped(const char *s, struct gs_buf *out)
+{
+    size_t letters = 0;
+    for (; *s; s++) {
+        letters += ((unsigned char)*s & 0xC0) != 0x80;
+        if (letters > MAX_LETTERS) {
+            gs_buf_add_str(out, "…");
+            return;
+        }
+        if (*s == '<')
+            gs_buf_add_str(out, "&lt;");
+        else if (*s == '&')
+            gs_buf_add_str(out, "&amp;");
+        else if ((unsigned char)*s >= ' ')
+            gs_buf_add_char(out, *s);
+    }
+}
+
+// 1, 2 or 5 times a power of ten.
+static double nice_step(double top)
+{
+    double rough = top / MAX_TICKS, power = pow(10, floor(log10(rough)));
+    double times = rough / power;
+    return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+}
+
+static struct scale scale_of(const struct replay_outcome *shown, size_t n, const struct panel *p,
+                             int y)
+{
+    struct scale s = {.y = y};
+    double top = 0;
+    for (size_t k = 0; k < n; k++) {
+        const struct replay_result *r = shown[k].result;
+        for (size_t i = 0; i < r->n; i++) {
+            top = fmax(top, p->value(&r->rows[i]));
+            top = p->behind ? fmax(top, p->behind(&r->rows[i])) : top;
+        }
+        if (shown[k].scenario->duration_ms > s.duration_ms)
+            s.duration_ms = shown[k].scenario->duration_ms;
+    }
+    if (!(top > 0) || !isfinite(top))
+        top = 1;
+    s.step = nice_step(top);
+    s.top = s.step * ceil(top / s.step - 1e-9);
+    return s;
+}
+
+static double x_of(const struct scale *s, int64_t t_ms)
+{
+    return LEFT + (double)t_ms / (double)s->duration_ms * PLOT;
+}
+
+static double y_of(const struct scale *s, double v)
+{
+    return s->y + PANEL - v / s->top * PANEL;
+}
+
+// --- axes ---
+
+static void add_number(double v, struct gs_buf *out)
+{
+    if (v >= 1e6)
+        gs_buf_addf(out, "%gM", v / 1e6);
+    else if (v >= 1e4)
+        gs_buf_addf(out, "%gk", v / 1e3);
+    else
+        gs_buf_addf(out, "%g", v);
+}
+
+static void add_values(const struct scale *s, struct gs_buf *out)
+{
+    for (int i = 0; i <= 2 * MAX_TICKS && i * s->step <= s->top * (1 + 1e-9); i++) {
+        double y = y_of(s, i * s->step);
+        gs_buf_addf(out,
+                    "<path d=\"M%d,%.1fH%d\" stroke=\"%s\"/>"
+                    "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
+                    LEFT, y, WIDTH - RIGHT, i ? "#e6e6e6" : "#888", LEFT - 8, y + 4);
+        add_number(i * s->step, out);
+        gs_buf_add_str(out, "</text>\n");
+    }
+}
+
+static int64_t time_step(int64_t duration_ms)
+{
+    static const int64_t minutes[] = {1,   2,   5,    10,   15,   30,    60,    120,   180,
+                                      360, 720, 1440, 2880, 7200, 14400, 43200, 86400, 172800};
+    for (size_t i = 0; i < GS_ARRAY_LEN(minutes); i++)
+        if (duration_ms <= minutes[i] * 60000 * MAX_TIMES)
+            return minutes[i] * 60000;
+    return duration_ms;
+}
+
+static void add_time(int64_t t_ms, int64_t step_ms, struct gs_buf *out)
+{
+    const int64_t day_ms = INT64_C(86400000);
+    if (step_ms % day_ms == 0)
+        gs_buf_addf(out, "day %lld", (long long)(t_ms / day_ms));
+    else
+        gs_buf_addf(out, "%lld:%02lld", (long long)(t_ms / 3600000),
+                    (long long)(t_ms / 60000 % 60));
+}
+
+// Lines in every panel, the times below the last one.
+static void add_times(const struct scale *s, bool with_text, struct gs_buf *out)
+{
+    int64_t step = time_step(s->duration_ms);
+    for (int64_t t = 0; t <= s->duration_ms; t += step) {
+        double x = x_of(s, t);
+        gs_buf_addf(out, "<path d=\"M%.1f,%dV%d\" stroke=\"#eee\"/>\n", x, s->y, s->y + PANEL);
+        if (!with_text)
+            continue;
+        gs_buf_addf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">", x, s->y + PANEL + 18,
+                    x > WIDTH - RIGHT - 20 ? "end" : "middle");
+        add_time(t, step, out);
+        gs_buf_add_str(out, "</text>\n");
+    }
+}
+
+// --- lines ---
+
+static void add_line(const struct replay_result *r, double (*value)(const struct replay_row *w),
+                     bool steps, const char *colour, const struct scale *s, struct gs_buf *out)
+{
+    double last_x = -1, last_y = -1;
+    gs_buf_addf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\" d=\"", colour);
+    for (size_t i = 0; i < r->n; i++) {
+        double x = x_of(s, r->rows[i].t_ms), y = y_of(s, value(&r->rows[i]));
+        bool same = fabs(y - last_y) < NEARLY, ends = i == 0 || i + 1 == r->n;
+        bool turns = !ends && fabs(y_of(s, value(&r->rows[i + 1])) - y) >= NEARLY;
+        if (!ends && same && (x - last_x < NEARLY || !turns))
+            continue;
+        if (i && steps && !same)
+            gs_buf_addf(out, "H%.1fV%.1f", x, y);
+        else
+            gs_buf_addf(out, "%c%.1f,%.1f", i ? 'L' : 'M', x, y);
+        last_x = x;
+        last_y = y;
+    }
+    gs_buf_add_str(out, "\"/>\n");
+}
+
+static void add_level(const struct replay_outcome *shown, const struct scale *s, struct gs_buf *out)
+{
+    double level = shown->scenario->level;
+    if (!(level > 0) || level > s->top)
+        return;
+    gs_buf_addf(out,
+                "<path d=\"M%d,%.1fH%d\" stroke=\"#c33\" stroke-dasharray=\"5 4\"/>"
+                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c33\">%g %%</text>\n",
+                LEFT, y_of(s, level), WIDTH - RIGHT, WIDTH - RIGHT - 4, y_of(s, level) + 13, level);
+}
+
+static void add_panel(const struct replay_outcome *shown, size_t n, const struct panel *p,
+                      const struct scale *s, bool last, struct gs_buf *out)
+{
+    gs_buf_addf(out, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", LEFT, s->y - 8,
+                p->title);
+    add_times(s, last, out);
+    add_values(s, out);
+    if (p->from_scenario)
+        add_level(&shown[0], s, out);
+    for (size_t k = 0; p->behind && k < n; k++)
+        add_line(shown[k].result, p->behind, true, lights[k % GS_ARRAY_LEN(lights)], s, out);
+    for (size_t k = 0; k < n; k++)
+        add_line(shown[k].result, p->value, p->steps, colours[k % GS_ARRAY_LEN(colours)], s, out);
+}
+
+// --- head ---
+
+static void add_figures(const struct replay_outcome *one, struct gs_buf *out)
+{
+    const struct replay_summary *u = &one->result->summary;
+    const char *currency = replay_currency(one->scenario);
+    gs_buf_addf(out, "%.2f GPU hours",
+                one->scenario->gpus_per_node ? u->node_gpu_hours : u->gpu_hours);
+    if (u->price > 0) {
+        gs_buf_addf(out, ", %.2f ", u->price);
+        add_escaped(*currency ? currency : "to pay", out);
+    }
+    gs_buf_addf(out, ", %zu changes, %.0f s above the target, wait p50 %g s, p99 %g s",
+                u->ups + u->downs, u->over_target_s, u->wait_p50_s, u->wait_p99_s);
+}
+
+static void add_head(const struct replay_outcome *shown, size_t n, struct gs_buf *out)
+{
+    for (size_t k = 0; k < n; k++) {
+        int y = 26 + (int)k * LINE * 2;
+        gs_buf_addf(out,
+                    "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" fill=\"%s\"/>"
+                    "<text x=\"%d\" y=\"%d\" font-size=\"15\" font-weight=\"bold\">",
+                    LEFT, y - 11, colours[k % GS_ARRAY_LEN(colours)], LEFT + 20, y);
+        add_escaped(shown[k].scenario->name, out);
+        gs_buf_addf(out, "</text><text x=\"%d\" y=\"%d\">", LEFT + 20, y + 16);
+        add_figures(&shown[k], out);
+        gs_buf_add_str(out, "</text>\n");
+    }
+}
+
+void replay_print_svg(const struct replay_outcome *shown, size_t n, struct gs_buf *out)
+{
+    static const struct panel panels[] = {
+        {"load", load_of, NULL, false, false},
+        {"utilization of the ready replicas, %", utilization_of, NULL, false, true},
+        {"replicas: wanted (dark), ready (light)", desired_of, ready_of, true, false},
+        {"queue", queue_of, NULL, false, false},
+    };
+    int top = HEAD + (int)n * LINE * 2;
+    int height = top + (int)GS_ARRAY_LEN(panels) * (PANEL + GAP) - GAP + FOOT;
+    gs_buf_addf(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+                "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"" TEXT "\">\n"
+                "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+                WIDTH, height, WIDTH, height);
+    add_head(shown, n, out);
+    for (size_t i = 0; i < GS_ARRAY_LEN(panels); i++) {
+        struct scale s = scale_of(shown, n, &panels[i], top + (int)i * (PANEL + GAP));
+        add_panel(shown, n, &panels[i], &s, i + 1 == GS_ARRAY_LEN(panels), out);
+    }
+    gs_buf_add_str(out, "</svg>\n");
+}

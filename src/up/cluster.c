@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "up/up_private.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "hpa/controller.h"
+#include "kube/kubeconfig.h"
+#include "kube/object.h"
+#include "kube/version.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define API_PORT        6443
+#define EXPORTER_PORT   9400
+#define PROMETHEUS_PORT 9090
+#define STOP_TIMEOUT_MS 15000
+// Samples and scrapes are twice as often as the exporter's default, so that a step in load is in
+// the metrics API within two seconds also when the two ticks stand badly to each other.
+#define SAMPLE_INTERVAL_MS 500
+#define RETENTION_MS       900000 // what rules and dashboards of one session look back on
+#define LOOPBACK           "127.0.0.1"
+
+// A port of 127.0.0.1 that is free now; wanted 0: any. 0 when `wanted` is busy.
+static uint16_t free_port(uint16_t wanted)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(wanted),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(a);
+    GS_AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = 1;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 1) < 0 ||
+        getsockname(fd, (struct sockaddr *)&a, &len) < 0)
+        return 0;
+    return ntohs(a.sin_port);
+}
+
+static struct gs_error *choose_port(int64_t option, uint16_t usual, const char *what,
+                                    const char *flag, uint16_t *ret)
+{
+    uint16_t port = free_port(option < 0 ? usual : (uint16_t)option);
+    if (!port && option < 0) {
+        port = free_port(0);
+        gs_warn("up",
+                "port %u is taken by another program: %s is on port %u (--%s chooses another)",
+                usual, what, port, flag);
+    }
+    if (!port)
+        return gs_error_new(GS_EEXIST,
+                            "port %lld of " LOOPBACK
+                            " is in use; choose another with --%s (0: any free one)",
+                            (long long)option, flag);
+    *ret = port;
+    return NULL;
+}
+
+// Host names in Kubernetes are lower-case DNS names.
+static char *default_node_name(void)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    gethostname(host, sizeof(host) - 1);
+    for (char *c = host; *c; c++)
+        *c = isalnum((unsigned char)*c) || *c == '.' || *c == '-' ? (char)tolower((unsigned char)*c)
+                                                                  : '-';
+    return gs_strdup(isalnum((unsigned char)host[0]) ? host : "localhost");
+}
+
+static struct gs_error *find_self(char **ret)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (n < 0)
+        return gs_error_errno(errno, "/proc/self/exe");
+    *ret = gs_strndup(path, (size_t)n);
+    return NULL;
+}
+
+static struct gs_error *read_images(struct up_cluster *c, const struct gs_opt_list *list)
+{
+    c->images = gs_alloc_array(list->len, sizeof(*c->images));
+    for (size_t i = 0; i < list->len; i++) {
+        const char *equals = strchr(list->items[i], '=');
+        if (!equals || equals == list->items[i] || !equals[1])
+            return gs_error_new(GS_EINVAL, "--image %s: write IMAGE=COMMAND", list->items[i]);
+        c->images[c->n_images++] = (struct local_image){
+            gs_strndup(list->items[i], (size_t)(equals - list->items[i])), equals + 1};
+    }
+    return NULL;
+}
+
+static struct gs_error *start_api(struct up_cluster *c, const struct up_options *o)
+{
+    static const char *const public_paths[] = {"/healthz", "/livez", "/readyz", NULL};
+    static const char *const admin_groups[] = {"system:masters"};
+    static const struct http_identity self = {"system:gpuscale", admin_groups, 1};
+    const struct local_api_config api = {.data_dir = c->data_dir,
+                                         .node_name = c->node_name,
+                                         .max_objects = (size_t)o->max_objects,
+                                         .max_pods = (size_t)o->pod_quota};
+    struct gs_error *err = local_api_new(c->loop, &api, &c->api);
+    if (!err)
+        err = choose_port(o->api_port, API_PORT, "the Kubernetes API", "api-port", &c->api_port);
+    const struct http_server_config server = {
+        .address = LOOPBACK,
+        .port = c->api_port,
+        .cert_pem = c->pki.server.cert_pem,
+        .key_pem = c->pki.server.key_pem,
+        .client_ca_pem = c->pki.ca.cert_pem,
+        .bearer_token = c->pki.token,
+        .require_identity = true,
+        .public_paths = public_paths,
+    };
+    if (!err)
+        err = http_server_start(c->loop, &server, local_api_handle, c->api, &c->server);
+    if (err)
+        return gs_error_wrap(err, "Kubernetes API");
+    c->http = http_client_new_loopback(c->loop, local_api_handle, c->api, &self);
+    c->client = kube_client_new(c->http);
+    return NULL;
+}
+
+static struct gs_error *write_kubeconfig(struct up_cluster *c)
+{
+    GS_AUTO_FREE char *url = gs_format("https://" LOOPBACK ":%u", c->api_port);
+    const struct kube_config k = {.server = url,
+                                  .ca_pem = c->pki.ca.cert_pem,
+                                  .client_cert_pem = c->pki.client.cert_pem,
+                                  .client_key_pem = c->pki.client.key_pem};
+    return kube_config_write(c->kubeconfig, "gpuscale", &k);
+}
+
+static struct gs_error *start_node(struct up_cluster *c, const struct up_options *o)
+{
+    const char *const *ids = (const char *const *)c->devices.ids;
+    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", NVMLSIM_ENV, c->devices.sim_name);
+    GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + 2, sizeof(*env));
+    size_t n = 0;
+    for (size_t i = 0; i < o->env.len; i++)
+        env[n++] = o->env.items[i];
+    if (c->devices.simulated)
+        env[n++] = sim_env;
+    c->cluster = local_cluster_new(c->loop, c->client, c->node_name, c->data_dir);
+    c->workloads = controllers_workloads_new(c->cluster);
+    c->services = services_new(c->cluster);
+    c->scheduler = controllers_scheduler_new(c->cluster, ids, c->devices.n);
+    const struct local_kubelet_config kubelet = {
+        .self_exe = c->self_exe,
+        .images = c->images,
+        .n_images = c->n_images,
+        .device_ids = ids,
+        .n_devices = c->devices.n,
+        .gpu_product = c->devices.product,
+        .podresources_socket = c->podresources,
+        .max_pods = o->max_pods,
+        .extra_env = env,
+    };
+    return kubelet_new(c->cluster, c->api, &kubelet, &c->kubelet);
+}
+
+static struct gs_error *start_exporter(struct up_cluster *c, const struct up_options *o,
+                                       void (*line)(void *arg, const char *line), void *arg)
+{
+    struct gs_error *err = choose_port(o->exporter_port, EXPORTER_PORT, "the exporter",
+                                       "exporter-port", &c->exporter_port);
+    if (err)
+        return err;
+    GS_AUTO_FREE char *address = gs_format(LOOPBACK ":%u", c->exporter_port);
+    GS_AUTO_FREE char *interval = gs_format("%d", SAMPLE_INTERVAL_MS);
+    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", NVMLSIM_ENV, c->devices.sim_name);
+    const char *argv[24] = {c->self_exe,
+                            "exporter",
+                            "--address",
+                            address,
+                            "--kubernetes",
+                            "--pod-resources-kubelet-socket",
+                            c->podresources,
+                            "--node-name",
+                            c->node_name,
+                            "--pod-resources-interval",
+                            "1s",
+                            "--collect-interval",
+                            interval,
+                            "--exit-with-parent"};
+    size_t n = 0;
+    while (argv[n])
+        n++;
+    if (c->devices.simulated) {
+        argv[n++] = "--nvml-library";
+        argv[n++] = c->devices.sim_library;
+    }
+    const char *const env[] = {c->devices.simulated ? sim_env : NULL, NULL};
+    const struct up_child_config cfg = {.name = "exporter",
+                                        .argv = argv,
+                                        .extra_env = env,
+                                        .restart = true,
+                                        .on_line = line,
+                                        .arg = arg};
+    return up_child_start(c->loop, &cfg, &c->exporter);
+}
+
+// One job, whose metrics_path is the usual one. The rules come as PrometheusRule objects.
+static char *engine_config(uint16_t exporter_port)
+{
+    return gs_format("global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
+                     "scrape_configs:\n"
+                     "- job_name: gpuscale-exporter\n"
+                     "  scrape_interval: %dms\n"
+                     "  static_configs: [{targets: ['" LOOPBACK ":%u']}]\n",
+                     SAMPLE_INTERVAL_MS, exporter_port);
+}
+
+static json_t *describe_adapter_group(const void *adapter, const char *group)
+{
+    return adapter_describe_group(adapter, group);
+}
+
+// The API server in front of it has authenticated the callers, who may do everything.
+static struct gs_error *start_adapter(struct up_cluster *c, const struct up_options *o)
+{
+    static const char *const groups[] = {"custom.metrics.k8s.io", "external.metrics.k8s.io",
+                                         "metrics.k8s.io"};
+    const struct adapter_options options = {.config = o->adapter_config,
+                                            .kube = c->client,
+                                            .engine = c->engine,
+                                            .trusted = true,
+                                            .config_maps = true,
+                                            .gpu_metrics = true};
+    struct gs_error *err = adapter_new(c->loop, &options, &c->adapter);
+    if (err)
+        return gs_error_wrap(err, "metrics adapter");
+    for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++)
+        local_api_mount(c->api, groups[i], describe_adapter_group, adapter_handle, c->adapter);
+    return NULL;
+}
+
+static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
+{
+    c->engine_config = engine_config(c->exporter_port);
+    const struct engine_options engine = {
+        .config_text = c->engine_config,
+        .store = {.retention_ms = RETENTION_MS},
+        .kube = c->client,
+        .kube_state = true,
+        .kube_rules = true,
+        .kube_monitors = true,
+    };
+    struct gs_error *err = engine_new(c->loop, &engine, &c->engine);
+    if (!err)
+        err = choose_port(o->prometheus_port, PROMETHEUS_PORT, "the Prometheus API",
+                          "prometheus-port", &c->prometheus_port);
+    const struct http_server_config server = {.address = LOOPBACK, .port = c->prometheus_port};
+    if (!err)
+        err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);
+    if (err)
+        return gs_error_wrap(err, "metrics engine");
+    return start_adapter(c, o);
+}
+
+static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_options *o,
+                                         hpa_observer observer, void *arg)
+{
+    struct hpa_controller_config cfg = {.sync_period_ms = o->sync_period / GS_NS_PER_MS,
+                                        .decide = hpa_config_default()};
+    struct gs_error *err =
+        hpa_config_follow(&cfg.decide, o->hpa_compat ? o->hpa_compat : KUBE_VERSION);
+    if (err)
+        return gs_error_wrap(err, "--hpa-compat");
+    // One user's cluster can have the gate HPAScaleToZero on; a named release has its default.
+    if (!o->hpa_compat)
+        cfg.decide.scale_to_zero = true;
+    cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
+    cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
+    cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
+    cfg.decide.tolerance = o->tolerance;
+    c->hpa = hpa_controller_new(c->loop, c->client, c->cluster->pods, &cfg);
+    hpa_controller_set_observer(c->hpa, observer, arg);
+    local_api_mount(c->api, HPA_HISTORY_GROUP, hpa_history_group, hpa_history_handle, c->hpa);
+    local_api_mount(c->api, HPA_DEPRECATED_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
+                    c->hpa);
+    hpa_controller_start(c->hpa);
+    return NULL;
+}
+
+static struct gs_error *prepare(struct up_cluster *c, const struct up_options *o)
+{
+    GS_AUTO_FREE char *pki_dir = gs_format("%s/pki", c->data_dir);
+    GS_AUTO_FREE char *socket_dir = gs_format("%s/pod-resources", c->data_dir);
+    c->node_name = o->node_name ? gs_strdup(o->node_name) : default_node_name();
+    c->kubeconfig = gs_format("%s/kubeconfig", c->data_dir);
+    c->podresources = gs_format("%s/kubelet.sock", socket_dir);
+    struct gs_error *err = read_images(c, &o->images);
+    if (!err)
+        err = find_self(&c->self_exe);
+    if (!err)
+        err = gs_mkdir_p(socket_dir, 0700);
+    if (!err)
+        err = up_pki_load(pki_dir, &c->pki);
+    if (!err)
+        err = up_devices_open(o->gpus, c->data_dir, &c->devices);
+    return err;
+}
+
+struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, const char *data_dir,
+                                  void (*line)(void *arg, const char *line), hpa_observer observer,
+                                  void *arg, struct up_cluster **ret)
+{
+    struct up_cluster *c = gs_alloc(sizeof(*c));
+    c->loop = loop;
+    c->data_dir = gs_strdup(data_dir);
+    struct gs_error *err = prepare(c, o);
+    if (!err)
+        err = start_api(c, o);
+    if (!err)
+        err = write_kubeconfig(c);
+    if (!err)
+        err = start_node(c, o);
+    if (!err)
+        err = start_exporter(c, o, line, arg);
+    if (!err)
+        err = start_metrics(c, o);
+    if (!err)
+        err = start_autoscaler(c, o, observer, arg);
+    *ret = c; // also after a failure: the caller frees it and empties the loop
+    return err;
+}
+
+bool up_cluster_ready(const struct up_cluster *c)
+{
+    return local_cluster_synced(c->cluster) &&
+           kube_condition_true(kube_cache_get(c->cluster->nodes, NULL, c->node_name), "Ready");
+}
+
+void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
+{
+    up_child_stop(c->exporter);
+    if (c->kubelet)
+        kubelet_stop(c->kubelet, STOP_TIMEOUT_MS, done, arg);
+    else
+        done(arg);
+}
+
+void up_cluster_free(struct up_cluster *c)
+{
+    if (!c)
+        return;
+    http_server_stop(c->server);
+    http_server_stop(c->prometheus);
+    hpa_controller_free(c->hpa);
+    up_child_free(c->exporter);
+    adapter_free(c->adapter);
+    engine_free(c->engine);
+    kubelet_free(c->kubelet);
+    services_free(c->services);
+    controllers_scheduler_free(c->scheduler);
+    controllers_workloads_free(c->workloads);
+    local_cluster_free(c->cluster);
+    kube_client_free(c->client);
+    http_client_free(c->http);
+    local_api_free(c->api);
+    free(c->engine_config);
+    up_pki_finish(&c->pki);
+    up_devices_finish(&c->devices);
+    for (size_t i = 0; i < c->n_images; i++)
+        free((char *)c->images[i].image);
+    free(c->images);
+    free(c->data_dir);
+    free(c->node_name);
+    free(c->self_exe);
+    free(c->kubeconfig);
+    free(c->podresources);
+    free(c);
+}

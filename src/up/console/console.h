@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `gpuscale up` shows: the status block at the bottom of the terminal, the log above it, and
+// the timeline at the end. All functions run on the thread of the loop.
+#pragma once
+
+#include "base/buf.h"
+#include "hpa/hpa.h"
+#include "kube/cache.h"
+#include "tsdb/tsdb.h"
+
+#include <stdint.h>
+
+// --- terminal ---
+//
+// A block of lines that is redrawn in place at the bottom of a terminal, with log lines scrolling
+// above it. Where the output is no terminal there is no block, only lines.
+
+struct console_terminal;
+
+struct console_terminal *console_terminal_new(int fd); // becomes the sink of the log
+void console_terminal_free(
+    struct console_terminal *t); // takes the block away, the log goes to stderr again
+bool console_terminal_live(const struct console_terminal *t);
+bool console_terminal_colour(
+    const struct console_terminal *t); // a terminal, and NO_COLOR is not set
+void console_terminal_line(struct console_terminal *t, const char *fmt, ...) GS_PRINTF(2, 3);
+// The window now. Where the terminal does not say: $LINES and $COLUMNS, else 24 and 80.
+void console_terminal_size(const struct console_terminal *t, size_t *ret_rows, size_t *ret_columns);
+// Lines end with '\n'. Lines that are longer than the window is wide are cut, and so are rows that
+// it does not have. No effect without a terminal. Draw again when the window changes (SIGWINCH).
+void console_terminal_draw(struct console_terminal *t, struct gs_slice block);
+
+// --- decisions of autoscalers ---
+//
+// The last decision of each autoscaler, in words, for the status block.
+
+struct console_decisions;
+
+struct console_decision {
+    char *key;    // "ns/name"
+    char *target; // "Deployment/web"
+    int32_t current, desired, min, max;
+    char *reading; // "46/20, 1 more" or why there is none
+    char *why;     // one line
+    int64_t decided_ms;
+};
+
+struct console_decisions *console_decisions_new(void);
+void console_decisions_free(struct console_decisions *d);
+// Returns the kept record, borrowed until the next call.
+const struct console_decision *console_decisions_record(struct console_decisions *all,
+                                                        const struct hpa_spec *spec,
+                                                        const struct hpa_decision *d);
+size_t console_decisions_len(const struct console_decisions *d);
+const struct console_decision *console_decisions_at(const struct console_decisions *d, size_t i);
+// Whether every autoscaler is at its lower limit (false without any).
+bool console_decisions_all_at_min(const struct console_decisions *d);
+
+// --- problems of pods ---
+//
+// Why pods do not run, in words, with what to do about it. Reads pods, events and logs through the
+// API. Pods of one workload with the same cause are one problem.
+
+struct console_problems;
+
+struct console_problem {
+    char *ns;
+    char *who;    // "web (3 pods)", "web", or the name of a pod without owner
+    char *reason; // "CrashLoopBackOff"
+    char *text;   // "exit code 1, restarted 4 times: ModuleNotFoundError: …"
+    char *remedy; // "kubectl logs web-0"
+};
+
+// client: for the logs. events: the cache of KUBE_EVENTS. All borrowed.
+struct console_problems *console_problems_new(struct kube_client *client,
+                                              const struct kube_cache *pods,
+                                              const struct kube_cache *events, int64_t now_ms);
+void console_problems_free(struct console_problems *p);
+// Reads the pods again. Each problem that is new, or was gone for a while, is logged once.
+void console_problems_update(struct console_problems *p, int64_t now_ms);
+size_t console_problems_len(const struct console_problems *p);
+const struct console_problem *console_problems_at(const struct console_problems *p, size_t i);
+
+// --- status block ---
+//
+// The status block: GPUs with bars, pods, autoscalers with their last decision. Reads the same
+// series and objects that everyone else sees.
+
+#define CONSOLE_STATUS_HINTS 3
+
+struct console_status_source {
+    const struct tsdb *db;
+    const struct kube_cache *pods;
+    const struct console_decisions *decisions;
+    const struct console_problems *problems; // NULL: none
+    const char *headline;                    // "node x, 4 GPUs"
+    const char *hints[CONSOLE_STATUS_HINTS]; // "export KUBECONFIG=…"; NULL after the last
+    const char *service_url;                 // NULL: none yet
+    const char *load;                        // "running: hey …" or NULL
+    bool simulated;
+    bool colour;
+};
+
+// At most `rows` rows (0: no limit) of at most `columns` columns. What is important stays in small
+// windows: problems, decisions, counts; then GPUs, addresses, explanations.
+void console_status_render(const struct console_status_source *s, int64_t now_ms, size_t rows,
+                           size_t columns, struct gs_buf *out);
+// Mean GPU_UTIL over the GPUs that have a process on them; NAN when none has.
+double console_status_gpu_percent(const struct tsdb *db, int64_t now_ms);
+// "1 running, 2 pending", "no pods".
+void console_status_pods(const struct kube_cache *pods, struct gs_buf *out);
+
+// --- timeline ---
+//
+// What happened, for the table at the end: a row whenever the load starts or ends and whenever a
+// replica count changes.
+
+struct console_timeline;
+
+struct console_timeline *console_timeline_new(int64_t start_ms);
+void console_timeline_free(struct console_timeline *t);
+// gpu_percent NAN: not known. why is one line.
+void console_timeline_add(struct console_timeline *t, int64_t now_ms, bool load, double gpu_percent,
+                          const char *replicas, const char *why);
+// columns: of the window, where long reasons break below themselves; 0: they do not.
+void console_timeline_print(const struct console_timeline *t, size_t columns, struct gs_buf *out);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "up/console/console_private.h"
+
+#include "base/mem.h"
+#include "codec/utf8.h"
+#include "kube/object.h"
+
+#define MAX_LINES  256
+#define MAX_LENGTH 200 // bytes of a line
+
+struct entry {
+    struct console_last_lines *lines;
+    char *key;      // pod uid and container
+    char *instance; // the container ID that the line or the request is of
+    char *line;     // NULL: not there yet
+    struct http_op *op;
+    bool wanted;
+};
+
+struct console_last_lines {
+    struct kube_client *client;
+    struct entry *items[MAX_LINES];
+    size_t len;
+};
+
+struct console_last_lines *console_last_lines_new(struct kube_client *client)
+{
+    struct console_last_lines *l = gs_alloc(sizeof(*l));
+    l->client = client;
+    return l;
+}
+
+static void entry_free(struct entry *e)
+{
+    http_op_cancel(e->op);
+    free(e->key);
+    free(e->instance);
+    free(e->line);
+    free(e);
+}
+
+void console_last_lines_free(struct console_last_lines *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->len; i++)
+        entry_free(l->items[i]);
+    free(l);
+}
+
+// Without control characters, which a terminal would obey.
+static char *visible(struct gs_slice line)
+{
+    struct gs_buf out = {0};
+    size_t n = line.len > MAX_LENGTH ? MAX_LENGTH : line.len;
+    while (n && n < line.len && ((unsigned char)line.data[n] & 0xc0) == 0x80)
+        n--;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)line.data[i];
+        gs_buf_add_char(&out, (char)(c < 0x20 || c == 0x7f ? ' ' : c));
+    }
+    if (codec_utf8_valid_prefix(gs_buf_slice(&out)) != out.len)
+        for (size_t i = 0; i < out.len; i++)
+            if ((unsigned char)out.data[i] >= 0x80)
+                out.data[i] = '?';
+    if (n < line.len)
+        gs_buf_add_str(&out, "…");
+    return gs_buf_take(&out);
+}
+
+static void on_log(void *arg, const struct http_answer *answer, struct gs_error *err)
+{
+    struct entry *e = arg;
+    e->op = NULL;
+    struct gs_slice last = {NULL, 0};
+    struct gs_slice rest = answer && answer->status == 200 ? answer->body : last;
+    gs_error_free(err);
+    while (rest.data) {
+        struct gs_slice line = gs_slice_trim(gs_slice_cut(&rest, '\n'));
+        if (line.len)
+            last = line;
+    }
+    free(e->line);
+    e->line = visible(last);
+}
+
+static void fetch(struct entry *e, const json_t *pod, const char *container, bool runs_again)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, KUBE_PODS, kube_namespace(pod), kube_name(pod), "log");
+    gs_buf_add_str(&path, "?tailLines=20&limitBytes=65536&container=");
+    http_encode(gs_slice_of(container), &path);
+    if (runs_again)
+        gs_buf_add_str(&path, "&previous=true");
+    const struct http_call call = {.path = path.data};
+    const struct http_callbacks cb = {.on_done = on_log};
+    e->op = http_send(kube_client_http(e->lines->client), &call, &cb, e);
+}
+
+static struct entry *find(struct console_last_lines *l, const char *key)
+{
+    for (size_t i = 0; i < l->len; i++)
+        if (gs_streq(l->items[i]->key, key))
+            return l->items[i];
+    if (l->len == MAX_LINES)
+        return NULL;
+    struct entry *e = gs_alloc(sizeof(*e));
+    e->lines = l;
+    e->key = gs_strdup(key);
+    return l->items[l->len++] = e;
+}
+
+const char *console_last_lines_get(void *lines, const json_t *pod, const json_t *container_status)
+{
+    const char *container = codec_json_str(container_status, "name", NULL);
+    const char *uid = kube_uid(pod);
+    const json_t *ended = codec_json_get(container_status, "state", "terminated", NULL);
+    bool runs_again = codec_json_get(container_status, "state", "running", NULL) != NULL;
+    if (!ended)
+        ended = codec_json_get(container_status, "lastState", "terminated", NULL);
+    const char *instance = codec_json_str(ended, "containerID", NULL);
+    GS_AUTO_FREE char *key = gs_format("%s/%s", uid ? uid : "", container ? container : "");
+    struct entry *e = instance && container ? find(lines, key) : NULL;
+    if (!e)
+        return "";
+    e->wanted = true;
+    if (!gs_streq(e->instance, instance) && !e->op) {
+        free(e->instance);
+        e->instance = gs_strdup(instance);
+        fetch(e, pod, container, runs_again);
+    }
+    return e->line;
+}
+
+void console_last_lines_sweep(struct console_last_lines *l)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->len; i++) {
+        struct entry *e = l->items[i];
+        if (!e->wanted) {
+            entry_free(e);
+            continue;
+        }
+        e->wanted = false;
+        l->items[kept++] = e;
+    }
+    l->len = kept;
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "up/console/console.h"
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "up/console/console_private.h"
+
+#include <stdlib.h>
+
+#define FORGET_MS   600000 // a problem that comes back sooner is not logged again
+#define RECENT_MS   120000 // of events about other objects than pods
+#define MAX_LOGGED  1000
+#define MAX_ENTRIES 200
+
+struct entry {
+    struct console_problem is;
+    char *key, *pod;
+    char *workload; // NULL: the pod stands alone
+    enum console_finding_kind kind;
+    size_t n_pods;
+};
+
+struct console_problems {
+    const struct kube_cache *pods, *events;
+    struct console_last_lines *lines;
+    int64_t start_ms;
+    struct entry *items;
+    size_t len, cap;
+    struct gs_hmap *by_key;      // of this update
+    struct gs_hmap *pods_events; // of this update: pod uid -> json_t, the array of its warnings
+    struct gs_hmap *logged;      // key -> int64_t, when it was last there
+};
+
+static void drop_events(void *array)
+{
+    json_decref(array);
+}
+
+struct console_problems *console_problems_new(struct kube_client *client,
+                                              const struct kube_cache *pods,
+                                              const struct kube_cache *events, int64_t now_ms)
+{
+    struct console_problems *p = gs_alloc(sizeof(*p));
+    p->start_ms = now_ms;
+    p->pods = pods;
+    p->events = events;
+    p->lines = console_last_lines_new(client);
+    p->by_key = gs_hmap_new(NULL);
+    p->pods_events = gs_hmap_new(drop_events);
+    p->logged = gs_hmap_new(free);
+    return p;
+}
+
+static void entry_finish(struct entry *e)
+{
+    free(e->is.ns);
+    free(e->is.who);
+    free(e->is.reason);
+    free(e->is.text);
+    free(e->is.remedy);
+    free(e->key);
+    free(e->pod);
+    free(e->workload);
+}
+
+static void clear(struct console_problems *p)
+{
+    for (size_t i = 0; i < p->len; i++)
+        entry_finish(&p->items[i]);
+    p->len = 0;
+    gs_hmap_clear(p->by_key);
+    gs_hmap_clear(p->pods_events);
+}
+
+void console_problems_free(struct console_problems *p)
+{
+    if (!p)
+        return;
+    clear(p);
+    console_last_lines_free(p->lines);
+    gs_hmap_free(p->by_key);
+    gs_hmap_free(p->pods_events);
+    gs_hmap_free(p->logged);
+    free(p->items);
+    free(p);
+}
+
+// The Deployment when the name of the ReplicaSet says so, else the owner; NULL: the pod has none.
+static char *workload_of(const json_t *pod)
+{
+    const json_t *owner = kube_controller_ref(pod);
+    const char *name = codec_json_str(owner, "name", NULL),
+               *hash = kube_label(pod, "pod-template-hash");
+    GS_AUTO_FREE char *suffix = hash ? gs_format("-%s", hash) : NULL;
+    if (!name)
+        return NULL;
+    if (suffix && gs_ends(name, suffix))
+        return gs_strndup(name, strlen(name) - strlen(suffix));
+    return gs_strdup(name);
+}
+
+static void add(struct console_problems *p, struct entry e)
+{
+    struct entry *same = NULL;
+    void *at = gs_hmap_get_str(p->by_key, e.key);
+    if (at)
+        same = &p->items[(size_t)(uintptr_t)at - 1];
+    if (same)
+        same->n_pods++;
+    if (same || p->len == MAX_ENTRIES) {
+        entry_finish(&e);
+        return;
+    }
+    gs_grow(&p->items, &p->cap, p->len, sizeof(*p->items));
+    p->items[p->len++] = e;
+    gs_hmap_put_str(p->by_key, e.key, (void *)(uintptr_t)p->len); // never NULL
+}
+
+static void add_pod(struct console_problems *p, const json_t *pod, int64_t now_ms)
+{
+    const struct console_find_context context = {p->pods_events, console_last_lines_get, p->lines,
+                                                 now_ms, p->start_ms};
+    struct console_finding f;
+    if (!console_find(pod, &context, &f))
+        return;
+    struct entry e = {.kind = f.kind, .n_pods = 1, .workload = workload_of(pod)};
+    e.is.ns = gs_strdup(kube_namespace(pod));
+    e.is.reason = gs_strdup(f.reason);
+    e.is.text = GS_TAKE(f.text);
+    e.is.remedy = GS_TAKE(f.remedy);
+    e.pod = gs_strdup(kube_name(pod));
+    e.key = gs_format("%s/%s/%s/%d/%s", e.is.ns ? e.is.ns : "", e.workload ? e.workload : e.pod,
+                      f.container ? f.container : "", (int)f.kind, f.identity);
+    console_finding_finish(&f);
+    add(p, e);
+}
+
+static void index_event(struct console_problems *p, const json_t *event)
+{
+    const char *uid = codec_json_str(event, "involvedObject", "uid", NULL);
+    if (!uid || !gs_streq(codec_json_str(event, "involvedObject", "kind", NULL), "Pod") ||
+        !gs_streq(codec_json_str(event, "type", NULL), "Warning"))
+        return;
+    json_t *list = gs_hmap_get_str(p->pods_events, uid);
+    if (!list) {
+        list = json_array();
+        gs_hmap_put_str(p->pods_events, uid, list);
+    }
+    json_array_append(list, (json_t *)event);
+}
+
+// Pods that cannot even be made, addresses that cannot be listened on.
+static void add_event(struct console_problems *p, const json_t *event, int64_t now_ms)
+{
+    const char *reason = codec_json_str(event, "reason", NULL);
+    const char *when = codec_json_str(event, "lastTimestamp", NULL);
+    bool create = gs_streq(reason, "FailedCreate"), port = gs_streq(reason, "PortBusy");
+    int64_t at = 0;
+    if (!create && !port)
+        return;
+    gs_error_free(when ? gs_parse_rfc3339(gs_slice_of(when), &at) : NULL);
+    if (now_ms - at > RECENT_MS)
+        return;
+    const char *kind = codec_json_str(event, "involvedObject", "kind", NULL);
+    const char *name = codec_json_str(event, "involvedObject", "name", NULL);
+    const char *message = codec_json_str(event, "message", NULL);
+    struct entry e = {.kind = CONSOLE_FINDING_OTHER, .n_pods = 1};
+    e.is.ns = gs_strdup(kube_namespace(event));
+    e.is.reason = gs_strdup(reason);
+    e.is.text = gs_strdup(message ? message : "");
+    e.is.remedy = port ? gs_strdup("end the program that has the port, or give the Service another")
+                       : gs_format("kubectl describe %s %s", kind ? kind : "", name ? name : "");
+    e.pod = gs_format("%s %s", kind ? kind : "", name ? name : "");
+    e.key = gs_format("%s/%s/%s", e.is.ns ? e.is.ns : "", e.pod, reason);
+    add(p, e);
+}
+
+static int by_kind_and_key(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : strcmp(x->key, y->key);
+}
+
+static void name_it(struct entry *e)
+{
+    bool known = e->is.ns && !gs_streq(e->is.ns, "default");
+    GS_AUTO_FREE char *ns = known ? gs_format("%s/", e->is.ns) : gs_strdup("");
+    if (e->n_pods > 1 && e->workload)
+        e->is.who = gs_format("%s%s (%zu pods)", ns, e->workload, e->n_pods);
+    else
+        e->is.who = gs_format("%s%s", ns, e->workload ? e->workload : e->pod);
+}
+
+static void log_new(struct console_problems *p, const struct entry *e, int64_t now_ms)
+{
+    int64_t *last = gs_hmap_get_str(p->logged, e->key);
+    if (!last && gs_hmap_len(p->logged) >= MAX_LOGGED)
+        return;
+    if (!last) {
+        last = gs_alloc(sizeof(*last));
+        gs_hmap_put_str(p->logged, e->key, last);
+        gs_warn("pods", "%s: %s: %s (what to do: %s)", e->is.who, e->is.reason, e->is.text,
+                e->is.remedy);
+    }
+    *last = now_ms;
+}
+
+// At most one a call: enough, and the map does not change under the iteration.
+static void forget_old(struct console_problems *p, int64_t now_ms)
+{
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(p->logged, &pos, &key, &value)) {
+        if (now_ms - *(int64_t *)value < FORGET_MS)
+            continue;
+        GS_AUTO_FREE char *name = gs_slice_dup(key);
+        free(gs_hmap_remove_str(p->logged, name));
+        return;
+    }
+}
+
+void console_problems_update(struct console_problems *p, int64_t now_ms)
+{
+    size_t pos = 0;
+    clear(p);
+    for (const json_t *e; (e = kube_cache_next(p->events, &pos));) {
+        index_event(p, e);
+        add_event(p, e, now_ms);
+    }
+    pos = 0;
+    for (const json_t *pod; (pod = kube_cache_next(p->pods, &pos));)
+        add_pod(p, pod, now_ms);
+    if (p->len)
+        qsort(p->items, p->len, sizeof(*p->items), by_kind_and_key);
+    for (size_t i = 0; i < p->len; i++) {
+        name_it(&p->items[i]);
+        log_new(p, &p->items[i], now_ms);
+    }
+    console_last_lines_sweep(p->lines);
+    forget_old(p, now_ms);
+}
+
+size_t console_problems_len(const struct console_problems *p)
+{
+    return p->len;
+}
+
+const struct console_problem *console_problems_at(const struct console_problems *p, size_t i)
+{
+    return &p->items[i].is;
+}

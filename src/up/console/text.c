@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "up/console/console_private.h"
+
+#include "base/mem.h"
+
+#include <locale.h>
+#include <wchar.h>
+
+#define ELLIPSIS "…"
+
+// The C library has the widths of characters, but only for the thread's locale, which may be "C".
+static locale_t utf8_locale(void)
+{
+    static locale_t found;
+    if (!found)
+        found = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    return found;
+}
+
+static size_t columns_of(wchar_t c)
+{
+    locale_t utf8 = utf8_locale();
+    if (!utf8)
+        return 1;
+    locale_t before = uselocale(utf8);
+    int n = wcwidth(c);
+    uselocale(before);
+    return n < 0 ? 1 : (size_t)n;
+}
+
+// An escape sequence as we write them: ESC [ … letter. 0: there is none at the beginning.
+static size_t escape_len(struct gs_slice s)
+{
+    if (!s.len || s.data[0] != '\033')
+        return 0;
+    size_t n = 1;
+    while (n < s.len &&
+           !((s.data[n] >= 'a' && s.data[n] <= 'z') || (s.data[n] >= 'A' && s.data[n] <= 'Z')))
+        n++;
+    return n < s.len ? n + 1 : n;
+}
+
+// Bytes of the first character, and the columns that it takes. A byte that is no UTF-8 counts as
+// one character.
+static size_t take_character(struct gs_slice s, size_t *ret_columns)
+{
+    unsigned char first = (unsigned char)s.data[0];
+    size_t n = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    wchar_t c = n == 1 ? first : first & (0xff >> (n + 1));
+    *ret_columns = 1;
+    if (n == 1 || n > s.len)
+        return 1;
+    for (size_t i = 1; i < n; i++) {
+        if ((s.data[i] & 0xc0) != 0x80)
+            return 1;
+        c = (wchar_t)((unsigned)c << 6 | ((unsigned char)s.data[i] & 0x3f));
+    }
+    *ret_columns = columns_of(c);
+    return n;
+}
+
+// The bytes that fit into `width` columns, and the columns that they take.
+static size_t prefix(struct gs_slice s, size_t width, size_t *ret_columns)
+{
+    size_t at = 0, columns = 0;
+    while (at < s.len) {
+        struct gs_slice rest = gs_slice_make(s.data + at, s.len - at);
+        size_t taken = 0, n = escape_len(rest);
+        if (!n)
+            n = take_character(rest, &taken);
+        if (columns + taken > width)
+            break;
+        columns += taken;
+        at += n;
+    }
+    *ret_columns = columns;
+    return at;
+}
+
+size_t console_text_width(struct gs_slice s)
+{
+    size_t columns;
+    prefix(s, SIZE_MAX / 2, &columns);
+    return columns;
+}
+
+static void add_escapes(struct gs_buf *out, struct gs_slice s)
+{
+    while (s.len) {
+        size_t n = escape_len(s);
+        gs_buf_add(out, s.data, n);
+        n += n == 0;
+        s = gs_slice_make(s.data + n, s.len - n);
+    }
+}
+
+void console_text_fit(struct gs_buf *out, struct gs_slice s, size_t width)
+{
+    size_t columns;
+    size_t n = prefix(s, width, &columns);
+    if (n == s.len || !width) {
+        gs_buf_add(out, s.data, n);
+        return;
+    }
+    n = prefix(s, width - 1, &columns);
+    gs_buf_add(out, s.data, n);
+    gs_buf_add_str(out, ELLIPSIS);
+    add_escapes(out, gs_slice_make(s.data + n, s.len - n)); // colours end as they should
+}
+
+void console_text_column(struct gs_buf *out, struct gs_slice s, size_t width)
+{
+    console_text_fit(out, s, width);
+    for (size_t columns = console_text_width(s); columns < width; columns++)
+        gs_buf_add_char(out, ' ');
+}
+
+struct gs_slice console_text_wrap(struct gs_slice *rest, size_t width)
+{
+    size_t columns;
+    size_t n = prefix(*rest, width, &columns), end = n;
+    if (n == 0 && rest->len)
+        end = n = take_character(*rest, &columns); // wider than the line: never stand still
+    if (n < rest->len) {
+        size_t blank = n;
+        while (blank > 0 && rest->data[blank] != ' ')
+            blank--;
+        if (blank > 0)
+            end = n = blank;
+    }
+    struct gs_slice line = gs_slice_make(rest->data, end);
+    while (n < rest->len && rest->data[n] == ' ')
+        n++;
+    *rest = gs_slice_make(rest->data + n, rest->len - n);
+    return line;
+}

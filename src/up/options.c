@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "up/up_private.h"
+
+#include "hpa/hpa.h"
+
+#include <string.h>
+
+struct gs_error *up_options_check(const struct up_options *o)
+{
+    struct hpa_config unused = hpa_config_default();
+    struct gs_error *err = o->hpa_compat ? hpa_config_follow(&unused, o->hpa_compat) : NULL;
+    if (err)
+        return gs_error_wrap(err, "--hpa-compat");
+    if (o->exit_after_load && !o->load)
+        return gs_error_new(GS_EINVAL, "--exit-after-load needs a load: give its command with "
+                                       "--load, such as --load 'hey -z 60s \"$SERVICE_URL/\"'");
+    for (size_t i = 0; i < o->env.len; i++) {
+        const char *item = o->env.items[i], *equals = strchr(item, '=');
+        if (!equals || equals == item)
+            return gs_error_new(GS_EINVAL, "--env %s: write NAME=VALUE", item);
+    }
+    return NULL;
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of `gpuscale up`: start, a tick every second (apply files, run the load, draw the status
+// block), stop.
+#include "up/up.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "kube/ports.h"
+#include "local/ports.h"
+#include "up/console/console.h"
+#include "up/up_private.h"
+
+#include <math.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define TICK_MS          1000
+#define LOAD_DELAY_TICKS 5 // seconds with a ready endpoint before the load starts
+
+enum phase { PHASE_STARTING, PHASE_APPLYING, PHASE_READY, PHASE_LOAD, PHASE_COOLING, PHASE_IDLE };
+
+struct up {
+    const struct up_options *o;
+    uv_loop_t loop;
+    uv_timer_t tick;
+    uv_signal_t sigint, sigterm, sigwinch;
+    struct up_cluster *cluster;
+    struct console_terminal *terminal;
+    struct console_decisions *decisions;
+    struct console_timeline *timeline;
+    struct up_apply *apply;
+    struct up_child *load;
+    struct kube_cache *events;
+    struct console_problems *problems;
+    char *headline, *addresses, *hints[CONSOLE_STATUS_HINTS], *service_url, *load_log;
+    enum phase phase;
+    unsigned ready_ticks;
+    bool stopping, stopped, load_on, load_ok; // load_ok: it has ended with exit code 0
+    struct gs_error *err;                     // why it ends
+};
+
+// --- the end ---
+
+static void on_cluster_stopped(void *arg)
+{
+    struct up *u = arg;
+    u->stopped = true;
+    uv_stop(&u->loop);
+}
+
+static void begin_stop(struct up *u)
+{
+    if (u->stopping) { // a second Ctrl-C: no more waiting
+        u->stopped = true;
+        uv_stop(&u->loop);
+        return;
+    }
+    u->stopping = true;
+    uv_timer_stop(&u->tick);
+    console_terminal_draw(u->terminal, (struct gs_slice){NULL, 0});
+    console_terminal_line(u->terminal, "Stopping: ending all pods (Ctrl-C again: at once)");
+    up_child_stop(u->load);
+    up_cluster_stop(u->cluster, on_cluster_stopped, u);
+}
+
+static void stop_with_error(struct up *u, struct gs_error *err)
+{
+    if (u->err)
+        gs_error_free(err);
+    else
+        u->err = err;
+    begin_stop(u);
+}
+
+static void on_stop_signal(uv_signal_t *s, int number)
+{
+    (void)number;
+    begin_stop(s->data);
+}
+
+// --- what is going on, in one place for block and timeline ---
+
+static void record_in_timeline(struct up *u, const char *why)
+{
+    int64_t now = gs_unix_ms();
+    GS_AUTO_BUF struct gs_buf replicas = {0};
+    for (size_t i = 0; i < console_decisions_len(u->decisions); i++) {
+        const struct console_decision *d = console_decisions_at(u->decisions, i);
+        gs_buf_addf(&replicas, "%s%d", i ? "," : "", d->current);
+        if (d->desired != d->current)
+            gs_buf_addf(&replicas, "→%d", d->desired);
+    }
+    gs_buf_add(&replicas, "", 0);
+    double gpu = console_status_gpu_percent(engine_tsdb(u->cluster->engine), now);
+    console_timeline_add(u->timeline, now, u->load_on, gpu, replicas.data, why);
+    if (console_terminal_live(u->terminal))
+        return;
+    if (isnan(gpu))
+        console_terminal_line(u->terminal, "replicas %s, load %s: %s", replicas.data,
+                              u->load_on ? "on" : "off", why);
+    else
+        console_terminal_line(u->terminal, "replicas %s, GPU %.0f %%, load %s: %s", replicas.data,
+                              gpu, u->load_on ? "on" : "off", why);
+}
+
+static void on_decision(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
+{
+    struct up *u = arg;
+    const struct console_decision *r = console_decisions_record(u->decisions, spec, d);
+    if (d->rescale)
+        record_in_timeline(u, r->why);
+}
+
+// The cursor is below the block, and in all but tiny windows the last lines of the log are above
+// it.
+static size_t rows_of_block(size_t rows)
+{
+    size_t others = rows >= 20 ? 4 : rows >= 8 ? 2 : 1;
+    return rows > others ? rows - others : 1;
+}
+
+static void draw_status_block(struct up *u)
+{
+    if (!console_terminal_live(u->terminal))
+        return;
+    GS_AUTO_BUF struct gs_buf block = {0};
+    size_t rows, columns;
+    console_terminal_size(u->terminal, &rows, &columns);
+    const struct console_status_source source = {
+        .db = engine_tsdb(u->cluster->engine),
+        .pods = u->cluster->cluster->pods,
+        .decisions = u->decisions,
+        .problems = u->problems,
+        .headline = u->headline,
+        .hints = {u->hints[0], u->hints[1], u->hints[2]},
+        .service_url = u->service_url,
+        .load = u->load_on ? u->o->load : NULL,
+        .simulated = u->cluster->devices.simulated,
+        .colour = console_terminal_colour(u->terminal),
+    };
+    console_status_render(&source, gs_unix_ms(), rows_of_block(rows), columns > 1 ? columns - 1 : 1,
+                          &block);
+    console_terminal_draw(u->terminal, gs_buf_slice(&block));
+}
+
+// --- the service and its load ---
+
+static bool has_ready_endpoint(const struct up *u, const json_t *service)
+{
+    const json_t *endpoints =
+        kube_cache_get(u->cluster->cluster->endpoints, kube_namespace(service), kube_name(service));
+    size_t i;
+    json_t *subset;
+    json_array_foreach (json_object_get(endpoints, "subsets"), i, subset)
+        if (json_array_size(json_object_get(subset, "addresses")))
+            return true;
+    return false;
+}
+
+// The address of the first LoadBalancer Service with a ready pod; NULL when there is none.
+static char *find_service_url(const struct up *u)
+{
+    size_t pos = 0;
+    for (const json_t *s; (s = kube_cache_next(u->cluster->cluster->services, &pos));) {
+        const json_t *ingress =
+            json_array_get(codec_json_get(s, "status", "loadBalancer", "ingress", NULL), 0);
+        const json_t *port = json_array_get(codec_json_get(s, "spec", "ports", NULL), 0);
+        const char *ip = codec_json_str(ingress, "ip", NULL);
+        if (!ip || !port || !has_ready_endpoint(u, s))
+            continue;
+        int number = kube_port(s, (int)codec_json_int(port, 80, "port", NULL));
+        return number == 80 ? gs_format("http://%s", ip) : gs_format("http://%s:%d", ip, number);
+    }
+    return NULL;
+}
+
+static void on_load_exit(void *arg, int64_t status, int term_signal)
+{
+    struct up *u = arg;
+    u->load_on = false;
+    if (u->stopping)
+        return;
+    u->load_ok = !status && !term_signal;
+    u->phase = PHASE_COOLING;
+    GS_AUTO_FREE char *why = status || term_signal
+                                 ? gs_format("load ended with %s %d, its output is in %s",
+                                             term_signal ? "signal" : "exit code",
+                                             term_signal ? term_signal : (int)status, u->load_log)
+                                 : gs_strdup("load ended");
+    record_in_timeline(u, why);
+}
+
+static void start_load(struct up *u)
+{
+    GS_AUTO_FREE char *url = gs_format("SERVICE_URL=%s", u->service_url);
+    // Under the supervisor process, so that it ends with us even when we are killed.
+    const char *const argv[] = {
+        u->cluster->self_exe, "pod-shim", "--log", u->load_log, "--", "/bin/sh", "-c",
+        u->o->load,           NULL};
+    const char *const env[] = {url, NULL};
+    const struct up_child_config cfg = {
+        .name = "load", .argv = argv, .extra_env = env, .on_exit = on_load_exit, .arg = u};
+    struct gs_error *err = up_child_start(&u->loop, &cfg, &u->load);
+    if (err) {
+        stop_with_error(u, gs_error_wrap(err, "--load"));
+        return;
+    }
+    u->load_on = true;
+    u->phase = PHASE_LOAD;
+    record_in_timeline(u, "load started");
+}
+
+static void print_timeline(struct up *u)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    record_in_timeline(u, "back at the minimum");
+    gs_buf_addf(&out, "\nTimeline%s:\n", u->cluster->devices.simulated ? " (SIMULATED GPUs)" : "");
+    size_t rows, columns;
+    console_terminal_size(u->terminal, &rows, &columns);
+    console_timeline_print(u->timeline, console_terminal_live(u->terminal) ? columns : 0, &out);
+    console_terminal_line(u->terminal, "%s", out.data);
+    u->phase = PHASE_IDLE;
+    if (u->o->exit_after_load)
+        begin_stop(u);
+    else
+        console_terminal_line(u->terminal, "Still up; Ctrl-C ends it.");
+}
+
+// --- the start ---
+
+static void on_applied(void *arg, struct gs_error *err)
+{
+    struct up *u = arg;
+    u->phase = PHASE_READY;
+    if (err)
+        stop_with_error(u, err);
+}
+
+static void on_ready(struct up *u)
+{
+    console_terminal_line(u->terminal, "Ready: %s, %s%s", u->headline, u->addresses,
+                          u->cluster->devices.simulated ? " [SIMULATED GPUs]" : "");
+    for (size_t i = 0; i < CONSOLE_STATUS_HINTS && u->hints[i]; i++)
+        console_terminal_line(u->terminal, "  %s", u->hints[i]);
+    if (local_ports_first() > 80) {
+        GS_AUTO_FREE char *why = local_ports_remedy(80);
+        console_terminal_line(u->terminal, "Port 80 of pods and Services is reached at %d: %s",
+                              local_host_port(80), why);
+    }
+    u->phase = PHASE_APPLYING;
+    up_apply_start(u->apply, u->cluster->client, on_applied, u);
+}
+
+static void watch_service(struct up *u)
+{
+    char *url = find_service_url(u);
+    if (url && !gs_streq(url, u->service_url))
+        console_terminal_line(u->terminal, "Service: %s", url);
+    if (url) {
+        free(u->service_url);
+        u->service_url = url;
+        u->ready_ticks++;
+    }
+    if (u->o->load && u->phase == PHASE_READY && u->ready_ticks > LOAD_DELAY_TICKS)
+        start_load(u);
+}
+
+static void on_resize(uv_signal_t *s, int number)
+{
+    (void)number;
+    struct up *u = s->data;
+    if (!u->stopping)
+        draw_status_block(u);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct up *u = timer->data;
+    if (u->phase == PHASE_STARTING && up_cluster_ready(u->cluster))
+        on_ready(u);
+    if (u->phase >= PHASE_READY)
+        watch_service(u);
+    if (u->phase == PHASE_COOLING && console_decisions_all_at_min(u->decisions))
+        print_timeline(u);
+    if (u->stopping)
+        return;
+    if (u->phase >= PHASE_APPLYING)
+        console_problems_update(u->problems, gs_unix_ms());
+    draw_status_block(u);
+}
+
+static void on_exporter_line(void *arg, const char *line)
+{
+    struct up *u = arg;
+    console_terminal_line(u->terminal, "exporter: %s", line);
+}
+
+static void watch_problems(struct up *u)
+{
+    u->events = kube_cache_new(&u->loop, u->cluster->client, KUBE_EVENTS, NULL, NULL);
+    kube_cache_start(u->events);
+    u->problems = console_problems_new(u->cluster->client, u->cluster->cluster->pods, u->events,
+                                       gs_unix_ms());
+}
+
+// A path as a shell reads it.
+static char *shell_word(const char *path)
+{
+    struct gs_buf out = {0};
+    if (!strpbrk(path, " \t\n\"'\\$`&|;<>()*?[]#~!{}"))
+        return gs_strdup(path);
+    gs_buf_add_char(&out, '\'');
+    for (const char *c = path; *c; c++)
+        if (*c == '\'')
+            gs_buf_add_str(&out, "'\\''");
+        else
+            gs_buf_add_char(&out, *c);
+    gs_buf_add_char(&out, '\'');
+    return gs_buf_take(&out);
+}
+
+// Whether a shell finds the program by its name.
+static bool in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    for (struct gs_slice rest = gs_slice_of(path ? path : ""); rest.data;) {
+        struct gs_slice dir = gs_slice_cut(&rest, ':');
+        GS_AUTO_FREE char *file = gs_format(GS_SLICE_FMT "/%s", GS_SLICE_ARG(dir), name);
+        if (dir.len && access(file, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void describe_cluster(struct up *u)
+{
+    const struct up_cluster *c = u->cluster;
+    GS_AUTO_FREE char *kubeconfig = shell_word(c->kubeconfig);
+    u->headline = gs_format("node %s, %zu GPU%s", c->node_name, c->devices.n_gpus,
+                            c->devices.n_gpus == 1 ? "" : "s");
+    u->addresses = gs_format("API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
+                             c->api_port, c->prometheus_port);
+    u->hints[0] = gs_format("export KUBECONFIG=%s", kubeconfig);
+    const char *slash = strrchr(c->self_exe, '/');
+    if (slash && !in_path("gpuscale")) {
+        GS_AUTO_FREE char *dir = gs_strndup(c->self_exe, (size_t)(slash - c->self_exe));
+        GS_AUTO_FREE char *word = shell_word(dir);
+        u->hints[2] = gs_format("export PATH=%s:$PATH", word);
+    }
+    u->hints[1] = gs_format("export GPUSCALE_URL=http://127.0.0.1:%u", c->prometheus_port);
+}
+
+static struct gs_error *start_up(struct up *u, const char *data_dir)
+{
+    struct gs_error *err = up_apply_load(u->o->files.items, u->o->files.len, &u->apply);
+    if (!err)
+        err = up_cluster_start(&u->loop, u->o, data_dir, on_exporter_line, on_decision, u,
+                               &u->cluster);
+    if (err)
+        return err;
+    watch_problems(u);
+    describe_cluster(u);
+    u->load_log = gs_format("%s/load.log", data_dir);
+    uv_timer_start(&u->tick, on_tick, 100, TICK_MS);
+    uv_signal_start(&u->sigint, on_stop_signal, SIGINT);
+    uv_signal_start(&u->sigterm, on_stop_signal, SIGTERM);
+    uv_signal_start(&u->sigwinch, on_resize, SIGWINCH);
+    return NULL;
+}
+
+static void release_up(struct up *u)
+{
+    console_terminal_draw(u->terminal, (struct gs_slice){NULL, 0});
+    up_child_free(u->load);
+    up_apply_free(u->apply);
+    console_problems_free(u->problems);
+    kube_cache_free(u->events);
+    up_cluster_free(u->cluster);
+    uv_close((uv_handle_t *)&u->tick, NULL);
+    uv_close((uv_handle_t *)&u->sigint, NULL);
+    uv_close((uv_handle_t *)&u->sigterm, NULL);
+    uv_close((uv_handle_t *)&u->sigwinch, NULL);
+    uv_run(&u->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&u->loop);
+    console_decisions_free(u->decisions);
+    console_timeline_free(u->timeline);
+    console_terminal_free(u->terminal);
+    free(u->headline);
+    free(u->addresses);
+    for (size_t i = 0; i < CONSOLE_STATUS_HINTS; i++)
+        free(u->hints[i]);
+    free(u->service_url);
+    free(u->load_log);
+}
+
+// With --exit-after-load the caller is a script that wants to know whether all of it happened.
+static struct gs_error *exit_error(const struct up *u)
+{
+    if (u->err || !u->o->exit_after_load || (u->load_ok && u->phase == PHASE_IDLE))
+        return u->err;
+    if (u->phase < PHASE_LOAD)
+        return gs_error_new(GS_EUNAVAIL, "stopped before the load had started");
+    if (u->phase == PHASE_LOAD || u->load_ok)
+        return gs_error_new(GS_EUNAVAIL, "stopped before %s",
+                            u->load_ok ? "the replicas were back at their minimum"
+                                       : "the load had ended");
+    return gs_error_new(GS_EUNAVAIL, "the load failed; its output is in %s", u->load_log);
+}
+
+struct gs_error *up_run(const struct up_options *o)
+{
+    struct up u = {.o = o};
+    GS_AUTO_CLOSE int lock = -1;
+    GS_AUTO_FREE char *data_dir = NULL;
+    struct gs_error *err = up_options_check(o);
+    if (!err)
+        err = up_datadir_prepare(o->data_dir, o->stop, o->reset, &data_dir, &lock);
+    if (err || !data_dir)
+        return err;
+    gs_raise_file_limit(); // as container runtimes do for their containers
+    uv_loop_init(&u.loop);
+    uv_timer_init(&u.loop, &u.tick);
+    uv_signal_init(&u.loop, &u.sigint);
+    uv_signal_init(&u.loop, &u.sigterm);
+    uv_signal_init(&u.loop, &u.sigwinch);
+    u.tick.data = u.sigint.data = u.sigterm.data = u.sigwinch.data = &u;
+    u.terminal = console_terminal_new(STDERR_FILENO);
+    u.decisions = console_decisions_new();
+    u.timeline = console_timeline_new(gs_unix_ms());
+    err = start_up(&u, data_dir);
+    if (!err)
+        while (!u.stopped)
+            uv_run(&u.loop, UV_RUN_DEFAULT);
+    if (!err)
+        err = exit_error(&u);
+    release_up(&u);
+    return err;
+}

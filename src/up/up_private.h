@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "adapter/adapter.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "hpa/controller.h"
+#include "kube/client.h"
+#include "local/api.h"
+#include "local/cluster.h"
+#include "local/kubelet.h"
+#include "local/scheduler.h"
+#include "local/services.h"
+#include "local/workloads.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
+#include "nvmlsim/sim.h"
+#include "up/up.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+// --- options ---
+
+// Errors: options that contradict each other, and values that would fail later.
+struct gs_error *up_options_check(const struct up_options *o);
+
+// --- data directory ---
+//
+// The data directory of `gpuscale up`: where it is, who uses it, how it is stopped and reset.
+//
+// The file "lock" in it marks the directory as gpuscale's and names the process that uses it, which
+// holds the file locked for its life.
+
+// option: of --data-dir, NULL for the usual place. stop and reset first end the instance that uses
+// the directory; reset removes what gpuscale wrote in it. Without stop, *ret_dir is the directory
+// as an absolute path, made if it was not there, and *ret_lock keeps the lock until it is closed.
+// With stop both are left untouched: there is nothing to start. What was done is printed to stdout.
+// Errors: another instance uses it and is not to be stopped, files are there that are not
+// gpuscale's, other users can change it.
+struct gs_error *up_datadir_prepare(const char *option, bool stop, bool reset, char **ret_dir,
+                                    int *ret_lock);
+
+// --- keys and certificates ---
+//
+// The private keys and certificates of one data directory: a CA, the API server's certificate for
+// loopback, the administrator's client certificate and a bearer token. Made once, renewed a month
+// before they end; files are mode 0600 in a folder of mode 0700.
+
+struct up_pki {
+    struct tls_pair ca, server, client;
+    char *token;
+};
+
+struct gs_error *up_pki_load(const char *dir, struct up_pki *ret);
+void up_pki_finish(struct up_pki *p); // wipes the keys
+
+// --- devices ---
+//
+// Which GPUs there are: the machine's own through their driver, or simulated ones made here.
+
+struct up_devices {
+    char **ids; // as the scheduler and PodResources name them: "GPU-…", "GPU-…::1", "MIG-…"
+    size_t n, cap;
+    size_t n_gpus;
+    char *product; // of the first GPU, as the node label nvidia.com/gpu.product writes it
+    bool simulated;
+    char *sim_name;    // shared memory; NULL for real GPUs
+    char *sim_library; // path of the simulated libnvidia-ml
+    struct nvmlsim *sim;
+};
+
+// spec NULL: the real ones, or simulated ones where there is no driver.
+struct gs_error *up_devices_open(const char *spec, const char *data_dir, struct up_devices *ret);
+void up_devices_finish(struct up_devices *d); // removes the simulated ones
+
+// --- objects of -f FILE ---
+//
+// `-f FILE`: the objects of YAML files made or updated through the API, as kubectl apply would on a
+// first run (create, else replace the spec by a merge patch), in order.
+
+struct up_apply;
+
+// Reads all files at once, so that a broken one fails the start with file:line. Paths are borrowed.
+struct gs_error *up_apply_load(const char *const *paths, size_t n, struct up_apply **ret);
+size_t up_apply_count(const struct up_apply *a);
+// Applies one after the other, then calls done (err owned by the callee, NULL: all applied).
+void up_apply_start(struct up_apply *a, struct kube_client *client,
+                    void (*done)(void *arg, struct gs_error *err), void *arg);
+void up_apply_free(struct up_apply *a); // cancels what is under way
+
+// --- child processes ---
+//
+// A child process whose output arrives line by line. With `restart` it is started again whenever it
+// ends (after 0.5 s, doubling to 30 s while it does not stay up).
+
+struct up_child;
+
+struct up_child_config {
+    const char *name;             // for the log: "exporter"
+    const char *const *argv;      // NULL-terminated; argv[0] is the program
+    const char *const *extra_env; // "NAME=value", NULL-terminated; may be NULL
+    bool restart;
+    void (*on_line)(void *arg, const char *line);                // stdout and stderr
+    void (*on_exit)(void *arg, int64_t status, int term_signal); // each time it ends
+    void *arg;
+};
+
+struct gs_error *up_child_start(uv_loop_t *loop, const struct up_child_config *cfg,
+                                struct up_child **ret);
+bool up_child_running(const struct up_child *c);
+// SIGTERM now, SIGKILL after two seconds, no restart; on_exit still comes. NULL is fine.
+void up_child_stop(struct up_child *c);
+// Kills it at once if it still runs; no callback comes any more. The memory goes when the loop has
+// closed its handles. NULL is fine.
+void up_child_free(struct up_child *c);
+
+// --- cluster ---
+//
+// All parts of the one-machine loop, started and stopped in the right order: API, controllers,
+// scheduler, kubelet, services, metrics engine, adapter, autoscaler, and the exporter as a child
+// process.
+
+struct up_cluster {
+    uv_loop_t *loop;
+    char *data_dir, *node_name, *self_exe, *kubeconfig, *podresources;
+    struct up_devices devices;
+    struct up_pki pki;
+    struct local_image *images;
+    size_t n_images;
+    uint16_t api_port, exporter_port, prometheus_port;
+
+    struct local_api *api;
+    struct http_server *server;
+    struct http_client *http;
+    struct kube_client *client;
+    struct local_cluster *cluster;
+    struct local_workloads *workloads;
+    struct local_scheduler *scheduler;
+    struct local_services *services;
+    struct kubelet *kubelet;
+    char *engine_config;
+    struct engine *engine;
+    struct http_server *prometheus; // the engine's HTTP API
+    struct adapter *adapter;
+    struct hpa_controller *hpa;
+    struct up_child *exporter;
+};
+
+// line: gets the exporter's output; observer: each autoscaling decision. Both with arg.
+struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, const char *data_dir,
+                                  void (*line)(void *arg, const char *line), hpa_observer observer,
+                                  void *arg, struct up_cluster **ret);
+// Whether objects may be applied: caches are in and the node is Ready.
+bool up_cluster_ready(const struct up_cluster *c);
+// Ends all containers, then calls done. up_cluster_free() comes after that.
+void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg);
+// NULL and half-started ones are fine. Run the loop until it is empty afterwards.
+void up_cluster_free(struct up_cluster *c);

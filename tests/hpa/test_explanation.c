@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at an autoscaler through an API, and what they tell.
+#include "hpa/convert.h"
+#include "hpa/inspect.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "fake_api.h"
+
+#define SCALE  "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+#define CUSTOM "/apis/custom.metrics.k8s.io"
+#define METRIC CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util?labelSelector=app=web"
+
+struct bench {
+    struct fake_api api;
+    struct hpa_inspection *look;
+    bool done;
+    char *error;
+    json_t *reading;
+};
+
+static void looked(void *arg, const struct hpa_inspection_result *seen, struct gs_error *err)
+{
+    struct bench *b = arg;
+    const struct hpa_config cfg = hpa_config_default();
+    b->done = true;
+    if (err)
+        b->error = gs_strdup(gs_error_message(err));
+    else
+        b->reading = hpa_explanation_json(seen, &cfg);
+    gs_error_free(err);
+}
+
+static bool is_done(void *arg)
+{
+    const struct bench *b = arg;
+    return b->done;
+}
+
+static void put_hpa(struct bench *b, const char *status)
+{
+    json_t *o = json_loads(
+        "{\"apiVersion\":\"autoscaling/v2\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":{"
+        "\"namespace\":\"shop\",\"name\":\"web\",\"uid\":\"u\"},\"spec\":{\"scaleTargetRef\":{"
+        "\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"web\"},\"maxReplicas\":10,"
+        "\"metrics\":[{\"type\":\"Pods\",\"pods\":{\"metric\":{\"name\":\"gpu_util\"},\"target\":{"
+        "\"type\":\"AverageValue\",\"averageValue\":\"20\"}}}]}}",
+        0, NULL);
+    hpa_default(o);
+    json_object_set_new(o, "status", json_loads(status, 0, NULL));
+    fake_put(&b->api, b->api.hpas, o);
+}
+
+static int set_up(void **state)
+{
+    struct bench *b = gs_alloc(sizeof(*b));
+    fake_init(&b->api);
+    fake_answer(&b->api, CUSTOM, 200,
+                json_pack("{s:s, s:s, s:{s:s}, s:[{s:s}]}", "kind", "APIGroup", "name",
+                          "custom.metrics.k8s.io", "preferredVersion", "version", "v1beta2",
+                          "versions", "version", "v1beta2"));
+    fake_scale(&b->api, SCALE, 3, "app=web");
+    fake_pods(&b->api, "web", 3);
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+    hpa_inspection_free(b->look);
+    json_decref(b->reading);
+    free(b->error);
+    int rc = fake_finish(&b->api);
+    free(b);
+    return rc;
+}
+
+static void look(struct bench *b)
+{
+    b->look = hpa_inspect_start(&b->api.loop, b->api.kube, "shop", "web", 0, looked, b);
+    hpa_inspect_fetch_history(b->look, b->api.kube);
+    assert_true(fake_wait(&b->api, is_done, b));
+}
+
+static void assert_says(const struct bench *b, const char *part)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    hpa_explanation_text(b->reading, &text);
+    if (!strstr(text.data, part))
+        fail_msg("no \"%s\" in:\n%s", part, text.data);
+}
+
+#define AGREES                                                                                     \
+    "{\"currentReplicas\":3,\"desiredReplicas\":5,\"conditions\":[{\"type\":\"AbleToScale\","      \
+    "\"status\":\"True\",\"reason\":\"SucceededRescale\"},{\"type\":\"ScalingActive\",\"status\":" \
+    "\"True\",\"reason\":\"ValidMetricFound\"},{\"type\":\"ScalingLimited\",\"status\":\"False\"," \
+    "\"reason\":\"DesiredWithinRange\"}],\"currentMetrics\":[{\"type\":\"Pods\",\"pods\":{"        \
+    "\"metric\":{\"name\":\"gpu_util\"},\"current\":{\"averageValue\":\"29\"}}}]}"
+
+static void samples_pods_and_turns(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, AGREES);
+    fake_answer(&b->api, METRIC, 200,
+                fake_values("web", (const char *const[]){"30", "30", "30"}, 3));
+    look(b);
+    assert_null(b->error);
+    const json_t *m = json_array_get(json_object_get(b->reading, "metrics"), 0);
+    assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 5);
+    assert_int_equal(json_array_size(json_object_get(m, "pods")), 3);
+    assert_true(
+        codec_json_bool(json_array_get(json_object_get(m, "pods"), 0), false, "counted", NULL));
+    // 30/20 x 3 = 4.5, so 5; above 100/3 it is 6, and at 80/3 it is 4.
+    assert_string_equal(codec_json_str(m, "above", "at", NULL), "average 33.334");
+    assert_int_equal(codec_json_int(m, 0, "above", "desired", NULL), 6);
+    assert_string_equal(codec_json_str(m, "below", "at", NULL), "average 26.666");
+    assert_int_equal(codec_json_int(m, 0, "below", "desired", NULL), 4);
+    assert_says(b, "shop/web: Deployment/web has 3 replicas (allowed: 1 to 10)");
+    assert_says(b, "gpu_util: average 30 of 3 pods (target 20), ratio 1.5");
+    assert_says(b, "Result: 5 replicas: pods metric gpu_util above target");
+    assert_says(b, "The cluster's status agrees.");
+}
+
+static void a_pod_without_a_sample_and_a_status_that_differs(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, "{\"currentReplicas\":2,\"desiredReplicas\":9,\"conditions\":[{\"type\":"
+               "\"AbleToScale\",\"status\":\"True\",\"reason\":\"ScaleDownStabilized\"},{\"type\":"
+               "\"ScalingActive\",\"status\":\"False\",\"reason\":\"FailedGetPodsMetric\"}]}");
+    fake_answer(&b->api, METRIC, 200, fake_values("web", (const char *const[]){"40", "40"}, 2));
+    look(b);
+    assert_null(b->error);
+    // 80/20 with the third as 0: 4.
+    assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 4);
+    assert_says(b, "no sample: counted as busy on the way down");
+    assert_says(b, "its status is of 2 replicas, the target's scale says 3 now");
+    assert_says(b, "desired: the cluster says 9, this reading 4; an earlier recommendation");
+    assert_says(b, "ScalingActive: the cluster says False FailedGetPodsMetric, this reading True "
+                   "ValidMetricFound");
+    assert_says(b, "gpu_util: the cluster shows no value");
+}
+
+static void from_nothing_there_is_only_up(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, AGREES);
+    fake_scale(&b->api, SCALE, 1, "app=web");
+    fake_answer(&b->api, METRIC, 200, fake_values("web", (const char *const[]){"0", "0", "0"}, 3));
+    look(b);
+    assert_null(b->error);
+    const json_t *m = json_array_get(json_object_get(b->reading, "metrics"), 0);
+    assert_null(json_object_get(m, "below"));
+    // Three pods count: at a third of the target, and a bit, they are two.
+    assert_int_equal(codec_json_int(m, 0, "above", "desired", NULL), 2);
+    assert_string_equal(codec_json_str(m, "above", "at", NULL), "average 6.667");
+}
+
+#define MEMORY "/apis/hpa.gpuscale.dev/v1/namespaces/shop/histories/web"
+
+// Half of the target asks for 2; a recommendation of 7 is still in the window, and 6 are allowed in
+// one pass.
+static void the_memory_of_a_controller_counts(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, AGREES);
+    fake_answer(&b->api, METRIC, 200,
+                fake_values("web", (const char *const[]){"10", "10", "10"}, 3));
+    fake_answer(&b->api, MEMORY, 200,
+                json_pack("{s:[{s:i, s:i}, {s:i, s:i}], s:[{s:i, s:i}], s:[]}", "recommendations",
+                          "replicas", 7, "ageMs", 40000, "replicas", 3, "ageMs", 55000, "scaleUps",
+                          "by", 2, "ageMs", 50000, "scaleDowns"));
+    look(b);
+    assert_null(b->error);
+    assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 6);
+    assert_int_equal(json_array_size(codec_json_get(b->reading, "memory", "recommendations", NULL)),
+                     2);
+    assert_says(b, "held at 7: highest recommendation of the last 300 s");
+    assert_says(b, "The controller remembers 2 recommendations of the last 55 s, 3 to 7 replicas; "
+                   "+2 50 s ago.");
+}
+
+static void a_memory_that_is_none_is_not_known(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, AGREES);
+    fake_answer(&b->api, METRIC, 200,
+                fake_values("web", (const char *const[]){"10", "10", "10"}, 3));
+    fake_answer(&b->api, MEMORY, 200, json_pack("{s:s}", "recommendations", "many"));
+    look(b);
+    assert_null(b->error);
+    assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 2);
+    assert_null(json_object_get(b->reading, "memory"));
+    assert_says(b, "The controller's memory (earlier recommendations, scale events) is not known");
+}
+
+static void what_cannot_be_read(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, "{}");
+    look(b); // there is no such metric
+    assert_null(b->error);
+    assert_says(b, "Result: 3 replicas; no scaling: failed to get pods metric value");
+    assert_says(b, "no controller has written a status yet");
+}
+
+static void no_scale(void **state)
+{
+    struct bench *b = *state;
+    put_hpa(b, AGREES);
+    json_object_clear(b->api.scales);
+    look(b);
+    assert_null(b->error);
+    assert_says(b, "Result: none; no scaling: the target's scale could not be read");
+}
+
+static void no_such_object(void **state)
+{
+    struct bench *b = *state;
+    look(b);
+    assert_non_null(b->error);
+    assert_non_null(strstr(b->error, "no such HPA"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(samples_pods_and_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_pod_without_a_sample_and_a_status_that_differs, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(from_nothing_there_is_only_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_memory_of_a_controller_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_memory_that_is_none_is_not_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_scale, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_such_object, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

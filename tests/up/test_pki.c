@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "up/up_private.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static char dir[] = "/tmp/gs-pki-XXXXXX";
+
+static int make_dir(void **state)
+{
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    GS_AUTO_FREE char *command = gs_format("rm -r %s", dir);
+    return system(command);
+}
+
+static void test_made_once_and_private(void **state)
+{
+    struct up_pki first = {0}, second = {0};
+    assert_ok(up_pki_load(dir, &first));
+    assert_ok(up_pki_load(dir, &second));
+    assert_string_equal(first.ca.cert_pem, second.ca.cert_pem);
+    assert_string_equal(first.server.cert_pem, second.server.cert_pem);
+    assert_string_equal(first.client.key_pem, second.client.key_pem);
+    assert_string_equal(first.token, second.token);
+    static const char *const secrets[] = {"ca.key", "apiserver.key", "admin.key", "token"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(secrets); i++) {
+        GS_AUTO_FREE char *path = gs_format("%s/%s", dir, secrets[i]);
+        struct stat st;
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+    }
+    up_pki_finish(&first);
+    up_pki_finish(&second);
+}
+
+// A damaged leaf is made anew under the same CA; without the CA everything is.
+static void test_damage_is_mended(void **state)
+{
+    struct up_pki before = {0}, after = {0};
+    GS_AUTO_FREE char *leaf = gs_format("%s/apiserver.crt", dir);
+    GS_AUTO_FREE char *ca = gs_format("%s/ca.key", dir);
+    assert_ok(up_pki_load(dir, &before));
+    assert_ok(gs_file_write_atomic(leaf, 0600, GS_SLICE("not a certificate")));
+    assert_ok(up_pki_load(dir, &after));
+    assert_string_equal(before.ca.cert_pem, after.ca.cert_pem);
+    assert_string_not_equal(before.server.cert_pem, after.server.cert_pem);
+    assert_string_equal(before.client.cert_pem, after.client.cert_pem);
+    up_pki_finish(&after);
+    assert_int_equal(unlink(ca), 0);
+    assert_ok(up_pki_load(dir, &after));
+    assert_string_not_equal(before.ca.cert_pem, after.ca.cert_pem);
+    assert_string_not_equal(before.client.cert_pem, after.client.cert_pem);
+    up_pki_finish(&before);
+    up_pki_finish(&after);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_made_once_and_private),
+                                       cmocka_unit_test(test_damage_is_mended)};
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

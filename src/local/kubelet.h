@@ -33,6 +33,11 @@ struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
 void kubelet_stop(struct kubelet *k, unsigned timeout_ms, void (*done)(void *arg), void *arg);
 void kubelet_free(struct kubelet *k);
 
+// CPU time and memory of the running containers and of the node, in Prometheus' text format, under
+// the names of a kubelet's /metrics/resource and of cAdvisor. Memory is the sum of the resident
+// memory of a container's processes: pages that they share count for each.
+void kubelet_write_metrics(struct kubelet *k, struct gs_buf *out);
+
 // The supervisor process: runs argv as its child, forwards SIGTERM, dies with its parent, ends all
 // descendants when the child ends or the parent dies, exits with the child's status.
 int kubelet_pod_shim_main(int argc, char **argv);

@@ -232,6 +232,7 @@ static struct gs_error *start_adapter(struct up_cluster *c, const struct up_opti
                                             .engine = c->engine,
                                             .trusted = true,
                                             .config_maps = true,
+                                            .resource_rules = up_resource_rules,
                                             .gpu_metrics = true};
     struct gs_error *err = adapter_new(c->loop, &options, &c->adapter);
     if (err)
@@ -261,6 +262,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);
     if (err)
         return gs_error_wrap(err, "metrics engine");
+    c->resource_feed = up_resource_feed_new(c->loop, c->engine, c->kubelet, c->node_name);
     return start_adapter(c, o);
 }
 
@@ -356,6 +358,7 @@ void up_cluster_free(struct up_cluster *c)
     hpa_controller_free(c->hpa);
     up_child_free(c->exporter);
     adapter_free(c->adapter);
+    up_resource_feed_free(c->resource_feed);
     engine_free(c->engine);
     kubelet_free(c->kubelet);
     services_free(c->services);

@@ -116,6 +116,21 @@ void up_child_stop(struct up_child *c);
 // closed its handles. NULL is fine.
 void up_child_free(struct up_child *c);
 
+// --- CPU and memory of pods ---
+//
+// What the kubelet measures, into the engine's store as if the kubelet were a scrape target: job
+// "kubelet", label node. Pods that end have no samples from then on.
+
+struct up_resource_feed;
+
+// Borrowed: freed before the kubelet and the engine.
+struct up_resource_feed *up_resource_feed_new(uv_loop_t *loop, struct engine *engine,
+                                              struct kubelet *kubelet, const char *node_name);
+void up_resource_feed_free(struct up_resource_feed *f); // NULL is fine
+
+// resourceRules of prometheus-adapter for these series.
+extern const char up_resource_rules[];
+
 // --- cluster ---
 //
 // All parts of the one-machine loop, started and stopped in the right order: API, controllers,
@@ -143,6 +158,7 @@ struct up_cluster {
     char *engine_config;
     struct engine *engine;
     struct http_server *prometheus; // the engine's HTTP API
+    struct up_resource_feed *resource_feed;
     struct adapter *adapter;
     struct hpa_controller *hpa;
     struct up_child *exporter;

@@ -156,6 +156,44 @@ static void test_the_node(void **state)
 
 // --- logs ---
 
+// The value of a series of the container; 0: it has none.
+static double usage_of(struct fixture *f, const char *series)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    kubelet_write_metrics(f->kubelet, &text);
+    const char *at = strstr(text.data, series);
+    return at ? strtod(at + strlen(series), NULL) : 0;
+}
+
+// The load comes from a grandchild that ends again and again: its time is that of the container.
+static void test_cpu_and_memory_of_a_container(void **state)
+{
+    static const char cpu[] = "container_cpu_usage_seconds_total{container=\"c\",namespace="
+                              "\"default\",pod=\"busy\"} ";
+    static const char memory[] = "container_memory_working_set_bytes{container=\"c\",namespace="
+                                 "\"default\",pod=\"busy\"} ";
+    struct fixture *f = *state;
+    create_pod(f, "busy", "",
+               "'restartPolicy':'Never','terminationGracePeriodSeconds':1,'containers':[{'name':"
+               "'c','image':'any','command':['sh','-c','while :; do (i=0; while [ $i -lt 20000 ]; "
+               "do i=$((i+1)); done); done']}]");
+    await_pod(f, "busy", "to run", is_ready, NULL);
+    const int64_t deadline = gs_mono_ns() + WAIT_NS;
+    double before = 0, now = 0;
+    while (now < 0.3 && gs_mono_ns() < deadline) {
+        tick(f);
+        now = usage_of(f, cpu);
+        assert_true(now >= before);
+        before = now;
+    }
+    assert_true(now >= 0.3);
+    assert_true(usage_of(f, memory) > 100000);
+    assert_true(usage_of(f, "\nnode_cpu_usage_seconds_total ") > 0);
+    assert_true(usage_of(f, "\nnode_memory_working_set_bytes ") > 0);
+    fixture_stop(f, 1000);
+    assert_true(usage_of(f, cpu) == 0);
+}
+
 static void create_talker(struct fixture *f, const char *script)
 {
     GS_AUTO_FREE char *spec = gs_format("'restartPolicy':'Never','terminationGracePeriodSeconds':1,"
@@ -298,9 +336,15 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_open, fixture_close)
     const struct CMUnitTest tests[] = {
-        T(test_pod_resources),   T(test_pod_resources_of_one),   T(test_allocatable_resources),
-        T(test_the_node),        T(test_log_parameters),         T(test_log_of_several_containers),
-        T(test_following_a_log), T(test_a_follower_that_leaves),
+        T(test_pod_resources),
+        T(test_pod_resources_of_one),
+        T(test_allocatable_resources),
+        T(test_the_node),
+        T(test_log_parameters),
+        T(test_log_of_several_containers),
+        T(test_following_a_log),
+        T(test_a_follower_that_leaves),
+        T(test_cpu_and_memory_of_a_container),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

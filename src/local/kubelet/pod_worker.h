@@ -87,6 +87,9 @@ struct kubelet_container {
         sweep_mark; // of an instance whose supervisor was killed: what it left has this environment
     int sweeps_left;
     struct local_timer *sweep;
+    // Of usage.c: the supervisor that was measured, its ticks in the last pass, the counter.
+    pid_t usage_pid;
+    uint64_t usage_seen, usage_ticks;
     bool stopping;
     int64_t stop_by_ns; // monotonic; end of the grace time
 };

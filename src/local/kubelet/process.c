@@ -24,6 +24,11 @@ struct kubelet_process {
     bool exited, report_open, output_open, detached, freed;
 };
 
+pid_t kubelet_process_pid(const struct kubelet_process *p)
+{
+    return (pid_t)p->child.pid;
+}
+
 static void destroy(struct kubelet_process *p)
 {
     free(p->status_path);

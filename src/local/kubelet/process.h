@@ -38,6 +38,7 @@ struct kubelet_process_callbacks {
 struct gs_error *kubelet_process_start(uv_loop_t *loop, const struct kubelet_process_spec *spec,
                                        const struct kubelet_process_callbacks *cb, void *arg,
                                        struct kubelet_process **ret);
+pid_t kubelet_process_pid(const struct kubelet_process *p); // of the supervisor
 // SIGTERM now, SIGKILL of everything below it after grace_ms. A second call can only shorten.
 void kubelet_process_stop(struct kubelet_process *p, int64_t grace_ms);
 // What runs is killed; no callback afterwards. NULL is fine.

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU time and memory of containers from /proc, under the names of the kubelet's /metrics/resource.
+// A container is the supervisor's descendants. The CPU time of processes that have ended is in that
+// of the parent that waited for them, at last the supervisor, so the sum does not lose it.
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "local/kubelet/pod_worker.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { STAT_SIZE = 1024, MAX_DEPTH = 64 };
+
+struct usage_process {
+    pid_t pid, parent;
+    pid_t supervisor; // 0: none of this program
+    uint64_t own_ticks, children_ticks, resident_pages;
+};
+
+struct usage_table {
+    struct usage_process *items; // sorted by pid
+    size_t len, cap;
+};
+
+static void usage_table_finish(struct usage_table *t)
+{
+    free(t->items);
+}
+
+// Source: proc_pid_stat(5). The name, in parentheses, may have any characters.
+static bool parse_stat(const char *text, struct usage_process *ret)
+{
+    int parent = 0;
+    unsigned long user = 0, system = 0;
+    long children_user = 0, children_system = 0, resident = 0;
+    const char *end = strrchr(text, ')');
+    if (!end || sscanf(end + 1,
+                       " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d "
+                       "%*d %*u %*u %ld",
+                       &parent, &user, &system, &children_user, &children_system, &resident) != 6)
+        return false;
+    ret->parent = parent;
+    ret->own_ticks = user + system;
+    ret->children_ticks = (uint64_t)(children_user + children_system);
+    ret->resident_pages = (uint64_t)resident;
+    return true;
+}
+
+static bool read_process(const char *name, struct usage_process *ret)
+{
+    char path[64], text[STAT_SIZE];
+    snprintf(path, sizeof(path), "/proc/%s/stat", name);
+    GS_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    ret->pid = (pid_t)strtol(name, NULL, 10);
+    return parse_stat(text, ret);
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+    const struct usage_process *x = a, *y = b;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static void read_processes(struct usage_table *t)
+{
+    DIR *dir = opendir("/proc");
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct usage_process p;
+        if (e->d_name[0] < '1' || e->d_name[0] > '9' || !read_process(e->d_name, &p))
+            continue;
+        gs_grow(&t->items, &t->cap, t->len, sizeof(*t->items));
+        t->items[t->len++] = p;
+    }
+    closedir(dir);
+    if (t->len > 1)
+        qsort(t->items, t->len, sizeof(*t->items), compare_pids);
+}
+
+static const struct usage_process *find_process(const struct usage_table *t, pid_t pid)
+{
+    const struct usage_process key = {.pid = pid};
+    return t->len ? bsearch(&key, t->items, t->len, sizeof(*t->items), compare_pids) : NULL;
+}
+
+// The child of this program that the process descends from: a supervisor, for those of containers.
+static pid_t find_supervisor(const struct usage_table *t, const struct usage_process *p)
+{
+    const pid_t self = getpid();
+    for (int depth = 0; p && depth < MAX_DEPTH; depth++) {
+        if (p->parent == self)
+            return p->pid;
+        p = find_process(t, p->parent);
+    }
+    return 0;
+}
+
+// The counter never goes back: the time of a child that nobody waited for is lost to its parent.
+static void count_cpu(struct kubelet_container *c, pid_t root, uint64_t ticks)
+{
+    if (c->usage_pid != root) {
+        c->usage_pid = root;
+        c->usage_seen = c->usage_ticks = 0;
+    }
+    if (ticks > c->usage_seen)
+        c->usage_ticks += ticks - c->usage_seen;
+    c->usage_seen = ticks;
+}
+
+struct container_usage {
+    const struct kubelet_container *container;
+    double cpu_seconds, memory_bytes;
+};
+
+// False: nothing of it runs.
+static bool measure_container(const struct usage_table *t, struct kubelet_container *c,
+                              struct container_usage *ret)
+{
+    pid_t root = c->state == KUBELET_RUNNING && c->process ? kubelet_process_pid(c->process) : 0;
+    const struct usage_process *shim = root ? find_process(t, root) : NULL;
+    uint64_t ticks = shim ? shim->children_ticks : 0, pages = 0;
+    if (!shim)
+        return false;
+    for (size_t i = 0; i < t->len; i++)
+        if (t->items[i].supervisor == root && t->items[i].pid != root) {
+            ticks += t->items[i].own_ticks + t->items[i].children_ticks;
+            pages += t->items[i].resident_pages;
+        }
+    count_cpu(c, root, ticks);
+    *ret = (struct container_usage){.container = c,
+                                    .cpu_seconds =
+                                        (double)c->usage_ticks / (double)sysconf(_SC_CLK_TCK),
+                                    .memory_bytes = (double)pages * (double)sysconf(_SC_PAGESIZE)};
+    return true;
+}
+
+// --- the node ---
+
+static bool read_node_cpu(double *ret_seconds)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    unsigned long long user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0;
+    struct gs_error *err = gs_file_read("/proc/stat", 1024 * 1024, &text);
+    bool ok = !err && sscanf(text.data, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice,
+                             &system, &idle, &wait, &irq, &soft) == 7;
+    gs_error_free(err);
+    *ret_seconds = (double)(user + nice + system + irq + soft) / (double)sysconf(_SC_CLK_TCK);
+    return ok;
+}
+
+static bool read_node_memory(double *ret_bytes)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    unsigned long long total = 0, available = 0;
+    struct gs_error *err = gs_file_read("/proc/meminfo", 64 * 1024, &text);
+    const char *total_at = err ? NULL : strstr(text.data, "MemTotal:");
+    const char *available_at = err ? NULL : strstr(text.data, "MemAvailable:");
+    bool ok = total_at && available_at && sscanf(total_at, "MemTotal: %llu kB", &total) == 1 &&
+              sscanf(available_at, "MemAvailable: %llu kB", &available) == 1 && available <= total;
+    gs_error_free(err);
+    *ret_bytes = (double)(total - available) * 1024;
+    return ok;
+}
+
+// --- the text ---
+
+// Names of pods and containers have no character that is escaped.
+static void add_family(struct gs_buf *out, const char *name, const char *type,
+                       const struct container_usage *items, size_t n, size_t value)
+{
+    char text[GS_DOUBLE_SIZE];
+    gs_buf_addf(out, "# TYPE %s %s\n", name, type);
+    for (size_t i = 0; i < n; i++) {
+        const struct kubelet_container *c = items[i].container;
+        double v = *(const double *)(const void *)((const char *)&items[i] + value);
+        gs_buf_addf(out, "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\"} %s\n", name, c->name,
+                    c->worker->ns, c->worker->name, gs_format_double(v, text));
+    }
+}
+
+static void add_node(struct gs_buf *out)
+{
+    char text[GS_DOUBLE_SIZE];
+    double v = 0;
+    if (read_node_cpu(&v))
+        gs_buf_addf(out,
+                    "# TYPE node_cpu_usage_seconds_total counter\n"
+                    "node_cpu_usage_seconds_total %s\n",
+                    gs_format_double(v, text));
+    if (read_node_memory(&v))
+        gs_buf_addf(out,
+                    "# TYPE node_memory_working_set_bytes gauge\n"
+                    "node_memory_working_set_bytes %s\n",
+                    gs_format_double(v, text));
+}
+
+void kubelet_write_metrics(struct kubelet *k, struct gs_buf *out)
+{
+    GS_CLEANUP(usage_table_finish) struct usage_table table = {0};
+    GS_AUTO_FREE struct container_usage *items = NULL;
+    size_t n = 0, cap = 0, pos = 0;
+    struct gs_slice key;
+    void *value;
+    if (gs_hmap_len(k->workers))
+        read_processes(&table);
+    for (size_t i = 0; i < table.len; i++)
+        table.items[i].supervisor = find_supervisor(&table, &table.items[i]);
+    while (gs_hmap_next(k->workers, &pos, &key, &value)) {
+        struct kubelet_worker *w = value;
+        for (size_t i = 0; i < w->n_containers; i++) {
+            struct container_usage u;
+            if (!measure_container(&table, &w->containers[i], &u))
+                continue;
+            gs_grow(&items, &cap, n, sizeof(*items));
+            items[n++] = u;
+        }
+    }
+    add_family(out, "container_cpu_usage_seconds_total", "counter", items, n,
+               offsetof(struct container_usage, cpu_seconds));
+    add_family(out, "container_memory_working_set_bytes", "gauge", items, n,
+               offsetof(struct container_usage, memory_bytes));
+    add_node(out);
+}

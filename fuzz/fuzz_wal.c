@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "tsdb/tsdb.h"
-#include "tsdb/wal_codec.h"
+#include "tsdb/wal.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -62,7 +62,7 @@ static void on_gc(uv_timer_t *t)
 // could be appended.
 static uint64_t drop_ahead(struct engine *e, int64_t now_ms)
 {
-    uint64_t n = tsdb_newest_ms(e->db) > now_ms + AHEAD_MS ? tsdb_cut(e->db, now_ms) : 0;
+    uint64_t n = tsdb_newest_ms(e->db) > now_ms + AHEAD_MS ? tsdb_delete_after(e->db, now_ms) : 0;
     for (size_t i = 0; n && i < e->n_remotes; i++)
         remote_write_cut(e->remotes[i], now_ms);
     return n;
@@ -86,7 +86,7 @@ static void check_recovered(struct engine *e)
                 e->o.store.storage_path, at);
     else
         gs_warn("engine", "%s: %llu samples that are ahead of the clock, %s, are dropped",
-                e->o.store.storage_path, (unsigned long long)tsdb_cut(e->db, now), at);
+                e->o.store.storage_path, (unsigned long long)tsdb_delete_after(e->db, now), at);
 }
 
 static void watch_clock(struct engine *e)

@@ -94,7 +94,7 @@ static struct promql_eval *eval_new(struct promql_engine *e, const struct promql
     struct promql_eval *ev = gs_alloc(sizeof(*ev));
     ev->engine = e;
     ev->cfg = *cfg;
-    tsdb_hold(e->db, &ev->hold);
+    tsdb_isolation_begin(e->db, &ev->hold);
     ev->view = promql_cache_hold(e->cache, e->db);
     ev->arena = take_arena(e);
     ev->steps = steps;
@@ -117,7 +117,7 @@ static void eval_free(struct promql_eval *ev)
     promql_notes_finish(&ev->notes);
     tsdb_samples_finish(&ev->scratch);
     promql_cache_release(ev->engine->cache, ev->view);
-    tsdb_release(ev->engine->db, &ev->hold);
+    tsdb_isolation_end(ev->engine->db, &ev->hold);
     give_arena_back(ev->engine, &ev->arena);
     free(ev);
 }

@@ -43,7 +43,7 @@ struct promql_eval {
     size_t samples, work;
     int64_t deadline_ns;
     int64_t turn_ns; // when it pauses
-    struct tsdb_hold hold;
+    struct tsdb_isolation hold;
     struct promql_cache_view *view; // what is kept of the series as they were when it began
     struct tsdb_samples scratch;
 };

@@ -28,7 +28,7 @@ struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_no
         tsdb_find(ev->engine->db, n->u.selector.matchers, n->u.selector.n_matchers, mint, maxt,
                   ev->cfg.max_samples, ret);
     if (!err)
-        tsdb_hold_filter(ev->engine->db, &ev->hold, ret);
+        tsdb_isolation_filter(ev->engine->db, &ev->hold, ret);
     return err;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/decimal.h"
+#include "tsdb/chunk.h"
 
 #include <math.h>
 

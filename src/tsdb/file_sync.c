@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/file_sync.h"
+#include "tsdb/wal.h"
 
 #include "base/file.h"
 #include "base/mem.h"

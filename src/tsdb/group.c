@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Series that are appended together, a pass at a time.
-#include "tsdb/store.h"
+#include "tsdb/tsdb_private.h"
 
 #include "base/mem.h"
 
@@ -11,9 +11,9 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
     struct tsdb_group *g = gs_alloc(sizeof(*g));
     g->db = db;
     g->last_ms = g->floor_ms = INT64_MIN;
-    // The first column of each group has another length: were all blocks of a store complete at the
-    // same time, its memory would swing by a whole block of each series.
-    enum { LENGTHS = TSDB_TIMES_MAX / TSDB_GROUP_ROWS };
+    // The first column of each group has another length: were all chunks of a store complete at the
+    // same time, its memory would swing by a whole chunk of each series.
+    enum { LENGTHS = TSDB_TIMESTAMPS_MAX / TSDB_GROUP_ROWS };
     g->column = TSDB_GROUP_ROWS * (LENGTHS - db->groups_made++ * 7 % LENGTHS);
     if (db->wal)
         g->wal_number = tsdb_wal_group_new(db->wal);
@@ -23,8 +23,7 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
 
 static bool is_live(double v)
 {
-    return (tsdb_decimal_bits(v) | 1) !=
-           (TSDB_STREAM_ABSENT_BITS | TSDB_STREAM_STALE_BITS); // one bit apart
+    return (tsdb_decimal_bits(v) | 1) != (TSDB_ABSENT_BITS | TSDB_STALE_BITS); // one bit apart
 }
 
 static size_t row_of_next(const struct tsdb_group *g)
@@ -45,8 +44,8 @@ const double *tsdb_group_last_row(const struct tsdb_group *g)
 
 // --- slots ---
 
-// Its part of the rows goes into its blocks.
-static void settle(struct tsdb_group *g, uint32_t slot)
+// Its part of the rows goes into its chunks.
+static void flush_slot(struct tsdb_group *g, uint32_t slot)
 {
     double values[TSDB_GROUP_ROWS];
     if (!g->held)
@@ -55,18 +54,19 @@ static void settle(struct tsdb_group *g, uint32_t slot)
     size_t first = g->times->n - g->held;
     for (size_t i = 0; i < g->held; i++)
         values[i] = g->rows[(first + i) % TSDB_GROUP_ROWS][slot];
-    tsdb_stream_put(&g->db->series[g->refs[slot]].samples, g->times, first, values, g->held,
+    tsdb_chunks_put(&g->db->series[g->refs[slot]].samples, g->times, first, values, g->held,
                     &g->db->heap);
 }
 
-// Between two rounds of rows: a loose series that nobody else claims any more is the group's again.
-static void adopt(struct tsdb_group *g, uint32_t slot)
+// Between two rounds of rows: a loose series that no other group uses any more is the group's
+// again.
+static void reattach(struct tsdb_group *g, uint32_t slot)
 {
     struct tsdb_series *s = &g->db->series[g->refs[slot]];
     int64_t first, last;
-    if (s->claims > 1)
+    if (s->shared_by > 1)
         return;
-    s->claims = 0;
+    s->shared_by = 0;
     s->group = g;
     s->slot = slot;
     g->loose[slot] = false;
@@ -75,82 +75,82 @@ static void adopt(struct tsdb_group *g, uint32_t slot)
         g->floor_ms = last;
 }
 
-// Where the series, their blocks and the ends of these are is not known to the processor: each is
+// Where the series, their chunks and the ends of these are is not known to the processor: each is
 // fetched some steps before the next is looked for there. Distances: by trial with 100,000 series.
 enum { SERIES_AHEAD = 24, BLOCK_AHEAD = 12, END_AHEAD = 6 };
 
 // Inlined always: a call of what only fetches has no effect that GCC would keep it for.
 #define FETCH __attribute__((always_inline)) static inline void
 
-static inline const struct tsdb_stream *stream_of(const struct tsdb_group *g, size_t i)
+static inline const struct tsdb_chunks *stream_of(const struct tsdb_group *g, size_t i)
 {
     return i < g->n && g->refs[i] != TSDB_NO_REF ? &g->db->series[g->refs[i]].samples : NULL;
 }
 
-FETCH tsdb_fetch_series(const struct tsdb_group *g, size_t i)
+FETCH tsdb_prefetch_series(const struct tsdb_group *g, size_t i)
 {
-    const struct tsdb_stream *s = stream_of(g, i);
+    const struct tsdb_chunks *s = stream_of(g, i);
     if (s)
         __builtin_prefetch(s);
 }
 
-FETCH tsdb_fetch_block(const struct tsdb_group *g, size_t i)
+FETCH tsdb_prefetch_chunk(const struct tsdb_group *g, size_t i)
 {
-    const struct tsdb_stream *s = stream_of(g, i);
+    const struct tsdb_chunks *s = stream_of(g, i);
     if (s)
-        tsdb_stream_prefetch(s);
+        tsdb_chunks_prefetch(s);
 }
 
-FETCH tsdb_fetch_end(const struct tsdb_group *g, size_t i)
+FETCH tsdb_prefetch_end(const struct tsdb_group *g, size_t i)
 {
-    const struct tsdb_stream *s = stream_of(g, i);
+    const struct tsdb_chunks *s = stream_of(g, i);
     if (s)
-        tsdb_stream_prefetch_end(s);
+        tsdb_chunks_prefetch_end(s);
 }
 
-FETCH tsdb_fetch_first(const struct tsdb_group *g)
+FETCH tsdb_prefetch_first(const struct tsdb_group *g)
 {
     for (size_t i = 0; i < SERIES_AHEAD; i++)
-        tsdb_fetch_series(g, i);
+        tsdb_prefetch_series(g, i);
     for (size_t i = 0; i < BLOCK_AHEAD; i++)
-        tsdb_fetch_block(g, i);
+        tsdb_prefetch_chunk(g, i);
 }
 
-FETCH tsdb_fetch_next(const struct tsdb_group *g, size_t i)
+FETCH tsdb_prefetch_next(const struct tsdb_group *g, size_t i)
 {
     if (i % 8 == 0 && i + 16 < g->n)
         for (size_t k = 0; k < TSDB_GROUP_ROWS; k++)
             __builtin_prefetch(&g->rows[k][i + 16]);
-    tsdb_fetch_series(g, i + SERIES_AHEAD);
-    tsdb_fetch_block(g, i + BLOCK_AHEAD);
-    tsdb_fetch_end(g, i + END_AHEAD);
+    tsdb_prefetch_series(g, i + SERIES_AHEAD);
+    tsdb_prefetch_chunk(g, i + BLOCK_AHEAD);
+    tsdb_prefetch_end(g, i + END_AHEAD);
 }
 
-void tsdb_group_settle(struct tsdb_group *g)
+void tsdb_group_flush(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
-    bool full = g->times && g->times->n == g->column; // once in the time of a block is enough
-    tsdb_fetch_first(g);
+    bool full = g->times && g->times->n == g->column; // once in the time of a chunk is enough
+    tsdb_prefetch_first(g);
     for (size_t i = 0; i < g->n; i++) {
-        tsdb_fetch_next(g, i);
+        tsdb_prefetch_next(g, i);
         if (g->refs[i] == TSDB_NO_REF || g->loose[i])
             continue;
-        settle(g, (uint32_t)i);
+        flush_slot(g, (uint32_t)i);
         if (full)
             tsdb_series_expire(db, &db->series[g->refs[i]], g->last_ms - db->cfg.retention_ms);
     }
     g->held = 0;
     for (size_t i = 0; g->n_loose && i < g->n; i++)
         if (g->loose[i])
-            adopt(g, (uint32_t)i);
+            reattach(g, (uint32_t)i);
 }
 
-void tsdb_group_leave(struct tsdb_group *g, uint32_t slot)
+void tsdb_group_detach(struct tsdb_group *g, uint32_t slot)
 {
     struct tsdb_series *s = &g->db->series[g->refs[slot]];
-    settle(g, slot);
+    flush_slot(g, slot);
     s->group = NULL;
-    s->claims++;
+    s->shared_by++;
     g->loose[slot] = true;
     g->n_loose++;
 }
@@ -197,13 +197,13 @@ static uint32_t add_slot(struct tsdb_group *g, tsdb_ref ref)
     uint32_t slot = take_slot(g);
     int64_t first, last;
     if (s->group)
-        tsdb_group_leave(s->group, s->slot);
+        tsdb_group_detach(s->group, s->slot);
     g->refs[slot] = ref;
-    g->loose[slot] = s->claims > 0;
+    g->loose[slot] = s->shared_by > 0;
     for (size_t i = 0; i < TSDB_GROUP_ROWS; i++)
-        g->rows[i][slot] = tsdb_stream_absent();
-    if (s->claims) {
-        s->claims++;
+        g->rows[i][slot] = tsdb_absent();
+    if (s->shared_by) {
+        s->shared_by++;
         g->n_loose++;
     } else {
         s->group = g;
@@ -225,7 +225,7 @@ static struct gs_error *find_slot(struct tsdb_group *g, const struct metrics_lab
     const struct tsdb_series *s = &g->db->series[ref];
     if (s->group == g)
         *ret_slot = s->slot;
-    else if (!s->claims || !find_loose(g, ref, ret_slot))
+    else if (!s->shared_by || !find_loose(g, ref, ret_slot))
         *ret_slot = add_slot(g, ref);
     return NULL;
 }
@@ -246,13 +246,13 @@ void tsdb_group_free(struct tsdb_group *g)
 {
     if (!g)
         return;
-    tsdb_group_settle(g);
+    tsdb_group_flush(g);
     for (size_t i = 0; i < g->n; i++) {
         if (g->refs[i] == TSDB_NO_REF)
             continue;
         struct tsdb_series *s = &g->db->series[g->refs[i]];
         if (g->loose[i])
-            s->claims--;
+            s->shared_by--;
         else
             s->group = NULL;
     }
@@ -260,7 +260,7 @@ void tsdb_group_free(struct tsdb_group *g)
         g->db->heap.bytes -= (ptrdiff_t)(g->rows_cap[i] * sizeof(double));
         free(g->rows[i]);
     }
-    g->db->heap.bytes -= (ptrdiff_t)tsdb_times_unref(g->times);
+    g->db->heap.bytes -= (ptrdiff_t)tsdb_timestamps_unref(g->times);
     TAILQ_REMOVE(&g->db->groups, g, all);
     free(g->refs);
     free(g->loose);
@@ -275,7 +275,7 @@ static void clear_row(double *row, size_t n)
 {
     for (size_t i = 0; i < n; i += 8)
         for (size_t k = 0; k < 8; k++)
-            row[i + k] = tsdb_stream_absent();
+            row[i + k] = tsdb_absent();
 }
 
 struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
@@ -288,7 +288,7 @@ struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
     return NULL;
 }
 
-void tsdb_group_refuse(struct tsdb_group *g, size_t n)
+void tsdb_group_count_rejected(struct tsdb_group *g, size_t n)
 {
     g->db->out_of_order += n;
 }
@@ -296,7 +296,7 @@ void tsdb_group_refuse(struct tsdb_group *g, size_t n)
 bool tsdb_group_put(struct tsdb_group *g, uint32_t slot, double value)
 {
     double *at = &g->row[slot];
-    if (!tsdb_stream_is_absent(*at)) {
+    if (!tsdb_is_absent(*at)) {
         g->db->duplicates++;
         return false;
     }
@@ -314,12 +314,12 @@ static void push_time(struct tsdb_group *g)
     struct tsdb *db = g->db;
     if (!g->times || g->times->n == g->column) {
         if (g->times)
-            g->column = TSDB_TIMES_MAX;
-        db->heap.bytes -= (ptrdiff_t)tsdb_times_unref(g->times);
-        g->times = tsdb_times_new(g->column);
-        db->heap.bytes += (ptrdiff_t)tsdb_times_bytes(g->times);
+            g->column = TSDB_TIMESTAMPS_MAX;
+        db->heap.bytes -= (ptrdiff_t)tsdb_timestamps_unref(g->times);
+        g->times = tsdb_timestamps_new(g->column);
+        db->heap.bytes += (ptrdiff_t)tsdb_timestamps_bytes(g->times);
     }
-    g->times = tsdb_times_push(g->times, g->t_ms);
+    g->times = tsdb_timestamps_append(g->times, g->t_ms);
     g->last_ms = g->t_ms;
     g->held++;
     if (g->t_ms > db->newest_ms)
@@ -331,10 +331,10 @@ static void refuse_older(struct tsdb_group *g, double *row)
 {
     for (size_t i = 0; i < g->n; i++) {
         int64_t first, last;
-        if (tsdb_stream_is_absent(row[i]) || g->refs[i] == TSDB_NO_REF || g->loose[i] ||
+        if (tsdb_is_absent(row[i]) || g->refs[i] == TSDB_NO_REF || g->loose[i] ||
             !tsdb_series_span(&g->db->series[g->refs[i]], &first, &last) || last < g->t_ms)
             continue;
-        row[i] = tsdb_stream_absent();
+        row[i] = tsdb_absent();
         g->db->out_of_order++;
     }
 }
@@ -342,15 +342,15 @@ static void refuse_older(struct tsdb_group *g, double *row)
 static void put_loose(struct tsdb_group *g, const double *row, size_t *added, size_t *fresh)
 {
     for (size_t i = 0; i < g->n; i++) {
-        if (!g->loose[i] || g->refs[i] == TSDB_NO_REF || tsdb_stream_is_absent(row[i]))
+        if (!g->loose[i] || g->refs[i] == TSDB_NO_REF || tsdb_is_absent(row[i]))
             continue;
         struct tsdb_series *s = &g->db->series[g->refs[i]];
-        bool appended, first = tsdb_stream_empty(&s->samples);
+        bool appended, first = tsdb_chunks_empty(&s->samples);
         // Somebody else goes on with the series that this group ends.
-        if (tsdb_stream_is_stale(row[i]) && !first && tsdb_stream_last_ms(&s->samples) >= g->t_ms)
+        if (tsdb_is_stale_inline(row[i]) && !first && tsdb_chunks_last_ms(&s->samples) >= g->t_ms)
             continue;
         gs_error_free(tsdb_series_append(g->db, s, g->t_ms, row[i], &appended));
-        *added += appended && !tsdb_stream_is_stale(row[i]);
+        *added += appended && !tsdb_is_stale_inline(row[i]);
         *fresh += appended && first;
     }
 }
@@ -358,9 +358,9 @@ static void put_loose(struct tsdb_group *g, const double *row, size_t *added, si
 // Whether a series that gets a sample in this pass had none before.
 static bool is_first_sample(const struct tsdb_group *g, size_t slot)
 {
-    bool first = tsdb_stream_empty(&g->db->series[g->refs[slot]].samples);
+    bool first = tsdb_chunks_empty(&g->db->series[g->refs[slot]].samples);
     for (size_t i = 1; first && i <= g->held; i++)
-        first = tsdb_stream_is_absent(g->rows[(g->times->n - i) % TSDB_GROUP_ROWS][slot]);
+        first = tsdb_is_absent(g->rows[(g->times->n - i) % TSDB_GROUP_ROWS][slot]);
     return first;
 }
 
@@ -372,12 +372,12 @@ static void close_row(struct tsdb_group *g, double *row, size_t *added, size_t *
     for (size_t i = 0; i < g->n; i++) {
         bool had = is_live(before[i]);
         if (g->refs[i] == TSDB_NO_REF)
-            row[i] = tsdb_stream_absent(); // put by one who did not look at the epoch
-        else if (tsdb_stream_is_absent(row[i]) && had)
+            row[i] = tsdb_absent(); // put by one who did not look at the epoch
+        else if (tsdb_is_absent(row[i]) && had)
             row[i] = tsdb_stale_marker();
-        if (tsdb_stream_is_absent(row[i]) || g->loose[i])
+        if (tsdb_is_absent(row[i]) || g->loose[i])
             continue;
-        bool is_end = tsdb_stream_is_stale(row[i]);
+        bool is_end = tsdb_is_stale_inline(row[i]);
         *added += !is_end;
         *ended += is_end;
         *fresh += !had && is_first_sample(g, i);
@@ -414,7 +414,7 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
         put_loose(g, row, &added, &fresh);
     push_time(g);
     if (g->held == TSDB_GROUP_ROWS || g->times->n == g->column)
-        tsdb_group_settle(g);
+        tsdb_group_flush(g);
     *ret_added = added;
     *ret_new = fresh;
 }
@@ -448,7 +448,7 @@ void tsdb_group_restart(struct tsdb_group *g, int64_t t_ms)
     }
     for (size_t i = 1; i + 1 < TSDB_GROUP_ROWS; i++)
         clear_row(g->rows[i], g->n);
-    g->db->heap.bytes -= (ptrdiff_t)tsdb_times_unref(GS_TAKE(g->times));
+    g->db->heap.bytes -= (ptrdiff_t)tsdb_timestamps_unref(GS_TAKE(g->times));
     g->last_ms = t_ms;
     if (g->floor_ms > t_ms)
         g->floor_ms = t_ms;
@@ -465,7 +465,7 @@ uint64_t tsdb_group_epoch(const struct tsdb_group *g)
 bool tsdb_group_slot_idle(const struct tsdb_group *g, uint32_t slot)
 {
     for (size_t i = 0; i < TSDB_GROUP_ROWS; i++)
-        if (!tsdb_stream_is_absent(g->rows[i][slot]))
+        if (!tsdb_is_absent(g->rows[i][slot]))
             return false;
     return true;
 }
@@ -477,7 +477,7 @@ void tsdb_group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, in
         size_t at = g->times->n - i;
         int64_t t = g->times->at[at];
         double v = g->rows[at % TSDB_GROUP_ROWS][slot];
-        if (t >= mint && t <= maxt && !tsdb_stream_is_absent(v))
+        if (t >= mint && t <= maxt && !tsdb_is_absent(v))
             tsdb_samples_push(ret, t, v);
     }
 }
@@ -487,7 +487,7 @@ bool tsdb_group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, stru
     for (size_t i = 1; i <= g->held; i++) {
         size_t at = g->times->n - i;
         double v = g->rows[at % TSDB_GROUP_ROWS][slot];
-        if (g->times->at[at] > t_ms || tsdb_stream_is_absent(v))
+        if (g->times->at[at] > t_ms || tsdb_is_absent(v))
             continue;
         *ret = (struct tsdb_point){g->times->at[at], v};
         return true;
@@ -501,7 +501,7 @@ bool tsdb_group_span(const struct tsdb_group *g, uint32_t slot, bool want_first,
     bool any = false;
     for (size_t i = 1; i <= g->held; i++) {
         size_t at = g->times->n - i;
-        if (tsdb_stream_is_absent(g->rows[at % TSDB_GROUP_ROWS][slot]))
+        if (tsdb_is_absent(g->rows[at % TSDB_GROUP_ROWS][slot]))
             continue;
         if (!any)
             *ret_last = g->times->at[at];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From label pairs to series: an ascending list of series for each pair, and for each label name
 // the set of its values.
-#include "tsdb/store.h"
+#include "tsdb/tsdb_private.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of single series: the rules of appending, and reading.
-#include "tsdb/store.h"
+#include "tsdb/tsdb_private.h"
 
 #include "base/mem.h"
-#include "tsdb/decimal.h"
+#include "tsdb/chunk.h"
 
 double tsdb_stale_marker(void)
 {
-    return tsdb_decimal_of_bits(TSDB_STREAM_STALE_BITS);
+    return tsdb_decimal_of_bits(TSDB_STALE_BITS);
 }
 
 int tsdb_is_stale(double v)
 {
-    return tsdb_decimal_bits(v) == TSDB_STREAM_STALE_BITS;
+    return tsdb_decimal_bits(v) == TSDB_STALE_BITS;
 }
 
 static bool series_at(const struct tsdb_series *s, int64_t t_ms, struct tsdb_point *ret)
 {
     return (s->group && tsdb_group_at(s->group, s->slot, t_ms, ret)) ||
-           tsdb_stream_at(&s->samples, t_ms, ret);
+           tsdb_chunks_find(&s->samples, t_ms, ret);
 }
 
 bool tsdb_series_span(const struct tsdb_series *s, int64_t *ret_first, int64_t *ret_last)
 {
-    bool any = !tsdb_stream_empty(&s->samples);
+    bool any = !tsdb_chunks_empty(&s->samples);
     if (any) {
-        *ret_first = tsdb_stream_first_ms(&s->samples);
-        *ret_last = tsdb_stream_last_ms(&s->samples);
+        *ret_first = tsdb_chunks_first_ms(&s->samples);
+        *ret_last = tsdb_chunks_last_ms(&s->samples);
     }
     return (s->group && tsdb_group_span(s->group, s->slot, !any, ret_first, ret_last)) || any;
 }
@@ -34,15 +34,15 @@ bool tsdb_series_span(const struct tsdb_series *s, int64_t *ret_first, int64_t *
 void tsdb_series_expire(struct tsdb *db, struct tsdb_series *s, int64_t oldest_ms)
 {
     uint64_t dropped = 0;
-    tsdb_stream_drop(&s->samples, oldest_ms, &dropped, &db->heap);
+    tsdb_chunks_drop(&s->samples, oldest_ms, &dropped, &db->heap);
     db->samples_held -= dropped;
 }
 
 struct gs_error *tsdb_series_append(struct tsdb *db, struct tsdb_series *s, int64_t t_ms,
                                     double value, bool *ret)
 {
-    bool empty = tsdb_stream_empty(&s->samples);
-    int64_t last_ms = empty ? INT64_MIN : tsdb_stream_last_ms(&s->samples);
+    bool empty = tsdb_chunks_empty(&s->samples);
+    int64_t last_ms = empty ? INT64_MIN : tsdb_chunks_last_ms(&s->samples);
     double last = empty ? tsdb_stale_marker() : s->samples.open->last_value;
     *ret = false;
     if (tsdb_is_stale(value) && tsdb_is_stale(last))
@@ -57,7 +57,7 @@ struct gs_error *tsdb_series_append(struct tsdb *db, struct tsdb_series *s, int6
         db->duplicates++;
         return gs_error_new(GS_EEXIST, "duplicate sample for timestamp");
     }
-    tsdb_stream_append(&s->samples, t_ms, value, &db->heap);
+    tsdb_chunks_append(&s->samples, t_ms, value, &db->heap);
     tsdb_series_expire(db, s, t_ms - db->cfg.retention_ms);
     db->generation += empty; // from here on it is found
     db->samples_held++;
@@ -72,10 +72,10 @@ struct gs_error *tsdb_append_ref(struct tsdb *db, tsdb_ref ref, int64_t t_ms, do
 {
     struct tsdb_series *s = &db->series[ref];
     bool appended;
-    if (s->claims == TSDB_SERIES_DEAD)
+    if (s->shared_by == TSDB_SERIES_DEAD)
         return gs_error_new(GS_ENOTFOUND, "the series was dropped");
     if (s->group)
-        tsdb_group_leave(s->group, s->slot);
+        tsdb_group_detach(s->group, s->slot);
     struct gs_error *err = tsdb_series_append(db, s, t_ms, value, &appended);
     if (appended && db->wal)
         tsdb_wal_sample(db->wal, db, ref, t_ms, value);
@@ -96,7 +96,7 @@ struct gs_error *tsdb_append(struct tsdb *db, const struct metrics_label *labels
 static bool last_pass(const struct tsdb_series *s, int64_t t_ms, struct tsdb_point *ret)
 {
     const double *row = s->group ? tsdb_group_last_row(s->group) : NULL;
-    if (!row || s->group->last_ms > t_ms || tsdb_stream_is_absent(row[s->slot]))
+    if (!row || s->group->last_ms > t_ms || tsdb_is_absent(row[s->slot]))
         return false;
     *ret = (struct tsdb_point){s->group->last_ms, row[s->slot]};
     return true;
@@ -144,7 +144,7 @@ void tsdb_read(const struct tsdb *db, tsdb_ref ref, int64_t mint, int64_t maxt,
 {
     const struct tsdb_series *s = &db->series[ref];
     ret->n = 0;
-    tsdb_stream_read(&s->samples, mint, maxt, ret);
+    tsdb_chunks_read(&s->samples, mint, maxt, ret);
     if (s->group)
         tsdb_group_read(s->group, s->slot, mint, maxt, ret);
 }
@@ -156,7 +156,7 @@ void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size
         __builtin_prefetch(&db->series[refs[i + 9]].samples);
     if (i + 6 < n)
         __builtin_prefetch(db->series[refs[i + 6]].samples.open);
-    const struct tsdb_block *b = i + 3 < n ? db->series[refs[i + 3]].samples.open : NULL;
+    const struct tsdb_head_chunk *b = i + 3 < n ? db->series[refs[i + 3]].samples.open : NULL;
     if (!b)
         return;
     __builtin_prefetch(b->data + 32); // the line of the head is there

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of series: numbers, label sets, and the way from a label set to its number.
-#include "tsdb/store.h"
+#include "tsdb/tsdb_private.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -100,7 +100,7 @@ static tsdb_ref add_series(struct tsdb *db, const struct tsdb_pair *pairs, size_
         grow_table(db);
     db->by_hash[find_place(db, pairs, n, hash)] = ref + 1;
     tsdb_index_add(db, ref);
-    tsdb_hold_born(db, ref);
+    tsdb_isolation_series_added(db, ref);
     return ref;
 }
 
@@ -147,26 +147,26 @@ struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *la
     return tsdb_series_intern(db, labels, n, false, ret);
 }
 
-static void drop(struct tsdb *db, tsdb_ref ref)
+static void drop_series(struct tsdb *db, tsdb_ref ref)
 {
     struct tsdb_series *s = &db->series[ref];
     clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
-    tsdb_stream_clear(&s->samples, &db->heap);
+    tsdb_chunks_clear(&s->samples, &db->heap);
     if (s->group)
         tsdb_group_slot_free(s->group, s->slot);
     s->group = NULL;
     db->n_live--;
     db->generation++;
-    tsdb_hold_died(db, ref);
+    tsdb_isolation_series_dropped(db, ref);
 }
 
 void tsdb_series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        db->series[refs[i]].claims = TSDB_SERIES_DEAD;
+        db->series[refs[i]].shared_by = TSDB_SERIES_DEAD;
     tsdb_index_remove_all(db, refs, n);
     for (size_t i = n; i > 0; i--) // the lowest number is the first to be used again
-        drop(db, refs[i - 1]);
+        drop_series(db, refs[i - 1]);
 }
 
 void tsdb_series_free(struct tsdb *db, tsdb_ref ref)
@@ -185,7 +185,7 @@ void tsdb_series_table_finish(struct tsdb *db)
 {
     for (size_t i = 0; i < db->n_series; i++) {
         free(db->series[i].pairs);
-        tsdb_stream_clear(&db->series[i].samples, &db->heap);
+        tsdb_chunks_clear(&db->series[i].samples, &db->heap);
     }
     free(db->series);
     free(db->by_hash);

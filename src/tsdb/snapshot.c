@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/snapshot.h"
+#include "tsdb/wal.h"
 
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "tsdb/file_sync.h"
-#include "tsdb/store.h"
-#include "tsdb/wal_codec.h"
-#include "tsdb/wal_files.h"
+#include "tsdb/tsdb_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,10 +30,10 @@ struct tsdb_snapshots {
     struct tsdb_wal_files files;
     // of the one under way
     enum { RESTING, WRITING, MAPPING } state;
-    bool whole; // a snapshot: it takes open blocks too, and the log before it goes
+    bool whole; // a snapshot: it takes open chunks too, and the log before it goes
     bool failed;
     bool told;         // the log has it that they fail
-    bool all;          // the last snapshot failed: open blocks that it took as written are not
+    bool all;          // the last snapshot failed: open chunks that it took as written are not
     int64_t oldest_ms; // what is older is dropped on the way
     int fd;
     struct gs_buf buffer;
@@ -110,7 +107,7 @@ void tsdb_snapshots_recover(struct tsdb_snapshots *s, struct tsdb *db, int64_t n
     }
     ptrdiff_t samples = 0;
     for (size_t i = 0; i < db->n_series; i++)
-        tsdb_stream_resume(&db->series[i].samples, &samples, &db->heap);
+        tsdb_chunks_resume(&db->series[i].samples, &samples, &db->heap);
     db->samples_held += (uint64_t)samples; // none, or fewer
     tsdb_wal_files_rest(&s->files);
     // The program may have been killed before it could wait for the disk.
@@ -149,12 +146,12 @@ static void put_label(struct tsdb_snapshots *s, const struct tsdb *db, struct ts
     tsdb_wal_put_text(&s->buffer, tsdb_symbol_text(db->symbols, pair.value));
 }
 
-static void put_times(struct tsdb_snapshots *s, const struct tsdb_times *t)
+static void put_times(struct tsdb_snapshots *s, const struct tsdb_timestamps *t)
 {
-    int64_t scratch[TSDB_TIMES_MAX], step = 0;
+    int64_t scratch[TSDB_TIMESTAMPS_MAX], step = 0;
     if (!put_id(s, s->times, &t, sizeof(t)))
         return;
-    const int64_t *at = tsdb_times_read(t, scratch);
+    const int64_t *at = tsdb_timestamps_read(t, scratch);
     tsdb_wal_put_varint(&s->buffer, t->n);
     tsdb_wal_put_signed(&s->buffer, at[0]);
     for (size_t i = 1; i < t->n; i++) {
@@ -164,7 +161,7 @@ static void put_times(struct tsdb_snapshots *s, const struct tsdb_times *t)
 }
 
 // Returns where in the file its bytes are; a place that cannot be said counts as not written.
-static uint32_t put_block(struct tsdb_snapshots *s, const struct tsdb_sealed *b)
+static uint32_t put_chunk(struct tsdb_snapshots *s, const struct tsdb_chunk *b)
 {
     put_times(s, b->times);
     tsdb_wal_put_varint(&s->buffer, b->first);
@@ -172,33 +169,33 @@ static uint32_t put_block(struct tsdb_snapshots *s, const struct tsdb_sealed *b)
     tsdb_wal_put_varint(&s->buffer, b->samples);
     tsdb_wal_put_text(&s->buffer, gs_slice_make(b->data, b->len));
     uint64_t at = s->files.items[s->files.n - 1].bytes + s->buffer.len - b->len;
-    return at < TSDB_SEALED_KEPT ? (uint32_t)at : TSDB_SEALED_NEW;
+    return at < TSDB_CHUNK_SAVED ? (uint32_t)at : TSDB_CHUNK_UNSAVED;
 }
 
 static void put_series(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_series *series)
 {
-    struct tsdb_stream *samples = &series->samples;
+    struct tsdb_chunks *samples = &series->samples;
     bool open = s->whole && samples->open && (samples->open->dirty || s->all);
     size_t from = samples->n_sealed, until = samples->n_sealed + open;
-    while (from && !tsdb_stream_is_saved(&samples->sealed[from - 1]))
+    while (from && !tsdb_chunk_is_saved(&samples->sealed[from - 1]))
         from--;
     if (from == until)
         return;
-    size_t start = tsdb_wal_record_begin(&s->buffer, TSDB_WAL_HISTORY);
+    size_t start = tsdb_wal_record_begin(&s->buffer, TSDB_WAL_CHUNKS);
     tsdb_wal_put_varint(&s->buffer, series->n_pairs);
     for (size_t i = 0; i < series->n_pairs; i++)
         put_label(s, db, series->pairs[i]);
     tsdb_wal_put_varint(&s->buffer, until - from);
     for (size_t i = from; i < until; i++) {
-        struct tsdb_sealed b = tsdb_stream_block(samples, i);
-        uint32_t place = put_block(s, &b);
+        struct tsdb_chunk b = tsdb_chunks_at(samples, i);
+        uint32_t place = put_chunk(s, &b);
         if (i < samples->n_sealed)
             samples->sealed[i].place = place;
         else
             samples->open->dirty = false;
     }
     tsdb_wal_record_end(&s->buffer, start);
-    tsdb_wal_files_newest(&s->files, tsdb_stream_last_ms(samples));
+    tsdb_wal_files_newest(&s->files, tsdb_chunks_last_ms(samples));
     if (s->buffer.len >= BUFFER_BYTES)
         write_buffer(s);
 }
@@ -213,10 +210,10 @@ static void begin(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w,
     s->next_id = 0;
     s->began_ms = now_ms;
     if (whole) {
-        s->round = ++db->settle_round;
+        s->round = ++db->flush_round;
         s->whole_ms = now_ms;
         s->whole_bytes = tsdb_wal_written(w);
-        s->log_from = tsdb_wal_cut(w);
+        s->log_from = tsdb_wal_rotate(w);
     }
     s->fd = tsdb_wal_files_create(&s->files);
     s->failed = s->fd < 0;
@@ -254,7 +251,7 @@ static void settled(struct tsdb_snapshots *s, struct tsdb_wal *w, bool ok)
     s->told = false;
     if (s->whole)
         tsdb_wal_drop_before(w, s->log_from);
-    (void)tsdb_wal_files_keep(&s->files, s->files.n - 1); // else the heap keeps the blocks
+    (void)tsdb_wal_files_keep(&s->files, s->files.n - 1); // else the heap keeps the chunks
     s->state = MAPPING;
 }
 
@@ -271,19 +268,19 @@ static void end(struct tsdb_snapshots *s, struct tsdb_wal *w)
         settled(s, w, ok);
 }
 
-// The newest samples of groups go into blocks. Returns how many series that were.
+// The newest samples of groups go into chunks. Returns how many series that were.
 static size_t settle_groups(struct tsdb_snapshots *s, struct tsdb *db)
 {
     size_t n = 0;
     struct tsdb_group *g;
     TAILQ_FOREACH(g, &db->groups, all)
     {
-        if (g->settled_round == s->round)
+        if (g->flushed_round == s->round)
             continue;
         if (n >= SERIES_A_STEP)
             break;
-        g->settled_round = s->round;
-        tsdb_group_settle(g);
+        g->flushed_round = s->round;
+        tsdb_group_flush(g);
         n += g->n + 1;
     }
     return n;
@@ -311,13 +308,13 @@ static void map_some(struct tsdb_snapshots *s, struct tsdb *db)
 {
     struct gs_slice file = s->files.items[s->files.n - 1].kept;
     for (size_t n = 0; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++)
-        tsdb_stream_map(&db->series[s->at].samples, file, &db->heap);
+        tsdb_chunks_map(&db->series[s->at].samples, file, &db->heap);
     tsdb_wal_files_rest_one(&s->files, s->files.n - 1);
     if (s->at >= db->n_series)
         rest(s);
 }
 
-// It writes blocks that are open once more: not for a log that is read in no time.
+// It writes chunks that are open once more: not for a log that is read in no time.
 static bool snapshot_is_due(const struct tsdb_snapshots *s, const struct tsdb_wal *w,
                             int64_t now_ms)
 {

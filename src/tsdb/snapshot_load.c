@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a file of blocks. What makes no sense costs its record and is counted.
-#include "tsdb/snapshot.h"
+// Reads a file of chunks. What makes no sense costs its record and is counted.
+#include "tsdb/wal.h"
 
 #include "base/mem.h"
-#include "tsdb/store.h"
-#include "tsdb/wal_codec.h"
+#include "tsdb/tsdb_private.h"
 
 #define MAX_LABELS ((size_t)256)
 
@@ -12,7 +11,7 @@ struct numbered { // a label or a column of times, whose number is its place in 
     struct metrics_label label; // in the file
     struct tsdb_pair pair;      // of it, one reference of each symbol
     bool is_label;
-    struct tsdb_times *times; // one reference
+    struct tsdb_timestamps *times; // one reference
 };
 
 struct loader {
@@ -31,7 +30,7 @@ static void forget(struct loader *l, struct numbered *item)
         tsdb_symbol_unref(l->db->symbols, item->pair.name);
         tsdb_symbol_unref(l->db->symbols, item->pair.value);
     }
-    l->db->heap.bytes -= (ptrdiff_t)tsdb_times_unref(item->times);
+    l->db->heap.bytes -= (ptrdiff_t)tsdb_timestamps_unref(item->times);
     *item = (struct numbered){0};
 }
 
@@ -69,37 +68,37 @@ static const struct numbered *get_label(struct loader *l, struct tsdb_wal_cursor
     return item && item->is_label ? item : NULL;
 }
 
-static struct tsdb_times *new_times(struct tsdb_wal_cursor *c)
+static struct tsdb_timestamps *new_times(struct tsdb_wal_cursor *c)
 {
     uint64_t n = tsdb_wal_get_varint(c);
     int64_t t = tsdb_wal_get_signed(c), step = 0;
-    if (c->bad || !n || n > TSDB_TIMES_MAX || !tsdb_wal_time_is_sane(t))
+    if (c->bad || !n || n > TSDB_TIMESTAMPS_MAX || !tsdb_wal_time_is_sane(t))
         return NULL;
-    struct tsdb_times *times = tsdb_times_push(tsdb_times_new(n), t);
+    struct tsdb_timestamps *times = tsdb_timestamps_append(tsdb_timestamps_new(n), t);
     for (uint64_t i = 1; i < n; i++) {
         bool wraps = __builtin_add_overflow(step, tsdb_wal_get_signed(c), &step) ||
                      __builtin_add_overflow(t, step, &t);
         if (c->bad || wraps || step <= 0 || !tsdb_wal_time_is_sane(t)) {
-            tsdb_times_unref(times);
+            tsdb_timestamps_unref(times);
             return NULL;
         }
-        times = tsdb_times_push(times, t);
+        times = tsdb_timestamps_append(times, t);
     }
     return times;
 }
 
-static struct tsdb_times *get_times(struct loader *l, struct tsdb_wal_cursor *c)
+static struct tsdb_timestamps *get_times(struct loader *l, struct tsdb_wal_cursor *c)
 {
     bool first;
     struct numbered *item = get_numbered(l, c, &first);
     if (item && first) {
         item->times = new_times(c);
-        l->db->heap.bytes += item->times ? (ptrdiff_t)tsdb_times_bytes(item->times) : 0;
+        l->db->heap.bytes += item->times ? (ptrdiff_t)tsdb_timestamps_bytes(item->times) : 0;
     }
     return item ? item->times : NULL;
 }
 
-static bool get_block(struct loader *l, struct tsdb_wal_cursor *c, struct tsdb_saved_block *ret)
+static bool get_chunk(struct loader *l, struct tsdb_wal_cursor *c, struct tsdb_saved_chunk *ret)
 {
     ret->times = get_times(l, c);
     if (!ret->times)
@@ -112,17 +111,17 @@ static bool get_block(struct loader *l, struct tsdb_wal_cursor *c, struct tsdb_s
     return !c->bad && ret->n && ret->first < ret->times->n && ret->n <= ret->times->n - ret->first;
 }
 
-static bool load_block(struct loader *l, struct tsdb_wal_cursor *c, struct tsdb_series *s)
+static bool load_chunk(struct loader *l, struct tsdb_wal_cursor *c, struct tsdb_series *s)
 {
-    struct tsdb_saved_block b;
-    if (!get_block(l, c, &b))
+    struct tsdb_saved_chunk b;
+    if (!get_chunk(l, c, &b))
         return false;
     int64_t last_ms = b.times->at[b.first + b.n - 1];
     if (last_ms < l->oldest_ms)
         return true;
     ptrdiff_t samples = 0;
     bool fresh = !s->samples.n_sealed;
-    if (!tsdb_stream_load(&s->samples, &b, &samples, &l->db->heap))
+    if (!tsdb_chunks_load(&s->samples, &b, &samples, &l->db->heap))
         return false;
     l->db->samples_held += (uint64_t)samples;
     l->db->generation += fresh;
@@ -171,9 +170,9 @@ static bool load_history(struct loader *l, struct tsdb_wal_cursor *c)
     tsdb_ref ref;
     if (!get_series(l, c, &ref))
         return false;
-    uint64_t blocks = tsdb_wal_get_varint(c);
-    for (uint64_t i = 0; i < blocks; i++)
-        if (c->bad || !load_block(l, c, &l->db->series[ref]))
+    uint64_t chunks = tsdb_wal_get_varint(c);
+    for (uint64_t i = 0; i < chunks; i++)
+        if (c->bad || !load_chunk(l, c, &l->db->series[ref]))
             return false;
     return !c->bad;
 }
@@ -192,17 +191,17 @@ int64_t tsdb_snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest
     bool skipped, more;
     do {
         if (pos - told >= TSDB_RECOVERY_STEP) {
-            if (!tsdb_recovery_goes_on(db, pos - told))
+            if (!tsdb_recovery_continues(db, pos - told))
                 break;
             told = pos;
         }
         more = tsdb_wal_next_record(file, &pos, &record, &skipped);
         stats->corrupt += skipped;
-        if (more && (record.type != TSDB_WAL_HISTORY || !load_history(&l, &record.payload)))
+        if (more && (record.type != TSDB_WAL_CHUNKS || !load_history(&l, &record.payload)))
             stats->corrupt++;
         stats->records += more;
     } while (more);
-    (void)tsdb_recovery_goes_on(db, file.len - told);
+    (void)tsdb_recovery_continues(db, file.len - told);
     for (size_t i = 0; i < l.n; i++)
         forget(&l, &l.items[i]);
     free(l.items);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A store's life: opening, recovery, upkeep, statistics.
-#include "tsdb/store.h"
+#include "tsdb/tsdb_private.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -40,12 +40,12 @@ void tsdb_free(struct tsdb *db)
     tsdb_wal_close(db->wal);
     tsdb_index_finish(db);
     tsdb_series_table_finish(db);
-    tsdb_slabs_finish(&db->heap.slabs);
+    tsdb_regions_finish(&db->heap.regions);
     tsdb_symbols_free(db->symbols);
     free(db);
 }
 
-bool tsdb_recovery_goes_on(struct tsdb *db, uint64_t bytes)
+bool tsdb_recovery_continues(struct tsdb *db, uint64_t bytes)
 {
     int64_t now = gs_mono_ns();
     db->recovery.done += bytes;
@@ -108,7 +108,7 @@ uint64_t tsdb_generation(const struct tsdb *db)
     return db->generation;
 }
 
-uint64_t tsdb_refused(const struct tsdb *db)
+uint64_t tsdb_rejected_samples(const struct tsdb *db)
 {
     return db->duplicates + db->out_of_order;
 }
@@ -132,13 +132,13 @@ size_t tsdb_series_count(const struct tsdb *db)
 }
 
 // A group that has passes drops old samples of its series itself.
-static void trim(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms, bool evicting,
-                 struct tsdb_refs *dropped)
+static void collect_series(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms, bool evicting,
+                           struct tsdb_refs *dropped)
 {
     struct tsdb_series *s = &db->series[ref];
     if (evicting || !s->group || s->group->last_ms < oldest_ms)
         tsdb_series_expire(db, s, oldest_ms);
-    if (tsdb_stream_empty(&s->samples) && !s->claims && !s->young &&
+    if (tsdb_chunks_empty(&s->samples) && !s->shared_by && !s->unsettled &&
         (!s->group || tsdb_group_slot_idle(s->group, s->slot))) {
         gs_grow(&dropped->items, &dropped->cap, dropped->len, sizeof(*dropped->items));
         dropped->items[dropped->len++] = ref;
@@ -200,7 +200,7 @@ void tsdb_gc(struct tsdb *db, int64_t now_ms)
             drop_collected(db, &dropped); // ascending numbers up to here
         }
         if (db->series[db->gc_at].pairs)
-            trim(db, db->gc_at, oldest, evicting, &dropped);
+            collect_series(db, db->gc_at, oldest, evicting, &dropped);
         db->gc_at++;
     }
     drop_collected(db, &dropped);
@@ -220,17 +220,17 @@ void tsdb_set_grace(struct tsdb *db, int64_t ms)
     tsdb_snapshots_add_retention(db->snapshots, more);
 }
 
-uint64_t tsdb_cut(struct tsdb *db, int64_t t_ms)
+uint64_t tsdb_delete_after(struct tsdb *db, int64_t t_ms)
 {
     uint64_t cut = 0;
     struct tsdb_group *g;
     if (db->newest_ms <= t_ms)
         return 0;
     TAILQ_FOREACH(g, &db->groups, all)
-    tsdb_group_settle(g);
+    tsdb_group_flush(g);
     for (size_t i = 0; i < db->n_series; i++)
-        if (db->series[i].pairs && db->series[i].claims != TSDB_SERIES_DEAD)
-            tsdb_stream_cut(&db->series[i].samples, t_ms, &cut, &db->heap);
+        if (db->series[i].pairs && db->series[i].shared_by != TSDB_SERIES_DEAD)
+            tsdb_chunks_delete_after(&db->series[i].samples, t_ms, &cut, &db->heap);
     TAILQ_FOREACH(g, &db->groups, all)
     tsdb_group_restart(g, t_ms);
     db->newest_ms = t_ms;
@@ -240,7 +240,7 @@ uint64_t tsdb_cut(struct tsdb *db, int64_t t_ms)
     db->samples_held -= cut;
     db->cut += cut;
     if (db->wal)
-        tsdb_wal_put_cut(db->wal, t_ms);
+        tsdb_wal_put_delete_after(db->wal, t_ms);
     return cut;
 }
 

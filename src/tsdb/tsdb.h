@@ -81,7 +81,7 @@ struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms);
 // Of the last pass; INT64_MIN before the first.
 int64_t tsdb_group_last_ms(const struct tsdb_group *g);
 // n samples of a pass that could not begin are counted as out of order.
-void tsdb_group_refuse(struct tsdb_group *g, size_t n);
+void tsdb_group_count_rejected(struct tsdb_group *g, size_t n);
 // The hot path: a store into a column. The first value of a slot in a pass stays; a second put
 // returns false (duplicate sample).
 bool tsdb_group_put(struct tsdb_group *g, uint32_t slot, double value);
@@ -94,7 +94,7 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
 uint64_t tsdb_group_epoch(const struct tsdb_group *g);
 // How many samples were refused so far because their series had another one at that time, or a
 // newer one: who commits a pass looks whether it grows.
-uint64_t tsdb_refused(const struct tsdb *db);
+uint64_t tsdb_rejected_samples(const struct tsdb *db);
 
 // --- select and read ---
 
@@ -121,13 +121,14 @@ struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, 
 // symbols of those that are there stay what they are until the release. A series that is dropped
 // meanwhile has no samples, and tsdb_find gives it no more; those that have come since the hold
 // began are taken out of refs (ascending) by the filter.
-struct tsdb_hold { // private
+struct tsdb_isolation { // private
     uint64_t since;
-    TAILQ_ENTRY(tsdb_hold) all;
+    TAILQ_ENTRY(tsdb_isolation) all;
 };
-void tsdb_hold(struct tsdb *db, struct tsdb_hold *h);
-void tsdb_release(struct tsdb *db, struct tsdb_hold *h);
-void tsdb_hold_filter(const struct tsdb *db, const struct tsdb_hold *h, struct tsdb_refs *refs);
+void tsdb_isolation_begin(struct tsdb *db, struct tsdb_isolation *h);
+void tsdb_isolation_end(struct tsdb *db, struct tsdb_isolation *h);
+void tsdb_isolation_filter(const struct tsdb *db, const struct tsdb_isolation *h,
+                           struct tsdb_refs *refs);
 
 // The newest sample of each series with oldest < t <= t_ms; its value into ret_v[i], its time into
 // ret_t[i] (ret_t may be NULL). None, or a stale marker: the stale marker
@@ -170,7 +171,7 @@ struct gs_error *tsdb_label_values(const struct tsdb *db, struct gs_slice name,
 void tsdb_gc(struct tsdb *db, int64_t now_ms);
 // Drops all samples after t_ms: the clock was set back, and nothing could be appended until it is
 // there again. Returns how many went.
-uint64_t tsdb_cut(struct tsdb *db, int64_t t_ms);
+uint64_t tsdb_delete_after(struct tsdb *db, int64_t t_ms);
 // Keeps samples for longer than the retention by this time: the clock may be ahead.
 void tsdb_set_grace(struct tsdb *db, int64_t ms);
 // Writes what is buffered in the log to the operating system; call each second.
@@ -179,12 +180,12 @@ void tsdb_sync(struct tsdb *db);
 struct tsdb_stats {
     size_t series, chunks, symbols, label_pairs;
     uint64_t samples_appended, out_of_order, duplicates, series_refused, evicted_samples;
-    uint64_t cut_samples; // by tsdb_cut()
+    uint64_t cut_samples; // by tsdb_delete_after()
     size_t bytes, bytes_samples, bytes_index, bytes_symbols;
     int64_t min_t_ms, max_t_ms; // of the samples held; INT64_MAX, INT64_MIN when empty
     bool wal_on, wal_failing;   // failing: the disk does not take writes, memory only for now
     uint64_t wal_bytes, wal_errors, wal_corrupt_records;
-    uint64_t blocks_bytes; // of tsdb_wal_bytes: files of blocks, which samples are read from
+    uint64_t blocks_bytes; // of tsdb_wal_bytes: files of chunks, which samples are read from
 };
 void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret);
 // errno of what the disk refuses now: a write or fsync of the log; 0: nothing.

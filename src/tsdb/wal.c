@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/wal_private.h"
+#include "tsdb/wal.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "tsdb/file_sync.h"
-#include "tsdb/store.h"
-#include "tsdb/wal_codec.h"
-#include "tsdb/wal_files.h"
+#include "tsdb/tsdb_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -189,7 +186,7 @@ void tsdb_wal_flush(struct tsdb_wal *w, int64_t now_ms)
         forget_segment(w);
 }
 
-unsigned tsdb_wal_cut(struct tsdb_wal *w)
+unsigned tsdb_wal_rotate(struct tsdb_wal *w)
 {
     write_buffer(w);
     forget_segment(w);
@@ -318,11 +315,11 @@ void tsdb_wal_sample(struct tsdb_wal *w, const struct tsdb *db, tsdb_ref ref, in
     finish_record(w, start);
 }
 
-void tsdb_wal_put_cut(struct tsdb_wal *w, int64_t t_ms)
+void tsdb_wal_put_delete_after(struct tsdb_wal *w, int64_t t_ms)
 {
     if (w->fd < 0)
         start_segment(w, gs_unix_ms());
-    size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_CUT);
+    size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_DELETE_AFTER);
     tsdb_wal_put_signed(&w->buffer, t_ms);
     finish_record(w, start);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/wal_codec.h"
+#include "tsdb/wal.h"
 
 #include "base/hmap.h"
-#include "tsdb/decimal.h"
-#include "tsdb/stream.h"
+#include "tsdb/chunk.h"
 
 #define ABSENT (1 << 3 | TSDB_DECIMAL_OTHER)
 
@@ -63,8 +62,8 @@ void tsdb_wal_put_text(struct gs_buf *out, struct gs_slice s)
 static size_t put_value(uint8_t *out, double v, unsigned *hint)
 {
     int64_t n;
-    if (tsdb_stream_is_absent(v) || tsdb_stream_is_stale(v)) {
-        *out = tsdb_stream_is_absent(v) ? ABSENT : TSDB_DECIMAL_OTHER;
+    if (tsdb_is_absent(v) || tsdb_is_stale_inline(v)) {
+        *out = tsdb_is_absent(v) ? ABSENT : TSDB_DECIMAL_OTHER;
         return 1;
     }
     int places = tsdb_decimal_fewest_places(v, *hint, &n);
@@ -147,7 +146,7 @@ double tsdb_wal_get_value(struct tsdb_wal_cursor *c)
         return tsdb_decimal_of_bits(bits);
     }
     if (form == TSDB_DECIMAL_OTHER)
-        return first == ABSENT ? tsdb_stream_absent() : tsdb_stale_marker();
+        return first == ABSENT ? tsdb_absent() : tsdb_stale_marker();
     uint64_t z = (first >> 3) & 0xf;
     unsigned shift = 4;
     for (uint8_t byte = first; byte & 0x80; shift += 7) {

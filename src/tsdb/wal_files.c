@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/wal_files.h"
+#include "tsdb/wal.h"
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "tsdb/file_sync.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads segments back into a store. What makes no sense costs itself and is counted.
-#include "tsdb/wal_private.h"
+#include "tsdb/wal.h"
 
 #include "base/arena.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "tsdb/store.h"
-#include "tsdb/stream.h"
-#include "tsdb/wal_codec.h"
+#include "tsdb/chunk.h"
+#include "tsdb/tsdb_private.h"
 
 #define MAX_LABELS ((size_t)1024)
 #define NO_SLOT    UINT32_MAX
@@ -118,7 +117,7 @@ static bool read_pass(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
     }
     for (size_t i = 0; i < n; i++) {
         double v = tsdb_wal_get_value(c);
-        if (g->slots[i] != NO_SLOT && !tsdb_stream_is_absent(v) && !c->bad)
+        if (g->slots[i] != NO_SLOT && !tsdb_is_absent(v) && !c->bad)
             tsdb_group_put(g->group, g->slots[i], v);
     }
     if (c->bad) {
@@ -154,7 +153,7 @@ static bool read_cut(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
     int64_t t = tsdb_wal_get_signed(c);
     if (c->bad || !tsdb_wal_time_is_sane(t))
         return false;
-    r->stats->samples -= tsdb_cut(r->db, t);
+    r->stats->samples -= tsdb_delete_after(r->db, t);
     return true;
 }
 
@@ -169,9 +168,9 @@ static bool read_record(struct tsdb_recovery *r, struct tsdb_wal_record *record)
         return read_pass(r, &record->payload);
     case TSDB_WAL_SAMPLE:
         return read_sample(r, &record->payload);
-    case TSDB_WAL_CUT:
+    case TSDB_WAL_DELETE_AFTER:
         return read_cut(r, &record->payload);
-    case TSDB_WAL_HISTORY: // not in the log
+    case TSDB_WAL_CHUNKS: // not in the log
         break;
     }
     return false;
@@ -203,7 +202,7 @@ static void read_segment(struct tsdb_recovery *r, struct gs_slice segment)
     bool skipped, more;
     do {
         if (pos - told >= TSDB_RECOVERY_STEP) {
-            if (!tsdb_recovery_goes_on(r->db, pos - told))
+            if (!tsdb_recovery_continues(r->db, pos - told))
                 return;
             told = pos;
         }
@@ -213,7 +212,7 @@ static void read_segment(struct tsdb_recovery *r, struct gs_slice segment)
             r->stats->corrupt++;
         r->stats->records += more;
     } while (more);
-    (void)tsdb_recovery_goes_on(r->db, segment.len - told);
+    (void)tsdb_recovery_continues(r->db, segment.len - told);
 }
 
 struct tsdb_recovery *tsdb_wal_recovery_new(struct tsdb *db, int64_t oldest_ms,

@@ -186,10 +186,10 @@ static struct gs_error *put_sample(struct tsdb_group *g, const struct rules_samp
 static struct gs_error *store(const struct tsdb *db, struct rules_state *s, int64_t t_ms,
                               const struct rules_sample *items, size_t n, size_t *ret_stored)
 {
-    uint64_t refused = tsdb_refused(db);
+    uint64_t refused = tsdb_rejected_samples(db);
     struct gs_error *first = tsdb_group_begin(s->series, t_ms);
     if (first) { // the clock was set back
-        tsdb_group_refuse(s->series, n);
+        tsdb_group_count_rejected(s->series, n);
         gs_error_free(first);
         return n ? gs_error_new(GS_ECONFLICT, "out of order sample") : NULL;
     }
@@ -203,7 +203,7 @@ static struct gs_error *store(const struct tsdb *db, struct rules_state *s, int6
     }
     size_t added, fresh;
     tsdb_group_commit(s->series, &added, &fresh);
-    if (!first && tsdb_refused(db) > refused)
+    if (!first && tsdb_rejected_samples(db) > refused)
         first =
             gs_error_new(GS_EEXIST, "duplicate sample for timestamp: something else has written "
                                     "another value for the same series");

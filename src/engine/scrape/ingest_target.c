@@ -541,14 +541,14 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
     if (err)
         return err;
     struct pass p = {.in = in, .t_ms = t_ms};
-    struct tsdb_hold hold;
+    struct tsdb_isolation hold;
     if (in->go_on)
-        tsdb_hold(in->db, &hold);
+        tsdb_isolation_begin(in->db, &hold);
     in->pass = &p;
     err = scrape_and_commit(&p, body, content_type, duration_s);
     in->pass = NULL;
     if (in->go_on)
-        tsdb_release(in->db, &hold);
+        tsdb_isolation_end(in->db, &hold);
     pass_finish(&p);
     in->epoch = tsdb_group_epoch(in->group);
     in->generation = tsdb_generation(in->db);

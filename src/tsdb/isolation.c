@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who reads the store in parts holds its series: what was there stays, what comes later is left
 // out. Births and deaths have serial numbers; a hold has the number of the last one before it.
-#include "tsdb/store.h"
+#include "tsdb/tsdb_private.h"
 
 #include "base/mem.h"
 
-void tsdb_hold(struct tsdb *db, struct tsdb_hold *h)
+void tsdb_isolation_begin(struct tsdb *db, struct tsdb_isolation *h)
 {
     h->since = db->serial;
     TAILQ_INSERT_TAIL(&db->holds, h, all); // ascending
 }
 
-static void push(struct tsdb_hold_events *e, tsdb_ref ref, uint64_t serial)
+static void record_event(struct tsdb_isolation_events *e, tsdb_ref ref, uint64_t serial)
 {
     gs_grow(&e->items, &e->cap, e->n, sizeof(*e->items));
-    e->items[e->n++] = (struct tsdb_hold_event){ref, serial};
+    e->items[e->n++] = (struct tsdb_isolation_event){ref, serial};
 }
 
-static void drop_front(struct tsdb_hold_events *e, size_t n)
+static void drop_front(struct tsdb_isolation_events *e, size_t n)
 {
     e->n -= n;
     if (n && e->n)
@@ -25,53 +25,54 @@ static void drop_front(struct tsdb_hold_events *e, size_t n)
 }
 
 // How many of them no hold is older than.
-static size_t settled(const struct tsdb *db, const struct tsdb_hold_events *e)
+static size_t count_settled(const struct tsdb *db, const struct tsdb_isolation_events *e)
 {
-    const struct tsdb_hold *oldest = TAILQ_FIRST(&db->holds);
+    const struct tsdb_isolation *oldest = TAILQ_FIRST(&db->holds);
     size_t n = oldest ? 0 : e->n;
     while (n < e->n && e->items[n].serial <= oldest->since)
         n++;
     return n;
 }
 
-void tsdb_release(struct tsdb *db, struct tsdb_hold *h)
+void tsdb_isolation_end(struct tsdb *db, struct tsdb_isolation *h)
 {
     TAILQ_REMOVE(&db->holds, h, all);
-    size_t n = settled(db, &db->births);
+    size_t n = count_settled(db, &db->births);
     for (size_t i = 0; i < n; i++)
-        db->series[db->births.items[i].ref].young = false;
+        db->series[db->births.items[i].ref].unsettled = false;
     drop_front(&db->births, n);
-    n = settled(db, &db->deaths);
+    n = count_settled(db, &db->deaths);
     for (size_t i = 0; i < n; i++)
         tsdb_series_free(db, db->deaths.items[i].ref);
     drop_front(&db->deaths, n);
 }
 
-void tsdb_hold_born(struct tsdb *db, tsdb_ref ref)
+void tsdb_isolation_series_added(struct tsdb *db, tsdb_ref ref)
 {
     if (TAILQ_EMPTY(&db->holds))
         return;
-    db->series[ref].young = true;
-    push(&db->births, ref, ++db->serial);
+    db->series[ref].unsettled = true;
+    record_event(&db->births, ref, ++db->serial);
 }
 
-void tsdb_hold_died(struct tsdb *db, tsdb_ref ref)
+void tsdb_isolation_series_dropped(struct tsdb *db, tsdb_ref ref)
 {
     if (TAILQ_EMPTY(&db->holds))
         tsdb_series_free(db, ref);
     else
-        push(&db->deaths, ref, ++db->serial);
+        record_event(&db->deaths, ref, ++db->serial);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_refs(const void *a, const void *b)
 {
     tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
     return (x > y) - (x < y);
 }
 
-void tsdb_hold_filter(const struct tsdb *db, const struct tsdb_hold *h, struct tsdb_refs *refs)
+void tsdb_isolation_filter(const struct tsdb *db, const struct tsdb_isolation *h,
+                           struct tsdb_refs *refs)
 {
-    const struct tsdb_hold_events *e = &db->births;
+    const struct tsdb_isolation_events *e = &db->births;
     size_t from = e->n, kept = 0, at = 0;
     while (from && e->items[from - 1].serial > h->since)
         from--;
@@ -81,7 +82,7 @@ void tsdb_hold_filter(const struct tsdb *db, const struct tsdb_hold *h, struct t
     GS_AUTO_FREE tsdb_ref *later = gs_alloc_array(n, sizeof(*later));
     for (size_t i = 0; i < n; i++)
         later[i] = e->items[from + i].ref;
-    qsort(later, n, sizeof(*later), compare);
+    qsort(later, n, sizeof(*later), compare_refs);
     for (size_t i = 0; i < refs->len; i++) { // both ascend
         while (at < n && later[at] < refs->items[i])
             at++;

@@ -1,52 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/times.h"
+#include "tsdb/chunk.h"
 
 #include "base/mem.h"
-#include "tsdb/decimal.h"
 
-static struct tsdb_times *resized(struct tsdb_times *t, size_t cap)
+static struct tsdb_timestamps *resized(struct tsdb_timestamps *t, size_t cap)
 {
     t = gs_realloc_array(t, 1, sizeof(*t) + cap * sizeof(t->at[0]));
     t->cap = (uint16_t)cap;
     return t;
 }
 
-struct tsdb_times *tsdb_times_new(size_t cap)
+struct tsdb_timestamps *tsdb_timestamps_new(size_t cap)
 {
-    struct tsdb_times *t = gs_alloc(sizeof(*t) + cap * sizeof(t->at[0]));
+    struct tsdb_timestamps *t = gs_alloc(sizeof(*t) + cap * sizeof(t->at[0]));
     t->cap = (uint16_t)cap;
     t->refs = 1;
     return t;
 }
 
-struct tsdb_times *tsdb_times_ref(struct tsdb_times *t)
+struct tsdb_timestamps *tsdb_timestamps_ref(struct tsdb_timestamps *t)
 {
     t->refs++;
     return t;
 }
 
-size_t tsdb_times_unref(struct tsdb_times *t)
+size_t tsdb_timestamps_unref(struct tsdb_timestamps *t)
 {
     if (!t || --t->refs)
         return 0;
-    size_t bytes = tsdb_times_bytes(t);
+    size_t bytes = tsdb_timestamps_bytes(t);
     free(t);
     return bytes;
 }
 
-struct tsdb_times *tsdb_times_push(struct tsdb_times *t, int64_t t_ms)
+struct tsdb_timestamps *tsdb_timestamps_append(struct tsdb_timestamps *t, int64_t t_ms)
 {
     if (t->n == t->cap)
-        t = resized(t, t->cap * 2 < TSDB_TIMES_MAX ? (size_t)t->cap * 2 : TSDB_TIMES_MAX);
+        t = resized(t, t->cap * 2 < TSDB_TIMESTAMPS_MAX ? (size_t)t->cap * 2 : TSDB_TIMESTAMPS_MAX);
     if (!t->n)
         t->first_ms = t_ms;
     t->last_ms = t->at[t->n++] = t_ms;
     return t;
 }
 
-struct tsdb_times *tsdb_times_pack(struct tsdb_times *t)
+struct tsdb_timestamps *tsdb_timestamps_pack(struct tsdb_timestamps *t)
 {
-    uint8_t bytes[TSDB_TIMES_MAX * 10];
+    uint8_t bytes[TSDB_TIMESTAMPS_MAX * 10];
     size_t len = 0;
     int64_t step = 0;
     for (size_t i = 1; i < t->n; i++) {
@@ -62,12 +61,13 @@ struct tsdb_times *tsdb_times_pack(struct tsdb_times *t)
     return resized(t, cap);
 }
 
-size_t tsdb_times_bytes(const struct tsdb_times *t)
+size_t tsdb_timestamps_bytes(const struct tsdb_timestamps *t)
 {
     return sizeof(*t) + t->cap * sizeof(t->at[0]);
 }
 
-const int64_t *tsdb_times_read(const struct tsdb_times *t, int64_t scratch[TSDB_TIMES_MAX])
+const int64_t *tsdb_timestamps_read(const struct tsdb_timestamps *t,
+                                    int64_t scratch[TSDB_TIMESTAMPS_MAX])
 {
     if (!t->packed)
         return t->at;

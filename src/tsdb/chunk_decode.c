@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/block_read.h"
-
-#include "tsdb/stream.h"
+#include "tsdb/chunk.h"
 
 static inline uint64_t get_bytes(const uint8_t **at, unsigned n)
 {
@@ -22,7 +20,7 @@ static inline uint64_t get_change(const uint8_t **at, uint8_t first)
         return (first & 0x1fu) | get_bytes(at, 2) << 5;
     if (first < 0xf0)
         return (first & 0xfu) | get_bytes(at, 3) << 4;
-    return first < TSDB_BLOCK_WIDE ? (first & 7u) | get_bytes(at, 4) << 3 : get_bytes(at, 8);
+    return first < TSDB_CHUNK_WIDE ? (first & 7u) | get_bytes(at, 4) << 3 : get_bytes(at, 8);
 }
 
 // The last value: a number, or `other`.
@@ -41,23 +39,23 @@ static inline double value_of(const struct last *l)
 // How many passes the byte stands for; *ret_v is the value of each.
 static size_t get_other(const uint8_t **at, uint8_t first, struct last *l, double *ret_v)
 {
-    if (first == TSDB_BLOCK_ABSENT) {
+    if (first == TSDB_CHUNK_ABSENT) {
         size_t n = (size_t)get_bytes(at, 1);
-        *ret_v = tsdb_stream_absent();
+        *ret_v = tsdb_absent();
         return n ? n : 1; // none: only a damaged file says so
     }
-    if (first == TSDB_BLOCK_RAW || first == TSDB_BLOCK_STALE) {
+    if (first == TSDB_CHUNK_RAW || first == TSDB_CHUNK_STALE) {
         l->is_number = false;
-        l->other = tsdb_decimal_of_bits(first == TSDB_BLOCK_RAW ? get_bytes(at, 8)
-                                                                : TSDB_STREAM_STALE_BITS);
+        l->other =
+            tsdb_decimal_of_bits(first == TSDB_CHUNK_RAW ? get_bytes(at, 8) : TSDB_STALE_BITS);
     }
     *ret_v = value_of(l);
-    return first < 0x80 ? first - (TSDB_BLOCK_REPEATS - 1u) : 1;
+    return first < 0x80 ? first - (TSDB_CHUNK_REPEATS - 1u) : 1;
 }
 
 static inline void get_number(const uint8_t **at, uint8_t first, struct last *l)
 {
-    if (first == TSDB_BLOCK_PLACES) {
+    if (first == TSDB_CHUNK_PLACES) {
         l->places = *(*at)++ % (TSDB_DECIMAL_MAX_PLACES + 1);
         l->number = 0;
         first = *(*at)++;
@@ -68,14 +66,14 @@ static inline void get_number(const uint8_t **at, uint8_t first, struct last *l)
     l->is_number = true;
 }
 
-void tsdb_block_read(const uint8_t *data, size_t from, size_t until, double *ret,
-                     struct tsdb_block_place *ret_place)
+void tsdb_chunk_decode(const uint8_t *data, size_t from, size_t until, double *ret,
+                       struct tsdb_chunk_position *ret_place)
 {
     struct last l = {.other = 0};
     size_t i = 0;
     while (i < until) {
         uint8_t first = *data++;
-        if (first < TSDB_BLOCK_REPEATS || (first >= 0x80 && first <= TSDB_BLOCK_PLACES)) {
+        if (first < TSDB_CHUNK_REPEATS || (first >= 0x80 && first <= TSDB_CHUNK_PLACES)) {
             get_number(&data, first, &l);
             if (i >= from)
                 ret[i - from] = (double)l.number / tsdb_decimal_powers[l.places];
@@ -89,5 +87,5 @@ void tsdb_block_read(const uint8_t *data, size_t from, size_t until, double *ret
         i = end;
     }
     if (ret_place)
-        *ret_place = (struct tsdb_block_place){data, l.number, l.places, i - until};
+        *ret_place = (struct tsdb_chunk_position){data, l.number, l.places, i - until};
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tsdb/block_write.h"
-
-#include "tsdb/block_read.h"
+#include "tsdb/chunk.h"
 
 #include <endian.h>
 
@@ -27,14 +25,14 @@ static inline void put_bytes(struct writer *w, uint64_t v, size_t n)
 static inline void end_repeats(struct writer *w)
 {
     if (w->repeats)
-        put_bytes(w, TSDB_BLOCK_REPEATS + w->repeats - 1, 1);
+        put_bytes(w, TSDB_CHUNK_REPEATS + w->repeats - 1, 1);
     w->repeats = 0;
 }
 
 static inline void end_absents(struct writer *w)
 {
     if (w->absents)
-        put_bytes(w, TSDB_BLOCK_ABSENT | w->absents << 8, 2); // at most TSDB_TIMES_MAX
+        put_bytes(w, TSDB_CHUNK_ABSENT | w->absents << 8, 2); // at most TSDB_TIMESTAMPS_MAX
     w->absents = 0;
 }
 
@@ -48,12 +46,12 @@ static inline void put_change(struct writer *w, int64_t number)
     uint64_t z = tsdb_decimal_zigzag((int64_t)((uint64_t)number - (uint64_t)w->last_number));
     w->last_number = number;
     if (z >> 35) {
-        put_bytes(w, TSDB_BLOCK_WIDE, 1);
+        put_bytes(w, TSDB_CHUNK_WIDE, 1);
         put_bytes(w, z, 8);
         return;
     }
     size_t more =
-        (size_t)(z >= TSDB_BLOCK_REPEATS) + (z >> 14 != 0) + (z >> 21 != 0) + (z >> 28 != 0);
+        (size_t)(z >= TSDB_CHUNK_REPEATS) + (z >> 14 != 0) + (z >> 21 != 0) + (z >> 28 != 0);
     unsigned bits = forms[more].low_bits;
     put_bytes(w, forms[more].head | (z & ((1u << bits) - 1)) | z >> bits << 8, 1 + more);
 }
@@ -61,7 +59,7 @@ static inline void put_change(struct writer *w, int64_t number)
 static inline void put_number(struct writer *w, unsigned places, int64_t number)
 {
     if (places != w->places) {
-        put_bytes(w, TSDB_BLOCK_PLACES | places << 8, 2);
+        put_bytes(w, TSDB_CHUNK_PLACES | places << 8, 2);
         w->places = places;
         w->last_number = 0;
     }
@@ -89,7 +87,7 @@ static inline void begin_value(struct writer *w, uint64_t bits)
 static void put_any(struct writer *w, double v)
 {
     int64_t number;
-    if (tsdb_stream_is_absent(v)) {
+    if (tsdb_is_absent(v)) {
         end_repeats(w);
         w->absents++;
         return;
@@ -100,18 +98,18 @@ static void put_any(struct writer *w, double v)
     int places = tsdb_decimal_places(v, w->places, &number);
     if (places >= 0) {
         put_number(w, (unsigned)places, number);
-    } else if (tsdb_stream_is_stale(v)) {
-        put_bytes(w, TSDB_BLOCK_STALE, 1);
+    } else if (tsdb_is_stale_inline(v)) {
+        put_bytes(w, TSDB_CHUNK_STALE, 1);
     } else {
-        put_bytes(w, TSDB_BLOCK_RAW, 1);
+        put_bytes(w, TSDB_CHUNK_RAW, 1);
         put_bytes(w, tsdb_decimal_bits(v), 8);
     }
 }
 
-size_t tsdb_block_write(struct tsdb_block *b, size_t gap, const double *values, size_t n,
-                        uint8_t out[TSDB_BLOCK_RUN_BYTES])
+size_t tsdb_chunk_encode(struct tsdb_head_chunk *b, size_t gap, const double *values, size_t n,
+                         uint8_t out[TSDB_CHUNK_RUN_BYTES])
 {
-    int64_t numbers[TSDB_STREAM_RUN];
+    int64_t numbers[TSDB_CHUNK_RUN];
     struct writer w = {.at = out,
                        .last_bits = tsdb_decimal_bits(b->last_value),
                        .last_number = b->last_number,
@@ -122,8 +120,8 @@ size_t tsdb_block_write(struct tsdb_block *b, size_t gap, const double *values, 
         end_repeats(&w);
         w.absents = (unsigned)gap;
     }
-    if (n == TSDB_STREAM_RUN && tsdb_decimal_run(values, w.places, numbers)) {
-        for (size_t i = 0; i < TSDB_STREAM_RUN; i++) {
+    if (n == TSDB_CHUNK_RUN && tsdb_decimal_run(values, w.places, numbers)) {
+        for (size_t i = 0; i < TSDB_CHUNK_RUN; i++) {
             uint64_t bits = tsdb_decimal_bits(values[i]);
             if (is_repeat(&w, bits))
                 continue;

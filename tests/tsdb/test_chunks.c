@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compressed samples against a plain list of them.
-#include "tsdb/stream.h"
+#include "tsdb/chunk.h"
 
 #include "base/mem.h"
 #include "unit.h"
@@ -59,12 +59,12 @@ static bool same_bits(double a, double b)
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-static void check_window(const struct tsdb_stream *s, const struct tsdb_point *p, size_t n,
+static void check_window(const struct tsdb_chunks *s, const struct tsdb_point *p, size_t n,
                          int64_t mint, int64_t maxt, struct tsdb_samples *out)
 {
     size_t from = 0, k = 0;
     out->n = 0;
-    tsdb_stream_read(s, mint, maxt, out);
+    tsdb_chunks_read(s, mint, maxt, out);
     while (from < n && p[from].t_ms < mint)
         from++;
     for (; from + k < n && p[from + k].t_ms <= maxt; k++) {
@@ -74,7 +74,7 @@ static void check_window(const struct tsdb_stream *s, const struct tsdb_point *p
     }
     assert_int_equal(out->n, k);
     struct tsdb_point at;
-    bool found = tsdb_stream_at(s, maxt, &at);
+    bool found = tsdb_chunks_find(s, maxt, &at);
     size_t until = n;
     while (until && p[until - 1].t_ms > maxt)
         until--;
@@ -89,15 +89,15 @@ static void what_is_appended_is_read_bit_for_bit(void **state)
     struct tsdb_samples out = {0};
     for (int kind = 0; kind < 8; kind++) {
         uint64_t r = (uint64_t)kind + 1;
-        struct tsdb_stream s = {0};
-        struct tsdb_stream_heap heap = {0};
+        struct tsdb_chunks s = {0};
+        struct tsdb_chunk_heap heap = {0};
         int64_t t = kind == 6 ? -5000 : 1700000000000;
         for (size_t i = 0; i < N; i++) {
             // A second with jitter; sometimes a long gap.
             t += next_random(&r) % 500 == 0 ? (int64_t)(next_random(&r) % 100000000)
                                             : 997 + (int64_t)(next_random(&r) % 7);
             p[i] = (struct tsdb_point){t, make_value(kind, i, &r)};
-            tsdb_stream_append(&s, p[i].t_ms, p[i].value, &heap);
+            tsdb_chunks_append(&s, p[i].t_ms, p[i].value, &heap);
         }
         assert_true(heap.bytes > 0);
         check_window(&s, p, N, INT64_MIN, INT64_MAX, &out);
@@ -106,9 +106,9 @@ static void what_is_appended_is_read_bit_for_bit(void **state)
             check_window(&s, p, N, p[a].t_ms - (int64_t)(next_random(&r) % 3),
                          p[b].t_ms + (int64_t)(next_random(&r) % 3), &out);
         }
-        tsdb_stream_clear(&s, &heap);
+        tsdb_chunks_clear(&s, &heap);
         assert_int_equal(heap.bytes, 0);
-        tsdb_slabs_finish(&heap.slabs);
+        tsdb_regions_finish(&heap.regions);
     }
     tsdb_samples_finish(&out);
     (void)state;
@@ -119,34 +119,34 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
 {
     static const int kinds[] = {0, 6, 2, 6, 4, 1, 3, 5, 7};
     enum { STREAMS = GS_ARRAY_LEN(kinds) };
-    struct tsdb_stream s[STREAMS] = {0};
+    struct tsdb_chunks s[STREAMS] = {0};
     struct tsdb_samples out = {0};
-    struct tsdb_stream_heap heap = {0};
+    struct tsdb_chunk_heap heap = {0};
     GS_AUTO_FREE struct tsdb_point *p = gs_alloc_array(STREAMS * N, sizeof(*p));
     size_t n[STREAMS] = {0};
     uint64_t r = 7;
     int64_t t = 1700000000000;
-    for (size_t column = 0; column < N / TSDB_TIMES_MAX; column++) {
-        struct tsdb_times *times = tsdb_times_new(TSDB_TIMES_MAX);
-        heap.bytes += (ptrdiff_t)tsdb_times_bytes(times);
-        for (size_t at = 0; at < TSDB_TIMES_MAX; at += TSDB_STREAM_RUN) {
-            double values[STREAMS][TSDB_STREAM_RUN];
-            for (size_t i = 0; i < TSDB_STREAM_RUN; i++) {
+    for (size_t column = 0; column < N / TSDB_TIMESTAMPS_MAX; column++) {
+        struct tsdb_timestamps *times = tsdb_timestamps_new(TSDB_TIMESTAMPS_MAX);
+        heap.bytes += (ptrdiff_t)tsdb_timestamps_bytes(times);
+        for (size_t at = 0; at < TSDB_TIMESTAMPS_MAX; at += TSDB_CHUNK_RUN) {
+            double values[STREAMS][TSDB_CHUNK_RUN];
+            for (size_t i = 0; i < TSDB_CHUNK_RUN; i++) {
                 t += 1000 + (int64_t)(next_random(&r) % 9);
-                times = tsdb_times_push(times, t);
+                times = tsdb_timestamps_append(times, t);
                 for (size_t k = 0; k < STREAMS; k++) {
                     // The first is steady, the others have holes of one pass to whole columns.
                     bool hole = next_random(&r) % 10 < k % 5 * (column % 3);
-                    double v = make_value(kinds[k], column * TSDB_TIMES_MAX + at + i, &r);
-                    values[k][i] = hole ? tsdb_stream_absent() : v;
+                    double v = make_value(kinds[k], column * TSDB_TIMESTAMPS_MAX + at + i, &r);
+                    values[k][i] = hole ? tsdb_absent() : v;
                     if (!hole)
                         p[k * N + n[k]++] = (struct tsdb_point){t, v};
                 }
             }
             for (size_t k = 0; k < STREAMS; k++)
-                tsdb_stream_put(&s[k], times, at, values[k], TSDB_STREAM_RUN, &heap);
+                tsdb_chunks_put(&s[k], times, at, values[k], TSDB_CHUNK_RUN, &heap);
         }
-        heap.bytes -= (ptrdiff_t)tsdb_times_unref(times);
+        heap.bytes -= (ptrdiff_t)tsdb_timestamps_unref(times);
     }
     for (size_t k = 0; k < STREAMS; k++) {
         assert_true(n[k] > 0);
@@ -156,10 +156,10 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
             check_window(&s[k], p + k * N, n[k], a - (int64_t)(next_random(&r) % 3),
                          a + (int64_t)(next_random(&r) % 400000), &out);
         }
-        tsdb_stream_clear(&s[k], &heap);
+        tsdb_chunks_clear(&s[k], &heap);
     }
     assert_int_equal(heap.bytes, 0);
-    tsdb_slabs_finish(&heap.slabs);
+    tsdb_regions_finish(&heap.regions);
     tsdb_samples_finish(&out);
     (void)state;
 }
@@ -195,28 +195,28 @@ static void numbers_of_a_run_are_those_of_its_values(void **state)
 
 static void old_blocks_are_dropped(void **state)
 {
-    struct tsdb_stream s = {0};
+    struct tsdb_chunks s = {0};
     uint64_t dropped = 0;
-    struct tsdb_stream_heap heap = {0};
+    struct tsdb_chunk_heap heap = {0};
     for (int i = 0; i < 1000; i++)
-        tsdb_stream_append(&s, i * 1000, i, &heap);
-    tsdb_stream_drop(&s, 500000, &dropped, &heap);
+        tsdb_chunks_append(&s, i * 1000, i, &heap);
+    tsdb_chunks_drop(&s, 500000, &dropped, &heap);
     assert_true(dropped > 300 && dropped <= 500);
     struct tsdb_samples out = {0};
-    tsdb_stream_read(&s, INT64_MIN, INT64_MAX, &out);
+    tsdb_chunks_read(&s, INT64_MIN, INT64_MAX, &out);
     assert_int_equal(out.n, 1000 - dropped);
     assert_true(out.t[0] <= 500000 && out.v[0] * 1000 == (double)out.t[0]);
-    tsdb_stream_drop(&s, INT64_MAX, &dropped, &heap);
-    assert_true(tsdb_stream_empty(&s));
+    tsdb_chunks_drop(&s, INT64_MAX, &dropped, &heap);
+    assert_true(tsdb_chunks_empty(&s));
     assert_int_equal(dropped, 1000);
     assert_int_equal(heap.bytes, 0);
-    tsdb_slabs_finish(&heap.slabs);
-    tsdb_stream_append(&s, 2000000, 5, &heap);
+    tsdb_regions_finish(&heap.regions);
+    tsdb_chunks_append(&s, 2000000, 5, &heap);
     out.n = 0;
-    tsdb_stream_read(&s, 0, INT64_MAX, &out);
+    tsdb_chunks_read(&s, 0, INT64_MAX, &out);
     assert_int_equal(out.n, 1);
     tsdb_samples_finish(&out);
-    tsdb_stream_clear(&s, &heap);
+    tsdb_chunks_clear(&s, &heap);
     (void)state;
 }
 
@@ -224,27 +224,27 @@ static void old_blocks_are_dropped(void **state)
 static void a_block_of_a_file_with_the_lowest_number_takes_more_values(void **state)
 {
     static const char lowest[] = "\xf8\xff\xff\xff\xff\xff\xff\xff\xff";
-    struct tsdb_stream s = {0};
-    struct tsdb_stream_heap heap = {0};
+    struct tsdb_chunks s = {0};
+    struct tsdb_chunk_heap heap = {0};
     struct tsdb_samples out = {0};
     ptrdiff_t samples = 0;
-    struct tsdb_times *times = tsdb_times_push(tsdb_times_new(1), 1000);
-    heap.bytes += (ptrdiff_t)tsdb_times_bytes(times);
-    const struct tsdb_saved_block b = {.times = times,
+    struct tsdb_timestamps *times = tsdb_timestamps_append(tsdb_timestamps_new(1), 1000);
+    heap.bytes += (ptrdiff_t)tsdb_timestamps_bytes(times);
+    const struct tsdb_saved_chunk b = {.times = times,
                                        .n = 1,
                                        .samples = 1,
                                        .data = gs_slice_make(lowest, sizeof(lowest) - 1),
                                        .room = sizeof(lowest) - 1};
-    assert_true(tsdb_stream_load(&s, &b, &samples, &heap));
-    tsdb_times_unref(times);
-    tsdb_stream_resume(&s, &samples, &heap);
+    assert_true(tsdb_chunks_load(&s, &b, &samples, &heap));
+    tsdb_timestamps_unref(times);
+    tsdb_chunks_resume(&s, &samples, &heap);
     assert_int_equal(samples, 1);
-    tsdb_stream_append(&s, 2000, 5, &heap);
-    tsdb_stream_read(&s, INT64_MIN, INT64_MAX, &out);
+    tsdb_chunks_append(&s, 2000, 5, &heap);
+    tsdb_chunks_read(&s, INT64_MIN, INT64_MAX, &out);
     assert_int_equal(out.n, 2);
     assert_true(out.v[0] == (double)INT64_MIN && out.v[1] == 5);
-    tsdb_stream_clear(&s, &heap);
-    tsdb_slabs_finish(&heap.slabs);
+    tsdb_chunks_clear(&s, &heap);
+    tsdb_regions_finish(&heap.regions);
     tsdb_samples_finish(&out);
     (void)state;
 }
@@ -257,33 +257,33 @@ static void typical_series_are_small(void **state)
         double shared, own; // bytes a sample at most, all included; kinds 1 and 2 are noise
     } cases[] = {{0, 0.5, 1.9}, {1, 2.3, 3.7}, {2, 4.2, 5.6}, {3, 3.5, 4.9}};
     for (size_t c = 0; c < GS_ARRAY_LEN(cases); c++) {
-        struct tsdb_stream s = {0}, own = {0};
-        struct tsdb_stream_heap heap = {0}, own_heap = {0};
+        struct tsdb_chunks s = {0}, own = {0};
+        struct tsdb_chunk_heap heap = {0}, own_heap = {0};
         uint64_t r = 1;
-        struct tsdb_times *times = NULL;
-        for (size_t i = 0; i < 7200; i += TSDB_STREAM_RUN) {
-            double values[TSDB_STREAM_RUN];
-            if (i % TSDB_TIMES_MAX == 0) {
-                tsdb_times_unref(times);
-                times = tsdb_times_new(TSDB_TIMES_MAX);
+        struct tsdb_timestamps *times = NULL;
+        for (size_t i = 0; i < 7200; i += TSDB_CHUNK_RUN) {
+            double values[TSDB_CHUNK_RUN];
+            if (i % TSDB_TIMESTAMPS_MAX == 0) {
+                tsdb_timestamps_unref(times);
+                times = tsdb_timestamps_new(TSDB_TIMESTAMPS_MAX);
             }
-            for (size_t k = 0; k < TSDB_STREAM_RUN; k++) {
+            for (size_t k = 0; k < TSDB_CHUNK_RUN; k++) {
                 int64_t t = (int64_t)(i + k) * 1000 + (int64_t)(next_random(&r) % 4);
                 values[k] = make_value(cases[c].kind, i + k, &r);
-                times = tsdb_times_push(times, t);
-                tsdb_stream_append(&own, t, values[k], &own_heap);
+                times = tsdb_timestamps_append(times, t);
+                tsdb_chunks_append(&own, t, values[k], &own_heap);
             }
-            tsdb_stream_put(&s, times, i % TSDB_TIMES_MAX, values, TSDB_STREAM_RUN, &heap);
+            tsdb_chunks_put(&s, times, i % TSDB_TIMESTAMPS_MAX, values, TSDB_CHUNK_RUN, &heap);
         }
         double each = (double)heap.bytes / 7200, own_each = (double)own_heap.bytes / 7200;
         if (each > cases[c].shared || own_each > cases[c].own)
             fail_msg("kind %d: %g and %g bytes a sample, wanted at most %g and %g", cases[c].kind,
                      each, own_each, cases[c].shared, cases[c].own);
-        tsdb_times_unref(times);
-        tsdb_stream_clear(&s, &heap);
-        tsdb_stream_clear(&own, &own_heap);
-        tsdb_slabs_finish(&heap.slabs);
-        tsdb_slabs_finish(&own_heap.slabs);
+        tsdb_timestamps_unref(times);
+        tsdb_chunks_clear(&s, &heap);
+        tsdb_chunks_clear(&own, &own_heap);
+        tsdb_regions_finish(&heap.regions);
+        tsdb_regions_finish(&own_heap.regions);
     }
     (void)state;
 }

@@ -131,7 +131,7 @@ static void what_is_ahead_goes(void **state)
         struct tsdb_stats before, after;
         tsdb_stats(f->db, &before);
         f->t_ms -= (int64_t)dropped[i] * STEP_MS;
-        uint64_t n = tsdb_cut(f->db, f->t_ms);
+        uint64_t n = tsdb_delete_after(f->db, f->t_ms);
         assert_in_range(n, dropped[i], dropped[i] * SERIES);
         assert_int_equal(tsdb_newest_ms(f->db), f->t_ms);
         tsdb_stats(f->db, &after);
@@ -140,8 +140,8 @@ static void what_is_ahead_goes(void **state)
         passes(f, i % 2 ? 200 : 5); // the same times are free again
         assert_span(f, first, f->t_ms);
     }
-    assert_int_equal(tsdb_cut(f->db, f->t_ms), 0);
-    assert_true(tsdb_cut(f->db, first - 1) > 0); // all of it
+    assert_int_equal(tsdb_delete_after(f->db, f->t_ms), 0);
+    assert_true(tsdb_delete_after(f->db, first - 1) > 0); // all of it
     assert_span(f, 0, -1);
     f->t_ms = first - 1;
     passes(f, 0);
@@ -157,7 +157,7 @@ static void a_restart_finds_the_same(void **state)
     f->t_ms += INT64_C(86400000);
     passes(f, 30); // a day ahead
     f->t_ms = right;
-    assert_true(tsdb_cut(f->db, right) > 0);
+    assert_true(tsdb_delete_after(f->db, right) > 0);
     passes(f, 50);
     assert_span(f, first, f->t_ms);
     tsdb_sync(f->db);
@@ -224,11 +224,11 @@ static void a_pass_under_way_goes_on(void **state)
         assert_ok(tsdb_group_slot(f->group, l, 2, &slot));
         assert_true(tsdb_group_put(f->group, slot, value_at(1, t)));
         f->t_ms -= back * STEP_MS;
-        assert_true(tsdb_cut(f->db, f->t_ms) > 0);
+        assert_true(tsdb_delete_after(f->db, f->t_ms) > 0);
         size_t added, fresh;
         tsdb_group_commit(f->group, &added, &fresh);
         assert_int_equal(added, 1);
-        tsdb_cut(f->db, f->t_ms);
+        tsdb_delete_after(f->db, f->t_ms);
         passes(f, 12);
         assert_span(f, first, f->t_ms);
     }

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/chunk.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+
+#define MAX_STEP 255u
+
+// --- writing ---
+
+// A few places at a time: a chunk comes each two minutes or less often, and there are many chunk
+// lists.
+void tsdb_chunks_add_sealed(struct tsdb_chunks *s, const struct tsdb_chunk *b,
+                            struct tsdb_chunk_heap *heap)
+{
+    if (s->n_sealed == s->cap) {
+        s->cap += 4;
+        s->sealed = gs_realloc_array(s->sealed, s->cap, sizeof(*s->sealed));
+        heap->bytes += (ptrdiff_t)(4 * sizeof(*s->sealed));
+    }
+    s->sealed[s->n_sealed++] = *b;
+}
+
+static struct tsdb_chunk view(const struct tsdb_head_chunk *b)
+{
+    return (struct tsdb_chunk){.times = b->times,
+                               .data = b->data,
+                               .len = b->len,
+                               .first = b->first,
+                               .n = b->n,
+                               .samples = b->samples};
+}
+
+static void seal_open(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
+{
+    struct tsdb_head_chunk *b = GS_TAKE(s->open);
+    struct tsdb_chunk sealed = view(b);
+    sealed.data = tsdb_regions_put(&heap->regions, b->data, b->len);
+    heap->unsaved += b->len;
+    tsdb_chunks_add_sealed(s, &sealed, heap);
+    heap->bytes -= (ptrdiff_t)sizeof(*b) + b->cap - b->len;
+    free(b);
+}
+
+// In whole steps, and all that malloc gives.
+static size_t capacity_for(size_t step, size_t len)
+{
+    size_t bytes = sizeof(struct tsdb_head_chunk) + (len / step + 1) * step;
+    return (bytes + 7) / 16 * 16 + 8 - sizeof(struct tsdb_head_chunk);
+}
+
+// It grows by half of what the one before it took, so that it is moved once or twice and not much
+// of the heap is not used.
+static void open_chunk(struct tsdb_chunks *s, struct tsdb_timestamps *times, size_t at,
+                       struct tsdb_chunk_heap *heap)
+{
+    size_t step = TSDB_CHUNK_MIN_STEP;
+    if (s->open) {
+        step = TSDB_CHUNK_MIN_STEP + s->open->len / 2u;
+        seal_open(s, heap);
+    }
+    step = step < MAX_STEP ? step : MAX_STEP;
+    size_t cap = capacity_for(step, 0);
+    struct tsdb_head_chunk *b = gs_alloc(sizeof(*b) + cap);
+    b->times = tsdb_timestamps_ref(times);
+    b->first = at & 0x7f;
+    b->step = step & 0xff;
+    b->cap = cap & 0x7ff;
+    s->open = b;
+    heap->bytes += (ptrdiff_t)(sizeof(*b) + cap);
+}
+
+static struct tsdb_head_chunk *resize(struct tsdb_head_chunk *b, size_t cap,
+                                      struct tsdb_chunk_heap *heap)
+{
+    heap->bytes += (ptrdiff_t)cap - b->cap;
+    b = gs_realloc_array(b, 1, sizeof(*b) + cap);
+    b->cap = cap & 0x7ff;
+    return b;
+}
+
+void tsdb_chunks_put(struct tsdb_chunks *s, struct tsdb_timestamps *times, size_t at,
+                     const double *values, size_t n, struct tsdb_chunk_heap *heap)
+{
+    uint8_t bytes[TSDB_CHUNK_RUN_BYTES];
+    while (n && tsdb_is_absent(values[n - 1]))
+        n--;
+    for (; n && tsdb_is_absent(*values); values++, n--)
+        at++;
+    if (!n)
+        return;
+    if (!s->open || s->open->times != times)
+        open_chunk(s, times, at, heap);
+    struct tsdb_head_chunk *b = s->open;
+    size_t kept = b->len - (b->last_repeats > 0);
+    size_t more = tsdb_chunk_encode(b, at - b->first - b->n, values, n, bytes);
+    if (kept + more > b->cap)
+        s->open = b = resize(b, capacity_for(b->step, kept + more), heap);
+    memcpy(b->data + kept, bytes, more);
+    b->len = (kept + more) & 0x7ff;
+    b->n = (at + n - b->first) & 0x7f;
+    b->dirty = true;
+}
+
+// The column of the open chunk when this chunk list alone has it and it takes one more time.
+static struct tsdb_timestamps *own_times(struct tsdb_chunks *s)
+{
+    struct tsdb_head_chunk *b = s->open;
+    bool own = b && b->times->refs == 1 && !b->times->packed && !b->first && b->n == b->times->n;
+    if (!own)
+        return NULL;
+    if (b->times->n < TSDB_TIMESTAMPS_MAX)
+        return b->times;
+    b->times = tsdb_timestamps_pack(b->times);
+    return NULL;
+}
+
+void tsdb_chunks_append(struct tsdb_chunks *s, int64_t t_ms, double value,
+                        struct tsdb_chunk_heap *heap)
+{
+    size_t before = s->open ? tsdb_timestamps_bytes(s->open->times) : 0;
+    struct tsdb_timestamps *t = own_times(s);
+    if (s->open)
+        heap->bytes += (ptrdiff_t)(tsdb_timestamps_bytes(s->open->times) - before);
+    if (t) {
+        t = tsdb_timestamps_append(t, t_ms);
+        s->open->times = t;
+        heap->bytes += (ptrdiff_t)(tsdb_timestamps_bytes(t) - before);
+        tsdb_chunks_put(s, t, t->n - 1u, &value, 1, heap);
+        return;
+    }
+    t = tsdb_timestamps_append(tsdb_timestamps_new(4), t_ms);
+    heap->bytes += (ptrdiff_t)tsdb_timestamps_bytes(t);
+    tsdb_chunks_put(s, t, 0, &value, 1, heap);
+    tsdb_timestamps_unref(t);
+}
+
+// --- reading ---
+
+static size_t count_chunks(const struct tsdb_chunks *s)
+{
+    return s->n_sealed + (s->open != NULL);
+}
+
+struct tsdb_chunk tsdb_chunks_at(const struct tsdb_chunks *s, size_t i)
+{
+    return i < s->n_sealed ? s->sealed[i] : view(s->open);
+}
+
+int64_t tsdb_chunks_first_ms(const struct tsdb_chunks *s)
+{
+    struct tsdb_chunk b = tsdb_chunks_at(s, 0);
+    return tsdb_chunk_first_ms(&b);
+}
+
+int64_t tsdb_chunks_last_ms(const struct tsdb_chunks *s)
+{
+    struct tsdb_chunk b = view(s->open);
+    return tsdb_chunk_last_ms(&b);
+}
+
+// The first chunk that ends at or after t_ms.
+static size_t find_chunk(const struct tsdb_chunks *s, int64_t t_ms)
+{
+    size_t low = 0, high = count_chunks(s);
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        struct tsdb_chunk b = tsdb_chunks_at(s, mid);
+        if (tsdb_chunk_last_ms(&b) < t_ms)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void make_room_for(struct tsdb_samples *s, size_t more)
+{
+    if (s->n + more <= s->cap)
+        return;
+    s->cap = (s->n + more) * 2;
+    s->t = gs_realloc_array(s->t, s->cap, sizeof(*s->t));
+    s->v = gs_realloc_array(s->v, s->cap, sizeof(*s->v));
+}
+
+void tsdb_samples_push(struct tsdb_samples *s, int64_t t_ms, double value)
+{
+    make_room_for(s, 1);
+    s->t[s->n] = t_ms;
+    s->v[s->n++] = value;
+}
+
+// The first of n passes at or after t_ms.
+static size_t find_pass(const int64_t *t, size_t n, int64_t t_ms)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (t[mid] < t_ms)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static size_t drop_absents(int64_t *t, double *v, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        t[kept] = t[i];
+        v[kept] = v[i];
+        kept += !tsdb_is_absent(v[i]);
+    }
+    return kept;
+}
+
+static void read_chunk(const struct tsdb_chunk *b, int64_t mint, int64_t maxt,
+                       struct tsdb_samples *ret)
+{
+    int64_t scratch[TSDB_TIMESTAMPS_MAX];
+    const int64_t *t = tsdb_timestamps_read(b->times, scratch) + b->first;
+    size_t from = t[0] < mint ? find_pass(t, b->n, mint) : 0;
+    size_t until = t[b->n - 1] > maxt ? find_pass(t, b->n, maxt + 1) : b->n;
+    if (until <= from)
+        return;
+    size_t n = until - from;
+    make_room_for(ret, n);
+    assert(ret->t && ret->v);
+    memcpy(ret->t + ret->n, t + from, n * sizeof(*t));
+    tsdb_chunk_decode(b->data, from, until, ret->v + ret->n, NULL);
+    ret->n += b->samples == b->n ? n : drop_absents(ret->t + ret->n, ret->v + ret->n, n);
+}
+
+void tsdb_chunks_read(const struct tsdb_chunks *s, int64_t mint, int64_t maxt,
+                      struct tsdb_samples *ret)
+{
+    size_t chunks = count_chunks(s);
+    for (size_t i = find_chunk(s, mint); i < chunks; i++) {
+        struct tsdb_chunk b = tsdb_chunks_at(s, i);
+        if (tsdb_chunk_first_ms(&b) > maxt)
+            break;
+        read_chunk(&b, mint, maxt, ret);
+    }
+}
+
+bool tsdb_chunks_find(const struct tsdb_chunks *s, int64_t t_ms, struct tsdb_point *ret)
+{
+    if (tsdb_chunks_empty(s) || tsdb_chunks_first_ms(s) > t_ms)
+        return false;
+    if (tsdb_chunks_last_ms(s) <= t_ms) {
+        *ret = (struct tsdb_point){tsdb_chunks_last_ms(s), s->open->last_value};
+        return true;
+    }
+    size_t at = find_chunk(s, t_ms);
+    struct tsdb_chunk b = tsdb_chunks_at(s, at);
+    if (tsdb_chunk_first_ms(&b) > t_ms)
+        b = tsdb_chunks_at(s, at - 1); // in the gap between two chunks
+    int64_t scratch[TSDB_TIMESTAMPS_MAX];
+    double values[TSDB_TIMESTAMPS_MAX];
+    const int64_t *t = tsdb_timestamps_read(b.times, scratch) + b.first;
+    size_t n = find_pass(t, b.n, t_ms + 1); // t_ms is before the last one, or in the gap
+    tsdb_chunk_decode(b.data, 0, n, values, NULL);
+    while (n > 1 && tsdb_is_absent(values[n - 1])) // the first one has a value
+        n--;
+    *ret = (struct tsdb_point){t[n - 1], values[n - 1]};
+    return true;
+}
+
+// --- upkeep ---
+
+void tsdb_chunk_free(struct tsdb_chunk *b, struct tsdb_chunk_heap *heap)
+{
+    heap->bytes -= (ptrdiff_t)tsdb_timestamps_unref(b->times);
+    if (b->place == TSDB_CHUNK_MAPPED)
+        return;
+    heap->bytes -= b->len;
+    heap->unsaved -= tsdb_chunk_is_saved(b) ? 0 : b->len;
+    tsdb_regions_drop(&heap->regions, b->data, b->len);
+}
+
+static void free_open(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
+{
+    struct tsdb_head_chunk *b = GS_TAKE(s->open);
+    heap->bytes -= (ptrdiff_t)(sizeof(*b) + b->cap + tsdb_timestamps_unref(b->times));
+    free(b);
+}
+
+void tsdb_chunks_drop(struct tsdb_chunks *s, int64_t oldest_ms, uint64_t *ret_samples,
+                      struct tsdb_chunk_heap *heap)
+{
+    uint32_t gone = 0;
+    while (gone < s->n_sealed && tsdb_chunk_last_ms(&s->sealed[gone]) < oldest_ms) {
+        *ret_samples += s->sealed[gone].samples;
+        tsdb_chunk_free(&s->sealed[gone++], heap);
+    }
+    s->n_sealed -= gone;
+    if (gone && s->n_sealed)
+        memmove(s->sealed, s->sealed + gone, s->n_sealed * sizeof(*s->sealed));
+    if (!s->n_sealed && s->open && tsdb_chunks_last_ms(s) < oldest_ms) {
+        *ret_samples += s->open->samples;
+        tsdb_chunks_clear(s, heap);
+    }
+}
+
+// Takes away the chunks from the `from`th on. Returns how many samples they have.
+static uint64_t drop_newest(struct tsdb_chunks *s, size_t from, struct tsdb_chunk_heap *heap)
+{
+    uint64_t samples = 0;
+    if (s->open) {
+        samples += s->open->samples;
+        free_open(s, heap);
+    }
+    while (s->n_sealed > from) {
+        struct tsdb_chunk *last = &s->sealed[--s->n_sealed];
+        samples += last->samples;
+        tsdb_chunk_free(last, heap);
+    }
+    return samples;
+}
+
+// What stays of the last chunk is appended again: the newest chunk is one that takes values.
+void tsdb_chunks_delete_after(struct tsdb_chunks *s, int64_t t_ms, uint64_t *ret_samples,
+                              struct tsdb_chunk_heap *heap)
+{
+    if (tsdb_chunks_empty(s) || tsdb_chunks_last_ms(s) <= t_ms)
+        return;
+    struct tsdb_samples kept = {0};
+    size_t from = find_chunk(s, t_ms + 1);
+    struct tsdb_chunk b = tsdb_chunks_at(s, from);
+    if (from && tsdb_chunk_first_ms(&b) > t_ms)
+        b = tsdb_chunks_at(s, --from);
+    read_chunk(&b, INT64_MIN, t_ms, &kept);
+    *ret_samples += drop_newest(s, from, heap) - kept.n;
+    for (size_t i = 0; i < kept.n; i++)
+        tsdb_chunks_append(s, kept.t[i], kept.v[i], heap);
+    if (!s->open)
+        tsdb_chunks_clear(s, heap);
+    tsdb_samples_finish(&kept);
+}
+
+void tsdb_chunks_clear(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
+{
+    for (size_t i = 0; i < s->n_sealed; i++)
+        tsdb_chunk_free(&s->sealed[i], heap);
+    if (s->open)
+        free_open(s, heap);
+    heap->bytes -= (ptrdiff_t)(s->cap * sizeof(*s->sealed));
+    free(s->sealed);
+    *s = (struct tsdb_chunks){0};
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tsdb/chunk.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+// Regions are aligned to their size, so the address of a chunk gives its region.
+#define REGION_BYTES ((size_t)1 << 20)
+
+struct tsdb_region {
+    size_t used, live; // bytes, of data those that were put and those not dropped
+    uint8_t data[];
+};
+
+const uint8_t *tsdb_regions_put(struct tsdb_regions *s, const uint8_t *data, size_t len)
+{
+    if (!s->open || REGION_BYTES - sizeof(*s->open) - s->open->used < len)
+        s->open = gs_alloc_pages(REGION_BYTES);
+    uint8_t *at = s->open->data + s->open->used;
+    memcpy(at, data, len);
+    s->open->used += len;
+    s->open->live += len;
+    return at;
+}
+
+void tsdb_regions_drop(struct tsdb_regions *s, const uint8_t *data, size_t len)
+{
+    struct tsdb_region *region =
+        (struct tsdb_region *)((uintptr_t)data & ~(uintptr_t)(REGION_BYTES - 1));
+    region->live -= len;
+    if (region->live)
+        return;
+    if (region == s->open)
+        region->used = 0;
+    else
+        gs_free_pages(region, REGION_BYTES);
+}
+
+void tsdb_regions_finish(struct tsdb_regions *s)
+{
+    gs_free_pages(s->open, REGION_BYTES);
+    s->open = NULL;
+}

@@ -7,7 +7,6 @@
 struct fixture {
     uv_loop_t loop;
     struct dns_server server;
-    struct dns_config servers;
     const char *names[40];
     struct engine_config_dns_sd cfg;
     struct discovery_stats stats;
@@ -42,7 +41,6 @@ static void setup(struct fixture *f, const struct dns_row *rows)
     memset(f, 0, sizeof(*f));
     uv_loop_init(&f->loop);
     dns_server_start(&f->server, &f->loop, rows);
-    f->servers = dns_config_of(&f->server);
     f->names[0] = "gpu.example";
     f->cfg = (struct engine_config_dns_sd){
         .names = f->names, .n_names = 1, .type = DNS_SRV, .port = 9400, .refresh_ms = 50};
@@ -50,7 +48,8 @@ static void setup(struct fixture *f, const struct dns_row *rows)
 
 static void start(struct fixture *f)
 {
-    const struct discovery_context ctx = {.loop = &f->loop, .stats = &f->stats, .dns = &f->servers};
+    const struct discovery_context ctx = {
+        .loop = &f->loop, .stats = &f->stats, .dns = &f->server.config};
     assert_ok(discovery_provider_new(&ctx, (struct discovery_source){DISCOVERY_KIND_DNS, &f->cfg},
                                      on_update, f, &f->sd));
 }
@@ -64,8 +63,8 @@ static void finish(struct fixture *f)
 
 static const struct dns_row kinds[] = {
     {"1 gpu.example", SAYS_RECORDS,
-     DNS_RECORDS(DNS_CNAME_RECORD DNS_A_RECORD("\x0a", "\0", "\0", "\x01")
-                     DNS_A_RECORD("\x0a", "\0", "\0", "\x02"),
+     DNS_RECORDS(DNS_CNAME_RECORD DNS_ALIAS_A_RECORD("\x0a", "\0", "\0", "\x01")
+                     DNS_ALIAS_A_RECORD("\x0a", "\0", "\0", "\x02"),
                  3)},
     {"28 gpu.example", SAYS_RECORDS, DNS_RECORDS(DNS_AAAA_RECORD, 1)},
     {"33 gpu.example", SAYS_RECORDS, DNS_RECORDS(DNS_SRV_RECORD, 1)},
@@ -138,7 +137,7 @@ static void many_names_are_asked_for_a_few_at_a_time(void **state)
     f.cfg.n_names = GS_ARRAY_LEN(f.names);
     for (size_t i = 0; i < f.cfg.n_names; i++)
         f.names[i] = "gpu.example";
-    f.servers.timeout_ms = 3600000;
+    f.server.config.timeout_ms = 3600000;
     f.cfg.refresh_ms = 3600000;
     start(&f);
     loop_until(&f.loop, f.server.asked.len >= 16 * strlen("33 gpu.example;"));

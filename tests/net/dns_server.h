@@ -4,10 +4,12 @@
 #pragma once
 
 #include "../kube/loop.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "net/dns/dns.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 enum dns_mood { SAYS_RECORDS, SAYS_NXDOMAIN, SAYS_SERVFAIL, SAYS_NOTHING, SAYS_LIES, SAYS_CUT };
 
@@ -28,6 +30,8 @@ struct dns_server {
     struct gs_buf stream;
     bool peer_open;
     char room[65536];
+    char resolv_conf[40];
+    struct dns_config config; // for its clients
 };
 
 static inline char *dns_question(const char *query)
@@ -132,6 +136,12 @@ static inline void dns_connection(uv_stream_t *h, int status)
     uv_read_start((uv_stream_t *)&s->peer, dns_room, dns_stream);
 }
 
+// What the clients' resolv.conf contains from now on.
+static inline void dns_set_resolv_conf(struct dns_server *s, const char *text)
+{
+    assert_ok(gs_file_write_atomic(s->resolv_conf, 0600, gs_slice_of(text)));
+}
+
 static inline void dns_server_start(struct dns_server *s, uv_loop_t *loop,
                                     const struct dns_row *rows)
 {
@@ -150,6 +160,10 @@ static inline void dns_server_start(struct dns_server *s, uv_loop_t *loop,
     s->port = ntohs(at.sin_port);
     assert_int_equal(uv_listen((uv_stream_t *)&s->tcp, 4, dns_connection), 0);
     uv_udp_recv_start(&s->udp, dns_room, dns_datagram);
+    strcpy(s->resolv_conf, "/tmp/gpuscale-resolv-XXXXXX");
+    close(mkstemp(s->resolv_conf));
+    dns_set_resolv_conf(s, "nameserver 127.0.0.1\n");
+    s->config = (struct dns_config){s->resolv_conf, s->port, WAIT_MS};
 }
 
 static inline void dns_server_stop(struct dns_server *s, uv_loop_t *loop)
@@ -161,15 +175,7 @@ static inline void dns_server_stop(struct dns_server *s, uv_loop_t *loop)
     loop_finish(loop);
     gs_buf_finish(&s->asked);
     gs_buf_finish(&s->stream);
-}
-
-static inline struct dns_config dns_config_of(const struct dns_server *s)
-{
-    struct dns_config c;
-    dns_config_read(GS_SLICE("nameserver 127.0.0.1"), &c);
-    c.port = s->port;
-    c.timeout_ms = WAIT_MS;
-    return c;
+    (void)unlink(s->resolv_conf);
 }
 
 // --- records ---
@@ -182,3 +188,5 @@ static inline struct dns_config dns_config_of(const struct dns_server *s)
 #define DNS_MX_RECORD    DNS_NAME "\0\x0f\0\x01\0\0\0\x0a\0\x08\0\x0a\x03mx1" DNS_NAME
 #define DNS_NS_RECORD    DNS_NAME "\0\x02\0\x01\0\0\0\x0a\0\x06\x03ns1" DNS_NAME
 #define DNS_CNAME_RECORD DNS_NAME "\0\x05\0\x01\0\0\0\x0a\0\x06\x03www" DNS_NAME
+// Of the name that the CNAME record gives, when it is the first for "gpu.example".
+#define DNS_ALIAS_A_RECORD(a, b, c, d) "\xc0\x29\0\x01\0\x01\0\0\0\x0a\0\x04" a b c d

@@ -25,13 +25,12 @@ struct asked_name {
 struct discovery_dns {
     uv_loop_t *loop;
     const struct engine_config_dns_sd *cfg;
-    const struct dns_config *fixed; // NULL: as the system's file says at each refresh
+    const struct dns_config *servers; // NULL: those of the system
     struct discovery_stats *stats;
     discovery_update_fn fn;
     void *arg;
     struct asked_name *names;
-    struct dns_config servers; // of the refresh under way
-    size_t n_begun, n_ended;   // its names; all ended: none is under way
+    size_t n_begun, n_ended; // its names; all ended: none is under way
     struct discovery_group_list found;
     int64_t begun_ns;
     bool spoke;
@@ -136,22 +135,9 @@ static void ask_more(struct discovery_dns *s)
 {
     while (s->n_begun < s->cfg->n_names && s->n_begun - s->n_ended < MAX_AT_ONCE) {
         struct asked_name *n = &s->names[s->n_begun++];
-        n->lookup = dns_lookup_start(s->loop, &s->servers, n->name, (enum dns_type)s->cfg->type,
+        n->lookup = dns_lookup_start(s->loop, s->servers, n->name, (enum dns_type)s->cfg->type,
                                      on_answer, n);
     }
-}
-
-// A file that cannot be read: there are no servers, as each name tells.
-static void take_servers(struct discovery_dns *s)
-{
-    s->servers = (struct dns_config){0};
-    if (s->fixed) {
-        s->servers = *s->fixed;
-        return;
-    }
-    GS_AUTO_ERROR struct gs_error *err = dns_config_load(DNS_RESOLV_CONF, &s->servers);
-    if (err)
-        gs_warn("dns_sd", "could not load resolv.conf: %s", gs_error_message(err));
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -161,7 +147,6 @@ static void on_timer(uv_timer_t *timer)
         return;
     s->begun_ns = gs_mono_ns();
     s->n_begun = s->n_ended = 0;
-    take_servers(s);
     ask_more(s);
 }
 
@@ -195,7 +180,7 @@ struct discovery_dns *discovery_dns_new(uv_loop_t *loop, const struct engine_con
 {
     struct discovery_dns *s = gs_alloc(sizeof(*s));
     s->loop = loop;
-    s->fixed = servers;
+    s->servers = servers;
     s->stats = stats;
     s->fn = fn;
     s->arg = arg;

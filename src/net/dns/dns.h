@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks name servers on the event loop: all records of a name, as resolv.conf(5) says where.
+// All records of a name, from the name servers of resolv.conf(5): c-ares on the event loop.
 #pragma once
 
-#include "net/dns/message.h"
+#include "base/error.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
-#define DNS_MAX_SERVERS 8
-#define DNS_MAX_SEARCH  32
+enum dns_type { DNS_A = 1, DNS_NS = 2, DNS_MX = 15, DNS_AAAA = 28, DNS_SRV = 33 };
 
-struct dns_config {
-    char servers[DNS_MAX_SERVERS][64]; // addresses
-    size_t n_servers;
-    char search[DNS_MAX_SEARCH][256];
-    size_t n_search;
-    unsigned ndots;      // names with so many dots are asked for as they are first
-    uint16_t port;       // of the servers
-    unsigned timeout_ms; // of each question to a server
+struct dns_record {
+    enum dns_type type;
+    const char *target; // the address, or the name with a dot at its end
+    uint16_t port;      // of SRV
 };
 
-#define DNS_RESOLV_CONF "/etc/resolv.conf"
-// More servers and suffixes than there is room for are left out.
-void dns_config_read(struct gs_slice text, struct dns_config *ret);
-struct gs_error *dns_config_load(const char *path, struct dns_config *ret);
+struct dns_answer {
+    bool exists; // false: NXDOMAIN, and no records
+    const struct dns_record *records;
+    size_t n;
+};
 
-// An answer that the name has records (or none of the type), or that it does not exist (then
-// without records). Else an error: some server was not able to say.
+struct dns_config {
+    const char *resolv_conf; // NULL: /etc/resolv.conf
+    uint16_t port;           // of the servers; 0: 53
+    unsigned timeout_ms;     // of a query to a server; 0: 2000, as Prometheus' library
+};
+
+// err: some server could not answer, so nothing is known of the name. The callee owns it, and
+// answer is NULL.
 typedef void (*dns_fn)(void *arg, const struct dns_answer *answer, struct gs_error *err);
 
-// The name with each suffix in turn, from each server in turn, over TCP when an answer does not
-// fit. cfg is copied. fn is called once, later, unless it was cancelled; it owns err.
+// Queries the name with each suffix of the search list in turn, each server in turn, over TCP when
+// an answer is truncated. resolv.conf is read by each lookup. cfg NULL: all defaults; borrowed only
+// during the call. fn is called once, from the loop, unless the lookup was cancelled.
 struct dns_lookup;
 struct dns_lookup *dns_lookup_start(uv_loop_t *loop, const struct dns_config *cfg, const char *name,
                                     enum dns_type type, dns_fn fn, void *arg);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/assert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// The log is not used: the program's state is not to be trusted, and the log may be the caller.
+void gs_assert_fail(const char *file, int line, const char *function, const char *condition)
+{
+    fprintf(stderr, "%s:%d: %s: assertion failed: %s\n", file, line, function, condition);
+    fflush(stderr);
+    abort();
+}
+
+void gs_thread_owner_bind(struct gs_thread_owner *o)
+{
+    o->thread = pthread_self();
+    o->bound = true;
+}
+
+bool gs_thread_owner_is_current(const struct gs_thread_owner *o)
+{
+    return !o->bound || pthread_equal(o->thread, pthread_self());
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/regex.h"
+
+#include "base/mem.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#define MAX_PATTERN    ((size_t)16 * 1024)
+#define MATCH_LIMIT    UINT32_C(1000000)
+#define DEPTH_LIMIT    UINT32_C(10000)
+#define HEAP_LIMIT_KIB UINT32_C(8192)
+
+#define WHOLE_BEGIN "^(?s:"
+#define WHOLE_END   ")$"
+
+struct gs_regex {
+    pcre2_code *code;
+    pcre2_match_data *match;
+    pcre2_match_context *limits;
+    uint32_t groups;
+};
+
+// --- from Go's syntax to that of PCRE2 ---
+
+// Bytes of "{2}", "{2,}" or "{2,3}" at the beginning; 0: it is none of them.
+static size_t repeat_len(struct gs_slice s)
+{
+    static const char digits[] = "0123456789";
+    size_t i = 1;
+    while (i < s.len && memchr(digits, s.data[i], 10))
+        i++;
+    if (i == 1)
+        return 0;
+    if (i < s.len && s.data[i] == ',')
+        for (i++; i < s.len && memchr(digits, s.data[i], 10);)
+            i++;
+    return i < s.len && s.data[i] == '}' ? i + 1 : 0;
+}
+
+// Bytes of an escape at the beginning, with the braces that may follow it: "\\p{Greek}". The text
+// between "\\Q" and "\\E" is part of it.
+static size_t escape_len(struct gs_slice s)
+{
+    if (s.len < 2)
+        return s.len;
+    if (s.data[1] == 'Q') {
+        const char *end = memmem(s.data, s.len, "\\E", 2);
+        return end ? (size_t)(end - s.data) + 2 : s.len;
+    }
+    if (s.len < 3 || s.data[2] != '{' || !strchr("pPxoNgk", s.data[1]))
+        return 2;
+    const char *end = memchr(s.data, '}', s.len);
+    return end ? (size_t)(end - s.data) + 1 : 2;
+}
+
+// Since version 10.43, PCRE2 reads {,3} and { 1, 2 } as repetitions. In Go they are plain text.
+static void add_portable(struct gs_slice pattern, struct gs_buf *out)
+{
+    while (pattern.len) {
+        size_t n = 1;
+        if (*pattern.data == '\\')
+            n = escape_len(pattern);
+        else if (*pattern.data == '{' && !(n = repeat_len(pattern))) {
+            gs_buf_add_char(out, '\\');
+            n = 1;
+        }
+        gs_buf_add(out, pattern.data, n);
+        pattern = gs_slice_make(pattern.data + n, pattern.len - n);
+    }
+}
+
+// --- compiling ---
+
+static pcre2_code *compile(struct gs_slice pattern, const struct gs_regex_options *o,
+                           struct gs_error **ret_err)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    uint32_t flags = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C |
+                     (o->any_bytes ? PCRE2_MATCH_INVALID_UTF : 0);
+    size_t before = o->whole ? strlen(WHOLE_BEGIN) : 0;
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    gs_buf_add_str(&text, o->whole ? WHOLE_BEGIN : "");
+    add_portable(pattern, &text);
+    gs_buf_add_str(&text, o->whole ? WHOLE_END : "");
+    pcre2_code *re =
+        pcre2_compile((PCRE2_SPTR)(text.len ? text.data : ""), text.len, flags, &code, &at, NULL);
+    if (!re) {
+        PCRE2_UCHAR reason[256] = "";
+        pcre2_get_error_message(code, reason, sizeof(reason));
+        *ret_err = gs_error_new(GS_EINVAL, "regular expression: %s at byte %zu",
+                                (const char *)reason, at > before ? (size_t)at - before : 0);
+    }
+    return re;
+}
+
+struct gs_error *gs_regex_new(struct gs_slice pattern, const struct gs_regex_options *o,
+                              struct gs_regex **ret)
+{
+    static const struct gs_regex_options defaults;
+    struct gs_error *err = NULL;
+    if (!o)
+        o = &defaults;
+    size_t max = o->max_pattern ? o->max_pattern : MAX_PATTERN;
+    if (pattern.len > max)
+        return gs_error_new(GS_ELIMIT, "regular expression longer than %zu bytes", max);
+    pcre2_code *re = compile(pattern, o, &err);
+    if (err)
+        return err;
+    if (o->jit)
+        (void)pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);
+    struct gs_regex *r = gs_alloc(sizeof(*r));
+    r->code = re;
+    r->match = pcre2_match_data_create_from_pattern(re, NULL);
+    r->limits = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(r->limits, o->match_limit ? o->match_limit : MATCH_LIMIT);
+    pcre2_set_depth_limit(r->limits, DEPTH_LIMIT);
+    pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
+    pcre2_pattern_info(re, PCRE2_INFO_CAPTURECOUNT, &r->groups);
+    *ret = r;
+    return NULL;
+}
+
+void gs_regex_free(struct gs_regex *r)
+{
+    if (!r)
+        return;
+    pcre2_match_context_free(r->limits);
+    pcre2_match_data_free(r->match);
+    pcre2_code_free(r->code);
+    free(r);
+}
+
+unsigned gs_regex_groups(const struct gs_regex *r)
+{
+    return r->groups;
+}
+
+// --- matching ---
+
+static bool match_at(const struct gs_regex *r, struct gs_slice text, size_t from)
+{
+    return pcre2_match(r->code, (PCRE2_SPTR)(text.data ? text.data : ""), text.len, from, 0,
+                       r->match, r->limits) > 0;
+}
+
+bool gs_regex_matches(const struct gs_regex *r, struct gs_slice text)
+{
+    return match_at(r, text, 0);
+}
+
+// The groups of the last match.
+static struct gs_slice tsdb_group_at(const struct gs_regex *r, struct gs_slice text, uint32_t i)
+{
+    const PCRE2_SIZE *span = pcre2_get_ovector_pointer(r->match);
+    if (i >= pcre2_get_ovector_count(r->match) || span[2 * i] == PCRE2_UNSET)
+        return GS_SLICE("");
+    return gs_slice_make(text.data + span[2 * i], span[2 * i + 1] - span[2 * i]);
+}
+
+// Names that consist of digits are numbers.
+static struct gs_slice group_named(const struct gs_regex *r, struct gs_slice text,
+                                   struct gs_slice name)
+{
+    bool digits = name.len > 0 && name.len < 9;
+    uint32_t number = 0;
+    for (size_t i = 0; i < name.len && digits; i++) {
+        digits = name.data[i] >= '0' && name.data[i] <= '9';
+        number = number * 10 + (uint32_t)(name.data[i] - '0');
+    }
+    if (digits)
+        return tsdb_group_at(r, text, number);
+    char copy[128];
+    if (name.len >= sizeof(copy))
+        return GS_SLICE("");
+    memcpy(copy, name.data, name.len);
+    copy[name.len] = '\0';
+    int found = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy);
+    return found > 0 ? tsdb_group_at(r, text, (uint32_t)found) : GS_SLICE("");
+}
+
+bool gs_regex_group(const struct gs_regex *r, struct gs_slice text, const char *name,
+                    struct gs_slice *ret)
+{
+    if (pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)name) <= 0 ||
+        !gs_regex_matches(r, text))
+        return false;
+    *ret = group_named(r, text, gs_slice_of(name));
+    return true;
+}
+
+// --- expansion ---
+
+static bool is_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// rest begins after a "$". Returns the bytes of the reference and its name; 0: it is none.
+static size_t read_reference(struct gs_slice rest, struct gs_slice *ret_name)
+{
+    bool braces = rest.len && rest.data[0] == '{';
+    size_t n = braces, from = braces;
+    while (n < rest.len && is_word(rest.data[n]))
+        n++;
+    if (n == from || (braces && (n == rest.len || rest.data[n] != '}')))
+        return 0;
+    *ret_name = gs_slice_make(rest.data + from, n - from);
+    return n + braces;
+}
+
+static void add_expanded(const struct gs_regex *r, struct gs_slice text, struct gs_slice form,
+                         struct gs_buf *out)
+{
+    for (size_t i = 0; i < form.len;) {
+        struct gs_slice name, rest = gs_slice_make(form.data + i + 1, form.len - i - 1);
+        bool dollar = form.data[i] == '$';
+        if (dollar && rest.len && rest.data[0] == '$') {
+            gs_buf_add_char(out, '$');
+            i += 2;
+            continue;
+        }
+        size_t n = dollar ? read_reference(rest, &name) : 0;
+        if (n)
+            gs_buf_add_slice(out, group_named(r, text, name));
+        else
+            gs_buf_add_char(out, form.data[i]);
+        i += 1 + n;
+    }
+}
+
+bool gs_regex_expand(const struct gs_regex *r, struct gs_slice text, struct gs_slice form,
+                     struct gs_buf *out)
+{
+    if (!gs_regex_matches(r, text))
+        return false;
+    add_expanded(r, text, form, out);
+    return true;
+}
+
+static size_t next_character(struct gs_slice text, size_t at)
+{
+    do
+        at++;
+    while (at < text.len && ((unsigned char)text.data[at] & 0xc0) == 0x80);
+    return at;
+}
+
+void gs_regex_replace_all(const struct gs_regex *r, struct gs_slice text, struct gs_slice form,
+                          struct gs_buf *out)
+{
+    size_t done = 0, from = 0;
+    while (from <= text.len && !out->overflow && match_at(r, text, from)) {
+        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(r->match);
+        size_t start = span[0], end = span[1];
+        if (start < from || end < start)
+            break;
+        gs_buf_add(out, text.data + done, start - done);
+        if (end > done || start == 0) // Go: an empty match right after another match is none
+            add_expanded(r, text, form, out);
+        done = end;
+        from = end == start ? next_character(text, end) : end;
+    }
+    if (done < text.len)
+        gs_buf_add(out, text.data + done, text.len - done);
+}

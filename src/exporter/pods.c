@@ -4,12 +4,10 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/regex.h"
 #include "kube/cache.h"
 #include "kube/object.h"
 #include "metrics/write.h"
-
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 enum { MAX_REGEX = 64, MAX_LABELS = 64, MAX_REGEX_STEPS = 100000 };
 
@@ -17,26 +15,25 @@ struct exporter_pods {
     struct exporter_pods_config cfg;
     struct kube_cache *cache;
     struct gs_hmap *by_uid; // UID, or hash of a static pod's manifest -> "namespace/name"
-    pcre2_code *allow[MAX_REGEX];
+    struct gs_regex *allow[MAX_REGEX];
     size_t n_allow;
-    bool restricted; // an allow list was given
-    pcre2_match_data *match;
-    pcre2_match_context *limits;
+    bool restricted;    // an allow list was given
     struct gs_buf text; // of the last answer
     uint64_t version;
 };
 
 static void add_regex(struct exporter_pods *p, const char *text)
 {
-    int code = 0;
-    size_t at = 0;
+    static const struct gs_regex_options options = {.any_bytes = true,
+                                                    .match_limit = MAX_REGEX_STEPS};
     if (p->n_allow == MAX_REGEX)
         return;
-    pcre2_code *regex = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
-    if (regex)
-        p->allow[p->n_allow++] = regex;
+    GS_AUTO_ERROR struct gs_error *err =
+        gs_regex_new(gs_slice_of(text), &options, &p->allow[p->n_allow]);
+    if (err)
+        gs_warn("exporter", "pod label allow list: \"%s\": %s", text, gs_error_message(err));
     else
-        gs_warn("exporter", "pod label allow list: \"%s\" is no regular expression", text);
+        p->n_allow++;
 }
 
 static void read_allowlist(struct exporter_pods *p, const char *list)
@@ -152,9 +149,6 @@ struct exporter_pods *exporter_pods_new(uv_loop_t *loop, struct kube_client *kub
 {
     struct exporter_pods *p = gs_alloc(sizeof(*p));
     p->cfg = *cfg;
-    p->match = pcre2_match_data_create(1, NULL);
-    p->limits = pcre2_match_context_create(NULL);
-    pcre2_set_match_limit(p->limits, MAX_REGEX_STEPS);
     read_allowlist(p, cfg->allowlist);
     GS_AUTO_FREE char *query = cfg->node_name && *cfg->node_name
                                    ? gs_format("fieldSelector=spec.nodeName%%3D%s", cfg->node_name)
@@ -175,9 +169,7 @@ void exporter_pods_free(struct exporter_pods *p)
     kube_cache_free(p->cache);
     gs_hmap_free(p->by_uid);
     for (size_t i = 0; i < p->n_allow; i++)
-        pcre2_code_free(p->allow[i]);
-    pcre2_match_data_free(p->match);
-    pcre2_match_context_free(p->limits);
+        gs_regex_free(p->allow[i]);
     gs_buf_finish(&p->text);
     free(p);
 }
@@ -185,8 +177,7 @@ void exporter_pods_free(struct exporter_pods *p)
 static bool allowed(struct exporter_pods *p, const char *name)
 {
     for (size_t i = 0; i < p->n_allow; i++)
-        if (pcre2_match(p->allow[i], (PCRE2_SPTR)name, strlen(name), 0, 0, p->match, p->limits) >=
-            0)
+        if (gs_regex_matches(p->allow[i], gs_slice_of(name)))
             return true;
     return !p->restricted;
 }

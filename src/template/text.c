@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "template/template_private.h"
 
-#include "tsdb/matcher.h"
+#include "base/regex.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <math.h>
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 #define MATCH_LIMIT 100000
 
@@ -246,140 +244,30 @@ void template_humanize_duration(double v, struct gs_buf *out)
 
 // --- regular expressions ---
 
-struct regex {
-    pcre2_code *code;
-    pcre2_match_data *match;
-    pcre2_match_context *limits;
-};
-
-static void regex_finish(struct regex *r)
+static struct gs_error *compile_regex(struct gs_slice pattern, struct gs_regex **ret)
 {
-    pcre2_code_free(r->code);
-    pcre2_match_data_free(r->match);
-    pcre2_match_context_free(r->limits);
-}
-
-static struct gs_error *regex_init(struct regex *r, struct gs_slice pattern)
-{
-    int rc;
-    PCRE2_SIZE at;
-    GS_AUTO_BUF struct gs_buf portable = {0};
-    tsdb_regex_text(pattern, &portable);
-    r->code = pcre2_compile((PCRE2_SPTR)(portable.len ? portable.data : ""), portable.len,
-                            PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &rc, &at,
-                            NULL);
-    if (!r->code) {
-        char text[128];
-        pcre2_get_error_message(rc, (PCRE2_UCHAR *)text, sizeof(text));
-        return gs_error_new(GS_EINVAL, "error parsing regexp: %s at %zu", text, (size_t)at);
-    }
-    r->match = pcre2_match_data_create_from_pattern(r->code, NULL);
-    r->limits = pcre2_match_context_create(NULL);
-    pcre2_set_match_limit(r->limits, MATCH_LIMIT);
-    pcre2_set_depth_limit(r->limits, 1000);
-    return NULL;
-}
-
-static int regex_at(const struct regex *r, struct gs_slice text, size_t from, uint32_t options)
-{
-    return pcre2_match(r->code, (PCRE2_SPTR)(text.data ? text.data : ""), text.len, from, options,
-                       r->match, r->limits);
+    static const struct gs_regex_options options = {.any_bytes = true, .match_limit = MATCH_LIMIT};
+    struct gs_error *err = gs_regex_new(pattern, &options, ret);
+    return err ? gs_error_wrap(err, "error parsing regexp") : NULL;
 }
 
 struct gs_error *template_regex_match(struct gs_slice pattern, struct gs_slice text, bool *ret)
 {
-    GS_CLEANUP(regex_finish) struct regex r = {0};
-    struct gs_error *err = regex_init(&r, pattern);
+    struct gs_regex *r = NULL;
+    struct gs_error *err = compile_regex(pattern, &r);
     if (!err)
-        *ret = regex_at(&r, text, 0, 0) > 0;
+        *ret = gs_regex_matches(r, text);
+    gs_regex_free(r);
     return err;
-}
-
-static void add_group(const struct regex *r, struct gs_slice text, uint32_t group,
-                      struct gs_buf *out)
-{
-    const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->match);
-    if (group < pcre2_get_ovector_count(r->match) && v[2 * group] != PCRE2_UNSET)
-        gs_buf_add(out, text.data + v[2 * group], v[2 * group + 1] - v[2 * group]);
-}
-
-static void add_named(const struct regex *r, struct gs_slice text, struct gs_slice name,
-                      struct gs_buf *out)
-{
-    bool number = name.len > 0 && name.len < 6;
-    uint32_t group = 0;
-    for (size_t i = 0; i < name.len; i++) {
-        number = number && isdigit((unsigned char)name.data[i]);
-        group = number ? group * 10 + (uint32_t)(name.data[i] - '0') : 0;
-    }
-    if (number) {
-        add_group(r, text, group, out);
-        return;
-    }
-    char copy[64];
-    if (name.len >= sizeof(copy))
-        return;
-    memcpy(copy, name.data, name.len);
-    copy[name.len] = '\0';
-    int found = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy);
-    if (found > 0)
-        add_group(r, text, (uint32_t)found, out);
-}
-
-// Go's regexp.Expand: $1, ${1}, $name, ${name}, $$.
-static void add_expanded(const struct regex *r, struct gs_slice text, struct gs_slice t,
-                         struct gs_buf *out)
-{
-    for (size_t i = 0; i < t.len;) {
-        if (t.data[i] != '$') {
-            gs_buf_add_char(out, t.data[i++]);
-            continue;
-        }
-        if (i + 1 < t.len && t.data[i + 1] == '$') {
-            gs_buf_add_char(out, '$');
-            i += 2;
-            continue;
-        }
-        bool brace = i + 1 < t.len && t.data[i + 1] == '{';
-        size_t from = i + 1 + brace, to = from;
-        while (to < t.len && (isalnum((unsigned char)t.data[to]) || t.data[to] == '_'))
-            to++;
-        if (to == from || (brace && (to == t.len || t.data[to] != '}'))) {
-            gs_buf_add_char(out, '$'); // malformed: as it stands
-            i++;
-            continue;
-        }
-        add_named(r, text, gs_slice_make(t.data + from, to - from), out);
-        i = to + brace;
-    }
 }
 
 struct gs_error *template_regex_replace(struct gs_slice pattern, struct gs_slice replacement,
                                         struct gs_slice text, struct gs_buf *out)
 {
-    GS_CLEANUP(regex_finish) struct regex r = {0};
-    struct gs_error *err = regex_init(&r, pattern);
-    if (err)
-        return err;
-    size_t done = 0, from = 0;
-    while (from <= text.len && !out->overflow && regex_at(&r, text, from, 0) > 0) {
-        const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r.match);
-        size_t start = v[0], end = v[1];
-        if (start < from || end < start)
-            break;
-        gs_buf_add(out, text.data + done, start - done);
-        // As Go: no empty match right behind another match.
-        if (end > done || start == 0)
-            add_expanded(&r, text, replacement, out);
-        done = end;
-        from = end;
-        if (end == start) {
-            do
-                from++;
-            while (from < text.len && (text.data[from] & 0xc0) == 0x80);
-        }
-    }
-    if (done < text.len)
-        gs_buf_add(out, text.data + done, text.len - done);
-    return NULL;
+    struct gs_regex *r = NULL;
+    struct gs_error *err = compile_regex(pattern, &r);
+    if (!err)
+        gs_regex_replace_all(r, text, replacement, out);
+    gs_regex_free(r);
+    return err;
 }

@@ -10,10 +10,6 @@ enum tsdb_match { TSDB_EQ, TSDB_NEQ, TSDB_RE, TSDB_NRE };
 
 struct tsdb_regex; // compiled, immutable, counted
 
-// The pattern with the meaning that it has in Go (RE2), whatever the version of PCRE2: since 10.43
-// {,3} and { 1, 2 } repeat what is before them; in RE2 and earlier they are plain text.
-void tsdb_regex_text(struct gs_slice pattern, struct gs_buf *out);
-
 // GS_EINVAL with PCRE2's reason and offset. Literal patterns and alternations of literals
 // ("a|b|c"), ".*", ".+", "prefix.*" are recognised and do not reach PCRE2.
 struct gs_error *tsdb_regex_new(struct gs_slice pattern, struct tsdb_regex **ret);

@@ -14,18 +14,19 @@ struct adapter_config_reader *adapter_config_reader_of(struct codec_reader *r)
                                                     offsetof(struct adapter_config_reader, base));
 }
 
-struct adapter_config_regex *adapter_config_read_regex(struct codec_reader *r, const json_t *at,
-                                                       struct gs_slice pattern)
+struct gs_regex *adapter_config_read_regex(struct codec_reader *r, const json_t *at,
+                                           struct gs_slice pattern)
 {
     struct adapter_config *c = adapter_config_reader_of(r)->out;
-    struct adapter_config_regex *regex = NULL;
-    struct gs_error *err = adapter_config_regex_new(pattern, &regex);
+    struct gs_regex *regex = NULL;
+    struct gs_error *err = gs_regex_new(pattern, NULL, &regex);
     if (err) {
-        codec_reader_fail(r, at, "%s", gs_error_message(err));
+        codec_reader_fail(r, at, "`" GS_SLICE_FMT "`: %s", GS_SLICE_ARG(pattern),
+                          gs_error_message(err));
         gs_error_free(err);
         return NULL;
     }
-    gs_grow(&c->regexes, &c->regexes_cap, c->n_regexes, sizeof(struct adapter_config_regex *));
+    gs_grow(&c->regexes, &c->regexes_cap, c->n_regexes, sizeof(struct gs_regex *));
     c->regexes[c->n_regexes++] = regex;
     return regex;
 }
@@ -168,7 +169,7 @@ static void finish_name(struct codec_reader *r, const json_t *item,
                                               gs_slice_of(named ? rule->matches_text : ".*"));
     if (!rule->matches || (rule->as && *rule->as))
         return;
-    unsigned groups = adapter_config_regex_groups(rule->matches);
+    unsigned groups = gs_regex_groups(rule->matches);
     if (groups > 1)
         codec_reader_fail(r, at, "name.as is needed: `%s` has %u groups", rule->matches_text,
                           groups);
@@ -367,7 +368,7 @@ void adapter_config_free(struct adapter_config *c)
     if (!c)
         return;
     for (size_t i = 0; i < c->n_regexes; i++)
-        adapter_config_regex_free(c->regexes[i]);
+        gs_regex_free(c->regexes[i]);
     for (size_t i = 0; i < c->n_templates; i++)
         template_free(c->templates[i]);
     free(c->regexes);

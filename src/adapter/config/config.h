@@ -5,8 +5,8 @@
 // Unknown and duplicate keys are errors, with file:line:column.
 #pragma once
 
-#include "adapter/config/regex.h"
 #include "base/arena.h"
+#include "base/regex.h"
 #include "engine/config/config.h"
 #include "template/template.h"
 
@@ -15,7 +15,7 @@
 struct adapter_config_filter {
     bool negate; // isNot
     const char *text;
-    struct adapter_config_regex *regex;
+    struct gs_regex *regex;
 };
 
 struct adapter_config_override {
@@ -28,8 +28,7 @@ struct adapter_config_override {
 struct adapter_config_resources {
     const char *template_text; // NULL: none
     struct template_program *label_template;
-    struct adapter_config_regex
-        *label_pattern; // of the template, with groups "group" and "resource"
+    struct gs_regex *label_pattern; // of the template, with groups "group" and "resource"
     struct adapter_config_override *overrides;
     size_t n_overrides;
     bool namespaced; // external rules only; default true
@@ -42,7 +41,7 @@ struct adapter_config_rule {
     struct adapter_config_filter *filters;
     size_t n_filters;
     struct adapter_config_resources resources;
-    struct adapter_config_regex *matches;
+    struct gs_regex *matches;
     const char *matches_text; // "" : none
     const char *as;           // expansion; the default is filled in
     const char *query_text;
@@ -77,7 +76,7 @@ struct adapter_config_source {
     size_t n_headers;
     int64_t timeout_ms; // 0: the default
     struct endpoint_settings http;
-    struct adapter_config_regex **patterns; // rules whose seriesQuery one of them matches ask it
+    struct gs_regex **patterns; // rules whose seriesQuery one of them matches ask it
     size_t n_patterns;
     bool resource; // the resource rules ask it
 };
@@ -93,7 +92,7 @@ struct adapter_config {
     const char *prometheus_url;  // of Helm values; NULL: none
     const char *relist_interval; // of Helm values; NULL: none
     bool helm;
-    struct adapter_config_regex **regexes; // private, with the next one: what _free frees
+    struct gs_regex **regexes; // private, with the next one: what _free frees
     size_t n_regexes, regexes_cap;
     struct template_program **templates;
     size_t n_templates, templates_cap;

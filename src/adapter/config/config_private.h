@@ -13,8 +13,8 @@ struct adapter_config_reader {
 };
 
 struct adapter_config_reader *adapter_config_reader_of(struct codec_reader *r);
-struct adapter_config_regex *adapter_config_read_regex(struct codec_reader *r, const json_t *at,
-                                                       struct gs_slice pattern);
+struct gs_regex *adapter_config_read_regex(struct codec_reader *r, const json_t *at,
+                                           struct gs_slice pattern);
 void adapter_config_read_rules(struct codec_reader *r, const json_t *list, bool external);
 void adapter_config_read_resource_rules(struct codec_reader *r, const json_t *value);
 void adapter_config_read_sources(struct codec_reader *r, const json_t *list);

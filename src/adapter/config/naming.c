@@ -12,12 +12,12 @@ bool adapter_config_rule_name(const struct adapter_config_rule *r, struct gs_sli
                               struct gs_buf *out, const struct adapter_config_filter **ret_filter)
 {
     for (size_t i = 0; i < r->n_filters; i++)
-        if (adapter_config_regex_matches(r->filters[i].regex, series) == r->filters[i].negate) {
+        if (gs_regex_matches(r->filters[i].regex, series) == r->filters[i].negate) {
             *ret_filter = &r->filters[i];
             return false;
         }
     *ret_filter = NULL;
-    return adapter_config_regex_expand(r->matches, series, r->as, out);
+    return gs_regex_expand(r->matches, series, gs_slice_of(r->as), out);
 }
 
 // NULL: the seriesQuery is no selector. Caller frees.
@@ -81,10 +81,9 @@ bool adapter_config_label_resource(const struct adapter_config_resources *r, str
             *ret_resource = gs_slice_of(r->overrides[i].resource);
             return true;
         }
-    if (!r->label_pattern ||
-        !adapter_config_regex_group(r->label_pattern, label, "resource", ret_resource))
+    if (!r->label_pattern || !gs_regex_group(r->label_pattern, label, "resource", ret_resource))
         return false;
-    if (!adapter_config_regex_group(r->label_pattern, label, "group", ret_group))
+    if (!gs_regex_group(r->label_pattern, label, "group", ret_group))
         *ret_group = GS_SLICE("");
     return true;
 }

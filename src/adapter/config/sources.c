@@ -37,16 +37,16 @@ static void read_headers(struct codec_reader *r, const json_t *value, void *out)
 
 static void read_pattern(struct codec_reader *r, const json_t *item, void *out)
 {
-    *(struct adapter_config_regex **)out =
+    *(struct gs_regex **)out =
         adapter_config_read_regex(r, item, gs_slice_of(codec_read_text(r, item)));
 }
 
 static void read_patterns(struct codec_reader *r, const json_t *value, void *out)
 {
-    struct adapter_config_source *s = GS_CONTAINER_OF((struct adapter_config_regex ***)out,
-                                                      struct adapter_config_source, patterns);
-    codec_read_list(r, value, sizeof(struct adapter_config_regex *), read_pattern,
-                    (void *)&s->patterns, &s->n_patterns);
+    struct adapter_config_source *s =
+        GS_CONTAINER_OF((struct gs_regex ***)out, struct adapter_config_source, patterns);
+    codec_read_list(r, value, sizeof(struct gs_regex *), read_pattern, (void *)&s->patterns,
+                    &s->n_patterns);
 }
 
 static bool taken(const struct adapter_config *c, const char *name)
@@ -129,7 +129,7 @@ static size_t by_pattern(const struct adapter_config *c, const char *series_quer
 {
     for (size_t i = 0; i < c->n_sources; i++)
         for (size_t k = 0; k < c->sources[i].n_patterns; k++)
-            if (adapter_config_regex_matches(c->sources[i].patterns[k], gs_slice_of(series_query)))
+            if (gs_regex_matches(c->sources[i].patterns[k], gs_slice_of(series_query)))
                 return i + 1;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "base/trim.h"
 #include "engine/api/api.h"
 #include "engine/clock_steps.h"
@@ -43,8 +44,8 @@ struct engine {
     struct engine_clock_steps clock;
     int disk_error; // errno that the log has told of
     int64_t disk_failing_ns;
-    uv_timer_t *gc, *sync;
-    uv_timer_t *drain; // until when the end waits for receivers; NULL: it does not wait
+    struct gs_timer *gc, *sync;
+    struct gs_timer *drain; // until when the end waits for receivers; NULL: it does not wait
     size_t n_flushing;
     void (*drained)(void *arg);
     void *drained_arg;
@@ -52,9 +53,9 @@ struct engine {
 
 // --- timers ---
 
-static void on_gc(uv_timer_t *t)
+static void on_gc(void *arg)
 {
-    struct engine *e = t->data;
+    struct engine *e = arg;
     tsdb_gc(e->db, gs_unix_ms());
 }
 
@@ -135,26 +136,19 @@ static void watch_disk(struct engine *e)
     e->disk_error = error;
 }
 
-static void on_sync(uv_timer_t *t)
+static void on_sync(void *arg)
 {
-    struct engine *e = t->data;
+    struct engine *e = arg;
     watch_clock(e);
     tsdb_sync(e->db);
     watch_disk(e);
 }
 
-static uv_timer_t *start_timer(struct engine *e, uv_timer_cb cb, uint64_t every_ms)
+static struct gs_timer *start_timer(struct engine *e, gs_timer_fn fn, uint64_t every_ms)
 {
-    uv_timer_t *t = gs_alloc(sizeof(*t));
-    uv_timer_init(e->loop, t);
-    t->data = e;
-    uv_timer_start(t, cb, every_ms, every_ms);
+    struct gs_timer *t = gs_timer_new(e->loop, e);
+    gs_timer_repeat(t, fn, every_ms, every_ms);
     return t;
-}
-
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
 }
 
 // --- configuration ---
@@ -388,20 +382,14 @@ struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, str
     return NULL;
 }
 
-static void stop_timer(uv_timer_t *t)
-{
-    if (t)
-        uv_close((uv_handle_t *)t, free_handle);
-}
-
 void engine_free(struct engine *e)
 {
     if (!e)
         return;
     engine_watch_free(e->watch);
-    stop_timer(e->gc);
-    stop_timer(e->sync);
-    stop_timer(e->drain);
+    gs_timer_free(e->gc);
+    gs_timer_free(e->sync);
+    gs_timer_free(e->drain);
     stop_remotes(e);
     // Readers before what they read.
     engine_api_free(e->api);
@@ -429,8 +417,7 @@ void engine_stopping(struct engine *e)
 
 static void drained(struct engine *e)
 {
-    uv_timer_t *deadline = GS_TAKE(e->drain);
-    stop_timer(deadline);
+    gs_timer_free(GS_TAKE(e->drain));
     e->drained(e->drained_arg);
 }
 
@@ -441,9 +428,9 @@ static void on_flushed(void *arg)
         drained(e);
 }
 
-static void on_drain_deadline(uv_timer_t *t)
+static void on_drain_deadline(void *arg)
 {
-    struct engine *e = t->data;
+    struct engine *e = arg;
     gs_warn("engine", "%zu remote writes do not have all samples", e->n_flushing);
     drained(e);
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "net/grpc/grpc.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct exporter_attribution {
     struct exporter_attribution_config cfg;
     struct grpc_client *client;
     struct grpc_pending *list, *allocatable;
-    uv_timer_t *timer; // own allocation: closes later than we go
+    struct gs_timer *timer;
     struct exporter_device_map *map;
     struct exporter_device_replicas *replicas;
     uint64_t list_hash, allocatable_hash; // of the last replies: equal ones change nothing
@@ -37,11 +38,11 @@ struct exporter_attribution {
     char *problem;
 };
 
-static void on_timer(uv_timer_t *t);
+static void on_timer(void *arg);
 
 static void schedule(struct exporter_attribution *a, int64_t delay_ms)
 {
-    uv_timer_start(a->timer, on_timer, (uint64_t)(delay_ms > 0 ? delay_ms : 0), 0);
+    gs_timer_start(a->timer, on_timer, (uint64_t)(delay_ms > 0 ? delay_ms : 0));
 }
 
 static void set_problem(struct exporter_attribution *a, char *text)
@@ -137,9 +138,9 @@ static void on_allocatable(void *arg, const struct grpc_reply *reply)
     a->cfg.on_change(a->cfg.arg);
 }
 
-static void on_timer(uv_timer_t *t)
+static void on_timer(void *arg)
 {
-    struct exporter_attribution *a = t->data;
+    struct exporter_attribution *a = arg;
     int64_t now = gs_mono_ns();
     struct gs_slice empty = GS_SLICE("");
     if (!a->list)
@@ -166,25 +167,17 @@ struct gs_error *exporter_attribution_new(uv_loop_t *loop,
         exporter_attribution_free(a);
         return gs_error_wrap(err, "PodResources");
     }
-    a->timer = gs_alloc(sizeof(*a->timer));
-    uv_timer_init(loop, a->timer);
-    a->timer->data = a;
+    a->timer = gs_timer_new(loop, a);
     schedule(a, 0);
     *ret = a;
     return NULL;
-}
-
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
 }
 
 void exporter_attribution_free(struct exporter_attribution *a)
 {
     if (!a)
         return;
-    if (a->timer)
-        uv_close((uv_handle_t *)a->timer, free_handle);
+    gs_timer_free(a->timer);
     grpc_client_free(a->client);
     exporter_device_map_free(a->map);
     exporter_device_replicas_free(a->replicas);
@@ -222,7 +215,7 @@ void exporter_attribution_poke(struct exporter_attribution *a)
         return;
     int64_t since_ms = (gs_mono_ns() - a->last_list_ns) / GS_NS_PER_MS;
     int64_t delay = since_ms < POKE_MIN_MS ? POKE_MIN_MS - since_ms : 0;
-    if ((int64_t)uv_timer_get_due_in(a->timer) > delay)
+    if ((int64_t)gs_timer_due_in(a->timer) > delay)
         schedule(a, delay);
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "exporter/attribution.h"
 #include "exporter/render.h"
 #include "net/http/server.h"
@@ -22,13 +23,13 @@ struct exporter {
     struct exporter_sampler *sampler;
     struct exporter_attribution *attribution; // NULL: not asked for
     struct exporter_cluster *cluster;         // NULL likewise
-    uv_timer_t *watch;                        // own allocation: closes later than we go
-    struct exporter_sample *sample;           // NULL: none yet, or NVML fails as a whole
-    enum gpu_driver driver;                   // as of the last pass
-    char *problem;                            // why there is none; NULL: none
-    int64_t away_since;                       // of the driver; 0: it is there
-    size_t n_gpus;                            // as told last
-    size_t n_unopened;                        // likewise
+    struct gs_timer *watch;
+    struct exporter_sample *sample; // NULL: none yet, or NVML fails as a whole
+    enum gpu_driver driver;         // as of the last pass
+    char *problem;                  // why there is none; NULL: none
+    int64_t away_since;             // of the driver; 0: it is there
+    size_t n_gpus;                  // as told last
+    size_t n_unopened;              // likewise
     bool opened, simulated, was_stuck, has_given_up;
     unsigned missing,
         missing_before; // as told, and as found last: bits of enum exporter_missing_reason
@@ -389,9 +390,9 @@ static void end_waiting(struct exporter *e)
                             e->problem));
 }
 
-static void on_watch(uv_timer_t *t)
+static void on_watch(void *arg)
 {
-    struct exporter *e = t->data;
+    struct exporter *e = arg;
     bool stuck = is_stuck(e, gs_mono_ns());
     ask_cluster(e);
     tell_missing(e);
@@ -510,10 +511,8 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     e->renderer = exporter_renderer_new(&e->cfg.names);
     struct gs_buf empty = {0};
     e->page = http_bytes_new(&empty);
-    e->watch = gs_alloc(sizeof(*e->watch));
-    uv_timer_init(loop, e->watch);
-    e->watch->data = e;
-    uv_timer_start(e->watch, on_watch, WATCH_MS, WATCH_MS);
+    e->watch = gs_timer_new(loop, e);
+    gs_timer_repeat(e->watch, on_watch, WATCH_MS, WATCH_MS);
     // The sampler first: the pages ask it for its state.
     struct gs_error *err = start_sampler(e, loop);
     if (!err)
@@ -552,11 +551,6 @@ uint16_t exporter_port(const struct exporter *e)
     return e->server ? http_server_port(e->server) : 0;
 }
 
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
-}
-
 bool exporter_stop(struct exporter *e)
 {
     if (!e)
@@ -564,7 +558,7 @@ bool exporter_stop(struct exporter *e)
     http_server_stop(e->server);
     exporter_attribution_free(e->attribution);
     exporter_cluster_free(e->cluster);
-    uv_close((uv_handle_t *)e->watch, free_handle);
+    gs_timer_free(e->watch);
     bool ended = exporter_sampler_stop(e->sampler);
     exporter_sample_free(e->sample);
     exporter_renderer_free(e->renderer);

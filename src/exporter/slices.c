@@ -3,6 +3,7 @@
 
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "kube/cache.h"
 
 enum { RETRY_MS = 30000, MAX_TEXT = 127 };
@@ -14,7 +15,7 @@ struct exporter_slices {
     void (*on_change)(void *arg);
     void *arg;
     struct kube_request *discovery;
-    uv_timer_t *timer; // own allocation: closes later than we go
+    struct gs_timer *timer;
     struct kube_cache *cache;
     struct gs_hmap *devices; // "pool/device" -> json_t of the device, made anew when it is stale
     bool stale;
@@ -56,9 +57,9 @@ static const char *choose(const json_t *group)
 
 static void ask(struct exporter_slices *s);
 
-static void on_retry(uv_timer_t *t)
+static void on_retry(void *arg)
 {
-    ask(t->data);
+    ask(arg);
 }
 
 static void on_group(void *arg, int status, json_t *body, struct gs_error *err)
@@ -77,7 +78,7 @@ static void on_group(void *arg, int status, json_t *body, struct gs_error *err)
                      ? gs_format("resource.k8s.io: %s", gs_error_message(err))
                      : gs_strdup("the API server has no resource.k8s.io/v1, v1beta2 or v1beta1");
     gs_error_free(err);
-    uv_timer_start(s->timer, on_retry, RETRY_MS, 0);
+    gs_timer_start(s->timer, on_retry, RETRY_MS);
 }
 
 static void ask(struct exporter_slices *s)
@@ -94,16 +95,9 @@ struct exporter_slices *exporter_slices_new(uv_loop_t *loop, struct kube_client 
     s->query = gs_format("fieldSelector=spec.driver%%3D" EXPORTER_DEVICE_CLAIM_DRIVER "%s%s",
                          node_name ? "%2Cspec.nodeName%3D" : "", node_name ? node_name : "");
     s->devices = gs_hmap_new(NULL);
-    s->timer = gs_alloc(sizeof(*s->timer));
-    uv_timer_init(loop, s->timer);
-    s->timer->data = s;
+    s->timer = gs_timer_new(loop, s);
     ask(s);
     return s;
-}
-
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
 }
 
 void exporter_slices_free(struct exporter_slices *s)
@@ -111,7 +105,7 @@ void exporter_slices_free(struct exporter_slices *s)
     if (!s)
         return;
     kube_request_cancel(s->discovery);
-    uv_close((uv_handle_t *)s->timer, free_handle);
+    gs_timer_free(s->timer);
     gs_hmap_free(s->devices); // borrows from the cache
     kube_cache_free(s->cache);
     free(s->query);

@@ -7,6 +7,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "hpa/hpa_private.h"
 #include "kube/object.h"
 #include "kube/watch_errors.h"
@@ -35,7 +36,7 @@ struct item {
     struct hpa_history *history;
     struct hpa_reconcile *run; // NULL between passes
     bool again;                // the spec changed during the pass
-    uv_timer_t timer;
+    struct gs_timer *timer;
     int64_t due_ns;                     // monotonic time of the next pass
     int64_t seen_unix_ms, seen_mono_ms; // at the last pass
 };
@@ -43,9 +44,9 @@ struct item {
 static void item_pass(struct item *i);
 
 // --- items ---
-static void item_closed(uv_handle_t *h)
+static void item_closed(void *arg)
 {
-    struct item *i = GS_CONTAINER_OF(h, struct item, timer);
+    struct item *i = arg;
     free(i->key);
     free(i);
 }
@@ -58,12 +59,12 @@ static void item_free(void *value)
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
     i->run = NULL;
-    uv_close((uv_handle_t *)&i->timer, item_closed);
+    gs_timer_close(i->timer, item_closed);
 }
 
-static void timer_fired(uv_timer_t *t)
+static void timer_fired(void *arg)
 {
-    item_pass(GS_CONTAINER_OF(t, struct item, timer));
+    item_pass(arg);
 }
 
 // The object's own period, when it asks for a usable one.
@@ -86,8 +87,7 @@ static void schedule_next(struct item *i)
     if (i->due_ns <= now_ns)
         i->due_ns += (now_ns - i->due_ns) / period_ns * period_ns + period_ns;
     int64_t wait_ms = (i->due_ns - now_ns + GS_NS_PER_MS - 1) / GS_NS_PER_MS;
-    uv_update_time(i->controller->env.loop);
-    uv_timer_start(&i->timer, timer_fired, (uint64_t)wait_ms, 0);
+    gs_timer_start(i->timer, timer_fired, (uint64_t)wait_ms);
 }
 
 // The windows are about elapsed time: records move with a clock that was set.
@@ -119,7 +119,7 @@ static void pass_done(void *arg, const struct hpa_spec *spec, const struct hpa_d
 static void item_pass(struct item *i)
 {
     // The timer runs on during a long pass, whose end comes before the next one's start.
-    if (!uv_is_active((uv_handle_t *)&i->timer))
+    if (!gs_timer_is_active(i->timer))
         schedule_next(i);
     if (i->run)
         return;
@@ -143,7 +143,7 @@ static void add_item(struct hpa_controller *c, const json_t *object)
     i->key = kube_key(object);
     i->object = json_incref((json_t *)object);
     i->history = hpa_history_new();
-    uv_timer_init(c->env.loop, &i->timer);
+    i->timer = gs_timer_new(c->env.loop, i);
     i->due_ns = gs_mono_ns();
     report_deprecated_annotation(i->key, object);
     struct item *old = gs_hmap_remove_str(c->items, i->key);
@@ -201,7 +201,7 @@ static void pods_synced(void *arg)
     void *value;
     while (gs_hmap_next(c->items, &pos, &key, &value)) {
         struct item *i = value;
-        if (!i->run && !uv_is_active((uv_handle_t *)&i->timer))
+        if (!i->run && !gs_timer_is_active(i->timer))
             item_pass(i);
     }
 }

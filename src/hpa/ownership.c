@@ -5,6 +5,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "kube/event.h"
 #include "kube/object.h"
 
@@ -28,7 +29,7 @@ struct hpa_ownership {
     struct hpa_ownership_config cfg;
     char *manager;
     struct gs_hmap *items; // "ns/name" to struct claim
-    uv_timer_t timer;
+    struct gs_timer *timer;
 };
 
 static void claim_free(void *value)
@@ -146,9 +147,9 @@ static void waited(struct claim *c)
         set_state(c, OURS);
 }
 
-static void tick(uv_timer_t *t)
+static void tick(void *arg)
 {
-    struct hpa_ownership *all = GS_CONTAINER_OF(t, struct hpa_ownership, timer);
+    struct hpa_ownership *all = arg;
     int64_t now_ns = gs_mono_ns();
     size_t pos = 0;
     void *value;
@@ -176,14 +177,14 @@ struct hpa_ownership *hpa_ownership_new(uv_loop_t *loop, struct kube_client *cli
     c->manager = gs_strdup(cfg->manager);
     c->recorder = kube_recorder_new(client, c->manager, NULL);
     c->items = gs_hmap_new(claim_free);
-    uv_timer_init(loop, &c->timer);
-    uv_timer_start(&c->timer, tick, TICK_MS, TICK_MS);
+    c->timer = gs_timer_new(loop, c);
+    gs_timer_repeat(c->timer, tick, TICK_MS, TICK_MS);
     return c;
 }
 
-static void closed(uv_handle_t *h)
+static void closed(void *arg)
 {
-    struct hpa_ownership *c = GS_CONTAINER_OF(h, struct hpa_ownership, timer);
+    struct hpa_ownership *c = arg;
     free(c->manager);
     free(c);
 }
@@ -194,7 +195,7 @@ void hpa_ownership_free(struct hpa_ownership *c)
         return;
     gs_hmap_free(c->items);
     kube_recorder_free(c->recorder);
-    uv_close((uv_handle_t *)&c->timer, closed);
+    gs_timer_close(c->timer, closed);
 }
 
 void hpa_ownership_forget(struct hpa_ownership *c, const json_t *hpa)

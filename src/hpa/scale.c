@@ -2,6 +2,7 @@
 #include "hpa/hpa_private.h"
 
 #include "base/mem.h"
+#include "base/timer.h"
 #include "kube/selector.h"
 
 #define WRITE_TRIES    5
@@ -11,7 +12,7 @@ struct hpa_scale {
     struct kube_client *client;
     struct hpa_resources *resources;
     const struct hpa_spec *spec;
-    uv_timer_t timer;
+    struct gs_timer *timer;
     struct kube_gvr resource;
     struct hpa_lookup *lookup;
     struct kube_request *request;
@@ -30,13 +31,13 @@ struct hpa_scale *hpa_scale_new(uv_loop_t *loop, struct kube_client *client,
     s->client = client;
     s->resources = resources;
     s->spec = spec;
-    uv_timer_init(loop, &s->timer);
+    s->timer = gs_timer_new(loop, s);
     return s;
 }
 
-static void timer_closed(uv_handle_t *h)
+static void timer_closed(void *arg)
 {
-    struct hpa_scale *s = GS_CONTAINER_OF(h, struct hpa_scale, timer);
+    struct hpa_scale *s = arg;
     json_decref(s->object);
     gs_error_free(s->failed);
     free(s);
@@ -50,7 +51,7 @@ void hpa_scale_free(struct hpa_scale *s)
     kube_request_cancel(s->request);
     s->lookup = NULL;
     s->request = NULL;
-    uv_close((uv_handle_t *)&s->timer, timer_closed);
+    gs_timer_close(s->timer, timer_closed);
 }
 
 // --- reading ---
@@ -123,9 +124,9 @@ static void lookup_done(void *arg, struct gs_error *err)
         send_read(s, read_done);
 }
 
-static void tell_failure(uv_timer_t *t)
+static void tell_failure(void *arg)
 {
-    struct hpa_scale *s = GS_CONTAINER_OF(t, struct hpa_scale, timer);
+    struct hpa_scale *s = arg;
     s->cb(s->arg, GS_TAKE(s->failed));
 }
 
@@ -138,7 +139,7 @@ void hpa_scale_read(struct hpa_scale *s, hpa_scale_done cb, void *arg)
                                              s->spec->target_kind, &known, &s->resource);
     if (err) {
         s->failed = err;
-        uv_timer_start(&s->timer, tell_failure, 0, 0);
+        gs_timer_start(s->timer, tell_failure, 0);
     } else if (known) {
         send_read(s, read_done);
     } else {
@@ -184,9 +185,9 @@ static void reread_done(void *arg, int status, json_t *body, struct gs_error *er
         send_write(s);
 }
 
-static void reread(uv_timer_t *t)
+static void reread(void *arg)
 {
-    send_read(GS_CONTAINER_OF(t, struct hpa_scale, timer), reread_done);
+    send_read(arg, reread_done);
 }
 
 static void write_done(void *arg, int status, json_t *body, struct gs_error *err)
@@ -195,7 +196,7 @@ static void write_done(void *arg, int status, json_t *body, struct gs_error *err
     s->request = NULL;
     if (err && status == 409 && ++s->tries < WRITE_TRIES) {
         gs_error_free(err);
-        uv_timer_start(&s->timer, reread, WRITE_PAUSE_MS, 0);
+        gs_timer_start(s->timer, reread, WRITE_PAUSE_MS);
         return;
     }
     s->cb(s->arg, err);

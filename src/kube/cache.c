@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "kube/object.h"
 
 #define FRAME_MAX         (16u * 1024 * 1024) // one watch event
@@ -40,7 +41,7 @@ struct kube_cache {
     bool watch_fruitful; // an event came on this watch
     bool frame_bad;      // the watch cannot go on; what follows of it is ignored
 
-    uv_timer_t timer;
+    struct gs_timer *timer;
     unsigned failures;
     bool relist; // the next attempt lists
     bool synced, started, closed;
@@ -71,14 +72,8 @@ struct kube_cache *kube_cache_new(uv_loop_t *loop, struct kube_client *client, s
     c->query = query && *query ? gs_strdup(query) : NULL;
     c->objects = gs_hmap_new(free_json);
     c->frame.limit = FRAME_MAX;
-    uv_timer_init(loop, &c->timer);
-    c->timer.data = c;
+    c->timer = gs_timer_new(loop, c);
     return c;
-}
-
-static void timer_closed(uv_handle_t *h)
-{
-    free(h->data);
 }
 
 void kube_cache_free(struct kube_cache *c)
@@ -97,7 +92,7 @@ void kube_cache_free(struct kube_cache *c)
     gs_buf_finish(&c->frame);
     c->handlers = NULL;
     c->n_handlers = 0;
-    uv_close((uv_handle_t *)&c->timer, timer_closed);
+    gs_timer_close(c->timer, free);
 }
 
 // --- handlers ---
@@ -227,9 +222,9 @@ static void attempt(struct kube_cache *c)
         send_watch(c);
 }
 
-static void timer_fired(uv_timer_t *t)
+static void timer_fired(void *arg)
 {
-    struct kube_cache *c = t->data;
+    struct kube_cache *c = arg;
     http_op_cancel(c->watch);
     c->watch = NULL;
     attempt(c);
@@ -252,7 +247,7 @@ static void back_off(struct kube_cache *c)
     if (ms > BACKOFF_LAST_MS)
         ms = BACKOFF_LAST_MS;
     c->failures++;
-    uv_timer_start(&c->timer, timer_fired, ms, 0);
+    gs_timer_start(c->timer, timer_fired, ms);
 }
 
 static void failed(struct kube_cache *c, struct gs_error *err)
@@ -276,9 +271,9 @@ static void healthy(struct kube_cache *c)
     clear_error(c);
 }
 
-static void watch_stands(uv_timer_t *t)
+static void watch_stands(void *arg)
 {
-    healthy(t->data);
+    healthy(arg);
 }
 
 // --- list ---
@@ -380,7 +375,7 @@ static void watch_broken(struct kube_cache *c, bool relist, struct gs_error *err
     bool at_once = relist && c->watch_fruitful && c->failures == 0;
     failed(c, err);
     if (at_once)
-        uv_timer_start(&c->timer, timer_fired, 0, 0);
+        gs_timer_start(c->timer, timer_fired, 0);
 }
 
 static void watch_error(struct kube_cache *c, const json_t *status)
@@ -511,7 +506,7 @@ static void send_watch(struct kube_cache *c)
     c->watch_fruitful = false;
     c->watch_started_ns = gs_mono_ns();
     if (c->failures > 0 || c->error)
-        uv_timer_start(&c->timer, watch_stands, WATCH_HEALTHY_NS / GS_NS_PER_MS, 0);
+        gs_timer_start(c->timer, watch_stands, WATCH_HEALTHY_NS / GS_NS_PER_MS);
     c->watch = http_send(kube_client_http(c->client), &call, &callbacks, c);
 }
 

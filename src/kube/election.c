@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "kube/object.h"
 
 #define DEFAULT_LEASE_MS INT64_C(15000)
@@ -15,7 +16,7 @@ struct kube_election {
     struct kube_election_config cfg;
     char *ns, *name, *identity, *holder;
     char *told; // the last failure that the log has
-    uv_timer_t timer;
+    struct gs_timer *timer;
     struct kube_request *request;
     json_t *seen;         // the spec that was seen last
     int64_t seen_mono_ms; // when it was first seen like that
@@ -152,9 +153,9 @@ static void read_lease(void *arg, int status, json_t *body, struct gs_error *err
     gs_error_free(err);
 }
 
-static void on_timer(uv_timer_t *t)
+static void on_timer(void *arg)
 {
-    struct kube_election *e = GS_CONTAINER_OF(t, struct kube_election, timer);
+    struct kube_election *e = arg;
     if (now_ms() - e->renewed_mono_ms >= e->cfg.renew_ms)
         lose(e, "the lease could not be renewed in time");
     if (!e->request)
@@ -175,8 +176,8 @@ struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *cli
     e->ns = gs_strdup(cfg->ns);
     e->name = gs_strdup(cfg->name);
     e->identity = gs_strdup(cfg->identity);
-    uv_timer_init(loop, &e->timer);
-    uv_timer_start(&e->timer, on_timer, 0, (uint64_t)e->cfg.retry_ms);
+    e->timer = gs_timer_new(loop, e);
+    gs_timer_repeat(e->timer, on_timer, 0, (uint64_t)e->cfg.retry_ms);
     return e;
 }
 
@@ -190,9 +191,9 @@ const char *kube_election_holder(const struct kube_election *e)
     return e->holder;
 }
 
-static void closed(uv_handle_t *h)
+static void closed(void *arg)
 {
-    struct kube_election *e = GS_CONTAINER_OF(h, struct kube_election, timer);
+    struct kube_election *e = arg;
     free(e->ns);
     free(e->name);
     free(e->identity);
@@ -207,5 +208,5 @@ void kube_election_free(struct kube_election *e)
     if (!e)
         return;
     kube_request_cancel(e->request);
-    uv_close((uv_handle_t *)&e->timer, closed);
+    gs_timer_close(e->timer, closed);
 }

@@ -3,18 +3,19 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 
 enum { LOOK_EVERY_MS = 5000 };
 
 struct kube_watch_errors {
-    uv_timer_t timer; // first: freed by its close callback as the whole
+    struct gs_timer *timer;
     const struct kube_cache *cache;
     char *component, *what, *told;
 };
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct kube_watch_errors *w = timer->data;
+    struct kube_watch_errors *w = arg;
     const char *error = kube_cache_error(w->cache);
     if (error && strstr(error, "could not find the requested resource"))
         error = NULL;
@@ -33,16 +34,10 @@ struct kube_watch_errors *kube_watch_errors_new(uv_loop_t *loop, const struct ku
     w->cache = cache;
     w->component = gs_strdup(component);
     w->what = gs_strdup(what);
-    uv_timer_init(loop, &w->timer);
-    w->timer.data = w;
-    uv_timer_start(&w->timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
-    uv_unref((uv_handle_t *)&w->timer); // looking alone is no reason to run on
+    w->timer = gs_timer_new(loop, w);
+    gs_timer_repeat(w->timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    gs_timer_unref(w->timer); // this timer alone must not keep the program running
     return w;
-}
-
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
 }
 
 void kube_watch_errors_free(struct kube_watch_errors *w)
@@ -52,5 +47,6 @@ void kube_watch_errors_free(struct kube_watch_errors *w)
     free(w->component);
     free(w->what);
     free(w->told);
-    uv_close((uv_handle_t *)&w->timer, free_handle);
+    gs_timer_free(w->timer);
+    free(w);
 }

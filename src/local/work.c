@@ -5,6 +5,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "kube/object.h"
 
 #define BACKOFF_FIRST_MS 50
@@ -53,7 +54,7 @@ struct local_queue {
     struct item **heap;
     size_t heap_len, heap_cap;
     struct local_work *works;
-    uv_timer_t timer;
+    struct gs_timer *timer;
     bool closed;
 };
 
@@ -73,14 +74,8 @@ struct local_queue *local_queue_new(uv_loop_t *loop, struct kube_client *client,
     q->fn = fn;
     q->arg = arg;
     q->items = gs_hmap_new(item_free);
-    uv_timer_init(loop, &q->timer);
-    q->timer.data = q;
+    q->timer = gs_timer_new(loop, q);
     return q;
-}
-
-static void timer_closed(uv_handle_t *h)
-{
-    free(h->data);
 }
 
 static void call_free(struct call *c)
@@ -117,7 +112,7 @@ void local_queue_free(struct local_queue *q)
     gs_hmap_free(q->items);
     free(q->heap);
     free(q->name);
-    uv_close((uv_handle_t *)&q->timer, timer_closed);
+    gs_timer_close(q->timer, free);
 }
 
 // --- when ---
@@ -169,19 +164,18 @@ static struct item *heap_take_first(struct local_queue *q)
     return first;
 }
 
-static void run_due(uv_timer_t *t);
+static void run_due(void *arg);
 
 static void arm(struct local_queue *q)
 {
     if (q->heap_len == 0) {
-        uv_timer_stop(&q->timer);
+        gs_timer_stop(q->timer);
         return;
     }
     int64_t wait_ns = q->heap[1]->due_ns - gs_mono_ns();
     // At least 1: libuv runs a timer that is due at once again in the same turn.
     uint64_t ms = wait_ns > 0 ? (uint64_t)((wait_ns + GS_NS_PER_MS - 1) / GS_NS_PER_MS) : 1;
-    uv_update_time(q->timer.loop);
-    uv_timer_start(&q->timer, run_due, ms, 0);
+    gs_timer_start(q->timer, run_due, ms);
 }
 
 // The item waits, unless it is busy: then it waits once it is over.
@@ -282,9 +276,9 @@ static void run_key(struct local_queue *q, struct item *i)
     work_unhold(w);
 }
 
-static void run_due(uv_timer_t *t)
+static void run_due(void *arg)
 {
-    struct local_queue *q = t->data;
+    struct local_queue *q = arg;
     int64_t now = gs_mono_ns(), end_ns = now + TURN_LIMIT_NS;
     while (q->heap_len && q->heap[1]->due_ns <= now && gs_mono_ns() < end_ns)
         run_key(q, heap_take_first(q));

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -22,8 +23,8 @@ struct up_child {
     struct up_child_config cfg;
     char **argv, **env;
     uv_process_t process;
-    uv_pipe_t pipe;   // both output streams
-    uv_timer_t timer; // restart, or kill
+    uv_pipe_t pipe;         // both output streams
+    struct gs_timer *timer; // restart, or kill
     bool running, pipe_open, process_open, stopping, freed;
     unsigned open_handles;
     int64_t started_ns;
@@ -64,11 +65,16 @@ static void release(struct up_child *c)
     free(c);
 }
 
-static void on_closed(uv_handle_t *h)
+static void on_timer_closed(void *arg)
 {
-    struct up_child *c = h->data;
+    struct up_child *c = arg;
     c->open_handles--;
     release(c);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    on_timer_closed(h->data);
 }
 
 static void close_handle(void *handle, bool *is_open)
@@ -112,22 +118,22 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 static struct gs_error *spawn(struct up_child *c);
 
-static void on_restart(uv_timer_t *timer)
+static void on_restart(void *arg)
 {
-    struct up_child *c = timer->data;
+    struct up_child *c = arg;
     struct gs_error *err = spawn(c);
     if (!err)
         return;
     gs_err("up", "%s", gs_error_message(err));
     gs_error_free(err);
-    uv_timer_start(&c->timer, on_restart, MAX_DELAY_MS, 0);
+    gs_timer_start(c->timer, on_restart, MAX_DELAY_MS);
 }
 
 static void on_exit_status(uv_process_t *process, int64_t status, int term_signal)
 {
     struct up_child *c = process->data;
     c->running = false;
-    uv_timer_stop(&c->timer);
+    gs_timer_stop(c->timer);
     close_handle(&c->process, &c->process_open);
     if (c->freed)
         return;
@@ -137,7 +143,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
         gs_warn("up", "%s ended (%s %d); starting it again in %.1f s", c->cfg.name,
                 term_signal ? "signal" : "exit code", term_signal ? term_signal : (int)status,
                 (double)c->delay_ms / 1e3);
-        uv_timer_start(&c->timer, on_restart, c->delay_ms, 0);
+        gs_timer_start(c->timer, on_restart, c->delay_ms);
         c->delay_ms = c->delay_ms * 2 < MAX_DELAY_MS ? c->delay_ms * 2 : MAX_DELAY_MS;
     }
     if (c->cfg.on_exit)
@@ -149,7 +155,7 @@ static struct gs_error *spawn(struct up_child *c)
     // A grandchild may keep the pipe of the previous run open: drop it before it is used again.
     if (c->pipe_open || c->process_open) {
         close_handle(&c->pipe, &c->pipe_open);
-        uv_timer_start(&c->timer, on_restart, 10, 0);
+        gs_timer_start(c->timer, on_restart, 10);
         return NULL;
     }
     uv_pipe_init(c->loop, &c->pipe, 0);
@@ -201,8 +207,7 @@ struct gs_error *up_child_start(uv_loop_t *loop, const struct up_child_config *c
     c->argv = copy_strings(cfg->argv, NULL);
     c->env = copy_strings(cfg->extra_env, environ);
     c->delay_ms = FIRST_DELAY_MS;
-    uv_timer_init(loop, &c->timer);
-    c->timer.data = c;
+    c->timer = gs_timer_new(loop, c);
     c->open_handles = 1;
     struct gs_error *err = spawn(c);
     if (err) {
@@ -218,9 +223,9 @@ bool up_child_running(const struct up_child *c)
     return c && c->running;
 }
 
-static void on_kill(uv_timer_t *timer)
+static void on_kill(void *arg)
 {
-    struct up_child *c = timer->data;
+    struct up_child *c = arg;
     if (c->running)
         uv_process_kill(&c->process, SIGKILL);
 }
@@ -230,11 +235,11 @@ void up_child_stop(struct up_child *c)
     if (!c || c->stopping)
         return;
     c->stopping = true;
-    uv_timer_stop(&c->timer);
+    gs_timer_stop(c->timer);
     if (!c->running)
         return;
     uv_process_kill(&c->process, SIGTERM);
-    uv_timer_start(&c->timer, on_kill, KILL_AFTER_MS, 0);
+    gs_timer_start(c->timer, on_kill, KILL_AFTER_MS);
 }
 
 void up_child_free(struct up_child *c)
@@ -247,5 +252,5 @@ void up_child_free(struct up_child *c)
     else
         close_handle(&c->process, &c->process_open);
     close_handle(&c->pipe, &c->pipe_open);
-    uv_close((uv_handle_t *)&c->timer, on_closed);
+    gs_timer_close(c->timer, on_timer_closed);
 }

@@ -40,7 +40,7 @@ struct adapter_api_call {
     struct adapter_api_audit_event *audit;
     struct adapter_api_previous_op *passed;
     char *passed_cause;
-    uv_timer_t *timeout;               // of the parameter; NULL: none
+    struct gs_timer *timeout;          // of the parameter; NULL: none
     struct adapter_api_auth_user user; // where the previous owner is told
 };
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "codec/json.h"
 
 enum {
@@ -20,7 +21,7 @@ struct adapter_api_audit {
     struct adapter_api_audit_policy *policy;
     struct adapter_api_audit_log *log;
     struct gs_buf pending;
-    uv_timer_t *timer; // NULL: each event is written at once
+    struct gs_timer *timer; // NULL: each event is written at once
     bool failing;
     struct adapter_api_audit_stats stats;
 };
@@ -57,9 +58,9 @@ static void flush(struct adapter_api_audit *a)
     gs_error_free(err);
 }
 
-static void on_timer(uv_timer_t *t)
+static void on_timer(void *arg)
 {
-    flush(t->data);
+    flush(arg);
 }
 
 static void add_line(struct adapter_api_audit *a, const json_t *event)
@@ -243,11 +244,6 @@ void adapter_api_audit_end(struct adapter_api_audit_event *e)
 
 // --- life ---
 
-static void timer_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
 struct gs_error *adapter_api_audit_new(const struct adapter_api_audit_options *o,
                                        struct adapter_api_audit **ret)
 {
@@ -262,10 +258,8 @@ struct gs_error *adapter_api_audit_new(const struct adapter_api_audit_options *o
         return err;
     }
     if (o->batch) {
-        a->timer = gs_alloc(sizeof(*a->timer));
-        uv_timer_init(o->loop, a->timer);
-        a->timer->data = a;
-        uv_timer_start(a->timer, on_timer, FLUSH_MS, FLUSH_MS);
+        a->timer = gs_timer_new(o->loop, a);
+        gs_timer_repeat(a->timer, on_timer, FLUSH_MS, FLUSH_MS);
     }
     *ret = a;
     return NULL;
@@ -276,8 +270,7 @@ void adapter_api_audit_free(struct adapter_api_audit *a)
     if (!a)
         return;
     flush(a);
-    if (a->timer)
-        uv_close((uv_handle_t *)a->timer, timer_closed);
+    gs_timer_free(a->timer);
     adapter_api_audit_policy_free(a->policy);
     adapter_api_audit_log_free(a->log);
     gs_buf_finish(&a->pending);

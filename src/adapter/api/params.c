@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/timer.h"
 #include "kube/names.h"
 #include "kube/status.h"
 
@@ -133,15 +134,9 @@ static bool refuse_list(struct adapter_api_call *c)
 
 // --- the timeout of a request ---
 
-static void timer_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
 void adapter_api_end_timeout(struct adapter_api_call *c)
 {
-    if (c->timeout)
-        uv_close((uv_handle_t *)GS_TAKE(c->timeout), timer_closed);
+    gs_timer_free(GS_TAKE(c->timeout));
 }
 
 static void refuse_late(struct adapter_api_call *c)
@@ -152,9 +147,9 @@ static void refuse_late(struct adapter_api_call *c)
                                                 json_object()));
 }
 
-static void on_timeout(uv_timer_t *t)
+static void on_timeout(void *arg)
 {
-    struct adapter_api_call *c = t->data;
+    struct adapter_api_call *c = arg;
     refuse_late(c);
     adapter_api_call_end(c);
 }
@@ -180,11 +175,9 @@ static bool start_timeout(struct adapter_api_call *c)
         return true;
     }
     int64_t ms = ns / GS_NS_PER_MS;
-    c->timeout = gs_alloc(sizeof(*c->timeout));
-    uv_timer_init(c->a->o.loop, c->timeout);
-    c->timeout->data = c;
-    uv_timer_start(c->timeout, on_timeout,
-                   (uint64_t)(ms < LONGEST_TIMEOUT_MS ? ms : LONGEST_TIMEOUT_MS), 0);
+    c->timeout = gs_timer_new(c->a->o.loop, c);
+    gs_timer_start(c->timeout, on_timeout,
+                   (uint64_t)(ms < LONGEST_TIMEOUT_MS ? ms : LONGEST_TIMEOUT_MS));
     return false;
 }
 

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 
 enum {
     RELIST_MS = 30000,
@@ -29,7 +30,7 @@ struct adapter_api_previous {
     bool front_proxy;
     unsigned timeout_ms;
     uint64_t relist_ms;
-    uv_timer_t *timer;
+    struct gs_timer *timer;
     struct list lists[MAX_LISTS];
     size_t n_lists, under_way;
     struct adapter_api_previous_stats stats;
@@ -90,9 +91,9 @@ static void ask_list(struct list *l)
     l->op = http_send(l->p->client, &call, &callbacks, l);
 }
 
-static void on_timer(uv_timer_t *t)
+static void on_timer(void *arg)
 {
-    struct adapter_api_previous *p = t->data;
+    struct adapter_api_previous *p = arg;
     for (size_t i = 0; i < p->n_lists; i++)
         ask_list(&p->lists[i]);
 }
@@ -223,11 +224,6 @@ void adapter_api_previous_cancel(struct adapter_api_previous_op *op)
 
 // --- life ---
 
-static void timer_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
 struct gs_error *adapter_api_previous_new(uv_loop_t *loop,
                                           const struct adapter_api_previous_options *o,
                                           struct adapter_api_previous **ret)
@@ -250,10 +246,8 @@ struct gs_error *adapter_api_previous_new(uv_loop_t *loop,
     p->timeout_ms = (unsigned)(o->timeout_ms ? o->timeout_ms : TIMEOUT_MS);
     p->relist_ms = (uint64_t)(o->relist_ms ? o->relist_ms : RELIST_MS);
     p->stats.up = true; // so that the first failure is told
-    p->timer = gs_alloc(sizeof(*p->timer));
-    uv_timer_init(loop, p->timer);
-    p->timer->data = p;
-    uv_timer_start(p->timer, on_timer, p->relist_ms, p->relist_ms);
+    p->timer = gs_timer_new(loop, p);
+    gs_timer_repeat(p->timer, on_timer, p->relist_ms, p->relist_ms);
     *ret = p;
     return NULL;
 }
@@ -267,7 +261,7 @@ void adapter_api_previous_free(struct adapter_api_previous *p)
         json_decref(p->lists[i].resources);
         free(p->lists[i].group_version);
     }
-    uv_close((uv_handle_t *)p->timer, timer_closed);
+    gs_timer_free(p->timer);
     http_client_free(p->client);
     free(p->name);
     free(p);

@@ -5,6 +5,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 
 enum { MAX_METRICS = 500000 };
 
@@ -40,8 +41,8 @@ struct provider_registry {
     size_t *question_of; // of each rule
     size_t *served;      // metrics of each rule
     struct table custom, external;
-    uv_timer_t *timer;
-    uv_timer_t *watch;          // NULL: no source tells a version
+    struct gs_timer *timer;
+    struct gs_timer *watch;     // NULL: no source tells a version
     uint64_t version;           // of the sources when the last round began
     int64_t begun_ns, ended_ns; // of the last round
     int64_t retry_ms;           // the next wait while nothing was found
@@ -196,9 +197,9 @@ void provider_registry_rebuild(struct provider_registry *r)
 
 // --- asking ---
 
-static void on_timer(uv_timer_t *t)
+static void on_timer(void *arg)
 {
-    provider_registry_relist(t->data);
+    provider_registry_relist(arg);
 }
 
 static void take_fresh(struct provider_registry *r)
@@ -242,7 +243,7 @@ static void end_round(struct provider_registry *r)
     r->rounds++;
     r->ended_ns = gs_mono_ns();
     take_fresh(r);
-    uv_timer_start(r->timer, on_timer, (uint64_t)next_round_ms(r), 0);
+    gs_timer_start(r->timer, on_timer, (uint64_t)next_round_ms(r));
     if (r->o.on_round)
         r->o.on_round(r->o.arg);
 }
@@ -279,9 +280,9 @@ static uint64_t sources_version(const struct provider_registry *r)
 }
 
 // New series are listed at once, and not with the next round in turn.
-static void on_watch_timer(uv_timer_t *t)
+static void on_watch_timer(void *arg)
 {
-    struct provider_registry *r = t->data;
+    struct provider_registry *r = arg;
     int64_t pause = (r->ended_ns - r->begun_ns) * ROUND_SHARE;
     if (!r->waiting && sources_version(r) != r->version && gs_mono_ns() - r->ended_ns >= pause)
         provider_registry_relist(r);
@@ -291,7 +292,7 @@ void provider_registry_relist(struct provider_registry *r)
 {
     if (r->waiting)
         return;
-    uv_timer_stop(r->timer);
+    gs_timer_stop(r->timer);
     int64_t age = r->o.max_age_ms ? r->o.max_age_ms : r->o.relist_ms;
     r->waiting = r->n_questions;
     r->version = sources_version(r);
@@ -306,7 +307,7 @@ void provider_registry_relist(struct provider_registry *r)
 
 void provider_registry_stop(struct provider_registry *r)
 {
-    uv_timer_stop(r->timer);
+    gs_timer_stop(r->timer);
     for (size_t i = 0; i < r->n_questions; i++) {
         source_cancel(r->questions[i].op);
         r->questions[i].op = NULL;
@@ -342,25 +343,16 @@ struct provider_registry *provider_registry_new(uv_loop_t *loop,
     struct provider_registry *r = gs_alloc(sizeof(*r));
     r->o = *o;
     r->retry_ms = FIRST_RETRY_MS;
-    r->timer = gs_alloc(sizeof(*r->timer));
-    uv_timer_init(loop, r->timer);
-    r->timer->data = r;
+    r->timer = gs_timer_new(loop, r);
     make_questions(r);
     table_reset(&r->custom);
     table_reset(&r->external);
     provider_registry_relist(r);
     if (sources_version(r)) {
-        r->watch = gs_alloc(sizeof(*r->watch));
-        uv_timer_init(loop, r->watch);
-        r->watch->data = r;
-        uv_timer_start(r->watch, on_watch_timer, WATCH_MS, WATCH_MS);
+        r->watch = gs_timer_new(loop, r);
+        gs_timer_repeat(r->watch, on_watch_timer, WATCH_MS, WATCH_MS);
     }
     return r;
-}
-
-static void timer_closed(uv_handle_t *h)
-{
-    free(h);
 }
 
 void provider_registry_free(struct provider_registry *r)
@@ -377,9 +369,9 @@ void provider_registry_free(struct provider_registry *r)
     table_reset(&r->external);
     gs_hmap_free(r->custom.index);
     gs_hmap_free(r->external.index);
-    uv_close((uv_handle_t *)r->timer, timer_closed);
+    gs_timer_free(r->timer);
     if (r->watch)
-        uv_close((uv_handle_t *)r->watch, timer_closed);
+        gs_timer_free(r->watch);
     free(r->questions);
     free(r->question_of);
     free(r->served);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "codec/base64.h"
 #include "net/tls/tls.h"
 
@@ -24,7 +25,7 @@ static const char *const apiservices[] = {
 struct serving_rotation {
     struct serving_rotation_options o;
     char *ns, *service, *secret;
-    uv_timer_t *timer;
+    struct gs_timer *timer;
     struct kube_request *rq;
     char *ca, *cert, *key; // of the Secret
     size_t at;             // of the APIServices
@@ -37,9 +38,9 @@ static void get_apiservice(struct serving_rotation *r);
 
 // --- ends ---
 
-static void on_timer(uv_timer_t *t)
+static void on_timer(void *arg)
 {
-    struct serving_rotation *r = t->data;
+    struct serving_rotation *r = arg;
     r->failed = false;
     r->at = 0;
     get_secret(r);
@@ -47,7 +48,7 @@ static void on_timer(uv_timer_t *t)
 
 static void again(struct serving_rotation *r, int64_t ms)
 {
-    uv_timer_start(r->timer, on_timer, (uint64_t)ms, 0);
+    gs_timer_start(r->timer, on_timer, (uint64_t)ms);
 }
 
 // Takes the error. Told once as long as it stays the same.
@@ -301,16 +302,9 @@ struct serving_rotation *serving_rotation_new(uv_loop_t *loop,
     r->service = gs_strdup(o->service + n + 1);
     r->secret = gs_format("%s-tls", r->service);
     r->wrong = gs_strdup("the serving certificate is not read yet");
-    r->timer = gs_alloc(sizeof(*r->timer));
-    uv_timer_init(loop, r->timer);
-    r->timer->data = r;
+    r->timer = gs_timer_new(loop, r);
     get_secret(r);
     return r;
-}
-
-static void timer_closed(uv_handle_t *h)
-{
-    free(h);
 }
 
 void serving_rotation_free(struct serving_rotation *r)
@@ -318,7 +312,7 @@ void serving_rotation_free(struct serving_rotation *r)
     if (!r)
         return;
     kube_request_cancel(r->rq);
-    uv_close((uv_handle_t *)r->timer, timer_closed);
+    gs_timer_free(r->timer);
     char *texts[] = {r->ns, r->service, r->secret, r->ca, r->cert, r->key, r->wrong};
     for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++)
         free(texts[i]);

@@ -3,12 +3,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/timer.h"
 
 enum { PERIOD_MS = 5000, TIMEOUT_MS = 5000, SILENCE_MS = 30000 };
 
 struct source_probe {
     struct source_probe_options o;
-    uv_timer_t *timer;
+    struct gs_timer *timer;
     struct source_op *op; // under way
     int64_t sent_ns;
     char *error; // of the last query; NULL: it was good
@@ -37,9 +38,9 @@ static void ask(struct source_probe *p)
     p->op = source_query(p->o.source, "vector(1)", gs_unix_ms(), on_result, p);
 }
 
-static void on_timer(uv_timer_t *t)
+static void on_timer(void *arg)
 {
-    struct source_probe *p = t->data;
+    struct source_probe *p = arg;
     if (p->op && gs_mono_ns() - p->sent_ns < p->o.timeout_ms * GS_NS_PER_MS)
         return;
     if (p->op) {
@@ -73,17 +74,10 @@ struct source_probe *source_probe_new(uv_loop_t *loop, const struct source_probe
     p->o.period_ms = o->period_ms ? o->period_ms : PERIOD_MS;
     p->o.timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     p->o.silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
-    p->timer = gs_alloc(sizeof(*p->timer));
-    uv_timer_init(loop, p->timer);
-    p->timer->data = p;
-    uv_timer_start(p->timer, on_timer, (uint64_t)p->o.period_ms, (uint64_t)p->o.period_ms);
+    p->timer = gs_timer_new(loop, p);
+    gs_timer_repeat(p->timer, on_timer, (uint64_t)p->o.period_ms, (uint64_t)p->o.period_ms);
     ask(p);
     return p;
-}
-
-static void timer_closed(uv_handle_t *h)
-{
-    free(h);
 }
 
 void source_probe_free(struct source_probe *p)
@@ -91,7 +85,7 @@ void source_probe_free(struct source_probe *p)
     if (!p)
         return;
     source_cancel(p->op);
-    uv_close((uv_handle_t *)p->timer, timer_closed);
+    gs_timer_free(p->timer);
     free(p->error);
     free(p->text);
     free(p);

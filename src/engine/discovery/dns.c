@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "engine/discovery/groups.h"
 #include "engine/discovery/kube_labels.h"
 #include "engine/discovery/stats.h"
@@ -34,7 +35,7 @@ struct discovery_dns {
     struct discovery_group_list found;
     int64_t begun_ns;
     bool spoke;
-    uv_timer_t timer;
+    struct gs_timer *timer;
 };
 
 // --- targets ---
@@ -140,9 +141,9 @@ static void ask_more(struct discovery_dns *s)
     }
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct discovery_dns *s = timer->data;
+    struct discovery_dns *s = arg;
     if (s->n_ended < s->n_begun) // the last one is under way
         return;
     s->begun_ns = gs_mono_ns();
@@ -160,7 +161,7 @@ static void begin(struct discovery_dns *s, const struct engine_config_dns_sd *cf
     s->names = gs_alloc_array(cfg->n_names, sizeof(*s->names));
     for (size_t i = 0; i < cfg->n_names; i++)
         s->names[i] = (struct asked_name){.sd = s, .name = cfg->names[i]};
-    uv_timer_start(&s->timer, on_timer, FIRST_REFRESH_MS, (uint64_t)interval);
+    gs_timer_repeat(s->timer, on_timer, FIRST_REFRESH_MS, (uint64_t)interval);
 }
 
 static void end(struct discovery_dns *s)
@@ -184,8 +185,7 @@ struct discovery_dns *discovery_dns_new(uv_loop_t *loop, const struct engine_con
     s->stats = stats;
     s->fn = fn;
     s->arg = arg;
-    uv_timer_init(loop, &s->timer);
-    s->timer.data = s;
+    s->timer = gs_timer_new(loop, s);
     begin(s, cfg);
     return s;
 }
@@ -196,15 +196,10 @@ void discovery_dns_reconfigure(struct discovery_dns *s, const struct engine_conf
     begin(s, cfg);
 }
 
-static void free_dns(uv_handle_t *h)
-{
-    free(h->data);
-}
-
 void discovery_dns_free(struct discovery_dns *s)
 {
     if (!s)
         return;
     end(s);
-    uv_close((uv_handle_t *)&s->timer, free_dns);
+    gs_timer_close(s->timer, free);
 }

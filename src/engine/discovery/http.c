@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/timer.h"
 #include "engine/discovery/groups.h"
 #include "engine/discovery/stats.h"
 
@@ -31,7 +32,7 @@ struct discovery_http {
     uint64_t list_hash; // of its text; with n_groups 0: of none
     bool spoke;
     char *problem; // what the log has of it; NULL: none
-    uv_timer_t timer;
+    struct gs_timer *timer;
 };
 
 // application/json, with nothing but charset=utf-8 behind it.
@@ -156,9 +157,9 @@ static int64_t interval_of(const struct discovery_http *s)
     return s->cfg->refresh_ms ? s->cfg->refresh_ms : DEFAULT_REFRESH;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct discovery_http *s = timer->data;
+    struct discovery_http *s = arg;
     struct discovery_group_list none = {0};
     int64_t interval = interval_of(s);
     if (s->op) // its timeout will end it
@@ -171,7 +172,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void start(struct discovery_http *s)
 {
-    uv_timer_start(&s->timer, on_timer, FIRST_REQUEST_MS, (uint64_t)interval_of(s));
+    gs_timer_repeat(s->timer, on_timer, FIRST_REQUEST_MS, (uint64_t)interval_of(s));
 }
 
 struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_config_http_sd *cfg,
@@ -184,8 +185,7 @@ struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_c
     s->stats = stats ? &stats->http : NULL;
     s->fn = fn;
     s->arg = arg;
-    uv_timer_init(loop, &s->timer);
-    s->timer.data = s;
+    s->timer = gs_timer_new(loop, s);
     start(s);
     return s;
 }
@@ -203,16 +203,11 @@ void discovery_http_reconfigure(struct discovery_http *s, const struct engine_co
     start(s);
 }
 
-static void free_http(uv_handle_t *h)
-{
-    free(h->data);
-}
-
 void discovery_http_free(struct discovery_http *s)
 {
     if (!s)
         return;
     stop_request(s);
     free(s->problem);
-    uv_close((uv_handle_t *)&s->timer, free_http);
+    gs_timer_close(s->timer, free);
 }

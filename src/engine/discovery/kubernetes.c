@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "engine/discovery/kube_hub.h"
 #include "engine/discovery/kube_targets.h"
 #include "kube/object.h"
@@ -33,7 +34,8 @@ struct discovery_kubernetes {
     size_t n_watches, watches_cap;
     discovery_update_fn fn;
     void *arg;
-    uv_timer_t *timer;
+    uv_loop_t *loop;
+    struct gs_timer *timer;
     uint64_t last_pass_ms; // of the loop's clock
     uint64_t pass;
     struct gs_hmap *sent; // source -> struct sent
@@ -147,10 +149,10 @@ static bool all_synced(const struct discovery_kubernetes *s)
     return true;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct discovery_kubernetes *s = timer->data;
-    s->last_pass_ms = uv_now(timer->loop);
+    struct discovery_kubernetes *s = arg;
+    s->last_pass_ms = uv_now(s->loop);
     if (!all_synced(s))
         return; // on_synced comes back
     s->pass++;
@@ -172,12 +174,12 @@ static void on_timer(uv_timer_t *timer)
 
 static void schedule(struct discovery_kubernetes *s)
 {
-    if (uv_is_active((uv_handle_t *)s->timer))
+    if (gs_timer_is_active(s->timer))
         return;
-    uint64_t now = uv_now(s->timer->loop), earliest = s->last_pass_ms + NEXT_DELAY_MS;
+    uint64_t now = uv_now(s->loop), earliest = s->last_pass_ms + NEXT_DELAY_MS;
     uint64_t delay =
         s->last_pass_ms && earliest > now + FIRST_DELAY_MS ? earliest - now : FIRST_DELAY_MS;
-    uv_timer_start(s->timer, on_timer, delay, 0);
+    gs_timer_start(s->timer, on_timer, delay);
 }
 
 static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
@@ -274,9 +276,8 @@ struct gs_error *discovery_kubernetes_new(struct discovery_kubernetes_hub *hub,
     s->fn = fn;
     s->arg = arg;
     s->sent = gs_hmap_new(free);
-    s->timer = gs_alloc(sizeof(*s->timer));
-    uv_timer_init(discovery_hub_loop(hub), s->timer);
-    s->timer->data = s;
+    s->loop = discovery_hub_loop(hub);
+    s->timer = gs_timer_new(s->loop, s);
     take_namespaces(s, cfg);
     GS_AUTO_FREE char *query = selectors_query(cfg);
     add_watches(s, query);
@@ -288,11 +289,6 @@ struct gs_error *discovery_kubernetes_new(struct discovery_kubernetes_hub *hub,
     return NULL;
 }
 
-static void free_timer(uv_handle_t *h)
-{
-    free(h);
-}
-
 void discovery_kubernetes_free(struct discovery_kubernetes *s)
 {
     if (!s)
@@ -302,7 +298,7 @@ void discovery_kubernetes_free(struct discovery_kubernetes *s)
         discovery_hub_cache_close(s->watches[i].cache);
     }
     discovery_hub_cluster_close(s->cluster);
-    uv_close((uv_handle_t *)s->timer, free_timer);
+    gs_timer_free(s->timer);
     gs_hmap_free(s->sent);
     for (size_t i = 0; i < s->n_namespaces; i++)
         free(s->namespaces[i]);

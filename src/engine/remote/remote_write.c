@@ -7,6 +7,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "engine/config/relabel.h"
 #include "engine/remote/encode.h"
 #include "metrics/write.h"
@@ -33,7 +34,7 @@ struct remote_write {
     const struct metrics_label *external;
     size_t n_external;
     int64_t start_ms; // older samples are not sent
-    uv_timer_t *timer;
+    struct gs_timer *timer;
     struct http_client *client;
     struct http_op *op;
 
@@ -364,9 +365,9 @@ static void send_batch(struct remote_write *w)
         post(w);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct remote_write *w = timer->data;
+    struct remote_write *w = arg;
     if (batch_is_old(w)) {
         w->samples_old += w->batch_samples;
         acknowledge(w);
@@ -386,7 +387,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void arm(struct remote_write *w, int64_t ms)
 {
-    uv_timer_start(w->timer, on_timer, ms > 0 ? (uint64_t)ms : 0, 0);
+    gs_timer_start(w->timer, on_timer, ms > 0 ? (uint64_t)ms : 0);
 }
 
 // --- life ---
@@ -403,9 +404,7 @@ struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
     w->n_external = n;
     w->start_ms = gs_unix_ms();
     w->backoff_ms = cfg->min_backoff_ms;
-    w->timer = gs_alloc(sizeof(*w->timer));
-    uv_timer_init(loop, w->timer);
-    w->timer->data = w;
+    w->timer = gs_timer_new(loop, w);
     arm(w, cfg->batch_deadline_ms);
     return w;
 }
@@ -456,16 +455,11 @@ void remote_write_flush(struct remote_write *w, void (*done)(void *arg), void *a
         arm(w, 0);
 }
 
-static void free_timer(uv_handle_t *h)
-{
-    free(h);
-}
-
 void remote_write_free(struct remote_write *w)
 {
     if (!w)
         return;
-    uv_close((uv_handle_t *)w->timer, free_timer);
+    gs_timer_free(w->timer);
     http_op_cancel(w->op);
     http_client_free(w->client);
     tsdb_refs_finish(&w->refs);

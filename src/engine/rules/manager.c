@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 
 enum { RESEND_DELAY_MS = 60000, DEFAULT_INTERVAL_MS = 60000, EVALS_BEFORE_RESTORE = 2 };
 
@@ -55,7 +56,7 @@ static int64_t slot_before(const struct rules_managed_group *g, int64_t now_ms)
     return now_ms - floor_mod(now_ms - offset, interval);
 }
 
-static void on_timer(uv_timer_t *t);
+static void on_timer(void *arg);
 
 static void schedule(struct rules_managed_group *g)
 {
@@ -64,8 +65,7 @@ static void schedule(struct rules_managed_group *g)
         g->next_ms = slot_before(g, now) + g->runner->interval_ms;
         wait = g->next_ms - now;
     }
-    uv_update_time(g->manager->loop);
-    uv_timer_start(g->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
+    gs_timer_start(g->timer, on_timer, wait > 0 ? (uint64_t)wait : 0);
 }
 
 static void add_due(void *arg, const struct rules_alert *a, int64_t valid_until_ms)
@@ -176,9 +176,9 @@ static void cancel_eval(struct rules_managed_group *g)
     g->runner->canceled = false;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct rules_managed_group *g = timer->data;
+    struct rules_managed_group *g = arg;
     struct rules_runner *r = g->runner;
     int64_t now = gs_unix_ms(), late = now - g->next_ms;
     if (g->fiber) // the end of the evaluation sets the timer
@@ -206,17 +206,14 @@ static struct rules_managed_group *group_new(struct rules_manager *m,
     g->runner = rules_runner_new(&m->runner_cfg, from, interval);
     GS_AUTO_FREE char *key = gs_format("%s;%s", from->file, from->name);
     g->hash = gs_hash(key, strlen(key));
-    g->timer = gs_alloc(sizeof(*g->timer));
-    uv_timer_init(m->loop, g->timer);
-    g->timer->data = g;
+    g->timer = gs_timer_new(m->loop, g);
     return g;
 }
 
 static void group_free(struct rules_managed_group *g)
 {
     cancel_eval(g);
-    uv_timer_stop(g->timer);
-    uv_close((uv_handle_t *)g->timer, free_handle);
+    gs_timer_free(g->timer);
     rules_runner_free(g->runner);
     free(g);
 }

@@ -11,7 +11,7 @@
 struct rules_managed_group {
     struct rules_manager *manager;
     struct rules_runner *runner;
-    uv_timer_t *timer;
+    struct gs_timer *timer;
     uint64_t hash;
     int64_t next_ms;
     int evals_to_restore;   // 0: restored, or nothing to restore

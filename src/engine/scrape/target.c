@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "codec/gzip.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ struct scrape_target {
     struct scrape_ingest *ingest;
     struct scrape_target_hooks hooks;
     struct http_op *op; // NULL: nothing under way
-    uv_timer_t timer;
+    struct gs_timer *timer;
     int64_t due_ms;   // of the next scrape
     char timeout[24]; // for its header
     bool compress;    // gzip is asked for
@@ -222,20 +223,19 @@ static int64_t place_after(const struct scrape_target_spec *s, int64_t t_ms)
     return t_ms + 1 + (offset - (t_ms + 1) % interval + interval) % interval;
 }
 
-static void on_timer(uv_timer_t *timer);
+static void on_timer(void *arg);
 
 // A timer may be a little early; a clock that was set back is no reason to wait for it.
 static void wait_for_next(struct scrape_target *t, int64_t now)
 {
     bool early = now < t->due_ms && t->due_ms - now <= t->spec.interval_ms / 2;
     t->due_ms = place_after(&t->spec, early ? t->due_ms : now);
-    uv_update_time(t->timer.loop);
-    uv_timer_start(&t->timer, on_timer, (uint64_t)(t->due_ms - now), 0);
+    gs_timer_start(t->timer, on_timer, (uint64_t)(t->due_ms - now));
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct scrape_target *t = timer->data;
+    struct scrape_target *t = arg;
     int64_t now = gs_unix_ms(), due = t->due_ms;
     wait_for_next(t, now);
     if (t->op || t->turn.fiber) // still busy with the last one
@@ -285,8 +285,7 @@ struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
     configure(t, cfg, client);
     t->hooks = *hooks;
     t->ingest = scrape_ingest_new(db, cfg, t->spec.labels, t->spec.n_labels);
-    uv_timer_init(loop, &t->timer);
-    t->timer.data = t;
+    t->timer = gs_timer_new(loop, t);
     wait_for_next(t, gs_unix_ms());
     return t;
 }
@@ -309,9 +308,9 @@ void scrape_target_refuse(struct scrape_target *t, const char *why)
     t->refused = gs_strdup(why);
 }
 
-static void free_target(uv_handle_t *h)
+static void free_target(void *arg)
 {
-    struct scrape_target *t = h->data;
+    struct scrape_target *t = arg;
     gs_arena_finish(&t->arena);
     free(t);
 }
@@ -327,7 +326,7 @@ void scrape_target_free(struct scrape_target *t, bool end)
     scrape_ingest_free(t->ingest);
     free(t->error);
     free(t->refused);
-    uv_close((uv_handle_t *)&t->timer, free_target);
+    gs_timer_close(t->timer, free_target);
 }
 
 const struct scrape_target_spec *scrape_target_spec(const struct scrape_target *t)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "engine/scrape/ingest.h"
 
 enum { DEFAULT_INTERVAL_MS = 1000 };
@@ -12,12 +13,12 @@ struct state_metrics_feed {
     struct state_metrics *state;
     struct engine_config_scrape_config cfg;
     struct scrape_ingest *ingest;
-    uv_timer_t *timer;
+    struct gs_timer *timer;
 };
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct state_metrics_feed *f = timer->data;
+    struct state_metrics_feed *f = arg;
     if (!state_metrics_ready(f->state))
         return;
     int64_t begun = gs_mono_ns(), t_ms = scrape_ingest_time(f->ingest, gs_unix_ms());
@@ -48,24 +49,17 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
     f->cfg = (struct engine_config_scrape_config){.job_name = "kube-state-metrics",
                                                   .honor_labels = true};
     f->ingest = scrape_ingest_new(db, &f->cfg, labels, GS_ARRAY_LEN(labels));
-    f->timer = gs_alloc(sizeof(*f->timer));
-    uv_timer_init(loop, f->timer);
-    f->timer->data = f;
-    uv_timer_start(f->timer, on_timer, interval, interval);
+    f->timer = gs_timer_new(loop, f);
+    gs_timer_repeat(f->timer, on_timer, interval, interval);
     *ret = f;
     return NULL;
-}
-
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
 }
 
 void state_metrics_feed_free(struct state_metrics_feed *f)
 {
     if (!f)
         return;
-    uv_close((uv_handle_t *)f->timer, free_handle);
+    gs_timer_free(f->timer);
     scrape_ingest_free(f->ingest);
     state_metrics_free(f->state);
     free(f);

@@ -2,6 +2,7 @@
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/mem.h"
+#include "base/timer.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ struct daemon_configmap {
     struct daemon_configmap_config cfg;
     char *ns, *source;
     const char *object; // into cfg.name
-    uv_timer_t *timer;  // own allocation: closes later than we go
+    struct gs_timer *timer;
     struct kube_client *kube;
     struct kube_request *request;
     char *problem; // as told last; NULL: none
@@ -21,9 +22,9 @@ struct daemon_configmap {
 
 static void ask(struct daemon_configmap *c);
 
-static void on_timer(uv_timer_t *t)
+static void on_timer(void *arg)
 {
-    ask(t->data);
+    ask(arg);
 }
 
 static void take_problem(struct daemon_configmap *c, struct gs_error *err)
@@ -34,7 +35,7 @@ static void take_problem(struct daemon_configmap *c, struct gs_error *err)
     bool same = gs_streq(text, c->problem);
     free(c->problem);
     c->problem = gs_strdup(text);
-    uv_timer_start(c->timer, on_timer, c->pause_ms, 0);
+    gs_timer_start(c->timer, on_timer, c->pause_ms);
     c->pause_ms = 2 * c->pause_ms < MAX_PAUSE_MS ? 2 * c->pause_ms : MAX_PAUSE_MS;
     if (!same)
         c->cfg.on_problem(c->cfg.arg, text);
@@ -76,9 +77,7 @@ struct daemon_configmap *daemon_configmap_start(uv_loop_t *loop,
     c->ns = gs_strndup(cfg->name, (size_t)(colon - cfg->name));
     c->object = colon + 1;
     c->source = gs_format("ConfigMap %s/%s", c->ns, c->object);
-    c->timer = gs_alloc(sizeof(*c->timer));
-    uv_timer_init(loop, c->timer);
-    c->timer->data = c;
+    c->timer = gs_timer_new(loop, c);
     ask(c);
     return c;
 }
@@ -88,18 +87,13 @@ bool daemon_configmap_answered(const struct daemon_configmap *c)
     return c->answered;
 }
 
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
-}
-
 void daemon_configmap_stop(struct daemon_configmap *c)
 {
     if (!c)
         return;
     if (c->request)
         kube_request_cancel(c->request);
-    uv_close((uv_handle_t *)c->timer, free_handle);
+    gs_timer_free(c->timer);
     free(c->ns);
     free(c->source);
     free(c->problem);

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "local/api/api_private.h"
 
 #define MAX_SEGMENTS      8
@@ -14,14 +15,9 @@
 
 // --- life ---
 
-static void on_sweep(uv_timer_t *timer)
+static void on_sweep(void *arg)
 {
-    local_api_sweep_events(timer->data);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    free(handle);
+    local_api_sweep_events(arg);
 }
 
 static struct gs_error *open_store(struct local_api *api, const char *data_dir)
@@ -56,11 +52,9 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
         return gs_error_wrap(err, "opening the cluster's state");
     }
     local_api_make_base_objects(api);
-    api->sweep = gs_alloc(sizeof *api->sweep);
-    uv_timer_init(loop, api->sweep);
-    api->sweep->data = api;
-    uv_timer_start(api->sweep, on_sweep, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
-    uv_unref((uv_handle_t *)api->sweep);
+    api->sweep = gs_timer_new(loop, api);
+    gs_timer_repeat(api->sweep, on_sweep, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
+    gs_timer_unref(api->sweep);
     *ret = api;
     return NULL;
 }
@@ -70,10 +64,7 @@ void local_api_free(struct local_api *api)
     if (!api)
         return;
     local_api_watch_end_all(api);
-    if (api->sweep) {
-        uv_timer_stop(api->sweep);
-        uv_close((uv_handle_t *)api->sweep, on_timer_closed);
-    }
+    gs_timer_free(api->sweep);
     local_api_store_close(api->store);
     for (size_t i = 0; api->bucket_names && i < local_api_n_resources; i++)
         free(api->bucket_names[i]);

@@ -36,7 +36,7 @@ struct local_api {
     size_t n_mounts, mounts_cap;
     local_api_logs_fn logs;
     void *logs_ctx;
-    uv_timer_t *sweep; // own memory: freed when libuv has closed it
+    struct gs_timer *sweep;
     uint64_t event_seq;
     struct gs_hmap *openapi; // documents by name, made when first asked for
 };

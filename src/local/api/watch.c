@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/timer.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
 
@@ -22,7 +23,7 @@ struct local_api_watch {
     struct local_api_filter filter;
     char *ns, *name, *include_object;
     struct http_stream *stream; // NULL once closed
-    uv_timer_t timer;
+    struct gs_timer *timer;
     unsigned refs;                    // one for the stream until it is closed, one for the timer
     int64_t end_ms, next_bookmark_ms; // on the loop's clock; bookmark 0: not wanted
     uint64_t rv;                      // of the last change looked at
@@ -108,9 +109,9 @@ static void watch_unref(struct local_api_watch *w)
     free(w);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_timer_closed(void *arg)
 {
-    watch_unref(handle->data);
+    watch_unref(arg);
 }
 
 // Off the list, and no more timers.
@@ -126,8 +127,8 @@ static void retire(struct local_api_watch *w)
     if (w->next)
         w->next->prev = w->prev;
     w->api->n_watches--;
-    uv_timer_stop(&w->timer);
-    uv_close((uv_handle_t *)&w->timer, on_timer_closed);
+    gs_timer_stop(w->timer);
+    gs_timer_close(w->timer, on_timer_closed);
 }
 
 static void on_stream_closed(void *arg)
@@ -143,9 +144,9 @@ static void on_stream_closed(void *arg)
 
 static void arm(struct local_api_watch *w);
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *arg)
 {
-    struct local_api_watch *w = timer->data;
+    struct local_api_watch *w = arg;
     int64_t now = (int64_t)uv_now(w->api->loop);
 
     if (now >= w->end_ms) {
@@ -172,7 +173,7 @@ static void arm(struct local_api_watch *w)
 
     if (w->next_bookmark_ms && w->next_bookmark_ms < next)
         next = w->next_bookmark_ms;
-    uv_timer_start(&w->timer, on_timer, next > now ? (uint64_t)(next - now) : 0, 0);
+    gs_timer_start(w->timer, on_timer, next > now ? (uint64_t)(next - now) : 0);
 }
 
 void local_api_watch_dispatch(void *arg, const struct local_api_store_change *change)
@@ -359,8 +360,7 @@ json_t *api_watch(const struct local_api_request *r)
     w->filter = filter;
     w->filter.ns = w->ns;
     w->filter.name = w->name;
-    uv_timer_init(r->api->loop, &w->timer);
-    w->timer.data = w;
+    w->timer = gs_timer_new(r->api->loop, w);
     w->stream = http_reply_stream(r->x, 200, "application/json", on_stream_closed, w);
     w->request.x = NULL;
     link_watch(w);

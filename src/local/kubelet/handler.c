@@ -24,8 +24,8 @@ struct kubelet_handler {
     kubelet_handler_done done;
     void *arg;
     unsigned timeout_ms; // 0: none
-    struct local_timer *deadline;
-    struct local_timer *finish; // gives the outcome out of a fresh stack, where all may be freed
+    struct gs_timer *deadline;
+    struct gs_timer *finish; // gives the outcome out of a fresh stack, where all may be freed
     bool ok;
     char *message; // set: over
     // exec
@@ -44,8 +44,8 @@ struct kubelet_handler {
 
 static void handler_free(struct kubelet_handler *h)
 {
-    local_timer_free(h->deadline);
-    local_timer_free(h->finish);
+    gs_timer_free(h->deadline);
+    gs_timer_free(h->finish);
     kubelet_process_free(h->process);
     gs_buf_finish(&h->output);
     http_client_free(h->http);
@@ -83,8 +83,8 @@ static void finish(struct kubelet_handler *h, bool ok, const char *fmt, ...)
     h->message = gs_vformat(fmt, ap);
     va_end(ap);
     h->ok = ok;
-    local_timer_stop(h->deadline);
-    local_timer_start(h->finish, 0);
+    gs_timer_stop(h->deadline);
+    gs_timer_start(h->finish, on_finish, 0);
 }
 
 static void finish_error(struct kubelet_handler *h, struct gs_error *err)
@@ -356,12 +356,13 @@ struct kubelet_handler *kubelet_handler_start(struct kubelet_container *c, const
     uv_loop_t *loop = c->worker->k->cluster->loop;
     struct kubelet_handler *h = gs_alloc(sizeof(*h));
     *h = (struct kubelet_handler){.c = c, .done = done, .arg = arg, .timeout_ms = timeout_ms};
-    h->deadline = local_timer_new(loop, on_deadline, h);
-    h->finish = local_timer_new(loop, on_finish, h);
+    h->deadline = gs_timer_new(loop, h);
+    h->finish = gs_timer_new(loop, h);
     int64_t seconds = codec_json_int(spec, -1, "sleep", "seconds", NULL);
     // A grace beyond the transfer's own limit lets it name the reason.
     if (timeout_ms)
-        local_timer_start(h->deadline, timeout_ms + (json_object_get(spec, "httpGet") ? 500 : 0));
+        gs_timer_start(h->deadline, on_deadline,
+                       timeout_ms + (json_object_get(spec, "httpGet") ? 500 : 0));
     if (json_object_get(spec, "exec"))
         start_exec(h, json_object_get(spec, "exec"));
     else if (json_object_get(spec, "httpGet"))
@@ -371,7 +372,8 @@ struct kubelet_handler *kubelet_handler_start(struct kubelet_container *c, const
     else if (json_object_get(spec, "grpc"))
         start_grpc(h, json_object_get(spec, "grpc"));
     else if (seconds >= 0)
-        local_timer_start(h->deadline, (uint64_t)(seconds < INT_MAX ? seconds : INT_MAX) * 1000);
+        gs_timer_start(h->deadline, on_deadline,
+                       (uint64_t)(seconds < INT_MAX ? seconds : INT_MAX) * 1000);
     else
         finish(h, false, "missing probe handler for %s", c->name);
     return h;

@@ -275,7 +275,7 @@ struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
     k->api = api;
     k->lock_fd = k->podnet_fd = -1;
     k->workers = gs_hmap_new(NULL);
-    k->stop_timer = local_timer_new(c->loop, on_stop_timer, k);
+    k->stop_timer = gs_timer_new(c->loop, k);
     copy_config(k, cfg);
     struct gs_error *err = start(k, cfg);
     if (err) {
@@ -292,7 +292,7 @@ static void stopped(struct kubelet *k)
 {
     void (*done)(void *arg) = k->stop_done;
     k->stop_done = NULL;
-    local_timer_stop(k->stop_timer);
+    gs_timer_stop(k->stop_timer);
     if (done)
         done(k->stop_arg);
 }
@@ -332,7 +332,8 @@ void kubelet_stop(struct kubelet *k, unsigned timeout_ms, void (*done)(void *arg
     void *value;
     while (gs_hmap_next(k->workers, &pos, &key, &value))
         kubelet_worker_stop(value, timeout_ms);
-    local_timer_start(k->stop_timer, any_alive(k) ? (uint64_t)timeout_ms + STOP_EXTRA_MS : 0);
+    gs_timer_start(k->stop_timer, on_stop_timer,
+                   any_alive(k) ? (uint64_t)timeout_ms + STOP_EXTRA_MS : 0);
 }
 
 void kubelet_free(struct kubelet *k)
@@ -350,7 +351,7 @@ void kubelet_free(struct kubelet *k)
     kubelet_pod_ips_free(k->ips);
     kube_recorder_free(k->recorder);
     kubelet_images_free(k->images);
-    local_timer_free(k->stop_timer);
+    gs_timer_free(k->stop_timer);
     kubelet_words_finish(&k->extra_env);
     kubelet_words_finish(&k->device_ids);
     if (k->lock_fd >= 0)

@@ -32,7 +32,7 @@ struct kubelet_log_stream {
     struct kubelet *k; // NULL after its end
     struct kubelet_log_stream *prev, *next;
     struct http_stream *out; // NULL after its end
-    struct local_timer *timer;
+    struct gs_timer *timer;
     struct log_options o;
     char *uid, *container, *path;
     unsigned instance;
@@ -172,7 +172,7 @@ static void stream_free(struct kubelet_log_stream *s)
     if (s->next)
         s->next->prev = s->prev;
     close_file(s);
-    local_timer_free(s->timer);
+    gs_timer_free(s->timer);
     gs_buf_finish(&s->entries);
     free(s->uid);
     free(s->container);
@@ -180,12 +180,14 @@ static void stream_free(struct kubelet_log_stream *s)
     free(s);
 }
 
+static void on_timer(void *arg);
+
 // Our caller may be writing: the memory goes in a turn of its own.
 static void on_close(void *arg)
 {
     struct kubelet_log_stream *s = arg;
     s->out = NULL;
-    local_timer_start(s->timer, 0);
+    gs_timer_start(s->timer, on_timer, 0);
 }
 
 static void end(struct kubelet_log_stream *s)
@@ -293,7 +295,7 @@ static void on_timer(void *arg)
     if (!more && last)
         end(s);
     else
-        local_timer_start(s->timer, more ? BUSY_MS : POLL_MS);
+        gs_timer_start(s->timer, on_timer, more ? BUSY_MS : POLL_MS);
 }
 
 // Opens the file in which the first wanted line is and goes there.
@@ -338,14 +340,14 @@ static struct gs_error *start(struct kubelet *k, struct kubelet_container *c,
     if (s->next)
         s->next->prev = s;
     k->log_streams = s;
-    s->timer = local_timer_new(k->cluster->loop, on_timer, s);
+    s->timer = gs_timer_new(k->cluster->loop, s);
     err = open_log(s);
     if (err) {
         stream_free(s);
         return err;
     }
     s->out = http_reply_stream(x, 200, "text/plain", on_close, s);
-    local_timer_start(s->timer, 0);
+    gs_timer_start(s->timer, on_timer, 0);
     return NULL;
 }
 

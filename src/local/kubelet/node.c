@@ -5,10 +5,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "kube/version.h"
-#include "local/timer.h"
 
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -29,7 +29,7 @@ struct kubelet_node {
     int64_t max_pods;
     json_t *conditions;
     bool registered;
-    struct local_timer *timer;
+    struct gs_timer *timer;
     struct kube_request *node_request, *lease_request;
 };
 
@@ -363,8 +363,8 @@ struct kubelet_node *kubelet_node_new(struct local_cluster *c,
     for (char *at = n->gpu_product; at && *at; at++)
         if (*at == ' ')
             *at = '-';
-    n->timer = local_timer_new(c->loop, on_heartbeat, n);
-    local_timer_repeat(n->timer, 0, HEARTBEAT_MS);
+    n->timer = gs_timer_new(c->loop, n);
+    gs_timer_repeat(n->timer, on_heartbeat, 0, HEARTBEAT_MS);
     return n;
 }
 
@@ -374,7 +374,7 @@ void kubelet_node_free(struct kubelet_node *n)
         return;
     kube_request_cancel(n->node_request);
     kube_request_cancel(n->lease_request);
-    local_timer_free(n->timer);
+    gs_timer_free(n->timer);
     json_decref(n->conditions);
     free(n->gpu_product);
     free(n->data_dir);

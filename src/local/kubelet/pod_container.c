@@ -60,8 +60,8 @@ void kubelet_container_init(struct kubelet_container *c, struct kubelet_worker *
     *c = (struct kubelet_container){.worker = w, .init = init, .index = index};
     const char *name = codec_json_str(kubelet_container_spec(c), "name", NULL);
     c->name = gs_strdup(name ? name : "");
-    c->timer = local_timer_new(w->k->cluster->loop, on_timer, c);
-    c->sweep = local_timer_new(w->k->cluster->loop, on_sweep, c);
+    c->timer = gs_timer_new(w->k->cluster->loop, c);
+    c->sweep = gs_timer_new(w->k->cluster->loop, c);
 }
 
 static void stop_probes(struct kubelet_container *c)
@@ -85,8 +85,8 @@ void kubelet_container_finish(struct kubelet_container *c)
     drop_hook(c);
     kubelet_env_fetch_cancel(c->fetch);
     kubelet_process_free(c->process);
-    local_timer_free(c->timer);
-    local_timer_free(c->sweep);
+    gs_timer_free(c->timer);
+    gs_timer_free(c->sweep);
     free(c->sweep_mark);
     kubelet_words_finish(&c->env);
     free(c->cwd);
@@ -154,7 +154,7 @@ void kubelet_container_wait(struct kubelet_container *c, const char *reason, con
 void kubelet_container_retry(struct kubelet_container *c, uint64_t ms)
 {
     c->timer_set = true;
-    local_timer_start(c->timer, ms);
+    gs_timer_start(c->timer, on_timer, ms);
 }
 
 static void on_timer(void *arg)
@@ -326,7 +326,7 @@ static void on_sweep(void *arg)
     struct kubelet_container *c = arg;
     kubelet_proc_kill_marked(c->sweep_mark, NULL);
     if (--c->sweeps_left > 0)
-        local_timer_start(c->sweep, SWEEP_MS);
+        gs_timer_start(c->sweep, on_sweep, SWEEP_MS);
 }
 
 // A process has no environment to be seen while it executes another program: look more than once.
@@ -431,7 +431,7 @@ void kubelet_container_stop(struct kubelet_container *c, int64_t grace_ms, const
         c->fetch = NULL;
     }
     c->timer_set = false;
-    local_timer_stop(c->timer);
+    gs_timer_stop(c->timer);
     if (!c->process)
         return;
     int64_t by = gs_mono_ns() + grace_ms * GS_NS_PER_MS;

@@ -129,8 +129,8 @@ struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod)
     w->ns = gs_strdup(kube_namespace(pod));
     w->name = gs_strdup(kube_name(pod));
     w->conditions = json_array();
-    w->wake = local_timer_new(k->cluster->loop, on_wake, w);
-    w->retry = local_timer_new(k->cluster->loop, on_retry, w);
+    w->wake = gs_timer_new(k->cluster->loop, w);
+    w->retry = gs_timer_new(k->cluster->loop, w);
     take_object(w, pod);
     w->ports = local_ports_of_pod(pod);
     w->n_init = json_array_size(kubelet_worker_spec(w, "initContainers"));
@@ -177,8 +177,8 @@ void kubelet_worker_free(struct kubelet_worker *w)
         remove_files(w);
     kube_request_cancel(w->patch);
     kube_request_cancel(w->removal);
-    local_timer_free(w->wake);
-    local_timer_free(w->retry);
+    gs_timer_free(w->wake);
+    gs_timer_free(w->retry);
     json_decref(w->conditions);
     json_decref(w->sent_status);
     json_decref(w->pod);
@@ -217,7 +217,7 @@ void kubelet_worker_update(struct kubelet_worker *w, const json_t *pod)
 
 void kubelet_worker_wake(struct kubelet_worker *w)
 {
-    local_timer_start(w->wake, 0);
+    gs_timer_start(w->wake, on_wake, 0);
 }
 
 void kubelet_worker_stop(struct kubelet_worker *w, int64_t grace_ms)
@@ -234,7 +234,7 @@ static void remove_from_api(struct kubelet_worker *w);
 static void retry_later(struct kubelet_worker *w)
 {
     w->status_refused = true;
-    local_timer_start(w->retry, STATUS_RETRY_MS);
+    gs_timer_start(w->retry, on_retry, STATUS_RETRY_MS);
 }
 
 static void on_retry(void *arg)

@@ -5,13 +5,13 @@
 #pragma once
 
 #include "base/hmap.h"
+#include "base/timer.h"
 #include "kube/object.h"
 #include "local/kubelet.h"
 #include "local/kubelet/images.h"
 #include "local/kubelet/pod_ips.h"
 #include "local/kubelet/probe.h"
 #include "local/kubelet/process.h"
-#include "local/timer.h"
 
 // Of one instance; by it we find what was left of it.
 #define KUBELET_ENV_CONTAINER_ID "GPUSCALE_CONTAINER_ID"
@@ -40,7 +40,7 @@ struct kubelet {
     int lock_fd;
     bool synced; // the cache's first list is in: addresses in use are known
     bool stopping;
-    struct local_timer *stop_timer;
+    struct gs_timer *stop_timer;
     void (*stop_done)(void *arg);
     void *stop_arg;
 };
@@ -67,7 +67,7 @@ struct kubelet_container {
     char *reason, *message;          // while waiting; reason NULL: not begun
     struct kubelet_process *process; // from its start on, also before KUBELET_RUNNING
     struct kubelet_env_fetch *fetch; // references being fetched before a start
-    struct local_timer *timer;       // a start or a change of the waiting reason is due
+    struct gs_timer *timer;          // a start or a change of the waiting reason is due
     bool timer_set;
     bool has_run;           // an instance was started, also by a former kubelet
     unsigned restart_count; // of the current or last instance
@@ -86,7 +86,7 @@ struct kubelet_container {
     char *
         sweep_mark; // of an instance whose supervisor was killed: what it left has this environment
     int sweeps_left;
-    struct local_timer *sweep;
+    struct gs_timer *sweep;
     // Of usage.c: the supervisor that was measured, its ticks in the last pass, the counter.
     pid_t usage_pid;
     uint64_t usage_seen, usage_ticks;
@@ -115,7 +115,7 @@ struct kubelet_worker {
     json_t *sent_status; // what the API server has of us
     bool status_refused; // the last patch failed: wait for the retry timer
     struct kube_request *patch, *removal;
-    struct local_timer *wake, *retry;
+    struct gs_timer *wake, *retry;
 };
 
 // --- kubelet ---

@@ -16,7 +16,7 @@ struct kubelet_probe {
     struct kubelet_container *c;
     enum kubelet_probe_kind kind;
     json_t *spec;
-    struct local_timer *timer;
+    struct gs_timer *timer;
     struct kubelet_handler *handler; // a run under way
     int64_t successes, failures;     // in a row
     bool passing;                    // what the container was told last
@@ -85,9 +85,9 @@ struct kubelet_probe *kubelet_probe_new(struct kubelet_container *c, enum kubele
 {
     struct kubelet_probe *p = gs_alloc(sizeof(*p));
     *p = (struct kubelet_probe){.c = c, .kind = kind, .spec = json_incref((json_t *)spec)};
-    p->timer = local_timer_new(c->worker->k->cluster->loop, on_timer, p);
-    local_timer_repeat(p->timer, (uint64_t)setting(p, "initialDelaySeconds", 0) * 1000,
-                       (uint64_t)setting(p, "periodSeconds", 10) * 1000);
+    p->timer = gs_timer_new(c->worker->k->cluster->loop, p);
+    gs_timer_repeat(p->timer, on_timer, (uint64_t)setting(p, "initialDelaySeconds", 0) * 1000,
+                    (uint64_t)setting(p, "periodSeconds", 10) * 1000);
     return p;
 }
 
@@ -96,7 +96,7 @@ void kubelet_probe_free(struct kubelet_probe *p)
     if (!p)
         return;
     kubelet_handler_cancel(p->handler);
-    local_timer_free(p->timer);
+    gs_timer_free(p->timer);
     json_decref(p->spec);
     free(p);
 }

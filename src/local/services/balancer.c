@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "base/timer.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ struct connection {
     struct endpoint *endpoint;
     struct endpoint *tried[ATTEMPTS_MAX];
     size_t n_tried;
-    uv_timer_t timer;
+    struct gs_timer *timer;
     int64_t last_ns; // of any traffic
     bool connected, closed;
 };
@@ -208,11 +209,6 @@ static void socket_close(struct socket *s)
     uv_close((uv_handle_t *)&s->tcp, socket_closed);
 }
 
-static void connection_timer_closed(uv_handle_t *h)
-{
-    free(GS_CONTAINER_OF(h, struct connection, timer));
-}
-
 static void release_endpoint(struct connection *c)
 {
     if (c->endpoint)
@@ -239,7 +235,7 @@ static void connection_close(struct connection *c)
         endpoint_unref(c->tried[i]);
     socket_close(c->side[CLIENT]);
     socket_close(c->side[SERVER]);
-    uv_close((uv_handle_t *)&c->timer, connection_timer_closed);
+    gs_timer_close(c->timer, free);
 }
 
 void services_balancer_free(struct services_balancer *b)
@@ -377,14 +373,14 @@ static void start_reading(struct socket *s)
         connection_close(s->connection);
 }
 
-static void idle_check(uv_timer_t *t)
+static void idle_check(void *arg)
 {
-    struct connection *c = GS_CONTAINER_OF(t, struct connection, timer);
+    struct connection *c = arg;
     int64_t idle_ms = (gs_mono_ns() - c->last_ns) / GS_NS_PER_MS;
     if (idle_ms >= c->balancer->cfg.idle_ms)
         connection_close(c);
     else
-        uv_timer_start(t, idle_check, (uint64_t)(c->balancer->cfg.idle_ms - idle_ms) + 1, 0);
+        gs_timer_start(c->timer, idle_check, (uint64_t)(c->balancer->cfg.idle_ms - idle_ms) + 1);
 }
 
 // --- connecting ---
@@ -403,9 +399,9 @@ static void attempt_failed(struct connection *c)
     connect_next(c);
 }
 
-static void connect_timed_out(uv_timer_t *t)
+static void connect_timed_out(void *arg)
 {
-    attempt_failed(GS_CONTAINER_OF(t, struct connection, timer));
+    attempt_failed(arg);
 }
 
 static void connect_done(uv_connect_t *req, int status)
@@ -422,7 +418,7 @@ static void connect_done(uv_connect_t *req, int status)
     c->pool = NULL;
     c->last_ns = gs_mono_ns();
     uv_tcp_nodelay(&s->tcp, 1);
-    uv_timer_start(&c->timer, idle_check, c->balancer->cfg.idle_ms, 0);
+    gs_timer_start(c->timer, idle_check, c->balancer->cfg.idle_ms);
     start_reading(c->side[CLIENT]);
     if (!c->closed)
         start_reading(c->side[SERVER]);
@@ -457,7 +453,7 @@ static void connect_next(struct connection *c)
     c->endpoint = e;
     struct socket *s = socket_new(c, SERVER);
     struct sockaddr_storage to;
-    uv_timer_start(&c->timer, connect_timed_out, c->balancer->cfg.connect_ms, 0);
+    gs_timer_start(c->timer, connect_timed_out, c->balancer->cfg.connect_ms);
     if (parse_address(e->address.ip, e->address.port, &to) < 0 ||
         uv_tcp_connect(&s->connecting, &s->tcp, (struct sockaddr *)&to, connect_done) < 0)
         attempt_failed(c);
@@ -495,7 +491,7 @@ static void accepted(uv_stream_t *listener, int status)
         c->next->prev = c;
     b->connections = c;
     b->n_connections++;
-    uv_timer_init(b->loop, &c->timer);
+    c->timer = gs_timer_new(b->loop, c);
     struct socket *s = socket_new(c, CLIENT);
     if (uv_accept(listener, (uv_stream_t *)&s->tcp) < 0 ||
         b->n_connections > b->cfg.max_connections) {

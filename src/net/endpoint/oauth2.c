@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "net/endpoint/endpoint_private.h"
 #include "net/http/client_ops.h"
 
@@ -18,7 +19,7 @@ struct endpoint_tokens {
     struct gs_arena mem; // of cfg
     struct endpoint_oauth2 cfg;
     struct http_client *client;
-    uv_timer_t begin; // the next fetch, in another turn of the loop
+    struct gs_timer *begin; // the next fetch, in another turn of the loop
     struct http_op *op;
     char *secret; // that the token was asked for with
     char *authorization;
@@ -243,9 +244,9 @@ static bool has_token(struct endpoint_tokens *t)
     return t->authorization && (!t->expires_ns || gs_mono_ns() < t->expires_ns - EXPIRE_EARLY);
 }
 
-static void on_begin(uv_timer_t *timer)
+static void on_begin(void *arg)
 {
-    struct endpoint_tokens *t = timer->data;
+    struct endpoint_tokens *t = arg;
     char *secret = NULL;
     if (t->op || !LIST_FIRST(&t->waiting))
         return;
@@ -291,8 +292,7 @@ struct endpoint_tokens *endpoint_tokens_new(uv_loop_t *loop, const struct endpoi
     copy_config(t, cfg);
     t->client = client;
     LIST_INIT(&t->waiting);
-    uv_timer_init(loop, &t->begin);
-    t->begin.data = t;
+    t->begin = gs_timer_new(loop, t);
     return t;
 }
 
@@ -302,9 +302,9 @@ struct endpoint_tokens *endpoint_tokens_ref(struct endpoint_tokens *t)
     return t;
 }
 
-static void free_tokens(uv_handle_t *h)
+static void free_tokens(void *arg)
 {
-    struct endpoint_tokens *t = h->data;
+    struct endpoint_tokens *t = arg;
     free(t->secret);
     free(t->authorization);
     gs_arena_finish(&t->mem);
@@ -317,7 +317,7 @@ void endpoint_tokens_unref(struct endpoint_tokens *t)
         return;
     http_op_cancel(t->op);
     http_client_free(t->client);
-    uv_close((uv_handle_t *)&t->begin, free_tokens);
+    gs_timer_close(t->begin, free_tokens);
 }
 
 // --- the client ---
@@ -353,10 +353,10 @@ static struct http_op *oauth2_send(struct http_client *base, const struct http_c
     copy_call(op, call);
     LIST_INSERT_HEAD(&c->ops, op, all);
     LIST_INSERT_HEAD(&t->waiting, op, queue);
-    if (!t->op && !uv_is_active((uv_handle_t *)&t->begin)) {
+    if (!t->op && !gs_timer_is_active(t->begin)) {
         t->timeout_ms =
             time_left(op) < HTTP_DEFAULT_TIMEOUT_MS ? time_left(op) : HTTP_DEFAULT_TIMEOUT_MS;
-        uv_timer_start(&t->begin, on_begin, 0, 0);
+        gs_timer_start(t->begin, on_begin, 0);
     }
     return &op->base;
 }

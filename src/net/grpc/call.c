@@ -2,6 +2,7 @@
 // The server's calls. A call lives as long as its HTTP/2 stream is open or its handler works on it,
 // whichever is longer.
 #include "base/mem.h"
+#include "base/timer.h"
 #include "net/grpc/server_private.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ struct grpc_call {
     char *message;
     void (*on_cancel)(void *arg);
     void *cancel_arg;
-    uv_timer_t deadline;
+    struct gs_timer *deadline;
     bool has_deadline;
 };
 
@@ -41,9 +42,9 @@ static void free_call(struct grpc_call *call)
     free(call);
 }
 
-static void deadline_closed(uv_handle_t *h)
+static void deadline_closed(void *arg)
 {
-    free_call(h->data);
+    free_call(arg);
 }
 
 static void free_when_unused(struct grpc_call *call)
@@ -51,7 +52,7 @@ static void free_when_unused(struct grpc_call *call)
     if (call->conn || call->handling)
         return;
     if (call->has_deadline)
-        uv_close((uv_handle_t *)&call->deadline, deadline_closed);
+        gs_timer_close(call->deadline, deadline_closed);
     else
         free_call(call);
 }
@@ -78,7 +79,7 @@ static void detach(struct grpc_call *call)
     LIST_REMOVE(call, all);
     call->conn = NULL;
     if (call->has_deadline)
-        uv_timer_stop(&call->deadline);
+        gs_timer_stop(call->deadline);
     tell_handler(call);
     free_when_unused(call);
 }
@@ -153,7 +154,7 @@ static void set_status(struct grpc_call *call, enum grpc_status status, const ch
     call->status = status;
     call->message = gs_strdup(message ? message : "");
     if (call->has_deadline)
-        uv_timer_stop(&call->deadline);
+        gs_timer_stop(call->deadline);
     submit(call);
 }
 
@@ -206,9 +207,9 @@ static void refuse_http(struct grpc_call *call, const char *http_status)
     nghttp2_submit_response(call->conn->base.session, call->stream_id, nv, GS_ARRAY_LEN(nv), NULL);
 }
 
-static void on_deadline(uv_timer_t *t)
+static void on_deadline(void *arg)
 {
-    struct grpc_call *call = t->data;
+    struct grpc_call *call = arg;
     if (call->finished)
         return;
     call->refused = true;
@@ -226,9 +227,8 @@ static void start_deadline(struct grpc_call *call)
         return;
     }
     call->has_deadline = true;
-    uv_timer_init(call->conn->base.loop, &call->deadline);
-    call->deadline.data = call;
-    uv_timer_start(&call->deadline, on_deadline, ms, 0);
+    call->deadline = gs_timer_new(call->conn->base.loop, call);
+    gs_timer_start(call->deadline, on_deadline, ms);
 }
 
 static void check_headers(struct grpc_call *call)

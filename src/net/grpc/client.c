@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/timer.h"
 #include "net/grpc/client_private.h"
 
 #include <stdio.h>
@@ -44,7 +45,7 @@ struct grpc_pending {
     struct gs_buf request; // with its prefix
     size_t request_sent;
     unsigned timeout_ms;
-    uv_timer_t deadline;
+    struct gs_timer *deadline;
     grpc_message_fn on_message; // NULL: unary
     grpc_reply_fn cb;
     void *arg;
@@ -58,9 +59,9 @@ struct grpc_pending {
 
 // --- ends of calls ---
 
-static void deadline_closed(uv_handle_t *h)
+static void deadline_closed(void *arg)
 {
-    struct grpc_pending *p = h->data;
+    struct grpc_pending *p = arg;
     free(p->path);
     gs_buf_finish(&p->request);
     gs_buf_finish(&p->body);
@@ -76,7 +77,7 @@ static void retire(struct grpc_pending *p)
     TAILQ_REMOVE(&p->client->calls, p, all);
     if (p->stream_id)
         nghttp2_session_set_stream_user_data(p->conn->base.session, p->stream_id, NULL);
-    uv_close((uv_handle_t *)&p->deadline, deadline_closed);
+    gs_timer_close(p->deadline, deadline_closed);
 }
 
 static void reset_stream(struct grpc_pending *p)
@@ -117,9 +118,9 @@ void grpc_pending_cancel(struct grpc_pending *p)
     retire(p);
 }
 
-static void on_fail_timer(uv_timer_t *t)
+static void on_fail_timer(void *arg)
 {
-    struct grpc_pending *p = t->data;
+    struct grpc_pending *p = arg;
     GS_AUTO_FREE char *text = gs_strndup(p->message.data, p->message.len);
     finish(p, p->status, text);
 }
@@ -129,12 +130,12 @@ static void fail_later(struct grpc_pending *p, enum grpc_status status, const ch
 {
     p->status = status;
     gs_buf_add_str(&p->message, why);
-    uv_timer_start(&p->deadline, on_fail_timer, 0, 0);
+    gs_timer_start(p->deadline, on_fail_timer, 0);
 }
 
-static void on_deadline(uv_timer_t *t)
+static void on_deadline(void *arg)
 {
-    struct grpc_pending *p = t->data;
+    struct grpc_pending *p = arg;
     GS_AUTO_FREE char *text = gs_format("%s: no complete reply to %s within %u ms",
                                         p->client->target, p->path, p->timeout_ms);
     reset_stream(p);
@@ -438,8 +439,7 @@ struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *
     p->on_message = on_message;
     p->cb = cb;
     p->arg = arg;
-    uv_timer_init(c->loop, &p->deadline);
-    p->deadline.data = p;
+    p->deadline = gs_timer_new(c->loop, p);
     TAILQ_INSERT_TAIL(&c->calls, p, all);
     if (request.len > GRPC_MAX_MESSAGE) {
         fail_later(p, GRPC_RESOURCE_EXHAUSTED, "the request is larger than the limit of 16 MiB");
@@ -448,7 +448,7 @@ struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *
     grpc_add_message(&p->request, request);
     uv_update_time(c->loop); // a long turn must not eat up the deadline
     if (p->timeout_ms != UINT32_MAX)
-        uv_timer_start(&p->deadline, on_deadline, p->timeout_ms, 0);
+        gs_timer_start(p->deadline, on_deadline, p->timeout_ms);
     if (!c->current || c->current->base.closing)
         connect_target(c);
     p->conn = c->current;

@@ -46,6 +46,7 @@ struct http_stream {
 struct http_exchange {
     const struct http_carrier_ops *ops;
     uv_loop_t *loop;
+    struct gs_timer *close_timer; // of a stream that nobody wants
     unsigned refs;
     bool answered;
     bool gone;             // the carrier has let go of it

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "net/http/exchange.h"
 
 #include <stdio.h>
@@ -418,24 +419,19 @@ void http_on_answer(struct http_exchange *x,
     x->answer_arg = arg;
 }
 
-static void free_handle(uv_handle_t *h)
+static void close_unwanted_stream(void *arg)
 {
-    free(h);
-}
-
-static void close_unwanted_stream(uv_timer_t *t)
-{
-    close_stream(t->data);
-    uv_close((uv_handle_t *)t, free_handle);
+    struct http_exchange *x = arg;
+    struct gs_timer *timer = x->close_timer;
+    close_stream(x); // may free the exchange
+    gs_timer_free(timer);
 }
 
 // on_close must not run before the handler has the stream in its hands.
 static void close_stream_later(struct http_exchange *x)
 {
-    uv_timer_t *t = gs_alloc(sizeof(*t));
-    uv_timer_init(x->loop, t);
-    t->data = x;
-    uv_timer_start(t, close_unwanted_stream, 0, 0);
+    x->close_timer = gs_timer_new(x->loop, x);
+    gs_timer_start(x->close_timer, close_unwanted_stream, 0);
 }
 
 struct http_stream *http_reply_stream(struct http_exchange *x, int status, const char *content_type,

@@ -3,6 +3,7 @@
 // caller in a turn after that. So neither side is ever called from inside the other.
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "net/http/client_ops.h"
 #include "net/http/exchange.h"
 
@@ -39,7 +40,7 @@ struct loopback_exchange {
 struct loopback_op {
     struct http_op base;
     TAILQ_ENTRY(loopback_op) all, queue;
-    uv_timer_t deadline;
+    struct gs_timer *deadline;
     struct loopback_exchange *exchange;
     struct http_callbacks cb;
     void *arg;
@@ -114,9 +115,9 @@ static const struct http_carrier_ops carrier_ops = {
 
 // --- caller side ---
 
-static void op_closed(uv_handle_t *h)
+static void op_closed(void *arg)
 {
-    struct loopback_op *op = GS_CONTAINER_OF(h, struct loopback_op, deadline);
+    struct loopback_op *op = arg;
     free(op->content_type);
     gs_buf_finish(&op->body);
     gs_error_free(op->failed);
@@ -142,7 +143,7 @@ static void retire(struct loopback_op *op)
     TAILQ_REMOVE(&c->ops, op, all);
     if (op->queued)
         TAILQ_REMOVE(&c->ready, op, queue);
-    uv_close((uv_handle_t *)&op->deadline, op_closed);
+    gs_timer_close(op->deadline, op_closed);
     let_go_of_exchange(op);
 }
 
@@ -248,9 +249,9 @@ static void run_turn(uv_idle_t *t)
         uv_idle_stop(&c->turn);
 }
 
-static void on_deadline(uv_timer_t *t)
+static void on_deadline(void *arg)
 {
-    struct loopback_op *op = GS_CONTAINER_OF(t, struct loopback_op, deadline);
+    struct loopback_op *op = arg;
     fail(op, gs_error_new(GS_ETIMEOUT, "loopback: no complete reply within %u ms", op->timeout_ms));
 }
 
@@ -284,10 +285,10 @@ static struct http_op *loopback_send(struct http_client *base, const struct http
     op->is_head = gs_streq(call->method, "HEAD");
     op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;
     op->timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
-    uv_timer_init(c->loop, &op->deadline);
+    op->deadline = gs_timer_new(c->loop, op);
     uv_update_time(c->loop); // a long turn must not eat up the timeout
     if (op->timeout_ms != UINT_MAX)
-        uv_timer_start(&op->deadline, on_deadline, op->timeout_ms, 0);
+        gs_timer_start(op->deadline, on_deadline, op->timeout_ms);
     op->exchange = make_exchange(c, op, call);
     TAILQ_INSERT_TAIL(&c->ops, op, all);
     wake(op);

@@ -1,170 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale replay`: an autoscaler in a simulated cluster.
+// gpuscale replay: an autoscaler in a simulated cluster.
 #include "replay/replay.h"
 
-#include "base/mem.h"
-#include "cmd/replay_record.h"
 #include "cmd/verbs.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
-struct replay_opts {
-    struct replay_options replay;
-    struct replay_record record;
-    const char *save;
-};
-
-static struct gs_error *replay_file(const struct replay_opts *o, const char *path)
+static struct gs_error *run_replay(const void *opts, int argc, char **argv, int *ret_exit)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    struct gs_error *err = replay_execute(&o->replay, path, &out);
+    (void)ret_exit;
+    struct gs_error *err = replay_execute(opts, argc ? argv[0] : NULL, &out);
     if (out.len)
         (void)fwrite(out.data, 1, out.len, stdout);
     (void)fflush(stdout);
     return err;
 }
 
-// A recording becomes a scenario in a file, which stays with --save.
-static struct gs_error *replay_recording(const struct replay_opts *o)
-{
-    char temp[] = "/tmp/gpuscale-replay-XXXXXX";
-    const char *path = o->save;
-    if (!path) {
-        int fd = mkstemp(temp);
-        if (fd < 0)
-            return gs_error_errno(errno, "%s", temp);
-        close(fd);
-        path = temp;
-    }
-    struct gs_error *err = replay_record_write(&o->record, path);
-    if (!err)
-        err = replay_file(o, path);
-    if (!o->save)
-        unlink(path);
-    return err;
-}
-
-static struct gs_error *run_replay(const void *opts, int argc, char **argv, int *ret_exit)
-{
-    const struct replay_opts *o = opts;
-    (void)ret_exit;
-    bool recorded = o->record.hpa || o->record.from || o->record.queries.len;
-    if (recorded == (argc > 0))
-        return gs_error_new(GS_EINVAL, "replay needs a SCENARIO, or --hpa, --from and --query");
-    return recorded ? replay_recording(o) : replay_file(o, argv[0]);
-}
-
-#define AT(field) .offset = offsetof(struct replay_opts, field)
-#define RECORDED  .group = "A recording in place of a scenario"
+#define AT(field) .offset = offsetof(struct replay_options, field)
+#define RECORDED  .group = "A recording instead of a scenario"
 
 static const struct gs_opt opts[] = {
     {.name = "output",
      .alias = "o",
-     .arg = "FORM",
+     .arg = "FORMAT",
      .def = "table",
      .type = GS_OPT_STRING,
-     AT(replay.output),
-     .help = "table (the passes at which something changed, and a summary), csv and json (every "
-             "pass), svg (a picture)."},
+     AT(output),
+     .help = "table (the evaluations with a change, and a summary), csv and json (every "
+             "evaluation), svg (a picture)."},
     {.name = "compare",
      .arg = "SCENARIO",
      .type = GS_OPT_STRINGS,
-     AT(replay.compare),
-     .help = "Another scenario: all figures side by side, or both in one picture (-o svg). "
-             "Repeatable."},
+     AT(compare),
+     .help = "Another scenario to compare with: all figures side by side, or both in one picture "
+             "(-o svg). Repeatable."},
     {.name = "prices",
      .arg = "FILE",
      .type = GS_OPT_STRING,
-     AT(replay.prices),
-     .help = "Prices of GPUs and instances, in place of those that the scenario names."},
+     AT(prices),
+     .help = "Prices of GPUs and instances. Default: those of the scenario."},
     {.name = "sweep",
      .arg = "NAME=VALUES",
      .type = GS_OPT_STRINGS,
-     AT(replay.sweep),
-     .help = "A summary for each value: target=10..90:10, downscaleWindow=60s,300s. Names as of "
-             "--set. Repeatable: one table each."},
+     AT(sweep),
+     .help = "Print a summary for each value: target=10..90:10, downscaleWindow=60s,300s. The "
+             "names are those of --set. Repeatable: one table each."},
     {.name = "set",
      .arg = "NAME=VALUE",
      .type = GS_OPT_STRINGS,
-     AT(replay.set),
-     .help = "Before it runs: target (of the first metric), min, max, tolerance, downscaleWindow, "
-             "sync, startup, drain, delay, capacity, nodes (the most), provision, idle, gpu, "
-             "instance, duration. "
-             "Repeatable."},
+     AT(set),
+     .help = "Change a value of the scenario: target (of the first metric), min, max, tolerance, "
+             "downscaleWindow, sync, startup, drain, delay, capacity, nodes (maximum), provision, "
+             "idle, gpu, instance, duration. Repeatable."},
     {.name = "hpa",
      .arg = "FILE",
      .type = GS_OPT_STRING,
-     AT(record.hpa),
+     AT(recording.hpa),
      RECORDED,
-     .help = "The autoscaler, a HorizontalPodAutoscaler of any version."},
+     .help = "Manifest of the HorizontalPodAutoscaler, in any API version."},
     {.name = "from",
      .arg = "URL",
      .type = GS_OPT_STRING,
-     AT(record.from),
+     AT(recording.from),
      RECORDED,
      .help = "A Prometheus, or another server with its API."},
     {.name = "query",
      .arg = "EXPR",
      .type = GS_OPT_STRINGS,
-     AT(record.queries),
+     AT(recording.queries),
      RECORDED,
-     .help = "What a metric of the autoscaler showed: one for each, in its order, of one series. "
-             "Of Pods and Resource metrics the average of the pods (Resource: in percent)."},
+     .help = "Values of a metric of the autoscaler: one query per metric, in the same order, each "
+             "with one series as its result. For Pods and Resource metrics, the average of the "
+             "pods (Resource: in percent)."},
     {.name = "replicas-query",
      .arg = "EXPR",
      .type = GS_OPT_STRING,
-     AT(record.replicas_query),
+     AT(recording.replicas_query),
      RECORDED,
-     .help = "How many replicas there were. With it the recorded whole is shared by the replicas "
-             "that the replay decides; without it the values stay as recorded."},
+     .help = "Number of replicas. With it, the recorded total is divided among the replicas of the "
+             "simulation. Without it, the values stay as recorded."},
     {.name = "range",
      .arg = "DURATION",
      .def = "24h",
      .type = GS_OPT_DURATION,
-     AT(record.range_ns),
+     AT(recording.range_ns),
      RECORDED,
-     .help = "How long a time."},
+     .help = "Length of the recording."},
     {.name = "end",
      .arg = "TIME",
      .type = GS_OPT_STRING,
-     AT(record.end),
+     AT(recording.end),
      RECORDED,
-     .help = "Its end: now, -1h, RFC 3339 or Unix seconds. Default: now."},
+     .help = "End of the recording: now, -1h, RFC 3339 or Unix seconds. Default: now."},
     {.name = "step",
      .arg = "DURATION",
      .def = "15s",
      .type = GS_OPT_DURATION,
-     AT(record.step_ns),
+     AT(recording.step_ns),
      RECORDED,
-     .help = "Time between two values; a server gives at most 11,000."},
+     .help = "Time between two samples. A server returns at most 11,000 samples per query."},
     {.name = "http.config.file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
-     AT(record.http_config_file),
+     AT(recording.http_config_file),
      RECORDED,
-     .help = "How to reach and log in to the server, as promtool's."},
+     .help = "HTTP client configuration, as promtool's: TLS and authentication."},
     {.name = "save",
      .arg = "FILE",
      .type = GS_OPT_STRING,
-     AT(save),
+     AT(recording.save),
      RECORDED,
-     .help = "Keep the scenario that is made of it."},
+     .help = "Keep the generated scenario in this file."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_replay = {
     .name = "replay",
     .args = "[SCENARIO]",
-    .summary = "Try an autoscaler on a load, faster than time.",
+    .summary = "Simulate an autoscaler with a load, faster than real time.",
     .description =
-        "Runs the autoscaler of a scenario (a YAML file, docs/replay.md) in a simulated cluster: "
-        "a load over time, replicas that serve it, nodes that take time to come. The decisions "
-        "are made by the function that the controller uses; the cluster is a model. Prints the "
-        "replicas over time with the reason of each change, GPU hours, price, time over the "
-        "level, queueing and waits. In place of a scenario it can ask a Prometheus what the "
-        "autoscaler's metrics showed, and decide on that.",
+        "Runs the autoscaler of a scenario (a YAML file, docs/replay.md) in a simulated cluster: a "
+        "load over time, replicas that serve it, and nodes that take time to start. The "
+        "controller's "
+        "own function makes the decisions; the cluster is a model. Prints the replicas over time "
+        "with the reason of each change, GPU hours, price, time above the level, queue and waits. "
+        "Instead of a scenario, the recorded metrics of a Prometheus can be the input.",
     .examples = "gpuscale replay burst.yaml\n"
                 "gpuscale replay burst.yaml -o svg > burst.svg\n"
                 "gpuscale replay burst.yaml --sweep target=30..90:10\n"
@@ -174,7 +135,7 @@ const struct gs_verb verb_replay = {
                 "--replicas-query='kube_deployment_status_replicas_ready{deployment=\"api\"}' "
                 "--sweep target=40..80:10",
     .opts = opts,
-    .opts_size = sizeof(struct replay_opts),
+    .opts_size = sizeof(struct replay_options),
     .min_args = 0,
     .max_args = 1,
     .run = run_replay,

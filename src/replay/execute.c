@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale replay`: runs one scenario, several side by side, or one with a range of values.
-#include "replay/replay.h"
+#include "replay/replay_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define MAX_SWEEP 1000
 
@@ -216,13 +220,46 @@ static struct gs_error *check_output(const char *output)
     return gs_error_new(GS_EINVAL, "--output \"%s\": want table, csv, json or svg", output);
 }
 
-struct gs_error *replay_execute(const struct replay_options *o, const char *path,
-                                struct gs_buf *out)
+static struct gs_error *execute_scenario(const struct replay_options *o, const char *path,
+                                         struct gs_buf *out)
 {
-    struct gs_error *err = check_output(o->output);
-    if (!err && o->compare.len)
+    struct gs_error *err = NULL;
+    if (o->compare.len)
         return run_comparison(o, path, out);
     for (size_t i = 0; !err && i < o->sweep.len; i++)
         err = run_sweep(o, path, o->sweep.items[i], out);
     return err || o->sweep.len ? err : run_one(o, path, out);
+}
+
+// The recording becomes a scenario in a file: that of --save, or a temporary one.
+static struct gs_error *execute_recording(const struct replay_options *o, struct gs_buf *out)
+{
+    char temporary[] = "/tmp/gpuscale-replay-XXXXXX";
+    const char *path = o->recording.save;
+    if (!path) {
+        int fd = mkstemp(temporary);
+        if (fd < 0)
+            return gs_error_errno(errno, "%s", temporary);
+        close(fd);
+        path = temporary;
+    }
+    struct gs_error *err = replay_recording_write(&o->recording, path);
+    if (!err)
+        err = execute_scenario(o, path, out);
+    if (!o->recording.save)
+        unlink(path);
+    return err;
+}
+
+struct gs_error *replay_execute(const struct replay_options *o, const char *path,
+                                struct gs_buf *out)
+{
+    const struct replay_recording *r = &o->recording;
+    bool recorded = r->hpa || r->from || r->queries.len;
+    struct gs_error *err = check_output(o->output);
+    if (err)
+        return err;
+    if (recorded == (path != NULL))
+        return gs_error_new(GS_EINVAL, "replay needs a SCENARIO, or --hpa, --from and --query");
+    return recorded ? execute_recording(o, out) : execute_scenario(o, path, out);
 }

@@ -181,13 +181,26 @@ void replay_summarize_all(const struct replay_scenario *const *s, size_t n,
 
 // --- the command ---
 
-// The options of `gpuscale replay`. Strings are borrowed; NULL: not given.
+// A scenario from the metrics that a Prometheus has recorded. Strings are borrowed; NULL: not
+// given.
+struct replay_recording {
+    const char *hpa;            // file of the autoscaler
+    const char *from;           // URL of the server
+    struct gs_opt_list queries; // one per metric of the autoscaler
+    const char *replicas_query, *http_config_file;
+    const char *end;           // NULL: now
+    int64_t range_ns, step_ns; // length of the recording; time between samples
+    const char *save;          // file in which the scenario is kept
+};
+
+// The options of `gpuscale replay`.
 struct replay_options {
     const char *output, *prices;
     struct gs_opt_list set, sweep, compare;
+    struct replay_recording recording;
 };
 
-// Runs the scenario of the file as the options say and adds the result to *out. *out is also to be
-// printed after an error: tables of earlier sweeps.
+// Runs the scenario of the file (NULL: the recording) as the options say and adds the result to
+// *out, which also contains the tables of earlier sweeps after an error.
 struct gs_error *replay_execute(const struct replay_options *o, const char *path,
                                 struct gs_buf *out);

@@ -27,6 +27,11 @@ struct gs_error *replay_scenario_check(const struct replay_scenario *s);
 // Sets the prices of the scenario from its GPU and instance type.
 struct gs_error *replay_scenario_find_prices(struct replay_scenario *s);
 
+// --- recordings ---
+
+// Queries the server and writes a scenario to the file.
+struct gs_error *replay_recording_write(const struct replay_recording *r, const char *path);
+
 // --- prices ---
 //
 // The prices of GPUs and nodes: a table in a YAML file, or in the scenario.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/replay_record.h"
+// A scenario from the metrics that a Prometheus has recorded: the autoscaler of a manifest, and the
+// results of a range query per metric.
+#include "replay/replay_private.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -30,7 +32,7 @@ static struct gs_error *load_hpa(const char *path, json_t **ret_object, struct h
         if (gs_streq(codec_json_str(docs.items[i].value, "kind", NULL), "HorizontalPodAutoscaler"))
             found = docs.items[i].value;
     if (!err && !found)
-        err = gs_error_new(GS_EINVAL, "%s: no HorizontalPodAutoscaler in it", path);
+        err = gs_error_new(GS_EINVAL, "%s: contains no HorizontalPodAutoscaler", path);
     if (!err)
         err = hpa_to_v2(found, ret_object);
     codec_yaml_docs_finish(&docs);
@@ -56,7 +58,7 @@ static void add_time(struct gs_buf *out, const char *name, int64_t ms)
     add_param(out, name, text.data);
 }
 
-// [["0s", 1.5], …]; samples that are no number are left out.
+// [["0s", 1.5], …]; samples that are not finite are omitted.
 static struct gs_error *read_points(const json_t *series, int64_t start_ms, json_t *ret)
 {
     const json_t *values = json_object_get(series, "values");
@@ -66,7 +68,7 @@ static struct gs_error *read_points(const json_t *series, int64_t start_ms, json
         double at = json_number_value(json_array_get(pair, 0)), v = 0;
         GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_double(gs_slice_of(text), &v) : NULL;
         if (!text || err)
-            return gs_error_new(GS_EPROTO, "a sample that is none");
+            return gs_error_new(GS_EPROTO, "a sample is not a pair of time and number");
         if (!isfinite(v))
             continue;
         json_t *time = codec_json_strf("%lldms", (long long)(llround(at * 1000) - start_ms));
@@ -75,8 +77,8 @@ static struct gs_error *read_points(const json_t *series, int64_t start_ms, json
     return NULL;
 }
 
-static struct gs_error *fetch(const struct replay_record *r, const char *expr,
-                              const struct span *span, json_t **ret)
+static struct gs_error *fetch_points(const struct replay_recording *r, const char *expr,
+                                     const struct span *span, json_t **ret)
 {
     const struct query_peer peer = {
         .url = r->from, .http_config_file = r->http_config_file, .timeout_ms = TIMEOUT_MS};
@@ -93,13 +95,12 @@ static struct gs_error *fetch(const struct replay_record *r, const char *expr,
     const json_t *result = codec_json_get(answer, "data", "result", NULL);
     if (json_array_size(result) != 1)
         return gs_error_new(GS_EINVAL,
-                            "%s: %zu series in that range, where one is wanted; sum() or avg() "
-                            "make one of many",
+                            "%s: %zu series in that range; want one series (use sum() or avg())",
                             expr, json_array_size(result));
     json_t *points = json_array();
     err = read_points(json_array_get(result, 0), span->start_ms, points);
     if (!err && !json_array_size(points))
-        err = gs_error_new(GS_EINVAL, "no sample with a number");
+        err = gs_error_new(GS_EINVAL, "no finite sample in the range");
     if (err) {
         json_decref(points);
         return gs_error_wrap(err, "%s", expr);
@@ -108,17 +109,18 @@ static struct gs_error *fetch(const struct replay_record *r, const char *expr,
     return NULL;
 }
 
-static struct gs_error *record_metrics(const struct replay_record *r, const struct hpa_spec *spec,
-                                       const struct span *span, const json_t *replicas, json_t *ret)
+static struct gs_error *record_metrics(const struct replay_recording *r,
+                                       const struct hpa_spec *spec, const struct span *span,
+                                       const json_t *replicas, json_t *ret)
 {
     if (r->queries.len != spec->n_metrics)
-        return gs_error_new(GS_EINVAL, "the autoscaler has %zu metric%s and there %s %zu --query",
-                            spec->n_metrics, spec->n_metrics == 1 ? "" : "s",
-                            r->queries.len == 1 ? "is" : "are", r->queries.len);
+        return gs_error_new(GS_EINVAL, "the autoscaler has %zu metric%s, but %zu --query %s given",
+                            spec->n_metrics, spec->n_metrics == 1 ? "" : "s", r->queries.len,
+                            r->queries.len == 1 ? "is" : "are");
     struct gs_error *err = NULL;
     for (size_t i = 0; !err && i < spec->n_metrics; i++) {
         json_t *points = NULL;
-        err = fetch(r, r->queries.items[i], span, &points);
+        err = fetch_points(r, r->queries.items[i], span, &points);
         if (err)
             break;
         json_t *metric = json_pack("{s:o}", "series", points);
@@ -129,13 +131,13 @@ static struct gs_error *record_metrics(const struct replay_record *r, const stru
     return err;
 }
 
-static struct gs_error *read_span(const struct replay_record *r, struct span *ret)
+static struct gs_error *read_span(const struct replay_recording *r, struct span *ret)
 {
     int64_t now_ms = gs_unix_ms();
     ret->end_ms = now_ms;
     ret->step_ms = r->step_ns / GS_NS_PER_MS;
     if (ret->step_ms < 1 || r->range_ns < r->step_ns)
-        return gs_error_new(GS_EINVAL, "--range must be at least a --step");
+        return gs_error_new(GS_EINVAL, "--range must be at least one --step");
     struct gs_error *err = r->end ? query_parse_time(r->end, now_ms, &ret->end_ms) : NULL;
     ret->start_ms = ret->end_ms - r->range_ns / GS_NS_PER_MS;
     return err ? gs_error_wrap(err, "--end") : NULL;
@@ -149,15 +151,15 @@ static int64_t first_count(const json_t *points, const struct hpa_spec *spec)
     return spec->has_min ? spec->min_replicas : 1;
 }
 
-static struct gs_error *record(const struct replay_record *r, const struct hpa_spec *spec,
-                               json_t *object, struct gs_buf *out)
+static struct gs_error *make_scenario(const struct replay_recording *r, const struct hpa_spec *spec,
+                                      json_t *object, struct gs_buf *out)
 {
     struct span span = {0};
     CODEC_AUTO_JSON json_t *replicas = NULL;
     CODEC_AUTO_JSON json_t *metrics = json_object();
     struct gs_error *err = read_span(r, &span);
     if (!err && r->replicas_query)
-        err = fetch(r, r->replicas_query, &span, &replicas);
+        err = fetch_points(r, r->replicas_query, &span, &replicas);
     if (!err)
         err = record_metrics(r, spec, &span, replicas, metrics);
     if (err)
@@ -177,7 +179,7 @@ static struct gs_error *record(const struct replay_record *r, const struct hpa_s
     return NULL;
 }
 
-struct gs_error *replay_record_write(const struct replay_record *r, const char *path)
+struct gs_error *replay_recording_write(const struct replay_recording *r, const char *path)
 {
     struct hpa_spec spec = {0};
     CODEC_AUTO_JSON json_t *object = NULL;
@@ -187,7 +189,7 @@ struct gs_error *replay_record_write(const struct replay_record *r, const char *
                                        "metric of the autoscaler");
     struct gs_error *err = load_hpa(r->hpa, &object, &spec);
     if (!err)
-        err = record(r, &spec, object, &out);
+        err = make_scenario(r, &spec, object, &out);
     hpa_spec_finish(&spec);
     return err ? err : gs_file_write_atomic(path, 0666, gs_buf_slice(&out));
 }

@@ -33,7 +33,7 @@ static const struct {
     {"rules", check_rules},
 };
 
-static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+static struct gs_error *run_check(const void *opts, int argc, char **argv, int *ret_exit)
 {
     const char *names[GS_ARRAY_LEN(kinds)];
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
@@ -46,7 +46,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
         return NULL;
     }
     const char *near = gs_suggest(argv[0], names, GS_ARRAY_LEN(kinds));
-    return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be checked%s%s%s", argv[0],
+    return gs_error_new(GS_EINVAL, "\"%s\" cannot be checked%s%s%s", argv[0],
                         near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
@@ -54,49 +54,44 @@ static const struct gs_opt opts[] = {
     {.name = "strict",
      .type = GS_OPT_BOOL,
      .offset = offsetof(struct check_opts, engine.strict),
-     .help = "Also fail for what works but is doubtful: rules that write the same series, settings "
-             "that have no effect."},
+     .help = "Also fail for warnings: rules that write the same series, settings without effect."},
     {.name = "ignore-unknown-fields",
      .type = GS_OPT_BOOL,
      .offset = offsetof(struct check_opts, engine.ignore_unknown_fields),
-     .help = "Of rule files: fields of other programs are no mistake. Rules with them are still "
-             "wrong for the engine."},
+     .help =
+         "For rule files: accept fields of other programs. The engine still refuses such rules."},
     {.name = "source",
      .arg = "URL",
      .type = GS_OPT_STRING,
      .offset = offsetof(struct check_opts, source),
-     .help = "Of adapter: the Prometheus whose series the rules are tried on."},
+     .help = "For adapter: URL of the Prometheus on which the rules are tried."},
     {.name = "sources",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      .offset = offsetof(struct check_opts, sources),
-     .help = "Of adapter: its file of more sources. They are asked when --source is given."},
+     .help = "For adapter: the file of additional sources. They are queried if --source is given."},
     {.name = "kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      .offset = offsetof(struct check_opts, kubeconfig),
-     .help = "Of adapter: the cluster whose resources labels may name. Default: those of "
-             "Kubernetes itself."},
+     .help = "For adapter: the cluster whose resources the labels may name. Default: the resources "
+             "of Kubernetes itself."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_check = {
     .name = "check",
     .args = "adapter|config|rules FILE…",
-    .summary = "Check files without running anything.",
+    .summary = "Check configuration and rule files.",
     .description =
-        "adapter: prometheus-adapter's configuration, its Helm values or a ConfigMap. With "
-        "--source, "
-        "for each rule: the series that it finds, how they are named, for which resources, the "
-        "query "
-        "that a request would run and what it gives; where nothing comes of it, the first step "
-        "that "
-        "is broken and what to change.\n\n"
-        "config: prometheus.yml, with the files of secrets, certificates, targets and rules "
-        "that it names. What this engine knows but does not act on is a warning.\n\n"
-        "rules: rule files, PrometheusRule objects, and files with several documents of "
-        "either. Each wrong rule is reported with its file, line, group and the place "
-        "in its expression or template. Exits with 1 when something is wrong.",
+        "adapter: the configuration of prometheus-adapter, its Helm values, or a ConfigMap. With "
+        "--source, prints for each rule the series that it matches, their names and resources, the "
+        "query that a request would run, and its result. If a rule gives no metric, prints the "
+        "first step that fails and how to fix it.\n\nconfig: prometheus.yml, with the files of "
+        "secrets, certificates, targets and rules that it names. Settings that the engine accepts "
+        "without effect are warnings.\n\nrules: rule files, PrometheusRule objects, and files with "
+        "several such documents. Each wrong rule is reported with its file, line, group and the "
+        "position in its expression or template. The exit code is 1 if a file is wrong.",
     .examples = "gpuscale check adapter values.yaml --source=http://prometheus:9090\n"
                 "gpuscale check config prometheus.yml\n"
                 "gpuscale check rules rules/*.yaml\n"
@@ -105,5 +100,5 @@ const struct gs_verb verb_check = {
     .opts_size = sizeof(struct check_opts),
     .min_args = 1,
     .max_args = -1,
-    .run = run,
+    .run = run_check,
 };

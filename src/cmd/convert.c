@@ -32,26 +32,24 @@ static const struct gs_opt opts[] = {
      .arg = "FILE",
      .type = GS_OPT_STRINGS,
      .offset = offsetof(struct convert_opts, files),
-     .help = "Manifest, YAML or JSON, with any number of objects; - is standard input. "
-             "Repeatable."},
+     .help = "Manifest, YAML or JSON, with any number of objects. -: standard input. Repeatable."},
     {.name = "output-version",
      .arg = "VERSION",
      .def = "v2",
      .type = GS_OPT_STRING,
      .offset = offsetof(struct convert_opts, version),
-     .help = "v2, v1, v2beta2 or v2beta1."},
+     .help = "API version to convert to: v2, v1, v2beta2 or v2beta1."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_convert = {
     .name = "convert",
     .args = NULL,
-    .summary = "Bring autoscalers of retired API versions to today's.",
+    .summary = "Convert autoscalers between API versions.",
     .description =
-        "Writes the objects of the files as JSON with every HorizontalPodAutoscaler in another "
-        "version of its API, autoscaling/v2 unless told otherwise, as the API server's own "
-        "conversion has it. Other objects stay as they are. Kubernetes 1.25 and 1.26 stopped "
-        "serving v2beta1 and v2beta2.",
+        "Writes the objects of the files as JSON, with every HorizontalPodAutoscaler converted to "
+        "another version of its API (autoscaling/v2 by default), as the API server converts it. "
+        "Other objects are not changed. Kubernetes 1.25 and 1.26 removed v2beta1 and v2beta2.",
     .examples = "gpuscale convert -f hpa.yaml | kubectl apply -f -\n"
                 "kubectl get hpa -o yaml | gpuscale convert -f - --output-version=v1",
     .opts = opts,

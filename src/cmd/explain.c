@@ -78,110 +78,108 @@ static const struct gs_opt opts[] = {
      .arg = "NAME",
      .type = GS_OPT_STRING,
      AT(hpa.ns),
-     .help = "Default: that of the kubeconfig's context."},
+     .help = "Namespace of the object. Default: that of the kubeconfig's context."},
     {.name = "output",
      .alias = "o",
      .arg = "text|json|yaml",
      .def = "text",
      .type = GS_OPT_STRING,
      AT(output),
-     .help = "A short reading, or the same as data."},
+     .help = "A short text, or the same as data."},
     {.name = "controller",
      .arg = "URL",
      .type = GS_OPT_STRING,
      AT(hpa.controller),
-     .help = "Of hpa: a `gpuscale hpa` whose memory of earlier recommendations and scale events "
-             "counts, as http://localhost:9408. Default: the cluster is asked, where gpuscale up "
-             "answers."},
+     .help = "For hpa: URL of a `gpuscale hpa` whose history of recommendations and scale events "
+             "is used, such as http://localhost:9408. Default: the history of the cluster, which "
+             "gpuscale up publishes."},
     {.name = "kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(hpa.kubeconfig),
-     .help = "The cluster. Default: KUBECONFIG, ~/.kube/config, or the cluster it runs in."},
+     .help = "The cluster. Default: KUBECONFIG, ~/.kube/config, or the cluster in which gpuscale "
+             "runs."},
     {.name = "context",
      .arg = "NAME",
      .type = GS_OPT_STRING,
      AT(hpa.context),
-     .help = "Context of the kubeconfig. Default: its current one."},
+     .help = "Context of the kubeconfig. Default: the current context."},
     {.name = "compat",
      .arg = "RELEASE",
      .type = GS_OPT_STRING,
      AT(hpa.compat),
-     .help = "The Kubernetes release whose controller is followed, such as 1.29. Default: the "
-             "newest."},
+     .help = "Kubernetes release whose controller is followed, such as 1.29. Default: the newest."},
     {.name = "horizontal-pod-autoscaler-tolerance",
      .arg = "RATIO",
      .def = "0.1",
      .type = GS_OPT_DOUBLE,
      AT(hpa.tolerance),
      AS_CLUSTER,
-     .help = "Change of the metric ratio from 1 below which nothing scales."},
+     .help = "Distance of the metric ratio from 1 within which nothing is scaled."},
     {.name = "horizontal-pod-autoscaler-downscale-stabilization",
      .arg = "DURATION",
      .def = "5m",
      .type = GS_OPT_DURATION,
      AT(hpa.downscale_window),
      AS_CLUSTER,
-     .help = "How long the highest recent recommendation holds replicas up."},
+     .help = "Time during which the highest recommendation prevents a scale-down."},
     {.name = "horizontal-pod-autoscaler-cpu-initialization-period",
      .arg = "DURATION",
      .def = "5m",
      .type = GS_OPT_DURATION,
      AT(hpa.cpu_init_period),
      AS_CLUSTER,
-     .help = "Time after a pod's start in which its CPU samples may be skipped."},
+     .help =
+         "Time after a pod's start during which CPU samples from before it was ready are ignored."},
     {.name = "horizontal-pod-autoscaler-initial-readiness-delay",
      .arg = "DURATION",
      .def = "30s",
      .type = GS_OPT_DURATION,
      AT(hpa.readiness_delay),
      AS_CLUSTER,
-     .help = "Time after a pod's start in which changes of its readiness count as its start."},
+     .help = "Time after a pod's start during which changes of its readiness count as part of the "
+             "start."},
     {.name = "config",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(config),
      .group = "Of metric",
-     .help = "The adapter's configuration, in any of its forms. Default: GPU metrics only."},
+     .help = "The adapter's configuration, in any of its formats. Default: GPU metrics only."},
     {.name = "sources",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(sources),
      .group = "Of metric",
-     .help = "The adapter's file of more sources."},
+     .help = "The adapter's file of additional sources."},
     {.name = "source",
      .alias = "prometheus-url",
      .arg = "URL",
      .type = GS_OPT_STRING,
      AT(source),
      .group = "Of metric",
-     .help = "The Prometheus that is asked. Default: prometheus.url of Helm values."},
+     .help = "URL of the Prometheus. Default: prometheus.url of Helm values."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_explain = {
     .name = "explain",
     .args = "hpa NAME|hpa/NAME|metric PATH",
-    .summary = "Tell why an autoscaler wants its replicas, or how a metric is answered.",
+    .summary = "Explain the decision of an autoscaler, or the response for a metric.",
     .description =
-        "hpa reads the object, its target's scale, the pods and the metrics from the cluster's "
-        "API, "
-        "decides with them as the controller would, and tells how: each metric with the samples it "
-        "came from, their ages and owners, the pods that were left out and why, ratio and "
-        "tolerance, what held or limited the result, and the nearest values at which it would be "
-        "another. Where the status that the cluster's controller wrote says something else, that "
-        "is told too. Nothing is written.\n\n"
-        "A controller remembers earlier recommendations and scale events. gpuscale up and gpuscale "
-        "hpa (--controller) tell them; those of kube-controller-manager are not known from "
-        "outside, "
-        "and the reading is what would be decided without them.\n\n"
-        "metric takes a path of kubectl get --raw, "
-        "/apis/custom.metrics.k8s.io/v1beta1/namespaces/NS/"
-        "RESOURCE/NAME/METRIC with its query or one of external.metrics.k8s.io, and shows how the "
-        "adapter answers it: the rule and its series, the objects that a selector picks, the "
-        "query, "
-        "the samples, and the answer with its cause. Objects are listed with --kubeconfig only. "
-        "Exits with 1 when the answer is not 200.",
+        "hpa: reads the object, the scale of its target, the pods and the metrics from the "
+        "cluster's API, calculates the decision as the controller does, and explains it. The "
+        "explanation contains each metric with its samples, their ages and owners; the pods that "
+        "are not counted, with the reason; ratio and tolerance; what limited the result; and the "
+        "nearest values at which the result changes. Differences from the status that the "
+        "cluster's controller wrote are listed. Nothing is written.\n\nA controller also uses its "
+        "history of recommendations and scale events. gpuscale up and gpuscale hpa (--controller) "
+        "publish theirs. The history of kube-controller-manager cannot be read; the decision is "
+        "then calculated without it.\n\nmetric: takes a path as of kubectl get --raw "
+        "(/apis/custom.metrics.k8s.io/v1beta1/namespaces/NS/RESOURCE/NAME/METRIC with its query, "
+        "or a path of external.metrics.k8s.io) and shows how the adapter answers it: the rule and "
+        "its series, the objects that a selector matches, the query, the samples, and the response "
+        "with its cause. Objects are listed only with --kubeconfig. The exit code is 1 if the "
+        "response is not 200.",
     .examples = "gpuscale explain hpa intent-api\n"
                 "gpuscale explain hpa intent-api -n shop -o json | jq '.metrics[].pods'\n"
                 "gpuscale explain metric --config=values.yaml --source=http://prometheus:9090 "

@@ -12,95 +12,97 @@ static const struct gs_opt opts[] = {
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(kubeconfig),
-     .help = "The cluster. Default: KUBECONFIG, ~/.kube/config, or the cluster it runs in."},
+     .help = "The cluster. Default: KUBECONFIG, ~/.kube/config, or the cluster in which gpuscale "
+             "runs."},
     {.name = "mode",
      .arg = "shadow|control",
      .def = "shadow",
      .type = GS_OPT_STRING,
      AT(mode),
-     .help =
-         "shadow writes nothing: each decision is shown beside the cluster's. control scales "
-         "the objects with the label or annotation gpuscale.dev/autoscaler: \"true\" whose status "
-         "no other controller writes."},
+     .help = "shadow: write nothing, and log each decision beside that of the cluster. control: "
+             "scale the objects with the label or annotation gpuscale.dev/autoscaler: \"true\" "
+             "whose status no other controller writes."},
     {.name = "all",
      .type = GS_OPT_BOOL,
      AT(all),
-     .help =
-         "control: all objects, with or without the mark, at once. Only where the cluster's own "
-         "controller is off (kube-controller-manager "
-         "--controllers=*,-horizontal-pod-autoscaler-controller)."},
+     .help = "In control mode, scale all objects, with or without the label or annotation, "
+             "immediately. Use it only where the cluster's own controller is off "
+             "(kube-controller-manager --controllers=*,-horizontal-pod-autoscaler-controller)."},
     {.name = "namespace",
      .alias = "n",
      .arg = "NAME",
      .type = GS_OPT_STRING,
      AT(ns),
-     .help = "Only objects of this namespace. Default: all namespaces."},
+     .help = "Evaluate only objects of this namespace. Default: all namespaces."},
     {.name = "output",
      .alias = "o",
      .arg = "text|json",
      .def = "text",
      .type = GS_OPT_STRING,
      AT(output),
-     .help = "Form of the lines on standard output, one for each decision that is new."},
+     .help = "Format of the lines on standard output, one for each new decision."},
     {.name = "web.listen-address",
      .arg = "ADDRESS",
      .def = ":9408",
      .type = GS_OPT_STRING,
      AT(listen),
-     .help = "HOST:PORT of /metrics, /healthz and /readyz; empty: none."},
+     .help = "HOST:PORT of /metrics, /healthz and /readyz. Empty: no server."},
     {.name = "horizontal-pod-autoscaler-sync-period",
      .arg = "DURATION",
      .def = "15s",
      .type = GS_OPT_DURATION,
      AT(sync_period),
      AS_CLUSTER,
-     .help = "How often each object is evaluated."},
+     .help = "Interval between evaluations of each object."},
     {.name = "horizontal-pod-autoscaler-downscale-stabilization",
      .arg = "DURATION",
      .def = "5m",
      .type = GS_OPT_DURATION,
      AT(downscale_window),
      AS_CLUSTER,
-     .help = "How long the highest recent recommendation holds replicas up."},
+     .help = "Time during which the highest recommendation prevents a scale-down."},
     {.name = "horizontal-pod-autoscaler-tolerance",
      .arg = "RATIO",
      .def = "0.1",
      .type = GS_OPT_DOUBLE,
      AT(tolerance),
      AS_CLUSTER,
-     .help = "Change of the metric ratio from 1 below which nothing scales."},
+     .help = "Distance of the metric ratio from 1 within which nothing is scaled."},
     {.name = "horizontal-pod-autoscaler-cpu-initialization-period",
      .arg = "DURATION",
      .def = "5m",
      .type = GS_OPT_DURATION,
      AT(cpu_init_period),
      AS_CLUSTER,
-     .help = "Time after a pod's start in which its CPU samples may be skipped."},
+     .help =
+         "Time after a pod's start during which CPU samples from before it was ready are ignored."},
     {.name = "horizontal-pod-autoscaler-initial-readiness-delay",
      .arg = "DURATION",
      .def = "30s",
      .type = GS_OPT_DURATION,
      AT(readiness_delay),
      AS_CLUSTER,
-     .help = "Time after a pod's start in which changes of its readiness count as its start."},
+     .help = "Time after a pod's start during which changes of its readiness count as part of the "
+             "start."},
     {.name = "compat",
      .arg = "RELEASE",
      .type = GS_OPT_STRING,
      AT(compat),
      AS_CLUSTER,
-     .help = "The Kubernetes release whose controller is followed, from 1.20 to 1.38, with its "
-             "feature gates. Default: the newest."},
+     .help = "Kubernetes release whose controller is followed, with its feature gates: 1.20 to "
+             "1.38. Default: the newest."},
     {.name = "scale-to-zero",
      .type = GS_OPT_BOOL,
      AT(scale_to_zero),
      AS_CLUSTER,
-     .help = "The feature gate HPAScaleToZero also in releases that have it off (before 1.37)."},
+     .help = "Enable the feature gate HPAScaleToZero also for releases before 1.37, which have it "
+             "off."},
     {.name = "leader-elect",
      .def = "true",
      .type = GS_OPT_BOOL,
      AT(elect),
      ELECTION,
-     .help = "control: of several replicas one works, chosen by a Lease."},
+     .help = "In control mode, elect one of several replicas with a Lease. Only the leader works."},
     {.name = "leader-elect-resource-namespace",
      .arg = "NAME",
      .def = "kube-system",
@@ -121,7 +123,7 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(identity),
      ELECTION,
-     .help = "Name of this replica. Default: host name and process id."},
+     .help = "Name of this replica. Default: host name and process ID."},
     {.name = NULL},
 };
 
@@ -134,14 +136,14 @@ static struct gs_error *run_hpa(const void *values, int argc, char **argv, int *
 const struct gs_verb verb_hpa = {
     .name = "hpa",
     .args = NULL,
-    .summary = "Decide replicas of a cluster's HorizontalPodAutoscalers.",
+    .summary = "Run the HorizontalPodAutoscaler controller on a cluster.",
     .description =
         "Evaluates the HorizontalPodAutoscaler objects of a cluster as kube-controller-manager "
-        "does, each period and after each change of an object.\n\n"
-        "In shadow mode (the default) it writes nothing: every new decision is a line with what "
-        "the cluster's own controller wants beside it. In control mode it scales the objects with "
-        "the annotation gpuscale.dev/autoscaler: \"true\" and writes their status and events; an "
-        "object whose status the cluster's own controller still writes is left alone.",
+        "does: in every sync period, and after each change of an object.\n\nIn shadow mode (the "
+        "default) it writes nothing. It prints each new decision with the decision of the "
+        "cluster's own controller. In control mode it scales the objects with the annotation "
+        "gpuscale.dev/autoscaler: \"true\" and writes their status and events. Objects whose "
+        "status the cluster's own controller writes are not scaled.",
     .examples = "gpuscale hpa\n"
                 "gpuscale hpa --namespace=inference -o json\n"
                 "gpuscale hpa --mode=control --horizontal-pod-autoscaler-sync-period=5s",

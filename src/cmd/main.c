@@ -15,7 +15,7 @@ static const struct gs_verb *const verbs[] = {
     &verb_test,     &verb_up,    &verb_version, NULL,
 };
 
-static int fail(struct gs_error *err)
+static int report_error(struct gs_error *err)
 {
     int code = gs_error_code(err) == GS_EINVAL ? EXIT_USAGE : EXIT_RUN_TIME;
     fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
@@ -42,7 +42,7 @@ static int run_verb(const struct gs_verb *verb, int argc, char **argv)
     if (!err)
         err = verb->run(opts, n_args, argv, &code);
     gs_options_finish(verb, opts);
-    return err ? fail(err) : code;
+    return err ? report_error(err) : code;
 }
 
 static int unknown_verb(const char *word)
@@ -52,8 +52,9 @@ static int unknown_verb(const char *word)
     for (; verbs[n]; n++)
         names[n] = verbs[n]->name;
     const char *near = gs_suggest(word, names, n);
-    fprintf(stderr, "gpuscale: unknown verb \"%s\"%s%s%s\n", word, near ? "; did you mean \"" : "",
-            near ? near : "", near ? "\"?" : "; see gpuscale --help");
+    fprintf(stderr, "gpuscale: unknown command \"%s\"%s%s%s\n", word,
+            near ? "; did you mean \"" : "", near ? near : "",
+            near ? "\"?" : "; see gpuscale --help");
     return EXIT_USAGE;
 }
 
@@ -66,7 +67,7 @@ static const struct gs_verb *find_verb(const char *word)
 }
 
 // `gpuscale help [VERB]`
-static int help(int argc, char **argv)
+static int print_help(int argc, char **argv)
 {
     if (argc < 1) {
         gs_options_print_verbs(verbs, "gpuscale", stdout);
@@ -82,8 +83,7 @@ static int help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    // Not a verb for people: what follows is another program's command line, which our option
-    // parser must not touch.
+    // Internal: the arguments that follow are the command line of another program.
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))
         return kubelet_pod_shim_main(argc - 1, argv + 1);
     if (argc < 2) {
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") || gs_streq(argv[1], "help"))
-        return help(argc - 2, argv + 2);
+        return print_help(argc - 2, argv + 2);
     bool version = gs_streq(argv[1], "--version") || gs_streq(argv[1], "-v");
     const char *word = version ? "version" : argv[1];
     const struct gs_verb *verb = find_verb(word);

@@ -34,22 +34,22 @@ static const struct gs_opt opts[] = {
     {.name = "ignore-unknown-fields",
      .type = GS_OPT_BOOL,
      .offset = offsetof(struct codec_test_options, ignore_unknown_fields),
-     .help = "Of rule files: fields of other programs are no mistake. Rules with them are still "
-             "wrong for the engine."},
+     .help =
+         "For rule files: accept fields of other programs. The engine still refuses such rules."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_test = {
     .name = "test",
     .args = "rules|hpa FILE…",
-    .summary = "Run unit tests of rules, and decision tables of autoscalers.",
+    .summary = "Run unit tests of rules and decision tables of autoscalers.",
     .description =
-        "rules: files in promtool's format of unit tests: input series, the samples that "
-        "expressions must give and the alerts that must fire at certain times. The rules are "
-        "evaluated by this program's engine.\n\n"
-        "hpa: decision tables. Each YAML document is a case: an autoscaler's spec and passes with "
-        "what is observed and what must be decided (docs/replay.md has the form). The decisions "
-        "are made by the function that the controller uses. Exits with 1 when a test fails.",
+        "rules: unit tests in promtool's format: input series, the samples that expressions must "
+        "return, and the alerts that must fire at given times. The engine of gpuscale evaluates "
+        "the rules.\n\nhpa: decision tables. Each YAML document is a case: the spec of an "
+        "autoscaler, and evaluations with the observation and the expected decision "
+        "(docs/replay.md describes the format). The controller's own function makes the decisions. "
+        "The exit code is 1 if a test fails.",
     .examples = "gpuscale test rules rules_test.yaml\n"
                 "gpuscale test rules --run='GPU.*' --diff tests/*.yaml\n"
                 "gpuscale test rules --junit=results.xml rules_test.yaml\n"

@@ -12,61 +12,57 @@ static const struct gs_opt opts[] = {
      .arg = "SPEC|FILE",
      .type = GS_OPT_STRING,
      AT(gpus),
-     .help =
-         "Simulated GPUs: a count and model such as 8xA100-SXM4-80GB (gpuscale sim --help lists "
-         "the "
-         "models), or a YAML file. Without it the real GPUs are used when their driver is there, "
-         "else 8xA100-SXM4-80GB are simulated."},
+     .help = "Simulated GPUs: a count and a model such as 8xA100-SXM4-80GB (gpuscale sim --help "
+             "lists the models), or a YAML file. Default: the GPUs of the machine; without an "
+             "NVIDIA driver, 8xA100-SXM4-80GB are simulated."},
     {.name = "filename",
      .alias = "f",
      .arg = "FILE",
      .type = GS_OPT_STRINGS,
      AT(files),
-     .help = "Apply this file of Kubernetes objects at the start; repeatable."},
+     .help = "Apply the Kubernetes objects of this file at the start. Repeatable."},
     {.name = "image",
      .alias = "i",
      .arg = "IMAGE=COMMAND",
      .type = GS_OPT_STRINGS,
      AT(images),
-     .help =
-         "Run containers of this image with this command, in the directory where gpuscale up was "
-         "started (a pod's workingDir takes precedence); an image name may end in '*'. "
-         "Repeatable."},
+     .help = "Run containers of this image with this command, in the directory where gpuscale up "
+             "was started (a pod's workingDir takes precedence). The image name may end in '*'. "
+             "Repeatable."},
     {.name = "env",
      .alias = "e",
      .arg = "NAME=VALUE",
      .type = GS_OPT_STRINGS,
      AT(env),
-     .help = "Add this to the environment of every container; repeatable."},
+     .help = "Add this variable to the environment of every container. Repeatable."},
     {.name = "load",
      .arg = "COMMAND",
      .type = GS_OPT_STRING,
      AT(load),
-     .help =
-         "Run this shell command once a Service has a ready pod, with its address in $SERVICE_URL; "
-         "print a timeline when it has ended and the replicas are back at their minimum."},
+     .help = "Run this shell command when a Service has a ready pod, with its address in "
+             "$SERVICE_URL. A timeline is printed when the command has ended and the replicas are "
+             "at their minimum again."},
     {.name = "exit-after-load",
      .type = GS_OPT_BOOL,
      AT(exit_after_load),
-     .help = "Exit after the timeline instead of staying up. Exits with 1 when the load failed or "
-             "was interrupted."},
+     .help = "Exit after the timeline. The exit code is 1 if the load failed or was interrupted."},
     {.name = "data-dir",
      .env = "GPUSCALE_DATA_DIR",
      .arg = "DIR",
      .type = GS_OPT_STRING,
      AT(data_dir),
-     .help = "Where objects, certificates, logs and the kubeconfig are kept. Default: "
-             "$XDG_DATA_HOME/gpuscale, else ~/.local/share/gpuscale."},
+     .help = "Directory of objects, certificates, logs and the kubeconfig. Default: "
+             "$XDG_DATA_HOME/gpuscale, or ~/.local/share/gpuscale."},
     {.name = "reset",
      .type = GS_OPT_BOOL,
      AT(reset),
-     .help = "Start with no state: stop the gpuscale up that uses the data directory, and remove "
-             "the objects, certificates, logs and kubeconfig in it. Other files are left alone."},
+     .help = "Start without state: stop the gpuscale up that uses the data directory, and remove "
+             "its objects, certificates, logs and kubeconfig. Other files in the directory stay."},
     {.name = "stop",
      .type = GS_OPT_BOOL,
      AT(stop),
-     .help = "Stop the gpuscale up that uses the data directory, wait for its end and exit. With "
-             "--reset, remove the state too."},
+     .help = "Stop the gpuscale up that uses the data directory, wait until it has ended, and "
+             "exit. With --reset, also remove the state."},
     {.name = "api-port",
      .arg = "PORT",
      .def = "-1",
@@ -74,9 +70,8 @@ static const struct gs_opt opts[] = {
      AT(api_port),
      .min = -1,
      .max = 65535,
-     .help =
-         "Port of the Kubernetes API on 127.0.0.1; 0: any free one; -1: 6443, or any free one when "
-         "that is busy."},
+     .help = "Port of the Kubernetes API on 127.0.0.1. 0: any free port. -1: 6443, or a free port "
+             "if 6443 is in use."},
     {.name = "exporter-port",
      .arg = "PORT",
      .def = "-1",
@@ -84,9 +79,8 @@ static const struct gs_opt opts[] = {
      AT(exporter_port),
      .min = -1,
      .max = 65535,
-     .help = "Port of the exporter on 127.0.0.1; 0: any free one; -1: 9400, or any free one when "
-             "that is "
-             "busy."},
+     .help = "Port of the exporter on 127.0.0.1. 0: any free port. -1: 9400, or a free port if "
+             "9400 is in use."},
     {.name = "prometheus-port",
      .arg = "PORT",
      .def = "-1",
@@ -94,8 +88,8 @@ static const struct gs_opt opts[] = {
      AT(prometheus_port),
      .min = -1,
      .max = 65535,
-     .help = "Port of the Prometheus API (queries, rules, alerts; Grafana reads it) on 127.0.0.1; "
-             "0: any free one; -1: 9090, or any free one when that is busy."},
+     .help = "Port of the Prometheus API on 127.0.0.1 (queries, rules, alerts, Grafana). 0: any "
+             "free port. -1: 9090, or a free port if 9090 is in use."},
     {.name = "adapter-config",
      .arg = "FILE",
      .type = GS_OPT_STRING,
@@ -109,7 +103,7 @@ static const struct gs_opt opts[] = {
      .arg = "NAME",
      .type = GS_OPT_STRING,
      AT(node_name),
-     .help = "Name of the one node. Default: the host name."},
+     .help = "Name of the node. Default: the host name."},
     {.name = "max-pods",
      .arg = "N",
      .def = "110",
@@ -117,8 +111,8 @@ static const struct gs_opt opts[] = {
      AT(max_pods),
      .min = 1,
      .max = 100000,
-     .help =
-         "Pods that run on the node at most, as the kubelet's flag. Further pods stay Pending."},
+     .help = "Maximum number of pods that run on the node, as the kubelet's flag. Further pods "
+             "stay Pending."},
     {.name = "pod-quota",
      .arg = "N",
      .def = "1000",
@@ -126,8 +120,8 @@ static const struct gs_opt opts[] = {
      AT(pod_quota),
      .min = 1,
      .max = 1000000,
-     .help = "Pod objects that the API holds at most, in any phase. Creating more is refused with "
-             "403 Forbidden, as by a ResourceQuota."},
+     .help = "Maximum number of Pod objects, in any phase. Further ones are refused with 403 "
+             "Forbidden, as by a ResourceQuota."},
     {.name = "max-objects",
      .arg = "N",
      .def = "10000",
@@ -135,50 +129,52 @@ static const struct gs_opt opts[] = {
      AT(max_objects),
      .min = 100,
      .max = 1000000,
-     .help = "Objects of all kinds that the API holds at most, without events. Creating more is "
-             "refused with 403 Forbidden."},
+     .help = "Maximum number of objects of all kinds except events. Further ones are refused with "
+             "403 Forbidden."},
     {.name = "horizontal-pod-autoscaler-sync-period",
      .arg = "DURATION",
      .def = "5s",
      .type = GS_OPT_DURATION,
      AT(sync_period),
      .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "How often each HorizontalPodAutoscaler is evaluated (a cluster's default is 15s)."},
+     .help = "Interval between evaluations of each HorizontalPodAutoscaler (15s in a cluster)."},
     {.name = "horizontal-pod-autoscaler-downscale-stabilization",
      .arg = "DURATION",
      .def = "5m",
      .type = GS_OPT_DURATION,
      AT(downscale_window),
      .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "How long the highest recent recommendation holds replicas up."},
+     .help = "Time during which the highest recommendation prevents a scale-down."},
     {.name = "horizontal-pod-autoscaler-tolerance",
      .arg = "RATIO",
      .def = "0.1",
      .type = GS_OPT_DOUBLE,
      AT(tolerance),
      .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "Change of the metric ratio from 1 below which nothing scales."},
+     .help = "Distance of the metric ratio from 1 within which nothing is scaled."},
     {.name = "horizontal-pod-autoscaler-cpu-initialization-period",
      .arg = "DURATION",
      .def = "5m",
      .type = GS_OPT_DURATION,
      AT(cpu_init_period),
      .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "Time after a pod's start in which its CPU samples may be skipped."},
+     .help =
+         "Time after a pod's start during which CPU samples from before it was ready are ignored."},
     {.name = "horizontal-pod-autoscaler-initial-readiness-delay",
      .arg = "DURATION",
      .def = "30s",
      .type = GS_OPT_DURATION,
      AT(readiness_delay),
      .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "Time after a pod's start in which becoming ready counts as its first readiness."},
+     .help = "Time after a pod's start during which changes of its readiness count as part of the "
+             "start."},
     {.name = "hpa-compat",
      .arg = "RELEASE",
      .type = GS_OPT_STRING,
      AT(hpa_compat),
      .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "The Kubernetes release whose autoscaler is followed, from 1.20 to 1.38, with its "
-             "feature gates. Default: that of the API, 1.36, with HPAScaleToZero on."},
+     .help = "Kubernetes release whose autoscaler is followed, with its feature gates: 1.20 to "
+             "1.38. Default: 1.36, the release of the API, with HPAScaleToZero on."},
     {0},
 };
 
@@ -190,17 +186,15 @@ static struct gs_error *run_up(const void *values, int argc, char **argv, int *r
 
 const struct gs_verb verb_up = {
     .name = "up",
-    .summary = "Run the whole loop on this machine: Kubernetes API, GPUs, metrics, autoscaling.",
+    .summary = "Run a one-node cluster with GPU autoscaling on this machine.",
     .description =
-        "Starts a one-node Kubernetes API on 127.0.0.1, a scheduler and kubelet that run pods as "
-        "processes with their share of the GPUs, the exporter, a scraper, the custom metrics API "
-        "and "
-        "the HorizontalPodAutoscaler, in the foreground. kubectl, curl and load tools talk to it "
-        "as to "
-        "a cluster. Without an NVIDIA driver the GPUs are simulated, and everything says so.\n\n"
-        "Objects, certificates and the kubeconfig are kept in the data directory; a second start "
-        "finds "
-        "them again. Ctrl-C, or gpuscale up --stop in another terminal, ends all pods.",
+        "Starts a Kubernetes API with one node on 127.0.0.1, a scheduler and a kubelet that run "
+        "pods as processes with their GPUs, the exporter, the metrics engine, the metrics APIs and "
+        "the HorizontalPodAutoscaler controller, in the foreground. kubectl, curl and load "
+        "generators use it like a cluster. Without an NVIDIA driver the GPUs are simulated, and "
+        "every output says so.\n\nObjects, certificates and the kubeconfig are kept in the data "
+        "directory and reused at the next start. Ctrl-C, or gpuscale up --stop in another "
+        "terminal, ends all pods.",
     .examples =
         "  gpuscale up\n"
         "  gpuscale up --gpus 2xTesla-T4 -f deployment.yaml --image 'my-api:*=python3 app.py'\n"

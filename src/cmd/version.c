@@ -13,7 +13,7 @@ void cmd_print_version(FILE *out)
     fprintf(out, "gpuscale %s\n", GPUSCALE_VERSION);
 }
 
-static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
+static struct gs_error *run_version(const void *opts, int argc, char **argv, int *ret_exit)
 {
     const struct version_opts *o = opts;
     struct utsname host = {0};
@@ -39,7 +39,7 @@ static const struct gs_opt opts[] = {
      .def = "text",
      .type = GS_OPT_STRING,
      .offset = offsetof(struct version_opts, output),
-     .help = "One line, or more facts as data."},
+     .help = "One line, or more details as data."},
     {0},
 };
 
@@ -48,5 +48,5 @@ const struct gs_verb verb_version = {
     .summary = "Print the version.",
     .opts = opts,
     .opts_size = sizeof(struct version_opts),
-    .run = run,
+    .run = run_version,
 };

@@ -15,7 +15,7 @@ refused() {
 }
 up() { wanted=$1 text=$2 && shift 2 && refused "$wanted" "$text" "$gpuscale" up --data-dir "$dir/other" --api-port 0 --exporter-port 0 --prometheus-port 0 "$@"; }
 
-refused 2 'unknown verb "exprter"; did you mean "exporter"?' "$gpuscale" exprter
+refused 2 'unknown command "exprter"; did you mean "exporter"?' "$gpuscale" exprter
 refused 2 'unknown flag --gpu; did you mean --gpus?' "$gpuscale" up --gpu 1
 up 2 'GTX-9999' --gpus 2xGTX-9999
 printf 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n  name: y\n' >"$dir/twice.yaml"
@@ -31,7 +31,7 @@ refused 2 "--exit-after-load needs a load" "$gpuscale" up --data-dir "$dir/never
 refused 2 "--env FOO: write NAME=VALUE" "$gpuscale" up --data-dir "$dir/never" --env FOO
 refused 2 '--hpa-compat: release "9"' "$gpuscale" up --data-dir "$dir/never" --hpa-compat=9
 [ ! -e "$dir/never" ] || fail "a refused flag left a data directory"
-refused 2 'unknown verb "upp"; did you mean "up"?' "$gpuscale" help upp
+refused 2 'unknown command "upp"; did you mean "up"?' "$gpuscale" help upp
 refused 2 'explain hpa needs one NAME' "$gpuscale" explain hpa
 refused 2 '"pod/x" is not the name of an autoscaler' "$gpuscale" explain hpa pod/x
 refused 2 '--output "xml": want text, json or yaml' "$gpuscale" version -o xml

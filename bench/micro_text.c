@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "engine/scrape/ingest.h"
+#include "engine/scrape/scrape.h"
 #include "exporter/render.h"
 #include "metrics/reader.h"
 #include "podresources_fixture.h"

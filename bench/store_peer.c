@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench.h"
-#include "engine/remote/encode.h"
+#include "engine/remote/remote_private.h"
 #include "wire.h"
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies of servers that are queried for targets and tokens. The first byte chooses which.
 #include "engine/discovery/discovery.h"
-#include "engine/discovery/groups.h"
+#include "engine/discovery/discovery_private.h"
 #include "net/endpoint/endpoint_private.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ServiceMonitor and PodMonitor objects as configurations; their Secrets say what the input says.
 #include "engine/config/config.h"
-#include "engine/monitors/jobs.h"
+#include "engine/monitors/monitors_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What remote_write encodes reads back the same; reading arbitrary bytes back ends.
 #include "base/mem.h"
-#include "engine/remote/encode.h"
+#include "engine/remote/remote_private.h"
 
 #include "../tests/engine/write_request.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codec/gzip.h"
+#include "codec/encoding.h"
 
 #include <limits.h>
 #include <zlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 
 #include <stdarg.h>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codec/json_pull.h"
+#include "codec/json.h"
 
 #include "base/num.h"
-#include "codec/json.h"
 
 struct codec_json_pull codec_json_pull_of(struct gs_slice text)
 {

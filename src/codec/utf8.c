@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 
 // Length of the sequence that starts here, 0 when it is not valid.
 static size_t sequence(const unsigned char *p, size_t left)

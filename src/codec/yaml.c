@@ -6,8 +6,7 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "codec/utf8.h"
-#include "codec/yaml_scalar.h"
+#include "codec/encoding.h"
 
 #include <libfyaml.h>
 

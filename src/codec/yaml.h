@@ -44,3 +44,11 @@ struct gs_error *codec_yaml_parse_texts(struct gs_slice text, const char *name,
 
 // In block style as by kubectl -o yaml, so that codec_yaml_parse() gives an equal value.
 void codec_yaml_dump(const json_t *j, struct gs_buf *out);
+
+// --- scalars ---
+//
+// The type of a plain YAML scalar, by the rules that Kubernetes' tools use (YAML 1.1 as go-yaml v2
+// reads it: yes/no/on/off are booleans, 0o17 and 017 octal, dates stay strings).
+
+json_t *
+codec_yaml_plain_scalar(struct gs_slice s); // new reference; NULL for bytes that are not UTF-8

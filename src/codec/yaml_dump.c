@@ -2,7 +2,6 @@
 // Written here and not by libfyaml: its emitter either quotes every text or none ("12" becomes the
 // number 12).
 #include "codec/yaml.h"
-#include "codec/yaml_scalar.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codec/yaml_scalar.h"
+#include "codec/yaml.h"
 
 #include "base/num.h"
 

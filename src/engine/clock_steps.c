@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/clock_steps.h"
+#include "engine/engine_private.h"
 
 #include <stdlib.h>
 

@@ -7,12 +7,12 @@
 #include "base/timer.h"
 #include "base/trim.h"
 #include "engine/api/api.h"
-#include "engine/clock_steps.h"
-#include "engine/discovery/stats.h"
+#include "engine/discovery/discovery.h"
+#include "engine/engine_private.h"
 #include "engine/monitors/monitors.h"
 #include "engine/remote/remote_write.h"
-#include "engine/rules/objects.h"
-#include "engine/state_metrics/feed.h"
+#include "engine/rules/rules.h"
+#include "engine/state_metrics/state_metrics.h"
 #include "engine/watch.h"
 
 enum {

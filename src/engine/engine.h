@@ -5,7 +5,7 @@
 
 #include "engine/config/config.h"
 #include "engine/rules/rules.h"
-#include "engine/scrape/manager.h"
+#include "engine/scrape/scrape.h"
 #include "net/http/http.h"
 #include "promql/promql.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "codec/yaml.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples with their labels, over the reader.
-#include "metrics/parse.h"
+#include "metrics/reader.h"
 
-#include "metrics/reader_private.h"
+#include "metrics/metrics_private.h"
 
 // Whether a sample belongs to the family: by its name, or with the suffix of a histogram or
 // summary.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "metrics/protocol.h"
+#include "metrics/write.h"
 
 #include "base/mem.h"
 

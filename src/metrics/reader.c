@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines and identities. A line that is the expected one costs a hash and its value; another one the
 // search for its end and for the brace that closes its labels.
-#include "metrics/reader_private.h"
+#include "metrics/metrics_private.h"
 
 #include "base/mem.h"
-#include "metrics/hash.h"
-#include "metrics/scan.h"
+#include "metrics/labels.h"
 
 #define DEFAULT_MAX_LINE   ((size_t)64 * 1024)
 #define DEFAULT_MAX_LABELS ((size_t)64)

@@ -1,11 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expositions, read line by line: Prometheus text 0.0.4 and OpenMetrics 1.0. The fast path gives of
-// a sample line only its identity (the raw bytes of name and labels), a hash of it and the value;
-// who has seen the identity before needs no more. Nothing is allocated per sample.
+// Expositions, read: a parser with a callback, and a reader line by line that recognizes lines of
+// the previous text.
 #pragma once
 
 #include "base/error.h"
-#include "metrics/parse.h"
+#include "metrics/labels.h"
+
+#include <stdint.h>
+
+// --- parser ---
+//
+// Prometheus text exposition format 0.0.4, read. Allocation-free per sample: the callback gets
+// slices into the input (escaped label values are unescaped into scratch memory that lives until it
+// returns).
+
+enum metrics_type {
+    METRICS_UNTYPED,
+    METRICS_COUNTER,
+    METRICS_GAUGE,
+    METRICS_HISTOGRAM,
+    METRICS_SUMMARY,
+};
+
+struct metrics_sample {
+    struct gs_slice name;
+    const struct metrics_label *labels; // in input order, without __name__
+    size_t n_labels;
+    double value;
+    bool has_timestamp;
+    int64_t timestamp_ms;
+    enum metrics_type type; // of the family, METRICS_UNTYPED when not declared
+};
+
+struct metrics_limits {
+    size_t max_line;            // bytes, 0: 64 KiB
+    size_t max_labels;          // 0: 64
+    size_t max_samples;         // 0: none
+    size_t max_name, max_value; // bytes of a label's name and value, 0: none
+};
+
+// Returns false from on_sample to stop early. A malformed line is GS_EINVAL "line 12, column 7: …".
+struct gs_error *metrics_parse_text(struct gs_slice text, const struct metrics_limits *limits,
+                                    bool (*on_sample)(void *arg, const struct metrics_sample *s),
+                                    void *arg);
+
+// --- reader ---
+//
+// Expositions, read line by line: Prometheus text 0.0.4 and OpenMetrics 1.0. The fast path gives of
+// a sample line only its identity (the raw bytes of name and labels), a hash of it and the value;
+// who has seen the identity before needs no more. Nothing is allocated per sample.
 
 enum metrics_format {
     METRICS_TEXT,        // text/plain; version=0.0.4 (and 1.0.0: quoted UTF-8 names)

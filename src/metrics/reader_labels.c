@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The labels of an identity that is new.
-#include "metrics/reader_private.h"
+#include "metrics/metrics_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "metrics/scan.h"
 
 #include <math.h>
 #include <stdio.h>

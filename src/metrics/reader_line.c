@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands behind an identity, and the # lines.
-#include "metrics/reader_private.h"
+#include "metrics/metrics_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "metrics/hash.h"
-#include "metrics/scan.h"
+#include "metrics/labels.h"
 
 #include <math.h>
 

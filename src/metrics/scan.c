@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "metrics/scan.h"
+#include "metrics/metrics_private.h"
 
 #include "base/attr.h"
 

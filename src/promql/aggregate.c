@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aggregations that give one value a group: sum, avg, count …, quantile. Selecting ones and
 // count_values are in aggregate_select.c.
-#include "promql/aggregate.h"
-#include "promql/cache.h"
+#include "promql/eval_private.h"
 
 #include "base/mem.h"
 

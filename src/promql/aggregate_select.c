@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // topk and bottomk, which select series, and count_values, whose groups come from the values.
-#include "promql/aggregate.h"
+#include "promql/eval_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"

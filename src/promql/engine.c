@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries from outside: limits, one evaluation, its result.
-#include "promql/cache.h"
+#include "promql/eval_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk over the tree: every node is evaluated once, for all steps.
-#include "promql/cache.h"
+#include "promql/eval_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

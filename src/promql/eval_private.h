@@ -1,11 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of an evaluation, between the files of the evaluator.
+// Between the files of the evaluator and the functions.
 #pragma once
 
-#include "promql/eval.h"
+#include "base/hmap.h"
+#include "promql/functions.h"
 #include "promql/promql.h"
 
-#include "base/hmap.h"
+// --- what functions use ---
+//
+// What the evaluator gives to functions that see the whole call.
+
+// Steps: start_ms + i * step_ms for i in 0..n_steps.
+struct promql_steps {
+    int64_t start_ms, step_ms;
+    size_t n;
+};
+
+const struct promql_steps *promql_eval_steps(const struct promql_eval *ev);
+struct promql_notes *promql_eval_notes(struct promql_eval *ev);
+// Evaluates an argument of type vector or scalar over all steps.
+struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_node *n,
+                                  struct promql_matrix *ret);
+// From the query's arena, zeroed; GS_ELIMIT when the query's memory is used up.
+struct gs_error *promql_eval_alloc(struct promql_eval *ev, size_t n, size_t size, void *ret_ptr);
+// A series with all steps absent, appended to m.
+struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_matrix *m,
+                                        struct tsdb_labels labels, struct promql_series **ret);
+// The symbol of a text, equal for equal texts within the query.
+struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text, uint32_t *ret);
+struct gs_slice promql_eval_text(const struct promql_eval *ev, uint32_t symbol);
+// A copy of the set with one label set (value TSDB_SYMBOL_EMPTY: taken out), sorted.
+struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labels from,
+                                        uint32_t name, uint32_t value, struct tsdb_labels *ret);
+// "vector cannot contain metrics with the same labelset" when two series have equal labels.
+struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_matrix *m);
+// A range function over call's range argument, with call's scalar arguments.
+struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_function *fn,
+                                    const struct promql_node *call, struct promql_matrix *ret);
+// As promql_eval_node of an instant selector, with the time of each sample in seconds as its value.
+struct gs_error *promql_eval_sample_times(struct promql_eval *ev,
+                                          const struct promql_node *selector,
+                                          struct promql_matrix *ret);
+// Takes the metric names off; then as promql_eval_check_unique.
+struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m);
+
+// --- functions ---
+//
+// The functions that the table names, by file.
+
+typedef bool promql_rollup_fn(const struct promql_window *w, double *ret);
+// rollup_counter.c
+promql_rollup_fn promql_rollup_rate, promql_rollup_increase, promql_rollup_delta,
+    promql_rollup_irate, promql_rollup_idelta, promql_rollup_deriv, promql_rollup_predict_linear,
+    promql_rollup_changes, promql_rollup_resets;
+struct gs_slice promql_window_metric(const struct promql_window *w); // the series' name
+// rate or increase of a window in which a counter counted so much.
+bool promql_counter_rate(const struct promql_window *w, double counted, bool per_second,
+                         double *ret);
+// rollup_over_time.c
+promql_rollup_fn promql_rollup_avg, promql_rollup_sum, promql_rollup_min, promql_rollup_max,
+    promql_rollup_count, promql_rollup_last, promql_rollup_first, promql_rollup_present,
+    promql_rollup_stddev, promql_rollup_stdvar, promql_rollup_quantile;
+
+typedef double promql_map_fn(double v, const double *args, size_t n_args);
+// functions_math.c
+promql_map_fn promql_map_abs, promql_map_ceil, promql_map_floor, promql_map_exp, promql_map_ln,
+    promql_map_log2, promql_map_log10, promql_map_sqrt, promql_map_sgn, promql_map_sin,
+    promql_map_cos, promql_map_tan, promql_map_asin, promql_map_acos, promql_map_atan,
+    promql_map_sinh, promql_map_cosh, promql_map_tanh, promql_map_asinh, promql_map_acosh,
+    promql_map_atanh, promql_map_deg, promql_map_rad, promql_map_round, promql_map_clamp,
+    promql_map_clamp_min, promql_map_clamp_max;
+// functions_time.c
+promql_map_fn promql_map_minute, promql_map_hour, promql_map_day_of_week, promql_map_day_of_month,
+    promql_map_day_of_year, promql_map_days_in_month, promql_map_month, promql_map_year;
+
+typedef struct gs_error *promql_special_fn(struct promql_eval *ev, const struct promql_node *call,
+                                           struct promql_matrix *ret);
+// functions_misc.c
+promql_special_fn promql_special_time, promql_special_pi, promql_special_scalar,
+    promql_special_vector, promql_special_absent, promql_special_absent_over_time,
+    promql_special_timestamp, promql_special_sort, promql_special_sort_desc, promql_special_none;
+// functions_label.c
+promql_special_fn promql_special_label_replace, promql_special_label_join,
+    promql_special_sort_by_label, promql_special_sort_by_label_desc;
+// functions_histogram.c
+promql_special_fn promql_special_histogram_quantile, promql_special_histogram_fraction;
+
+// Neumaier's compensated addition, in the order of Prometheus.
+static inline void promql_kahan_add(double inc, double *sum, double *c)
+{
+    double t = *sum + inc;
+    if (__builtin_isinf(t))
+        *c = 0;
+    else if (__builtin_fabs(*sum) >= __builtin_fabs(inc))
+        *c += (*sum - t) + inc;
+    else
+        *c += (inc - t) + *sum;
+    *sum = t;
+}
+
+// The same sum and compensation of n values for as long as nothing overflows (else *sum is not
+// finite): the rounding error of an addition is one number, so Knuth's form without a branch finds
+// it too.
+static inline void promql_fast_sum(const double *v, size_t n, double *sum, double *c)
+{
+    double s = *sum, error = *c;
+    for (size_t i = 0; i < n; i++) {
+        double t = s + v[i], part = t - s;
+        error += (s - (t - part)) + (v[i] - part);
+        s = t;
+    }
+    *sum = s;
+    *c = error;
+}
+
+// The q-quantile of n values, which are sorted in place; NaN for none. Linear interpolation.
+double promql_quantile(double q, double *values, size_t n);
+
+// --- state of an evaluation ---
+//
+// The state of an evaluation, between the files of the evaluator.
 
 #define PROMQL_TURN_NS    (5 * INT64_C(1000000)) // a query pauses after so long
 #define PROMQL_OWN_SYMBOL UINT32_C(0x80000000)   // symbols of the query: this bit and an index
@@ -144,3 +258,110 @@ struct gs_error *promql_eval_whole_keys(struct promql_eval *ev, const struct pro
 // The labels that the key is about.
 struct gs_error *promql_eval_key_labels(struct promql_eval *ev, const struct promql_key_rule *rule,
                                         struct tsdb_labels from, struct tsdb_labels *ret);
+
+// --- cache of label sets ---
+//
+// What follows from label sets alone (the series of a selector, groups, partners of a join) is kept
+// from query to query, while the store's series stay the same. A matrix whose series are known has
+// a number, `set`: equal numbers, the same series with the same labels in the same order.
+
+struct promql_cache;
+struct promql_cache *promql_cache_new(void);
+void promql_cache_free(struct promql_cache *c);
+// What is kept of the store's series as they are now, for one query and its result. Queries between
+// which no series comes or goes share it.
+struct promql_cache_view;
+struct promql_cache_view *promql_cache_hold(struct promql_cache *c, const struct tsdb *db);
+void promql_cache_release(struct promql_cache *c, struct promql_cache_view *v);
+uint64_t promql_cache_number(struct promql_cache *c); // a new one
+void *promql_cache_get(const struct promql_cache_view *v, const struct gs_buf *key);
+// Memory for a new entry; NULL: the cache is full. Ends with _put, or is freed.
+struct promql_entry {
+    struct gs_arena arena;
+};
+struct promql_entry *promql_entry_new(struct promql_cache_view *v);
+void promql_entry_free(struct promql_entry *e);
+void promql_cache_put(struct promql_cache_view *v, const struct gs_buf *key, struct promql_entry *e,
+                      void *data);
+// Copies into the entry; NULL: no memory.
+void *promql_entry_copy(struct promql_entry *e, const void *data, size_t n, size_t size);
+// Copies of the label sets too; l is read with a stride of `stride` bytes.
+struct tsdb_labels *promql_entry_copy_labels(struct promql_entry *e, const struct tsdb_labels *l,
+                                             size_t stride, size_t n);
+
+// keys.c: what tells rules apart
+void promql_eval_rule_key(const struct promql_key_rule *rule, struct gs_buf *key);
+
+// --- cached selectors ---
+//
+// The series of a selector, kept while the store's series stay the same.
+
+struct promql_known { // all that match, whenever they had samples
+    tsdb_ref *refs;
+    struct tsdb_labels *labels;
+    size_t n;
+    uint32_t name;     // of all of them; TSDB_NO_SYMBOL: they differ
+    uint64_t all;      // the number of this list
+    uint64_t some;     // of the last other list of those that had a value; 0: none yet
+    uint32_t *of_some; // its members, n_some
+    size_t n_some;
+    struct promql_entry *entry; // NULL: of this query alone
+};
+
+struct gs_error *promql_known_series(struct promql_eval *ev, const struct promql_node *selector,
+                                     struct promql_known **ret);
+// The number of the list of those members that have a value; 0 when nothing is kept.
+uint64_t promql_known_number(struct promql_eval *ev, struct promql_known *k,
+                             const uint32_t *members, size_t n);
+
+// --- aggregation ---
+//
+// Between the files of aggregation.
+
+struct promql_grouping {
+    struct promql_matrix input;
+    struct promql_key_rule rule;
+    struct promql_keys keys;
+};
+struct gs_error *promql_eval_grouping(struct promql_eval *ev, const struct promql_node *n,
+                                      const struct promql_matrix *input,
+                                      struct promql_grouping *ret);
+struct gs_error *promql_eval_aggregate_matrix(struct promql_eval *ev, const struct promql_node *n,
+                                              const struct promql_matrix *input,
+                                              struct promql_matrix *ret);
+struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_node *n,
+                                  const struct promql_grouping *g, const double *k,
+                                  struct promql_matrix *ret);
+struct gs_error *promql_eval_count_values(struct promql_eval *ev, const struct promql_node *n,
+                                          const struct promql_matrix *input,
+                                          struct promql_matrix *ret);
+
+// --- sliding windows ---
+//
+// Functions of ranges whose windows only move forward: what two windows have in common is not
+// looked at again.
+//
+// Sums are never subtracted from: a window is the sum of the samples behind a border, kept for each
+// of its starts, and the sum of those in front of it, so a result is as exact as that of one
+// compensated sum, whatever was in the window before.
+
+struct promql_slider {
+    const double *v;    // samples of the series
+    size_t from, until; // of the last window
+    // sums: behind the border one for each start, with its compensation
+    double *sums, *errors;
+    size_t border, cap;
+    double sum, error; // from the border to the end
+    size_t n_wild;     // samples of the window that are in no sum: NaN, infinite or nearly so
+    // places of samples: those that may become the extreme, or that fall, or change
+    size_t *places;
+    size_t head, tail;
+};
+
+// Of another series of n samples. Its memory is the query's.
+struct gs_error *promql_slider_begin(struct promql_slider *s, struct promql_eval *ev,
+                                     const double *v, size_t n);
+
+typedef bool promql_sliding_fn(struct promql_slider *s, const struct promql_window *w, double *ret);
+promql_sliding_fn promql_slide_sum, promql_slide_avg, promql_slide_min, promql_slide_max,
+    promql_slide_rate, promql_slide_increase, promql_slide_changes, promql_slide_resets;

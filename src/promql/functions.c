@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/slider.h"
+#include "promql/eval_private.h"
 
 #define S PROMQL_SCALAR
 #define V PROMQL_VECTOR

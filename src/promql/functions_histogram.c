@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classic histograms: series with the label le, cumulative counts.
 #include "promql/eval_private.h"
-#include "promql/functions_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"

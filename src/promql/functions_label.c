@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that change or order by labels.
-#include "promql/functions_private.h"
-#include "promql/regex_check.h"
+#include "promql/eval_private.h"
+#include "promql/parser_private.h"
 
 #include "base/mem.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/functions_private.h"
+#include "promql/eval_private.h"
 
 #include <math.h>
 

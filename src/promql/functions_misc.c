@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that see a whole vector: absent, scalar, vector, sort, timestamp.
-#include "promql/functions_private.h"
+#include "promql/eval_private.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a time, in UTC, of seconds since 1970.
-#include "promql/functions_private.h"
+#include "promql/eval_private.h"
 
 #include <math.h>
 

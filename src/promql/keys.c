@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers for label sets that are equal in some of their labels: for grouping and for matching.
 // Symbols are compared, not texts; the table is open addressing over the first series of each id.
-#include "promql/cache.h"
+#include "promql/eval_private.h"
 
 static bool in_rule(const struct promql_key_rule *r, uint32_t name)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/lexer.h"
+#include "promql/parser_private.h"
 
 #include "base/mem.h"
 #include "promql/ast.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of two vectors whose series are known and have at most one partner: who belongs to whom
 // and the labels of the results are kept, what is left is arithmetic on columns.
-#include "promql/cache.h"
+#include "promql/eval_private.h"
 
 #include "base/mem.h"
 

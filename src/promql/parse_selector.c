@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selectors, and what may stand behind them: ranges, subqueries, offset, @.
 #include "promql/parser_private.h"
-#include "promql/regex_check.h"
 
 #include "base/mem.h"
 #include "base/num.h"

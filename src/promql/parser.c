@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 #include "promql/functions.h"
 
 #include <math.h>

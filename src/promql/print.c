@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions as text again, on one line.
-#include "promql/print.h"
+#include "promql/parser_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "metrics/write.h"
 #include "promql/eval_private.h"
 #include "promql/functions.h"
-#include "promql/lexer.h"
 
 #include <math.h>
 #include <stdlib.h>

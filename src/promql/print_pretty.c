@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions with line breaks: what is longer than a line is opened up, two blanks a level.
-#include "promql/print.h"
+#include "promql/parser_private.h"
 
 #include "base/buf.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "promql/ast.h"
-#include "promql/value.h"
+#include "promql/functions.h"
 
 struct promql_engine;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of ranges: windows that slide over the samples of a selector or of a subquery. Windows
 // are left-open: a sample exactly at their start is out.
-#include "promql/known.h"
-#include "promql/slider.h"
+#include "promql/eval_private.h"
 
 #define SLIDE_FROM 4 // steps that a window spans, for its overlap to be worth keeping
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is wrong with a regular expression in the words of Go's regexp/syntax, and what Go has not
 // (look-around, back references, possessive repetition): PCRE2 compiles what passes.
-#include "promql/regex_check.h"
+#include "promql/parser_private.h"
 
 #include <stdint.h>
 #include <string.h>

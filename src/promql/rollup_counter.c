@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of a range that look at how values change: rate and its family, regression.
-#include "promql/functions_private.h"
+#include "promql/eval_private.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The *_over_time functions.
-#include "promql/functions_private.h"
+#include "promql/eval_private.h"
 
 #include "base/mem.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selectors: their series, and the newest sample of each at each step. The look-back is left-open:
 // a sample exactly at its start is out.
-#include "promql/known.h"
+#include "promql/eval_private.h"
 
 int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *s, int64_t t_ms)
 {

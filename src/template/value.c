@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 
 #include <ctype.h>
 #include <math.h>

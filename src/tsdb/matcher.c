@@ -6,7 +6,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/regex.h"
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 
 #define MATCH_LIMIT UINT32_C(200000)
 #define MAX_PATTERN ((size_t)64 * 1024)

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/scrape/ingest.h"
+#include "engine/scrape/scrape.h"
 #include "up/up_private.h"
 
 enum { INTERVAL_MS = 2000 };

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "certificates.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "kube/status.h"
 #include "net/tls/tls.h"
 #include "patience.h"

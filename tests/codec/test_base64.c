@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
-#include "codec/base64.h"
+#include "codec/encoding.h"
 
 // The vectors of RFC 4648 section 10.
 static void test_vectors(void **state)

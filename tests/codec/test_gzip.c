@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
-#include "codec/gzip.h"
+#include "codec/encoding.h"
 
 #include <limits.h>
 

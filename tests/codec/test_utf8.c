@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 
 static void test_boundaries(void **state)
 {

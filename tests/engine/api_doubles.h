@@ -4,7 +4,7 @@
 #pragma once
 
 #include "engine/rules/rules.h"
-#include "engine/scrape/manager.h"
+#include "engine/scrape/scrape.h"
 #include "unit.h"
 
 struct scrape_manager {

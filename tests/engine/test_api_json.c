@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes that the HTTP API writes for texts, times and values.
-#include "engine/api/json_write.h"
+#include "engine/api/api_private.h"
 #include "unit.h"
 
 #include "codec/json.h"

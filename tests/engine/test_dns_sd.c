@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dns_sd_configs against a name server of this machine: the groups that come out, as lines of text.
-#include "engine/discovery/provider.h"
+#include "engine/discovery/discovery.h"
 
 #include "../net/dns_server.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // http_sd_configs against a scripted server: the groups that come out, as lines of text.
-#include "engine/discovery/provider.h"
+#include "engine/discovery/discovery.h"
 
 #include "../kube/loop.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/discovery/groups.h"
+#include "engine/discovery/discovery_private.h"
 #include "net/http/server.h"
 
 struct fixture {

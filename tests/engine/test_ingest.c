@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
-#include "engine/scrape/ingest.h"
+#include "engine/scrape/scrape.h"
 
 #include "base/mem.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kubernetes objects as series with kube-state-metrics' names: what the exposition holds.
-#include "engine/state_metrics/kube_state.h"
+#include "engine/state_metrics/state_metrics.h"
 
 #include "../kube/loop.h"
 #include "base/mem.h"
-#include "metrics/parse.h"
+#include "metrics/reader.h"
 
 struct fixture {
     uv_loop_t loop;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets of a configuration, scraped from a small server: what reaches the store, what is shown,
 // what a reload keeps and ends.
-#include "engine/scrape/manager.h"
+#include "engine/scrape/scrape.h"
 
 #include "../kube/loop.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "codec/gzip.h"
+#include "codec/encoding.h"
 #include "net/http/server.h"
 
 struct fixture {

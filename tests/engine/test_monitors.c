@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
-#include "engine/monitors/jobs.h"
+#include "engine/monitors/monitors_private.h"
 #include "net/http/client.h"
 #include "net/http/server.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Alerts on their way: Alertmanagers found by every discovery, relabelled alerts, a full queue,
 // Alertmanagers that fail. A server plays Alertmanager, a scripted API the cluster.
-#include "engine/rules/notify.h"
+#include "engine/rules/rules_private.h"
 
 #include "../kube/loop.h"
 #include "base/file.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // relabel_configs: each action. Expected results: what a real Prometheus shows for the same rules.
-#include "engine/config/relabel.h"
+#include "engine/config/config.h"
 
 #include "base/mem.h"
 #include "unit.h"

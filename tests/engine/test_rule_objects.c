@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // PrometheusRule objects of a scripted API as rules of the manager: what runs, what a change
 // replaces, what a mistake switches off.
-#include "engine/rules/objects.h"
+#include "engine/rules/rules.h"
 
 #include "../kube/loop.h"
 #include "base/mem.h"
-#include "engine/rules/manager.h"
+#include "engine/rules/rules_private.h"
 #include "net/http/client.h"
 
 struct fixture {

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "engine/rules/manager.h"
+#include "engine/rules/rules_private.h"
 #include "net/http/server.h"
 
 #include <arpa/inet.h>

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "engine/rules/runner.h"
+#include "engine/rules/rules_private.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>

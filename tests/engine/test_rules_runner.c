@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "engine/rules/runner.h"
+#include "engine/rules/rules_private.h"
 
 enum { STEP = 10000 };
 

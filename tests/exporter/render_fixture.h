@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "exporter/counters.h"
 #include "exporter/render.h"
-#include "metrics/parse.h"
+#include "metrics/reader.h"
 #include "podresources_fixture.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "metrics/scan.h"
+#include "metrics/metrics_private.h"
 #include "metrics/write.h"
 
 #include <ctype.h>

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "metrics/protocol.h"
+#include "metrics/write.h"
 
 struct seen {
     const struct metrics_label *labels;

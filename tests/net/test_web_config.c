@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "certificates.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "net/http/client.h"
 #include "net/web_config/web_config.h"
 #include "unit.h"

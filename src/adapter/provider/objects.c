@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "codec/json_pull.h"
+#include "codec/json.h"
 
 #include <sys/queue.h>
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "net/tls/tls.h"
 
 enum { PERIOD_MS = 60000, RETRY_MS = 5000, DAYS = 365, RENEW_DAYS = 30, DAY_S = 86400 };

@@ -6,7 +6,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "codec/json_pull.h"
+#include "codec/json.h"
 
 enum {
     MAX_LABELS = 512,     // of one series

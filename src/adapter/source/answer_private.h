@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "codec/json_pull.h"
+#include "codec/json.h"
 
 #define SOURCE_ANSWER_MAX_ARENA ((size_t)512 * 1024 * 1024)
 

@@ -7,7 +7,7 @@
 
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "codec/json_pull.h"
+#include "codec/json.h"
 
 enum { MAX_LABELS = 512, MAX_ELEMENT = 1024 * 1024, MAX_ENVELOPE = 1024 * 1024 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/api/json_write.h"
+#include "engine/api/api_private.h"
 
 #include "base/num.h"
 #include "codec/json.h"

@@ -3,8 +3,7 @@
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
-#include "codec/gzip.h"
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 
 #include <stdio.h>
 #include <strings.h>

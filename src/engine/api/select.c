@@ -2,7 +2,7 @@
 // series, labels, label/<name>/values.
 #include "engine/api/api_private.h"
 
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 
 // --- series ---
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/config/relabel.h"
+#include "engine/config/config.h"
 
 #include "base/mem.h"
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 
 #include <gnutls/crypto.h>
 

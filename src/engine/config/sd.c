@@ -4,7 +4,7 @@
 #include "engine/config/reader.h"
 
 #include "base/mem.h"
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 #include "kube/selector.h"
 #include <strings.h>
 

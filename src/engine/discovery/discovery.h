@@ -1,13 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service discovery: providers give groups of targets, each a label set; a group replaces the
-// earlier one with the same source.
+// Service discovery: providers give groups of targets, each a label set.
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/
 #pragma once
 
+#include "base/buf.h"
 #include "engine/config/config.h"
 #include "kube/client.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
+
+// --- statistics ---
+//
+// What discovery that asks again and again counts, for /metrics. One for all providers of a
+// process.
+
+struct discovery_refreshes {
+    uint64_t count, failures;
+    double seconds;
+};
+
+struct discovery_stats {
+    struct discovery_refreshes http, dns;
+    uint64_t dns_lookups, dns_lookup_failures;
+};
+
+// NULL: nobody counts.
+void discovery_stats_refreshed(struct discovery_refreshes *r, int64_t begun_ns, bool failed);
+void discovery_stats_write(const struct discovery_stats *s, struct gs_buf *out);
+
+// --- kinds of discovery ---
+//
+// Service discovery: providers give groups of targets, each a label set; a group replaces the
+// earlier one with the same source.
+// https://prometheus.io/docs/prometheus/latest/configuration/configuration/
 
 struct discovery_group {
     const char *source;                 // "static/0", "/etc/targets.json:0", "pod/default/web-0"
@@ -70,3 +97,41 @@ struct gs_error *discovery_kubernetes_new(struct discovery_kubernetes_hub *hub,
                                           discovery_update_fn fn, void *arg,
                                           struct discovery_kubernetes **ret);
 void discovery_kubernetes_free(struct discovery_kubernetes *s);
+
+// --- providers ---
+//
+// A discovery of a configuration, of whatever kind.
+
+enum discovery_kind {
+    DISCOVERY_KIND_FILE,
+    DISCOVERY_KIND_KUBERNETES,
+    DISCOVERY_KIND_HTTP,
+    DISCOVERY_KIND_DNS
+};
+
+struct discovery_source {
+    enum discovery_kind kind;
+    const void *cfg; // struct engine_config_file_sd, engine_config_kubernetes_sd …
+};
+
+// All but the static ones.
+size_t discovery_source_count(const struct engine_config_sd_configs *c);
+struct discovery_source discovery_source_at(const struct engine_config_sd_configs *c, size_t i);
+// Equal for equal discoveries.
+char *discovery_source_id(struct discovery_source s) GS_MUST_USE;
+
+struct discovery_context {
+    uv_loop_t *loop;
+    struct discovery_kubernetes_hub *hub;
+    struct discovery_stats *stats; // NULL: nobody counts
+    const struct dns_config *dns;  // name servers; NULL: as the system says
+};
+
+struct discovery_provider;
+// The source's cfg is borrowed until the next reconfigure or free.
+struct gs_error *discovery_provider_new(const struct discovery_context *ctx,
+                                        struct discovery_source s, discovery_update_fn fn,
+                                        void *arg, struct discovery_provider **ret);
+// A source of the same id: how it is reached may differ. Its groups stay.
+void discovery_provider_reconfigure(struct discovery_provider *p, struct discovery_source s);
+void discovery_provider_free(struct discovery_provider *p);

@@ -7,9 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
-#include "engine/discovery/groups.h"
-#include "engine/discovery/kube_labels.h"
-#include "engine/discovery/stats.h"
+#include "engine/discovery/discovery_private.h"
 #include "net/dns/dns.h"
 
 #define MAX_AT_ONCE      16

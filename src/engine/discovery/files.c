@@ -8,8 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
-#include "engine/discovery/groups.h"
-#include "engine/discovery/kube_labels.h"
+#include "engine/discovery/discovery_private.h"
 
 #include <glob.h>
 #include <sys/stat.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/discovery/groups.h"
+#include "engine/discovery/discovery_private.h"
 
 #include "base/mem.h"
-#include "engine/discovery/kube_labels.h"
 
 void discovery_group_list_add(struct discovery_group_list *l, struct discovery_group g)
 {

@@ -10,8 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/timer.h"
-#include "engine/discovery/groups.h"
-#include "engine/discovery/stats.h"
+#include "engine/discovery/discovery_private.h"
 
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/discovery/kube_labels.h"
+#include "engine/discovery/discovery_private.h"
 
 #include "base/mem.h"
 #include "kube/object.h"

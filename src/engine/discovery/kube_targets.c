@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/discovery/kube_targets.h"
+#include "engine/discovery/discovery_private.h"
 
 #include "base/mem.h"
-#include "engine/discovery/kube_labels.h"
 #include "kube/object.h"
 #include "kube/ports.h"
 

@@ -5,8 +5,8 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "engine/discovery/discovery_private.h"
 #include "engine/discovery/kube_hub.h"
-#include "engine/discovery/kube_targets.h"
 #include "kube/object.h"
 
 #define FIRST_DELAY_MS UINT64_C(50)  // gathers what comes together

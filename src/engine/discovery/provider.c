@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/discovery/provider.h"
+#include "engine/discovery/discovery.h"
 
 #include "base/mem.h"
 

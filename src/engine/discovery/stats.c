@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/discovery/stats.h"
+#include "engine/discovery/discovery.h"
 
 #include "base/clock.h"
 #include "metrics/write.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an endpoint is scraped and reached: paths, intervals, credentials, TLS.
-#include "engine/monitors/jobs.h"
+#include "engine/monitors/monitors_private.h"
 
 #include "base/mem.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "kube/object.h"
 
 json_t *monitors_text(const json_t *value)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/monitors/jobs.h"
+#include "engine/monitors/monitors_private.h"
 
 #include "base/mem.h"
 #include "kube/object.h"

@@ -4,7 +4,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/monitors/jobs.h"
+#include "engine/monitors/monitors_private.h"
 #include "kube/cache.h"
 #include "kube/object.h"
 #include "kube/watch_errors.h"

@@ -5,7 +5,7 @@
 // mended; the others go on.
 #pragma once
 
-#include "engine/scrape/manager.h"
+#include "engine/scrape/scrape.h"
 #include "kube/client.h"
 
 struct monitors;

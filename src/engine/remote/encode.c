@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/remote/encode.h"
+#include "engine/remote/remote_private.h"
 
 #include <snappy-c.h>
 

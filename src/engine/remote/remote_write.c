@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
-#include "engine/config/relabel.h"
-#include "engine/remote/encode.h"
+#include "engine/config/config.h"
+#include "engine/remote/remote_private.h"
 #include "metrics/write.h"
 #include "net/http/client.h"
 

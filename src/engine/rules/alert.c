@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of alerts: pending, firing, kept firing, resolved.
 // https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/
-#include "engine/rules/runner.h"
+#include "engine/rules/rules_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"

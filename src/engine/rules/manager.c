@@ -3,7 +3,7 @@
 // scrapes, requests and other groups get their turns meanwhile. Each source of rules (the
 // configuration's files, each set beside them) is replaced as a whole; groups that stay hand their
 // state over.
-#include "engine/rules/manager.h"
+#include "engine/rules/rules_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"

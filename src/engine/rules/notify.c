@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/rules/notify.h"
+#include "engine/rules/rules_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/config/relabel.h"
+#include "engine/config/config.h"
 #include "metrics/write.h"
 #include "template/template.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which Alertmanagers there are: static and discovered targets, relabelled, as HTTP clients.
-#include "engine/rules/notify.h"
+#include "engine/rules/rules_private.h"
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/config/relabel.h"
+#include "engine/config/config.h"
 
 struct am_group {
     char *source;

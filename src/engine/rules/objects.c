@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/rules/objects.h"
+#include "engine/rules/rules.h"
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/rules/parse.h"
+#include "engine/rules/rules_private.h"
 #include "kube/cache.h"
 #include "kube/watch_errors.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rule files: the documents and their groups. What is wrong with the shape of a document refuses
 // it; what is wrong with one rule is for rules_build_rule.
-#include "engine/rules/parse.h"
+#include "engine/rules/rules_private.h"
 
 #include "base/file.h"
 #include "base/hmap.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rule: its fields, checked as Prometheus' rulefmt does.
-#include "engine/rules/parse.h"
+#include "engine/rules/rules_private.h"
 
 #include "base/mem.h"
 #include "codec/yaml_reader.h"

@@ -8,6 +8,7 @@
 
 #include "codec/json.h"
 #include "engine/config/config.h"
+#include "kube/client.h"
 #include "promql/promql.h"
 
 #include <uv.h>
@@ -123,3 +124,17 @@ json_t *rules_json(const struct rules_manager *m, const char *type);
 json_t *rules_alerts_json(const struct rules_manager *m);
 json_t *rules_alertmanagers_json(const struct rules_manager *m);
 void rules_manager_write_metrics(const struct rules_manager *m, struct gs_buf *out);
+
+// --- PrometheusRule objects ---
+//
+// Rules from the cluster: each PrometheusRule object (monitoring.coreos.com/v1) is a set of rules
+// of the manager. A cluster without that resource is a cluster without such rules.
+
+struct rules_objects;
+
+// ns NULL: all namespaces. selector: a label selector of the objects, or NULL.
+struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
+                                        const char *selector, struct rules_manager *m);
+void rules_objects_free(struct rules_objects *o); // its rules stay until the manager goes
+// Why the objects cannot be seen; NULL when they can.
+const char *rules_objects_error(const struct rules_objects *o);

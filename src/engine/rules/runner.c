@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A group evaluated: its rules one after the other, each sees what the one before it stored.
-#include "engine/rules/runner.h"
+#include "engine/rules/rules_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"

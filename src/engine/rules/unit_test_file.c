@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "codec/yaml_scalar.h"
+#include "codec/yaml.h"
 #include "engine/config/reader.h"
-#include "engine/rules/parse.h"
+#include "engine/rules/rules_private.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/rules/runner.h"
+#include "engine/rules/rules_private.h"
 #include "engine/rules/unit_test.h"
 
 struct rules_test_series {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /api/v1/rules, /alerts, /alertmanagers and the rules' own metrics, in Prometheus' form:
 // https://prometheus.io/docs/prometheus/latest/querying/api/#rules
-#include "engine/rules/manager.h"
+#include "engine/rules/rules_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"

@@ -2,12 +2,11 @@
 // The lines of the last good scrape are kept in their order as (hash, length, slot). A line at its
 // place costs a comparison; one that moved, a look into a table made when the first line differs;
 // one that is new, labels, relabelling and the store's index.
-#include "engine/scrape/ingest.h"
+#include "engine/scrape/scrape.h"
 
 #include "base/mem.h"
-#include "engine/scrape/sample_labels.h"
-#include "engine/scrape/timed.h"
-#include "metrics/hash.h"
+#include "engine/scrape/scrape_private.h"
+#include "metrics/labels.h"
 
 #define MAX_SAMPLES ((size_t)2000000) // of one scrape
 #define MAX_LINE    ((size_t)1 << 20)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/scrape/job.h"
+#include "engine/scrape/scrape_private.h"
 
 #include "base/hmap.h"
 #include "base/log.h"

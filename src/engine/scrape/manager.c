@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/scrape/manager_private.h"
+#include "engine/scrape/scrape_private.h"
 
 #include "base/mem.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/scrape/metadata.h"
+#include "engine/scrape/scrape.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/scrape/sample_labels.h"
+#include "engine/scrape/scrape_private.h"
 
 #include "base/mem.h"
 #include "metrics/write.h"

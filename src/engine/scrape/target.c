@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/scrape/target.h"
+#include "engine/scrape/scrape_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/timer.h"
-#include "codec/gzip.h"
+#include "codec/encoding.h"
 
 #include <stdlib.h>
 

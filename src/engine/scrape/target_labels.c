@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From discovered labels to a target: defaults, relabel_configs, the URL.
-#include "engine/scrape/target.h"
+#include "engine/scrape/scrape_private.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"

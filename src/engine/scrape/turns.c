@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/scrape/turns.h"
+#include "engine/scrape/scrape_private.h"
 
 #include "base/clock.h"
 #include "base/fiber.h"

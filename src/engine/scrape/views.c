@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "engine/scrape/manager_private.h"
+#include "engine/scrape/scrape_private.h"
 #include "metrics/write.h"
 
 #define NEVER "0001-01-01T00:00:00Z"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/state_metrics/feed.h"
+#include "engine/state_metrics/state_metrics.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
-#include "engine/scrape/ingest.h"
+#include "engine/scrape/scrape.h"
 
 enum { DEFAULT_INTERVAL_MS = 1000 };
 

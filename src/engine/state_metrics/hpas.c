@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/num.h"
-#include "engine/state_metrics/families.h"
+#include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/state_metrics/kube_state.h"
+#include "engine/state_metrics/state_metrics.h"
 
 #include "base/mem.h"
-#include "engine/state_metrics/families.h"
+#include "engine/state_metrics/state_metrics_private.h"
 #include "kube/cache.h"
 #include "kube/watch_errors.h"
 #include "metrics/write.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/state_metrics/families.h"
+#include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 
 static void identify(struct state_metrics_writer *w, const void *node)

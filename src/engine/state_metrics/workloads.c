@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deployments, ReplicaSets and namespaces.
-#include "engine/state_metrics/families.h"
+#include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 
 static void identify_as(struct state_metrics_writer *w, const json_t *obj, const char *kind)

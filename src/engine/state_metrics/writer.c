@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/state_metrics/families.h"
+#include "engine/state_metrics/state_metrics_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

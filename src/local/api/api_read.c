@@ -2,7 +2,7 @@
 // Get and list.
 #include "base/mem.h"
 #include "base/num.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
 #include "local/api/table.h"

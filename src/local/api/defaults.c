@@ -2,7 +2,7 @@
 // Defaults of everything but pods (defaults_pod.c).
 #include "local/api/defaults.h"
 
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "hpa/convert.h"
 #include "kube/object.h"
 

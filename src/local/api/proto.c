@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "local/api/proto_types.h"
 
 #include <inttypes.h>

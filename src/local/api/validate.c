@@ -3,7 +3,7 @@
 #include "local/api/validate.h"
 
 #include "base/mem.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "hpa/convert.h"
 #include "kube/object.h"
 #include "local/api/names.h"

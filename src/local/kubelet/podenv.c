@@ -2,7 +2,7 @@
 #include "local/kubelet/podenv.h"
 
 #include "base/mem.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "local/cluster.h"

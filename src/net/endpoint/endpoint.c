@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "net/endpoint/endpoint_private.h"
 #include "net/http/client_ops.h"
 #include "net/tls/tls.h"

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "codec/json.h"
 
 #include <stdlib.h>

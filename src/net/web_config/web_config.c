@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/base64.h"
+#include "codec/encoding.h"
 #include "codec/yaml.h"
 #include "net/tls/tls.h"
 

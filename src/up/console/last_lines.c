@@ -2,7 +2,7 @@
 #include "up/console/console_private.h"
 
 #include "base/mem.h"
-#include "codec/utf8.h"
+#include "codec/encoding.h"
 #include "kube/object.h"
 
 #define MAX_LINES  256

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader's insides, between its files.
+// Between the files of this module: the state of the reader, and wide scans over a line.
 #pragma once
 
 #include "metrics/reader.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// --- reader ---
+//
+// The reader's insides, between its files.
 
 struct metrics_reader_comment { // a line of metadata
     uint64_t hash;
@@ -61,3 +69,18 @@ struct gs_error *metrics_reader_comment(struct metrics_reader *r);
 struct gs_error *metrics_reader_tail(struct metrics_reader *r, struct metrics_line *ret);
 // At '{': the labels of an exemplar, checked.
 struct gs_error *metrics_reader_exemplar_labels(struct metrics_reader *r);
+
+// --- scans ---
+//
+// Wide scans over a line.
+
+// The first '}' outside quotes in p..end, or end. p is outside quotes. A backslash within quotes
+// takes the next byte with it. *ret_open: the text ends within quotes.
+// What is readable ends at limit, not before end.
+const char *metrics_scan_brace(const char *p, const char *end, const char *limit, bool *ret_open);
+// The first byte of p..end that is not a letter, digit or '_' (nor, with colon, ':'), or end.
+const char *metrics_scan_name(const char *p, const char *end, const char *limit, bool colon);
+// The number at p, which ends at the first byte that cannot belong to it; NULL when it is not one
+// that this can read exactly (then gs_parse_double decides).
+const char *metrics_scan_number(const char *p, const char *end, double *ret);
+bool metrics_utf8_ok(const char *p, size_t n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An object's jobs as the `scrape_configs` of a configuration, whose scalars are all texts. A
-// function of the object and the secrets that it names. Private to the room.
+// function of the object and the secrets that it names.
 // https://prometheus-operator.dev/docs/api-reference/api/
 #pragma once
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of kube-state-metrics that are served, as tables: one row a family, with the
-// function that writes an object's samples. Private to the room.
+// function that writes an object's samples.
 #pragma once
 
 #include "base/buf.h"
 #include "codec/json.h"
-#include "metrics/parse.h"
+#include "metrics/reader.h"
 
 enum state_metrics_resource {
     STATE_METRICS_PODS,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // prometheus.WriteRequest in protobuf's wire format, by hand: five field numbers.
-// https://prometheus.io/docs/specs/prw/remote_write_spec/#protocol. Private to the room.
+// https://prometheus.io/docs/specs/prw/remote_write_spec/#protocol.
 #pragma once
 
 #include "base/buf.h"

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "kube/client.h"
+#include "tsdb/tsdb.h"
 
 #include <uv.h>
 
@@ -37,3 +38,21 @@ bool state_metrics_ready(const struct state_metrics *s);
 struct gs_slice state_metrics_text(struct state_metrics *s);
 // Grows with every change of an object.
 uint64_t state_metrics_version(const struct state_metrics *s);
+
+// --- feed ---
+//
+// The state of Kubernetes objects into the store, as if kube-state-metrics were a target: job
+// "kube-state-metrics", the series' own labels kept.
+
+struct state_metrics_feed;
+
+struct state_metrics_feed_config {
+    struct state_metrics_config state;
+    int64_t interval_ms; // 0: 1 s
+};
+
+struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
+                                        struct kube_client *client,
+                                        const struct state_metrics_feed_config *cfg,
+                                        struct state_metrics_feed **ret);
+void state_metrics_feed_free(struct state_metrics_feed *f); // before db

@@ -186,11 +186,6 @@ bool kube_election_leading(const struct kube_election *e)
     return e->leading;
 }
 
-const char *kube_election_holder(const struct kube_election *e)
-{
-    return e->holder;
-}
-
 static void closed(void *arg)
 {
     struct kube_election *e = arg;

@@ -26,6 +26,5 @@ struct kube_election_config {
 struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *client,
                                         const struct kube_election_config *cfg);
 bool kube_election_leading(const struct kube_election *e);
-const char *kube_election_holder(const struct kube_election *e); // as last seen; NULL: not known
 // Without a word to the Lease: it runs out. No callback any more; NULL is fine.
 void kube_election_free(struct kube_election *e);

@@ -418,49 +418,6 @@ static void test_client_free_ends_everything(void **state)
     teardown(f);
 }
 
-static void handle_name(void *ctx, struct http_exchange *x)
-{
-    http_reply_text(x, 200, "%s", (const char *)ctx);
-}
-
-static void test_mux(void **state)
-{
-    struct http_mux *m = http_mux_new();
-    char metrics[] = "metrics", apis[] = "apis", custom[] = "custom", one[] = "one";
-    http_mux_add(m, "/metrics", handle_name, metrics);
-    http_mux_add(m, "/apis/", handle_name, apis);
-    http_mux_add(m, "/apis/custom/", handle_name, custom);
-    http_mux_add(m, "/apis/custom/one", handle_name, one);
-    static const struct {
-        const char *path, *who;
-    } cases[] = {
-        {"/metrics", "metrics"},
-        {"/metrics?x=1", "metrics"},
-        {"/metrics/x", NULL},
-        {"/metric", NULL},
-        {"/apis", NULL},
-        {"/apis/", "apis"},
-        {"/apis/apps/v1", "apis"},
-        {"/apis/custom/two", "custom"},
-        {"/apis/custom/one", "one"},
-        {"/apis/custom/one/more", "custom"},
-        {"/", NULL},
-    };
-    struct fixture *f = gs_alloc(sizeof(*f));
-    uv_loop_init(&f->loop);
-    f->client = http_client_new_loopback(&f->loop, http_mux_handle, m, NULL);
-    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        struct result *r = send_call(f, cases[i].path, &collect);
-        turn(f, 4);
-        assert_int_equal(r->status, cases[i].who ? 200 : 404);
-        if (cases[i].who)
-            assert_string_equal(r->body.data, cases[i].who);
-        drop(r);
-    }
-    teardown(f);
-    http_mux_free(m);
-}
-
 static void test_segment_coding(void **state)
 {
     static const struct {
@@ -503,7 +460,6 @@ int main(void)
         cmocka_unit_test(test_loopback_limits),
         cmocka_unit_test(test_loopback_head),
         cmocka_unit_test(test_client_free_ends_everything),
-        cmocka_unit_test(test_mux),
         cmocka_unit_test(test_segment_coding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

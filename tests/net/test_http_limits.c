@@ -6,10 +6,9 @@
 #include "base/mem.h"
 #include "net/http/server.h"
 #include "net/tls/tls.h"
+#include "raw_socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gnutls/gnutls.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -95,23 +94,6 @@ static void teardown(struct fixture *f)
 
 // --- peers ---
 
-static int dial(struct fixture *f)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(http_server_port(f->server)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    return fd;
-}
-
-static bool say(int fd, const char *text)
-{
-    return send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text);
-}
-
 static bool is_ended(int fd, struct gs_buf *got)
 {
     char block[4096];
@@ -131,8 +113,8 @@ static bool has(int fd, struct gs_buf *got, const char *text)
 static int request(struct fixture *f, const char *text)
 {
     GS_AUTO_BUF struct gs_buf got = {0};
-    int fd = dial(f), status = 0;
-    assert_true(say(fd, text));
+    int fd = raw_connect(f->server), status = 0;
+    assert_true(raw_send(fd, text));
     wait_until(f, has(fd, &got, "\r\n\r\n"));
     assert_int_equal(sscanf(got.data, "HTTP/1.1 %d", &status), 1);
     close(fd);
@@ -184,7 +166,7 @@ static int get_tls(struct fixture *f)
 {
     gnutls_session_t session;
     gnutls_certificate_credentials_t credentials;
-    struct tls_peer peer = {f, dial(f)};
+    struct tls_peer peer = {f, raw_connect(f->server)};
     char got[512] = "";
     int status = 0;
     gnutls_init(&session, GNUTLS_CLIENT);
@@ -226,8 +208,8 @@ static void check_closed_connections(bool tls, const char *beginning)
 {
     struct fixture *f = setup(tls, (struct http_server_config){.max_connections = LIMIT});
     for (int i = 0; i < FLOOD; i++) {
-        int fd = dial(f);
-        assert_true(say(fd, beginning));
+        int fd = raw_connect(f->server);
+        assert_true(raw_send(fd, beginning));
         close(fd);
         turn(f);
     }
@@ -259,7 +241,7 @@ static void check_silent_connections(bool tls)
     struct fixture *f = setup(tls, (struct http_server_config){.max_connections = LIMIT});
     int fds[FLOOD];
     for (int i = 0; i < FLOOD; i++)
-        fds[i] = dial(f);
+        fds[i] = raw_connect(f->server);
     assert_int_equal(tls ? get_tls(f) : get(f, "/"), 200);
     wait_until(f, sockets_in(f, 1) <= LIMIT);
     assert_true(is_ended(fds[0], NULL)); // the oldest made room
@@ -288,8 +270,8 @@ static void test_kept_connections_make_room(void **state)
     int fds[FLOOD];
     for (int i = 0; i < FLOOD; i++) {
         GS_AUTO_BUF struct gs_buf got = {0};
-        fds[i] = dial(f);
-        assert_true(say(fds[i], "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+        fds[i] = raw_connect(f->server);
+        assert_true(raw_send(fds[i], "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
         wait_until(f, has(fds[i], &got, "served"));
     }
     assert_int_equal(f->handled, FLOOD);
@@ -302,7 +284,7 @@ static void test_kept_connections_make_room(void **state)
 
 static void drip(struct fixture *f, int fd, const char *bytes)
 {
-    wait_until(f, !say(fd, bytes) || is_ended(fd, NULL));
+    wait_until(f, !raw_send(fd, bytes) || is_ended(fd, NULL));
     close(fd);
     assert_int_equal(get(f, "/"), 200);
     assert_int_equal(f->handled, 1);
@@ -314,8 +296,8 @@ static void test_head_has_a_time_limit(void **state)
 {
     (void)state;
     struct fixture *f = setup(false, (struct http_server_config){.head_timeout_s = 1});
-    int fd = dial(f);
-    assert_true(say(fd, "GET / HTTP/1.1\r\nX: "));
+    int fd = raw_connect(f->server);
+    assert_true(raw_send(fd, "GET / HTTP/1.1\r\nX: "));
     drip(f, fd, "x");
 }
 
@@ -323,8 +305,8 @@ static void test_body_has_a_time_limit(void **state)
 {
     (void)state;
     struct fixture *f = setup(false, (struct http_server_config){.body_timeout_s = 1});
-    int fd = dial(f);
-    assert_true(say(fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n"));
+    int fd = raw_connect(f->server);
+    assert_true(raw_send(fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n"));
     drip(f, fd, "x");
 }
 
@@ -335,8 +317,8 @@ static void test_handlers_have_no_time_limit(void **state)
         false,
         (struct http_server_config){.head_timeout_s = 1, .body_timeout_s = 1, .idle_timeout_s = 1});
     GS_AUTO_BUF struct gs_buf got = {0};
-    int fd = dial(f);
-    assert_true(say(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"));
+    int fd = raw_connect(f->server);
+    assert_true(raw_send(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"));
     for (int64_t end = gs_mono_ns() + 2500 * GS_NS_PER_MS; gs_mono_ns() < end;)
         turn(f);
     assert_int_equal(f->n_held, 1);
@@ -354,8 +336,8 @@ static void test_probes_are_answered_when_all_are_busy(void **state)
     struct fixture *f = setup(false, (struct http_server_config){.max_connections = 2});
     int fds[2];
     for (int i = 0; i < 2; i++) {
-        fds[i] = dial(f);
-        assert_true(say(fds[i], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"));
+        fds[i] = raw_connect(f->server);
+        assert_true(raw_send(fds[i], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"));
     }
     wait_until(f, f->n_held == 2);
     for (int i = 0; i < 200; i++)
@@ -380,8 +362,9 @@ static void test_half_closed_peer_gets_its_reply(void **state)
     (void)state;
     struct fixture *f = setup(false, (struct http_server_config){0});
     GS_AUTO_BUF struct gs_buf got = {0};
-    int fd = dial(f);
-    assert_true(say(fd, "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n"));
+    int fd = raw_connect(f->server);
+    assert_true(
+        raw_send(fd, "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n"));
     shutdown(fd, SHUT_WR);
     wait_until(f, is_ended(fd, &got));
     assert_non_null(strstr(got.data, "served /a"));
@@ -402,8 +385,8 @@ static void test_large_headers_of_replies_are_left_out(void **state)
     memset(padding, 'p', 18000);
     GS_AUTO_FREE char *text =
         gs_format("GET /large HTTP/1.1\r\nHost: x\r\nPadding: %s\r\n\r\n", padding);
-    int fd = dial(f);
-    assert_true(say(fd, text));
+    int fd = raw_connect(f->server);
+    assert_true(raw_send(fd, text));
     wait_until(f, has(fd, &got, "served\n"));
     assert_null(strstr(got.data, "Too-Large"));
     assert_non_null(strstr(got.data, "Some: xxx"));

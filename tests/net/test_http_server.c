@@ -6,6 +6,7 @@
 #include "net/http/client.h"
 #include "net/http/server.h"
 #include "net/tls/tls.h"
+#include "raw_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -283,23 +284,6 @@ static void drop(struct result *r)
 
 // --- raw sockets ---
 
-static int raw_connect(struct fixture *f)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(http_server_port(f->server)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    return fd;
-}
-
-static void raw_send(int fd, const char *text)
-{
-    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
-}
-
 struct raw_wait {
     int fd;
     const char *text; // NULL: the end of the connection
@@ -468,7 +452,7 @@ static void test_unix_socket_client(void **state)
     wait_until(f, (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0);
     GS_AUTO_BUF struct gs_buf got = {0};
     assert_true(raw_expect(f, fd, "GET /v1 HTTP/1.1\r\nHost: docker\r\n", &got));
-    raw_send(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    assert_true(raw_send(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
     wait_for(f, r->done);
     assert_string_equal(r->body.data, "ok");
     drop(r);
@@ -497,22 +481,22 @@ static void test_body_limits(void **state)
     assert_int_equal(f->handled, 1);
     drop(r);
 
-    int fd = raw_connect(f); // chunked: the length is not known before
+    int fd = raw_connect(f->server); // chunked: the length is not known before
     GS_AUTO_BUF struct gs_buf got = {0};
-    raw_send(fd, "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert_true(raw_send(fd, "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"));
     for (int i = 0; i < 3; i++) {
-        raw_send(fd, "1f4\r\n");
+        assert_true(raw_send(fd, "1f4\r\n"));
         assert_int_equal(send(fd, body, 500, 0), 500);
-        raw_send(fd, "\r\n");
+        assert_true(raw_send(fd, "\r\n"));
     }
-    raw_send(fd, "0\r\n\r\n");
+    assert_true(raw_send(fd, "0\r\n\r\n"));
     assert_true(raw_expect(f, fd, "limit of 1000 bytes", &got));
     assert_non_null(strstr(got.data, "HTTP/1.1 413"));
     close(fd);
 
-    fd = raw_connect(f); // without end: cut
+    fd = raw_connect(f->server); // without end: cut
     gs_buf_clear(&got);
-    raw_send(fd, "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert_true(raw_send(fd, "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"));
     struct raw_wait w = {fd, NULL, &got, false};
     int64_t end = gs_mono_ns() + WAIT_NS;
     while (!raw_has(&w) && gs_mono_ns() < end) {
@@ -530,31 +514,32 @@ static void test_body_limits(void **state)
 static void test_protocol_details(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
-    int fd = raw_connect(f);
+    int fd = raw_connect(f->server);
     GS_AUTO_BUF struct gs_buf got = {0};
-    raw_send(fd,
-             "POST /e HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    assert_true(raw_send(
+        fd, "POST /e HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"));
     assert_true(raw_expect(f, fd, "HTTP/1.1 100 Continue\r\n\r\n", &got));
     assert_int_equal(f->handled, 0);
-    raw_send(fd, "abc");
+    assert_true(raw_send(fd, "abc"));
     assert_true(raw_expect(f, fd, "body=3:abc", &got));
     gs_buf_clear(&got);
-    raw_send(fd, "HEAD /h HTTP/1.1\r\nHost: x\r\n\r\n"); // same connection
+    assert_true(raw_send(fd, "HEAD /h HTTP/1.1\r\nHost: x\r\n\r\n")); // same connection
     assert_true(raw_expect(f, fd, "\r\n\r\n", &got));
     assert_non_null(strstr(got.data, "Content-Length: 29"));
     assert_non_null(strstr(got.data, "X-Extra: extra"));
     gs_buf_clear(&got);
-    raw_send(fd, "GET http://x/abs?q=1 HTTP/1.1\r\nHost: x\r\n\r\n"
-                 "GET /second HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); // pipelined
+    assert_true(
+        raw_send(fd, "GET http://x/abs?q=1 HTTP/1.1\r\nHost: x\r\n\r\n"
+                     "GET /second HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")); // pipelined
     assert_true(raw_expect(f, fd, "GET /second", &got));
     assert_non_null(strstr(got.data, "GET /abs user=- groups= q=1"));
     assert_null(strstr(got.data, "GET /h")); // the body of the HEAD reply
     assert_true(raw_expect(f, fd, NULL, &got));
     close(fd);
 
-    fd = raw_connect(f);
+    fd = raw_connect(f->server);
     gs_buf_clear(&got);
-    raw_send(fd, "GARBAGE\r\n\r\n");
+    assert_true(raw_send(fd, "GARBAGE\r\n\r\n"));
     assert_true(raw_expect(f, fd, NULL, &got));
     close(fd);
     teardown(f);
@@ -643,8 +628,8 @@ static void test_disconnects_tls(void **state)
 static void test_slow_stream_reader_is_cut(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
-    int fd = raw_connect(f);
-    raw_send(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    int fd = raw_connect(f->server);
+    assert_true(raw_send(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"));
     wait_until(f, f->stream);
     GS_AUTO_FREE char *block = gs_alloc(256 * 1024);
     memset(block, 's', 256 * 1024);
@@ -666,12 +651,14 @@ static void test_shared_body_is_copied_for_a_change(void **state)
     struct gs_buf text = {0};
     gs_buf_add_str(&text, "head, and what goes");
     f->page = http_bytes_new(&text);
-    int fds[] = {raw_connect(f), raw_connect(f)};
-    raw_send(fds[0], "GET /page?of=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    int fds[] = {raw_connect(f->server), raw_connect(f->server)};
+    assert_true(
+        raw_send(fds[0], "GET /page?of=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
     wait_for(f, f->handled);
     run_ms(f, 20);
     const struct http_bytes *first = f->page;
-    raw_send(fds[1], "GET /page?of=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert_true(
+        raw_send(fds[1], "GET /page?of=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
     assert_true(raw_expect(f, fds[1], "headbbbb", &quick));
     assert_ptr_not_equal(f->page, first);
     struct raw_wait waits[] = {{fds[1], NULL, &quick, false}, {fds[0], NULL, &slow, false}};
@@ -722,9 +709,12 @@ static void test_certificates_and_tokens(void **state)
             client_for(f, true,
                        (struct http_client_config){.ca_pem = ca,
                                                    .cert_pem = cases[i].pair->cert_pem,
-                                                   .key_pem = cases[i].pair->key_pem,
-                                                   .bearer_token = cases[i].token});
-        struct result *r = fetch(f, c, (struct http_call){.path = cases[i].path});
+                                                   .key_pem = cases[i].pair->key_pem});
+        GS_AUTO_FREE char *value = gs_format("Bearer %s", cases[i].token ? cases[i].token : "");
+        const struct http_header headers[] = {{cases[i].token ? "Authorization" : NULL, value},
+                                              {0}};
+        struct result *r =
+            fetch(f, c, (struct http_call){.path = cases[i].path, .headers = headers});
         assert_int_equal(r->code, 0);
         assert_int_equal(r->status, cases[i].status);
         assert_non_null(strstr(r->body.data, cases[i].reply));
@@ -793,7 +783,7 @@ static void test_accepts_again_after_descriptors_ran_out(void **state)
     int fds[40];
     struct rlimit usual, few;
     for (size_t i = 0; i < GS_ARRAY_LEN(fds); i++)
-        fds[i] = raw_connect(f);
+        fds[i] = raw_connect(f->server);
     getrlimit(RLIMIT_NOFILE, &usual);
     few = (struct rlimit){(rlim_t)fds[GS_ARRAY_LEN(fds) - 1] + 6, usual.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -812,9 +802,9 @@ static void test_accepts_again_after_descriptors_ran_out(void **state)
 static void test_idle_connection_is_closed(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){.idle_timeout_s = 1});
-    int fd = raw_connect(f);
+    int fd = raw_connect(f->server);
     GS_AUTO_BUF struct gs_buf got = {0};
-    raw_send(fd, "GET / HTTP/1.1\r\nHo"); // never finished
+    assert_true(raw_send(fd, "GET / HTTP/1.1\r\nHo")); // never finished
     assert_true(raw_expect(f, fd, NULL, &got));
     close(fd);
     teardown(f);
@@ -872,10 +862,10 @@ static void test_drain(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
     struct gs_buf held = {0}, idle = {0};
-    int fd = raw_connect(f), quiet = raw_connect(f);
-    raw_send(quiet, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    int fd = raw_connect(f->server), quiet = raw_connect(f->server);
+    assert_true(raw_send(quiet, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"));
     assert_true(raw_expect(f, quiet, "GET /a", &idle));
-    raw_send(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(raw_send(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"));
     wait_until(f, f->held);
     http_server_drain(f->server);
     struct sockaddr_in in = {.sin_family = AF_INET,
@@ -885,7 +875,7 @@ static void test_drain(void **state)
     assert_int_equal(connect(late, (struct sockaddr *)&in, sizeof(in)), -1);
     assert_int_equal(errno, ECONNREFUSED);
     gs_buf_clear(&idle);
-    raw_send(quiet, "GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(raw_send(quiet, "GET /b HTTP/1.1\r\nHost: x\r\n\r\n"));
     assert_true(raw_expect(f, quiet, NULL, &idle));
     assert_non_null(strstr(idle.data, "200 OK"));
     assert_non_null(strstr(idle.data, "Connection: close"));
@@ -932,8 +922,8 @@ static void test_one_handler_answers_another(void **state)
 static void test_answer_after_peer_left(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
-    int fd = raw_connect(f);
-    raw_send(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    int fd = raw_connect(f->server);
+    assert_true(raw_send(fd, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"));
     wait_until(f, f->held);
     struct http_exchange *x = f->held;
     http_on_abort(x, NULL, NULL); // a handler that does not listen

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/config/show.h"
 
-#include "base/cover.h"
 #include "base/mem.h"
+#include "base/redact.h"
 
 #include <strings.h>
 
-static const char covered[] = "<secret>";
+static const char redacted[] = "<secret>";
 
 static bool is_secret(const char *key)
 {
@@ -58,9 +58,9 @@ static void add_scalar(struct gs_buf *out, const json_t *j, bool cover)
 {
     gs_buf_add_char(out, ' ');
     if (cover && !json_is_null(j)) {
-        gs_buf_add_str(out, covered);
+        gs_buf_add_str(out, redacted);
     } else if (json_is_string(j)) {
-        GS_AUTO_FREE char *url = gs_cover_url(json_string_value(j));
+        GS_AUTO_FREE char *url = gs_redact_url(json_string_value(j));
         add_text(out, url ? url : json_string_value(j));
     } else {
         codec_json_dump(j, out);
@@ -78,7 +78,7 @@ static void add_value(struct gs_buf *out, const char *key, const json_t *j, stru
     struct place below = {.indent = json_is_array(j) ? at.indent : at.indent + 2,
                           .cover = at.cover || holds_secrets(key)};
     if (is_secret(key) && !json_is_null(j) && !(below.cover && is_block(j))) {
-        gs_buf_addf(out, " %s\n", covered);
+        gs_buf_addf(out, " %s\n", redacted);
     } else if (is_block(j)) {
         gs_buf_add_char(out, '\n');
         add_node(out, j, below);

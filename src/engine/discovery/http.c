@@ -4,11 +4,11 @@
 #include "engine/discovery/discovery.h"
 
 #include "base/clock.h"
-#include "base/cover.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/redact.h"
 #include "base/timer.h"
 #include "engine/discovery/discovery_private.h"
 
@@ -81,8 +81,8 @@ static char *shown_url(const char *url)
 // The client's errors begin with the URL.
 static char *shown_problem(const struct discovery_http *s, const char *shown, const char *text)
 {
-    GS_AUTO_FREE char *covered = gs_cover_url(s->cfg->url);
-    const char *url = covered ? covered : s->cfg->url, *at = strstr(text, url);
+    GS_AUTO_FREE char *redacted = gs_redact_url(s->cfg->url);
+    const char *url = redacted ? redacted : s->cfg->url, *at = strstr(text, url);
     return at ? gs_format("%.*s%s%s", (int)(at - text), text, shown, at + strlen(url))
               : gs_strdup(text);
 }

@@ -3,9 +3,9 @@
 // are only collected; callers hear of them after libcurl has returned, so that they may cancel,
 // send and free as they like.
 #include "base/clock.h"
-#include "base/cover.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/redact.h"
 #include "net/http/client_ops.h"
 #include "net/http/curl_spares.h"
 #include "net/http/url.h"
@@ -168,8 +168,8 @@ static enum gs_code code_of(CURLcode result)
 // For errors: without the password that a URL may have.
 static char *shown_name(const struct curl_op *op)
 {
-    char *covered = gs_cover_url(op->name);
-    return covered ? covered : gs_strdup(op->name);
+    char *redacted = gs_redact_url(op->name);
+    return redacted ? redacted : gs_strdup(op->name);
 }
 
 static struct gs_error *error_of(struct curl_op *op)

@@ -97,12 +97,3 @@ void http_on_answer(struct http_exchange *x,
                     void (*cb)(void *arg, int status, const char *content_type,
                                struct gs_slice body),
                     void *arg);
-
-// Routes by longest matching path prefix. "/metrics" matches exactly that path and, when added with
-// a trailing slash ("/apis/"), everything below.
-struct http_mux;
-struct http_mux *http_mux_new(void);
-void http_mux_free(struct http_mux *m);
-void http_mux_add(struct http_mux *m, const char *prefix, http_handler fn, void *ctx);
-// An http_handler with the mux as its context; 404 text when no route matches.
-void http_mux_handle(void *mux, struct http_exchange *x);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/cover.h"
+#include "base/redact.h"
 
 #include "base/mem.h"
 
 #include <string.h>
 
-char *gs_cover_url(const char *text)
+char *gs_redact_url(const char *text)
 {
     const char *start = strstr(text, "://");
     const char *colon = start ? start + 3 + strcspn(start + 3, "/?#:@") : NULL;

@@ -31,7 +31,7 @@ static const struct gs_opt common_rows[] = {
      .arg = "FORMAT",
      .def = "text",
      .type = GS_OPT_STRING,
-     .help = "text or json, one line an event, on stderr.",
+     .help = "text or json, one line per event, on stderr.",
      .offset = offsetof(struct gs_common_opts, log_format)},
     {0},
 };
@@ -284,7 +284,7 @@ void gs_options_print_help(const struct gs_verb *verb, const char *program, FILE
         if (first)
             print_group(out, verb->opts, o->group);
     }
-    fprintf(out, "\nFlags of every verb:\n");
+    fprintf(out, "\nFlags of every command:\n");
     for (const struct gs_opt *o = common_rows; o->name; o++)
         print_opt(out, o);
     if (verb->examples)
@@ -295,11 +295,11 @@ void gs_options_print_help(const struct gs_verb *verb, const char *program, FILE
 
 void gs_options_print_verbs(const struct gs_verb *const *verbs, const char *program, FILE *out)
 {
-    fprintf(out, "Usage: %s VERB [FLAGS] [ARGUMENTS]\n\nVerbs:\n", program);
+    fprintf(out, "Usage: %s COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n", program);
     for (; *verbs; verbs++)
         if ((*verbs)->summary)
             fprintf(out, "  %-10s %s\n", (*verbs)->name, (*verbs)->summary);
-    fprintf(out, "\n%s VERB --help tells all about one.\n", program);
+    fprintf(out, "\n%s COMMAND --help describes a command and its flags.\n", program);
 }
 
 // Levenshtein distance, capped word length.

@@ -32,27 +32,27 @@ static const struct gs_opt rows[] = {
      .def = "true",
      .type = GS_OPT_BOOL,
      AT(auto_reload),
-     .help = "Load the configuration and rule files again when they change. SIGHUP does so in any "
-             "case."},
+     .help =
+         "Reload the configuration and rule files when they change. SIGHUP always reloads them."},
     {.name = "config.auto-reload-interval",
      .arg = "DURATION",
      .def = "30s",
      .type = GS_OPT_DURATION,
      AT(auto_reload_interval_ns),
-     .help = "How often to look for changes on file systems that do not tell of them."},
+     .help = "How often to check for changes on file systems without change notifications."},
     {.name = "kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(kubeconfig),
-     .help = "Cluster of kubernetes_sd_configs without an api_server. Default: the one that the "
-             "engine runs in, if any."},
+     .help = "Cluster of kubernetes_sd_configs without an api_server. Default: the cluster that "
+             "the engine runs in."},
 
     {.name = "kube-state",
      .type = GS_OPT_BOOL,
      AT(kube_state),
      .help = "Store the cluster's pods, nodes, Deployments, ReplicaSets, namespaces and "
              "HorizontalPodAutoscalers as kube_* series, each second, with the names of "
-             "kube-state-metrics. For clusters that do not run it."},
+             "kube-state-metrics. For clusters without kube-state-metrics."},
     {.name = "kube-rules",
      .type = GS_OPT_BOOL,
      AT(kube_rules),
@@ -61,9 +61,8 @@ static const struct gs_opt rows[] = {
     {.name = "kube-monitors",
      .type = GS_OPT_BOOL,
      AT(kube_monitors),
-     .help =
-         "Also scrape what the ServiceMonitor and PodMonitor objects (monitoring.coreos.com/v1) "
-         "of all namespaces name, as the Prometheus operator would."},
+     .help = "Also scrape the targets of the ServiceMonitor and PodMonitor objects "
+             "(monitoring.coreos.com/v1) of all namespaces, as the Prometheus operator does."},
     {.name = "kube-state.metric-labels-allowlist",
      .arg = "LIST",
      .type = GS_OPT_STRING,
@@ -76,20 +75,20 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_STRINGS,
      AT(listen),
      .group = "Web",
-     .help = "Where to listen; repeatable. Default: 0.0.0.0:9090, as Prometheus. Port 0: any free "
-             "one."},
+     .help = "Address to listen on. Repeatable. Default: 0.0.0.0:9090, as Prometheus. Port 0: any "
+             "free port."},
     {.name = "web.config.file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(web_config),
      .group = "Web",
-     .help = "TLS and basic authentication of the server, in the exporter toolkit's format."},
+     .help = "TLS and basic authentication, in the format of the exporter toolkit."},
     {.name = "web.external-url",
      .arg = "URL",
      .type = GS_OPT_STRING,
      AT(external_url),
      .group = "Web",
-     .help = "Where users reach the engine: in links of alerts; its path is the default of "
+     .help = "URL of the engine for users, in links of alerts. Its path is the default of "
              "--web.route-prefix."},
     {.name = "web.route-prefix",
      .arg = "PATH",
@@ -108,7 +107,7 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_STRING,
      AT(cors_origin),
      .group = "Web",
-     .help = "Origins whose scripts may read replies."},
+     .help = "Origins whose scripts may read responses."},
     {.name = "web.read-timeout",
      .arg = "DURATION",
      .def = "5m",
@@ -124,8 +123,8 @@ static const struct gs_opt rows[] = {
      .min = 1,
      .max = 65536,
      .group = "Web",
-     .help = "Connections at a time, to each address. When all are in use, the longest idle one is "
-             "closed. Also how many queries may wait."},
+     .help = "Maximum number of connections to each address. If all are in use, the connection "
+             "that is idle longest is closed. Also the maximum number of waiting queries."},
 
     {.name = "storage.path",
      .alias = "storage.tsdb.path",
@@ -133,7 +132,7 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_STRING,
      AT(storage_path),
      .group = "Storage",
-     .help = "Keep samples here across restarts. Default: in memory only."},
+     .help = "Directory of samples, which survive restarts. Default: in memory only."},
     {.name = "storage.tsdb.retention.time",
      .arg = "DURATION",
      .def = "2h",
@@ -146,8 +145,8 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_STRING,
      AT(retention_size),
      .group = "Storage",
-     .help = "Memory for samples and index, such as 512MB; the oldest samples go first. Default: "
-             "no limit."},
+     .help = "Memory for samples and index, such as 512MB. The oldest samples are deleted first. "
+             "Default: no limit."},
     {.name = "storage.max-series",
      .arg = "N",
      .def = "2000000",
@@ -156,7 +155,7 @@ static const struct gs_opt rows[] = {
      .min = 1,
      .max = INT32_MAX,
      .group = "Storage",
-     .help = "Series at a time; a target that needs more is down."},
+     .help = "Maximum number of series. A target that needs more is down."},
 
     {.name = "storage.remote.flush-deadline",
      .arg = "DURATION",
@@ -164,8 +163,8 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_DURATION,
      AT(flush_deadline_ns),
      .group = "Storage",
-     .help = "How long the end waits for receivers of remote_write that lack samples. A second "
-             "SIGTERM ends at once."},
+     .help = "How long a stop waits for receivers of remote_write that lack samples. A second "
+             "SIGTERM stops at once."},
 
     {.name = "query.lookback-delta",
      .arg = "DURATION",
@@ -173,15 +172,15 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_DURATION,
      AT(lookback_ns),
      .group = "Queries",
-     .help = "How old a sample may be to count as a series' value, in queries and federation."},
+     .help = "Maximum age of a sample to be the value of a series, in queries and federation."},
     {.name = "query.timeout",
      .arg = "DURATION",
      .def = "10s",
      .type = GS_OPT_DURATION,
      AT(query_timeout_ns),
      .group = "Queries",
-     .help = "How long a query may take, waiting included. Less than Prometheus' 2m, as a query "
-             "that is evaluated anew because series came and went holds up scrapes and rules."},
+     .help = "Maximum time of a query, including waiting. Prometheus' default is 2m. A query that "
+             "restarts because series changed delays scrapes and rules."},
     {.name = "query.max-samples",
      .arg = "N",
      .def = "50000000",
@@ -190,7 +189,7 @@ static const struct gs_opt rows[] = {
      .min = 1,
      .max = INT64_C(1000000000000),
      .group = "Queries",
-     .help = "Samples that one query may read."},
+     .help = "Maximum number of samples that one query may read."},
     {.name = "query.max-concurrency",
      .arg = "N",
      .def = "20",
@@ -199,7 +198,8 @@ static const struct gs_opt rows[] = {
      .min = 1,
      .max = INT32_MAX,
      .group = "Queries",
-     .help = "Queries that run in turns; the others wait, bounded by --web.max-connections."},
+     .help =
+         "Maximum number of queries in progress. Others wait, limited by --web.max-connections."},
 
     {.name = "log.level",
      .arg = "LEVEL",
@@ -220,12 +220,12 @@ static const struct gs_opt rows[] = {
     IGNORED_BOOL(3, "storage.tsdb.no-lockfile", "There is no such lock file."),
     IGNORED_BOOL(4, "storage.tsdb.allow-overlapping-compaction", "There are no blocks."),
     IGNORED_BOOL(5, "storage.tsdb.allow-overlapping-blocks", "There are no blocks."),
-    IGNORED_BOOL(6, "storage.tsdb.wal-compression", "The log is compact as it is."),
+    IGNORED_BOOL(6, "storage.tsdb.wal-compression", "The log is always compact."),
     IGNORED_BOOL(7, "auto-gomaxprocs", "There is no Go runtime."),
     IGNORED_BOOL(8, "auto-gomemlimit", "There is no Go runtime."),
     IGNORED_BOOL(9, "scrape.adjust-timestamps", "Times are those of the scrapes."),
     IGNORED_BOOL(10, "alertmanager.drain-notification-queue-on-shutdown",
-                 "Alerts that are under way at the end are not waited for."),
+                 "A stop does not wait for alerts in the queue."),
     IGNORED_BOOL(11, "web.use-old-ui", "There is no graph page."),
     IGNORED_VALUE(0, "auto-gomemlimit.ratio", "There is no Go runtime."),
     IGNORED_VALUE(1, "web.user-assets", "There is no graph page."),
@@ -238,22 +238,22 @@ static const struct gs_opt rows[] = {
     IGNORED_VALUE(7, "storage.tsdb.min-block-duration", "There are no blocks."),
     IGNORED_VALUE(8, "storage.tsdb.max-block-duration", "There are no blocks."),
     IGNORED_VALUE(9, "storage.tsdb.max-block-chunk-segment-size", "There are no blocks."),
-    IGNORED_VALUE(10, "storage.tsdb.wal-segment-size", "The log chooses its own."),
-    IGNORED_VALUE(11, "storage.tsdb.wal-compression-type", "The log is compact as it is."),
+    IGNORED_VALUE(10, "storage.tsdb.wal-segment-size", "The size of log files is fixed."),
+    IGNORED_VALUE(11, "storage.tsdb.wal-compression-type", "The log is always compact."),
     IGNORED_VALUE(12, "storage.tsdb.head-chunks-write-queue-size", "Chunks stay in memory."),
-    IGNORED_VALUE(13, "storage.tsdb.samples-per-chunk", "Chunks choose their own."),
+    IGNORED_VALUE(13, "storage.tsdb.samples-per-chunk", "The size of blocks is fixed."),
     IGNORED_VALUE(14, "storage.tsdb.delayed-compaction.max-percent", "There are no blocks."),
     IGNORED_VALUE(15, "storage.tsdb.retention", "Use --storage.tsdb.retention.time."),
     IGNORED_VALUE(16, "storage.remote.read-sample-limit", "There is no remote read."),
     IGNORED_VALUE(17, "storage.remote.read-concurrent-limit", "There is no remote read."),
     IGNORED_VALUE(18, "storage.remote.read-max-bytes-in-frame", "There is no remote read."),
-    IGNORED_VALUE(19, "rules.alert.for-outage-tolerance", "Prometheus' default holds."),
-    IGNORED_VALUE(20, "rules.alert.for-grace-period", "Prometheus' default holds."),
-    IGNORED_VALUE(21, "rules.alert.resend-delay", "Prometheus' default holds."),
+    IGNORED_VALUE(19, "rules.alert.for-outage-tolerance", "Prometheus' default is used."),
+    IGNORED_VALUE(20, "rules.alert.for-grace-period", "Prometheus' default is used."),
+    IGNORED_VALUE(21, "rules.alert.resend-delay", "Prometheus' default is used."),
     IGNORED_VALUE(22, "rules.max-concurrent-evals", "Rules run one after another."),
     IGNORED_VALUE(23, "scrape.timestamp-tolerance", "Times are those of the scrapes."),
     IGNORED_VALUE(24, "scrape.discovery-reload-interval",
-                  "Targets change as soon as they are known."),
+                  "Targets change as soon as they are discovered."),
     IGNORED_VALUE(25, "alertmanager.notification-queue-capacity", "Bounded by the active alerts."),
     IGNORED_VALUE(26, "alertmanager.notification-batch-size", "Chosen by the sender."),
     IGNORED_VALUE(27, "alertmanager.timeout", "Set per Alertmanager in the configuration."),
@@ -272,10 +272,11 @@ const struct gs_verb verb_engine = {
     .name = "engine",
     .summary = "Scrape, store, query and alert, with Prometheus' configuration and HTTP API.",
     .description =
-        "Reads a prometheus.yml, scrapes its targets into a store in memory, evaluates recording "
-        "and alerting rules, sends alerts and remote writes, and answers Prometheus' HTTP API on "
-        "port 9090. SIGHUP, POST /-/reload and changes of the files load the configuration again; "
-        "a configuration with an error leaves the one before in force. SIGTERM ends it.",
+        "Reads a prometheus.yml, scrapes its targets, stores the samples, evaluates recording "
+        "and alerting rules, sends alerts and remote writes, and serves Prometheus' HTTP API "
+        "on port 9090. SIGHUP, POST /-/reload and changes of the files reload the "
+        "configuration. If it has an error, the previous configuration stays in use. SIGTERM "
+        "stops the engine.",
     .examples = "gpuscale engine --config.file=/etc/prometheus/prometheus.yml\n"
                 "gpuscale engine --config.file=prometheus.yml --web.listen-address=127.0.0.1:9090 "
                 "--storage.path=data",

@@ -30,7 +30,7 @@ static const struct gs_opt exporter_opts[] = {
      .def = ":9400",
      .type = GS_OPT_STRING,
      AT(address),
-     .help = "Where to listen; without a host on all addresses, with port 0 on any free port."},
+     .help = "Address to listen on. Without a host: all addresses. Port 0: any free port."},
     {.name = "collect-interval",
      .alias = "c",
      .env = "DCGM_EXPORTER_INTERVAL",
@@ -45,26 +45,25 @@ static const struct gs_opt exporter_opts[] = {
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(config_file),
-     .help = "YAML file of families and interval, as dcgm-exporter 4.6 has it. Flags and "
-             "environment variables that are set come before it."},
+     .help = "YAML file with metrics and interval, in the format of dcgm-exporter 4.6. Flags and "
+             "environment variables take precedence."},
     {.name = "collectors",
      .alias = "f",
      .env = "DCGM_EXPORTER_COLLECTORS",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(collectors),
-     .help = "CSV file of the families: field, Prometheus type, help. Default: "
-             "/etc/dcgm-exporter/default-counters.csv, and where it is not there what "
-             "dcgm-exporter's has. Its other two files are built in, too."},
+     .help = "CSV file of the metrics: field, Prometheus type, help. Default: "
+             "/etc/dcgm-exporter/default-counters.csv; if it does not exist, a built-in copy is "
+             "used. The other two files of dcgm-exporter are also built in."},
     {.name = "configmap-data",
      .alias = "m",
      .env = "DCGM_EXPORTER_CONFIGMAP_DATA",
      .arg = "NAMESPACE:NAME",
      .type = GS_OPT_STRING,
      AT(configmap),
-     .help =
-         "Take the families from the key metrics of a ConfigMap, read once. Until it can be read "
-         "they are those of --collectors."},
+     .help = "Read the metrics from the key metrics of a ConfigMap, once. Until it can be read, "
+             "those of --collectors are used."},
     {.name = "devices",
      .alias = "d",
      .env = "DCGM_EXPORTER_DEVICES_STR",
@@ -72,8 +71,8 @@ static const struct gs_opt exporter_opts[] = {
      .def = "f",
      .type = GS_OPT_STRING,
      AT(devices),
-     .help = "f: MIG devices, and GPUs that have none. g: GPUs. i: MIG devices. LIST: such as "
-             "0,2-4; of GPU indices, or of GPU instance ids."},
+     .help = "f: MIG devices, and GPUs without any. g: GPUs. i: MIG devices. LIST, such as 0,2-4, "
+             "selects GPU indices or GPU instance ids."},
     {.name = "use-old-namespace",
      .alias = "o",
      .env = "DCGM_EXPORTER_USE_OLD_NAMESPACE",
@@ -85,7 +84,7 @@ static const struct gs_opt exporter_opts[] = {
      .env = "DCGM_EXPORTER_REPLACE_BLANKS_IN_MODEL_NAME",
      .type = GS_OPT_BOOL,
      AT(replace_blanks),
-     .help = "Blanks in the label modelName become -."},
+     .help = "Replace blanks in the label modelName by -."},
     {.name = "xid-count-window-size",
      .alias = "x",
      .env = "DCGM_EXPORTER_XID_COUNT_WINDOW_SIZE",
@@ -110,33 +109,35 @@ static const struct gs_opt exporter_opts[] = {
      .arg = "DIR",
      .type = GS_OPT_STRING,
      AT(hpc_dir),
-     .help = "Folder of files GPU and GPU.INSTANCE with a job id in each line: label hpc_job."},
+     .help = "Directory of files GPU and GPU.INSTANCE with one job id per line, for the label "
+             "hpc_job."},
     {.name = "web-config-file",
      .env = "DCGM_EXPORTER_WEB_CONFIG_FILE",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(web_config),
-     .help = "TLS and basic authentication, in the exporter toolkit's format."},
+     .help = "TLS and basic authentication, in the format of the exporter toolkit."},
     {.name = "web-systemd-socket",
      .env = "DCGM_EXPORTER_SYSTEMD_SOCKET",
      .type = GS_OPT_BOOL,
      AT(systemd_socket),
-     .help = "Listen on the socket that systemd passes (LISTEN_FDS) instead of on --address."},
+     .help = "Listen on the sockets that systemd passes (LISTEN_FDS) instead of --address."},
     {.name = "max-utilization",
      .env = "GPUSCALE_EXPORTER_MAX_UTILIZATION",
      .type = GS_OPT_BOOL,
      AT(max_util),
-     .help = "GPU_UTIL is the highest of the driver's samples of an interval, not their mean."},
+     .help = "Report the highest of the driver's samples in an interval as GPU_UTIL, instead of "
+             "their mean."},
     {.name = "timestamps",
      .env = "GPUSCALE_EXPORTER_TIMESTAMPS",
      .type = GS_OPT_BOOL,
      AT(timestamps),
-     .help = "Write the time of the sample behind each value of a device."},
+     .help = "Add the time of the sample to each value of a device."},
     {.name = "list-fields",
      .type = GS_OPT_BOOL,
      HERE(list_fields),
-     .help =
-         "Print every field with type, unit, source and whether it is supported here, and end."},
+     .help = "Print every field with its type, unit, source and whether the GPUs of this machine "
+             "support it, and exit."},
     {.name = "debug",
      .env = "DCGM_EXPORTER_DEBUG",
      .type = GS_OPT_BOOL,
@@ -147,7 +148,7 @@ static const struct gs_opt exporter_opts[] = {
      .env = "DCGM_EXPORTER_NO_HOSTNAME",
      .type = GS_OPT_BOOL,
      AT(no_hostname),
-     .help = "Leave the host name label out."},
+     .help = "Do not write the host name label."},
     {.name = "hostname-label",
      .env = "GPUSCALE_EXPORTER_HOSTNAME_LABEL",
      .arg = "NAME",
@@ -169,7 +170,7 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_BOOL,
      AT(kubernetes),
      .group = "Kubernetes",
-     .help = "Ask the kubelet which container has which GPU."},
+     .help = "Attribute GPUs to containers with the PodResources API of the kubelet."},
     {.name = "pod-resources-kubelet-socket",
      .env = "DCGM_POD_RESOURCES_KUBELET_SOCKET",
      .arg = "PATH",
@@ -177,8 +178,8 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      AT(socket),
      .group = "Kubernetes",
-     .help = "The kubelet's PodResources socket. Where there is none at the usual place, those of "
-             "k0s and MicroK8s are looked for."},
+     .help = "PodResources socket of the kubelet. If the default does not exist, the sockets of "
+             "k0s and MicroK8s are tried."},
     {.name = "pod-resources-interval",
      .env = "GPUSCALE_EXPORTER_POD_RESOURCES_INTERVAL",
      .arg = "DURATION",
@@ -186,8 +187,8 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_DURATION,
      AT(podresources_interval_ns),
      .group = "Kubernetes",
-     .help = "How often to ask it. A new process on a GPU makes the question come earlier, at most "
-             "once a second."},
+     .help = "How often the kubelet is called. A new process on a GPU causes an earlier call, at "
+             "most once a second."},
     {.name = "kubernetes-gpu-id-type",
      .env = "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE",
      .arg = "uid|device-name",
@@ -195,51 +196,50 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      AT(gpu_id_type),
      .group = "Kubernetes",
-     .help = "Accepted for compatibility: UUIDs and device names are both recognised."},
+     .help = "Accepted for compatibility. UUIDs and device names are both recognized."},
     {.name = "nvidia-resource-names",
      .env = "NVIDIA_RESOURCE_NAMES",
      .arg = "NAME,…",
      .type = GS_OPT_STRING,
      AT(resource_names),
      .group = "Kubernetes",
-     .help = "Resources that count as GPUs, beside nvidia.com/gpu, nvidia.com/gpu.shared and "
-             "nvidia.com/mig-*."},
+     .help = "Resources that count as GPUs, in addition to nvidia.com/gpu, nvidia.com/gpu.shared "
+             "and nvidia.com/mig-*."},
 
     {.name = "kubernetes-virtual-gpus",
      .env = "KUBERNETES_VIRTUAL_GPUS",
      .type = GS_OPT_BOOL,
      AT(virtual_gpus),
      .group = "Kubernetes",
-     .help = "The lines of a shared GPU once for each of its pods, with the label vgpu; GPU_UTIL "
-             "and FB_USED are the pod's own then."},
+     .help = "Write the lines of a shared GPU once for each of its pods, with the label vgpu. "
+             "GPU_UTIL and FB_USED are then those of the pod."},
     {.name = "kubernetes-enable-pod-labels",
      .env = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",
      .type = GS_OPT_BOOL,
      AT(pod_labels),
      .group = "Kubernetes",
-     .help = "Labels of the pod on the lines of its GPU; asks the API server."},
+     .help = "Add the labels of the pod to the lines of its GPU. Needs the API server."},
     {.name = "kubernetes-enable-pod-uid",
      .env = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",
      .type = GS_OPT_BOOL,
      AT(pod_uid),
      .group = "Kubernetes",
-     .help = "The label pod_uid; asks the API server."},
+     .help = "Add the label pod_uid. Needs the API server."},
     {.name = "kubernetes-pod-label-allowlist-regex",
      .env = "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
      .arg = "REGEX,…",
      .type = GS_OPT_STRING,
      AT(label_regex),
      .group = "Kubernetes",
-     .help = "Only pod labels whose name one of them matches somewhere."},
+     .help = "Only add pod labels whose name matches one of these expressions."},
 
     {.name = "kubernetes-enable-dra",
      .env = "KUBERNETES_ENABLE_DRA",
      .type = GS_OPT_BOOL,
      AT(dra),
      .group = "Kubernetes",
-     .help =
-         "The labels dra_* of the claim by which a pod has its GPU. Claims are resolved without "
-         "it, too; the API server is asked for ResourceSlices when there are any."},
+     .help = "Add the labels dra_* of the claim of a pod's GPU. Claims are resolved without this "
+             "flag, too. If there are claims, ResourceSlices are read from the API server."},
     {.name = "host-proc",
      .env = "GPUSCALE_EXPORTER_HOST_PROC",
      .arg = "DIR",
@@ -247,7 +247,7 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      AT(host_proc),
      .group = "Kubernetes",
-     .help = "Where the host's /proc is mounted, for who does not share the host's pid namespace."},
+     .help = "Path of the host's /proc, if the exporter does not run in the host's pid namespace."},
 
     {.name = "nvml-library",
      .env = "GPUSCALE_NVML_LIBRARY",
@@ -255,17 +255,16 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      AT(nvml_library),
      .group = "GPUs",
-     .help =
-         "libnvidia-ml.so.1 of the driver. Default: where drivers and container toolkits put it."},
+     .help = "Path of the driver's libnvidia-ml.so.1. Default: the paths of drivers and container "
+             "toolkits."},
     {.name = "simulate",
      .arg = "SPEC",
      .type = GS_OPT_STRING,
      AT(simulate),
      .group = "GPUs",
-     .help = "Use simulated GPUs, such as 2xTesla-T4 or a YAML file, and say so everywhere. Those "
-             "named "
-             "by GPUSCALE_SIM, or else the user's own (see gpuscale sim), are joined when they are "
-             "there already, and made when not."},
+     .help = "Use simulated GPUs, such as 2xTesla-T4 or a YAML file. All output says so. If the "
+             "set of GPUSCALE_SIM, or of the user, exists, it is joined; otherwise it is created "
+             "(see gpuscale sim)."},
     {.name = "driver-timeout",
      .env = "GPUSCALE_EXPORTER_DRIVER_TIMEOUT",
      .arg = "DURATION",
@@ -273,18 +272,17 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_DURATION,
      AT(driver_timeout_ns),
      .group = "GPUs",
-     .help =
-         "A driver call that takes longer counts as stuck: GPU metrics are left out and /health "
-         "answers 503 until it returns."},
+     .help = "A driver call that takes longer counts as stuck. GPU metrics are then left out, and "
+             "/health returns 503 until the call returns."},
 
     {.name = "wait-for-driver",
      .env = "GPUSCALE_EXPORTER_WAIT_FOR_DRIVER",
      .type = GS_OPT_SWITCH,
      AT(wait_for_driver),
      .group = "GPUs",
-     .help = "Without a driver at the start: listen all the same, say why on /health (503) and "
-             "/metrics, and go on looking for it, at least every 10 s. Default: with --kubernetes. "
-             "Else it ends with exit code 1."},
+     .help = "Start without a driver: listen, report the reason on /health (503) and /metrics, and "
+             "look for the driver at least every 10 s. Default: enabled with --kubernetes; "
+             "otherwise the exporter exits with code 1."},
     {.name = "driver-wait-limit",
      .env = "GPUSCALE_EXPORTER_DRIVER_WAIT_LIMIT",
      .arg = "DURATION",
@@ -292,9 +290,9 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_DURATION,
      AT(driver_wait_limit_ns),
      .group = "GPUs",
-     .help = "End with exit code 1 after so long without a driver, at the start or later: for "
-             "containers that get the driver's files when they are made. Not on a machine "
-             "without an NVIDIA GPU. 0: never."},
+     .help = "Exit with code 1 after this time without a driver, at the start or later. For "
+             "containers, which get the driver's files when they are created. Has no effect on "
+             "machines without an NVIDIA GPU. 0: never."},
     {.name = "host-sys",
      .env = "GPUSCALE_EXPORTER_HOST_SYS",
      .arg = "DIR",
@@ -302,8 +300,8 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      AT(host_sys),
      .group = "GPUs",
-     .help = "Where the host's /sys is: whether there is an NVIDIA GPU on the PCI bus is looked "
-             "up there when there is no driver."},
+     .help = "Path of the host's /sys. Without a driver, it shows whether the PCI bus has an "
+             "NVIDIA GPU."},
 
     {.name = "cpu-devices",
      .alias = "p",
@@ -328,7 +326,7 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      HERE(none_text[2]),
      .group = "Accepted without effect",
-     .help = "There is no host engine: the driver is asked itself."},
+     .help = "There is no host engine: metrics come from the driver."},
     {.name = "dcgm-log-level",
      .env = "DCGM_EXPORTER_DCGM_LOG_LEVEL",
      .arg = "LEVEL",
@@ -356,34 +354,34 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      HERE(none_text[6]),
      .group = "Accepted without effect",
-     .help = "Every pass looks for new GPUs."},
+     .help = "Every sample detects new GPUs."},
     {.name = "web-read-timeout",
      .env = "DCGM_EXPORTER_WEB_READ_TIMEOUT",
      .arg = "DURATION",
      .type = GS_OPT_STRING,
      HERE(none_text[7]),
      .group = "Accepted without effect",
-     .help = "The server has limits of its own."},
+     .help = "The server has fixed limits."},
     {.name = "web-write-timeout",
      .env = "DCGM_EXPORTER_WEB_WRITE_TIMEOUT",
      .arg = "DURATION",
      .type = GS_OPT_STRING,
      HERE(none_text[8]),
      .group = "Accepted without effect",
-     .help = "The server has limits of its own."},
+     .help = "The server has fixed limits."},
     {.name = "container-labels",
      .env = "DCGM_EXPORTER_CONTAINER_LABELS",
      .type = GS_OPT_BOOL,
      HERE(none_bool[1]),
      .group = "Accepted without effect",
-     .help = "Container runtimes are not asked."},
+     .help = "Container runtimes are not queried."},
     {.name = "container-runtime-socket",
      .env = "DCGM_CONTAINER_RUNTIME_SOCKET",
      .arg = "PATH",
      .type = GS_OPT_STRING,
      HERE(none_text[10]),
      .group = "Accepted without effect",
-     .help = "Container runtimes are not asked."},
+     .help = "Container runtimes are not queried."},
     {.name = "dump-compression",
      .env = "DCGM_EXPORTER_DUMP_COMPRESSION",
      .type = GS_OPT_BOOL,
@@ -419,32 +417,32 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_BOOL,
      HERE(none_bool[6]),
      .group = "Accepted without effect",
-     .help = "Every pass looks for new GPUs."},
+     .help = "Every sample detects new GPUs."},
     {.name = "enable-pprof",
      .env = "DCGM_EXPORTER_ENABLE_PPROF",
      .type = GS_OPT_BOOL,
      HERE(none_bool[7]),
      .group = "Accepted without effect",
-     .help = "There is no Go runtime to look at."},
+     .help = "There is no Go runtime."},
     {.name = "enable-exporter-metrics",
      .env = "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
      .type = GS_OPT_BOOL,
      HERE(none_bool[8]),
      .group = "Accepted without effect",
-     .help = "gpuscale_exporter_* are always there."},
+     .help = "gpuscale_exporter_* are always exported."},
 
     {.name = "exit-with-parent",
      .type = GS_OPT_BOOL,
      HERE(exit_with_parent),
      .group = "Process",
-     .help = "End when the parent process ends, however it ends."},
+     .help = "Exit when the parent process ends, however it ends."},
     {.name = "parent-pid",
      .arg = "PID",
      .type = GS_OPT_INT,
      HERE(parent_pid),
      .max = INT32_MAX,
      .group = "Process",
-     .help = "As --exit-with-parent, and end at once when this is not the parent."},
+     .help = "As --exit-with-parent, and exit at once if this process is not the parent."},
     {0},
 };
 
@@ -501,13 +499,12 @@ static struct gs_error *run_exporter(const void *arg, int argc, char **argv, int
 
 const struct gs_verb verb_exporter = {
     .name = "exporter",
-    .summary = "Serve what the GPUs of this machine do, in dcgm-exporter's format.",
+    .summary = "Serve GPU metrics of this machine, in dcgm-exporter's format.",
     .description =
-        "Samples the GPUs through the driver's NVML library, finds out which pod each GPU and each "
-        "process on it belongs to, and serves the result as Prometheus text on /metrics. /health "
-        "answers 200 while samples arrive. A value that the driver does not give has no line. "
-        "Without "
-        "a driver it ends, or with --kubernetes or --wait-for-driver waits for it.",
+        "Samples the GPUs through the NVML library of the driver, finds the pods of GPUs and "
+        "processes, and serves the result as Prometheus text on /metrics. /health returns 200 "
+        "while samples arrive. A value that the driver does not report has no line. Without a "
+        "driver it exits, or waits for it with --kubernetes or --wait-for-driver.",
     .examples = "gpuscale exporter\n"
                 "gpuscale exporter -k --address 127.0.0.1:9400\n"
                 "gpuscale exporter --simulate 2xTesla-T4",

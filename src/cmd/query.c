@@ -12,80 +12,82 @@ static const struct gs_opt opts[] = {
      .arg = "URL",
      .type = GS_OPT_STRING,
      .offset = AT(url),
-     .help = "The engine or Prometheus to query, with its path prefix. gpuscale up prints the "
-             "value for GPUSCALE_URL. Without both: $PROMETHEUS_URL, else " QUERY_DEFAULT_URL "."},
+     .help = "URL of the engine or Prometheus, with its path prefix. gpuscale up prints the value "
+             "of GPUSCALE_URL. Default: $PROMETHEUS_URL, otherwise "
+             "http://localhost:9090." QUERY_DEFAULT_URL "."},
     {.name = "time",
      .arg = "TIME",
      .type = GS_OPT_STRING,
      .offset = AT(time),
-     .help = "Of an instant query: now, -1h (an hour ago), RFC 3339 or Unix seconds. Default: the "
-             "server's now."},
+     .help = "Evaluation time of an instant query: now, -1h (an hour ago), RFC 3339 or Unix "
+             "seconds. Default: the server's current time."},
     {.name = "start",
      .arg = "TIME",
      .type = GS_OPT_STRING,
      .offset = AT(start),
-     .help = "Start of the range; default: 5 minutes before its end. Of series and labels: only "
-             "those with samples after it."},
+     .help = "Start of the range. Default: 5 minutes before its end. With series and labels: only "
+             "those with samples after this time."},
     {.name = "end",
      .arg = "TIME",
      .type = GS_OPT_STRING,
      .offset = AT(end),
-     .help = "End of the range; default: now. Of series and labels: only those with samples before "
-             "it."},
+     .help = "End of the range. Default: now. With series and labels: only those with samples "
+             "before this time."},
     {.name = "step",
      .arg = "DURATION",
      .type = GS_OPT_STRING,
      .offset = AT(step),
-     .help = "Step of the range; default: a 250th of it, at least 1s."},
+     .help = "Step of the range. Default: 1/250 of the range, at least 1s."},
     {.name = "match",
      .arg = "SELECTOR",
      .type = GS_OPT_STRINGS,
      .offset = AT(match),
-     .help = "For series and labels: of the series that it selects. Repeatable."},
+     .help = "With series and labels: only those of matching series. Repeatable."},
     {.name = "output",
      .alias = "o",
      .arg = "FORMAT",
      .def = "table",
      .type = GS_OPT_STRING,
      .offset = AT(output),
-     .help = "table, json (the result as the API gives it), csv, or promql (promtool's text)."},
+     .help = "table, json (the result of the API), csv, or promql (the format of promtool)."},
     {.name = "format",
      .type = GS_OPT_BOOL,
      .offset = AT(format),
-     .help = "Ask nobody: print the expression with line breaks, or what is wrong with it."},
+     .help = "Offline mode: print the expression with line breaks, or its syntax error."},
     {.name = "timeout",
      .arg = "DURATION",
      .def = "2m",
      .type = GS_OPT_DURATION,
      .offset = AT(timeout_ns),
-     .help = "How long to wait for the answer."},
+     .help = "How long to wait for the response."},
     {.name = "http.config.file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      .offset = AT(http_config_file),
      .group = "Connection",
-     .help = "TLS, users, tokens and proxy, in the format that promtool reads: basic_auth, "
-             "authorization, tls_config, proxy_url, …"},
+     .help = "TLS, users, tokens and proxy, in the format of promtool: basic_auth, authorization, "
+             "tls_config, proxy_url, …"},
     {.name = "header",
      .arg = "NAME=VALUE",
      .type = GS_OPT_STRINGS,
      .offset = AT(headers),
      .group = "Connection",
-     .help = "Sent with the request. Repeatable."},
+     .help = "Header of the request. Repeatable."},
     {.name = NULL},
 };
 
 const struct gs_verb verb_query = {
     .name = "query",
     .args = "[instant|range|series|labels|metadata] [ARG]…",
-    .summary = "Ask a metrics engine or Prometheus.",
+    .summary = "Query a metrics engine or Prometheus.",
     .description =
-        "EXPR: its value now or at --time; with --start, --end or --step, over a range. - reads "
-        "the expression from standard input; -- goes before one that begins with -.\n\n"
-        "series SELECTOR…: the series. labels: the names of labels; labels NAME: its values. "
-        "metadata [METRIC]: types and help texts.\n\n"
-        "Warnings and infos about a query go to stderr. Exits with 2 when the expression or the "
-        "command is wrong, and with 1 when the server cannot be asked or fails.",
+        "EXPR: evaluates an expression now or at --time, or over a range with --start, --end "
+        "or --step. - reads the expression from standard input. Put -- before an expression "
+        "that begins with -.\n\nseries SELECTOR…: prints series. labels: prints label names. "
+        "labels NAME: prints the values of a label. metadata [METRIC]: prints types and help "
+        "texts.\n\nWarnings and infos about a query are written to stderr. The exit code is 2 "
+        "if the expression or the command line is wrong, and 1 if the server is unreachable "
+        "or returns an error.",
     .examples = "gpuscale query 'avg by (pod) (DCGM_FI_DEV_GPU_UTIL)'\n"
                 "gpuscale query 'sum(DCGM_FI_DEV_POWER_USAGE)' --start=-1h --step=1m -o csv\n"
                 "gpuscale query labels pod --match=DCGM_FI_DEV_GPU_UTIL\n"

@@ -24,14 +24,14 @@ static const struct gs_opt sim_flags[] = {
      .arg = "NAME",
      .type = GS_OPT_STRING,
      AT(name),
-     .help = "Which set of simulated GPUs; \"/gpuscale-sim-UID\" of the user when not given."},
+     .help = "Name of the set of simulated GPUs. Default: \"/gpuscale-sim-UID\" of the user."},
     {.name = "output",
      .alias = "o",
      .arg = "FORMAT",
      .def = "table",
      .type = GS_OPT_STRING,
      AT(output),
-     .help = "How status and list print: table, json or yaml."},
+     .help = "Output of status and list: table, json or yaml."},
     {.name = "gpu",
      .arg = "N",
      .def = "-1",
@@ -39,23 +39,21 @@ static const struct gs_opt sim_flags[] = {
      .min = -1,
      .max = NVMLSIM_MAX_GPUS - 1,
      AT(gpu),
-     .help =
-         "The GPU that load runs on (when not given the first of CUDA_VISIBLE_DEVICES, which a pod "
-         "has, else 0), or that fail and hang are for (all when not given)."},
+     .help = "The GPU of load (default: the first of CUDA_VISIBLE_DEVICES, which pods have, "
+             "otherwise 0), or of fail and hang (default: all)."},
     {.name = "util",
      .arg = "PERCENT",
      .def = "100",
      .type = GS_OPT_DOUBLE,
      AT(util),
      .group = "Load",
-     .help = "Part of each tenth of a second that a kernel runs."},
+     .help = "Percent of each tenth of a second in which a kernel runs."},
     {.name = "for",
      .arg = "DURATION",
      .type = GS_OPT_DURATION,
      AT(duration_ns),
      .group = "Load",
-     .help =
-         "How long load runs (until it is interrupted when not given), or how long a call hangs."},
+     .help = "How long load runs (default: until it is interrupted), or how long a call hangs."},
     {.name = "memory",
      .arg = "SIZE",
      .type = GS_OPT_STRING,
@@ -68,13 +66,13 @@ static const struct gs_opt sim_flags[] = {
      .type = GS_OPT_DOUBLE,
      AT(sm_share),
      .group = "Load",
-     .help = "Part of the SMs that the kernels take, above 0 and at most 1."},
+     .help = "Share of the SMs that the kernels use, above 0 and at most 1."},
     {.name = "code",
      .arg = "N|NAME",
      .type = GS_OPT_STRING,
      AT(code),
      .group = "Faults",
-     .help = "What the call returns: 15, GPU_IS_LOST, NVML_ERROR_UNKNOWN …"},
+     .help = "Return code of the call: 15, GPU_IS_LOST, NVML_ERROR_UNKNOWN …"},
     {.name = "count",
      .arg = "N",
      .def = "0",
@@ -83,7 +81,7 @@ static const struct gs_opt sim_flags[] = {
      .max = UINT32_MAX,
      AT(count),
      .group = "Faults",
-     .help = "How many calls fail or hang; 0: all until clear."},
+     .help = "Number of calls that fail or hang. 0: all until clear."},
     {0},
 };
 
@@ -285,7 +283,7 @@ static const struct action {
     {"lose", "lose N", 1, true, do_lose},
     {"restore", "restore N", 1, true, do_restore},
     {"xid", "xid N CODE", 2, true, do_xid},
-    {"value", "value N WHAT NUMBER", 3, true, do_value},
+    {"value", "value N NAME NUMBER", 3, true, do_value},
     {"clear", "clear", 0, true, do_clear},
     {"delete", "delete", 0, false, do_delete},
 };
@@ -346,34 +344,32 @@ static void print_models(FILE *out)
 const struct gs_verb verb_sim = {
     .name = "sim",
     .args = "ACTION [ARGUMENTS]",
-    .summary = "Simulated GPUs: make them, look at them, load them, break them",
+    .summary = "Create simulated GPUs, show them, and put load and faults on them.",
     .description =
-        "The devices live in shared memory. A simulated libnvidia-ml (" NVMLSIM_LIBRARY
-        ") reports them to "
-        "programs that have " NVMLSIM_ENV
-        " set, and what it reports follows from the kernels that clients "
-        "ran: nothing is scripted.\n\nActions:\n"
-        "create SPEC: makes them. SPEC is 8xA100-SXM4-80GB, or 2xTesla-K80,1xTesla-T4, or the path "
-        "of a "
-        "YAML file.\n"
-        "list: all sets of this machine.\n"
-        "status: the GPUs of a set.\n"
-        "load: runs kernels for a time, as a workload does.\n"
-        "fail CALL: an NVML call (or \"*\") returns --code, --count times.\n"
-        "hang CALL: an NVML call (or \"*\") takes --for longer.\n"
-        "lose N: GPU N falls off the bus, which also reports XID 79.\n"
-        "restore N: and comes back.\n"
+        "Simulated GPUs are in shared memory. A simulated libnvidia-ml (" NVMLSIM_LIBRARY
+        ") reports them to programs with the environment variable " NVMLSIM_ENV
+        ". The reported values follow from the kernels that programs submit; they are not "
+        "scripted.\n\n"
+        "Actions:\n"
+        "create SPEC: creates GPUs. SPEC is 8xA100-SXM4-80GB, or 2xTesla-K80,1xTesla-T4, or "
+        "the path of a YAML file.\n"
+        "list: prints all sets of this machine.\n"
+        "status: prints the GPUs of a set.\n"
+        "load: runs kernels like a workload.\n"
+        "fail CALL: the NVML call (or \"*\") returns --code, --count times.\n"
+        "hang CALL: the NVML call (or \"*\") takes --for longer.\n"
+        "lose N: GPU N falls off the bus and reports XID 79.\n"
+        "restore N: GPU N returns.\n"
         "xid N CODE: GPU N reports an XID.\n"
-        "value N WHAT NUMBER: what GPU N says of itself: a field of nvmlDeviceGetFieldValues by "
-        "its "
-        "number, or links-down (bits of NVLinks), fabric-state, fabric-status, fabric-health, "
-        "fabric-clique, unrepairable-memory, sram-exceeded, banks-without-spare-rows, or "
-        "driver-branch (of GPU 0, for all: 590 makes the driver version 590.124.06).\n"
-        "clear: ends failing and hanging calls and set values.\n"
-        "delete: removes a set; programs that have it open keep it until they end.\n\n"
-        "A YAML file has a list \"gpus\" of {model, count, memory: 24Gi, timeSlicing: {replicas: "
-        "4}, "
-        "mig: [1g.10gb, 3g.40gb]}.",
+        "value N NAME NUMBER: sets a value that GPU N reports. NAME is the number of a field "
+        "of nvmlDeviceGetFieldValues, or links-down (a bit per NVLink), fabric-state, "
+        "fabric-status, fabric-health, fabric-clique, unrepairable-memory, sram-exceeded, "
+        "banks-without-spare-rows, or driver-branch (of GPU 0, for all GPUs: 590 makes the "
+        "driver version 590.124.06).\n"
+        "clear: removes failing calls, hanging calls and set values.\n"
+        "delete: removes a set. Programs that have it open keep it until they end.\n\n"
+        "A YAML file has a list \"gpus\" of {model, count, memory: 24Gi, timeSlicing: "
+        "{replicas: 4}, mig: [1g.10gb, 3g.40gb]}.",
     .examples = "  gpuscale sim create 2xTesla-T4\n"
                 "  gpuscale sim load --gpu=1 --util=30 --memory=2GiB --for=10s\n"
                 "  gpuscale sim fail nvmlDeviceGetPowerUsage --gpu=0 --code=GPU_IS_LOST --count=3\n"

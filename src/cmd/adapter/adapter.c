@@ -32,29 +32,29 @@ static const struct gs_opt option_rows[] = {
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(config),
-     .help = "Rules: the adapter's own file, the values of its Helm chart, or a manifest with a "
-             "ConfigMap of either. Read again when it changes; a wrong one leaves the old one in "
-             "force. Without it only GPU metrics are served."},
+     .help = "Rules: a configuration of prometheus-adapter, values of its Helm chart, or a "
+             "manifest with a ConfigMap of either. Read again when it changes; if it is wrong, the "
+             "previous one stays in use. Default: GPU metrics only."},
     {.name = "sources",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(sources),
-     .help = "More servers to ask, and which rules ask them (docs/adapter.md). Read again like the "
-             "configuration, which may also have them itself."},
+     .help = "Additional servers, and the rules that use them (docs/adapter.md). Read again like "
+             "the configuration, which may also contain them."},
     {.name = "prometheus-url",
      .arg = "URL",
      .type = GS_OPT_STRING,
      AT(prometheus_url),
      .group = "Prometheus",
-     .help = "Server to ask. A path is kept, user:password@ is basic authentication. Default: "
-             "prometheus.url of Helm values, else the engine in this process."},
+     .help = "URL of the server. It may have a path and user:password@ for basic authentication. "
+             "Default: prometheus.url of Helm values, otherwise the engine in this process."},
     {.name = "prometheus-verb",
      .arg = "VERB",
      .def = "GET",
      .type = GS_OPT_STRING,
      AT(prometheus_verb),
      .group = "Prometheus",
-     .help = "GET or POST. Long queries are posted in any case."},
+     .help = "GET or POST. Long queries always use POST."},
     {.name = "prometheus-header",
      .arg = "KEY=VALUE",
      .type = GS_OPT_STRINGS,
@@ -78,13 +78,13 @@ static const struct gs_opt option_rows[] = {
      .type = GS_OPT_STRING,
      AT(prometheus_key_file),
      .group = "Prometheus",
-     .help = "Its key."},
+     .help = "Key of the client certificate for Prometheus."},
     {.name = "prometheus-token-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(prometheus_token_file),
      .group = "Prometheus",
-     .help = "Bearer token for Prometheus; read again each 10 s."},
+     .help = "Bearer token for Prometheus. Read again every 10 s."},
     {.name = "prometheus-auth-incluster",
      .type = GS_OPT_BOOL,
      AT(prometheus_auth_incluster),
@@ -107,38 +107,38 @@ static const struct gs_opt option_rows[] = {
      AT(relist_ns),
      .group = "Prometheus",
      .help = "How often the series of the rules are listed. Default: metricsRelistInterval of Helm "
-             "values, else 10m."},
+             "values, otherwise 10m."},
     {.name = "metrics-max-age",
      .arg = "DURATION",
      .type = GS_OPT_DURATION,
      AT(max_age_ns),
      .group = "Prometheus",
-     .help = "How old a series' newest sample may be to be listed. Default: the relist interval; "
-             "5m of the engine in this process."},
+     .help = "Maximum age of a series' newest sample to be listed. Default: the relist interval; "
+             "5m for the engine in this process."},
     {.name = "value-max-age",
      .arg = "DURATION",
      .def = "1s",
      .type = GS_OPT_DURATION,
      AT(value_age_ns),
      .group = "Prometheus",
-     .help = "How long the answer to a query is given to others that ask the same. 0: only to "
-             "those that ask at the same time."},
+     .help = "How long the result of a query is reused for equal queries. 0: only for queries at "
+             "the same time."},
     {.name = "sample-times",
      .arg = "WHEN",
      .def = "auto",
      .type = GS_OPT_STRING,
      AT(sample_times),
      .group = "Prometheus",
-     .help = "Whether the timestamp of a value is that of its samples, which finds them once more "
-             "for each query: always, never (it is the query's) or auto: of the engine, and of "
-             "others for up to 100 objects at a time."},
+     .help = "Whether the timestamp of a value is that of its samples, which makes queries more "
+             "expensive. always; never: the time of the query; auto: for the engine in this "
+             "process, and for other servers up to 100 objects at a time."},
     {.name = "engine-config",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(engine_config),
      .group = "Engine in this process",
-     .help = "prometheus.yml of the engine. Default: every gpuscale and dcgm exporter of the "
-             "cluster is scraped each second."},
+     .help = "prometheus.yml of the engine. Default: scrape all gpuscale and dcgm exporters of the "
+             "cluster each second."},
     {.name = "engine-retention",
      .arg = "DURATION",
      .def = "15m",
@@ -151,8 +151,8 @@ static const struct gs_opt option_rows[] = {
      .type = GS_OPT_BOOL,
      AT(gpu_metrics),
      .group = "Engine in this process",
-     .help = "Serve GPU series that no rule serves, for pods, namespaces, nodes and, averaged, for "
-             "what owns pods."},
+     .help = "Serve GPU series that no rule serves, for pods, namespaces and nodes, and averaged "
+             "for workloads."},
     {.name = "lister-kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,
@@ -165,7 +165,7 @@ static const struct gs_opt option_rows[] = {
      .type = GS_OPT_DURATION,
      AT(discovery_interval_ns),
      .group = "Cluster",
-     .help = "How often the cluster is asked for its resources; 0: each 5 minutes."},
+     .help = "How often the resources of the cluster are listed. 0: every 5 minutes."},
     {.name = "secure-port",
      .arg = "PORT",
      .def = "443",
@@ -173,7 +173,7 @@ static const struct gs_opt option_rows[] = {
      AT(secure_port),
      .max = 65535,
      .group = "Serving",
-     .help = "Port; 0: any free one."},
+     .help = "Port. 0: any free port."},
     {.name = "bind-address",
      .arg = "ADDRESS",
      .def = "0.0.0.0",
@@ -187,28 +187,28 @@ static const struct gs_opt option_rows[] = {
      .type = GS_OPT_STRING,
      AT(cert_dir),
      .group = "Serving",
-     .help = "Folder of apiserver.crt and apiserver.key, which are made when they are missing."},
+     .help =
+         "Directory of apiserver.crt and apiserver.key, which are created if they do not exist."},
     {.name = "tls-cert-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(tls_cert_file),
      .group = "Serving",
-     .help = "Serving certificate with its chain (PEM); read again when it changes."},
+     .help = "Serving certificate with its chain (PEM). Read again when it changes."},
     {.name = "tls-private-key-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(tls_key_file),
      .group = "Serving",
-     .help = "Its key."},
+     .help = "Key of the serving certificate."},
     {.name = "tls-service",
      .arg = "NAMESPACE/SERVICE",
      .type = GS_OPT_STRING,
      AT(tls_service),
      .group = "Serving",
-     .help =
-         "Service that the APIServices name. The adapter keeps its certificate in the Secret "
-         "SERVICE-tls of that namespace, renews it a month before it expires, and writes its CA "
-         "to the caBundle of these APIServices. For any number of replicas."},
+     .help = "Service that the APIServices name. The adapter keeps its certificate in the Secret "
+             "SERVICE-tls of that namespace, renews it one month before it expires, and writes its "
+             "CA to the caBundle of these APIServices. Works with any number of replicas."},
     {.name = "max-connections",
      .arg = "N",
      .def = "4096",
@@ -217,7 +217,8 @@ static const struct gs_opt option_rows[] = {
      .min = 1,
      .max = 65536,
      .group = "Serving",
-     .help = "Connections at a time. When all are in use, the longest idle one is closed."},
+     .help = "Maximum number of connections. If all are in use, the connection that is idle "
+             "longest is closed."},
     {.name = "authentication-kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,
@@ -229,43 +230,44 @@ static const struct gs_opt option_rows[] = {
      .type = GS_OPT_BOOL,
      AT(skip_lookup),
      .group = "Authentication",
-     .help = "Do not read that ConfigMap."},
+     .help = "Do not read the ConfigMap extension-apiserver-authentication."},
     {.name = "authentication-tolerate-lookup-failure",
      .type = GS_OPT_BOOL,
      AT(tolerate_lookup_failure),
      .group = "Authentication",
-     .help = "Go on when it cannot be read."},
+     .help = "Continue if this ConfigMap cannot be read."},
     {.name = "authentication-token-webhook-cache-ttl",
      .arg = "DURATION",
      .def = "10s",
      .type = GS_OPT_DURATION,
      AT(token_ttl_ns),
      .group = "Authentication",
-     .help = "How long the answer to a TokenReview is kept."},
+     .help = "How long the result of a TokenReview is cached."},
     {.name = "client-ca-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(client_ca_file),
      .group = "Authentication",
-     .help = "CA of client certificates (CN: user, O: groups). Default: of the ConfigMap."},
+     .help = "CA of client certificates (CN: user, O: groups). Default: the CA in the ConfigMap."},
     {.name = "requestheader-client-ca-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(requestheader_ca_file),
      .group = "Authentication",
-     .help = "CA of the front proxy. Default: of the ConfigMap, as the four flags below."},
+     .help = "CA of the front proxy. Default of this and the next four flags: the values in the "
+             "ConfigMap."},
     {.name = "requestheader-allowed-names",
      .arg = "NAMES",
      .type = GS_OPT_STRINGS,
      AT(allowed_names),
      .group = "Authentication",
-     .help = "Common names that the front proxy may have; none: any."},
+     .help = "Allowed common names of the front proxy. Empty: any."},
     {.name = "requestheader-username-headers",
      .arg = "HEADERS",
      .type = GS_OPT_STRINGS,
      AT(username_headers),
      .group = "Authentication",
-     .help = "Headers with the user's name. Default: x-remote-user."},
+     .help = "Headers with the user name. Default: x-remote-user."},
     {.name = "requestheader-group-headers",
      .arg = "HEADERS",
      .type = GS_OPT_STRINGS,
@@ -277,7 +279,7 @@ static const struct gs_opt option_rows[] = {
      .type = GS_OPT_STRINGS,
      AT(extra_prefixes),
      .group = "Authentication",
-     .help = "Beginnings of headers with more. Default: x-remote-extra-."},
+     .help = "Prefixes of headers with extra information. Default: x-remote-extra-."},
     {.name = "authorization-kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,
@@ -289,28 +291,28 @@ static const struct gs_opt option_rows[] = {
      .type = GS_OPT_STRINGS,
      AT(always_allow_paths),
      .group = "Authorization",
-     .help = "Paths that anybody may read; * at the end: all that begin so. Default: "
-             "/healthz,/readyz,/livez."},
+     .help = "Paths that need no authorization. A * at the end matches all paths with this prefix. "
+             "Default: /healthz,/readyz,/livez."},
     {.name = "authorization-webhook-cache-authorized-ttl",
      .arg = "DURATION",
      .def = "10s",
      .type = GS_OPT_DURATION,
      AT(allowed_ttl_ns),
      .group = "Authorization",
-     .help = "How long a yes is kept."},
+     .help = "How long an allowed request is cached."},
     {.name = "authorization-webhook-cache-unauthorized-ttl",
      .arg = "DURATION",
      .def = "10s",
      .type = GS_OPT_DURATION,
      AT(denied_ttl_ns),
      .group = "Authorization",
-     .help = "How long a no is kept."},
+     .help = "How long a denied request is cached."},
     {.name = "previous-owner",
      .arg = "[GROUP=]TARGET",
      .type = GS_OPT_STRINGS,
      AT(previous_owners),
      .group = "Previous owner",
-     .help = "Who served an API group before and goes on to serve what no rule here does: "
+     .help = "Previous server of an API group, which continues to serve what no rule serves: "
              "https://HOST[:PORT] or NAMESPACE/SERVICE[:PORT]. Without GROUP: "
              "custom.metrics.k8s.io and external.metrics.k8s.io. Repeatable."},
     {.name = "previous-owner-ca-file",
@@ -318,49 +320,49 @@ static const struct gs_opt option_rows[] = {
      .type = GS_OPT_STRING,
      AT(previous_ca_file),
      .group = "Previous owner",
-     .help = "CA certificates (PEM) that it is verified against."},
+     .help = "CA certificates (PEM) that the previous owner is verified against."},
     {.name = "previous-owner-token-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(previous_token_file),
      .group = "Previous owner",
-     .help = "Bearer token for it. Default: the service account's, where no client certificate is "
-             "given."},
+     .help = "Bearer token for the previous owner. Default: the service account's, if no client "
+             "certificate is set."},
     {.name = "previous-owner-client-cert-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(previous_cert_file),
      .group = "Previous owner",
-     .help = "Client certificate for it."},
+     .help = "Client certificate for the previous owner."},
     {.name = "previous-owner-client-key-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(previous_key_file),
      .group = "Previous owner",
-     .help = "Its key."},
+     .help = "Key of this certificate."},
     {.name = "previous-owner-front-proxy",
      .type = GS_OPT_BOOL,
      AT(previous_front_proxy),
      .group = "Previous owner",
-     .help = "That certificate is a front proxy's: it is told who asks, by X-Remote-User and the "
-             "like."},
+     .help = "The client certificate is that of a front proxy: pass the user of the request in "
+             "X-Remote-User and related headers."},
     {.name = "previous-owner-insecure-skip-verify",
      .type = GS_OPT_BOOL,
      AT(previous_insecure),
      .group = "Previous owner",
-     .help = "Do not verify its certificate."},
+     .help = "Do not verify the certificate of the previous owner."},
     {.name = "audit-policy-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(audit_policy),
      .group = "Audit log",
-     .help = "Policy of audit.k8s.io/v1: which requests are told of, and how much of them."},
+     .help = "Policy of audit.k8s.io/v1: which requests are recorded, and in which detail."},
     {.name = "audit-log-path",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(audit_path),
      .group = "Audit log",
-     .help = "File of the events; -: standard output. Both this and the policy are needed."},
+     .help = "File of audit events. -: standard output. Also needs the policy."},
     {.name = "audit-log-maxage",
      .arg = "DAYS",
      .def = "0",
@@ -368,7 +370,7 @@ static const struct gs_opt option_rows[] = {
      AT(audit_max_age),
      .max = 36500,
      .group = "Audit log",
-     .help = "How long old files are kept; 0: for ever."},
+     .help = "How many days old files are kept. 0: no limit."},
     {.name = "audit-log-maxbackup",
      .arg = "N",
      .def = "0",
@@ -384,14 +386,14 @@ static const struct gs_opt option_rows[] = {
      AT(audit_max_size),
      .max = 1000000,
      .group = "Audit log",
-     .help = "Size at which a new file is begun; 0: 100."},
+     .help = "Size in MB at which the file is rotated. 0: 100."},
     {.name = "audit-log-mode",
      .arg = "MODE",
      .def = "blocking",
      .type = GS_OPT_STRING,
      AT(audit_mode),
      .group = "Audit log",
-     .help = "blocking: each event is written before its answer is sent; batch: each second."},
+     .help = "blocking: write each event before its response. batch: write once a second."},
     {.name = "audit-log-format",
      .arg = "FORMAT",
      .def = "json",
@@ -413,14 +415,13 @@ static const struct gs_opt option_rows[] = {
      AT_OWN(v),
      .max = 100,
      .group = "Log",
-     .help =
-         "Verbosity as in prometheus-adapter: from 6 on each question to Prometheus is logged."},
+     .help = "Verbosity as in prometheus-adapter. From 6 on, each query to Prometheus is logged."},
     IGNORED_VALUE(0, "client-qps", "Requests to the cluster are few and not throttled."),
     IGNORED_VALUE(1, "client-burst", "Requests to the cluster are few and not throttled."),
-    IGNORED_VALUE(2, "tls-sni-cert-key", "One certificate is shown to all."),
+    IGNORED_VALUE(2, "tls-sni-cert-key", "All clients get the same certificate."),
     IGNORED_VALUE(3, "tls-cipher-suites", "TLS 1.2 and 1.3 with AES-GCM or ChaCha20-Poly1305."),
     IGNORED_VALUE(4, "tls-min-version", "TLS 1.2 and 1.3."),
-    IGNORED_VALUE(5, "http2-max-streams-per-connection", "HTTP/1.1 is spoken."),
+    IGNORED_VALUE(5, "http2-max-streams-per-connection", "Only HTTP/1.1 is supported."),
     IGNORED_VALUE(6, "audit-webhook-config-file", "The audit log is a file."),
     IGNORED_VALUE(7, "audit-webhook-mode", "The audit log is a file."),
     IGNORED_VALUE(8, "audit-log-batch-buffer-size",
@@ -430,24 +431,23 @@ static const struct gs_opt option_rows[] = {
     IGNORED_VALUE(10, "audit-webhook-batch-buffer-size", "The audit log is a file."),
     IGNORED_VALUE(11, "audit-webhook-batch-max-size", "The audit log is a file."),
     IGNORED_VALUE(12, "audit-webhook-initial-backoff", "The audit log is a file."),
-    IGNORED_VALUE(13, "vmodule", "There is one level for all."),
+    IGNORED_VALUE(13, "vmodule", "There is one log level."),
     IGNORED_VALUE(14, "log-flush-frequency", "Lines are written at once."),
-    IGNORED_VALUE(15, "debug-socket-path", "There are no profiles."),
+    IGNORED_VALUE(15, "debug-socket-path", "Profiling is not supported."),
     IGNORED_VALUE(16, "feature-gates", "There are no feature gates."),
-    IGNORED_VALUE(17, "egress-selector-config-file", "Connections are made directly."),
+    IGNORED_VALUE(17, "egress-selector-config-file", "Connections are always direct."),
     IGNORED_VALUE(18, "logging-format", "Use --log-format."),
     IGNORED_VALUE(19, "stderrthreshold", "All lines go to standard error."),
     IGNORED_VALUE(20, "log_dir", "All lines go to standard error."),
     IGNORED_VALUE(21, "log-dir", "All lines go to standard error."),
-    IGNORED_BOOL(0, "disable-http2", "HTTP/1.1 is spoken."),
+    IGNORED_BOOL(0, "disable-http2", "Only HTTP/1.1 is supported."),
     IGNORED_BOOL(1, "permit-port-sharing", "Ports are not shared."),
     IGNORED_BOOL(2, "permit-address-sharing", "Addresses are not shared."),
-    IGNORED_BOOL(3, "profiling", "There are no profiles."),
-    IGNORED_BOOL(4, "contention-profiling", "There are no profiles."),
-    IGNORED_BOOL(5, "enable-priority-and-fairness", "Requests are answered as they come."),
-    IGNORED_BOOL(6, "audit-log-compress", "Old files stay as they are."),
-    IGNORED_BOOL(7, "audit-log-truncate-enabled",
-                 "Answers of more than 1 MiB are left out of events."),
+    IGNORED_BOOL(3, "profiling", "Profiling is not supported."),
+    IGNORED_BOOL(4, "contention-profiling", "Profiling is not supported."),
+    IGNORED_BOOL(5, "enable-priority-and-fairness", "Requests are not prioritized."),
+    IGNORED_BOOL(6, "audit-log-compress", "Old files are not compressed."),
+    IGNORED_BOOL(7, "audit-log-truncate-enabled", "Responses larger than 1 MiB are not recorded."),
     IGNORED_BOOL(8, "audit-webhook-truncate-enabled", "The audit log is a file."),
     IGNORED_BOOL(9, "logtostderr", "All lines go to standard error."),
     IGNORED_BOOL(10, "alsologtostderr", "All lines go to standard error."),
@@ -482,24 +482,23 @@ static struct gs_error *run_adapter(const void *opts, int argc, char **argv, int
 
 const struct gs_verb verb_adapter = {
     .name = "adapter",
-    .summary = "Serve Kubernetes' custom and external metrics, with prometheus-adapter's rules.",
+    .summary = "Serve the custom, external and resource metrics APIs of Kubernetes.",
     .description =
         "An aggregated API server for custom.metrics.k8s.io (v1beta1, v1beta2), "
-        "external.metrics.k8s.io and metrics.k8s.io. It takes prometheus-adapter's place: the same "
-        "flags, the same configuration, the same answers. Numbers come from a "
-        "Prometheus-compatible "
-        "server or from the engine in this process, which scrapes the cluster's GPU exporters.\n\n"
-        "GPU series that no rule serves are served for pods, namespaces and nodes, and as the "
-        "average of their pods for Deployments, StatefulSets, ReplicaSets, DaemonSets, Jobs and "
-        "Services; METRIC_MAX and METRIC_MIN are the largest and the smallest of them.\n\n"
-        "Each rule stands for itself: one whose series cannot be listed keeps those that it found "
-        "last. /readyz is good when the source answers; /metrics tells the state of each rule. The "
-        "configuration and the certificates are read again when their files change, or on SIGHUP; "
-        "a wrong configuration leaves the old one in force.\n\n"
-        "--previous-owner passes on what no rule here serves to who served the API group before: "
-        "another adapter, KEDA, metrics-server.\n\n"
-        "gpuscale check adapter FILE shows what the rules of a file would do; gpuscale explain "
-        "metric PATH shows how one request is answered.",
+        "external.metrics.k8s.io and metrics.k8s.io. It replaces prometheus-adapter, with the "
+        "same flags, configuration and responses. Values come from a Prometheus-compatible "
+        "server, or from the engine in this process, which scrapes the GPU exporters of the "
+        "cluster.\n\nGPU series that no rule serves are served for pods, namespaces and "
+        "nodes. For Deployments, StatefulSets, ReplicaSets, DaemonSets, Jobs and Services "
+        "they are averaged over the pods; METRIC_MAX and METRIC_MIN are the largest and the "
+        "smallest value.\n\nRules are independent: if the series of a rule cannot be listed, "
+        "it keeps the series that it found last. /readyz succeeds if the source responds; "
+        "/metrics has the state of each rule. The configuration and the certificates are read "
+        "again when their files change, and on SIGHUP. If a configuration is wrong, the "
+        "previous one stays in use.\n\n--previous-owner forwards requests that no rule serves "
+        "to the previous server of an API group: another adapter, KEDA, or "
+        "metrics-server.\n\ngpuscale check adapter FILE shows the effect of the rules of a "
+        "file. gpuscale explain metric PATH explains one response.",
     .examples =
         "gpuscale adapter --config=/etc/adapter/config.yaml "
         "--prometheus-url=http://prometheus:9090 "

@@ -12,7 +12,7 @@ struct fixture {
     uv_loop_t loop;
     struct http_client *http;
     struct kube_client *client;
-    struct discovery_kubernetes_hub *hub;
+    struct discovery_informers *informers;
     struct discovery_kubernetes *sd;
     const char *pods, *services, *endpoints, *slices, *nodes; // items of the lists
     struct http_stream *pod_stream;
@@ -122,14 +122,14 @@ static void start(struct fixture *f, const struct engine_config_kubernetes_sd *c
     uv_loop_init(&f->loop);
     f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
     f->client = kube_client_new(f->http);
-    f->hub = discovery_kubernetes_hub_new(&f->loop, f->client);
-    assert_ok(discovery_kubernetes_new(f->hub, cfg, on_update, f, &f->sd));
+    f->informers = discovery_informers_new(&f->loop, f->client);
+    assert_ok(discovery_kubernetes_new(f->informers, cfg, on_update, f, &f->sd));
 }
 
 static void finish(struct fixture *f)
 {
     discovery_kubernetes_free(f->sd);
-    discovery_kubernetes_hub_free(f->hub);
+    discovery_informers_free(f->informers);
     kube_client_free(f->client);
     http_client_free(f->http);
     gs_buf_finish(&f->heard);

@@ -85,14 +85,15 @@ struct discovery_dns *discovery_dns_new(uv_loop_t *loop, const struct engine_con
 void discovery_dns_reconfigure(struct discovery_dns *s, const struct engine_config_dns_sd *cfg);
 void discovery_dns_free(struct discovery_dns *s);
 
-// Caches are shared by all providers of one hub (one list+watch per resource and namespace).
-struct discovery_kubernetes_hub;
-struct discovery_kubernetes_hub *discovery_kubernetes_hub_new(uv_loop_t *loop,
-                                                              struct kube_client *own_cluster);
-void discovery_kubernetes_hub_free(struct discovery_kubernetes_hub *h);
+// Shared informers: all providers share one list and watch per cluster, resource, namespace and
+// selector.
+struct discovery_informers;
+struct discovery_informers *discovery_informers_new(uv_loop_t *loop,
+                                                    struct kube_client *own_cluster);
+void discovery_informers_free(struct discovery_informers *h);
 
 struct discovery_kubernetes;
-struct gs_error *discovery_kubernetes_new(struct discovery_kubernetes_hub *hub,
+struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
                                           const struct engine_config_kubernetes_sd *cfg,
                                           discovery_update_fn fn, void *arg,
                                           struct discovery_kubernetes **ret);
@@ -122,7 +123,7 @@ char *discovery_source_id(struct discovery_source s) GS_MUST_USE;
 
 struct discovery_context {
     uv_loop_t *loop;
-    struct discovery_kubernetes_hub *hub;
+    struct discovery_informers *informers;
     struct discovery_stats *stats; // NULL: nobody counts
     const struct dns_config *dns;  // name servers; NULL: as the system says
 };

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "codec/json.h"
 #include "engine/discovery/discovery.h"
+#include "kube/cache.h"
 #include "metrics/labels.h"
 
 // --- lists of target groups ---
@@ -72,3 +73,25 @@ struct kube_gvr discovery_kube_resource(enum engine_config_sd_role role);
 void discovery_kube_build(enum engine_config_sd_role role, const json_t *obj,
                           const struct discovery_kube_lookup *lookup, struct gs_arena *arena,
                           struct discovery_group *ret);
+
+// --- shared informers ---
+
+// The watch caches of kubernetes_sd_configs: one for each cluster, resource, namespace and
+// selector, shared by all providers.
+struct discovery_informer_cluster;
+struct discovery_informer;
+
+// The cluster that a configuration names, counted; the engine's own if it names none.
+struct gs_error *discovery_informer_cluster_open(struct discovery_informers *h,
+                                                 const struct engine_config_kubernetes_sd *cfg,
+                                                 struct discovery_informer_cluster **ret);
+void discovery_informer_cluster_close(struct discovery_informer_cluster *c);
+
+// ns NULL: all namespaces. query: encoded selectors or NULL. Counted; started.
+struct discovery_informer *discovery_informer_open(struct discovery_informer_cluster *c,
+                                                   struct kube_gvr r, const char *ns,
+                                                   const char *query);
+void discovery_informer_close(struct discovery_informer *c);
+struct kube_cache *discovery_informer_cache(struct discovery_informer *c);
+
+uv_loop_t *discovery_informers_loop(struct discovery_informers *h);

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/timer.h"
 #include "engine/discovery/discovery_private.h"
-#include "engine/discovery/kube_hub.h"
 #include "kube/object.h"
 
 #define FIRST_DELAY_MS UINT64_C(50)  // gathers what comes together
@@ -16,7 +15,7 @@
 struct watch {
     enum { WATCH_ROLE, WATCH_PODS, WATCH_SERVICES, WATCH_NODES } what;
     const char *ns; // NULL: all; borrowed from the provider
-    struct discovery_hub_cache *cache;
+    struct discovery_informer *cache;
 };
 
 struct sent { // a group that was handed on
@@ -25,7 +24,7 @@ struct sent { // a group that was handed on
 };
 
 struct discovery_kubernetes {
-    struct discovery_hub_cluster *cluster;
+    struct discovery_informer_cluster *cluster;
     enum engine_config_sd_role role;
     bool attach_node;
     char **namespaces;
@@ -50,7 +49,7 @@ static const json_t *find_object(const struct discovery_kubernetes *s, int what,
         const struct watch *w = &s->watches[i];
         if ((int)w->what != what || (w->ns && !gs_streq(w->ns, ns)))
             continue;
-        const json_t *obj = kube_cache_get(discovery_hub_cache_get(w->cache), ns, name);
+        const json_t *obj = kube_cache_get(discovery_informer_cache(w->cache), ns, name);
         if (obj)
             return obj;
     }
@@ -144,7 +143,7 @@ static void add_gone(struct discovery_kubernetes *s, struct gs_arena *arena,
 static bool all_synced(const struct discovery_kubernetes *s)
 {
     for (size_t i = 0; i < s->n_watches; i++)
-        if (!kube_cache_synced(discovery_hub_cache_get(s->watches[i].cache)))
+        if (!kube_cache_synced(discovery_informer_cache(s->watches[i].cache)))
             return false;
     return true;
 }
@@ -162,7 +161,7 @@ static void on_timer(void *arg)
         const struct watch *w = &s->watches[i];
         const json_t *obj;
         for (size_t pos = 0; w->what == WATCH_ROLE &&
-                             (obj = kube_cache_next(discovery_hub_cache_get(w->cache), &pos));)
+                             (obj = kube_cache_next(discovery_informer_cache(w->cache), &pos));)
             build_object(s, obj, &arena, &changed);
     }
     add_gone(s, &arena, &changed);
@@ -219,7 +218,7 @@ static void add_watch(struct discovery_kubernetes *s, int what, struct kube_gvr 
     struct watch *w = &s->watches[s->n_watches++];
     w->what = (__typeof__(w->what))what;
     w->ns = ns;
-    w->cache = discovery_hub_cache_open(s->cluster, r, ns, query);
+    w->cache = discovery_informer_open(s->cluster, r, ns, query);
 }
 
 static void add_watches(struct discovery_kubernetes *s, const char *query)
@@ -260,13 +259,13 @@ static void take_namespaces(struct discovery_kubernetes *s,
     gs_error_free(err);
 }
 
-struct gs_error *discovery_kubernetes_new(struct discovery_kubernetes_hub *hub,
+struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
                                           const struct engine_config_kubernetes_sd *cfg,
                                           discovery_update_fn fn, void *arg,
                                           struct discovery_kubernetes **ret)
 {
-    struct discovery_hub_cluster *cluster;
-    struct gs_error *err = discovery_hub_cluster_open(hub, cfg, &cluster);
+    struct discovery_informer_cluster *cluster;
+    struct gs_error *err = discovery_informer_cluster_open(informers, cfg, &cluster);
     if (err)
         return err;
     struct discovery_kubernetes *s = gs_alloc(sizeof(*s));
@@ -276,7 +275,7 @@ struct gs_error *discovery_kubernetes_new(struct discovery_kubernetes_hub *hub,
     s->fn = fn;
     s->arg = arg;
     s->sent = gs_hmap_new(free);
-    s->loop = discovery_hub_loop(hub);
+    s->loop = discovery_informers_loop(informers);
     s->timer = gs_timer_new(s->loop, s);
     take_namespaces(s, cfg);
     GS_AUTO_FREE char *query = selectors_query(cfg);
@@ -284,7 +283,7 @@ struct gs_error *discovery_kubernetes_new(struct discovery_kubernetes_hub *hub,
     // Shared caches may be synced already: they replay what they hold, which only sets the timer.
     const struct kube_cache_handlers handlers = {on_change, on_synced, s};
     for (size_t i = 0; i < s->n_watches; i++)
-        kube_cache_add_handlers(discovery_hub_cache_get(s->watches[i].cache), &handlers);
+        kube_cache_add_handlers(discovery_informer_cache(s->watches[i].cache), &handlers);
     *ret = s;
     return NULL;
 }
@@ -294,10 +293,10 @@ void discovery_kubernetes_free(struct discovery_kubernetes *s)
     if (!s)
         return;
     for (size_t i = 0; i < s->n_watches; i++) {
-        kube_cache_remove_handlers(discovery_hub_cache_get(s->watches[i].cache), s);
-        discovery_hub_cache_close(s->watches[i].cache);
+        kube_cache_remove_handlers(discovery_informer_cache(s->watches[i].cache), s);
+        discovery_informer_close(s->watches[i].cache);
     }
-    discovery_hub_cluster_close(s->cluster);
+    discovery_informer_cluster_close(s->cluster);
     gs_timer_free(s->timer);
     gs_hmap_free(s->sent);
     for (size_t i = 0; i < s->n_namespaces; i++)

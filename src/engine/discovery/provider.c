@@ -98,7 +98,7 @@ struct gs_error *discovery_provider_new(const struct discovery_context *ctx,
         p->files = discovery_files_new(ctx->loop, s.cfg, fn, arg);
         break;
     case DISCOVERY_KIND_KUBERNETES:
-        err = discovery_kubernetes_new(ctx->hub, s.cfg, fn, arg, &p->kubernetes);
+        err = discovery_kubernetes_new(ctx->informers, s.cfg, fn, arg, &p->kubernetes);
         break;
     case DISCOVERY_KIND_HTTP:
         p->http = discovery_http_new(ctx->loop, s.cfg, ctx->stats, fn, arg);

@@ -30,15 +30,15 @@ struct rules_notifier *rules_notifier_new(uv_loop_t *loop, const char *external_
     struct rules_notifier *n = gs_alloc(sizeof(*n));
     n->external_url = gs_strdup(external_url ? external_url : "");
     n->discovery.loop = loop;
-    n->discovery.hub = discovery_kubernetes_hub_new(loop, NULL);
+    n->discovery.informers = discovery_informers_new(loop, NULL);
     return n;
 }
 
 void rules_notifier_set_discovery(struct rules_notifier *n, struct kube_client *kube,
                                   struct discovery_stats *stats)
 {
-    discovery_kubernetes_hub_free(n->discovery.hub);
-    n->discovery.hub = discovery_kubernetes_hub_new(n->discovery.loop, kube);
+    discovery_informers_free(n->discovery.informers);
+    n->discovery.informers = discovery_informers_new(n->discovery.loop, kube);
     n->discovery.stats = stats;
 }
 
@@ -56,7 +56,7 @@ void rules_notifier_free(struct rules_notifier *n)
     if (!n)
         return;
     free_sets(n);
-    discovery_kubernetes_hub_free(n->discovery.hub);
+    discovery_informers_free(n->discovery.informers);
     for (size_t i = 0; i < n->len; i++)
         json_decref(n->queue[(n->head + i) % QUEUE_CAPACITY]);
     json_decref(n->batch);

@@ -10,7 +10,7 @@ struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
     m->db = db;
     m->turns = scrape_turns_new(loop);
     m->discovery.loop = loop;
-    m->discovery.hub = discovery_kubernetes_hub_new(loop, cfg ? cfg->kube : NULL);
+    m->discovery.informers = discovery_informers_new(loop, cfg ? cfg->kube : NULL);
     m->discovery.stats = cfg ? cfg->sd_stats : NULL;
     return m;
 }
@@ -34,7 +34,7 @@ void scrape_manager_free(struct scrape_manager *m)
         m->sets = next;
     }
     scrape_turns_free(m->turns);
-    discovery_kubernetes_hub_free(m->discovery.hub);
+    discovery_informers_free(m->discovery.informers);
     free(m);
 }
 

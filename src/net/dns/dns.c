@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/timer.h"
 
 #include <arpa/inet.h>
 #include <arpa/nameser.h>
@@ -36,8 +37,8 @@ struct dns_lookup {
     unsigned timeout_ms;
     dns_fn fn;
     void *arg;
-    ares_channel channel; // NULL: not yet, or no longer
-    uv_timer_t timer;     // the beginning, then the channel's next timeout
+    ares_channel channel;   // NULL: not yet, or no longer
+    struct gs_timer *timer; // the beginning, then the channel's next timeout
     LIST_HEAD(, dns_watch) watches;
     char **names; // to be queried, in this order
     size_t n_names, at;
@@ -53,9 +54,9 @@ struct dns_lookup {
 
 // --- the end ---
 
-static void free_lookup(uv_handle_t *h)
+static void free_lookup(void *arg)
 {
-    struct dns_lookup *l = h->data;
+    struct dns_lookup *l = arg;
     for (size_t i = 0; i < l->n_names; i++)
         free(l->names[i]);
     free(l->names);
@@ -73,7 +74,7 @@ static void close_lookup(struct dns_lookup *l)
     ares_channel channel = GS_TAKE(l->channel);
     if (channel)
         ares_destroy(channel); // closes the watches, too
-    uv_close((uv_handle_t *)&l->timer, free_lookup);
+    gs_timer_close(l->timer, free_lookup);
 }
 
 void dns_lookup_cancel(struct dns_lookup *l)
@@ -248,7 +249,7 @@ static bool next_query(struct dns_lookup *l)
 
 // --- the channel and the loop ---
 
-static void on_timeout(uv_timer_t *t);
+static void on_timeout(void *arg);
 
 // After each call of c-ares that may have ended a query.
 static void continue_lookup(struct dns_lookup *l)
@@ -260,13 +261,13 @@ static void continue_lookup(struct dns_lookup *l)
             return;
     }
     if (ares_timeout(l->channel, NULL, &left))
-        uv_timer_start(&l->timer, on_timeout,
-                       (uint64_t)left.tv_sec * 1000 + (uint64_t)left.tv_usec / 1000 + 1, 0);
+        gs_timer_start(l->timer, on_timeout,
+                       (uint64_t)left.tv_sec * 1000 + (uint64_t)left.tv_usec / 1000 + 1);
 }
 
-static void on_timeout(uv_timer_t *t)
+static void on_timeout(void *arg)
 {
-    struct dns_lookup *l = t->data;
+    struct dns_lookup *l = arg;
     ares_process_fd(l->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
     continue_lookup(l);
 }
@@ -369,9 +370,9 @@ static int open_channel(struct dns_lookup *l)
     return ares_init_options(&l->channel, &o, mask);
 }
 
-static void begin_lookup(uv_timer_t *t)
+static void begin_lookup(void *arg)
 {
-    struct dns_lookup *l = t->data;
+    struct dns_lookup *l = arg;
     int status = open_channel(l);
     if (status == ARES_SUCCESS)
         status = make_names(l);
@@ -407,8 +408,7 @@ struct dns_lookup *dns_lookup_start(uv_loop_t *loop, const struct dns_config *cf
     l->fn = fn;
     l->arg = arg;
     LIST_INIT(&l->watches);
-    uv_timer_init(loop, &l->timer);
-    l->timer.data = l;
-    uv_timer_start(&l->timer, begin_lookup, 0, 0);
+    l->timer = gs_timer_new(loop, l);
+    gs_timer_start(l->timer, begin_lookup, 0);
     return l;
 }

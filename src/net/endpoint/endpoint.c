@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "codec/encoding.h"
 #include "net/endpoint/endpoint_private.h"
 #include "net/http/client_ops.h"
@@ -61,7 +62,7 @@ struct endpoint_op {
     struct http_callbacks cb;
     void *arg;
     struct gs_error *err;
-    uv_timer_t *failure; // reports err in the next turn of the loop
+    struct gs_timer *failure; // reports err in the next turn of the loop
 };
 
 // --- secrets ---
@@ -307,16 +308,10 @@ static struct gs_error *refresh_files(struct endpoint *e)
     return NULL;
 }
 
-static void failure_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
 static void op_free(struct endpoint_op *op)
 {
     LIST_REMOVE(op, all);
-    if (op->failure)
-        uv_close((uv_handle_t *)op->failure, failure_closed);
+    gs_timer_free(op->failure);
     gs_error_free(op->err);
     generation_unref(op->generation);
     free(op);
@@ -345,10 +340,10 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     end_op(arg, answer, err);
 }
 
-static void on_failure(uv_timer_t *t)
+static void report_failure(void *arg)
 {
     static const struct http_answer none = {0};
-    struct endpoint_op *op = t->data;
+    struct endpoint_op *op = arg;
     end_op(op, &none, GS_TAKE(op->err));
 }
 
@@ -367,10 +362,8 @@ static struct http_op *fail_later(struct endpoint *e, struct gs_error *err,
 {
     struct endpoint_op *op = op_new(e, cb, arg);
     op->err = err;
-    op->failure = gs_alloc(sizeof(*op->failure));
-    uv_timer_init(e->loop, op->failure);
-    op->failure->data = op;
-    uv_timer_start(op->failure, on_failure, 0, 0);
+    op->failure = gs_timer_new(e->loop, op);
+    gs_timer_start(op->failure, report_failure, 0);
     return &op->base;
 }
 

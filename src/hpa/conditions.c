@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hpa/hpa_private.h"
 
-static struct hpa_condition *find(struct hpa_decision *d, enum hpa_condition_type type)
+static struct hpa_condition *find_or_add_condition(struct hpa_decision *d,
+                                                   enum hpa_condition_type type)
 {
     static const char *const names[HPA_CONDITIONS] = {
         [HPA_ABLE_TO_SCALE] = "AbleToScale",
@@ -20,7 +21,7 @@ static struct hpa_condition *find(struct hpa_decision *d, enum hpa_condition_typ
 static void set(struct hpa_decision *d, enum hpa_condition_type type, const char *status,
                 const char *reason, char *message)
 {
-    struct hpa_condition *c = find(d, type);
+    struct hpa_condition *c = find_or_add_condition(d, type);
     free(c->message);
     c->status = status;
     c->reason = reason;

@@ -41,10 +41,10 @@ struct item {
     int64_t seen_unix_ms, seen_mono_ms; // at the last pass
 };
 
-static void item_pass(struct item *i);
+static void sync_item(struct item *i);
 
 // --- items ---
-static void item_closed(void *arg)
+static void on_item_closed(void *arg)
 {
     struct item *i = arg;
     free(i->key);
@@ -59,12 +59,12 @@ static void item_free(void *value)
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
     i->run = NULL;
-    gs_timer_close(i->timer, item_closed);
+    gs_timer_close(i->timer, on_item_closed);
 }
 
-static void timer_fired(void *arg)
+static void on_sync_timer(void *arg)
 {
-    item_pass(arg);
+    sync_item(arg);
 }
 
 // The object's own period, when it asks for a usable one.
@@ -87,7 +87,7 @@ static void schedule_next(struct item *i)
     if (i->due_ns <= now_ns)
         i->due_ns += (now_ns - i->due_ns) / period_ns * period_ns + period_ns;
     int64_t wait_ms = (i->due_ns - now_ns + GS_NS_PER_MS - 1) / GS_NS_PER_MS;
-    gs_timer_start(i->timer, timer_fired, (uint64_t)wait_ms);
+    gs_timer_start(i->timer, on_sync_timer, (uint64_t)wait_ms);
 }
 
 // The windows are about elapsed time: records move with a clock that was set.
@@ -101,7 +101,7 @@ static void follow_clock(struct item *i)
     i->seen_mono_ms = mono_ms;
 }
 
-static void pass_done(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
+static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
 {
     struct item *i = arg;
     struct hpa_controller *c = i->controller;
@@ -112,11 +112,11 @@ static void pass_done(void *arg, const struct hpa_spec *spec, const struct hpa_d
     hpa_reconcile_free(GS_TAKE(i->run));
     if (i->again) {
         i->again = false;
-        item_pass(i);
+        sync_item(i);
     }
 }
 
-static void item_pass(struct item *i)
+static void sync_item(struct item *i)
 {
     // The timer runs on during a long pass, whose end comes before the next one's start.
     if (!gs_timer_is_active(i->timer))
@@ -124,7 +124,7 @@ static void item_pass(struct item *i)
     if (i->run)
         return;
     follow_clock(i);
-    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, pass_done, i);
+    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, on_reconciled, i);
 }
 
 static void report_deprecated_annotation(const char *key, const json_t *object)
@@ -151,7 +151,7 @@ static void add_item(struct hpa_controller *c, const json_t *object)
         item_free(old);
     gs_hmap_put_str(c->items, i->key, i);
     if (kube_cache_synced(c->env.pods))
-        item_pass(i);
+        sync_item(i);
 }
 
 static void update_item(struct hpa_controller *c, struct item *i, const json_t *object)
@@ -169,11 +169,11 @@ static void update_item(struct hpa_controller *c, struct item *i, const json_t *
     if (i->run)
         i->again = true;
     else
-        item_pass(i);
+        sync_item(i);
 }
 
 // --- caches ---
-static void hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct hpa_controller *c = arg;
     GS_AUTO_FREE char *key = kube_key(new_obj ? new_obj : old_obj);
@@ -193,7 +193,7 @@ static void hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 }
 
 // Without the pods every metric would look as if nothing was running.
-static void pods_synced(void *arg)
+static void on_pods_synced(void *arg)
 {
     struct hpa_controller *c = arg;
     size_t pos = 0;
@@ -202,7 +202,7 @@ static void pods_synced(void *arg)
     while (gs_hmap_next(c->items, &pos, &key, &value)) {
         struct item *i = value;
         if (!i->run && !gs_timer_is_active(i->timer))
-            item_pass(i);
+            sync_item(i);
     }
 }
 
@@ -244,8 +244,8 @@ void hpa_controller_start(struct hpa_controller *c)
     if (c->started)
         return;
     c->started = true;
-    const struct kube_cache_handlers on_hpas = {.on_change = hpa_changed, .arg = c};
-    const struct kube_cache_handlers on_pods = {.on_synced = pods_synced, .arg = c};
+    const struct kube_cache_handlers on_hpas = {.on_change = on_hpa_changed, .arg = c};
+    const struct kube_cache_handlers on_pods = {.on_synced = on_pods_synced, .arg = c};
     kube_cache_add_handlers(c->hpas, &on_hpas);
     kube_cache_add_handlers(c->env.pods, &on_pods);
     kube_cache_start(c->hpas);
@@ -257,7 +257,7 @@ void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char
 {
     const json_t *object = kube_cache_get(c->hpas, ns, name);
     if (object)
-        hpa_changed(c, object, object);
+        on_hpa_changed(c, object, object);
 }
 
 json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name)

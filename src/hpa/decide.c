@@ -132,7 +132,7 @@ static enum branch branch_of(const struct hpa_evaluation *p)
     return BRANCH_METRICS;
 }
 
-static void decide(struct hpa_evaluation *p)
+static void decide_desired(struct hpa_evaluation *p)
 {
     struct hpa_decision *d = p->out;
     enum branch branch = branch_of(p);
@@ -192,7 +192,7 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
     pass.history = history;
     pass.now_ms = now_ms;
     pass.out = ret;
-    decide(&pass);
+    decide_desired(&pass);
     if (cfg->terse && ret->rescale)
         hpa_explain_kept(&pass);
     if (!cfg->terse || pass.explanation.len)

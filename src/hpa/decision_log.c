@@ -8,20 +8,20 @@
 
 #include <stdio.h>
 
-struct seen {
+struct logged_object {
     char *ns, *name, *line;
     int32_t desired, cluster; // cluster -1: its status says nothing yet
     uint64_t passes, differing, rescales;
 };
 
 struct hpa_decision_log {
-    struct gs_hmap *seen; // "ns/name" -> struct seen
+    struct gs_hmap *objects; // "ns/name" -> struct logged_object
     bool json, shadow;
 };
 
-static void seen_free(void *p)
+static void logged_object_free(void *p)
 {
-    struct seen *s = p;
+    struct logged_object *s = p;
     free(s->ns);
     free(s->name);
     free(s->line);
@@ -31,7 +31,7 @@ static void seen_free(void *p)
 struct hpa_decision_log *hpa_decision_log_new(bool json, bool shadow)
 {
     struct hpa_decision_log *w = gs_alloc(sizeof(*w));
-    w->seen = gs_hmap_new(seen_free);
+    w->objects = gs_hmap_new(logged_object_free);
     w->json = json;
     w->shadow = shadow;
     return w;
@@ -41,25 +41,26 @@ void hpa_decision_log_free(struct hpa_decision_log *w)
 {
     if (!w)
         return;
-    gs_hmap_free(w->seen);
+    gs_hmap_free(w->objects);
     free(w);
 }
 
-static struct seen *find(struct hpa_decision_log *w, const struct hpa_spec *spec)
+static struct logged_object *find_or_add_object(struct hpa_decision_log *w,
+                                                const struct hpa_spec *spec)
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s", spec->ns, spec->name);
-    struct seen *s = gs_hmap_get_str(w->seen, key);
+    struct logged_object *s = gs_hmap_get_str(w->objects, key);
     if (!s) {
         s = gs_alloc(sizeof(*s));
         s->ns = gs_strdup(spec->ns);
         s->name = gs_strdup(spec->name);
-        gs_hmap_put_str(w->seen, key, s);
+        gs_hmap_put_str(w->objects, key, s);
     }
     return s;
 }
 
 // The reading of the metric that decided, and what held the result.
-static char *reading(const struct hpa_decision *d)
+static char *decision_reason(const struct hpa_decision *d)
 {
     const char *metric = "";
     for (size_t i = 0; i < d->n_metrics; i++)
@@ -71,7 +72,7 @@ static char *reading(const struct hpa_decision *d)
     return gs_format("%s%s%s", metric, held ? "; " : "", held ? d->explanation : "");
 }
 
-static char *text_line(const struct seen *s, const struct hpa_decision *d, const char *why,
+static char *text_line(const struct logged_object *s, const struct hpa_decision *d, const char *why,
                        bool shadow)
 {
     if (!shadow)
@@ -83,7 +84,7 @@ static char *text_line(const struct seen *s, const struct hpa_decision *d, const
                      d->desired, s->cluster, s->cluster == d->desired ? "" : " (differs)", why);
 }
 
-static char *json_line(const struct seen *s, const struct hpa_decision *d, const char *why)
+static char *json_line(const struct logged_object *s, const struct hpa_decision *d, const char *why)
 {
     CODEC_AUTO_JSON json_t *j =
         json_pack("{s:s, s:s, s:i, s:i, s:s}", "namespace", s->ns, "name", s->name, "current",
@@ -105,13 +106,13 @@ static char *json_line(const struct seen *s, const struct hpa_decision *d, const
 void hpa_decision_log_add(struct hpa_decision_log *w, const struct hpa_spec *spec,
                           const struct hpa_decision *d)
 {
-    struct seen *s = find(w, spec);
+    struct logged_object *s = find_or_add_object(w, spec);
     s->desired = d->desired;
     s->cluster = (int32_t)codec_json_int(spec->object, -1, "status", "desiredReplicas", NULL);
     s->passes++;
     s->rescales += d->rescale;
     s->differing += w->shadow && s->cluster >= 0 && s->cluster != d->desired;
-    GS_AUTO_FREE char *why = reading(d);
+    GS_AUTO_FREE char *why = decision_reason(d);
     char *line = w->json ? json_line(s, d, why) : text_line(s, d, why, w->shadow);
     if (!gs_streq(line, s->line)) {
         char now[GS_RFC3339_SIZE];
@@ -126,9 +127,9 @@ void hpa_decision_log_add(struct hpa_decision_log *w, const struct hpa_spec *spe
 void hpa_decision_log_remove(struct hpa_decision_log *w, const char *ns, const char *name)
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
-    struct seen *s = gs_hmap_remove_str(w->seen, key);
+    struct logged_object *s = gs_hmap_remove_str(w->objects, key);
     if (s)
-        seen_free(s);
+        logged_object_free(s);
 }
 
 // --- metrics ---
@@ -148,7 +149,7 @@ static const struct {
                   "Decisions that change the replicas (in shadow mode: would change them)."},
 };
 
-static double value_of(const struct seen *s, size_t family)
+static double value_of(const struct logged_object *s, size_t family)
 {
     switch (family) {
     case DESIRED:
@@ -171,8 +172,8 @@ void hpa_decision_log_metrics(const struct hpa_decision_log *w, struct gs_buf *o
                     families[f].name, families[f].type);
         size_t pos = 0;
         void *item;
-        while (gs_hmap_next(w->seen, &pos, NULL, &item)) {
-            const struct seen *s = item;
+        while (gs_hmap_next(w->objects, &pos, NULL, &item)) {
+            const struct logged_object *s = item;
             if (f != CLUSTER || s->cluster >= 0)
                 gs_buf_addf(out, "%s{namespace=\"%s\",horizontalpodautoscaler=\"%s\"} %.0f\n",
                             families[f].name, s->ns, s->name, value_of(s, f));

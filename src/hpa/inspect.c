@@ -37,12 +37,12 @@ struct hpa_inspection {
     bool complete; // but for the memory
 };
 
-static void fail(struct hpa_inspection *l, struct gs_error *err)
+static void end_inspection(struct hpa_inspection *l, struct gs_error *err)
 {
     l->cb(l->arg, NULL, err);
 }
 
-static void complete(struct hpa_inspection *l)
+static void report_inspection(struct hpa_inspection *l)
 {
     l->complete = true;
     if (l->history_request)
@@ -58,13 +58,13 @@ static void complete(struct hpa_inspection *l)
     l->cb(l->arg, &seen, NULL);
 }
 
-static void fetched(void *arg)
+static void on_metrics_fetched(void *arg)
 {
-    complete(arg);
+    report_inspection(arg);
 }
 
 // --- pods ---
-static void take_pods(struct hpa_inspection *l, json_t *body)
+static void read_pods(struct hpa_inspection *l, json_t *body)
 {
     l->pods = json_incref(body);
     const json_t *items = json_object_get(l->pods, "items");
@@ -72,19 +72,19 @@ static void take_pods(struct hpa_inspection *l, json_t *body)
                      &l->obs.n_pods);
 }
 
-static void pods_done(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_pods(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct hpa_inspection *l = arg;
     (void)status;
     l->request = NULL;
     if (err) {
-        fail(l, gs_error_wrap(err, "pods of %s", l->obs.selector));
+        end_inspection(l, gs_error_wrap(err, "pods of %s", l->obs.selector));
         return;
     }
-    take_pods(l, body);
-    l->fetch = hpa_fetch_start(l->metrics, &l->spec, l->obs.selector, fetched, l);
+    read_pods(l, body);
+    l->fetch = hpa_fetch_start(l->metrics, &l->spec, l->obs.selector, on_metrics_fetched, l);
     if (hpa_fetch_finished(l->fetch))
-        complete(l);
+        report_inspection(l);
 }
 
 static void list_pods(struct hpa_inspection *l)
@@ -92,18 +92,18 @@ static void list_pods(struct hpa_inspection *l)
     GS_AUTO_BUF struct gs_buf query = {0};
     gs_buf_add_str(&query, "labelSelector=");
     http_encode(gs_slice_of(l->obs.selector), &query);
-    l->request = kube_list(l->client, KUBE_PODS, l->ns, query.data, pods_done, l);
+    l->request = kube_list(l->client, KUBE_PODS, l->ns, query.data, on_pods, l);
 }
 
 // --- scale ---
-static void scale_read(void *arg, struct gs_error *err)
+static void on_scale_read(void *arg, struct gs_error *err)
 {
     struct hpa_inspection *l = arg;
     if (err) {
         l->scale_error = gs_strdup(gs_error_message(err));
         l->obs.scale_error = l->scale_error;
         gs_error_free(err);
-        complete(l);
+        report_inspection(l);
         return;
     }
     l->obs.scale_found = true;
@@ -118,13 +118,13 @@ static void scale_read(void *arg, struct gs_error *err)
         l->obs.selector_error = l->selector_error;
     }
     if (bad || !*l->obs.selector)
-        complete(l);
+        report_inspection(l);
     else
         list_pods(l);
 }
 
 // --- the object ---
-static void object_done(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_object(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct hpa_inspection *l = arg;
     (void)status;
@@ -132,14 +132,14 @@ static void object_done(void *arg, int status, json_t *body, struct gs_error *er
     if (!err)
         err = hpa_spec_parse(body, &l->spec);
     if (err) {
-        fail(l, err);
+        end_inspection(l, err);
         return;
     }
     l->has_spec = true;
     l->obs.has_scaled_to_zero = kube_condition(body, "ScaledToZero") != NULL;
     l->obs.scaled_to_zero = kube_condition_true(body, "ScaledToZero");
     l->scale = hpa_scale_new(l->loop, l->client, l->resources, &l->spec);
-    hpa_scale_read(l->scale, scale_read, l);
+    hpa_scale_read(l->scale, on_scale_read, l);
 }
 
 struct hpa_inspection *hpa_inspect_start(uv_loop_t *loop, struct kube_client *client,
@@ -156,7 +156,7 @@ struct hpa_inspection *hpa_inspect_start(uv_loop_t *loop, struct kube_client *cl
     l->name = gs_strdup(name);
     l->resources = hpa_resources_new(client);
     l->metrics = hpa_metrics_source_new(client, l->resources, REFRESH_MS, release);
-    l->request = kube_get(client, KUBE_HPAS, l->ns, l->name, NULL, object_done, l);
+    l->request = kube_get(client, KUBE_HPAS, l->ns, l->name, NULL, on_object, l);
     return l;
 }
 
@@ -174,7 +174,7 @@ static void on_history(void *arg, int status, json_t *body, struct gs_error *err
         l->history_error = gs_strdup(gs_error_message(err));
     gs_error_free(err);
     if (l->complete)
-        complete(l);
+        report_inspection(l);
 }
 
 void hpa_inspect_fetch_history(struct hpa_inspection *l, struct kube_client *controller)

@@ -23,7 +23,7 @@ struct hpa_reconcile {
     struct hpa_observation obs; // strings are the run's
     char *scale_error, *selector_error, *ambiguous_with;
     struct hpa_decision decision;
-    size_t n_told; // events recorded so far
+    size_t n_recorded; // events recorded so far
     json_t *status;
     unsigned status_tries;
 };
@@ -45,18 +45,18 @@ void hpa_reconcile_free(struct hpa_reconcile *r)
     free(r);
 }
 
-static void tell_events(struct hpa_reconcile *r)
+static void record_events(struct hpa_reconcile *r)
 {
     if (r->env->shadow)
         return;
-    for (; r->n_told < r->decision.n_events; r->n_told++) {
-        const struct hpa_event *e = &r->decision.events[r->n_told];
+    for (; r->n_recorded < r->decision.n_events; r->n_recorded++) {
+        const struct hpa_event *e = &r->decision.events[r->n_recorded];
         kube_event(r->env->recorder, r->spec.object, e->warning ? "Warning" : "Normal", e->reason,
                    "%s", e->message);
     }
 }
 
-static void finish(struct hpa_reconcile *r)
+static void end_reconciliation(struct hpa_reconcile *r)
 {
     r->done(r->arg, &r->spec, &r->decision);
 }
@@ -64,34 +64,34 @@ static void finish(struct hpa_reconcile *r)
 // --- status ---
 static void send_status(struct hpa_reconcile *r, const json_t *object);
 
-static void status_reread(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_object_reread(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct hpa_reconcile *r = arg;
     r->request = NULL;
     // Deleted meanwhile, or another object of that name: nothing to write to.
     if (err || !gs_streq(kube_uid(body), r->spec.uid)) {
         gs_error_free(err);
-        finish(r);
+        end_reconciliation(r);
         return;
     }
     send_status(r, body);
 }
 
-static void status_done(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_status_written(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct hpa_reconcile *r = arg;
     r->request = NULL;
     if (status == 409 && ++r->status_tries < STATUS_TRIES) {
         gs_error_free(err);
-        r->request =
-            kube_get(r->env->client, KUBE_HPAS, r->spec.ns, r->spec.name, NULL, status_reread, r);
+        r->request = kube_get(r->env->client, KUBE_HPAS, r->spec.ns, r->spec.name, NULL,
+                              on_object_reread, r);
         return;
     }
     if (err && status != 404)
         kube_event(r->env->recorder, r->spec.object, "Warning", "FailedUpdateStatus", "%s",
                    gs_error_message(err));
     gs_error_free(err);
-    finish(r);
+    end_reconciliation(r);
 }
 
 static void send_status(struct hpa_reconcile *r, const json_t *object)
@@ -99,7 +99,7 @@ static void send_status(struct hpa_reconcile *r, const json_t *object)
     CODEC_AUTO_JSON json_t *copy = json_deep_copy(object);
     json_object_set(copy, "status", r->status);
     r->request = kube_update(r->env->client, KUBE_HPAS, r->spec.ns, r->spec.name, "status", copy,
-                             status_done, r);
+                             on_status_written, r);
 }
 
 static void write_status(struct hpa_reconcile *r)
@@ -108,11 +108,11 @@ static void write_status(struct hpa_reconcile *r)
     if (hpa_status_differs(json_object_get(r->spec.object, "status"), r->status))
         send_status(r, r->spec.object);
     else
-        finish(r);
+        end_reconciliation(r);
 }
 
 // --- decision ---
-static void scale_written(void *arg, struct gs_error *err)
+static void on_scale_written(void *arg, struct gs_error *err)
 {
     struct hpa_reconcile *r = arg;
     struct hpa_decision *d = &r->decision;
@@ -120,11 +120,11 @@ static void scale_written(void *arg, struct gs_error *err)
     if (!err)
         hpa_history_scaled(r->history, &r->spec, d->current, d->desired, gs_unix_ms());
     gs_error_free(err);
-    tell_events(r);
+    record_events(r);
     write_status(r);
 }
 
-static void decide(struct hpa_reconcile *r)
+static void decide_and_write(struct hpa_reconcile *r)
 {
     struct gs_arena arena = {0};
     const struct kube_selector *selector = hpa_selectors_get(r->env->selectors, r->key);
@@ -136,18 +136,18 @@ static void decide(struct hpa_reconcile *r)
     }
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);
-    tell_events(r);
+    record_events(r);
     if (r->env->shadow)
-        finish(r);
+        end_reconciliation(r);
     else if (r->decision.rescale)
-        hpa_scale_write(r->scale, r->decision.desired, scale_written, r);
+        hpa_scale_write(r->scale, r->decision.desired, on_scale_written, r);
     else
         write_status(r);
 }
 
-static void fetched(void *arg)
+static void on_metrics_fetched(void *arg)
 {
-    decide(arg);
+    decide_and_write(arg);
 }
 
 // --- observation ---
@@ -176,14 +176,14 @@ static void observe_zero(struct hpa_reconcile *r)
     r->obs.scaled_to_zero = kube_condition_true(r->spec.object, "ScaledToZero");
 }
 
-static void scale_read(void *arg, struct gs_error *err)
+static void on_scale_read(void *arg, struct gs_error *err)
 {
     struct hpa_reconcile *r = arg;
     if (err) {
         r->scale_error = gs_strdup(gs_error_message(err));
         r->obs.scale_error = r->scale_error;
         gs_error_free(err);
-        decide(r);
+        decide_and_write(r);
         return;
     }
     r->obs.scale_found = true;
@@ -194,12 +194,12 @@ static void scale_read(void *arg, struct gs_error *err)
     observe_selector(r);
     observe_zero(r);
     if (!hpa_wants_metrics(&r->spec, &r->obs, &r->env->decide)) {
-        decide(r);
+        decide_and_write(r);
         return;
     }
-    r->fetch = hpa_fetch_start(r->env->metrics, &r->spec, r->obs.selector, fetched, r);
+    r->fetch = hpa_fetch_start(r->env->metrics, &r->spec, r->obs.selector, on_metrics_fetched, r);
     if (hpa_fetch_finished(r->fetch))
-        decide(r);
+        decide_and_write(r);
 }
 
 struct hpa_reconcile *hpa_reconcile_start(
@@ -222,6 +222,6 @@ struct hpa_reconcile *hpa_reconcile_start(
     r->spec = spec;
     r->key = kube_key(object);
     r->scale = hpa_scale_new(env->loop, env->client, env->resources, &r->spec);
-    hpa_scale_read(r->scale, scale_read, r);
+    hpa_scale_read(r->scale, on_scale_read, r);
     return r;
 }

@@ -81,7 +81,7 @@ static struct gs_error *check_selector(const json_t *body)
                : NULL;
 }
 
-static struct gs_error *take(struct hpa_scale *s, json_t *body)
+static struct gs_error *read_scale(struct hpa_scale *s, json_t *body)
 {
     struct gs_error *err = check_scale(body);
     if (!err)
@@ -100,7 +100,7 @@ static void read_done(void *arg, int status, json_t *body, struct gs_error *err)
     if (status == 404)
         hpa_resources_forget(s->resources, s->spec->target_api_version, s->spec->target_kind);
     if (!err)
-        err = take(s, body);
+        err = read_scale(s, body);
     s->cb(s->arg, err);
 }
 
@@ -178,7 +178,7 @@ static void reread_done(void *arg, int status, json_t *body, struct gs_error *er
     struct hpa_scale *s = arg;
     s->request = NULL;
     if (!err)
-        err = take(s, body);
+        err = read_scale(s, body);
     if (err)
         s->cb(s->arg, err);
     else

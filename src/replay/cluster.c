@@ -11,7 +11,7 @@
 
 // --- nodes ---
 
-static size_t nodes_there(const struct replay_cluster *w)
+static size_t count_live_nodes(const struct replay_cluster *w)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->n_nodes; i++)
@@ -43,7 +43,7 @@ static void provision(struct replay_cluster *w)
     for (size_t i = 0; i < w->n_pods; i++)
         waiting += w->pods[i].started_ms == INT64_MAX;
     size_t wanted = waiting * w->s->gpus_per_replica, have = free_gpus(w);
-    while (have < wanted && nodes_there(w) < w->s->max_nodes) {
+    while (have < wanted && count_live_nodes(w) < w->s->max_nodes) {
         add_node(w, w->t_ms + w->s->provision_ms);
         w->sum.nodes_added++;
         have += w->s->gpus_per_node;
@@ -52,7 +52,7 @@ static void provision(struct replay_cluster *w)
 
 static void remove_idle_nodes(struct replay_cluster *w)
 {
-    for (size_t i = 0; i < w->n_nodes && nodes_there(w) > w->s->min_nodes; i++) {
+    for (size_t i = 0; i < w->n_nodes && count_live_nodes(w) > w->s->min_nodes; i++) {
         struct replay_node *n = &w->nodes[i];
         if (!n->gone && !n->used && n->ready_ms <= w->t_ms &&
             w->t_ms - n->idle_since_ms >= w->s->idle_ms) {
@@ -64,7 +64,7 @@ static void remove_idle_nodes(struct replay_cluster *w)
 
 // --- pods ---
 
-static bool place(struct replay_cluster *w, struct replay_pod *p)
+static bool place_pod(struct replay_cluster *w, struct replay_pod *p)
 {
     size_t gpus = w->s->gpus_per_replica;
     if (!w->s->gpus_per_node)
@@ -85,7 +85,7 @@ static void start_pods(struct replay_cluster *w)
 {
     for (size_t i = 0; i < w->n_pods; i++) {
         struct replay_pod *p = &w->pods[i];
-        if (p->started_ms != INT64_MAX || !place(w, p))
+        if (p->started_ms != INT64_MAX || !place_pod(w, p))
             continue;
         w->counts.stale = true;
         p->started_ms = w->t_ms;
@@ -131,7 +131,7 @@ static void remove_pod(struct replay_cluster *w, size_t i)
 }
 
 // As a ReplicaSet chooses: waiting before starting before ready, then the youngest.
-static size_t victim(const struct replay_cluster *w)
+static size_t choose_pod_to_remove(const struct replay_cluster *w)
 {
     size_t best = w->n_pods - 1;
     for (size_t i = w->n_pods; i-- > 0;) {
@@ -147,7 +147,7 @@ static size_t victim(const struct replay_cluster *w)
 void replay_cluster_scale(struct replay_cluster *w, int32_t replicas)
 {
     while (w->n_pods > (size_t)replicas)
-        remove_pod(w, victim(w));
+        remove_pod(w, choose_pod_to_remove(w));
     while (w->n_pods < (size_t)replicas) {
         gs_grow(&w->pods, &w->pods_cap, w->n_pods, sizeof(*w->pods));
         struct replay_pod *p = &w->pods[w->n_pods++];
@@ -171,7 +171,7 @@ void replay_cluster_lose(struct replay_cluster *w, size_t n)
 
 // --- counts ---
 
-static void sooner(int64_t *t_ms, int64_t other_ms)
+static void set_earlier(int64_t *t_ms, int64_t other_ms)
 {
     if (other_ms < *t_ms)
         *t_ms = other_ms;
@@ -187,13 +187,13 @@ static void count_pods(const struct replay_cluster *w, struct replay_counts *c)
         else if (p->ready_ms <= w->t_ms)
             c->ready++;
         else
-            sooner(&c->until_ms, p->ready_ms);
+            set_earlier(&c->until_ms, p->ready_ms);
     }
 }
 
 static void count_nodes(const struct replay_cluster *w, struct replay_counts *c)
 {
-    bool can_go = (c->nodes = nodes_there(w)) > w->s->min_nodes;
+    bool can_go = (c->nodes = count_live_nodes(w)) > w->s->min_nodes;
     for (size_t i = 0; i < w->n_nodes; i++) {
         const struct replay_node *n = &w->nodes[i];
         bool ready = n->ready_ms <= w->t_ms;
@@ -201,7 +201,7 @@ static void count_nodes(const struct replay_cluster *w, struct replay_counts *c)
             continue;
         c->nodes_ready += ready;
         if (!ready)
-            sooner(&c->until_ms, n->ready_ms);
+            set_earlier(&c->until_ms, n->ready_ms);
         if (!ready || (can_go && !n->used))
             c->rest = false;
     }
@@ -216,7 +216,7 @@ const struct replay_counts *replay_cluster_count(struct replay_cluster *w)
     count_pods(w, c);
     c->draining = (int32_t)w->n_drains;
     for (size_t i = 0; i < w->n_drains; i++)
-        sooner(&c->until_ms, w->drains[i].until_ms);
+        set_earlier(&c->until_ms, w->drains[i].until_ms);
     if (w->s->gpus_per_node)
         count_nodes(w, c);
     if (c->nodes > w->sum.max_nodes)
@@ -251,14 +251,14 @@ static void end_calm(struct replay_cluster *w)
     *c = (struct replay_calm){.last = -1};
 }
 
-static void remember(struct replay_cluster *w, struct replay_moment p)
+static void store_moment(struct replay_cluster *w, struct replay_moment p)
 {
     end_calm(w);
     *past_at(w, w->t_ms / STEP_MS) = p;
 }
 
-static struct replay_moment recall(struct replay_cluster *w, int64_t second,
-                                   struct replay_curve_piece *at)
+static struct replay_moment load_moment(struct replay_cluster *w, int64_t second,
+                                        struct replay_curve_piece *at)
 {
     bool calm = second >= w->calm.first && second <= w->calm.last;
     return calm ? in_calm(w, second, at) : *past_at(w, second);
@@ -266,14 +266,14 @@ static struct replay_moment recall(struct replay_cluster *w, int64_t second,
 
 const struct replay_moment *replay_cluster_now(struct replay_cluster *w)
 {
-    w->now = recall(w, w->t_ms / STEP_MS, &w->load);
+    w->now = load_moment(w, w->t_ms / STEP_MS, &w->load);
     return &w->now;
 }
 
 const struct replay_moment *replay_cluster_observed(struct replay_cluster *w)
 {
     int64_t now = w->t_ms / STEP_MS, ago = w->s->delay_ms / STEP_MS;
-    w->seen = recall(w, now > ago ? now - ago : 0, &w->load_before);
+    w->seen = load_moment(w, now > ago ? now - ago : 0, &w->load_before);
     return &w->seen;
 }
 
@@ -283,7 +283,7 @@ static double at_most(double v, double limit)
 }
 
 // One second of work: what comes and what waits is served as far as the ready replicas can.
-static struct replay_moment serve(struct replay_cluster *w)
+static struct replay_moment serve_load(struct replay_cluster *w)
 {
     struct replay_moment p = {.load = replay_curve_near(&w->s->load, w->t_ms, &w->load),
                               .ready = replay_cluster_count(w)->ready};
@@ -303,7 +303,7 @@ static struct replay_moment serve(struct replay_cluster *w)
     return p;
 }
 
-static void note_replicas(struct replay_cluster *w)
+static void count_replicas(struct replay_cluster *w)
 {
     int32_t n = (int32_t)w->n_pods;
     if (n < w->sum.min_replicas)
@@ -312,7 +312,7 @@ static void note_replicas(struct replay_cluster *w)
         w->sum.max_replicas = n;
 }
 
-static void add_up(struct replay_cluster *w, const struct replay_moment *p)
+static void add_to_summary(struct replay_cluster *w, const struct replay_moment *p)
 {
     struct replay_summary *s = &w->sum;
     const struct replay_counts *c = replay_cluster_count(w);
@@ -326,10 +326,10 @@ static void add_up(struct replay_cluster *w, const struct replay_moment *p)
     s->pending_s += (double)pending;
     w->queue_seconds += p->queue;
     w->replica_seconds += (double)w->n_pods;
-    note_replicas(w);
+    count_replicas(w);
 }
 
-static void step(struct replay_cluster *w)
+static void run_second(struct replay_cluster *w)
 {
     bool rest = replay_cluster_count(w)->rest;
     w->t_ms += STEP_MS;
@@ -342,9 +342,9 @@ static void step(struct replay_cluster *w)
         }
         w->counts.stale = true;
     }
-    struct replay_moment p = serve(w);
-    add_up(w, &p);
-    remember(w, p);
+    struct replay_moment p = serve_load(w);
+    add_to_summary(w, &p);
+    store_moment(w, p);
 }
 
 // --- many seconds at once, where nothing happens in them ---
@@ -363,8 +363,8 @@ static bool find_stretch(struct replay_cluster *w, int64_t until_ms, struct stre
         return false;
     replay_curve_near(&w->s->load, w->t_ms, &w->load);
     int64_t end_ms = until_ms;
-    sooner(&end_ms, w->load.until_ms - 1);
-    sooner(&end_ms, c->until_ms - 1);
+    set_earlier(&end_ms, w->load.until_ms - 1);
+    set_earlier(&end_ms, c->until_ms - 1);
     int64_t n = (end_ms - w->t_ms) / STEP_MS;
     if (n < 2)
         return false;
@@ -375,7 +375,7 @@ static bool find_stretch(struct replay_cluster *w, int64_t until_ms, struct stre
     return first <= can && last <= can && can > 0 && (first > level) == (last > level);
 }
 
-static void skip(struct replay_cluster *w, const struct stretch *to)
+static void skip_stretch(struct replay_cluster *w, const struct stretch *to)
 {
     const struct replay_counts *c = replay_cluster_count(w);
     double n = (double)to->n, gpus = (double)w->s->gpus_per_replica;
@@ -398,7 +398,7 @@ static void skip(struct replay_cluster *w, const struct stretch *to)
         s->node_gpu_hours += (double)(c->nodes * w->s->gpus_per_node) * n / 3600;
     s->over_level_s += 100 * to->last / to->can > w->s->level ? n : 0;
     w->replica_seconds += (double)w->n_pods * n;
-    note_replicas(w);
+    count_replicas(w);
 }
 
 void replay_cluster_run(struct replay_cluster *w, int64_t until_ms)
@@ -406,9 +406,9 @@ void replay_cluster_run(struct replay_cluster *w, int64_t until_ms)
     while (w->t_ms < until_ms) {
         struct stretch to;
         if (find_stretch(w, until_ms, &to))
-            skip(w, &to);
+            skip_stretch(w, &to);
         else
-            step(w);
+            run_second(w);
     }
 }
 
@@ -433,7 +433,7 @@ void replay_cluster_start(struct replay_cluster *w, const struct replay_scenario
         if (w->pods[i].started_ms != INT64_MAX)
             w->pods[i].ready_ms = 0;
     w->counts.stale = true;
-    remember(w, serve(w));
+    store_moment(w, serve_load(w));
     w->sum.offered = w->sum.served = 0;
     w->queue = 0;
     replay_waits_finish(&w->waits);

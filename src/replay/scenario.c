@@ -431,7 +431,7 @@ static struct gs_error *load_inline_prices(struct replay_scenario *s, struct gs_
     return err;
 }
 
-static struct gs_error *finish(const char *path, struct gs_slice text, struct draft *d)
+static struct gs_error *finish_draft(const char *path, struct gs_slice text, struct draft *d)
 {
     struct gs_error *err = d->hpa_file ? load_hpa_file(&d->s, d->hpa_file)
                            : d->inline_hpa
@@ -459,7 +459,7 @@ struct gs_error *replay_scenario_load(const char *path, struct replay_scenario *
     struct draft d = defaults();
     err = read_draft(path, gs_buf_slice(&text), &d);
     if (!err)
-        err = finish(path, gs_buf_slice(&text), &d);
+        err = finish_draft(path, gs_buf_slice(&text), &d);
     struct replay_scenario_file *own = gs_alloc(sizeof(*own));
     own->s = d.s;
     own->arena = d.arena;

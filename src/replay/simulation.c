@@ -117,7 +117,7 @@ static void view_reserve(const struct replay_cluster *w, struct view *v)
         v->samples[i] = gs_realloc_array(v->samples[i], v->room, sizeof(**v->samples));
 }
 
-static void view_make(struct replay_cluster *w, int32_t replicas, struct view *v)
+static void view_update(struct replay_cluster *w, int32_t replicas, struct view *v)
 {
     v->obs = (struct hpa_observation){.scale_found = true,
                                       .spec_replicas = replicas,
@@ -159,7 +159,8 @@ static char *reason_of(const struct hpa_decision *d)
                      both ? d->explanation : "");
 }
 
-static void record(struct replay_cluster *w, const struct hpa_decision *d, struct replay_result *r)
+static void record_row(struct replay_cluster *w, const struct hpa_decision *d,
+                       struct replay_result *r)
 {
     const struct replay_moment *now = replay_cluster_now(w);
     const struct replay_counts *c = replay_cluster_count(w);
@@ -194,18 +195,18 @@ static bool is_over_target(const struct replay_scenario *s, const struct hpa_dec
     return false;
 }
 
-static void pass(struct replay_cluster *w, struct hpa_history *history, struct view *v,
-                 int32_t *replicas, struct replay_result *r)
+static void evaluate(struct replay_cluster *w, struct hpa_history *history, struct view *v,
+                     int32_t *replicas, struct replay_result *r)
 {
     const struct replay_scenario *s = w->s;
     struct hpa_decision d;
-    view_make(w, *replicas, v);
+    view_update(w, *replicas, v);
     for (size_t i = 0; i < s->spec.n_metrics && metrics_are_away(s, w->t_ms); i++)
         v->metrics[i] =
             (struct hpa_metric_observation){.error = "the simulated metrics API is away"};
     hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + w->t_ms, &d);
     if (r->rows)
-        record(w, &d, r);
+        record_row(w, &d, r);
     w->sum.passes++;
     w->sum.over_target_s += is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
     if (d.rescale) {
@@ -218,7 +219,7 @@ static void pass(struct replay_cluster *w, struct hpa_history *history, struct v
     hpa_decision_finish(&d);
 }
 
-static int64_t happen(struct replay_cluster *w, size_t *next, int32_t *replicas)
+static int64_t apply_events(struct replay_cluster *w, size_t *next, int32_t *replicas)
 {
     const struct replay_scenario *s = w->s;
     for (; *next < s->n_events && s->events[*next].at_ms <= w->t_ms; ++*next) {
@@ -233,13 +234,13 @@ static int64_t happen(struct replay_cluster *w, size_t *next, int32_t *replicas)
     return *next < s->n_events ? s->events[*next].at_ms : INT64_MAX;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t min_ms(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 // Keeps a row of each pass when there is room for them.
-static void run(const struct replay_scenario *s, struct replay_result *ret)
+static void run_scenario(const struct replay_scenario *s, struct replay_result *ret)
 {
     struct replay_cluster w;
     struct hpa_history *history = hpa_history_new();
@@ -250,12 +251,12 @@ static void run(const struct replay_scenario *s, struct replay_result *ret)
     int64_t next = 0;
     size_t next_event = 0;
     while (w.t_ms < s->duration_ms) {
-        int64_t event_ms = happen(&w, &next_event, &replicas);
+        int64_t event_ms = apply_events(&w, &next_event, &replicas);
         if (w.t_ms >= next) {
-            pass(&w, history, &v, &replicas, ret);
+            evaluate(&w, history, &v, &replicas, ret);
             next += s->sync_ms;
         }
-        replay_cluster_run(&w, earlier(event_ms, earlier(next, s->duration_ms)));
+        replay_cluster_run(&w, min_ms(event_ms, min_ms(next, s->duration_ms)));
     }
     double seconds = (double)s->duration_ms / 1000;
     w.sum.mean_replicas = w.replica_seconds / seconds;
@@ -276,13 +277,13 @@ void replay_run(const struct replay_scenario *s, struct replay_result *ret)
 {
     size_t passes = (size_t)(s->duration_ms / s->sync_ms) + 2;
     *ret = (struct replay_result){.rows = gs_realloc_array(NULL, passes, sizeof(*ret->rows))};
-    run(s, ret);
+    run_scenario(s, ret);
 }
 
 void replay_summarize(const struct replay_scenario *s, struct replay_summary *ret)
 {
     struct replay_result r = {0};
-    run(s, &r);
+    run_scenario(s, &r);
     *ret = r.summary;
 }
 

@@ -8,7 +8,7 @@
 #define MAX_BATCHES ((size_t)100000) // more than that are told apart half as finely
 #define LONGEST_S   ((size_t)7 * 86400)
 
-static void note(struct replay_waits *w, int64_t waited_s, double work)
+static void add_wait(struct replay_waits *w, int64_t waited_s, double work)
 {
     size_t s = waited_s < 0 ? 0 : (size_t)waited_s < LONGEST_S ? (size_t)waited_s : LONGEST_S;
     while (w->n_served <= s) {
@@ -51,7 +51,7 @@ void replay_waits_serve(struct replay_waits *w, int64_t now_s, double work)
     while (work > 0 && w->first < w->n) {
         struct replay_waits_batch *b = &w->batches[w->first];
         double part = b->work < work ? b->work : work;
-        note(w, now_s - b->since_s, part);
+        add_wait(w, now_s - b->since_s, part);
         b->work -= part;
         work -= part;
         if (!(b->work > 0))
@@ -63,7 +63,7 @@ void replay_waits_serve_at_once(struct replay_waits *w, double work)
 {
     // What rounding left of the last queue.
     w->first = w->n = 0;
-    note(w, 0, work);
+    add_wait(w, 0, work);
 }
 
 double replay_waits_quantile(const struct replay_waits *w, double share)

@@ -130,18 +130,18 @@ static const char *namespace_of(const struct item *it)
     return ns ? ns : "default";
 }
 
-static void finish(struct up_apply *a, struct gs_error *err)
+static void end_apply(struct up_apply *a, struct gs_error *err)
 {
     a->done(a->arg, err);
 }
 
-static void report(struct up_apply *a, const char *verb, struct gs_error *err)
+static void end_item(struct up_apply *a, const char *verb, struct gs_error *err)
 {
     struct item *it = &a->items[a->next];
     a->request = NULL;
     if (err) {
-        finish(a, gs_error_wrap(err, "%s: %s %s", it->where, kube_kind(it->object),
-                                kube_name(it->object)));
+        end_apply(a, gs_error_wrap(err, "%s: %s %s", it->where, kube_kind(it->object),
+                                   kube_name(it->object)));
         return;
     }
     gs_info("up", "%s/%s %s", it->resource, kube_name(it->object), verb);
@@ -152,7 +152,7 @@ static void report(struct up_apply *a, const char *verb, struct gs_error *err)
 static void on_patched(void *arg, int status, json_t *body, struct gs_error *err)
 {
     (void)status, (void)body;
-    report(arg, "configured", err);
+    end_item(arg, "configured", err);
 }
 
 static void on_created(void *arg, int status, json_t *body, struct gs_error *err)
@@ -161,7 +161,7 @@ static void on_created(void *arg, int status, json_t *body, struct gs_error *err
     struct up_apply *a = arg;
     struct item *it = &a->items[a->next];
     if (!err || gs_error_code(err) != GS_EEXIST) {
-        report(a, "created", err);
+        end_item(a, "created", err);
         return;
     }
     gs_error_free(err);
@@ -172,7 +172,7 @@ static void on_created(void *arg, int status, json_t *body, struct gs_error *err
 static void apply_next(struct up_apply *a)
 {
     if (a->next == a->len) {
-        finish(a, NULL);
+        end_apply(a, NULL);
         return;
     }
     struct item *it = &a->items[a->next];

@@ -55,7 +55,7 @@ static void free_strings(char **list)
     free(list);
 }
 
-static void release(struct up_child *c)
+static void free_when_closed(struct up_child *c)
 {
     if (!c->freed || c->open_handles)
         return;
@@ -69,10 +69,10 @@ static void on_timer_closed(void *arg)
 {
     struct up_child *c = arg;
     c->open_handles--;
-    release(c);
+    free_when_closed(c);
 }
 
-static void on_closed(uv_handle_t *h)
+static void on_handle_closed(uv_handle_t *h)
 {
     on_timer_closed(h->data);
 }
@@ -82,7 +82,7 @@ static void close_handle(void *handle, bool *is_open)
     if (!*is_open)
         return;
     *is_open = false;
-    uv_close(handle, on_closed);
+    uv_close(handle, on_handle_closed);
 }
 
 static void flush_lines(struct up_child *c, bool end)
@@ -99,14 +99,14 @@ static void flush_lines(struct up_child *c, bool end)
     }
 }
 
-static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
+static void on_output_buffer(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
 {
     (void)suggested;
     struct up_child *c = h->data;
     *ret = uv_buf_init(c->chunk, sizeof(c->chunk));
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct up_child *c = stream->data;
     if (n > 0)
@@ -116,17 +116,17 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         close_handle(&c->pipe, &c->pipe_open);
 }
 
-static struct gs_error *spawn(struct up_child *c);
+static struct gs_error *spawn_child(struct up_child *c);
 
-static void on_restart(void *arg)
+static void on_restart_timer(void *arg)
 {
     struct up_child *c = arg;
-    struct gs_error *err = spawn(c);
+    struct gs_error *err = spawn_child(c);
     if (!err)
         return;
     gs_err("up", "%s", gs_error_message(err));
     gs_error_free(err);
-    gs_timer_start(c->timer, on_restart, MAX_DELAY_MS);
+    gs_timer_start(c->timer, on_restart_timer, MAX_DELAY_MS);
 }
 
 static void on_exit_status(uv_process_t *process, int64_t status, int term_signal)
@@ -143,19 +143,19 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
         gs_warn("up", "%s ended (%s %d); starting it again in %.1f s", c->cfg.name,
                 term_signal ? "signal" : "exit code", term_signal ? term_signal : (int)status,
                 (double)c->delay_ms / 1e3);
-        gs_timer_start(c->timer, on_restart, c->delay_ms);
+        gs_timer_start(c->timer, on_restart_timer, c->delay_ms);
         c->delay_ms = c->delay_ms * 2 < MAX_DELAY_MS ? c->delay_ms * 2 : MAX_DELAY_MS;
     }
     if (c->cfg.on_exit)
         c->cfg.on_exit(c->cfg.arg, status, term_signal);
 }
 
-static struct gs_error *spawn(struct up_child *c)
+static struct gs_error *spawn_child(struct up_child *c)
 {
     // A grandchild may keep the pipe of the previous run open: drop it before it is used again.
     if (c->pipe_open || c->process_open) {
         close_handle(&c->pipe, &c->pipe_open);
-        gs_timer_start(c->timer, on_restart, 10);
+        gs_timer_start(c->timer, on_restart_timer, 10);
         return NULL;
     }
     uv_pipe_init(c->loop, &c->pipe, 0);
@@ -194,7 +194,7 @@ static struct gs_error *spawn(struct up_child *c)
     }
     c->running = true;
     c->started_ns = gs_mono_ns();
-    uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read);
+    uv_read_start((uv_stream_t *)&c->pipe, on_output_buffer, on_output);
     return NULL;
 }
 
@@ -209,7 +209,7 @@ struct gs_error *up_child_start(uv_loop_t *loop, const struct up_child_config *c
     c->delay_ms = FIRST_DELAY_MS;
     c->timer = gs_timer_new(loop, c);
     c->open_handles = 1;
-    struct gs_error *err = spawn(c);
+    struct gs_error *err = spawn_child(c);
     if (err) {
         up_child_free(c);
         return err;
@@ -223,7 +223,7 @@ bool up_child_running(const struct up_child *c)
     return c && c->running;
 }
 
-static void on_kill(void *arg)
+static void on_kill_timer(void *arg)
 {
     struct up_child *c = arg;
     if (c->running)
@@ -239,7 +239,7 @@ void up_child_stop(struct up_child *c)
     if (!c->running)
         return;
     uv_process_kill(&c->process, SIGTERM);
-    gs_timer_start(c->timer, on_kill, KILL_AFTER_MS);
+    gs_timer_start(c->timer, on_kill_timer, KILL_AFTER_MS);
 }
 
 void up_child_free(struct up_child *c)

@@ -110,7 +110,7 @@ static size_t rows_of_rank(const struct console_block *b, size_t section, unsign
     return n;
 }
 
-static void grant(struct section *s, size_t want, size_t *left)
+static void grant_section_rows(struct section *s, size_t want, size_t *left)
 {
     size_t more = want > s->granted ? want - s->granted : 0;
     if (more > *left)
@@ -123,7 +123,7 @@ enum { ROUND_LEAST, ROUND_SHARE, ROUND_ENTRIES, ROUND_REASONS, ROUND_ALL, N_ROUN
 
 // The rows that a section wants by the end of a round. In the second no section takes more than
 // half of what is left, so that a long one leaves something to the others.
-static size_t wish(const struct console_block *b, size_t section, int round, size_t left)
+static size_t wanted_rows(const struct console_block *b, size_t section, int round, size_t left)
 {
     const struct section *s = &b->sections[section];
     size_t share = s->granted + (left + 1) / 2;
@@ -154,7 +154,8 @@ static void grant_rows(struct console_block *b)
     }
     for (int round = 0; round < N_ROUNDS; round++)
         for (size_t i = 0; i < b->n_sections; i++)
-            grant(&b->sections[order[i]], wish(b, order[i], round, left), &left);
+            grant_section_rows(&b->sections[order[i]], wanted_rows(b, order[i], round, left),
+                               &left);
 }
 
 // --- printing ---

@@ -11,7 +11,7 @@ struct console_decisions {
     size_t len, cap;
 };
 
-static void clear(struct console_decision *d)
+static void clear_decision(struct console_decision *d)
 {
     free(d->key);
     free(d->target);
@@ -30,12 +30,12 @@ void console_decisions_free(struct console_decisions *d)
     if (!d)
         return;
     for (size_t i = 0; i < d->len; i++)
-        clear(&d->items[i]);
+        clear_decision(&d->items[i]);
     free(d->items);
     free(d);
 }
 
-static struct console_decision *find(struct console_decisions *d, const char *key)
+static struct console_decision *find_or_add_decision(struct console_decisions *d, const char *key)
 {
     for (size_t i = 0; i < d->len; i++)
         if (gs_streq(d->items[i].key, key))
@@ -66,7 +66,7 @@ static void add_amount(struct gs_buf *out, int64_t milli, bool binary)
 }
 
 // "46/20" of the first metric, and how many more there are.
-static char *reading_of(const struct hpa_spec *spec, const struct hpa_decision *d)
+static char *value_and_target(const struct hpa_spec *spec, const struct hpa_decision *d)
 {
     if (!d->n_metrics || !d->metrics[0].ok)
         return gs_strdup("<unknown>");
@@ -89,7 +89,7 @@ static char *reading_of(const struct hpa_spec *spec, const struct hpa_decision *
 }
 
 // The explanation of the metric that decided, then what clamped it.
-static char *why_of(const struct hpa_decision *d)
+static char *decision_reason(const struct hpa_decision *d)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     for (size_t i = 0; i < d->n_metrics; i++) {
@@ -112,8 +112,8 @@ const struct console_decision *console_decisions_record(struct console_decisions
                                                         const struct hpa_decision *d)
 {
     char *key = gs_format("%s/%s", spec->ns, spec->name);
-    struct console_decision *r = find(all, key);
-    clear(r);
+    struct console_decision *r = find_or_add_decision(all, key);
+    clear_decision(r);
     *r = (struct console_decision){
         .key = key,
         .target = gs_format("%s/%s", spec->target_kind, spec->target_name),
@@ -121,8 +121,8 @@ const struct console_decision *console_decisions_record(struct console_decisions
         .desired = d->desired,
         .min = spec->has_min ? spec->min_replicas : 1,
         .max = spec->max_replicas,
-        .reading = reading_of(spec, d),
-        .why = why_of(d),
+        .reading = value_and_target(spec, d),
+        .why = decision_reason(d),
         .decided_ms = d->decided_ms,
     };
     return r;

@@ -84,7 +84,8 @@ static void on_log(void *arg, const struct http_answer *answer, struct gs_error 
     e->line = visible(last);
 }
 
-static void fetch(struct entry *e, const json_t *pod, const char *container, bool runs_again)
+static void fetch_last_line(struct entry *e, const json_t *pod, const char *container,
+                            bool runs_again)
 {
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, KUBE_PODS, kube_namespace(pod), kube_name(pod), "log");
@@ -97,7 +98,7 @@ static void fetch(struct entry *e, const json_t *pod, const char *container, boo
     e->op = http_send(kube_client_http(e->lines->client), &call, &cb, e);
 }
 
-static struct entry *find(struct console_last_lines *l, const char *key)
+static struct entry *find_or_add_line(struct console_last_lines *l, const char *key)
 {
     for (size_t i = 0; i < l->len; i++)
         if (gs_streq(l->items[i]->key, key))
@@ -120,14 +121,14 @@ const char *console_last_lines_get(void *lines, const json_t *pod, const json_t 
         ended = codec_json_get(container_status, "lastState", "terminated", NULL);
     const char *instance = codec_json_str(ended, "containerID", NULL);
     GS_AUTO_FREE char *key = gs_format("%s/%s", uid ? uid : "", container ? container : "");
-    struct entry *e = instance && container ? find(lines, key) : NULL;
+    struct entry *e = instance && container ? find_or_add_line(lines, key) : NULL;
     if (!e)
         return "";
     e->wanted = true;
     if (!gs_streq(e->instance, instance) && !e->op) {
         free(e->instance);
         e->instance = gs_strdup(instance);
-        fetch(e, pod, container, runs_again);
+        fetch_last_line(e, pod, container, runs_again);
     }
     return e->line;
 }

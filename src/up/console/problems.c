@@ -66,7 +66,7 @@ static void entry_finish(struct entry *e)
     free(e->workload);
 }
 
-static void clear(struct console_problems *p)
+static void clear_problems(struct console_problems *p)
 {
     for (size_t i = 0; i < p->len; i++)
         entry_finish(&p->items[i]);
@@ -79,7 +79,7 @@ void console_problems_free(struct console_problems *p)
 {
     if (!p)
         return;
-    clear(p);
+    clear_problems(p);
     console_last_lines_free(p->lines);
     gs_hmap_free(p->by_key);
     gs_hmap_free(p->pods_events);
@@ -226,7 +226,7 @@ static void forget_old(struct console_problems *p, int64_t now_ms)
 void console_problems_update(struct console_problems *p, int64_t now_ms)
 {
     size_t pos = 0;
-    clear(p);
+    clear_problems(p);
     for (const json_t *e; (e = kube_cache_next(p->events, &pos));) {
         index_event(p, e);
         add_event(p, e, now_ms);

@@ -66,9 +66,9 @@ enum {
     KEEP_LOAD = 2
 };
 
-static void entry(struct console_block *b, const char *fmt, ...) GS_PRINTF(2, 3);
+static void add_entry(struct console_block *b, const char *fmt, ...) GS_PRINTF(2, 3);
 
-static void entry(struct console_block *b, const char *fmt, ...)
+static void add_entry(struct console_block *b, const char *fmt, ...)
 {
     GS_AUTO_BUF struct gs_buf line = {0};
     va_list ap;
@@ -82,7 +82,7 @@ static void add_headline(const struct console_status_source *s, struct console_b
 {
     console_block_section(b, (struct console_section){.importance = KEEP_HEADLINE, .least = 1});
     // First, so that a narrow window does not cut it off.
-    entry(b, "── gpuscale up%s: %s", s->simulated ? " [SIMULATED GPUs]" : "", s->headline);
+    add_entry(b, "── gpuscale up%s: %s", s->simulated ? " [SIMULATED GPUs]" : "", s->headline);
 }
 
 static void add_gpus(const struct console_status_source *s, int64_t now_ms, struct console_block *b)
@@ -91,8 +91,9 @@ static void add_gpus(const struct console_status_source *s, int64_t now_ms, stru
     console_gpus_collect(s->db, now_ms, &gpus);
     console_block_section(b, (struct console_section){KEEP_GPUS, 2, "GPUs"});
     if (!gpus.len)
-        entry(b, "  GPUs: %s",
-              tsdb_series_count(s->db) ? "the exporter gives no data at present" : "no sample yet");
+        add_entry(b, "  GPUs: %s",
+                  tsdb_series_count(s->db) ? "the exporter gives no data at present"
+                                           : "no sample yet");
     console_gpus_add(&gpus, s->colour, b);
     console_gpus_finish(&gpus);
 }
@@ -102,7 +103,7 @@ static void add_pods(const struct console_status_source *s, struct console_block
     GS_AUTO_BUF struct gs_buf text = {0};
     console_status_pods(s->pods, &text);
     console_block_section(b, (struct console_section){.importance = KEEP_PODS, .least = 1});
-    entry(b, "  Pods: %s", text.data);
+    add_entry(b, "  Pods: %s", text.data);
 }
 
 static void add_problems(const struct console_status_source *s, struct console_block *b)
@@ -182,7 +183,7 @@ static void add_hints(const struct console_status_source *s, struct console_bloc
     console_block_section(b, (struct console_section){.importance = KEEP_HINTS});
     for (size_t i = 0; i < CONSOLE_STATUS_HINTS && s->hints[i]; i++)
         if (console_text_width(gs_slice_of(s->hints[i])) + 2 <= console_block_columns(b))
-            entry(b, "  %s", s->hints[i]);
+            add_entry(b, "  %s", s->hints[i]);
 }
 
 void console_status_render(const struct console_status_source *s, int64_t now_ms, size_t rows,
@@ -196,10 +197,10 @@ void console_status_render(const struct console_status_source *s, int64_t now_ms
     add_autoscalers(s, now_ms, b);
     console_block_section(b, (struct console_section){.importance = KEEP_LOAD});
     if (s->load)
-        entry(b, "  Load: %s", s->load);
+        add_entry(b, "  Load: %s", s->load);
     console_block_section(b, (struct console_section){.importance = KEEP_SERVICE, .least = 1});
     if (s->service_url)
-        entry(b, "  Service: %s", s->service_url);
+        add_entry(b, "  Service: %s", s->service_url);
     add_hints(s, b);
     console_block_print(b, out);
     console_block_free(b);

@@ -69,7 +69,7 @@ static void add_erase(const struct console_terminal *t, struct gs_buf *out)
 }
 
 // Log lines may come from the sampler of another part's thread; they are short and whole.
-static void on_log(void *arg, const char *line, size_t len)
+static void on_log_line(void *arg, const char *line, size_t len)
 {
     struct console_terminal *t = arg;
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -87,7 +87,7 @@ struct console_terminal *console_terminal_new(int fd)
     t->live = isatty(fd) && term && !gs_streq(term, "dumb");
     t->colour = t->live && !(no_colour && *no_colour);
     if (t->live)
-        gs_log_set_sink(on_log, t);
+        gs_log_set_sink(on_log_line, t);
     return t;
 }
 
@@ -119,7 +119,7 @@ void console_terminal_line(struct console_terminal *t, const char *fmt, ...)
     gs_buf_vaddf(&line, fmt, ap);
     va_end(ap);
     gs_buf_add_char(&line, '\n');
-    on_log(t, line.data, line.len);
+    on_log_line(t, line.data, line.len);
 }
 
 void console_terminal_draw(struct console_terminal *t, struct gs_slice block)

@@ -60,7 +60,7 @@ static size_t take_character(struct gs_slice s, size_t *ret_columns)
 }
 
 // The bytes that fit into `width` columns, and the columns that they take.
-static size_t prefix(struct gs_slice s, size_t width, size_t *ret_columns)
+static size_t fitting_prefix(struct gs_slice s, size_t width, size_t *ret_columns)
 {
     size_t at = 0, columns = 0;
     while (at < s.len) {
@@ -80,7 +80,7 @@ static size_t prefix(struct gs_slice s, size_t width, size_t *ret_columns)
 size_t console_text_width(struct gs_slice s)
 {
     size_t columns;
-    prefix(s, SIZE_MAX / 2, &columns);
+    fitting_prefix(s, SIZE_MAX / 2, &columns);
     return columns;
 }
 
@@ -97,12 +97,12 @@ static void add_escapes(struct gs_buf *out, struct gs_slice s)
 void console_text_fit(struct gs_buf *out, struct gs_slice s, size_t width)
 {
     size_t columns;
-    size_t n = prefix(s, width, &columns);
+    size_t n = fitting_prefix(s, width, &columns);
     if (n == s.len || !width) {
         gs_buf_add(out, s.data, n);
         return;
     }
-    n = prefix(s, width - 1, &columns);
+    n = fitting_prefix(s, width - 1, &columns);
     gs_buf_add(out, s.data, n);
     gs_buf_add_str(out, ELLIPSIS);
     add_escapes(out, gs_slice_make(s.data + n, s.len - n)); // colours end as they should
@@ -118,7 +118,7 @@ void console_text_column(struct gs_buf *out, struct gs_slice s, size_t width)
 struct gs_slice console_text_wrap(struct gs_slice *rest, size_t width)
 {
     size_t columns;
-    size_t n = prefix(*rest, width, &columns), end = n;
+    size_t n = fitting_prefix(*rest, width, &columns), end = n;
     if (n == 0 && rest->len)
         end = n = take_character(*rest, &columns); // wider than the line: never stand still
     if (n < rest->len) {

@@ -20,16 +20,16 @@ struct hpa_controller;
 struct hpa_controller_config {
     int64_t sync_period_ms; // 15000
     struct hpa_config decide;
-    // Decides as the cluster's controller would and writes nothing: no scale, no status, no event.
+    // Shadow mode: decides, but writes no scale, status or event.
     bool shadow;
-    // Whether an object is ours; asked for each change of it. NULL: all are.
+    // Whether to evaluate an object; called for each change of it. NULL: all objects.
     bool (*wanted)(void *arg, const json_t *hpa);
     void (*gone)(void *arg, const json_t *hpa); // deleted; may be NULL
     void *arg;
     const char *ns; // only its objects are read; NULL: all namespaces
 };
 
-// Called after each pass over an HPA, for the status block and the timeline. Borrowed.
+// Called after each sync of an HPA. The arguments are borrowed.
 typedef void (*hpa_observer)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d);
 
 struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *client,
@@ -37,11 +37,11 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
                                           const struct hpa_controller_config *cfg);
 void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void *arg);
 void hpa_controller_start(struct hpa_controller *c);
-// wanted() may say something else about it now.
+// Calls wanted() for the object again, because its result may have changed.
 void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name);
 void hpa_controller_free(struct hpa_controller *c);
-// What an HPA of the controller remembers, as hpa_history_json() has it; new reference. NULL: it
-// does not look at such an HPA.
+// The history of an HPA as hpa_history_json() formats it; new reference. NULL: the controller does
+// not evaluate such an HPA.
 json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name);
 
 // --- history over HTTP ---

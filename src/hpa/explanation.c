@@ -63,22 +63,22 @@ static void add_owner(json_t *out, const json_t *pod)
         json_object_set_new(out, "owner", codec_json_strf("%s/%s", kind, name));
 }
 
-static json_t *pods_json(const struct hpa_inspection_result *seen, const struct hpa_config *cfg,
+static json_t *pods_json(const struct hpa_inspection_result *found, const struct hpa_config *cfg,
                          size_t metric)
 {
-    size_t n = seen->obs->n_pods;
-    const struct hpa_metric_observation *o = &seen->obs->metrics[metric];
+    size_t n = found->obs->n_pods;
+    const struct hpa_metric_observation *o = &found->obs->metrics[metric];
     GS_AUTO_FREE enum hpa_pod_state *states = gs_alloc_array(n + 1, sizeof(*states));
-    hpa_pod_states(seen->spec, seen->obs, cfg, metric, seen->now_ms, states);
+    hpa_pod_states(found->spec, found->obs, cfg, metric, found->now_ms, states);
     json_t *out = json_array();
     for (size_t i = 0; i < n; i++) {
-        const struct hpa_pod *pod = &seen->obs->pods[i];
+        const struct hpa_pod *pod = &found->obs->pods[i];
         const struct hpa_sample *s = sample_of(o, pod->name);
         json_t *p = json_object();
         codec_json_set_str(p, "name", pod->name);
-        add_owner(p, seen->pods[i]);
+        add_owner(p, found->pods[i]);
         if (s)
-            add_sample(p, s, seen->now_ms);
+            add_sample(p, s, found->now_ms);
         if (pod->requests_milli && pod->requests_milli[metric] >= 0)
             json_object_set_new(p, "request", quantity(pod->requests_milli[metric]));
         codec_json_set_bool(p, "counted", states[i] == HPA_POD_COUNTED);
@@ -88,13 +88,13 @@ static json_t *pods_json(const struct hpa_inspection_result *seen, const struct 
     return out;
 }
 
-static json_t *series_json(const struct hpa_inspection_result *seen, size_t metric)
+static json_t *series_json(const struct hpa_inspection_result *found, size_t metric)
 {
-    const struct hpa_metric_observation *o = &seen->obs->metrics[metric];
+    const struct hpa_metric_observation *o = &found->obs->metrics[metric];
     json_t *out = json_array();
     for (size_t i = 0; i < o->n_samples; i++) {
         json_t *s = json_object();
-        add_sample(s, &o->samples[i], seen->now_ms);
+        add_sample(s, &o->samples[i], found->now_ms);
         json_array_append_new(out, s);
     }
     return out;
@@ -111,10 +111,10 @@ static void add_threshold(json_t *out, const char *name, const struct hpa_thresh
     json_object_set_new(out, name, turn);
 }
 
-static json_t *metric_json(const struct hpa_inspection_result *seen, const struct hpa_config *cfg,
+static json_t *metric_json(const struct hpa_inspection_result *found, const struct hpa_config *cfg,
                            size_t i, const struct hpa_metric_result *r)
 {
-    const struct hpa_metric_spec *m = &seen->spec->metrics[i];
+    const struct hpa_metric_spec *m = &found->spec->metrics[i];
     struct hpa_threshold below, above;
     json_t *out = json_object();
     codec_json_set_str(out, "type", m->type_text);
@@ -127,13 +127,14 @@ static json_t *metric_json(const struct hpa_inspection_result *seen, const struc
             json_object_set_new(out, "ratio", json_real(r->ratio));
         codec_json_set_int(out, "proposal", r->proposal);
     }
-    if (seen->obs->metrics[i].error)
+    if (found->obs->metrics[i].error)
         return out;
     if (has_pods(m))
-        json_object_set_new(out, "pods", pods_json(seen, cfg, i));
+        json_object_set_new(out, "pods", pods_json(found, cfg, i));
     else
-        json_object_set_new(out, "series", series_json(seen, i));
-    hpa_find_thresholds(seen->history, seen->spec, seen->obs, cfg, i, seen->now_ms, &below, &above);
+        json_object_set_new(out, "series", series_json(found, i));
+    hpa_find_thresholds(found->history, found->spec, found->obs, cfg, i, found->now_ms, &below,
+                        &above);
     add_threshold(out, "below", &below);
     add_threshold(out, "above", &above);
     return out;
@@ -168,7 +169,7 @@ static void compare_condition(const json_t *object, const struct hpa_decision *d
     if (!ours || !status || !reason ||
         (gs_streq(ours->status, status) && gs_streq(ours->reason, reason)))
         return;
-    differ(list, "%s: the cluster says %s %s, this reading %s %s", type, status, reason,
+    differ(list, "%s: the cluster says %s %s, this explanation %s %s", type, status, reason,
            ours->status, ours->reason);
 }
 
@@ -189,11 +190,11 @@ static void compare_counts(const json_t *object, const struct hpa_decision *d, b
         differ(list, "its status is of %lld replicas, the target's scale says %d now",
                (long long)current, d->current);
     if (desired != d->desired && d->outcome != HPA_OUTCOME_NO_COUNT)
-        differ(list, "desired: the cluster says %lld, this reading %d%s", (long long)desired,
+        differ(list, "desired: the cluster says %lld, this explanation %d%s", (long long)desired,
                d->desired,
                is_held(object) && !remembers
                    ? "; an earlier recommendation of its stabilisation window holds it, "
-                     "which is not known from outside"
+                     "which cannot be read from outside"
                    : "");
 }
 
@@ -219,18 +220,18 @@ static double cluster_value(const json_t *object, size_t i, const struct hpa_met
     return NAN;
 }
 
-static void compare_metric(const struct hpa_inspection_result *seen, const struct hpa_decision *d,
+static void compare_metric(const struct hpa_inspection_result *found, const struct hpa_decision *d,
                            size_t i, json_t *list)
 {
     const struct hpa_metric_result *r = &d->metrics[i];
-    const char *name = seen->spec->metrics[i].name;
-    double theirs = cluster_value(seen->spec->object, i, r);
+    const char *name = found->spec->metrics[i].name;
+    double theirs = cluster_value(found->spec->object, i, r);
     double ours = r->has_utilization ? (double)r->utilization
                   : r->has_value     ? (double)r->value
                                      : (double)r->average_value;
     double scale = fmax(fabs(theirs), fabs(ours));
     if (!r->ok && !isnan(theirs))
-        differ(list, "%s: the cluster shows a value, this reading has none", name);
+        differ(list, "%s: the cluster shows a value, this explanation has none", name);
     else if (r->ok && isnan(theirs))
         differ(list, "%s: the cluster shows no value", name);
     else if (r->ok && fabs(theirs - ours) > FAR_APART * scale)
@@ -239,9 +240,9 @@ static void compare_metric(const struct hpa_inspection_result *seen, const struc
                r->has_utilization ? ours : ours / 1000);
 }
 
-static json_t *cluster_json(const struct hpa_inspection_result *seen, const struct hpa_decision *d)
+static json_t *cluster_json(const struct hpa_inspection_result *found, const struct hpa_decision *d)
 {
-    const json_t *object = seen->spec->object;
+    const json_t *object = found->spec->object;
     json_t *out = json_object(), *list = json_array();
     bool silent = !json_array_size(codec_json_get(object, "status", "conditions", NULL));
     json_object_set_new(out, "differences", list);
@@ -253,13 +254,13 @@ static json_t *cluster_json(const struct hpa_inspection_result *seen, const stru
         differ(list, "no controller has written a status yet");
         return out;
     }
-    compare_counts(object, d, seen->history != NULL, list);
+    compare_counts(object, d, found->history != NULL, list);
     compare_condition(object, d, "ScalingActive", list);
     // What a window holds is another number than the one that is limited here.
-    if (seen->history || !is_held(object))
+    if (found->history || !is_held(object))
         compare_condition(object, d, "ScalingLimited", list);
     for (size_t i = 0; i < d->n_metrics; i++)
-        compare_metric(seen, d, i, list);
+        compare_metric(found, d, i, list);
     return out;
 }
 
@@ -275,14 +276,14 @@ static json_t *conditions_json(const struct hpa_decision *d)
     return out;
 }
 
-static void add_counts(json_t *out, const struct hpa_inspection_result *seen,
+static void add_counts(json_t *out, const struct hpa_inspection_result *found,
                        const struct hpa_decision *d)
 {
-    const struct hpa_spec *spec = seen->spec;
+    const struct hpa_spec *spec = found->spec;
     json_t *counts = json_object();
-    if (seen->obs->scale_found) {
+    if (found->obs->scale_found) {
         codec_json_set_int(counts, "current", d->current);
-        codec_json_set_int(counts, "running", seen->obs->status_replicas);
+        codec_json_set_int(counts, "running", found->obs->status_replicas);
         codec_json_set_int(counts, "desired", d->desired);
     }
     if (d->proposal >= 0)
@@ -292,28 +293,29 @@ static void add_counts(json_t *out, const struct hpa_inspection_result *seen,
     json_object_set_new(out, "replicas", counts);
 }
 
-json_t *hpa_explanation_json(const struct hpa_inspection_result *seen, const struct hpa_config *cfg)
+json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
+                             const struct hpa_config *cfg)
 {
-    const struct hpa_spec *spec = seen->spec;
+    const struct hpa_spec *spec = found->spec;
     struct hpa_decision d;
     char at[GS_RFC3339_SIZE];
-    hpa_decide_with(seen->history, spec, seen->obs, cfg, seen->now_ms, &d);
+    hpa_decide_with(found->history, spec, found->obs, cfg, found->now_ms, &d);
     json_t *out = json_object(), *metrics = json_array();
     codec_json_set_str(out, "namespace", spec->ns);
     codec_json_set_str(out, "name", spec->name);
     json_object_set_new(out, "target",
                         codec_json_strf("%s/%s", spec->target_kind, spec->target_name));
-    codec_json_set_str(out, "time", gs_format_rfc3339(seen->now_ms, at));
-    add_counts(out, seen, &d);
+    codec_json_set_str(out, "time", gs_format_rfc3339(found->now_ms, at));
+    add_counts(out, found, &d);
     codec_json_set_str(out, "reason", d.reason);
     codec_json_set_str(out, "held", d.explanation ? d.explanation : "");
     json_object_set_new(out, "metrics", metrics);
     for (size_t i = 0; i < d.n_metrics; i++)
-        json_array_append_new(metrics, metric_json(seen, cfg, i, &d.metrics[i]));
+        json_array_append_new(metrics, metric_json(found, cfg, i, &d.metrics[i]));
     json_object_set_new(out, "conditions", conditions_json(&d));
-    if (seen->history)
-        json_object_set_new(out, "memory", hpa_history_json(seen->history, seen->now_ms));
-    json_object_set_new(out, "cluster", cluster_json(seen, &d));
+    if (found->history)
+        json_object_set_new(out, "memory", hpa_history_json(found->history, found->now_ms));
+    json_object_set_new(out, "cluster", cluster_json(found, &d));
     hpa_decision_finish(&d);
     return out;
 }

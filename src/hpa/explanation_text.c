@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a reading, made from its data so that both say the same.
+// The text of a explanation, made from its data so that both say the same.
 #include "hpa/inspect.h"
 
 #include "base/mem.h"
@@ -97,7 +97,7 @@ static void add_threshold(const json_t *metric, const char *name, struct gs_buf 
     const json_t *turn = json_object_get(metric, name);
     int64_t desired = codec_json_int(turn, 0, "desired", NULL);
     if (turn)
-        gs_buf_addf(out, "  at %s it goes to %lld replica%s\n", text_of(turn, "at", ""),
+        gs_buf_addf(out, "  at %s it scales to %lld replica%s\n", text_of(turn, "at", ""),
                     (long long)desired, plural(desired));
 }
 
@@ -128,7 +128,7 @@ static void add_result(const json_t *r, struct gs_buf *out)
     gs_buf_add_str(out, "\n");
 }
 
-// --- memory ---
+// --- history ---
 
 static void add_recommendations(const json_t *list, struct gs_buf *out)
 {
@@ -162,30 +162,30 @@ static void add_events(const json_t *list, const char *sign, struct gs_buf *out)
     }
 }
 
-static void add_memory(const json_t *memory, struct gs_buf *out)
+static void add_history(const json_t *history, struct gs_buf *out)
 {
-    if (!memory) {
+    if (!history) {
         gs_buf_add_str(out,
-                       "The controller's memory (earlier recommendations, scale events) is not "
-                       "known: this is what follows without it.\n");
+                       "The controller's history (earlier recommendations, scale events) is not "
+                       "available: the decision is calculated without it.\n");
         return;
     }
     gs_buf_add_str(out, "The controller remembers ");
-    add_recommendations(json_object_get(memory, "recommendations"), out);
-    add_events(json_object_get(memory, "scaleUps"), "+", out);
-    add_events(json_object_get(memory, "scaleDowns"), "-", out);
+    add_recommendations(json_object_get(history, "recommendations"), out);
+    add_events(json_object_get(history, "scaleUps"), "+", out);
+    add_events(json_object_get(history, "scaleDowns"), "-", out);
     gs_buf_add_str(out, ".\n");
 }
 
-void hpa_explanation_text(const json_t *reading, struct gs_buf *out)
+void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
 {
-    const json_t *metrics = json_object_get(reading, "metrics");
-    const json_t *differences = codec_json_get(reading, "cluster", "differences", NULL);
-    add_head(reading, out);
+    const json_t *metrics = json_object_get(explanation, "metrics");
+    const json_t *differences = codec_json_get(explanation, "cluster", "differences", NULL);
+    add_head(explanation, out);
     for (size_t i = 0; i < json_array_size(metrics); i++)
         add_metric(json_array_get(metrics, i), out);
-    add_result(reading, out);
-    add_memory(json_object_get(reading, "memory"), out);
+    add_result(explanation, out);
+    add_history(json_object_get(explanation, "memory"), out);
     if (!json_array_size(differences)) {
         gs_buf_add_str(out, "The cluster's status agrees.\n");
         return;

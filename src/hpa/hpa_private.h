@@ -15,8 +15,7 @@
 
 // --- evaluation ---
 //
-// Shared by the files behind hpa_decide(): one pass, its calculators, and what they tell the
-// explanation.
+// The state of one call of hpa_decide(), its calculators, and what they record for the explanation.
 
 // Allowed distance of the ratio from 1, downwards and upwards.
 struct hpa_tolerance {
@@ -24,7 +23,7 @@ struct hpa_tolerance {
     bool distance; // |1 - ratio| is compared, as before 1.33: 1.1 is outside of 0.1 then
 };
 
-// How a calculator came to its number, for the explanation.
+// How a calculator derived its number, for the explanation.
 enum hpa_step {
     HPA_STEP_WITHIN,        // inside the tolerance
     HPA_STEP_RATIO,         // ratio x multiplier
@@ -39,7 +38,7 @@ struct hpa_calculation {
     size_t multiplier; // pods or replicas that the ratio was multiplied with
 };
 
-#define HPA_KEPT_CALCULATIONS 4 // of a terse pass, for an explanation that is wanted later
+#define HPA_KEPT_CALCULATIONS 4 // of a terse evaluation, for an explanation that is made later
 
 struct hpa_evaluation {
     const struct hpa_spec *spec;
@@ -191,10 +190,10 @@ struct gs_error *hpa_canonical_behavior(json_t *behavior);
 
 // --- resources of kinds ---
 //
-// Which resource serves a kind ("Deployment" of "apps/v1" is deployments): the usual ones from a
-// table, others by asking the API once. As in Kubernetes the group decides: where the version named
-// does not have the kind, another one may. Strings of what was found stay valid as long as the
-// object.
+// Maps a kind to its resource ("Deployment" of "apps/v1" to deployments). Common kinds are in a
+// table; others are discovered with one request. As in Kubernetes, the group decides: if the given
+// version lacks the kind, another version of the group may have it. Returned strings stay valid as
+// long as the object.
 
 struct hpa_resources;
 struct hpa_lookup;
@@ -202,7 +201,7 @@ struct hpa_lookup;
 struct hpa_resources *hpa_resources_new(struct kube_client *client);
 void hpa_resources_free(struct hpa_resources *r); // cancels look-ups
 
-// *ret_known false: hpa_resources_discover() has to ask. Fails on a malformed engine_api_version.
+// *ret_known false: hpa_resources_discover() is needed. Fails on a malformed api_version.
 struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *api_version,
                                    const char *kind, bool *ret_known, struct kube_gvr *ret);
 // cb is called later, once: err NULL when hpa_resources_get() knows the kind now (err is owned by
@@ -210,90 +209,91 @@ struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *ap
 struct hpa_lookup *hpa_resources_discover(struct hpa_resources *r, const char *api_version,
                                           const char *kind,
                                           void (*cb)(void *arg, struct gs_error *err), void *arg);
-// It is looked up again when it is asked for next: the API does not have it there any more.
+// Drops a cached kind that the API no longer serves there; the next use discovers it again.
 void hpa_resources_forget(struct hpa_resources *r, const char *api_version, const char *kind);
 void hpa_lookup_cancel(struct hpa_lookup *l); // NULL is fine
 
 // --- metrics ---
 //
-// Asks the metrics APIs (custom.metrics.k8s.io, external.metrics.k8s.io, metrics.k8s.io) for all
-// the metrics of one HPA at once. A metric that cannot be had carries its error; the others do not
-// wait longer for it than its request's time limit.
+// Requests all metrics of one HPA from custom.metrics.k8s.io, external.metrics.k8s.io and
+// metrics.k8s.io in parallel. A metric that fails has its error; the fetch ends at the latest with
+// the time limit of a request.
 
 struct hpa_metrics_source;
 struct hpa_fetch;
 
-// refresh_ms: how old the knowledge of the custom API's version may get. release: whose reading of
-// the answers is followed, as hpa_config.release.
+// refresh_ms: maximum age of the discovered version of the custom metrics API. release: as
+// hpa_config.release; decides how responses are interpreted.
 struct hpa_metrics_source *hpa_metrics_source_new(struct kube_client *client,
                                                   struct hpa_resources *resources,
                                                   int64_t refresh_ms, int release);
 void hpa_metrics_source_free(struct hpa_metrics_source *s); // after its fetches
 
-// spec is borrowed until the fetch is freed; selector is that of the target's scale. When
-// hpa_fetch_finished() is true on return, cb will not be called; else it is, once, later.
+// spec is borrowed until the fetch is freed; selector: of the target's scale. If
+// hpa_fetch_finished() is true on return, cb is not called; otherwise it is called once, later.
 struct hpa_fetch *hpa_fetch_start(struct hpa_metrics_source *s, const struct hpa_spec *spec,
                                   const char *selector, void (*cb)(void *arg), void *arg);
 bool hpa_fetch_finished(const struct hpa_fetch *f);
 const struct hpa_metric_observation *hpa_fetch_observations(const struct hpa_fetch *f);
-void hpa_fetch_free(struct hpa_fetch *f); // cancels what is under way; NULL is fine; also from cb
+void hpa_fetch_free(struct hpa_fetch *f); // cancels requests; NULL is fine; also from cb
 
 // --- scale subresource ---
 //
 // The scale subresource of an HPA's target: found by the target's kind, read, and written with
-// retries when somebody else changed it meanwhile.
+// retries after conflicts.
 
 struct hpa_scale;
 
-// What the callbacks get: err NULL means done (err is owned by the callee).
+// err NULL: success. The callee owns err.
 typedef void (*hpa_scale_done)(void *arg, struct gs_error *err);
 
-// The object of one pass. spec is borrowed.
+// For one reconciliation. spec is borrowed.
 struct hpa_scale *hpa_scale_new(uv_loop_t *loop, struct kube_client *client,
                                 struct hpa_resources *resources, const struct hpa_spec *spec);
 void hpa_scale_free(struct hpa_scale *s); // cancels; NULL is fine; also from a callback
 
-// Calls back later. Afterwards the getters tell what was read.
+// Calls back later. After that, the getters return what was read.
 void hpa_scale_read(struct hpa_scale *s, hpa_scale_done cb, void *arg);
 int32_t hpa_scale_spec_replicas(const struct hpa_scale *s);
 int32_t hpa_scale_status_replicas(const struct hpa_scale *s);
-const char *hpa_scale_selector(const struct hpa_scale *s); // "" when there is none
+const char *hpa_scale_selector(const struct hpa_scale *s); // "": no selector
 void hpa_scale_write(struct hpa_scale *s, int32_t replicas, hpa_scale_done cb, void *arg);
 
 // --- selectors ---
 //
-// The pod selectors of all HPAs as last seen in their targets' scales: pods that two of them govern
-// are a mistake that must not scale anything.
+// The pod selectors of all HPAs, from the last read of their targets' scales. An HPA whose pods
+// another HPA also selects must not scale.
 
 struct hpa_selectors;
 
 struct hpa_selectors *hpa_selectors_new(void);
 void hpa_selectors_free(struct hpa_selectors *s);
-// key "ns/name" of the HPA. Fails when the text is not a selector, which then is forgotten.
+// key: "ns/name" of the HPA. Fails if the text is not a selector; the key then has none.
 struct gs_error *hpa_selectors_put(struct hpa_selectors *s, const char *key, const char *text);
 void hpa_selectors_remove(struct hpa_selectors *s, const char *key);
-// NULL when the key has none. Valid until the next put or remove of the key.
+// NULL: the key has none. Valid until the next put or remove of the key.
 const struct kube_selector *hpa_selectors_get(const struct hpa_selectors *s, const char *key);
-// The HPAs of the namespace that select any of the pods which `key` selects, as "[ns/a ns/b]"; NULL
-// when it is alone. Caller frees.
+// The HPAs of the namespace that select any pod of `key`, as "[ns/a ns/b]"; NULL: only `key` does.
+// The caller frees it.
 char *hpa_selectors_conflict(const struct hpa_selectors *s, const char *key, const char *ns,
                              const struct kube_cache *pods);
 
 // --- status ---
 //
-// What a pass leaves in a HorizontalPodAutoscaler's status.
+// The status of a HorizontalPodAutoscaler.
 
 // The status after the decision (and its scale write, see hpa_decision_written), as autoscaling/v2
-// JSON: the old one of spec->object changed. New reference.
+// JSON, based on the status of spec->object. New reference.
 json_t *hpa_status_build(const struct hpa_spec *spec, const struct hpa_decision *d);
-// Whether writing `fresh` over `old` (NULL: none) would change anything.
+// Whether `fresh` differs from `old` (NULL: none).
 bool hpa_status_differs(const json_t *old, const json_t *fresh);
 
 // --- reconciliation ---
 //
-// One pass over one HPA, from reading the scale to writing the status; asynchronous.
+// One sync of one HPA: reads the scale and the metrics, decides, writes the scale and the status.
+// Asynchronous.
 
-// What passes share. All borrowed.
+// Shared by all reconciliations. All borrowed.
 struct hpa_reconcile_env {
     uv_loop_t *loop;
     struct kube_client *client;
@@ -308,8 +308,8 @@ struct hpa_reconcile_env {
 
 struct hpa_reconcile;
 
-// object is an autoscaling/v2 HPA; history is borrowed. done is called later, once, and may free
-// the run; what it gets is borrowed. NULL when the object cannot be used: an event says so.
+// object: an autoscaling/v2 HPA. history is borrowed. done is called once, later, and may free the
+// reconciliation; its arguments are borrowed. NULL: the object is invalid, and an event says so.
 struct hpa_reconcile *hpa_reconcile_start(
     const struct hpa_reconcile_env *env, json_t *object, struct hpa_history *history,
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d), void *arg);
@@ -317,22 +317,22 @@ void hpa_reconcile_free(struct hpa_reconcile *r); // cancels what is under way; 
 
 // --- ownership ---
 //
-// Whose an autoscaler is: two controllers must not scale one object. Who controls one writes its
-// status, and the API server keeps who wrote what last (metadata.managedFields).
+// Which controller scales an object: only one may. The controller that scales an object writes its
+// status, and the API server records the last writer (metadata.managedFields).
 //
-// An object whose status we wrote last is ours. Of others we wait whether somebody writes it: a
-// controller does so with a new object in its first pass. One that was written before and rests
-// is asked: a message in its status is changed, which its controller puts right in its next pass.
-// An object that somebody else writes is left alone, and asked again later.
+// An object whose status we wrote last is ours. A new object is ours if nobody writes its status
+// within wait_ms. If another controller wrote the status before, we change a message in it: an
+// active controller corrects that in its next sync, and then the object is theirs. Otherwise it
+// becomes ours. Objects of others are probed again after again_ms.
 
 struct hpa_ownership;
 
 struct hpa_ownership_config {
     const char *manager; // our name in managedFields: the user agent up to its slash
-    int64_t wait_ms;     // longer than another controller's period
-    int64_t again_ms;    // until one that is another's is asked again
-    bool trusted;        // nobody else is there: an object is ours until somebody writes it
-    // An object became ours or was lost.
+    int64_t wait_ms;     // longer than the sync period of another controller
+    int64_t again_ms;    // until an object of another controller is probed again
+    bool trusted; // no other controller is expected: objects are ours until another one writes them
+    // An object became ours.
     void (*changed)(void *arg, const char *ns, const char *name);
     void *arg;
 };
@@ -340,20 +340,20 @@ struct hpa_ownership_config {
 struct hpa_ownership *hpa_ownership_new(uv_loop_t *loop, struct kube_client *client,
                                         const struct hpa_ownership_config *cfg);
 void hpa_ownership_free(struct hpa_ownership *c); // NULL is fine
-// To be told of each change of an object. True: it is ours now.
+// Call it for each change of an object. True: it is ours.
 bool hpa_ownership_update(struct hpa_ownership *c, const json_t *hpa);
 void hpa_ownership_forget(struct hpa_ownership *c, const json_t *hpa); // deleted, or not wanted
 
 // --- log of decisions ---
 //
-// What `gpuscale hpa` tells of its decisions: lines on standard output and metrics, both beside
-// what the cluster's own controller wants.
+// The decisions of `gpuscale hpa` as lines on standard output and as metrics, with those of the
+// cluster's own controller.
 
 struct hpa_decision_log;
 
 struct hpa_decision_log *hpa_decision_log_new(bool json, bool shadow);
 void hpa_decision_log_free(struct hpa_decision_log *w);
-// The decision; spec->object has the cluster's status. Prints what is new.
+// spec->object has the cluster's status. Prints a line if it differs from the last one.
 void hpa_decision_log_add(struct hpa_decision_log *w, const struct hpa_spec *spec,
                           const struct hpa_decision *d);
 void hpa_decision_log_remove(struct hpa_decision_log *w, const char *ns, const char *name);

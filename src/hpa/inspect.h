@@ -9,10 +9,10 @@
 
 // --- what-if ---
 //
-// What a decision comes from, pod by pod, and what would change it: hpa_decide() asked again with
-// other values.
+// The contribution of each pod to a decision, and the values that would change it: hpa_decide() is
+// called again with other values.
 
-// How a pod counts for a metric.
+// Whether a pod counts for a metric, and why not.
 enum hpa_pod_state {
     HPA_POD_COUNTED,
     HPA_POD_OVER,        // being deleted, failed or finished
@@ -22,18 +22,18 @@ enum hpa_pod_state {
 };
 const char *hpa_pod_state_text(enum hpa_pod_state state);
 
-// Of each pod of the observation; ret has room for n_pods.
+// The state of each pod of the observation; ret has n_pods elements.
 void hpa_pod_states(const struct hpa_spec *spec, const struct hpa_observation *obs,
                     const struct hpa_config *cfg, size_t metric, int64_t now_ms,
                     enum hpa_pod_state *ret);
 
-// With what the controller remembers, which is left as it is; NULL: as if nothing had been
-// recommended or scaled before.
+// hpa_decide() with a history that is not changed. NULL: no earlier recommendations or scale
+// events.
 void hpa_decide_with(const struct hpa_history *history, const struct hpa_spec *spec,
                      const struct hpa_observation *obs, const struct hpa_config *cfg,
                      int64_t now_ms, struct hpa_decision *ret);
 
-// The nearest value of one metric, all others as they are, at which the result differs.
+// The nearest value of one metric at which the result changes, if the others stay the same.
 struct hpa_threshold {
     bool found;
     struct hpa_metric_result at; // value, average_value or utilization; texts are not set
@@ -46,41 +46,39 @@ void hpa_find_thresholds(const struct hpa_history *history, const struct hpa_spe
 
 // --- inspection ---
 //
-// One look at an HPA through the API: the object, its target's scale, the pods and all metrics, as
-// the controller would see them now. Nothing is written.
+// Reads the object, the scale of its target, the pods and all metrics from the API, as the
+// controller would now. Nothing is written.
 
 struct hpa_inspection;
 
-// What was found; borrowed from the look.
+// The result; borrowed from the inspection.
 struct hpa_inspection_result {
     const struct hpa_spec *spec;
     const struct hpa_observation *obs;
-    const json_t *const *pods; // the objects behind obs->pods, in the same order
+    const json_t *const *pods; // the objects of obs->pods, in the same order
     int64_t now_ms;            // when it was complete
-    // What the controller remembers. NULL: unavailable, for the reason in history_error.
+    // The history of the controller. NULL: unavailable, for the reason in history_error.
     const struct hpa_history *history;
-    const char *history_error; // NULL where the memory is there or was not requested
+    const char *history_error; // NULL: the history is available or was not requested
 };
 
-// cb is called later, once. err NULL: it was found; err is owned by the callee.
+// Called once, later. err NULL: success. The callee owns err.
 typedef void (*hpa_inspect_done)(void *arg, const struct hpa_inspection_result *seen,
                                  struct gs_error *err);
 
 struct hpa_inspection *hpa_inspect_start(uv_loop_t *loop, struct kube_client *client,
                                          const char *ns, const char *name, int release,
                                          hpa_inspect_done cb, void *arg);
-// Also requests the memory of a controller of ours (hpa/memory.h); call it right after the start. A
-// failure is reported in history_error.
+// Also requests the history of a gpuscale controller. Call it right after the start. A failure is
+// reported in history_error.
 void hpa_inspect_fetch_history(struct hpa_inspection *l, struct kube_client *controller);
-// Cancels; not from the callback, where what was found is still needed. NULL is fine.
+// Cancels. Not from the callback, whose result is borrowed. NULL is fine.
 void hpa_inspection_free(struct hpa_inspection *l);
 
 // --- explanation ---
 //
-// What one look at an HPA tells: the decision with everything that it comes from, as data and as a
-// short text. docs/autoscaler.md describes both.
-
-// New reference.
+// The decision with its inputs, as JSON (new reference) and as a short text. docs/autoscaler.md
+// describes both.
 json_t *hpa_explanation_json(const struct hpa_inspection_result *seen,
                              const struct hpa_config *cfg);
 void hpa_explanation_text(const json_t *reading, struct gs_buf *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the objects and answers of the Kubernetes API to the observation that hpa_decide() takes.
+// Makes the observation of hpa_decide() from objects and responses of the Kubernetes API.
 #pragma once
 
 #include "base/arena.h"
@@ -9,10 +9,9 @@
 
 // --- differences between releases ---
 //
-// What kube-controller-manager decides or says differently from one release to the next: the minor
-// version of Kubernetes 1.x that did so first. Read from the sources of 1.20 to 1.36 and compared
-// with some of their controllers (tests/hpa/oracle); 1.37 and later from the development branch of
-// mid-2026.
+// Changes of kube-controller-manager's decisions and texts: the minor version of Kubernetes 1.x
+// that introduced each. From the sources of 1.20 to 1.36, compared with the controllers of some
+// releases (tests/hpa/oracle); 1.37 and later from the development branch of mid-2026.
 
 enum hpa_change {
     HPA_SINCE_PARTIAL_DOWN = 21,   // a failed metric holds a scale-down, others go on
@@ -52,10 +51,10 @@ static inline bool hpa_since(int release, enum hpa_change change)
 
 // --- samples ---
 //
-// The bodies that the metrics APIs answer with, as samples.
+// Response bodies of the metrics APIs as samples.
 
-// Strings of the samples live in the arena. Error texts are those behind "unable to fetch metrics
-// from X API: " of kube-controller-manager's metrics client, without that beginning.
+// Strings of the samples live in the arena. Error texts are those of kube-controller-manager's
+// metrics client after "unable to fetch metrics from X API: ".
 struct hpa_values {
     struct hpa_sample *items;
     size_t len, cap;
@@ -71,12 +70,12 @@ struct gs_error *hpa_read_external(const json_t *body, int64_t now_ms, struct hp
 struct gs_error *hpa_read_resource(const json_t *body, const char *resource, const char *container,
                                    struct gs_arena *arena, int64_t now_ms, struct hpa_values *ret,
                                    size_t *ret_items);
-// Fails when a pod of the list has no such container: older controllers took that for an error.
+// Fails if a pod of the list lacks the container: older controllers treat that as an error.
 struct gs_error *hpa_check_container(const json_t *body, const char *container);
 
 // --- pods ---
 //
-// Pods of a cache as the decision looks at them.
+// Pods of a cache as the decision uses them.
 
 // Pods of the namespace that the selector matches, with their requests for the resource metrics of
 // the spec as that release sums them. Strings are borrowed from the cache: use them before it
@@ -85,7 +84,7 @@ void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods
                       const struct kube_selector *selector, int release, struct gs_arena *arena,
                       const struct hpa_pod **ret_pods, size_t *ret_n);
 
-// The same of a list's items, which the API has selected; with the objects they were read from.
+// The same for the items of a list that the API has filtered; also returns their objects.
 void hpa_observe_list(const struct hpa_spec *spec, const json_t *items, int release,
                       struct gs_arena *arena, const struct hpa_pod **ret_pods,
                       const json_t ***ret_objects, size_t *ret_n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hpa/hpa_private.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/log.h"
@@ -10,17 +11,19 @@
 #include "kube/object.h"
 
 #define TICK_MS  200
-#define QUESTION "gpuscale asks whether another controller writes this status"
+#define QUESTION "gpuscale probes whether another controller writes this status"
 
+// WAITING becomes OURS or THEIRS after a time; THEIRS becomes WAITING with a probe; OURS becomes
+// THEIRS when another controller writes the status.
 enum state { WAITING, OURS, THEIRS };
 
-struct claim {
-    struct hpa_ownership *claims;
+struct owned_object {
+    struct hpa_ownership *ownership;
     json_t *object; // the newest
     enum state state;
     int64_t until_ns;           // WAITING, THEIRS: monotonic
     char *their_time;           // of the last status that somebody else wrote; NULL: none
-    struct kube_request *asked; // under way
+    struct kube_request *probe; // NULL: none is pending
 };
 
 struct hpa_ownership {
@@ -28,14 +31,14 @@ struct hpa_ownership {
     struct kube_recorder *recorder;
     struct hpa_ownership_config cfg;
     char *manager;
-    struct gs_hmap *items; // "ns/name" to struct claim
+    struct gs_hmap *items; // "ns/name" to struct owned_object
     struct gs_timer *timer;
 };
 
-static void claim_free(void *value)
+static void owned_object_free(void *value)
 {
-    struct claim *c = value;
-    kube_request_cancel(c->asked);
+    struct owned_object *c = value;
+    kube_request_cancel(c->probe);
     json_decref(c->object);
     free(c->their_time);
     free(c);
@@ -47,12 +50,12 @@ struct writers {
     const char *their_name;
 };
 
-static bool later(const char *a, const char *b)
+static bool is_later(const char *a, const char *b)
 {
     return a && (!b || strcmp(a, b) > 0);
 }
 
-// People with kubectl control nothing.
+// Writes of kubectl come from people, not from a controller.
 static bool is_controller(const char *manager)
 {
     return !gs_starts(manager, "kubectl");
@@ -69,9 +72,9 @@ static struct writers writers_of(const struct hpa_ownership *c, const json_t *hp
         if (!manager || !time || !gs_streq(codec_json_str(f, "subresource", NULL), "status"))
             continue;
         if (gs_streq(manager, c->manager)) {
-            if (later(time, w.ours))
+            if (is_later(time, w.ours))
                 w.ours = time;
-        } else if (is_controller(manager) && later(time, w.theirs)) {
+        } else if (is_controller(manager) && is_later(time, w.theirs)) {
             w.theirs = time;
             w.their_name = manager;
         }
@@ -80,88 +83,91 @@ static struct writers writers_of(const struct hpa_ownership *c, const json_t *hp
 }
 
 // --- states ---
-static void set_state(struct claim *c, enum state state)
+static void set_state(struct owned_object *c, enum state state)
 {
-    const struct hpa_ownership *all = c->claims;
+    const struct hpa_ownership *all = c->ownership;
     int64_t ms = state == WAITING ? all->cfg.wait_ms : all->cfg.again_ms;
+    gs_assert(!(c->state == THEIRS && state == OURS)); // only a probe can change the owner
     c->state = state;
     c->until_ns = gs_mono_ns() + ms * GS_NS_PER_MS;
 }
 
-static void lose(struct claim *c, const char *who)
+static void mark_theirs(struct owned_object *c, const char *who)
 {
     set_state(c, THEIRS);
-    gs_warn("hpa", "%s/%s is left alone: %s writes its status; two must not scale one object",
-            kube_namespace(c->object), kube_name(c->object), who);
-    kube_event(c->claims->recorder, c->object, "Warning", "ControlledByAnother",
-               "%s writes this status, so %s does not scale it: two must not scale one object", who,
-               c->claims->manager);
+    gs_warn(
+        "hpa",
+        "%s/%s is not scaled: %s writes its status, and only one controller may scale an object",
+        kube_namespace(c->object), kube_name(c->object), who);
+    kube_event(c->ownership->recorder, c->object, "Warning", "ControlledByAnother",
+               "%s writes this status, so %s does not scale the object: only one controller may",
+               who, c->ownership->manager);
 }
 
-// --- asking ---
-static void answered(void *arg, int status, json_t *body, struct gs_error *err)
+// --- probing ---
+static void on_probe_written(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct claim *c = arg;
+    struct owned_object *c = arg;
     (void)status;
     (void)body;
-    c->asked = NULL;
+    c->probe = NULL;
     if (err)
-        gs_debug("hpa", "%s/%s is not asked: %s", kube_namespace(c->object), kube_name(c->object),
-                 gs_error_message(err));
-    gs_error_free(err); // then the other one is still its last writer, and it stays theirs
+        gs_debug("hpa", "%s/%s: probing its controller failed: %s", kube_namespace(c->object),
+                 kube_name(c->object), gs_error_message(err));
+    gs_error_free(err); // the other controller stays the last writer, and the object stays theirs
 }
 
-static void ask(struct claim *c)
+static void probe_controller(struct owned_object *c)
 {
     CODEC_AUTO_JSON json_t *copy = json_deep_copy(c->object);
     json_t *status = json_object_get(copy, "status");
     const char *able = codec_json_str(kube_condition(c->object, "AbleToScale"), "status", NULL);
     set_state(c, WAITING);
-    if (c->asked || !json_is_array(json_object_get(status, "conditions")))
-        return; // nothing to change in it: it is waited
+    if (c->probe || !json_is_array(json_object_get(status, "conditions")))
+        return; // without conditions there is nothing to change; wait for a writer
     kube_set_condition(json_object_get(status, "conditions"), "AbleToScale", able ? able : "True",
                        "Asked", QUESTION, gs_unix_ms());
-    c->asked = kube_update(c->claims->client, KUBE_HPAS, kube_namespace(copy), kube_name(copy),
-                           "status", copy, answered, c);
+    c->probe = kube_update(c->ownership->client, KUBE_HPAS, kube_namespace(copy), kube_name(copy),
+                           "status", copy, on_probe_written, c);
 }
 
-static void begin(struct claim *c)
+static void set_initial_state(struct owned_object *c)
 {
-    struct writers w = writers_of(c->claims, c->object);
+    struct writers w = writers_of(c->ownership, c->object);
     c->their_time = gs_strdup(w.theirs);
-    if (c->claims->cfg.trusted || (w.ours && !later(w.theirs, w.ours)))
+    if (c->ownership->cfg.trusted || (w.ours && !is_later(w.theirs, w.ours)))
         set_state(c, OURS);
     else if (w.theirs)
-        ask(c);
+        probe_controller(c);
     else
         set_state(c, WAITING);
 }
 
 // --- time ---
-static void waited(struct claim *c)
+static void end_wait(struct owned_object *c)
 {
-    struct writers w = writers_of(c->claims, c->object);
-    if (later(w.theirs, w.ours))
-        lose(c, w.their_name);
+    struct writers w = writers_of(c->ownership, c->object);
+    if (is_later(w.theirs, w.ours))
+        mark_theirs(c, w.their_name);
     else
         set_state(c, OURS);
 }
 
-static void tick(void *arg)
+static void on_ownership_timer(void *arg)
 {
     struct hpa_ownership *all = arg;
     int64_t now_ns = gs_mono_ns();
     size_t pos = 0;
     void *value;
     while (gs_hmap_next(all->items, &pos, NULL, &value)) {
-        struct claim *c = value;
+        struct owned_object *c = value;
         if (c->state == OURS || c->until_ns > now_ns)
             continue;
         if (c->state == THEIRS) {
-            ask(c);
+            probe_controller(c);
             continue;
         }
-        waited(c);
+        end_wait(c);
         if (c->state == OURS)
             all->cfg.changed(all->cfg.arg, kube_namespace(c->object), kube_name(c->object));
     }
@@ -176,13 +182,13 @@ struct hpa_ownership *hpa_ownership_new(uv_loop_t *loop, struct kube_client *cli
     c->cfg = *cfg;
     c->manager = gs_strdup(cfg->manager);
     c->recorder = kube_recorder_new(client, c->manager, NULL);
-    c->items = gs_hmap_new(claim_free);
+    c->items = gs_hmap_new(owned_object_free);
     c->timer = gs_timer_new(loop, c);
-    gs_timer_repeat(c->timer, tick, TICK_MS, TICK_MS);
+    gs_timer_repeat(c->timer, on_ownership_timer, TICK_MS, TICK_MS);
     return c;
 }
 
-static void closed(void *arg)
+static void on_timer_closed(void *arg)
 {
     struct hpa_ownership *c = arg;
     free(c->manager);
@@ -195,43 +201,44 @@ void hpa_ownership_free(struct hpa_ownership *c)
         return;
     gs_hmap_free(c->items);
     kube_recorder_free(c->recorder);
-    gs_timer_close(c->timer, closed);
+    gs_timer_close(c->timer, on_timer_closed);
 }
 
 void hpa_ownership_forget(struct hpa_ownership *c, const json_t *hpa)
 {
     GS_AUTO_FREE char *key = kube_key(hpa);
-    struct claim *old = gs_hmap_remove_str(c->items, key);
+    struct owned_object *old = gs_hmap_remove_str(c->items, key);
     if (old)
-        claim_free(old);
+        owned_object_free(old);
 }
 
-static struct claim *add(struct hpa_ownership *all, const char *key, const json_t *hpa)
+static struct owned_object *add_object(struct hpa_ownership *all, const char *key,
+                                       const json_t *hpa)
 {
-    struct claim *c = gs_alloc(sizeof(*c));
-    c->claims = all;
+    struct owned_object *c = gs_alloc(sizeof(*c));
+    c->ownership = all;
     c->object = json_incref((json_t *)hpa);
     gs_hmap_put_str(all->items, key, c);
-    begin(c);
+    set_initial_state(c);
     return c;
 }
 
 bool hpa_ownership_update(struct hpa_ownership *all, const json_t *hpa)
 {
     GS_AUTO_FREE char *key = kube_key(hpa);
-    struct claim *c = gs_hmap_get_str(all->items, key);
+    struct owned_object *c = gs_hmap_get_str(all->items, key);
     if (c && !gs_streq(kube_uid(c->object), kube_uid(hpa)))
-        c = NULL; // another of that name
+        c = NULL; // another object with that name
     if (!c)
-        return add(all, key, hpa)->state == OURS;
+        return add_object(all, key, hpa)->state == OURS;
     json_decref(c->object);
     c->object = json_incref((json_t *)hpa);
     struct writers w = writers_of(all, hpa);
-    if (!later(w.theirs, c->their_time))
+    if (!is_later(w.theirs, c->their_time))
         return c->state == OURS;
     free(c->their_time);
     c->their_time = gs_strdup(w.theirs);
     if (c->state != THEIRS)
-        lose(c, w.their_name);
+        mark_theirs(c, w.their_name);
     return false;
 }

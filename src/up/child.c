@@ -140,7 +140,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
     if (c->cfg.restart && !c->stopping) {
         if (gs_mono_ns() - c->started_ns > STABLE_NS)
             c->delay_ms = FIRST_DELAY_MS;
-        gs_warn("up", "%s ended (%s %d); starting it again in %.1f s", c->cfg.name,
+        gs_warn("up", "%s ended (%s %d); restarting it in %.1f s", c->cfg.name,
                 term_signal ? "signal" : "exit code", term_signal ? term_signal : (int)status,
                 (double)c->delay_ms / 1e3);
         gs_timer_start(c->timer, on_restart_timer, c->delay_ms);

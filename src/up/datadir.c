@@ -331,8 +331,7 @@ static struct gs_error *reset(const char *dir)
     if (!err)
         err = remove_state(dir, &left);
     if (!err)
-        printf("Removed the state in %s%s\n", dir,
-               left ? "; other files in it are left alone" : "");
+        printf("Removed the state in %s%s\n", dir, left ? "; other files in it were kept" : "");
     return err;
 }
 

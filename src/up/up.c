@@ -61,7 +61,7 @@ static void begin_stop(struct up *u)
     u->stopping = true;
     uv_timer_stop(&u->tick);
     console_terminal_draw(u->terminal, (struct gs_slice){NULL, 0});
-    console_terminal_line(u->terminal, "Stopping: ending all pods (Ctrl-C again: at once)");
+    console_terminal_line(u->terminal, "Stopping all pods (press Ctrl-C again to stop at once)");
     up_child_stop(u->load);
     up_cluster_stop(u->cluster, on_cluster_stopped, u);
 }
@@ -226,7 +226,8 @@ static void print_timeline(struct up *u)
     if (u->o->exit_after_load)
         begin_stop(u);
     else
-        console_terminal_line(u->terminal, "Still up; Ctrl-C ends it.");
+        console_terminal_line(u->terminal,
+                              "gpuscale up continues to run; press Ctrl-C to stop it.");
 }
 
 // --- the start ---

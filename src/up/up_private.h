@@ -28,25 +28,25 @@ struct gs_error *up_options_check(const struct up_options *o);
 
 // --- data directory ---
 //
-// The data directory of `gpuscale up`: where it is, who uses it, how it is stopped and reset.
+// The data directory of `gpuscale up`: its path, the process that uses it, stop and reset.
 //
-// The file "lock" in it marks the directory as gpuscale's and names the process that uses it, which
-// holds the file locked for its life.
+// The file "lock" marks the directory as gpuscale's and contains the ID of the process that uses
+// it. The process holds a lock on the file until it ends.
 
-// option: of --data-dir, NULL for the usual place. stop and reset first end the instance that uses
-// the directory; reset removes what gpuscale wrote in it. Without stop, *ret_dir is the directory
-// as an absolute path, made if it was not there, and *ret_lock keeps the lock until it is closed.
-// With stop both are left untouched: there is nothing to start. What was done is printed to stdout.
-// Errors: another instance uses it and is not to be stopped, files are there that are not
-// gpuscale's, other users can change it.
+// option: value of --data-dir; NULL: the default path. stop and reset first end the instance that
+// uses the directory; reset removes what gpuscale wrote in it. Without stop, *ret_dir is the
+// absolute path of the directory, which is created if needed, and *ret_lock is the descriptor of
+// the lock. With stop, both are unchanged: nothing is started. Prints to stdout what it did.
+// Errors: another instance uses the directory (without stop and reset), it contains files of other
+// programs, or other users can write to it.
 struct gs_error *up_datadir_prepare(const char *option, bool stop, bool reset, char **ret_dir,
                                     int *ret_lock);
 
 // --- keys and certificates ---
 //
 // The private keys and certificates of one data directory: a CA, the API server's certificate for
-// loopback, the administrator's client certificate and a bearer token. Made once, renewed a month
-// before they end; files are mode 0600 in a folder of mode 0700.
+// loopback, the administrator's client certificate and a bearer token. Created once, and renewed a
+// month before they expire. Files have mode 0600, the folder 0700.
 
 struct up_pki {
     struct tls_pair ca, server, client;
@@ -58,7 +58,7 @@ void up_pki_finish(struct up_pki *p); // wipes the keys
 
 // --- devices ---
 //
-// Which GPUs there are: the machine's own through their driver, or simulated ones made here.
+// The GPUs: those of the machine, through the driver, or simulated ones.
 
 struct up_devices {
     char **ids; // as the scheduler and PodResources name them: "GPU-…", "GPU-…::1", "MIG-…"
@@ -71,29 +71,29 @@ struct up_devices {
     struct nvmlsim *sim;
 };
 
-// spec NULL: the real ones, or simulated ones where there is no driver.
+// spec NULL: the GPUs of the machine, or simulated ones without a driver.
 struct gs_error *up_devices_open(const char *spec, const char *data_dir, struct up_devices *ret);
 void up_devices_finish(struct up_devices *d); // removes the simulated ones
 
 // --- objects of -f FILE ---
 //
-// `-f FILE`: the objects of YAML files made or updated through the API, as kubectl apply would on a
-// first run (create, else replace the spec by a merge patch), in order.
+// Objects of YAML files, created or updated (merge patch) through the API in their order.
 
 struct up_apply;
 
-// Reads all files at once, so that a broken one fails the start with file:line. Paths are borrowed.
+// Reads all files before the start, so that a wrong file fails it with file:line. Paths are
+// borrowed.
 struct gs_error *up_apply_load(const char *const *paths, size_t n, struct up_apply **ret);
 size_t up_apply_count(const struct up_apply *a);
-// Applies one after the other, then calls done (err owned by the callee, NULL: all applied).
+// Applies one object after the other, then calls done (err is owned by the callee; NULL: success).
 void up_apply_start(struct up_apply *a, struct kube_client *client,
                     void (*done)(void *arg, struct gs_error *err), void *arg);
-void up_apply_free(struct up_apply *a); // cancels what is under way
+void up_apply_free(struct up_apply *a); // cancels requests
 
 // --- child processes ---
 //
-// A child process whose output arrives line by line. With `restart` it is started again whenever it
-// ends (after 0.5 s, doubling to 30 s while it does not stay up).
+// A child process whose output is read line by line. With `restart` it is restarted when it ends,
+// with exponential backoff from 0.5 s to 30 s.
 
 struct up_child;
 
@@ -110,9 +110,9 @@ struct up_child_config {
 struct gs_error *up_child_start(uv_loop_t *loop, const struct up_child_config *cfg,
                                 struct up_child **ret);
 bool up_child_running(const struct up_child *c);
-// SIGTERM now, SIGKILL after two seconds, no restart; on_exit still comes. NULL is fine.
+// SIGTERM now, SIGKILL after two seconds, no restart. on_exit is still called. NULL is fine.
 void up_child_stop(struct up_child *c);
-// Kills it at once if it still runs; no callback comes any more. The memory goes when the loop has
+// Kills it if it still runs. No callback is called any more. The memory is freed when the loop has
 // closed its handles. NULL is fine.
 void up_child_free(struct up_child *c);
 
@@ -133,7 +133,7 @@ extern const char up_resource_rules[];
 
 // --- cluster ---
 //
-// All parts of the one-machine loop, started and stopped in the right order: API, controllers,
+// All parts of the cluster, started and stopped in the right order: API, controllers,
 // scheduler, kubelet, services, metrics engine, adapter, autoscaler, and the exporter as a child
 // process.
 
@@ -164,13 +164,14 @@ struct up_cluster {
     struct up_child *exporter;
 };
 
-// line: gets the exporter's output; observer: each autoscaling decision. Both with arg.
+// line: called with each line of the exporter's output. observer: called with each decision of the
+// autoscaler. Both get arg.
 struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, const char *data_dir,
                                   void (*line)(void *arg, const char *line), hpa_observer observer,
                                   void *arg, struct up_cluster **ret);
-// Whether objects may be applied: caches are in and the node is Ready.
+// Whether objects may be applied: the caches are synced and the node is Ready.
 bool up_cluster_ready(const struct up_cluster *c);
-// Ends all containers, then calls done. up_cluster_free() comes after that.
+// Ends all containers, then calls done. Call up_cluster_free() after that.
 void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg);
-// NULL and half-started ones are fine. Run the loop until it is empty afterwards.
+// NULL and partly started clusters are fine. Run the loop until it is empty after that.
 void up_cluster_free(struct up_cluster *c);

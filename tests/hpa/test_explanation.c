@@ -139,9 +139,10 @@ static void a_pod_without_a_sample_and_a_status_that_differs(void **state)
     assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 4);
     assert_says(b, "no sample: counted as busy on the way down");
     assert_says(b, "its status is of 2 replicas, the target's scale says 3 now");
-    assert_says(b, "desired: the cluster says 9, this reading 4; an earlier recommendation");
-    assert_says(b, "ScalingActive: the cluster says False FailedGetPodsMetric, this reading True "
-                   "ValidMetricFound");
+    assert_says(b, "desired: the cluster says 9, this explanation 4; an earlier recommendation");
+    assert_says(b,
+                "ScalingActive: the cluster says False FailedGetPodsMetric, this explanation True "
+                "ValidMetricFound");
     assert_says(b, "gpu_util: the cluster shows no value");
 }
 
@@ -195,7 +196,8 @@ static void a_memory_that_is_none_is_not_known(void **state)
     assert_null(b->error);
     assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 2);
     assert_null(json_object_get(b->reading, "memory"));
-    assert_says(b, "The controller's memory (earlier recommendations, scale events) is not known");
+    assert_says(
+        b, "The controller's history (earlier recommendations, scale events) is not available");
 }
 
 static void what_cannot_be_read(void **state)

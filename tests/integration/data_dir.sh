@@ -61,7 +61,7 @@ mv "$dir/up.log" "$dir/first.log"
 start_up --gpus 2xTesla-T4 --reset
 wait "$first" || fail "gpuscale up ended with exit code $? after --reset of another"
 grep -qx "Stopped gpuscale up on $data" "$dir/up.log" || fail "--reset does not say that it stopped another"
-grep -qx "Removed the state in $data; other files in it are left alone" "$dir/up.log" || fail "--reset does not say what it did"
+grep -qx "Removed the state in $data; other files in it were kept" "$dir/up.log" || fail "--reset does not say what it did"
 [ -z "$(kubectl get pods -o name)" ] || fail "--reset keeps pods"
 [ "$(cat "$data/notes.txt" "$dir/elsewhere/file")" = "mine
 keep" ] || fail "--reset removes what is not its own"

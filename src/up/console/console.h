@@ -12,8 +12,8 @@
 
 // --- terminal ---
 //
-// A block of lines that is redrawn in place at the bottom of a terminal, with log lines scrolling
-// above it. Where the output is no terminal there is no block, only lines.
+// A block of lines that is redrawn at the bottom of a terminal, below the lines of the log. If the
+// output is not a terminal, only lines are printed.
 
 struct console_terminal;
 
@@ -24,15 +24,15 @@ bool console_terminal_live(const struct console_terminal *t);
 bool console_terminal_colour(
     const struct console_terminal *t); // a terminal, and NO_COLOR is not set
 void console_terminal_line(struct console_terminal *t, const char *fmt, ...) GS_PRINTF(2, 3);
-// The window now. Where the terminal does not say: $LINES and $COLUMNS, else 24 and 80.
+// The size of the window: of the terminal, else $LINES and $COLUMNS, else 24 and 80.
 void console_terminal_size(const struct console_terminal *t, size_t *ret_rows, size_t *ret_columns);
-// Lines end with '\n'. Lines that are longer than the window is wide are cut, and so are rows that
-// it does not have. No effect without a terminal. Draw again when the window changes (SIGWINCH).
+// Lines end with '\n'. Lines and rows that do not fit into the window are cut. No effect without a
+// terminal. Draw again when the window changes (SIGWINCH).
 void console_terminal_draw(struct console_terminal *t, struct gs_slice block);
 
 // --- decisions of autoscalers ---
 //
-// The last decision of each autoscaler, in words, for the status block.
+// The last decision of each autoscaler as text, for the status block.
 
 struct console_decisions;
 
@@ -40,26 +40,26 @@ struct console_decision {
     char *key;    // "ns/name"
     char *target; // "Deployment/web"
     int32_t current, desired, min, max;
-    char *reading; // "46/20, 1 more" or why there is none
+    char *reading; // value/target: "46/20 + 1 more", "<unknown>"
     char *why;     // one line
     int64_t decided_ms;
 };
 
 struct console_decisions *console_decisions_new(void);
 void console_decisions_free(struct console_decisions *d);
-// Returns the kept record, borrowed until the next call.
+// Returns the record, borrowed until the next call.
 const struct console_decision *console_decisions_record(struct console_decisions *all,
                                                         const struct hpa_spec *spec,
                                                         const struct hpa_decision *d);
 size_t console_decisions_len(const struct console_decisions *d);
 const struct console_decision *console_decisions_at(const struct console_decisions *d, size_t i);
-// Whether every autoscaler is at its lower limit (false without any).
+// Whether every autoscaler is at its minimum (false without autoscalers).
 bool console_decisions_all_at_min(const struct console_decisions *d);
 
 // --- problems of pods ---
 //
-// Why pods do not run, in words, with what to do about it. Reads pods, events and logs through the
-// API. Pods of one workload with the same cause are one problem.
+// Causes why pods do not run, with remedies. Reads pods, events and logs through the API. Pods of
+// one workload with the same cause are one problem.
 
 struct console_problems;
 
@@ -76,15 +76,15 @@ struct console_problems *console_problems_new(struct kube_client *client,
                                               const struct kube_cache *pods,
                                               const struct kube_cache *events, int64_t now_ms);
 void console_problems_free(struct console_problems *p);
-// Reads the pods again. Each problem that is new, or was gone for a while, is logged once.
+// Reads the pods again. Each problem that is new, or was absent for a while, is logged once.
 void console_problems_update(struct console_problems *p, int64_t now_ms);
 size_t console_problems_len(const struct console_problems *p);
 const struct console_problem *console_problems_at(const struct console_problems *p, size_t i);
 
 // --- status block ---
 //
-// The status block: GPUs with bars, pods, autoscalers with their last decision. Reads the same
-// series and objects that everyone else sees.
+// The status block: GPUs with bars, pods, autoscalers with their last decision. Reads the series of
+// the store and the objects of the API.
 
 #define CONSOLE_STATUS_HINTS 3
 
@@ -101,8 +101,8 @@ struct console_status_source {
     bool colour;
 };
 
-// At most `rows` rows (0: no limit) of at most `columns` columns. What is important stays in small
-// windows: problems, decisions, counts; then GPUs, addresses, explanations.
+// At most `rows` rows (0: no limit) of at most `columns` columns. Small windows show problems,
+// decisions and counts first; then GPUs, addresses and explanations.
 void console_status_render(const struct console_status_source *s, int64_t now_ms, size_t rows,
                            size_t columns, struct gs_buf *out);
 // Mean GPU_UTIL over the GPUs that have a process on them; NAN when none has.
@@ -112,8 +112,7 @@ void console_status_pods(const struct kube_cache *pods, struct gs_buf *out);
 
 // --- timeline ---
 //
-// What happened, for the table at the end: a row whenever the load starts or ends and whenever a
-// replica count changes.
+// The table at the end: a row for each start or end of the load, and for each change of replicas.
 
 struct console_timeline;
 
@@ -122,5 +121,5 @@ void console_timeline_free(struct console_timeline *t);
 // gpu_percent NAN: not known. why is one line.
 void console_timeline_add(struct console_timeline *t, int64_t now_ms, bool load, double gpu_percent,
                           const char *replicas, const char *why);
-// columns: of the window, where long reasons break below themselves; 0: they do not.
+// columns: width of the window, at which long reasons are wrapped; 0: no wrapping.
 void console_timeline_print(const struct console_timeline *t, size_t columns, struct gs_buf *out);

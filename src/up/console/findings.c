@@ -151,7 +151,7 @@ static void describe_end(const struct view *v, const json_t *status, const json_
     } else {
         gs_buf_addf(&text, "exit code %lld", (long long)code);
         if (!code)
-            gs_buf_add_str(&text, " (the program must not end here)");
+            gs_buf_add_str(&text, " (the program must keep running)");
         f->remedy = logs_command(v, name);
     }
     add_restarts(&text, status);
@@ -242,7 +242,7 @@ static bool find_in_containers(const struct view *v, struct console_finding *f)
 static const char *scheduling_remedy(const char *message)
 {
     if (strstr(message, "Insufficient nvidia.com/gpu"))
-        return "start with more GPUs or time slices (--gpus), or ask for fewer: replicas, "
+        return "start with more GPUs or time slices (--gpus), or request fewer: replicas, "
                "maxReplicas, limits";
     if (strstr(message, "Insufficient"))
         return "lower the requests of the pods, or the number of pods";

@@ -92,8 +92,7 @@ static void add_gpus(const struct console_status_source *s, int64_t now_ms, stru
     console_block_section(b, (struct console_section){KEEP_GPUS, 2, "GPUs"});
     if (!gpus.len)
         add_entry(b, "  GPUs: %s",
-                  tsdb_series_count(s->db) ? "the exporter gives no data at present"
-                                           : "no sample yet");
+                  tsdb_series_count(s->db) ? "the exporter returns no data" : "no sample yet");
     console_gpus_add(&gpus, s->colour, b);
     console_gpus_finish(&gpus);
 }

@@ -238,7 +238,7 @@ static void test_a_pod_without_a_place(void **state)
           "", "");
     assert_one(&f, "ml/big", "Unschedulable",
                "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
-               "start with more GPUs or time slices (--gpus), or ask for fewer: replicas, "
+               "start with more GPUs or time slices (--gpus), or request fewer: replicas, "
                "maxReplicas, limits");
     finish(&f);
 }

@@ -78,7 +78,7 @@ static void test_gpus_without_data_are_not_hidden(void **state)
     put(db, "gpuscale_exporter_gpu_lost", "1", "", 1);
     block_has(db, 1000, " 60 %\n");
     block_has(db, 1000, " lost\n");
-    block_has(db, 60000, "GPUs: the exporter gives no data at present\n");
+    block_has(db, 60000, "GPUs: the exporter returns no data\n");
     tsdb_free(db);
 }
 

@@ -18,7 +18,7 @@ enum { DEFAULT_TIMEOUT_MS = 30000 };
 struct call {
     TAILQ_ENTRY(call) told;
     struct engine_backend *backend;
-    struct engine_api_ask *ask; // NULL: told
+    struct engine_api_local_query *ask; // NULL: told
     struct source_result *result;
     struct source_shapes *shapes;
     struct gs_error *err;
@@ -181,7 +181,8 @@ static bool count_series(struct shapes *s, const struct tsdb_symbols *symbols, s
     return true;
 }
 
-static struct gs_error *copy_shapes(const struct engine_api_told *t, struct source_shapes **ret)
+static struct gs_error *copy_shapes(const struct engine_api_local_result *t,
+                                    struct source_shapes **ret)
 {
     struct shapes s = {.out = gs_alloc(sizeof(*s.out)), .index = gs_hmap_new(NULL)};
     s.out->arena.limit = MAX_RESULT;
@@ -200,7 +201,7 @@ static struct gs_error *copy_shapes(const struct engine_api_told *t, struct sour
 
 // --- asking ---
 
-static void on_told(void *arg, const struct engine_api_told *t, struct gs_error *err)
+static void on_told(void *arg, const struct engine_api_local_result *t, struct gs_error *err)
 {
     struct call *c = arg;
     c->ask = NULL;
@@ -227,8 +228,8 @@ static void *engine_query(struct source_backend *b, const char *promql, int64_t 
     c->on_result = done;
     struct engine_backend *e = c->backend;
     // Told from inside, the call is in the list already.
-    struct engine_api_ask *ask =
-        engine_api_ask_query(e->api, promql, time_ms, e->timeout_ms, on_told, c);
+    struct engine_api_local_query *ask =
+        engine_api_local_instant(e->api, promql, time_ms, e->timeout_ms, on_told, c);
     if (ask)
         c->ask = ask;
     return c;
@@ -239,8 +240,8 @@ static void *engine_series(struct source_backend *b, const char *selector, int64
 {
     struct call *c = call_new(b, arg);
     c->on_shapes = done;
-    struct engine_api_ask *ask =
-        engine_api_ask_series(c->backend->api, selector, start_ms, on_told, c);
+    struct engine_api_local_query *ask =
+        engine_api_local_series(c->backend->api, selector, start_ms, on_told, c);
     if (ask)
         c->ask = ask;
     return c;
@@ -251,7 +252,7 @@ static void engine_cancel(struct source_backend *b, void *call)
     struct call *c = call;
     (void)b;
     if (c->ask) {
-        engine_api_ask_cancel(c->ask);
+        engine_api_local_query_cancel(c->ask);
     } else {
         TAILQ_REMOVE(&c->backend->told, c, told);
         c->backend->n_told--;

@@ -8,7 +8,7 @@ struct codec_json_pull codec_json_pull_of(struct gs_slice text)
     return (struct codec_json_pull){.p = text.data, .end = text.data + text.len};
 }
 
-static bool fail(struct codec_json_pull *j, const char *why)
+static bool fail_pull(struct codec_json_pull *j, const char *why)
 {
     if (!j->bad)
         j->bad = why;
@@ -25,31 +25,31 @@ char codec_json_pull_peek(struct codec_json_pull *j)
 bool codec_json_pull_end(struct codec_json_pull *j)
 {
     codec_json_pull_peek(j);
-    return !j->bad && (j->p == j->end || fail(j, "text behind the value"));
+    return !j->bad && (j->p == j->end || fail_pull(j, "text behind the value"));
 }
 
-static bool enter(struct codec_json_pull *j, char c, const char *why)
+static bool enter_container(struct codec_json_pull *j, char c, const char *why)
 {
     if (codec_json_pull_peek(j) != c)
-        return fail(j, why);
+        return fail_pull(j, why);
     if (++j->depth > CODEC_JSON_MAX_DEPTH)
-        return fail(j, "nested too deeply");
+        return fail_pull(j, "nested too deeply");
     j->p++;
     return true;
 }
 
 bool codec_json_pull_object(struct codec_json_pull *j)
 {
-    return enter(j, '{', "an object is expected");
+    return enter_container(j, '{', "an object is expected");
 }
 
 bool codec_json_pull_array(struct codec_json_pull *j)
 {
-    return enter(j, '[', "an array is expected");
+    return enter_container(j, '[', "an array is expected");
 }
 
 // In front of a member or item, behind the comma of the last one. False at the closing bracket.
-static bool step(struct codec_json_pull *j, char first, char close)
+static bool pull_step(struct codec_json_pull *j, char first, char close)
 {
     char c = codec_json_pull_peek(j);
     const char *before = j->p;
@@ -62,25 +62,25 @@ static bool step(struct codec_json_pull *j, char first, char close)
         return false;
     }
     if (at_first)
-        return c || fail(j, "the text ends early");
+        return c || fail_pull(j, "the text ends early");
     if (c != ',')
-        return fail(j, "a comma or a closing bracket is expected");
+        return fail_pull(j, "a comma or a closing bracket is expected");
     j->p++;
     c = codec_json_pull_peek(j);
-    return (c && c != close) || fail(j, "a value is expected behind the comma");
+    return (c && c != close) || fail_pull(j, "a value is expected behind the comma");
 }
 
 bool codec_json_pull_item(struct codec_json_pull *j)
 {
-    return !j->bad && step(j, '[', ']');
+    return !j->bad && pull_step(j, '[', ']');
 }
 
 bool codec_json_pull_member(struct codec_json_pull *j, struct gs_arena *a, struct gs_slice *ret_key)
 {
-    if (j->bad || !step(j, '{', '}') || !codec_json_pull_string(j, a, ret_key))
+    if (j->bad || !pull_step(j, '{', '}') || !codec_json_pull_string(j, a, ret_key))
         return false;
     if (codec_json_pull_peek(j) != ':')
-        return fail(j, "a colon is expected");
+        return fail_pull(j, "a colon is expected");
     j->p++;
     return true;
 }
@@ -142,12 +142,12 @@ static bool read_unicode(const char **p, const char *end, char **out)
     return true;
 }
 
-static bool unescape(struct codec_json_pull *j, struct gs_slice raw, struct gs_arena *a,
-                     struct gs_slice *ret)
+static bool unescape_string(struct codec_json_pull *j, struct gs_slice raw, struct gs_arena *a,
+                            struct gs_slice *ret)
 {
     char *text = gs_arena_alloc(a, raw.len + 1), *out = text;
     if (!text)
-        return fail(j, "too large");
+        return fail_pull(j, "too large");
     const char *p = raw.data, *end = raw.data + raw.len;
     while (p < end) {
         if (*p != '\\') {
@@ -161,7 +161,7 @@ static bool unescape(struct codec_json_pull *j, struct gs_slice raw, struct gs_a
         if (known)
             *out++ = to[known - from];
         else if (!unicode || !read_unicode(&p, end, &out))
-            return fail(j, "a bad escape in a string");
+            return fail_pull(j, "a bad escape in a string");
     }
     *ret = gs_slice_make(text, (size_t)(out - text));
     return true;
@@ -170,20 +170,20 @@ static bool unescape(struct codec_json_pull *j, struct gs_slice raw, struct gs_a
 static bool raw_string(struct codec_json_pull *j, struct gs_slice *ret, bool *ret_escaped)
 {
     if (codec_json_pull_peek(j) != '"')
-        return fail(j, "a string is expected");
+        return fail_pull(j, "a string is expected");
     const char *from = ++j->p;
     *ret_escaped = false;
     for (;; j->p++) {
         if (j->p >= j->end)
-            return fail(j, "a string without its end");
+            return fail_pull(j, "a string without its end");
         if (*j->p == '"')
             break;
         if ((unsigned char)*j->p < 0x20)
-            return fail(j, "a control character in a string");
+            return fail_pull(j, "a control character in a string");
         if (*j->p == '\\') {
             *ret_escaped = true;
             if (++j->p >= j->end)
-                return fail(j, "a string without its end");
+                return fail_pull(j, "a string without its end");
         }
     }
     *ret = gs_slice_make(from, (size_t)(j->p - from));
@@ -198,7 +198,7 @@ bool codec_json_pull_string(struct codec_json_pull *j, struct gs_arena *a, struc
     if (!raw_string(j, &raw, &escaped))
         return false;
     if (escaped)
-        return unescape(j, raw, a, ret);
+        return unescape_string(j, raw, a, ret);
     *ret = raw;
     return true;
 }
@@ -213,7 +213,7 @@ bool codec_json_pull_number(struct codec_json_pull *j, double *ret)
                                ? gs_parse_double(gs_slice_make(from, (size_t)(j->p - from)), ret)
                                : gs_error_new(GS_EINVAL, "not a number");
     gs_error_free(err);
-    return !err || fail(j, "a number is expected");
+    return !err || fail_pull(j, "a number is expected");
 }
 
 bool codec_json_pull_null(struct codec_json_pull *j)
@@ -260,14 +260,14 @@ bool codec_json_pull_skip(struct codec_json_pull *j, struct gs_slice *ret_raw)
         more = false;
         while (level && !more) {
             bool object = in_object[level - 1];
-            more = object ? step(j, '{', '}') : step(j, '[', ']');
+            more = object ? pull_step(j, '{', '}') : pull_step(j, '[', ']');
             if (j->bad)
                 return false;
             if (!more)
                 level--;
             else if (object &&
                      (!raw_string(j, &key, &escaped) ||
-                      (codec_json_pull_peek(j) != ':' && !fail(j, "a colon is expected"))))
+                      (codec_json_pull_peek(j) != ':' && !fail_pull(j, "a colon is expected"))))
                 return false;
             else if (object)
                 j->p++;

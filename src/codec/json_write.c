@@ -60,7 +60,7 @@ static void begin_item(const struct writer *w, bool first, unsigned depth)
         gs_buf_add_str(w->out, INDENT);
 }
 
-static void add_value(const struct writer *w, const json_t *j, unsigned depth);
+static void write_value(const struct writer *w, const json_t *j, unsigned depth);
 
 static void add_array(const struct writer *w, const json_t *j, unsigned depth)
 {
@@ -68,7 +68,7 @@ static void add_array(const struct writer *w, const json_t *j, unsigned depth)
     gs_buf_add_char(w->out, '[');
     for (size_t i = 0; i < n; i++) {
         begin_item(w, i == 0, depth + 1);
-        add_value(w, json_array_get(j, i), depth + 1);
+        write_value(w, json_array_get(j, i), depth + 1);
     }
     if (n && w->pretty)
         begin_item(w, true, depth);
@@ -86,14 +86,14 @@ static void add_object(const struct writer *w, const json_t *j, unsigned depth)
         first = false;
         add_string(w->out, key, strlen(key));
         gs_buf_add_str(w->out, w->pretty ? ": " : ":");
-        add_value(w, json_object_iter_value(at), depth + 1);
+        write_value(w, json_object_iter_value(at), depth + 1);
     }
     if (!first && w->pretty)
         begin_item(w, true, depth);
     gs_buf_add_char(w->out, '}');
 }
 
-static void add_value(const struct writer *w, const json_t *j, unsigned depth)
+static void write_value(const struct writer *w, const json_t *j, unsigned depth)
 {
     if (json_is_object(j))
         add_object(w, j, depth);
@@ -113,14 +113,14 @@ void codec_json_dump(const json_t *j, struct gs_buf *out)
 {
     const struct writer w = {out, false};
     if (j)
-        add_value(&w, j, 0);
+        write_value(&w, j, 0);
 }
 
 void codec_json_dump_pretty(const json_t *j, struct gs_buf *out)
 {
     const struct writer w = {out, true};
     if (j)
-        add_value(&w, j, 0);
+        write_value(&w, j, 0);
 }
 
 char *codec_json_text(const json_t *j)

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-static void add_text(struct gs_buf *out, const char *s)
+static void add_xml_text(struct gs_buf *out, const char *s)
 {
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
@@ -28,14 +28,14 @@ static void add_text(struct gs_buf *out, const char *s)
 static void add_element(struct gs_buf *out, const char *name, const char *text)
 {
     gs_buf_addf(out, "<%s>", name);
-    add_text(out, text);
+    add_xml_text(out, text);
     gs_buf_addf(out, "</%s>", name);
 }
 
 static void add_case(struct gs_buf *out, const struct codec_test_case *c)
 {
     gs_buf_add_str(out, "<testcase name=\"");
-    add_text(out, c->name);
+    add_xml_text(out, c->name);
     gs_buf_add_str(out, "\">");
     for (size_t i = 0; i < c->n_failures; i++)
         add_element(out, "failure", c->failures[i]);
@@ -59,7 +59,7 @@ void codec_junit_add(struct gs_buf *out, const char *file, const struct codec_te
     if (!error && localtime_r(&now, &tm))
         (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
     gs_buf_add_str(out, "<testsuite name=\"");
-    add_text(out, file);
+    add_xml_text(out, file);
     gs_buf_addf(out,
                 "\" tests=\"%zu\" failures=\"%zu\" errors=\"%d\" skipped=\"0\" timestamp=\"%s\">",
                 r->n_cases + (error != NULL), failures, error != NULL, when);

@@ -359,8 +359,8 @@ static struct gs_error *check_characters(struct gs_slice text, const char *name)
     return NULL;
 }
 
-static struct gs_error *parse(struct gs_slice text, const char *name, bool texts,
-                              struct codec_yaml_marks *marks, struct codec_yaml_docs *ret)
+static struct gs_error *parse_stream(struct gs_slice text, const char *name, bool texts,
+                                     struct codec_yaml_marks *marks, struct codec_yaml_docs *ret)
 {
     struct gs_error *err = check_characters(text, name);
     if (err)
@@ -408,7 +408,7 @@ static struct gs_error *parse(struct gs_slice text, const char *name, bool texts
 struct gs_error *codec_yaml_parse(struct gs_slice text, const char *name,
                                   struct codec_yaml_docs *ret)
 {
-    return parse(text, name, false, NULL, ret);
+    return parse_stream(text, name, false, NULL, ret);
 }
 
 static struct gs_error *parse_with_marks(struct gs_slice text, const char *name, bool texts,
@@ -417,7 +417,7 @@ static struct gs_error *parse_with_marks(struct gs_slice text, const char *name,
 {
     struct codec_yaml_marks *marks = gs_alloc(sizeof(*marks));
     marks->by_value = gs_hmap_new(free);
-    struct gs_error *err = parse(text, name, texts, marks, ret);
+    struct gs_error *err = parse_stream(text, name, texts, marks, ret);
     if (err) {
         codec_yaml_marks_free(marks);
         return err;

@@ -20,7 +20,7 @@ static bool is_plain(const char *text, size_t len)
     return is_text && !(len == 1 && strchr("yYnN", *text)); // booleans to YAML 1.1
 }
 
-static void add_text(const char *text, size_t len, struct gs_buf *out)
+static void dump_text(const char *text, size_t len, struct gs_buf *out)
 {
     if (is_plain(text, len)) {
         gs_buf_add(out, text, len);
@@ -31,7 +31,7 @@ static void add_text(const char *text, size_t len, struct gs_buf *out)
     json_decref(quoted);
 }
 
-static void add_value(const json_t *j, int indent, bool in_list, struct gs_buf *out);
+static void dump_value(const json_t *j, int indent, bool in_list, struct gs_buf *out);
 
 static void add_indent(int indent, struct gs_buf *out)
 {
@@ -53,10 +53,10 @@ static void add_object(const json_t *j, int indent, bool first_inline, struct gs
         if (!first_inline)
             add_indent(indent, out);
         first_inline = false;
-        add_text(key, strlen(key), out);
+        dump_text(key, strlen(key), out);
         gs_buf_add_str(out, is_block(v) ? ":\n" : ": ");
         // Lists are not indented below their key.
-        add_value(v, json_is_array(v) ? indent : indent + 2, false, out);
+        dump_value(v, json_is_array(v) ? indent : indent + 2, false, out);
     }
 }
 
@@ -69,11 +69,11 @@ static void add_list(const json_t *j, int indent, bool first_inline, struct gs_b
             add_indent(indent, out);
         first_inline = false;
         gs_buf_add_str(out, "- ");
-        add_value(v, indent + 2, true, out);
+        dump_value(v, indent + 2, true, out);
     }
 }
 
-static void add_value(const json_t *j, int indent, bool in_list, struct gs_buf *out)
+static void dump_value(const json_t *j, int indent, bool in_list, struct gs_buf *out)
 {
     if (is_block(j) && json_is_object(j)) {
         add_object(j, indent, in_list, out);
@@ -81,7 +81,7 @@ static void add_value(const json_t *j, int indent, bool in_list, struct gs_buf *
         add_list(j, indent, in_list, out);
     } else {
         if (json_is_string(j))
-            add_text(json_string_value(j), json_string_length(j), out);
+            dump_text(json_string_value(j), json_string_length(j), out);
         else
             codec_json_dump(j, out);
         gs_buf_add_char(out, '\n');
@@ -90,5 +90,5 @@ static void add_value(const json_t *j, int indent, bool in_list, struct gs_buf *
 
 void codec_yaml_dump(const json_t *j, struct gs_buf *out)
 {
-    add_value(j, 0, false, out);
+    dump_value(j, 0, false, out);
 }

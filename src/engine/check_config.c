@@ -97,7 +97,7 @@ static bool check_parts(const struct engine_config *c)
     return ok;
 }
 
-static bool check_file(const struct engine_check_options *o, const char *path)
+static bool check_config_file(const struct engine_check_options *o, const char *path)
 {
     GS_CLEANUP(engine_config_freep) struct engine_config *c = NULL;
     printf("Checking %s\n", path);
@@ -123,6 +123,6 @@ int engine_check_config(const struct engine_check_options *o, int n_files, char 
 {
     bool ok = true;
     for (int i = 0; i < n_files; i++)
-        ok = check_file(o, files[i]) && ok;
+        ok = check_config_file(o, files[i]) && ok;
     return ok ? 0 : 1;
 }

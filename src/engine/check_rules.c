@@ -49,22 +49,22 @@ static size_t report_duplicates(const struct rules_set *set)
     return found;
 }
 
-static struct gs_error *load(const char *path, struct rules_problems *problems,
-                             struct rules_set **ret)
+static struct gs_error *load_rule_file(const char *path, struct rules_problems *problems,
+                                       struct rules_set **ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
     return err ? err : rules_parse(gs_buf_slice(&text), path, problems, ret);
 }
 
-static bool check_file(const struct engine_check_options *o, const char *path)
+static bool check_rule_file(const struct engine_check_options *o, const char *path)
 {
     GS_CLEANUP(rules_problems_finish)
     struct rules_problems problems = {.ignore_unknown_fields = o->ignore_unknown_fields};
     struct rules_set *set = NULL;
     printf("Checking %s\n", path);
     (void)fflush(stdout);
-    GS_AUTO_ERROR struct gs_error *err = load(path, &problems, &set);
+    GS_AUTO_ERROR struct gs_error *err = load_rule_file(path, &problems, &set);
     if (err || problems.len)
         fprintf(stderr, "  FAILED:\n");
     if (err)
@@ -88,6 +88,6 @@ int engine_check_rules(const struct engine_check_options *o, int n_files, char *
 {
     bool ok = true;
     for (int i = 0; i < n_files; i++)
-        ok = check_file(o, files[i]) && ok;
+        ok = check_rule_file(o, files[i]) && ok;
     return ok ? 0 : 1;
 }

@@ -11,7 +11,7 @@ enum {
     SET_BACK_MS = 15 * 1000,
 };
 
-int64_t engine_clock_steps_look(struct engine_clock_steps *c, int64_t wall_ms, int64_t boot_ms)
+int64_t engine_clock_steps_check(struct engine_clock_steps *c, int64_t wall_ms, int64_t boot_ms)
 {
     int64_t step = c->boot_ms ? (wall_ms - c->wall_ms) - (boot_ms - c->boot_ms) : 0;
     c->wall_ms = wall_ms;

@@ -93,7 +93,7 @@ static void check_recovered(struct engine *e)
 static void watch_clock(struct engine *e)
 {
     int64_t now = gs_unix_ms(), boot = gs_boot_ns() / GS_NS_PER_MS;
-    int64_t step = engine_clock_steps_look(&e->clock, now, boot);
+    int64_t step = engine_clock_steps_check(&e->clock, now, boot);
     char by[GS_RFC3339_SIZE], to[GS_RFC3339_SIZE];
     tsdb_set_grace(e->db, e->clock.grace_ms);
     uint64_t dropped = engine_clock_steps_is_back(&e->clock, boot) ? drop_ahead(e, now) : 0;
@@ -210,7 +210,7 @@ static void start_remotes(struct engine *e, const struct engine_config *cfg)
 }
 
 // Everything that can fail comes before anything that changes.
-static struct gs_error *load(struct engine *e)
+static struct gs_error *load_config(struct engine *e)
 {
     GS_CLEANUP(engine_config_freep) struct engine_config *cfg = NULL;
     GS_CLEANUP(rules_problems_finish) struct rules_problems problems = {0};
@@ -251,7 +251,7 @@ static void watch_files(struct engine *e)
 static struct gs_error *load_and_tell(struct engine *e)
 {
     int64_t begun = gs_mono_ns();
-    struct gs_error *err = load(e);
+    struct gs_error *err = load_config(e);
     engine_api_set_reload(e->api, !err, gs_unix_ms());
     watch_files(e); // also after an error: the next change may mend it
     if (err)

@@ -15,6 +15,6 @@ struct engine_clock_steps {
 };
 
 // How far the clock was set since the last look, in milliseconds: 0 for less than two seconds.
-int64_t engine_clock_steps_look(struct engine_clock_steps *c, int64_t wall_ms, int64_t boot_ms);
+int64_t engine_clock_steps_check(struct engine_clock_steps *c, int64_t wall_ms, int64_t boot_ms);
 // It was set back a moment ago.
 bool engine_clock_steps_is_back(const struct engine_clock_steps *c, int64_t boot_ms);

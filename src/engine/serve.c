@@ -133,7 +133,7 @@ static struct gs_error *read_urls(struct server *r, const struct engine_flags *f
 
 // Without --kubeconfig only the cluster that we run in is meant: a file in somebody's home folder
 // must not change what a service scrapes.
-static struct gs_error *connect_cluster(struct server *r, const char *kubeconfig)
+static struct gs_error *connect_kube_cluster(struct server *r, const char *kubeconfig)
 {
     if (!kubeconfig && !getenv("KUBERNETES_SERVICE_HOST"))
         return NULL;
@@ -157,7 +157,7 @@ static void on_drained(void *arg)
 }
 
 // Asked again while receivers are waited for: at once.
-static void stop(struct server *r)
+static void stop_server(struct server *r)
 {
     if (r->stopping) {
         uv_stop(&r->loop);
@@ -170,7 +170,7 @@ static void stop(struct server *r)
     engine_drain(r->engine, r->flush_deadline_ms, on_drained, r);
 }
 
-static void on_signal(uv_signal_t *s, int signum)
+static void on_server_signal(uv_signal_t *s, int signum)
 {
     struct server *r = s->data;
     if (signum == SIGHUP && (r->stopping || !r->engine))
@@ -181,23 +181,23 @@ static void on_signal(uv_signal_t *s, int signum)
         return;
     }
     gs_info("engine", "%s: ending", strsignal(signum));
-    stop(r);
+    stop_server(r);
 }
 
 static void on_quit(void *arg)
 {
     struct server *r = arg;
     gs_info("engine", "/-/quit: ending");
-    stop(r);
+    stop_server(r);
 }
 
-static void watch_signals(struct server *r)
+static void handle_signals(struct server *r)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
         uv_signal_init(&r->loop, &r->signals[i]);
         r->signals[i].data = r;
-        uv_signal_start(&r->signals[i], on_signal, numbers[i]);
+        uv_signal_start(&r->signals[i], on_server_signal, numbers[i]);
     }
 }
 
@@ -283,13 +283,13 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
     return engine_new(&r->loop, &o, &r->engine);
 }
 
-static struct gs_error *start(struct server *r, const struct engine_flags *f)
+static struct gs_error *start_server(struct server *r, const struct engine_flags *f)
 {
     struct gs_error *err = web_config_load(f->web_config, &r->web);
     if (!err)
         err = read_urls(r, f);
     if (!err)
-        err = connect_cluster(r, f->kubeconfig);
+        err = connect_kube_cluster(r, f->kubeconfig);
     if (err)
         return err;
     web_config_guard(r->web, handle_while_reading, r);
@@ -307,7 +307,7 @@ static struct gs_error *start(struct server *r, const struct engine_flags *f)
 }
 
 // Servers first, so that no request comes to what is gone; then the loop runs out.
-static void finish(struct server *r)
+static void finish_server(struct server *r)
 {
     for (size_t i = 0; i < r->n_servers; i++)
         http_server_stop(r->servers[i]);
@@ -355,14 +355,14 @@ struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt 
     struct server r = {.flags = engine_flag_values(f, rows),
                        .flush_deadline_ms = f->flush_deadline_ns / GS_NS_PER_MS};
     uv_loop_init(&r.loop);
-    watch_signals(&r);
-    err = start(&r, f);
+    handle_signals(&r);
+    err = start_server(&r, f);
     if (!err) {
         gs_info("engine", "gpuscale %s is ready", GPUSCALE_VERSION);
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
     bool ended = r.stopping && !r.engine; // by a signal while the log was read
-    finish(&r);
+    finish_server(&r);
     if (ended)
         gs_error_free(GS_TAKE(err));
     return err;

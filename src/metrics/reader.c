@@ -221,7 +221,7 @@ static struct gs_error *find_end(struct metrics_reader *r)
     return NULL;
 }
 
-static struct gs_error *take_sample(struct metrics_reader *r, struct metrics_line *ret)
+static struct gs_error *read_sample_line(struct metrics_reader *r, struct metrics_line *ret)
 {
     size_t start = r->at;
     struct gs_error *err = find_end(r);
@@ -233,7 +233,7 @@ static struct gs_error *take_sample(struct metrics_reader *r, struct metrics_lin
     return metrics_reader_tail(r, ret);
 }
 
-static struct gs_error *count(struct metrics_reader *r, bool *ret_more)
+static struct gs_error *count_sample(struct metrics_reader *r, bool *ret_more)
 {
     if (r->limits.max_samples && ++r->n_samples > r->limits.max_samples)
         return gs_error_new(GS_ELIMIT, "line %zu: more than %zu samples", r->number,
@@ -257,7 +257,7 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
     while (r->next < r->end) {
         if (expected && !r->seen_eof && *r->next != '#' && next_expected(r, ret)) {
             r->expect_len = 0;
-            return count(r, ret_more);
+            return count_sample(r, ret_more);
         }
         struct gs_error *err;
         if (*r->next == '#' && !r->seen_eof && next_known_comment(r)) {
@@ -289,11 +289,11 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
             continue;
         }
         r->expect_len = 0;
-        err = take_sample(r, &line);
+        err = read_sample_line(r, &line);
         if (err)
             return err;
         *ret = line;
-        return count(r, ret_more);
+        return count_sample(r, ret_more);
     }
     if (r->om && !r->seen_eof) {
         r->at = 0;

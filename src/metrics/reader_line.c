@@ -204,7 +204,7 @@ static bool is_eof(const struct metrics_reader *r)
     return r->om && gs_slice_eq_str(r->line, "# EOF");
 }
 
-static void remember(struct metrics_reader *r, const struct metrics_metadata *m)
+static void remember_line(struct metrics_reader *r, const struct metrics_metadata *m)
 {
     const char *line = r->line.data; // and a \r behind it
     size_t len = (size_t)(r->next - line) - (r->next[-1] == '\n');
@@ -248,7 +248,7 @@ static struct gs_error *take_metadata(struct metrics_reader *r, struct gs_slice 
         m.help = text;
     if (err)
         return err;
-    remember(r, &m);
+    remember_line(r, &m);
     if (r->on_metadata)
         r->on_metadata(r->metadata_arg, &m);
     return NULL;

@@ -35,7 +35,7 @@ static void add_avg(struct cell *a, double v)
     promql_kahan_add(v / (double)a->count, &a->mean, &a->c);
 }
 
-static void add_value(enum promql_agg op, struct cell *a, double v)
+static void accumulate_value(enum promql_agg op, struct cell *a, double v)
 {
     bool first = a->count++ == 0;
     double delta;
@@ -110,7 +110,7 @@ static struct gs_error *plain(struct promql_eval *ev, const struct promql_groupi
         const double *v = g->input.series[s].v;
         for (size_t i = 0; i < n_steps; i++)
             if (!promql_absent(v[i]))
-                add_value(op, &row[i], v[i]);
+                accumulate_value(op, &row[i], v[i]);
         err = promql_eval_work(ev, n_steps);
     }
     if (err)
@@ -133,13 +133,13 @@ static void note_quantiles(struct promql_eval *ev, const struct promql_node *n, 
         high = q[i] > high ? q[i] : high;
     }
     if (nan) {
-        promql_note_quantile(&ev->notes, n->u.aggregate.param->start, (double)NAN);
+        promql_annotate_quantile(&ev->notes, n->u.aggregate.param->start, (double)NAN);
         return;
     }
     if (high > 1)
-        promql_note_quantile(&ev->notes, n->u.aggregate.param->start, high);
+        promql_annotate_quantile(&ev->notes, n->u.aggregate.param->start, high);
     if (low < 0)
-        promql_note_quantile(&ev->notes, n->u.aggregate.param->start, low);
+        promql_annotate_quantile(&ev->notes, n->u.aggregate.param->start, low);
 }
 
 static struct gs_error *quantile(struct promql_eval *ev, const struct promql_node *n,

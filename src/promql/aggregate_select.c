@@ -56,7 +56,7 @@ static void sink(const struct choice *c, struct heap *h, size_t at)
     }
 }
 
-static void push(const struct choice *c, struct heap *h, uint32_t series)
+static void push_heap(const struct choice *c, struct heap *h, uint32_t series)
 {
     size_t at = h->len++;
     h->items[at] = series;
@@ -69,7 +69,7 @@ static void push(const struct choice *c, struct heap *h, uint32_t series)
 static void offer(const struct choice *c, struct heap *h, size_t k, uint32_t series)
 {
     if (h->len < k) {
-        push(c, h, series);
+        push_heap(c, h, series);
         return;
     }
     double top = value_of(c, h->items[0]), v = value_of(c, series);
@@ -112,9 +112,9 @@ static struct gs_error *limit_of(double k, size_t n, size_t *ret)
 }
 
 // Best first: what an instant query shows.
-static struct gs_error *in_order(struct promql_eval *ev, const struct promql_grouping *g,
-                                 const struct choice *c, struct heap *heaps,
-                                 struct promql_matrix *ret)
+static struct gs_error *heap_in_order(struct promql_eval *ev, const struct promql_grouping *g,
+                                      const struct choice *c, struct heap *heaps,
+                                      struct promql_matrix *ret)
 {
     struct gs_error *err = promql_eval_matrix(ev, ret, g->input.n);
     for (size_t k = 0; k < g->keys.n_ids && !err; k++) {
@@ -174,7 +174,7 @@ struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_no
     if (err)
         return err;
     if (ev->steps.n == 1)
-        return in_order(ev, g, &c, heaps, ret);
+        return heap_in_order(ev, g, &c, heaps, ret);
     *ret = g->input;
     promql_eval_compact(ret);
     return NULL;

@@ -55,7 +55,7 @@ void promql_cache_free(struct promql_cache *c)
     free(c);
 }
 
-static void renew(struct promql_cache *c, const struct tsdb *db)
+static void renew_view(struct promql_cache *c, const struct tsdb *db)
 {
     struct promql_cache_view *old = c->now;
     bool full = old->bytes > MAX_BYTES / 2 || gs_hmap_len(old->entries) > MAX_ENTRIES / 2;
@@ -72,7 +72,7 @@ static void renew(struct promql_cache *c, const struct tsdb *db)
 
 struct promql_cache_view *promql_cache_hold(struct promql_cache *c, const struct tsdb *db)
 {
-    renew(c, db);
+    renew_view(c, db);
     c->now->n_results++;
     return c->now;
 }

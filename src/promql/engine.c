@@ -114,7 +114,7 @@ static void eval_free(struct promql_eval *ev)
         return;
     gs_hmap_free(ev->own_symbols);
     free(ev->own_texts);
-    promql_notes_finish(&ev->notes);
+    promql_annotations_finish(&ev->notes);
     tsdb_samples_finish(&ev->scratch);
     promql_cache_release(ev->engine->cache, ev->view);
     tsdb_isolation_end(ev->engine->db, &ev->hold);
@@ -122,7 +122,7 @@ static void eval_free(struct promql_eval *ev)
     free(ev);
 }
 
-static const struct promql_node *unwrap(const struct promql_node *n)
+static const struct promql_node *unwrap_parens(const struct promql_node *n)
 {
     while (n->kind == PROMQL_PAREN)
         n = n->u.unary.expr;
@@ -210,10 +210,10 @@ static void take_notes(struct promql_eval *ev, struct promql_result *r)
     r->samples = ev->samples;
 }
 
-static struct gs_error *evaluate(struct promql_eval *ev, const struct promql_node *root, bool range,
-                                 struct promql_result *r)
+static struct gs_error *evaluate_query(struct promql_eval *ev, const struct promql_node *root,
+                                       bool range, struct promql_result *r)
 {
-    const struct promql_node *n = unwrap(root);
+    const struct promql_node *n = unwrap_parens(root);
     switch (root->type) {
     case PROMQL_STRING:
         r->type = PROMQL_RESULT_STRING;
@@ -237,16 +237,16 @@ static struct gs_error *evaluate(struct promql_eval *ev, const struct promql_nod
     return err;
 }
 
-static struct gs_error *run(struct promql_engine *e, const struct promql_expr *x,
-                            struct promql_steps steps, int64_t end_ms, bool range,
-                            struct promql_result *ret)
+static struct gs_error *run_query(struct promql_engine *e, const struct promql_expr *x,
+                                  struct promql_steps steps, int64_t end_ms, bool range,
+                                  struct promql_result *ret)
 {
     const struct promql_config cfg = e->cfg;
     promql_engine_set_limits(e, 0, 0); // others may begin in a pause
     struct promql_eval *ev = eval_new(e, x, steps, end_ms, &cfg);
     struct promql_result r = {
         .engine = e, .own = ev, .start_ms = steps.start_ms, .step_ms = steps.step_ms};
-    struct gs_error *err = evaluate(ev, promql_expr_root(x), range, &r);
+    struct gs_error *err = evaluate_query(ev, promql_expr_root(x), range, &r);
     if (err) {
         eval_free(ev);
         return err;
@@ -259,7 +259,7 @@ static struct gs_error *run(struct promql_engine *e, const struct promql_expr *x
 struct gs_error *promql_instant(struct promql_engine *e, const struct promql_expr *x, int64_t t_ms,
                                 struct promql_result *ret)
 {
-    return run(e, x, (struct promql_steps){t_ms, 1, 1}, t_ms, false, ret);
+    return run_query(e, x, (struct promql_steps){t_ms, 1, 1}, t_ms, false, ret);
 }
 
 struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr *x,
@@ -282,8 +282,8 @@ struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr 
         return gs_error_new(GS_EINVAL,
                             "exceeded maximum resolution of 11,000 points per timeseries. Try "
                             "decreasing the query resolution (?step=XX)");
-    return run(e, x, (struct promql_steps){start_ms, step_ms, (size_t)(span / step_ms) + 1}, end_ms,
-               true, ret);
+    return run_query(e, x, (struct promql_steps){start_ms, step_ms, (size_t)(span / step_ms) + 1},
+                     end_ms, true, ret);
 }
 
 void promql_result_finish(struct promql_result *r)

@@ -14,7 +14,7 @@ const struct promql_steps *promql_eval_steps(const struct promql_eval *ev)
     return &ev->steps;
 }
 
-struct promql_notes *promql_eval_notes(struct promql_eval *ev)
+struct promql_annotations *promql_eval_annotations(struct promql_eval *ev)
 {
     return &ev->notes;
 }

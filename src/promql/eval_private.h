@@ -17,7 +17,7 @@ struct promql_steps {
 };
 
 const struct promql_steps *promql_eval_steps(const struct promql_eval *ev);
-struct promql_notes *promql_eval_notes(struct promql_eval *ev);
+struct promql_annotations *promql_eval_annotations(struct promql_eval *ev);
 // Evaluates an argument of type vector or scalar over all steps.
 struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_node *n,
                                   struct promql_matrix *ret);
@@ -124,14 +124,14 @@ double promql_quantile(double q, double *values, size_t n);
 #define PROMQL_TURN_NS    (5 * INT64_C(1000000)) // a query pauses after so long
 #define PROMQL_OWN_SYMBOL UINT32_C(0x80000000)   // symbols of the query: this bit and an index
 
-struct promql_notes {
+struct promql_annotations {
     char **warnings, **infos;
     size_t n_warnings, n_infos, warnings_cap, infos_cap;
     struct gs_slice text; // of the expression, for line and column
     const void *last_what;
     uint32_t last_pos;
 };
-void promql_notes_finish(struct promql_notes *n);
+void promql_annotations_finish(struct promql_annotations *n);
 
 struct promql_engine {
     struct tsdb *db;
@@ -150,7 +150,7 @@ struct promql_eval {
     struct gs_arena arena;
     struct promql_steps steps;
     int64_t query_start_ms, query_end_ms; // what @ start() and @ end() mean
-    struct promql_notes notes;
+    struct promql_annotations notes;
     struct gs_hmap *own_symbols; // text -> index + 1
     struct gs_slice *own_texts;  // by index; in the arena
     size_t n_own, own_cap;
@@ -216,10 +216,10 @@ struct gs_error *promql_eval_sets(struct promql_eval *ev, const struct promql_no
                                   struct promql_matrix *ret);
 // The fast way, where both sides are known and every series has at most one partner. *ret_done
 // false: it is not.
-struct gs_error *promql_eval_known_vectors(struct promql_eval *ev, const struct promql_node *n,
-                                           const struct promql_matrix *lhs,
-                                           const struct promql_matrix *rhs, bool *ret_done,
-                                           struct promql_matrix *ret);
+struct gs_error *promql_eval_cached_vectors(struct promql_eval *ev, const struct promql_node *n,
+                                            const struct promql_matrix *lhs,
+                                            const struct promql_matrix *rhs, bool *ret_done,
+                                            struct promql_matrix *ret);
 // The value of "a op b"; *ret_keep: a comparison holds (others: true).
 double promql_apply(enum promql_op op, double a, double b, bool *ret_keep);
 struct gs_error *promql_eval_aggregate(struct promql_eval *ev, const struct promql_node *n,
@@ -296,7 +296,7 @@ void promql_eval_rule_key(const struct promql_key_rule *rule, struct gs_buf *key
 //
 // The series of a selector, kept while the store's series stay the same.
 
-struct promql_known { // all that match, whenever they had samples
+struct promql_cached_series { // all that match, whenever they had samples
     tsdb_ref *refs;
     struct tsdb_labels *labels;
     size_t n;
@@ -308,11 +308,12 @@ struct promql_known { // all that match, whenever they had samples
     struct promql_entry *entry; // NULL: of this query alone
 };
 
-struct gs_error *promql_known_series(struct promql_eval *ev, const struct promql_node *selector,
-                                     struct promql_known **ret);
+struct gs_error *promql_cached_series_select(struct promql_eval *ev,
+                                             const struct promql_node *selector,
+                                             struct promql_cached_series **ret);
 // The number of the list of those members that have a value; 0 when nothing is kept.
-uint64_t promql_known_number(struct promql_eval *ev, struct promql_known *k,
-                             const uint32_t *members, size_t n);
+uint64_t promql_cached_series_number(struct promql_eval *ev, struct promql_cached_series *k,
+                                     const uint32_t *members, size_t n);
 
 // --- aggregation ---
 //

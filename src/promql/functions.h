@@ -44,13 +44,15 @@ struct promql_matrix {
 };
 
 // Warnings and infos of a query, deduplicated, with the position appended: texts as Prometheus'.
-struct promql_notes;
-void promql_note_warn(struct promql_notes *n, uint32_t pos, const char *fmt, ...) GS_PRINTF(3, 4);
-void promql_note_info(struct promql_notes *n, uint32_t pos, const char *fmt, ...) GS_PRINTF(3, 4);
+struct promql_annotations;
+void promql_annotate_warning(struct promql_annotations *n, uint32_t pos, const char *fmt, ...)
+    GS_PRINTF(3, 4);
+void promql_annotate_info(struct promql_annotations *n, uint32_t pos, const char *fmt, ...)
+    GS_PRINTF(3, 4);
 // A quantile that is not between 0 and 1.
-void promql_note_quantile(struct promql_notes *n, uint32_t pos, double q);
+void promql_annotate_quantile(struct promql_annotations *n, uint32_t pos, double q);
 // Whether the last call was the same, for what is asked at every step. what: any address.
-bool promql_noted(struct promql_notes *n, uint32_t pos, const void *what);
+bool promql_annotated(struct promql_annotations *n, uint32_t pos, const void *what);
 
 // --- functions ---
 //
@@ -71,7 +73,7 @@ struct promql_window {
     int64_t start_ms, end_ms;
     int64_t eval_ms;    // time of the step (differs from end_ms under offset and @)
     const double *args; // the scalar arguments at this step, in order, without the range vector
-    struct promql_notes *notes;
+    struct promql_annotations *notes;
     // The series' name, for annotations: of all series, or with TSDB_NO_SYMBOL in these labels.
     const struct promql_eval *ev;
     uint32_t name;

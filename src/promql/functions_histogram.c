@@ -151,13 +151,14 @@ static void note_bad_bound(struct promql_eval *ev, const struct promql_node *arg
 {
     struct gs_slice bound = promql_eval_text(ev, tsdb_labels_get(l, le));
     struct gs_slice name = promql_eval_text(ev, tsdb_labels_get(l, TSDB_SYMBOL_NAME));
-    promql_note_warn(promql_eval_notes(ev), arg->start,
-                     "bucket label \"le\" is missing or has a malformed value of \"" GS_SLICE_FMT
-                     "\" for metric name \"" GS_SLICE_FMT "\"",
-                     GS_SLICE_ARG(bound), GS_SLICE_ARG(name));
+    promql_annotate_warning(
+        promql_eval_annotations(ev), arg->start,
+        "bucket label \"le\" is missing or has a malformed value of \"" GS_SLICE_FMT
+        "\" for metric name \"" GS_SLICE_FMT "\"",
+        GS_SLICE_ARG(bound), GS_SLICE_ARG(name));
 }
 
-static struct gs_error *collect(struct histograms *h, const struct promql_node *arg)
+static struct gs_error *collect_buckets(struct histograms *h, const struct promql_node *arg)
 {
     struct promql_matrix m = {0};
     uint32_t le = TSDB_NO_SYMBOL;
@@ -211,11 +212,11 @@ static void note_forced(const struct histograms *h, const struct promql_node *ar
 {
     struct tsdb_labels l = h->input.series[h->keys.first[id]].labels;
     uint32_t name = first ? tsdb_labels_get(l, TSDB_SYMBOL_NAME) : TSDB_SYMBOL_EMPTY;
-    promql_note_info(promql_eval_notes(h->ev), arg->start,
-                     "input to histogram_quantile needed to be fixed for monotonicity (see "
-                     "https://prometheus.io/docs/prometheus/latest/querying/functions/"
-                     "#histogram_quantile) for metric name \"" GS_SLICE_FMT "\"",
-                     GS_SLICE_ARG(promql_eval_text(h->ev, name)));
+    promql_annotate_info(promql_eval_annotations(h->ev), arg->start,
+                         "input to histogram_quantile needed to be fixed for monotonicity (see "
+                         "https://prometheus.io/docs/prometheus/latest/querying/functions/"
+                         "#histogram_quantile) for metric name \"" GS_SLICE_FMT "\"",
+                         GS_SLICE_ARG(promql_eval_text(h->ev, name)));
 }
 
 struct gs_error *promql_special_histogram_quantile(struct promql_eval *ev,
@@ -228,12 +229,12 @@ struct gs_error *promql_special_histogram_quantile(struct promql_eval *ev,
     const struct promql_node *arg = call->u.call.args[1];
     struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &q);
     if (!err)
-        err = collect(&h, arg);
+        err = collect_buckets(&h, arg);
     ret->n_steps = n_steps;
     for (size_t i = 0; i < n_steps && !err; i++)
         if (!(q.series[0].v[i] >= 0 && q.series[0].v[i] <= 1))
-            promql_note_quantile(promql_eval_notes(ev), call->u.call.args[0]->start,
-                                 q.series[0].v[i]);
+            promql_annotate_quantile(promql_eval_annotations(ev), call->u.call.args[0]->start,
+                                     q.series[0].v[i]);
     for (uint32_t id = 0; id < h.keys.n_ids && !err; id++) {
         double *v;
         err = result_of(&h, id, ret, &v);
@@ -263,7 +264,7 @@ struct gs_error *promql_special_histogram_fraction(struct promql_eval *ev,
     if (!err)
         err = promql_eval_node(ev, call->u.call.args[1], &upper);
     if (!err)
-        err = collect(&h, call->u.call.args[2]);
+        err = collect_buckets(&h, call->u.call.args[2]);
     ret->n_steps = n_steps;
     for (uint32_t id = 0; id < h.keys.n_ids && !err; id++) {
         double *v;

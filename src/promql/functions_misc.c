@@ -85,7 +85,7 @@ struct gs_error *promql_special_vector(struct promql_eval *ev, const struct prom
 
 // --- absent ---
 
-static const struct promql_node *unwrap(const struct promql_node *n)
+static const struct promql_node *unwrap_argument(const struct promql_node *n)
 {
     while (n->kind == PROMQL_PAREN)
         n = n->u.unary.expr;
@@ -148,7 +148,7 @@ struct gs_error *promql_special_absent(struct promql_eval *ev, const struct prom
 {
     struct promql_matrix m = {0};
     struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &m);
-    return err ? err : absent_of(ev, unwrap(call->u.call.args[0]), &m, ret);
+    return err ? err : absent_of(ev, unwrap_argument(call->u.call.args[0]), &m, ret);
 }
 
 struct gs_error *promql_special_absent_over_time(struct promql_eval *ev,
@@ -158,7 +158,7 @@ struct gs_error *promql_special_absent_over_time(struct promql_eval *ev,
     struct promql_matrix m = {0};
     struct gs_error *err =
         promql_eval_rollup(ev, promql_function_find(GS_SLICE("present_over_time")), call, &m);
-    return err ? err : absent_of(ev, unwrap(call->u.call.args[0]), &m, ret);
+    return err ? err : absent_of(ev, unwrap_argument(call->u.call.args[0]), &m, ret);
 }
 
 // --- timestamp ---
@@ -166,7 +166,7 @@ struct gs_error *promql_special_absent_over_time(struct promql_eval *ev,
 struct gs_error *promql_special_timestamp(struct promql_eval *ev, const struct promql_node *call,
                                           struct promql_matrix *ret)
 {
-    const struct promql_node *arg = unwrap(call->u.call.args[0]);
+    const struct promql_node *arg = unwrap_argument(call->u.call.args[0]);
     const struct promql_steps *steps = promql_eval_steps(ev);
     bool selector = arg->kind == PROMQL_SELECTOR;
     struct promql_matrix m = {0};
@@ -208,8 +208,8 @@ static void merge_sort(struct promql_series *s, struct promql_series *scratch, s
     memcpy(s, scratch, out * sizeof(*s)); // what is left on the right is in its place
 }
 
-static struct gs_error *sort(struct promql_eval *ev, const struct promql_node *call,
-                             bool descending, struct promql_matrix *ret)
+static struct gs_error *sort_series(struct promql_eval *ev, const struct promql_node *call,
+                                    bool descending, struct promql_matrix *ret)
 {
     struct promql_matrix m = {0};
     struct promql_series *scratch;
@@ -227,11 +227,11 @@ static struct gs_error *sort(struct promql_eval *ev, const struct promql_node *c
 struct gs_error *promql_special_sort(struct promql_eval *ev, const struct promql_node *call,
                                      struct promql_matrix *ret)
 {
-    return sort(ev, call, false, ret);
+    return sort_series(ev, call, false, ret);
 }
 
 struct gs_error *promql_special_sort_desc(struct promql_eval *ev, const struct promql_node *call,
                                           struct promql_matrix *ret)
 {
-    return sort(ev, call, true, ret);
+    return sort_series(ev, call, true, ret);
 }

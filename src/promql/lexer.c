@@ -71,21 +71,21 @@ static bool accept(struct promql_lexer *l, const char *set)
     return true;
 }
 
-static struct promql_token emit(struct promql_lexer *l, enum promql_token_type type, int code)
+static struct promql_token emit_token(struct promql_lexer *l, enum promql_token_type type, int code)
 {
     struct promql_token t = {type, code, (uint32_t)l->start, (uint32_t)l->at,
                              gs_slice_make(l->input.data + l->start, l->at - l->start)};
     return t;
 }
 
-static struct promql_token fail(struct promql_lexer *l, const char *fmt, ...) GS_PRINTF(2, 3);
-static struct promql_token fail(struct promql_lexer *l, const char *fmt, ...)
+static struct promql_token fail_lexer(struct promql_lexer *l, const char *fmt, ...) GS_PRINTF(2, 3);
+static struct promql_token fail_lexer(struct promql_lexer *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    struct promql_token t = emit(l, PROMQL_T_ERROR, 0);
+    struct promql_token t = emit_token(l, PROMQL_T_ERROR, 0);
     const char *kept = gs_arena_strdup(l->arena, text);
     t.text = gs_slice_of(kept ? kept : "out of memory");
     return t;
@@ -102,7 +102,7 @@ static size_t rune_len(const struct promql_lexer *l, size_t at)
 static struct promql_token fail_rune(struct promql_lexer *l, const char *what, size_t at)
 {
     if (at >= l->input.len)
-        return fail(l, "%s '\xef\xbf\xbd'", what);
+        return fail_lexer(l, "%s '\xef\xbf\xbd'", what);
     const char *escaped = NULL;
     switch (l->input.data[at]) {
     case '\n':
@@ -124,11 +124,11 @@ static struct promql_token fail_rune(struct promql_lexer *l, const char *what, s
         break;
     }
     if (escaped)
-        return fail(l, "%s '%s'", what, escaped);
+        return fail_lexer(l, "%s '%s'", what, escaped);
     unsigned char c = (unsigned char)l->input.data[at];
     if (c < 0x20 || c == 0x7f)
-        return fail(l, "%s '\\x%02x'", what, c);
-    return fail(l, "%s '%.*s'", what, (int)rune_len(l, at), l->input.data + at);
+        return fail_lexer(l, "%s '\\x%02x'", what, c);
+    return fail_lexer(l, "%s '%.*s'", what, (int)rune_len(l, at), l->input.data + at);
 }
 
 // --- numbers and durations ---
@@ -200,12 +200,12 @@ static bool scan_rest_of_duration(struct promql_lexer *l)
 static struct promql_token number_or_duration(struct promql_lexer *l)
 {
     if (scan_number(l))
-        return emit(l, PROMQL_T_NUMBER, 0);
+        return emit_token(l, PROMQL_T_NUMBER, 0);
     if (scan_rest_of_duration(l))
-        return emit(l, PROMQL_T_DURATION, 0);
+        return emit_token(l, PROMQL_T_DURATION, 0);
     GS_AUTO_BUF struct gs_buf quoted = {0};
     promql_quote(&quoted, gs_slice_make(l->input.data + l->start, l->at - l->start));
-    return fail(l, "bad number or duration syntax: %s", quoted.data);
+    return fail_lexer(l, "bad number or duration syntax: %s", quoted.data);
 }
 
 // --- strings ---
@@ -265,18 +265,19 @@ static struct promql_token string(struct promql_lexer *l, char quote)
     for (;;) {
         int c = peek(l);
         if (c < 0 || (c == '\n' && !raw))
-            return fail(l, raw ? "unterminated raw string" : "unterminated quoted string");
+            return fail_lexer(l, raw ? "unterminated raw string" : "unterminated quoted string");
         l->at++;
         if (c == quote)
-            return emit(l, PROMQL_T_STRING, 0);
+            return emit_token(l, PROMQL_T_STRING, 0);
         const char *wrong = c == '\\' && !raw ? check_escape(l, quote) : NULL;
         int bad = peek(l);
         if (wrong == UNKNOWN)
-            return fail(l, "%s U+%04X '%c'", wrong, (unsigned)bad, bad);
+            return fail_lexer(l, "%s U+%04X '%c'", wrong, (unsigned)bad, bad);
         if (wrong == ILLEGAL)
-            return fail(l, "illegal character U+%04X '%c' in escape sequence", (unsigned)bad, bad);
+            return fail_lexer(l, "illegal character U+%04X '%c' in escape sequence", (unsigned)bad,
+                              bad);
         if (wrong)
-            return fail(l, "%s", wrong);
+            return fail_lexer(l, "%s", wrong);
     }
 }
 
@@ -293,41 +294,42 @@ static struct promql_token word(struct promql_lexer *l)
     for (size_t i = 0; i < GS_ARRAY_LEN(words); i++)
         if (strlen(words[i].word) == len &&
             strncasecmp(words[i].word, l->input.data + l->start, len) == 0)
-            return emit(l, words[i].type, words[i].code);
-    return emit(l, colon ? PROMQL_T_METRIC_IDENTIFIER : PROMQL_T_IDENTIFIER, 0);
+            return emit_token(l, words[i].type, words[i].code);
+    return emit_token(l, colon ? PROMQL_T_METRIC_IDENTIFIER : PROMQL_T_IDENTIFIER, 0);
 }
 
 static struct promql_token inside_braces(struct promql_lexer *l)
 {
     int c = peek(l);
     if (c < 0)
-        return fail(l, "unexpected end of input inside braces");
+        return fail_lexer(l, "unexpected end of input inside braces");
     if (is_alpha(c)) {
         while (is_alpha(peek(l)) || is_digit(peek(l)))
             l->at++;
-        return emit(l, PROMQL_T_IDENTIFIER, 0);
+        return emit_token(l, PROMQL_T_IDENTIFIER, 0);
     }
     l->at++;
     switch (c) {
     case ',':
-        return emit(l, PROMQL_T_COMMA, 0);
+        return emit_token(l, PROMQL_T_COMMA, 0);
     case '"':
     case '\'':
     case '`':
         return string(l, (char)c);
     case '=':
-        return accept(l, "~") ? emit(l, PROMQL_T_EQL_REGEX, 0) : emit(l, PROMQL_T_EQL, 0);
+        return accept(l, "~") ? emit_token(l, PROMQL_T_EQL_REGEX, 0)
+                              : emit_token(l, PROMQL_T_EQL, 0);
     case '!':
         if (accept(l, "~"))
-            return emit(l, PROMQL_T_NEQ_REGEX, 0);
+            return emit_token(l, PROMQL_T_NEQ_REGEX, 0);
         if (accept(l, "="))
-            return emit(l, PROMQL_T_OPERATOR, PROMQL_NEQ);
+            return emit_token(l, PROMQL_T_OPERATOR, PROMQL_NEQ);
         return fail_rune(l, "unexpected character after '!' inside braces:", l->at);
     case '{':
-        return fail(l, "unexpected left brace '{'");
+        return fail_lexer(l, "unexpected left brace '{'");
     case '}':
         l->brace_open = false;
-        return emit(l, PROMQL_T_RIGHT_BRACE, 0);
+        return emit_token(l, PROMQL_T_RIGHT_BRACE, 0);
     default:
         return fail_rune(l, "unexpected character inside braces:", l->at - 1);
     }
@@ -335,7 +337,7 @@ static struct promql_token inside_braces(struct promql_lexer *l)
 
 static struct promql_token unclosed(struct promql_lexer *l)
 {
-    return fail(l, l->paren_depth ? "unclosed left parenthesis" : "unclosed left bracket");
+    return fail_lexer(l, l->paren_depth ? "unclosed left parenthesis" : "unclosed left bracket");
 }
 
 static struct promql_token inside_brackets(struct promql_lexer *l)
@@ -343,7 +345,7 @@ static struct promql_token inside_brackets(struct promql_lexer *l)
     int c = peek(l);
     if (c < 0)
         return l->got_duration ? unclosed(l)
-                               : fail(l, "unexpected end of input in duration expression");
+                               : fail_lexer(l, "unexpected end of input in duration expression");
     if (is_digit(c) || c == '.') {
         l->got_duration = true;
         return number_or_duration(l);
@@ -352,20 +354,20 @@ static struct promql_token inside_brackets(struct promql_lexer *l)
     switch (c) {
     case ']':
         l->bracket_open = false;
-        return emit(l, PROMQL_T_RIGHT_BRACKET, 0);
+        return emit_token(l, PROMQL_T_RIGHT_BRACKET, 0);
     case ':':
         if (!l->got_duration) {
             l->start = l->at; // where Prometheus tells it
-            return fail(l, "unexpected colon before duration in duration expression");
+            return fail_lexer(l, "unexpected colon before duration in duration expression");
         }
         if (l->got_colon)
-            return fail(l, "unexpected colon ':'");
+            return fail_lexer(l, "unexpected colon ':'");
         l->got_colon = true;
-        return emit(l, PROMQL_T_COLON, 0);
+        return emit_token(l, PROMQL_T_COLON, 0);
     case '+':
-        return emit(l, PROMQL_T_OPERATOR, PROMQL_ADD);
+        return emit_token(l, PROMQL_T_OPERATOR, PROMQL_ADD);
     case '-':
-        return emit(l, PROMQL_T_OPERATOR, PROMQL_SUB);
+        return emit_token(l, PROMQL_T_OPERATOR, PROMQL_SUB);
     default:
         return fail_rune(l,
                          l->got_duration ? "unexpected character:"
@@ -376,28 +378,29 @@ static struct promql_token inside_brackets(struct promql_lexer *l)
 
 static struct promql_token one_of(struct promql_lexer *l, const char *next, int with, int without)
 {
-    return accept(l, next) ? emit(l, PROMQL_T_OPERATOR, with) : emit(l, PROMQL_T_OPERATOR, without);
+    return accept(l, next) ? emit_token(l, PROMQL_T_OPERATOR, with)
+                           : emit_token(l, PROMQL_T_OPERATOR, without);
 }
 
 static struct promql_token bracket(struct promql_lexer *l, int c)
 {
     if (c == '{') {
         l->brace_open = true;
-        return emit(l, PROMQL_T_LEFT_BRACE, 0);
+        return emit_token(l, PROMQL_T_LEFT_BRACE, 0);
     }
     if (c == ']')
-        return fail(l, "unexpected right bracket ']'");
+        return fail_lexer(l, "unexpected right bracket ']'");
     if (c == '[') {
         l->bracket_open = true;
         l->got_colon = l->got_duration = false;
-        return emit(l, PROMQL_T_LEFT_BRACKET, 0);
+        return emit_token(l, PROMQL_T_LEFT_BRACKET, 0);
     }
     l->paren_depth += c == '(' ? 1 : -1;
     if (l->paren_depth < 0) {
         l->start = l->at; // where Prometheus tells it
-        return fail(l, "unexpected right parenthesis ')'");
+        return fail_lexer(l, "unexpected right parenthesis ')'");
     }
-    return emit(l, c == '(' ? PROMQL_T_LEFT_PAREN : PROMQL_T_RIGHT_PAREN, 0);
+    return emit_token(l, c == '(' ? PROMQL_T_LEFT_PAREN : PROMQL_T_RIGHT_PAREN, 0);
 }
 
 static struct promql_token statement(struct promql_lexer *l)
@@ -407,7 +410,7 @@ static struct promql_token statement(struct promql_lexer *l)
                                          PROMQL_DIV, PROMQL_MOD, PROMQL_POW};
     int c = peek(l);
     if (c < 0)
-        return l->paren_depth ? unclosed(l) : emit(l, PROMQL_T_EOF, 0);
+        return l->paren_depth ? unclosed(l) : emit_token(l, PROMQL_T_EOF, 0);
     bool dotted = c == '.' && l->at + 1 < l->input.len && is_digit(l->input.data[l->at + 1]);
     if (is_digit(c) || dotted)
         return number_or_duration(l);
@@ -416,21 +419,21 @@ static struct promql_token statement(struct promql_lexer *l)
     l->at++;
     const char *op = c ? strchr(arithmetic, c) : NULL;
     if (op)
-        return emit(l, PROMQL_T_OPERATOR, arithmetic_ops[op - arithmetic]);
+        return emit_token(l, PROMQL_T_OPERATOR, arithmetic_ops[op - arithmetic]);
     switch (c) {
     case ',':
-        return emit(l, PROMQL_T_COMMA, 0);
+        return emit_token(l, PROMQL_T_COMMA, 0);
     case '@':
-        return emit(l, PROMQL_T_AT, 0);
+        return emit_token(l, PROMQL_T_AT, 0);
     case '=':
         if (accept(l, "="))
-            return emit(l, PROMQL_T_OPERATOR, PROMQL_EQL);
+            return emit_token(l, PROMQL_T_OPERATOR, PROMQL_EQL);
         if (peek(l) == '~')
-            return fail(l, "unexpected character after '=': '~'");
-        return emit(l, PROMQL_T_EQL, 0);
+            return fail_lexer(l, "unexpected character after '=': '~'");
+        return emit_token(l, PROMQL_T_EQL, 0);
     case '!':
         if (accept(l, "="))
-            return emit(l, PROMQL_T_OPERATOR, PROMQL_NEQ);
+            return emit_token(l, PROMQL_T_OPERATOR, PROMQL_NEQ);
         return fail_rune(l, "unexpected character after '!':", l->at);
     case '<':
         return one_of(l, "=", PROMQL_LTE, PROMQL_LSS);

@@ -253,7 +253,7 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
     if (!lhs->n || !rhs->n)
         return NULL;
     bool done;
-    struct gs_error *known = promql_eval_known_vectors(ev, n, lhs, rhs, &done, ret);
+    struct gs_error *known = promql_eval_cached_vectors(ev, n, lhs, rhs, &done, ret);
     if (known || done)
         return known;
     struct match m = {.ev = ev, .n = n};

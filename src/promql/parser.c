@@ -51,7 +51,7 @@ bool promql_parser_is_keyword(const struct promql_parser *p, enum promql_keyword
     return p->tok.type == PROMQL_T_KEYWORD && p->tok.code == (int)k;
 }
 
-static void describe(const struct promql_token *t, struct gs_buf *out)
+static void describe_token(const struct promql_token *t, struct gs_buf *out)
 {
     switch (t->type) {
     case PROMQL_T_EOF:
@@ -100,7 +100,7 @@ void promql_parser_unexpected(struct promql_parser *p, const char *context, cons
         return;
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_add_str(&text, "unexpected ");
-    describe(&p->tok, &text);
+    describe_token(&p->tok, &text);
     if (!context && p->aggregations)
         context = "aggregation";
     if (context)
@@ -166,7 +166,7 @@ static size_t put_utf8(char *out, uint32_t c)
 }
 
 // At the character behind a backslash, which the lexer has checked. Returns the bytes used.
-static size_t unescape(const char *in, char *out, size_t *len)
+static size_t unescape_literal(const char *in, char *out, size_t *len)
 {
     static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";
     const char *simple = strchr(letters, *in);
@@ -203,7 +203,7 @@ struct gs_slice promql_parser_unquote(struct promql_parser *p, const struct prom
     size_t len = 0;
     for (size_t i = 0; i < in.len;) {
         if (in.data[i] == '\\' && t->text.data[0] != '`')
-            i += 1 + unescape(in.data + i + 1, out, &len);
+            i += 1 + unescape_literal(in.data + i + 1, out, &len);
         else
             out[len++] = in.data[i++];
     }
@@ -442,7 +442,7 @@ static struct promql_node *parenthesised(struct promql_parser *p)
 }
 
 // A name that begins a call, an aggregation or a selector: the token behind it decides.
-static struct promql_node *named(struct promql_parser *p)
+static struct promql_node *named_function(struct promql_parser *p)
 {
     struct promql_lexer saved = p->lexer;
     struct promql_token name = p->tok, next = promql_lexer_next(&saved);
@@ -490,7 +490,7 @@ static struct promql_node *primary(struct promql_parser *p)
         return promql_parser_selector(p);
     default:
         if (is_metric_word(&p->tok))
-            return named(p);
+            return named_function(p);
         promql_parser_unexpected(p, NULL, NULL);
         return NULL;
     }
@@ -639,8 +639,8 @@ static struct promql_node *whole_selector(struct promql_parser *p)
     return NULL;
 }
 
-static struct gs_error *parse(struct gs_slice text, start_rule rule, bool check,
-                              struct promql_expr **ret)
+static struct gs_error *parse_text(struct gs_slice text, start_rule rule, bool check,
+                                   struct promql_expr **ret)
 {
     if (text.len > PROMQL_MAX_TEXT)
         return gs_error_new(GS_ELIMIT, "the expression is longer than %zu bytes", PROMQL_MAX_TEXT);
@@ -666,19 +666,19 @@ static struct gs_error *parse(struct gs_slice text, start_rule rule, bool check,
 
 struct gs_error *promql_parse(struct gs_slice text, struct promql_expr **ret)
 {
-    return parse(text, whole_expression, true, ret);
+    return parse_text(text, whole_expression, true, ret);
 }
 
 struct gs_error *promql_parse_selector(struct gs_slice text, struct promql_expr **ret)
 {
     // Selecting everything is refused in expressions, not here: /federate takes it.
-    return parse(text, whole_selector, false, ret);
+    return parse_text(text, whole_selector, false, ret);
 }
 
 struct gs_error *promql_parse_metric(struct gs_slice text, struct promql_expr **ret)
 {
     struct promql_expr *e;
-    struct gs_error *err = parse(text, whole_selector, false, &e);
+    struct gs_error *err = parse_text(text, whole_selector, false, &e);
     if (err)
         return err;
     for (size_t i = 0; i < e->root->u.selector.n_matchers; i++) {

@@ -6,13 +6,13 @@
 
 #define LINE_BYTES ((size_t)100)
 
-static void indent(struct gs_buf *out, int level)
+static void indent_line(struct gs_buf *out, int level)
 {
     for (int i = 0; i < level; i++)
         gs_buf_add_str(out, "  ");
 }
 
-static bool fits(const struct promql_node *n)
+static bool fits_on_line(const struct promql_node *n)
 {
     GS_AUTO_BUF struct gs_buf line = {0};
     promql_print(n, &line);
@@ -29,7 +29,7 @@ static void open(struct gs_buf *out)
 static void close(struct gs_buf *out, int level)
 {
     gs_buf_add_char(out, '\n');
-    indent(out, level);
+    indent_line(out, level);
     gs_buf_add_char(out, ')');
 }
 
@@ -60,7 +60,7 @@ static void binary(const struct promql_node *n, int level, struct gs_buf *out)
 {
     pretty(n->u.binary.lhs, level + 1, out);
     gs_buf_add_char(out, '\n');
-    indent(out, level);
+    indent_line(out, level);
     promql_print_operator(n, out);
     gs_buf_add_char(out, '\n');
     pretty(n->u.binary.rhs, level + 1, out);
@@ -80,7 +80,7 @@ static void unbroken_start(const struct promql_node *n, int level, struct gs_buf
 
 static void pretty(const struct promql_node *n, int level, struct gs_buf *out)
 {
-    bool broken = !fits(n);
+    bool broken = !fits_on_line(n);
     if (broken && n->kind == PROMQL_BINARY) {
         binary(n, level, out);
         return;
@@ -90,7 +90,7 @@ static void pretty(const struct promql_node *n, int level, struct gs_buf *out)
         promql_print_subquery_suffix(n, out);
         return;
     }
-    indent(out, level);
+    indent_line(out, level);
     if (broken && n->kind == PROMQL_AGGREGATE) {
         aggregate(n, level, out);
     } else if (broken && n->kind == PROMQL_CALL) {

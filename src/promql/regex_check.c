@@ -23,7 +23,7 @@ static int peek(const struct scan *s, size_t ahead)
     return s->at + ahead < s->text.len ? (unsigned char)s->text.data[s->at + ahead] : -1;
 }
 
-static void wrong(struct scan *s, const char *what, size_t from, size_t until)
+static void report_wrong_regex(struct scan *s, const char *what, size_t from, size_t until)
 {
     s->err = gs_error_new(GS_EINVAL, "%s: `" GS_SLICE_FMT "`", what,
                           GS_SLICE_ARG(gs_slice_make(s->text.data + from, until - from)));
@@ -34,11 +34,11 @@ static void escape(struct scan *s)
 {
     int c = peek(s, 1);
     if (c < 0) {
-        wrong(s, "trailing backslash at end of expression", s->text.len, s->text.len);
+        report_wrong_regex(s, "trailing backslash at end of expression", s->text.len, s->text.len);
         return;
     }
     if (c >= '1' && c <= '9' && !(peek(s, 2) >= '0' && peek(s, 2) <= '7')) {
-        wrong(s, "invalid escape sequence", s->at, s->at + 2);
+        report_wrong_regex(s, "invalid escape sequence", s->at, s->at + 2);
         return;
     }
     s->at += 2;
@@ -56,7 +56,7 @@ static void class(struct scan *s)
     for (bool first = true;; first = false, s->at++) {
         int c = peek(s, 0);
         if (c < 0) {
-            wrong(s, "missing closing ]", start, s->text.len);
+            report_wrong_regex(s, "missing closing ]", start, s->text.len);
             return;
         }
         if (c == ']' && !first)
@@ -86,7 +86,7 @@ static void open_group(struct scan *s)
         while (peek(s, 0) >= 0 && peek(s, 0) != '>')
             s->at++;
         if (peek(s, 0) < 0)
-            wrong(s, "invalid named capture", start, s->text.len);
+            report_wrong_regex(s, "invalid named capture", start, s->text.len);
         s->at++;
         return;
     }
@@ -94,7 +94,7 @@ static void open_group(struct scan *s)
     while ((c = peek(s, 0)) > 0 && strchr("imsU-", c))
         s->at++;
     if (c != ':' && c != ')')
-        wrong(s, "invalid or unsupported Perl syntax", start, s->at + (c >= 0));
+        report_wrong_regex(s, "invalid or unsupported Perl syntax", start, s->at + (c >= 0));
     s->depth -= c == ')'; // flags for what follows
     s->at++;
 }
@@ -123,21 +123,21 @@ static void repetition(struct scan *s, size_t len)
 {
     size_t start = s->at, end = s->at + len + (peek(s, len) == '?');
     if (s->after_repeat)
-        wrong(s, "invalid nested repetition operator", s->repeat, end);
+        report_wrong_regex(s, "invalid nested repetition operator", s->repeat, end);
     else if (!s->repeatable)
-        wrong(s, "missing argument to repetition operator", start, end);
+        report_wrong_regex(s, "missing argument to repetition operator", start, end);
     s->repeat = start;
     s->at = end;
 }
 
-static void step(struct scan *s)
+static void check_step(struct scan *s)
 {
     int c = peek(s, 0);
     bool too_large = false, repeats = c == '*' || c == '+' || c == '?';
     size_t len = repeats ? 1 : c == '{' ? count_of(s, &too_large) : 0;
     if (len) {
         if (too_large)
-            wrong(s, "invalid repeat count", s->at, s->at + len);
+            report_wrong_regex(s, "invalid repeat count", s->at, s->at + len);
         else
             repetition(s, len);
         s->after_repeat = true;
@@ -152,7 +152,7 @@ static void step(struct scan *s)
     } else if (c == '(') {
         open_group(s);
     } else if (c == ')' && !s->depth) {
-        wrong(s, "unexpected )", 0, s->text.len);
+        report_wrong_regex(s, "unexpected )", 0, s->text.len);
     } else {
         s->depth -= c == ')';
         s->at++;
@@ -163,8 +163,8 @@ struct gs_error *promql_regex_check(struct gs_slice pattern)
 {
     struct scan s = {.text = pattern};
     while (s.at < s.text.len && !s.err)
-        step(&s);
+        check_step(&s);
     if (s.depth && !s.err)
-        wrong(&s, "missing closing )", 0, s.text.len);
+        report_wrong_regex(&s, "missing closing )", 0, s.text.len);
     return s.err;
 }

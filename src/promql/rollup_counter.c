@@ -63,16 +63,16 @@ static bool extrapolated(const struct promql_window *w, double v, bool counter, 
 static void note_counter(const struct promql_window *w)
 {
     struct gs_slice metric = promql_window_metric(w);
-    if (!metric.len || promql_noted(w->notes, w->arg_start, metric.data))
+    if (!metric.len || promql_annotated(w->notes, w->arg_start, metric.data))
         return;
     static const char *const suffixes[] = {"_total", "_sum", "_count", "_bucket"};
     for (size_t i = 0; i < GS_ARRAY_LEN(suffixes); i++)
         if (gs_slice_ends(metric, suffixes[i]))
             return;
-    promql_note_info(w->notes, w->arg_start,
-                     "metric might not be a counter, name does not end in "
-                     "_total/_sum/_count/_bucket: \"" GS_SLICE_FMT "\"",
-                     GS_SLICE_ARG(metric));
+    promql_annotate_info(w->notes, w->arg_start,
+                         "metric might not be a counter, name does not end in "
+                         "_total/_sum/_count/_bucket: \"" GS_SLICE_FMT "\"",
+                         GS_SLICE_ARG(metric));
 }
 
 bool promql_counter_rate(const struct promql_window *w, double counted, bool per_second,

@@ -148,7 +148,7 @@ bool promql_rollup_quantile(const struct promql_window *w, double *ret)
 {
     double q = w->args[0];
     if (!(q >= 0 && q <= 1))
-        promql_note_quantile(w->notes, w->arg_start, q);
+        promql_annotate_quantile(w->notes, w->arg_start, q);
     double few[256];
     GS_AUTO_FREE double *many =
         w->n > GS_ARRAY_LEN(few) ? gs_alloc_array(w->n, sizeof(*many)) : NULL;

@@ -47,9 +47,9 @@ static void selector_key(const struct promql_node *n, struct gs_buf *key)
 }
 
 static struct gs_error *list_series(struct promql_eval *ev, const struct tsdb_refs *refs,
-                                    struct promql_known **ret)
+                                    struct promql_cached_series **ret)
 {
-    struct promql_known *k;
+    struct promql_cached_series *k;
     struct gs_error *err = promql_eval_alloc(ev, 1, sizeof(*k), &k);
     if (!err)
         err = promql_eval_alloc(ev, refs->len, sizeof(*k->refs), &k->refs);
@@ -68,13 +68,13 @@ static struct gs_error *list_series(struct promql_eval *ev, const struct tsdb_re
     return NULL;
 }
 
-static struct promql_known *keep_series(struct promql_eval *ev, const struct gs_buf *key,
-                                        struct promql_known *k)
+static struct promql_cached_series *keep_series(struct promql_eval *ev, const struct gs_buf *key,
+                                                struct promql_cached_series *k)
 {
     struct promql_entry *e = promql_entry_new(ev->view);
     if (!e)
         return k;
-    struct promql_known *kept = promql_entry_copy(e, k, 1, sizeof(*k));
+    struct promql_cached_series *kept = promql_entry_copy(e, k, 1, sizeof(*k));
     tsdb_ref *refs = promql_entry_copy(e, k->refs, k->n, sizeof(*k->refs));
     struct tsdb_labels *labels = promql_entry_copy_labels(e, k->labels, sizeof(*k->labels), k->n);
     uint32_t *of_some = gs_arena_alloc(&e->arena, (k->n + 1) * sizeof(*of_some));
@@ -82,19 +82,19 @@ static struct promql_known *keep_series(struct promql_eval *ev, const struct gs_
         promql_entry_free(e);
         return k;
     }
-    *kept = (struct promql_known){.refs = refs,
-                                  .labels = labels,
-                                  .n = k->n,
-                                  .name = k->name,
-                                  .all = promql_cache_number(ev->engine->cache),
-                                  .of_some = of_some,
-                                  .entry = e};
+    *kept = (struct promql_cached_series){.refs = refs,
+                                          .labels = labels,
+                                          .n = k->n,
+                                          .name = k->name,
+                                          .all = promql_cache_number(ev->engine->cache),
+                                          .of_some = of_some,
+                                          .entry = e};
     promql_cache_put(ev->view, key, e, kept);
     return kept;
 }
 
-struct gs_error *promql_known_series(struct promql_eval *ev, const struct promql_node *n,
-                                     struct promql_known **ret)
+struct gs_error *promql_cached_series_select(struct promql_eval *ev, const struct promql_node *n,
+                                             struct promql_cached_series **ret)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     selector_key(n, &key);
@@ -111,8 +111,8 @@ struct gs_error *promql_known_series(struct promql_eval *ev, const struct promql
     return err;
 }
 
-uint64_t promql_known_number(struct promql_eval *ev, struct promql_known *k,
-                             const uint32_t *members, size_t n)
+uint64_t promql_cached_series_number(struct promql_eval *ev, struct promql_cached_series *k,
+                                     const uint32_t *members, size_t n)
 {
     if (!k->entry || n == k->n)
         return k->all;
@@ -127,7 +127,7 @@ uint64_t promql_known_number(struct promql_eval *ev, struct promql_known *k,
 
 // --- instant selectors ---
 
-static struct gs_error *latest(struct promql_eval *ev, struct promql_known *k, int64_t t_ms,
+static struct gs_error *latest(struct promql_eval *ev, struct promql_cached_series *k, int64_t t_ms,
                                int64_t oldest, bool times, struct promql_matrix *ret)
 {
     double *v;
@@ -151,7 +151,7 @@ static struct gs_error *latest(struct promql_eval *ev, struct promql_known *k, i
         members[ret->n] = (uint32_t)i;
         ret->series[ret->n++] = (struct promql_series){k->labels[i], &v[i]};
     }
-    ret->set = promql_known_number(ev, k, members, ret->n);
+    ret->set = promql_cached_series_number(ev, k, members, ret->n);
     return promql_eval_count(ev, ret->n);
 }
 
@@ -174,8 +174,8 @@ static bool fill_steps(struct promql_eval *ev, const struct promql_shift *shift,
 }
 
 static struct gs_error *columns(struct promql_eval *ev, const struct promql_node *n,
-                                struct promql_known *k, int64_t mint, int64_t maxt, bool times,
-                                struct promql_matrix *ret)
+                                struct promql_cached_series *k, int64_t mint, int64_t maxt,
+                                bool times, struct promql_matrix *ret)
 {
     uint32_t *members;
     struct gs_error *err = promql_eval_matrix(ev, ret, k->n);
@@ -197,13 +197,13 @@ static struct gs_error *columns(struct promql_eval *ev, const struct promql_node
             err = promql_eval_count(ev, ev->steps.n);
     }
     if (!err)
-        ret->set = promql_known_number(ev, k, members, ret->n);
+        ret->set = promql_cached_series_number(ev, k, members, ret->n);
     return err;
 }
 
 // timestamp() under @ looks at the time of @ whatever the offset says, though only among what the
 // offset lets it read: Prometheus' ways.
-static struct gs_error *fixed_times(struct promql_eval *ev, struct promql_known *k,
+static struct gs_error *fixed_times(struct promql_eval *ev, struct promql_cached_series *k,
                                     const struct promql_shift *shift, struct promql_matrix *ret)
 {
     struct promql_steps steps = ev->steps;
@@ -222,8 +222,8 @@ struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promq
     int64_t lookback = ev->cfg.lookback_ms;
     int64_t last = promql_shifted(ev, shift, promql_step_time(&ev->steps, ev->steps.n - 1));
     int64_t first = promql_shifted(ev, shift, ev->steps.start_ms) - lookback + 1;
-    struct promql_known *k;
-    struct gs_error *err = promql_known_series(ev, n, &k);
+    struct promql_cached_series *k;
+    struct gs_error *err = promql_cached_series_select(ev, n, &k);
     if (err)
         return err;
     if (times && shift->at != PROMQL_AT_NONE)

@@ -26,7 +26,7 @@ static bool at_end_of_item(const struct scan *s)
     return c < 0 || isspace(c);
 }
 
-static struct gs_error *unexpected(const struct scan *s, const char *wanted)
+static struct gs_error *unexpected_token(const struct scan *s, const char *wanted)
 {
     size_t n = 0;
     while (s->at + n < s->text.len && !isspace((unsigned char)s->text.data[s->at + n]))
@@ -96,7 +96,7 @@ static struct gs_error *scan_times(struct scan *s, uint64_t *ret)
     struct gs_slice digits = gs_slice_make(s->text.data + from, s->at - from);
     struct scan start = {s->text, from};
     if (!digits.len || !at_end_of_item(s))
-        return unexpected(&start, "a number of repetitions");
+        return unexpected_token(&start, "a number of repetitions");
     struct gs_error *err = gs_parse_u64(digits, MAX_TIMES, ret);
     return err ? gs_error_wrap(err, "column %zu: repetitions", from + 1) : NULL;
 }
@@ -119,7 +119,7 @@ static struct gs_error *scan_omitted(struct scan *s, struct promql_run *ret)
     *ret = (struct promql_run){.omitted = true, .n = 1};
     if (peek(s) == 'x')
         return scan_times(s, &ret->n);
-    return at_end_of_item(s) ? NULL : unexpected(s, "a blank or xN behind _");
+    return at_end_of_item(s) ? NULL : unexpected_token(s, "a blank or xN behind _");
 }
 
 static struct gs_error *scan_item(struct scan *s, struct promql_run *ret)
@@ -135,12 +135,12 @@ static struct gs_error *scan_item(struct scan *s, struct promql_run *ret)
         return NULL;
     }
     if (!scan_signed(s, false, &ret->first))
-        return unexpected(s, "a number, _ or stale");
+        return unexpected_token(s, "a number, _ or stale");
     bool stepped = scan_signed(s, true, &ret->by);
     if (at_end_of_item(s) && !stepped)
         return NULL;
     if (peek(s) != 'x')
-        return unexpected(s, stepped ? "xN" : "xN, +N or -N");
+        return unexpected_token(s, stepped ? "xN" : "xN, +N or -N");
     uint64_t times = 0;
     struct gs_error *err = scan_times(s, &times);
     ret->n = times + 1;

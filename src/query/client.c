@@ -15,7 +15,7 @@ struct exchange {
     struct gs_error *err;
 };
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_query_response(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct exchange *x = arg;
     x->err = err;
@@ -34,8 +34,8 @@ static char *base_url(const char *url)
     return gs_strndup(with_scheme, n);
 }
 
-static struct gs_error *add_headers(const struct query_peer *peer, struct gs_arena *mem,
-                                    struct http_header *headers)
+static struct gs_error *add_request_headers(const struct query_peer *peer, struct gs_arena *mem,
+                                            struct http_header *headers)
 {
     size_t n = 0;
     if (peer->n_headers > SERVER_HEADERS)
@@ -55,7 +55,7 @@ static struct gs_error *add_headers(const struct query_peer *peer, struct gs_are
 static struct gs_error *send_and_wait(uv_loop_t *loop, struct http_client *client,
                                       const struct http_call *call, struct exchange *x)
 {
-    const struct http_callbacks cb = {.on_done = on_done};
+    const struct http_callbacks cb = {.on_done = on_query_response};
     (void)http_send(client, call, &cb, x);
     uv_run(loop, UV_RUN_DEFAULT);
     return x->err;
@@ -85,7 +85,7 @@ static struct gs_error *exchange(const struct query_peer *peer,
         call.content_type = "application/x-www-form-urlencoded";
     }
     static const struct endpoint_options options = {0};
-    struct gs_error *err = add_headers(peer, &mem, headers);
+    struct gs_error *err = add_request_headers(peer, &mem, headers);
     if (!err)
         err = endpoint_client_new(loop, url, http, &options, &client);
     if (!err)
@@ -162,7 +162,7 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
 // --- the place of a mistake ---
 
 // "…1:9: parse error…": line and column (of a byte, from 1).
-static bool find_place(const char *message, size_t *ret_line, size_t *ret_column)
+static bool find_error_position(const char *message, size_t *ret_line, size_t *ret_column)
 {
     const char *mark = strstr(message, ": parse error");
     int64_t line = 0, column = 0;
@@ -185,7 +185,7 @@ struct gs_error *query_point_at(struct gs_error *err, const char *expr)
 {
     size_t number, column;
     struct gs_slice rest = gs_slice_of(expr), line = {0};
-    if (!find_place(gs_error_message(err), &number, &column))
+    if (!find_error_position(gs_error_message(err), &number, &column))
         return err;
     for (; number && rest.data; number--)
         line = gs_slice_cut(&rest, '\n');

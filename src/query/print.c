@@ -34,8 +34,8 @@ static void add_quoted(struct gs_buf *out, const char *s)
 }
 
 // name_in_front: up{job="a"}, else {__name__="up", job="a"}.
-static void add_labels(struct gs_buf *out, const struct query_label *l, size_t n,
-                       bool name_in_front)
+static void add_label_list(struct gs_buf *out, const struct query_label *l, size_t n,
+                           bool name_in_front)
 {
     const char *sep = "", *name = NULL;
     for (size_t i = 0; name_in_front && i < n; i++)
@@ -68,7 +68,7 @@ static void add_labels(struct gs_buf *out, const struct query_label *l, size_t n
 
 void query_add_metric(struct gs_buf *out, const struct query_label *l, size_t n)
 {
-    add_labels(out, l, n, true);
+    add_label_list(out, l, n, true);
 }
 
 // 1e+21 written out, as Go's 'f' format.
@@ -154,7 +154,7 @@ void query_print_promql(const struct query_result *r, struct gs_buf *out)
 static void print_series(const struct query_result *r, struct gs_buf *out)
 {
     for (size_t i = 0; i < r->n; i++) {
-        add_labels(out, r->series[i].labels, r->series[i].n_labels, false);
+        add_label_list(out, r->series[i].labels, r->series[i].n_labels, false);
         gs_buf_add_char(out, '\n');
     }
 }

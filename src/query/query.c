@@ -101,7 +101,7 @@ static void add_param(struct gs_buf *out, const char *name, struct gs_slice valu
     http_encode(value, out);
 }
 
-static void add_time(struct gs_buf *out, const char *name, int64_t ms)
+static void add_time_param(struct gs_buf *out, const char *name, int64_t ms)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     query_add_seconds(&text, ms);
@@ -116,7 +116,7 @@ static struct gs_error *add_optional_time(struct gs_buf *out, const char *name, 
     if (err)
         return gs_error_wrap(err, "--%s", name);
     if (text)
-        add_time(out, name, ms);
+        add_time_param(out, name, ms);
     return NULL;
 }
 
@@ -136,9 +136,9 @@ static struct gs_error *add_range(const struct query_options *o, int64_t now_ms,
     step = step < 1000 ? 1000 : step;
     if (o->step && (err = query_parse_step(o->step, &step)))
         return gs_error_wrap(err, "--step");
-    add_time(out, "start", start);
-    add_time(out, "end", end);
-    add_time(out, "step", step);
+    add_time_param(out, "start", start);
+    add_time_param(out, "end", end);
+    add_time_param(out, "step", step);
     return NULL;
 }
 
@@ -211,9 +211,9 @@ static struct gs_error *name_server(struct gs_error *err, const char *url, const
     return gs_error_wrap(err, "server %s (%s)", url, origin);
 }
 
-static struct gs_error *ask(const struct query_options *o, const struct question *q,
-                            const struct query_print *print, const char *path,
-                            const struct gs_buf *params)
+static struct gs_error *send_query(const struct query_options *o, const struct question *q,
+                                   const struct query_print *print, const char *path,
+                                   const struct gs_buf *params)
 {
     int64_t timeout = o->timeout_ns / GS_NS_PER_MS;
     const char *origin;
@@ -250,7 +250,8 @@ static struct gs_error *ask_values(const struct query_options *o, const struct q
         err = values_params(o, q, expr.data ? expr.data : "", &params);
     print->kind = QUERY_VALUES;
     if (!err)
-        err = ask(o, q, print, q->what == RANGE ? "/api/v1/query_range" : "/api/v1/query", &params);
+        err = send_query(o, q, print, q->what == RANGE ? "/api/v1/query_range" : "/api/v1/query",
+                         &params);
     return err ? query_point_at(err, expr.data ? expr.data : "") : NULL;
 }
 
@@ -265,7 +266,7 @@ static struct gs_error *ask_names(const struct query_options *o, const struct qu
         print->kind = QUERY_METADATA;
         if (q->n_args)
             add_param(&params, "metric", gs_slice_of(q->args[0]));
-        return ask(o, q, print, path.data, &params);
+        return send_query(o, q, print, path.data, &params);
     }
     if (q->what == LABELS && q->n_args) {
         gs_buf_clear(&path);
@@ -274,7 +275,7 @@ static struct gs_error *ask_names(const struct query_options *o, const struct qu
         gs_buf_add_str(&path, "/values");
     }
     err = names_params(o, q, &params);
-    return err ? err : ask(o, q, print, path.data, &params);
+    return err ? err : send_query(o, q, print, path.data, &params);
 }
 
 static struct gs_error *format_expr(int argc, char **argv)

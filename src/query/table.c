@@ -45,7 +45,7 @@ static bool table_begin(struct table *t, struct gs_arena *arena, size_t rows, si
     return t->cells && t->right;
 }
 
-static void put(struct table *t, size_t row, size_t column, const char *text)
+static void put_cell(struct table *t, size_t row, size_t column, const char *text)
 {
     GS_AUTO_BUF struct gs_buf visible = {0};
     query_add_visible(&visible, gs_slice_of(text ? text : "-"));
@@ -126,7 +126,7 @@ static size_t split_names(const struct query_result *r, const struct query_names
     return differ;
 }
 
-static void add_time(struct gs_buf *out, int64_t t_ms)
+static void add_time_cell(struct gs_buf *out, int64_t t_ms)
 {
     char text[GS_RFC3339_SIZE];
     int64_t ms = ((t_ms % 1000) + 1000) % 1000;
@@ -139,7 +139,7 @@ static void add_time(struct gs_buf *out, int64_t t_ms)
     gs_buf_addf(out, "%.*s.%03d%s", (int)n - 1, text, (int)ms, text + n - 1);
 }
 
-static void add_head(const struct query_label *common, size_t n, struct gs_buf *out)
+static void add_table_head(const struct query_label *common, size_t n, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf metric = {0};
     query_add_metric(&metric, common, n);
@@ -157,16 +157,16 @@ static void print_lines(const struct query_print *p, const struct query_result *
     if (!table_begin(&t, arena, r->n + 1, differ + values))
         return;
     for (size_t c = 0; c < differ; c++)
-        put(&t, 0, c, names->items[c]);
+        put_cell(&t, 0, c, names->items[c]);
     if (values)
-        put(&t, 0, differ, "VALUE");
+        put_cell(&t, 0, differ, "VALUE");
     t.right[differ] = values;
     for (size_t i = 0; i < r->n; i++) {
         const struct query_series *s = &r->series[i];
         for (size_t c = 0; c < differ; c++)
-            put(&t, i + 1, c, query_label_of(s, names->items[c]));
+            put_cell(&t, i + 1, c, query_label_of(s, names->items[c]));
         if (values)
-            put(&t, i + 1, differ, s->n_points ? s->points[0].value : NULL);
+            put_cell(&t, i + 1, differ, s->n_points ? s->points[0].value : NULL);
     }
     if (t.n_columns)
         table_print(&t, p->bold, out);
@@ -257,22 +257,22 @@ static void print_matrix(const struct query_print *p, const struct query_result 
     struct table t;
     if (!times || !table_begin(&t, arena, n_times + 1, r->n + 1))
         return;
-    put(&t, 0, 0, "TIME");
+    put_cell(&t, 0, 0, "TIME");
     for (size_t i = 0; i < n_times; i++) {
         GS_AUTO_BUF struct gs_buf time = {0};
-        add_time(&time, times[i]);
-        put(&t, i + 1, 0, time.data);
+        add_time_cell(&time, times[i]);
+        put_cell(&t, i + 1, 0, time.data);
     }
     for (size_t c = 0; c < r->n; c++) {
         const struct query_series *s = &r->series[c];
         GS_AUTO_BUF struct gs_buf title = {0};
         add_title(&title, s, names, n_titles);
-        put(&t, 0, c + 1, title.data);
+        put_cell(&t, 0, c + 1, title.data);
         t.right[c + 1] = true;
         for (size_t k = 0; k < s->n_points; k++) {
             const int64_t *row =
                 bsearch(&s->points[k].t_ms, times, n_times, sizeof(*times), by_time);
-            put(&t, (size_t)(row - times) + 1, c + 1, s->points[k].value);
+            put_cell(&t, (size_t)(row - times) + 1, c + 1, s->points[k].value);
         }
     }
     table_print(&t, p->bold, out);
@@ -291,10 +291,10 @@ void query_print_table(const struct query_print *p, const struct query_result *r
     if (!r->n || !common || (names.n && !names.items))
         return;
     size_t n_common = 0, differ = split_names(r, &names, common, &n_common);
-    add_head(common, n_common, out);
+    add_table_head(common, n_common, out);
     if (p->kind == QUERY_VALUES && r->type == QUERY_VECTOR && r->series[0].n_points) {
         gs_buf_add_str(out, " at ");
-        add_time(out, r->series[0].points[0].t_ms);
+        add_time_cell(out, r->series[0].points[0].t_ms);
     }
     gs_buf_add_char(out, '\n');
     if (r->type == QUERY_MATRIX)
@@ -317,16 +317,16 @@ void query_print_metadata(const struct query_print *p, const json_t *data, struc
     struct table t;
     if (!n || !table_begin(&t, arena, n + 1, 4))
         return;
-    put(&t, 0, 0, "METRIC");
-    put(&t, 0, 1, "TYPE");
-    put(&t, 0, 2, "UNIT");
-    put(&t, 0, 3, "HELP");
+    put_cell(&t, 0, 0, "METRIC");
+    put_cell(&t, 0, 1, "TYPE");
+    put_cell(&t, 0, 2, "UNIT");
+    put_cell(&t, 0, 3, "HELP");
     json_object_foreach ((json_t *)data, name, list)
         for (size_t i = 0; i < json_array_size(list); i++, row++) {
-            put(&t, row, 0, name);
+            put_cell(&t, row, 0, name);
             for (size_t k = 0; k < GS_ARRAY_LEN(keys); k++) {
                 const char *text = codec_json_str(json_array_get(list, i), keys[k], NULL);
-                put(&t, row, k + 1, text && *text ? text : NULL);
+                put_cell(&t, row, k + 1, text && *text ? text : NULL);
             }
         }
     table_print(&t, p->bold, out);

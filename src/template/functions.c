@@ -21,8 +21,8 @@ struct call {
     struct template_failure why;
 };
 
-static bool fail(struct call *c, const char *fmt, ...) GS_PRINTF(2, 3);
-static bool fail(struct call *c, const char *fmt, ...)
+static bool fail_function(struct call *c, const char *fmt, ...) GS_PRINTF(2, 3);
+static bool fail_function(struct call *c, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -34,7 +34,7 @@ static bool fail(struct call *c, const char *fmt, ...)
 
 static bool fail_call(struct call *c, const char *what)
 {
-    return fail(c, "error calling %s: %s", c->name, what);
+    return fail_function(c, "error calling %s: %s", c->name, what);
 }
 
 static bool return_text(struct call *c, const struct gs_buf *text)
@@ -46,7 +46,7 @@ static bool return_text(struct call *c, const struct gs_buf *text)
     return true;
 }
 
-static bool want(struct call *c, size_t i, enum template_type type)
+static bool check_argument(struct call *c, size_t i, enum template_type type)
 {
     static const struct template_value kinds[] = {[VALUE_STRING] = {.type = VALUE_STRING},
                                                   [VALUE_SAMPLE] = {.type = VALUE_SAMPLE},
@@ -56,8 +56,8 @@ static bool want(struct call *c, size_t i, enum template_type type)
         return true;
     c->why.wanted = template_type_name(&kinds[type]);
     c->why.arg = i;
-    return fail(c, "wrong type for value; expected %s; got %s", c->why.wanted,
-                template_type_name(&c->args[i]));
+    return fail_function(c, "wrong type for value; expected %s; got %s", c->why.wanted,
+                         template_type_name(&c->args[i]));
 }
 
 static bool to_float(struct call *c, double *ret)
@@ -68,34 +68,34 @@ static bool to_float(struct call *c, double *ret)
         return true;
     }
     if (v->type != VALUE_STRING)
-        return fail(c, "error calling %s: can't convert %s to float", c->name,
-                    template_type_name(v));
+        return fail_function(c, "error calling %s: can't convert %s to float", c->name,
+                             template_type_name(v));
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(v->u.s, ret);
     if (!err)
         return true;
     GS_AUTO_BUF struct gs_buf quoted = {.limit = 200};
     template_quote(v->u.s, &quoted);
-    return fail(c, "error calling %s: strconv.ParseFloat: parsing %s: invalid syntax", c->name,
-                quoted.data ? quoted.data : "\"\"");
+    return fail_function(c, "error calling %s: strconv.ParseFloat: parsing %s: invalid syntax",
+                         c->name, quoted.data ? quoted.data : "\"\"");
 }
 
 // --- Go's ---
 
-static bool compare(struct call *c, size_t other, bool ordered, int *ret)
+static bool compare_arguments(struct call *c, size_t other, bool ordered, int *ret)
 {
     const struct template_value *a = &c->args[0], *b = &c->args[other];
     switch (template_compare(a, b, ordered, ret)) {
     case COMPARE_OK:
         return true;
     case COMPARE_INCOMPATIBLE:
-        return fail(c, "error calling %s: incompatible types for comparison: %s and %s", c->name,
-                    template_type_name(a), template_type_name(b));
+        return fail_function(c, "error calling %s: incompatible types for comparison: %s and %s",
+                             c->name, template_type_name(a), template_type_name(b));
     case COMPARE_UNSUPPORTED: {
         GS_AUTO_BUF struct gs_buf shown = {.limit = 1000};
         const struct template_value *bad = a->type > VALUE_STRING ? a : b;
         template_print(bad, &shown);
-        return fail(c, "error calling %s: non-comparable type %s: %s", c->name,
-                    shown.data ? shown.data : "", template_type_name(bad));
+        return fail_function(c, "error calling %s: non-comparable type %s: %s", c->name,
+                             shown.data ? shown.data : "", template_type_name(bad));
     }
     default:
         return fail_call(c, "invalid type for comparison");
@@ -108,7 +108,7 @@ static bool fn_eq(struct call *c)
         return fail_call(c, "missing argument for comparison");
     for (size_t i = 1; i < c->n; i++) {
         int order = 0;
-        if (!compare(c, i, false, &order))
+        if (!compare_arguments(c, i, false, &order))
             return false;
         if (order == 0) {
             *c->ret = template_bool(true);
@@ -122,7 +122,7 @@ static bool fn_eq(struct call *c)
 static bool fn_ne(struct call *c)
 {
     int order = 0;
-    if (!compare(c, 1, false, &order))
+    if (!compare_arguments(c, 1, false, &order))
         return false;
     *c->ret = template_bool(order != 0);
     return true;
@@ -131,7 +131,7 @@ static bool fn_ne(struct call *c)
 static bool fn_order(struct call *c)
 {
     int order = 0;
-    if (!compare(c, 1, true, &order))
+    if (!compare_arguments(c, 1, true, &order))
         return false;
     bool less = c->name[0] == 'l', equal = c->name[1] == 'e';
     *c->ret = template_bool(order == (less ? -1 : 1) || (equal && order == 0));
@@ -164,7 +164,7 @@ static bool fn_len(struct call *c)
         *c->ret = template_int((int64_t)v->u.list.n);
         return true;
     default:
-        return fail(c, "error calling len: len of type %s", template_type_name(v));
+        return fail_function(c, "error calling len: len of type %s", template_type_name(v));
     }
 }
 
@@ -186,18 +186,20 @@ static bool index_one(struct call *c, struct template_value *v, const struct tem
         return true;
     }
     if (v->type == VALUE_LABELS || v->type == VALUE_ARGS)
-        return fail(c, "error calling index: value has type %s; should be string",
-                    template_type_name(key));
+        return fail_function(c, "error calling index: value has type %s; should be string",
+                             template_type_name(key));
     if (v->type != VALUE_VECTOR && v->type != VALUE_STRING && v->type != VALUE_LIST)
-        return fail(c, "error calling index: can't index item of type %s", template_type_name(v));
+        return fail_function(c, "error calling index: can't index item of type %s",
+                             template_type_name(v));
     if (key->type != VALUE_INT)
-        return fail(c, "error calling index: cannot index slice/array with type %s",
-                    template_type_name(key));
+        return fail_function(c, "error calling index: cannot index slice/array with type %s",
+                             template_type_name(key));
     size_t len = v->type == VALUE_VECTOR ? v->u.vector.n
                  : v->type == VALUE_LIST ? v->u.list.n
                                          : v->u.s.len;
     if (key->u.i < 0 || (uint64_t)key->u.i >= len)
-        return fail(c, "error calling index: index out of range: %lld", (long long)key->u.i);
+        return fail_function(c, "error calling index: index out of range: %lld",
+                             (long long)key->u.i);
     if (v->type == VALUE_LIST)
         *v = template_string(v->u.list.items[key->u.i]);
     else if (v->type == VALUE_VECTOR)
@@ -223,19 +225,20 @@ static bool fn_slice(struct call *c)
 {
     struct template_value v = c->args[0];
     if (v.type != VALUE_STRING && v.type != VALUE_VECTOR)
-        return fail(c, "error calling slice: can't slice item of type %s", template_type_name(&v));
+        return fail_function(c, "error calling slice: can't slice item of type %s",
+                             template_type_name(&v));
     int64_t len = (int64_t)(v.type == VALUE_STRING ? v.u.s.len : v.u.vector.n), from = 0, to = len;
     for (size_t i = 1; i < c->n; i++) {
-        if (!want(c, i, VALUE_INT))
+        if (!check_argument(c, i, VALUE_INT))
             return false;
         if (c->args[i].u.i < 0 || c->args[i].u.i > len)
-            return fail(c, "error calling slice: index out of range: %lld",
-                        (long long)c->args[i].u.i);
+            return fail_function(c, "error calling slice: index out of range: %lld",
+                                 (long long)c->args[i].u.i);
         *(i == 1 ? &from : &to) = c->args[i].u.i;
     }
     if (from > to)
-        return fail(c, "error calling slice: invalid slice index: %lld > %lld", (long long)from,
-                    (long long)to);
+        return fail_function(c, "error calling slice: invalid slice index: %lld > %lld",
+                             (long long)from, (long long)to);
     if (v.type == VALUE_STRING) {
         v.u.s = gs_slice_make(v.u.s.data + from, (size_t)(to - from));
     } else {
@@ -266,7 +269,7 @@ static bool fn_print(struct call *c)
 static bool fn_printf(struct call *c)
 {
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, VALUE_STRING))
+    if (!check_argument(c, 0, VALUE_STRING))
         return false;
     template_printf(c->args[0].u.s, c->args + 1, c->n - 1, &text);
     return return_text(c, &text);
@@ -285,7 +288,8 @@ static bool fn_escape(struct call *c)
 
 static bool fn_call(struct call *c)
 {
-    return fail(c, "error calling call: non-function of type %s", template_type_name(&c->args[0]));
+    return fail_function(c, "error calling call: non-function of type %s",
+                         template_type_name(&c->args[0]));
 }
 
 // --- Prometheus' ---
@@ -295,7 +299,7 @@ static bool fn_query(struct call *c)
     const struct template_data *d = c->e->data;
     struct template_sample *items = NULL;
     size_t n = 0;
-    if (!want(c, 0, VALUE_STRING))
+    if (!check_argument(c, 0, VALUE_STRING))
         return false;
     if (!d->query)
         return fail_call(c, "queries are not possible here");
@@ -315,7 +319,7 @@ static bool fn_query(struct call *c)
 
 static bool fn_first(struct call *c)
 {
-    if (!want(c, 0, VALUE_VECTOR))
+    if (!check_argument(c, 0, VALUE_VECTOR))
         return false;
     if (!c->args[0].u.vector.n)
         return fail_call(c, "first() called on vector with no elements");
@@ -332,7 +336,7 @@ static struct gs_slice sample_label(const struct template_sample *s, struct gs_s
 
 static bool fn_label(struct call *c)
 {
-    if (!want(c, 0, VALUE_STRING) || !want(c, 1, VALUE_SAMPLE))
+    if (!check_argument(c, 0, VALUE_STRING) || !check_argument(c, 1, VALUE_SAMPLE))
         return false;
     *c->ret = template_string(sample_label(c->args[1].u.sample, c->args[0].u.s));
     return true;
@@ -340,7 +344,7 @@ static bool fn_label(struct call *c)
 
 static bool fn_value(struct call *c)
 {
-    if (!want(c, 0, VALUE_SAMPLE))
+    if (!check_argument(c, 0, VALUE_SAMPLE))
         return false;
     *c->ret = template_float(c->args[0].u.sample->value);
     return true;
@@ -348,7 +352,7 @@ static bool fn_value(struct call *c)
 
 static bool fn_strvalue(struct call *c)
 {
-    if (!want(c, 0, VALUE_SAMPLE))
+    if (!check_argument(c, 0, VALUE_SAMPLE))
         return false;
     *c->ret = template_string(sample_label(c->args[0].u.sample, GS_SLICE("__value__")));
     return true;
@@ -364,14 +368,14 @@ static bool sorts_behind(const struct template_sample *a, const struct template_
     return order > 0;
 }
 
-static void merge(const struct template_sample **items, const struct template_sample **tmp,
-                  size_t n, struct gs_slice by)
+static void merge_maps(const struct template_sample **items, const struct template_sample **tmp,
+                       size_t n, struct gs_slice by)
 {
     if (n < 2)
         return;
     size_t half = n / 2, i = 0, j = half;
-    merge(items, tmp, half, by);
-    merge(items + half, tmp, n - half, by);
+    merge_maps(items, tmp, half, by);
+    merge_maps(items + half, tmp, n - half, by);
     for (size_t k = 0; k < n; k++)
         tmp[k] =
             j == n || (i < half && !sorts_behind(items[i], items[j], by)) ? items[i++] : items[j++];
@@ -380,7 +384,7 @@ static void merge(const struct template_sample **items, const struct template_sa
 
 static bool fn_sort_by_label(struct call *c)
 {
-    if (!want(c, 0, VALUE_STRING) || !want(c, 1, VALUE_VECTOR))
+    if (!check_argument(c, 0, VALUE_STRING) || !check_argument(c, 1, VALUE_VECTOR))
         return false;
     size_t n = c->args[1].u.vector.n;
     const struct template_sample **items =
@@ -389,7 +393,7 @@ static bool fn_sort_by_label(struct call *c)
         return fail_call(c, "too much memory");
     if (n)
         memcpy(items, c->args[1].u.vector.items, n * sizeof(*items));
-    merge(items, items + n, n, c->args[0].u.s);
+    merge_maps(items, items + n, n, c->args[0].u.s);
     *c->ret = (struct template_value){.type = VALUE_VECTOR, .u.vector = {items, n}};
     return true;
 }
@@ -425,10 +429,11 @@ static bool to_time(struct call *c, double v, int64_t *ret_ms)
         GS_AUTO_BUF struct gs_buf number = {0};
         struct template_value shown = template_float(v);
         template_print(&shown, &number);
-        return fail(c,
-                    "error calling %s: %s cannot be represented as a nanoseconds timestamp since "
-                    "it overflows int64",
-                    c->name, number.data);
+        return fail_function(
+            c,
+            "error calling %s: %s cannot be represented as a nanoseconds timestamp since "
+            "it overflows int64",
+            c->name, number.data);
     }
     *ret_ms = (int64_t)floor(v * 1e3 + 1e-6);
     return true;
@@ -467,11 +472,12 @@ static bool fn_to_time(struct call *c)
 static bool fn_parse_duration(struct call *c)
 {
     int64_t ms;
-    if (!want(c, 0, VALUE_STRING))
+    if (!check_argument(c, 0, VALUE_STRING))
         return false;
     GS_AUTO_FREE char *text = gs_slice_dup(c->args[0].u.s);
     if (!codec_parse_duration(text, &ms))
-        return fail(c, "error calling parseDuration: not a valid duration string: \"%s\"", text);
+        return fail_function(c, "error calling parseDuration: not a valid duration string: \"%s\"",
+                             text);
     *c->ret = template_float((double)ms / 1000);
     return true;
 }
@@ -490,7 +496,7 @@ static bool fn_text(struct call *c)
                  {"tableLink", template_table_link},
                  {"stripDomain", template_strip_domain}};
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, VALUE_STRING))
+    if (!check_argument(c, 0, VALUE_STRING))
         return false;
     for (size_t i = 0; i < GS_ARRAY_LEN(table); i++)
         if (gs_streq(table[i].name, c->name))
@@ -500,7 +506,7 @@ static bool fn_text(struct call *c)
 
 static bool fn_safe_html(struct call *c)
 {
-    if (!want(c, 0, VALUE_STRING))
+    if (!check_argument(c, 0, VALUE_STRING))
         return false;
     *c->ret = c->args[0];
     return true;
@@ -509,7 +515,7 @@ static bool fn_safe_html(struct call *c)
 static bool fn_match(struct call *c)
 {
     bool hit = false;
-    if (!want(c, 0, VALUE_STRING) || !want(c, 1, VALUE_STRING))
+    if (!check_argument(c, 0, VALUE_STRING) || !check_argument(c, 1, VALUE_STRING))
         return false;
     GS_AUTO_ERROR struct gs_error *err = template_regex_match(c->args[0].u.s, c->args[1].u.s, &hit);
     *c->ret = template_bool(hit);
@@ -519,7 +525,8 @@ static bool fn_match(struct call *c)
 static bool fn_replace(struct call *c)
 {
     GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
-    if (!want(c, 0, VALUE_STRING) || !want(c, 1, VALUE_STRING) || !want(c, 2, VALUE_STRING))
+    if (!check_argument(c, 0, VALUE_STRING) || !check_argument(c, 1, VALUE_STRING) ||
+        !check_argument(c, 2, VALUE_STRING))
         return false;
     GS_AUTO_ERROR struct gs_error *err =
         template_regex_replace(c->args[0].u.s, c->args[1].u.s, c->args[2].u.s, &text);
@@ -590,7 +597,7 @@ static const struct function {
     {"externalURL", 0, 0, fn_external_url},
 };
 
-static const struct function *find(struct gs_slice name)
+static const struct function *find_function(struct gs_slice name)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(functions); i++)
         if (gs_slice_eq_str(name, functions[i].name))
@@ -600,12 +607,12 @@ static const struct function *find(struct gs_slice name)
 
 bool template_is_function(struct gs_slice name)
 {
-    return find(name) != NULL;
+    return find_function(name) != NULL;
 }
 
 void template_arity(struct gs_slice name, int *ret_min, int *ret_max)
 {
-    const struct function *f = find(name);
+    const struct function *f = find_function(name);
     *ret_min = f->min;
     *ret_max = f->max;
 }
@@ -614,7 +621,7 @@ bool template_call(struct template_expansion *e, struct gs_slice name,
                    const struct template_value *args, size_t n, struct template_value *ret,
                    struct template_failure *ret_failure)
 {
-    const struct function *f = find(name);
+    const struct function *f = find_function(name);
     struct call c = {.e = e, .args = args, .n = n, .ret = ret, .name = f->name};
     if (f->fn(&c))
         return true;

@@ -25,7 +25,7 @@ struct parser {
 
 enum stop { STOP_EOF, STOP_END, STOP_ELSE };
 
-static bool parse_list(struct parser *p, struct template_node **ret, enum stop *ret_stop);
+static bool parse_node_list(struct parser *p, struct template_node **ret, enum stop *ret_stop);
 static bool parse_pipe(struct parser *p, struct template_pipeline **ret, const char *context,
                        enum template_token_kind end);
 
@@ -41,8 +41,8 @@ void template_position(struct gs_slice text, uint32_t pos, size_t *ret_line, siz
     *ret_column = pos - start;
 }
 
-static bool fail(struct parser *p, const char *fmt, ...) GS_PRINTF(2, 3);
-static bool fail(struct parser *p, const char *fmt, ...)
+static bool fail_parser(struct parser *p, const char *fmt, ...) GS_PRINTF(2, 3);
+static bool fail_parser(struct parser *p, const char *fmt, ...)
 {
     if (p->err)
         return false;
@@ -56,17 +56,17 @@ static bool fail(struct parser *p, const char *fmt, ...)
     return false;
 }
 
-static void *make(struct parser *p, size_t size)
+static void *make_node(struct parser *p, size_t size)
 {
     void *v = gs_arena_alloc(&p->t->arena, size);
     if (!v)
-        fail(p, "the template is too large");
+        fail_parser(p, "the template is too large");
     return v;
 }
 
 static bool next(struct parser *p)
 {
-    return template_next_token(&p->lx, &p->tok) || fail(p, "%s", p->lx.wrong);
+    return template_next_token(&p->lx, &p->tok) || fail_parser(p, "%s", p->lx.wrong);
 }
 
 static bool next_solid(struct parser *p)
@@ -88,20 +88,20 @@ static struct gs_slice token_text(const struct parser *p)
     return gs_slice_make(p->lx.text.data + p->tok.start, p->tok.end - p->tok.start);
 }
 
-static bool unexpected(struct parser *p, const char *context)
+static bool unexpected_token(struct parser *p, const char *context)
 {
     if (p->tok.kind == TOKEN_END)
-        return fail(p, "unclosed action");
+        return fail_parser(p, "unclosed action");
     if (p->tok.kind == TOKEN_CLOSE && p->parens)
-        return fail(p, "unclosed left paren");
+        return fail_parser(p, "unclosed left paren");
     if (p->tok.kind == TOKEN_RPAREN && !p->parens)
-        return fail(p, "unexpected right paren");
+        return fail_parser(p, "unexpected right paren");
     struct gs_slice s = token_text(p);
     bool keyword = p->tok.kind == TOKEN_WORD && !template_is_function(p->tok.s);
-    return fail(p,
-                keyword ? "unexpected <" GS_SLICE_FMT "> in %s"
-                        : "unexpected \"" GS_SLICE_FMT "\" in %s",
-                GS_SLICE_ARG(s), context);
+    return fail_parser(p,
+                       keyword ? "unexpected <" GS_SLICE_FMT "> in %s"
+                               : "unexpected \"" GS_SLICE_FMT "\" in %s",
+                       GS_SLICE_ARG(s), context);
 }
 
 static bool word_is(const struct parser *p, const char *word)
@@ -114,7 +114,7 @@ static bool word_is(const struct parser *p, const char *word)
 static bool add_name(struct parser *p, struct template_argument *a, struct gs_slice name)
 {
     if ((a->n_names & (a->n_names - 1)) == 0) { // full at 0, 1, 2, 4, 8 …
-        struct gs_slice *more = make(p, (a->n_names ? a->n_names * 2 : 1) * sizeof(*more));
+        struct gs_slice *more = make_node(p, (a->n_names ? a->n_names * 2 : 1) * sizeof(*more));
         if (!more)
             return false;
         if (a->n_names)
@@ -149,11 +149,11 @@ static bool parse_word(struct parser *p, struct template_argument *a)
                                            "block", "template", "break", "define", "continue"};
     for (size_t i = 0; i < GS_ARRAY_LEN(keywords); i++)
         if (gs_slice_eq_str(s, keywords[i]))
-            return unexpected(p, "operand");
+            return unexpected_token(p, "operand");
     a->kind = ARG_FUNCTION;
     a->s = s;
     return template_is_function(s) ||
-           fail(p, "function \"" GS_SLICE_FMT "\" not defined", GS_SLICE_ARG(s));
+           fail_parser(p, "function \"" GS_SLICE_FMT "\" not defined", GS_SLICE_ARG(s));
 }
 
 static bool parse_term(struct parser *p, struct template_argument *a)
@@ -170,7 +170,8 @@ static bool parse_term(struct parser *p, struct template_argument *a)
     case TOKEN_VARIABLE:
         a->kind = ARG_VARIABLE;
         if (!known_variable(p, p->tok.s))
-            return fail(p, "undefined variable \"" GS_SLICE_FMT "\"", GS_SLICE_ARG(p->tok.s));
+            return fail_parser(p, "undefined variable \"" GS_SLICE_FMT "\"",
+                               GS_SLICE_ARG(p->tok.s));
         return add_name(p, a, p->tok.s);
     case TOKEN_INT:
         a->kind = ARG_INT;
@@ -192,14 +193,14 @@ static bool parse_term(struct parser *p, struct template_argument *a)
         p->parens--;
         return true;
     default:
-        return unexpected(p, "operand");
+        return unexpected_token(p, "operand");
     }
 }
 
 // An operand with the fields chained to it; the token behind it is the current one afterwards.
 static bool parse_operand(struct parser *p, struct template_argument **ret)
 {
-    struct template_argument *a = make(p, sizeof(*a));
+    struct template_argument *a = make_node(p, sizeof(*a));
     if (!a)
         return false;
     a->start = p->tok.start;
@@ -210,8 +211,8 @@ static bool parse_operand(struct parser *p, struct template_argument **ret)
         return false;
     while (p->tok.kind == TOKEN_FIELD) {
         if (a->kind != ARG_FIELD && a->kind != ARG_VARIABLE && a->kind != ARG_PAREN)
-            return fail(p, "unexpected . after term \"" GS_SLICE_FMT "\"", (int)(a->end - a->start),
-                        p->lx.text.data + a->start);
+            return fail_parser(p, "unexpected . after term \"" GS_SLICE_FMT "\"",
+                               (int)(a->end - a->start), p->lx.text.data + a->start);
         a->end = p->tok.end;
         if (!add_name(p, a, p->tok.s) || !next(p))
             return false;
@@ -223,7 +224,7 @@ static bool parse_operand(struct parser *p, struct template_argument **ret)
 static bool parse_command(struct parser *p, struct template_command **ret,
                           enum template_token_kind end)
 {
-    struct template_command *c = make(p, sizeof(*c));
+    struct template_command *c = make_node(p, sizeof(*c));
     if (!c)
         return false;
     struct template_argument **tail = &c->args;
@@ -239,10 +240,10 @@ static bool parse_command(struct parser *p, struct template_command **ret,
         tail = &(*tail)->next;
         c->n_args++;
         if (p->tok.kind != TOKEN_SPACE && p->tok.kind != end && p->tok.kind != TOKEN_PIPE)
-            return unexpected(p, "operand");
+            return unexpected_token(p, "operand");
     }
     *ret = c;
-    return c->n_args || fail(p, "empty command");
+    return c->n_args || fail_parser(p, "empty command");
 }
 
 static bool define_vars(struct parser *p, const struct template_pipeline *pipe)
@@ -250,12 +251,12 @@ static bool define_vars(struct parser *p, const struct template_pipeline *pipe)
     for (size_t i = 0; i < pipe->n_vars; i++) {
         if (pipe->assign) {
             if (!known_variable(p, pipe->vars[i]))
-                return fail(p, "undefined variable \"" GS_SLICE_FMT "\"",
-                            GS_SLICE_ARG(pipe->vars[i]));
+                return fail_parser(p, "undefined variable \"" GS_SLICE_FMT "\"",
+                                   GS_SLICE_ARG(pipe->vars[i]));
             continue;
         }
         if (p->n_vars == MAX_VARS)
-            return fail(p, "too many variables");
+            return fail_parser(p, "too many variables");
         p->vars[p->n_vars++] = pipe->vars[i];
     }
     return true;
@@ -275,14 +276,14 @@ static bool parse_declaration(struct parser *p, struct template_pipeline *pipe, 
         if (!next_solid(p))
             return false;
         if (p->tok.kind != TOKEN_VARIABLE)
-            return fail(p, "range can only initialize variables");
+            return fail_parser(p, "range can only initialize variables");
         struct gs_slice second = p->tok.s;
         if (!next_solid(p))
             return false;
         if (p->tok.kind == TOKEN_COMMA)
-            return fail(p, "too many declarations in range");
+            return fail_parser(p, "too many declarations in range");
         if (p->tok.kind != TOKEN_DECLARE && p->tok.kind != TOKEN_ASSIGN)
-            return fail(p, "range can only initialize variables");
+            return fail_parser(p, "range can only initialize variables");
         pipe->assign = p->tok.kind == TOKEN_ASSIGN;
         pipe->vars[0] = first;
         pipe->vars[1] = second;
@@ -303,13 +304,13 @@ static bool parse_declaration(struct parser *p, struct template_pipeline *pipe, 
 static bool check_pipe(struct parser *p, const struct template_pipeline *pipe, const char *context)
 {
     if (!pipe->cmds)
-        return fail(p, "missing value for %s", context);
+        return fail_parser(p, "missing value for %s", context);
     int stage = 2;
     for (const struct template_command *c = pipe->cmds->next; c; c = c->next, stage++) {
         enum template_argument_kind k = c->args->kind;
         if (k == ARG_BOOL || k == ARG_DOT || k == ARG_NIL || k == ARG_INT || k == ARG_FLOAT ||
             k == ARG_STRING)
-            return fail(p, "non executable command in pipeline stage %d", stage);
+            return fail_parser(p, "non executable command in pipeline stage %d", stage);
     }
     return true;
 }
@@ -323,7 +324,7 @@ static bool parse_pipe_body(struct parser *p, struct template_pipeline *pipe, co
     while (p->tok.kind != end) {
         if (p->tok.kind == TOKEN_PIPE || p->tok.kind == TOKEN_COMMA ||
             p->tok.kind == TOKEN_DECLARE || p->tok.kind == TOKEN_ASSIGN)
-            return unexpected(p, context);
+            return unexpected_token(p, context);
         if (!parse_command(p, tail, end))
             return false;
         tail = &(*tail)->next;
@@ -340,11 +341,11 @@ static bool parse_pipe_body(struct parser *p, struct template_pipeline *pipe, co
 static bool parse_pipe(struct parser *p, struct template_pipeline **ret, const char *context,
                        enum template_token_kind end)
 {
-    struct template_pipeline *pipe = make(p, sizeof(*pipe));
+    struct template_pipeline *pipe = make_node(p, sizeof(*pipe));
     if (!pipe)
         return false;
     if (++p->depth > TEMPLATE_MAX_DEPTH)
-        return fail(p, "nested too deeply");
+        return fail_parser(p, "nested too deeply");
     pipe->start = p->tok.start;
     bool ok = parse_pipe_body(p, pipe, context, end);
     p->depth--;
@@ -356,7 +357,7 @@ static bool parse_pipe(struct parser *p, struct template_pipeline **ret, const c
 
 static bool expect_close(struct parser *p, const char *context)
 {
-    return skip_space(p) && (p->tok.kind == TOKEN_CLOSE || unexpected(p, context));
+    return skip_space(p) && (p->tok.kind == TOKEN_CLOSE || unexpected_token(p, context));
 }
 
 static bool parse_control(struct parser *p, struct template_node *n, const char *name);
@@ -367,7 +368,7 @@ static bool parse_else(struct parser *p, struct template_node *n, const char *na
     if (!skip_space(p))
         return false;
     if (n->kind != NODE_RANGE && word_is(p, name)) {
-        struct template_node *chained = make(p, sizeof(*chained));
+        struct template_node *chained = make_node(p, sizeof(*chained));
         if (!chained)
             return false;
         *chained = (struct template_node){.kind = n->kind, .start = p->tok.start};
@@ -375,22 +376,22 @@ static bool parse_else(struct parser *p, struct template_node *n, const char *na
         return next_solid(p) && parse_control(p, chained, name);
     }
     enum stop stop;
-    if (!expect_close(p, "else") || !parse_list(p, &n->otherwise, &stop))
+    if (!expect_close(p, "else") || !parse_node_list(p, &n->otherwise, &stop))
         return false;
     return stop == STOP_END ||
-           fail(p, stop == STOP_EOF ? "unexpected EOF" : "expected end; found {{else}}");
+           fail_parser(p, stop == STOP_EOF ? "unexpected EOF" : "expected end; found {{else}}");
 }
 
 static bool parse_control_body(struct parser *p, struct template_node *n, const char *name)
 {
     enum stop stop;
     p->range_depth += n->kind == NODE_RANGE;
-    bool ok = parse_pipe(p, &n->pipe, name, TOKEN_CLOSE) && parse_list(p, &n->body, &stop);
+    bool ok = parse_pipe(p, &n->pipe, name, TOKEN_CLOSE) && parse_node_list(p, &n->body, &stop);
     p->range_depth -= n->kind == NODE_RANGE;
     if (!ok)
         return false;
     if (stop == STOP_EOF)
-        return fail(p, "unexpected EOF");
+        return fail_parser(p, "unexpected EOF");
     return stop == STOP_END || parse_else(p, n, name);
 }
 
@@ -399,7 +400,7 @@ static bool parse_control(struct parser *p, struct template_node *n, const char 
 {
     size_t n_vars = p->n_vars;
     if (++p->depth > TEMPLATE_MAX_DEPTH)
-        return fail(p, "nested too deeply");
+        return fail_parser(p, "nested too deeply");
     bool ok = parse_control_body(p, n, name);
     p->depth--;
     p->n_vars = n_vars;
@@ -412,7 +413,7 @@ static bool parse_include(struct parser *p, struct template_node *n, const char 
     if (!skip_space(p))
         return false;
     if (p->tok.kind != TOKEN_STRING)
-        return unexpected(p, context);
+        return unexpected_token(p, context);
     n->text = p->tok.s;
     n->start = p->tok.start;
     if (!next_solid(p))
@@ -422,7 +423,7 @@ static bool parse_include(struct parser *p, struct template_node *n, const char 
 
 static bool add_define(struct parser *p, struct gs_slice name, struct template_node *body)
 {
-    struct template_definition *d = make(p, sizeof(*d));
+    struct template_definition *d = make_node(p, sizeof(*d));
     if (!d)
         return false;
     *d = (struct template_definition){name, body, p->t->defines};
@@ -442,10 +443,11 @@ static bool parse_define_body(struct parser *p, struct gs_slice name)
     p->range_depth = 0;
     struct template_node *body = NULL;
     enum stop stop;
-    bool ok = ++p->depth <= TEMPLATE_MAX_DEPTH || fail(p, "nested too deeply");
-    ok = ok && parse_list(p, &body, &stop);
+    bool ok = ++p->depth <= TEMPLATE_MAX_DEPTH || fail_parser(p, "nested too deeply");
+    ok = ok && parse_node_list(p, &body, &stop);
     if (ok && stop != STOP_END)
-        ok = fail(p, stop == STOP_EOF ? "unexpected EOF" : "unexpected {{else}} in define clause");
+        ok = fail_parser(p, stop == STOP_EOF ? "unexpected EOF"
+                                             : "unexpected {{else}} in define clause");
     p->depth--;
     memcpy(p->vars, hidden, n_vars * sizeof(*p->vars));
     p->n_vars = n_vars;
@@ -456,11 +458,11 @@ static bool parse_define_body(struct parser *p, struct gs_slice name)
 static bool parse_define(struct parser *p)
 {
     if (p->depth)
-        return fail(p, "unexpected <define> in command");
+        return fail_parser(p, "unexpected <define> in command");
     if (!next_solid(p))
         return false;
     if (p->tok.kind != TOKEN_STRING)
-        return unexpected(p, "define clause");
+        return unexpected_token(p, "define clause");
     struct gs_slice name = p->tok.s;
     return next_solid(p) && expect_close(p, "define clause") && parse_define_body(p, name);
 }
@@ -482,14 +484,14 @@ static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_k
         if (!next_solid(p) || !parse_include(p, n, block ? "block clause" : "template clause"))
             return false;
         if (block && !n->pipe)
-            return fail(p, "missing value for block clause");
+            return fail_parser(p, "missing value for block clause");
         return !block || parse_define_body(p, n->text);
     }
     if (word_is(p, "break") || word_is(p, "continue")) {
         bool stop = word_is(p, "break");
         n->kind = stop ? NODE_BREAK : NODE_CONTINUE;
         if (!p->range_depth)
-            return fail(p, "{{%s}} outside {{range}}", stop ? "break" : "continue");
+            return fail_parser(p, "{{%s}} outside {{range}}", stop ? "break" : "continue");
         return next_solid(p) && expect_close(p, stop ? "{{break}}" : "{{continue}}");
     }
     *ret_known = false;
@@ -501,7 +503,7 @@ static bool parse_action(struct parser *p, struct template_node **ret)
 {
     if (word_is(p, "define"))
         return parse_define(p);
-    struct template_node *n = make(p, sizeof(*n));
+    struct template_node *n = make_node(p, sizeof(*n));
     if (!n)
         return false;
     *n = (struct template_node){.kind = NODE_ACTION, .start = p->tok.start};
@@ -515,11 +517,11 @@ static bool parse_action(struct parser *p, struct template_node **ret)
     return true;
 }
 
-static bool add_text(struct parser *p, struct gs_slice text, struct template_node ***tail)
+static bool add_text_node(struct parser *p, struct gs_slice text, struct template_node ***tail)
 {
     if (!text.len)
         return true;
-    struct template_node *n = make(p, sizeof(*n));
+    struct template_node *n = make_node(p, sizeof(*n));
     if (!n)
         return false;
     *n = (struct template_node){.kind = NODE_TEXT, .text = text};
@@ -534,21 +536,21 @@ static bool at_comment(const struct parser *p)
 }
 
 // Up to {{end}}, {{else or the end of the text. After STOP_ELSE the token behind else is current.
-static bool parse_list(struct parser *p, struct template_node **ret, enum stop *ret_stop)
+static bool parse_node_list(struct parser *p, struct template_node **ret, enum stop *ret_stop)
 {
     struct template_node **tail = ret;
     for (;;) {
         struct gs_slice text;
         bool end;
         template_next_text(&p->lx, &text, &end);
-        if (!add_text(p, text, &tail))
+        if (!add_text_node(p, text, &tail))
             return false;
         *ret_stop = STOP_EOF;
         if (end)
             return true;
         if (at_comment(p)) {
             if (!template_skip_comment(&p->lx))
-                return fail(p, "%s", p->lx.wrong);
+                return fail_parser(p, "%s", p->lx.wrong);
             continue;
         }
         if (!next_solid(p))
@@ -571,10 +573,10 @@ static bool parse_list(struct parser *p, struct template_node **ret, enum stop *
 static bool parse_all(struct parser *p)
 {
     enum stop stop;
-    if (!parse_list(p, &p->t->body, &stop))
+    if (!parse_node_list(p, &p->t->body, &stop))
         return false;
     return stop == STOP_EOF ||
-           fail(p, stop == STOP_END ? "unexpected {{end}}" : "unexpected {{else}}");
+           fail_parser(p, stop == STOP_END ? "unexpected {{end}}" : "unexpected {{else}}");
 }
 
 struct gs_error *template_parse(struct gs_slice text, const char *name,

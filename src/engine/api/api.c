@@ -9,8 +9,8 @@ enum { GET = 1, POST = 2, PUT = 4, DELETE = 8, GET_POST = GET | POST, POST_PUT =
 
 static void lifecycle_reload(struct engine_api_request *r);
 static void lifecycle_quit(struct engine_api_request *r);
-static void healthy(struct engine_api_request *r);
-static void ready(struct engine_api_request *r);
+static void handle_healthy(struct engine_api_request *r);
+static void handle_ready(struct engine_api_request *r);
 
 struct route {
     const char *path; // one '*' stands for a path segment
@@ -45,8 +45,8 @@ static const struct route routes[] = {
     {"/federate", GET, engine_api_federate, true},
     {"/metrics", GET, engine_api_own_metrics},
     {"/version", GET, engine_api_version},
-    {"/-/healthy", GET, healthy},
-    {"/-/ready", GET, ready},
+    {"/-/healthy", GET, handle_healthy},
+    {"/-/ready", GET, handle_ready},
     {"/-/reload", POST_PUT, lifecycle_reload},
     {"/-/quit", POST_PUT, lifecycle_quit},
     {"/", GET, engine_api_home},
@@ -124,7 +124,7 @@ static void add_cors(const struct engine_api *a, struct http_exchange *x)
 
 // --- requests ---
 
-static void dispatch(struct engine_api_request *r, struct http_exchange *x)
+static void dispatch_request(struct engine_api_request *r, struct http_exchange *x)
 {
     const char *method = http_method(x);
     bool is_api = gs_slice_starts(r->path, "/api/v1/");
@@ -173,17 +173,17 @@ void engine_api_handle(void *arg, struct http_exchange *x)
         .api = a, .x = x, .now_ms = gs_unix_ms(), .begun_ns = gs_mono_ns()};
     r.path = cut_prefix(a, http_path(x));
     r.route = r.path.data ? find_route(r.path) : NO_ROUTE;
-    dispatch(&r, x);
+    dispatch_request(&r, x);
 }
 
 // --- lifecycle ---
 
-static void healthy(struct engine_api_request *r)
+static void handle_healthy(struct engine_api_request *r)
 {
     engine_api_reply_text(r, 200, "gpuscale engine is Healthy.\n");
 }
 
-static void ready(struct engine_api_request *r)
+static void handle_ready(struct engine_api_request *r)
 {
     if (!r->api->stopping) {
         engine_api_reply_text(r, 200, "gpuscale engine is Ready.\n");

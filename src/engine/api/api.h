@@ -48,7 +48,7 @@ void engine_api_set_stopping(struct engine_api *a); // /-/ready answers 503
 // --- questions from this process: the API's answers without HTTP and JSON ---
 
 // Of a query the result, of a list of series their references.
-struct engine_api_told {
+struct engine_api_local_result {
     const struct tsdb *db;
     const struct promql_result *result;
     const struct tsdb_refs *refs;
@@ -56,13 +56,15 @@ struct engine_api_told {
 // Once, maybe from inside the asking, on a stack of the query's own: it takes what it needs and
 // calls nothing of the engine. t is borrowed, NULL with an error (owned by the callee): GS_EINVAL
 // the query is wrong, GS_ETIMEOUT, else its evaluation failed.
-typedef void (*engine_api_told_fn)(void *arg, const struct engine_api_told *t,
-                                   struct gs_error *err);
+typedef void (*engine_api_local_fn)(void *arg, const struct engine_api_local_result *t,
+                                    struct gs_error *err);
 
 // They run in turns with the requests of the HTTP API, within the same limits. NULL: told already.
-struct engine_api_ask;
-struct engine_api_ask *engine_api_ask_query(struct engine_api *a, const char *query, int64_t t_ms,
-                                            int64_t timeout_ms, engine_api_told_fn fn, void *arg);
-struct engine_api_ask *engine_api_ask_series(struct engine_api *a, const char *selector,
-                                             int64_t start_ms, engine_api_told_fn fn, void *arg);
-void engine_api_ask_cancel(struct engine_api_ask *ask); // it is not told any more
+struct engine_api_local_query;
+struct engine_api_local_query *engine_api_local_instant(struct engine_api *a, const char *query,
+                                                        int64_t t_ms, int64_t timeout_ms,
+                                                        engine_api_local_fn fn, void *arg);
+struct engine_api_local_query *engine_api_local_series(struct engine_api *a, const char *selector,
+                                                       int64_t start_ms, engine_api_local_fn fn,
+                                                       void *arg);
+void engine_api_local_query_cancel(struct engine_api_local_query *ask); // it is not told any more

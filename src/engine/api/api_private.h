@@ -176,16 +176,17 @@ void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request 
 size_t engine_api_queue_len(const struct engine_api_queue *q);
 // A question of this process; it is taken.
 void engine_api_queue_ask(struct engine_api_queue *q, struct engine_api *api,
-                          struct engine_api_ask *ask);
-void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_ask *ask);
+                          struct engine_api_local_query *ask);
+void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *ask);
 void engine_api_run(struct engine_api_request *r); // calls the route's handler
 
 // --- ask.c ---
 
-void engine_api_ask_run(struct engine_api_ask *ask);                          // tells and frees it
-void engine_api_ask_refuse(struct engine_api_ask *ask, struct gs_error *err); // tells and frees it
-void engine_api_ask_free(struct engine_api_ask *ask);                         // tells nobody
-int64_t engine_api_ask_begun_ns(const struct engine_api_ask *ask);
+void engine_api_local_query_run(struct engine_api_local_query *ask); // tells and frees it
+void engine_api_local_query_refuse(struct engine_api_local_query *ask,
+                                   struct gs_error *err);             // tells and frees it
+void engine_api_local_query_free(struct engine_api_local_query *ask); // tells nobody
+int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *ask);
 
 // Names of routes and codes, for /metrics; NULL behind the last.
 const char *engine_api_route_path(size_t i);

@@ -49,8 +49,8 @@ static int by_name(const void *a, const void *b)
     return x->ref < y->ref ? -1 : x->ref > y->ref;
 }
 
-static struct gs_error *collect(struct engine_api_request *r, const struct engine_api_matches *m,
-                                struct samples *ret)
+static struct gs_error *collect_federated(struct engine_api_request *r,
+                                          const struct engine_api_matches *m, struct samples *ret)
 {
     const struct engine_api_config *cfg = &r->api->cfg;
     struct gs_error *err = NULL;
@@ -83,7 +83,8 @@ static void add_quoted(struct gs_buf *out, struct gs_slice s)
 }
 
 // As the reader can take it. In label names a colon is none of the plain characters.
-static void add_name(struct gs_buf *out, enum metrics_escaping scheme, struct gs_slice name)
+static void write_federated_name(struct gs_buf *out, enum metrics_escaping scheme,
+                                 struct gs_slice name)
 {
     bool colon = memchr(name.data, ':', name.len) != NULL;
     if (scheme != METRICS_ESCAPE_NONE && !metrics_is_plain_name(name))
@@ -94,11 +95,12 @@ static void add_name(struct gs_buf *out, enum metrics_escaping scheme, struct gs
         add_quoted(out, name);
 }
 
-static void add_label(struct page *p, bool *first, struct gs_slice name, struct gs_slice value)
+static void write_federated_label(struct page *p, bool *first, struct gs_slice name,
+                                  struct gs_slice value)
 {
     gs_buf_add_char(p->out, *first ? '{' : ',');
     *first = false;
-    add_name(p->out, p->scheme, name);
+    write_federated_name(p->out, p->scheme, name);
     gs_buf_add_char(p->out, '=');
     add_quoted(p->out, value);
 }
@@ -107,7 +109,7 @@ static void add_external(struct page *p, bool *first, tsdb_ref ref, struct metri
 {
     GS_AUTO_FREE char *name = gs_slice_dup(external.name);
     if (!tsdb_series_label(p->api->cfg.db, ref, name).len)
-        add_label(p, first, external.name, external.value);
+        write_federated_label(p, first, external.name, external.value);
 }
 
 // As Prometheus: labels that the series lacks, and an empty instance so that the puller's own does
@@ -127,15 +129,15 @@ static void add_externals(struct page *p, bool *first, tsdb_ref ref)
         add_external(p, first, ref, instance);
 }
 
-static void add_metric(struct page *p, struct gs_slice name)
+static void write_federated_metric(struct page *p, struct gs_slice name)
 {
     if (metrics_is_plain_name(name))
         gs_buf_add_slice(p->out, name);
     else
-        add_name(p->out, p->scheme, name);
+        write_federated_name(p->out, p->scheme, name);
 }
 
-static void add_sample(struct page *p, const struct sample *s)
+static void write_federated_sample(struct page *p, const struct sample *s)
 {
     const struct tsdb *db = p->api->cfg.db;
     const struct tsdb_symbols *symbols = tsdb_symbols(db);
@@ -145,11 +147,11 @@ static void add_sample(struct page *p, const struct sample *s)
     bool first = !quoted;
     if (quoted)
         gs_buf_add_char(out, '{');
-    add_metric(p, s->name);
+    write_federated_metric(p, s->name);
     for (size_t i = 0; i < l.n; i++)
         if (l.pairs[i].name != TSDB_SYMBOL_NAME)
-            add_label(p, &first, tsdb_symbol_text(symbols, l.pairs[i].name),
-                      tsdb_symbol_text(symbols, l.pairs[i].value));
+            write_federated_label(p, &first, tsdb_symbol_text(symbols, l.pairs[i].name),
+                                  tsdb_symbol_text(symbols, l.pairs[i].value));
     add_externals(p, &first, s->ref);
     if (!first)
         gs_buf_add_char(out, '}');
@@ -160,7 +162,7 @@ static void add_sample(struct page *p, const struct sample *s)
 static void add_type(struct page *p, struct gs_slice name)
 {
     gs_buf_add_str(p->out, "# TYPE ");
-    add_metric(p, name);
+    write_federated_metric(p, name);
     gs_buf_add_str(p->out, " untyped\n");
 }
 
@@ -171,7 +173,7 @@ void engine_api_federate(struct engine_api_request *r)
     struct gs_error *err = engine_api_parse_matches(r, &m);
     int status = err ? 400 : 500;
     if (!err)
-        err = collect(r, &m, &found);
+        err = collect_federated(r, &m, &found);
     if (err) {
         engine_api_reply_text(r, status, "%s\n", gs_error_message(err));
         gs_error_free(err);
@@ -185,7 +187,7 @@ void engine_api_federate(struct engine_api_request *r)
             continue;
         if (!i || !gs_slice_eq(s->name, s[-1].name))
             add_type(&p, s->name);
-        add_sample(&p, s);
+        write_federated_sample(&p, s);
     }
     GS_AUTO_FREE char *type = gs_format("text/plain; version=0.0.4; charset=utf-8; escaping=%s",
                                         metrics_escaping_name(p.scheme));

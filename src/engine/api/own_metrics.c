@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static void single(struct gs_buf *out, const char *name, enum metrics_type type, const char *help,
-                   double value)
+static void write_single(struct gs_buf *out, const char *name, enum metrics_type type,
+                         const char *help, double value)
 {
     metrics_write_family(out, name, type, help);
     metrics_write_sample(out, name, NULL, 0, value);
@@ -20,23 +20,23 @@ static void single(struct gs_buf *out, const char *name, enum metrics_type type,
 
 static void gauge(struct gs_buf *out, const char *name, const char *help, double value)
 {
-    single(out, name, METRICS_GAUGE, help, value);
+    write_single(out, name, METRICS_GAUGE, help, value);
 }
 
 static void counter(struct gs_buf *out, const char *name, const char *help, double value)
 {
-    single(out, name, METRICS_COUNTER, help, value);
+    write_single(out, name, METRICS_COUNTER, help, value);
 }
 
-static struct metrics_label label(const char *name, const char *value)
+static struct metrics_label write_label(const char *name, const char *value)
 {
     return (struct metrics_label){gs_slice_of(name), gs_slice_of(value)};
 }
 
-static void labelled(struct gs_buf *out, const char *name, const char *key, const char *value,
-                     double v)
+static void write_labelled(struct gs_buf *out, const char *name, const char *key, const char *value,
+                           double v)
 {
-    struct metrics_label l = label(key, value);
+    struct metrics_label l = write_label(key, value);
     metrics_write_sample(out, name, &l, 1, v);
 }
 
@@ -99,10 +99,10 @@ static void write_head(const struct tsdb_stats *s, struct gs_buf *out)
           (double)s->chunks);
     static const char appended[] = "prometheus_tsdb_head_samples_appended_total";
     metrics_write_family(out, appended, METRICS_COUNTER, "Total number of appended samples.");
-    labelled(out, appended, "type", "float", (double)s->samples_appended);
+    write_labelled(out, appended, "type", "float", (double)s->samples_appended);
     static const char late[] = "prometheus_tsdb_out_of_order_samples_total";
     metrics_write_family(out, late, METRICS_COUNTER, "Samples refused: older than the newest.");
-    labelled(out, late, "type", "float", (double)s->out_of_order);
+    write_labelled(out, late, "type", "float", (double)s->out_of_order);
     if (s->min_t_ms <= s->max_t_ms) {
         gauge(out, "prometheus_tsdb_head_min_time", "Oldest sample held, in milliseconds.",
               (double)s->min_t_ms);
@@ -119,9 +119,9 @@ static void write_store(const struct tsdb_stats *s, struct gs_buf *out)
 {
     static const char bytes[] = "gpuscale_tsdb_bytes";
     metrics_write_family(out, bytes, METRICS_GAUGE, "Memory of the store, by what it holds.");
-    labelled(out, bytes, "part", "samples", (double)s->bytes_samples);
-    labelled(out, bytes, "part", "index", (double)s->bytes_index);
-    labelled(out, bytes, "part", "symbols", (double)s->bytes_symbols);
+    write_labelled(out, bytes, "part", "samples", (double)s->bytes_samples);
+    write_labelled(out, bytes, "part", "index", (double)s->bytes_index);
+    write_labelled(out, bytes, "part", "symbols", (double)s->bytes_symbols);
     counter(out, "gpuscale_tsdb_duplicate_samples_total",
             "Samples refused: another value for the same time.", (double)s->duplicates);
     counter(out, "gpuscale_tsdb_series_refused_total", "Series refused at the series limit.",
@@ -151,17 +151,17 @@ static void write_build(const struct engine_api *a, struct gs_buf *out)
 {
     static const char prometheus[] = "prometheus_build_info", own[] = "gpuscale_build_info";
     struct metrics_label labels[] = {
-        label("branch", ""),
-        label("goversion", ""),
-        label("revision", "gpuscale-" GPUSCALE_VERSION),
-        label("version", ENGINE_API_PROMETHEUS_VERSION),
+        write_label("branch", ""),
+        write_label("goversion", ""),
+        write_label("revision", "gpuscale-" GPUSCALE_VERSION),
+        write_label("version", ENGINE_API_PROMETHEUS_VERSION),
     };
     metrics_write_family(out, prometheus, METRICS_GAUGE,
                          "The Prometheus version whose API is answered; the revision tells whose "
                          "program it is.");
     metrics_write_sample(out, prometheus, labels, GS_ARRAY_LEN(labels), 1);
     metrics_write_family(out, own, METRICS_GAUGE, "Version of gpuscale.");
-    labelled(out, own, "version", GPUSCALE_VERSION, 1);
+    write_labelled(out, own, "version", GPUSCALE_VERSION, 1);
     gauge(out, "prometheus_ready", "Whether it is ready to serve.", !a->stopping);
     gauge(out, "prometheus_config_last_reload_successful",
           "Whether the last configuration reload attempt was successful.", a->reload_ok);
@@ -172,7 +172,7 @@ static void write_build(const struct engine_api *a, struct gs_buf *out)
 static void write_queries(const struct engine_api *a, struct gs_buf *out)
 {
     static const char duration[] = "prometheus_engine_query_duration_seconds";
-    struct metrics_label slice = label("slice", "inner_eval");
+    struct metrics_label slice = write_label("slice", "inner_eval");
     metrics_write_family(out, duration, METRICS_SUMMARY, "Query timings");
     metrics_write_sample(out, "prometheus_engine_query_duration_seconds_sum", &slice, 1,
                          a->query_seconds);
@@ -191,8 +191,8 @@ static void write_requests(const struct engine_api *a, struct gs_buf *out)
     metrics_write_family(out, name, METRICS_COUNTER, "Counter of HTTP requests.");
     for (size_t i = 0; engine_api_route_path(i); i++)
         for (size_t c = 0; c < ENGINE_API_N_CODES; c++) {
-            struct metrics_label l[] = {label("code", engine_api_code_text(c)),
-                                        label("handler", engine_api_route_path(i))};
+            struct metrics_label l[] = {write_label("code", engine_api_code_text(c)),
+                                        write_label("handler", engine_api_route_path(i))};
             if (a->counts[i].codes[c])
                 metrics_write_sample(out, name, l, 2, (double)a->counts[i].codes[c]);
         }
@@ -200,12 +200,13 @@ static void write_requests(const struct engine_api *a, struct gs_buf *out)
     metrics_write_family(out, seconds, METRICS_COUNTER, "Time spent on requests.");
     for (size_t i = 0; engine_api_route_path(i); i++)
         if (a->counts[i].seconds > 0)
-            labelled(out, seconds, "handler", engine_api_route_path(i), a->counts[i].seconds);
+            write_labelled(out, seconds, "handler", engine_api_route_path(i), a->counts[i].seconds);
     static const char bytes[] = "gpuscale_http_response_bytes_total";
     metrics_write_family(out, bytes, METRICS_COUNTER, "Bytes of replies.");
     for (size_t i = 0; engine_api_route_path(i); i++)
         if (a->counts[i].bytes)
-            labelled(out, bytes, "handler", engine_api_route_path(i), (double)a->counts[i].bytes);
+            write_labelled(out, bytes, "handler", engine_api_route_path(i),
+                           (double)a->counts[i].bytes);
 }
 
 void engine_api_own_metrics(struct engine_api_request *r)

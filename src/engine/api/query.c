@@ -50,7 +50,7 @@ static bool read_options(struct engine_api_request *r, struct query *q)
     return true;
 }
 
-static bool parse(struct engine_api_request *r, struct query *q)
+static bool parse_expression(struct engine_api_request *r, struct query *q)
 {
     struct gs_error *err = promql_parse(gs_slice_of(engine_api_param(r, "query")), &q->expr);
     if (err)
@@ -98,7 +98,7 @@ static void add_stats(struct gs_buf *out, const struct query *q)
                 q->result.samples, q->result.samples);
 }
 
-static void reply(struct engine_api_request *r, struct query *q, struct gs_error *err)
+static void reply_result(struct engine_api_request *r, struct query *q, struct gs_error *err)
 {
     q->evaluated_ns = gs_mono_ns();
     promql_engine_set_limits(r->api->cfg.promql, 0, 0);
@@ -128,10 +128,10 @@ void engine_api_query(struct engine_api_request *r)
     AUTO_QUERY struct query q = {.begun_ns = gs_mono_ns()};
     int64_t t_ms;
     if (!engine_api_limit(r, &q.limit) || !engine_api_time(r, "time", r->now_ms, &t_ms) ||
-        !read_timeout(r, &q) || !read_options(r, &q) || !parse(r, &q))
+        !read_timeout(r, &q) || !read_options(r, &q) || !parse_expression(r, &q))
         return;
     set_limits(r, &q);
-    reply(r, &q, promql_instant(r->api->cfg.promql, q.expr, t_ms, &q.result));
+    reply_result(r, &q, promql_instant(r->api->cfg.promql, q.expr, t_ms, &q.result));
 }
 
 static bool read_step(struct engine_api_request *r, int64_t *ret_ns)
@@ -177,13 +177,13 @@ void engine_api_query_range(struct engine_api_request *r)
     AUTO_QUERY struct query q = {.begun_ns = gs_mono_ns()};
     struct window w;
     if (!engine_api_limit(r, &q.limit) || !read_window(r, &w) || !read_timeout(r, &q) ||
-        !read_options(r, &q) || !parse(r, &q))
+        !read_options(r, &q) || !parse_expression(r, &q))
         return;
     int64_t step_ms = w.step_ns / GS_NS_PER_MS;
     set_limits(r, &q);
-    reply(r, &q,
-          promql_range(r->api->cfg.promql, q.expr, w.start_ms, w.end_ms, step_ms ? step_ms : 1,
-                       &q.result));
+    reply_result(r, &q,
+                 promql_range(r->api->cfg.promql, q.expr, w.start_ms, w.end_ms,
+                              step_ms ? step_ms : 1, &q.result));
 }
 
 // There is no exemplar storage: a right request gets none.
@@ -211,7 +211,7 @@ void engine_api_query_exemplars(struct engine_api_request *r)
 void engine_api_format_query(struct engine_api_request *r)
 {
     AUTO_QUERY struct query q = {.begun_ns = gs_mono_ns()};
-    if (!parse(r, &q))
+    if (!parse_expression(r, &q))
         return;
     GS_AUTO_BUF struct gs_buf text = {0};
     promql_print_pretty(promql_expr_root(q.expr), &text);

@@ -16,10 +16,10 @@
 struct job {
     TAILQ_ENTRY(job) entry;
     struct engine_api_queue *queue;
-    struct engine_api_request request; // its exchange is NULL once the peer has left
-    struct engine_api_ask *ask;        // instead of the request; gone when it was told
-    bool left;                         // nobody wants the answer any more
-    struct fiber_entry *on;            // NULL: it has not begun
+    struct engine_api_request request;  // its exchange is NULL once the peer has left
+    struct engine_api_local_query *ask; // instead of the request; gone when it was told
+    bool left;                          // nobody wants the answer any more
+    struct fiber_entry *on;             // NULL: it has not begun
 };
 
 TAILQ_HEAD(jobs, job);
@@ -72,7 +72,7 @@ static void run_job(void *arg)
 {
     struct job *j = arg;
     if (j->ask)
-        engine_api_ask_run(j->ask);
+        engine_api_local_query_run(j->ask);
     else
         engine_api_run(&j->request);
 }
@@ -129,13 +129,13 @@ static struct fiber_entry *take_fiber(struct engine_api_queue *q)
 static void refuse_job(struct job *j, bool late)
 {
     struct engine_api_request r = j->request;
-    struct engine_api_ask *ask = j->ask;
+    struct engine_api_local_query *ask = j->ask;
     if (r.x)
         http_on_abort(r.x, NULL, NULL);
     remove_job(j);
     const char *why = late ? "query timed out in query queue" : "no memory for another query";
     if (ask)
-        engine_api_ask_refuse(ask, gs_error_new(late ? GS_ETIMEOUT : GS_ELIMIT, "%s", why));
+        engine_api_local_query_refuse(ask, gs_error_new(late ? GS_ETIMEOUT : GS_ELIMIT, "%s", why));
     else
         engine_api_fail(&r, late ? ENGINE_API_TIMEOUT : ENGINE_API_INTERNAL, "%s", why);
 }
@@ -145,7 +145,7 @@ static void begin_job(struct job *j)
     struct engine_api_queue *q = j->queue;
     struct engine_api_request r = j->request;
     struct engine_api *api = r.api;
-    int64_t begun_ns = j->ask ? engine_api_ask_begun_ns(j->ask) : r.begun_ns;
+    int64_t begun_ns = j->ask ? engine_api_local_query_begun_ns(j->ask) : r.begun_ns;
     bool late = gs_mono_ns() - begun_ns > api->cfg.timeout_ms * GS_NS_PER_MS;
     struct fiber_entry *f = late ? NULL : take_fiber(q);
     if (!f) {
@@ -188,7 +188,7 @@ static void on_peer_left(void *arg)
         return;
     }
     if (j->ask)
-        engine_api_ask_free(j->ask);
+        engine_api_local_query_free(j->ask);
     remove_job(j);
 }
 
@@ -213,7 +213,7 @@ void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request 
 }
 
 void engine_api_queue_ask(struct engine_api_queue *q, struct engine_api *api,
-                          struct engine_api_ask *ask)
+                          struct engine_api_local_query *ask)
 {
     struct job *j = gs_alloc(sizeof(*j));
     j->queue = q;
@@ -222,7 +222,7 @@ void engine_api_queue_ask(struct engine_api_queue *q, struct engine_api *api,
     add_job(j);
 }
 
-void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_ask *ask)
+void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *ask)
 {
     struct jobs *lists[] = {&q->waiting, &q->begun};
     struct job *j;

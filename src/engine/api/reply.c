@@ -22,7 +22,7 @@ const char *engine_api_code_text(size_t i)
     return i < ENGINE_API_N_CODES ? codes[i] : NULL;
 }
 
-static void count(struct engine_api_request *r, int status, size_t bytes)
+static void count_response(struct engine_api_request *r, int status, size_t bytes)
 {
     char text[16];
     snprintf(text, sizeof(text), "%d", status);
@@ -71,7 +71,7 @@ void engine_api_reply_body(struct engine_api_request *r, int status, const char 
         }
         gs_error_free(err);
     }
-    count(r, status, body.len);
+    count_response(r, status, body.len);
     http_reply(r->x, status, type, body);
     if (r->api->out.cap > KEEP_BUFFER)
         gs_buf_finish(&r->api->out);

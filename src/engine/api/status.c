@@ -148,7 +148,7 @@ static void add_label_name(void *arg, struct gs_slice name)
     c->names[c->n_names++] = name;
 }
 
-static void add_value(void *arg, struct gs_slice value, size_t series)
+static void add_label_value(void *arg, struct gs_slice value, size_t series)
 {
     struct cardinality *c = arg;
     c->n_values++;
@@ -169,7 +169,7 @@ static struct gs_error *count_cardinality(struct cardinality *c)
     for (size_t i = 0; !err && i < c->n_names; i++) {
         c->label = c->names[i];
         c->n_values = c->label_bytes = 0;
-        tsdb_count_by_label(c->db, c->label, add_value, c);
+        tsdb_count_by_label(c->db, c->label, add_label_value, c);
         top_offer(&c->labels, c->label, c->n_values);
         top_offer(&c->bytes, c->label, c->label_bytes);
         c->n_pairs += c->n_values;

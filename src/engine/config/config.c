@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "engine/config/print_redacted.h"
 #include "engine/config/reader.h"
-#include "engine/config/show.h"
 
 #include <glob.h>
 
@@ -357,9 +357,10 @@ void engine_config_free(struct engine_config *c)
     free(c);
 }
 
-static struct gs_error *read_docs(struct engine_config *c, const struct codec_yaml_docs *docs,
-                                  const struct codec_yaml_marks *marks, const char *name,
-                                  const char *base_dir, bool opens_files)
+static struct gs_error *read_config_docs(struct engine_config *c,
+                                         const struct codec_yaml_docs *docs,
+                                         const struct codec_yaml_marks *marks, const char *name,
+                                         const char *base_dir, bool opens_files)
 {
     struct config_owned *own = c->own;
     struct codec_reader r = {
@@ -379,12 +380,13 @@ static char *show(struct gs_arena *arena, const struct codec_yaml_docs *docs)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     if (docs->len)
-        engine_config_show(docs->items[0].value, &out);
+        engine_config_print_redacted(docs->items[0].value, &out);
     return gs_arena_strndup(arena, out.data ? out.data : "", out.len);
 }
 
-static struct gs_error *parse(struct gs_slice text, const char *name, const char *base_dir,
-                              bool opens_files, struct engine_config **ret)
+static struct gs_error *parse_config_text(struct gs_slice text, const char *name,
+                                          const char *base_dir, bool opens_files,
+                                          struct engine_config **ret)
 {
     struct codec_yaml_docs docs = {0};
     struct codec_yaml_marks *marks;
@@ -397,7 +399,7 @@ static struct gs_error *parse(struct gs_slice text, const char *name, const char
     struct config_owned *own = c->own = gs_alloc(sizeof(*own));
     c->text = gs_arena_strndup(&own->arena, text.data ? text.data : "", text.len);
     c->shown = show(&own->arena, &docs);
-    err = read_docs(c, &docs, marks, name, base_dir, opens_files);
+    err = read_config_docs(c, &docs, marks, name, base_dir, opens_files);
     codec_yaml_marks_free(marks);
     codec_yaml_docs_finish(&docs);
     if (err) {
@@ -411,7 +413,7 @@ static struct gs_error *parse(struct gs_slice text, const char *name, const char
 struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
                                      struct engine_config **ret)
 {
-    return parse(text, name, base_dir, false, ret);
+    return parse_config_text(text, name, base_dir, false, ret);
 }
 
 struct gs_error *engine_config_from_json(const json_t *document, const char *name,
@@ -421,7 +423,7 @@ struct gs_error *engine_config_from_json(const json_t *document, const char *nam
     const struct codec_yaml_docs docs = {.items = &doc, .len = 1};
     struct engine_config *c = gs_alloc(sizeof(*c));
     c->own = gs_alloc(sizeof(struct config_owned));
-    struct gs_error *err = read_docs(c, &docs, NULL, name, NULL, false);
+    struct gs_error *err = read_config_docs(c, &docs, NULL, name, NULL, false);
     if (err)
         engine_config_free(c);
     else
@@ -437,7 +439,7 @@ struct gs_error *engine_config_load(const char *path, struct engine_config **ret
         return err;
     GS_AUTO_FREE char *dir = folder_of(path);
     struct engine_config *c;
-    err = parse(gs_buf_slice(&text), path, dir, true, &c);
+    err = parse_config_text(gs_buf_slice(&text), path, dir, true, &c);
     if (err)
         return err;
     c->path = gs_arena_strdup(&((struct config_owned *)c->own)->arena, path);

@@ -174,8 +174,8 @@ static void check_header(struct codec_reader *r, const json_t *at, const char *n
         codec_reader_fail(r, at, "\"%s\" is not a header, or has a value of several lines", name);
 }
 
-static void add_header(struct codec_reader *r, const json_t *at, struct endpoint_settings *h,
-                       const char *name, const char *text, const char *file)
+static void add_http_header(struct codec_reader *r, const json_t *at, struct endpoint_settings *h,
+                            const char *name, const char *text, const char *file)
 {
     struct endpoint_header *list = (struct endpoint_header *)(uintptr_t)h->headers;
     if (h->n_headers >= ENGINE_CONFIG_HTTP_MAX_HEADERS) {
@@ -205,11 +205,11 @@ static void read_headers(struct codec_reader *r, const json_t *value, void *out)
         const char *name = codec_reader_format(r, "%s", key);
         codec_read_mapping(r, item, fields, "http_headers", &v);
         for (size_t i = 0; i < v.n_values && !r->err; i++)
-            add_header(r, item, h, name, v.values[i], NULL);
+            add_http_header(r, item, h, name, v.values[i], NULL);
         for (size_t i = 0; i < v.n_secrets && !r->err; i++)
-            add_header(r, item, h, name, v.secrets[i], NULL);
+            add_http_header(r, item, h, name, v.secrets[i], NULL);
         for (size_t i = 0; i < v.n_files && !r->err; i++)
-            add_header(r, item, h, name, NULL, codec_reader_path(r, v.files[i]));
+            add_http_header(r, item, h, name, NULL, codec_reader_path(r, v.files[i]));
     }
 }
 
@@ -240,7 +240,7 @@ void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *valu
 }
 
 // As Go writes names: X-Prometheus-Remote-Write-Version.
-static void canonical(char *name)
+static void canonical_header(char *name)
 {
     bool upper = true;
     for (char *c = name; *c; c++) {
@@ -259,7 +259,7 @@ static void check_own_headers(struct codec_reader *r, const json_t *value, void 
                         strcasecmp(key, "authorization") == 0 ||
                         strcasecmp(key, "x-prometheus-scrape-timeout-seconds") == 0;
         char *name = codec_reader_format(r, "%s", key);
-        canonical(name);
+        canonical_header(name);
         if (reserved)
             codec_reader_fail(r, item, "setting header \"%s\" is not allowed", name);
     }
@@ -291,7 +291,7 @@ void engine_config_http_defaults(struct endpoint_settings *h)
     h->enable_http2 = true;
 }
 
-static bool has(const json_t *obj, const char *key)
+static bool has_member(const json_t *obj, const char *key)
 {
     const json_t *value = json_object_get(obj, key);
     return value && !json_is_null(value);
@@ -299,9 +299,9 @@ static bool has(const json_t *obj, const char *key)
 
 static void check_auth(struct codec_reader *r, const json_t *obj)
 {
-    bool basic = has(obj, "basic_auth"), oauth2 = has(obj, "oauth2");
-    bool authorization = has(obj, "authorization");
-    bool token = has(obj, "bearer_token"), file = has(obj, "bearer_token_file");
+    bool basic = has_member(obj, "basic_auth"), oauth2 = has_member(obj, "oauth2");
+    bool authorization = has_member(obj, "authorization");
+    bool token = has_member(obj, "bearer_token"), file = has_member(obj, "bearer_token_file");
     if (token && file)
         codec_reader_fail(r, obj,
                           "at most one of bearer_token & bearer_token_file must be configured");
@@ -325,7 +325,7 @@ static void check_cloud_auth(struct codec_reader *r, const json_t *obj)
     GS_AUTO_BUF struct gs_buf found = {0};
     size_t n = 0;
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
-        if (has(obj, kinds[i]))
+        if (has_member(obj, kinds[i]))
             gs_buf_addf(&found, "%s%s", n++ ? " " : "", kinds[i]);
     if (n > 1)
         codec_reader_fail(r, obj,
@@ -338,7 +338,7 @@ void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
                                const struct endpoint_settings *h)
 {
     bool url = h->proxy_url && *h->proxy_url, no_proxy = h->no_proxy && *h->no_proxy;
-    if (has(obj, "proxy_connect_header") && !h->proxy_from_environment && !url)
+    if (has_member(obj, "proxy_connect_header") && !h->proxy_from_environment && !url)
         codec_reader_fail(
             r, obj,
             "if proxy_connect_header is configured, proxy_url or proxy_from_environment "

@@ -11,8 +11,8 @@ struct engine_config_http_file {
     struct endpoint_settings http;
 };
 
-static struct gs_error *parse(struct gs_slice text, const char *path, const char *dir,
-                              struct engine_config_http_file *f)
+static struct gs_error *parse_http_file(struct gs_slice text, const char *path, const char *dir,
+                                        struct engine_config_http_file *f)
 {
     static const struct codec_field none[] = {{0}};
     struct codec_yaml_docs docs = {0};
@@ -43,7 +43,7 @@ struct gs_error *engine_config_http_file_load(const char *path,
     const char *slash = strrchr(path, '/');
     GS_AUTO_FREE char *dir = gs_strndup(path, slash ? (size_t)(slash - path) : 0);
     struct engine_config_http_file *f = gs_alloc(sizeof(*f));
-    err = parse(gs_buf_slice(&text), path, slash ? (*dir ? dir : "/") : NULL, f);
+    err = parse_http_file(gs_buf_slice(&text), path, slash ? (*dir ? dir : "/") : NULL, f);
     if (err)
         engine_config_http_file_free(f);
     else

@@ -23,7 +23,8 @@ static void read_params(struct codec_reader *r, const json_t *value, void *out)
     o->n_params = n;
 }
 
-static void check(struct codec_reader *r, const json_t *value, const struct endpoint_oauth2 *o)
+static void check_oauth2(struct codec_reader *r, const json_t *value,
+                         const struct endpoint_oauth2 *o)
 {
     const struct endpoint_secret *secret = &o->client_secret;
     if (!o->client_id || !*o->client_id)
@@ -58,7 +59,7 @@ void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void
     struct endpoint_oauth2 *o = codec_reader_alloc(r, sizeof(*o));
     engine_config_http_defaults(&o->server);
     codec_read_mapping(r, value, fields, "oauth2", o);
-    check(r, value, o);
+    check_oauth2(r, value, o);
     if (o->client_secret.file && !*o->client_secret.file)
         o->client_secret.file = NULL;
     *(const struct endpoint_oauth2 **)out = o;

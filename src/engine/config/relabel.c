@@ -9,8 +9,8 @@
 // --- label builder ---
 
 // Where name is or belongs.
-static size_t place_of(const struct engine_config_label_builder *b, struct gs_slice name,
-                       bool *ret_found)
+static size_t label_position(const struct engine_config_label_builder *b, struct gs_slice name,
+                             bool *ret_found)
 {
     size_t low = 0, high = b->len;
     *ret_found = false;
@@ -30,7 +30,7 @@ static size_t place_of(const struct engine_config_label_builder *b, struct gs_sl
     return low;
 }
 
-static struct gs_slice keep(struct engine_config_label_builder *b, struct gs_slice s)
+static struct gs_slice relabel_keeps(struct engine_config_label_builder *b, struct gs_slice s)
 {
     return gs_slice_make(gs_arena_strndup(&b->arena, s.data, s.len), s.len);
 }
@@ -45,18 +45,18 @@ void engine_config_labels_set(struct engine_config_label_builder *b, struct gs_s
                               struct gs_slice value)
 {
     bool found;
-    size_t i = place_of(b, name, &found);
+    size_t i = label_position(b, name, &found);
     if (!value.len) {
         if (found)
             remove_at(b, i);
         return;
     }
-    struct gs_slice kept = keep(b, value);
+    struct gs_slice kept = relabel_keeps(b, value);
     if (found) {
         b->items[i].value = kept;
         return;
     }
-    struct metrics_label l = {keep(b, name), kept};
+    struct metrics_label l = {relabel_keeps(b, name), kept};
     gs_grow(&b->items, &b->cap, b->len, sizeof(*b->items));
     memmove(&b->items[i + 1], &b->items[i], (b->len - i) * sizeof(*b->items));
     b->items[i] = l;
@@ -67,7 +67,7 @@ struct gs_slice engine_config_labels_get(const struct engine_config_label_builde
                                          struct gs_slice name)
 {
     bool found;
-    size_t i = place_of(b, name, &found);
+    size_t i = label_position(b, name, &found);
     return found ? b->items[i].value : gs_slice_make("", 0);
 }
 
@@ -162,7 +162,7 @@ static void drop_names(const struct engine_config_relabel *r, struct engine_conf
             remove_at(b, i);
 }
 
-static bool apply(const struct engine_config_relabel *r, struct engine_config_label_builder *b)
+static bool apply_rule(const struct engine_config_relabel *r, struct engine_config_label_builder *b)
 {
     GS_AUTO_BUF struct gs_buf source = {0};
     join_sources(r, b, &source);
@@ -201,7 +201,7 @@ bool engine_config_relabel(const struct engine_config_relabels *r,
                            struct engine_config_label_builder *b)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (!apply(&r->items[i], b))
+        if (!apply_rule(&r->items[i], b))
             return false;
     return true;
 }

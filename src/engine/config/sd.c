@@ -414,8 +414,8 @@ static void read_action(struct codec_reader *r, const json_t *value, void *out)
     codec_reader_fail(r, value, "unknown relabel action \"%s\"", text);
 }
 
-static void compile(struct codec_reader *r, const json_t *at, const char *pattern,
-                    struct tsdb_regex **ret)
+static void compile_regex(struct codec_reader *r, const json_t *at, const char *pattern,
+                          struct tsdb_regex **ret)
 {
     struct gs_error *err = tsdb_regex_new(gs_slice_of(pattern), ret);
     if (err) {
@@ -429,8 +429,8 @@ static void compile(struct codec_reader *r, const json_t *at, const char *patter
 }
 
 // Settings that an action does not look at: Prometheus takes them for a misunderstanding.
-static void check_keys(struct codec_reader *r, const json_t *item,
-                       const struct engine_config_relabel *l, const char *action)
+static void check_relabel_keys(struct codec_reader *r, const json_t *item,
+                               const struct engine_config_relabel *l, const char *action)
 {
     bool changes_case = l->action == ENGINE_CONFIG_RELABEL_LOWERCASE ||
                         l->action == ENGINE_CONFIG_RELABEL_UPPERCASE;
@@ -472,7 +472,7 @@ static void check_relabel(struct codec_reader *r, const json_t *item,
     if (l->action == ENGINE_CONFIG_RELABEL_LABELMAP && !is_valid_name(l->replacement))
         codec_reader_fail(r, item, "\"%s\" is invalid 'replacement' for %s action", l->replacement,
                           action);
-    check_keys(r, item, l, action);
+    check_relabel_keys(r, item, l, action);
 }
 
 static void read_relabel(struct codec_reader *r, const json_t *item, void *out)
@@ -501,7 +501,7 @@ static void read_relabel(struct codec_reader *r, const json_t *item, void *out)
         return;
     }
     const json_t *regex = json_object_get(item, "regex");
-    compile(r, regex ? regex : item, regex ? codec_read_text(r, regex) : "(.*)", &l->regex);
+    compile_regex(r, regex ? regex : item, regex ? codec_read_text(r, regex) : "(.*)", &l->regex);
     check_relabel(r, item, l);
 }
 

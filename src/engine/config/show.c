@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/config/show.h"
+#include "engine/config/print_redacted.h"
 
 #include "base/mem.h"
 #include "base/redact.h"
@@ -34,7 +34,7 @@ static bool is_plain(const char *s)
     return *s && s[strspn(s, safe)] == '\0' && !strchr("-<>=|", *s);
 }
 
-static void add_text(struct gs_buf *out, const char *s)
+static void show_text(struct gs_buf *out, const char *s)
 {
     if (is_plain(s)) {
         gs_buf_add_str(out, s);
@@ -61,7 +61,7 @@ static void add_scalar(struct gs_buf *out, const json_t *j, bool cover)
         gs_buf_add_str(out, redacted);
     } else if (json_is_string(j)) {
         GS_AUTO_FREE char *url = gs_redact_url(json_string_value(j));
-        add_text(out, url ? url : json_string_value(j));
+        show_text(out, url ? url : json_string_value(j));
     } else {
         codec_json_dump(j, out);
     }
@@ -73,7 +73,7 @@ static bool is_block(const json_t *j)
     return (json_is_object(j) && json_object_size(j)) || (json_is_array(j) && json_array_size(j));
 }
 
-static void add_value(struct gs_buf *out, const char *key, const json_t *j, struct place at)
+static void show_value(struct gs_buf *out, const char *key, const json_t *j, struct place at)
 {
     struct place below = {.indent = json_is_array(j) ? at.indent : at.indent + 2,
                           .cover = at.cover || holds_secrets(key)};
@@ -94,9 +94,9 @@ static void add_mapping(struct gs_buf *out, const json_t *j, struct place at)
     json_object_foreach ((json_t *)(uintptr_t)j, key, value) {
         gs_buf_addf(out, "%*s", at.in_list ? 0 : at.indent, "");
         at.in_list = false;
-        add_text(out, key);
+        show_text(out, key);
         gs_buf_add_char(out, ':');
-        add_value(out, key, value, at);
+        show_value(out, key, value, at);
     }
 }
 
@@ -121,7 +121,7 @@ static void add_node(struct gs_buf *out, const json_t *j, struct place at)
     }
 }
 
-void engine_config_show(const json_t *document, struct gs_buf *out)
+void engine_config_print_redacted(const json_t *document, struct gs_buf *out)
 {
     if (is_block(document))
         add_node(out, document, (struct place){0});

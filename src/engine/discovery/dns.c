@@ -88,7 +88,7 @@ static void add_answer(struct discovery_dns *s, const char *name, const struct d
 // --- a refresh ---
 
 // The log has each problem once. err is taken.
-static void tell(struct asked_name *n, struct gs_error *err)
+static void report_dns_groups(struct asked_name *n, struct gs_error *err)
 {
     const char *text = err ? gs_error_message(err) : NULL;
     if (text && !gs_streq(text, n->problem))
@@ -112,7 +112,7 @@ static void end_refresh(struct discovery_dns *s)
 
 static void ask_more(struct discovery_dns *s);
 
-static void on_answer(void *arg, const struct dns_answer *answer, struct gs_error *err)
+static void on_dns_answer(void *arg, const struct dns_answer *answer, struct gs_error *err)
 {
     struct asked_name *n = arg;
     struct discovery_dns *s = n->sd;
@@ -124,7 +124,7 @@ static void on_answer(void *arg, const struct dns_answer *answer, struct gs_erro
     }
     if (!err)
         add_answer(s, n->name, answer);
-    tell(n, err);
+    report_dns_groups(n, err);
     ask_more(s);
     if (s->n_ended == s->cfg->n_names)
         end_refresh(s);
@@ -135,11 +135,11 @@ static void ask_more(struct discovery_dns *s)
     while (s->n_begun < s->cfg->n_names && s->n_begun - s->n_ended < MAX_AT_ONCE) {
         struct asked_name *n = &s->names[s->n_begun++];
         n->lookup = dns_lookup_start(s->loop, s->servers, n->name, (enum dns_type)s->cfg->type,
-                                     on_answer, n);
+                                     on_dns_answer, n);
     }
 }
 
-static void on_timer(void *arg)
+static void on_dns_refresh(void *arg)
 {
     struct discovery_dns *s = arg;
     if (s->n_ended < s->n_begun) // the last one is under way
@@ -151,7 +151,7 @@ static void on_timer(void *arg)
 
 // --- life ---
 
-static void begin(struct discovery_dns *s, const struct engine_config_dns_sd *cfg)
+static void start_dns_refresh(struct discovery_dns *s, const struct engine_config_dns_sd *cfg)
 {
     int64_t interval = cfg->refresh_ms ? cfg->refresh_ms : DEFAULT_REFRESH;
     s->cfg = cfg;
@@ -159,10 +159,10 @@ static void begin(struct discovery_dns *s, const struct engine_config_dns_sd *cf
     s->names = gs_alloc_array(cfg->n_names, sizeof(*s->names));
     for (size_t i = 0; i < cfg->n_names; i++)
         s->names[i] = (struct asked_name){.sd = s, .name = cfg->names[i]};
-    gs_timer_repeat(s->timer, on_timer, FIRST_REFRESH_MS, (uint64_t)interval);
+    gs_timer_repeat(s->timer, on_dns_refresh, FIRST_REFRESH_MS, (uint64_t)interval);
 }
 
-static void end(struct discovery_dns *s)
+static void end_dns_refresh(struct discovery_dns *s)
 {
     for (size_t i = 0; i < s->cfg->n_names; i++) {
         dns_lookup_cancel(s->names[i].lookup);
@@ -184,20 +184,20 @@ struct discovery_dns *discovery_dns_new(uv_loop_t *loop, const struct engine_con
     s->fn = fn;
     s->arg = arg;
     s->timer = gs_timer_new(loop, s);
-    begin(s, cfg);
+    start_dns_refresh(s, cfg);
     return s;
 }
 
 void discovery_dns_reconfigure(struct discovery_dns *s, const struct engine_config_dns_sd *cfg)
 {
-    end(s);
-    begin(s, cfg);
+    end_dns_refresh(s);
+    start_dns_refresh(s, cfg);
 }
 
 void discovery_dns_free(struct discovery_dns *s)
 {
     if (!s)
         return;
-    end(s);
+    end_dns_refresh(s);
     gs_timer_close(s->timer, free);
 }

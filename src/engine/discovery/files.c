@@ -34,7 +34,7 @@ struct discovery_files {
 };
 
 // As Prometheus' decoders: YAML gives every scalar as its text, JSON only what is a text.
-static struct gs_error *load(const char *path, struct codec_yaml_docs *ret)
+static struct gs_error *load_target_file(const char *path, struct codec_yaml_docs *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct codec_yaml_marks *marks = NULL;
@@ -51,7 +51,7 @@ static struct gs_error *load(const char *path, struct codec_yaml_docs *ret)
 struct gs_error *discovery_files_load(const char *path, struct codec_yaml_docs *ret)
 {
     struct codec_yaml_docs docs = {0};
-    struct gs_error *err = load(path, &docs);
+    struct gs_error *err = load_target_file(path, &docs);
     if (!err && docs.len && (err = discovery_groups_check(docs.items[0].value)))
         err = gs_error_wrap(err, "%s", path);
     if (err)
@@ -116,7 +116,7 @@ static void forget_gone(struct discovery_files *s, struct discovery_group_list *
     }
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_files_poll(uv_timer_t *timer)
 {
     struct discovery_files *s = timer->data;
     struct discovery_group_list l = {0};
@@ -149,7 +149,7 @@ struct discovery_files *discovery_files_new(uv_loop_t *loop,
     s->timer = gs_alloc(sizeof(*s->timer));
     uv_timer_init(loop, s->timer);
     s->timer->data = s;
-    uv_timer_start(s->timer, on_timer, FIRST_LOOK_MS, LOOK_EVERY_MS);
+    uv_timer_start(s->timer, on_files_poll, FIRST_LOOK_MS, LOOK_EVERY_MS);
     return s;
 }
 

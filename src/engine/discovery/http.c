@@ -35,7 +35,7 @@ struct discovery_http {
 };
 
 // application/json, with nothing but charset=utf-8 behind it.
-static bool is_json(const char *content_type)
+static bool is_json_type(const char *content_type)
 {
     struct gs_slice rest = gs_slice_of(content_type);
     struct gs_slice type = gs_slice_cut(&rest, ';');
@@ -55,7 +55,7 @@ struct gs_error *discovery_http_read(const struct http_answer *answer, const cha
     if (answer->status != 200)
         return gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", answer->status,
                             http_reason(answer->status));
-    if (!is_json(answer->content_type))
+    if (!is_json_type(answer->content_type))
         return gs_error_new(GS_EPROTO, "unsupported content type \"%s\"",
                             answer->content_type ? answer->content_type : "");
     struct gs_error *err = codec_json_parse(answer->body, false, &list);
@@ -88,7 +88,7 @@ static char *shown_problem(const struct discovery_http *s, const char *shown, co
 }
 
 // The log has each problem once. err is taken.
-static void tell(struct discovery_http *s, struct gs_error *err)
+static void report_http_groups(struct discovery_http *s, struct gs_error *err)
 {
     GS_AUTO_FREE char *url = shown_url(s->cfg->url);
     GS_AUTO_FREE char *text = err ? shown_problem(s, url, gs_error_message(err)) : NULL;
@@ -106,7 +106,7 @@ static void finish_refresh(struct discovery_http *s, struct discovery_group_list
 {
     bool first = !s->spoke;
     discovery_stats_refreshed(s->stats, s->begun_ns, err != NULL);
-    tell(s, err);
+    report_http_groups(s, err);
     s->spoke = true;
     if (l->len || first)
         s->fn(s->arg, l->items, l->len);
@@ -116,11 +116,11 @@ static void finish_refresh(struct discovery_http *s, struct discovery_group_list
 // Most lists are those of a minute ago: their targets need no new look at labels and rules.
 static bool is_known_list(const struct discovery_http *s, const struct http_answer *answer)
 {
-    return s->n_groups && answer->status == 200 && is_json(answer->content_type) &&
+    return s->n_groups && answer->status == 200 && is_json_type(answer->content_type) &&
            gs_hash(answer->body.data, answer->body.len) == s->list_hash;
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_target_list(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct discovery_http *s = arg;
     struct discovery_group_list l = {0};
@@ -133,9 +133,9 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     finish_refresh(s, &l, err);
 }
 
-static struct gs_error *send_request(struct discovery_http *s, unsigned timeout_ms)
+static struct gs_error *request_target_list(struct discovery_http *s, unsigned timeout_ms)
 {
-    static const struct http_callbacks callbacks = {.on_done = on_done};
+    static const struct http_callbacks callbacks = {.on_done = on_target_list};
     static const struct endpoint_options options = {0};
     char interval[GS_DOUBLE_SIZE];
     struct gs_error *err =
@@ -156,7 +156,7 @@ static int64_t interval_of(const struct discovery_http *s)
     return s->cfg->refresh_ms ? s->cfg->refresh_ms : DEFAULT_REFRESH;
 }
 
-static void on_timer(void *arg)
+static void on_http_refresh(void *arg)
 {
     struct discovery_http *s = arg;
     struct discovery_group_list none = {0};
@@ -164,14 +164,15 @@ static void on_timer(void *arg)
     if (s->op) // its timeout will end it
         return;
     s->begun_ns = gs_mono_ns();
-    struct gs_error *err = send_request(s, interval < UINT_MAX ? (unsigned)interval : UINT_MAX - 1);
+    struct gs_error *err =
+        request_target_list(s, interval < UINT_MAX ? (unsigned)interval : UINT_MAX - 1);
     if (err)
         finish_refresh(s, &none, err);
 }
 
-static void start(struct discovery_http *s)
+static void start_http_refresh(struct discovery_http *s)
 {
-    gs_timer_repeat(s->timer, on_timer, FIRST_REQUEST_MS, (uint64_t)interval_of(s));
+    gs_timer_repeat(s->timer, on_http_refresh, FIRST_REQUEST_MS, (uint64_t)interval_of(s));
 }
 
 struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_config_http_sd *cfg,
@@ -185,7 +186,7 @@ struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_c
     s->fn = fn;
     s->arg = arg;
     s->timer = gs_timer_new(loop, s);
-    start(s);
+    start_http_refresh(s);
     return s;
 }
 
@@ -199,7 +200,7 @@ void discovery_http_reconfigure(struct discovery_http *s, const struct engine_co
 {
     stop_request(s);
     s->cfg = cfg;
-    start(s);
+    start_http_refresh(s);
 }
 
 void discovery_http_free(struct discovery_http *s)

@@ -98,7 +98,7 @@ struct group_list {
     size_t len, cap;
 };
 
-static void add_group(struct group_list *l, struct discovery_group g)
+static void add_object_group(struct group_list *l, struct discovery_group g)
 {
     gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
     l->items[l->len++] = g;
@@ -120,7 +120,7 @@ static void build_object(struct discovery_kubernetes *s, const json_t *obj, stru
     }
     sent->pass = s->pass;
     if (sent->fingerprint != print)
-        add_group(changed, g);
+        add_object_group(changed, g);
     sent->fingerprint = print;
 }
 
@@ -133,7 +133,7 @@ static void add_gone(struct discovery_kubernetes *s, struct gs_arena *arena,
     while (gs_hmap_next(s->sent, &pos, &key, &value)) {
         if (((struct sent *)value)->pass != s->pass) {
             char *source = gs_arena_strndup(arena, key.data, key.len);
-            add_group(changed, (struct discovery_group){.source = source});
+            add_object_group(changed, (struct discovery_group){.source = source});
         }
     }
     for (size_t i = first; i < changed->len; i++)
@@ -148,7 +148,7 @@ static bool all_synced(const struct discovery_kubernetes *s)
     return true;
 }
 
-static void on_timer(void *arg)
+static void on_kubernetes_update(void *arg)
 {
     struct discovery_kubernetes *s = arg;
     s->last_pass_ms = uv_now(s->loop);
@@ -171,25 +171,25 @@ static void on_timer(void *arg)
     gs_arena_finish(&arena);
 }
 
-static void schedule(struct discovery_kubernetes *s)
+static void schedule_update(struct discovery_kubernetes *s)
 {
     if (gs_timer_is_active(s->timer))
         return;
     uint64_t now = uv_now(s->loop), earliest = s->last_pass_ms + NEXT_DELAY_MS;
     uint64_t delay =
         s->last_pass_ms && earliest > now + FIRST_DELAY_MS ? earliest - now : FIRST_DELAY_MS;
-    gs_timer_start(s->timer, on_timer, delay);
+    gs_timer_start(s->timer, on_kubernetes_update, delay);
 }
 
-static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+static void on_object_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     (void)old_obj, (void)new_obj;
-    schedule(arg);
+    schedule_update(arg);
 }
 
-static void on_synced(void *arg)
+static void on_objects_synced(void *arg)
 {
-    schedule(arg);
+    schedule_update(arg);
 }
 
 // --- the provider ---
@@ -281,7 +281,7 @@ struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
     GS_AUTO_FREE char *query = selectors_query(cfg);
     add_watches(s, query);
     // Shared caches may be synced already: they replay what they hold, which only sets the timer.
-    const struct kube_cache_handlers handlers = {on_change, on_synced, s};
+    const struct kube_cache_handlers handlers = {on_object_changed, on_objects_synced, s};
     for (size_t i = 0; i < s->n_watches; i++)
         kube_cache_add_handlers(discovery_informer_cache(s->watches[i].cache), &handlers);
     *ret = s;

@@ -33,7 +33,7 @@ struct discovery_source discovery_source_at(const struct engine_config_sd_config
     return (struct discovery_source){DISCOVERY_KIND_DNS, &c->dns[i - c->n_http]};
 }
 
-static void add_text(struct gs_buf *id, const char *text)
+static void add_id_text(struct gs_buf *id, const char *text)
 {
     gs_buf_addf(id, "\n%s", text ? text : "");
 }
@@ -42,25 +42,25 @@ static void id_of_files(const struct engine_config_file_sd *f, struct gs_buf *id
 {
     gs_buf_add_str(id, "files");
     for (size_t i = 0; i < f->n_files; i++)
-        add_text(id, f->files[i]);
+        add_id_text(id, f->files[i]);
 }
 
 static void id_of_kubernetes(const struct engine_config_kubernetes_sd *k, struct gs_buf *id)
 {
     gs_buf_addf(id, "kubernetes %d %d %d", (int)k->role, k->own_namespace, k->attach_node);
-    add_text(id, k->api_server);
-    add_text(id, k->kubeconfig_file);
-    add_text(id, k->label_selector);
-    add_text(id, k->field_selector);
+    add_id_text(id, k->api_server);
+    add_id_text(id, k->kubeconfig_file);
+    add_id_text(id, k->label_selector);
+    add_id_text(id, k->field_selector);
     for (size_t i = 0; i < k->n_namespaces; i++)
-        add_text(id, k->namespaces[i]);
+        add_id_text(id, k->namespaces[i]);
 }
 
 static void id_of_dns(const struct engine_config_dns_sd *d, struct gs_buf *id)
 {
     gs_buf_addf(id, "dns %d %zu", d->type, d->port);
     for (size_t i = 0; i < d->n_names; i++)
-        add_text(id, d->names[i]);
+        add_id_text(id, d->names[i]);
 }
 
 char *discovery_source_id(struct discovery_source s)
@@ -75,7 +75,7 @@ char *discovery_source_id(struct discovery_source s)
         break;
     case DISCOVERY_KIND_HTTP:
         gs_buf_add_str(&id, "http");
-        add_text(&id, ((const struct engine_config_http_sd *)s.cfg)->url);
+        add_id_text(&id, ((const struct engine_config_http_sd *)s.cfg)->url);
         break;
     case DISCOVERY_KIND_DNS:
         id_of_dns(s.cfg, &id);

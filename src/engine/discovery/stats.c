@@ -13,7 +13,8 @@ void discovery_stats_refreshed(struct discovery_refreshes *r, int64_t begun_ns, 
     r->seconds += (double)(gs_mono_ns() - begun_ns) / 1e9;
 }
 
-static void counter(struct gs_buf *out, const char *name, const char *help, double value)
+static void write_refresh_counter(struct gs_buf *out, const char *name, const char *help,
+                                  double value)
 {
     metrics_write_family(out, name, METRICS_COUNTER, help);
     metrics_write_sample(out, name, NULL, 0, value);
@@ -33,12 +34,13 @@ void discovery_stats_write(const struct discovery_stats *s, struct gs_buf *out)
         const char *name;
         const struct discovery_refreshes *r;
     } mechanisms[] = {{"dns", &s->dns}, {"http", &s->http}};
-    counter(out, "prometheus_sd_http_failures_total",
-            "Number of HTTP service discovery refresh failures.", (double)s->http.failures);
-    counter(out, "prometheus_sd_dns_lookups_total", "The number of DNS-SD lookups.",
-            (double)s->dns_lookups);
-    counter(out, "prometheus_sd_dns_lookup_failures_total", "The number of DNS-SD lookup failures.",
-            (double)s->dns_lookup_failures);
+    write_refresh_counter(out, "prometheus_sd_http_failures_total",
+                          "Number of HTTP service discovery refresh failures.",
+                          (double)s->http.failures);
+    write_refresh_counter(out, "prometheus_sd_dns_lookups_total", "The number of DNS-SD lookups.",
+                          (double)s->dns_lookups);
+    write_refresh_counter(out, "prometheus_sd_dns_lookup_failures_total",
+                          "The number of DNS-SD lookup failures.", (double)s->dns_lookup_failures);
     metrics_write_family(out, failures, METRICS_COUNTER,
                          "Number of refresh failures for the given SD mechanism.");
     for (size_t i = 0; i < GS_ARRAY_LEN(mechanisms); i++)

@@ -74,7 +74,7 @@ static json_t *content(struct monitors_build *b, enum monitors_asset kind, const
     return kind == MONITORS_SECRET ? decoded(b, text, key) : json_string(text);
 }
 
-static void put(json_t *obj, const char *key, json_t *text)
+static void put_member(json_t *obj, const char *key, json_t *text)
 {
     if (text)
         json_object_set_new(obj, key, text);
@@ -89,9 +89,9 @@ static void put_either(struct monitors_build *b, json_t *obj, const char *key, c
         monitors_fail(b,
                       gs_error_new(GS_EINVAL, "%s: secret and configMap cannot both be set", key));
     else if (secret)
-        put(obj, key, content(b, MONITORS_SECRET, secret));
+        put_member(obj, key, content(b, MONITORS_SECRET, secret));
     else if (map)
-        put(obj, key, content(b, MONITORS_CONFIGMAP, map));
+        put_member(obj, key, content(b, MONITORS_CONFIGMAP, map));
 }
 
 // --- parts of an endpoint ---
@@ -115,7 +115,7 @@ static void add_tls(struct monitors_build *b, const json_t *from, json_t *job)
     put_either(b, tls, "ca", json_object_get(from, "ca"));
     put_either(b, tls, "cert", json_object_get(from, "cert"));
     if (json_is_object(json_object_get(from, "keySecret")))
-        put(tls, "key", content(b, MONITORS_SECRET, json_object_get(from, "keySecret")));
+        put_member(tls, "key", content(b, MONITORS_SECRET, json_object_get(from, "keySecret")));
     json_object_set_new(job, "tls_config", tls);
 }
 
@@ -124,8 +124,8 @@ static void add_basic_auth(struct monitors_build *b, const json_t *from, json_t 
     if (!json_is_object(from))
         return;
     json_t *auth = json_object();
-    put(auth, "username", content(b, MONITORS_SECRET, json_object_get(from, "username")));
-    put(auth, "password", content(b, MONITORS_SECRET, json_object_get(from, "password")));
+    put_member(auth, "username", content(b, MONITORS_SECRET, json_object_get(from, "username")));
+    put_member(auth, "password", content(b, MONITORS_SECRET, json_object_get(from, "password")));
     json_object_set_new(job, "basic_auth", auth);
 }
 
@@ -138,7 +138,8 @@ static void add_authorization(struct monitors_build *b, const json_t *from, json
     json_t *auth = json_object();
     monitors_copy(from, names, auth);
     if (json_is_object(json_object_get(from, "credentials")))
-        put(auth, "credentials", content(b, MONITORS_SECRET, json_object_get(from, "credentials")));
+        put_member(auth, "credentials",
+                   content(b, MONITORS_SECRET, json_object_get(from, "credentials")));
     json_object_set_new(job, "authorization", auth);
 }
 
@@ -156,12 +157,12 @@ static void add_oauth2(struct monitors_build *b, const json_t *from, json_t *job
     json_t *oauth2 = json_object(), *scopes = json_object_get(from, "scopes");
     monitors_copy(from, names, oauth2);
     put_either(b, oauth2, "client_id", json_object_get(from, "clientId"));
-    put(oauth2, "client_secret",
-        content(b, MONITORS_SECRET, json_object_get(from, "clientSecret")));
+    put_member(oauth2, "client_secret",
+               content(b, MONITORS_SECRET, json_object_get(from, "clientSecret")));
     if (json_array_size(scopes))
-        put(oauth2, "scopes", json_incref(scopes));
+        put_member(oauth2, "scopes", json_incref(scopes));
     if (json_object_size(json_object_get(from, "endpointParams")))
-        put(oauth2, "endpoint_params", json_incref(json_object_get(from, "endpointParams")));
+        put_member(oauth2, "endpoint_params", json_incref(json_object_get(from, "endpointParams")));
     add_tls(b, json_object_get(from, "tlsConfig"), oauth2);
     json_object_set_new(job, "oauth2", oauth2);
 }
@@ -171,7 +172,7 @@ static void add_bearer_token(struct monitors_build *b, const json_t *from, json_
 {
     const char *name = codec_json_str(from, "name", NULL);
     if (name && *name)
-        put(job, "bearer_token", content(b, MONITORS_SECRET, from));
+        put_member(job, "bearer_token", content(b, MONITORS_SECRET, from));
 }
 
 static void add_scheme(const json_t *endpoint, json_t *job)

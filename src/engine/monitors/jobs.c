@@ -55,7 +55,7 @@ static void set_label(json_t *list, const char *target, const char *value)
 }
 
 // What no label name may have becomes "_". Caller frees.
-static char *sanitized(const char *label)
+static char *sanitized_label(const char *label)
 {
     char *out = gs_strdup(label);
     for (char *c = out; *c; c++)
@@ -67,7 +67,7 @@ static char *sanitized(const char *label)
 // A label of the service or pod, when it has one, as a label of the target.
 static void take_label(json_t *list, const char *object, const char *label, const char *target)
 {
-    GS_AUTO_FREE char *name = sanitized(label);
+    GS_AUTO_FREE char *name = sanitized_label(label);
     GS_AUTO_FREE char *source = gs_format(META "%s_label_%s", object, name);
     add_rule(list, (struct rule){.source = source,
                                  .target = target ? target : name,
@@ -89,7 +89,7 @@ static void take_labels(json_t *list, const char *object, const json_t *labels)
 static void select_values(json_t *list, const char *object, const char *key, const char *action,
                           const char *values)
 {
-    GS_AUTO_FREE char *name = sanitized(key);
+    GS_AUTO_FREE char *name = sanitized_label(key);
     GS_AUTO_FREE char *label = gs_format(META "%s_label_%s", object, name);
     GS_AUTO_FREE char *present = gs_format(META "%s_labelpresent_%s", object, name);
     GS_AUTO_FREE char *regex = gs_format("(%s);true", values);
@@ -99,7 +99,7 @@ static void select_values(json_t *list, const char *object, const char *key, con
 
 static void select_presence(json_t *list, const char *object, const char *key, const char *action)
 {
-    GS_AUTO_FREE char *name = sanitized(key);
+    GS_AUTO_FREE char *name = sanitized_label(key);
     GS_AUTO_FREE char *present = gs_format(META "%s_labelpresent_%s", object, name);
     add_rule(list, (struct rule){.action = action, .source = present, .regex = "true"});
 }

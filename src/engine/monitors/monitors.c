@@ -179,7 +179,7 @@ static struct gs_error *make_config(struct monitor *m, struct engine_config **re
 }
 
 // The jobs' configuration outlives the jobs.
-static void apply(struct monitor *m, struct engine_config *cfg)
+static void apply_monitor(struct monitor *m, struct engine_config *cfg)
 {
     struct engine_config *old = m->cfg;
     scrape_manager_apply_extra(m->owner->scrapes, m->name, cfg ? cfg->scrapes : NULL,
@@ -188,7 +188,7 @@ static void apply(struct monitor *m, struct engine_config *cfg)
     engine_config_free(old);
 }
 
-static void tell(struct monitor *m, struct gs_error *err)
+static void report_monitor_error(struct monitor *m, struct gs_error *err)
 {
     const char *text = err ? gs_error_message(err) : NULL;
     if (text && !gs_streq(text, m->error))
@@ -214,8 +214,8 @@ static void read_monitor(struct monitor *m)
     GS_AUTO_ERROR struct gs_error *err = make_config(m, &cfg);
     assets_release(before, n_before);
     if (!m->waiting)
-        apply(m, cfg);
-    tell(m, err);
+        apply_monitor(m, cfg);
+    report_monitor_error(m, err);
 }
 
 static void monitor_free(void *arg)
@@ -231,7 +231,7 @@ static void monitor_free(void *arg)
 
 // --- all of them ---
 
-static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+static void on_monitor_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct watched *w = arg;
     struct monitors *o = w->owner;
@@ -240,7 +240,7 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
     if (!new_obj) {
         if (!m)
             return;
-        apply(m, NULL);
+        apply_monitor(m, NULL);
         gs_hmap_remove_str(o->by_name, name);
         monitor_free(m);
         return;
@@ -260,14 +260,14 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
     read_monitor(m);
 }
 
-static void watch(struct monitors *o, enum monitors_kind kind, const char *resource)
+static void watch_kind(struct monitors *o, enum monitors_kind kind, const char *resource)
 {
     struct watched *w = &o->watched[kind];
     w->owner = o;
     w->kind = kind;
     w->cache =
         kube_cache_new(o->loop, o->client, (struct kube_gvr){GROUP, "v1", resource}, NULL, NULL);
-    const struct kube_cache_handlers handlers = {.on_change = on_change, .arg = w};
+    const struct kube_cache_handlers handlers = {.on_change = on_monitor_changed, .arg = w};
     kube_cache_add_handlers(w->cache, &handlers);
     kube_cache_start(w->cache);
     w->errors = kube_watch_errors_new(o->loop, w->cache, "monitors",
@@ -283,8 +283,8 @@ struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
     o->client = client;
     o->scrapes = scrapes;
     o->by_name = gs_hmap_new(monitor_free);
-    watch(o, MONITORS_SERVICE, "servicemonitors");
-    watch(o, MONITORS_POD, "podmonitors");
+    watch_kind(o, MONITORS_SERVICE, "servicemonitors");
+    watch_kind(o, MONITORS_POD, "podmonitors");
     return o;
 }
 

@@ -67,11 +67,11 @@ struct remote_write {
     int64_t newest_sent_ms;
 };
 
-static void arm(struct remote_write *w, int64_t ms);
+static void arm_send_timer(struct remote_write *w, int64_t ms);
 
 // --- what is to be sent ---
 
-static uint64_t id_of(const struct tsdb *db, tsdb_ref ref)
+static uint64_t receiver_id(const struct tsdb *db, tsdb_ref ref)
 {
     struct tsdb_labels l = tsdb_series_labels(db, ref);
     return gs_hash(l.pairs, l.n * sizeof(*l.pairs)) | 1; // 0: never seen
@@ -79,7 +79,7 @@ static uint64_t id_of(const struct tsdb *db, tsdb_ref ref)
 
 static void know(struct remote_write *w, tsdb_ref ref)
 {
-    uint64_t id = id_of(w->db, ref);
+    uint64_t id = receiver_id(w->db, ref);
     if (ref >= w->sent_cap) {
         size_t cap = (size_t)ref * 2 + 1024;
         w->sent = gs_realloc_array(w->sent, cap, sizeof(*w->sent));
@@ -125,8 +125,8 @@ static void renew_turn(struct remote_write *w)
     w->full = full;
 }
 
-static size_t add_label(struct remote_write *w, size_t n, struct gs_slice name,
-                        struct gs_slice value)
+static size_t add_external_label(struct remote_write *w, size_t n, struct gs_slice name,
+                                 struct gs_slice value)
 {
     gs_grow(&w->labels, &w->labels_cap, n, sizeof(*w->labels));
     w->labels[n] = (struct metrics_label){name, value};
@@ -149,13 +149,13 @@ static size_t merge_labels(struct remote_write *w, tsdb_ref ref)
         struct gs_slice name = tsdb_symbol_text(symbols, l.pairs[i].name);
         int order = 1;
         for (; e < w->n_external && (order = compare_names(w->external[e].name, name)) < 0; e++)
-            n = add_label(w, n, w->external[e].name, w->external[e].value);
+            n = add_external_label(w, n, w->external[e].name, w->external[e].value);
         if (e < w->n_external && order == 0)
             e++;
-        n = add_label(w, n, name, tsdb_symbol_text(symbols, l.pairs[i].value));
+        n = add_external_label(w, n, name, tsdb_symbol_text(symbols, l.pairs[i].value));
     }
     for (; e < w->n_external; e++)
-        n = add_label(w, n, w->external[e].name, w->external[e].value);
+        n = add_external_label(w, n, w->external[e].name, w->external[e].value);
     return n;
 }
 
@@ -185,7 +185,7 @@ static size_t max_batch(const struct remote_write *w)
 
 // Samples at the front of those that were read that are older than sample_age_limit are passed
 // over.
-static void drop_old(struct remote_write *w, tsdb_ref ref)
+static void drop_old_samples(struct remote_write *w, tsdb_ref ref)
 {
     struct tsdb_samples *s = &w->samples;
     size_t n = 0;
@@ -225,7 +225,7 @@ static void fill_one(struct remote_write *w)
         return;
     }
     tsdb_read(w->db, ref, from.t_ms + 1, w->newest[w->at], &w->samples);
-    drop_old(w, ref);
+    drop_old_samples(w, ref);
     size_t room = max_batch(w) - w->batch_samples, n = w->samples.n, n_labels;
     const struct metrics_label *labels;
     if (n && !labels_of(w, ref, &labels, &n_labels)) {
@@ -257,7 +257,7 @@ static void acknowledge(struct remote_write *w)
 }
 
 // False: nothing is to be sent now.
-static bool fill(struct remote_write *w)
+static bool fill_batch(struct remote_write *w)
 {
     if (!w->in_turn)
         begin_turn(w);
@@ -289,20 +289,20 @@ static void retry(struct remote_write *w, const char *why, int64_t retry_after_s
     w->backoff_ms *= 2;
     if (w->backoff_ms > w->cfg->max_backoff_ms)
         w->backoff_ms = w->cfg->max_backoff_ms;
-    arm(w, delay);
+    arm_send_timer(w, delay);
 }
 
-static void drop(struct remote_write *w, const struct http_answer *a)
+static void drop_batch(struct remote_write *w, const struct http_answer *a)
 {
     size_t shown = a->body.len < 200 ? a->body.len : 200;
     gs_err("remote_write", "%s: status %d, %zu samples dropped: %.*s", w->cfg->url, a->status,
            w->batch_samples, (int)shown, shown ? a->body.data : "");
     w->samples_failed += w->batch_samples;
     acknowledge(w);
-    arm(w, 0);
+    arm_send_timer(w, 0);
 }
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_write_response(void *arg, const struct http_answer *a, struct gs_error *err)
 {
     struct remote_write *w = arg;
     w->op = NULL;
@@ -313,16 +313,16 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
         w->samples_sent += w->batch_samples;
         w->bytes_sent += w->body.len;
         acknowledge(w);
-        arm(w, 0);
+        arm_send_timer(w, 0);
     } else if (a->status / 100 == 5 || a->status == 429) {
         GS_AUTO_FREE char *why = gs_format("status %d", a->status);
         retry(w, why, a->retry_after_s);
     } else {
-        drop(w, a);
+        drop_batch(w, a);
     }
 }
 
-static void post(struct remote_write *w)
+static void post_batch(struct remote_write *w)
 {
     const struct engine_config_remote_write_config *cfg = w->cfg;
     GS_AUTO_FREE struct http_header *headers = gs_alloc_array(cfg->n_headers + 3, sizeof(*headers));
@@ -342,7 +342,7 @@ static void post(struct remote_write *w)
                                    .content_type = "application/x-protobuf",
                                    .timeout_ms = (unsigned)cfg->timeout_ms,
                                    .max_reply = 1 << 20};
-    static const struct http_callbacks callbacks = {.on_done = on_done};
+    static const struct http_callbacks callbacks = {.on_done = on_write_response};
     w->op = http_send(w->client, &call, &callbacks, w);
     for (size_t i = 0; i < 2 * cfg->n_headers; i++)
         free(own[i]);
@@ -362,32 +362,33 @@ static void send_batch(struct remote_write *w)
     if (err)
         retry(w, gs_error_message(err), 0);
     else
-        post(w);
+        post_batch(w);
 }
 
-static void on_timer(void *arg)
+static void on_send_timer(void *arg)
 {
     struct remote_write *w = arg;
     if (batch_is_old(w)) {
         w->samples_old += w->batch_samples;
         acknowledge(w);
     }
-    if (w->body.len || fill(w)) {
+    if (w->body.len || fill_batch(w)) {
         send_batch(w);
         return;
     }
     if (w->flushed && !w->last_turn) {
-        arm(w, 0);
+        arm_send_timer(w, 0);
         return;
     }
-    arm(w, w->full && IDLE_MS < w->cfg->batch_deadline_ms ? IDLE_MS : w->cfg->batch_deadline_ms);
+    arm_send_timer(w, w->full && IDLE_MS < w->cfg->batch_deadline_ms ? IDLE_MS
+                                                                     : w->cfg->batch_deadline_ms);
     if (w->flushed)
         GS_TAKE(w->flushed)(w->flushed_arg);
 }
 
-static void arm(struct remote_write *w, int64_t ms)
+static void arm_send_timer(struct remote_write *w, int64_t ms)
 {
-    gs_timer_start(w->timer, on_timer, ms > 0 ? (uint64_t)ms : 0);
+    gs_timer_start(w->timer, on_send_timer, ms > 0 ? (uint64_t)ms : 0);
 }
 
 // --- life ---
@@ -405,11 +406,11 @@ struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
     w->start_ms = gs_unix_ms();
     w->backoff_ms = cfg->min_backoff_ms;
     w->timer = gs_timer_new(loop, w);
-    arm(w, cfg->batch_deadline_ms);
+    arm_send_timer(w, cfg->batch_deadline_ms);
     return w;
 }
 
-static void bound(int64_t *t, int64_t t_ms)
+static void bound_backlog(int64_t *t, int64_t t_ms)
 {
     if (*t > t_ms)
         *t = t_ms;
@@ -417,12 +418,12 @@ static void bound(int64_t *t, int64_t t_ms)
 
 void remote_write_cut(struct remote_write *w, int64_t t_ms)
 {
-    bound(&w->start_ms, t_ms);
-    bound(&w->newest_sent_ms, t_ms);
+    bound_backlog(&w->start_ms, t_ms);
+    bound_backlog(&w->newest_sent_ms, t_ms);
     for (size_t i = 0; i < w->sent_cap; i++)
-        bound(&w->sent[i].t_ms, t_ms);
+        bound_backlog(&w->sent[i].t_ms, t_ms);
     for (size_t i = 0; i < w->n_marks; i++) // of a batch under way
-        bound(&w->marks[i].to.t_ms, t_ms);
+        bound_backlog(&w->marks[i].to.t_ms, t_ms);
 }
 
 bool remote_write_is(const struct remote_write *w,
@@ -444,7 +445,7 @@ void remote_write_reconfigure(struct remote_write *w,
     w->new_client = true;
     w->backoff_ms = cfg->min_backoff_ms;
     if (!w->op)
-        arm(w, 0);
+        arm_send_timer(w, 0);
 }
 
 void remote_write_flush(struct remote_write *w, void (*done)(void *arg), void *arg)
@@ -452,7 +453,7 @@ void remote_write_flush(struct remote_write *w, void (*done)(void *arg), void *a
     w->flushed = done;
     w->flushed_arg = arg;
     if (!w->op)
-        arm(w, 0);
+        arm_send_timer(w, 0);
 }
 
 void remote_write_free(struct remote_write *w)
@@ -476,8 +477,9 @@ void remote_write_free(struct remote_write *w)
 }
 
 // reason NULL: without that label.
-static void metric_of(const struct remote_write *w, struct gs_buf *out, const char *name,
-                      enum metrics_type type, const char *help, const char *reason, double value)
+static void receiver_metric(const struct remote_write *w, struct gs_buf *out, const char *name,
+                            enum metrics_type type, const char *help, const char *reason,
+                            double value)
 {
     const struct metrics_label all[] = {
         {GS_SLICE("reason"), gs_slice_of(reason)},
@@ -494,7 +496,7 @@ static void metric_of(const struct remote_write *w, struct gs_buf *out, const ch
 static void metric(const struct remote_write *w, struct gs_buf *out, const char *name,
                    enum metrics_type type, const char *help, double value)
 {
-    metric_of(w, out, name, type, help, NULL, value);
+    receiver_metric(w, out, name, type, help, NULL, value);
 }
 
 void remote_write_metrics(const struct remote_write *w, struct gs_buf *out)
@@ -510,9 +512,10 @@ void remote_write_metrics(const struct remote_write *w, struct gs_buf *out)
            "Samples that the receiver refused for good.", (double)w->samples_failed);
     metric(w, out, "prometheus_remote_storage_samples_retried_total", METRICS_COUNTER,
            "Samples that were to be sent again.", (double)w->samples_retried);
-    metric_of(w, out, dropped, METRICS_COUNTER, dropped_help, "dropped_series",
-              (double)w->samples_dropped);
-    metric_of(w, out, dropped, METRICS_COUNTER, dropped_help, "too_old", (double)w->samples_old);
+    receiver_metric(w, out, dropped, METRICS_COUNTER, dropped_help, "dropped_series",
+                    (double)w->samples_dropped);
+    receiver_metric(w, out, dropped, METRICS_COUNTER, dropped_help, "too_old",
+                    (double)w->samples_old);
     metric(w, out, "prometheus_remote_storage_queue_highest_sent_timestamp_seconds", METRICS_GAUGE,
            "Time of the newest sample that the receiver took.", (double)w->newest_sent_ms / 1000);
 }

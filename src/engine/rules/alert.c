@@ -67,8 +67,8 @@ static struct gs_error *template_query(void *arg, struct gs_slice text, struct g
     return NULL;
 }
 
-static struct gs_slice expand(struct expansion *x, const struct template_program *t,
-                              struct gs_slice text)
+static struct gs_slice expand_template(struct expansion *x, const struct template_program *t,
+                                       struct gs_slice text)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     if (!t)
@@ -122,13 +122,13 @@ static struct rules_active_alert *make_alert(struct expansion *x, const struct r
             labels[n++] = in->labels[i];
     for (size_t i = 0; i < rule->n_labels; i++)
         rules_set_label(labels, &n, rule->labels[i].name,
-                        expand(x, x->s->label_templates[i], rule->labels[i].value));
+                        expand_template(x, x->s->label_templates[i], rule->labels[i].value));
     rules_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(rule->name));
     rules_sort_labels(labels, n);
     for (size_t i = 0; i < rule->n_annotations; i++)
         notes[i] = (struct metrics_label){
             rule->annotations[i].name,
-            expand(x, x->s->annotation_templates[i], rule->annotations[i].value)};
+            expand_template(x, x->s->annotation_templates[i], rule->annotations[i].value)};
     struct rules_active_alert *a = gs_alloc(sizeof(*a));
     a->labels = pack(labels, n);
     a->annotations = pack(notes, rule->n_annotations);
@@ -219,8 +219,8 @@ struct gathering {
     bool failed;
 };
 
-static void add_sample(struct gathering *g, const struct rules_rule *rule,
-                       const struct rules_alert *a, const char *name, double value)
+static void add_alert_sample(struct gathering *g, const struct rules_rule *rule,
+                             const struct rules_alert *a, const char *name, double value)
 {
     static const char *const states[] = {"inactive", "pending", "firing"};
     size_t n = 0;
@@ -274,14 +274,14 @@ static void one_alert(struct rules_state *s, struct rules_active_alert *x, bool 
     }
     if (!s->restored)
         return;
-    add_sample(g, s->rule, a, "ALERTS", 1);
+    add_alert_sample(g, s->rule, a, "ALERTS", 1);
     // Whole seconds, rounded down, as Go's Time.Unix.
     int64_t since_s = a->active_at_ms / 1000 - (a->active_at_ms % 1000 < 0);
-    add_sample(g, s->rule, a, "ALERTS_FOR_STATE", (double)since_s);
+    add_alert_sample(g, s->rule, a, "ALERTS_FOR_STATE", (double)since_s);
 }
 
-static struct gs_error *advance(struct rules_runner *r, struct rules_state *s, struct gs_hmap *keys,
-                                int64_t t_ms, struct gathering *g)
+static struct gs_error *advance_alert(struct rules_runner *r, struct rules_state *s,
+                                      struct gs_hmap *keys, int64_t t_ms, struct gathering *g)
 {
     size_t pos = 0, active = 0, n_gone = 0;
     struct gs_slice key;
@@ -335,7 +335,7 @@ struct gs_error *rules_alerts_update(struct rules_runner *r, struct rules_state 
     g.items = gs_arena_alloc(arena, (2 * gs_hmap_len(s->active) + 1) * sizeof(*g.items));
     if (!g.items)
         return gs_error_new(GS_ELIMIT, "the alerts of the rule need too much memory");
-    err = advance(r, s, keys, t_ms, &g);
+    err = advance_alert(r, s, keys, t_ms, &g);
     if (err)
         return err;
     *ret = g.items;

@@ -56,16 +56,16 @@ static int64_t slot_before(const struct rules_managed_group *g, int64_t now_ms)
     return now_ms - floor_mod(now_ms - offset, interval);
 }
 
-static void on_timer(void *arg);
+static void on_evaluation_timer(void *arg);
 
-static void schedule(struct rules_managed_group *g)
+static void schedule_evaluation(struct rules_managed_group *g)
 {
     int64_t now = gs_unix_ms(), wait = g->next_ms - now;
     if (wait > g->runner->interval_ms) { // the clock went back
         g->next_ms = slot_before(g, now) + g->runner->interval_ms;
         wait = g->next_ms - now;
     }
-    gs_timer_start(g->timer, on_timer, wait > 0 ? (uint64_t)wait : 0);
+    gs_timer_start(g->timer, on_evaluation_timer, wait > 0 ? (uint64_t)wait : 0);
 }
 
 static void add_due(void *arg, const struct rules_alert *a, int64_t valid_until_ms)
@@ -101,7 +101,7 @@ static void evaluated(struct rules_managed_group *g)
     rules_runner_due(g->runner, g->eval_ms, RESEND_DELAY_MS, add_due, m);
     rules_notifier_flush(m->notifier);
     g->next_ms = g->eval_ms + g->runner->interval_ms;
-    schedule(g);
+    schedule_evaluation(g);
 }
 
 static void give_fiber_back(struct rules_manager *m, struct gs_fiber *f)
@@ -113,7 +113,7 @@ static void give_fiber_back(struct rules_manager *m, struct gs_fiber *f)
 }
 
 // From its begin or its last pause to the next one. True: it has ended.
-static bool step(struct rules_managed_group *g, bool first)
+static bool run_evaluation_step(struct rules_managed_group *g, bool first)
 {
     struct rules_manager *m = g->manager;
     struct rules_managed_group *outer = m->running; // a reload may come out of another's turn
@@ -133,7 +133,7 @@ static void on_turn(uv_idle_t *h)
     struct rules_manager *m = h->data;
     struct rules_managed_group *g = TAILQ_FIRST(&m->paused);
     TAILQ_REMOVE(&m->paused, g, paused);
-    if (step(g, false))
+    if (run_evaluation_step(g, false))
         evaluated(g);
     else
         TAILQ_INSERT_TAIL(&m->paused, g, paused);
@@ -153,7 +153,7 @@ static void begin_eval(struct rules_managed_group *g)
         run_eval(g);
         promql_engine_swap_pause(m->runner_cfg.engine, before);
         evaluated(g);
-    } else if (step(g, true)) {
+    } else if (run_evaluation_step(g, true)) {
         evaluated(g);
     } else {
         TAILQ_INSERT_TAIL(&m->paused, g, paused);
@@ -171,12 +171,12 @@ static void cancel_eval(struct rules_managed_group *g)
     if (TAILQ_EMPTY(&m->paused))
         uv_idle_stop(m->turn);
     g->runner->canceled = true;
-    while (!step(g, false))
+    while (!run_evaluation_step(g, false))
         ;
     g->runner->canceled = false;
 }
 
-static void on_timer(void *arg)
+static void on_evaluation_timer(void *arg)
 {
     struct rules_managed_group *g = arg;
     struct rules_runner *r = g->runner;
@@ -184,7 +184,7 @@ static void on_timer(void *arg)
     if (g->fiber) // the end of the evaluation sets the timer
         return;
     if (late < 0) { // a timer of the loop can be early by a rounding
-        schedule(g);
+        schedule_evaluation(g);
         return;
     }
     int64_t missed = late > 0 ? late / r->interval_ms : 0;
@@ -210,7 +210,7 @@ static struct rules_managed_group *group_new(struct rules_manager *m,
     return g;
 }
 
-static void group_free(struct rules_managed_group *g)
+static void managed_group_free(struct rules_managed_group *g)
 {
     cancel_eval(g);
     gs_timer_free(g->timer);
@@ -221,7 +221,7 @@ static void group_free(struct rules_managed_group *g)
 static void start_group(struct rules_managed_group *g)
 {
     g->next_ms = slot_before(g, gs_unix_ms()) + g->runner->interval_ms;
-    schedule(g);
+    schedule_evaluation(g);
 }
 
 static struct rules_managed_group *find_group(struct rules_file_source *s,
@@ -244,7 +244,7 @@ static void take_over(struct rules_managed_group *g, struct rules_managed_group 
         return;
     }
     g->next_ms = old->next_ms;
-    schedule(g);
+    schedule_evaluation(g);
 }
 
 static void source_clear(struct rules_file_source *s, bool end_series)
@@ -253,7 +253,7 @@ static void source_clear(struct rules_file_source *s, bool end_series)
         cancel_eval(s->groups[i]);
         if (end_series)
             rules_runner_end_series(s->groups[i]->runner, gs_unix_ms());
-        group_free(s->groups[i]);
+        managed_group_free(s->groups[i]);
     }
     free(s->groups);
     rules_set_free(s->set);

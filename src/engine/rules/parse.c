@@ -99,10 +99,10 @@ const char *rules_label_map(struct rules_builder *b, const json_t *value, bool l
     return NULL;
 }
 
-static struct gs_error *fail(const struct rules_source *src, const json_t *value,
-                             const json_t *fallback, const char *fmt, ...) GS_PRINTF(4, 5);
-static struct gs_error *fail(const struct rules_source *src, const json_t *value,
-                             const json_t *fallback, const char *fmt, ...)
+static struct gs_error *fail_parse(const struct rules_source *src, const json_t *value,
+                                   const json_t *fallback, const char *fmt, ...) GS_PRINTF(4, 5);
+static struct gs_error *fail_parse(const struct rules_source *src, const json_t *value,
+                                   const json_t *fallback, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -112,8 +112,8 @@ static struct gs_error *fail(const struct rules_source *src, const json_t *value
     return gs_error_new(GS_EINVAL, "%s: %s", where, text);
 }
 
-static struct gs_error *check_keys(const struct rules_source *src, const json_t *obj,
-                                   const char *what, const char *const *known)
+static struct gs_error *check_group_keys(const struct rules_source *src, const json_t *obj,
+                                         const char *what, const char *const *known)
 {
     const char *key;
     json_t *v;
@@ -124,7 +124,7 @@ static struct gs_error *check_keys(const struct rules_source *src, const json_t 
         while (known[i] && !gs_streq(known[i], key))
             i++;
         if (!known[i])
-            return fail(src, v, obj, "field %s not found in %s", key, what);
+            return fail_parse(src, v, obj, "field %s not found in %s", key, what);
     }
     return NULL;
 }
@@ -135,9 +135,9 @@ static struct gs_error *group_duration(struct rules_builder *b, const struct rul
     const json_t *value = json_object_get(obj, key);
     const char *text = NULL;
     if (!rules_scalar(b, value, &text))
-        return fail(src, value, obj, "%s must be a duration", key);
+        return fail_parse(src, value, obj, "%s must be a duration", key);
     if (text && !codec_parse_duration(text, ret_ms))
-        return fail(src, value, obj, "%s: not a valid duration string: \"%s\"", key, text);
+        return fail_parse(src, value, obj, "%s: not a valid duration string: \"%s\"", key, text);
     return NULL;
 }
 
@@ -147,10 +147,10 @@ static struct gs_error *group_limit(struct rules_builder *b, const struct rules_
     const json_t *value = json_object_get(obj, "limit");
     const char *text = NULL;
     if (!rules_scalar(b, value, &text))
-        return fail(src, value, obj, "limit must be a number");
+        return fail_parse(src, value, obj, "limit must be a number");
     GS_AUTO_ERROR struct gs_error *err =
         text ? gs_parse_i64(gs_slice_of(text), INT32_MIN, INT32_MAX, ret) : NULL;
-    return err ? fail(src, value, obj, "limit: %s", gs_error_message(err)) : NULL;
+    return err ? fail_parse(src, value, obj, "limit: %s", gs_error_message(err)) : NULL;
 }
 
 static struct gs_error *build_rules(struct rules_builder *b, const struct rules_source *src,
@@ -160,14 +160,14 @@ static struct gs_error *build_rules(struct rules_builder *b, const struct rules_
     if (!list || json_is_null(list))
         return NULL;
     if (!json_is_array(list))
-        return fail(src, list, obj, "rules must be a list");
+        return fail_parse(src, list, obj, "rules must be a list");
     struct rules_rule *rules =
         gs_arena_alloc(&b->arena, json_array_size(list) * sizeof(*rules) + 1);
     size_t i;
     json_t *item;
     json_array_foreach (list, i, item) {
         if (!json_is_object(item))
-            return fail(src, item, obj, "a rule must be a mapping");
+            return fail_parse(src, item, obj, "a rule must be a mapping");
         rules_build_rule(b, src, g, i + 1, item, &rules[i]);
     }
     g->rules = rules;
@@ -183,16 +183,17 @@ static struct gs_error *build_group(struct rules_builder *b, const struct rules_
         // Of PrometheusRule objects: Thanos' own, without meaning here.
         "partial_response_strategy", NULL};
     if (!json_is_object(obj))
-        return fail(src, obj, NULL, "a group must be a mapping");
+        return fail_parse(src, obj, NULL, "a group must be a mapping");
     struct rules_group g = {.file = gs_arena_strdup(&b->arena, src->file), .query_offset_ms = -1};
     const char *name = NULL;
-    struct gs_error *err = check_keys(src, obj, "a rule group", keys);
+    struct gs_error *err = check_group_keys(src, obj, "a rule group", keys);
     if (!err && (!rules_scalar(b, json_object_get(obj, "name"), &name) || !name || !*name))
-        err = fail(src, obj, NULL, "Groupname must not be empty");
+        err = fail_parse(src, obj, NULL, "Groupname must not be empty");
     g.name = name;
     for (size_t i = 0; !err && i < b->n_groups; i++)
         if (gs_streq(b->groups[i].name, name) && gs_streq(b->groups[i].file, src->file))
-            err = fail(src, obj, NULL, "groupname: \"%s\" is repeated in the same file", name);
+            err =
+                fail_parse(src, obj, NULL, "groupname: \"%s\" is repeated in the same file", name);
     if (!err)
         err = group_duration(b, src, obj, "interval", &g.interval_ms);
     if (!err)
@@ -202,7 +203,7 @@ static struct gs_error *build_group(struct rules_builder *b, const struct rules_
     const json_t *labels = json_object_get(obj, "labels");
     const char *wrong = err ? NULL : rules_label_map(b, labels, true, &g.labels, &g.n_labels);
     if (wrong)
-        err = fail(src, labels, obj, "%s", wrong);
+        err = fail_parse(src, labels, obj, "%s", wrong);
     if (!err)
         err = build_rules(b, src, obj, &g);
     if (err)
@@ -216,14 +217,14 @@ static struct gs_error *build_groups(struct rules_builder *b, const struct rules
                                      const json_t *holder)
 {
     static const char *const keys[] = {"groups", NULL};
-    struct gs_error *err = check_keys(src, holder, "a rule file", keys);
+    struct gs_error *err = check_group_keys(src, holder, "a rule file", keys);
     const json_t *groups = json_object_get(holder, "groups");
     if (err || !groups || json_is_null(groups))
         return err;
     if (!json_is_array(groups))
-        return fail(src, groups, holder, "groups must be a list");
+        return fail_parse(src, groups, holder, "groups must be a list");
     if (json_array_size(groups) > MAX_GROUPS)
-        return fail(src, groups, holder, "more than %d groups", MAX_GROUPS);
+        return fail_parse(src, groups, holder, "more than %d groups", MAX_GROUPS);
     size_t i;
     json_t *g;
     json_array_foreach (groups, i, g)
@@ -237,9 +238,10 @@ static struct gs_error *build_object(struct rules_builder *b, const struct rules
 {
     const json_t *spec = json_object_get(doc, "spec");
     if (!gs_streq(kind, "PrometheusRule"))
-        return fail(src, doc, NULL, "an object of kind %s has no rules; PrometheusRule has", kind);
+        return fail_parse(src, doc, NULL, "an object of kind %s has no rules; PrometheusRule has",
+                          kind);
     if (spec && !json_is_object(spec))
-        return fail(src, spec, doc, "spec must be a mapping");
+        return fail_parse(src, spec, doc, "spec must be a mapping");
     return spec ? build_groups(b, src, spec) : NULL;
 }
 
@@ -247,7 +249,7 @@ struct gs_error *rules_build_document(struct rules_builder *b, const struct rule
                                       const json_t *doc)
 {
     if (!json_is_object(doc))
-        return fail(src, doc, NULL, "a rule file must be a mapping with groups");
+        return fail_parse(src, doc, NULL, "a rule file must be a mapping with groups");
     const char *kind = codec_json_str(doc, "kind", NULL);
     if (!kind)
         return build_groups(b, src, doc);
@@ -255,7 +257,7 @@ struct gs_error *rules_build_document(struct rules_builder *b, const struct rule
         return build_object(b, src, doc, kind);
     const json_t *items = json_object_get(doc, "items");
     if (!json_is_array(items))
-        return fail(src, doc, NULL, "a %s must have items", kind);
+        return fail_parse(src, doc, NULL, "a %s must have items", kind);
     size_t i;
     json_t *item;
     json_array_foreach (items, i, item) {
@@ -263,7 +265,7 @@ struct gs_error *rules_build_document(struct rules_builder *b, const struct rule
         struct gs_error *err =
             json_is_object(item)
                 ? build_object(b, src, item, item_kind ? item_kind : "PrometheusRule")
-                : fail(src, item, doc, "an item of a list must be an object");
+                : fail_parse(src, item, doc, "an item of a list must be an object");
         if (err)
             return err;
     }

@@ -16,8 +16,9 @@ struct rule_build {
 };
 
 // The first problem is what the rule shows; all are reported.
-static void wrong(struct rule_build *r, const json_t *at, const char *fmt, ...) GS_PRINTF(3, 4);
-static void wrong(struct rule_build *r, const json_t *at, const char *fmt, ...)
+static void report_wrong_rule(struct rule_build *r, const json_t *at, const char *fmt, ...)
+    GS_PRINTF(3, 4);
+static void report_wrong_rule(struct rule_build *r, const json_t *at, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -39,7 +40,7 @@ static const char *text_field(struct rule_build *r, const char *key)
 {
     const char *text = NULL;
     if (!rules_scalar(r->b, field(r, key), &text))
-        wrong(r, field(r, key), "%s must be a text", key);
+        report_wrong_rule(r, field(r, key), "%s must be a text", key);
     return text && *text ? text : NULL;
 }
 
@@ -48,7 +49,7 @@ static int64_t duration_field(struct rule_build *r, const char *key)
     const char *text = text_field(r, key);
     int64_t ms = 0;
     if (text && !codec_parse_duration(text, &ms))
-        wrong(r, field(r, key), "%s: not a valid duration string: \"%s\"", key, text);
+        report_wrong_rule(r, field(r, key), "%s: not a valid duration string: \"%s\"", key, text);
     return ms;
 }
 
@@ -65,7 +66,7 @@ static void check_unknown(struct rule_build *r)
         while (keys[i] && !gs_streq(keys[i], key))
             i++;
         if (!keys[i])
-            wrong(r, v, "field %s not found in a rule", key);
+            report_wrong_rule(r, v, "field %s not found in a rule", key);
     }
 }
 
@@ -74,20 +75,21 @@ static void parse_expr(struct rule_build *r)
     const char *text = text_field(r, "expr");
     r->rule->text = text ? text : "";
     if (!text) {
-        wrong(r, field(r, "expr"), "field 'expr' must be set in rule");
+        report_wrong_rule(r, field(r, "expr"), "field 'expr' must be set in rule");
         return;
     }
     struct promql_expr *expr = NULL;
     GS_AUTO_ERROR struct gs_error *err = promql_parse(gs_slice_of(text), &expr);
     if (err) {
-        wrong(r, field(r, "expr"), "could not parse expression: %s", gs_error_message(err));
+        report_wrong_rule(r, field(r, "expr"), "could not parse expression: %s",
+                          gs_error_message(err));
         return;
     }
     gs_grow(&r->b->exprs, &r->b->cap_exprs, r->b->n_exprs, sizeof(struct promql_expr *));
     r->b->exprs[r->b->n_exprs++] = expr;
     enum promql_type type = promql_expr_root(expr)->type;
     if (type != PROMQL_VECTOR && type != PROMQL_SCALAR)
-        wrong(r, field(r, "expr"), "rule result is not a vector or scalar");
+        report_wrong_rule(r, field(r, "expr"), "rule result is not a vector or scalar");
     else
         r->rule->expr = expr;
 }
@@ -96,14 +98,15 @@ static void check_record(struct rule_build *r)
 {
     const json_t *at = field(r, "record");
     if (r->rule->n_annotations)
-        wrong(r, at, "invalid field 'annotations' in recording rule");
+        report_wrong_rule(r, at, "invalid field 'annotations' in recording rule");
     if (r->rule->for_ms)
-        wrong(r, at, "invalid field 'for' in recording rule");
+        report_wrong_rule(r, at, "invalid field 'for' in recording rule");
     if (r->rule->keep_firing_for_ms)
-        wrong(r, at, "invalid field 'keep_firing_for' in recording rule");
+        report_wrong_rule(r, at, "invalid field 'keep_firing_for' in recording rule");
     if (strpbrk(r->rule->name, "{}"))
-        wrong(r, at, "braces present in the recording rule name; should it be in expr?: %s",
-              r->rule->name);
+        report_wrong_rule(r, at,
+                          "braces present in the recording rule name; should it be in expr?: %s",
+                          r->rule->name);
 }
 
 static void check_templates(struct rule_build *r, const char *what, const json_t *at,
@@ -115,8 +118,8 @@ static void check_templates(struct rule_build *r, const char *what, const json_t
         GS_AUTO_ERROR struct gs_error *err = template_parse(items[i].value, name, &t);
         template_free(t);
         if (err)
-            wrong(r, at, "%s \"" GS_SLICE_FMT "\": %s", what, GS_SLICE_ARG(items[i].name),
-                  gs_error_message(err));
+            report_wrong_rule(r, at, "%s \"" GS_SLICE_FMT "\": %s", what,
+                              GS_SLICE_ARG(items[i].name), gs_error_message(err));
     }
 }
 
@@ -126,10 +129,10 @@ static void parse_labels(struct rule_build *r)
     struct rules_rule *rule = r->rule;
     const char *bad = rules_label_map(r->b, labels, true, &rule->labels, &rule->n_labels);
     if (bad)
-        wrong(r, labels, "%s", bad);
+        report_wrong_rule(r, labels, "%s", bad);
     bad = rules_label_map(r->b, annotations, false, &rule->annotations, &rule->n_annotations);
     if (bad)
-        wrong(r, annotations, "%s", bad);
+        report_wrong_rule(r, annotations, "%s", bad);
     if (rule->kind == RULES_ALERT) {
         check_templates(r, "label", labels, rule->labels, rule->n_labels);
         check_templates(r, "annotation", annotations, rule->annotations, rule->n_annotations);
@@ -176,9 +179,9 @@ void rules_build_rule(struct rules_builder *b, const struct rules_source *src,
     ret->name = alert ? alert : record ? record : "";
     check_unknown(&r);
     if (record && alert)
-        wrong(&r, field(&r, "record"), "only one of 'record' and 'alert' must be set");
+        report_wrong_rule(&r, field(&r, "record"), "only one of 'record' and 'alert' must be set");
     if (!record && !alert)
-        wrong(&r, NULL, "one of 'record' or 'alert' must be set");
+        report_wrong_rule(&r, NULL, "one of 'record' or 'alert' must be set");
     parse_expr(&r);
     ret->for_ms = duration_field(&r, "for");
     ret->keep_firing_for_ms = duration_field(&r, "keep_firing_for");

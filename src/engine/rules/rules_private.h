@@ -168,8 +168,8 @@ void rules_notifier_write_metrics(const struct rules_notifier *n, struct gs_buf 
 
 // --- targets (notify_targets.c) ---
 
-struct rules_am_target {
-    struct rules_am_set *set;
+struct rules_alertmanager {
+    struct rules_alertmanager_set *set;
     char *url; // "http://am:9093/api/v2/alerts"
     char *path;
     struct http_client *client;
@@ -185,24 +185,25 @@ struct rules_am_target {
 };
 
 // One alertmanager_config.
-struct rules_am_set {
+struct rules_alertmanager_set {
     struct rules_notifier *notifier;
     const struct engine_config_alertmanager_config *cfg;
     struct endpoint_tokens *tokens; // of all clients; NULL: none are needed
-    struct rules_am_target **targets;
+    struct rules_alertmanager **targets;
     size_t n, cap;
     char **dropped;
     size_t n_dropped, cap_dropped;
-    struct rules_am_discovery *discoveries; // one per source
+    struct rules_alertmanager_discovery *discoveries; // one per source
     size_t n_discoveries;
     bool attempted, delivered; // of the batch under way
 };
 
-struct rules_am_set *rules_am_set_new(struct rules_notifier *n, const struct discovery_context *ctx,
-                                      const struct engine_config_alertmanager_config *cfg);
+struct rules_alertmanager_set *
+rules_alertmanager_set_new(struct rules_notifier *n, const struct discovery_context *ctx,
+                           const struct engine_config_alertmanager_config *cfg);
 // Some discovery has not told its first targets yet.
-bool rules_am_set_looking(const struct rules_am_set *s);
-void rules_am_set_free(struct rules_am_set *s);
+bool rules_alertmanager_set_pending(const struct rules_alertmanager_set *s);
+void rules_alertmanager_set_free(struct rules_alertmanager_set *s);
 
 // --- manager ---
 //

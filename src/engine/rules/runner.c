@@ -183,8 +183,8 @@ static struct gs_error *put_sample(struct tsdb_group *g, const struct rules_samp
 }
 
 // One pass of the rule's series. What cannot be stored costs itself; the first reason is returned.
-static struct gs_error *store(const struct tsdb *db, struct rules_state *s, int64_t t_ms,
-                              const struct rules_sample *items, size_t n, size_t *ret_stored)
+static struct gs_error *store_sample(const struct tsdb *db, struct rules_state *s, int64_t t_ms,
+                                     const struct rules_sample *items, size_t n, size_t *ret_stored)
 {
     uint64_t refused = tsdb_rejected_samples(db);
     struct gs_error *first = tsdb_group_begin(s->series, t_ms);
@@ -225,8 +225,8 @@ static bool has_duplicates(const struct rules_sample *items, size_t n)
 }
 
 // The recorded name and the rule's labels over what the expression gave.
-static struct gs_error *record(struct rules_runner *r, const struct rules_rule *rule,
-                               struct gs_arena *arena, struct rules_sample *items, size_t n)
+static struct gs_error *record_samples(struct rules_runner *r, const struct rules_rule *rule,
+                                       struct gs_arena *arena, struct rules_sample *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t room = items[i].n_labels + rule->n_labels + 1, k = items[i].n_labels;
@@ -259,10 +259,10 @@ static struct gs_error *eval_rule(struct rules_runner *r, struct rules_state *s,
     int64_t at = t_ms - rules_runner_offset(r);
     struct gs_error *err = rules_query(&r->cfg, s->rule->expr, at, arena, &items, &n);
     if (!err && s->rule->kind == RULES_RECORD)
-        err = record(r, s->rule, arena, items, n);
+        err = record_samples(r, s->rule, arena, items, n);
     else if (!err)
         err = rules_alerts_update(r, s, t_ms, items, n, arena, &items, &n);
-    return err ? err : store(r->cfg.db, s, at, items, n, ret_stored);
+    return err ? err : store_sample(r->cfg.db, s, at, items, n, ret_stored);
 }
 
 // True: an error that it did not have at the last evaluation.

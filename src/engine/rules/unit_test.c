@@ -30,7 +30,7 @@ static bool matches_file(const char *pattern)
     return any;
 }
 
-static size_t place_of(const struct rules_test_file *f, const struct rules_group *g)
+static size_t group_order(const struct rules_test_file *f, const struct rules_group *g)
 {
     for (size_t i = 0; i < f->n_order; i++)
         if (gs_streq(f->order[i], g->name))
@@ -46,7 +46,7 @@ static void order_groups(const struct rules_test_file *f, struct loaded *l)
     for (size_t i = 0; i < n; i++) {
         const struct rules_group *g = &l->set->groups[i];
         size_t at = i;
-        for (; at > 0 && place_of(f, l->groups[at - 1]) > place_of(f, g); at--)
+        for (; at > 0 && group_order(f, l->groups[at - 1]) > group_order(f, g); at--)
             l->groups[at] = l->groups[at - 1];
         l->groups[at] = g;
     }
@@ -85,7 +85,7 @@ static void run_group(const struct rules_test_file *f, size_t i, const struct lo
     ret->n_failed += c->n_failures > 0;
 }
 
-static struct gs_error *compile(const char *pattern, struct tsdb_regex **ret)
+static struct gs_error *compile_name_regex(const char *pattern, struct tsdb_regex **ret)
 {
     GS_AUTO_FREE char *anywhere = gs_format("(?s:.*)(?:%s)(?s:.*)", pattern);
     struct gs_error *err = tsdb_regex_new(gs_slice_of(anywhere), ret);
@@ -99,7 +99,7 @@ struct gs_error *rules_tests_run(const char *path, const struct rules_tests_opti
     GS_CLEANUP(loaded_finish) struct loaded l = {0};
     struct tsdb_regex *run = NULL;
     l.problems.ignore_unknown_fields = o->ignore_unknown_fields;
-    struct gs_error *err = o->run ? compile(o->run, &run) : NULL;
+    struct gs_error *err = o->run ? compile_name_regex(o->run, &run) : NULL;
     if (!err)
         err = rules_test_file_read(path, &f);
     if (!err)

@@ -23,7 +23,7 @@ struct lines {
     size_t n, cap;
 };
 
-static struct lines split(struct gs_slice text)
+static struct lines split_lines(struct gs_slice text)
 {
     struct lines l = {0};
     while (text.data && text.len) {
@@ -33,7 +33,7 @@ static struct lines split(struct gs_slice text)
     return l;
 }
 
-static void add_line(struct gs_buf *out, char sign, struct gs_slice line, bool color)
+static void add_diff_line(struct gs_buf *out, char sign, struct gs_slice line, bool color)
 {
     const char *on = sign == '-' ? "\x1b[31m" : sign == '+' ? "\x1b[32m" : "";
     bool colored = color && *on;
@@ -55,17 +55,17 @@ static void diff(const struct lines *a, const struct lines *b, bool color, struc
         }
     while (i < a->n || j < b->n) {
         if (i < a->n && j < b->n && gs_slice_eq(a->items[i], b->items[j])) {
-            add_line(out, ' ', a->items[i++], color);
+            add_diff_line(out, ' ', a->items[i++], color);
             j++;
         } else if (j == b->n || (i < a->n && table[(i + 1) * w + j] >= table[i * w + j + 1])) {
-            add_line(out, '-', a->items[i++], color);
+            add_diff_line(out, '-', a->items[i++], color);
         } else {
-            add_line(out, '+', b->items[j++], color);
+            add_diff_line(out, '+', b->items[j++], color);
         }
     }
 }
 
-static void indent(struct gs_buf *out, const char *title, struct gs_slice text)
+static void indent_text(struct gs_buf *out, const char *title, struct gs_slice text)
 {
     gs_buf_addf(out, "\n        %s", title);
     if (!text.len)
@@ -76,16 +76,17 @@ static void indent(struct gs_buf *out, const char *title, struct gs_slice text)
     }
 }
 
-static void differ(struct codec_test_case *c, const struct rules_tests_options *o, const char *head,
-                   const struct gs_buf *wanted, const struct gs_buf *got)
+static void report_difference(struct codec_test_case *c, const struct rules_tests_options *o,
+                              const char *head, const struct gs_buf *wanted,
+                              const struct gs_buf *got)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    struct lines a = split(gs_buf_slice(wanted)), b = split(gs_buf_slice(got));
+    struct lines a = split_lines(gs_buf_slice(wanted)), b = split_lines(gs_buf_slice(got));
     if (o->diff && a.n <= MAX_DIFF_LINES && b.n <= MAX_DIFF_LINES) {
         diff(&a, &b, o->color, &out);
     } else {
-        indent(&out, "exp:", gs_buf_slice(wanted));
-        indent(&out, "got:", gs_buf_slice(got));
+        indent_text(&out, "exp:", gs_buf_slice(wanted));
+        indent_text(&out, "got:", gs_buf_slice(got));
     }
     rules_test_fail(c, "%s%s", head, out.data ? out.data : "");
     free(a.items);
@@ -94,7 +95,7 @@ static void differ(struct codec_test_case *c, const struct rules_tests_options *
 
 // --- what is compared ---
 
-static void add_value(struct gs_buf *out, struct gs_slice s)
+static void add_quoted_value(struct gs_buf *out, struct gs_slice s)
 {
     gs_buf_add_char(out, '"');
     for (size_t i = 0; i < s.len; i++) {
@@ -109,7 +110,7 @@ static void add_value(struct gs_buf *out, struct gs_slice s)
     gs_buf_add_char(out, '"');
 }
 
-static void add_sample(struct gs_buf *out, const struct rules_sample *s)
+static void add_sample_line(struct gs_buf *out, const struct rules_sample *s)
 {
     char text[GS_DOUBLE_SIZE];
     const char *sep = "";
@@ -121,7 +122,7 @@ static void add_sample(struct gs_buf *out, const struct rules_sample *s)
         if (gs_slice_eq_str(s->labels[i].name, "__name__"))
             continue;
         gs_buf_addf(out, "%s" GS_SLICE_FMT "=", sep, GS_SLICE_ARG(s->labels[i].name));
-        add_value(out, s->labels[i].value);
+        add_quoted_value(out, s->labels[i].value);
         sep = ", ";
     }
     gs_buf_addf(out, "} %s\n", gs_format_double(s->value, text));
@@ -134,19 +135,19 @@ void rules_test_samples_differ(struct codec_test_case *c, const struct rules_tes
     GS_AUTO_BUF struct gs_buf a = {0}, b = {0};
     char time[GS_RFC3339_SIZE];
     for (size_t i = 0; i < n_wanted; i++)
-        add_sample(&a, &wanted[i]);
+        add_sample_line(&a, &wanted[i]);
     for (size_t i = 0; i < n_got; i++)
-        add_sample(&b, &got[i]);
+        add_sample_line(&b, &got[i]);
     GS_AUTO_FREE char *head = gs_format("    %s: expr: \"%s\", time: %s", x->where, x->expr,
                                         gs_format_units(x->eval_ms * GS_NS_PER_MS, time));
-    differ(c, o, head, &a, &b);
+    report_difference(c, o, head, &a, &b);
 }
 
 static void add_map(struct gs_buf *out, const char *title, const struct metrics_label *l, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         gs_buf_addf(out, "  %s" GS_SLICE_FMT ": ", title, GS_SLICE_ARG(l[i].name));
-        add_value(out, l[i].value);
+        add_quoted_value(out, l[i].value);
         gs_buf_add_char(out, '\n');
     }
 }
@@ -171,5 +172,5 @@ void rules_test_alerts_differ(struct codec_test_case *c, const struct rules_test
     add_alerts(&b, got, n_got);
     GS_AUTO_FREE char *head = gs_format("    %s: alertname: %s, time: %s", x->where, x->name,
                                         gs_format_units(x->eval_ms * GS_NS_PER_MS, time));
-    differ(c, o, head, &a, &b);
+    report_difference(c, o, head, &a, &b);
 }

@@ -145,7 +145,7 @@ static bool store_until(struct run *r, int64_t t_ms)
 
 // --- rules ---
 
-static bool evaluate(struct run *r, int64_t t_ms)
+static bool evaluate_groups(struct run *r, int64_t t_ms)
 {
     char time[GS_RFC3339_SIZE];
     bool ok = true;
@@ -261,8 +261,8 @@ static struct gs_error *wanted_samples(struct run *r, const struct rules_test_ex
     return NULL;
 }
 
-static struct gs_error *ask(struct run *r, const struct rules_test_expr *x,
-                            struct rules_sample **ret, size_t *ret_n)
+static struct gs_error *query_at(struct run *r, const struct rules_test_expr *x,
+                                 struct rules_sample **ret, size_t *ret_n)
 {
     struct promql_expr *expr = NULL;
     struct gs_error *err = promql_parse(gs_slice_of(x->expr), &expr);
@@ -277,7 +277,7 @@ static void compare_expr(struct run *r, const struct rules_test_expr *x)
     struct rules_sample *got = NULL, *wanted = NULL;
     size_t n = 0;
     char time[GS_RFC3339_SIZE];
-    GS_AUTO_ERROR struct gs_error *err = ask(r, x, &got, &n);
+    GS_AUTO_ERROR struct gs_error *err = query_at(r, x, &got, &n);
     if (!err)
         err = wanted_samples(r, x, &wanted);
     if (err) {
@@ -325,7 +325,7 @@ static bool run_steps(struct run *r)
     const struct rules_test_group *t = r->test;
     int64_t step = r->file->interval_ms, end = last_eval(t);
     for (int64_t at = 0; at <= end; at += step) {
-        if (!store_until(r, at) || !evaluate(r, at))
+        if (!store_until(r, at) || !evaluate_groups(r, at))
             return false;
         for (size_t i = 0; i < t->n_alerts; i++)
             if (t->alerts[i].eval_ms >= at && t->alerts[i].eval_ms - at < step)
@@ -334,7 +334,7 @@ static bool run_steps(struct run *r)
     return true;
 }
 
-static void begin(struct run *r, const struct rules_test_rules *rules)
+static void begin_test(struct run *r, const struct rules_test_rules *rules)
 {
     const struct tsdb_config store = {.retention_ms = INT64_MAX / 2};
     const struct promql_config limits = {.default_step_ms = r->file->interval_ms};
@@ -352,7 +352,7 @@ static void begin(struct run *r, const struct rules_test_rules *rules)
             rules_runner_new(&r->cfg, rules->groups[i], r->test->interval_ms);
 }
 
-static void end(struct run *r)
+static void end_test(struct run *r)
 {
     for (size_t i = 0; i < r->n_runners; i++)
         rules_runner_free(r->runners[i]);
@@ -368,9 +368,9 @@ void rules_test_group_run(const struct rules_test_file *f, const struct rules_te
                           struct codec_test_case *ret)
 {
     struct run r = {.file = f, .test = g, .options = o, .result = ret};
-    begin(&r, rules);
+    begin_test(&r, rules);
     if (alerts_have_names(&r) && read_inputs(&r) && run_steps(&r))
         for (size_t i = 0; i < g->n_exprs; i++)
             compare_expr(&r, &g->exprs[i]);
-    end(&r);
+    end_test(&r);
 }

@@ -56,8 +56,8 @@ struct scrape_ingest {
     struct scrape_metadata *metadata;
     unsigned metadata_sweep_in; // scrapes; 0: nothing has changed
     bool metadata_sweeping;
-    struct lines lines;            // of the last good scrape
-    struct scrape_timed_set timed; // of the last scrape, with track_timestamps_staleness
+    struct lines lines;                  // of the last good scrape
+    struct scrape_timestamped_set timed; // of the last scrape, with track_timestamps_staleness
     uint32_t report_slots[N_REPORTS];
     bool reports_known;
     uint64_t epoch, generation; // of the group and the store, when the last scrape ended
@@ -76,7 +76,7 @@ struct pass {
     struct lines fresh; // lines of this scrape
     uint32_t *table;    // index + 1: below lines.n in the old ones, else in fresh
     size_t table_cap;
-    struct scrape_timed_pass timed;
+    struct scrape_timestamped_scrape timed;
     size_t scraped, post, added, put;
     bool limit, full; // the job's limit of samples, the store's of series
     bool whole;       // all lines were read
@@ -150,7 +150,7 @@ void scrape_ingest_free(struct scrape_ingest *in)
     gs_arena_finish(&in->arena);
     free(in->target.items);
     free(in->lines.items);
-    scrape_timed_set_finish(&in->timed);
+    scrape_timestamped_set_finish(&in->timed);
     free(in);
 }
 
@@ -171,7 +171,7 @@ void scrape_ingest_reconfigure(struct scrape_ingest *in,
 {
     in->cfg = cfg;
     if (!cfg->track_staleness) // else the next scrape would end them all
-        scrape_timed_set_finish(&in->timed);
+        scrape_timestamped_set_finish(&in->timed);
     forget(in, false);
 }
 
@@ -235,12 +235,12 @@ static void saw_untimed(struct pass *p, const struct engine_config_label_builder
     tsdb_ref ref;
     GS_AUTO_ERROR struct gs_error *err = tsdb_series_get(p->in->db, b->items, b->len, &ref);
     if (!err)
-        scrape_timed_saw(&p->timed, p->in->db, ref);
+        scrape_timestamped_mark_seen(&p->timed, p->in->db, ref);
 }
 
 // Labels, relabelling, the store.
-static struct gs_error *resolve(struct pass *p, const struct metrics_line *l, bool timed,
-                                struct line *k)
+static struct gs_error *resolve_line(struct pass *p, const struct metrics_line *l, bool timed,
+                                     struct line *k)
 {
     struct scrape_ingest *in = p->in;
     const struct metrics_label *labels;
@@ -279,18 +279,18 @@ static void add_timed(struct pass *p, const struct metrics_line *l, const struct
         p->in->counts.out_of_order++;
         return;
     }
-    scrape_timed_add(&p->timed,
-                     &(struct scrape_timed_sample){k->at, is_new, l->timestamp_ms, l->value});
+    scrape_timestamped_add(
+        &p->timed, &(struct scrape_timestamped_sample){k->at, is_new, l->timestamp_ms, l->value});
 }
 
-static struct gs_error *take(struct pass *p, const struct metrics_line *l, struct line *k,
-                             bool unknown)
+static struct gs_error *ingest_sample(struct pass *p, const struct metrics_line *l, struct line *k,
+                                      bool unknown)
 {
     bool timed = l->has_timestamp && p->in->cfg->honor_timestamps;
     bool fits = k->kind == (timed ? LINE_TIMED : LINE_SLOT) || k->kind == LINE_DROPPED;
     p->scraped++;
     if (!fits) {
-        struct gs_error *err = resolve(p, l, timed, k);
+        struct gs_error *err = resolve_line(p, l, timed, k);
         if (err)
             return err;
     }
@@ -322,7 +322,7 @@ static struct gs_error *take_other(struct pass *p, const struct metrics_line *l)
         k = *line_at(p, found);
     if (found < old->n)
         p->pos = found + 1;
-    struct gs_error *err = take(p, l, &k, found == UINT32_MAX);
+    struct gs_error *err = ingest_sample(p, l, &k, found == UINT32_MAX);
     if (err)
         return err;
     push_line(&p->fresh, k);
@@ -335,14 +335,14 @@ static struct gs_error *take_other(struct pass *p, const struct metrics_line *l)
     return NULL;
 }
 
-static struct gs_error *take_line(struct pass *p, const struct metrics_line *l)
+static struct gs_error *ingest_line(struct pass *p, const struct metrics_line *l)
 {
     struct lines *old = &p->in->lines;
     struct line *k = p->pos < old->n ? &old->items[p->pos] : NULL;
     if (!k || k->hash != l->hash || k->len != l->identity.len)
         return take_other(p, l);
     p->pos++;
-    struct gs_error *err = take(p, l, k, false);
+    struct gs_error *err = ingest_sample(p, l, k, false);
     if (!err && p->differs)
         push_line(&p->fresh, *k);
     return err;
@@ -350,7 +350,7 @@ static struct gs_error *take_line(struct pass *p, const struct metrics_line *l)
 
 // What was read stays valid: series with values in the pass are not dropped, and the numbers of
 // others are held. Only slots of the group may have become another series'.
-static bool rest(void *arg)
+static bool ingest_remaining(void *arg)
 {
     struct scrape_ingest *in = arg;
     if (!in->go_on(in->go_on_arg))
@@ -368,7 +368,7 @@ void scrape_ingest_on_pause(struct scrape_ingest *in, bool (*go_on)(void *arg), 
 {
     in->go_on = go_on;
     in->go_on_arg = arg;
-    metrics_reader_on_long_run(in->reader, go_on ? rest : NULL, in);
+    metrics_reader_on_long_run(in->reader, go_on ? ingest_remaining : NULL, in);
 }
 
 static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum metrics_format format)
@@ -387,8 +387,8 @@ static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum met
         if (!err && !more)
             break;
         if (!err)
-            err = take_line(p, &l);
-        if (!err && in->go_on && p->scraped % PAUSE_LINES == 0 && !rest(in))
+            err = ingest_line(p, &l);
+        if (!err && in->go_on && p->scraped % PAUSE_LINES == 0 && !ingest_remaining(in))
             err = gs_error_new(GS_ECONFLICT, "line %zu: stopped", l.number);
         if (err)
             return err;
@@ -494,7 +494,7 @@ static void pass_finish(struct pass *p)
 {
     free(p->fresh.items);
     free(p->table);
-    scrape_timed_pass_finish(&p->timed);
+    scrape_timestamped_scrape_finish(&p->timed);
 }
 
 int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms)
@@ -524,11 +524,11 @@ static struct gs_error *scrape_and_commit(struct pass *p, struct gs_slice body,
         GS_AUTO_ERROR struct gs_error *again = tsdb_group_begin(in->group, t_ms);
         if (!again)
             commit(in, t_ms, 0, duration_s, 0);
-        scrape_timed_end_gone(&in->timed, NULL, in->db, t_ms);
+        scrape_timestamped_end_missing(&in->timed, NULL, in->db, t_ms);
     } else {
         commit(in, t_ms, 1, duration_s, p->put);
-        scrape_timed_append(&p->timed, in->db, in->cfg->track_staleness, &in->counts);
-        scrape_timed_end_gone(&in->timed, &p->timed, in->db, t_ms);
+        scrape_timestamped_append(&p->timed, in->db, in->cfg->track_staleness, &in->counts);
+        scrape_timestamped_end_missing(&in->timed, &p->timed, in->db, t_ms);
     }
     return err;
 }
@@ -561,7 +561,7 @@ void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duratio
         return;
     in->counts.scraped = in->counts.post_relabeling = in->counts.series_added = 0;
     commit(in, t_ms, 0, duration_s, 0);
-    scrape_timed_end_gone(&in->timed, NULL, in->db, t_ms);
+    scrape_timestamped_end_missing(&in->timed, NULL, in->db, t_ms);
 }
 
 void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
@@ -573,7 +573,7 @@ void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
         return;
     size_t added, fresh;
     tsdb_group_commit(in->group, &added, &fresh);
-    scrape_timed_end_gone(&in->timed, NULL, in->db, t_ms);
+    scrape_timestamped_end_missing(&in->timed, NULL, in->db, t_ms);
 }
 
 void scrape_ingest_counts(const struct scrape_ingest *in, struct scrape_ingest_counts *ret)

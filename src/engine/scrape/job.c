@@ -23,7 +23,7 @@ struct job_group { // a copy of what discovery gave
     size_t *n_target_labels, n_targets;
 };
 
-static void group_free(void *p)
+static void target_group_free(void *p)
 {
     struct job_group *g = p;
     gs_arena_finish(&g->arena);
@@ -34,7 +34,7 @@ static void take_group(struct scrape_job_provider *p, const struct discovery_gro
 {
     void *old = gs_hmap_remove_str(p->groups, g->source);
     if (old)
-        group_free(old);
+        target_group_free(old);
     if (!g->n_targets)
         return;
     struct job_group *copy = gs_alloc(sizeof(*copy));
@@ -53,7 +53,7 @@ static void take_group(struct scrape_job_provider *p, const struct discovery_gro
 
 // --- targets from groups ---
 
-static struct gs_slice key_of(const uint64_t *key)
+static struct gs_slice target_key_bytes(const uint64_t *key)
 {
     return gs_slice_make(key, sizeof(*key));
 }
@@ -92,12 +92,12 @@ static struct http_client *client_for(struct scrape_job *j, const struct scrape_
 static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
                         const struct scrape_target_spec *spec)
 {
-    if (gs_hmap_get(wanted, key_of(&spec->key)))
+    if (gs_hmap_get(wanted, target_key_bytes(&spec->key)))
         return; // discovered twice
-    struct scrape_target *t = gs_hmap_remove(j->targets, key_of(&spec->key));
+    struct scrape_target *t = gs_hmap_remove(j->targets, target_key_bytes(&spec->key));
     if (!t)
         t = scrape_target_new(j->loop, j->db, j->cfg, client_for(j, spec), spec, &j->hooks);
-    gs_hmap_put(wanted, key_of(&spec->key), t);
+    gs_hmap_put(wanted, target_key_bytes(&spec->key), t);
 }
 
 // As in Prometheus they are no targets; the log has the first of them, once.
@@ -162,7 +162,7 @@ static void apply_target_limit(struct scrape_job *j)
         gs_warn("scrape", "job %s: %s", j->cfg->job_name, error);
 }
 
-static void update(struct scrape_job *j)
+static void update_targets(struct scrape_job *j)
 {
     struct gs_hmap *wanted = gs_hmap_new(NULL);
     j->n_dropped = j->n_dropped_kept = j->n_invalid = 0;
@@ -195,7 +195,7 @@ static void forget_leavers(struct scrape_job *j)
     j->n_leavers = 0;
 }
 
-static void on_groups(void *arg, const struct discovery_group *groups, size_t n)
+static void on_scrape_groups(void *arg, const struct discovery_group *groups, size_t n)
 {
     struct scrape_job_provider *p = arg;
     struct scrape_job *j = p->job;
@@ -208,7 +208,7 @@ static void on_groups(void *arg, const struct discovery_group *groups, size_t n)
     if (last_word)
         forget_leavers(j);
     if (n || last_word)
-        update(j);
+        update_targets(j);
 }
 
 // One that ran with this configuration, out of the list; NULL: none.
@@ -234,7 +234,7 @@ static struct scrape_job_provider *add_provider(struct scrape_job *j, struct scr
     } else {
         p = gs_alloc(sizeof(*p));
         p->id = id;
-        p->groups = gs_hmap_new(group_free);
+        p->groups = gs_hmap_new(target_group_free);
     }
     p->job = j;
     j->providers[j->n_providers++] = p;
@@ -285,7 +285,7 @@ static void start_provider(struct scrape_job *j, struct scrape_job *old,
         discovery_provider_reconfigure(p->sd, source);
         return;
     }
-    struct gs_error *err = discovery_provider_new(ctx, source, on_groups, p, &p->sd);
+    struct gs_error *err = discovery_provider_new(ctx, source, on_scrape_groups, p, &p->sd);
     if (!err)
         return;
     p->spoke = true; // the job's other discovery goes on
@@ -357,7 +357,7 @@ struct scrape_job *scrape_job_new(const struct discovery_context *ctx, struct ts
         take_leavers(j, old);
     if (old && !j->error)
         take_targets(j, old);
-    update(j);
+    update_targets(j);
     return j;
 }
 

@@ -8,7 +8,7 @@ struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
 {
     struct scrape_manager *m = gs_alloc(sizeof(*m));
     m->db = db;
-    m->turns = scrape_turns_new(loop);
+    m->scheduler = scrape_scheduler_new(loop);
     m->discovery.loop = loop;
     m->discovery.informers = discovery_informers_new(loop, cfg ? cfg->kube : NULL);
     m->discovery.stats = cfg ? cfg->sd_stats : NULL;
@@ -33,7 +33,7 @@ void scrape_manager_free(struct scrape_manager *m)
         free_set(m->sets, false);
         m->sets = next;
     }
-    scrape_turns_free(m->turns);
+    scrape_scheduler_free(m->scheduler);
     discovery_informers_free(m->discovery.informers);
     free(m);
 }
@@ -62,11 +62,11 @@ static struct scrape_job *find_job(const struct scrape_set *s, const char *name)
     return NULL;
 }
 
-static void apply(struct scrape_manager *m, const char *name,
-                  const struct engine_config_scrape_config *scrapes, size_t n)
+static void apply_jobs(struct scrape_manager *m, const char *name,
+                       const struct engine_config_scrape_config *scrapes, size_t n)
 {
     struct scrape_set **link = find_set(m, name), *old = *link;
-    const struct scrape_target_hooks hooks = {on_scraped, m, m->turns};
+    const struct scrape_target_hooks hooks = {on_scraped, m, m->scheduler};
     struct scrape_set *set = gs_alloc(sizeof(*set));
     set->name = gs_strdup(name);
     set->jobs = gs_alloc_array(n + 1, sizeof(*set->jobs));
@@ -81,14 +81,14 @@ static void apply(struct scrape_manager *m, const char *name,
 
 void scrape_manager_apply(struct scrape_manager *m, const struct engine_config *cfg)
 {
-    apply(m, NULL, cfg->scrapes, cfg->n_scrapes);
+    apply_jobs(m, NULL, cfg->scrapes, cfg->n_scrapes);
 }
 
 void scrape_manager_apply_extra(struct scrape_manager *m, const char *name,
                                 const struct engine_config_scrape_config *scrapes, size_t n)
 {
     if (scrapes) {
-        apply(m, name, scrapes, n);
+        apply_jobs(m, name, scrapes, n);
         return;
     }
     struct scrape_set **link = find_set(m, name), *old = *link;

@@ -41,7 +41,7 @@ void scrape_metadata_free(struct scrape_metadata *m)
     free(m);
 }
 
-static char *unescape(struct gs_slice raw)
+static char *unescape_help(struct gs_slice raw)
 {
     char *out = gs_alloc(raw.len + 1);
     size_t n = 0;
@@ -75,7 +75,7 @@ void scrape_metadata_set(struct scrape_metadata *m, const struct metrics_metadat
     }
     if (part->help.data) {
         free(f->help);
-        f->help = unescape(part->help);
+        f->help = unescape_help(part->help);
     }
     if (part->unit.data) {
         free(f->unit);

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-static const struct metrics_label *find(const struct metrics_label *items, size_t n,
-                                        struct gs_slice name)
+static const struct metrics_label *find_label(const struct metrics_label *items, size_t n,
+                                              struct gs_slice name)
 {
     for (size_t i = 0; i < n; i++)
         if (gs_slice_eq(items[i].name, name))
@@ -49,7 +49,7 @@ void scrape_sample_labels_merge(const struct scrape_sample_target *target, bool 
     size_t n_conflicts = 0;
     for (size_t i = 0; i < target->n; i++) {
         const struct metrics_label *t = &target->items[i];
-        const struct metrics_label *own = find(scraped, n, t->name);
+        const struct metrics_label *own = find_label(scraped, n, t->name);
         if (own && honor_labels)
             continue; // also an empty one: the target wants the label away
         if (own && own->value.len)

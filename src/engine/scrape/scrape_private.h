@@ -15,31 +15,31 @@
 //
 // Scrapes of large pages run in turns with the event loop, each on a stack of its own.
 
-struct scrape_turns;
+struct scrape_scheduler;
 struct gs_fiber;
 
 // One piece of work; the owner's memory, zero before the first use.
-struct scrape_turn {
+struct scrape_task {
     void (*run)(void *arg);
-    void (*done)(void *arg); // run has returned; not called by scrape_turn_cancel()
+    void (*done)(void *arg); // run has returned; not called by scrape_task_cancel()
     void *arg;
 
     // private
-    struct scrape_turns *turns;
+    struct scrape_scheduler *scheduler;
     struct gs_fiber *fiber; // NULL: nothing is under way
     int64_t begun_ns;       // of this turn
     bool canceled;
-    TAILQ_ENTRY(scrape_turn) link;
+    TAILQ_ENTRY(scrape_task) link;
 };
 
-struct scrape_turns *scrape_turns_new(uv_loop_t *loop);
-void scrape_turns_free(struct scrape_turns *s); // when nothing is under way
+struct scrape_scheduler *scrape_scheduler_new(uv_loop_t *loop);
+void scrape_scheduler_free(struct scrape_scheduler *s); // when nothing is under way
 // Runs it up to its first pause, or to its end. Without memory for a stack: to its end.
-void scrape_turns_start(struct scrape_turns *s, struct scrape_turn *t);
+void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t);
 // From run alone, now and then: after some milliseconds it lets the loop go on. False: end.
-bool scrape_turn_go_on(struct scrape_turn *t);
+bool scrape_task_yield(struct scrape_task *t);
 // Lets run come to its end at once. Nothing happens when nothing is under way.
-void scrape_turn_cancel(struct scrape_turn *t);
+void scrape_task_cancel(struct scrape_task *t);
 
 // --- labels of samples ---
 //
@@ -65,19 +65,19 @@ struct gs_error *scrape_sample_labels_check(const struct engine_config_scrape_co
 // not end by themselves: with track_timestamps_staleness those end that are not seen any more.
 //
 
-struct scrape_timed_series {
+struct scrape_timestamped_series {
     tsdb_ref ref;
     uint64_t id; // of its labels: a number may become another series'
 };
 
 // Ascending, each once, when it is of a scrape that has ended.
-struct scrape_timed_set {
-    struct scrape_timed_series *items;
+struct scrape_timestamped_set {
+    struct scrape_timestamped_series *items;
     size_t n, cap;
 };
-void scrape_timed_set_finish(struct scrape_timed_set *s);
+void scrape_timestamped_set_finish(struct scrape_timestamped_set *s);
 
-struct scrape_timed_sample {
+struct scrape_timestamped_sample {
     tsdb_ref ref;
     bool is_new; // the series, to the target
     int64_t t_ms;
@@ -85,23 +85,26 @@ struct scrape_timed_sample {
 };
 
 // Of a scrape under way.
-struct scrape_timed_pass {
-    struct scrape_timed_sample *samples;
+struct scrape_timestamped_scrape {
+    struct scrape_timestamped_sample *samples;
     size_t n, cap;
-    struct scrape_timed_set seen;
+    struct scrape_timestamped_set seen;
 };
-void scrape_timed_pass_finish(struct scrape_timed_pass *p);
+void scrape_timestamped_scrape_finish(struct scrape_timestamped_scrape *p);
 
-void scrape_timed_add(struct scrape_timed_pass *p, const struct scrape_timed_sample *s);
+void scrape_timestamped_add(struct scrape_timestamped_scrape *p,
+                            const struct scrape_timestamped_sample *s);
 // A series that goes on without timestamps: no marker is to end it.
-void scrape_timed_saw(struct scrape_timed_pass *p, const struct tsdb *db, tsdb_ref ref);
+void scrape_timestamped_mark_seen(struct scrape_timestamped_scrape *p, const struct tsdb *db,
+                                  tsdb_ref ref);
 // Into the store; what it refuses is counted. track: the series that have got one are seen.
-void scrape_timed_append(struct scrape_timed_pass *p, struct tsdb *db, bool track,
-                         struct scrape_ingest_counts *counts);
+void scrape_timestamped_append(struct scrape_timestamped_scrape *p, struct tsdb *db, bool track,
+                               struct scrape_ingest_counts *counts);
 // Series of the scrape before that this one (NULL: none) has not seen end with a marker at t_ms;
 // the set becomes this one's.
-void scrape_timed_end_gone(struct scrape_timed_set *before, struct scrape_timed_pass *p,
-                           struct tsdb *db, int64_t t_ms);
+void scrape_timestamped_end_missing(struct scrape_timestamped_set *before,
+                                    struct scrape_timestamped_scrape *p, struct tsdb *db,
+                                    int64_t t_ms);
 
 // --- target ---
 //
@@ -139,7 +142,7 @@ struct scrape_target_state {
 struct scrape_target_hooks {
     void (*scraped)(void *arg); // after each scrape
     void *arg;
-    struct scrape_turns *turns; // for large pages; borrowed. NULL: they are read in one go
+    struct scrape_scheduler *scheduler; // for large pages; borrowed. NULL: they are read in one go
 };
 
 // cfg and client are borrowed; spec is copied. The first scrape comes within the interval, at an
@@ -212,7 +215,7 @@ struct scrape_manager {
     struct tsdb *db;
     struct discovery_context discovery;
     struct scrape_set *sets;
-    struct scrape_turns *turns;
+    struct scrape_scheduler *scheduler;
     void (*on_scrape)(void *arg);
     void *on_scrape_arg;
     uint64_t scrapes;

@@ -33,7 +33,7 @@ struct scrape_target {
     char *error, *refused;
 
     // The reply, while it is read in turns.
-    struct scrape_turn turn;
+    struct scrape_task turn;
     struct gs_buf reply; // with body
     struct gs_slice body;
     char *content_type;
@@ -75,7 +75,7 @@ static bool is_gzip(struct gs_slice body)
 static bool go_on(void *arg)
 {
     struct scrape_target *t = arg;
-    return scrape_turn_go_on(&t->turn);
+    return scrape_task_yield(&t->turn);
 }
 
 // As a page that is too large without gzip.
@@ -128,7 +128,7 @@ static void cancel_turn(struct scrape_target *t)
 {
     if (!t->turn.fiber)
         return;
-    scrape_turn_cancel(&t->turn);
+    scrape_task_cancel(&t->turn);
     gs_error_free(end_turn(t));
 }
 
@@ -152,7 +152,7 @@ static void take_in_turns(struct scrape_target *t, const struct http_answer *ans
     t->turn.run = read_large;
     t->turn.done = on_large_read;
     t->turn.arg = t;
-    scrape_turns_start(t->hooks.turns, &t->turn);
+    scrape_scheduler_start(t->hooks.turns, &t->turn);
 }
 
 static struct gs_error *take_body(struct scrape_target *t, const struct http_answer *answer)
@@ -170,7 +170,7 @@ static struct gs_error *take_body(struct scrape_target *t, const struct http_ans
     return scrape_ingest_text(t->ingest, body, answer->content_type, t->started_ms, seconds);
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_scrape_response(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct scrape_target *t = arg;
     t->op = NULL;
@@ -199,9 +199,9 @@ static bool is_local(const char *url)
     return gs_starts(host, "127.") || gs_starts(host, "localhost") || gs_starts(host, "[::1]");
 }
 
-static void send_request(struct scrape_target *t)
+static void send_scrape_request(struct scrape_target *t)
 {
-    static const struct http_callbacks callbacks = {.on_done = on_done};
+    static const struct http_callbacks callbacks = {.on_done = on_scrape_response};
     const struct http_header headers[] = {{"Accept", t->cfg->accept},
                                           {"X-Prometheus-Scrape-Timeout-Seconds", t->timeout},
                                           {t->compress ? "Accept-Encoding" : NULL, "gzip"},
@@ -223,17 +223,17 @@ static int64_t place_after(const struct scrape_target_spec *s, int64_t t_ms)
     return t_ms + 1 + (offset - (t_ms + 1) % interval + interval) % interval;
 }
 
-static void on_timer(void *arg);
+static void on_scrape_timer(void *arg);
 
 // A timer may be a little early; a clock that was set back is no reason to wait for it.
 static void wait_for_next(struct scrape_target *t, int64_t now)
 {
     bool early = now < t->due_ms && t->due_ms - now <= t->spec.interval_ms / 2;
     t->due_ms = place_after(&t->spec, early ? t->due_ms : now);
-    gs_timer_start(t->timer, on_timer, (uint64_t)(t->due_ms - now));
+    gs_timer_start(t->timer, on_scrape_timer, (uint64_t)(t->due_ms - now));
 }
 
-static void on_timer(void *arg)
+static void on_scrape_timer(void *arg)
 {
     struct scrape_target *t = arg;
     int64_t now = gs_unix_ms(), due = t->due_ms;
@@ -248,7 +248,7 @@ static void on_timer(void *arg)
     t->started_ns = gs_mono_ns();
     const char *wrong = t->spec.error ? t->spec.error : t->refused;
     if (!wrong) {
-        send_request(t);
+        send_scrape_request(t);
         return;
     }
     scrape_ingest_failed(t->ingest, t->started_ms, 0);

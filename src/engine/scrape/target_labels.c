@@ -39,7 +39,7 @@ static void set_all(struct engine_config_label_builder *b, const struct metrics_
         engine_config_labels_set(b, l[i].name, l[i].value);
 }
 
-static struct gs_slice copy(struct gs_arena *arena, struct gs_slice s)
+static struct gs_slice copy_label(struct gs_arena *arena, struct gs_slice s)
 {
     return gs_slice_make(gs_arena_strndup(arena, s.data ? s.data : "", s.len), s.len);
 }
@@ -53,8 +53,8 @@ static struct metrics_label *copy_labels(struct gs_arena *arena,
     size_t n = 0;
     for (size_t i = 0; i < b->len; i++)
         if (!only_own || !gs_slice_starts(b->items[i].name, "__"))
-            l[n++] = (struct metrics_label){copy(arena, b->items[i].name),
-                                            copy(arena, b->items[i].value)};
+            l[n++] = (struct metrics_label){copy_label(arena, b->items[i].name),
+                                            copy_label(arena, b->items[i].value)};
     *ret_n = n;
     return l;
 }
@@ -145,7 +145,7 @@ static char *read_ms(const struct engine_config_label_builder *b, const char *na
 }
 
 // Why there is no such target, as Prometheus says it; NULL: there is.
-static char *check(const struct engine_config_label_builder *b, struct scrape_target_spec *s)
+static char *check_target(const struct engine_config_label_builder *b, struct scrape_target_spec *s)
 {
     struct gs_slice address = get(b, "__address__");
     if (!address.len)
@@ -188,7 +188,7 @@ static const char *check_url(const struct engine_config_label_builder *b, const 
     return gs_arena_strdup(arena, text);
 }
 
-static uint64_t key_of(const struct scrape_target_spec *s)
+static uint64_t hash_target_key(const struct scrape_target_spec *s)
 {
     uint64_t h = gs_hash(s->url, strlen(s->url));
     for (size_t i = 0; i < s->n_labels; i++) {
@@ -212,7 +212,7 @@ void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
     set_all(&b, target, n_target);
     s.discovered = copy_labels(arena, &b, false, &s.n_discovered);
     s.dropped = !engine_config_relabel(&cfg->relabel, &b);
-    GS_AUTO_FREE char *invalid = s.dropped ? NULL : check(&b, &s);
+    GS_AUTO_FREE char *invalid = s.dropped ? NULL : check_target(&b, &s);
     if (invalid) {
         s.invalid = gs_arena_strdup(arena, invalid);
     } else if (!s.dropped) {
@@ -221,7 +221,7 @@ void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
         s.url = make_url(cfg, &b, arena);
         s.error = check_url(&b, s.url, arena);
         s.labels = copy_labels(arena, &b, true, &s.n_labels);
-        s.key = key_of(&s);
+        s.key = hash_target_key(&s);
     }
     *ret = s;
 }

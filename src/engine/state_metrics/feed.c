@@ -16,7 +16,7 @@ struct state_metrics_feed {
     struct gs_timer *timer;
 };
 
-static void on_timer(void *arg)
+static void on_feed_timer(void *arg)
 {
     struct state_metrics_feed *f = arg;
     if (!state_metrics_ready(f->state))
@@ -50,7 +50,7 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
                                                   .honor_labels = true};
     f->ingest = scrape_ingest_new(db, &f->cfg, labels, GS_ARRAY_LEN(labels));
     f->timer = gs_timer_new(loop, f);
-    gs_timer_repeat(f->timer, on_timer, interval, interval);
+    gs_timer_repeat(f->timer, on_feed_timer, interval, interval);
     *ret = f;
     return NULL;
 }

@@ -10,7 +10,7 @@ static void identify(struct state_metrics_writer *w, const void *hpa)
     state_metrics_label(w, "horizontalpodautoscaler", kube_name(hpa));
 }
 
-static void begin(struct state_metrics_writer *w, const json_t *hpa)
+static void begin_hpa_sample(struct state_metrics_writer *w, const json_t *hpa)
 {
     state_metrics_begin(w);
     identify(w, hpa);
@@ -18,7 +18,7 @@ static void begin(struct state_metrics_writer *w, const json_t *hpa)
 
 static void info(struct state_metrics_writer *w, const json_t *hpa)
 {
-    begin(w, hpa);
+    begin_hpa_sample(w, hpa);
     state_metrics_label(w, "scaletargetref_api_version",
                         codec_json_str(hpa, "spec", "scaleTargetRef", "apiVersion", NULL));
     state_metrics_label(w, "scaletargetref_kind",
@@ -30,14 +30,14 @@ static void info(struct state_metrics_writer *w, const json_t *hpa)
 
 static void labels(struct state_metrics_writer *w, const json_t *hpa)
 {
-    begin(w, hpa);
+    begin_hpa_sample(w, hpa);
     state_metrics_object_labels(w, hpa);
     state_metrics_end(w, 1);
 }
 
 static void number(struct state_metrics_writer *w, const json_t *hpa, int64_t v)
 {
-    begin(w, hpa);
+    begin_hpa_sample(w, hpa);
     state_metrics_end(w, (double)v);
 }
 
@@ -84,7 +84,7 @@ static const char *metric_name(const json_t *source)
 static void metric_value(struct state_metrics_writer *w, const json_t *hpa, const char *name,
                          const char *type, double v)
 {
-    begin(w, hpa);
+    begin_hpa_sample(w, hpa);
     state_metrics_label(w, "metric_name", name);
     state_metrics_label(w, "metric_target_type", type);
     state_metrics_end(w, v);

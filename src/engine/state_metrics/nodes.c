@@ -7,7 +7,7 @@ static void identify(struct state_metrics_writer *w, const void *node)
     state_metrics_label(w, "node", kube_name(node));
 }
 
-static void begin(struct state_metrics_writer *w, const json_t *node)
+static void begin_node_sample(struct state_metrics_writer *w, const json_t *node)
 {
     state_metrics_begin(w);
     identify(w, node);
@@ -33,7 +33,7 @@ static void info(struct state_metrics_writer *w, const json_t *node)
         {"container_runtime_version", "containerRuntimeVersion"},
         {"system_uuid", "systemUUID"},
     };
-    begin(w, node);
+    begin_node_sample(w, node);
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
         state_metrics_label(w, parts[i][0],
                             codec_json_str(node, "status", "nodeInfo", parts[i][1], NULL));
@@ -45,7 +45,7 @@ static void info(struct state_metrics_writer *w, const json_t *node)
 
 static void labels(struct state_metrics_writer *w, const json_t *node)
 {
-    begin(w, node);
+    begin_node_sample(w, node);
     state_metrics_object_labels(w, node);
     state_metrics_end(w, 1);
 }
@@ -55,13 +55,13 @@ static void created(struct state_metrics_writer *w, const json_t *node)
     double s;
     if (!state_metrics_seconds(codec_json_str(node, "metadata", "creationTimestamp", NULL), &s))
         return;
-    begin(w, node);
+    begin_node_sample(w, node);
     state_metrics_end(w, s);
 }
 
 static void unschedulable(struct state_metrics_writer *w, const json_t *node)
 {
-    begin(w, node);
+    begin_node_sample(w, node);
     state_metrics_flag(w, codec_json_bool(node, false, "spec", "unschedulable", NULL));
 }
 
@@ -70,7 +70,7 @@ static void taints(struct state_metrics_writer *w, const json_t *node)
     const json_t *t;
     size_t i;
     json_array_foreach (codec_json_get(node, "spec", "taints", NULL), i, t) {
-        begin(w, node);
+        begin_node_sample(w, node);
         state_metrics_label(w, "key", codec_json_str(t, "key", NULL));
         state_metrics_label(w, "value", codec_json_str(t, "value", NULL));
         state_metrics_label(w, "effect", codec_json_str(t, "effect", NULL));

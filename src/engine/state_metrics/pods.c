@@ -9,7 +9,7 @@ static void identify(struct state_metrics_writer *w, const void *pod)
     state_metrics_label(w, "uid", kube_uid(pod));
 }
 
-static void begin(struct state_metrics_writer *w, const json_t *pod)
+static void begin_pod_sample(struct state_metrics_writer *w, const json_t *pod)
 {
     state_metrics_begin(w);
     identify(w, pod);
@@ -18,7 +18,7 @@ static void begin(struct state_metrics_writer *w, const json_t *pod)
 static void info(struct state_metrics_writer *w, const json_t *pod)
 {
     const json_t *owner = kube_controller_ref(pod);
-    begin(w, pod);
+    begin_pod_sample(w, pod);
     state_metrics_label(w, "host_ip", codec_json_str(pod, "status", "hostIP", NULL));
     state_metrics_label(w, "pod_ip", codec_json_str(pod, "status", "podIP", NULL));
     state_metrics_label(w, "node", codec_json_str(pod, "spec", "nodeName", NULL));
@@ -34,7 +34,7 @@ static void info(struct state_metrics_writer *w, const json_t *pod)
 
 static void labels(struct state_metrics_writer *w, const json_t *pod)
 {
-    begin(w, pod);
+    begin_pod_sample(w, pod);
     state_metrics_object_labels(w, pod);
     state_metrics_end(w, 1);
 }
@@ -44,7 +44,7 @@ static void owner(struct state_metrics_writer *w, const json_t *pod)
     const json_t *owners = codec_json_get(pod, "metadata", "ownerReferences", NULL), *o;
     size_t i;
     json_array_foreach ((json_t *)owners, i, o) {
-        begin(w, pod);
+        begin_pod_sample(w, pod);
         state_metrics_label(w, "owner_kind", codec_json_str(o, "kind", NULL));
         state_metrics_label(w, "owner_name", codec_json_str(o, "name", NULL));
         state_metrics_label(w, "owner_is_controller",
@@ -52,7 +52,7 @@ static void owner(struct state_metrics_writer *w, const json_t *pod)
         state_metrics_end(w, 1);
     }
     if (!json_array_size(owners)) {
-        begin(w, pod);
+        begin_pod_sample(w, pod);
         state_metrics_end(w, 1);
     }
 }
@@ -62,7 +62,7 @@ static void phase(struct state_metrics_writer *w, const json_t *pod)
     static const char *const phases[] = {"Pending", "Succeeded", "Failed", "Unknown", "Running"};
     const char *now = codec_json_str(pod, "status", "phase", NULL);
     for (size_t i = 0; now && i < GS_ARRAY_LEN(phases); i++) {
-        begin(w, pod);
+        begin_pod_sample(w, pod);
         state_metrics_label(w, "phase", phases[i]);
         state_metrics_flag(w, gs_streq(now, phases[i]));
     }
@@ -74,7 +74,7 @@ static void condition(struct state_metrics_writer *w, const json_t *pod, const c
         {"True", "true"}, {"False", "false"}, {"Unknown", "unknown"}};
     const json_t *c = kube_condition(pod, type);
     for (size_t i = 0; c && i < GS_ARRAY_LEN(statuses); i++) {
-        begin(w, pod);
+        begin_pod_sample(w, pod);
         state_metrics_label(w, "condition", statuses[i][1]);
         state_metrics_flag(w, gs_streq(codec_json_str(c, "status", NULL), statuses[i][0]));
     }
@@ -95,7 +95,7 @@ static void unschedulable(struct state_metrics_writer *w, const json_t *pod)
     const json_t *c = kube_condition(pod, "PodScheduled");
     if (!c || !gs_streq(codec_json_str(c, "status", NULL), "False"))
         return;
-    begin(w, pod);
+    begin_pod_sample(w, pod);
     state_metrics_end(w, 1);
 }
 
@@ -104,7 +104,7 @@ static void time_of(struct state_metrics_writer *w, const json_t *pod, const cha
     double s;
     if (!state_metrics_seconds(text, &s))
         return;
-    begin(w, pod);
+    begin_pod_sample(w, pod);
     state_metrics_end(w, s);
 }
 

@@ -39,7 +39,8 @@ struct web_config {
 
 // --- load ---
 
-static struct gs_error *check_keys(const json_t *obj, const char *const *keys, const char *where)
+static struct gs_error *check_known_keys(const json_t *obj, const char *const *keys,
+                                         const char *where)
 {
     const char *key;
     json_t *value;
@@ -102,7 +103,7 @@ static struct gs_error *read_tls(const json_t *tls, const char *path, struct web
     static const char *const keys[] = {
         "cert",           "cert_file",        "key",         "key_file",    "client_ca",
         "client_ca_file", "client_auth_type", "min_version", "max_version", NULL};
-    struct gs_error *err = check_keys(tls, keys, "tls_server_config");
+    struct gs_error *err = check_known_keys(tls, keys, "tls_server_config");
     const char *min = codec_json_str(tls, "min_version", NULL);
     const char *max = codec_json_str(tls, "max_version", NULL);
     if (!err && ((min && !gs_streq(min, "TLS12")) || (max && !gs_streq(max, "TLS13"))))
@@ -150,13 +151,13 @@ static struct gs_error *read_document(json_t *doc, const char *path, struct web_
     static const char *const keys[] = {"tls_server_config", "http_server_config",
                                        "basic_auth_users", NULL};
     static const char *const http_keys[] = {"http2", "headers", NULL};
-    struct gs_error *err = check_keys(doc, keys, "web configuration");
+    struct gs_error *err = check_known_keys(doc, keys, "web configuration");
     json_t *tls = json_object_get(doc, "tls_server_config");
     json_t *http = json_object_get(doc, "http_server_config");
     if (!err && json_is_object(tls) && json_object_size(tls))
         err = read_tls(tls, path, w);
     if (!err && json_is_object(http))
-        err = check_keys(http, http_keys, "http_server_config");
+        err = check_known_keys(http, http_keys, "http_server_config");
     if (!err && json_is_object(http))
         w->headers = json_incref(json_object_get(http, "headers"));
     if (!err)
@@ -263,7 +264,7 @@ void web_config_apply(const struct web_config *w, struct http_server_config *ser
 
 // --- requests ---
 
-static bool is_known(const struct web_config *w, const char *credentials)
+static bool is_cached(const struct web_config *w, const char *credentials)
 {
     bool known = false;
     for (size_t i = 0; i < w->n_known; i++)
@@ -271,7 +272,7 @@ static bool is_known(const struct web_config *w, const char *credentials)
     return known;
 }
 
-static void remember(struct web_config *w, const char *credentials)
+static void remember_credentials(struct web_config *w, const char *credentials)
 {
     size_t at = w->next_known;
     w->next_known = (at + 1) % MAX_KNOWN;
@@ -293,7 +294,7 @@ static bool may_check(struct web_config *w)
     return w->failures < MAX_FAILURES;
 }
 
-static bool check(struct web_config *w, const char *user, const char *password)
+static bool check_password(struct web_config *w, const char *user, const char *password)
 {
     // Unknown users cost as much as known ones.
     static const char dummy[] = "$2y$10$abcdefghijklmnopqrstuuXlV7sJ2W3rZ5cF4kq9P6nB8mD0tGyHi";
@@ -304,7 +305,7 @@ static bool check(struct web_config *w, const char *user, const char *password)
     return right;
 }
 
-static bool allowed(struct web_config *w, const struct http_exchange *x)
+static bool is_authorized(struct web_config *w, const struct http_exchange *x)
 {
     static const char scheme[] = "Basic ";
     GS_AUTO_BUF struct gs_buf plain = {0};
@@ -320,14 +321,14 @@ static bool allowed(struct web_config *w, const struct http_exchange *x)
     char *colon = strchr(plain.data, ':');
     if (!colon)
         return false;
-    if (is_known(w, plain.data))
+    if (is_cached(w, plain.data))
         return true;
     if (!may_check(w))
         return false;
     GS_AUTO_FREE char *user = gs_strndup(plain.data, (size_t)(colon - plain.data));
-    bool right = check(w, user, colon + 1);
+    bool right = check_password(w, user, colon + 1);
     if (right)
-        remember(w, plain.data);
+        remember_credentials(w, plain.data);
     explicit_bzero(plain.data, plain.len);
     return right;
 }
@@ -352,7 +353,7 @@ void web_config_handle(void *arg, struct http_exchange *x)
 {
     struct web_config *w = arg;
     add_headers(w, x);
-    if (allowed(w, x)) {
+    if (is_authorized(w, x)) {
         w->next(w->ctx, x);
         return;
     }

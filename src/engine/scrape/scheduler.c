@@ -7,15 +7,15 @@
 
 #define TURN_NS (5 * GS_NS_PER_MS)
 
-struct scrape_turns {
-    TAILQ_HEAD(, scrape_turn) paused;
+struct scrape_scheduler {
+    TAILQ_HEAD(, scrape_task) paused;
     struct gs_fiber *spare;
     uv_idle_t next; // active while somebody is paused
 };
 
-struct scrape_turns *scrape_turns_new(uv_loop_t *loop)
+struct scrape_scheduler *scrape_scheduler_new(uv_loop_t *loop)
 {
-    struct scrape_turns *s = gs_alloc(sizeof(*s));
+    struct scrape_scheduler *s = gs_alloc(sizeof(*s));
     TAILQ_INIT(&s->paused);
     uv_idle_init(loop, &s->next);
     s->next.data = s;
@@ -27,7 +27,7 @@ static void free_turns(uv_handle_t *h)
     free(h->data);
 }
 
-void scrape_turns_free(struct scrape_turns *s)
+void scrape_scheduler_free(struct scrape_scheduler *s)
 {
     if (!s)
         return;
@@ -35,7 +35,7 @@ void scrape_turns_free(struct scrape_turns *s)
     uv_close((uv_handle_t *)&s->next, free_turns);
 }
 
-static void give_fiber_back(struct scrape_turn *t)
+static void give_fiber_back(struct scrape_task *t)
 {
     struct gs_fiber *f = GS_TAKE(t->fiber);
     if (t->turns->spare)
@@ -45,7 +45,7 @@ static void give_fiber_back(struct scrape_turn *t)
 }
 
 // From the begin or the last pause to the next one. True: run has returned.
-static bool step(struct scrape_turn *t, bool first)
+static bool run_turn(struct scrape_task *t, bool first)
 {
     t->begun_ns = gs_mono_ns();
     bool done = first ? gs_fiber_start(t->fiber, t->run, t->arg) : gs_fiber_resume(t->fiber);
@@ -55,12 +55,12 @@ static bool step(struct scrape_turn *t, bool first)
 }
 
 // One turn in each turn of the loop, so that all else gets its time.
-static void on_idle(uv_idle_t *h)
+static void on_turns_idle(uv_idle_t *h)
 {
-    struct scrape_turns *s = h->data;
-    struct scrape_turn *t = TAILQ_FIRST(&s->paused);
+    struct scrape_scheduler *s = h->data;
+    struct scrape_task *t = TAILQ_FIRST(&s->paused);
     TAILQ_REMOVE(&s->paused, t, link);
-    bool done = step(t, false);
+    bool done = run_turn(t, false);
     if (!done)
         TAILQ_INSERT_TAIL(&s->paused, t, link);
     if (TAILQ_EMPTY(&s->paused))
@@ -69,7 +69,7 @@ static void on_idle(uv_idle_t *h)
         t->done(t->arg);
 }
 
-void scrape_turns_start(struct scrape_turns *s, struct scrape_turn *t)
+void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t)
 {
     t->turns = s;
     t->canceled = false;
@@ -79,22 +79,22 @@ void scrape_turns_start(struct scrape_turns *s, struct scrape_turn *t)
         gs_error_free(err);
         t->run(t->arg);
         t->done(t->arg);
-    } else if (step(t, true)) {
+    } else if (run_turn(t, true)) {
         t->done(t->arg);
     } else {
         TAILQ_INSERT_TAIL(&s->paused, t, link);
-        uv_idle_start(&s->next, on_idle);
+        uv_idle_start(&s->next, on_turns_idle);
     }
 }
 
-bool scrape_turn_go_on(struct scrape_turn *t)
+bool scrape_task_yield(struct scrape_task *t)
 {
     if (t->fiber && !t->canceled && gs_mono_ns() - t->begun_ns >= TURN_NS)
         gs_fiber_pause(t->fiber);
     return !t->canceled;
 }
 
-void scrape_turn_cancel(struct scrape_turn *t)
+void scrape_task_cancel(struct scrape_task *t)
 {
     if (!t->fiber)
         return;
@@ -102,5 +102,5 @@ void scrape_turn_cancel(struct scrape_turn *t)
     if (TAILQ_EMPTY(&t->turns->paused))
         uv_idle_stop(&t->turns->next);
     t->canceled = true;
-    (void)step(t, false);
+    (void)run_turn(t, false);
 }

@@ -22,7 +22,7 @@ static char *object_name(const json_t *obj)
     return gs_format("prometheusrule/%s/%s", ns ? ns : "", name ? name : "");
 }
 
-static struct gs_error *build(const json_t *obj, const char *name, struct rules_set **ret)
+static struct gs_error *build_rule_set(const json_t *obj, const char *name, struct rules_set **ret)
 {
     GS_CLEANUP(rules_problems_finish) struct rules_problems problems = {0};
     struct rules_builder b = {.problems = &problems};
@@ -38,7 +38,7 @@ static struct gs_error *build(const json_t *obj, const char *name, struct rules_
 }
 
 // A changed object that is wrong keeps the rules it had before.
-static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+static void on_rule_object_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct rules_objects *o = arg;
     GS_AUTO_FREE char *name = object_name(new_obj ? new_obj : old_obj);
@@ -50,7 +50,7 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
     CODEC_AUTO_JSON json_t *doc = new_obj ? json_copy((json_t *)new_obj) : NULL;
     if (doc)
         codec_json_set_str(doc, "kind", "PrometheusRule");
-    GS_AUTO_ERROR struct gs_error *err = doc ? build(doc, name, &set) : NULL;
+    GS_AUTO_ERROR struct gs_error *err = doc ? build_rule_set(doc, name, &set) : NULL;
     if (err)
         gs_warn("rules", "%s", gs_error_message(err));
     else
@@ -68,7 +68,7 @@ struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *cli
     }
     o->manager = m;
     o->cache = kube_cache_new(loop, client, PROMETHEUS_RULES, ns, query.data);
-    struct kube_cache_handlers handlers = {.on_change = on_change, .arg = o};
+    struct kube_cache_handlers handlers = {.on_change = on_rule_object_changed, .arg = o};
     kube_cache_add_handlers(o->cache, &handlers);
     kube_cache_start(o->cache);
     o->errors = kube_watch_errors_new(loop, o->cache, "rules", "PrometheusRule objects");

@@ -102,9 +102,9 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
     int64_t first = promql_shifted(ev, r->shift, ev->steps.start_ms) - r->range_ms + 1;
     int64_t last = promql_shifted(ev, r->shift, promql_step_time(&ev->steps, ev->steps.n - 1));
     struct tsdb_samples *s = &ev->scratch;
-    struct promql_known *k;
+    struct promql_cached_series *k;
     uint32_t *members;
-    struct gs_error *err = promql_known_series(ev, n, &k);
+    struct gs_error *err = promql_cached_series_select(ev, n, &k);
     if (!err)
         err = promql_eval_matrix(ev, ret, k->n);
     if (!err)
@@ -129,7 +129,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
         }
     }
     if (!err)
-        ret->set = promql_known_number(ev, k, members, ret->n);
+        ret->set = promql_cached_series_number(ev, k, members, ret->n);
     return err;
 }
 

@@ -93,24 +93,24 @@ static struct gs_error *parse_allowlist(struct state_metrics *s, const char *tex
     return NULL;
 }
 
-static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
+static void on_state_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     (void)old_obj, (void)new_obj;
     struct state_metrics *s = arg;
     s->version++;
 }
 
-static void on_synced(void *arg)
+static void on_state_synced(void *arg)
 {
     struct state_metrics *s = arg;
     s->version++;
 }
 
-static struct gs_error *watch(struct state_metrics *s, uv_loop_t *loop, struct kube_client *client,
-                              const char *list)
+static struct gs_error *watch_resource(struct state_metrics *s, uv_loop_t *loop,
+                                       struct kube_client *client, const char *list)
 {
     struct gs_slice rest = gs_slice_of(list);
-    const struct kube_cache_handlers handlers = {on_change, on_synced, s};
+    const struct kube_cache_handlers handlers = {on_state_changed, on_state_synced, s};
     while (rest.data) {
         struct gs_slice name = gs_slice_trim(gs_slice_cut(&rest, ','));
         size_t i;
@@ -137,7 +137,7 @@ struct gs_error *state_metrics_new(uv_loop_t *loop, struct kube_client *client,
     s->version = 1;
     struct gs_error *err = parse_allowlist(s, allow);
     if (!err)
-        err = watch(s, loop, client, list);
+        err = watch_resource(s, loop, client, list);
     if (err) {
         state_metrics_free(s);
         return gs_error_wrap(err, "state of Kubernetes objects");

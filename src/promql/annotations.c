@@ -11,8 +11,8 @@
 
 #define MAX_NOTES ((size_t)10) // of a kind, as in Prometheus' answers
 
-static void add(const struct promql_notes *n, char ***list, size_t *len, size_t *cap,
-                const char *kind, uint32_t pos, const char *fmt, va_list ap)
+static void add_annotation(const struct promql_annotations *n, char ***list, size_t *len,
+                           size_t *cap, const char *kind, uint32_t pos, const char *fmt, va_list ap)
 {
     size_t line = 1, start = 0;
     for (size_t i = 0; i < pos && i < n->text.len; i++) {
@@ -39,24 +39,24 @@ static void add(const struct promql_notes *n, char ***list, size_t *len, size_t 
     (*list)[(*len)++] = text;
 }
 
-void promql_note_warn(struct promql_notes *n, uint32_t pos, const char *fmt, ...)
+void promql_annotate_warning(struct promql_annotations *n, uint32_t pos, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    add(n, &n->warnings, &n->n_warnings, &n->warnings_cap, "warning", pos, fmt, ap);
+    add_annotation(n, &n->warnings, &n->n_warnings, &n->warnings_cap, "warning", pos, fmt, ap);
     va_end(ap);
 }
 
-void promql_note_info(struct promql_notes *n, uint32_t pos, const char *fmt, ...)
+void promql_annotate_info(struct promql_annotations *n, uint32_t pos, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    add(n, &n->infos, &n->n_infos, &n->infos_cap, "info", pos, fmt, ap);
+    add_annotation(n, &n->infos, &n->n_infos, &n->infos_cap, "info", pos, fmt, ap);
     va_end(ap);
 }
 
 // As Go's %g prints it: with an exponent from 1e6 on.
-void promql_note_quantile(struct promql_notes *n, uint32_t pos, double q)
+void promql_annotate_quantile(struct promql_annotations *n, uint32_t pos, double q)
 {
     char text[GS_DOUBLE_SIZE];
     double a = fabs(q);
@@ -69,10 +69,10 @@ void promql_note_quantile(struct promql_notes *n, uint32_t pos, double q)
     } else {
         gs_format_double(q, text);
     }
-    promql_note_warn(n, pos, "quantile value should be between 0 and 1, got %s", text);
+    promql_annotate_warning(n, pos, "quantile value should be between 0 and 1, got %s", text);
 }
 
-bool promql_noted(struct promql_notes *n, uint32_t pos, const void *what)
+bool promql_annotated(struct promql_annotations *n, uint32_t pos, const void *what)
 {
     bool same = n->last_what == what && n->last_pos == pos;
     n->last_what = what;
@@ -80,7 +80,7 @@ bool promql_noted(struct promql_notes *n, uint32_t pos, const void *what)
     return same;
 }
 
-void promql_notes_finish(struct promql_notes *n)
+void promql_annotations_finish(struct promql_annotations *n)
 {
     for (size_t i = 0; i < n->n_warnings; i++)
         free(n->warnings[i]);
@@ -88,5 +88,5 @@ void promql_notes_finish(struct promql_notes *n)
         free(n->infos[i]);
     free(n->warnings);
     free(n->infos);
-    *n = (struct promql_notes){0};
+    *n = (struct promql_annotations){0};
 }

@@ -9,7 +9,7 @@
 
 // --- targets ---
 
-static struct gs_slice part(const char *start, size_t len)
+static struct gs_slice url_part(const char *start, size_t len)
 {
     return gs_slice_make(start, len);
 }
@@ -27,8 +27,9 @@ static bool split_url(const char *url, struct url_parts *ret)
     const char *colon = memrchr(host, ':', (size_t)(end - host));
     if (!colon || memchr(colon, ']', (size_t)(end - colon)))
         colon = end;
-    *ret = (struct url_parts){part(url, (size_t)(sep - url)), part(host, (size_t)(colon - host)),
-                              part(colon, (size_t)(end - colon)), part(end, strlen(end))};
+    *ret = (struct url_parts){url_part(url, (size_t)(sep - url)),
+                              url_part(host, (size_t)(colon - host)),
+                              url_part(colon, (size_t)(end - colon)), url_part(end, strlen(end))};
     return true;
 }
 

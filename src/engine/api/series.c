@@ -113,7 +113,7 @@ static void texts_finish(struct texts *t)
     free(t->items);
 }
 
-static void add_text(void *arg, struct gs_slice text)
+static void collect_text(void *arg, struct gs_slice text)
 {
     struct texts *t = arg;
     gs_grow(&t->items, &t->cap, t->len, sizeof(*t->items));
@@ -169,7 +169,8 @@ static void reply_distinct(struct engine_api_request *r, struct gs_slice label)
     for (size_t i = 0; i < passes && !err; i++) {
         size_t n = 0;
         const struct tsdb_matcher *matchers = m.len ? engine_api_matchers(m.items[i], &n) : NULL;
-        err = tsdb_label_values(r->api->cfg.db, label, matchers, n, start, end, add_text, &found);
+        err =
+            tsdb_label_values(r->api->cfg.db, label, matchers, n, start, end, collect_text, &found);
     }
     if (err)
         engine_api_fail_query(r, err);

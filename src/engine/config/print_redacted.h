@@ -6,4 +6,4 @@
 #include "base/buf.h"
 #include "codec/json.h"
 
-void engine_config_show(const json_t *document, struct gs_buf *out);
+void engine_config_print_redacted(const json_t *document, struct gs_buf *out);

@@ -134,8 +134,8 @@ static struct gs_error *pairs_of(struct build *b, const struct pairs **ret)
     return err;
 }
 
-static void apply(const struct promql_node *n, const double *l, const double *r, size_t n_steps,
-                  double *out)
+static void apply_operator(const struct promql_node *n, const double *l, const double *r,
+                           size_t n_steps, double *out)
 {
     for (size_t i = 0; i < n_steps; i++) {
         bool keep;
@@ -149,10 +149,10 @@ static void apply(const struct promql_node *n, const double *l, const double *r,
     }
 }
 
-struct gs_error *promql_eval_known_vectors(struct promql_eval *ev, const struct promql_node *n,
-                                           const struct promql_matrix *lhs,
-                                           const struct promql_matrix *rhs, bool *ret_done,
-                                           struct promql_matrix *ret)
+struct gs_error *promql_eval_cached_vectors(struct promql_eval *ev, const struct promql_node *n,
+                                            const struct promql_matrix *lhs,
+                                            const struct promql_matrix *rhs, bool *ret_done,
+                                            struct promql_matrix *ret)
 {
     *ret_done = false;
     if (!lhs->set || !rhs->set)
@@ -178,7 +178,7 @@ struct gs_error *promql_eval_known_vectors(struct promql_eval *ev, const struct 
     for (size_t i = 0; i < p->n; i++, v += ev->steps.n) {
         const double *many = b.many->series[p->items[i].many].v;
         const double *one = b.one->series[p->items[i].one].v;
-        apply(n, swapped ? one : many, swapped ? many : one, ev->steps.n, v);
+        apply_operator(n, swapped ? one : many, swapped ? many : one, ev->steps.n, v);
         ret->series[ret->n++] = (struct promql_series){p->labels[i], v};
     }
     ret->set = p->set;

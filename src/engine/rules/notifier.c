@@ -16,7 +16,7 @@ struct rules_notifier {
     char *external_url;
     const struct engine_config *cfg; // NULL: none yet
     struct discovery_context discovery;
-    struct rules_am_set **sets;
+    struct rules_alertmanager_set **sets;
     size_t n_sets;
     json_t *queue[QUEUE_CAPACITY]; // a ring
     size_t head, len;
@@ -45,7 +45,7 @@ void rules_notifier_set_discovery(struct rules_notifier *n, struct kube_client *
 static void free_sets(struct rules_notifier *n)
 {
     for (size_t i = 0; i < n->n_sets; i++)
-        rules_am_set_free(n->sets[i]);
+        rules_alertmanager_set_free(n->sets[i]);
     free(n->sets);
     n->sets = NULL;
     n->n_sets = 0;
@@ -66,7 +66,7 @@ void rules_notifier_free(struct rules_notifier *n)
 
 // --- queue ---
 
-static void set_time(json_t *obj, const char *key, int64_t unix_ms)
+static void set_json_time(json_t *obj, const char *key, int64_t unix_ms)
 {
     char text[48];
     time_t t = (time_t)(unix_ms / 1000);
@@ -76,7 +76,7 @@ static void set_time(json_t *obj, const char *key, int64_t unix_ms)
     codec_json_set_str(obj, key, text);
 }
 
-static void set_text(json_t *obj, struct gs_slice name, struct gs_slice value)
+static void set_json_text(json_t *obj, struct gs_slice name, struct gs_slice value)
 {
     json_t *text = json_stringn(value.data ? value.data : "", value.len);
     if (text)
@@ -91,11 +91,11 @@ static void add_external(const struct engine_config *cfg, struct engine_config_l
                                      cfg->external_labels[i].value);
 }
 
-static json_t *labels_json(const struct engine_config_label_builder *b)
+static json_t *alert_labels_json(const struct engine_config_label_builder *b)
 {
     json_t *obj = json_object();
     for (size_t i = 0; i < b->len; i++)
-        set_text(obj, b->items[i].name, b->items[i].value);
+        set_json_text(obj, b->items[i].name, b->items[i].value);
     return obj;
 }
 
@@ -120,13 +120,13 @@ static json_t *alert_json(const struct rules_notifier *n, const struct rules_ale
     json_t *obj = NULL;
     if (!n->cfg || engine_config_relabel(&n->cfg->alert_relabel, &b)) {
         obj = json_object();
-        json_object_set_new(obj, "labels", labels_json(&b));
+        json_object_set_new(obj, "labels", alert_labels_json(&b));
         json_t *notes = json_object();
         for (size_t i = 0; i < a->n_annotations; i++)
-            set_text(notes, a->annotations[i].name, a->annotations[i].value);
+            set_json_text(notes, a->annotations[i].name, a->annotations[i].value);
         json_object_set_new(obj, "annotations", notes);
-        set_time(obj, "startsAt", a->fired_at_ms);
-        set_time(obj, "endsAt", a->resolved_at_ms ? a->resolved_at_ms : valid_until_ms);
+        set_json_time(obj, "startsAt", a->fired_at_ms);
+        set_json_time(obj, "endsAt", a->resolved_at_ms ? a->resolved_at_ms : valid_until_ms);
         GS_AUTO_FREE char *url = generator_url(n, a->rule);
         codec_json_set_str(obj, "generatorURL", url);
     }
@@ -152,7 +152,7 @@ void rules_notifier_add(struct rules_notifier *n, const struct rules_alert *a,
 // --- sending ---
 
 // The batch as a set's alert_relabel_configs leave it. New reference; NULL: nothing left.
-static json_t *batch_for(const struct rules_am_set *s, json_t *batch)
+static json_t *batch_for(const struct rules_alertmanager_set *s, json_t *batch)
 {
     if (!s->cfg->alert_relabel.n)
         return json_incref(batch);
@@ -166,7 +166,7 @@ static json_t *batch_for(const struct rules_am_set *s, json_t *batch)
             engine_config_labels_set(&b, gs_slice_of(name), gs_slice_of(json_string_value(value)));
         if (engine_config_relabel(&s->cfg->alert_relabel, &b)) {
             json_t *copy = json_copy(alert);
-            json_object_set_new(copy, "labels", labels_json(&b));
+            json_object_set_new(copy, "labels", alert_labels_json(&b));
             json_array_append_new(out, copy);
         }
         engine_config_labels_finish(&b);
@@ -177,7 +177,7 @@ static json_t *batch_for(const struct rules_am_set *s, json_t *batch)
     return NULL;
 }
 
-static void post(struct rules_am_target *t);
+static void post_alerts(struct rules_alertmanager *t);
 
 static void batch_done(struct rules_notifier *n)
 {
@@ -191,7 +191,7 @@ static void batch_done(struct rules_notifier *n)
     rules_notifier_flush(n);
 }
 
-static void answered(struct rules_am_target *t)
+static void count_response(struct rules_alertmanager *t)
 {
     struct rules_notifier *n = t->notifier;
     gs_buf_clear(&t->body);
@@ -199,9 +199,10 @@ static void answered(struct rules_am_target *t)
         batch_done(n);
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_alertmanager_response(void *arg, const struct http_answer *answer,
+                                     struct gs_error *err)
 {
-    struct rules_am_target *t = arg;
+    struct rules_alertmanager *t = arg;
     GS_AUTO_ERROR struct gs_error *own = err;
     bool ok = !err && answer->status / 100 == 2;
     bool worth_retry = err || answer->status >= 500;
@@ -210,7 +211,7 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
     t->seconds += (double)(gs_mono_ns() - t->begun_ns) / 1e9;
     if (!ok && worth_retry && !t->retried) {
         t->retried = true;
-        post(t);
+        post_alerts(t);
         return;
     }
     t->sent += t->n_alerts;
@@ -225,12 +226,12 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
             gs_err("notify", "Alertmanager %s: %zu alerts not sent: bad response status %d", t->url,
                    t->n_alerts, answer->status);
     }
-    answered(t);
+    count_response(t);
 }
 
-static void post(struct rules_am_target *t)
+static void post_alerts(struct rules_alertmanager *t)
 {
-    static const struct http_callbacks callbacks = {.on_done = on_done};
+    static const struct http_callbacks callbacks = {.on_done = on_alertmanager_response};
     const struct engine_config_alertmanager_config *cfg = t->set->cfg;
     struct http_call call = {.method = "POST",
                              .path = t->path,
@@ -243,7 +244,7 @@ static void post(struct rules_am_target *t)
     t->op = http_send(t->client, &call, &callbacks, t);
 }
 
-static void send_to_set(struct rules_notifier *n, struct rules_am_set *s)
+static void send_to_set(struct rules_notifier *n, struct rules_alertmanager_set *s)
 {
     s->attempted = s->delivered = false;
     if (!s->n)
@@ -253,12 +254,12 @@ static void send_to_set(struct rules_notifier *n, struct rules_am_set *s)
         return;
     s->attempted = true;
     for (size_t i = 0; i < s->n; i++) {
-        struct rules_am_target *t = s->targets[i];
+        struct rules_alertmanager *t = s->targets[i];
         gs_buf_clear(&t->body);
         codec_json_dump(batch, &t->body);
         t->n_alerts = json_array_size(batch);
         t->retried = false;
-        post(t);
+        post_alerts(t);
         n->n_requests++;
     }
 }
@@ -270,7 +271,7 @@ static bool still_looking(const struct rules_notifier *n)
     for (size_t i = 0; i < n->n_sets; i++) {
         if (n->sets[i]->n)
             return false;
-        looking = looking || rules_am_set_looking(n->sets[i]);
+        looking = looking || rules_alertmanager_set_pending(n->sets[i]);
     }
     return looking;
 }
@@ -313,9 +314,9 @@ void rules_notifier_apply(struct rules_notifier *n, const struct engine_config *
     }
     free_sets(n);
     n->cfg = cfg;
-    n->sets = gs_alloc_array(cfg->n_alertmanagers + 1, sizeof(struct rules_am_set *));
+    n->sets = gs_alloc_array(cfg->n_alertmanagers + 1, sizeof(struct rules_alertmanager_set *));
     for (size_t i = 0; i < cfg->n_alertmanagers; i++)
-        n->sets[n->n_sets++] = rules_am_set_new(n, &n->discovery, &cfg->alertmanagers[i]);
+        n->sets[n->n_sets++] = rules_alertmanager_set_new(n, &n->discovery, &cfg->alertmanagers[i]);
     rules_notifier_flush(n);
 }
 
@@ -339,35 +340,35 @@ json_t *rules_notifier_json(const struct rules_notifier *n)
 }
 
 static void per_target(const struct rules_notifier *n, struct gs_buf *out, const char *name,
-                       double (*value)(const struct rules_am_target *t))
+                       double (*value)(const struct rules_alertmanager *t))
 {
     for (size_t i = 0; i < n->n_sets; i++)
         for (size_t t = 0; t < n->sets[i]->n; t++) {
-            const struct rules_am_target *am = n->sets[i]->targets[t];
+            const struct rules_alertmanager *am = n->sets[i]->targets[t];
             struct metrics_label l = {GS_SLICE("alertmanager"), gs_slice_of(am->url)};
             metrics_write_sample(out, name, &l, 1, value(am));
         }
 }
 
-static double value_sent(const struct rules_am_target *t)
+static double value_sent(const struct rules_alertmanager *t)
 {
     return (double)t->sent;
 }
-static double value_errors(const struct rules_am_target *t)
+static double value_errors(const struct rules_alertmanager *t)
 {
     return (double)t->errors;
 }
-static double value_seconds(const struct rules_am_target *t)
+static double value_seconds(const struct rules_alertmanager *t)
 {
     return t->seconds;
 }
-static double value_answers(const struct rules_am_target *t)
+static double value_answers(const struct rules_alertmanager *t)
 {
     return (double)t->answers;
 }
 
-static void one(struct gs_buf *out, const char *name, enum metrics_type type, const char *help,
-                double value)
+static void alert_to_json(struct gs_buf *out, const char *name, enum metrics_type type,
+                          const char *help, double value)
 {
     metrics_write_family(out, name, type, help);
     metrics_write_sample(out, name, NULL, 0, value);
@@ -378,14 +379,14 @@ void rules_notifier_write_metrics(const struct rules_notifier *n, struct gs_buf 
     size_t found = 0;
     for (size_t i = 0; i < n->n_sets; i++)
         found += n->sets[i]->n;
-    one(out, "prometheus_notifications_alertmanagers_discovered", METRICS_GAUGE,
-        "Alertmanagers that alerts are sent to.", (double)found);
-    one(out, "prometheus_notifications_dropped_total", METRICS_COUNTER,
-        "Alerts that reached no Alertmanager.", (double)n->dropped);
-    one(out, "prometheus_notifications_queue_capacity", METRICS_GAUGE,
-        "Alerts that the queue can hold.", QUEUE_CAPACITY);
-    one(out, "prometheus_notifications_queue_length", METRICS_GAUGE,
-        "Alerts that wait in the queue.", (double)n->len);
+    alert_to_json(out, "prometheus_notifications_alertmanagers_discovered", METRICS_GAUGE,
+                  "Alertmanagers that alerts are sent to.", (double)found);
+    alert_to_json(out, "prometheus_notifications_dropped_total", METRICS_COUNTER,
+                  "Alerts that reached no Alertmanager.", (double)n->dropped);
+    alert_to_json(out, "prometheus_notifications_queue_capacity", METRICS_GAUGE,
+                  "Alerts that the queue can hold.", QUEUE_CAPACITY);
+    alert_to_json(out, "prometheus_notifications_queue_length", METRICS_GAUGE,
+                  "Alerts that wait in the queue.", (double)n->len);
     if (!found)
         return;
     metrics_write_family(out, "prometheus_notifications_errors_total", METRICS_COUNTER,

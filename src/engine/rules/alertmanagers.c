@@ -12,8 +12,8 @@ struct am_group {
     struct metrics_label **targets; // copies, each ends with an empty name
 };
 
-struct rules_am_discovery {
-    struct rules_am_set *set;
+struct rules_alertmanager_discovery {
+    struct rules_alertmanager_set *set;
     uv_loop_t *loop;
     struct discovery_provider *provider;
     bool spoke; // has given its first groups
@@ -23,7 +23,7 @@ struct rules_am_discovery {
 
 // --- targets ---
 
-static void target_free(struct rules_am_target *t)
+static void target_free(struct rules_alertmanager *t)
 {
     http_op_cancel(t->op);
     if (t->client)
@@ -44,8 +44,8 @@ static char *address_with_port(struct gs_slice address, bool https)
     return gs_format(GS_SLICE_FMT ":%d", GS_SLICE_ARG(address), https ? 443 : 80);
 }
 
-static void add_target(struct rules_am_set *s, uv_loop_t *loop,
-                       const struct engine_config_label_builder *labels)
+static void add_alertmanager(struct rules_alertmanager_set *s, uv_loop_t *loop,
+                             const struct engine_config_label_builder *labels)
 {
     struct gs_slice scheme = engine_config_labels_get(labels, GS_SLICE("__scheme__"));
     struct gs_slice path = engine_config_labels_get(labels, GS_SLICE("__alerts_path__"));
@@ -59,7 +59,7 @@ static void add_target(struct rules_am_set *s, uv_loop_t *loop,
             s->targets[i]->keep = true;
             return;
         }
-    struct rules_am_target *t = gs_alloc(sizeof(*t));
+    struct rules_alertmanager *t = gs_alloc(sizeof(*t));
     const struct endpoint_options options = {.tokens = &s->tokens};
     GS_AUTO_ERROR struct gs_error *err =
         endpoint_client_new(loop, base, &s->cfg->http, &options, &t->client);
@@ -73,11 +73,11 @@ static void add_target(struct rules_am_set *s, uv_loop_t *loop,
     t->url = GS_TAKE(url);
     t->path = gs_slice_dup(path);
     t->keep = true;
-    gs_grow(&s->targets, &s->cap, s->n, sizeof(struct rules_am_target *));
+    gs_grow(&s->targets, &s->cap, s->n, sizeof(struct rules_alertmanager *));
     s->targets[s->n++] = t;
 }
 
-static char *alerts_path(const struct rules_am_set *s)
+static char *alerts_path(const struct rules_alertmanager_set *s)
 {
     const char *prefix = s->cfg->path_prefix ? s->cfg->path_prefix : "";
     size_t len = strlen(prefix);
@@ -90,7 +90,7 @@ static char *alerts_path(const struct rules_am_set *s)
     return gs_format("%s%.*s/api/v2/alerts", len ? "/" : "", (int)len, prefix);
 }
 
-static void add_relabelled(struct rules_am_set *s, uv_loop_t *loop,
+static void add_relabelled(struct rules_alertmanager_set *s, uv_loop_t *loop,
                            struct engine_config_label_builder *b)
 {
     GS_AUTO_FREE char *path = alerts_path(s);
@@ -102,14 +102,14 @@ static void add_relabelled(struct rules_am_set *s, uv_loop_t *loop,
         gs_format("%s://" GS_SLICE_FMT "%s", scheme, GS_SLICE_ARG(address), path);
     if (engine_config_relabel(&s->cfg->relabel, b) &&
         engine_config_labels_get(b, GS_SLICE("__address__")).len) {
-        add_target(s, loop, b);
+        add_alertmanager(s, loop, b);
         return;
     }
     gs_grow(&s->dropped, &s->cap_dropped, s->n_dropped, sizeof(char *));
     s->dropped[s->n_dropped++] = GS_TAKE(before);
 }
 
-static void add_statics(struct rules_am_set *s, uv_loop_t *loop)
+static void add_statics(struct rules_alertmanager_set *s, uv_loop_t *loop)
 {
     for (size_t g = 0; g < s->cfg->sd.n_statics; g++) {
         const struct engine_config_static_group *group = &s->cfg->sd.statics[g];
@@ -124,7 +124,8 @@ static void add_statics(struct rules_am_set *s, uv_loop_t *loop)
     }
 }
 
-static void add_group(struct rules_am_set *s, uv_loop_t *loop, const struct am_group *g)
+static void add_alertmanager_group(struct rules_alertmanager_set *s, uv_loop_t *loop,
+                                   const struct am_group *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct engine_config_label_builder b = {0};
@@ -136,7 +137,7 @@ static void add_group(struct rules_am_set *s, uv_loop_t *loop, const struct am_g
 }
 
 // The targets anew; those that stay keep their connection and counts.
-static void rebuild(struct rules_am_set *s, uv_loop_t *loop)
+static void rebuild(struct rules_alertmanager_set *s, uv_loop_t *loop)
 {
     for (size_t i = 0; i < s->n_dropped; i++)
         free(s->dropped[i]);
@@ -146,7 +147,7 @@ static void rebuild(struct rules_am_set *s, uv_loop_t *loop)
     add_statics(s, loop);
     for (size_t f = 0; f < s->n_discoveries; f++)
         for (size_t g = 0; g < s->discoveries[f].n; g++)
-            add_group(s, loop, &s->discoveries[f].groups[g]);
+            add_alertmanager_group(s, loop, &s->discoveries[f].groups[g]);
     size_t kept = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (s->targets[i]->keep || s->targets[i]->op) // one that sends goes next time
@@ -193,7 +194,7 @@ static struct metrics_label *copy_target(const struct discovery_group *from, siz
     return out;
 }
 
-static struct am_group *group_of(struct rules_am_discovery *f, const char *source)
+static struct am_group *group_of(struct rules_alertmanager_discovery *f, const char *source)
 {
     for (size_t i = 0; i < f->n; i++)
         if (gs_streq(f->groups[i].source, source))
@@ -203,9 +204,9 @@ static struct am_group *group_of(struct rules_am_discovery *f, const char *sourc
     return &f->groups[f->n++];
 }
 
-static void on_groups(void *arg, const struct discovery_group *groups, size_t n)
+static void on_alertmanager_groups(void *arg, const struct discovery_group *groups, size_t n)
 {
-    struct rules_am_discovery *f = arg;
+    struct rules_alertmanager_discovery *f = arg;
     for (size_t i = 0; i < n; i++) {
         struct am_group *g = group_of(f, groups[i].source);
         group_clear(g);
@@ -218,22 +219,23 @@ static void on_groups(void *arg, const struct discovery_group *groups, size_t n)
     rules_notifier_flush(f->set->notifier); // what waited for it
 }
 
-static void start_discovery(struct rules_am_set *s, const struct discovery_context *ctx,
+static void start_discovery(struct rules_alertmanager_set *s, const struct discovery_context *ctx,
                             struct discovery_source source)
 {
-    struct rules_am_discovery *d = &s->discoveries[s->n_discoveries++];
-    *d = (struct rules_am_discovery){.set = s, .loop = ctx->loop};
+    struct rules_alertmanager_discovery *d = &s->discoveries[s->n_discoveries++];
+    *d = (struct rules_alertmanager_discovery){.set = s, .loop = ctx->loop};
     GS_AUTO_ERROR struct gs_error *err =
-        discovery_provider_new(ctx, source, on_groups, d, &d->provider);
+        discovery_provider_new(ctx, source, on_alertmanager_groups, d, &d->provider);
     d->spoke = err != NULL; // nothing will come of it
     if (err)
         gs_err("notify", "Alertmanagers: %s", gs_error_message(err));
 }
 
-struct rules_am_set *rules_am_set_new(struct rules_notifier *n, const struct discovery_context *ctx,
-                                      const struct engine_config_alertmanager_config *cfg)
+struct rules_alertmanager_set *
+rules_alertmanager_set_new(struct rules_notifier *n, const struct discovery_context *ctx,
+                           const struct engine_config_alertmanager_config *cfg)
 {
-    struct rules_am_set *s = gs_alloc(sizeof(*s));
+    struct rules_alertmanager_set *s = gs_alloc(sizeof(*s));
     size_t n_sources = discovery_source_count(&cfg->sd);
     s->notifier = n;
     s->cfg = cfg;
@@ -244,7 +246,7 @@ struct rules_am_set *rules_am_set_new(struct rules_notifier *n, const struct dis
     return s;
 }
 
-bool rules_am_set_looking(const struct rules_am_set *s)
+bool rules_alertmanager_set_pending(const struct rules_alertmanager_set *s)
 {
     for (size_t i = 0; i < s->n_discoveries; i++)
         if (!s->discoveries[i].spoke)
@@ -252,7 +254,7 @@ bool rules_am_set_looking(const struct rules_am_set *s)
     return false;
 }
 
-static void discovery_finish(struct rules_am_discovery *d)
+static void discovery_finish(struct rules_alertmanager_discovery *d)
 {
     discovery_provider_free(d->provider);
     for (size_t g = 0; g < d->n; g++) {
@@ -262,7 +264,7 @@ static void discovery_finish(struct rules_am_discovery *d)
     free(d->groups);
 }
 
-void rules_am_set_free(struct rules_am_set *s)
+void rules_alertmanager_set_free(struct rules_alertmanager_set *s)
 {
     for (size_t i = 0; i < s->n_discoveries; i++)
         discovery_finish(&s->discoveries[i]);

@@ -39,7 +39,7 @@ static bool is_tame(double v)
     return fabs(v) < 1e290;
 }
 
-static void add(double v, double *sum, double *error)
+static void add_to_window(double v, double *sum, double *error)
 {
     double t = *sum + v, part = t - *sum;
     *error += (*sum - (t - part)) + (v - part);
@@ -52,7 +52,7 @@ static void move_border(struct promql_slider *s, size_t from)
     double sum = 0, error = 0;
     for (size_t i = s->until; i-- > from;) {
         if (is_tame(s->v[i]))
-            add(s->v[i], &sum, &error);
+            add_to_window(s->v[i], &sum, &error);
         s->sums[i] = sum;
         s->errors[i] = error;
     }
@@ -64,7 +64,7 @@ static void move_sums(struct promql_slider *s, struct span to)
 {
     for (; s->until < to.until; s->until++) {
         if (is_tame(s->v[s->until]))
-            add(s->v[s->until], &s->sum, &s->error);
+            add_to_window(s->v[s->until], &s->sum, &s->error);
         else
             s->n_wild++;
     }
@@ -82,7 +82,7 @@ static bool sum_of(struct promql_slider *s, const struct promql_window *w, doubl
     move_sums(s, to);
     double sum = s->sum, error = s->error;
     if (to.from < s->border) {
-        add(s->sums[to.from], &sum, &error);
+        add_to_window(s->sums[to.from], &sum, &error);
         error += s->errors[to.from];
     }
     *ret_sum = sum;

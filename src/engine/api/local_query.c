@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions of this process: the same queue, limits and statistics as those over HTTP, but the
+// answer is handed over as it is.
+#include "engine/api/api_private.h"
+
+#include "base/clock.h"
+
+#include <stdint.h>
+
+struct engine_api_local_query {
+    struct engine_api *api;
+    char *text; // a query, or a selector of series
+    bool series;
+    int64_t t_ms, timeout_ms, begun_ns;
+    engine_api_local_fn fn;
+    void *arg;
+    bool inside, told; // still in the asking; told there
+    bool left;
+};
+
+int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *ask)
+{
+    return ask->begun_ns;
+}
+
+void engine_api_local_query_free(struct engine_api_local_query *ask)
+{
+    free(ask->text);
+    free(ask);
+}
+
+// Who is still in the asking frees it.
+static void call_local_done(struct engine_api_local_query *ask,
+                            const struct engine_api_local_result *t, struct gs_error *err)
+{
+    if (ask->left)
+        gs_error_free(err);
+    else
+        ask->fn(ask->arg, err ? NULL : t, err);
+    ask->told = true;
+    if (!ask->inside)
+        engine_api_local_query_free(ask);
+}
+
+void engine_api_local_query_refuse(struct engine_api_local_query *ask, struct gs_error *err)
+{
+    call_local_done(ask, NULL, err);
+}
+
+static void run_query(struct engine_api_local_query *ask)
+{
+    struct engine_api *a = ask->api;
+    GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
+    struct promql_result result = {0};
+    struct gs_error *err = promql_parse(gs_slice_of(ask->text), &expr);
+    if (!err) {
+        // The configuration's limit stays the upper one.
+        int64_t left_ms = ask->timeout_ms - (gs_mono_ns() - ask->begun_ns) / GS_NS_PER_MS;
+        if (left_ms > a->cfg.timeout_ms)
+            left_ms = a->cfg.timeout_ms;
+        promql_engine_set_limits(a->cfg.promql, left_ms > 0 ? left_ms : 1, 0);
+        err = promql_instant(a->cfg.promql, expr, ask->t_ms, &result);
+        promql_engine_set_limits(a->cfg.promql, 0, 0);
+    }
+    a->n_queries++;
+    a->query_seconds += (double)(gs_mono_ns() - ask->begun_ns) / (double)GS_NS_PER_SEC;
+    const struct engine_api_local_result t = {.db = a->cfg.db, .result = &result};
+    call_local_done(ask, &t, err);
+    promql_result_finish(&result);
+}
+
+static void run_series(struct engine_api_local_query *ask)
+{
+    struct tsdb *db = ask->api->cfg.db;
+    GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
+    GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
+    struct gs_error *err = engine_api_parse_strict(ask->text, &expr);
+    if (!err) {
+        size_t n;
+        const struct tsdb_matcher *m = engine_api_matchers(expr, &n);
+        err = tsdb_find(db, m, n, ask->t_ms, INT64_MAX, 0, &refs);
+    }
+    const struct engine_api_local_result t = {.db = db, .refs = &refs};
+    call_local_done(ask, &t, err);
+}
+
+void engine_api_local_query_run(struct engine_api_local_query *ask)
+{
+    if (ask->series)
+        run_series(ask);
+    else
+        run_query(ask);
+}
+
+static struct engine_api_local_query *begin_local_query(struct engine_api_local_query ask)
+{
+    struct engine_api_local_query *copy = gs_alloc(sizeof(*copy));
+    *copy = ask;
+    copy->begun_ns = gs_mono_ns();
+    copy->inside = true;
+    engine_api_queue_ask(ask.api->queue, ask.api, copy);
+    copy->inside = false;
+    if (!copy->told)
+        return copy;
+    engine_api_local_query_free(copy);
+    return NULL;
+}
+
+struct engine_api_local_query *engine_api_local_instant(struct engine_api *a, const char *query,
+                                                        int64_t t_ms, int64_t timeout_ms,
+                                                        engine_api_local_fn fn, void *arg)
+{
+    return begin_local_query((struct engine_api_local_query){.api = a,
+                                                             .text = gs_strdup(query),
+                                                             .t_ms = t_ms,
+                                                             .timeout_ms = timeout_ms,
+                                                             .fn = fn,
+                                                             .arg = arg});
+}
+
+struct engine_api_local_query *engine_api_local_series(struct engine_api *a, const char *selector,
+                                                       int64_t start_ms, engine_api_local_fn fn,
+                                                       void *arg)
+{
+    return begin_local_query((struct engine_api_local_query){.api = a,
+                                                             .text = gs_strdup(selector),
+                                                             .series = true,
+                                                             .t_ms = start_ms,
+                                                             .fn = fn,
+                                                             .arg = arg});
+}
+
+void engine_api_local_query_cancel(struct engine_api_local_query *ask)
+{
+    if (!ask)
+        return;
+    ask->left = true;
+    engine_api_queue_cancel(ask->api->queue, ask);
+}

@@ -3,7 +3,7 @@
 // keys, so they may also stand apart from its file: in a file of their own, in Helm values (which
 // ignore what they do not know), in the entry sources.yaml of the ConfigMap.
 #include "adapter/config/config_private.h"
-#include "engine/config/reader.h"
+#include "engine/config/config.h"
 
 #include "base/mem.h"
 

@@ -4,8 +4,7 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "engine/config/print_redacted.h"
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 #include <glob.h>
 

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "codec/json.h"
+#include "codec/yaml_reader.h"
 #include "metrics/labels.h"
 #include "metrics/write.h"
 #include "net/endpoint/endpoint.h"
@@ -224,3 +225,14 @@ bool engine_config_relabel(const struct engine_config_relabels *r,
 // A copy of labels and their texts.
 struct metrics_label *engine_config_labels_copy(struct gs_arena *arena,
                                                 const struct metrics_label *l, size_t n);
+
+// --- sections in files of other modules ---
+
+// A mapping of texts as labels, sorted by name.
+void engine_config_labels(struct codec_reader *r, const json_t *map,
+                          const struct metrics_label **ret, size_t *ret_n);
+void engine_config_http_defaults(struct endpoint_settings *h);
+// A mapping with the fields of a table and the HTTP settings.
+void engine_config_read_with_http(struct codec_reader *r, const json_t *obj,
+                                  const struct codec_field *fields, const char *what, void *out,
+                                  struct endpoint_settings *http);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How peers are reached: basic_auth, authorization, bearer tokens, tls_config.
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 #include "base/mem.h"
 

@@ -2,7 +2,7 @@
 // HTTP settings in a file of their own, as promtool's --http.config.file.
 #include "base/file.h"
 #include "base/mem.h"
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 #define MAX_FILE ((size_t)1 << 20)
 

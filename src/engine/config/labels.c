@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 static int compare_labels(const void *a, const void *b)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // oauth2 of HTTP settings.
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 #define AT(member) offsetof(struct endpoint_oauth2, member)
 

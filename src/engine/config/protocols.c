@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What targets are asked for and which names may come: scrape_protocols, fallback_scrape_protocol,
 // metric_name_validation_scheme, metric_name_escaping_scheme.
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 #include "base/mem.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scrape_configs, alertmanagers, remote_write.
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 #include "base/mem.h"
 

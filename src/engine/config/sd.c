@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // static_configs, file_sd_configs, http_sd_configs, dns_sd_configs, kubernetes_sd_configs,
 // relabel_configs.
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 #include "base/mem.h"
 #include "codec/encoding.h"

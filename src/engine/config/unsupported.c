@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sections that Prometheus knows and this engine does not act on. They are read, so that a mistake
 // in them is found in the same way, and told to have no effect.
-#include "engine/config/reader.h"
+#include "engine/config/config_private.h"
 
 #include "base/mem.h"
 #include "codec/json.h"

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/yaml.h"
-#include "engine/config/reader.h"
+#include "engine/config/config.h"
 #include "engine/rules/rules_private.h"
 
 #include <math.h>

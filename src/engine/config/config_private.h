@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of the configuration's sections, for the files of this module and for files of other
-// modules with the same sections.
+// Between the files of this module: readers of the configuration's sections.
 #pragma once
 
 #include "codec/yaml_reader.h"
@@ -16,19 +15,10 @@ struct config_owned {
     const char **ignored;
 };
 
-// A mapping of texts as labels, sorted by name.
-void engine_config_labels(struct codec_reader *r, const json_t *map,
-                          const struct metrics_label **ret, size_t *ret_n);
-
 // --- parts ---
 
 extern const struct codec_field
     engine_config_http_fields[]; // of struct endpoint_settings at offset 0
-void engine_config_http_defaults(struct endpoint_settings *h);
-// http's fields beside a table of one's own.
-void engine_config_read_with_http(struct codec_reader *r, const json_t *obj,
-                                  const struct codec_field *fields, const char *what, void *out,
-                                  struct endpoint_settings *http);
 void engine_config_check_http(struct codec_reader *r, const json_t *obj,
                               struct endpoint_settings *h);
 void engine_config_read_relabels(struct codec_reader *r, const json_t *list, void *relabels);
@@ -107,3 +97,7 @@ void engine_config_read_remote_write(struct codec_reader *r, const json_t *item,
     {                                                                                              \
         "vultr_sd_configs", CODEC_FIELD_IGNORED                                                    \
     }
+
+// The configuration as YAML in block style with redacted secrets. It is printed from the parsed
+// document rather than from the text, so that no notation of YAML reveals a secret.
+void engine_config_print_redacted(const json_t *document, struct gs_buf *out);

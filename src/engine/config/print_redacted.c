@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/config/print_redacted.h"
+#include "engine/config/config_private.h"
 
 #include "base/mem.h"
 #include "base/redact.h"

@@ -22,7 +22,7 @@ struct scrape_scheduler *scrape_scheduler_new(uv_loop_t *loop)
     return s;
 }
 
-static void free_turns(uv_handle_t *h)
+static void free_scheduler(uv_handle_t *h)
 {
     free(h->data);
 }
@@ -32,20 +32,20 @@ void scrape_scheduler_free(struct scrape_scheduler *s)
     if (!s)
         return;
     gs_fiber_free(s->spare);
-    uv_close((uv_handle_t *)&s->next, free_turns);
+    uv_close((uv_handle_t *)&s->next, free_scheduler);
 }
 
 static void give_fiber_back(struct scrape_task *t)
 {
     struct gs_fiber *f = GS_TAKE(t->fiber);
-    if (t->turns->spare)
+    if (t->scheduler->spare)
         gs_fiber_free(f);
     else
-        t->turns->spare = f;
+        t->scheduler->spare = f;
 }
 
 // From the begin or the last pause to the next one. True: run has returned.
-static bool run_turn(struct scrape_task *t, bool first)
+static bool run_slice(struct scrape_task *t, bool first)
 {
     t->begun_ns = gs_mono_ns();
     bool done = first ? gs_fiber_start(t->fiber, t->run, t->arg) : gs_fiber_resume(t->fiber);
@@ -54,13 +54,13 @@ static bool run_turn(struct scrape_task *t, bool first)
     return done;
 }
 
-// One turn in each turn of the loop, so that all else gets its time.
-static void on_turns_idle(uv_idle_t *h)
+// One time slice in each iteration of the loop, so that other handles run too.
+static void on_scheduler_idle(uv_idle_t *h)
 {
     struct scrape_scheduler *s = h->data;
     struct scrape_task *t = TAILQ_FIRST(&s->paused);
     TAILQ_REMOVE(&s->paused, t, link);
-    bool done = run_turn(t, false);
+    bool done = run_slice(t, false);
     if (!done)
         TAILQ_INSERT_TAIL(&s->paused, t, link);
     if (TAILQ_EMPTY(&s->paused))
@@ -71,7 +71,7 @@ static void on_turns_idle(uv_idle_t *h)
 
 void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t)
 {
-    t->turns = s;
+    t->scheduler = s;
     t->canceled = false;
     t->fiber = GS_TAKE(s->spare);
     struct gs_error *err = t->fiber ? NULL : gs_fiber_new(&t->fiber);
@@ -79,11 +79,11 @@ void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t)
         gs_error_free(err);
         t->run(t->arg);
         t->done(t->arg);
-    } else if (run_turn(t, true)) {
+    } else if (run_slice(t, true)) {
         t->done(t->arg);
     } else {
         TAILQ_INSERT_TAIL(&s->paused, t, link);
-        uv_idle_start(&s->next, on_turns_idle);
+        uv_idle_start(&s->next, on_scheduler_idle);
     }
 }
 
@@ -98,9 +98,9 @@ void scrape_task_cancel(struct scrape_task *t)
 {
     if (!t->fiber)
         return;
-    TAILQ_REMOVE(&t->turns->paused, t, link);
-    if (TAILQ_EMPTY(&t->turns->paused))
-        uv_idle_stop(&t->turns->next);
+    TAILQ_REMOVE(&t->scheduler->paused, t, link);
+    if (TAILQ_EMPTY(&t->scheduler->paused))
+        uv_idle_stop(&t->scheduler->next);
     t->canceled = true;
-    (void)run_turn(t, false);
+    (void)run_slice(t, false);
 }

@@ -13,7 +13,8 @@
 
 // --- shared use of the loop ---
 //
-// Scrapes of large pages run in turns with the event loop, each on a stack of its own.
+// Tasks share the event loop's thread: a task that ingests a large page runs on a stack of its own
+// and yields after some milliseconds.
 
 struct scrape_scheduler;
 struct gs_fiber;
@@ -27,7 +28,7 @@ struct scrape_task {
     // private
     struct scrape_scheduler *scheduler;
     struct gs_fiber *fiber; // NULL: nothing is under way
-    int64_t begun_ns;       // of this turn
+    int64_t begun_ns;       // of this time slice
     bool canceled;
     TAILQ_ENTRY(scrape_task) link;
 };

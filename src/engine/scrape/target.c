@@ -32,8 +32,8 @@ struct scrape_target {
     struct scrape_target_state state;
     char *error, *refused;
 
-    // The reply, while it is read in turns.
-    struct scrape_task turn;
+    // The reply, while a task reads it.
+    struct scrape_task task;
     struct gs_buf reply; // with body
     struct gs_slice body;
     char *content_type;
@@ -75,7 +75,7 @@ static bool is_gzip(struct gs_slice body)
 static bool go_on(void *arg)
 {
     struct scrape_target *t = arg;
-    return scrape_task_yield(&t->turn);
+    return scrape_task_yield(&t->task);
 }
 
 // As a page that is too large without gzip.
@@ -96,11 +96,11 @@ static void read_large(void *arg)
     double seconds = seconds_since(t);
     bool packed = is_gzip(t->body);
     t->failed = packed ? inflate_body(t, t->body, &plain) : NULL;
-    if (packed && !t->turn.canceled) {
+    if (packed && !t->task.canceled) {
         gs_buf_finish(&t->reply);
         t->body = gs_buf_slice(&plain);
     }
-    if (t->turn.canceled)
+    if (t->task.canceled)
         return;
     if (t->failed) {
         scrape_ingest_failed(t->ingest, t->started_ms, seconds);
@@ -111,7 +111,7 @@ static void read_large(void *arg)
     scrape_ingest_on_pause(t->ingest, NULL, NULL);
 }
 
-static struct gs_error *end_turn(struct scrape_target *t)
+static struct gs_error *end_task(struct scrape_target *t)
 {
     gs_buf_finish(&t->reply);
     free(GS_TAKE(t->content_type));
@@ -121,24 +121,24 @@ static struct gs_error *end_turn(struct scrape_target *t)
 static void on_large_read(void *arg)
 {
     struct scrape_target *t = arg;
-    finish_scrape(t, end_turn(t));
+    finish_scrape(t, end_task(t));
 }
 
-static void cancel_turn(struct scrape_target *t)
+static void cancel_task(struct scrape_target *t)
 {
-    if (!t->turn.fiber)
+    if (!t->task.fiber)
         return;
-    scrape_task_cancel(&t->turn);
-    gs_error_free(end_turn(t));
+    scrape_task_cancel(&t->task);
+    gs_error_free(end_task(t));
 }
 
 // A packed page may be large however small the reply is.
-static bool needs_turns(const struct scrape_target *t, const struct http_answer *answer)
+static bool needs_task(const struct scrape_target *t, const struct http_answer *answer)
 {
-    return t->hooks.turns && (answer->body.len > ONE_GO || is_gzip(answer->body));
+    return t->hooks.scheduler && (answer->body.len > ONE_GO || is_gzip(answer->body));
 }
 
-static void take_in_turns(struct scrape_target *t, const struct http_answer *answer)
+static void read_in_task(struct scrape_target *t, const struct http_answer *answer)
 {
     t->body = answer->body;
     if (answer->buffer) {
@@ -149,10 +149,10 @@ static void take_in_turns(struct scrape_target *t, const struct http_answer *ans
         t->body = gs_buf_slice(&t->reply);
     }
     t->content_type = gs_strdup(answer->content_type);
-    t->turn.run = read_large;
-    t->turn.done = on_large_read;
-    t->turn.arg = t;
-    scrape_scheduler_start(t->hooks.turns, &t->turn);
+    t->task.run = read_large;
+    t->task.done = on_large_read;
+    t->task.arg = t;
+    scrape_scheduler_start(t->hooks.scheduler, &t->task);
 }
 
 static struct gs_error *take_body(struct scrape_target *t, const struct http_answer *answer)
@@ -181,8 +181,8 @@ static void on_scrape_response(void *arg, const struct http_answer *answer, stru
         gs_error_free(err);
         err = gs_error_new(GS_ELIMIT, "body size limit exceeded");
     }
-    if (!err && needs_turns(t, answer)) {
-        take_in_turns(t, answer);
+    if (!err && needs_task(t, answer)) {
+        read_in_task(t, answer);
         return;
     }
     if (err)
@@ -238,7 +238,7 @@ static void on_scrape_timer(void *arg)
     struct scrape_target *t = arg;
     int64_t now = gs_unix_ms(), due = t->due_ms;
     wait_for_next(t, now);
-    if (t->op || t->turn.fiber) // still busy with the last one
+    if (t->op || t->task.fiber) // still busy with the last one
         return;
     if (llabs(now - due) <= ADJUST_MS && llabs(now - due) <= t->spec.interval_ms / 100)
         now = due;
@@ -297,7 +297,7 @@ void scrape_target_reconfigure(struct scrape_target *t,
     if (t->client != client && t->op) { // the old client goes away
         http_op_cancel(GS_TAKE(t->op));
     }
-    cancel_turn(t);
+    cancel_task(t);
     configure(t, cfg, client);
     scrape_ingest_reconfigure(t->ingest, cfg);
 }
@@ -320,7 +320,7 @@ void scrape_target_free(struct scrape_target *t, bool end)
     if (!t)
         return;
     http_op_cancel(t->op);
-    cancel_turn(t);
+    cancel_task(t);
     if (end)
         scrape_ingest_end(t->ingest, gs_unix_ms());
     scrape_ingest_free(t->ingest);

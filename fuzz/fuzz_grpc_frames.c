@@ -2,8 +2,7 @@
 // Hostile HTTP/2 bytes into a gRPC server (first byte even) or client (odd) session without a
 // socket. The second byte says how large the pieces are in which they arrive.
 #include "base/mem.h"
-#include "net/grpc/client_private.h"
-#include "net/grpc/server_private.h"
+#include "net/grpc/grpc_private.h"
 
 static void answer(void *ctx, struct grpc_call *call, struct gs_slice request)
 {

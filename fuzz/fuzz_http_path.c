@@ -2,7 +2,7 @@
 // Path segments and request targets: decoding must be safe, and undo http_encode().
 #include "base/mem.h"
 #include "net/http/client.h"
-#include "net/http/exchange.h"
+#include "net/http/http_private.h"
 
 static void release(struct http_exchange *x)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies of an HTTP peer: read at once and in pieces they must come to the same, and the body must
 // lie within what was read. First byte: size of the pieces.
-#include "net/http/reply.h"
+#include "net/http/http_private.h"
 
 #include <stdlib.h>
 

@@ -3,9 +3,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "net/grpc/client_private.h"
 #include "net/grpc/grpc.h"
-#include "net/grpc/server_private.h"
+#include "net/grpc/grpc_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies whole, byte by byte and cut at each place; what is refused as odd.
-#include "net/http/reply.h"
-#include "net/http/url.h"
+#include "net/http/http_private.h"
 #include "unit.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "base/timer.h"
 #include "codec/encoding.h"
 #include "net/endpoint/endpoint_private.h"
-#include "net/http/client_ops.h"
+#include "net/http/client.h"
 #include "net/tls/tls.h"
 
 #include <strings.h>

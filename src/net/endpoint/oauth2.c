@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/timer.h"
 #include "net/endpoint/endpoint_private.h"
-#include "net/http/client_ops.h"
+#include "net/http/client.h"
 
 #include <sys/queue.h>
 

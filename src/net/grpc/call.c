@@ -3,7 +3,7 @@
 // whichever is longer.
 #include "base/mem.h"
 #include "base/timer.h"
-#include "net/grpc/server_private.h"
+#include "net/grpc/grpc_private.h"
 
 #include <stdio.h>
 

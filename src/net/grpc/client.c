@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/timer.h"
-#include "net/grpc/client_private.h"
+#include "net/grpc/grpc_private.h"
 
 #include <stdio.h>
 #include <sys/queue.h>

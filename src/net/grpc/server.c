@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/grpc/server_private.h"
+#include "net/grpc/grpc_private.h"
 
 #include <errno.h>
 #include <netinet/in.h>

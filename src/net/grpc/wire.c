@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net/grpc/wire.h"
+#include "net/grpc/grpc_private.h"
 
 #include "base/mem.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/http/client.h"
 
-#include "net/http/client_ops.h"
-
 #include <microhttpd.h>
 
 struct http_op *http_send(struct http_client *c, const struct http_call *call,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous HTTP client. Carriers behind one interface: libcurl on a libuv loop; a short way for
-// GETs over plain HTTP; and the in-process loopback that calls a handler directly (same code path
-// as over the wire, minus TCP).
+// Asynchronous HTTP client. Implementations of one interface: libcurl on a libuv loop; a short path
+// for GET requests over plain HTTP; and the in-process loopback, which calls a handler directly
+// (the same code path as over the network, without TCP).
 #pragma once
 
 #include "net/http/http.h"
 
+#include <limits.h>
 #include <uv.h>
 
 struct http_client; // counted by its owner; free it after its operations are done or cancelled
@@ -75,3 +76,25 @@ void http_op_cancel(struct http_op *op); // no callback afterwards; NULL is fine
 
 // Percent-encodes a path segment or query value.
 void http_encode(struct gs_slice s, struct gs_buf *out);
+
+// --- implementations ---
+
+// For other implementations of a client: what struct http_client and struct http_op begin with.
+
+struct http_client_ops {
+    struct http_op *(*send)(struct http_client *c, const struct http_call *call,
+                            const struct http_callbacks *cb, void *arg);
+    void (*cancel)(struct http_op *op);
+    void (*free)(struct http_client *c);
+};
+
+struct http_client {
+    const struct http_client_ops *ops;
+};
+
+struct http_op {
+    struct http_client *client;
+};
+
+#define HTTP_DEFAULT_TIMEOUT_MS 30000u
+#define HTTP_DEFAULT_MAX_REPLY  ((size_t)64 * 1024 * 1024)

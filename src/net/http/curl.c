@@ -6,9 +6,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/redact.h"
-#include "net/http/client_ops.h"
-#include "net/http/curl_spares.h"
-#include "net/http/url.h"
+#include "net/http/client.h"
+#include "net/http/curl_private.h"
+#include "net/http/http_private.h"
 #include "net/tls/tls.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net/http/curl_spares.h"
+#include "net/http/curl_private.h"
 
 #include "base/mem.h"
 

@@ -7,9 +7,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/http/client_ops.h"
-#include "net/http/reply.h"
-#include "net/http/url.h"
+#include "net/http/client.h"
+#include "net/http/http_private.h"
 
 #include <strings.h>
 #include <sys/queue.h>

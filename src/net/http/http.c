@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
-#include "net/http/exchange.h"
+#include "net/http/http_private.h"
 
 #include <stdio.h>
 #include <strings.h>

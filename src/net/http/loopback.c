@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/timer.h"
-#include "net/http/client_ops.h"
-#include "net/http/exchange.h"
+#include "net/http/client.h"
+#include "net/http/http_private.h"
 
 #include <sys/queue.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net/http/reply.h"
+#include "net/http/http_private.h"
 
 #include "base/num.h"
 

@@ -4,7 +4,7 @@
 // http_auth.c finds out who the peer is.
 #pragma once
 
-#include "net/http/exchange.h"
+#include "net/http/http_private.h"
 #include "net/http/server.h"
 
 #include <gnutls/abstract.h>

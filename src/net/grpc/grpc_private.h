@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to net/: what gRPC's server and client have in common. An HTTP/2 connection on a libuv
-// stream, messages with their 5-byte prefix, and the texts of gRPC's headers.
+// Between the files of this module: what server and client have in common (wire.c), and the
+// server's parts. server.c owns sockets and connections, call.c turns HTTP/2 streams into calls.
 // Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 #pragma once
 
 #include "base/buf.h"
+#include "base/hmap.h"
 #include "net/grpc/grpc.h"
 
 #include <nghttp2/nghttp2.h>
 #include <stdbool.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+// An HTTP/2 connection on a libuv stream, messages with their 5-byte prefix, and the texts of
+// gRPC's headers.
 
 enum {
     GRPC_PREFIX = 5,
@@ -79,3 +85,47 @@ void grpc_decode_message(struct gs_slice raw, struct gs_buf *out); // lenient, a
 bool grpc_parse_timeout(struct gs_slice s, uint64_t *ret_ms);      // rounded up
 #define GRPC_TIMEOUT_SIZE 16
 void grpc_format_timeout(uint64_t ms, char out[GRPC_TIMEOUT_SIZE]);
+
+// --- server ---
+
+struct grpc_method {
+    grpc_method_fn fn;
+    void *ctx;
+};
+
+struct grpc_server_conn;
+struct grpc_server_listener;
+LIST_HEAD(server_conns, grpc_server_conn);
+LIST_HEAD(server_listeners, grpc_server_listener);
+LIST_HEAD(server_calls, grpc_call);
+
+struct grpc_server {
+    uv_loop_t *loop;
+    struct gs_hmap *methods; // path → struct grpc_method
+    struct server_listeners listeners;
+    struct server_conns conns;
+    unsigned n_conns;
+    unsigned refs; // the owner's, and one for each listener and connection
+};
+
+struct grpc_server_conn {
+    struct grpc_conn base;
+    LIST_ENTRY(grpc_server_conn) all;
+    struct grpc_server *server; // NULL once that is being freed: no handler is called any more
+    struct server_calls calls;
+    size_t buffered; // bytes of requests that are still coming in
+};
+
+// The server side of an HTTP/2 connection without a socket, for tests of hostile bytes. Bytes go in
+// by grpc_conn_feed(&c->base); grpc_conn_close() ends it.
+struct grpc_server_conn *grpc_server_detached_conn(struct grpc_server *s);
+
+struct gs_error *grpc_server_session_new(struct grpc_server_conn *c); // sets base.session
+// Calls of a connection that is gone, or whose server goes: tells their handlers.
+void grpc_server_calls_end(struct grpc_server_conn *c);
+
+// --- client ---
+
+// Gives the client a connection without a socket, for tests of hostile bytes: calls go out to
+// nowhere, replies come in by grpc_conn_feed().
+struct grpc_conn *grpc_client_detached_conn(struct grpc_client *c);

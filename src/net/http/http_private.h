@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to net/: the exchange as a carrier (TLS server, loopback) sees it. A carrier embeds
-// struct http_exchange, fills in the request, runs the handler and implements http_carrier_ops.
-//
-// References: one is the carrier's, one the handler's from http_exchange_run() until it has
-// answered (a stream: until on_close) or was told of the abort. A handler that did not ask to be
-// told keeps its reference after the peer left; its late answer is dropped.
+// Between the files of this module: exchanges as servers see them, URLs, and replies as clients
+// read them.
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
+#include "base/slice.h"
 #include "net/http/http.h"
 
+#include <sys/socket.h>
 #include <uv.h>
+
+// --- exchanges ---
+
+// An exchange as its carrier (TLS server, loopback) sees it. A carrier embeds struct http_exchange,
+// fills in the request, runs the handler and implements http_carrier_ops.
+//
+// References: the carrier has one. The handler has one from http_exchange_run() until it has
+// answered (a stream: until on_close) or was told of the abort. A handler without on_abort keeps
+// its reference after the peer has left; its late answer is dropped.
 
 struct http_carrier_ops {
     // None of these may call back into the handler; they take effect in a later loop turn or on the
@@ -86,3 +94,59 @@ void http_stream_consume(struct http_stream *s, size_t n);
 // Copies into one allocation-owning arena; groups and user included.
 void http_identity_copy(struct gs_arena *arena, const struct http_identity *from,
                         struct http_identity *ret);
+
+// --- URLs ---
+
+// An http:// URL in its parts, as the short path of the client takes it. Others (another scheme,
+// user information, a fragment, characters that need encoding) are refused: libcurl reads those.
+
+struct http_url {
+    struct gs_slice authority; // "node-1:9400", for the Host header; of the text
+    struct gs_slice target;    // "/metrics?x=1", "/" when there is none
+    char host[256];            // without brackets
+    int port;                  // 80 when there is none
+};
+
+bool http_url_parse(const char *text, struct http_url *ret);
+// "localhost", 127.…, ::1 with or without brackets.
+bool http_host_is_loopback(const char *host);
+// False when the host is a name.
+bool http_url_address(const struct http_url *u, struct sockaddr_storage *ret);
+
+// --- replies ---
+
+// One HTTP/1.1 reply as its bytes arrive (RFC 9112): head, then a body by Content-Length, chunked,
+// or until the end. What is unusual or doubtful is reported as odd and not guessed at: the caller
+// then sends the request by libcurl.
+
+enum http_reply_state {
+    HTTP_REPLY_MORE, // bytes are missing
+    HTTP_REPLY_DONE,
+    HTTP_REPLY_ODD,
+    HTTP_REPLY_LARGE, // the body is larger than max_body
+};
+
+struct http_reply {
+    struct gs_buf bytes; // as received; the caller appends. Decoding happens in place
+    size_t max_body;
+    // Of the head, once there is a state other than MORE and ODD:
+    int status;
+    bool keep;             // the connection may be used again
+    int64_t retry_after_s; // 0: none
+    // Private:
+    size_t content_type;   // where its text begins; 0: none
+    size_t looked_at;      // bytes in which the head does not end
+    size_t head;           // its length; 0: not there yet
+    size_t body_end, next; // chunked: end of the decoded bytes, start of those that are not
+    uint64_t left;         // chunked: bytes of the chunk that are missing, with its line end
+    uint64_t length;
+    bool has_length, chunked, trailers, has_keep;
+};
+
+// Call after bytes were appended. ended: none will follow.
+enum http_reply_state http_reply_step(struct http_reply *r, bool ended);
+// When done.
+struct gs_slice http_reply_body(const struct http_reply *r);
+const char *http_reply_content_type(const struct http_reply *r); // NULL: none
+// For the next reply; keeps the memory of bytes.
+void http_reply_reset(struct http_reply *r, size_t max_body);

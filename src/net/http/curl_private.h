@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcurl, loaded when the first client is made. It draws in some twenty libraries (LDAP, Kerberos,
-// SSH …), a third of the resident memory of a process; the exporter and the supervisor of each
-// container run without them. Private to the room.
+// libcurl as this module uses it: the loaded library, and its easy handles between requests.
 #pragma once
 
 #include "base/error.h"
 
 #include <curl/curl.h>
+#include <stddef.h>
+
+// --- library ---
+
+// libcurl, loaded when the first client is made. It loads about twenty libraries (LDAP, Kerberos,
+// SSH …), a third of the resident memory of a process; the exporter and the supervisor of each
+// container run without them.
 
 #define HTTP_CURL_LIB_FUNCTIONS(X)                                                                 \
     X(easy_cleanup)                                                                                \
@@ -41,3 +46,28 @@ struct http_curl_lib {
 
 // GS_ENOTFOUND, with the package to install, when it is not on this machine. It stays loaded.
 struct gs_error *http_curl_lib_load(const struct http_curl_lib **ret);
+
+// --- spare handles ---
+
+// Handles of finished GET requests, kept for the next request of the same URL: a scrape each second
+// would otherwise make and fill a handle each time.
+
+enum { HTTP_CURL_SPARES = 32 };
+
+struct http_curl_spare {
+    CURL *easy;
+    char *url;
+    size_t body; // bytes of its last reply
+};
+
+struct http_curl_spares {
+    struct http_curl_spare items[HTTP_CURL_SPARES];
+    size_t n, next_out; // the one that goes when all places are taken
+};
+
+// easy NULL: none of this URL. Otherwise the caller's.
+struct http_curl_spare http_curl_spares_take(struct http_curl_spares *s, const char *url);
+// Takes easy; url is copied.
+void http_curl_spares_put(struct http_curl_spares *s, const struct http_curl_lib *curl, CURL *easy,
+                          const char *url, size_t body);
+void http_curl_spares_finish(struct http_curl_spares *s, const struct http_curl_lib *curl);

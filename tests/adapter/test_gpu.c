@@ -3,6 +3,7 @@
 // shared GPU, a divided one; and whose pods are whose.
 #include "adapter/provider/gpu.h"
 #include "adapter/provider/provider.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "kube/selector.h"
@@ -15,10 +16,6 @@
 
 #include <math.h>
 
-// n1: A and B given to the pod a, C to nobody. n2: D shared, b has two shares of it and c one; E
-// divided, d has one part, and both repeat the GPU's power. n3: F shared by two containers of e.
-#define LINE(name, uuid, host, more, value)                                                        \
-    name "{gpu=\"0\",UUID=\"" uuid "\",Hostname=\"" host "\"" more "} " value "\n"
 #define OF(pod, more) ",namespace=\"ml\",pod=\"" pod "\",container=\"x\"" more
 #define UTIL          "DCGM_FI_DEV_GPU_UTIL"
 #define POWER         "DCGM_FI_DEV_POWER_USAGE"
@@ -28,71 +25,14 @@
 #define SHARE         "DCGM_FI_DEV_FB_USED_PERCENT"
 #define XIDS          "DCGM_EXP_XID_ERRORS_COUNT"
 #define CLOCKS        "DCGM_EXP_CLOCK_EVENTS_TOTAL"
-#define SM(uuid, node, pod, process, value)                                                        \
-    "DCGM_CUSTOM_PROCESS_SM_UTIL{gpu=\"0\",UUID=\"" uuid "\",NodeName=\"" node                     \
-    "\",NamespaceName=\"ml\",PodName=\"" pod "\",ProcessId=\"" process "\"} " value "\n"
-#define ALLOCATED(uuid, container, value)                                                          \
-    "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED{gpu=\"0\",UUID=\"" uuid "\",NodeName=\"n3\","             \
-    "NamespaceName=\"ml\",PodName=\"e\",ContainerName=\"" container "\"} " value "\n"
-#define BESIDE(more) ",namespace=\"ml\",pod=\"e\",container=\"y\"" more
-static const char page[] =
-    // clang-format off
-    LINE(UTIL, "A", "n1", OF("a", ""), "80")
-    LINE(UTIL, "B", "n1", OF("a", ""), "40")
-    LINE(UTIL, "C", "n1", "", "0")
-    LINE(UTIL, "D", "n2", "", "70")
-    LINE(UTIL, "D", "n2", OF("b", ",vgpu=\"0\""), "30")
-    LINE(UTIL, "D", "n2", OF("b", ",vgpu=\"1\""), "30")
-    LINE(UTIL, "D", "n2", OF("c", ",vgpu=\"2\""), "40")
-    LINE(UTIL, "E", "n2", OF("d", ",GPU_I_ID=\"1\""), "90")
-    LINE(UTIL, "E", "n2", ",GPU_I_ID=\"2\"", "10")
-    LINE(POWER, "A", "n1", OF("a", ""), "100")
-    LINE(POWER, "B", "n1", OF("a", ""), "200")
-    LINE(POWER, "C", "n1", "", "50")
-    LINE(POWER, "D", "n2", "", "300")
-    LINE(POWER, "D", "n2", OF("b", ",vgpu=\"0\""), "300")
-    LINE(POWER, "D", "n2", OF("b", ",vgpu=\"1\""), "300")
-    LINE(POWER, "D", "n2", OF("c", ",vgpu=\"2\""), "300")
-    LINE(POWER, "E", "n2", OF("d", ",GPU_I_ID=\"1\""), "400")
-    LINE(POWER, "E", "n2", ",GPU_I_ID=\"2\"", "400")
-    LINE(UTIL, "F", "n3", "", "50")
-    LINE(UTIL, "F", "n3", OF("e", ",vgpu=\"0\""), "30")
-    LINE(UTIL, "F", "n3", BESIDE(",vgpu=\"1\""), "20")
-    LINE(USED, "F", "n3", "", "400")
-    LINE(USED, "F", "n3", OF("e", ",vgpu=\"0\""), "100")
-    LINE(USED, "F", "n3", BESIDE(",vgpu=\"1\""), "300")
-    LINE(SHARE, "F", "n3", OF("e", ""), "25")
-    ALLOCATED("F", "x", "500")
-    ALLOCATED("F", "y", "500")
-    SM("F", "n3", "e", "6", "10")
-    LINE(USED, "A", "n1", OF("a", ""), "1000")
-    LINE(USED, "B", "n1", OF("a", ""), "1000")
-    LINE(USED, "D", "n2", "", "600")
-    LINE(USED, "D", "n2", OF("b", ",vgpu=\"0\""), "200")
-    LINE(USED, "D", "n2", OF("b", ",vgpu=\"1\""), "200")
-    LINE(USED, "D", "n2", OF("c", ",vgpu=\"2\""), "400")
-    LINE(XIDS, "A", "n1", OF("a", ",xid=\"31\""), "2")
-    LINE(XIDS, "A", "n1", OF("a", ",xid=\"13\""), "3")
-    LINE(XIDS, "B", "n1", OF("a", ""), "0")
-    LINE(XIDS, "C", "n1", ",xid=\"31\"", "4")
-    LINE(XIDS, "D", "n2", OF("b", ",vgpu=\"0\",xid=\"31\""), "1")
-    LINE(XIDS, "D", "n2", OF("c", ",vgpu=\"2\",xid=\"31\""), "1")
-    LINE(XIDS, "E", "n2", OF("d", ",GPU_I_ID=\"1\",xid=\"48\""), "1")
-    LINE(XIDS, "E", "n2", ",GPU_I_ID=\"2\",xid=\"48\"", "1")
-    LINE(CLOCKS, "A", "n1", OF("a", ",clock_event=\"gpu_idle\""), "5")
-    LINE(CLOCKS, "A", "n1", OF("a", ",clock_event=\"power_cap\""), "7")
-    LINE(CLOCKS, "B", "n1", OF("a", ",clock_event=\"power_cap\""), "1")
-    SM("A", "n1", "a", "1", "50")
-    SM("B", "n1", "a", "2", "70")
-    SM("D", "n2", "b", "3", "10")
-    SM("D", "n2", "b", "4", "20")
-    SM("D", "n2", "c", "5", "95");
+static char *page; // of gpu_page.txt
+
 // Another exporter for the same devices: it counts them otherwise, has other labels, an older name
 // for the UUID on one of them, and repeats the device's values for each pod.
-#undef LINE
 #define LINE(name, uuid, host, more, value)                                                        \
     name "{gpu=\"7\"," uuid ",Hostname=\"" host "\",modelName=\"other\"" more "} " value "\n"
 static const char other_page[] =
+    // clang-format off
     LINE(UTIL, "UUID=\"A\"", "n1", OF("a", ""), "80")
     LINE(UTIL, "uuid=\"B\"", "n1", OF("a", ""), "40")
     LINE(UTIL, "UUID=\"C\"", "n1", "", "0")
@@ -479,6 +419,24 @@ static void test_owners(void **state)
     stop(&f);
 }
 
+static int read_page(void **state)
+{
+    const char *root = getenv("GPUSCALE_SOURCE_ROOT");
+    GS_AUTO_FREE char *path = gs_format("%s/tests/adapter/gpu_page.txt", root ? root : ".");
+    struct gs_buf text = {0};
+    (void)state;
+    assert_ok(gs_file_read(path, 1024 * 1024, &text));
+    page = gs_buf_take(&text);
+    return 0;
+}
+
+static int free_page(void **state)
+{
+    (void)state;
+    free(page);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,5 +446,5 @@ int main(void)
         cmocka_unit_test(test_one_kind_of_events),
         cmocka_unit_test(test_owners),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, read_page, free_page);
 }

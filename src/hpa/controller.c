@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/timer.h"
 #include "hpa/hpa_private.h"
+#include "kube/cache.h"
 #include "kube/object.h"
-#include "kube/watch_errors.h"
 
 // A difference between wall clock and elapsed time that means that the clock was set.
 #define CLOCK_STEP_MS 1000

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A local copy of one resource, kept by list and watch (re-listing after 410 Gone, back-off on
-// failure), with handlers. Objects are shared and must not be changed: json_deep_copy first.
+// A local copy of one resource, kept by list and watch, and reports of why it cannot be kept.
 #pragma once
 
 #include "kube/client.h"
+
+// The copy is listed again after 410 Gone, and with back-off on failures. Objects are shared and
+// must not be changed: use json_deep_copy first. Everything runs on the loop's thread.
 
 struct kube_cache;
 
@@ -36,3 +38,15 @@ const json_t *kube_cache_next(const struct kube_cache *c, size_t *pos);
 // Last list or watch failure, NULL when healthy.
 const char *kube_cache_error(const struct kube_cache *c);
 bool kube_cache_denied(const struct kube_cache *c); // that failure was a refusal: 401 or 403
+
+// --- errors ---
+
+// If objects may not be read, this must not look as if there were none: the log has the reason why
+// a cache cannot be filled, once for each reason. A resource that the API does not have is no
+// error.
+
+struct kube_watch_errors;
+// component: of the log. what: "ServiceMonitor objects". The cache is borrowed and must outlive it.
+struct kube_watch_errors *kube_watch_errors_new(uv_loop_t *loop, const struct kube_cache *cache,
+                                                const char *component, const char *what);
+void kube_watch_errors_free(struct kube_watch_errors *w);

@@ -2,7 +2,7 @@
 #include "kube/client.h"
 
 #include "base/mem.h"
-#include "kube/answer.h"
+#include "kube/kube_private.h"
 
 struct kube_client {
     struct http_client *http;
@@ -86,7 +86,7 @@ static void request_done(void *arg, const struct http_answer *answer, struct gs_
                 gs_error_free(bad);
         }
         if (status >= 400)
-            err = kube_answer_error(r->method, r->path, answer, body);
+            err = kube_response_error(r->method, r->path, answer, body);
     }
     if (r->cb)
         r->cb(r->arg, status, body, err);

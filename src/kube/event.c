@@ -8,7 +8,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kube/event_limit.h"
+#include "kube/kube_private.h"
 #include "kube/object.h"
 
 #define ENTRIES_MAX 512

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/event_limit.h"
+#include "kube/kube_private.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"

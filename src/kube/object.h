@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes objects as JSON values: the accessors that every part needs. Strings are borrowed from
-// the object; NULL when absent.
+// Kubernetes objects as JSON values: the accessors that every module needs. Strings are borrowed
+// from the object; NULL when absent.
 #pragma once
 
 #include "codec/json.h"
@@ -25,3 +25,25 @@ const json_t *kube_condition(const json_t *obj, const char *type);
 bool kube_condition_true(const json_t *obj, const char *type);
 void kube_set_condition(json_t *conditions, const char *type, const char *status,
                         const char *reason, const char *message, int64_t now_ms);
+
+// --- moved ports ---
+
+// The annotation of a Pod or Service whose declared ports are reached at other numbers:
+// "80=8080,443=8443". `gpuscale up` writes it where it may not bind low ports; whoever connects to
+// a port or scrapes it reads it.
+
+#define KUBE_ANN_PORTS "gpuscale.dev/ports"
+
+// Where the declared port is reached: by the annotation, else the port itself.
+int kube_port(const json_t *obj, int port);
+// The same by the annotation's text; 0: it does not name the port. NULL is fine.
+int kube_port_in(const char *text, int port);
+
+// --- version ---
+
+// The release of Kubernetes that `gpuscale up` presents, in one place: /version, the node's
+// versions, probes, and the autoscaler that it follows.
+
+#define KUBE_VERSION_MAJOR "1"
+#define KUBE_VERSION_MINOR "36"
+#define KUBE_VERSION       KUBE_VERSION_MAJOR "." KUBE_VERSION_MINOR

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/ports.h"
+#include "kube/object.h"
 
 #include "base/num.h"
 #include "base/slice.h"
-#include "kube/object.h"
 
 // 0: not a port number.
 static int number(struct gs_slice text)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/schema.h"
 
-#include "kube/schema_tables.h"
+#include "kube/schema_private.h"
 
 static const struct {
     const char *api_version, *kind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // coordination, events, rbac, scheduling and storage groups.
-#include "kube/schema_tables.h"
+#include "kube/schema_private.h"
 
 #define STORAGE      "io.k8s.api.storage.v1."
 #define SCHEDULING   "io.k8s.api.scheduling.v1."

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // apps/v1 and batch/v1.
-#include "kube/schema_tables.h"
+#include "kube/schema_private.h"
 
 #define APPS  "io.k8s.api.apps.v1."
 #define BATCH "io.k8s.api.batch.v1."

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // autoscaling/v1, v2, v2beta2 and v2beta1.
-#include "kube/schema_tables.h"
+#include "kube/schema_private.h"
 
 #define AUTOSCALING_V1      "io.k8s.api.autoscaling.v1."
 #define AUTOSCALING_V2      "io.k8s.api.autoscaling.v2."

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types that all groups share.
-#include "kube/schema_tables.h"
+#include "kube/schema_private.h"
 
 #define META "io.k8s.apimachinery.pkg.apis.meta.v1."
 #define CORE "io.k8s.api.core.v1."

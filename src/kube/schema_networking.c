@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // networking.k8s.io/v1, policy/v1 and discovery.k8s.io/v1.
-#include "kube/schema_tables.h"
+#include "kube/schema_private.h"
 
 #define NETWORKING "io.k8s.api.networking.v1."
 #define DISCOVERY  "io.k8s.api.discovery.v1."

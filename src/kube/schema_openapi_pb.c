@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // openapi.v2.Document (gnostic) as protobuf: the members that our own documents have. Field numbers
 // are those of gnostic's OpenAPIv2.proto.
-#include "kube/schema_openapi.h"
+#include "kube/schema.h"
 
 static void add_varint(struct gs_buf *out, uint64_t v)
 {

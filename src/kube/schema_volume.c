@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // core/v1: volume sources, PersistentVolumes and their claims.
-#include "kube/schema_tables.h"
+#include "kube/schema_private.h"
 
 #define CORE "io.k8s.api.core.v1."
 

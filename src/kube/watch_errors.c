@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/watch_errors.h"
+#include "kube/cache.h"
 
 #include "base/log.h"
 #include "base/mem.h"

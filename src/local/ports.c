@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/object.h"
-#include "kube/ports.h"
 
 #include <linux/capability.h>
 #include <sys/prctl.h>

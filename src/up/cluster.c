@@ -8,7 +8,6 @@
 #include "hpa/controller.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
-#include "kube/version.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

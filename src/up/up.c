@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "kube/ports.h"
 #include "local/ports.h"
 #include "up/console/console.h"
 #include "up/up_private.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "kube/event.h"
-#include "kube/event_limit.h"
+#include "kube/kube_private.h"
 #include "kube/object.h"
 #include "loop.h"
 

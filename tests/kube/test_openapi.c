@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/schema_openapi.h"
+#include "kube/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

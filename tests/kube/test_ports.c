@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/ports.h"
+#include "kube/object.h"
 
 #include "unit.h"
 

@@ -2,7 +2,7 @@
 // What the API says that it serves, reviews, mounted groups, logs, and bounds on events.
 #include "api_setup.h"
 
-#include "kube/version.h"
+#include "kube/object.h"
 
 static const json_t *find(const json_t *list, const char *name)
 {

@@ -2,8 +2,8 @@
 // What the kubelet tells of its node: the Node object, its Lease, PodResources, and container logs.
 #include "local/kubelet_fixture.h"
 
+#include "kube/object.h"
 #include "kube/podresources.pb-c.h"
-#include "kube/version.h"
 #include "net/grpc/grpc.h"
 
 struct answer {

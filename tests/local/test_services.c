@@ -2,7 +2,7 @@
 // Services on the embedded API, with real sockets: a pod of these tests is a listening socket that
 // says its own address.
 #include "cluster_harness.h"
-#include "kube/ports.h"
+#include "kube/object.h"
 #include "local/ports.h"
 #include "local/services.h"
 

@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 #include "kube/object.h"
-#include "kube/ports.h"
 
 #define META "__meta_kubernetes_"
 

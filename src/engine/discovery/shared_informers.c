@@ -2,8 +2,8 @@
 #include "engine/discovery/discovery_private.h"
 
 #include "base/mem.h"
+#include "kube/cache.h"
 #include "kube/kubeconfig.h"
-#include "kube/watch_errors.h"
 
 struct discovery_informer {
     char *key;

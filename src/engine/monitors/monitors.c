@@ -7,7 +7,6 @@
 #include "engine/monitors/monitors_private.h"
 #include "kube/cache.h"
 #include "kube/object.h"
-#include "kube/watch_errors.h"
 
 #define GROUP "monitoring.coreos.com"
 

@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "engine/rules/rules_private.h"
 #include "kube/cache.h"
-#include "kube/watch_errors.h"
 
 #define PROMETHEUS_RULES ((struct kube_gvr){"monitoring.coreos.com", "v1", "prometheusrules"})
 

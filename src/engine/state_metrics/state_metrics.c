@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/cache.h"
-#include "kube/watch_errors.h"
 #include "metrics/write.h"
 
 static const struct {

@@ -2,7 +2,7 @@
 // What the server serves, told to clients: API groups, versions, resources, and the server's
 // version.
 #include "base/mem.h"
-#include "kube/version.h"
+#include "kube/object.h"
 #include "local/api/api_private.h"
 
 // Groups that serve reviews only.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenAPI documents for the kinds whose fields are known: made when first asked for, then kept.
-#include "kube/schema_openapi.h"
+#include "kube/schema.h"
 
 #include "base/mem.h"
 #include "local/api/api_private.h"

@@ -2,7 +2,6 @@
 // Services, Endpoints, EndpointSlices, Ingresses.
 #include "base/mem.h"
 #include "kube/object.h"
-#include "kube/ports.h"
 #include "local/api/table.h"
 
 #include <inttypes.h>

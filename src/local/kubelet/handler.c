@@ -2,7 +2,7 @@
 #include "local/kubelet/handler.h"
 
 #include "base/mem.h"
-#include "kube/version.h"
+#include "kube/object.h"
 #include "local/kubelet/pod_worker.h"
 #include "local/ports.h"
 #include "net/grpc/grpc.h"

@@ -8,7 +8,6 @@
 #include "base/timer.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
-#include "kube/version.h"
 
 #include <sys/statvfs.h>
 #include <sys/utsname.h>

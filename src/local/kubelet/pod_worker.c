@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
-#include "kube/ports.h"
+#include "kube/object.h"
 #include "local/pod.h"
 #include "local/ports.h"
 

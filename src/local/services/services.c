@@ -6,7 +6,6 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "kube/ports.h"
 #include "kube/selector.h"
 #include "local/ports.h"
 #include "local/services/address.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/answer.h"
+#include "kube/kube_private.h"
 
 #include "base/mem.h"
 
@@ -121,8 +121,8 @@ static void add_resource(const char *method, const char *path, struct gs_buf *ou
                 name ? " " : "", name ? name : "");
 }
 
-struct gs_error *kube_answer_error(const char *method, const char *path,
-                                   const struct http_answer *a, const json_t *body)
+struct gs_error *kube_response_error(const char *method, const char *path,
+                                     const struct http_answer *a, const json_t *body)
 {
     const char *message = codec_json_str(body, "message", NULL);
     enum gs_code code = code_of_status(a->status, codec_json_str(body, "reason", NULL));

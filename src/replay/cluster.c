@@ -236,7 +236,7 @@ static struct replay_moment in_calm(struct replay_cluster *w, int64_t second,
                                     struct replay_curve_piece *at)
 {
     struct replay_moment p = {.ready = w->calm.ready};
-    p.load = replay_curve_near(&w->s->load, second * STEP_MS, at);
+    p.load = replay_curve_at(&w->s->load, second * STEP_MS, at);
     p.utilization = 100 * p.load / (p.ready * w->s->capacity);
     return p;
 }
@@ -285,7 +285,7 @@ static double at_most(double v, double limit)
 // One second of work: what comes and what waits is served as far as the ready replicas can.
 static struct replay_moment serve_load(struct replay_cluster *w)
 {
-    struct replay_moment p = {.load = replay_curve_near(&w->s->load, w->t_ms, &w->load),
+    struct replay_moment p = {.load = replay_curve_at(&w->s->load, w->t_ms, &w->load),
                               .ready = replay_cluster_count(w)->ready};
     double can = p.ready * w->s->capacity, wanted = p.load + w->queue, done = at_most(wanted, can);
     int64_t now_s = w->t_ms / STEP_MS;
@@ -361,7 +361,7 @@ static bool find_stretch(struct replay_cluster *w, int64_t until_ms, struct stre
     const struct replay_counts *c = replay_cluster_count(w);
     if (w->queue > 0 || !c->rest || until_ms - w->t_ms < 2 * STEP_MS)
         return false;
-    replay_curve_near(&w->s->load, w->t_ms, &w->load);
+    replay_curve_at(&w->s->load, w->t_ms, &w->load);
     int64_t end_ms = until_ms;
     set_earlier(&end_ms, w->load.until_ms - 1);
     set_earlier(&end_ms, c->until_ms - 1);
@@ -369,8 +369,8 @@ static bool find_stretch(struct replay_cluster *w, int64_t until_ms, struct stre
     if (n < 2)
         return false;
     double can = c->ready * w->s->capacity, level = can * w->s->level / 100;
-    double first = replay_curve_near(&w->s->load, w->t_ms + STEP_MS, &w->load);
-    double last = replay_curve_near(&w->s->load, w->t_ms + n * STEP_MS, &w->load);
+    double first = replay_curve_at(&w->s->load, w->t_ms + STEP_MS, &w->load);
+    double last = replay_curve_at(&w->s->load, w->t_ms + n * STEP_MS, &w->load);
     *ret = (struct stretch){n, first, last, can};
     return first <= can && last <= can && can > 0 && (first > level) == (last > level);
 }

@@ -9,8 +9,8 @@ void replay_curve_add(struct replay_curve *c, int64_t t_ms, double v)
     c->points[c->n++] = (struct replay_curve_point){t_ms, v};
 }
 
-// The first point behind t_ms.
-static size_t point_behind(const struct replay_curve *c, int64_t t_ms)
+// The first point after t_ms.
+static size_t point_after(const struct replay_curve *c, int64_t t_ms)
 {
     size_t low = 0, high = c->n;
     while (low < high) {
@@ -23,33 +23,11 @@ static size_t point_behind(const struct replay_curve *c, int64_t t_ms)
     return low;
 }
 
-int64_t replay_curve_straight_until(const struct replay_curve *c, int64_t t_ms)
-{
-    int64_t within = c->repeat_ms > 0 ? t_ms % c->repeat_ms : t_ms;
-    size_t next = point_behind(c, within);
-    if (next < c->n)
-        return t_ms - within + c->points[next].t_ms;
-    return c->repeat_ms > 0 ? t_ms - within + c->repeat_ms : INT64_MAX;
-}
-
-double replay_curve_at(const struct replay_curve *c, int64_t t_ms)
-{
-    if (!c->n)
-        return 0;
-    if (c->repeat_ms > 0)
-        t_ms %= c->repeat_ms;
-    size_t low = point_behind(c, t_ms);
-    if (low == 0 || low == c->n)
-        return c->points[low ? c->n - 1 : 0].v;
-    const struct replay_curve_point *a = &c->points[low - 1], *b = &c->points[low];
-    return a->v + (b->v - a->v) * (double)(t_ms - a->t_ms) / (double)(b->t_ms - a->t_ms);
-}
-
 void replay_curve_find_piece(const struct replay_curve *c, int64_t t_ms,
                              struct replay_curve_piece *ret)
 {
     int64_t within = c->repeat_ms > 0 ? t_ms % c->repeat_ms : t_ms, start_ms = t_ms - within;
-    size_t next = point_behind(c, within);
+    size_t next = point_after(c, within);
     int64_t end_ms = c->repeat_ms > 0 ? start_ms + c->repeat_ms : INT64_MAX;
     *ret = (struct replay_curve_piece){.from_ms = start_ms, .until_ms = end_ms, .over_ms = 1};
     if (!c->n)

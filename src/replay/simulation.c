@@ -74,10 +74,10 @@ static double value_of(struct replay_cluster *w, const struct replay_metric *m, 
         break;
     }
     int64_t t = w->t_ms - w->s->delay_ms;
-    double v = replay_curve_near(&m->series, t > 0 ? t : 0, &at->series);
+    double v = replay_curve_at(&m->series, t > 0 ? t : 0, &at->series);
     // The whole of what was measured then, over the replicas that are there now.
     if (m->series_replicas.n && of_pod)
-        v = v * replay_curve_near(&m->series_replicas, t > 0 ? t : 0, &at->replicas) /
+        v = v * replay_curve_at(&m->series_replicas, t > 0 ? t : 0, &at->replicas) /
             fmax(replay_cluster_count(w)->ready, 1);
     return v;
 }

@@ -100,11 +100,6 @@ struct gs_error *up_apply_load(const char *const *paths, size_t n, struct up_app
     return NULL;
 }
 
-size_t up_apply_count(const struct up_apply *a)
-{
-    return a->len;
-}
-
 static void apply_next(struct up_apply *a);
 
 static struct kube_gvr gvr_of(const struct item *it)

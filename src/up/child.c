@@ -218,11 +218,6 @@ struct gs_error *up_child_start(uv_loop_t *loop, const struct up_child_config *c
     return NULL;
 }
 
-bool up_child_running(const struct up_child *c)
-{
-    return c && c->running;
-}
-
 static void on_kill_timer(void *arg)
 {
     struct up_child *c = arg;

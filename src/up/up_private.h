@@ -84,7 +84,6 @@ struct up_apply;
 // Reads all files before the start, so that a wrong file fails it with file:line. Paths are
 // borrowed.
 struct gs_error *up_apply_load(const char *const *paths, size_t n, struct up_apply **ret);
-size_t up_apply_count(const struct up_apply *a);
 // Applies one object after the other, then calls done (err is owned by the callee; NULL: success).
 void up_apply_start(struct up_apply *a, struct kube_client *client,
                     void (*done)(void *arg, struct gs_error *err), void *arg);
@@ -109,7 +108,6 @@ struct up_child_config {
 
 struct gs_error *up_child_start(uv_loop_t *loop, const struct up_child_config *cfg,
                                 struct up_child **ret);
-bool up_child_running(const struct up_child *c);
 // SIGTERM now, SIGKILL after two seconds, no restart. on_exit is still called. NULL is fine.
 void up_child_stop(struct up_child *c);
 // Kills it if it still runs. No callback is called any more. The memory is freed when the loop has

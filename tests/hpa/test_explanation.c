@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at an autoscaler through an API, and what they tell.
+#include "base/file.h"
 #include "hpa/convert.h"
 #include "hpa/inspect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -146,6 +148,74 @@ static void a_pod_without_a_sample_and_a_status_that_differs(void **state)
     assert_says(b, "gpu_util: the cluster shows no value");
 }
 
+// Lines without repeated blanks and with each age as "AGE".
+static char *without_ages(struct gs_slice text)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    while (text.len) {
+        struct gs_slice line = gs_slice_cut(&text, '\n');
+        while (line.data) {
+            struct gs_slice word = gs_slice_cut(&line, ' ');
+            size_t digits = 0;
+            while (digits < word.len && strchr("0123456789.", word.data[digits]))
+                digits++;
+            bool is_age = digits && digits + 1 == word.len && word.data[digits] == 's';
+            if (is_age)
+                gs_buf_add_str(&out, "AGE ");
+            else if (word.len)
+                gs_buf_addf(&out, GS_SLICE_FMT " ", GS_SLICE_ARG(word));
+        }
+        gs_buf_add_char(&out, '\n');
+    }
+    gs_buf_add(&out, "", 1);
+    return gs_strdup(out.data);
+}
+
+// The example of docs/autoscaler.md.
+static char *example_of_the_page(void)
+{
+    const char command[] = "$ gpuscale explain hpa web -n shop\n";
+    const char *root = getenv("GPUSCALE_SOURCE_ROOT");
+    GS_AUTO_FREE char *path = gs_format("%s/docs/autoscaler.md", root ? root : ".");
+    GS_AUTO_BUF struct gs_buf page = {0};
+    struct gs_error *err = gs_file_read(path, (size_t)1 << 20, &page);
+    if (err)
+        fail_msg("%s", gs_error_message(err));
+    gs_buf_add(&page, "", 1);
+    const char *from = strstr(page.data, command);
+    assert_non_null(from);
+    from += strlen(command);
+    const char *to = strstr(from, "\n```");
+    assert_non_null(to);
+    return gs_strndup(from, (size_t)(to + 1 - from));
+}
+
+static void the_example_of_the_documentation(void **state)
+{
+    struct bench *b = *state;
+    for (int i = 0; i < 3; i++) {
+        GS_AUTO_FREE char *key = gs_format("shop/web-%d", i);
+        json_object_set_new(
+            json_object_get(json_object_get(b->api.pods, key), "metadata"), "ownerReferences",
+            json_pack("[{s:s, s:s, s:s, s:s, s:b}]", "apiVersion", "apps/v1", "kind", "ReplicaSet",
+                      "name", "web-5d", "uid", "r", "controller", 1));
+    }
+    put_hpa(b, "{\"currentReplicas\":3,\"desiredReplicas\":9,\"conditions\":[{\"type\":"
+               "\"AbleToScale\",\"status\":\"True\",\"reason\":\"ScaleDownStabilized\"},{\"type\":"
+               "\"ScalingActive\",\"status\":\"True\",\"reason\":\"ValidMetricFound\"}],"
+               "\"currentMetrics\":[{\"type\":\"Pods\",\"pods\":{\"metric\":{\"name\":"
+               "\"gpu_util\"},\"current\":{\"averageValue\":\"40\"}}}]}");
+    fake_answer(&b->api, METRIC, 200, fake_values("web", (const char *const[]){"40", "40"}, 2));
+    look(b);
+    assert_null(b->error);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    hpa_explanation_text(b->reading, &text);
+    GS_AUTO_FREE char *example = example_of_the_page();
+    GS_AUTO_FREE char *want = without_ages(gs_slice_of(example));
+    GS_AUTO_FREE char *got = without_ages(gs_buf_slice(&text));
+    assert_string_equal(got, want);
+}
+
 static void from_nothing_there_is_only_up(void **state)
 {
     struct bench *b = *state;
@@ -234,6 +304,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(samples_pods_and_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pod_without_a_sample_and_a_status_that_differs, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(the_example_of_the_documentation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(from_nothing_there_is_only_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_memory_of_a_controller_counts, set_up, tear_down),

@@ -63,7 +63,7 @@ static void test_output_and_exit_code(void **state)
         uv_run(&loop, UV_RUN_ONCE);
     assert_string_equal(s.lines.data, "hello|to stderr|no newline|");
     assert_int_equal(s.status, 3);
-    assert_false(up_child_running(c));
+    assert_int_equal(s.exits, 1);
     finish(&loop, c, &s);
 }
 

@@ -371,9 +371,10 @@ static void oauth2_cancel(struct http_op *base)
 static void oauth2_free(struct http_client *base)
 {
     struct oauth2_client *c = GS_CONTAINER_OF(base, struct oauth2_client, base);
-    struct oauth2_op *op;
-    while ((op = LIST_FIRST(&c->ops)))
+    for (struct oauth2_op *op = LIST_FIRST(&c->ops), *next; op; op = next) {
+        next = LIST_NEXT(op, all);
         oauth2_cancel(&op->base);
+    }
     http_client_free(c->inner);
     endpoint_tokens_unref(c->tokens);
     free(c);

@@ -3,6 +3,7 @@
 // passes start at fixed multiples of the sync period after the first, never two at a time.
 #include "hpa/controller.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/log.h"
@@ -34,7 +35,7 @@ struct item {
     char *key;
     json_t *object; // the newest
     struct hpa_history *history;
-    struct hpa_reconcile *run; // NULL between passes
+    struct hpa_reconcile *run; // NULL between syncs
     bool again;                // the spec changed during the pass
     struct gs_timer *timer;
     int64_t due_ns;                     // monotonic time of the next pass
@@ -105,6 +106,7 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
 {
     struct item *i = arg;
     struct hpa_controller *c = i->controller;
+    gs_assert(i->run);
     if (d->rescale && d->write == HPA_WRITE_DONE)
         gs_info("hpa", "%s: %d to %d replicas: %s", i->key, d->current, d->desired, d->reason);
     if (c->observer)

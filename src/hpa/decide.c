@@ -2,6 +2,7 @@
 // One pass over one HPA, from the scale that was read to the count to write.
 #include "hpa/hpa_private.h"
 
+#include "base/assert.h"
 #include "base/num.h"
 #include "base/slice.h"
 
@@ -114,6 +115,8 @@ static void follow_metrics(struct hpa_evaluation *p)
         if (!*d->reason)
             d->reason = BELOW_MIN;
     }
+    gs_assert(d->desired >= 0);
+    gs_assert_debug(d->desired <= p->spec->max_replicas || d->desired <= p->min_replicas);
 }
 
 enum branch { BRANCH_NO_SCALE, BRANCH_DISABLED, BRANCH_ABOVE, BRANCH_BELOW, BRANCH_METRICS };
@@ -155,9 +158,9 @@ static void decide_desired(struct hpa_evaluation *p)
     d->rescale = d->desired != d->current;
 }
 
-// What the pass keeps for a later explanation is left as it is: it is written before it is read.
-static void pass_init(struct hpa_evaluation *p, const struct hpa_spec *spec,
-                      const struct hpa_observation *obs, const struct hpa_config *cfg)
+// `kept` is not initialized: it is written before it is read.
+static void evaluation_init(struct hpa_evaluation *p, const struct hpa_spec *spec,
+                            const struct hpa_observation *obs, const struct hpa_config *cfg)
 {
     p->spec = spec;
     p->obs = obs;
@@ -180,7 +183,7 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret)
 {
-    struct hpa_evaluation pass;
+    struct hpa_evaluation evaluation;
     *ret = (struct hpa_decision){
         .proposal = -1,
         .decided_ms = now_ms,
@@ -188,23 +191,23 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
         .release = cfg->release,
         .terse = cfg->terse,
     };
-    pass_init(&pass, spec, obs, cfg);
-    pass.history = history;
-    pass.now_ms = now_ms;
-    pass.out = ret;
-    decide_desired(&pass);
+    evaluation_init(&evaluation, spec, obs, cfg);
+    evaluation.history = history;
+    evaluation.now_ms = now_ms;
+    evaluation.out = ret;
+    decide_desired(&evaluation);
     if (cfg->terse && ret->rescale)
-        hpa_explain_kept(&pass);
-    if (!cfg->terse || pass.explanation.len)
-        ret->explanation = gs_buf_take(&pass.explanation);
+        hpa_explain_kept(&evaluation);
+    if (!cfg->terse || evaluation.explanation.len)
+        ret->explanation = gs_buf_take(&evaluation.explanation);
 }
 
 bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation *obs,
                        const struct hpa_config *cfg)
 {
-    struct hpa_evaluation pass;
-    pass_init(&pass, spec, obs, cfg);
-    return branch_of(&pass) == BRANCH_METRICS && obs->selector && *obs->selector &&
+    struct hpa_evaluation evaluation;
+    evaluation_init(&evaluation, spec, obs, cfg);
+    return branch_of(&evaluation) == BRANCH_METRICS && obs->selector && *obs->selector &&
            !obs->selector_error &&
            !(obs->ambiguous_with && hpa_since(cfg->release, HPA_SINCE_AMBIGUOUS));
 }

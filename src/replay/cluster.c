@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/replay_private.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -98,6 +99,7 @@ static void free_gpus_of(struct replay_cluster *w, size_t node)
     if (node == NO_NODE)
         return;
     struct replay_node *n = &w->nodes[node];
+    gs_assert(node < w->n_nodes && n->used >= w->s->gpus_per_replica);
     n->used -= w->s->gpus_per_replica;
     if (!n->used)
         n->idle_since_ms = w->t_ms;
@@ -329,6 +331,22 @@ static void add_to_summary(struct replay_cluster *w, const struct replay_moment 
     count_replicas(w);
 }
 
+// The GPUs in use are those of the pods and of the terminating pods, and no node has too many.
+static bool gpus_are_consistent(const struct replay_cluster *w)
+{
+    size_t used = 0, held = 0;
+    for (size_t i = 0; i < w->n_nodes; i++) {
+        used += w->nodes[i].used;
+        if (w->nodes[i].used > w->s->gpus_per_node)
+            return false;
+    }
+    for (size_t i = 0; i < w->n_pods; i++)
+        held += w->pods[i].node != NO_NODE ? w->s->gpus_per_replica : 0;
+    for (size_t i = 0; i < w->n_drains; i++)
+        held += w->drains[i].node != NO_NODE ? w->s->gpus_per_replica : 0;
+    return used == held;
+}
+
 static void run_second(struct replay_cluster *w)
 {
     bool rest = replay_cluster_count(w)->rest;
@@ -340,6 +358,7 @@ static void run_second(struct replay_cluster *w)
             provision(w);
             remove_idle_nodes(w);
         }
+        gs_assert_debug(gpus_are_consistent(w));
         w->counts.stale = true;
     }
     struct replay_moment p = serve_load(w);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "up/up_private.h"
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -68,6 +69,7 @@ static void free_when_closed(struct up_child *c)
 static void on_timer_closed(void *arg)
 {
     struct up_child *c = arg;
+    gs_assert(c->open_handles > 0);
     c->open_handles--;
     free_when_closed(c);
 }
@@ -132,6 +134,7 @@ static void on_restart_timer(void *arg)
 static void on_exit_status(uv_process_t *process, int64_t status, int term_signal)
 {
     struct up_child *c = process->data;
+    gs_assert(c->running && c->process_open);
     c->running = false;
     gs_timer_stop(c->timer);
     close_handle(&c->process, &c->process_open);
@@ -152,6 +155,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
 
 static struct gs_error *spawn_child(struct up_child *c)
 {
+    gs_assert(!c->running && !c->freed);
     // A grandchild may keep the pipe of the previous run open: drop it before it is used again.
     if (c->pipe_open || c->process_open) {
         close_handle(&c->pipe, &c->pipe_open);

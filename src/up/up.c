@@ -3,6 +3,7 @@
 // block), stop.
 #include "up/up.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -40,6 +41,13 @@ struct up {
     bool stopping, stopped, load_on, load_ok; // load_ok: it has ended with exit code 0
     struct gs_error *err;                     // why it ends
 };
+
+// Each phase follows the previous one.
+static void set_phase(struct up *u, enum phase next)
+{
+    gs_assert(next == u->phase + 1);
+    u->phase = next;
+}
 
 // --- the end ---
 
@@ -183,7 +191,7 @@ static void on_load_exit(void *arg, int64_t status, int term_signal)
     if (u->stopping)
         return;
     u->load_ok = !status && !term_signal;
-    u->phase = PHASE_COOLING;
+    set_phase(u, PHASE_COOLING);
     GS_AUTO_FREE char *why = status || term_signal
                                  ? gs_format("load ended with %s %d, its output is in %s",
                                              term_signal ? "signal" : "exit code",
@@ -208,7 +216,7 @@ static void start_load(struct up *u)
         return;
     }
     u->load_on = true;
-    u->phase = PHASE_LOAD;
+    set_phase(u, PHASE_LOAD);
     record_in_timeline(u, "load started");
 }
 
@@ -221,7 +229,7 @@ static void print_timeline(struct up *u)
     console_terminal_size(u->terminal, &rows, &columns);
     console_timeline_print(u->timeline, console_terminal_live(u->terminal) ? columns : 0, &out);
     console_terminal_line(u->terminal, "%s", out.data);
-    u->phase = PHASE_IDLE;
+    set_phase(u, PHASE_IDLE);
     if (u->o->exit_after_load)
         begin_stop(u);
     else
@@ -234,7 +242,7 @@ static void print_timeline(struct up *u)
 static void on_applied(void *arg, struct gs_error *err)
 {
     struct up *u = arg;
-    u->phase = PHASE_READY;
+    set_phase(u, PHASE_READY);
     if (err)
         stop_with_error(u, err);
 }
@@ -250,7 +258,7 @@ static void on_ready(struct up *u)
         console_terminal_line(u->terminal, "Port 80 of pods and Services is reached at %d: %s",
                               local_host_port(80), why);
     }
-    u->phase = PHASE_APPLYING;
+    set_phase(u, PHASE_APPLYING);
     up_apply_start(u->apply, u->cluster->client, on_applied, u);
 }
 

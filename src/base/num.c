@@ -223,3 +223,11 @@ char *gs_put_fixed6(char *at, double v)
     }
     return at + 7;
 }
+
+int gs_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}

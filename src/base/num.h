@@ -23,3 +23,5 @@ char *gs_put_u64(char *at, uint64_t v); // decimal, at most 20 digits
 // As printf's "%f": six decimals, rounded exactly. Returns the place behind the text.
 #define GS_FIXED6_SIZE 328
 char *gs_put_fixed6(char *at, double v);
+
+int gs_hex_digit(char c); // 0 … 15 in either case; -1: not a hexadecimal digit

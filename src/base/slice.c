@@ -22,18 +22,26 @@ bool gs_slice_ends(struct gs_slice s, const char *suffix)
     return s.len >= n && memcmp(s.data + s.len - n, suffix, n) == 0;
 }
 
-static bool is_blank(char c)
+bool gs_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+bool gs_has_control(const char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < ' ' || *s == 0x7f)
+            return true;
+    return false;
+}
+
 struct gs_slice gs_slice_trim(struct gs_slice s)
 {
-    while (s.len && is_blank(s.data[0])) {
+    while (s.len && gs_is_blank(s.data[0])) {
         s.data++;
         s.len--;
     }
-    while (s.len && is_blank(s.data[s.len - 1]))
+    while (s.len && gs_is_blank(s.data[s.len - 1]))
         s.len--;
     return s;
 }

@@ -2,15 +2,9 @@
 // URLs of configurations, by the rules of Go's net/url.
 #include "codec/yaml_reader.h"
 
-#include <ctype.h>
+#include "base/slice.h"
 
-static bool has_control(const char *url)
-{
-    for (; *url; url++)
-        if ((unsigned char)*url < ' ' || *url == 0x7f)
-            return true;
-    return false;
-}
+#include <ctype.h>
 
 static bool escapes_are_whole(const char *url)
 {
@@ -52,7 +46,7 @@ static const char *host_error(struct gs_slice host)
 
 const char *codec_url_error(const char *url)
 {
-    if (has_control(url))
+    if (gs_has_control(url))
         return "invalid control character in URL";
     const char *scheme_end = url;
     while (isalnum((unsigned char)*scheme_end) || (*scheme_end && strchr("+-.", *scheme_end)))

@@ -55,7 +55,7 @@ static void free_json(void *j)
     json_decref(j);
 }
 
-static char *key_of(const json_t *obj)
+static char *object_key(const json_t *obj)
 {
     const char *name = kube_name(obj);
     return name && *name ? kube_key(obj) : NULL;
@@ -167,9 +167,9 @@ void kube_cache_remove_handlers(struct kube_cache *c, const void *arg)
 // --- objects ---
 
 // Both false when the cache was freed by a handler.
-static bool put(struct kube_cache *c, json_t *obj)
+static bool put_object(struct kube_cache *c, json_t *obj)
 {
-    GS_AUTO_FREE char *key = key_of(obj);
+    GS_AUTO_FREE char *key = object_key(obj);
     if (!key)
         return true;
     if (c->trim)
@@ -191,7 +191,7 @@ static bool put(struct kube_cache *c, json_t *obj)
     return !c->closed;
 }
 
-static bool drop(struct kube_cache *c, const char *key, json_t *last)
+static bool drop_object(struct kube_cache *c, const char *key, json_t *last)
 {
     CODEC_AUTO_JSON json_t *old = gs_hmap_remove_str(c->objects, key);
     if (!old)
@@ -214,7 +214,7 @@ static void set_version(struct kube_cache *c, const char *version)
 static void send_list(struct kube_cache *c);
 static void send_watch(struct kube_cache *c);
 
-static void attempt(struct kube_cache *c)
+static void start_attempt(struct kube_cache *c)
 {
     if (c->relist || !c->resource_version)
         send_list(c);
@@ -227,10 +227,10 @@ static void timer_fired(void *arg)
     struct kube_cache *c = arg;
     http_op_cancel(c->watch);
     c->watch = NULL;
-    attempt(c);
+    start_attempt(c);
 }
 
-static uint64_t jitter(uint64_t bound)
+static uint64_t add_jitter(uint64_t bound)
 {
     uint32_t r = 0;
     if (uv_random(NULL, NULL, &r, sizeof(r), 0, NULL) != 0)
@@ -243,14 +243,14 @@ static void back_off(struct kube_cache *c)
     uint64_t ms = BACKOFF_FIRST_MS;
     for (unsigned i = 0; i < c->failures && ms < BACKOFF_LAST_MS; i++)
         ms *= 2;
-    ms += jitter(ms / 2);
+    ms += add_jitter(ms / 2);
     if (ms > BACKOFF_LAST_MS)
         ms = BACKOFF_LAST_MS;
     c->failures++;
     gs_timer_start(c->timer, timer_fired, ms);
 }
 
-static void failed(struct kube_cache *c, struct gs_error *err)
+static void watch_failed(struct kube_cache *c, struct gs_error *err)
 {
     free(c->error);
     c->error = gs_strdup(err ? gs_error_message(err) : "the watch ended early");
@@ -265,7 +265,7 @@ static void clear_error(struct kube_cache *c)
     c->error = NULL;
 }
 
-static void healthy(struct kube_cache *c)
+static void note_healthy(struct kube_cache *c)
 {
     c->failures = 0;
     clear_error(c);
@@ -273,7 +273,7 @@ static void healthy(struct kube_cache *c)
 
 static void watch_stands(void *arg)
 {
-    healthy(arg);
+    note_healthy(arg);
 }
 
 // --- list ---
@@ -306,13 +306,13 @@ static bool drop_absent(struct kube_cache *c, struct gs_hmap *present)
     size_t i;
     json_t *name;
     json_array_foreach (gone, i, name) {
-        if (!drop(c, json_string_value(name), NULL))
+        if (!drop_object(c, json_string_value(name), NULL))
             return false;
     }
     return true;
 }
 
-static void take_list(struct kube_cache *c, json_t *list)
+static void apply_list(struct kube_cache *c, json_t *list)
 {
     json_t *items = codec_json_get(list, "items", NULL);
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *present = gs_hmap_new(NULL);
@@ -321,7 +321,7 @@ static void take_list(struct kube_cache *c, json_t *list)
 
     complete_items(list);
     json_array_foreach (items, i, item) {
-        GS_AUTO_FREE char *key = key_of(item);
+        GS_AUTO_FREE char *key = object_key(item);
         if (key)
             gs_hmap_put_str(present, key, item);
     }
@@ -329,7 +329,7 @@ static void take_list(struct kube_cache *c, json_t *list)
     if (!drop_absent(c, present))
         return;
     json_array_foreach (items, i, item) {
-        if (!put(c, item))
+        if (!put_object(c, item))
             return;
     }
     c->relist = false;
@@ -349,11 +349,11 @@ static void list_done(void *arg, int status, json_t *body, struct gs_error *err)
     if (!err && !json_is_array(codec_json_get(body, "items", NULL)))
         err = gs_error_new(GS_EPROTO, "the API server's answer to %s is not a list", c->path);
     if (err) {
-        failed(c, gs_error_wrap(err, "listing %s", c->path));
+        watch_failed(c, gs_error_wrap(err, "listing %s", c->path));
         return;
     }
     CODEC_AUTO_JSON json_t *list = json_incref(body);
-    take_list(c, list);
+    apply_list(c, list);
 }
 
 static void send_list(struct kube_cache *c)
@@ -373,7 +373,7 @@ static void watch_broken(struct kube_cache *c, bool relist, struct gs_error *err
     c->relist = c->relist || relist;
     // "Gone" after events is plain ageing and lists at once; without events it could spin.
     bool at_once = relist && c->watch_fruitful && c->failures == 0;
-    failed(c, err);
+    watch_failed(c, err);
     if (at_once)
         gs_timer_start(c->timer, timer_fired, 0);
 }
@@ -410,13 +410,13 @@ static bool take_event(struct kube_cache *c, struct gs_slice line)
         return true;
     }
     c->watch_fruitful = true;
-    healthy(c);
+    note_healthy(c);
     set_version(c, kube_resource_version(obj));
     if (gs_streq(type, "ADDED") || gs_streq(type, "MODIFIED"))
-        return put(c, obj);
+        return put_object(c, obj);
     if (gs_streq(type, "DELETED")) {
-        GS_AUTO_FREE char *key = key_of(obj);
-        return !key || drop(c, key, obj);
+        GS_AUTO_FREE char *key = object_key(obj);
+        return !key || drop_object(c, key, obj);
     }
     return true; // BOOKMARK, and types to come
 }
@@ -468,7 +468,7 @@ static void watch_done(void *arg, const struct http_answer *answer, struct gs_er
     }
     bool served = c->watch_fruitful || gs_mono_ns() - c->watch_started_ns > WATCH_HEALTHY_NS;
     if (served)
-        healthy(c);
+        note_healthy(c);
     if (!err && served) {
         send_watch(c);
         return;
@@ -479,12 +479,12 @@ static void watch_done(void *arg, const struct http_answer *answer, struct gs_er
         send_watch(c);
         return;
     }
-    failed(c, err ? gs_error_wrap(err, "watching %s", c->path) : NULL);
+    watch_failed(c, err ? gs_error_wrap(err, "watching %s", c->path) : NULL);
 }
 
 static void send_watch(struct kube_cache *c)
 {
-    unsigned seconds = WATCH_MIN_SECONDS + (unsigned)jitter(WATCH_MIN_SECONDS);
+    unsigned seconds = WATCH_MIN_SECONDS + (unsigned)add_jitter(WATCH_MIN_SECONDS);
     GS_AUTO_BUF struct gs_buf path = {0};
     gs_buf_addf(&path,
                 "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", c->path,

@@ -30,7 +30,7 @@ static int64_t now_ms(void)
     return gs_mono_ns() / GS_NS_PER_MS;
 }
 
-static void lose(struct kube_election *e, const char *why)
+static void lose_leadership(struct kube_election *e, const char *why)
 {
     if (!e->leading)
         return;
@@ -39,7 +39,7 @@ static void lose(struct kube_election *e, const char *why)
     e->cfg.on_lost(e->cfg.arg);
 }
 
-static void lead(struct kube_election *e)
+static void take_leadership(struct kube_election *e)
 {
     e->renewed_mono_ms = e->sent_mono_ms;
     if (e->leading)
@@ -49,7 +49,7 @@ static void lead(struct kube_election *e)
     e->cfg.on_leading(e->cfg.arg);
 }
 
-static void see(struct kube_election *e, const json_t *lease)
+static void observe_lease(struct kube_election *e, const json_t *lease)
 {
     const json_t *spec = json_object_get(lease, "spec");
     if (e->seen && json_equal(e->seen, spec))
@@ -65,7 +65,7 @@ static void see(struct kube_election *e, const json_t *lease)
 }
 
 // Once for each reason, until it works again.
-static void tell(struct kube_election *e, const char *failure)
+static void report_leadership(struct kube_election *e, const char *failure)
 {
     if (failure && !gs_streq(e->told, failure))
         gs_warn("election", "lease %s/%s: %s", e->ns, e->name, failure);
@@ -75,18 +75,18 @@ static void tell(struct kube_election *e, const char *failure)
 
 // --- writing ---
 
-static void written(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_lease_written(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct kube_election *e = arg;
     e->request = NULL;
     if (!err) {
-        tell(e, NULL);
-        see(e, body);
-        lead(e);
+        report_leadership(e, NULL);
+        observe_lease(e, body);
+        take_leadership(e);
     } else if (status == 409) {
-        lose(e, "another took the lease"); // or only touched it: the next try tells
+        lose_leadership(e, "another took the lease"); // or only touched it: the next try tells
     } else {
-        tell(e, gs_error_message(err));
+        report_leadership(e, gs_error_message(err));
     }
     gs_error_free(err);
 }
@@ -108,22 +108,23 @@ static json_t *our_spec(const struct kube_election *e, const json_t *old)
     return spec;
 }
 
-static void create(struct kube_election *e)
+static void create_lease(struct kube_election *e)
 {
     CODEC_AUTO_JSON json_t *lease = json_pack(
         "{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "coordination.k8s.io/v1", "kind", "Lease",
         "metadata", "namespace", e->ns, "name", e->name, "spec", our_spec(e, NULL));
     e->sent_mono_ms = now_ms();
-    e->request = kube_create(e->client, KUBE_LEASES, e->ns, lease, written, e);
+    e->request = kube_create(e->client, KUBE_LEASES, e->ns, lease, on_lease_written, e);
 }
 
-static void update(struct kube_election *e, const json_t *lease)
+static void update_lease(struct kube_election *e, const json_t *lease)
 {
     CODEC_AUTO_JSON json_t *copy =
         json_deep_copy(lease); // with its resourceVersion: a race gives 409
     json_object_set_new(copy, "spec", our_spec(e, json_object_get(lease, "spec")));
     e->sent_mono_ms = now_ms();
-    e->request = kube_update(e->client, KUBE_LEASES, e->ns, e->name, NULL, copy, written, e);
+    e->request =
+        kube_update(e->client, KUBE_LEASES, e->ns, e->name, NULL, copy, on_lease_written, e);
 }
 
 // --- reading ---
@@ -140,24 +141,24 @@ static void read_lease(void *arg, int status, json_t *body, struct gs_error *err
     struct kube_election *e = arg;
     e->request = NULL;
     if (status == 404) {
-        create(e);
+        create_lease(e);
     } else if (err) {
-        tell(e, gs_error_message(err));
+        report_leadership(e, gs_error_message(err));
     } else {
-        see(e, body);
+        observe_lease(e, body);
         if (may_take(e))
-            update(e, body);
+            update_lease(e, body);
         else
-            lose(e, "another holds the lease");
+            lose_leadership(e, "another holds the lease");
     }
     gs_error_free(err);
 }
 
-static void on_timer(void *arg)
+static void on_election_timer(void *arg)
 {
     struct kube_election *e = arg;
     if (now_ms() - e->renewed_mono_ms >= e->cfg.renew_ms)
-        lose(e, "the lease could not be renewed in time");
+        lose_leadership(e, "the lease could not be renewed in time");
     if (!e->request)
         e->request = kube_get(e->client, KUBE_LEASES, e->ns, e->name, NULL, read_lease, e);
 }
@@ -177,7 +178,7 @@ struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *cli
     e->name = gs_strdup(cfg->name);
     e->identity = gs_strdup(cfg->identity);
     e->timer = gs_timer_new(loop, e);
-    gs_timer_repeat(e->timer, on_timer, 0, (uint64_t)e->cfg.retry_ms);
+    gs_timer_repeat(e->timer, on_election_timer, 0, (uint64_t)e->cfg.retry_ms);
     return e;
 }
 
@@ -186,7 +187,7 @@ bool kube_election_leading(const struct kube_election *e)
     return e->leading;
 }
 
-static void closed(void *arg)
+static void free_election(void *arg)
 {
     struct kube_election *e = arg;
     free(e->ns);
@@ -203,5 +204,5 @@ void kube_election_free(struct kube_election *e)
     if (!e)
         return;
     kube_request_cancel(e->request);
-    gs_timer_close(e->timer, closed);
+    gs_timer_close(e->timer, free_election);
 }

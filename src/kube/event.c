@@ -71,7 +71,7 @@ static void entry_link(struct entry *e)
     r->newest = e;
 }
 
-static void entry_free(struct entry *e)
+static void event_entry_free(struct entry *e)
 {
     entry_unlink(e);
     gs_hmap_remove_str(e->recorder->entries, e->key);
@@ -87,7 +87,7 @@ void kube_recorder_free(struct kube_recorder *r)
         return;
     for (struct entry *e = r->newest, *older; e; e = older) {
         older = e->older;
-        entry_free(e);
+        event_entry_free(e);
     }
     gs_hmap_free(r->entries);
     kube_event_limit_free(r->limit);
@@ -102,7 +102,7 @@ void kube_recorder_free(struct kube_recorder *r)
 static void entry_send(struct entry *e);
 
 // Once for each reason.
-static void tell(struct kube_recorder *r, const char *failure)
+static void write_event(struct kube_recorder *r, const char *failure)
 {
     if (!gs_streq(r->told, failure))
         gs_warn("events", "events cannot be written: %s", failure);
@@ -115,7 +115,7 @@ static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err
     struct entry *e = arg;
     bool failed = err != NULL;
     if (failed && status != 404)
-        tell(e->recorder, gs_error_message(err));
+        write_event(e->recorder, gs_error_message(err));
     gs_error_free(err);
     e->request = NULL;
     if (failed && e->created && status == 404) { // expired or deleted meanwhile: begin again
@@ -123,7 +123,7 @@ static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err
         e->dirty = true;
         codec_json_del(e->event, "metadata", "resourceVersion", NULL);
     } else if (failed) {
-        entry_free(e); // events are best effort; the next one tries anew
+        event_entry_free(e); // events are best effort; the next one tries anew
         return;
     } else {
         e->created = true;
@@ -213,7 +213,7 @@ static void entry_repeat(struct entry *e, const char *message)
 static struct entry *entry_new(struct kube_recorder *r, const char *key, json_t *event)
 {
     if (gs_hmap_len(r->entries) >= ENTRIES_MAX)
-        entry_free(r->oldest);
+        event_entry_free(r->oldest);
     struct entry *e = gs_alloc(sizeof(*e));
     e->recorder = r;
     e->event = event;

@@ -62,7 +62,7 @@ static void drop_oldest(struct gs_hmap *m)
 }
 
 // *ret_fresh: it is empty.
-static void *find(struct gs_hmap *m, const char *key, size_t size, bool *ret_fresh)
+static void *find_event_group(struct gs_hmap *m, const char *key, size_t size, bool *ret_fresh)
 {
     void *value = gs_hmap_get_str(m, key);
     *ret_fresh = !value;
@@ -87,7 +87,7 @@ bool kube_event_limit_combine(struct kube_event_limit *l, const char *similar, c
                               int64_t now_ms)
 {
     bool fresh;
-    struct similar *s = find(l->similar, similar, sizeof(*s), &fresh);
+    struct similar *s = find_event_group(l->similar, similar, sizeof(*s), &fresh);
     if (!fresh && now_ms - s->last_ms > COMBINE_FOR_MS)
         s->n = 0;
     s->last_ms = now_ms;
@@ -103,7 +103,7 @@ bool kube_event_limit_combine(struct kube_event_limit *l, const char *similar, c
 bool kube_event_limit_allow(struct kube_event_limit *l, const char *about, int64_t now_ms)
 {
     bool fresh;
-    struct bucket *b = find(l->buckets, about, sizeof(*b), &fresh);
+    struct bucket *b = find_event_group(l->buckets, about, sizeof(*b), &fresh);
     if (fresh)
         b->tokens = BURST;
     else

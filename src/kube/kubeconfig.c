@@ -12,7 +12,7 @@
 #define FILE_LIMIT      (1024 * 1024)
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
-static void wipe(char **secret)
+static void wipe_secret(char **secret)
 {
     if (*secret)
         explicit_bzero(*secret, strlen(*secret));
@@ -27,8 +27,8 @@ void kube_config_finish(struct kube_config *c)
     free(c->client_cert_pem);
     free(c->ns);
     free(c->token_file);
-    wipe(&c->client_key_pem);
-    wipe(&c->token);
+    wipe_secret(&c->client_key_pem);
+    wipe_secret(&c->token);
     *c = (struct kube_config){0};
 }
 
@@ -84,7 +84,7 @@ static const json_t *find_entry(const struct sources *s, const char *list, const
 }
 
 // A file named in a kubeconfig is relative to the kubeconfig.
-static char *beside(const char *config_path, const char *path)
+static char *path_beside(const char *config_path, const char *path)
 {
     const char *slash = strrchr(config_path, '/');
     if (path[0] == '/' || !slash)
@@ -92,9 +92,9 @@ static char *beside(const char *config_path, const char *path)
     return gs_format("%.*s/%s", (int)(slash - config_path), config_path, path);
 }
 
-static struct gs_error *read_beside(const char *config_path, const char *path, char **ret)
+static struct gs_error *read_file_beside(const char *config_path, const char *path, char **ret)
 {
-    GS_AUTO_FREE char *full = beside(config_path, path);
+    GS_AUTO_FREE char *full = path_beside(config_path, path);
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(full, FILE_LIMIT, &text);
     if (err)
@@ -104,8 +104,8 @@ static struct gs_error *read_beside(const char *config_path, const char *path, c
 }
 
 // PEM from "<key>-data" (base64) or from the file that "<key>" names; absent is fine.
-static struct gs_error *read_pem(const json_t *obj, const char *config_path, const char *key,
-                                 char **ret)
+static struct gs_error *read_pem_or_data(const json_t *obj, const char *config_path,
+                                         const char *key, char **ret)
 {
     GS_AUTO_FREE char *data_key = gs_format("%s-data", key);
     const char *data = codec_json_str(obj, data_key, NULL);
@@ -120,7 +120,7 @@ static struct gs_error *read_pem(const json_t *obj, const char *config_path, con
     }
     if (!path || !*path)
         return NULL;
-    struct gs_error *err = read_beside(config_path, path, ret);
+    struct gs_error *err = read_file_beside(config_path, path, ret);
     return err ? gs_error_wrap(err, "%s: %s", config_path, key) : NULL;
 }
 
@@ -135,7 +135,7 @@ static struct gs_error *load_cluster(const struct sources *s, const char *name,
     if (!c->server)
         return gs_error_new(GS_EINVAL, "%s: cluster \"%s\" has no server", path, name);
     c->insecure = codec_json_bool(cluster, false, "insecure-skip-tls-verify", NULL);
-    return read_pem(cluster, path, "certificate-authority", &c->ca_pem);
+    return read_pem_or_data(cluster, path, "certificate-authority", &c->ca_pem);
 }
 
 static struct gs_error *load_user(const struct sources *s, const char *name, struct kube_config *c)
@@ -149,9 +149,9 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
                             "%s: user \"%s\" logs in through a plug-in, which is not supported: "
                             "use a client certificate or a token",
                             path, name);
-    struct gs_error *err = read_pem(user, path, "client-certificate", &c->client_cert_pem);
+    struct gs_error *err = read_pem_or_data(user, path, "client-certificate", &c->client_cert_pem);
     if (!err)
-        err = read_pem(user, path, "client-key", &c->client_key_pem);
+        err = read_pem_or_data(user, path, "client-key", &c->client_key_pem);
     if (err)
         return err;
     const char *token = codec_json_str(user, "token", NULL);
@@ -159,11 +159,11 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
     if (token && *token) {
         c->token = gs_strdup(token);
     } else if (token_file && *token_file) {
-        err = read_beside(path, token_file, &c->token);
+        err = read_file_beside(path, token_file, &c->token);
         if (err)
             return gs_error_wrap(err, "%s: tokenFile", path);
         c->token[strcspn(c->token, "\r\n")] = '\0';
-        c->token_file = beside(path, token_file);
+        c->token_file = path_beside(path, token_file);
     }
     return NULL;
 }
@@ -207,14 +207,14 @@ static struct gs_error *load_in_cluster(const char *host, const char *port, stru
 {
     bool v6 = strchr(host, ':') != NULL;
     c->server = gs_format("https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
-    struct gs_error *err = read_beside("", SERVICE_ACCOUNT "/token", &c->token);
+    struct gs_error *err = read_file_beside("", SERVICE_ACCOUNT "/token", &c->token);
     if (!err)
-        err = read_beside("", SERVICE_ACCOUNT "/ca.crt", &c->ca_pem);
+        err = read_file_beside("", SERVICE_ACCOUNT "/ca.crt", &c->ca_pem);
     if (err)
         return gs_error_wrap(err, "the pod's service account");
     c->token[strcspn(c->token, "\r\n")] = '\0';
     c->token_file = gs_strdup(SERVICE_ACCOUNT "/token");
-    gs_error_free(read_beside("", SERVICE_ACCOUNT "/namespace", &c->ns)); // default then
+    gs_error_free(read_file_beside("", SERVICE_ACCOUNT "/namespace", &c->ns)); // default then
     if (!c->ns)
         c->ns = gs_strdup("default");
     return NULL;

@@ -4,25 +4,25 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-static const char *metadata(const json_t *obj, const char *member)
+static const char *object_metadata(const json_t *obj, const char *member)
 {
     return json_string_value(json_object_get(json_object_get(obj, "metadata"), member));
 }
 
 const char *kube_name(const json_t *obj)
 {
-    return metadata(obj, "name");
+    return object_metadata(obj, "name");
 }
 
 const char *kube_namespace(const json_t *obj)
 {
-    const char *ns = metadata(obj, "namespace");
+    const char *ns = object_metadata(obj, "namespace");
     return ns && *ns ? ns : NULL;
 }
 
 const char *kube_uid(const json_t *obj)
 {
-    return metadata(obj, "uid");
+    return object_metadata(obj, "uid");
 }
 
 const char *kube_kind(const json_t *obj)
@@ -37,7 +37,7 @@ const char *kube_api_version(const json_t *obj)
 
 const char *kube_resource_version(const json_t *obj)
 {
-    return metadata(obj, "resourceVersion");
+    return object_metadata(obj, "resourceVersion");
 }
 
 const char *kube_label(const json_t *obj, const char *name)
@@ -54,7 +54,7 @@ const char *kube_annotation(const json_t *obj, const char *name)
 
 bool kube_is_deleting(const json_t *obj)
 {
-    const char *at = metadata(obj, "deletionTimestamp");
+    const char *at = object_metadata(obj, "deletionTimestamp");
     return at && *at;
 }
 

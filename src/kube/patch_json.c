@@ -26,7 +26,7 @@ static void pointer_finish(struct pointer *p)
 }
 #define AUTO_POINTER GS_CLEANUP(pointer_finish)
 
-static char *unescape(struct gs_slice s)
+static char *unescape_pointer(struct gs_slice s)
 {
     char *out = gs_alloc(s.len + 1);
     size_t n = 0;
@@ -57,7 +57,7 @@ static struct gs_error *pointer_parse(const char *text, struct pointer *p)
         if (p->len == GS_ARRAY_LEN(p->tokens))
             return gs_error_new(GS_ELIMIT, "JSON pointer is more than %d levels deep",
                                 CODEC_JSON_MAX_DEPTH);
-        char *name = unescape(token);
+        char *name = unescape_pointer(token);
         if (!name)
             return gs_error_new(GS_EINVAL, "JSON pointer \"%s\": \"~\" must be followed by 0 or 1",
                                 text);
@@ -79,7 +79,7 @@ static bool read_index(const char *token, size_t max, size_t *ret)
     return true;
 }
 
-static json_t *child(const json_t *j, const char *token)
+static json_t *pointer_child(const json_t *j, const char *token)
 {
     size_t i;
     if (json_is_object(j))
@@ -89,16 +89,16 @@ static json_t *child(const json_t *j, const char *token)
     return NULL;
 }
 
-static json_t *descend(json_t *j, const struct pointer *p, size_t levels)
+static json_t *descend_pointer(json_t *j, const struct pointer *p, size_t levels)
 {
     for (size_t i = 0; j && i < levels; i++)
-        j = child(j, p->tokens[i]);
+        j = pointer_child(j, p->tokens[i]);
     return j;
 }
 
 static json_t *container_of(json_t *doc, const struct pointer *p)
 {
-    return descend(doc, p, p->len - 1);
+    return descend_pointer(doc, p, p->len - 1);
 }
 
 static int depth_of(const json_t *j)
@@ -231,7 +231,7 @@ static struct gs_error *op_replace(struct state *s, const struct pointer *p, con
     json_t *container = p->len ? container_of(s->doc, p) : NULL;
     if (json_is_array(container)) {
         size_t i;
-        if (!child(container, p->tokens[p->len - 1]))
+        if (!pointer_child(container, p->tokens[p->len - 1]))
             return missing_path("replace", "doc is missing key: ", p->text);
         if (read_index(p->tokens[p->len - 1], json_array_size(container) - 1, &i))
             json_array_remove(container, i);
@@ -244,7 +244,7 @@ static struct gs_error *op_test(const struct state *s, const struct pointer *p, 
     const json_t *container = p->len ? container_of(s->doc, p) : NULL;
     if (p->len && !json_is_object(container) && !json_is_array(container))
         return missing_path("test", "is missing path: ", p->text);
-    const json_t *have = descend(s->doc, p, p->len);
+    const json_t *have = descend_pointer(s->doc, p, p->len);
     if (!have && json_is_array(container))
         return bad_index("test", p);
     // An absent member equals null, as in kube-apiserver.
@@ -256,7 +256,7 @@ static struct gs_error *op_test(const struct state *s, const struct pointer *p, 
 static struct gs_error *op_copy(struct state *s, const struct pointer *from,
                                 const struct pointer *to)
 {
-    const json_t *value = descend(s->doc, from, from->len);
+    const json_t *value = descend_pointer(s->doc, from, from->len);
     if (!value)
         return missing_path("copy", "doc is missing from path: ", from->text);
     s->copied += cost_of(value);
@@ -279,7 +279,7 @@ static struct gs_error *op_move(struct state *s, const struct pointer *from,
                             from->text, to->text);
     if (from->len == 0)
         return NULL; // the whole document onto itself
-    json_t *value = json_incref(descend(s->doc, from, from->len));
+    json_t *value = json_incref(descend_pointer(s->doc, from, from->len));
     s->moved += value ? cost_of(value) : 0;
     if (s->moved > MAX_MOVED) {
         json_decref(value);

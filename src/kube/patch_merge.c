@@ -9,7 +9,7 @@ static struct gs_error *too_deep(void)
 }
 
 // target: a fresh value to be changed, or NULL; taken. *ret is the merged value.
-static struct gs_error *merge(json_t *target, const json_t *patch, int depth, json_t **ret)
+static struct gs_error *merge_value(json_t *target, const json_t *patch, int depth, json_t **ret)
 {
     if (depth > CODEC_JSON_MAX_DEPTH) {
         json_decref(target);
@@ -33,7 +33,7 @@ static struct gs_error *merge(json_t *target, const json_t *patch, int depth, js
         }
         json_t *merged;
         struct gs_error *err =
-            merge(json_incref(json_object_get(target, key)), value, depth + 1, &merged);
+            merge_value(json_incref(json_object_get(target, key)), value, depth + 1, &merged);
         if (err) {
             json_decref(target);
             return err;
@@ -46,5 +46,5 @@ static struct gs_error *merge(json_t *target, const json_t *patch, int depth, js
 
 struct gs_error *kube_patch_merge(const json_t *target, const json_t *patch, json_t **ret)
 {
-    return merge(json_deep_copy(target), patch, 0, ret);
+    return merge_value(json_deep_copy(target), patch, 0, ret);
 }

@@ -122,7 +122,7 @@ static json_t *without_directives(const json_t *patch)
 }
 
 // The position of what equals `item` in `list`: by the member `key`, or as a whole when key is "".
-static ssize_t find(const json_t *list, const json_t *item, const char *key)
+static ssize_t find_list_item(const json_t *list, const json_t *item, const char *key)
 {
     const json_t *wanted = *key ? json_object_get(item, key) : item;
     size_t i;
@@ -133,7 +133,7 @@ static ssize_t find(const json_t *list, const json_t *item, const char *key)
     return -1;
 }
 
-static struct gs_error *check_keys(const json_t *list, const char *key)
+static struct gs_error *check_merge_keys(const json_t *list, const char *key)
 {
     size_t i;
     json_t *v;
@@ -190,7 +190,7 @@ static struct gs_error *apply_markers(json_t *list, const json_t *patch, const c
             replace = true;
         } else if (gs_streq(json_string_value(directive), "delete")) {
             ssize_t at;
-            while ((at = find(list, v, key)) >= 0)
+            while ((at = find_list_item(list, v, key)) >= 0)
                 json_array_remove(list, (size_t)at);
         } else {
             return bad_directive(directive, v);
@@ -215,7 +215,7 @@ static struct gs_error *merge_items(const struct kube_field *f, json_t *list, co
     json_array_foreach (patch, i, v) {
         if (is_marker(v))
             continue;
-        ssize_t at = find(list, v, f->merge_key);
+        ssize_t at = find_list_item(list, v, f->merge_key);
         if (at < 0) {
             json_array_append_new(list, without_directives(v));
         } else if (*f->merge_key) {
@@ -239,14 +239,14 @@ static json_t *in_order(const json_t *list, const json_t *order, const json_t *b
     GS_AUTO_FREE ssize_t *rank = gs_alloc_array(n + 1, sizeof(*rank));
     json_t *v, *named;
     json_array_foreach (list, i, v) {
-        rank[i] = find(order, v, key);
+        rank[i] = find_list_item(order, v, key);
         if (rank[i] < 0)
             json_array_append(others, v);
     }
     json_array_foreach (order, o, named) {
-        ssize_t place = find(before, named, key);
+        ssize_t place = find_list_item(before, named, key);
         for (; next < json_array_size(others); next++) {
-            ssize_t other = find(before, json_array_get(others, next), key);
+            ssize_t other = find_list_item(before, json_array_get(others, next), key);
             if (other < 0 || place < 0 || other > place)
                 break;
             json_array_append(out, json_array_get(others, next));
@@ -260,7 +260,7 @@ static json_t *in_order(const json_t *list, const json_t *order, const json_t *b
     return out;
 }
 
-static void shorten(json_t *list, size_t len)
+static void shorten_text(json_t *list, size_t len)
 {
     while (json_array_size(list) > len)
         json_array_remove(list, json_array_size(list) - 1);
@@ -275,11 +275,11 @@ static struct gs_error *merge_list(const struct kube_field *f, json_t *have, con
     size_t n = json_array_size(have) + json_array_size(patch);
     if (n * (n + json_array_size(order)) > MAX_COMPARISONS)
         return gs_error_new(GS_ELIMIT, "%s: lists of %zu items are too long to merge", f->name, n);
-    struct gs_error *err = check_keys(have, key);
+    struct gs_error *err = check_merge_keys(have, key);
     if (!err)
-        err = check_keys(patch, key);
+        err = check_merge_keys(patch, key);
     if (!err && order)
-        err = check_keys(order, key);
+        err = check_merge_keys(order, key);
     if (!err && order)
         err = check_order(patch, order, key);
     bool replace = false;
@@ -296,7 +296,7 @@ static struct gs_error *merge_list(const struct kube_field *f, json_t *have, con
     CODEC_AUTO_JSON json_t *before = json_copy(have);
     // With an order given, kube-apiserver lets new items take the places of deleted ones before it
     // sorts; without, it sorts by what was kept.
-    shorten(before, order && !replace && length > kept ? length : kept);
+    shorten_text(before, order && !replace && length > kept ? length : kept);
     *ret = in_order(have, order ? order : patch, before, key);
     return NULL;
 }
@@ -388,7 +388,7 @@ static struct gs_error *delete_primitives(json_t *obj, const char *name, const j
     if (json_array_size(list) * json_array_size(gone) > MAX_COMPARISONS)
         return gs_error_new(GS_ELIMIT, "%s: lists are too long to merge", name);
     for (size_t i = json_array_size(list); i-- > 0;)
-        if (find(gone, json_array_get(list, i), "") >= 0)
+        if (find_list_item(gone, json_array_get(list, i), "") >= 0)
             json_array_remove(list, i);
     return NULL;
 }

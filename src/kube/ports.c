@@ -5,7 +5,7 @@
 #include "base/slice.h"
 
 // 0: not a port number.
-static int number(struct gs_slice text)
+static int read_port_number(struct gs_slice text)
 {
     int64_t port = 0;
     GS_AUTO_ERROR struct gs_error *err = gs_parse_i64(gs_slice_trim(text), 1, 65535, &port);
@@ -18,8 +18,8 @@ int kube_port_in(const char *text, int port)
     while (rest.len) {
         struct gs_slice to = gs_slice_cut(&rest, ',');
         struct gs_slice from = gs_slice_cut(&to, '=');
-        if (number(from) == port && number(to) > 0)
-            return number(to);
+        if (read_port_number(from) == port && read_port_number(to) > 0)
+            return read_port_number(to);
     }
     return 0;
 }

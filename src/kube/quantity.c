@@ -55,7 +55,7 @@ static struct gs_slice take_while(struct gs_slice *s, const char *set)
     return taken;
 }
 
-static struct gs_error *split(struct gs_slice s, struct text *ret)
+static struct gs_error *split_quantity(struct gs_slice s, struct text *ret)
 {
     struct text t = {0};
     if (s.len == 0)
@@ -213,10 +213,10 @@ static void apply_binary(struct amount *a, int shift)
         a->form = DECIMAL_SI;
 }
 
-static struct gs_error *parse(struct gs_slice s, struct amount *ret)
+static struct gs_error *parse_quantity(struct gs_slice s, struct amount *ret)
 {
     struct text t = {0};
-    struct gs_error *err = split(s, &t);
+    struct gs_error *err = split_quantity(s, &t);
     if (err)
         return err;
     int exponent = 0;
@@ -253,7 +253,7 @@ static int64_t in_units(struct amount a, int unit)
 struct gs_error *kube_quantity_parse_milli(struct gs_slice s, int64_t *ret_milli)
 {
     struct amount a;
-    struct gs_error *err = parse(s, &a);
+    struct gs_error *err = parse_quantity(s, &a);
     if (!err)
         *ret_milli = in_units(a, -3);
     return err;
@@ -262,7 +262,7 @@ struct gs_error *kube_quantity_parse_milli(struct gs_slice s, int64_t *ret_milli
 struct gs_error *kube_quantity_parse_value(struct gs_slice s, int64_t *ret_value)
 {
     struct amount a;
-    struct gs_error *err = parse(s, &a);
+    struct gs_error *err = parse_quantity(s, &a);
     if (!err)
         *ret_value = in_units(a, 0);
     return err;
@@ -276,7 +276,8 @@ static const char *suffix_text(int64_t exponent, enum form form)
     return "";
 }
 
-static char *print(bool negative, u128 mantissa, const char *suffix, char buf[KUBE_QUANTITY_SIZE])
+static char *print_quantity(bool negative, u128 mantissa, const char *suffix,
+                            char buf[KUBE_QUANTITY_SIZE])
 {
     char digits[KUBE_QUANTITY_SIZE];
     size_t at = sizeof(digits);
@@ -297,17 +298,17 @@ static char *format_decimal(struct amount a, char buf[KUBE_QUANTITY_SIZE])
         a.exponent--;
     }
     if (a.form == DECIMAL_SI)
-        return print(a.negative, a.mantissa, suffix_text(a.exponent, DECIMAL_SI), buf);
+        return print_quantity(a.negative, a.mantissa, suffix_text(a.exponent, DECIMAL_SI), buf);
     char suffix[24] = "";
     if (a.exponent)
         snprintf(suffix, sizeof(suffix), "e%lld", (long long)a.exponent);
-    return print(a.negative, a.mantissa, suffix, buf);
+    return print_quantity(a.negative, a.mantissa, suffix, buf);
 }
 
-static char *format(struct amount a, char buf[KUBE_QUANTITY_SIZE])
+static char *format_quantity(struct amount a, char buf[KUBE_QUANTITY_SIZE])
 {
     if (a.mantissa == 0)
-        return print(false, 0, "", buf);
+        return print_quantity(false, 0, "", buf);
     if (a.form == BINARY_SI) {
         struct amount whole = a;
         strip_tens(&whole);
@@ -318,7 +319,7 @@ static char *format(struct amount a, char buf[KUBE_QUANTITY_SIZE])
             int power = 0;
             for (; whole.mantissa % 1024 == 0; power += 10)
                 whole.mantissa /= 1024;
-            return print(a.negative, whole.mantissa, suffix_text(power, BINARY_SI), buf);
+            return print_quantity(a.negative, whole.mantissa, suffix_text(power, BINARY_SI), buf);
         }
         a.form = DECIMAL_SI;
     }
@@ -337,20 +338,20 @@ static struct amount amount_of(int64_t v, int exponent, enum form form)
 
 char *kube_quantity_format_milli(int64_t milli, char buf[KUBE_QUANTITY_SIZE])
 {
-    return format(amount_of(milli, -3, DECIMAL_SI), buf);
+    return format_quantity(amount_of(milli, -3, DECIMAL_SI), buf);
 }
 
 char *kube_quantity_format_bytes(int64_t bytes, char buf[KUBE_QUANTITY_SIZE])
 {
-    return format(amount_of(bytes, 0, BINARY_SI), buf);
+    return format_quantity(amount_of(bytes, 0, BINARY_SI), buf);
 }
 
 struct gs_error *kube_quantity_canonical(struct gs_slice s, char buf[KUBE_QUANTITY_SIZE])
 {
     struct amount a;
-    struct gs_error *err = parse(s, &a);
+    struct gs_error *err = parse_quantity(s, &a);
     if (!err)
-        format(a, buf);
+        format_quantity(a, buf);
     return err;
 }
 

@@ -64,7 +64,7 @@ static const char *known_text(int status)
     }
 }
 
-static void add_text(int status, struct gs_slice body, struct gs_buf *out)
+static void add_status_text(int status, struct gs_slice body, struct gs_buf *out)
 {
     const char *known = known_text(status);
     if (body.len > MAX_SHOWN)
@@ -95,7 +95,7 @@ static char *next_segment(struct gs_slice *rest)
 
 // " (get pods.custom.metrics.k8s.io *)" from
 // "/apis/custom.metrics.k8s.io/v1beta1/namespaces/x/pods/%2A/m".
-static void add_resource(const char *method, const char *path, struct gs_buf *out)
+static void add_resource_name(const char *method, const char *path, struct gs_buf *out)
 {
     struct gs_slice rest = gs_slice_make(path, strcspn(path, "?"));
     bool core = gs_slice_starts(rest, "/api/");
@@ -129,7 +129,7 @@ struct gs_error *kube_response_error(const char *method, const char *path,
     if (message && *message)
         return gs_error_new(code, "%s", message);
     GS_AUTO_BUF struct gs_buf text = {0};
-    add_text(a->status, gs_slice_trim(a->body), &text);
-    add_resource(method, path, &text);
+    add_status_text(a->status, gs_slice_trim(a->body), &text);
+    add_resource_name(method, path, &text);
     return gs_error_new(code, "%s", text.data);
 }

@@ -22,14 +22,14 @@ static void truncate_to(struct gs_buf *b, size_t len)
     b->data[len] = '\0';
 }
 
-static void push(struct gs_buf *b, const char *name)
+static void push_path(struct gs_buf *b, const char *name)
 {
     if (b->len)
         gs_buf_add_char(b, '.');
     gs_buf_add_str(b, name);
 }
 
-static void report(json_t *list, const struct gs_buf *text)
+static void report_problem(json_t *list, const struct gs_buf *text)
 {
     if (json_array_size(list) < KUBE_SCHEMA_MAX_PROBLEMS)
         json_array_append_new(list, json_stringn_nocheck(text->data, text->len));
@@ -105,7 +105,7 @@ static void type_error(struct walk *w, const json_t *v, bool show_value, const c
                     w->go.data, type);
     else
         gs_buf_addf(&text, " into Go value of type %s", type);
-    report(w->type_errors, &text);
+    report_problem(w->type_errors, &text);
 }
 
 static void plain_error(struct walk *w, const char *fmt, ...) GS_PRINTF(2, 3);
@@ -116,7 +116,7 @@ static void plain_error(struct walk *w, const char *fmt, ...)
     va_start(ap, fmt);
     gs_buf_vaddf(&text, fmt, ap);
     va_end(ap);
-    report(w->type_errors, &text);
+    report_problem(w->type_errors, &text);
 }
 
 static void check_int(struct walk *w, const json_t *v, int64_t min, int64_t max, const char *type)
@@ -242,7 +242,7 @@ static void check_value(struct walk *w, enum kube_field_kind kind, const struct 
         const char *key;
         json_t *item;
         json_object_foreach (v, key, item) {
-            push(&w->shown, key);
+            push_path(&w->shown, key);
             check_value(w, f->item, f, item);
             truncate_to(&w->shown, shown);
         }
@@ -259,17 +259,17 @@ static void check_object(struct walk *w, const struct kube_type *t, json_t *obj)
     json_t *v;
     void *next;
     json_object_foreach_safe (obj, next, key, v) {
-        push(&w->shown, key);
+        push_path(&w->shown, key);
         const struct kube_field *f = kube_schema_field(t, key);
         if (f) {
-            push(&w->go, key);
+            push_path(&w->go, key);
             w->owner = t;
             check_value(w, f->kind, f, v);
             w->owner = outer;
         } else {
             GS_AUTO_BUF struct gs_buf text = {0};
             gs_buf_addf(&text, "unknown field \"%s\"", w->shown.data);
-            report(w->unknown, &text);
+            report_problem(w->unknown, &text);
         }
         truncate_to(&w->shown, shown);
         truncate_to(&w->go, go);

@@ -16,7 +16,7 @@ struct doc {
     json_t *schemas, *paths;
 };
 
-static json_t *typed(const char *type, const char *format)
+static json_t *typed_schema(const char *type, const char *format)
 {
     json_t *s = json_object();
     codec_json_set_str(s, "type", type);
@@ -24,7 +24,7 @@ static json_t *typed(const char *type, const char *format)
     return s;
 }
 
-static json_t *reference(const struct doc *d, const char *name)
+static json_t *schema_reference(const struct doc *d, const char *name)
 {
     json_t *s = json_object();
     json_object_set_new(
@@ -34,11 +34,11 @@ static json_t *reference(const struct doc *d, const char *name)
 
 static void add_type(struct doc *d, const struct kube_type *t);
 
-static json_t *named(struct doc *d, const char *name, const char *type, const char *format)
+static json_t *named_schema(struct doc *d, const char *name, const char *type, const char *format)
 {
     if (!json_object_get(d->schemas, name))
-        json_object_set_new(d->schemas, name, typed(type, format));
-    return reference(d, name);
+        json_object_set_new(d->schemas, name, typed_schema(type, format));
+    return schema_reference(d, name);
 }
 
 static json_t *value_schema(struct doc *d, enum kube_field_kind kind, const struct kube_field *f)
@@ -46,32 +46,32 @@ static json_t *value_schema(struct doc *d, enum kube_field_kind kind, const stru
     json_t *s;
     switch (kind) {
     case KUBE_F_STRING:
-        return typed("string", NULL);
+        return typed_schema("string", NULL);
     case KUBE_F_INT:
-        return typed("integer", "int32");
+        return typed_schema("integer", "int32");
     case KUBE_F_INT64:
-        return typed("integer", "int64");
+        return typed_schema("integer", "int64");
     case KUBE_F_NUMBER:
-        return typed("number", "double");
+        return typed_schema("number", "double");
     case KUBE_F_BOOL:
-        return typed("boolean", NULL);
+        return typed_schema("boolean", NULL);
     case KUBE_F_BYTES:
-        return typed("string", "byte");
+        return typed_schema("string", "byte");
     case KUBE_F_QUANTITY:
-        return named(d, QUANTITY_NAME, "string", NULL);
+        return named_schema(d, QUANTITY_NAME, "string", NULL);
     case KUBE_F_INTORSTR:
-        return named(d, INTORSTR_NAME, "string", "int-or-string");
+        return named_schema(d, INTORSTR_NAME, "string", "int-or-string");
     case KUBE_F_TIME:
-        return named(d, TIME_NAME, "string", "date-time");
+        return named_schema(d, TIME_NAME, "string", "date-time");
     case KUBE_F_OBJECT:
         add_type(d, f->type);
-        return reference(d, f->type->name);
+        return schema_reference(d, f->type->name);
     case KUBE_F_LIST:
-        s = typed("array", NULL);
+        s = typed_schema("array", NULL);
         json_object_set_new(s, "items", value_schema(d, f->item, f));
         return s;
     case KUBE_F_MAP:
-        s = typed("object", NULL);
+        s = typed_schema("object", NULL);
         json_object_set_new(s, "additionalProperties", value_schema(d, f->item, f));
         return s;
     case KUBE_F_ANY:
@@ -105,7 +105,7 @@ static void add_type(struct doc *d, const struct kube_type *t)
 {
     if (json_object_get(d->schemas, t->name))
         return;
-    json_t *s = typed("object", NULL);
+    json_t *s = typed_schema("object", NULL);
     json_object_set_new(d->schemas, t->name, s);
     json_t *properties = json_object();
     json_t *required = json_array();
@@ -140,7 +140,7 @@ static char *add_resource_schema(struct doc *d, const struct kube_openapi_resour
     if (t) {
         add_type(d, t);
     } else {
-        json_t *free_form = typed("object", NULL);
+        json_t *free_form = typed_schema("object", NULL);
         json_object_set_new(free_form, "x-kubernetes-preserve-unknown-fields", json_true());
         json_object_set_new(d->schemas, name, free_form);
     }
@@ -152,7 +152,7 @@ static char *add_resource_schema(struct doc *d, const struct kube_openapi_resour
     return name;
 }
 
-static json_t *parameter(const struct doc *d, const char *name, const char *in)
+static json_t *openapi_parameter(const struct doc *d, const char *name, const char *in)
 {
     json_t *p = json_object();
     codec_json_set_str(p, "name", name);
@@ -160,7 +160,7 @@ static json_t *parameter(const struct doc *d, const char *name, const char *in)
     if (strcmp(in, "path") == 0)
         json_object_set_new(p, "required", json_true());
     if (d->v3)
-        json_object_set_new(p, "schema", typed("string", NULL));
+        json_object_set_new(p, "schema", typed_schema("string", NULL));
     else
         codec_json_set_str(p, "type", "string");
     return p;
@@ -181,16 +181,17 @@ static json_t *operation_of(const struct doc *d, const struct operation *op,
     bool writes = strcmp(op->method, "get") != 0;
     json_object_set_new(o, "operationId", codec_json_strf("%s_%s", op->action, r->plural));
     if (writes)
-        json_array_append_new(parameters, parameter(d, "dryRun", "query"));
+        json_array_append_new(parameters, openapi_parameter(d, "dryRun", "query"));
     for (size_t i = 0; op->consumes && op->consumes[i]; i++) {
         json_object_set_new(content, op->consumes[i],
                             json_pack("{so}", "schema",
-                                      strcmp(op->method, "patch") == 0 ? typed("object", NULL)
-                                                                       : reference(d, schema)));
+                                      strcmp(op->method, "patch") == 0
+                                          ? typed_schema("object", NULL)
+                                          : schema_reference(d, schema)));
         json_array_append_new(consumes, json_string(op->consumes[i]));
     }
     if (op->consumes)
-        json_array_append_new(parameters, parameter(d, "fieldValidation", "query"));
+        json_array_append_new(parameters, openapi_parameter(d, "fieldValidation", "query"));
     json_object_set_new(o, "parameters", parameters);
     if (op->consumes && d->v3)
         json_object_set_new(o, "requestBody", json_pack("{sO}", "content", content));
@@ -212,9 +213,9 @@ static void add_path(struct doc *d, const struct kube_openapi_resource *r, const
     for (size_t i = 0; i < n_ops; i++)
         json_object_set_new(path, ops[i].method, operation_of(d, &ops[i], r, schema));
     if (item)
-        json_array_append_new(parameters, parameter(d, "name", "path"));
+        json_array_append_new(parameters, openapi_parameter(d, "name", "path"));
     if (r->namespaced)
-        json_array_append_new(parameters, parameter(d, "namespace", "path"));
+        json_array_append_new(parameters, openapi_parameter(d, "namespace", "path"));
     if (json_array_size(parameters))
         json_object_set(path, "parameters", parameters);
     json_decref(parameters);
@@ -224,7 +225,7 @@ static void add_path(struct doc *d, const struct kube_openapi_resource *r, const
     json_object_set_new(d->paths, name, path);
 }
 
-static void add_resource(struct doc *d, const struct kube_openapi_resource *r)
+static void add_resource_paths(struct doc *d, const struct kube_openapi_resource *r)
 {
     static const char *const bodies[] = {"application/json", "application/yaml", NULL};
     static const char *const patches[] = {"application/json-patch+json",
@@ -250,7 +251,7 @@ static void add_resource(struct doc *d, const struct kube_openapi_resource *r)
     add_path(d, r, schema, true, item, GS_ARRAY_LEN(item));
 }
 
-static json_t *info(void)
+static json_t *document_info(void)
 {
     return json_pack("{ssss}", "title", "gpuscale, the Kubernetes API of one machine", "version",
                      GPUSCALE_VERSION);
@@ -262,8 +263,8 @@ json_t *kube_openapi_v3(const char *group, const char *version,
     struct doc d = {.v3 = true, .schemas = json_object(), .paths = json_object()};
     for (size_t i = 0; i < n; i++)
         if (gs_streq(r[i].group, group) && gs_streq(r[i].version, version))
-            add_resource(&d, &r[i]);
-    return json_pack("{sssosos{so}}", "openapi", "3.0.0", "info", info(), "paths", d.paths,
+            add_resource_paths(&d, &r[i]);
+    return json_pack("{sssosos{so}}", "openapi", "3.0.0", "info", document_info(), "paths", d.paths,
                      "components", "schemas", d.schemas);
 }
 
@@ -289,7 +290,7 @@ json_t *kube_openapi_v2(const struct kube_openapi_resource *r, size_t n)
 {
     struct doc d = {.v3 = false, .schemas = json_object(), .paths = json_object()};
     for (size_t i = 0; i < n; i++)
-        add_resource(&d, &r[i]);
-    return json_pack("{sssososo}", "swagger", "2.0", "info", info(), "paths", d.paths,
+        add_resource_paths(&d, &r[i]);
+    return json_pack("{sssososo}", "swagger", "2.0", "info", document_info(), "paths", d.paths,
                      "definitions", d.schemas);
 }

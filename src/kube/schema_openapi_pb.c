@@ -17,7 +17,7 @@ static void add_bytes(struct gs_buf *out, unsigned field, struct gs_slice bytes)
     gs_buf_add_slice(out, bytes);
 }
 
-static void add_text(struct gs_buf *out, unsigned field, const json_t *text)
+static void add_text_field(struct gs_buf *out, unsigned field, const json_t *text)
 {
     if (json_is_string(text))
         add_bytes(out, field, gs_slice_make(json_string_value(text), json_string_length(text)));
@@ -28,7 +28,7 @@ static void add_texts(struct gs_buf *out, unsigned field, const json_t *list)
     size_t i;
     json_t *text;
     json_array_foreach (list, i, text)
-        add_text(out, field, text);
+        add_text_field(out, field, text);
 }
 
 typedef void (*encoder)(const json_t *j, struct gs_buf *out);
@@ -75,7 +75,7 @@ static void encode_one_schema(const json_t *j, struct gs_buf *out) // {schema = 
 
 static void encode_type(const json_t *j, struct gs_buf *out) // TypeItem {value = 1}
 {
-    add_text(out, 1, j);
+    add_text_field(out, 1, j);
 }
 
 static void encode_schemas(const json_t *j, struct gs_buf *out) // {additional_properties = 1}
@@ -92,9 +92,9 @@ static void encode_schema(const json_t *j, struct gs_buf *out)
     const json_t *type = json_object_get(j, "type");
     const json_t *items = json_object_get(j, "items");
     const json_t *properties = json_object_get(j, "properties");
-    add_text(out, 1, json_object_get(j, "$ref"));
-    add_text(out, 2, json_object_get(j, "format"));
-    add_text(out, 4, json_object_get(j, "description"));
+    add_text_field(out, 1, json_object_get(j, "$ref"));
+    add_text_field(out, 2, json_object_get(j, "format"));
+    add_text_field(out, 4, json_object_get(j, "description"));
     add_texts(out, 19, json_object_get(j, "required"));
     if (map)
         add_message(out, 21, encode_one_schema, map);
@@ -109,18 +109,18 @@ static void encode_schema(const json_t *j, struct gs_buf *out)
 
 static void encode_query_parameter(const json_t *j, struct gs_buf *out)
 {
-    add_text(out, 2, json_object_get(j, "in"));
-    add_text(out, 4, json_object_get(j, "name"));
-    add_text(out, 6, json_object_get(j, "type"));
+    add_text_field(out, 2, json_object_get(j, "in"));
+    add_text_field(out, 4, json_object_get(j, "name"));
+    add_text_field(out, 6, json_object_get(j, "type"));
 }
 
 static void encode_path_parameter(const json_t *j, struct gs_buf *out)
 {
     add_varint(out, 1 << 3);
     add_varint(out, 1); // required
-    add_text(out, 2, json_object_get(j, "in"));
-    add_text(out, 4, json_object_get(j, "name"));
-    add_text(out, 5, json_object_get(j, "type"));
+    add_text_field(out, 2, json_object_get(j, "in"));
+    add_text_field(out, 4, json_object_get(j, "name"));
+    add_text_field(out, 5, json_object_get(j, "type"));
 }
 
 static void encode_non_body(const json_t *j, struct gs_buf *out)
@@ -149,7 +149,7 @@ static void add_parameters(struct gs_buf *out, unsigned field, const json_t *lis
 
 static void encode_response(const json_t *j, struct gs_buf *out)
 {
-    add_text(out, 1, json_object_get(j, "description"));
+    add_text_field(out, 1, json_object_get(j, "description"));
 }
 
 static void encode_response_value(const json_t *j, struct gs_buf *out)
@@ -167,7 +167,7 @@ static void encode_responses(const json_t *j, struct gs_buf *out)
 
 static void encode_operation(const json_t *j, struct gs_buf *out)
 {
-    add_text(out, 5, json_object_get(j, "operationId"));
+    add_text_field(out, 5, json_object_get(j, "operationId"));
     add_texts(out, 7, json_object_get(j, "consumes"));
     add_parameters(out, 8, json_object_get(j, "parameters"));
     add_message(out, 9, encode_responses, json_object_get(j, "responses"));
@@ -198,13 +198,13 @@ static void encode_paths(const json_t *j, struct gs_buf *out)
 
 static void encode_info(const json_t *j, struct gs_buf *out)
 {
-    add_text(out, 1, json_object_get(j, "title"));
-    add_text(out, 2, json_object_get(j, "version"));
+    add_text_field(out, 1, json_object_get(j, "title"));
+    add_text_field(out, 2, json_object_get(j, "version"));
 }
 
 void kube_openapi_v2_encode(const json_t *document, struct gs_buf *out)
 {
-    add_text(out, 1, json_object_get(document, "swagger"));
+    add_text_field(out, 1, json_object_get(document, "swagger"));
     add_message(out, 2, encode_info, json_object_get(document, "info"));
     add_message(out, 8, encode_paths, json_object_get(document, "paths"));
     add_message(out, 9, encode_schemas, json_object_get(document, "definitions"));

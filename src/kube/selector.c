@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/slice.h"
 #include "kube/names.h"
 
 enum token {
@@ -27,11 +28,6 @@ struct lexer {
     enum token tok; // the one to be read next
     struct gs_slice lit;
 };
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
 
 static bool is_special(char c)
 {
@@ -66,9 +62,9 @@ static enum token special_token(struct gs_slice s, size_t *ret_len)
     }
 }
 
-static void advance(struct lexer *l)
+static void advance_lexer(struct lexer *l)
 {
-    while (l->rest.len && is_blank(l->rest.data[0])) {
+    while (l->rest.len && gs_is_blank(l->rest.data[0])) {
         l->rest.data++;
         l->rest.len--;
     }
@@ -78,7 +74,7 @@ static void advance(struct lexer *l)
     } else if (is_special(l->rest.data[0])) {
         l->tok = special_token(l->rest, &n);
     } else {
-        while (n < l->rest.len && !is_special(l->rest.data[n]) && !is_blank(l->rest.data[n]))
+        while (n < l->rest.len && !is_special(l->rest.data[n]) && !gs_is_blank(l->rest.data[n]))
             n++;
         struct gs_slice word = gs_slice_make(l->rest.data, n);
         l->tok = gs_slice_eq_str(word, "in")      ? TOK_IN
@@ -96,7 +92,7 @@ static enum token peek_value(const struct lexer *l)
     return l->tok == TOK_IN || l->tok == TOK_NOTIN ? TOK_WORD : l->tok;
 }
 
-static struct gs_error *unexpected(const struct lexer *l, const char *expected)
+static struct gs_error *unexpected_token(const struct lexer *l, const char *expected)
 {
     return gs_error_new(GS_EINVAL, "found '" GS_SLICE_FMT "'%s", GS_SLICE_ARG(l->lit), expected);
 }
@@ -119,7 +115,7 @@ void kube_selector_finish(struct kube_selector *s)
 }
 
 // Keeps values sorted and unique.
-static void add_value(struct kube_requirement *r, struct gs_slice value)
+static void add_selector_value(struct kube_requirement *r, struct gs_slice value)
 {
     GS_AUTO_FREE char *text = gs_slice_dup(value);
     size_t at = 0;
@@ -137,7 +133,7 @@ static void add_value(struct kube_requirement *r, struct gs_slice value)
 }
 
 // Takes r; keeps requirements sorted by key, in order of arrival for one key.
-static void add_requirement(struct kube_selector *s, struct kube_requirement r)
+static void add_selector_requirement(struct kube_selector *s, struct kube_requirement r)
 {
     gs_grow(&s->items, &s->cap, s->len, sizeof(*s->items));
     size_t at = s->len;
@@ -223,22 +219,22 @@ static struct gs_error *parse_list(struct lexer *l, struct kube_requirement *r)
     for (;;) {
         enum token tok = peek_value(l);
         if (tok == TOK_WORD) {
-            add_value(r, l->lit);
-            advance(l);
+            add_selector_value(r, l->lit);
+            advance_lexer(l);
             if (l->tok == TOK_CLOSE)
                 return NULL;
             if (l->tok != TOK_COMMA)
-                return unexpected(l, ", expected: ',' or ')'");
+                return unexpected_token(l, ", expected: ',' or ')'");
         } else if (tok == TOK_COMMA) {
             if (r->n_values == 0)
-                add_value(r, GS_SLICE(""));
-            advance(l);
+                add_selector_value(r, GS_SLICE(""));
+            advance_lexer(l);
             if (l->tok == TOK_COMMA || l->tok == TOK_CLOSE)
-                add_value(r, GS_SLICE(""));
+                add_selector_value(r, GS_SLICE(""));
             if (l->tok == TOK_CLOSE)
                 return NULL;
         } else {
-            return unexpected(l, ", expected: ',', or identifier");
+            return unexpected_token(l, ", expected: ',', or identifier");
         }
     }
 }
@@ -246,19 +242,19 @@ static struct gs_error *parse_list(struct lexer *l, struct kube_requirement *r)
 static struct gs_error *parse_set(struct lexer *l, struct kube_requirement *r)
 {
     if (l->tok != TOK_OPEN)
-        return unexpected(l, " expected: '('");
-    advance(l);
+        return unexpected_token(l, " expected: '('");
+    advance_lexer(l);
     enum token tok = peek_value(l);
     if (tok == TOK_CLOSE) {
-        add_value(r, GS_SLICE(""));
+        add_selector_value(r, GS_SLICE(""));
     } else if (tok == TOK_WORD || tok == TOK_COMMA) {
         struct gs_error *err = parse_list(l, r);
         if (err)
             return err;
     } else {
-        return unexpected(l, ", expected: ',', ')' or identifier");
+        return unexpected_token(l, ", expected: ',', ')' or identifier");
     }
-    advance(l); // the ')'
+    advance_lexer(l); // the ')'
     return NULL;
 }
 
@@ -266,13 +262,13 @@ static struct gs_error *parse_exact(struct lexer *l, struct kube_requirement *r)
 {
     enum token tok = peek_value(l);
     if (tok == TOK_END || tok == TOK_COMMA) {
-        add_value(r, GS_SLICE(""));
+        add_selector_value(r, GS_SLICE(""));
         return NULL;
     }
     if (tok != TOK_WORD)
-        return unexpected(l, ", expected: identifier");
-    add_value(r, l->lit);
-    advance(l);
+        return unexpected_token(l, ", expected: identifier");
+    add_selector_value(r, l->lit);
+    advance_lexer(l);
     return NULL;
 }
 
@@ -299,9 +295,9 @@ static struct gs_error *parse_operation(struct lexer *l, struct kube_requirement
         r->op = KUBE_SEL_LT;
         break;
     default:
-        return unexpected(l, ", expected: in, notin, =, ==, !=, gt, lt");
+        return unexpected_token(l, ", expected: in, notin, =, ==, !=, gt, lt");
     }
-    advance(l);
+    advance_lexer(l);
     return r->op == KUBE_SEL_IN || r->op == KUBE_SEL_NOTIN ? parse_set(l, r) : parse_exact(l, r);
 }
 
@@ -309,9 +305,9 @@ static struct gs_error *parse_requirement(struct lexer *l, struct kube_requireme
 {
     bool negated = l->tok == TOK_NOT;
     if (negated)
-        advance(l);
+        advance_lexer(l);
     if (peek_value(l) != TOK_WORD)
-        return unexpected(l, ", expected: identifier");
+        return unexpected_token(l, ", expected: identifier");
     r->key = gs_slice_dup(l->lit);
     GS_AUTO_BUF struct gs_buf why = {0};
     if (!kube_check_label_key(l->lit, &why)) {
@@ -320,7 +316,7 @@ static struct gs_error *parse_requirement(struct lexer *l, struct kube_requireme
         add_invalid(&text, &n, "<nil>", r->key, why.data);
         return gs_error_new(GS_EINVAL, "%s", text.data);
     }
-    advance(l);
+    advance_lexer(l);
     struct gs_error *err = NULL;
     if (negated)
         r->op = KUBE_SEL_NOT_EXISTS; // what follows must be the end or a comma
@@ -333,26 +329,26 @@ static struct gs_error *parse_requirement(struct lexer *l, struct kube_requireme
 
 static struct gs_error *promql_parser_selector(struct lexer *l, struct kube_selector *s)
 {
-    advance(l);
+    advance_lexer(l);
     if (l->tok == TOK_END)
         return NULL;
     for (;;) {
         enum token tok = peek_value(l);
         if (tok != TOK_WORD && tok != TOK_NOT)
-            return unexpected(l, s->len ? ", expected: identifier after ','"
-                                        : ", expected: !, identifier, or 'end of string'");
+            return unexpected_token(l, s->len ? ", expected: identifier after ','"
+                                              : ", expected: !, identifier, or 'end of string'");
         struct kube_requirement r = {0};
         struct gs_error *err = parse_requirement(l, &r);
         if (err) {
             requirement_finish(&r);
             return gs_error_wrap(err, "unable to parse requirement");
         }
-        add_requirement(s, r);
+        add_selector_requirement(s, r);
         if (l->tok == TOK_END)
             return NULL;
         if (l->tok != TOK_COMMA)
-            return unexpected(l, ", expected: ',' or 'end of string'");
-        advance(l);
+            return unexpected_token(l, ", expected: ',' or 'end of string'");
+        advance_lexer(l);
     }
 }
 
@@ -395,14 +391,14 @@ static struct gs_error *add_checked(struct kube_selector *s, struct kube_require
     if (err)
         requirement_finish(&r);
     else
-        add_requirement(s, r);
+        add_selector_requirement(s, r);
     return err;
 }
 
-static struct kube_requirement equals(const char *key, const char *value)
+static struct kube_requirement requirement_equals(const char *key, const char *value)
 {
     struct kube_requirement r = {.key = gs_strdup(key), .op = KUBE_SEL_EQ};
-    add_value(&r, gs_slice_of(value));
+    add_selector_value(&r, gs_slice_of(value));
     return r;
 }
 
@@ -419,7 +415,8 @@ static struct gs_error *add_expression(struct kube_selector *s, const json_t *ex
     json_t *value;
     json_array_foreach (json_object_get(expression, "values"), i, value)
         if (json_is_string(value))
-            add_value(&r, gs_slice_make(json_string_value(value), json_string_length(value)));
+            add_selector_value(&r,
+                               gs_slice_make(json_string_value(value), json_string_length(value)));
     return add_checked(s, r);
 }
 
@@ -431,7 +428,7 @@ struct gs_error *kube_selector_from_json(const json_t *label_selector, struct ku
     json_t *value;
     json_object_foreach (json_object_get(label_selector, "matchLabels"), key, value) {
         const char *text = json_string_value(value);
-        err = add_checked(&s, equals(key, text ? text : ""));
+        err = add_checked(&s, requirement_equals(key, text ? text : ""));
         if (err)
             break;
     }
@@ -457,7 +454,7 @@ void kube_selector_from_map(const json_t *map, struct kube_selector *ret)
     json_t *value;
     json_object_foreach ((json_t *)map, key, value) {
         const char *text = json_string_value(value);
-        add_requirement(&s, equals(key, text ? text : ""));
+        add_selector_requirement(&s, requirement_equals(key, text ? text : ""));
     }
     *ret = s;
 }
@@ -545,7 +542,7 @@ void kube_selector_format(const struct kube_selector *s, struct gs_buf *out)
 }
 
 // Reads a field value up to an unescaped comma, moving *s behind it.
-static struct gs_error *unescape(struct gs_slice *s, struct gs_buf *out)
+static struct gs_error *unescape_field_value(struct gs_slice *s, struct gs_buf *out)
 {
     while (s->len) {
         char c = s->data[0];
@@ -589,9 +586,9 @@ static struct gs_error *field_term(const char *text, struct gs_slice *rest,
     rest->data += n + width;
     rest->len -= n + width;
     GS_AUTO_BUF struct gs_buf value = {0};
-    struct gs_error *err = unescape(rest, &value);
+    struct gs_error *err = unescape_field_value(rest, &value);
     if (!err)
-        add_value(r, gs_buf_slice(&value));
+        add_selector_value(r, gs_buf_slice(&value));
     return err;
 }
 
@@ -612,7 +609,7 @@ struct gs_error *kube_field_selector_parse(const char *text, struct kube_selecto
             kube_selector_finish(&s);
             return err;
         }
-        add_requirement(&s, r);
+        add_selector_requirement(&s, r);
     }
     *ret = s;
     return NULL;

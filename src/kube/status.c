@@ -33,8 +33,8 @@ static json_t *details_of(const char *dotted, const char *name)
     return details;
 }
 
-static json_t *about(int code, const char *reason, const char *before, const char *resource,
-                     const char *name, const char *after)
+static json_t *status_details(int code, const char *reason, const char *before,
+                              const char *resource, const char *name, const char *after)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_addf(&text, "%s%s ", before, resource);
@@ -45,12 +45,12 @@ static json_t *about(int code, const char *reason, const char *before, const cha
 
 json_t *kube_status_not_found(const char *resource, const char *name)
 {
-    return about(404, "NotFound", "", resource, name, " not found");
+    return status_details(404, "NotFound", "", resource, name, " not found");
 }
 
 json_t *kube_status_already_exists(const char *resource, const char *name)
 {
-    return about(409, "AlreadyExists", "", resource, name, " already exists");
+    return status_details(409, "AlreadyExists", "", resource, name, " already exists");
 }
 
 json_t *kube_status_conflict(const char *resource, const char *name, const char *why)
@@ -59,7 +59,8 @@ json_t *kube_status_conflict(const char *resource, const char *name, const char 
         gs_format(": %s", why ? why
                               : "the object has been modified; please apply your changes to the "
                                 "latest version and try again");
-    return about(409, "Conflict", "Operation cannot be fulfilled on ", resource, name, after);
+    return status_details(409, "Conflict", "Operation cannot be fulfilled on ", resource, name,
+                          after);
 }
 
 json_t *kube_status_gone(const char *message)
@@ -144,7 +145,7 @@ json_t *kube_status_invalid(const char *kind_dot_group, const char *name,
     gs_buf_add_str(&after, " is invalid");
     if (e->distinct)
         gs_buf_addf(&after, e->distinct > 1 ? ": [%s]" : ": %s", e->text.data);
-    json_t *status = about(422, "Invalid", "", kind_dot_group, name, after.data);
+    json_t *status = status_details(422, "Invalid", "", kind_dot_group, name, after.data);
     if (e->causes)
         json_object_set(json_object_get(status, "details"), "causes", e->causes);
     return status;

@@ -13,7 +13,7 @@ struct kube_watch_errors {
     char *component, *what, *told;
 };
 
-static void on_timer(void *arg)
+static void check_watch_error(void *arg)
 {
     struct kube_watch_errors *w = arg;
     const char *error = kube_cache_error(w->cache);
@@ -35,7 +35,7 @@ struct kube_watch_errors *kube_watch_errors_new(uv_loop_t *loop, const struct ku
     w->component = gs_strdup(component);
     w->what = gs_strdup(what);
     w->timer = gs_timer_new(loop, w);
-    gs_timer_repeat(w->timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    gs_timer_repeat(w->timer, check_watch_error, LOOK_EVERY_MS, LOOK_EVERY_MS);
     gs_timer_unref(w->timer); // this timer alone must not keep the program running
     return w;
 }

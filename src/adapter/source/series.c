@@ -7,6 +7,7 @@
 
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/slice.h"
 #include "codec/json.h"
 
 enum { MAX_LABELS = 512, MAX_ELEMENT = 1024 * 1024, MAX_ENVELOPE = 1024 * 1024 };
@@ -192,16 +193,11 @@ static struct gs_error *take_envelope(struct source_series_reader *r, char c)
     return NULL;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 // A byte between the series of an array.
 static struct gs_error *take_between(struct source_series_reader *r, char c, bool *ret_element)
 {
     *ret_element = false;
-    if (is_blank(c))
+    if (gs_is_blank(c))
         return NULL;
     if (c == '{' && r->place != AFTER_ELEMENT) {
         r->place = ELEMENT;

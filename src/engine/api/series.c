@@ -2,6 +2,8 @@
 // series, labels, label/<name>/values.
 #include "engine/api/api_private.h"
 
+#include "base/num.h"
+
 #include "codec/encoding.h"
 
 // --- series ---
@@ -185,14 +187,6 @@ void engine_api_labels(struct engine_api_request *r)
 
 // --- label names in a path ---
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static void add_utf8(struct gs_buf *out, uint32_t c)
 {
     if (c < 0x80) {
@@ -217,8 +211,8 @@ static bool take_code(struct gs_slice *s, uint32_t *ret)
 {
     uint32_t c = 0;
     size_t i = 0;
-    for (; i < s->len && i < 6 && hex_digit(s->data[i]) >= 0; i++)
-        c = c * 16 + (uint32_t)hex_digit(s->data[i]);
+    for (; i < s->len && i < 6 && gs_hex_digit(s->data[i]) >= 0; i++)
+        c = c * 16 + (uint32_t)gs_hex_digit(s->data[i]);
     if (i == 0 || i >= s->len || s->data[i] != '_' || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
         return false;
     *s = gs_slice_make(s->data + i + 1, s->len - i - 1);

@@ -86,8 +86,8 @@ static struct gs_error *read_secret(const struct endpoint_secret *s, bool first,
     return NULL;
 }
 
-static void add_line(struct gs_arena *mem, struct http_header *list, size_t *n, const char *name,
-                     const struct gs_buf *text)
+static void add_header_line(struct gs_arena *mem, struct http_header *list, size_t *n,
+                            const char *name, const struct gs_buf *text)
 {
     const char *value = gs_arena_strndup(mem, text->data ? text->data : "", text->len);
     list[(*n)++] = (struct http_header){name, value};
@@ -121,12 +121,13 @@ static struct gs_error *add_authorization(struct endpoint *e, struct gs_arena *m
         codec_base64_encode(gs_buf_slice(&plain), &text);
     }
     if (text.len)
-        add_line(mem, list, n, "Authorization", &text);
+        add_header_line(mem, list, n, "Authorization", &text);
     return NULL;
 }
 
-static struct gs_error *add_header(struct endpoint *e, const struct endpoint_header *h,
-                                   struct gs_arena *mem, struct http_header *list, size_t *n)
+static struct gs_error *add_settings_header(struct endpoint *e, const struct endpoint_header *h,
+                                            struct gs_arena *mem, struct http_header *list,
+                                            size_t *n)
 {
     GS_AUTO_BUF struct gs_buf secret = {0}, text = {0};
     struct gs_error *err = read_secret(&h->value, e->options.refresh_ms && !e->headers, &secret);
@@ -135,11 +136,11 @@ static struct gs_error *add_header(struct endpoint *e, const struct endpoint_hea
     gs_buf_add_slice(&text, gs_slice_trim(gs_buf_slice(&secret)));
     if (text.len && (memchr(text.data, '\n', text.len) || memchr(text.data, '\r', text.len)))
         return gs_error_new(GS_EINVAL, "the value of header %s has several lines", h->name);
-    add_line(mem, list, n, h->name, &text);
+    add_header_line(mem, list, n, h->name, &text);
     return NULL;
 }
 
-static struct gs_error *read_headers(struct endpoint *e)
+static struct gs_error *read_endpoint_headers(struct endpoint *e)
 {
     const struct endpoint_settings *s = &e->settings;
     struct gs_arena mem = {0};
@@ -147,7 +148,7 @@ static struct gs_error *read_headers(struct endpoint *e)
     struct http_header *list = gs_arena_alloc(&mem, (s->n_headers + 1) * sizeof(*list));
     struct gs_error *err = add_authorization(e, &mem, list, &n);
     for (size_t i = 0; i < s->n_headers && !err; i++)
-        err = add_header(e, &s->headers[i], &mem, list, &n);
+        err = add_settings_header(e, &s->headers[i], &mem, list, &n);
     if (err) {
         gs_arena_finish(&mem);
         return err;
@@ -295,7 +296,7 @@ static struct gs_error *refresh_files(struct endpoint *e)
     if (e->headers && (!e->has_files || now - e->read_ns < age_ns))
         return NULL;
     e->read_ns = now;
-    struct gs_error *err = read_headers(e);
+    struct gs_error *err = read_endpoint_headers(e);
     if (age_ns) {
         warn_of_files(e, err);
         err = NULL;
@@ -308,7 +309,7 @@ static struct gs_error *refresh_files(struct endpoint *e)
     return NULL;
 }
 
-static void op_free(struct endpoint_op *op)
+static void endpoint_op_free(struct endpoint_op *op)
 {
     LIST_REMOVE(op, all);
     gs_timer_free(op->failure);
@@ -317,7 +318,7 @@ static void op_free(struct endpoint_op *op)
     free(op);
 }
 
-static void on_data(void *arg, struct gs_slice bytes)
+static void on_endpoint_data(void *arg, struct gs_slice bytes)
 {
     struct endpoint_op *op = arg;
     op->cb.on_data(op->arg, bytes);
@@ -325,29 +326,31 @@ static void on_data(void *arg, struct gs_slice bytes)
 
 // The callback may free the endpoint: the operation is off it by then, and what the answer is made
 // of lives as long as its generation.
-static void end_op(struct endpoint_op *op, const struct http_answer *answer, struct gs_error *err)
+static void end_endpoint_op(struct endpoint_op *op, const struct http_answer *answer,
+                            struct gs_error *err)
 {
     const struct http_callbacks cb = op->cb;
     void *arg = op->arg;
     struct generation *g = GS_TAKE(op->generation);
-    op_free(op);
+    endpoint_op_free(op);
     cb.on_done(arg, answer, err);
     generation_unref(g);
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_endpoint_done(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
-    end_op(arg, answer, err);
+    end_endpoint_op(arg, answer, err);
 }
 
 static void report_failure(void *arg)
 {
     static const struct http_answer none = {0};
     struct endpoint_op *op = arg;
-    end_op(op, &none, GS_TAKE(op->err));
+    end_endpoint_op(op, &none, GS_TAKE(op->err));
 }
 
-static struct endpoint_op *op_new(struct endpoint *e, const struct http_callbacks *cb, void *arg)
+static struct endpoint_op *endpoint_op_new(struct endpoint *e, const struct http_callbacks *cb,
+                                           void *arg)
 {
     struct endpoint_op *op = gs_alloc(sizeof(*op));
     op->base.client = &e->base;
@@ -360,7 +363,7 @@ static struct endpoint_op *op_new(struct endpoint *e, const struct http_callback
 static struct http_op *fail_later(struct endpoint *e, struct gs_error *err,
                                   const struct http_callbacks *cb, void *arg)
 {
-    struct endpoint_op *op = op_new(e, cb, arg);
+    struct endpoint_op *op = endpoint_op_new(e, cb, arg);
     op->err = err;
     op->failure = gs_timer_new(e->loop, op);
     gs_timer_start(op->failure, report_failure, 0);
@@ -392,8 +395,9 @@ static struct http_op *endpoint_send(struct http_client *base, const struct http
         whole.headers = headers;
     if (!e->has_pem_files)
         return http_send(e->current->client, &whole, cb, arg);
-    const struct http_callbacks callbacks = {cb->on_data ? on_data : NULL, on_done};
-    struct endpoint_op *op = op_new(e, cb, arg);
+    const struct http_callbacks callbacks = {cb->on_data ? on_endpoint_data : NULL,
+                                             on_endpoint_done};
+    struct endpoint_op *op = endpoint_op_new(e, cb, arg);
     op->generation = e->current;
     op->generation->refs++;
     op->inner = http_send(op->generation->client, &whole, &callbacks, op);
@@ -404,7 +408,7 @@ static void endpoint_cancel(struct http_op *base)
 {
     struct endpoint_op *op = GS_CONTAINER_OF(base, struct endpoint_op, base);
     http_op_cancel(op->inner);
-    op_free(op);
+    endpoint_op_free(op);
 }
 
 // --- life ---
@@ -520,7 +524,7 @@ struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
         err = connect_again(e);
     // Where each request fails by itself, a file may come later.
     if (!err && (options->refresh_ms || !e->has_files))
-        err = read_headers(e);
+        err = read_endpoint_headers(e);
     if (err) {
         endpoint_free(&e->base);
         return err;

@@ -52,7 +52,7 @@ struct oauth2_op {
     int64_t begun_ns;
 };
 
-static void op_free(struct oauth2_op *op)
+static void oauth2_op_free(struct oauth2_op *op)
 {
     LIST_REMOVE(op, all);
     if (!op->inner)
@@ -79,8 +79,8 @@ static size_t count_headers(const struct http_header *h)
     return n;
 }
 
-static struct http_op *forward(struct oauth2_client *c, const struct http_call *call,
-                               const struct http_callbacks *cb, void *arg)
+static struct http_op *send_with_token(struct oauth2_client *c, const struct http_call *call,
+                                       const struct http_callbacks *cb, void *arg)
 {
     size_t n = count_headers(call->headers);
     GS_AUTO_FREE struct http_header *headers = gs_alloc_array(n + 2, sizeof(*headers));
@@ -92,18 +92,18 @@ static struct http_op *forward(struct oauth2_client *c, const struct http_call *
     return http_send(c->inner, &with_token, cb, arg);
 }
 
-static void on_data(void *arg, struct gs_slice bytes)
+static void on_oauth2_data(void *arg, struct gs_slice bytes)
 {
     struct oauth2_op *op = arg;
     op->cb.on_data(op->arg, bytes);
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_oauth2_done(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct oauth2_op *op = arg;
     const struct http_callbacks cb = op->cb;
     void *cb_arg = op->arg;
-    op_free(op);
+    oauth2_op_free(op);
     cb.on_done(cb_arg, answer, err);
 }
 
@@ -117,21 +117,21 @@ static unsigned time_left(const struct oauth2_op *op)
     return waited < timeout ? timeout - (unsigned)waited : 1;
 }
 
-static void resume(struct oauth2_op *op)
+static void resume_waiting_op(struct oauth2_op *op)
 {
-    const struct http_callbacks cb = {.on_data = op->cb.on_data ? on_data : NULL,
-                                      .on_done = on_done};
+    const struct http_callbacks cb = {.on_data = op->cb.on_data ? on_oauth2_data : NULL,
+                                      .on_done = on_oauth2_done};
     LIST_REMOVE(op, queue);
     op->call.timeout_ms = time_left(op);
-    op->inner =
-        forward(GS_CONTAINER_OF(op->base.client, struct oauth2_client, base), &op->call, &cb, op);
+    op->inner = send_with_token(GS_CONTAINER_OF(op->base.client, struct oauth2_client, base),
+                                &op->call, &cb, op);
 }
 
 static void resume_all(struct endpoint_tokens *t)
 {
     struct oauth2_op *op;
     while ((op = LIST_FIRST(&t->waiting)))
-        resume(op);
+        resume_waiting_op(op);
 }
 
 // --- tokens ---
@@ -154,7 +154,7 @@ static void fail_all(struct endpoint_tokens *t, struct gs_error *err)
         LIST_INSERT_HEAD(&failed, op, queue);
     }
     while ((op = LIST_FIRST(&failed)))
-        on_done(op, &none, gs_error_new(gs_error_code(err), "%s", gs_error_message(err)));
+        on_oauth2_done(op, &none, gs_error_new(gs_error_code(err), "%s", gs_error_message(err)));
     gs_error_free(err);
 }
 
@@ -263,7 +263,7 @@ static void on_begin(void *arg)
     endpoint_tokens_unref(t);
 }
 
-static void copy_config(struct endpoint_tokens *t, const struct endpoint_oauth2 *cfg)
+static void copy_oauth2_config(struct endpoint_tokens *t, const struct endpoint_oauth2 *cfg)
 {
     const char **scopes = gs_arena_alloc(&t->mem, (cfg->n_scopes + 1) * sizeof(*scopes));
     struct http_header *params = gs_arena_alloc(&t->mem, (cfg->n_params + 1) * sizeof(*params));
@@ -289,7 +289,7 @@ struct endpoint_tokens *endpoint_tokens_new(uv_loop_t *loop, const struct endpoi
 {
     struct endpoint_tokens *t = gs_alloc(sizeof(*t));
     t->refs = 1;
-    copy_config(t, cfg);
+    copy_oauth2_config(t, cfg);
     t->client = client;
     LIST_INIT(&t->waiting);
     t->begin = gs_timer_new(loop, t);
@@ -344,7 +344,7 @@ static struct http_op *oauth2_send(struct http_client *base, const struct http_c
     struct oauth2_client *c = GS_CONTAINER_OF(base, struct oauth2_client, base);
     struct endpoint_tokens *t = c->tokens;
     if (has_token(t))
-        return forward(c, call, cb, arg);
+        return send_with_token(c, call, cb, arg);
     struct oauth2_op *op = gs_alloc(sizeof(*op));
     op->base.client = base;
     op->cb = *cb;
@@ -365,7 +365,7 @@ static void oauth2_cancel(struct http_op *base)
 {
     struct oauth2_op *op = GS_CONTAINER_OF(base, struct oauth2_op, base);
     http_op_cancel(op->inner);
-    op_free(op);
+    oauth2_op_free(op);
 }
 
 static void oauth2_free(struct http_client *base)

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/slice.h"
 #include "codec/encoding.h"
 #include "codec/json.h"
 
@@ -39,13 +40,14 @@ static void encode_form(const char *text, struct gs_buf *out)
     }
 }
 
-static void join(const char *const *texts, size_t n, struct gs_buf *out)
+static void join_scopes(const char *const *texts, size_t n, struct gs_buf *out)
 {
     for (size_t i = 0; i < n; i++)
         gs_buf_addf(out, "%s%s", i ? " " : "", texts[i]);
 }
 
-static struct gs_error *add_params(const struct endpoint_oauth2 *cfg, struct pair *pairs, size_t *n)
+static struct gs_error *add_extra_params(const struct endpoint_oauth2 *cfg, struct pair *pairs,
+                                         size_t *n)
 {
     size_t n_own = *n;
     for (size_t i = 0; i < cfg->n_params; i++) {
@@ -78,10 +80,10 @@ struct gs_error *endpoint_token_request_body(const struct endpoint_oauth2 *cfg, 
     GS_AUTO_FREE struct pair *pairs = gs_alloc_array(cfg->n_params + 4, sizeof(*pairs));
     size_t n = 0;
     pairs[n++] = (struct pair){"grant_type", "client_credentials"};
-    join(cfg->scopes, cfg->n_scopes, &scope);
+    join_scopes(cfg->scopes, cfg->n_scopes, &scope);
     if (cfg->n_scopes)
         pairs[n++] = (struct pair){"scope", scope.data ? scope.data : ""};
-    struct gs_error *err = add_params(cfg, pairs, &n);
+    struct gs_error *err = add_extra_params(cfg, pairs, &n);
     if (err)
         return err;
     if (style == ENDPOINT_TOKEN_IN_BODY) {
@@ -151,7 +153,7 @@ static struct gs_error *read_form(struct gs_slice body, struct said *ret)
     return NULL;
 }
 
-static char *text_of(const json_t *j)
+static char *json_text(const json_t *j)
 {
     if (json_is_integer(j))
         return gs_format("%lld", (long long)json_integer_value(j));
@@ -170,7 +172,7 @@ static struct gs_error *read_json(struct gs_slice body, struct said *ret)
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
         const json_t *value = json_object_get(doc, names[i]);
         char **slot = slot_of(ret, gs_slice_of(names[i]));
-        *slot = text_of(value);
+        *slot = json_text(value);
         if (value && !json_is_null(value) && !*slot)
             return gs_error_new(GS_EPROTO, "oauth2: cannot parse json: %s", names[i]);
     }
@@ -185,17 +187,9 @@ static bool is_form(const char *content_type)
            gs_slice_is_word(type, "text/plain");
 }
 
-static bool has_control(const char *text)
+static struct gs_error *refusal_error(const struct http_answer *answer, const struct said *s)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            return true;
-    return false;
-}
-
-static struct gs_error *refusal(const struct http_answer *answer, const struct said *s)
-{
-    if (s->error && *s->error && strlen(s->error) <= MAX_CODE && !has_control(s->error))
+    if (s->error && *s->error && strlen(s->error) <= MAX_CODE && !gs_has_control(s->error))
         return gs_error_new(GS_EPERM, "oauth2: \"%s\"", s->error);
     return gs_error_new(GS_EPERM, "oauth2: cannot fetch token: %d %s", answer->status,
                         http_reason(answer->status));
@@ -217,7 +211,8 @@ static struct gs_error *take_token(const struct said *s, struct endpoint_token *
     if (!s->token || !*s->token)
         return gs_error_new(GS_EPROTO, "oauth2: server response missing access_token");
     const char *type = type_of(s->type);
-    if (strlen(s->token) + strlen(type) > MAX_TOKEN || has_control(s->token) || has_control(type))
+    if (strlen(s->token) + strlen(type) > MAX_TOKEN || gs_has_control(s->token) ||
+        gs_has_control(type))
         return gs_error_new(GS_EPROTO, "oauth2: the token is too long or has several lines");
     if (s->lifetime && *s->lifetime) {
         struct gs_error *err =
@@ -241,7 +236,7 @@ struct gs_error *endpoint_token_read_answer(const struct http_answer *answer,
         is_form(answer->content_type) ? read_form(answer->body, &s) : read_json(answer->body, &s);
     if (failed || (!err && s.error && *s.error)) {
         gs_error_free(err);
-        err = refusal(answer, &s);
+        err = refusal_error(answer, &s);
     }
     if (!err)
         err = take_token(&s, ret);

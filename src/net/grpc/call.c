@@ -66,16 +66,16 @@ static void tell_handler(struct grpc_call *call)
     call->on_cancel(call->cancel_arg);
 }
 
-static void uncount(struct grpc_call *call)
+static void uncount_request_bytes(struct grpc_call *call)
 {
     // A call in a connection's list has the connection; the analyzer takes it for the one detached.
     call->conn->buffered -= call->counted; // NOLINT(clang-analyzer-core.NullDereference)
     call->counted = 0;
 }
 
-static void detach(struct grpc_call *call)
+static void detach_call(struct grpc_call *call)
 {
-    uncount(call);
+    uncount_request_bytes(call);
     LIST_REMOVE(call, all);
     call->conn = NULL;
     if (call->has_deadline)
@@ -90,7 +90,7 @@ void grpc_server_calls_end(struct grpc_server_conn *c)
     while ((call = LIST_FIRST(&c->calls))) {
         if (c->base.session)
             nghttp2_session_set_stream_user_data(c->base.session, call->stream_id, NULL);
-        detach(call);
+        detach_call(call);
     }
 }
 
@@ -127,7 +127,7 @@ static ssize_t read_messages(nghttp2_session *session, int32_t stream_id, uint8_
     return n ? (ssize_t)n : NGHTTP2_ERR_DEFERRED;
 }
 
-static void submit(struct grpc_call *call)
+static void submit_response(struct grpc_call *call)
 {
     nghttp2_session *session = call->conn->base.session;
     if (call->headers_sent) {
@@ -155,7 +155,7 @@ static void set_status(struct grpc_call *call, enum grpc_status status, const ch
     call->message = gs_strdup(message ? message : "");
     if (call->has_deadline)
         gs_timer_stop(call->deadline);
-    submit(call);
+    submit_response(call);
 }
 
 void grpc_call_send(struct grpc_call *call, struct gs_slice message)
@@ -173,7 +173,7 @@ void grpc_call_send(struct grpc_call *call, struct gs_slice message)
         grpc_conn_flush_soon(&call->conn->base);
     } else {
         grpc_add_message(&call->out, message);
-        submit(call);
+        submit_response(call);
     }
 }
 
@@ -192,10 +192,10 @@ void grpc_call_on_cancel(struct grpc_call *call, void (*cb)(void *arg), void *ar
     call->cancel_arg = arg;
 }
 
-static void refuse(struct grpc_call *call, enum grpc_status status, const char *message)
+static void refuse_call(struct grpc_call *call, enum grpc_status status, const char *message)
 {
     call->refused = true;
-    uncount(call);
+    uncount_request_bytes(call);
     grpc_reader_finish(&call->reader);
     set_status(call, status, message);
 }
@@ -207,7 +207,7 @@ static void refuse_http(struct grpc_call *call, const char *http_status)
     nghttp2_submit_response(call->conn->base.session, call->stream_id, nv, GS_ARRAY_LEN(nv), NULL);
 }
 
-static void on_deadline(void *arg)
+static void on_call_deadline(void *arg)
 {
     struct grpc_call *call = arg;
     if (call->finished)
@@ -223,12 +223,12 @@ static void start_deadline(struct grpc_call *call)
 {
     uint64_t ms;
     if (!grpc_parse_timeout(gs_slice_of(call->timeout), &ms)) {
-        refuse(call, GRPC_INTERNAL, "malformed grpc-timeout header");
+        refuse_call(call, GRPC_INTERNAL, "malformed grpc-timeout header");
         return;
     }
     call->has_deadline = true;
     call->deadline = gs_timer_new(call->conn->base.loop, call);
-    gs_timer_start(call->deadline, on_deadline, ms);
+    gs_timer_start(call->deadline, on_call_deadline, ms);
 }
 
 static void check_headers(struct grpc_call *call)
@@ -240,7 +240,7 @@ static void check_headers(struct grpc_call *call)
     } else if (!call->path || !gs_hmap_get_str(call->conn->server->methods, call->path)) {
         GS_AUTO_FREE char *text =
             gs_format("unknown method %.200s", call->path ? call->path : "(no path)");
-        refuse(call, GRPC_UNIMPLEMENTED, text);
+        refuse_call(call, GRPC_UNIMPLEMENTED, text);
     } else if (call->timeout) {
         start_deadline(call);
     }
@@ -252,7 +252,7 @@ static void take_data(struct grpc_call *call, struct gs_slice bytes)
     bool complete = false;
     const char *why = NULL;
     if (call->requested && bytes.len) {
-        refuse(call, GRPC_INTERNAL, "more than one request message");
+        refuse_call(call, GRPC_INTERNAL, "more than one request message");
         return;
     }
     enum grpc_status status = grpc_reader_feed(&call->reader, &bytes, &complete, &why);
@@ -267,20 +267,20 @@ static void take_data(struct grpc_call *call, struct gs_slice bytes)
     }
     call->requested = complete;
     if (status != GRPC_OK)
-        refuse(call, status, why);
+        refuse_call(call, status, why);
 }
 
-static void run(struct grpc_call *call)
+static void run_method(struct grpc_call *call)
 {
     struct grpc_method *m = gs_hmap_get_str(call->conn->server->methods, call->path);
     if (!call->requested) {
-        refuse(call, GRPC_INTERNAL, "the request ended before its message was complete");
+        refuse_call(call, GRPC_INTERNAL, "the request ended before its message was complete");
         return;
     }
     // The handler may end connection and server; the message lives as long as this function.
     struct gs_buf request = call->reader.body;
     call->reader.body = (struct gs_buf){0};
-    uncount(call);
+    uncount_request_bytes(call);
     call->handling = true;
     m->fn(m->ctx, call, gs_buf_slice(&request));
     gs_buf_finish(&request);
@@ -331,12 +331,12 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         check_headers(call);
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) && !call->refused && !call->handling &&
         !call->finished)
-        run(call);
+        run_method(call);
     return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
-                   size_t len, void *arg)
+static int on_request_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
+                           const uint8_t *data, size_t len, void *arg)
 {
     struct grpc_call *call = nghttp2_session_get_stream_user_data(session, stream_id);
     if (call && !call->refused)
@@ -348,7 +348,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
 {
     struct grpc_call *call = nghttp2_session_get_stream_user_data(session, stream_id);
     if (call)
-        detach(call);
+        detach_call(call);
     return 0;
 }
 
@@ -371,7 +371,7 @@ struct gs_error *grpc_server_session_new(struct grpc_server_conn *c)
     nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_request_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_sent);
     int rc = nghttp2_session_server_new(&c->base.session, cb, c);

@@ -71,7 +71,7 @@ static void deadline_closed(void *arg)
 }
 
 // Off the client and its stream; the memory stays until the loop has closed the timer.
-static void retire(struct grpc_pending *p)
+static void retire_pending(struct grpc_pending *p)
 {
     p->ended = true;
     TAILQ_REMOVE(&p->client->calls, p, all);
@@ -89,12 +89,12 @@ static void reset_stream(struct grpc_pending *p)
     grpc_conn_flush_soon(&p->conn->base);
 }
 
-static void finish(struct grpc_pending *p, enum grpc_status status, const char *message)
+static void finish_pending(struct grpc_pending *p, enum grpc_status status, const char *message)
 {
     struct grpc_reply reply = {.status = status, .message = message};
     if (status == GRPC_OK)
         reply.body = gs_buf_slice(&p->body);
-    retire(p);
+    retire_pending(p);
     p->cb(p->arg, &reply);
 }
 
@@ -115,14 +115,14 @@ void grpc_pending_cancel(struct grpc_pending *p)
     if (!p || p->ended)
         return;
     reset_stream(p);
-    retire(p);
+    retire_pending(p);
 }
 
 static void on_fail_timer(void *arg)
 {
     struct grpc_pending *p = arg;
     GS_AUTO_FREE char *text = gs_strndup(p->message.data, p->message.len);
-    finish(p, p->status, text);
+    finish_pending(p, p->status, text);
 }
 
 // For a call that never becomes a stream.
@@ -133,13 +133,13 @@ static void fail_later(struct grpc_pending *p, enum grpc_status status, const ch
     gs_timer_start(p->deadline, on_fail_timer, 0);
 }
 
-static void on_deadline(void *arg)
+static void on_pending_deadline(void *arg)
 {
     struct grpc_pending *p = arg;
     GS_AUTO_FREE char *text = gs_format("%s: no complete reply to %s within %u ms",
                                         p->client->target, p->path, p->timeout_ms);
     reset_stream(p);
-    finish(p, GRPC_DEADLINE_EXCEEDED, text);
+    finish_pending(p, GRPC_DEADLINE_EXCEEDED, text);
 }
 
 // https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
@@ -186,20 +186,20 @@ static void stream_ended(struct grpc_pending *p, uint32_t code)
     GS_AUTO_FREE char *text = NULL;
     if (p->failed || (p->has_status && p->status != GRPC_OK)) {
         text = gs_strndup(p->message.data, p->message.len);
-        finish(p, p->status, text);
+        finish_pending(p, p->status, text);
     } else if (p->has_status && p->reader.n_prefix) {
-        finish(p, GRPC_INTERNAL, "the reply ended inside a message");
+        finish_pending(p, GRPC_INTERNAL, "the reply ended inside a message");
     } else if (p->has_status && !p->on_message && !p->has_body) {
-        finish(p, GRPC_INTERNAL, "the reply has no message");
+        finish_pending(p, GRPC_INTERNAL, "the reply has no message");
     } else if (p->has_status) {
-        finish(p, GRPC_OK, "");
+        finish_pending(p, GRPC_OK, "");
     } else if (p->http_status && p->http_status != 200) {
         text = gs_format("%s answered with HTTP status %d", p->client->target, p->http_status);
-        finish(p, status_of_http(p->http_status), text);
+        finish_pending(p, status_of_http(p->http_status), text);
     } else {
         text = gs_format("%s ended the stream without a status (HTTP/2 error %s)",
                          p->client->target, nghttp2_http2_strerror(code));
-        finish(p, status_of_reset(code), text);
+        finish_pending(p, status_of_reset(code), text);
     }
 }
 
@@ -246,8 +246,8 @@ static void message_complete(struct grpc_pending *p)
     }
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
-                   size_t len, void *arg)
+static int on_reply_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
+                         const uint8_t *data, size_t len, void *arg)
 {
     struct grpc_pending *p = nghttp2_session_get_stream_user_data(session, stream_id);
     struct gs_slice in = gs_slice_make(data, len);
@@ -299,7 +299,7 @@ static int new_session(struct client_conn *c)
     if (rc != 0)
         return rc;
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_reply_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
     rc = nghttp2_session_client_new(&c->base.session, cb, c);
@@ -309,7 +309,7 @@ static int new_session(struct client_conn *c)
 
 // --- connecting and submitting ---
 
-static void submit(struct grpc_pending *p)
+static void submit_request(struct grpc_pending *p)
 {
     struct grpc_client *client = p->client;
     char timeout[GRPC_TIMEOUT_SIZE] = "";
@@ -357,7 +357,7 @@ static void conn_closed(struct grpc_conn *base)
     while (c->client && (p = first_call_of(c, false))) {
         GS_AUTO_FREE char *text = gs_format("%s: %s", c->client->target, base->reason);
         p->stream_id = 0; // went with the session
-        finish(p, GRPC_UNAVAILABLE, text);
+        finish_pending(p, GRPC_UNAVAILABLE, text);
     }
     if (c->client)
         LIST_REMOVE(c, all);
@@ -384,7 +384,7 @@ static void on_connected(uv_connect_t *req, int status)
     grpc_conn_start(&c->base);
     struct grpc_pending *p;
     while ((p = first_call_of(c, true)))
-        submit(p); // which gives it a stream or takes it off the connection
+        submit_request(p); // which gives it a stream or takes it off the connection
 }
 
 static struct client_conn *add_conn(struct grpc_client *client, bool detached)
@@ -448,12 +448,12 @@ struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *
     grpc_add_message(&p->request, request);
     uv_update_time(c->loop); // a long turn must not eat up the deadline
     if (p->timeout_ms != UINT32_MAX)
-        gs_timer_start(p->deadline, on_deadline, p->timeout_ms);
+        gs_timer_start(p->deadline, on_pending_deadline, p->timeout_ms);
     if (!c->current || c->current->base.closing)
         connect_target(c);
     p->conn = c->current;
     if (p->conn->base.connected)
-        submit(p);
+        submit_request(p);
     return p;
 }
 
@@ -519,7 +519,7 @@ void grpc_client_free(struct grpc_client *c)
         return;
     struct grpc_pending *p;
     while ((p = TAILQ_FIRST(&c->calls)))
-        retire(p);
+        retire_pending(p);
     struct client_conn *conn;
     while ((conn = LIST_FIRST(&c->conns))) {
         LIST_REMOVE(conn, all);

@@ -45,7 +45,7 @@ void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn 
     gs_hmap_put_str(s->methods, path, m);
 }
 
-static void unref(struct grpc_server *s)
+static void server_unref(struct grpc_server *s)
 {
     if (--s->refs > 0)
         return;
@@ -62,7 +62,7 @@ static void conn_closed(struct grpc_conn *base)
     if (c->server) {
         LIST_REMOVE(c, all);
         c->server->n_conns--;
-        unref(c->server);
+        server_unref(c->server);
     }
     free(c);
 }
@@ -96,7 +96,7 @@ struct grpc_server_conn *grpc_server_detached_conn(struct grpc_server *s)
 }
 
 // The oldest connection without a call.
-static void make_room(struct grpc_server *s)
+static void evict_idle_connection(struct grpc_server *s)
 {
     struct grpc_server_conn *c, *victim = NULL;
     if (s->n_conns < MAX_CONNECTIONS)
@@ -114,7 +114,7 @@ static void on_connection(uv_stream_t *stream, int status)
     struct grpc_server *s = l->server;
     if (status < 0)
         return;
-    make_room(s);
+    evict_idle_connection(s);
     struct grpc_server_conn *c = add_conn(s, false);
     if (l->path)
         uv_pipe_init(s->loop, &c->base.io.pipe, 0);
@@ -137,7 +137,7 @@ static void on_connection(uv_stream_t *stream, int status)
 static void listener_closed(uv_handle_t *h)
 {
     struct grpc_server_listener *l = h->data;
-    unref(l->server);
+    server_unref(l->server);
     free(l->path);
     free(l);
 }
@@ -289,5 +289,5 @@ void grpc_server_free(struct grpc_server *s)
         grpc_conn_close(&c->base, "the server stops");
         grpc_server_calls_end(c);
     }
-    unref(s);
+    server_unref(s);
 }

@@ -2,6 +2,7 @@
 #include "net/grpc/grpc_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <stdio.h>
 
@@ -9,7 +10,7 @@ enum { READ_BLOCK = 64 * 1024, WRITE_BLOCK = 64 * 1024 };
 
 // --- connection ---
 
-static void flush(struct grpc_conn *c);
+static void flush_session(struct grpc_conn *c);
 
 static void conn_gone(struct grpc_conn *c)
 {
@@ -21,7 +22,7 @@ static void conn_gone(struct grpc_conn *c)
     c->on_closed(c);
 }
 
-static void handle_closed(uv_handle_t *h)
+static void conn_handle_closed(uv_handle_t *h)
 {
     struct grpc_conn *c = h->data;
     if (--c->open_handles == 0)
@@ -35,8 +36,8 @@ void grpc_conn_close(struct grpc_conn *c, const char *reason)
     c->closing = true;
     snprintf(c->reason, sizeof(c->reason), "%s", reason);
     if (!c->detached)
-        uv_close(&c->io.handle, handle_closed);
-    uv_close((uv_handle_t *)&c->flusher, handle_closed);
+        uv_close(&c->io.handle, conn_handle_closed);
+    uv_close((uv_handle_t *)&c->flusher, conn_handle_closed);
 }
 
 static void on_written(uv_write_t *w, int status)
@@ -47,7 +48,7 @@ static void on_written(uv_write_t *w, int status)
     if (status < 0)
         grpc_conn_close(c, uv_strerror(status));
     else
-        flush(c);
+        flush_session(c);
 }
 
 static void write_out(struct grpc_conn *c)
@@ -66,7 +67,7 @@ static void write_out(struct grpc_conn *c)
 }
 
 // One write at a time: what the peer does not take stays in the session, held back by flow control.
-static void flush(struct grpc_conn *c)
+static void flush_session(struct grpc_conn *c)
 {
     while (!c->closing && !c->writing) {
         const uint8_t *data;
@@ -88,7 +89,7 @@ static void flush(struct grpc_conn *c)
 static void on_flusher(uv_idle_t *h)
 {
     uv_idle_stop(h);
-    flush(h->data);
+    flush_session(h->data);
 }
 
 void grpc_conn_flush_soon(struct grpc_conn *c)
@@ -102,7 +103,7 @@ void grpc_conn_feed(struct grpc_conn *c, struct gs_slice bytes)
     ssize_t n = nghttp2_session_mem_recv(c->session, (const uint8_t *)bytes.data, bytes.len);
     if (c->closing)
         return;
-    flush(c);
+    flush_session(c);
     if (n < 0)
         grpc_conn_close(c, nghttp2_strerror((int)n));
 }
@@ -247,19 +248,11 @@ void grpc_encode_message(const char *text, struct gs_buf *out)
     }
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 void grpc_decode_message(struct gs_slice raw, struct gs_buf *out)
 {
     for (size_t i = 0; i < raw.len; i++) {
-        int high = raw.data[i] == '%' && raw.len - i > 2 ? hex_digit(raw.data[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(raw.data[i + 2]) : -1;
+        int high = raw.data[i] == '%' && raw.len - i > 2 ? gs_hex_digit(raw.data[i + 1]) : -1;
+        int low = high >= 0 ? gs_hex_digit(raw.data[i + 2]) : -1;
         char c = raw.data[i];
         if (low >= 0) {
             c = (char)(high * 16 + low);

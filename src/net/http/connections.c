@@ -42,7 +42,7 @@ static uint64_t limit_of(const struct http_server *s, enum http_connection_state
 }
 
 // What has arrived meanwhile is read before the check.
-static void on_sweep(uv_timer_t *t)
+static void on_sweep_timer(uv_timer_t *t)
 {
     struct http_server *s = t->data;
     s->sweep_due_ms = 0;
@@ -56,7 +56,7 @@ static void sweep_at(struct http_server *s, uint64_t due_ms)
         return;
     uint64_t now = uv_now(s->loop);
     s->sweep_due_ms = due_ms;
-    uv_timer_start(&s->sweep, on_sweep, due_ms > now ? due_ms - now : 0, 0);
+    uv_timer_start(&s->sweep, on_sweep_timer, due_ms > now ? due_ms - now : 0, 0);
 }
 
 void http_server_connection_enter(struct http_server_connection *c,
@@ -85,7 +85,7 @@ static void shut_down(struct http_server_connection *c)
     http_server_run_soon(s);
 }
 
-static void sweep(struct http_server *s)
+static void sweep_connections(struct http_server *s)
 {
     static const enum http_connection_state states[] = {HTTP_CONNECTION_HEAD, HTTP_CONNECTION_IDLE,
                                                         HTTP_CONNECTION_BODY};
@@ -151,14 +151,14 @@ static void settle_gone(struct http_server *s)
 void http_server_connections_check(struct http_server *s)
 {
     if (s->sweep_now)
-        sweep(s);
+        sweep_connections(s);
     settle_gone(s);
 }
 
 // --- how many ---
 
-static struct http_server_connection *older(struct http_server_connection *a,
-                                            struct http_server_connection *b)
+static struct http_server_connection *is_older_connection(struct http_server_connection *a,
+                                                          struct http_server_connection *b)
 {
     return !a || (b && b->since_ms < a->since_ms) ? b : a;
 }
@@ -173,11 +173,13 @@ static struct http_server_connection *busy_for_long(const struct http_server *s,
 static struct http_server_connection *choose_victim(const struct http_server *s,
                                                     const struct http_server_connection *fresh)
 {
-    struct http_server_connection *c = older(TAILQ_FIRST(&s->connections[HTTP_CONNECTION_HEAD]),
-                                             TAILQ_FIRST(&s->connections[HTTP_CONNECTION_IDLE]));
+    struct http_server_connection *c =
+        is_older_connection(TAILQ_FIRST(&s->connections[HTTP_CONNECTION_HEAD]),
+                            TAILQ_FIRST(&s->connections[HTTP_CONNECTION_IDLE]));
     if (c && c != fresh)
         return c;
-    return older(busy_for_long(s, HTTP_CONNECTION_BODY), busy_for_long(s, HTTP_CONNECTION_REPLY));
+    return is_older_connection(busy_for_long(s, HTTP_CONNECTION_BODY),
+                               busy_for_long(s, HTTP_CONNECTION_REPLY));
 }
 
 static void warn_full(struct http_server *s)
@@ -199,7 +201,7 @@ static bool is_over_limit(const struct http_server *s)
     return s->n_connections - s->n_closing > s->max_connections;
 }
 
-static void make_room(struct http_server_connection *fresh)
+static void evict_connection(struct http_server_connection *fresh)
 {
     struct http_server *s = fresh->server;
     if (!is_over_limit(s))
@@ -238,7 +240,7 @@ void http_server_connection_opened(struct http_server_connection *c)
     TAILQ_INSERT_TAIL(&s->connections[HTTP_CONNECTION_HEAD], c, link);
     http_server_connection_enter(c, HTTP_CONNECTION_HEAD);
     epoll_ctl(s->hangup_fd, EPOLL_CTL_ADD, c->fd, &event);
-    make_room(c);
+    evict_connection(c);
 }
 
 void http_server_connection_closed(struct http_server_connection *c)

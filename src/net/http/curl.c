@@ -23,8 +23,8 @@ enum { DEFAULT_CONNECT_TIMEOUT_MS = 5000, IDLE_CONNECTIONS = 32 };
 
 static const struct http_curl_lib *curl; // there as soon as there is a client
 
-struct curl_op;
-TAILQ_HEAD(curl_list, curl_op);
+struct http_curl_op;
+TAILQ_HEAD(http_curl_ops_list, http_curl_op);
 
 // A PEM text as a file that only this process has: libcurl's GnuTLS build reads files alone.
 struct pem_file {
@@ -36,7 +36,7 @@ struct pem_file {
 // 60 s, and a POST on a closed one cannot be repeated.
 #define MAX_IDLE_S 45L
 
-struct curl_client {
+struct http_curl_client {
     struct http_client base;
     uv_loop_t *loop;
     CURLM *multi;
@@ -47,17 +47,17 @@ struct curl_client {
     bool insecure, follow_redirects;
     long tls_versions; // CURLOPT_SSLVERSION
     long connect_timeout_ms;
-    uv_timer_t timer;      // libcurl's next timeout
-    uv_idle_t again;       // libcurl or a failed operation has something to say in the next turn
-    struct curl_list ops;  // all, by `all`
-    struct curl_list news; // those with bytes or a result to hand over, by `queue`
+    uv_timer_t timer; // libcurl's next timeout
+    uv_idle_t again;  // libcurl or a failed operation has something to say in the next turn
+    struct http_curl_ops_list ops;  // all, by `all`
+    struct http_curl_ops_list news; // those with bytes or a result to hand over, by `queue`
     bool closed;
     int open_handles;
 };
 
-struct curl_op {
+struct http_curl_op {
     struct http_op base;
-    TAILQ_ENTRY(curl_op) all, queue;
+    TAILQ_ENTRY(http_curl_op) all, queue;
     CURL *easy;
     struct curl_slist *headers, *connect_to;
     struct http_callbacks cb;
@@ -75,31 +75,31 @@ struct curl_op {
     bool queued, completed, delivering, retired, too_large;
 };
 
-struct curl_watch {
+struct http_curl_watch {
     uv_poll_t poll;
     curl_socket_t fd;
-    struct curl_client *client;
+    struct http_curl_client *client;
 };
 
-static struct curl_client *client_of(struct curl_op *op)
+static struct http_curl_client *http_curl_client_of(struct http_curl_op *op)
 {
-    return GS_CONTAINER_OF(op->base.client, struct curl_client, base);
+    return GS_CONTAINER_OF(op->base.client, struct http_curl_client, base);
 }
 
-static void queue_news(struct curl_op *op)
+static void queue_news(struct http_curl_op *op)
 {
     if (op->queued || op->retired)
         return;
     op->queued = true;
-    TAILQ_INSERT_TAIL(&client_of(op)->news, op, queue);
+    TAILQ_INSERT_TAIL(&http_curl_client_of(op)->news, op, queue);
 }
 
 // --- ends of operations ---
 
 // libcurl copies neither headers nor buffers: what the handle points to goes with the operation.
-static void put_away(struct curl_op *op)
+static void put_away(struct http_curl_op *op)
 {
-    struct curl_client *c = client_of(op);
+    struct http_curl_client *c = http_curl_client_of(op);
     bool keep = op->plain_get && op->completed && op->result == CURLE_OK && !c->closed;
     if (!keep) {
         curl->easy_cleanup(op->easy);
@@ -111,7 +111,7 @@ static void put_away(struct curl_op *op)
     http_curl_spares_put(&c->spares, curl, op->easy, op->name + strlen("GET "), op->body_len);
 }
 
-static void free_op(struct curl_op *op)
+static void free_op(struct http_curl_op *op)
 {
     if (op->easy)
         put_away(op);
@@ -125,9 +125,9 @@ static void free_op(struct curl_op *op)
 }
 
 // Off the client and off libcurl; not yet freed.
-static void retire(struct curl_op *op)
+static void retire_curl_op(struct http_curl_op *op)
 {
-    struct curl_client *c = client_of(op);
+    struct http_curl_client *c = http_curl_client_of(op);
     op->retired = true;
     TAILQ_REMOVE(&c->ops, op, all);
     if (op->queued)
@@ -137,12 +137,12 @@ static void retire(struct curl_op *op)
         curl->multi_remove_handle(c->multi, op->easy);
 }
 
-static void curl_cancel(struct http_op *base)
+static void http_curl_cancel(struct http_op *base)
 {
-    struct curl_op *op = GS_CONTAINER_OF(base, struct curl_op, base);
+    struct http_curl_op *op = GS_CONTAINER_OF(base, struct http_curl_op, base);
     if (op->retired)
         return;
-    retire(op);
+    retire_curl_op(op);
     if (!op->delivering)
         free_op(op);
 }
@@ -166,13 +166,13 @@ static enum gs_code code_of(CURLcode result)
 }
 
 // For errors: without the password that a URL may have.
-static char *shown_name(const struct curl_op *op)
+static char *shown_name(const struct http_curl_op *op)
 {
     char *redacted = gs_redact_url(op->name);
     return redacted ? redacted : gs_strdup(op->name);
 }
 
-static struct gs_error *error_of(struct curl_op *op)
+static struct gs_error *error_of(struct http_curl_op *op)
 {
     if (!op->failed && !op->too_large && op->result == CURLE_OK)
         return NULL;
@@ -186,7 +186,7 @@ static struct gs_error *error_of(struct curl_op *op)
                         op->error_text[0] ? op->error_text : curl->easy_strerror(op->result));
 }
 
-static void complete(struct curl_op *op)
+static void complete_curl_op(struct http_curl_op *op)
 {
     struct http_answer answer = {0};
     struct gs_error *err = error_of(op);
@@ -200,12 +200,12 @@ static void complete(struct curl_op *op)
         answer = (struct http_answer){(int)status, content_type, gs_buf_slice(&op->body),
                                       retry_after > 0 ? (int64_t)retry_after : 0, &op->body};
     }
-    retire(op);
+    retire_curl_op(op);
     op->body_len = op->body.len;
     op->cb.on_done(op->arg, &answer, err);
 }
 
-static void deliver(struct curl_op *op)
+static void deliver_curl_op(struct http_curl_op *op)
 {
     op->delivering = true;
     if (op->inbox.len) {
@@ -215,7 +215,7 @@ static void deliver(struct curl_op *op)
         gs_buf_finish(&bytes);
     }
     if (!op->retired && op->completed)
-        complete(op);
+        complete_curl_op(op);
     op->delivering = false;
     if (op->retired)
         free_op(op);
@@ -223,7 +223,7 @@ static void deliver(struct curl_op *op)
 
 // A kept connection that the peer closed meanwhile is only found out by using it (libcurl's GnuTLS
 // build cannot ask), and there may be more of them than libcurl tries: once more, on a new one.
-static bool repeat(struct curl_op *op, CURLcode result)
+static bool repeat_curl_op(struct http_curl_op *op, CURLcode result)
 {
     long connects = 0, status = 0;
     bool broken =
@@ -236,85 +236,85 @@ static bool repeat(struct curl_op *op, CURLcode result)
         return false;
     op->repeated = true;
     op->error_text[0] = '\0';
-    curl->multi_remove_handle(client_of(op)->multi, op->easy);
+    curl->multi_remove_handle(http_curl_client_of(op)->multi, op->easy);
     curl->easy_setopt(op->easy, CURLOPT_FRESH_CONNECT, 1L);
-    return curl->multi_add_handle(client_of(op)->multi, op->easy) == CURLM_OK;
+    return curl->multi_add_handle(http_curl_client_of(op)->multi, op->easy) == CURLM_OK;
 }
 
-static void hand_over(struct curl_client *c)
+static void hand_over(struct http_curl_client *c)
 {
     int left;
     CURLMsg *msg;
     while ((msg = curl->multi_info_read(c->multi, &left))) {
-        struct curl_op *op = NULL;
+        struct http_curl_op *op = NULL;
         if (msg->msg != CURLMSG_DONE)
             continue;
         CURLcode result = msg->data.result;
         curl->easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &op);
-        if (repeat(op, result))
+        if (repeat_curl_op(op, result))
             continue;
         op->completed = true;
         op->result = result;
         queue_news(op);
     }
-    struct curl_op *op;
+    struct http_curl_op *op;
     while (!c->closed && (op = TAILQ_FIRST(&c->news))) {
         TAILQ_REMOVE(&c->news, op, queue);
         op->queued = false;
-        deliver(op);
+        deliver_curl_op(op);
     }
 }
 
 // --- libcurl and the loop ---
 
-static void act(struct curl_client *c, curl_socket_t fd, int flags)
+static void run_multi(struct http_curl_client *c, curl_socket_t fd, int flags)
 {
     int running;
     curl->multi_socket_action(c->multi, fd, flags, &running);
     hand_over(c);
 }
 
-static void on_timer(uv_timer_t *t)
+static void on_curl_timeout(uv_timer_t *t)
 {
-    act(t->data, CURL_SOCKET_TIMEOUT, 0);
+    run_multi(t->data, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static void on_again(uv_idle_t *h)
 {
     uv_idle_stop(h);
-    act(h->data, CURL_SOCKET_TIMEOUT, 0);
+    run_multi(h->data, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int set_timer(CURLM *multi, long timeout_ms, void *arg)
 {
-    struct curl_client *c = arg;
+    struct http_curl_client *c = arg;
     if (c->closed)
         return 0;
     uv_timer_stop(&c->timer);
     if (timeout_ms == 0)
         uv_idle_start(&c->again, on_again);
     else if (timeout_ms > 0)
-        uv_timer_start(&c->timer, on_timer, (uint64_t)timeout_ms, 0);
+        uv_timer_start(&c->timer, on_curl_timeout, (uint64_t)timeout_ms, 0);
     return 0;
 }
 
 static void on_socket(uv_poll_t *p, int status, int events)
 {
-    struct curl_watch *w = GS_CONTAINER_OF(p, struct curl_watch, poll);
+    struct http_curl_watch *w = GS_CONTAINER_OF(p, struct http_curl_watch, poll);
     int flags = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
                 (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0) | (status < 0 ? CURL_CSELECT_ERR : 0);
-    act(w->client, w->fd, flags);
+    run_multi(w->client, w->fd, flags);
 }
 
 static void watch_closed(uv_handle_t *h)
 {
-    free(GS_CONTAINER_OF(h, struct curl_watch, poll));
+    free(GS_CONTAINER_OF(h, struct http_curl_watch, poll));
 }
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
-    struct curl_client *c = arg;
-    struct curl_watch *w = socket_arg;
+    struct http_curl_client *c = arg;
+    struct http_curl_watch *w = socket_arg;
     if (what == CURL_POLL_REMOVE) {
         if (w)
             uv_close((uv_handle_t *)&w->poll, watch_closed);
@@ -342,7 +342,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
 
 static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
 {
-    struct curl_op *op = arg;
+    struct http_curl_op *op = arg;
     size_t len = size * n;
     long status = 0;
     curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -367,7 +367,7 @@ static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
 {
     static const char name[] = "content-length:";
-    struct curl_op *op = arg;
+    struct http_curl_op *op = arg;
     struct gs_slice line = gs_slice_make(data, size * n);
     if (line.len < sizeof(name) - 1 || strncasecmp(data, name, sizeof(name) - 1) != 0)
         return line.len;
@@ -398,7 +398,8 @@ static bool is_loopback_url(const char *url)
     return loopback;
 }
 
-static struct gs_error *add_header(struct curl_op *op, const char *name, const char *value)
+static struct gs_error *add_curl_header(struct http_curl_op *op, const char *name,
+                                        const char *value)
 {
     if (strpbrk(name, "\r\n:") || strpbrk(value, "\r\n"))
         return gs_error_new(GS_EINVAL, "request header \"%s\" contains a line break or colon",
@@ -409,13 +410,13 @@ static struct gs_error *add_header(struct curl_op *op, const char *name, const c
     return NULL;
 }
 
-static struct gs_error *add_headers(struct curl_op *op, const struct http_call *call)
+static struct gs_error *add_curl_headers(struct http_curl_op *op, const struct http_call *call)
 {
     struct gs_error *err = NULL;
     for (const struct http_header *h = call->headers; !err && h && h->name; h++)
-        err = add_header(op, h->name, h->value);
+        err = add_curl_header(op, h->name, h->value);
     if (!err && call->content_type)
-        err = add_header(op, "Content-Type", call->content_type);
+        err = add_curl_header(op, "Content-Type", call->content_type);
     else if (!err)
         op->headers = curl->slist_append(op->headers, "Content-Type:");
     // No round trip before a body: our peers read bodies at once.
@@ -424,7 +425,7 @@ static struct gs_error *add_headers(struct curl_op *op, const struct http_call *
     return err;
 }
 
-static void set_method(struct curl_op *op, const char *method, struct gs_slice body)
+static void set_method(struct http_curl_op *op, const char *method, struct gs_slice body)
 {
     bool carries_body = body.len || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
                         strcmp(method, "PATCH") == 0;
@@ -439,9 +440,9 @@ static void set_method(struct curl_op *op, const char *method, struct gs_slice b
     curl->easy_setopt(op->easy, CURLOPT_CUSTOMREQUEST, method);
 }
 
-static void set_proxy(struct curl_op *op, const char *url)
+static void set_proxy(struct http_curl_op *op, const char *url)
 {
-    struct curl_client *c = client_of(op);
+    struct http_curl_client *c = http_curl_client_of(op);
     if (c->proxy) {
         curl->easy_setopt(op->easy, CURLOPT_PROXY, c->proxy);
         curl->easy_setopt(op->easy, CURLOPT_NOPROXY, c->no_proxy ? c->no_proxy : "");
@@ -455,9 +456,9 @@ static void set_proxy(struct curl_op *op, const char *url)
 
 // libcurl takes the name for TLS from the URL: the URL gets server_name, the connection and the
 // Host header stay.
-static void set_server_name(struct curl_op *op, const char *url)
+static void set_server_name(struct http_curl_op *op, const char *url)
 {
-    const char *name = client_of(op)->server_name;
+    const char *name = http_curl_client_of(op)->server_name;
     char *host = NULL, *port = NULL, *explicit_port = NULL, *renamed = NULL;
     CURLU *u = name && gs_starts(url, "https:") ? curl->url() : NULL;
     if (u && curl->url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
@@ -480,9 +481,9 @@ static void set_server_name(struct curl_op *op, const char *url)
     curl->url_cleanup(u);
 }
 
-static void set_peer(struct curl_op *op, const char *url)
+static void set_peer(struct http_curl_op *op, const char *url)
 {
-    struct curl_client *c = client_of(op);
+    struct http_curl_client *c = http_curl_client_of(op);
     curl->easy_setopt(op->easy, CURLOPT_URL, url);
     curl->easy_setopt(op->easy, CURLOPT_PATH_AS_IS, 1L);
     curl->easy_setopt(op->easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -510,9 +511,10 @@ static void set_peer(struct curl_op *op, const char *url)
 }
 
 // What a handle keeps from one GET to the next.
-static void set_up(struct curl_op *op, const char *method, const char *url, struct gs_slice body)
+static void set_up(struct http_curl_op *op, const char *method, const char *url,
+                   struct gs_slice body)
 {
-    struct curl_client *c = client_of(op);
+    struct http_curl_client *c = http_curl_client_of(op);
     curl->easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
     curl->easy_setopt(op->easy, CURLOPT_HEADERFUNCTION, take_header);
@@ -525,9 +527,9 @@ static void set_up(struct curl_op *op, const char *method, const char *url, stru
         curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
 }
 
-static struct gs_error *prepare(struct curl_op *op, const struct http_call *call)
+static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_call *call)
 {
-    struct curl_client *c = client_of(op);
+    struct http_curl_client *c = http_curl_client_of(op);
     const char *method = call->method ? call->method : "GET";
     unsigned timeout = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", call->path);
@@ -548,7 +550,7 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
     op->body_len = spare.body;
     if (!spare.easy)
         set_up(op, method, url, call->body);
-    struct gs_error *err = add_headers(op, call);
+    struct gs_error *err = add_curl_headers(op, call);
     if (err)
         return err;
     CURLMcode rc = curl->multi_add_handle(c->multi, op->easy);
@@ -557,17 +559,17 @@ static struct gs_error *prepare(struct curl_op *op, const struct http_call *call
     return NULL;
 }
 
-static struct http_op *curl_send(struct http_client *base, const struct http_call *call,
-                                 const struct http_callbacks *cb, void *arg)
+static struct http_op *http_curl_send(struct http_client *base, const struct http_call *call,
+                                      const struct http_callbacks *cb, void *arg)
 {
-    struct curl_client *c = GS_CONTAINER_OF(base, struct curl_client, base);
-    struct curl_op *op = gs_alloc(sizeof(*op));
+    struct http_curl_client *c = GS_CONTAINER_OF(base, struct http_curl_client, base);
+    struct http_curl_op *op = gs_alloc(sizeof(*op));
     op->base.client = base;
     op->cb = *cb;
     op->arg = arg;
     op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;
     TAILQ_INSERT_TAIL(&c->ops, op, all);
-    op->failed = prepare(op, call);
+    op->failed = prepare_easy(op, call);
     if (op->failed) {
         op->completed = true;
         queue_news(op);
@@ -588,7 +590,7 @@ static struct gs_error *pem_file_open(struct pem_file *f, const char *pem, const
     return NULL;
 }
 
-static void free_client(struct curl_client *c)
+static void free_client(struct http_curl_client *c)
 {
     if (c->multi)
         curl->multi_cleanup(c->multi);
@@ -604,7 +606,7 @@ static void free_client(struct curl_client *c)
     free(c);
 }
 
-static void keep_proxy_headers(struct curl_client *c, const struct http_header *h)
+static void keep_proxy_headers(struct http_curl_client *c, const struct http_header *h)
 {
     for (; h && h->name; h++) {
         GS_AUTO_FREE char *line = gs_format("%s: %s", h->name, h->value);
@@ -612,32 +614,32 @@ static void keep_proxy_headers(struct curl_client *c, const struct http_header *
     }
 }
 
-static void handle_closed(uv_handle_t *h)
+static void curl_handle_closed(uv_handle_t *h)
 {
-    struct curl_client *c = h->data;
+    struct http_curl_client *c = h->data;
     if (--c->open_handles == 0)
         free_client(c);
 }
 
-static void curl_free_client(struct http_client *base)
+static void http_curl_free(struct http_client *base)
 {
-    struct curl_client *c = GS_CONTAINER_OF(base, struct curl_client, base);
-    for (struct curl_op *op = TAILQ_FIRST(&c->ops), *next; op; op = next) {
+    struct http_curl_client *c = GS_CONTAINER_OF(base, struct http_curl_client, base);
+    for (struct http_curl_op *op = TAILQ_FIRST(&c->ops), *next; op; op = next) {
         next = TAILQ_NEXT(op, all);
-        curl_cancel(&op->base);
+        http_curl_cancel(&op->base);
     }
     c->closed = true;
     http_curl_spares_finish(&c->spares, curl);
     // Now, not when the handles are closed: its sockets are watched by handles of their own.
     curl->multi_cleanup(GS_TAKE(c->multi));
-    uv_close((uv_handle_t *)&c->timer, handle_closed);
-    uv_close((uv_handle_t *)&c->again, handle_closed);
+    uv_close((uv_handle_t *)&c->timer, curl_handle_closed);
+    uv_close((uv_handle_t *)&c->again, curl_handle_closed);
 }
 
-static const struct http_client_ops curl_ops = {
-    .send = curl_send,
-    .cancel = curl_cancel,
-    .free = curl_free_client,
+static const struct http_client_ops http_curl_ops = {
+    .send = http_curl_send,
+    .cancel = http_curl_cancel,
+    .free = http_curl_free,
 };
 
 // libcurl reports a broken one only when a request is sent, and names it by its place in memory.
@@ -650,7 +652,7 @@ static struct gs_error *check_pems(const struct http_client_config *cfg)
     return err ? gs_error_wrap(err, "the client certificate") : NULL;
 }
 
-static struct gs_error *keep_pems(struct curl_client *c, const struct http_client_config *cfg)
+static struct gs_error *keep_pems(struct http_curl_client *c, const struct http_client_config *cfg)
 {
     struct gs_error *err = check_pems(cfg);
     if (!err && cfg->ca_pem)
@@ -662,7 +664,7 @@ static struct gs_error *keep_pems(struct curl_client *c, const struct http_clien
     return err;
 }
 
-static CURLM *make_multi(struct curl_client *c, unsigned idle)
+static CURLM *make_multi(struct http_curl_client *c, unsigned idle)
 {
     CURLM *multi = curl->multi_init();
     if (!multi)
@@ -694,8 +696,8 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     struct gs_error *err = http_curl_lib_load(&curl);
     if (err)
         return err;
-    struct curl_client *c = gs_alloc(sizeof(*c));
-    c->base.ops = &curl_ops;
+    struct http_curl_client *c = gs_alloc(sizeof(*c));
+    c->base.ops = &http_curl_ops;
     c->loop = loop;
     c->ca.fd = c->cert.fd = c->key.fd = -1;
     c->base_url = gs_strdup(cfg->base_url);

@@ -19,7 +19,7 @@ static const struct symbol {
 #undef CURL_LIB_SYMBOL
 };
 
-static struct gs_error *resolve(void *handle, struct http_curl_lib *ret)
+static struct gs_error *resolve_symbols(void *handle, struct http_curl_lib *ret)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(symbols); i++) {
         void *address = dlsym(handle, symbols[i].name);
@@ -51,7 +51,7 @@ struct gs_error *http_curl_lib_load(const struct http_curl_lib **ret)
                                 "no libcurl on this machine (%s); Debian has it in the package "
                                 "libcurl3-gnutls",
                                 dlerror());
-        struct gs_error *err = resolve(opened, &lib);
+        struct gs_error *err = resolve_symbols(opened, &lib);
         if (err) {
             dlclose(opened);
             return err;

@@ -185,7 +185,8 @@ static void direct_cancel(struct http_op *base)
 }
 
 // op's connection is closed or kept by the caller. Takes err.
-static void finish(struct direct_op *op, const struct http_answer *answer, struct gs_error *err)
+static void finish_direct_op(struct direct_op *op, const struct http_answer *answer,
+                             struct gs_error *err)
 {
     struct http_callbacks cb = op->cb;
     void *arg = op->arg;
@@ -193,20 +194,20 @@ static void finish(struct direct_op *op, const struct http_answer *answer, struc
     cb.on_done(arg, answer, err);
 }
 
-static void fail(struct direct_op *op, struct gs_error *err)
+static void fail_direct_op(struct direct_op *op, struct gs_error *err)
 {
     static const struct http_answer none;
     struct direct_client *c = client_of(op);
     err = gs_error_wrap(err, "GET %s%s", c->base_url ? c->base_url : "", op->path);
     close_conn(op->conn);
-    finish(op, &none, err);
+    finish_direct_op(op, &none, err);
 }
 
 static void on_passed_done(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct direct_op *op = arg;
     op->passed = NULL;
-    finish(op, answer, err);
+    finish_direct_op(op, answer, err);
 }
 
 // The caller's headers out of the request, which ends with that: each line becomes two strings.
@@ -229,7 +230,7 @@ static struct http_header *take_headers(struct direct_op *op)
     return items;
 }
 
-static void pass_on(struct direct_op *op)
+static void forward_to_curl(struct direct_op *op)
 {
     static const struct http_callbacks callbacks = {.on_done = on_passed_done};
     struct direct_client *c = client_of(op);
@@ -246,17 +247,17 @@ static void pass_on(struct direct_op *op)
     op->passed = http_send(c->general, &call, &callbacks, op);
 }
 
-static void on_deadline(uv_timer_t *t)
+static void on_direct_deadline(uv_timer_t *t)
 {
     struct direct_conn *conn = t->data;
     uint64_t now = uv_now(t->loop);
     if (!conn->op)
         return;
     if (conn->op->deadline_ms > now)
-        uv_timer_start(t, on_deadline, conn->op->deadline_ms - now, 0);
+        uv_timer_start(t, on_direct_deadline, conn->op->deadline_ms - now, 0);
     else
-        fail(conn->op,
-             gs_error_new(GS_ETIMEOUT, "no complete reply within %u ms", conn->op->timeout_ms));
+        fail_direct_op(conn->op, gs_error_new(GS_ETIMEOUT, "no complete reply within %u ms",
+                                              conn->op->timeout_ms));
 }
 
 // The timer of an earlier operation goes on when it ends in time to look: a connection that is
@@ -271,10 +272,10 @@ static void set_deadline(struct direct_conn *conn)
     op->deadline_ms = uv_now(conn->client->loop) + op->timeout_ms;
     if (!uv_is_active((uv_handle_t *)&conn->deadline) ||
         uv_timer_get_due_in(&conn->deadline) > op->timeout_ms)
-        uv_timer_start(&conn->deadline, on_deadline, op->timeout_ms, 0);
+        uv_timer_start(&conn->deadline, on_direct_deadline, op->timeout_ms, 0);
 }
 
-static void deliver(struct direct_conn *conn)
+static void deliver_reply(struct direct_conn *conn)
 {
     struct direct_op *op = conn->op;
     struct direct_client *c = conn->client;
@@ -287,26 +288,27 @@ static void deliver(struct direct_conn *conn)
     else
         close_conn(conn);
     conn->open++; // who is told may free the client
-    finish(op, &answer, NULL);
+    finish_direct_op(op, &answer, NULL);
     return_memory(c, &reply.bytes);
     conn_ended(conn);
 }
 
 // --- reading ---
 
-static void step(struct direct_conn *conn, bool ended)
+static void read_reply(struct direct_conn *conn, bool ended)
 {
     struct direct_op *op = conn->op;
     enum http_reply_state state = http_reply_step(&conn->reply, ended);
     bool redirected = conn->reply.status >= 300 && conn->reply.status < 400;
     if (state == HTTP_REPLY_LARGE)
-        fail(op, gs_error_new(GS_ELIMIT, "the reply is larger than the limit of %zu bytes",
-                              op->max_reply));
+        fail_direct_op(op,
+                       gs_error_new(GS_ELIMIT, "the reply is larger than the limit of %zu bytes",
+                                    op->max_reply));
     else if (state == HTTP_REPLY_ODD ||
              (state == HTTP_REPLY_DONE && redirected && conn->client->follow_redirects))
-        pass_on(op);
+        forward_to_curl(op);
     else if (state == HTTP_REPLY_DONE)
-        deliver(conn);
+        deliver_reply(conn);
 }
 
 static void give_room(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
@@ -339,21 +341,21 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
         conn->reply.bytes.data[conn->reply.bytes.len] = '\0';
     }
     if (n > 0 || n == UV_EOF)
-        step(conn, n == UV_EOF);
+        read_reply(conn, n == UV_EOF);
     else
-        pass_on(conn->op);
+        forward_to_curl(conn->op);
 }
 
 // --- sending ---
 
-static void start(struct direct_conn *conn)
+static void start_request(struct direct_conn *conn)
 {
     struct direct_op *op = conn->op;
     uv_buf_t request = uv_buf_init(op->request.data, (unsigned)op->request.len);
     http_reply_reset(&conn->reply, op->max_reply);
     // A request that does not fit into an empty socket buffer is not ours.
     if (uv_try_write((uv_stream_t *)&conn->tcp, &request, 1) != (int)op->request.len)
-        pass_on(op);
+        forward_to_curl(op);
 }
 
 static void on_connect(uv_connect_t *req, int status)
@@ -362,9 +364,9 @@ static void on_connect(uv_connect_t *req, int status)
     if (conn->op && status == 0)
         status = uv_read_start((uv_stream_t *)&conn->tcp, give_room, on_read);
     if (conn->op && status == 0)
-        start(conn);
+        start_request(conn);
     else if (conn->op)
-        pass_on(conn->op);
+        forward_to_curl(conn->op);
     conn_ended(conn);
 }
 
@@ -383,12 +385,12 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *foun
 {
     struct direct_conn *conn = req->data;
     if (conn->op && (status != 0 || !connect_to(conn, found->ai_addr)))
-        pass_on(conn->op);
+        forward_to_curl(conn->op);
     uv_freeaddrinfo(found);
     conn_ended(conn);
 }
 
-static bool resolve(struct direct_conn *conn, const struct http_url *url)
+static bool resolve_host(struct direct_conn *conn, const struct http_url *url)
 {
     static const struct addrinfo stream = {.ai_socktype = SOCK_STREAM};
     char port[8];
@@ -415,7 +417,7 @@ static struct direct_conn *open_conn(struct direct_client *c, struct gs_slice au
 }
 
 // Over a kept connection, or a new one.
-static void set_off(struct direct_op *op, const struct http_url *url)
+static void begin_exchange(struct direct_op *op, const struct http_url *url)
 {
     struct direct_client *c = client_of(op);
     struct direct_conn *conn = find_idle(c, url->authority);
@@ -427,10 +429,10 @@ static void set_off(struct direct_op *op, const struct http_url *url)
     set_deadline(conn);
     struct sockaddr_storage address;
     if (!fresh)
-        start(conn);
+        start_request(conn);
     else if (!(http_url_address(url, &address) ? connect_to(conn, (struct sockaddr *)&address)
-                                               : resolve(conn, url)))
-        pass_on(op);
+                                               : resolve_host(conn, url)))
+        forward_to_curl(op);
 }
 
 static bool is_ours_to_set(const char *name)
@@ -443,7 +445,7 @@ static bool is_ours_to_set(const char *name)
     return false;
 }
 
-static void add_header(struct gs_buf *out, const char *name, const char *value)
+static void add_request_header(struct gs_buf *out, const char *name, const char *value)
 {
     gs_buf_add_str(out, name);
     gs_buf_add_str(out, ": ");
@@ -462,13 +464,13 @@ static bool write_request(struct direct_client *c, const struct http_call *call,
     gs_buf_add_slice(out, url->authority);
     gs_buf_add_str(out, "\r\n");
     if (c->user_agent)
-        add_header(out, "User-Agent", c->user_agent);
+        add_request_header(out, "User-Agent", c->user_agent);
     *ret_headers = out->len;
     for (const struct http_header *h = call->headers; h && h->name; h++) {
         if (!*h->name || strpbrk(h->name, "\r\n: ") || strpbrk(h->value, "\r\n") ||
             is_ours_to_set(h->name))
             return false;
-        add_header(out, h->name, h->value);
+        add_request_header(out, h->name, h->value);
     }
     gs_buf_add_str(out, "\r\n");
     return true;
@@ -502,7 +504,7 @@ static struct http_op *direct_send(struct http_client *base, const struct http_c
     op->timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     op->started_ns = gs_mono_ns();
     TAILQ_INSERT_TAIL(&c->ops, op, all);
-    set_off(op, &url);
+    begin_exchange(op, &url);
     return &op->base;
 }
 

@@ -20,7 +20,7 @@ static bool is_token(const char *s)
     return true;
 }
 
-static bool has_control(const char *s)
+static bool has_forbidden_control(const char *s)
 {
     for (; *s; s++)
         if (((unsigned char)*s < 0x20 && *s != '\t') || *s == 0x7f)
@@ -46,7 +46,7 @@ struct framing {
     const char *host, *length, *coding;
 };
 
-static void count(const struct http_pair *h, struct framing *f)
+static void count_headers_named(const struct http_pair *h, struct framing *f)
 {
     if (strcasecmp(h->name, "Host") == 0) {
         f->hosts++;
@@ -94,14 +94,14 @@ const char *http_server_head_fault(const struct http_exchange *x, const char *ve
     *ret_status = MHD_HTTP_BAD_REQUEST;
     if (!is_token(x->method))
         return "the method of the request is malformed\n";
-    if (strpbrk(x->target, " \t") || has_control(x->target))
+    if (strpbrk(x->target, " \t") || has_forbidden_control(x->target))
         return "the request target contains a blank or a control character\n";
     for (size_t i = 0; i < x->headers.len; i++) {
         if (!is_token(x->headers.items[i].name))
             return "the name of a header is malformed\n";
-        if (has_control(x->headers.items[i].value))
+        if (has_forbidden_control(x->headers.items[i].value))
             return "the value of a header contains a control character\n";
-        count(&x->headers.items[i], &f);
+        count_headers_named(&x->headers.items[i], &f);
     }
     const char *fault = host_fault(&f, v1_0);
     if (!fault)

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/timer.h"
 #include "net/http/http_private.h"
 
@@ -10,17 +11,6 @@
 #include <strings.h>
 
 // --- percent decoding ---
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 // out has room for raw.len + 1 bytes.
 static struct gs_error *percent_decode(struct gs_slice raw, bool plus_is_blank, char *out)
@@ -30,8 +20,8 @@ static struct gs_error *percent_decode(struct gs_slice raw, bool plus_is_blank, 
         char c = raw.data[i];
         if (c == '%') {
             bool whole = raw.len - i > 2;
-            int high = whole ? hex_digit(raw.data[i + 1]) : -1;
-            int low = whole ? hex_digit(raw.data[i + 2]) : -1;
+            int high = whole ? gs_hex_digit(raw.data[i + 1]) : -1;
+            int low = whole ? gs_hex_digit(raw.data[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return gs_error_new(GS_EINVAL,
                                     "bad percent escape at byte %zu of \"" GS_SLICE_FMT "\"", i,
@@ -49,7 +39,7 @@ static struct gs_error *percent_decode(struct gs_slice raw, bool plus_is_blank, 
     return NULL;
 }
 
-static struct gs_error *decode(struct gs_slice raw, bool form, char **ret)
+static struct gs_error *decode_copy(struct gs_slice raw, bool form, char **ret)
 {
     GS_AUTO_FREE char *out = gs_try_alloc(raw.len + 1);
     if (!out)
@@ -63,12 +53,12 @@ static struct gs_error *decode(struct gs_slice raw, bool form, char **ret)
 
 struct gs_error *http_decode_segment(struct gs_slice raw, char **ret)
 {
-    return decode(raw, false, ret);
+    return decode_copy(raw, false, ret);
 }
 
 struct gs_error *http_decode_value(struct gs_slice raw, char **ret)
 {
-    return decode(raw, true, ret);
+    return decode_copy(raw, true, ret);
 }
 
 // --- building a request (carrier side) ---
@@ -104,7 +94,7 @@ void http_exchange_set_method(struct http_exchange *x, const char *method)
     x->method = gs_arena_strdup(&x->arena, method);
 }
 
-static struct gs_error *add_query(struct http_exchange *x, struct gs_slice query)
+static struct gs_error *add_query_parameters(struct http_exchange *x, struct gs_slice query)
 {
     while (query.data) {
         struct gs_slice value = gs_slice_cut(&query, '&');
@@ -131,7 +121,7 @@ struct gs_error *http_read_form(struct http_exchange *x)
         return NULL;
     struct http_pairs url = x->query;
     x->query = (struct http_pairs){0};
-    struct gs_error *err = add_query(x, gs_buf_slice(&x->body));
+    struct gs_error *err = add_query_parameters(x, gs_buf_slice(&x->body));
     for (size_t i = 0; i < url.len; i++)
         pairs_add(&x->query, url.items[i].name, url.items[i].value);
     free(url.items);
@@ -153,7 +143,7 @@ struct gs_error *http_exchange_set_target(struct http_exchange *x, struct gs_sli
         return gs_error_new(GS_EINVAL, "NUL byte in a URL");
     struct gs_slice query = target;
     struct gs_slice path = gs_slice_cut(&query, '?');
-    struct gs_error *err = add_query(x, query);
+    struct gs_error *err = add_query_parameters(x, query);
     if (err)
         return gs_error_wrap(err, "query string");
     x->path = gs_arena_strndup(&x->arena, path.data, path.len);

@@ -61,7 +61,7 @@ static struct loopback_client *client_of(struct loopback_op *op)
 
 static void run_turn(uv_idle_t *t);
 
-static void wake(struct loopback_op *op)
+static void wake_loopback(struct loopback_op *op)
 {
     struct loopback_client *c = client_of(op);
     if (op->queued || op->finished)
@@ -83,7 +83,7 @@ static void carrier_reply(struct http_exchange *x, int status, const char *conte
     if (!op->is_head)
         gs_buf_add_slice(&op->body, body);
     op->replied = true;
-    wake(op);
+    wake_loopback(op);
 }
 
 static void carrier_stream_begin(struct http_exchange *x, int status, const char *content_type)
@@ -93,12 +93,12 @@ static void carrier_stream_begin(struct http_exchange *x, int status, const char
     op->content_type = gs_strdup(content_type);
     op->replied = op->is_head; // a stream ends with its headers
     if (op->replied)
-        wake(op);
+        wake_loopback(op);
 }
 
 static void carrier_stream_changed(struct http_exchange *x)
 {
-    wake(GS_CONTAINER_OF(x, struct loopback_exchange, x)->op);
+    wake_loopback(GS_CONTAINER_OF(x, struct loopback_exchange, x)->op);
 }
 
 static void carrier_release(struct http_exchange *x)
@@ -136,7 +136,7 @@ static void let_go_of_exchange(struct loopback_op *op)
 }
 
 // Takes the operation off the client; its memory stays until the loop has closed the timer.
-static void retire(struct loopback_op *op)
+static void retire_loopback_op(struct loopback_op *op)
 {
     struct loopback_client *c = client_of(op);
     op->finished = true;
@@ -148,25 +148,26 @@ static void retire(struct loopback_op *op)
 }
 
 // Takes err.
-static void finish(struct loopback_op *op, const struct http_answer *answer, struct gs_error *err)
+static void finish_loopback_op(struct loopback_op *op, const struct http_answer *answer,
+                               struct gs_error *err)
 {
-    retire(op);
+    retire_loopback_op(op);
     if (op->cancelled) // by the handler, when it was told that the exchange is over
         gs_error_free(err);
     else
         op->cb.on_done(op->arg, answer, err);
 }
 
-static void fail(struct loopback_op *op, struct gs_error *err)
+static void fail_loopback_op(struct loopback_op *op, struct gs_error *err)
 {
     struct http_answer none = {0};
-    finish(op, &none, err);
+    finish_loopback_op(op, &none, err);
 }
 
-static void succeed(struct loopback_op *op)
+static void complete_loopback_op(struct loopback_op *op)
 {
     struct http_answer answer = {op->status, op->content_type, gs_buf_slice(&op->body)};
-    finish(op, &answer, NULL);
+    finish_loopback_op(op, &answer, NULL);
 }
 
 static struct gs_error *too_large(const struct loopback_op *op)
@@ -179,8 +180,9 @@ static void deliver_stream(struct loopback_op *op)
 {
     struct http_stream *s = &op->exchange->x.stream;
     if (s->cut) {
-        fail(op, gs_error_new(GS_ELIMIT, "loopback: the stream was cut, more than %u bytes waited",
-                              HTTP_STREAM_LIMIT));
+        fail_loopback_op(op, gs_error_new(GS_ELIMIT,
+                                          "loopback: the stream was cut, more than %u bytes waited",
+                                          HTTP_STREAM_LIMIT));
         return;
     }
     bool ended = s->ended;
@@ -190,19 +192,19 @@ static void deliver_stream(struct loopback_op *op)
         if (bytes.len)
             op->cb.on_data(op->arg, gs_buf_slice(&bytes));
     } else if (bytes.len > op->max_reply - op->body.len) {
-        fail(op, too_large(op));
+        fail_loopback_op(op, too_large(op));
     } else {
         gs_buf_add_slice(&op->body, gs_buf_slice(&bytes));
     }
     gs_buf_finish(&bytes);
     if (!op->finished && ended)
-        succeed(op);
+        complete_loopback_op(op);
 }
 
 static void deliver_reply(struct loopback_op *op)
 {
     if (op->body.len > op->max_reply) {
-        fail(op, too_large(op));
+        fail_loopback_op(op, too_large(op));
         return;
     }
     if (op->cb.on_data && op->status == 200) {
@@ -213,13 +215,13 @@ static void deliver_reply(struct loopback_op *op)
         gs_buf_finish(&bytes);
     }
     if (!op->finished)
-        succeed(op);
+        complete_loopback_op(op);
 }
 
-static void deliver(struct loopback_op *op)
+static void deliver_loopback(struct loopback_op *op)
 {
     if (op->failed) {
-        fail(op, GS_TAKE(op->failed));
+        fail_loopback_op(op, GS_TAKE(op->failed));
     } else if (!op->started) {
         struct loopback_client *c = client_of(op);
         op->started = true;
@@ -241,7 +243,7 @@ static void run_turn(uv_idle_t *t)
     while ((op = TAILQ_FIRST(&c->ready)) && op->queued_in < c->turn_number) {
         TAILQ_REMOVE(&c->ready, op, queue);
         op->queued = false;
-        deliver(op);
+        deliver_loopback(op);
         if (++n >= TURN_FEW && gs_mono_ns() > end_ns)
             break;
     }
@@ -249,10 +251,11 @@ static void run_turn(uv_idle_t *t)
         uv_idle_stop(&c->turn);
 }
 
-static void on_deadline(void *arg)
+static void on_loopback_deadline(void *arg)
 {
     struct loopback_op *op = arg;
-    fail(op, gs_error_new(GS_ETIMEOUT, "loopback: no complete reply within %u ms", op->timeout_ms));
+    fail_loopback_op(
+        op, gs_error_new(GS_ETIMEOUT, "loopback: no complete reply within %u ms", op->timeout_ms));
 }
 
 static struct loopback_exchange *make_exchange(struct loopback_client *c, struct loopback_op *op,
@@ -288,10 +291,10 @@ static struct http_op *loopback_send(struct http_client *base, const struct http
     op->deadline = gs_timer_new(c->loop, op);
     uv_update_time(c->loop); // a long turn must not eat up the timeout
     if (op->timeout_ms != UINT_MAX)
-        gs_timer_start(op->deadline, on_deadline, op->timeout_ms);
+        gs_timer_start(op->deadline, on_loopback_deadline, op->timeout_ms);
     op->exchange = make_exchange(c, op, call);
     TAILQ_INSERT_TAIL(&c->ops, op, all);
-    wake(op);
+    wake_loopback(op);
     return &op->base;
 }
 
@@ -300,7 +303,7 @@ static void loopback_cancel(struct http_op *base)
     struct loopback_op *op = GS_CONTAINER_OF(base, struct loopback_op, base);
     op->cancelled = true;
     if (!op->finished)
-        retire(op);
+        retire_loopback_op(op);
 }
 
 static void client_closed(uv_handle_t *h)
@@ -316,7 +319,7 @@ static void loopback_free(struct http_client *base)
     c->closed = true;
     struct loopback_op *op;
     while ((op = TAILQ_FIRST(&c->ops)))
-        retire(op);
+        retire_loopback_op(op);
     uv_close((uv_handle_t *)&c->turn, client_closed);
 }
 

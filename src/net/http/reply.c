@@ -132,23 +132,15 @@ static enum http_reply_state find_head(struct http_reply *r)
 
 // --- chunks ---
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // "1f3a" or "1f3a;name=value".
 static bool chunk_size(struct gs_slice line, uint64_t *ret)
 {
     size_t i = 0;
     *ret = 0;
-    for (; i < line.len && hex_digit(line.data[i]) >= 0; i++) {
+    for (; i < line.len && gs_hex_digit(line.data[i]) >= 0; i++) {
         if (i == 15)
             return false;
-        *ret = *ret * 16 + (uint64_t)hex_digit(line.data[i]);
+        *ret = *ret * 16 + (uint64_t)gs_hex_digit(line.data[i]);
     }
     return i > 0 && (i == line.len || line.data[i] == ';' || line.data[i] == ' ');
 }

@@ -24,7 +24,7 @@ static struct http_server_request *request_of(struct http_exchange *x)
 
 // --- suspending and resuming ---
 
-static void suspend(struct http_server_request *r)
+static void suspend_connection(struct http_server_request *r)
 {
     MHD_suspend_connection(r->connection);
     r->suspended = true;
@@ -32,7 +32,7 @@ static void suspend(struct http_server_request *r)
         http_server_connection_ended(r->on);
 }
 
-static void resume(struct http_server_request *r)
+static void resume_connection(struct http_server_request *r)
 {
     if (!r->suspended)
         return;
@@ -88,7 +88,7 @@ static void carrier_reply(struct http_exchange *x, int status, const char *conte
     else
         response = MHD_create_response_from_buffer(body.len, data, MHD_RESPMEM_MUST_COPY);
     prepare_response(r, response, status, content_type);
-    resume(r);
+    resume_connection(r);
 }
 
 static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
@@ -101,7 +101,7 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
     if (front.len == 0) {
         if (s->ended)
             return MHD_CONTENT_READER_END_OF_STREAM;
-        suspend(r);
+        suspend_connection(r);
         return 0;
     }
     size_t n = front.len < max ? front.len : max;
@@ -116,7 +116,7 @@ static void carrier_stream_begin(struct http_exchange *x, int status, const char
     prepare_response(
         r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, r, NULL),
         status, content_type);
-    resume(r);
+    resume_connection(r);
 }
 
 static void carrier_stream_changed(struct http_exchange *x)
@@ -125,7 +125,7 @@ static void carrier_stream_changed(struct http_exchange *x)
     // MHD may be waiting for a slow peer to take more: that wait ends with the socket.
     if (x->stream.cut)
         shutdown(r->fd, SHUT_RDWR);
-    resume(r);
+    resume_connection(r);
 }
 
 static void carrier_release(struct http_exchange *x)
@@ -170,8 +170,8 @@ static enum MHD_Result queue_response(struct http_server_request *r)
 }
 
 // An answer of the server itself; the handler never sees the exchange.
-static enum MHD_Result refuse(struct http_server_request *r, int status, const char *content_type,
-                              const char *text)
+static enum MHD_Result refuse_request(struct http_server_request *r, int status,
+                                      const char *content_type, const char *text)
 {
     r->handed_over = r->x.answered = true;
     carrier_reply(&r->x, status, content_type, gs_slice_of(text));
@@ -182,17 +182,17 @@ static enum MHD_Result refuse_large_body(struct http_server_request *r)
 {
     GS_AUTO_FREE char *text =
         gs_format("the request body is larger than the limit of %zu bytes\n", r->server->max_body);
-    return refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain; charset=utf-8", text);
+    return refuse_request(r, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain; charset=utf-8", text);
 }
 
 static enum MHD_Result refuse_stopping(struct http_server_request *r)
 {
-    return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
-                  "the server is stopping\n");
+    return refuse_request(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
+                          "the server is stopping\n");
 }
 
-static enum MHD_Result add_header(void *arg, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
+static enum MHD_Result add_mhd_header(void *arg, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
 {
     http_exchange_add_request_header(arg, name, value);
     return MHD_YES;
@@ -204,17 +204,18 @@ static enum MHD_Result refuse_surplus(struct http_server_request *r)
                                         r->server->max_connections);
     http_add_header(&r->x, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     http_add_header(&r->x, MHD_HTTP_HEADER_CONNECTION, "close");
-    return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text);
+    return refuse_request(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text);
 }
 
 static enum MHD_Result refuse_head(struct http_server_request *r, int status, const char *fault)
 {
     http_add_header(&r->x, MHD_HTTP_HEADER_CONNECTION, "close");
-    return refuse(r, status, "text/plain; charset=utf-8", fault);
+    return refuse_request(r, status, "text/plain; charset=utf-8", fault);
 }
 
 // Called when the headers are there and before a body is read.
-static enum MHD_Result begin(struct http_server_request *r, const char *method, const char *version)
+static enum MHD_Result begin_request(struct http_server_request *r, const char *method,
+                                     const char *version)
 {
     static const char unauthorized[] =
         "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
@@ -223,11 +224,11 @@ static enum MHD_Result begin(struct http_server_request *r, const char *method, 
     r->begun = true;
     http_server_connection_enter(r->on, HTTP_CONNECTION_BODY);
     if (r->bad_target)
-        return refuse(r, MHD_HTTP_BAD_REQUEST, "text/plain; charset=utf-8",
-                      gs_error_message(r->bad_target));
+        return refuse_request(r, MHD_HTTP_BAD_REQUEST, "text/plain; charset=utf-8",
+                              gs_error_message(r->bad_target));
     http_exchange_set_method(&r->x, strcmp(method, "HEAD") == 0 ? "GET" : method);
     http_exchange_set_peer(&r->x, r->on->peer);
-    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, add_header, &r->x);
+    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, add_mhd_header, &r->x);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (info && info->header_size > MAX_REQUEST_HEAD)
@@ -242,7 +243,7 @@ static enum MHD_Result begin(struct http_server_request *r, const char *method, 
         return refuse_surplus(r);
     if (!http_server_authenticate(r)) {
         http_add_header(&r->x, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-        return refuse(r, MHD_HTTP_UNAUTHORIZED, "application/json", unauthorized);
+        return refuse_request(r, MHD_HTTP_UNAUTHORIZED, "application/json", unauthorized);
     }
     const char *length = http_header(&r->x, MHD_HTTP_HEADER_CONTENT_LENGTH);
     uint64_t n = 0;
@@ -273,7 +274,7 @@ enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *
 {
     struct http_server_request *r = *request;
     if (!r->begun)
-        return begin(r, method, version);
+        return begin_request(r, method, version);
     if (*upload_size) {
         size_t n = *upload_size;
         *upload_size = 0;
@@ -292,7 +293,7 @@ enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *
         return queue_response(r);
     if (r->x.gone)
         return MHD_NO;
-    suspend(r);
+    suspend_connection(r);
     return MHD_YES;
 }
 
@@ -326,6 +327,6 @@ void http_server_request_abandon(struct http_server_request *r)
     else if (unanswered && r->server->stopping)
         carrier_reply(&r->x, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
                       GS_SLICE("the server is stopping\n"));
-    resume(r);
+    resume_connection(r);
     http_exchange_unref(&r->x);
 }

@@ -32,9 +32,9 @@ enum {
 
 // --- the event loop's side ---
 
-static void pump(struct http_server *s);
+static void run_daemon(struct http_server *s);
 
-static void handle_closed(uv_handle_t *h)
+static void server_handle_closed(uv_handle_t *h)
 {
     struct http_server *s = h->data;
     if (--s->open_handles > 0)
@@ -52,22 +52,22 @@ static void close_all(struct http_server *s)
     if (s->daemon)
         MHD_stop_daemon(s->daemon);
     s->daemon = NULL;
-    uv_close((uv_handle_t *)&s->io, handle_closed);
-    uv_close((uv_handle_t *)&s->hangup, handle_closed);
-    uv_close((uv_handle_t *)&s->timer, handle_closed);
-    uv_close((uv_handle_t *)&s->sweep, handle_closed);
-    uv_close((uv_handle_t *)&s->grace, handle_closed);
-    uv_close((uv_handle_t *)&s->again, handle_closed);
+    uv_close((uv_handle_t *)&s->io, server_handle_closed);
+    uv_close((uv_handle_t *)&s->hangup, server_handle_closed);
+    uv_close((uv_handle_t *)&s->timer, server_handle_closed);
+    uv_close((uv_handle_t *)&s->sweep, server_handle_closed);
+    uv_close((uv_handle_t *)&s->grace, server_handle_closed);
+    uv_close((uv_handle_t *)&s->again, server_handle_closed);
 }
 
-static void on_timer(uv_timer_t *t)
+static void on_server_timer(uv_timer_t *t)
 {
-    pump(t->data);
+    run_daemon(t->data);
 }
 
 static void on_again(uv_idle_t *h)
 {
-    pump(h->data);
+    run_daemon(h->data);
 }
 
 void http_server_run_soon(struct http_server *s)
@@ -78,7 +78,7 @@ void http_server_run_soon(struct http_server *s)
 
 static void on_io(uv_poll_t *p, int status, int events)
 {
-    pump(p->data);
+    run_daemon(p->data);
 }
 
 static void on_grace(uv_timer_t *t)
@@ -86,7 +86,7 @@ static void on_grace(uv_timer_t *t)
     close_all(t->data);
 }
 
-static void pump(struct http_server *s)
+static void run_daemon(struct http_server *s)
 {
     s->connection_closed = false;
     uv_idle_stop(&s->again); // before the run, in which handlers may ask for another
@@ -110,7 +110,7 @@ static void pump(struct http_server *s)
     if (timed && ms == 0)
         uv_idle_start(&s->again, on_again);
     if (timed && ms > 0)
-        uv_timer_start(&s->timer, on_timer, ms, 0);
+        uv_timer_start(&s->timer, on_server_timer, ms, 0);
     else
         uv_timer_stop(&s->timer);
 }
@@ -228,7 +228,7 @@ static unsigned within_file_limit(unsigned connections)
     return connections < most ? connections : (unsigned)most;
 }
 
-static void copy_config(struct http_server *s, const struct http_server_config *cfg)
+static void copy_server_config(struct http_server *s, const struct http_server_config *cfg)
 {
     size_t n = 0;
     while (cfg->public_paths && cfg->public_paths[n])
@@ -343,7 +343,7 @@ struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_con
     s->port = port_of(fd);
     TAILQ_INIT(&s->requests);
     http_server_connections_init(s);
-    copy_config(s, cfg);
+    copy_server_config(s, cfg);
     s->hangup_fd = epoll_create1(EPOLL_CLOEXEC);
     if (s->hangup_fd < 0) {
         err = gs_error_errno(errno, "epoll for port %u", s->port);

@@ -56,8 +56,8 @@ static struct gs_error *check_known_keys(const json_t *obj, const char *const *k
 }
 
 // The text of KEY, or the content of the file named by KEY_file, relative to the web config's.
-static struct gs_error *read_pem(const json_t *tls, const char *path, const char *key, char **ret,
-                                 char **ret_file)
+static struct gs_error *read_pem_or_text(const json_t *tls, const char *path, const char *key,
+                                         char **ret, char **ret_file)
 {
     GS_AUTO_FREE char *file_key = gs_format("%s_file", key);
     const char *text = codec_json_str(tls, key, NULL), *file = codec_json_str(tls, file_key, NULL);
@@ -110,11 +110,11 @@ static struct gs_error *read_tls(const json_t *tls, const char *path, struct web
         err = gs_error_new(GS_EINVAL, "tls_server_config: TLS 1.2 and 1.3 are spoken; leave "
                                       "min_version and max_version out");
     if (!err)
-        err = read_pem(tls, path, "cert", &w->cert, &w->cert_file);
+        err = read_pem_or_text(tls, path, "cert", &w->cert, &w->cert_file);
     if (!err)
-        err = read_pem(tls, path, "key", &w->key, &w->key_file);
+        err = read_pem_or_text(tls, path, "key", &w->key, &w->key_file);
     if (!err)
-        err = read_pem(tls, path, "client_ca", &w->client_ca, NULL);
+        err = read_pem_or_text(tls, path, "client_ca", &w->client_ca, NULL);
     if (!err && (!w->cert || !w->key))
         err = gs_error_new(GS_EINVAL, "tls_server_config: certificate and key are both needed");
     return err ? err : read_client_auth(tls, w);

@@ -457,7 +457,7 @@ static void set_log(const struct exporter_opts *o)
         gs_log_configure(GS_LOG_DEBUG, gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
 }
 
-// The death signal only tells of later deaths, so the parent is checked after asking for it.
+// The death signal only reports later deaths, so the parent is checked after it has been set.
 static struct gs_error *tie_to_parent(const struct exporter_opts *o)
 {
     if (!o->exit_with_parent && !o->parent_pid)

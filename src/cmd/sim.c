@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale sim: make simulated GPUs, look at them, load them, break them.
+// gpuscale sim: create, inspect, load and break simulated GPUs.
 #include "nvmlsim/sim.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -301,7 +301,7 @@ static void report_failure(struct hpa_evaluation *p, size_t n_failed, const stru
         hpa_explain(p, "no scaling: %s", first->overall);
 }
 
-// A terse pass names what may scale up, and explains in the end.
+// A terse evaluation records what may scale up, and explains it at the end.
 static void tell(struct hpa_evaluation *p, size_t i, struct hpa_metric_result *res,
                  const struct hpa_calculation *calc)
 {
@@ -358,7 +358,7 @@ bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const 
         hpa_set_decision_condition(
             d, HPA_SCALING_ACTIVE, "True", "ValidMetricFound",
             "the HPA was able to successfully calculate a replica count from %s", name);
-        // A negative value of a metric asks for no replicas, not for fewer than none.
+        // A negative value of a metric requires zero replicas.
         *ret_proposal = highest > 0 ? highest : 0;
         *ret_name = name;
     } else if (n_failed) {

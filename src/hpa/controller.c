@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which HPAs there are and when each is looked at. An HPA has one item with a timer of its own; its
-// passes start at fixed multiples of the sync period after the first, never two at a time.
+// The HPAs and the schedule of their syncs. Each HPA has an item with its own timer. Its syncs
+// start at multiples of the sync period after the first one, and do not overlap.
 #include "hpa/controller.h"
 
 #include "base/assert.h"
@@ -36,10 +36,10 @@ struct item {
     json_t *object; // the newest
     struct hpa_history *history;
     struct hpa_reconcile *run; // NULL between syncs
-    bool again;                // the spec changed during the pass
+    bool again;                // the spec changed during the sync
     struct gs_timer *timer;
-    int64_t due_ns;                     // monotonic time of the next pass
-    int64_t seen_unix_ms, seen_mono_ms; // at the last pass
+    int64_t due_ns;                     // monotonic time of the next sync
+    int64_t seen_unix_ms, seen_mono_ms; // at the last sync
 };
 
 static void sync_item(struct item *i);
@@ -68,7 +68,7 @@ static void on_sync_timer(void *arg)
     sync_item(arg);
 }
 
-// The object's own period, when it asks for a usable one.
+// The period of the object's annotation, if it is valid; else the common one.
 static int64_t period_ms(const struct item *i)
 {
     const char *text = kube_annotation(i->object, HPA_SYNC_PERIOD_ANNOTATION);
@@ -80,7 +80,7 @@ static int64_t period_ms(const struct item *i)
     return usable ? ns / GS_NS_PER_MS : i->controller->cfg.sync_period_ms;
 }
 
-// Late passes do not shift the ones after them, and missed ones are not made up for.
+// A late sync does not delay the following ones, and missed syncs are skipped.
 static void schedule_next(struct item *i)
 {
     int64_t period_ns = period_ms(i) * GS_NS_PER_MS, now_ns = gs_mono_ns();
@@ -120,7 +120,7 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
 
 static void sync_item(struct item *i)
 {
-    // The timer runs on during a long pass, whose end comes before the next one's start.
+    // The timer continues during a long sync; the next sync starts after the end of this one.
     if (!gs_timer_is_active(i->timer))
         schedule_next(i);
     if (i->run)
@@ -194,7 +194,7 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     }
 }
 
-// Without the pods every metric would look as if nothing was running.
+// Before the pods are listed, every metric would seem to have no pods.
 static void on_pods_synced(void *arg)
 {
     struct hpa_controller *c = arg;

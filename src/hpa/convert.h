@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // HorizontalPodAutoscaler objects of every API version (v1, v2beta1, v2beta2, v2): conversion to
-// and from v2, which is what is stored, defaulting and validation with Kubernetes' field errors.
+// and from v2, the stored version; defaults; validation with the field errors of Kubernetes.
 #pragma once
 
 #include "kube/status.h"
 
-// In place of the object's own version. Returns a new v2 object.
+// Converts an object of any version. *ret: a new v2 object.
 struct gs_error *hpa_to_v2(const json_t *obj, json_t **ret);
 // version: "v1", "v2beta1", "v2beta2", "v2".
 struct gs_error *hpa_from_v2(const json_t *v2, const char *version, json_t **ret);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one HPA, from the scale that was read to the count to write.
+// One evaluation of an HPA: from the scale that was read to the number of replicas to write.
 #include "hpa/hpa_private.h"
 
 #include "base/assert.h"

@@ -87,7 +87,7 @@ int32_t hpa_history_stabilize(struct hpa_history *h, int32_t proposal, int64_t w
                               int64_t now_ms)
 {
     struct records *r = &h->recommendations;
-    // Without a window not even the count of this pass's beginning is recent.
+    // Without a window, even the count at the start of this evaluation is too old.
     int64_t cutoff = window_ms > 0 ? now_ms - window_ms : now_ms + 1;
     int32_t highest = proposal;
     size_t slot = NO_SLOT;

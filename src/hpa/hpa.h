@@ -29,7 +29,7 @@ struct hpa_metric_spec {
     const char *container;  // ContainerResource
     const json_t *selector; // metric.selector (LabelSelector) or NULL
     const char *object_kind, *object_name, *object_api_version; // Object
-    enum hpa_target_type target; // by what is set, as the controller looks at it
+    enum hpa_target_type target; // by the fields that are set, as the controller derives it
     bool has_value, has_average_value, has_utilization;
     int64_t value, average_value; // milli
     int32_t utilization;          // percent
@@ -65,11 +65,11 @@ struct hpa_spec {
 
 struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret); // defaulted, valid object
 void hpa_spec_finish(struct hpa_spec *s);
-// Index of the metric that a release's controller (hpa_config.release) computes and shows as its
-// k-th: the order decides which of two equal counts is named, and which of two errors.
+// Index of the k-th metric in the order in which the controller of a release (hpa_config.release)
+// evaluates them. The order decides which of two equal counts, or of two errors, is reported.
 size_t hpa_metric_at(const struct hpa_spec *s, int release, size_t k);
 
-// --- what was observed ---
+// --- observation ---
 enum hpa_pod_phase {
     HPA_POD_PENDING,
     HPA_POD_RUNNING,
@@ -90,7 +90,7 @@ struct hpa_pod {
     enum hpa_condition_status ready; // the Ready condition
     int64_t ready_transition_ms;     // its lastTransitionTime
     int64_t start_time_ms;
-    // Requests of the resource asked for, by metric index; -1: absent. Filled for Resource metrics.
+    // Requests of the resource of each Resource metric, by metric index; -1: absent.
     const int64_t *requests_milli; // n_metrics entries or NULL
     // Why one is absent ("missing request for cpu in container app of Pod web-1"); may be NULL.
     const char *const *request_errors; // n_metrics entries or NULL
@@ -104,8 +104,7 @@ struct hpa_sample {
 struct hpa_metric_observation {
     const struct hpa_sample *samples;
     size_t n_samples;
-    // Non-NULL: the metric could not be had. The innermost error text, in the words of the metrics
-    // client.
+    // Non-NULL: the metric is unavailable. The innermost error text of the metrics client.
     const char *error;
 };
 struct hpa_observation {
@@ -119,11 +118,11 @@ struct hpa_observation {
     size_t n_pods;
     const struct hpa_metric_observation *metrics; // n_metrics entries
     bool scaled_to_zero;                          // status condition ScaledToZero is True
-    bool has_scaled_to_zero;                      // status condition is there at all
+    bool has_scaled_to_zero;                      // the status condition exists
 };
 
-// --- settings and memory ---
-// Minor versions of Kubernetes 1.x whose controller can be followed. release.h has what changed.
+// --- configuration and history ---
+// Minor versions of Kubernetes 1.x whose controller can be followed. observe.h lists the changes.
 #define HPA_RELEASE_OLDEST 20
 #define HPA_RELEASE_NEWEST 38
 
@@ -134,8 +133,8 @@ struct hpa_config {
     int64_t readiness_delay_ms;  // 30000
     bool scale_to_zero;          // gate HPAScaleToZero
     int release;                 // minor version; 0: the newest
-    // No conditions, and texts for people (explanations, descriptions) only of a decision that
-    // rescales: simulations make millions.
+    // No conditions; explanations and descriptions only for decisions that rescale. For
+    // simulations, which make millions of decisions.
     bool terse;
 };
 struct hpa_config hpa_config_default(void);
@@ -147,13 +146,13 @@ struct gs_error *hpa_config_follow(struct hpa_config *cfg, const char *release);
 struct hpa_history;
 struct hpa_history *hpa_history_new(void);
 void hpa_history_free(struct hpa_history *h);
-// The wall clock was set by so much (not: time passed); what is remembered moves along.
+// Shifts all times after the wall clock was set by this amount.
 void hpa_history_shift(struct hpa_history *h, int64_t ms);
 struct hpa_history *hpa_history_copy(const struct hpa_history *h);
 // {recommendations: [{replicas, ageMs}], scaleUps: [{by, ageMs}], scaleDowns: […]}; new reference.
 json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms);
 struct gs_error *hpa_history_from_json(const json_t *in, int64_t now_ms, struct hpa_history **ret);
-// For who does not write scales itself: a count that differs from the one before is a scale event.
+// For shadow mode: a count that differs from the previous one is recorded as a scale event.
 void hpa_history_observe_replicas(struct hpa_history *h, const struct hpa_spec *spec,
                                   int32_t replicas, int64_t now_ms);
 void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int32_t from,
@@ -196,9 +195,9 @@ struct hpa_decision {
     int32_t proposal;   // raw result of the metrics, before windows and limits; -1: none
     const char *reason; // "pods metric X above target", "All metrics below target", …
     char *own_reason;   // … where it had to be made
-    struct hpa_condition conditions[HPA_CONDITIONS]; // the ones touched in this pass, in order
+    struct hpa_condition conditions[HPA_CONDITIONS]; // those set in this evaluation, in order
     size_t n_conditions;
-    struct hpa_event *events; // Warning events of this pass
+    struct hpa_event *events; // events of this evaluation
     size_t n_events;
     // n_metrics entries when metrics were computed, else NULL. It may be `few`, so a decision is
     // not copied.
@@ -206,16 +205,16 @@ struct hpa_decision {
     size_t n_metrics;
     enum { HPA_WRITE_NONE, HPA_WRITE_DONE, HPA_WRITE_FAILED } write; // of the scale, so far
     bool drop_scaled_to_zero; // remove that condition: the gate is off
-    char *explanation; // what held or limited it, in one line; "" (terse: or NULL) when nothing did
+    char *explanation;        // what limited the result, in one line; "": nothing (NULL if terse)
     int64_t decided_ms;
     int release; // of the configuration
     bool terse;
-    struct hpa_metric_result few[HPA_FEW_METRICS]; // what most objects need
+    struct hpa_metric_result few[HPA_FEW_METRICS]; // storage for most objects
 };
 void hpa_decision_finish(struct hpa_decision *d);
 
-// Whether hpa_decide() would look at the metrics: not at zero replicas, outside of the limits, or
-// without a usable selector. obs->metrics is not looked at.
+// Whether hpa_decide() needs the metrics: not at zero replicas, outside of the limits, or without a
+// usable selector. Does not read obs->metrics.
 bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation *obs,
                        const struct hpa_config *cfg);
 
@@ -223,7 +222,7 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret);
 
-// What follows from the scale write of a decision that rescales: condition, event, ScaledToZero.
-// error NULL: written. The caller calls hpa_history_scaled() beside it.
+// Records the result of the scale write in the decision: condition, event, ScaledToZero. error
+// NULL: success. The caller also calls hpa_history_scaled().
 void hpa_decision_written(const struct hpa_spec *spec, const struct hpa_config *cfg,
                           const char *error, struct hpa_decision *d);

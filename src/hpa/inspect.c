@@ -9,7 +9,7 @@
 #include "kube/object.h"
 #include "kube/selector.h"
 
-#define REFRESH_MS 60000 // of the custom API's version; one look is shorter
+#define REFRESH_MS 60000 // of the custom metrics API's version; an inspection is shorter
 
 struct hpa_inspection {
     uv_loop_t *loop;

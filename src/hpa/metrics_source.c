@@ -288,7 +288,7 @@ static void version_done(void *arg, int status, json_t *body, struct gs_error *e
         source->version = gs_strdup(version);
         source->version_ns = gs_mono_ns();
     }
-    // A slot that ends may end its fetch and take others with it: look anew each time.
+    // The end of a slot may end its fetch and remove other slots: start again each time.
     struct slot *s;
     while ((s = next_waiting(source))) {
         s->waiting = false;

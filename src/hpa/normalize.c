@@ -3,7 +3,8 @@
 // minReplicas and maxReplicas; with spec.behavior and without.
 #include "hpa/hpa_private.h"
 
-#define MIN_UP_LIMIT 4 // without behavior a pass may go to this many, or double
+#define MIN_UP_LIMIT                                                                               \
+    4 // without behavior, one evaluation scales up to this number, or to twice the current one
 
 enum limit { IN_RANGE, TOO_FEW, TOO_MANY, UP_LIMIT, DOWN_LIMIT };
 static const struct {

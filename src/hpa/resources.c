@@ -6,11 +6,11 @@
 
 #include <ctype.h>
 
-#define MAX_VERSIONS 32 // of a group that are asked
+#define MAX_VERSIONS 32 // of a group that are requested
 
 struct found {
     char *group, *version, *resource;
-    bool stale;         // to be looked up again
+    bool stale;         // to be discovered again
     struct found *next; // of the replaced ones
 };
 
@@ -26,7 +26,7 @@ struct hpa_lookup {
     struct hpa_lookup *prev, *next;
     struct kube_request *request;
     char *api_version, *kind, *group;
-    char *version;    // that is asked now
+    char *version;    // that is being requested
     json_t *versions; // of the group; NULL: not known yet
     size_t n_tried;   // of them
     void (*cb)(void *arg, struct gs_error *err);
@@ -188,7 +188,7 @@ static void remember(struct hpa_lookup *l, const char *resource)
     struct hpa_resources *r = l->owner;
     GS_AUTO_FREE char *key = key_of(l->api_version, l->kind);
     struct found *old = gs_hmap_get_str(r->found, key);
-    // Another look-up may have been faster; its strings are in use.
+    // Another lookup may have ended earlier; its strings are in use.
     if (old && gs_streq(old->version, l->version) && gs_streq(old->resource, resource)) {
         old->stale = false;
         return;
@@ -216,7 +216,7 @@ static void lookup_end(struct hpa_lookup *l, struct gs_error *err)
 static void ask_version(struct hpa_lookup *l, const char *version);
 static void ask_group(struct hpa_lookup *l);
 
-// The kind is not in the version that was asked: the group's others may have it.
+// The requested version lacks the kind: other versions of the group may have it.
 static void ask_next(struct hpa_lookup *l)
 {
     if (!l->versions) {

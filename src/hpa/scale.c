@@ -19,7 +19,7 @@ struct hpa_scale {
     json_t *object; // as last read
     int32_t wanted;
     unsigned tries;
-    struct gs_error *failed; // found out at once, told later
+    struct gs_error *failed; // known at once, reported later
     hpa_scale_done cb;
     void *arg;
 };

@@ -23,7 +23,7 @@
 #define DEPRECATED_OPT_IN "gpuscale.io/autoscaler"
 #define MANAGER           "gpuscale-hpa" // user agent: our name in managedFields
 
-// Periods that another controller has to write a status in, and those until it is asked again.
+// Sync periods in which another controller must write a status, and those until the next probe.
 #define WAIT_PERIODS  3
 #define AGAIN_PERIODS 30
 

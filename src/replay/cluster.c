@@ -37,7 +37,7 @@ static size_t free_gpus(const struct replay_cluster *w)
     return n;
 }
 
-// As a node autoscaler: as many nodes as the waiting pods need, up to the limit.
+// Like a node autoscaler: as many nodes as the waiting pods need, up to the maximum.
 static void provision(struct replay_cluster *w)
 {
     size_t waiting = 0;
@@ -117,7 +117,7 @@ static void end_drains(struct replay_cluster *w)
     w->n_drains = kept;
 }
 
-// It serves no longer; with a drain time it keeps its GPUs until it is done with what it has.
+// The pod serves no more. With a drain time it keeps its GPUs until its work is done.
 static void remove_pod(struct replay_cluster *w, size_t i)
 {
     const struct replay_pod *p = &w->pods[i];
@@ -132,7 +132,7 @@ static void remove_pod(struct replay_cluster *w, size_t i)
     w->n_pods--;
 }
 
-// As a ReplicaSet chooses: waiting before starting before ready, then the youngest.
+// Like a ReplicaSet: waiting before starting before ready pods, then the youngest.
 static size_t choose_pod_to_remove(const struct replay_cluster *w)
 {
     size_t best = w->n_pods - 1;
@@ -243,7 +243,7 @@ static struct replay_moment in_calm(struct replay_cluster *w, int64_t second,
     return p;
 }
 
-// Before other seconds follow: as many of the calm ones as can be asked for.
+// Before seconds of another kind: stores as many of the calm ones as can be read.
 static void end_calm(struct replay_cluster *w)
 {
     struct replay_calm *c = &w->calm;
@@ -443,7 +443,7 @@ void replay_cluster_start(struct replay_cluster *w, const struct replay_scenario
     w->sum.min_replicas = INT32_MAX;
     for (size_t i = 0; s->gpus_per_node && i < s->min_nodes; i++)
         add_node(w, 0);
-    // Those of the start are there and ready, with the nodes that they need.
+    // The initial pods are ready, and have the nodes that they need.
     while (s->gpus_per_node && w->n_nodes < s->max_nodes &&
            free_gpus(w) < (size_t)s->replicas * s->gpus_per_replica)
         add_node(w, 0);

@@ -21,11 +21,11 @@ struct run {
     struct hpa_history *history;
     const json_t *pods, *metrics; // as last given
     int32_t replicas;
-    double at; // seconds, of the pass
+    double at; // seconds, of the evaluation
     size_t passes;
 };
 
-// --- passes ---
+// --- evaluations ---
 
 // What is expected is what is there before the scale is written, with `done` or {error: text} what
 // follows from that. False: it was not written.

@@ -253,7 +253,7 @@ void replay_print_comparison(const struct replay_outcome *shown, size_t n, struc
         double first = f->of(&shown[0].result->summary), largest = 0;
         for (size_t k = 0; k < n; k++)
             largest = fmax(largest, f->of(&shown[k].result->summary));
-        if (!(largest > 0)) // nothing to tell, as of nodes where there are none
+        if (!(largest > 0)) // a row without values, such as nodes in a cluster without nodes
             continue;
         add_padded(f->label, LABEL, false, out);
         for (size_t k = 0; k < n; k++)

@@ -6,7 +6,7 @@
 
 #define T0_MS INT64_C(1700000000000) // decisions want times since 1970
 
-// What the controller observes in a pass. The memory is kept from pass to pass.
+// The observation of an evaluation. Its memory is reused by the next one.
 struct view {
     size_t room;         // pods that fit
     size_t version;      // of the cluster whose pods are shown
@@ -239,7 +239,7 @@ static int64_t min_ms(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Keeps a row of each pass when there is room for them.
+// Keeps a row per evaluation if *ret has rows.
 static void run_scenario(const struct replay_scenario *s, struct replay_result *ret)
 {
     struct replay_cluster w;

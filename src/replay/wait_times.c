@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define MAX_BATCHES ((size_t)100000) // more than that are told apart half as finely
+#define MAX_BATCHES ((size_t)100000) // above this number, neighbours are merged
 #define LONGEST_S   ((size_t)7 * 86400)
 
 static void add_wait(struct replay_waits *w, int64_t waited_s, double work)

@@ -107,8 +107,7 @@ static struct kube_gvr gvr_of(const struct item *it)
     return (struct kube_gvr){it->group, it->version, it->resource};
 }
 
-// Cluster-scoped kinds have no namespace in their path; the API tells by its 404, so name them
-// here.
+// Kinds without a namespace in their path.
 static const char *namespace_of(const struct item *it)
 {
     static const char *const cluster_scoped[] = {"namespaces",

@@ -23,7 +23,7 @@
 // Samples and scrapes are twice as often as the exporter's default, so that a step in load is in
 // the metrics API within two seconds also when the two ticks stand badly to each other.
 #define SAMPLE_INTERVAL_MS 500
-#define RETENTION_MS       900000 // what rules and dashboards of one session look back on
+#define RETENTION_MS       900000 // range that rules and dashboards of a session query
 #define LOOPBACK           "127.0.0.1"
 
 // A port of 127.0.0.1 that is free now; wanted 0: any. 0 when `wanted` is busy.
@@ -205,7 +205,7 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
     return up_child_start(c->loop, &cfg, &c->exporter);
 }
 
-// One job, whose metrics_path is the usual one. The rules come as PrometheusRule objects.
+// One job with the default metrics_path. Rules are PrometheusRule objects.
 static char *engine_config(uint16_t exporter_port)
 {
     return gs_format("global: {scrape_interval: 1s, evaluation_interval: 1s}\n"

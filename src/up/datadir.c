@@ -27,7 +27,7 @@
 #define NEWCOMER_WAIT_S 5  // between taking the lock and writing the process number
 #define POLL_MS         50
 
-// What `gpuscale up` writes beside the lock. "state.db" stands for all names that begin so.
+// Files of `gpuscale up` except the lock. "state.db" is a prefix.
 #define STATE "state.db"
 static const char *const ours[] = {STATE,        "kubeconfig", "load.log",      "pki",
                                    "containers", "pods",       "pod-resources", "kubelet.lock"};
@@ -85,7 +85,7 @@ static struct gs_error *find_dir(const char *option, bool make, char **ret)
     return err;
 }
 
-// --- whose ---
+// --- ownership of the directory ---
 
 static bool there_is(const char *dir, const char *name)
 {

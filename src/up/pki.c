@@ -26,7 +26,8 @@ static struct gs_error *write_text(const char *dir, const char *name, const char
     return gs_file_write_atomic(path, 0600, gs_slice_of(text));
 }
 
-// A pair from its two files. False when it is not there, damaged, or ends soon: make it anew.
+// Reads a pair from its two files. False: it is missing, damaged, or expires soon, and must be
+// created.
 static bool load_pair(const char *dir, const char *name, struct tls_pair *ret)
 {
     GS_AUTO_FREE char *cert_name = gs_format("%s.crt", name);

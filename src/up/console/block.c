@@ -10,8 +10,8 @@ enum { MAX_TEXT_ROWS = 4, N_RANKS = MAX_TEXT_ROWS + 2 };
 struct row {
     char *text;
     size_t section;
-    unsigned rank;      // 0: an entry; the others are shown where there is room, 1 first
-    unsigned next_rank; // of the row that goes on with the text; 0: none
+    unsigned rank;      // 0: an entry; details are shown if there is space, lower ranks first
+    unsigned next_rank; // of the row that continues the text; 0: none
 };
 
 struct section {
@@ -100,7 +100,7 @@ void console_block_text(struct console_block *b, unsigned rank, const char *firs
     }
 }
 
-// --- who gets how many rows ---
+// --- distribution of rows ---
 
 static size_t rows_of_rank(const struct console_block *b, size_t section, unsigned rank)
 {
@@ -168,7 +168,7 @@ static void print_more(const struct section *s, size_t columns, size_t hidden, s
     gs_buf_add_char(out, '\n');
 }
 
-// The section's rows by rank: all entries, then what there is room for.
+// The section's rows by rank: all entries, then as many details as fit.
 static void print_whole(const struct console_block *b, size_t section, struct gs_buf *out)
 {
     const struct section *s = &b->sections[section];

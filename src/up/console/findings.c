@@ -50,7 +50,8 @@ static char *describe_command(const struct view *v)
     return gs_format("kubectl describe pod %s", name);
 }
 
-// The newest event about the pod whose message begins so, of this time or later; NULL: none.
+// The newest event of the pod with this reason and this prefix of its message, not older than this
+// time; NULL: none.
 static const json_t *find_event(const struct view *v, const char *reason, const char *begins,
                                 int64_t since_ms)
 {

@@ -155,7 +155,7 @@ static struct widths wanted(const struct console_gpus *gpus)
     return w;
 }
 
-// Gives a column its least width, if there is room for that; then, in a second turn, more.
+// Gives a column its minimum width, if there is space; a second call gives it more.
 static void widen(size_t *column, size_t want, size_t least, size_t *room)
 {
     size_t floor = want < least ? want : least;

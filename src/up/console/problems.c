@@ -18,7 +18,7 @@
 struct entry {
     struct console_problem is;
     char *key, *pod;
-    char *workload; // NULL: the pod stands alone
+    char *workload; // NULL: the pod has no owner
     enum console_finding_kind kind;
     size_t n_pods;
 };

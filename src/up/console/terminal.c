@@ -20,7 +20,7 @@ static void write_all(int fd, struct gs_slice s)
     while (s.len) {
         ssize_t n = write(fd, s.data, s.len);
         if (n <= 0)
-            return; // the terminal is gone: nothing to tell it to
+            return; // the terminal was closed
         s = gs_slice_make(s.data + n, s.len - (size_t)n);
     }
 }

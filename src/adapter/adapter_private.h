@@ -47,7 +47,7 @@ struct adapter {
     struct adapter_api *api;
     const char **lists[ADAPTER_LISTS]; // of options that have several values
     char *list_texts[ADAPTER_LISTS];
-    struct timespec config_time, sources_time;
+    struct gs_file_watch *config_watch;
     struct kube_cache *config_maps; // NULL: not read
     char *map_name, *map_text;      // of the ConfigMap in force; NULL: none
     struct generation retired[ADAPTER_MAX_RETIRED];

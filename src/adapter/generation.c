@@ -2,10 +2,9 @@
 #include "adapter/adapter_private.h"
 
 #include "base/clock.h"
+#include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
-
-#include <sys/stat.h>
 
 enum { DEFAULT_RELIST_MS = 600000 };
 
@@ -144,21 +143,19 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
     return NULL;
 }
 
-static struct timespec time_of(const char *path)
+// From before the files are read, so that a later change is a change.
+static void watch_config(struct adapter *a)
 {
-    struct stat st;
-    return path && stat(path, &st) == 0 ? st.st_mtim : (struct timespec){0};
-}
-
-static bool differs(struct timespec a, struct timespec b)
-{
-    return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
+    static const struct gs_file_watch_options o = {.missing_is_change = true};
+    const char *const files[] = {a->o.config, a->o.sources};
+    if (!a->config_watch)
+        a->config_watch = gs_file_watch_new(&o);
+    gs_file_watch_set(a->config_watch, files, GS_ARRAY_LEN(files));
 }
 
 struct gs_error *adapter_load_config(struct adapter *a, struct adapter_config **ret)
 {
-    a->config_time = time_of(a->o.config);
-    a->sources_time = time_of(a->o.sources);
+    watch_config(a);
     if (!a->map_text)
         return adapter_config_load_with(a->o.config, a->o.sources, ret);
     GS_AUTO_FREE char *name = gs_format("ConfigMap %s", a->map_name);
@@ -189,22 +186,15 @@ void adapter_reload(struct adapter *a)
         on_first_round(a);
 }
 
-// Not to an empty file, as one that is being written is.
-static bool has_changed(const char *path, struct timespec known)
-{
-    struct stat st;
-    bool empty = path && stat(path, &st) == 0 && st.st_size == 0;
-    return !empty && differs(time_of(path), known);
-}
-
 void adapter_reload_changed(struct adapter *a)
 {
-    if (has_changed(a->o.config, a->config_time) || has_changed(a->o.sources, a->sources_time))
+    if (a->config_watch && gs_file_watch_check(a->config_watch))
         adapter_reload(a);
 }
 
 void adapter_free_generations(struct adapter *a)
 {
+    gs_file_watch_free(GS_TAKE(a->config_watch));
     adapter_free_retired(a, 0);
     generation_free(&a->next);
     generation_free(&a->now);

@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include "base/clock.h"
+#include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
@@ -13,11 +14,11 @@
 #include "engine/remote/remote_write.h"
 #include "engine/rules/rules.h"
 #include "engine/state_metrics/state_metrics.h"
-#include "engine/watch.h"
 
 enum {
     GC_EVERY_MS = 2000,
     SYNC_EVERY_MS = 1000,
+    EMPTY_FILE_MS = 3000, // a file that is empty for so long is meant to be empty
     DEFAULT_RETENTION_MS = 2 * 3600 * 1000,
     DEFAULT_LOOKBACK_MS = 5 * 60 * 1000,
     DEFAULT_TIMEOUT_MS = 2 * 60 * 1000,
@@ -39,7 +40,7 @@ struct engine {
     struct rules_objects *rule_objects; // NULL: not wanted
     struct monitors *monitors;          // NULL: not wanted
     struct engine_api *api;
-    struct engine_watch *watch; // NULL: files are not watched
+    struct gs_file_watch *watch; // NULL: files are not watched
     struct engine_config *config;
     struct engine_clock_steps clock;
     int disk_error; // errno that the log has told of
@@ -239,12 +240,14 @@ static void watch_files(struct engine *e)
     if (!e->watch || !e->o.config_path)
         return;
     size_t n_rules = c ? c->n_rule_files : 0, n_scrapes = c ? c->n_scrape_config_files : 0;
-    GS_AUTO_FREE const char **globs = gs_alloc_array(n_rules + n_scrapes + 1, sizeof(*globs));
+    GS_AUTO_FREE const char **patterns = gs_alloc_array(1 + n_rules + n_scrapes, sizeof(*patterns));
+    size_t n = 0;
+    patterns[n++] = e->o.config_path;
     for (size_t i = 0; i < n_rules; i++)
-        globs[i] = c->rule_files[i];
+        patterns[n++] = c->rule_files[i];
     for (size_t i = 0; i < n_scrapes; i++)
-        globs[n_rules + i] = c->scrape_config_files[i];
-    engine_watch_set(e->watch, e->o.config_path, globs, n_rules + n_scrapes);
+        patterns[n++] = c->scrape_config_files[i];
+    gs_file_watch_set(e->watch, patterns, n);
 }
 
 // load() and what is told about it. Who gets the error also logs it.
@@ -359,8 +362,14 @@ static struct gs_error *compose(struct engine *e)
         err = make_api(e);
     if (err)
         return err;
+    const struct gs_file_watch_options watch = {.loop = e->loop,
+                                                .poll_ms = e->o.poll_ms,
+                                                .empty_after_ms = EMPTY_FILE_MS,
+                                                .missing_is_change = true,
+                                                .on_change = on_files_changed,
+                                                .arg = e};
     if (e->o.watch_files && e->o.config_path)
-        e->watch = engine_watch_new(e->loop, e->o.poll_ms, on_files_changed, e);
+        e->watch = gs_file_watch_new(&watch);
     e->gc = start_timer(e, on_gc, GC_EVERY_MS);
     e->sync = start_timer(e, on_sync, SYNC_EVERY_MS);
     return NULL;
@@ -386,7 +395,7 @@ void engine_free(struct engine *e)
 {
     if (!e)
         return;
-    engine_watch_free(e->watch);
+    gs_file_watch_free(e->watch);
     gs_timer_free(e->gc);
     gs_timer_free(e->sync);
     gs_timer_free(e->drain);

@@ -264,6 +264,33 @@ static void an_empty_or_missing_file_is_no_change(void **state)
     (void)state;
 }
 
+static void a_check_follows_links(void **state)
+{
+    struct fixture f;
+    setup_check(&f);
+    GS_AUTO_FREE char *b = gs_format("%s/b", f.dir), *link_path = gs_format("%s/link", f.dir);
+    const char *const paths[] = {f.path, NULL, link_path}; // the link does not exist yet
+    gs_file_watch_set(f.watch, paths, 3);
+    assert_false(gs_file_watch_check(f.watch));
+    write_file(&f, "c.yml", "2");
+    assert_true(gs_file_watch_check(f.watch));
+    assert_false(gs_file_watch_check(f.watch));
+    assert_int_equal(truncate(f.path, 0), 0); // before it is written in place
+    assert_false(gs_file_watch_check(f.watch));
+    write_file(&f, "c.yml", "4");
+    assert_true(gs_file_watch_check(f.watch));
+    assert_int_equal(symlink(f.path, link_path), 0);
+    assert_true(gs_file_watch_check(f.watch));
+    // As a kubelet swaps the folder of a ConfigMap.
+    write_file(&f, "b", "3");
+    assert_int_equal(unlink(link_path), 0);
+    assert_false(gs_file_watch_check(f.watch)); // gone: what was read stays
+    assert_int_equal(symlink(b, link_path), 0);
+    assert_true(gs_file_watch_check(f.watch));
+    finish(&f);
+    (void)state;
+}
+
 static void a_fifo_is_not_read(void **state)
 {
     struct fixture f;
@@ -290,6 +317,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_written_twice_at_once_is_reported_twice),
         cmocka_unit_test(an_old_file_is_read_again_when_it_changes),
         cmocka_unit_test(an_empty_or_missing_file_is_no_change),
+        cmocka_unit_test(a_check_follows_links),
         cmocka_unit_test(a_fifo_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,7 +252,7 @@ static void tls_and_passwords_come_and_change(void **state)
     assert_int_equal(ask(f, "https", bob), 200);
     write_text(f->web, "basic_auth_users: {carol: '" HASH "'}\n");
     kill(f->pid, SIGHUP);
-    free(wait_for_log(f, "at the next start only"));
+    free(wait_for_log(f, "can only be turned on or off by a restart"));
     assert_int_equal(ask(f, "https", bob), 200);
     // Another certificate, seen without a signal.
     GS_AUTO_FREE char *text = gs_format("%sbasic_auth_users: {bob: '%s'}\n", head, HASH);

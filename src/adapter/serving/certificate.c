@@ -3,11 +3,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/tls/tls.h"
-
-#include <sys/stat.h>
 
 enum { MAX_PEM = 1024 * 1024, DAYS = 365, RENEW_DAYS = 30, DAY_S = 86400 };
 
@@ -15,17 +14,11 @@ struct serving {
     char *cert_path, *key_path;
     bool made_here, handed;
     char *cert, *key;
-    int64_t from, until; // of the certificate, in seconds
-    int64_t warned;      // when its end was last reported
-    struct timespec cert_time, key_time;
+    int64_t from, until;         // of the certificate, in seconds
+    int64_t warned;              // when its end was last reported
+    struct gs_file_watch *watch; // of both files; NULL: there are none
     struct http_server *server;
 };
-
-static struct timespec time_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? st.st_mtim : (struct timespec){0};
-}
 
 static struct gs_error *read_file(const char *path, char **ret)
 {
@@ -63,11 +56,20 @@ static struct gs_error *use(struct serving *s, char *cert, char *key)
     return NULL;
 }
 
+// From before the files are read, so that a later change is a change.
+static void watch_files(struct serving *s)
+{
+    static const struct gs_file_watch_options o = {.missing_is_change = true};
+    const char *const files[] = {s->cert_path, s->key_path};
+    if (!s->watch)
+        s->watch = gs_file_watch_new(&o);
+    gs_file_watch_set(s->watch, files, GS_ARRAY_LEN(files));
+}
+
 static struct gs_error *load(struct serving *s)
 {
     char *cert = NULL, *key = NULL;
-    s->cert_time = time_of(s->cert_path);
-    s->key_time = time_of(s->key_path);
+    watch_files(s);
     struct gs_error *err = read_file(s->cert_path, &cert);
     if (!err)
         err = read_file(s->key_path, &key);
@@ -192,6 +194,7 @@ void serving_free(struct serving *s)
 {
     if (!s)
         return;
+    gs_file_watch_free(s->watch);
     free(s->cert_path);
     free(s->key_path);
     free(s->cert);
@@ -203,11 +206,6 @@ void serving_apply(const struct serving *s, struct http_server_config *cfg)
 {
     cfg->cert_pem = s->cert;
     cfg->key_pem = s->key;
-}
-
-static bool differs(struct timespec a, struct timespec b)
-{
-    return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
 }
 
 void serving_set_server(struct serving *s, struct http_server *server)
@@ -238,8 +236,7 @@ void serving_poll(struct serving *s)
             warn_of_end(s);
         return;
     }
-    bool changed =
-        differs(time_of(s->cert_path), s->cert_time) || differs(time_of(s->key_path), s->key_time);
+    bool changed = gs_file_watch_check(s->watch);
     if (changed) // what somebody else has put there is theirs to renew
         s->made_here = false;
     bool old = s->made_here && s->until - now_s() < (int64_t)RENEW_DAYS * DAY_S;

@@ -2,6 +2,7 @@
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"
+#include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trim.h"
@@ -15,15 +16,15 @@
 // After the first sample, so that what opening the driver's library took is over.
 enum { TRIM_AFTER_MS = 2000 };
 enum { CONFIGMAP_WAIT_MS = 3000 }; // then it starts without, and takes it when it comes
-enum { LOOK_MS = 2000, MIN_INTERVAL_MS = 50, MAX_INTERVAL_MS = 3600000 };
+enum { POLL_MS = 2000, MIN_INTERVAL_MS = 50, MAX_INTERVAL_MS = 3600000 };
 
 struct run {
     uv_loop_t loop;
     uv_signal_t signals[4];
-    uv_timer_t trim, look;
+    uv_timer_t trim;
     const struct daemon_options *opts;
     struct daemon_file file;
-    struct daemon_changes changes;
+    struct gs_file_watch *watch;
     struct exporter *exporter;
     struct exporter_counters *counters;
     struct web_config *web;
@@ -102,14 +103,13 @@ static void renew_counters(struct run *r)
 static void watch_files(struct run *r)
 {
     const struct daemon_options *o = r->opts;
-    r->changes = (struct daemon_changes){0};
-    daemon_changes_add(&r->changes, o->config_file);
-    if (!daemon_configmap_name(o))
-        daemon_changes_add(&r->changes, daemon_counters_path(
-                                            o->collectors ? o->collectors : r->file.counters_file));
-    daemon_changes_add(&r->changes, o->web_config);
-    daemon_changes_add(&r->changes, web_config_cert_file(r->web));
-    daemon_changes_add(&r->changes, web_config_key_file(r->web));
+    const char *counters =
+        daemon_configmap_name(o)
+            ? NULL
+            : daemon_counters_path(o->collectors ? o->collectors : r->file.counters_file);
+    const char *const files[] = {o->config_file, counters, o->web_config,
+                                 web_config_cert_file(r->web), web_config_key_file(r->web)};
+    gs_file_watch_set(r->watch, files, GS_ARRAY_LEN(files));
 }
 
 static void renew(struct run *r)
@@ -129,11 +129,9 @@ static void renew(struct run *r)
     watch_files(r);
 }
 
-static void on_look(uv_timer_t *t)
+static void on_files_changed(void *arg)
 {
-    struct run *r = t->data;
-    if (daemon_changes_check(&r->changes))
-        renew(r);
+    renew(arg);
 }
 
 // --- signals ---
@@ -220,7 +218,7 @@ static void finish_loop(struct run *r)
     for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
         uv_close((uv_handle_t *)&r->signals[i], NULL);
     uv_close((uv_handle_t *)&r->trim, NULL);
-    uv_close((uv_handle_t *)&r->look, NULL);
+    gs_file_watch_free(r->watch);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);
 }
@@ -367,8 +365,10 @@ static struct gs_error *start_all(struct run *r, const struct daemon_options *o,
         err = web_config_load(o->web_config, &r->web);
     if (err)
         return err;
+    const struct gs_file_watch_options watch = {
+        .loop = &r->loop, .poll_ms = POLL_MS, .on_change = on_files_changed, .arg = r};
+    r->watch = gs_file_watch_new(&watch);
     watch_files(r);
-    uv_timer_start(&r->look, on_look, LOOK_MS, LOOK_MS);
     struct exporter_config without_server = *cfg;
     without_server.address = NULL;
     without_server.names.counters = r->counters;
@@ -408,8 +408,6 @@ static struct gs_error *serve(const struct daemon_options *o, const struct expor
     cfg.arg = &r;
     uv_loop_init(&r.loop);
     uv_timer_init(&r.loop, &r.trim);
-    uv_timer_init(&r.loop, &r.look);
-    r.look.data = &r;
     watch_signals(&r);
     r.err = start_all(&r, o, &cfg);
     if (!r.err && !r.ending) {

@@ -10,7 +10,6 @@
 #include "kube/client.h"
 
 #include <jansson.h>
-#include <sys/stat.h>
 #include <uv.h>
 
 // --- options ---
@@ -89,21 +88,6 @@ struct gs_error *daemon_file_check_keys(const json_t *obj, const char *const *ke
 char *daemon_file_text(const json_t *obj, const char *key);
 // The key "interval": whole milliseconds, more than 0.
 struct gs_error *daemon_file_interval(const json_t *obj, const char *where, int64_t *ret_ms);
-
-// --- changed files ---
-
-// Whether files have changed since the last check, by stat(): a mounted ConfigMap is updated by a
-// symbolic link above the file, which a watch of the file does not report.
-enum { DAEMON_CHANGES_MAX = 8 };
-
-struct daemon_changes {
-    const char *paths[DAEMON_CHANGES_MAX]; // borrowed
-    struct stat seen[DAEMON_CHANGES_MAX];  // st_ino 0: absent
-    size_t n;
-};
-
-void daemon_changes_add(struct daemon_changes *c, const char *path); // NULL: ignored
-bool daemon_changes_check(struct daemon_changes *c);
 
 // --- socket activation ---
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
@@ -13,7 +14,6 @@
 
 #include <strings.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
 
 enum { MAX_HEADER_TEXTS = 32 };
 enum { CA, CERT, KEY, N_PEMS };
@@ -27,13 +27,6 @@ struct generation {
     unsigned refs;
 };
 
-// To recognize a file that was replaced or written.
-struct file_version {
-    ino_t inode;
-    off_t size;
-    struct timespec changed;
-};
-
 struct endpoint {
     struct http_client base;
     uv_loop_t *loop;
@@ -43,11 +36,12 @@ struct endpoint {
     const char *base_url;
     struct endpoint_tokens *tokens;
     struct generation *current;
-    struct file_version pem_versions[N_PEMS];
+    struct gs_file_watch *pem_watch; // NULL: no PEM is in a file
+    bool pems_failed;                // the files are tried again with the next request
     struct gs_arena header_mem;
     struct http_header *headers; // with the credentials; NULL: not read yet
     size_t n_headers;
-    bool has_files, has_pem_files;
+    bool has_files;
     int64_t read_ns;
     struct endpoint_ops ops;
 };
@@ -170,34 +164,32 @@ static void generation_unref(struct generation *g)
     free(g);
 }
 
-static struct file_version version_of(const char *file)
-{
-    struct stat st;
-    if (!file || stat(file, &st) != 0)
-        return (struct file_version){0};
-    return (struct file_version){st.st_ino, st.st_size, st.st_mtim};
-}
-
-static bool same_version(const struct file_version *a, const struct file_version *b)
-{
-    return a->inode == b->inode && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
-           a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
 static const struct endpoint_secret *pem_of(const struct endpoint *e, int i)
 {
     const struct endpoint_settings *s = &e->settings;
     return i == CA ? &s->ca : i == CERT ? &s->cert : &s->key;
 }
 
-static bool pems_changed(const struct endpoint *e)
+// From before the files are read, so that a later change is a change.
+static void watch_pems(struct endpoint *e)
 {
+    const struct gs_file_watch_options o = {.missing_is_change = true};
+    const char *files[N_PEMS];
+    bool any = false;
     for (int i = 0; i < N_PEMS; i++) {
-        struct file_version now = version_of(pem_of(e, i)->file);
-        if (!same_version(&now, &e->pem_versions[i]))
-            return true;
+        files[i] = pem_of(e, i)->file;
+        any |= files[i] != NULL;
     }
-    return false;
+    if (!any)
+        return;
+    e->pem_watch = gs_file_watch_new(&o);
+    gs_file_watch_set(e->pem_watch, files, N_PEMS);
+}
+
+static bool pems_changed(struct endpoint *e)
+{
+    bool changed = gs_file_watch_check(e->pem_watch);
+    return changed || e->pems_failed;
 }
 
 static struct gs_error *read_pem(const struct endpoint_secret *s, char **ret)
@@ -254,23 +246,18 @@ static struct gs_error *make_client(struct endpoint *e, char *const pems[N_PEMS]
 // With the certificates that the files have now.
 static struct gs_error *connect_again(struct endpoint *e)
 {
-    struct file_version versions[N_PEMS];
     char *pems[N_PEMS] = {0};
     struct http_client *client = NULL;
     struct gs_error *err = NULL;
-    for (int i = 0; i < N_PEMS; i++) { // versions first: a later change is a change
-        versions[i] = version_of(pem_of(e, i)->file);
-        if (!err)
-            err = read_pem(pem_of(e, i), &pems[i]);
-    }
+    for (int i = 0; i < N_PEMS && !err; i++)
+        err = read_pem(pem_of(e, i), &pems[i]);
     if (!err)
         err = make_client(e, pems, &client);
     if (pems[KEY])
         explicit_bzero(pems[KEY], strlen(pems[KEY]));
     for (int i = 0; i < N_PEMS; i++)
         free(pems[i]);
-    if (!err || e->options.refresh_ms) // a broken file is reported once
-        memcpy(e->pem_versions, versions, sizeof(versions));
+    e->pems_failed = err && !e->options.refresh_ms; // a broken file is reported once
     if (err)
         return err;
     generation_unref(e->current);
@@ -301,7 +288,7 @@ static struct gs_error *refresh_files(struct endpoint *e)
         warn_of_files(e, err);
         err = NULL;
     }
-    if (!err && e->has_pem_files && pems_changed(e))
+    if (!err && e->pem_watch && pems_changed(e))
         err = connect_again(e);
     if (!age_ns)
         return err;
@@ -393,7 +380,7 @@ static struct http_op *endpoint_send(struct http_client *base, const struct http
     GS_AUTO_FREE struct http_header *headers = e->n_headers ? join_headers(e, call->headers) : NULL;
     if (headers)
         whole.headers = headers;
-    if (!e->has_pem_files)
+    if (!e->pem_watch)
         return http_send(e->current->client, &whole, cb, arg);
     const struct http_callbacks callbacks = {cb->on_data ? on_endpoint_data : NULL,
                                              on_endpoint_done};
@@ -452,7 +439,6 @@ static void copy_settings(struct endpoint *e, const struct endpoint_settings *fr
     *s = *from;
     for (size_t i = 0; secrets[i]; i++)
         copy_secret(e, secrets[i]);
-    e->has_pem_files = s->ca.file || s->cert.file || s->key.file;
     s->auth_type = gs_arena_strdup(&e->mem, s->auth_type);
     s->server_name = gs_arena_strdup(&e->mem, s->server_name);
     s->proxy_url = gs_arena_strdup(&e->mem, s->proxy_url);
@@ -478,6 +464,7 @@ static void endpoint_free(struct http_client *base)
     struct endpoint_op *op;
     while ((op = LIST_FIRST(&e->ops)))
         endpoint_cancel(&op->base);
+    gs_file_watch_free(e->pem_watch);
     generation_unref(e->current);
     endpoint_tokens_unref(e->tokens);
     gs_arena_finish(&e->header_mem);
@@ -518,6 +505,7 @@ struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
     LIST_INIT(&e->ops);
     copy_settings(e, settings);
     copy_options(e, options);
+    watch_pems(e);
     if (settings->oauth2)
         err = take_tokens(e, settings->oauth2, options->tokens);
     if (!err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --config-file of dcgm-exporter 4.6, and the look at files that may change.
+// --config-file of dcgm-exporter 4.6.
 #include "unit.h"
 
 #include "base/file.h"
@@ -188,47 +188,13 @@ static void a_field_has_one_watch_group(void **state)
     exporter_counters_finish(&c);
 }
 
-static void write_text(const char *path, const char *text)
-{
-    assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(text)));
-}
-
-static void files_that_change(void **state)
-{
-    char dir[] = "/tmp/gpuscale-test-XXXXXX";
-    assert_non_null(mkdtemp(dir));
-    GS_AUTO_FREE char *a = gs_format("%s/a", dir), *b = gs_format("%s/b", dir);
-    GS_AUTO_FREE char *link_path = gs_format("%s/link", dir);
-    write_text(a, "1");
-    struct daemon_changes c = {0};
-    daemon_changes_add(&c, a);
-    daemon_changes_add(&c, NULL);
-    daemon_changes_add(&c, link_path); // not there yet
-    assert_false(daemon_changes_check(&c));
-    write_text(a, "2");
-    assert_true(daemon_changes_check(&c));
-    assert_false(daemon_changes_check(&c));
-    assert_int_equal(truncate(a, 0), 0); // before it is written in place
-    assert_false(daemon_changes_check(&c));
-    write_text(a, "4");
-    assert_true(daemon_changes_check(&c));
-    assert_int_equal(symlink(a, link_path), 0);
-    assert_true(daemon_changes_check(&c));
-    // As a kubelet swaps the folder of a ConfigMap.
-    write_text(b, "3");
-    assert_int_equal(unlink(link_path), 0);
-    assert_false(daemon_changes_check(&c)); // gone: what was read stays
-    assert_int_equal(symlink(b, link_path), 0);
-    assert_true(daemon_changes_check(&c));
-    unlink(link_path), unlink(a), unlink(b), rmdir(dir);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_in_it),          cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(watch_groups_name_rows), cmocka_unit_test(a_field_has_one_watch_group),
-        cmocka_unit_test(files_that_change),
+        cmocka_unit_test(what_is_in_it),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(watch_groups_name_rows),
+        cmocka_unit_test(a_field_has_one_watch_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,9 @@ e2e: ## Test against a real Kubernetes control plane (built once, from Go module
 	@tools/build $(BUILD) program bench/workload
 	@tests/e2e/all.sh
 
-layers: ## Check that no room includes a room that it may not, and that no two files define the same function
+layers: ## Check which module includes which, that functions are defined once, and that each source has a test
 	@tools/check-layers
+	@tools/check-tests
 
 
 lint: ## Run cppcheck and clang-tidy on src/ (an unchanged file without findings is not checked again)

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void a_true_condition_has_no_effect(void **state)
+static void test_a_true_condition_has_no_effect(void **state)
 {
     int one = 1;
     gs_assert(one == 1);
@@ -49,7 +49,7 @@ static void break_an_invariant(void)
     gs_assert(one == 2);
 }
 
-static void a_failure_prints_where_and_what(void **state)
+static void test_a_failure_prints_where_and_what(void **state)
 {
     char text[512];
     expect_abort(break_an_invariant, text, sizeof(text));
@@ -64,7 +64,7 @@ static void *use_elsewhere(void *arg)
     return gs_thread_owner_is_current(o) ? arg : NULL;
 }
 
-static void an_owner_is_one_thread(void **state)
+static void test_an_owner_is_one_thread(void **state)
 {
     struct gs_thread_owner o = {0};
     pthread_t thread;
@@ -81,9 +81,9 @@ static void an_owner_is_one_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_true_condition_has_no_effect),
-        cmocka_unit_test(a_failure_prints_where_and_what),
-        cmocka_unit_test(an_owner_is_one_thread),
+        cmocka_unit_test(test_a_true_condition_has_no_effect),
+        cmocka_unit_test(test_a_failure_prints_where_and_what),
+        cmocka_unit_test(test_an_owner_is_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

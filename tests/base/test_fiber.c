@@ -17,7 +17,7 @@ static void count(void *arg)
     assert_int_equal(local[sizeof(local) - 1], c->until);
 }
 
-static void two_in_turns(void **state)
+static void test_two_in_turns(void **state)
 {
     struct count a = {.until = 3}, b = {.until = 1};
     assert_ok(gs_fiber_new(&a.fiber));
@@ -48,7 +48,7 @@ static void deep(void *arg)
     frame[1] = frame[0];
 }
 
-static void half_a_megabyte_of_stack(void **state)
+static void test_half_a_megabyte_of_stack(void **state)
 {
     struct gs_fiber *f;
     int depth = 450;
@@ -62,8 +62,8 @@ static void half_a_megabyte_of_stack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_in_turns),
-        cmocka_unit_test(half_a_megabyte_of_stack),
+        cmocka_unit_test(test_two_in_turns),
+        cmocka_unit_test(test_half_a_megabyte_of_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

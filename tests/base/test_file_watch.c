@@ -91,7 +91,7 @@ static void finish(struct fixture *f)
     assert_int_equal(system(command), 0);
 }
 
-static void a_replaced_file_is_reported_once(void **state)
+static void test_a_replaced_file_is_reported_once(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -106,7 +106,7 @@ static void a_replaced_file_is_reported_once(void **state)
 }
 
 // As `echo text >file` and editors do: the empty file between is not reported.
-static void a_file_that_is_written_in_place_is_complete_when_it_is_reported(void **state)
+static void test_a_file_that_is_written_in_place_is_complete_when_it_is_reported(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -125,7 +125,7 @@ static void a_file_that_is_written_in_place_is_complete_when_it_is_reported(void
     (void)state;
 }
 
-static void a_file_that_stays_empty_is_reported(void **state)
+static void test_a_file_that_stays_empty_is_reported(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -136,7 +136,7 @@ static void a_file_that_stays_empty_is_reported(void **state)
 }
 
 // As the kubelet updates a ConfigMap volume: c.yml -> ..data/c.yml, ..data -> a folder of its own.
-static void a_swapped_link_of_a_configmap_volume_is_reported(void **state)
+static void test_a_swapped_link_of_a_configmap_volume_is_reported(void **state)
 {
     struct fixture f;
     make_dir(&f);
@@ -157,7 +157,7 @@ static void a_swapped_link_of_a_configmap_volume_is_reported(void **state)
     (void)state;
 }
 
-static void files_of_a_glob_come_and_go(void **state)
+static void test_files_of_a_glob_come_and_go(void **state)
 {
     struct fixture f;
     make_dir(&f);
@@ -176,7 +176,7 @@ static void files_of_a_glob_come_and_go(void **state)
     (void)state;
 }
 
-static void all_files_can_be_reported_at_the_start(void **state)
+static void test_all_files_can_be_reported_at_the_start(void **state)
 {
     struct fixture f;
     const char *const none = "/nonexistent/*.yml", *patterns[] = {f.pattern, NULL, ""};
@@ -192,7 +192,7 @@ static void all_files_can_be_reported_at_the_start(void **state)
     (void)state;
 }
 
-static void the_watch_can_be_freed_in_its_callback(void **state)
+static void test_the_watch_can_be_freed_in_its_callback(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -203,7 +203,7 @@ static void the_watch_can_be_freed_in_its_callback(void **state)
     (void)state;
 }
 
-static void a_check_compares_with_the_last_one(void **state)
+static void test_a_check_compares_with_the_last_one(void **state)
 {
     struct fixture f;
     setup_check(&f);
@@ -218,7 +218,7 @@ static void a_check_compares_with_the_last_one(void **state)
 }
 
 // Also of the same length, and within one tick of the file system's clock.
-static void a_file_that_is_written_twice_at_once_is_reported_twice(void **state)
+static void test_a_file_that_is_written_twice_at_once_is_reported_twice(void **state)
 {
     struct fixture f;
     setup_check(&f);
@@ -233,7 +233,7 @@ static void a_file_that_is_written_twice_at_once_is_reported_twice(void **state)
     (void)state;
 }
 
-static void an_old_file_is_read_again_when_it_changes(void **state)
+static void test_an_old_file_is_read_again_when_it_changes(void **state)
 {
     struct fixture f;
     setup_check(&f);
@@ -248,7 +248,7 @@ static void an_old_file_is_read_again_when_it_changes(void **state)
     (void)state;
 }
 
-static void an_empty_or_missing_file_is_no_change(void **state)
+static void test_an_empty_or_missing_file_is_no_change(void **state)
 {
     struct fixture f;
     setup_check(&f);
@@ -264,7 +264,7 @@ static void an_empty_or_missing_file_is_no_change(void **state)
     (void)state;
 }
 
-static void a_check_follows_links(void **state)
+static void test_a_check_follows_links(void **state)
 {
     struct fixture f;
     setup_check(&f);
@@ -291,7 +291,7 @@ static void a_check_follows_links(void **state)
     (void)state;
 }
 
-static void a_fifo_is_not_read(void **state)
+static void test_a_fifo_is_not_read(void **state)
 {
     struct fixture f;
     make_dir(&f);
@@ -306,19 +306,19 @@ static void a_fifo_is_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_replaced_file_is_reported_once),
-        cmocka_unit_test(a_file_that_is_written_in_place_is_complete_when_it_is_reported),
-        cmocka_unit_test(a_file_that_stays_empty_is_reported),
-        cmocka_unit_test(a_swapped_link_of_a_configmap_volume_is_reported),
-        cmocka_unit_test(files_of_a_glob_come_and_go),
-        cmocka_unit_test(all_files_can_be_reported_at_the_start),
-        cmocka_unit_test(the_watch_can_be_freed_in_its_callback),
-        cmocka_unit_test(a_check_compares_with_the_last_one),
-        cmocka_unit_test(a_file_that_is_written_twice_at_once_is_reported_twice),
-        cmocka_unit_test(an_old_file_is_read_again_when_it_changes),
-        cmocka_unit_test(an_empty_or_missing_file_is_no_change),
-        cmocka_unit_test(a_check_follows_links),
-        cmocka_unit_test(a_fifo_is_not_read),
+        cmocka_unit_test(test_a_replaced_file_is_reported_once),
+        cmocka_unit_test(test_a_file_that_is_written_in_place_is_complete_when_it_is_reported),
+        cmocka_unit_test(test_a_file_that_stays_empty_is_reported),
+        cmocka_unit_test(test_a_swapped_link_of_a_configmap_volume_is_reported),
+        cmocka_unit_test(test_files_of_a_glob_come_and_go),
+        cmocka_unit_test(test_all_files_can_be_reported_at_the_start),
+        cmocka_unit_test(test_the_watch_can_be_freed_in_its_callback),
+        cmocka_unit_test(test_a_check_compares_with_the_last_one),
+        cmocka_unit_test(test_a_file_that_is_written_twice_at_once_is_reported_twice),
+        cmocka_unit_test(test_an_old_file_is_read_again_when_it_changes),
+        cmocka_unit_test(test_an_empty_or_missing_file_is_no_change),
+        cmocka_unit_test(test_a_check_follows_links),
+        cmocka_unit_test(test_a_fifo_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static bool matches(const char *pattern, const struct gs_regex_options *o, struc
 }
 
 // PCRE2 10.43 repeats where RE2 and older versions have plain text.
-static void braces_mean_what_they_mean_in_go(void **state)
+static void test_braces_mean_what_they_mean_in_go(void **state)
 {
     static const struct {
         const char *pattern, *value;
@@ -34,7 +34,7 @@ static void braces_mean_what_they_mean_in_go(void **state)
     (void)state;
 }
 
-static void a_search_finds_a_part_and_whole_does_not(void **state)
+static void test_a_search_finds_a_part_and_whole_does_not(void **state)
 {
     assert_true(matches("b", NULL, GS_SLICE("abc")));
     assert_false(matches("b", &whole, GS_SLICE("abc")));
@@ -46,7 +46,7 @@ static void a_search_finds_a_part_and_whole_does_not(void **state)
     (void)state;
 }
 
-static void invalid_utf8_can_be_searched(void **state)
+static void test_invalid_utf8_can_be_searched(void **state)
 {
     static const struct gs_regex_options any = {.any_bytes = true};
     assert_true(matches("b+", &any,
@@ -58,14 +58,14 @@ static void invalid_utf8_can_be_searched(void **state)
     (void)state;
 }
 
-static void a_pattern_that_explodes_is_no_match(void **state)
+static void test_a_pattern_that_explodes_is_no_match(void **state)
 {
     const struct gs_regex_options small = {.match_limit = 1000};
     assert_false(matches("^(a+)+$", &small, GS_SLICE("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab")));
     (void)state;
 }
 
-static void errors_give_reason_and_place(void **state)
+static void test_errors_give_reason_and_place(void **state)
 {
     struct gs_regex *r = NULL;
     const struct gs_regex_options small = {.max_pattern = 3};
@@ -77,7 +77,7 @@ static void errors_give_reason_and_place(void **state)
     (void)state;
 }
 
-static void forms_are_expanded_as_in_go(void **state)
+static void test_forms_are_expanded_as_in_go(void **state)
 {
     static const char *const cases[][4] = {
         {"(\\w+)-(\\w+)", "a-b", "$2_$1", "a"},  {"(\\w+)-(\\w+)", "a-b", "${2}_$1", "b_a"},
@@ -96,7 +96,7 @@ static void forms_are_expanded_as_in_go(void **state)
     (void)state;
 }
 
-static void groups_have_names_and_numbers(void **state)
+static void test_groups_have_names_and_numbers(void **state)
 {
     struct gs_regex *r = NULL;
     struct gs_slice group;
@@ -110,7 +110,7 @@ static void groups_have_names_and_numbers(void **state)
     (void)state;
 }
 
-static void all_matches_are_replaced_as_in_go(void **state)
+static void test_all_matches_are_replaced_as_in_go(void **state)
 {
     static const char *const cases[][4] = {
         {"a+", "baaac", "<$0>", "b<aaa>c"},
@@ -133,14 +133,14 @@ static void all_matches_are_replaced_as_in_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(braces_mean_what_they_mean_in_go),
-        cmocka_unit_test(a_search_finds_a_part_and_whole_does_not),
-        cmocka_unit_test(invalid_utf8_can_be_searched),
-        cmocka_unit_test(a_pattern_that_explodes_is_no_match),
-        cmocka_unit_test(errors_give_reason_and_place),
-        cmocka_unit_test(forms_are_expanded_as_in_go),
-        cmocka_unit_test(groups_have_names_and_numbers),
-        cmocka_unit_test(all_matches_are_replaced_as_in_go),
+        cmocka_unit_test(test_braces_mean_what_they_mean_in_go),
+        cmocka_unit_test(test_a_search_finds_a_part_and_whole_does_not),
+        cmocka_unit_test(test_invalid_utf8_can_be_searched),
+        cmocka_unit_test(test_a_pattern_that_explodes_is_no_match),
+        cmocka_unit_test(test_errors_give_reason_and_place),
+        cmocka_unit_test(test_forms_are_expanded_as_in_go),
+        cmocka_unit_test(test_groups_have_names_and_numbers),
+        cmocka_unit_test(test_all_matches_are_replaced_as_in_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

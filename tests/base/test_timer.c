@@ -40,7 +40,7 @@ static void finish(struct fixture *f)
     loop_finish(&f->loop);
 }
 
-static void a_started_timer_is_due_once(void **state)
+static void test_a_started_timer_is_due_once(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -58,7 +58,7 @@ static void a_started_timer_is_due_once(void **state)
     (void)state;
 }
 
-static void a_repeating_timer_is_due_until_it_is_stopped(void **state)
+static void test_a_repeating_timer_is_due_until_it_is_stopped(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -72,7 +72,7 @@ static void a_repeating_timer_is_due_until_it_is_stopped(void **state)
     (void)state;
 }
 
-static void a_timer_can_be_freed_in_its_callback(void **state)
+static void test_a_timer_can_be_freed_in_its_callback(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -84,7 +84,7 @@ static void a_timer_can_be_freed_in_its_callback(void **state)
     (void)state;
 }
 
-static void a_freed_timer_does_not_touch_its_owner(void **state)
+static void test_a_freed_timer_does_not_touch_its_owner(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -101,10 +101,10 @@ static void a_freed_timer_does_not_touch_its_owner(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_started_timer_is_due_once),
-        cmocka_unit_test(a_repeating_timer_is_due_until_it_is_stopped),
-        cmocka_unit_test(a_timer_can_be_freed_in_its_callback),
-        cmocka_unit_test(a_freed_timer_does_not_touch_its_owner),
+        cmocka_unit_test(test_a_started_timer_is_due_once),
+        cmocka_unit_test(test_a_repeating_timer_is_due_until_it_is_stopped),
+        cmocka_unit_test(test_a_timer_can_be_freed_in_its_callback),
+        cmocka_unit_test(test_a_freed_timer_does_not_touch_its_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,7 +141,7 @@ static void metrics_took(void *arg, const struct http_answer *answer, struct gs_
     r->done = true;
 }
 
-static void forward_is_a_gap(void **state)
+static void test_forward_is_a_gap(void **state)
 {
     struct fixture f;
     start(&f);
@@ -165,7 +165,7 @@ static size_t evaluations(const struct fixture *f)
     return samples(f, "half");
 }
 
-static void back_and_forth(void **state)
+static void test_back_and_forth(void **state)
 {
     struct fixture f;
     start(&f);
@@ -186,7 +186,7 @@ static void back_and_forth(void **state)
     (void)state;
 }
 
-static void a_long_way_back_and_on_from_there(void **state)
+static void test_a_long_way_back_and_on_from_there(void **state)
 {
     struct fixture f;
     start(&f);
@@ -255,13 +255,13 @@ static void ahead_for_a_moment(int64_t jump_ms)
     finish(&f);
 }
 
-static void a_day_ahead_for_a_moment(void **state)
+static void test_a_day_ahead_for_a_moment(void **state)
 {
     (void)state;
     ahead_for_a_moment(24 * HOUR_MS);
 }
 
-static void an_hour_ahead_for_a_moment(void **state)
+static void test_an_hour_ahead_for_a_moment(void **state)
 {
     (void)state;
     ahead_for_a_moment(HOUR_MS);
@@ -270,11 +270,11 @@ static void an_hour_ahead_for_a_moment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_is_a_gap),
-        cmocka_unit_test(back_and_forth),
-        cmocka_unit_test(a_day_ahead_for_a_moment),
-        cmocka_unit_test(an_hour_ahead_for_a_moment),
-        cmocka_unit_test(a_long_way_back_and_on_from_there),
+        cmocka_unit_test(test_forward_is_a_gap),
+        cmocka_unit_test(test_back_and_forth),
+        cmocka_unit_test(test_a_day_ahead_for_a_moment),
+        cmocka_unit_test(test_an_hour_ahead_for_a_moment),
+        cmocka_unit_test(test_a_long_way_back_and_on_from_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

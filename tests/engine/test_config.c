@@ -12,7 +12,7 @@ static struct engine_config *read_config(const char *text)
     return c;
 }
 
-static void what_is_written_is_read(void **state)
+static void test_what_is_written_is_read(void **state)
 {
     struct engine_config *c =
         read_config("global:\n"
@@ -77,7 +77,7 @@ static void what_is_written_is_read(void **state)
     (void)state;
 }
 
-static void nothing_gives_the_defaults(void **state)
+static void test_nothing_gives_the_defaults(void **state)
 {
     struct engine_config *c = read_config("");
     assert_int_equal(c->scrape_interval_ms, 60000);
@@ -87,7 +87,7 @@ static void nothing_gives_the_defaults(void **state)
     (void)state;
 }
 
-static void what_is_not_supported_is_told(void **state)
+static void test_what_is_not_supported_is_told(void **state)
 {
     struct engine_config *c = read_config("tracing: {endpoint: x}\n"
                                           "scrape_configs:\n"
@@ -101,7 +101,7 @@ static void what_is_not_supported_is_told(void **state)
     (void)state;
 }
 
-static void secrets_are_not_shown(void **state)
+static void test_secrets_are_not_shown(void **state)
 {
     struct engine_config *c = read_config("scrape_configs:\n"
                                           "- job_name: a\n"
@@ -115,7 +115,7 @@ static void secrets_are_not_shown(void **state)
     (void)state;
 }
 
-static void limits_of_global_are_those_of_jobs_without(void **state)
+static void test_limits_of_global_are_those_of_jobs_without(void **state)
 {
     struct engine_config *c =
         read_config("scrape_configs: [{job_name: a, sample_limit: 5}, {job_name: b}]\n"
@@ -138,7 +138,7 @@ static void limits_of_global_are_those_of_jobs_without(void **state)
         "scrape_configs: [{job_name: a, kubernetes_sd_configs: [{" sd "}]}]\n", error              \
     }
 
-static void names_and_protocols_follow_global(void **state)
+static void test_names_and_protocols_follow_global(void **state)
 {
     struct engine_config *c =
         read_config("global:\n"
@@ -174,7 +174,7 @@ static void names_and_protocols_follow_global(void **state)
     (void)state;
 }
 
-static void external_labels_take_the_environment(void **state)
+static void test_external_labels_take_the_environment(void **state)
 {
     assert_int_equal(setenv("GPUSCALE_TEST_NAME", "n 1", 1), 0);
     assert_int_equal(unsetenv("GPUSCALE_TEST_NONE"), 0);
@@ -192,7 +192,7 @@ static void external_labels_take_the_environment(void **state)
     (void)state;
 }
 
-static void what_says_false_needs_no_support(void **state)
+static void test_what_says_false_needs_no_support(void **state)
 {
     struct engine_config *c =
         read_config("global: {convert_classic_histograms_to_nhcb: false, rule_query_offset: 5s}\n"
@@ -204,7 +204,7 @@ static void what_says_false_needs_no_support(void **state)
     (void)state;
 }
 
-static void sizes_are_those_of_prometheus(void **state)
+static void test_sizes_are_those_of_prometheus(void **state)
 {
     static const struct {
         const char *text;
@@ -230,7 +230,7 @@ static void write_file(const char *dir, const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static void scrape_configs_come_from_files_too(void **state)
+static void test_scrape_configs_come_from_files_too(void **state)
 {
     char dir[] = "/tmp/gpuscale-config-XXXXXX";
     struct engine_config *c;
@@ -265,7 +265,7 @@ static void scrape_configs_come_from_files_too(void **state)
     (void)state;
 }
 
-static void mistakes_are_told_with_their_place(void **state)
+static void test_mistakes_are_told_with_their_place(void **state)
 {
     static const char *const cases[][2] = {
         {"globl: {}\n",
@@ -349,17 +349,17 @@ static void mistakes_are_told_with_their_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(nothing_gives_the_defaults),
-        cmocka_unit_test(what_is_not_supported_is_told),
-        cmocka_unit_test(secrets_are_not_shown),
-        cmocka_unit_test(limits_of_global_are_those_of_jobs_without),
-        cmocka_unit_test(names_and_protocols_follow_global),
-        cmocka_unit_test(external_labels_take_the_environment),
-        cmocka_unit_test(what_says_false_needs_no_support),
-        cmocka_unit_test(sizes_are_those_of_prometheus),
-        cmocka_unit_test(scrape_configs_come_from_files_too),
-        cmocka_unit_test(mistakes_are_told_with_their_place),
+        cmocka_unit_test(test_what_is_written_is_read),
+        cmocka_unit_test(test_nothing_gives_the_defaults),
+        cmocka_unit_test(test_what_is_not_supported_is_told),
+        cmocka_unit_test(test_secrets_are_not_shown),
+        cmocka_unit_test(test_limits_of_global_are_those_of_jobs_without),
+        cmocka_unit_test(test_names_and_protocols_follow_global),
+        cmocka_unit_test(test_external_labels_take_the_environment),
+        cmocka_unit_test(test_what_says_false_needs_no_support),
+        cmocka_unit_test(test_sizes_are_those_of_prometheus),
+        cmocka_unit_test(test_scrape_configs_come_from_files_too),
+        cmocka_unit_test(test_mistakes_are_told_with_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

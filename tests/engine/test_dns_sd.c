@@ -73,7 +73,7 @@ static const struct dns_row kinds[] = {
     {0},
 };
 
-static void records_become_targets(void **state)
+static void test_records_become_targets(void **state)
 {
     static const struct {
         int type;
@@ -102,7 +102,7 @@ static void records_become_targets(void **state)
     (void)state;
 }
 
-static void a_name_that_nobody_can_tell_of_keeps_its_targets(void **state)
+static void test_a_name_that_nobody_can_tell_of_keeps_its_targets(void **state)
 {
     static const struct dns_row sick[] = {{"33 gpu.example", SAYS_SERVFAIL, NULL, 0, 0}, {0}};
     static const struct dns_row none[] = {{0}};
@@ -129,7 +129,7 @@ static void a_name_that_nobody_can_tell_of_keeps_its_targets(void **state)
     (void)state;
 }
 
-static void many_names_are_asked_for_a_few_at_a_time(void **state)
+static void test_many_names_are_asked_for_a_few_at_a_time(void **state)
 {
     static const struct dns_row silent[] = {{"33 gpu.example", SAYS_NOTHING, NULL, 0, 0}, {0}};
     struct fixture f;
@@ -152,7 +152,7 @@ static void many_names_are_asked_for_a_few_at_a_time(void **state)
     (void)state;
 }
 
-static void a_reload_and_an_end_come_while_names_are_asked_for(void **state)
+static void test_a_reload_and_an_end_come_while_names_are_asked_for(void **state)
 {
     static const struct dns_row silent[] = {{"33 gpu.example", SAYS_NOTHING, NULL, 0, 0}, {0}};
     struct fixture f;
@@ -174,10 +174,10 @@ static void a_reload_and_an_end_come_while_names_are_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_become_targets),
-        cmocka_unit_test(a_name_that_nobody_can_tell_of_keeps_its_targets),
-        cmocka_unit_test(many_names_are_asked_for_a_few_at_a_time),
-        cmocka_unit_test(a_reload_and_an_end_come_while_names_are_asked_for),
+        cmocka_unit_test(test_records_become_targets),
+        cmocka_unit_test(test_a_name_that_nobody_can_tell_of_keeps_its_targets),
+        cmocka_unit_test(test_many_names_are_asked_for_a_few_at_a_time),
+        cmocka_unit_test(test_a_reload_and_an_end_come_while_names_are_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static void finish(struct fixture *f)
     free(f->authorization);
 }
 
-static void a_list_becomes_groups_and_what_it_drops_goes(void **state)
+static void test_a_list_becomes_groups_and_what_it_drops_goes(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -122,7 +122,7 @@ static void a_list_becomes_groups_and_what_it_drops_goes(void **state)
     (void)state;
 }
 
-static void failures_keep_the_list_and_are_counted(void **state)
+static void test_failures_keep_the_list_and_are_counted(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -149,7 +149,7 @@ static void failures_keep_the_list_and_are_counted(void **state)
 }
 
 // Others that wait for the first word are not to wait for ever.
-static void a_first_failure_is_told_as_no_groups(void **state)
+static void test_a_first_failure_is_told_as_no_groups(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -167,7 +167,7 @@ static void keep_line(void *arg, const char *line, size_t len)
     gs_buf_add(arg, line, len);
 }
 
-static void the_log_has_no_secrets_of_the_url(void **state)
+static void test_the_log_has_no_secrets_of_the_url(void **state)
 {
     struct fixture f;
     GS_AUTO_BUF struct gs_buf log = {0};
@@ -183,7 +183,7 @@ static void the_log_has_no_secrets_of_the_url(void **state)
     (void)state;
 }
 
-static void other_settings_are_used_at_once(void **state)
+static void test_other_settings_are_used_at_once(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -219,7 +219,7 @@ static struct gs_error *read_answer(int status, const char *type, const char *bo
     return err;
 }
 
-static void content_types_are_those_of_json(void **state)
+static void test_content_types_are_those_of_json(void **state)
 {
     static const char *const good[] = {"application/json", "Application/JSON ",
                                        "application/json; charset=utf-8",
@@ -240,7 +240,7 @@ static void content_types_are_those_of_json(void **state)
     (void)state;
 }
 
-static void wrong_lists_are_refused_whole(void **state)
+static void test_wrong_lists_are_refused_whole(void **state)
 {
     static const char *const bad[] = {"",
                                       "{}",
@@ -263,13 +263,13 @@ static void wrong_lists_are_refused_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_becomes_groups_and_what_it_drops_goes),
-        cmocka_unit_test(failures_keep_the_list_and_are_counted),
-        cmocka_unit_test(a_first_failure_is_told_as_no_groups),
-        cmocka_unit_test(the_log_has_no_secrets_of_the_url),
-        cmocka_unit_test(other_settings_are_used_at_once),
-        cmocka_unit_test(content_types_are_those_of_json),
-        cmocka_unit_test(wrong_lists_are_refused_whole),
+        cmocka_unit_test(test_a_list_becomes_groups_and_what_it_drops_goes),
+        cmocka_unit_test(test_failures_keep_the_list_and_are_counted),
+        cmocka_unit_test(test_a_first_failure_is_told_as_no_groups),
+        cmocka_unit_test(test_the_log_has_no_secrets_of_the_url),
+        cmocka_unit_test(test_other_settings_are_used_at_once),
+        cmocka_unit_test(test_content_types_are_those_of_json),
+        cmocka_unit_test(test_wrong_lists_are_refused_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static void finish(struct fixture *f)
     "{\"app.name\":\"web\"}},\"spec\":{\"ports\":[{\"port\":80}]}}"
 #define TARGET_REF "\"targetRef\":{\"kind\":\"Pod\",\"name\":\"web-0\",\"namespace\":\"n\"}"
 
-static void pods_become_a_target_for_each_container_port(void **state)
+static void test_pods_become_a_target_for_each_container_port(void **state)
 {
     struct fixture f = {.pods = POD("1", "True"), .nodes = NODE};
     start(&f,
@@ -173,7 +173,7 @@ static void pods_become_a_target_for_each_container_port(void **state)
     (void)state;
 }
 
-static void a_change_is_told_and_the_end_of_a_pod_empties_its_group(void **state)
+static void test_a_change_is_told_and_the_end_of_a_pod_empties_its_group(void **state)
 {
     struct fixture f = {.pods = POD("1", "True")};
     start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD});
@@ -195,7 +195,7 @@ static void a_change_is_told_and_the_end_of_a_pod_empties_its_group(void **state
     (void)state;
 }
 
-static void endpoints_have_the_labels_of_service_and_pod(void **state)
+static void test_endpoints_have_the_labels_of_service_and_pod(void **state)
 {
     struct fixture f = {
         .pods = POD("1", "True"),
@@ -227,7 +227,7 @@ static void endpoints_have_the_labels_of_service_and_pod(void **state)
 
 // As gpuscale up records it where low ports cannot be bound: the address is the one that listens,
 // the port's name and number stay those of the manifest.
-static void moved_ports_are_targets_where_they_listen(void **state)
+static void test_moved_ports_are_targets_where_they_listen(void **state)
 {
     static const char pod[] =
         "{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":"
@@ -267,7 +267,7 @@ static void moved_ports_are_targets_where_they_listen(void **state)
     (void)state;
 }
 
-static void endpoint_slices_have_conditions(void **state)
+static void test_endpoint_slices_have_conditions(void **state)
 {
     struct fixture f = {
         .services = SERVICE,
@@ -287,7 +287,7 @@ static void endpoint_slices_have_conditions(void **state)
     (void)state;
 }
 
-static void nodes_are_reached_at_their_kubelet(void **state)
+static void test_nodes_are_reached_at_their_kubelet(void **state)
 {
     struct fixture f = {.nodes = NODE};
     start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_NODE});
@@ -299,7 +299,7 @@ static void nodes_are_reached_at_their_kubelet(void **state)
     (void)state;
 }
 
-static void services_are_reached_by_their_name(void **state)
+static void test_services_are_reached_by_their_name(void **state)
 {
     struct fixture f = {.services = SERVICE};
     start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_SERVICE});
@@ -314,13 +314,13 @@ static void services_are_reached_by_their_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_become_a_target_for_each_container_port),
-        cmocka_unit_test(a_change_is_told_and_the_end_of_a_pod_empties_its_group),
-        cmocka_unit_test(endpoints_have_the_labels_of_service_and_pod),
-        cmocka_unit_test(moved_ports_are_targets_where_they_listen),
-        cmocka_unit_test(endpoint_slices_have_conditions),
-        cmocka_unit_test(nodes_are_reached_at_their_kubelet),
-        cmocka_unit_test(services_are_reached_by_their_name),
+        cmocka_unit_test(test_pods_become_a_target_for_each_container_port),
+        cmocka_unit_test(test_a_change_is_told_and_the_end_of_a_pod_empties_its_group),
+        cmocka_unit_test(test_endpoints_have_the_labels_of_service_and_pod),
+        cmocka_unit_test(test_moved_ports_are_targets_where_they_listen),
+        cmocka_unit_test(test_endpoint_slices_have_conditions),
+        cmocka_unit_test(test_nodes_are_reached_at_their_kubelet),
+        cmocka_unit_test(test_services_are_reached_by_their_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

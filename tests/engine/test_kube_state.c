@@ -95,7 +95,7 @@ static void assert_line(struct fixture *f, const char *line)
     "\"Ready\",\"status\":\"True\"}],\"containerStatuses\":[{\"name\":\"app\",\"ready\":true,"     \
     "\"restartCount\":3,\"state\":{\"running\":{}}}]}}"
 
-static void pods(void **state)
+static void test_pods(void **state)
 {
     struct fixture f = {.kind = "/pods", .items = POD("1", "Running")};
     start(&f, NULL);
@@ -128,7 +128,7 @@ static void pods(void **state)
     (void)state;
 }
 
-static void a_change_shows(void **state)
+static void test_a_change_shows(void **state)
 {
     struct fixture f = {.kind = "/pods", .items = POD("1", "Pending")};
     start(&f, NULL);
@@ -143,7 +143,7 @@ static void a_change_shows(void **state)
     (void)state;
 }
 
-static void only_allowed_labels_show(void **state)
+static void test_only_allowed_labels_show(void **state)
 {
     struct fixture f = {.kind = "/pods", .items = POD("1", "Running")};
     start(&f, &(struct state_metrics_config){.labels_allowlist = "pods=[app, other], nodes=[*]"});
@@ -153,7 +153,7 @@ static void only_allowed_labels_show(void **state)
     (void)state;
 }
 
-static void a_resource_that_is_refused_leaves_the_others(void **state)
+static void test_a_resource_that_is_refused_leaves_the_others(void **state)
 {
     struct fixture f = {.kind = "/pods", .items = POD("1", "Running"), .status = 403};
     start(&f, NULL);
@@ -165,7 +165,7 @@ static void a_resource_that_is_refused_leaves_the_others(void **state)
     (void)state;
 }
 
-static void nodes(void **state)
+static void test_nodes(void **state)
 {
     struct fixture f = {
         .kind = "/nodes",
@@ -192,7 +192,7 @@ static void nodes(void **state)
     (void)state;
 }
 
-static void autoscalers(void **state)
+static void test_autoscalers(void **state)
 {
     struct fixture f = {
         .kind = "/horizontalpodautoscalers",
@@ -224,7 +224,7 @@ static void autoscalers(void **state)
     (void)state;
 }
 
-static void deployments(void **state)
+static void test_deployments(void **state)
 {
     struct fixture f = {
         .kind = "/deployments",
@@ -243,7 +243,7 @@ static void deployments(void **state)
     (void)state;
 }
 
-static void a_wrong_configuration_is_refused(void **state)
+static void test_a_wrong_configuration_is_refused(void **state)
 {
     uv_loop_t loop;
     uv_loop_init(&loop);
@@ -261,14 +261,14 @@ static void a_wrong_configuration_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods),
-        cmocka_unit_test(a_change_shows),
-        cmocka_unit_test(only_allowed_labels_show),
-        cmocka_unit_test(a_resource_that_is_refused_leaves_the_others),
-        cmocka_unit_test(nodes),
-        cmocka_unit_test(autoscalers),
-        cmocka_unit_test(deployments),
-        cmocka_unit_test(a_wrong_configuration_is_refused),
+        cmocka_unit_test(test_pods),
+        cmocka_unit_test(test_a_change_shows),
+        cmocka_unit_test(test_only_allowed_labels_show),
+        cmocka_unit_test(test_a_resource_that_is_refused_leaves_the_others),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_autoscalers),
+        cmocka_unit_test(test_deployments),
+        cmocka_unit_test(test_a_wrong_configuration_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,7 +126,7 @@ static json_t *targets_when(struct fixture *f, const char *member, const char *v
     return targets;
 }
 
-static void a_target_is_scraped_into_the_store(void **state)
+static void test_a_target_is_scraped_into_the_store(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -149,7 +149,7 @@ static void a_target_is_scraped_into_the_store(void **state)
     (void)state;
 }
 
-static void a_failing_target_is_down_and_its_series_end(void **state)
+static void test_a_failing_target_is_down_and_its_series_end(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -169,7 +169,7 @@ static void a_failing_target_is_down_and_its_series_end(void **state)
     (void)state;
 }
 
-static void a_reload_keeps_and_ends_targets(void **state)
+static void test_a_reload_keeps_and_ends_targets(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -187,7 +187,7 @@ static void a_reload_keeps_and_ends_targets(void **state)
     (void)state;
 }
 
-static void relabelling_drops_targets(void **state)
+static void test_relabelling_drops_targets(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -209,7 +209,7 @@ static void relabelling_drops_targets(void **state)
     (void)state;
 }
 
-static void pools_are_shown_by_name_and_counted_all(void **state)
+static void test_pools_are_shown_by_name_and_counted_all(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -237,7 +237,7 @@ static void pools_are_shown_by_name_and_counted_all(void **state)
 }
 
 // An interval of 0 ended the program once: such labels may come from annotations of pods.
-static void targets_with_impossible_labels_are_none(void **state)
+static void test_targets_with_impossible_labels_are_none(void **state)
 {
     static const char *const rules[] = {
         "{target_label: __scrape_interval__, replacement: 0s}",
@@ -276,7 +276,7 @@ static void targets_with_impossible_labels_are_none(void **state)
 }
 
 // What a label says of the path is a path, whatever is in it.
-static void paths_of_labels_are_escaped(void **state)
+static void test_paths_of_labels_are_escaped(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -303,7 +303,7 @@ static char *files_job(const char *dir, const char *file)
                      dir, file);
 }
 
-static void targets_of_files_come_and_go(void **state)
+static void test_targets_of_files_come_and_go(void **state)
 {
     struct fixture f;
     char dir[] = "/tmp/gpuscale-sd-XXXXXX";
@@ -325,7 +325,7 @@ static void targets_of_files_come_and_go(void **state)
 }
 
 // As in Prometheus: YAML's numbers are texts, JSON's are none, and refuse the file.
-static void numbers_as_labels_in_files(void **state)
+static void test_numbers_as_labels_in_files(void **state)
 {
     char dir[] = "/tmp/gpuscale-manager-XXXXXX";
     assert_non_null(mkdtemp(dir));
@@ -379,7 +379,7 @@ static size_t series_with(struct fixture *f, const char *label)
 
 // The targets of a list that the configuration no longer names end; those that the new list has too
 // go on without a break.
-static void a_reload_to_another_list_of_targets_ends_the_first(void **state)
+static void test_a_reload_to_another_list_of_targets_ends_the_first(void **state)
 {
     struct fixture f;
     char dir[] = "/tmp/gpuscale-sd-XXXXXX";
@@ -407,7 +407,7 @@ static void a_reload_to_another_list_of_targets_ends_the_first(void **state)
     (void)state;
 }
 
-static void too_many_targets_are_all_down(void **state)
+static void test_too_many_targets_are_all_down(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -451,7 +451,7 @@ static void make_fat(struct fixture *f)
     assert_ok(codec_gzip_fast(gs_buf_slice(&text), &f->fat));
 }
 
-static void a_fat_target_does_not_hold_up_the_others(void **state)
+static void test_a_fat_target_does_not_hold_up_the_others(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -466,7 +466,7 @@ static void a_fat_target_does_not_hold_up_the_others(void **state)
     (void)state;
 }
 
-static void a_fat_target_may_go_while_it_is_read(void **state)
+static void test_a_fat_target_may_go_while_it_is_read(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -492,19 +492,19 @@ static void a_fat_target_may_go_while_it_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_target_is_scraped_into_the_store),
-        cmocka_unit_test(a_failing_target_is_down_and_its_series_end),
-        cmocka_unit_test(a_reload_keeps_and_ends_targets),
-        cmocka_unit_test(relabelling_drops_targets),
-        cmocka_unit_test(pools_are_shown_by_name_and_counted_all),
-        cmocka_unit_test(targets_with_impossible_labels_are_none),
-        cmocka_unit_test(paths_of_labels_are_escaped),
-        cmocka_unit_test(numbers_as_labels_in_files),
-        cmocka_unit_test(targets_of_files_come_and_go),
-        cmocka_unit_test(a_reload_to_another_list_of_targets_ends_the_first),
-        cmocka_unit_test(too_many_targets_are_all_down),
-        cmocka_unit_test(a_fat_target_does_not_hold_up_the_others),
-        cmocka_unit_test(a_fat_target_may_go_while_it_is_read),
+        cmocka_unit_test(test_a_target_is_scraped_into_the_store),
+        cmocka_unit_test(test_a_failing_target_is_down_and_its_series_end),
+        cmocka_unit_test(test_a_reload_keeps_and_ends_targets),
+        cmocka_unit_test(test_relabelling_drops_targets),
+        cmocka_unit_test(test_pools_are_shown_by_name_and_counted_all),
+        cmocka_unit_test(test_targets_with_impossible_labels_are_none),
+        cmocka_unit_test(test_paths_of_labels_are_escaped),
+        cmocka_unit_test(test_numbers_as_labels_in_files),
+        cmocka_unit_test(test_targets_of_files_come_and_go),
+        cmocka_unit_test(test_a_reload_to_another_list_of_targets_ends_the_first),
+        cmocka_unit_test(test_too_many_targets_are_all_down),
+        cmocka_unit_test(test_a_fat_target_does_not_hold_up_the_others),
+        cmocka_unit_test(test_a_fat_target_may_go_while_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,7 +199,7 @@ static struct fixture with_exporter(void)
 #define BASE_LABELS                                                                                \
     "\"container\":\"exporter\",\"endpoint\":\"metrics\",\"instance\":\"127.0.0.1:9400\","
 
-static void a_service_monitor_names_targets_as_the_operator_does(void **state)
+static void test_a_service_monitor_names_targets_as_the_operator_does(void **state)
 {
     struct fixture f = with_exporter();
     f.service_monitors = SERVICE_MONITOR(
@@ -224,7 +224,7 @@ static void a_service_monitor_names_targets_as_the_operator_does(void **state)
     (void)state;
 }
 
-static void a_pod_monitor_needs_no_service_and_leaves_ended_pods_out(void **state)
+static void test_a_pod_monitor_needs_no_service_and_leaves_ended_pods_out(void **state)
 {
     struct fixture f = with_exporter();
     f.pod_monitors =
@@ -245,7 +245,7 @@ static void a_pod_monitor_needs_no_service_and_leaves_ended_pods_out(void **stat
     (void)state;
 }
 
-static void another_namespace_is_not_looked_into_unless_asked(void **state)
+static void test_another_namespace_is_not_looked_into_unless_asked(void **state)
 {
     struct fixture f = with_exporter();
     f.service_monitors = "{\"metadata\":{\"name\":\"m\",\"namespace\":\"default\","
@@ -257,7 +257,7 @@ static void another_namespace_is_not_looked_into_unless_asked(void **state)
     (void)state;
 }
 
-static void a_wrong_monitor_is_off_alone_until_it_is_mended(void **state)
+static void test_a_wrong_monitor_is_off_alone_until_it_is_mended(void **state)
 {
     struct fixture f = with_exporter();
     f.service_monitors =
@@ -290,7 +290,7 @@ struct wrong {
     const char *spec, *error;
 };
 
-static void mistakes_are_named(void **state)
+static void test_mistakes_are_named(void **state)
 {
     static const struct wrong cases[] = {
         {"\"endpoints\":[{\"port\":\"m\",\"scrapeTimeout\":\"40s\"}]",
@@ -345,7 +345,7 @@ static void serve_target(void *ctx, struct http_exchange *x)
     "{\"metadata\":{\"name\":\"s\",\"namespace\":\"gpu\",\"resourceVersion\":\"" version           \
     "\"},\"data\":{\"user\":\"Z3B1\",\"password\":\"" value "\"}}"
 
-static void credentials_come_from_a_secret_and_follow_it(void **state)
+static void test_credentials_come_from_a_secret_and_follow_it(void **state)
 {
     struct fixture f = with_exporter();
     f.secrets = SECRET("1", "b25l"); // one
@@ -377,7 +377,7 @@ static void credentials_come_from_a_secret_and_follow_it(void **state)
 
 // --- the rest ---
 
-static void a_cluster_without_the_resources_has_no_such_jobs(void **state)
+static void test_a_cluster_without_the_resources_has_no_such_jobs(void **state)
 {
     struct fixture f = {.no_resources = true};
     start(&f);
@@ -387,7 +387,7 @@ static void a_cluster_without_the_resources_has_no_such_jobs(void **state)
     (void)state;
 }
 
-static void new_defaults_reach_the_jobs_that_set_none(void **state)
+static void test_new_defaults_reach_the_jobs_that_set_none(void **state)
 {
     struct fixture f = with_exporter();
     f.service_monitors = SERVICE_MONITOR("1", SELECTOR ",\"endpoints\":[{\"port\":\"metrics\"}]");
@@ -404,7 +404,7 @@ static void new_defaults_reach_the_jobs_that_set_none(void **state)
 }
 
 // The ServiceMonitor of NVIDIA's manifest: its second endpoint has no port, so it takes all.
-static void the_exporters_own_manifest_works(void **state)
+static void test_the_exporters_own_manifest_works(void **state)
 {
     static const char manifest[] = "apiVersion: monitoring.coreos.com/v1\n"
                                    "kind: ServiceMonitor\n"
@@ -472,7 +472,7 @@ static void compare_jobs(enum monitors_kind kind, const json_t *objects, const j
     }
 }
 
-static void jobs_are_those_of_the_operator(void **state)
+static void test_jobs_are_those_of_the_operator(void **state)
 {
     GS_AUTO_FREE char *path =
         gs_format("%s/tests/engine/data/monitors.json", getenv("GPUSCALE_SOURCE_ROOT"));
@@ -498,7 +498,7 @@ static const json_t *one_asset(void *arg, enum monitors_asset kind, const char *
     return arg;
 }
 
-static void oauth2_takes_its_secrets_from_objects(void **state)
+static void test_oauth2_takes_its_secrets_from_objects(void **state)
 {
     CODEC_AUTO_JSON json_t *obj = NULL, *asset = NULL, *want = NULL;
     json_t *jobs;
@@ -527,17 +527,17 @@ static void oauth2_takes_its_secrets_from_objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_service_monitor_names_targets_as_the_operator_does),
-        cmocka_unit_test(a_pod_monitor_needs_no_service_and_leaves_ended_pods_out),
-        cmocka_unit_test(another_namespace_is_not_looked_into_unless_asked),
-        cmocka_unit_test(a_wrong_monitor_is_off_alone_until_it_is_mended),
-        cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(credentials_come_from_a_secret_and_follow_it),
-        cmocka_unit_test(a_cluster_without_the_resources_has_no_such_jobs),
-        cmocka_unit_test(new_defaults_reach_the_jobs_that_set_none),
-        cmocka_unit_test(the_exporters_own_manifest_works),
-        cmocka_unit_test(jobs_are_those_of_the_operator),
-        cmocka_unit_test(oauth2_takes_its_secrets_from_objects),
+        cmocka_unit_test(test_a_service_monitor_names_targets_as_the_operator_does),
+        cmocka_unit_test(test_a_pod_monitor_needs_no_service_and_leaves_ended_pods_out),
+        cmocka_unit_test(test_another_namespace_is_not_looked_into_unless_asked),
+        cmocka_unit_test(test_a_wrong_monitor_is_off_alone_until_it_is_mended),
+        cmocka_unit_test(test_mistakes_are_named),
+        cmocka_unit_test(test_credentials_come_from_a_secret_and_follow_it),
+        cmocka_unit_test(test_a_cluster_without_the_resources_has_no_such_jobs),
+        cmocka_unit_test(test_new_defaults_reach_the_jobs_that_set_none),
+        cmocka_unit_test(test_the_exporters_own_manifest_works),
+        cmocka_unit_test(test_jobs_are_those_of_the_operator),
+        cmocka_unit_test(test_oauth2_takes_its_secrets_from_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

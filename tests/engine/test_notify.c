@@ -135,7 +135,7 @@ static double metric(const struct fixture *f, const char *name)
     return value ? strtod(value, NULL) : -1;
 }
 
-static void static_alertmanagers_get_relabelled_alerts(void **state)
+static void test_static_alertmanagers_get_relabelled_alerts(void **state)
 {
     struct fixture f;
     start(&f);
@@ -160,7 +160,7 @@ static void static_alertmanagers_get_relabelled_alerts(void **state)
     (void)state;
 }
 
-static void one_of_two_sets_relabels_for_itself_alone(void **state)
+static void test_one_of_two_sets_relabels_for_itself_alone(void **state)
 {
     struct fixture f;
     start(&f);
@@ -180,7 +180,7 @@ static void one_of_two_sets_relabels_for_itself_alone(void **state)
     (void)state;
 }
 
-static void alertmanagers_of_files_are_found_and_waited_for(void **state)
+static void test_alertmanagers_of_files_are_found_and_waited_for(void **state)
 {
     struct fixture f;
     start(&f);
@@ -209,7 +209,7 @@ static void alertmanagers_of_files_are_found_and_waited_for(void **state)
     "  relabel_configs: [{source_labels: [__meta_kubernetes_endpoint_port_name], regex: web,"      \
     " action: keep}]}]}"
 
-static void alertmanagers_of_a_cluster_are_found(void **state)
+static void test_alertmanagers_of_a_cluster_are_found(void **state)
 {
     struct fixture f;
     start(&f);
@@ -229,7 +229,7 @@ static void alertmanagers_of_a_cluster_are_found(void **state)
 }
 
 // The API does not answer: the newest 10000 wait.
-static void a_full_queue_drops_the_oldest(void **state)
+static void test_a_full_queue_drops_the_oldest(void **state)
 {
     struct fixture f;
     start(&f);
@@ -255,7 +255,7 @@ static void a_full_queue_drops_the_oldest(void **state)
     (void)state;
 }
 
-static void a_failure_is_tried_again_once_and_then_counted(void **state)
+static void test_a_failure_is_tried_again_once_and_then_counted(void **state)
 {
     struct fixture f;
     start(&f);
@@ -277,7 +277,7 @@ static void a_failure_is_tried_again_once_and_then_counted(void **state)
     (void)state;
 }
 
-static void nobody_configured_is_no_drop(void **state)
+static void test_nobody_configured_is_no_drop(void **state)
 {
     struct fixture f;
     start(&f);
@@ -293,13 +293,13 @@ static void nobody_configured_is_no_drop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(static_alertmanagers_get_relabelled_alerts),
-        cmocka_unit_test(one_of_two_sets_relabels_for_itself_alone),
-        cmocka_unit_test(alertmanagers_of_files_are_found_and_waited_for),
-        cmocka_unit_test(alertmanagers_of_a_cluster_are_found),
-        cmocka_unit_test(a_full_queue_drops_the_oldest),
-        cmocka_unit_test(a_failure_is_tried_again_once_and_then_counted),
-        cmocka_unit_test(nobody_configured_is_no_drop),
+        cmocka_unit_test(test_static_alertmanagers_get_relabelled_alerts),
+        cmocka_unit_test(test_one_of_two_sets_relabels_for_itself_alone),
+        cmocka_unit_test(test_alertmanagers_of_files_are_found_and_waited_for),
+        cmocka_unit_test(test_alertmanagers_of_a_cluster_are_found),
+        cmocka_unit_test(test_a_full_queue_drops_the_oldest),
+        cmocka_unit_test(test_a_failure_is_tried_again_once_and_then_counted),
+        cmocka_unit_test(test_nobody_configured_is_no_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

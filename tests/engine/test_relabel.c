@@ -38,7 +38,7 @@ static char *relabel(const char *rules)
     return gs_buf_take(&out);
 }
 
-static void every_action(void **state)
+static void test_every_action(void **state)
 {
     static const char *const cases[][2] = {
         {"{source_labels: [a, job], target_label: x}",
@@ -80,6 +80,6 @@ static void every_action(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_action)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_action)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

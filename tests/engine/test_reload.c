@@ -103,7 +103,7 @@ struct wrong {
     const char *config, *error;
 };
 
-static void a_refused_configuration_changes_nothing(void **state)
+static void test_a_refused_configuration_changes_nothing(void **state)
 {
     static const struct wrong cases[] = {
         {"scrape_configs: [\n", ":"},
@@ -162,7 +162,7 @@ static size_t samples(const struct fixture *f, const char *name)
 }
 
 // Also while scrapes, notifications and writes are under way.
-static void reloads_one_after_the_other_leave_no_gap(void **state)
+static void test_reloads_one_after_the_other_leave_no_gap(void **state)
 {
     struct fixture f;
     start(&f);
@@ -186,8 +186,8 @@ static void reloads_one_after_the_other_leave_no_gap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_configuration_changes_nothing),
-        cmocka_unit_test(reloads_one_after_the_other_leave_no_gap),
+        cmocka_unit_test(test_a_refused_configuration_changes_nothing),
+        cmocka_unit_test(test_reloads_one_after_the_other_leave_no_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static bool has_series(const struct fixture *f, const char *name)
 #define GROUP(name, rules) "{\"name\":\"" name "\",\"rules\":[" rules "]}"
 #define RECORD(name, expr) "{\"record\":\"" name "\",\"expr\":\"" expr "\"}"
 
-static void objects_are_sets_of_rules(void **state)
+static void test_objects_are_sets_of_rules(void **state)
 {
     struct fixture f = {.items = OBJECT("a", "1", GROUP("g", RECORD("one", "1"))) "," OBJECT(
                             "b", "1", GROUP("g", RECORD("two", "one + 1")))};
@@ -147,7 +147,7 @@ static void objects_are_sets_of_rules(void **state)
     (void)state;
 }
 
-static void one_wrong_rule_is_off_alone(void **state)
+static void test_one_wrong_rule_is_off_alone(void **state)
 {
     struct fixture f = {
         .items = OBJECT("a", "1",
@@ -177,7 +177,7 @@ static void one_wrong_rule_is_off_alone(void **state)
 }
 
 // What is no set of rules at all keeps what was there before.
-static void an_object_that_makes_no_sense_keeps_its_rules(void **state)
+static void test_an_object_that_makes_no_sense_keeps_its_rules(void **state)
 {
     struct fixture f = {.items = OBJECT("a", "1", GROUP("g", RECORD("one", "1")))};
     start(&f, NULL, NULL);
@@ -192,7 +192,7 @@ static void an_object_that_makes_no_sense_keeps_its_rules(void **state)
     (void)state;
 }
 
-static void a_change_of_labels_only_leaves_the_group_alone(void **state)
+static void test_a_change_of_labels_only_leaves_the_group_alone(void **state)
 {
     struct fixture f = {
         .items = OBJECT("a", "1",
@@ -212,7 +212,7 @@ static void a_change_of_labels_only_leaves_the_group_alone(void **state)
     (void)state;
 }
 
-static void namespace_and_selector_are_asked_for(void **state)
+static void test_namespace_and_selector_are_asked_for(void **state)
 {
     struct fixture f = {.items = ""};
     start(&f, "gpu", "role in (alert,record)");
@@ -223,7 +223,7 @@ static void namespace_and_selector_are_asked_for(void **state)
     (void)state;
 }
 
-static void a_cluster_without_the_resource_has_no_such_rules(void **state)
+static void test_a_cluster_without_the_resource_has_no_such_rules(void **state)
 {
     struct fixture f = {.absent = true};
     start(&f, NULL, NULL);
@@ -236,12 +236,12 @@ static void a_cluster_without_the_resource_has_no_such_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(objects_are_sets_of_rules),
-        cmocka_unit_test(one_wrong_rule_is_off_alone),
-        cmocka_unit_test(an_object_that_makes_no_sense_keeps_its_rules),
-        cmocka_unit_test(a_change_of_labels_only_leaves_the_group_alone),
-        cmocka_unit_test(namespace_and_selector_are_asked_for),
-        cmocka_unit_test(a_cluster_without_the_resource_has_no_such_rules),
+        cmocka_unit_test(test_objects_are_sets_of_rules),
+        cmocka_unit_test(test_one_wrong_rule_is_off_alone),
+        cmocka_unit_test(test_an_object_that_makes_no_sense_keeps_its_rules),
+        cmocka_unit_test(test_a_change_of_labels_only_leaves_the_group_alone),
+        cmocka_unit_test(test_namespace_and_selector_are_asked_for),
+        cmocka_unit_test(test_a_cluster_without_the_resource_has_no_such_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void check(const struct row *r)
     assert_int_equal(grants[0].whole, r->first.whole);
 }
 
-static void gpushare(void **state)
+static void test_gpushare(void **state)
 {
     static const struct row rows[] = {
         // The open-source one: for the whole pod.
@@ -110,7 +110,7 @@ static void gpushare(void **state)
         check(&rows[i]);
 }
 
-static void hami(void **state)
+static void test_hami(void **state)
 {
     static const struct row rows[] = {
         {EXPORTER_SHARING_HAMI,
@@ -213,7 +213,7 @@ static void hami(void **state)
         check(&rows[i]);
 }
 
-static void volcano(void **state)
+static void test_volcano(void **state)
 {
     static const struct row rows[] = {
         {EXPORTER_SHARING_VOLCANO,
@@ -259,9 +259,9 @@ static void volcano(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpushare),
-        cmocka_unit_test(hami),
-        cmocka_unit_test(volcano),
+        cmocka_unit_test(test_gpushare),
+        cmocka_unit_test(test_hami),
+        cmocka_unit_test(test_volcano),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

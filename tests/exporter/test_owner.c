@@ -34,7 +34,7 @@ static void check_cgroup(const char *text, const char *uid, const char *cid)
     assert_string_equal(o.container_id, cid ? cid : "");
 }
 
-static void cgroup_paths_of_all_runtimes(void **state)
+static void test_cgroup_paths_of_all_runtimes(void **state)
 {
     check_cgroup("0::/kubepods/burstable/pod" UID_DASH "/" CID "\n", UID_DASH, CID);
     check_cgroup("0::/kubepods/pod" UID_DASH "/" CID "\n", UID_DASH, CID);
@@ -60,7 +60,7 @@ static void cgroup_paths_of_all_runtimes(void **state)
                  CID);
 }
 
-static void cgroup_paths_that_are_no_pod(void **state)
+static void test_cgroup_paths_that_are_no_pod(void **state)
 {
     check_cgroup("", NULL, NULL);
     check_cgroup("0::/\n", NULL, NULL);
@@ -71,7 +71,7 @@ static void cgroup_paths_that_are_no_pod(void **state)
     check_cgroup("0::/user.slice/tripod" UID_DASH "\n", NULL, NULL);
 }
 
-static void environment_of_local_pods(void **state)
+static void test_environment_of_local_pods(void **state)
 {
     static const char env[] = "A=1\0GPUSCALE_POD_UID=u1\0GPUSCALE_POD_NAME=web-0\0"
                               "GPUSCALE_POD_NAMESPACE=default\0GPUSCALE_CONTAINER_NAME=main\0";
@@ -89,7 +89,7 @@ static void environment_of_local_pods(void **state)
     assert_int_equal(none.kind, EXPORTER_OWNER_GONE);
 }
 
-static void environment_too_long_is_cut(void **state)
+static void test_environment_too_long_is_cut(void **state)
 {
     char env[2000];
     int n = snprintf(env, sizeof(env),
@@ -157,7 +157,7 @@ static struct exporter_owner lookup(struct tree *t, uint32_t pid)
     return o;
 }
 
-static void names_come_from_the_kubelets_logs(void **state)
+static void test_names_come_from_the_kubelets_logs(void **state)
 {
     struct tree *t = *state;
     write_stat(t, 42, "a (b) c", 7);
@@ -182,7 +182,7 @@ static void names_come_from_the_kubelets_logs(void **state)
     assert_string_equal(o.container, "main");
 }
 
-static void the_cgroup_beats_the_environment(void **state)
+static void test_the_cgroup_beats_the_environment(void **state)
 {
     struct tree *t = *state;
     write_stat(t, 42, "x", 7);
@@ -194,7 +194,7 @@ static void the_cgroup_beats_the_environment(void **state)
     assert_string_equal(o.pod, "");
 }
 
-static void a_reused_pid_is_somebody_else(void **state)
+static void test_a_reused_pid_is_somebody_else(void **state)
 {
     struct tree *t = *state;
     write_stat(t, 42, "x", 7);
@@ -209,7 +209,7 @@ static void a_reused_pid_is_somebody_else(void **state)
     assert_int_equal(resolved[EXPORTER_OWNER_POD], 2);
 }
 
-static void kinds(void **state)
+static void test_kinds(void **state)
 {
     struct tree *t = *state;
     assert_int_equal(lookup(t, 42).kind, EXPORTER_OWNER_GONE);
@@ -226,7 +226,7 @@ static void kinds(void **state)
 // --- races ---
 
 // The driver has named pid 42; then it ended, and another process got its number.
-static void who_started_later_is_not_meant(void **state)
+static void test_who_started_later_is_not_meant(void **state)
 {
     struct tree *t = *state;
     struct timespec boot;
@@ -271,7 +271,7 @@ static void *change_meanwhile(void *arg)
     return n < 0 ? c : NULL;
 }
 
-static void who_changes_while_looked_at_is_nobody(void **state)
+static void test_who_changes_while_looked_at_is_nobody(void **state)
 {
     struct tree *t = *state;
     struct change c = {.tree = t};
@@ -293,7 +293,7 @@ static void who_changes_while_looked_at_is_nobody(void **state)
     assert_int_equal(lookup(t, 42).kind, EXPORTER_OWNER_HOST);
 }
 
-static void cut_and_strange_files(void **state)
+static void test_cut_and_strange_files(void **state)
 {
     struct tree *t = *state;
     static const char *const stats[] = {"",
@@ -323,20 +323,22 @@ static void cut_and_strange_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cgroup_paths_of_all_runtimes),
-        cmocka_unit_test(cgroup_paths_that_are_no_pod),
-        cmocka_unit_test(environment_of_local_pods),
-        cmocka_unit_test(environment_too_long_is_cut),
-        cmocka_unit_test_setup_teardown(names_come_from_the_kubelets_logs, tree_setup,
+        cmocka_unit_test(test_cgroup_paths_of_all_runtimes),
+        cmocka_unit_test(test_cgroup_paths_that_are_no_pod),
+        cmocka_unit_test(test_environment_of_local_pods),
+        cmocka_unit_test(test_environment_too_long_is_cut),
+        cmocka_unit_test_setup_teardown(test_names_come_from_the_kubelets_logs, tree_setup,
                                         tree_teardown),
-        cmocka_unit_test_setup_teardown(the_cgroup_beats_the_environment, tree_setup,
+        cmocka_unit_test_setup_teardown(test_the_cgroup_beats_the_environment, tree_setup,
                                         tree_teardown),
-        cmocka_unit_test_setup_teardown(a_reused_pid_is_somebody_else, tree_setup, tree_teardown),
-        cmocka_unit_test_setup_teardown(kinds, tree_setup, tree_teardown),
-        cmocka_unit_test_setup_teardown(who_started_later_is_not_meant, tree_setup, tree_teardown),
-        cmocka_unit_test_setup_teardown(who_changes_while_looked_at_is_nobody, tree_setup,
+        cmocka_unit_test_setup_teardown(test_a_reused_pid_is_somebody_else, tree_setup,
                                         tree_teardown),
-        cmocka_unit_test_setup_teardown(cut_and_strange_files, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_kinds, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_who_started_later_is_not_meant, tree_setup,
+                                        tree_teardown),
+        cmocka_unit_test_setup_teardown(test_who_changes_while_looked_at_is_nobody, tree_setup,
+                                        tree_teardown),
+        cmocka_unit_test_setup_teardown(test_cut_and_strange_files, tree_setup, tree_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static int teardown(void **state)
         assert_true(condition);                                                                    \
     } while (0)
 
-static void samples_arrive(void **state)
+static void test_samples_arrive(void **state)
 {
     struct fixture *f = *state;
     f->fake->gpus[0].processes[0] = (struct nvml_process_v2){(uint32_t)getpid(), 1 << 20, -1u, -1u};
@@ -116,7 +116,7 @@ static void samples_arrive(void **state)
     assert_true(exporter_sampler_stop(f->sampler));
 }
 
-static void no_library(void **state)
+static void test_no_library(void **state)
 {
     struct fixture *f = *state;
     free(f->path);
@@ -128,7 +128,7 @@ static void no_library(void **state)
     assert_true(exporter_sampler_stop(f->sampler));
 }
 
-static void driver_goes_and_comes_back(void **state)
+static void test_driver_goes_and_comes_back(void **state)
 {
     struct fixture *f = *state;
     f->fake->count = 1;
@@ -143,7 +143,7 @@ static void driver_goes_and_comes_back(void **state)
     assert_true(exporter_sampler_stop(f->sampler));
 }
 
-static void hanging_call_is_noticed_and_survived(void **state)
+static void test_hanging_call_is_noticed_and_survived(void **state)
 {
     struct fixture *f = *state;
     start(f);
@@ -157,7 +157,7 @@ static void hanging_call_is_noticed_and_survived(void **state)
     assert_true(exporter_sampler_stop(f->sampler));
 }
 
-static void hanging_call_does_not_hold_the_end(void **state)
+static void test_hanging_call_does_not_hold_the_end(void **state)
 {
     struct fixture *f = *state;
     start(f);
@@ -182,11 +182,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(samples_arrive),
-        TEST(no_library),
-        TEST(driver_goes_and_comes_back),
-        TEST(hanging_call_is_noticed_and_survived),
-        TEST(hanging_call_does_not_hold_the_end),
+        TEST(test_samples_arrive),
+        TEST(test_no_library),
+        TEST(test_driver_goes_and_comes_back),
+        TEST(test_hanging_call_is_noticed_and_survived),
+        TEST(test_hanging_call_does_not_hold_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

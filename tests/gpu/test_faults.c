@@ -109,7 +109,7 @@ static bool fails(struct fixture *f, enum nvml_call c, int code)
     return !err;
 }
 
-static void every_call_with_every_code(void **state)
+static void test_every_call_with_every_code(void **state)
 {
     struct fixture *f = *state;
     static const int codes[] = {1,  2,  3,  4,  6,  7,  9,  10, 12, 13, 15,
@@ -140,7 +140,7 @@ static void assert_value(const struct gpu_device *d, enum gpu_field field, int64
 }
 
 // A wrong checksum is an answer, and the older form of the fabric's data lacks only the summary.
-static void integrity_of_board_and_fabric(void **state)
+static void test_integrity_of_board_and_fabric(void **state)
 {
     enum { CORRUPTED_INFOROM = 14, VERSION_MISMATCH = 25 };
     struct fixture *f = *state;
@@ -167,7 +167,7 @@ static void assert_reason(const struct gpu_device *d, enum gpu_field field, enum
 }
 
 // A board of a rack, and one that lacks what it has.
-static void links_to_the_cpu_and_the_fabric(void **state)
+static void test_links_to_the_cpu_and_the_fabric(void **state)
 {
     struct fixture *f = *state;
     assert_ok(nvmlsim_set_value(f->sim, 0, NVMLSIM_VALUE_FABRIC_CLIQUE, 7));
@@ -198,7 +198,7 @@ static void links_to_the_cpu_and_the_fabric(void **state)
     assert_int_equal(f->s->n_errors, 0); // also where the SRAM status is not ours to read
 }
 
-static void spare_rows_sram_and_margin(void **state)
+static void test_spare_rows_sram_and_margin(void **state)
 {
     struct fixture *f = *state;
     assert_ok(nvmlsim_set_value(f->sim, 0, NVMLSIM_VALUE_BANKS_NONE, 2));
@@ -222,7 +222,7 @@ static void spare_rows_sram_and_margin(void **state)
 }
 
 // The same times have other ids from one driver to the next, and those ids other meanings before.
-static void times_of_reduced_clocks_by_driver(void **state)
+static void test_times_of_reduced_clocks_by_driver(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -250,7 +250,7 @@ static void times_of_reduced_clocks_by_driver(void **state)
     }
 }
 
-static void nvlink_counters_of_each_link(void **state)
+static void test_nvlink_counters_of_each_link(void **state)
 {
     struct fixture *f = *state;
     sample(f);
@@ -280,7 +280,7 @@ static bool wait_for(struct fixture *f, bool hung)
     return false;
 }
 
-static void every_call_that_hangs(void **state)
+static void test_every_call_that_hangs(void **state)
 {
     struct fixture *f = *state;
     // Calls of every pass that are for a device.
@@ -326,13 +326,14 @@ static void every_call_that_hangs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_call_with_every_code, setup, teardown),
-        cmocka_unit_test_setup_teardown(every_call_that_hangs, setup_impatient, teardown),
-        cmocka_unit_test_setup_teardown(integrity_of_board_and_fabric, setup, teardown),
-        cmocka_unit_test_setup_teardown(links_to_the_cpu_and_the_fabric, setup_rack, teardown),
-        cmocka_unit_test_setup_teardown(spare_rows_sram_and_margin, setup_rack, teardown),
-        cmocka_unit_test_setup_teardown(times_of_reduced_clocks_by_driver, setup_rack, teardown),
-        cmocka_unit_test_setup_teardown(nvlink_counters_of_each_link, setup_rack, teardown),
+        cmocka_unit_test_setup_teardown(test_every_call_with_every_code, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_call_that_hangs, setup_impatient, teardown),
+        cmocka_unit_test_setup_teardown(test_integrity_of_board_and_fabric, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_links_to_the_cpu_and_the_fabric, setup_rack, teardown),
+        cmocka_unit_test_setup_teardown(test_spare_rows_sram_and_margin, setup_rack, teardown),
+        cmocka_unit_test_setup_teardown(test_times_of_reduced_clocks_by_driver, setup_rack,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_nvlink_counters_of_each_link, setup_rack, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void assert_absent(const struct gpu_device *d, enum gpu_field field, enum
     assert_int_equal(d->fields[field].validity, why);
 }
 
-static void no_library_says_where_it_looked(void **state)
+static void test_no_library_says_where_it_looked(void **state)
 {
     struct gpu_backend *b = NULL;
     struct gpu_backend_config cfg = {.library = "/nonexistent/libnvidia-ml.so.1"};
@@ -115,7 +115,7 @@ static void no_library_says_where_it_looked(void **state)
     assert_non_null(strstr(gs_error_message(err), "/nonexistent/libnvidia-ml.so.1"));
 }
 
-static void library_that_is_no_nvml(void **state)
+static void test_library_that_is_no_nvml(void **state)
 {
     struct gpu_backend *b = NULL;
     struct gpu_backend_config cfg = {.library = "libc.so.6"};
@@ -124,7 +124,7 @@ static void library_that_is_no_nvml(void **state)
     assert_non_null(strstr(gs_error_message(err), "not an NVML library"));
 }
 
-static void real_library_where_simulated_is_demanded(void **state)
+static void test_real_library_where_simulated_is_demanded(void **state)
 {
     GS_AUTO_FREE char *path = library_path("fakenvml2");
     struct gpu_backend *b = NULL;
@@ -134,7 +134,7 @@ static void real_library_where_simulated_is_demanded(void **state)
     assert_null(b);
 }
 
-static void fields_and_identity(void **state)
+static void test_fields_and_identity(void **state)
 {
     open_library("fakenvml2");
     f.fake->gpus[0].util = 37;
@@ -173,7 +173,7 @@ static void fields_and_identity(void **state)
 }
 
 // The struct of this call differs between NVIDIA's headers.
-static void unrepairable_memory_of_either_layout(void **state)
+static void test_unrepairable_memory_of_either_layout(void **state)
 {
     open_library("fakenvml2");
     f.fake->gpus[0].unrepairable = 1;
@@ -198,7 +198,7 @@ static void assert_rate(const struct gpu_device *d, enum gpu_field field, double
 }
 
 // Each link has its own counters and each field its own link and direction.
-static void links_and_directions_are_not_mixed_up(void **state)
+static void test_links_and_directions_are_not_mixed_up(void **state)
 {
     enum { LINKS = 18 };
     static const enum gpu_field first[] = {GPU_F_PROF_NVLINK_L0_TX, GPU_F_PROF_NVLINK_L0_RX};
@@ -241,7 +241,7 @@ static void links_and_directions_are_not_mixed_up(void **state)
     assert_int_field(d, GPU_F_PROF_C2C_RX_DATA, (int64_t)103 << 20);
 }
 
-static void old_driver(void **state)
+static void test_old_driver(void **state)
 {
     open_library("fakenvml1");
     add_process(0, 42, 300);
@@ -258,7 +258,7 @@ static void old_driver(void **state)
     assert_false(d->processes[0].has_util);
 }
 
-static void strides_behind_v3(void **state)
+static void test_strides_behind_v3(void **state)
 {
     open_library("fakenvml3");
     add_process(0, 42, 300);
@@ -275,7 +275,7 @@ static void strides_behind_v3(void **state)
     }
 }
 
-static void process_lists(void **state)
+static void test_process_lists(void **state)
 {
     open_library("fakenvml2");
     add_process(0, 42, 300);
@@ -296,7 +296,7 @@ static void process_lists(void **state)
     assert_int_equal(d->n_processes, GPU_MAX_PROCESSES);
 }
 
-static void process_utilisation(void **state)
+static void test_process_utilisation(void **state)
 {
     open_library("fakenvml2");
     struct fake_gpu *g = &f.fake->gpus[0];
@@ -335,7 +335,7 @@ static void process_utilisation(void **state)
 }
 
 // Some drivers give a record for each of their own samples.
-static void several_records_of_a_process(void **state)
+static void test_several_records_of_a_process(void **state)
 {
     open_library("fakenvml2");
     struct fake_gpu *g = &f.fake->gpus[0];
@@ -355,7 +355,7 @@ static void several_records_of_a_process(void **state)
     assert_in_range(util, 38, (80 * (1 + more_s) + 20 * 2) / (3 + more_s) + 1);
 }
 
-static void utilisation_is_the_mean_of_the_interval(void **state)
+static void test_utilisation_is_the_mean_of_the_interval(void **state)
 {
     open_library("fakenvml2");
     struct fake_gpu *g = &f.fake->gpus[0];
@@ -374,7 +374,7 @@ static void utilisation_is_the_mean_of_the_interval(void **state)
     assert_int_field(&sample()->devices[0], GPU_F_GPU_UTIL, 5);
 }
 
-static void utilisation_is_the_highest_when_asked_for(void **state)
+static void test_utilisation_is_the_highest_when_asked_for(void **state)
 {
     open_with("fakenvml2", true);
     struct fake_gpu *g = &f.fake->gpus[0];
@@ -390,7 +390,7 @@ static void utilisation_is_the_highest_when_asked_for(void **state)
 }
 
 // Fields that are asked for later are read from the next pass on, texts among them.
-static void other_fields_while_it_runs(void **state)
+static void test_other_fields_while_it_runs(void **state)
 {
     bool wanted[GPU_F_COUNT] = {[GPU_F_POWER_USAGE] = true};
     open_library("fakenvml2");
@@ -413,7 +413,7 @@ static uint64_t calls_of(const struct gpu_snapshot *s, const char *name)
 
 // A field that is read less often keeps its value between, and costs no call. What comes back from
 // being lost is read at once.
-static void slow_fields_are_read_when_they_are_due(void **state)
+static void test_slow_fields_are_read_when_they_are_due(void **state)
 {
     const bool wanted[GPU_F_COUNT] = {[GPU_F_POWER_USAGE] = true, [GPU_F_FB_USED] = true};
     const int64_t every_ns[GPU_F_COUNT] = {[GPU_F_FB_USED] = 400 * GS_NS_PER_MS};
@@ -444,7 +444,7 @@ static void slow_fields_are_read_when_they_are_due(void **state)
     assert_int_field(&sample()->devices[0], GPU_F_FB_USED, 300);
 }
 
-static void error_codes_become_reasons(void **state)
+static void test_error_codes_become_reasons(void **state)
 {
     open_library("fakenvml2");
     f.fake->gpus[0].power_ret = NVML_NO_PERMISSION;
@@ -467,7 +467,7 @@ static void error_codes_become_reasons(void **state)
     assert_int_equal(f.s->devices[0].fields[GPU_F_FB_USED].validity, GPU_VALID);
 }
 
-static void lost_gpu_keeps_its_name_and_the_others_go_on(void **state)
+static void test_lost_gpu_keeps_its_name_and_the_others_go_on(void **state)
 {
     open_library("fakenvml2");
     add_process(0, 42, 300);
@@ -492,7 +492,7 @@ static void lost_gpu_keeps_its_name_and_the_others_go_on(void **state)
     assert_int_equal(s->devices[0].n_processes, 1);
 }
 
-static void gpus_come_and_go(void **state)
+static void test_gpus_come_and_go(void **state)
 {
     open_library("fakenvml2");
     assert_int_equal(sample()->n_devices, 2);
@@ -504,7 +504,7 @@ static void gpus_come_and_go(void **state)
     assert_int_equal(sample()->n_devices, 1);
 }
 
-static void driver_reload(void **state)
+static void test_driver_reload(void **state)
 {
     open_library("fakenvml2");
     sample();
@@ -526,7 +526,7 @@ static void driver_reload(void **state)
     assert_int_equal(sample()->n_devices, 2);
 }
 
-static void xid_is_remembered(void **state)
+static void test_xid_is_remembered(void **state)
 {
     open_library("fakenvml2");
     sample();
@@ -546,7 +546,7 @@ static void xid_is_remembered(void **state)
     assert_int_equal(f.s->devices[0].n_xid_totals, 0);
 }
 
-static void xids_outlive_the_gpu(void **state)
+static void test_xids_outlive_the_gpu(void **state)
 {
     open_library("fakenvml2");
     sample();
@@ -566,7 +566,7 @@ static void xids_outlive_the_gpu(void **state)
 }
 
 // An event that lasts counts once; what holds at the start has not begun then.
-static void beginnings_of_clock_events_are_counted(void **state)
+static void test_beginnings_of_clock_events_are_counted(void **state)
 {
     static const struct {
         unsigned bits, idle, cap; // bits 1 and 4; how often each has begun
@@ -582,7 +582,7 @@ static void beginnings_of_clock_events_are_counted(void **state)
     }
 }
 
-static void mig_devices(void **state)
+static void test_mig_devices(void **state)
 {
     open_library("fakenvml2");
     f.fake->gpus[0].mig = true;
@@ -604,29 +604,29 @@ static void mig_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(no_library_says_where_it_looked, teardown),
-        cmocka_unit_test_teardown(library_that_is_no_nvml, teardown),
-        cmocka_unit_test_teardown(real_library_where_simulated_is_demanded, teardown),
-        cmocka_unit_test_teardown(fields_and_identity, teardown),
-        cmocka_unit_test_teardown(unrepairable_memory_of_either_layout, teardown),
-        cmocka_unit_test_teardown(links_and_directions_are_not_mixed_up, teardown),
-        cmocka_unit_test_teardown(old_driver, teardown),
-        cmocka_unit_test_teardown(strides_behind_v3, teardown),
-        cmocka_unit_test_teardown(process_lists, teardown),
-        cmocka_unit_test_teardown(process_utilisation, teardown),
-        cmocka_unit_test_teardown(several_records_of_a_process, teardown),
-        cmocka_unit_test_teardown(utilisation_is_the_mean_of_the_interval, teardown),
-        cmocka_unit_test_teardown(utilisation_is_the_highest_when_asked_for, teardown),
-        cmocka_unit_test_teardown(other_fields_while_it_runs, teardown),
-        cmocka_unit_test_teardown(slow_fields_are_read_when_they_are_due, teardown),
-        cmocka_unit_test_teardown(error_codes_become_reasons, teardown),
-        cmocka_unit_test_teardown(lost_gpu_keeps_its_name_and_the_others_go_on, teardown),
-        cmocka_unit_test_teardown(gpus_come_and_go, teardown),
-        cmocka_unit_test_teardown(driver_reload, teardown),
-        cmocka_unit_test_teardown(xid_is_remembered, teardown),
-        cmocka_unit_test_teardown(xids_outlive_the_gpu, teardown),
-        cmocka_unit_test_teardown(beginnings_of_clock_events_are_counted, teardown),
-        cmocka_unit_test_teardown(mig_devices, teardown),
+        cmocka_unit_test_teardown(test_no_library_says_where_it_looked, teardown),
+        cmocka_unit_test_teardown(test_library_that_is_no_nvml, teardown),
+        cmocka_unit_test_teardown(test_real_library_where_simulated_is_demanded, teardown),
+        cmocka_unit_test_teardown(test_fields_and_identity, teardown),
+        cmocka_unit_test_teardown(test_unrepairable_memory_of_either_layout, teardown),
+        cmocka_unit_test_teardown(test_links_and_directions_are_not_mixed_up, teardown),
+        cmocka_unit_test_teardown(test_old_driver, teardown),
+        cmocka_unit_test_teardown(test_strides_behind_v3, teardown),
+        cmocka_unit_test_teardown(test_process_lists, teardown),
+        cmocka_unit_test_teardown(test_process_utilisation, teardown),
+        cmocka_unit_test_teardown(test_several_records_of_a_process, teardown),
+        cmocka_unit_test_teardown(test_utilisation_is_the_mean_of_the_interval, teardown),
+        cmocka_unit_test_teardown(test_utilisation_is_the_highest_when_asked_for, teardown),
+        cmocka_unit_test_teardown(test_other_fields_while_it_runs, teardown),
+        cmocka_unit_test_teardown(test_slow_fields_are_read_when_they_are_due, teardown),
+        cmocka_unit_test_teardown(test_error_codes_become_reasons, teardown),
+        cmocka_unit_test_teardown(test_lost_gpu_keeps_its_name_and_the_others_go_on, teardown),
+        cmocka_unit_test_teardown(test_gpus_come_and_go, teardown),
+        cmocka_unit_test_teardown(test_driver_reload, teardown),
+        cmocka_unit_test_teardown(test_xid_is_remembered, teardown),
+        cmocka_unit_test_teardown(test_xids_outlive_the_gpu, teardown),
+        cmocka_unit_test_teardown(test_beginnings_of_clock_events_are_counted, teardown),
+        cmocka_unit_test_teardown(test_mig_devices, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,7 +170,7 @@ static void wait_replicas(struct bench *b, int n)
 }
 
 // --- tests ---
-static void scales_up_and_reports(void **state)
+static void test_scales_up_and_reports(void **state)
 {
     struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"26", "24"});
@@ -193,7 +193,7 @@ static void scales_up_and_reports(void **state)
     assert_string_equal(condition_reason(b, "gpu", "ScalingActive"), "ValidMetricFound");
 }
 
-static void comes_back_down(void **state)
+static void test_comes_back_down(void **state)
 {
     struct bench *b = *state;
     fake_scale(&b->api, SCALE, 6, "app=web");
@@ -204,7 +204,7 @@ static void comes_back_down(void **state)
     wait_event(b, "SuccessfulRescale", "All metrics below target");
 }
 
-static void steady_state_writes_nothing(void **state)
+static void test_steady_state_writes_nothing(void **state)
 {
     struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"20", "20"});
@@ -218,7 +218,7 @@ static void steady_state_writes_nothing(void **state)
     assert_int_equal(fake_count_log(&b->api, "POST "), 0);
 }
 
-static void missing_metric_is_told_and_scales_nothing(void **state)
+static void test_missing_metric_is_told_and_scales_nothing(void **state)
 {
     struct bench *b = *state;
     fake_answer(&b->api, METRIC, 404,
@@ -246,7 +246,7 @@ static void missing_metric_is_told_and_scales_nothing(void **state)
     wait_replicas(b, 4);
 }
 
-static void empty_metric_list_is_not_zero(void **state)
+static void test_empty_metric_list_is_not_zero(void **state)
 {
     struct bench *b = *state;
     script_values(b, 0, NULL);
@@ -260,7 +260,7 @@ static void empty_metric_list_is_not_zero(void **state)
     assert_int_equal(fake_replicas(&b->api, SCALE), 2);
 }
 
-static void no_custom_metrics_api(void **state)
+static void test_no_custom_metrics_api(void **state)
 {
     struct bench *b = *state;
     json_object_del(b->api.answers, CUSTOM);
@@ -271,7 +271,7 @@ static void no_custom_metrics_api(void **state)
                "no custom metrics API (custom.metrics.k8s.io) registered");
 }
 
-static void missing_target(void **state)
+static void test_missing_target(void **state)
 {
     struct bench *b = *state;
     json_object_clear(b->api.scales);
@@ -287,7 +287,7 @@ static void missing_target(void **state)
     wait_replicas(b, 4);
 }
 
-static void unknown_kind_is_looked_up(void **state)
+static void test_unknown_kind_is_looked_up(void **state)
 {
     struct bench *b = *state;
     json_t *hpa = hpa_object("gpu", GPU_SPEC);
@@ -319,7 +319,7 @@ static json_t *kinds_of(const char *resource, const char *kind)
 }
 
 // As the mapper of Kubernetes: the group decides, and its preferred version comes first.
-static void another_version_of_the_group_serves_the_kind(void **state)
+static void test_another_version_of_the_group_serves_the_kind(void **state)
 {
     struct bench *b = *state;
     json_t *hpa = hpa_object("gpu", GPU_SPEC);
@@ -348,7 +348,7 @@ static void another_version_of_the_group_serves_the_kind(void **state)
     assert_int_equal(fake_replicas(&b->api, scale), 10);
 }
 
-static void a_selector_that_is_none_is_no_scale(void **state)
+static void test_a_selector_that_is_none_is_no_scale(void **state)
 {
     struct bench *b = *state;
     fake_scale(&b->api, SCALE, 2, "a in (");
@@ -360,7 +360,7 @@ static void a_selector_that_is_none_is_no_scale(void **state)
                "(\": unable to parse requirement: found '', expected: ',', ')' or identifier");
 }
 
-static void conflicting_scale_write_is_tried_again(void **state)
+static void test_conflicting_scale_write_is_tried_again(void **state)
 {
     struct bench *b = *state;
     b->api.scale_conflicts = 3;
@@ -371,7 +371,7 @@ static void conflicting_scale_write_is_tried_again(void **state)
     assert_false(fake_has_event(&b->api, "FailedRescale", ""));
 }
 
-static void refused_scale_write_is_told(void **state)
+static void test_refused_scale_write_is_told(void **state)
 {
     struct bench *b = *state;
     b->api.scale_refusals = 1;
@@ -384,7 +384,7 @@ static void refused_scale_write_is_told(void **state)
     wait_replicas(b, 4);
 }
 
-static void conflicting_status_write_is_tried_again(void **state)
+static void test_conflicting_status_write_is_tried_again(void **state)
 {
     struct bench *b = *state;
     b->api.status_conflicts = 2;
@@ -396,7 +396,7 @@ static void conflicting_status_write_is_tried_again(void **state)
     assert_false(fake_has_event(&b->api, "FailedUpdateStatus", ""));
 }
 
-static void refused_status_write_is_told(void **state)
+static void test_refused_status_write_is_told(void **state)
 {
     struct bench *b = *state;
     b->api.status_refusals = 1;
@@ -406,7 +406,7 @@ static void refused_status_write_is_told(void **state)
     wait_event(b, "FailedUpdateStatus", "");
 }
 
-static void deletion_during_a_pass_ends_it(void **state)
+static void test_deletion_during_a_pass_ends_it(void **state)
 {
     struct bench *b = *state;
     b->api.hold_prefix = CUSTOM "/v1beta2";
@@ -426,7 +426,7 @@ static void deletion_during_a_pass_ends_it(void **state)
     assert_int_equal(fake_count_log(&b->api, GPU_GET), asked + 1);
 }
 
-static void slow_metrics_api_does_not_block_others(void **state)
+static void test_slow_metrics_api_does_not_block_others(void **state)
 {
     struct bench *b = *state;
     const char *other_scale = "/apis/apps/v1/namespaces/shop/deployments/other/scale";
@@ -455,7 +455,7 @@ static void slow_metrics_api_does_not_block_others(void **state)
     wait_replicas(b, 4);
 }
 
-static void manual_change_is_corrected_and_followed(void **state)
+static void test_manual_change_is_corrected_and_followed(void **state)
 {
     struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"20", "20"});
@@ -473,7 +473,7 @@ static void manual_change_is_corrected_and_followed(void **state)
     assert_true(json_is_null(codec_json_get(status_of(b, "gpu"), "currentMetrics", NULL)));
 }
 
-static void spec_change_is_followed_at_once(void **state)
+static void test_spec_change_is_followed_at_once(void **state)
 {
     struct bench *b = *state;
     const struct hpa_controller_config cfg = {.sync_period_ms = 3600 * 1000,
@@ -491,7 +491,7 @@ static void spec_change_is_followed_at_once(void **state)
     wait_replicas(b, 5);
 }
 
-static void hpa_of_v2beta1(void **state)
+static void test_hpa_of_v2beta1(void **state)
 {
     struct bench *b = *state;
     CODEC_AUTO_JSON json_t *old = json_loads(
@@ -545,12 +545,12 @@ static void check_own_period(struct bench *b, const char *annotation)
     assert_int_equal(b->passes, passes);
 }
 
-static void an_object_with_its_own_period(void **state)
+static void test_an_object_with_its_own_period(void **state)
 {
     check_own_period(*state, HPA_SYNC_PERIOD_ANNOTATION);
 }
 
-static void the_deprecated_annotation_of_the_period(void **state)
+static void test_the_deprecated_annotation_of_the_period(void **state)
 {
     check_own_period(*state, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION);
 }
@@ -565,7 +565,7 @@ static void put_with_period(struct bench *b, const char *name, const char *perio
 
 // What fails waits for its period like everything else: no attempt follows another at once, and the
 // status that tells of the failure is no reason to look again.
-static void a_failure_waits_for_the_next_period(void **state)
+static void test_a_failure_waits_for_the_next_period(void **state)
 {
     struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"60", "60"});
@@ -581,7 +581,7 @@ static void a_failure_waits_for_the_next_period(void **state)
 }
 
 // However often a spec changes during a pass, one more follows, with the last one.
-static void changes_during_a_pass_are_one_more(void **state)
+static void test_changes_during_a_pass_are_one_more(void **state)
 {
     struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"20", "20"});
@@ -607,7 +607,7 @@ static void changes_during_a_pass_are_one_more(void **state)
 }
 
 // The memory that others can ask for: the count of the beginning and the recommendation.
-static void its_memory_can_be_read(void **state)
+static void test_its_memory_can_be_read(void **state)
 {
     struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"50", "50"});
@@ -627,7 +627,7 @@ static void its_memory_can_be_read(void **state)
     assert_null(hpa_controller_history(b->controller, "shop", "other"));
 }
 
-static void two_hpas_for_the_same_pods(void **state)
+static void test_two_hpas_for_the_same_pods(void **state)
 {
     struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"20", "20"});
@@ -645,7 +645,7 @@ static void two_hpas_for_the_same_pods(void **state)
     assert_true(fake_wait(&b->api, inactive_because, b));
 }
 
-static void several_sources(void **state)
+static void test_several_sources(void **state)
 {
     struct bench *b = *state;
     json_t *hpa = hpa_object("gpu", GPU_SPEC);
@@ -712,32 +712,32 @@ static void several_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_BENCH(scales_up_and_reports),
-        WITH_BENCH(comes_back_down),
-        WITH_BENCH(steady_state_writes_nothing),
-        WITH_BENCH(missing_metric_is_told_and_scales_nothing),
-        WITH_BENCH(empty_metric_list_is_not_zero),
-        WITH_BENCH(no_custom_metrics_api),
-        WITH_BENCH(missing_target),
-        WITH_BENCH(unknown_kind_is_looked_up),
-        WITH_BENCH(another_version_of_the_group_serves_the_kind),
-        WITH_BENCH(a_selector_that_is_none_is_no_scale),
-        WITH_BENCH(conflicting_scale_write_is_tried_again),
-        WITH_BENCH(refused_scale_write_is_told),
-        WITH_BENCH(conflicting_status_write_is_tried_again),
-        WITH_BENCH(refused_status_write_is_told),
-        WITH_BENCH(deletion_during_a_pass_ends_it),
-        WITH_BENCH(slow_metrics_api_does_not_block_others),
-        WITH_BENCH(manual_change_is_corrected_and_followed),
-        WITH_BENCH(spec_change_is_followed_at_once),
-        WITH_BENCH(hpa_of_v2beta1),
-        WITH_BENCH(an_object_with_its_own_period),
-        WITH_BENCH(the_deprecated_annotation_of_the_period),
-        WITH_BENCH(a_failure_waits_for_the_next_period),
-        WITH_BENCH(changes_during_a_pass_are_one_more),
-        WITH_BENCH(its_memory_can_be_read),
-        WITH_BENCH(two_hpas_for_the_same_pods),
-        WITH_BENCH(several_sources),
+        WITH_BENCH(test_scales_up_and_reports),
+        WITH_BENCH(test_comes_back_down),
+        WITH_BENCH(test_steady_state_writes_nothing),
+        WITH_BENCH(test_missing_metric_is_told_and_scales_nothing),
+        WITH_BENCH(test_empty_metric_list_is_not_zero),
+        WITH_BENCH(test_no_custom_metrics_api),
+        WITH_BENCH(test_missing_target),
+        WITH_BENCH(test_unknown_kind_is_looked_up),
+        WITH_BENCH(test_another_version_of_the_group_serves_the_kind),
+        WITH_BENCH(test_a_selector_that_is_none_is_no_scale),
+        WITH_BENCH(test_conflicting_scale_write_is_tried_again),
+        WITH_BENCH(test_refused_scale_write_is_told),
+        WITH_BENCH(test_conflicting_status_write_is_tried_again),
+        WITH_BENCH(test_refused_status_write_is_told),
+        WITH_BENCH(test_deletion_during_a_pass_ends_it),
+        WITH_BENCH(test_slow_metrics_api_does_not_block_others),
+        WITH_BENCH(test_manual_change_is_corrected_and_followed),
+        WITH_BENCH(test_spec_change_is_followed_at_once),
+        WITH_BENCH(test_hpa_of_v2beta1),
+        WITH_BENCH(test_an_object_with_its_own_period),
+        WITH_BENCH(test_the_deprecated_annotation_of_the_period),
+        WITH_BENCH(test_a_failure_waits_for_the_next_period),
+        WITH_BENCH(test_changes_during_a_pass_are_one_more),
+        WITH_BENCH(test_its_memory_can_be_read),
+        WITH_BENCH(test_two_hpas_for_the_same_pods),
+        WITH_BENCH(test_several_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,20 +166,20 @@ static void the_guides_hpa(struct bench *b, const char *version, const char *met
     assert_true(count_events(b, "SuccessfulRescale") == 1);
 }
 
-static void of_v2(void **state)
+static void test_of_v2(void **state)
 {
     the_guides_hpa(*state, "v2",
                    "{\"metric\":{\"name\":\"DCGM_CUSTOM_PROCESS_SM_UTIL\"},\"target\":{\"type\":"
                    "\"Utilization\",\"averageValue\":20}}");
 }
 
-static void of_v2beta1(void **state)
+static void test_of_v2beta1(void **state)
 {
     the_guides_hpa(*state, "v2beta1",
                    "{\"metricName\":\"DCGM_CUSTOM_PROCESS_SM_UTIL\",\"targetAverageValue\":20}");
 }
 
-static void no_sample_is_not_zero(void **state)
+static void test_no_sample_is_not_zero(void **state)
 {
     struct bench *b = *state;
     post(b, "/apis/autoscaling/v2" HPAS,
@@ -203,14 +203,14 @@ static void check_history(struct bench *b, const char *path, const char *kind)
     assert_true(json_is_array(json_object_get(r.body, "scaleUps")));
 }
 
-static void the_history_of_an_object_over_http(void **state)
+static void test_the_history_of_an_object_over_http(void **state)
 {
     struct bench *b = *state;
     local_api_mount(b->h.api, HPA_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
                     b->controller);
     local_api_mount(b->h.api, HPA_DEPRECATED_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
                     b->controller);
-    of_v2(state);
+    test_of_v2(state);
     GS_AUTO_FREE char *path = hpa_history_path("default", "gpu-hpa");
     check_history(b, path, "History");
     check_history(b, "/apis/hpa.gpuscale.io/v1/namespaces/default/memories/gpu-hpa", "Memory");
@@ -230,10 +230,10 @@ static void the_history_of_an_object_over_http(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_BENCH(of_v2),
-        WITH_BENCH(of_v2beta1),
-        WITH_BENCH(no_sample_is_not_zero),
-        WITH_BENCH(the_history_of_an_object_over_http),
+        WITH_BENCH(test_of_v2),
+        WITH_BENCH(test_of_v2beta1),
+        WITH_BENCH(test_no_sample_is_not_zero),
+        WITH_BENCH(test_the_history_of_an_object_over_http),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void assert_says(const struct bench *b, const char *part)
     "\"reason\":\"DesiredWithinRange\"}],\"currentMetrics\":[{\"type\":\"Pods\",\"pods\":{"        \
     "\"metric\":{\"name\":\"gpu_util\"},\"current\":{\"averageValue\":\"29\"}}}]}"
 
-static void samples_pods_and_turns(void **state)
+static void test_samples_pods_and_turns(void **state)
 {
     struct bench *b = *state;
     put_hpa(b, AGREES);
@@ -128,7 +128,7 @@ static void samples_pods_and_turns(void **state)
     assert_says(b, "The cluster's status agrees.");
 }
 
-static void a_pod_without_a_sample_and_a_status_that_differs(void **state)
+static void test_a_pod_without_a_sample_and_a_status_that_differs(void **state)
 {
     struct bench *b = *state;
     put_hpa(b, "{\"currentReplicas\":2,\"desiredReplicas\":9,\"conditions\":[{\"type\":"
@@ -190,7 +190,7 @@ static char *example_of_the_page(void)
     return gs_strndup(from, (size_t)(to + 1 - from));
 }
 
-static void the_example_of_the_documentation(void **state)
+static void test_the_example_of_the_documentation(void **state)
 {
     struct bench *b = *state;
     for (int i = 0; i < 3; i++) {
@@ -216,7 +216,7 @@ static void the_example_of_the_documentation(void **state)
     assert_string_equal(got, want);
 }
 
-static void from_nothing_there_is_only_up(void **state)
+static void test_from_nothing_there_is_only_up(void **state)
 {
     struct bench *b = *state;
     put_hpa(b, AGREES);
@@ -235,7 +235,7 @@ static void from_nothing_there_is_only_up(void **state)
 
 // Half of the target asks for 2; a recommendation of 7 is still in the window, and 6 are allowed in
 // one pass.
-static void the_memory_of_a_controller_counts(void **state)
+static void test_the_memory_of_a_controller_counts(void **state)
 {
     struct bench *b = *state;
     put_hpa(b, AGREES);
@@ -255,7 +255,7 @@ static void the_memory_of_a_controller_counts(void **state)
                    "+2 50 s ago.");
 }
 
-static void a_memory_that_is_none_is_not_known(void **state)
+static void test_a_memory_that_is_none_is_not_known(void **state)
 {
     struct bench *b = *state;
     put_hpa(b, AGREES);
@@ -270,7 +270,7 @@ static void a_memory_that_is_none_is_not_known(void **state)
         b, "The controller's history (earlier recommendations, scale events) is not available");
 }
 
-static void what_cannot_be_read(void **state)
+static void test_what_cannot_be_read(void **state)
 {
     struct bench *b = *state;
     put_hpa(b, "{}");
@@ -280,7 +280,7 @@ static void what_cannot_be_read(void **state)
     assert_says(b, "no controller has written a status yet");
 }
 
-static void no_scale(void **state)
+static void test_no_scale(void **state)
 {
     struct bench *b = *state;
     put_hpa(b, AGREES);
@@ -290,7 +290,7 @@ static void no_scale(void **state)
     assert_says(b, "Result: none; no scaling: the target's scale could not be read");
 }
 
-static void no_such_object(void **state)
+static void test_no_such_object(void **state)
 {
     struct bench *b = *state;
     look(b);
@@ -301,16 +301,16 @@ static void no_such_object(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(samples_pods_and_turns, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_pod_without_a_sample_and_a_status_that_differs, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(the_example_of_the_documentation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(from_nothing_there_is_only_up, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_memory_of_a_controller_counts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_memory_that_is_none_is_not_known, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_scale, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_such_object, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_samples_pods_and_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_pod_without_a_sample_and_a_status_that_differs,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_example_of_the_documentation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_from_nothing_there_is_only_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_cannot_be_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_memory_of_a_controller_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_memory_that_is_none_is_not_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_scale, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_such_object, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

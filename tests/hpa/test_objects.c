@@ -62,7 +62,7 @@ static void convert_one(const json_t *doc)
     }
 }
 
-static void conversions(void **state)
+static void test_conversions(void **state)
 {
     struct codec_yaml_docs docs = {0};
     load("convert.yaml", &docs);
@@ -72,7 +72,7 @@ static void conversions(void **state)
 }
 
 // What v2 can say, every version keeps: v1 and v2beta1 in annotations.
-static void round_trips(void **state)
+static void test_round_trips(void **state)
 {
     struct codec_yaml_docs docs = {0};
     load("convert.yaml", &docs);
@@ -97,7 +97,7 @@ static void round_trips(void **state)
     codec_yaml_docs_finish(&docs);
 }
 
-static void hostile_shapes(void **state)
+static void test_hostile_shapes(void **state)
 {
     static const char *const texts[] = {
         "[]",
@@ -133,7 +133,7 @@ static void hostile_shapes(void **state)
     }
 }
 
-static void defaults(void **state)
+static void test_defaults(void **state)
 {
     struct codec_yaml_docs docs = {0};
     load("default.yaml", &docs);
@@ -162,7 +162,7 @@ static void check_errors(const char *name, const json_t *want, const struct kube
     }
 }
 
-static void validation(void **state)
+static void test_validation(void **state)
 {
     struct codec_yaml_docs docs = {0};
     load("validate.yaml", &docs);
@@ -186,9 +186,9 @@ static void validation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversions),    cmocka_unit_test(round_trips),
-        cmocka_unit_test(hostile_shapes), cmocka_unit_test(defaults),
-        cmocka_unit_test(validation),
+        cmocka_unit_test(test_conversions),    cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_hostile_shapes), cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_validation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static void check_request(const struct hpa_pod *p, size_t n, const void *arg)
         assert_null(p->request_errors[0]);
 }
 
-static void requests(void **state)
+static void test_requests(void **state)
 {
     static const struct {
         const char *pod, *metric;
@@ -144,7 +144,7 @@ static void check_none(const struct hpa_pod *p, size_t n, const void *arg)
     assert_int_equal(n, 0);
 }
 
-static void pod_states(void **state)
+static void test_pod_states(void **state)
 {
     with_pod(
         "{\"metadata\":{\"name\":\"p\",\"namespace\":\"shop\",\"labels\":{\"app\":\"a\"},"
@@ -160,7 +160,7 @@ static void pod_states(void **state)
 }
 
 // --- bodies ---
-static void custom_values(void **state)
+static void test_custom_values(void **state)
 {
     CODEC_AUTO_JSON json_t *body = json_loads(
         "{\"items\":[{\"describedObject\":{\"name\":\"p\"},\"timestamp\":\"2024-01-01T00:00:00Z\","
@@ -182,7 +182,7 @@ static void custom_values(void **state)
     gs_arena_finish(&arena);
 }
 
-static void resource_values(void **state)
+static void test_resource_values(void **state)
 {
     CODEC_AUTO_JSON json_t *body = json_loads(
         "{\"items\":[{\"metadata\":{\"name\":\"p\"},\"window\":\"15s\",\"containers\":[{\"name\":"
@@ -205,7 +205,7 @@ static void resource_values(void **state)
     gs_arena_finish(&arena);
 }
 
-static void hostile_bodies(void **state)
+static void test_hostile_bodies(void **state)
 {
     static const char *const bodies[] = {
         "null",
@@ -236,9 +236,9 @@ static void hostile_bodies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests),       cmocka_unit_test(pod_states),
-        cmocka_unit_test(custom_values),  cmocka_unit_test(resource_values),
-        cmocka_unit_test(hostile_bodies),
+        cmocka_unit_test(test_requests),       cmocka_unit_test(test_pod_states),
+        cmocka_unit_test(test_custom_values),  cmocka_unit_test(test_resource_values),
+        cmocka_unit_test(test_hostile_bodies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static bool was_told(void *arg)
 }
 
 // --- tests ---
-static void a_new_object_is_waited_for(void **state)
+static void test_a_new_object_is_waited_for(void **state)
 {
     struct bench b;
     begin(&b, false, 300, 10000);
@@ -107,7 +107,7 @@ static void a_new_object_is_waited_for(void **state)
     (void)state;
 }
 
-static void a_new_object_of_another(void **state)
+static void test_a_new_object_of_another(void **state)
 {
     struct bench b;
     begin(&b, false, 300, 600);
@@ -128,7 +128,7 @@ static void a_new_object_of_another(void **state)
     (void)state;
 }
 
-static void an_object_at_rest_is_asked(void **state)
+static void test_an_object_at_rest_is_asked(void **state)
 {
     struct bench b;
     begin(&b, false, 10000, 10000);
@@ -142,7 +142,7 @@ static void an_object_at_rest_is_asked(void **state)
     (void)state;
 }
 
-static void an_answer_within_the_same_second(void **state)
+static void test_an_answer_within_the_same_second(void **state)
 {
     struct bench b;
     begin(&b, false, 300, 10000);
@@ -155,7 +155,7 @@ static void an_answer_within_the_same_second(void **state)
     (void)state;
 }
 
-static void ours_goes_on_until_another_writes(void **state)
+static void test_ours_goes_on_until_another_writes(void **state)
 {
     struct bench b;
     begin(&b, false, 10000, 10000);
@@ -173,7 +173,7 @@ static void ours_goes_on_until_another_writes(void **state)
     (void)state;
 }
 
-static void trusted_is_at_once(void **state)
+static void test_trusted_is_at_once(void **state)
 {
     struct bench b;
     begin(&b, true, 10000, 10000);
@@ -186,12 +186,12 @@ static void trusted_is_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_object_is_waited_for),
-        cmocka_unit_test(a_new_object_of_another),
-        cmocka_unit_test(an_object_at_rest_is_asked),
-        cmocka_unit_test(an_answer_within_the_same_second),
-        cmocka_unit_test(ours_goes_on_until_another_writes),
-        cmocka_unit_test(trusted_is_at_once),
+        cmocka_unit_test(test_a_new_object_is_waited_for),
+        cmocka_unit_test(test_a_new_object_of_another),
+        cmocka_unit_test(test_an_object_at_rest_is_asked),
+        cmocka_unit_test(test_an_answer_within_the_same_second),
+        cmocka_unit_test(test_ours_goes_on_until_another_writes),
+        cmocka_unit_test(test_trusted_is_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,7 +217,7 @@ static void check_limits(struct world *w)
     }
 }
 
-static void never_outside_the_limits(void **state)
+static void test_never_outside_the_limits(void **state)
 {
     for_all(check_limits);
 }
@@ -247,7 +247,7 @@ static void check_monotone(struct world *w)
                  (long long)b, high);
 }
 
-static void monotone_in_the_metric(void **state)
+static void test_monotone_in_the_metric(void **state)
 {
     for_all(check_monotone);
 }
@@ -270,7 +270,7 @@ static void check_idempotent(struct world *w)
     }
 }
 
-static void idempotent_at_steady_state(void **state)
+static void test_idempotent_at_steady_state(void **state)
 {
     for_all(check_idempotent);
 }
@@ -299,7 +299,7 @@ static void check_window(struct world *w)
     }
 }
 
-static void no_scale_down_before_its_window(void **state)
+static void test_no_scale_down_before_its_window(void **state)
 {
     for_all(check_window);
 }
@@ -335,13 +335,13 @@ static void check_rates(struct world *w)
     }
 }
 
-static void rates_are_kept(void **state)
+static void test_rates_are_kept(void **state)
 {
     for_all(check_rates);
 }
 
 // Times of a clock that was set move along: the window still holds, and no longer.
-static void clock_set_back_and_forth(void **state)
+static void test_clock_set_back_and_forth(void **state)
 {
     for (int64_t step = -7200000; step <= 7200000; step += 14400000) {
         struct world *w = gs_alloc(sizeof(*w));
@@ -417,7 +417,7 @@ static void check_turns(struct world *w)
     turns_checked += below.found + above.found;
 }
 
-static void what_is_said_to_change_it_does(void **state)
+static void test_what_is_said_to_change_it_does(void **state)
 {
     (void)state;
     for_all(check_turns);
@@ -446,7 +446,7 @@ static void check_memory(struct world *w)
     }
 }
 
-static void a_memory_as_data_is_the_same(void **state)
+static void test_a_memory_as_data_is_the_same(void **state)
 {
     static const char *const wrong[] = {
         "{}",
@@ -471,14 +471,14 @@ static void a_memory_as_data_is_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_said_to_change_it_does),
-        cmocka_unit_test(a_memory_as_data_is_the_same),
-        cmocka_unit_test(never_outside_the_limits),
-        cmocka_unit_test(monotone_in_the_metric),
-        cmocka_unit_test(idempotent_at_steady_state),
-        cmocka_unit_test(no_scale_down_before_its_window),
-        cmocka_unit_test(rates_are_kept),
-        cmocka_unit_test(clock_set_back_and_forth),
+        cmocka_unit_test(test_what_is_said_to_change_it_does),
+        cmocka_unit_test(test_a_memory_as_data_is_the_same),
+        cmocka_unit_test(test_never_outside_the_limits),
+        cmocka_unit_test(test_monotone_in_the_metric),
+        cmocka_unit_test(test_idempotent_at_steady_state),
+        cmocka_unit_test(test_no_scale_down_before_its_window),
+        cmocka_unit_test(test_rates_are_kept),
+        cmocka_unit_test(test_clock_set_back_and_forth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,14 +195,14 @@ static char *corpus(const char *name)
     return gs_format("%s/tests/hpa/objects/%s", root ? root : ".", name);
 }
 
-static void as_the_api_server(void **state)
+static void test_as_the_api_server(void **state)
 {
     GS_AUTO_FREE char *path = corpus("real-1.36.jsonl");
     assert_true(each_line(path, check_line) >= 200);
     (void)state;
 }
 
-static void retired_versions(void **state)
+static void test_retired_versions(void **state)
 {
     GS_AUTO_FREE char *path = corpus("beta-1.24.jsonl");
     const char *other = getenv("GPUSCALE_RETIRED_OBJECTS"); // more of them
@@ -212,7 +212,7 @@ static void retired_versions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_api_server),
-                                       cmocka_unit_test(retired_versions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_the_api_server),
+                                       cmocka_unit_test(test_retired_versions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void expect_condition(const json_t *status, const char *type, const char 
     "{\"type\":\"Resource\",\"resource\":{\"name\":\"memory\",\"target\":{\"type\":"               \
     "\"AverageValue\",\"averageValue\":\"100Mi\"}}}"
 
-static void a_rescale_is_told(void **state)
+static void test_a_rescale_is_told(void **state)
 {
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]", "{\"desiredReplicas\":1}");
@@ -119,7 +119,7 @@ static void a_rescale_is_told(void **state)
     bench_finish(&b);
 }
 
-static void a_failed_write_keeps_desired(void **state)
+static void test_a_failed_write_keeps_desired(void **state)
 {
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]", "{\"desiredReplicas\":2}");
@@ -132,7 +132,7 @@ static void a_failed_write_keeps_desired(void **state)
     bench_finish(&b);
 }
 
-static void the_gate_off_drops_the_condition(void **state)
+static void test_the_gate_off_drops_the_condition(void **state)
 {
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]",
@@ -144,7 +144,7 @@ static void the_gate_off_drops_the_condition(void **state)
     bench_finish(&b);
 }
 
-static void failed_scale_read_leaves_the_rest(void **state)
+static void test_failed_scale_read_leaves_the_rest(void **state)
 {
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]",
@@ -163,7 +163,7 @@ static void failed_scale_read_leaves_the_rest(void **state)
     bench_finish(&b);
 }
 
-static void failed_metrics_keep_desired_and_old_conditions(void **state)
+static void test_failed_metrics_keep_desired_and_old_conditions(void **state)
 {
     struct bench b;
     bench_init(&b, "[" MEMORY_METRIC "," PODS_METRIC "]",
@@ -185,7 +185,7 @@ static void failed_metrics_keep_desired_and_old_conditions(void **state)
     bench_finish(&b);
 }
 
-static void transition_times_follow_the_status_only(void **state)
+static void test_transition_times_follow_the_status_only(void **state)
 {
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]", "{}");
@@ -203,7 +203,7 @@ static void transition_times_follow_the_status_only(void **state)
     bench_finish(&b);
 }
 
-static void memory_is_shown_in_bytes(void **state)
+static void test_memory_is_shown_in_bytes(void **state)
 {
     static const struct {
         int64_t milli;
@@ -226,7 +226,7 @@ static void memory_is_shown_in_bytes(void **state)
     }
 }
 
-static void limits_blank_the_metrics(void **state)
+static void test_limits_blank_the_metrics(void **state)
 {
     struct bench b;
     bench_init(&b, "[" PODS_METRIC "]", "{\"currentMetrics\":[{\"type\":\"\"}]}");
@@ -238,7 +238,7 @@ static void limits_blank_the_metrics(void **state)
     bench_finish(&b);
 }
 
-static void differences(void **state)
+static void test_differences(void **state)
 {
     static const struct {
         const char *a, *b;
@@ -264,15 +264,15 @@ static void differences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rescale_is_told),
-        cmocka_unit_test(a_failed_write_keeps_desired),
-        cmocka_unit_test(the_gate_off_drops_the_condition),
-        cmocka_unit_test(failed_scale_read_leaves_the_rest),
-        cmocka_unit_test(failed_metrics_keep_desired_and_old_conditions),
-        cmocka_unit_test(transition_times_follow_the_status_only),
-        cmocka_unit_test(memory_is_shown_in_bytes),
-        cmocka_unit_test(limits_blank_the_metrics),
-        cmocka_unit_test(differences),
+        cmocka_unit_test(test_a_rescale_is_told),
+        cmocka_unit_test(test_a_failed_write_keeps_desired),
+        cmocka_unit_test(test_the_gate_off_drops_the_condition),
+        cmocka_unit_test(test_failed_scale_read_leaves_the_rest),
+        cmocka_unit_test(test_failed_metrics_keep_desired_and_old_conditions),
+        cmocka_unit_test(test_transition_times_follow_the_status_only),
+        cmocka_unit_test(test_memory_is_shown_in_bytes),
+        cmocka_unit_test(test_limits_blank_the_metrics),
+        cmocka_unit_test(test_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

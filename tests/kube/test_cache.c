@@ -107,7 +107,7 @@ static void say(struct fixture *f, const char *text)
     http_stream_write(f->stream, gs_slice_of(text));
 }
 
-static void list_then_watch(void **state)
+static void test_list_then_watch(void **state)
 {
     struct fixture f;
     setup(&f, LIST("5", OBJECT("a", "3")));
@@ -126,7 +126,7 @@ static void list_then_watch(void **state)
     finish(&f);
 }
 
-static void events_in_pieces(void **state)
+static void test_events_in_pieces(void **state)
 {
     static const char text[] = EVENT("ADDED", OBJECT("a", "2")) EVENT("ADDED", OBJECT("b", "3"));
     struct fixture f;
@@ -140,7 +140,7 @@ static void events_in_pieces(void **state)
     finish(&f);
 }
 
-static void stream_end_goes_on_from_the_last_version(void **state)
+static void test_stream_end_goes_on_from_the_last_version(void **state)
 {
     struct fixture f;
     setup(&f, LIST("1", ""));
@@ -154,7 +154,7 @@ static void stream_end_goes_on_from_the_last_version(void **state)
     finish(&f);
 }
 
-static void gone_lists_again_and_tells_the_difference(void **state)
+static void test_gone_lists_again_and_tells_the_difference(void **state)
 {
     struct fixture f;
     setup(&f, LIST("1", OBJECT("a", "1") "," OBJECT("b", "1") "," OBJECT("c", "1")));
@@ -168,7 +168,7 @@ static void gone_lists_again_and_tells_the_difference(void **state)
     finish(&f);
 }
 
-static void another_object_of_the_same_name_is_two_changes(void **state)
+static void test_another_object_of_the_same_name_is_two_changes(void **state)
 {
     struct fixture f;
     setup(&f, LIST("1", OBJECT("a", "1")));
@@ -179,7 +179,7 @@ static void another_object_of_the_same_name_is_two_changes(void **state)
     finish(&f);
 }
 
-static void failed_lists_are_tried_again(void **state)
+static void test_failed_lists_are_tried_again(void **state)
 {
     struct fixture f;
     setup(&f, "{\"message\":\"starting\"}");
@@ -194,7 +194,7 @@ static void failed_lists_are_tried_again(void **state)
     finish(&f);
 }
 
-static void refused_watches_list_again(void **state)
+static void test_refused_watches_list_again(void **state)
 {
     struct fixture f;
     setup(&f, LIST("1", ""));
@@ -207,7 +207,7 @@ static void refused_watches_list_again(void **state)
     finish(&f);
 }
 
-static void nonsense_on_the_stream_lists_again(void **state)
+static void test_nonsense_on_the_stream_lists_again(void **state)
 {
     struct fixture f;
     setup(&f, LIST("1", ""));
@@ -218,7 +218,7 @@ static void nonsense_on_the_stream_lists_again(void **state)
     finish(&f);
 }
 
-static void late_handlers_get_a_replay(void **state)
+static void test_late_handlers_get_a_replay(void **state)
 {
     struct fixture f, late = {0};
     setup(&f, LIST("1", OBJECT("a", "1")));
@@ -234,7 +234,7 @@ static void late_handlers_get_a_replay(void **state)
     finish(&f);
 }
 
-static void may_be_freed_by_a_handler(void **state)
+static void test_may_be_freed_by_a_handler(void **state)
 {
     struct fixture f;
     setup(&f, LIST("1", OBJECT("a", "1") "," OBJECT("b", "1")));
@@ -254,16 +254,16 @@ static void may_be_freed_by_a_handler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list_then_watch),
-        cmocka_unit_test(events_in_pieces),
-        cmocka_unit_test(stream_end_goes_on_from_the_last_version),
-        cmocka_unit_test(gone_lists_again_and_tells_the_difference),
-        cmocka_unit_test(another_object_of_the_same_name_is_two_changes),
-        cmocka_unit_test(failed_lists_are_tried_again),
-        cmocka_unit_test(refused_watches_list_again),
-        cmocka_unit_test(nonsense_on_the_stream_lists_again),
-        cmocka_unit_test(late_handlers_get_a_replay),
-        cmocka_unit_test(may_be_freed_by_a_handler),
+        cmocka_unit_test(test_list_then_watch),
+        cmocka_unit_test(test_events_in_pieces),
+        cmocka_unit_test(test_stream_end_goes_on_from_the_last_version),
+        cmocka_unit_test(test_gone_lists_again_and_tells_the_difference),
+        cmocka_unit_test(test_another_object_of_the_same_name_is_two_changes),
+        cmocka_unit_test(test_failed_lists_are_tried_again),
+        cmocka_unit_test(test_refused_watches_list_again),
+        cmocka_unit_test(test_nonsense_on_the_stream_lists_again),
+        cmocka_unit_test(test_late_handlers_get_a_replay),
+        cmocka_unit_test(test_may_be_freed_by_a_handler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

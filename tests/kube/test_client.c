@@ -79,7 +79,7 @@ static void finish(struct fixture *f)
     loop_finish(&f->loop);
 }
 
-static void paths(void **state)
+static void test_paths(void **state)
 {
     static const struct {
         struct kube_gvr gvr;
@@ -99,7 +99,7 @@ static void paths(void **state)
     }
 }
 
-static void requests_carry_method_path_and_body(void **state)
+static void test_requests_carry_method_path_and_body(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -130,7 +130,7 @@ static void requests_carry_method_path_and_body(void **state)
     finish(&f);
 }
 
-static void failures_have_code_and_text(void **state)
+static void test_failures_have_code_and_text(void **state)
 {
     static const struct {
         int status;
@@ -167,7 +167,7 @@ static void failures_have_code_and_text(void **state)
     finish(&f);
 }
 
-static void cancelled_requests_do_not_call_back(void **state)
+static void test_cancelled_requests_do_not_call_back(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -184,10 +184,10 @@ static void cancelled_requests_do_not_call_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths),
-        cmocka_unit_test(requests_carry_method_path_and_body),
-        cmocka_unit_test(failures_have_code_and_text),
-        cmocka_unit_test(cancelled_requests_do_not_call_back),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_requests_carry_method_path_and_body),
+        cmocka_unit_test(test_failures_have_code_and_text),
+        cmocka_unit_test(test_cancelled_requests_do_not_call_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ static const char *holder(const struct bench *b)
     return codec_json_str(b->lease, "spec", "holderIdentity", NULL);
 }
 
-static void one_of_two_leads(void **state)
+static void test_one_of_two_leads(void **state)
 {
     struct bench *b = *state;
     contend(b, A);
@@ -158,7 +158,7 @@ static void one_of_two_leads(void **state)
     assert_int_equal(codec_json_int(b->lease, -1, "spec", "leaseDurationSeconds", NULL), 1);
 }
 
-static void the_other_follows_when_the_lease_has_run_out(void **state)
+static void test_the_other_follows_when_the_lease_has_run_out(void **state)
 {
     struct bench *b = *state;
     contend(b, A);
@@ -174,7 +174,7 @@ static void the_other_follows_when_the_lease_has_run_out(void **state)
     assert_int_equal(codec_json_int(b->lease, -1, "spec", "leaseTransitions", NULL), 1);
 }
 
-static void who_cannot_renew_gives_up_before_the_lease_ends(void **state)
+static void test_who_cannot_renew_gives_up_before_the_lease_ends(void **state)
 {
     struct bench *b = *state;
     contend(b, A);
@@ -186,7 +186,7 @@ static void who_cannot_renew_gives_up_before_the_lease_ends(void **state)
     assert_false(kube_election_leading(b->replicas[A].election));
 }
 
-static void a_lease_that_was_taken_is_lost(void **state)
+static void test_a_lease_that_was_taken_is_lost(void **state)
 {
     struct bench *b = *state;
     contend(b, A);
@@ -202,12 +202,12 @@ static void a_lease_that_was_taken_is_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_of_two_leads, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_other_follows_when_the_lease_has_run_out, set_up,
+        cmocka_unit_test_setup_teardown(test_one_of_two_leads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_other_follows_when_the_lease_has_run_out, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(who_cannot_renew_gives_up_before_the_lease_ends, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_lease_that_was_taken_is_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_cannot_renew_gives_up_before_the_lease_ends,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_lease_that_was_taken_is_lost, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static void finish(struct fixture *f)
     json_decref(f->about);
 }
 
-static void an_event_has_its_fields(void **state)
+static void test_an_event_has_its_fields(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -80,7 +80,7 @@ static void an_event_has_its_fields(void **state)
     finish(&f);
 }
 
-static void repeats_raise_the_count(void **state)
+static void test_repeats_raise_the_count(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -94,7 +94,7 @@ static void repeats_raise_the_count(void **state)
     finish(&f);
 }
 
-static void an_expired_event_is_made_again(void **state)
+static void test_an_expired_event_is_made_again(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -108,7 +108,7 @@ static void an_expired_event_is_made_again(void **state)
     finish(&f);
 }
 
-static void many_different_events_stay_bounded(void **state)
+static void test_many_different_events_stay_bounded(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -121,7 +121,7 @@ static void many_different_events_stay_bounded(void **state)
     finish(&f);
 }
 
-static void similar_events_become_one(void **state)
+static void test_similar_events_become_one(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -145,7 +145,7 @@ static void similar_events_become_one(void **state)
     finish(&f);
 }
 
-static void an_object_has_so_many_events(void **state)
+static void test_an_object_has_so_many_events(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -161,7 +161,7 @@ static void an_object_has_so_many_events(void **state)
     finish(&f);
 }
 
-static void the_limits_end_with_time(void **state)
+static void test_the_limits_end_with_time(void **state)
 {
     struct kube_event_limit *l = kube_event_limit_new();
     for (int i = 0; i < 25; i++)
@@ -188,13 +188,13 @@ static void the_limits_end_with_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_event_has_its_fields),
-        cmocka_unit_test(repeats_raise_the_count),
-        cmocka_unit_test(an_expired_event_is_made_again),
-        cmocka_unit_test(many_different_events_stay_bounded),
-        cmocka_unit_test(similar_events_become_one),
-        cmocka_unit_test(an_object_has_so_many_events),
-        cmocka_unit_test(the_limits_end_with_time),
+        cmocka_unit_test(test_an_event_has_its_fields),
+        cmocka_unit_test(test_repeats_raise_the_count),
+        cmocka_unit_test(test_an_expired_event_is_made_again),
+        cmocka_unit_test(test_many_different_events_stay_bounded),
+        cmocka_unit_test(test_similar_events_become_one),
+        cmocka_unit_test(test_an_object_has_so_many_events),
+        cmocka_unit_test(test_the_limits_end_with_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void put(struct fixture *f, const char *name, const char *text)
     assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(text)));
 }
 
-static void written_is_read(void **state)
+static void test_written_is_read(void **state)
 {
     struct fixture *f = *state;
     struct kube_config c = {
@@ -70,7 +70,7 @@ static void written_is_read(void **state)
     assert_error(kube_config_load(f->path, "other", &r), GS_EINVAL, "no context \"other\"");
 }
 
-static void files_beside_and_several_sources(void **state)
+static void test_files_beside_and_several_sources(void **state)
 {
     struct fixture *f = *state;
     put(f, "ca.pem", "the ca\n");
@@ -90,7 +90,7 @@ static void files_beside_and_several_sources(void **state)
     kube_config_finish(&r);
 }
 
-static void errors_name_the_place(void **state)
+static void test_errors_name_the_place(void **state)
 {
     struct fixture *f = *state;
     struct kube_config r = {0};
@@ -113,9 +113,9 @@ static void errors_name_the_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(written_is_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(files_beside_and_several_sources, setup, teardown),
-        cmocka_unit_test_setup_teardown(errors_name_the_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_written_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_files_beside_and_several_sources, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_errors_name_the_place, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

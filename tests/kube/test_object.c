@@ -19,7 +19,7 @@ static json_t *json(const char *text)
     return j;
 }
 
-static void accessors(void **state)
+static void test_accessors(void **state)
 {
     CODEC_AUTO_JSON json_t *pod = json(
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\","
@@ -57,7 +57,7 @@ static void accessors(void **state)
                         "\"uid\":\"u\",\"controller\":true,\"blockOwnerDeletion\":true}");
 }
 
-static void conditions(void **state)
+static void test_conditions(void **state)
 {
     CODEC_AUTO_JSON json_t *obj = json("{\"status\":{\"conditions\":[]}}");
     json_t *list = json_object_get(json_object_get(obj, "status"), "conditions");
@@ -80,8 +80,8 @@ static void conditions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accessors),
-        cmocka_unit_test(conditions),
+        cmocka_unit_test(test_accessors),
+        cmocka_unit_test(test_conditions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

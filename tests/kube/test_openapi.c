@@ -50,7 +50,7 @@ static bool has_query_parameter(const json_t *operation, const char *name)
     return false;
 }
 
-static void version_3(void **state)
+static void test_version_3(void **state)
 {
     CODEC_AUTO_JSON json_t *d = kube_openapi_v3("apps", "v1", resources, N);
     assert_string_equal(codec_json_str(d, "openapi", NULL), "3.0.0");
@@ -84,7 +84,7 @@ static void version_3(void **state)
     assert_string_equal(codec_json_str(own, "properties", "replicas", "format", NULL), "int32");
 }
 
-static void free_form_kinds(void **state)
+static void test_free_form_kinds(void **state)
 {
     CODEC_AUTO_JSON json_t *d = kube_openapi_v3("monitoring.coreos.com", "v1", resources, N);
     check_references(d, d);
@@ -96,7 +96,7 @@ static void free_form_kinds(void **state)
                                "application/strategic-merge-patch+json", NULL));
 }
 
-static void index_of_version_3(void **state)
+static void test_index_of_version_3(void **state)
 {
     CODEC_AUTO_JSON json_t *index = kube_openapi_v3_index(resources, N);
     assert_int_equal(json_object_size(json_object_get(index, "paths")), 4);
@@ -145,7 +145,7 @@ static struct gs_slice named(struct gs_slice message, unsigned field, const char
     }
 }
 
-static void version_2(void **state)
+static void test_version_2(void **state)
 {
     CODEC_AUTO_JSON json_t *d = kube_openapi_v2(resources, N);
     assert_string_equal(codec_json_str(d, "swagger", NULL), "2.0");
@@ -178,10 +178,10 @@ static void version_2(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(version_3),
-        cmocka_unit_test(free_form_kinds),
-        cmocka_unit_test(index_of_version_3),
-        cmocka_unit_test(version_2),
+        cmocka_unit_test(test_version_3),
+        cmocka_unit_test(test_free_form_kinds),
+        cmocka_unit_test(test_index_of_version_3),
+        cmocka_unit_test(test_version_2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ struct patch_case {
     const char *target, *patch, *want, *error;
 };
 
-static void merge_patches(void **state)
+static void test_merge_patches(void **state)
 {
     static const struct patch_case cases[] = {
         // RFC 7386, appendix A
@@ -78,7 +78,7 @@ static void merge_patches(void **state)
     }
 }
 
-static void json_patches(void **state)
+static void test_json_patches(void **state)
 {
     static const struct patch_case cases[] = {
         {"{'a':1}", "[]", "{'a':1}"},
@@ -170,7 +170,7 @@ static void json_patches(void **state)
     }
 }
 
-static void json_patch_limits(void **state)
+static void test_json_patch_limits(void **state)
 {
     CODEC_AUTO_JSON json_t *target = json("{'a':{'b':'0123456789012345678901234567890123456789'}}");
     CODEC_AUTO_JSON json_t *doubling = json_array();
@@ -207,7 +207,7 @@ static void json_patch_limits(void **state)
 }
 
 // Targets and patches are Pods' specs, wrapped.
-static void strategic_patches(void **state)
+static void test_strategic_patches(void **state)
 {
     static const struct patch_case cases[] = {
         // scalars, maps, nulls
@@ -335,7 +335,7 @@ static void strategic_patches(void **state)
     }
 }
 
-static void primitive_lists(void **state)
+static void test_primitive_lists(void **state)
 {
     static const struct patch_case cases[] = {
         {"{'finalizers':['a','b']}", "{'finalizers':['b','c']}", "{'finalizers':['a','b','c']}"},
@@ -375,7 +375,7 @@ static json_t *step(json_t *live, const char *patch_text)
 }
 
 // What `kubectl apply` sends for three edits of one Deployment.
-static void three_applies(void **state)
+static void test_three_applies(void **state)
 {
     json_t *live =
         json("{'metadata':{'name':'d','annotations':{'last':'0'}},'spec':{'replicas':2,'strategy':{"
@@ -406,7 +406,7 @@ static void three_applies(void **state)
           NULL);
 }
 
-static void without_a_type(void **state)
+static void test_without_a_type(void **state)
 {
     CODEC_AUTO_JSON json_t *target = json("{'spec':{'list':[{'name':'a'}],'x':1}}");
     CODEC_AUTO_JSON json_t *patch = json("{'spec':{'list':[{'name':'b','y':null}],'x':null}}");
@@ -420,7 +420,7 @@ static void without_a_type(void **state)
           "expected a map[string]interface {}, but received a []interface {}");
 }
 
-static void long_lists_are_refused(void **state)
+static void test_long_lists_are_refused(void **state)
 {
     CODEC_AUTO_JSON json_t *target = json("{'metadata':{'finalizers':[]}}");
     json_t *list = json_object_get(json_object_get(target, "metadata"), "finalizers");
@@ -437,10 +437,10 @@ static void long_lists_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(merge_patches),     cmocka_unit_test(json_patches),
-        cmocka_unit_test(json_patch_limits), cmocka_unit_test(strategic_patches),
-        cmocka_unit_test(primitive_lists),   cmocka_unit_test(three_applies),
-        cmocka_unit_test(without_a_type),    cmocka_unit_test(long_lists_are_refused),
+        cmocka_unit_test(test_merge_patches),     cmocka_unit_test(test_json_patches),
+        cmocka_unit_test(test_json_patch_limits), cmocka_unit_test(test_strategic_patches),
+        cmocka_unit_test(test_primitive_lists),   cmocka_unit_test(test_three_applies),
+        cmocka_unit_test(test_without_a_type),    cmocka_unit_test(test_long_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
     "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 #define SUFFIX "unable to parse quantity's suffix"
 
-static void canonical_forms(void **state)
+static void test_canonical_forms(void **state)
 {
     static const struct {
         const char *in, *out;
@@ -73,7 +73,7 @@ static void canonical_forms(void **state)
     }
 }
 
-static void wrong_texts(void **state)
+static void test_wrong_texts(void **state)
 {
     static const struct {
         const char *in, *error;
@@ -115,7 +115,7 @@ static void wrong_texts(void **state)
     }
 }
 
-static void values(void **state)
+static void test_values(void **state)
 {
     static const struct {
         const char *in;
@@ -148,7 +148,7 @@ static void values(void **state)
     }
 }
 
-static void formats(void **state)
+static void test_formats(void **state)
 {
     char buf[KUBE_QUANTITY_SIZE];
     assert_string_equal(kube_quantity_format_milli(0, buf), "0");
@@ -167,7 +167,7 @@ static void formats(void **state)
 }
 
 // The table of the metrics APIs: value x 1000 truncated toward zero.
-static void samples(void **state)
+static void test_samples(void **state)
 {
     static const struct {
         double v;
@@ -194,8 +194,9 @@ static void samples(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(canonical_forms), cmocka_unit_test(wrong_texts), cmocka_unit_test(values),
-        cmocka_unit_test(formats),         cmocka_unit_test(samples),
+        cmocka_unit_test(test_canonical_forms), cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_values),          cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

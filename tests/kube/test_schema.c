@@ -39,7 +39,7 @@ static void expect(const char *api_version, const char *kind, const char *obj_te
         fail_msg("%s: unknown fields were not dropped", obj_text);
 }
 
-static void good_objects(void **state)
+static void test_good_objects(void **state)
 {
     expect(
         "apps/v1", "Deployment",
@@ -71,7 +71,7 @@ static void good_objects(void **state)
            "[]", "[]");
 }
 
-static void unknown_fields(void **state)
+static void test_unknown_fields(void **state)
 {
     expect("apps/v1", "Deployment",
            "{\"foo\":1,\"spec\":{\"foo\":{\"bar\":1},\"Replicas\":2,\"template\":{\"spec\":"
@@ -90,7 +90,7 @@ static void unknown_fields(void **state)
            "[]");
 }
 
-static void type_errors(void **state)
+static void test_type_errors(void **state)
 {
     static const struct {
         const char *api_version, *kind, *obj, *error;
@@ -153,7 +153,7 @@ static void type_errors(void **state)
     }
 }
 
-static void nulls_are_dropped(void **state)
+static void test_nulls_are_dropped(void **state)
 {
     CODEC_AUTO_JSON json_t *obj = json("{\"metadata\":{\"creationTimestamp\":null,\"labels\":{}},"
                                        "\"spec\":null}");
@@ -165,7 +165,7 @@ static void nulls_are_dropped(void **state)
     assert_int_equal(json_array_size(problems), 0);
 }
 
-static void not_an_object(void **state)
+static void test_not_an_object(void **state)
 {
     CODEC_AUTO_JSON json_t *list = json_array();
     CODEC_AUTO_JSON json_t *unknown = json_array();
@@ -175,7 +175,7 @@ static void not_an_object(void **state)
                         "json: cannot unmarshal array into Go value of type v1.Pod");
 }
 
-static void problems_are_bounded(void **state)
+static void test_problems_are_bounded(void **state)
 {
     CODEC_AUTO_JSON json_t *obj = json_object();
     for (int i = 0; i < 1000; i++) {
@@ -206,7 +206,7 @@ static void check_type(const struct kube_type *t, int depth)
     }
 }
 
-static void tables_are_sound(void **state)
+static void test_tables_are_sound(void **state)
 {
     const char *api_version, *kind;
     const struct kube_type *t;
@@ -224,7 +224,7 @@ static void tables_are_sound(void **state)
     assert_null(kube_schema_find(NULL, NULL));
 }
 
-static void merge_keys(void **state)
+static void test_merge_keys(void **state)
 {
     const struct kube_type *pod = kube_schema_find("v1", "Pod");
     const struct kube_type *spec = kube_schema_field(pod, "spec")->type;
@@ -250,10 +250,10 @@ static void merge_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_objects),      cmocka_unit_test(unknown_fields),
-        cmocka_unit_test(type_errors),       cmocka_unit_test(not_an_object),
-        cmocka_unit_test(nulls_are_dropped), cmocka_unit_test(problems_are_bounded),
-        cmocka_unit_test(tables_are_sound),  cmocka_unit_test(merge_keys),
+        cmocka_unit_test(test_good_objects),      cmocka_unit_test(test_unknown_fields),
+        cmocka_unit_test(test_type_errors),       cmocka_unit_test(test_not_an_object),
+        cmocka_unit_test(test_nulls_are_dropped), cmocka_unit_test(test_problems_are_bounded),
+        cmocka_unit_test(test_tables_are_sound),  cmocka_unit_test(test_merge_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

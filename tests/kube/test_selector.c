@@ -23,7 +23,7 @@ static json_t *json(const char *text)
     return j;
 }
 
-static void parse_and_print(void **state)
+static void test_parse_and_print(void **state)
 {
     static const struct {
         const char *in, *out;
@@ -64,7 +64,7 @@ static void parse_and_print(void **state)
     }
 }
 
-static void wrong_selectors(void **state)
+static void test_wrong_selectors(void **state)
 {
     static const struct {
         const char *in, *error;
@@ -104,7 +104,7 @@ static void wrong_selectors(void **state)
     }
 }
 
-static void matching(void **state)
+static void test_matching(void **state)
 {
     static const struct {
         const char *selector, *labels;
@@ -147,7 +147,7 @@ static void matching(void **state)
     kube_selector_finish(&s);
 }
 
-static void label_selector_objects(void **state)
+static void test_label_selector_objects(void **state)
 {
     struct kube_selector s;
     assert_null(kube_selector_from_json(NULL, &s));
@@ -196,7 +196,7 @@ static void label_selector_objects(void **state)
     kube_selector_finish(&s);
 }
 
-static void field_selectors(void **state)
+static void test_field_selectors(void **state)
 {
     CODEC_AUTO_JSON json_t *pod =
         json("{\"metadata\":{\"name\":\"x\"},\"spec\":{\"n\":3,\"b\":true},"
@@ -242,7 +242,7 @@ static void field_selectors(void **state)
     }
 }
 
-static void names(void **state)
+static void test_names(void **state)
 {
     char long_name[300];
     memset(long_name, 'a', sizeof(long_name));
@@ -273,9 +273,9 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parse_and_print), cmocka_unit_test(wrong_selectors),
-        cmocka_unit_test(matching),        cmocka_unit_test(label_selector_objects),
-        cmocka_unit_test(field_selectors), cmocka_unit_test(names),
+        cmocka_unit_test(test_parse_and_print), cmocka_unit_test(test_wrong_selectors),
+        cmocka_unit_test(test_matching),        cmocka_unit_test(test_label_selector_objects),
+        cmocka_unit_test(test_field_selectors), cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void expect(json_t *status, const char *text)
     json_decref(status);
 }
 
-static void bodies(void **state)
+static void test_bodies(void **state)
 {
     expect(kube_status_not_found("pods", "x"),
            "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
@@ -45,7 +45,7 @@ static const char *message(const json_t *status)
     return json_string_value(json_object_get(status, "message"));
 }
 
-static void invalid(void **state)
+static void test_invalid(void **state)
 {
     struct kube_field_errors e = {0};
     kube_field_error(&e, "FieldValueInvalid", "spec.maxReplicas", "1",
@@ -85,7 +85,7 @@ static void invalid(void **state)
     kube_field_errors_finish(&e);
 }
 
-static void a_hundred_thousand_errors_are_bounded(void **state)
+static void test_a_hundred_thousand_errors_are_bounded(void **state)
 {
     struct kube_field_errors e = {0};
     for (int i = 0; i < 100000; i++) {
@@ -100,9 +100,9 @@ static void a_hundred_thousand_errors_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies),
-        cmocka_unit_test(invalid),
-        cmocka_unit_test(a_hundred_thousand_errors_are_bounded),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_a_hundred_thousand_errors_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static const json_t *find(const json_t *list, const char *name)
     return NULL;
 }
 
-static void resources_are_described(void **state)
+static void test_resources_are_described(void **state)
 {
     AUTO_REPLY struct reply core = request(*state, "GET", "/api/v1", NULL);
     const json_t *pods = find(json_object_get(core.body, "resources"), "pods");
@@ -35,7 +35,7 @@ static void resources_are_described(void **state)
     assert_status(none, 404);
 }
 
-static void groups_are_listed(void **state)
+static void test_groups_are_listed(void **state)
 {
     AUTO_REPLY struct reply groups = request_with(
         *state, "GET", "/apis", NULL,
@@ -53,7 +53,7 @@ static void groups_are_listed(void **state)
     assert_member(core, "APIVersions", "kind");
 }
 
-static void the_version_is_told(void **state)
+static void test_the_version_is_told(void **state)
 {
     AUTO_REPLY struct reply r = request(*state, "GET", "/version", NULL);
     assert_member(r, KUBE_VERSION_MINOR, "minor");
@@ -61,7 +61,7 @@ static void the_version_is_told(void **state)
         gs_starts(codec_json_str(r.body, "gitVersion", NULL), "v" KUBE_VERSION ".0+gpuscale"));
 }
 
-static void openapi_is_made_once(void **state)
+static void test_openapi_is_made_once(void **state)
 {
     AUTO_REPLY struct reply index = request(*state, "GET", "/openapi/v3", NULL);
     AUTO_REPLY struct reply apps = request(*state, "GET", "/openapi/v3/apis/apps/v1", NULL);
@@ -74,7 +74,7 @@ static void openapi_is_made_once(void **state)
     assert_status(none, 404);
 }
 
-static void reviews_are_answered(void **state)
+static void test_reviews_are_answered(void **state)
 {
     AUTO_REPLY struct reply can =
         request(*state, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -108,7 +108,7 @@ static void serve_group(void *ctx, struct http_exchange *x)
     http_reply_text(x, 200, "%s %s", (const char *)ctx, http_path(x));
 }
 
-static void mounted_groups_are_served(void **state)
+static void test_mounted_groups_are_served(void **state)
 {
     struct harness *h = *state;
 
@@ -127,7 +127,7 @@ static void serve_logs(void *ctx, const json_t *pod, struct http_exchange *x)
                     codec_json_str(pod, "metadata", "name", NULL));
 }
 
-static void logs_are_the_kubelets(void **state)
+static void test_logs_are_the_kubelets(void **state)
 {
     struct harness *h = *state;
     static const char path[] = "/api/v1/namespaces/default/pods/p/log?container=c";
@@ -145,7 +145,7 @@ static void logs_are_the_kubelets(void **state)
     assert_status(exec, 501);
 }
 
-static void a_burst_of_events_is_bounded(void **state)
+static void test_a_burst_of_events_is_bounded(void **state)
 {
     static const char path[] = "/api/v1/namespaces/default/events";
     struct harness *h = *state;
@@ -164,14 +164,14 @@ static void a_burst_of_events_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(resources_are_described, setup, teardown),
-        cmocka_unit_test_setup_teardown(groups_are_listed, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_version_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(openapi_is_made_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(reviews_are_answered, setup, teardown),
-        cmocka_unit_test_setup_teardown(mounted_groups_are_served, setup, teardown),
-        cmocka_unit_test_setup_teardown(logs_are_the_kubelets, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_burst_of_events_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_resources_are_described, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_groups_are_listed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_version_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_openapi_is_made_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reviews_are_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_mounted_groups_are_served, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_logs_are_the_kubelets, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_burst_of_events_is_bounded, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
     "\"selector\":{\"matchLabels\":{\"app\":\"x\"}},\"template\":{\"metadata\":{\"labels\":"       \
     "{\"app\":\"x\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i:1\"}]}}}}"
 
-static void base_namespaces_are_there(void **state)
+static void test_base_namespaces_are_there(void **state)
 {
     AUTO_REPLY struct reply r = request(*state, "GET", "/api/v1/namespaces", NULL);
 
@@ -26,7 +26,7 @@ static void base_namespaces_are_there(void **state)
     assert_int_equal(json_array_size(json_object_get(r.body, "items")), 4);
 }
 
-static void create_sets_metadata_and_defaults(void **state)
+static void test_create_sets_metadata_and_defaults(void **state)
 {
     AUTO_REPLY struct reply r = request(*state, "POST", PODS, POD("a"));
 
@@ -45,7 +45,7 @@ static void create_sets_metadata_and_defaults(void **state)
     assert_message(again, "pods \"a\" already exists");
 }
 
-static void generated_names_differ(void **state)
+static void test_generated_names_differ(void **state)
 {
     static const char body[] = "{\"metadata\":{\"generateName\":\"web-\"},"
                                "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}";
@@ -59,7 +59,7 @@ static void generated_names_differ(void **state)
     assert_string_not_equal(first, codec_json_str(two.body, "metadata", "name", NULL));
 }
 
-static void missing_things_are_named(void **state)
+static void test_missing_things_are_named(void **state)
 {
     AUTO_REPLY struct reply pod = request(*state, "GET", PODS "/nope", NULL);
     AUTO_REPLY struct reply ns = request(*state, "POST", "/api/v1/namespaces/nope/pods", POD("a"));
@@ -74,7 +74,7 @@ static void missing_things_are_named(void **state)
     assert_message(path, "the server could not find the requested resource");
 }
 
-static void stale_updates_conflict(void **state)
+static void test_stale_updates_conflict(void **state)
 {
     AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
     assert_status(made, 201);
@@ -94,7 +94,7 @@ static void stale_updates_conflict(void **state)
                            "has been modified");
 }
 
-static void status_and_spec_are_apart(void **state)
+static void test_status_and_spec_are_apart(void **state)
 {
     AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
     AUTO_REPLY struct reply status =
@@ -113,7 +113,7 @@ static void status_and_spec_are_apart(void **state)
     assert_number(spec, 2, "metadata", "generation");
 }
 
-static void an_update_without_change_keeps_the_version(void **state)
+static void test_an_update_without_change_keeps_the_version(void **state)
 {
     AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
     AUTO_REPLY struct reply same =
@@ -125,7 +125,7 @@ static void an_update_without_change_keeps_the_version(void **state)
                   "resourceVersion");
 }
 
-static void bound_pods_are_deleted_with_grace(void **state)
+static void test_bound_pods_are_deleted_with_grace(void **state)
 {
     AUTO_REPLY struct reply made = request(*state, "POST", PODS, POD("a"));
     AUTO_REPLY struct reply bound = request(
@@ -148,7 +148,7 @@ static void bound_pods_are_deleted_with_grace(void **state)
     assert_status(gone, 404);
 }
 
-static void finalizers_hold_objects(void **state)
+static void test_finalizers_hold_objects(void **state)
 {
     static const char path[] = "/api/v1/namespaces/default/configmaps/c";
     AUTO_REPLY struct reply made = request(
@@ -165,7 +165,7 @@ static void finalizers_hold_objects(void **state)
     assert_status(gone, 404);
 }
 
-static void deletion_preconditions_and_dry_run(void **state)
+static void test_deletion_preconditions_and_dry_run(void **state)
 {
     static const char base[] = "/api/v1/namespaces/default/configmaps";
     static const char path[] = "/api/v1/namespaces/default/configmaps/c";
@@ -187,7 +187,7 @@ static void deletion_preconditions_and_dry_run(void **state)
     assert_member(del, "c", "details", "name");
 }
 
-static void namespaces_end_when_empty(void **state)
+static void test_namespaces_end_when_empty(void **state)
 {
     static const char cm[] = "/api/v1/namespaces/n/configmaps";
     AUTO_REPLY struct reply made =
@@ -215,7 +215,7 @@ static void namespaces_end_when_empty(void **state)
     assert_status(kept, 403);
 }
 
-static void orphans_lose_their_owner(void **state)
+static void test_orphans_lose_their_owner(void **state)
 {
     AUTO_REPLY struct reply owner = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
     GS_AUTO_FREE char *body =
@@ -235,7 +235,7 @@ static void orphans_lose_their_owner(void **state)
         json_array_size(codec_json_get(left.body, "metadata", "ownerReferences", NULL)), 0);
 }
 
-static void scale_reads_and_writes_replicas(void **state)
+static void test_scale_reads_and_writes_replicas(void **state)
 {
     AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
     AUTO_REPLY struct reply get = request(*state, "GET", DEPLOYMENTS "/d/scale", NULL);
@@ -257,7 +257,7 @@ static void scale_reads_and_writes_replicas(void **state)
     assert_number(d, 2, "metadata", "generation");
 }
 
-static void inert_kinds_say_so(void **state)
+static void test_inert_kinds_say_so(void **state)
 {
     AUTO_REPLY struct reply made =
         request(*state, "POST", "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
@@ -279,7 +279,7 @@ static void inert_kinds_say_so(void **state)
     assert_string_equal(codec_json_str(event, "apiVersion", NULL), "events.k8s.io/v1");
 }
 
-static void autoscalers_come_in_every_version(void **state)
+static void test_autoscalers_come_in_every_version(void **state)
 {
     AUTO_REPLY struct reply made = request(
         *state, "POST", "/apis/autoscaling/v2beta1/namespaces/default/horizontalpodautoscalers",
@@ -300,7 +300,7 @@ static void autoscalers_come_in_every_version(void **state)
     assert_member(v1, "autoscaling/v1", "apiVersion");
 }
 
-static void strangers_stay_out(void **state)
+static void test_strangers_stay_out(void **state)
 {
     struct harness *h = *state;
     struct http_client *known = h->client;
@@ -316,7 +316,7 @@ static void strangers_stay_out(void **state)
 }
 
 // Grace periods are int64 in the API; as milliseconds the largest do not fit.
-static void a_huge_grace_period_is_bounded(void **state)
+static void test_a_huge_grace_period_is_bounded(void **state)
 {
     AUTO_REPLY struct reply made =
         request(*state, "POST", PODS,
@@ -337,7 +337,7 @@ static void a_huge_grace_period_is_bounded(void **state)
 }
 
 // A limit on file sizes stands for a full file system.
-static void a_deletion_on_a_full_disk_keeps_the_object(void **state)
+static void test_a_deletion_on_a_full_disk_keeps_the_object(void **state)
 {
     char dir[] = "/tmp/gpuscale-api-XXXXXX";
     struct harness h;
@@ -374,7 +374,7 @@ static void a_deletion_on_a_full_disk_keeps_the_object(void **state)
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\"}}"
 
 // The four namespaces count as well.
-static void more_objects_than_the_quota_are_refused(void **state)
+static void test_more_objects_than_the_quota_are_refused(void **state)
 {
     struct harness h;
     (void)state;
@@ -424,26 +424,26 @@ static void more_objects_than_the_quota_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(base_namespaces_are_there, setup, teardown),
-        cmocka_unit_test_setup_teardown(create_sets_metadata_and_defaults, setup, teardown),
-        cmocka_unit_test_setup_teardown(generated_names_differ, setup, teardown),
-        cmocka_unit_test_setup_teardown(missing_things_are_named, setup, teardown),
-        cmocka_unit_test_setup_teardown(stale_updates_conflict, setup, teardown),
-        cmocka_unit_test_setup_teardown(status_and_spec_are_apart, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_update_without_change_keeps_the_version, setup,
+        cmocka_unit_test_setup_teardown(test_base_namespaces_are_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_create_sets_metadata_and_defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_generated_names_differ, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_missing_things_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stale_updates_conflict, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_status_and_spec_are_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_update_without_change_keeps_the_version, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(bound_pods_are_deleted_with_grace, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_huge_grace_period_is_bounded, setup, teardown),
-        cmocka_unit_test(a_deletion_on_a_full_disk_keeps_the_object),
-        cmocka_unit_test(more_objects_than_the_quota_are_refused),
-        cmocka_unit_test_setup_teardown(finalizers_hold_objects, setup, teardown),
-        cmocka_unit_test_setup_teardown(deletion_preconditions_and_dry_run, setup, teardown),
-        cmocka_unit_test_setup_teardown(namespaces_end_when_empty, setup, teardown),
-        cmocka_unit_test_setup_teardown(orphans_lose_their_owner, setup, teardown),
-        cmocka_unit_test_setup_teardown(scale_reads_and_writes_replicas, setup, teardown),
-        cmocka_unit_test_setup_teardown(inert_kinds_say_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(autoscalers_come_in_every_version, setup, teardown),
-        cmocka_unit_test_setup_teardown(strangers_stay_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bound_pods_are_deleted_with_grace, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_huge_grace_period_is_bounded, setup, teardown),
+        cmocka_unit_test(test_a_deletion_on_a_full_disk_keeps_the_object),
+        cmocka_unit_test(test_more_objects_than_the_quota_are_refused),
+        cmocka_unit_test_setup_teardown(test_finalizers_hold_objects, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deletion_preconditions_and_dry_run, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_namespaces_end_when_empty, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_orphans_lose_their_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_scale_reads_and_writes_replicas, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_inert_kinds_say_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_autoscalers_come_in_every_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_strangers_stay_out, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void assert_cells(const struct local_api_table *t, const char *object, co
     "'containerStatuses':[{'name':'c'," state "}]}}"
 #define TAIL "|<none>|<none>|<none>|<none>"
 
-static void pods_have_one_word(void **state)
+static void test_pods_have_one_word(void **state)
 {
     static const struct {
         const char *object, *want;
@@ -104,7 +104,7 @@ static void pods_have_one_word(void **state)
         assert_cells(&local_api_table_pods, cases[i].object, cases[i].want);
 }
 
-static void services_show_where_they_listen(void **state)
+static void test_services_show_where_they_listen(void **state)
 {
     assert_cells(&local_api_table_services,
                  "{" META
@@ -133,7 +133,7 @@ static void services_show_where_they_listen(void **state)
                  "p|ExternalName|<none>|a.b|<none>|10s|<none>");
 }
 
-static void endpoints_are_counted(void **state)
+static void test_endpoints_are_counted(void **state)
 {
     assert_cells(&local_api_table_endpoints, "{" META "}", "p|<none>|10s");
     assert_cells(&local_api_table_endpoints,
@@ -153,7 +153,7 @@ static void endpoints_are_counted(void **state)
     "{'type':'Resource','resource':{'name':'cpu','target':{'type':"                                \
     "'Utilization','averageUtilization':80}}}"
 
-static void autoscalers_show_targets(void **state)
+static void test_autoscalers_show_targets(void **state)
 {
     assert_cells(&local_api_table_hpas, HPA("", ""), "p|Deployment/d|<none>|1|9|2|10s");
     assert_cells(&local_api_table_hpas, HPA(PODS_METRIC, ""),
@@ -178,7 +178,7 @@ static void autoscalers_show_targets(void **state)
                  "p|Deployment/d|3/7|1|9|2|10s");
 }
 
-static void events_tell_when_and_what(void **state)
+static void test_events_tell_when_and_what(void **state)
 {
     assert_cells(&local_api_table_events,
                  "{" META ",'type':'Normal','reason':'R','message':' text\\n','count':3,"
@@ -188,7 +188,7 @@ static void events_tell_when_and_what(void **state)
                  "2s|Normal|R|pod/x|f|kubelet, h|text|10s|3|p");
 }
 
-static void durations_read_like_kubectls(void **state)
+static void test_durations_read_like_kubectls(void **state)
 {
     static const struct {
         int64_t seconds;
@@ -211,12 +211,12 @@ static void durations_read_like_kubectls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_have_one_word),
-        cmocka_unit_test(services_show_where_they_listen),
-        cmocka_unit_test(endpoints_are_counted),
-        cmocka_unit_test(autoscalers_show_targets),
-        cmocka_unit_test(events_tell_when_and_what),
-        cmocka_unit_test(durations_read_like_kubectls),
+        cmocka_unit_test(test_pods_have_one_word),
+        cmocka_unit_test(test_services_show_where_they_listen),
+        cmocka_unit_test(test_endpoints_are_counted),
+        cmocka_unit_test(test_autoscalers_show_targets),
+        cmocka_unit_test(test_events_tell_when_and_what),
+        cmocka_unit_test(test_durations_read_like_kubectls),
     };
 
     assert_null(gs_parse_rfc3339(GS_SLICE("2026-01-01T00:00:10Z"), &now_ms));

@@ -21,7 +21,7 @@ static struct reply deploy(struct harness *h, const char *query, const char *spe
     return request(h, "POST", path, body);
 }
 
-static void mistakes_are_named(void **state)
+static void test_mistakes_are_named(void **state)
 {
     static const struct {
         const char *spec, *container, *message;
@@ -69,7 +69,7 @@ static void mistakes_are_named(void **state)
     }
 }
 
-static void names_follow_rules(void **state)
+static void test_names_follow_rules(void **state)
 {
     AUTO_REPLY struct reply upper = request(*state, "POST", CMS, "{\"metadata\":{\"name\":\"A\"}}");
     AUTO_REPLY struct reply none = request(*state, "POST", CMS, "{\"metadata\":{}}");
@@ -93,7 +93,7 @@ static void names_follow_rules(void **state)
     assert_status(path, 201);
 }
 
-static void unknown_fields_are_warned_of_or_refused(void **state)
+static void test_unknown_fields_are_warned_of_or_refused(void **state)
 {
     AUTO_REPLY struct reply strict = deploy(*state, "?fieldValidation=Strict", "\"foo\":1,", "");
     assert_status(strict, 400);
@@ -106,7 +106,7 @@ static void unknown_fields_are_warned_of_or_refused(void **state)
     assert_status(bad, 422);
 }
 
-static void wrong_types_are_refused(void **state)
+static void test_wrong_types_are_refused(void **state)
 {
     AUTO_REPLY struct reply text = deploy(*state, "", "\"replicas\":\"3\",", "");
     AUTO_REPLY struct reply quantity =
@@ -128,7 +128,7 @@ static void wrong_types_are_refused(void **state)
     assert_status(list, 400);
 }
 
-static void quantities_are_canonical(void **state)
+static void test_quantities_are_canonical(void **state)
 {
     AUTO_REPLY struct reply r = request(
         *state, "POST", PODS,
@@ -148,7 +148,7 @@ static void quantities_are_canonical(void **state)
     assert_member(r, "Pending", "status", "phase");
 }
 
-static void pods_hardly_change(void **state)
+static void test_pods_hardly_change(void **state)
 {
     AUTO_REPLY struct reply made =
         request(*state, "POST", PODS,
@@ -166,7 +166,7 @@ static void pods_hardly_change(void **state)
     assert_message(command, "spec: Forbidden: pod updates may not change fields other than");
 }
 
-static void services_keep_their_addresses(void **state)
+static void test_services_keep_their_addresses(void **state)
 {
     static const char body[] = "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"type\":\"NodePort\","
                                "\"ports\":[{\"port\":80}],\"selector\":{\"a\":\"b\"}}}";
@@ -211,7 +211,7 @@ static void refuse_service(struct harness *h, const char *spec, const char *why)
 }
 
 // Otherwise a Service takes ports of the machine's own programs.
-static void services_get_addresses_of_services_only(void **state)
+static void test_services_get_addresses_of_services_only(void **state)
 {
     static const char range[] =
         "is not in the valid range. The range of valid IPs is 127.96.0.0/16";
@@ -255,7 +255,7 @@ static void refuse_ports(struct harness *h, const char *ports, const char *why)
     assert_message(r, why);
 }
 
-static void addresses_of_services_are_given_once(void **state)
+static void test_addresses_of_services_are_given_once(void **state)
 {
     AUTO_REPLY struct reply first = request(*state, "POST", SERVICES,
                                             "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"type\":"
@@ -279,7 +279,7 @@ static void addresses_of_services_are_given_once(void **state)
     assert_status(same, 200);
 }
 
-static void patches_come_in_four_forms(void **state)
+static void test_patches_come_in_four_forms(void **state)
 {
     AUTO_REPLY struct reply made = deploy(*state, "", "", "");
     AUTO_REPLY struct reply json =
@@ -313,7 +313,7 @@ static void patches_come_in_four_forms(void **state)
     assert_number(applied, 6, "spec", "replicas");
 }
 
-static void yaml_bodies_are_read(void **state)
+static void test_yaml_bodies_are_read(void **state)
 {
     AUTO_REPLY struct reply r =
         request_with(*state, "POST", CMS, "application/yaml", NULL,
@@ -327,7 +327,7 @@ static void yaml_bodies_are_read(void **state)
 }
 
 // As kubectl 1.32 sends `kubectl create deployment web0 --image=nginx --replicas=0`.
-static void protobuf_bodies_are_read(void **state)
+static void test_protobuf_bodies_are_read(void **state)
 {
     static const unsigned char body[] =
         "k8s\0\x0a\x15\x0a\x07"
@@ -366,18 +366,20 @@ static void protobuf_bodies_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(mistakes_are_named, setup, teardown),
-        cmocka_unit_test_setup_teardown(names_follow_rules, setup, teardown),
-        cmocka_unit_test_setup_teardown(unknown_fields_are_warned_of_or_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(wrong_types_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(quantities_are_canonical, setup, teardown),
-        cmocka_unit_test_setup_teardown(pods_hardly_change, setup, teardown),
-        cmocka_unit_test_setup_teardown(services_keep_their_addresses, setup, teardown),
-        cmocka_unit_test_setup_teardown(services_get_addresses_of_services_only, setup, teardown),
-        cmocka_unit_test_setup_teardown(addresses_of_services_are_given_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(patches_come_in_four_forms, setup, teardown),
-        cmocka_unit_test_setup_teardown(yaml_bodies_are_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(protobuf_bodies_are_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_mistakes_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names_follow_rules, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_fields_are_warned_of_or_refused, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_types_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_quantities_are_canonical, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pods_hardly_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_services_keep_their_addresses, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_services_get_addresses_of_services_only, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_addresses_of_services_are_given_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_patches_come_in_four_forms, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_yaml_bodies_are_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_protobuf_bodies_are_read, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static size_t n_items(const struct reply *r)
     return json_array_size(json_object_get(r->body, "items"));
 }
 
-static void selectors_choose(void **state)
+static void test_selectors_choose(void **state)
 {
     make(*state, "a", "x");
     make(*state, "b", "y");
@@ -45,7 +45,7 @@ static void selectors_choose(void **state)
     assert_status(bad, 400);
 }
 
-static void lists_come_in_pages(void **state)
+static void test_lists_come_in_pages(void **state)
 {
     make(*state, "a", "x");
     make(*state, "b", "x");
@@ -66,7 +66,7 @@ static void lists_come_in_pages(void **state)
     assert_status(bad, 400);
 }
 
-static void watches_begin_with_what_is_there(void **state)
+static void test_watches_begin_with_what_is_there(void **state)
 {
     struct watched w;
 
@@ -83,7 +83,7 @@ static void watches_begin_with_what_is_there(void **state)
     watch_stop(&w);
 }
 
-static void watches_continue_from_a_version(void **state)
+static void test_watches_continue_from_a_version(void **state)
 {
     struct watched w;
 
@@ -100,7 +100,7 @@ static void watches_continue_from_a_version(void **state)
     watch_stop(&w);
 }
 
-static void selectors_turn_changes_into_comings_and_goings(void **state)
+static void test_selectors_turn_changes_into_comings_and_goings(void **state)
 {
     struct watched w;
 
@@ -115,7 +115,7 @@ static void selectors_turn_changes_into_comings_and_goings(void **state)
     watch_stop(&w);
 }
 
-static void forgotten_versions_are_gone(void **state)
+static void test_forgotten_versions_are_gone(void **state)
 {
     struct watched w;
 
@@ -131,7 +131,7 @@ static void forgotten_versions_are_gone(void **state)
     watch_stop(&w);
 }
 
-static void watches_end_in_time(void **state)
+static void test_watches_end_in_time(void **state)
 {
     struct watched w;
 
@@ -140,7 +140,7 @@ static void watches_end_in_time(void **state)
     watch_stop(&w);
 }
 
-static void an_open_watch_outlives_the_server(void **state)
+static void test_an_open_watch_outlives_the_server(void **state)
 {
     struct harness *h = gs_alloc(sizeof *h);
     struct watched w;
@@ -157,14 +157,14 @@ static void an_open_watch_outlives_the_server(void **state)
     free(h);
 }
 
-static void initial_events_are_refused(void **state)
+static void test_initial_events_are_refused(void **state)
 {
     AUTO_REPLY struct reply r = request(
         *state, "GET", CMS "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true", NULL);
     assert_status(r, 422);
 }
 
-static void tables_have_columns_once(void **state)
+static void test_tables_have_columns_once(void **state)
 {
     struct watched w;
 
@@ -188,7 +188,7 @@ static void tables_have_columns_once(void **state)
     watch_stop(&w);
 }
 
-static void unknown_forms_are_refused(void **state)
+static void test_unknown_forms_are_refused(void **state)
 {
     AUTO_REPLY struct reply proto =
         request_with(*state, "GET", CMS, NULL, "application/vnd.kubernetes.protobuf", NULL);
@@ -206,18 +206,18 @@ static void unknown_forms_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(selectors_choose, setup, teardown),
-        cmocka_unit_test_setup_teardown(lists_come_in_pages, setup, teardown),
-        cmocka_unit_test_setup_teardown(watches_begin_with_what_is_there, setup, teardown),
-        cmocka_unit_test_setup_teardown(watches_continue_from_a_version, setup, teardown),
-        cmocka_unit_test_setup_teardown(selectors_turn_changes_into_comings_and_goings, setup,
+        cmocka_unit_test_setup_teardown(test_selectors_choose, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lists_come_in_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_watches_begin_with_what_is_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_watches_continue_from_a_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_selectors_turn_changes_into_comings_and_goings, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(forgotten_versions_are_gone, setup, teardown),
-        cmocka_unit_test_setup_teardown(watches_end_in_time, setup, teardown),
-        cmocka_unit_test(an_open_watch_outlives_the_server),
-        cmocka_unit_test_setup_teardown(initial_events_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(tables_have_columns_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(unknown_forms_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forgotten_versions_are_gone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_watches_end_in_time, setup, teardown),
+        cmocka_unit_test(test_an_open_watch_outlives_the_server),
+        cmocka_unit_test_setup_teardown(test_initial_events_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tables_have_columns_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_forms_are_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

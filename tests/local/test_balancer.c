@@ -210,7 +210,7 @@ static void finish(struct fixture *f, struct peer *clients, size_t n)
         gs_buf_finish(&clients[i].got);
 }
 
-static void fewest_connections_first(void **state)
+static void test_fewest_connections_first(void **state)
 {
     struct fixture f;
     struct peer c[6];
@@ -235,7 +235,7 @@ static void fewest_connections_first(void **state)
     finish(&f, c, 6);
 }
 
-static void no_endpoint_closes_at_once(void **state)
+static void test_no_endpoint_closes_at_once(void **state)
 {
     struct fixture f;
     struct peer c;
@@ -246,7 +246,7 @@ static void no_endpoint_closes_at_once(void **state)
     finish(&f, &c, 1);
 }
 
-static void a_dead_endpoint_is_passed_over(void **state)
+static void test_a_dead_endpoint_is_passed_over(void **state)
 {
     struct fixture f;
     struct peer c[4];
@@ -264,7 +264,7 @@ static void a_dead_endpoint_is_passed_over(void **state)
     finish(&f, c, 4);
 }
 
-static void leaving_endpoints_keep_their_connections(void **state)
+static void test_leaving_endpoints_keep_their_connections(void **state)
 {
     struct fixture f;
     struct peer c[2];
@@ -281,7 +281,7 @@ static void leaving_endpoints_keep_their_connections(void **state)
     finish(&f, c, 2);
 }
 
-static void half_close_is_passed_on(void **state)
+static void test_half_close_is_passed_on(void **state)
 {
     struct fixture f;
     struct peer c;
@@ -298,7 +298,7 @@ static void half_close_is_passed_on(void **state)
     finish(&f, &c, 1);
 }
 
-static void a_slow_reader_stops_the_writer(void **state)
+static void test_a_slow_reader_stops_the_writer(void **state)
 {
     enum { CHUNK = 64 * 1024, TOTAL = 64 * 1024 * 1024 };
     struct fixture f;
@@ -317,7 +317,7 @@ static void a_slow_reader_stops_the_writer(void **state)
     finish(&f, &c, 1);
 }
 
-static void much_data_both_ways(void **state)
+static void test_much_data_both_ways(void **state)
 {
     enum { TOTAL = 8 * 1024 * 1024 };
     struct fixture f;
@@ -334,7 +334,7 @@ static void much_data_both_ways(void **state)
     finish(&f, &c, 1);
 }
 
-static void connections_are_limited(void **state)
+static void test_connections_are_limited(void **state)
 {
     struct fixture f;
     struct peer c[3];
@@ -351,7 +351,7 @@ static void connections_are_limited(void **state)
     finish(&f, c, 3);
 }
 
-static void the_most_silent_connection_makes_room(void **state)
+static void test_the_most_silent_connection_makes_room(void **state)
 {
     struct fixture f;
     struct peer c[3];
@@ -370,7 +370,7 @@ static void the_most_silent_connection_makes_room(void **state)
     finish(&f, c, 3);
 }
 
-static void idle_connections_end(void **state)
+static void test_idle_connections_end(void **state)
 {
     struct fixture f;
     struct peer c;
@@ -383,7 +383,7 @@ static void idle_connections_end(void **state)
     finish(&f, &c, 1);
 }
 
-static void a_busy_port_is_an_error_that_names_it(void **state)
+static void test_a_busy_port_is_an_error_that_names_it(void **state)
 {
     struct fixture f;
     struct services_balancer_listener *l = NULL;
@@ -401,17 +401,17 @@ static void a_busy_port_is_an_error_that_names_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fewest_connections_first),
-        cmocka_unit_test(no_endpoint_closes_at_once),
-        cmocka_unit_test(a_dead_endpoint_is_passed_over),
-        cmocka_unit_test(leaving_endpoints_keep_their_connections),
-        cmocka_unit_test(half_close_is_passed_on),
-        cmocka_unit_test(a_slow_reader_stops_the_writer),
-        cmocka_unit_test(much_data_both_ways),
-        cmocka_unit_test(connections_are_limited),
-        cmocka_unit_test(the_most_silent_connection_makes_room),
-        cmocka_unit_test(idle_connections_end),
-        cmocka_unit_test(a_busy_port_is_an_error_that_names_it),
+        cmocka_unit_test(test_fewest_connections_first),
+        cmocka_unit_test(test_no_endpoint_closes_at_once),
+        cmocka_unit_test(test_a_dead_endpoint_is_passed_over),
+        cmocka_unit_test(test_leaving_endpoints_keep_their_connections),
+        cmocka_unit_test(test_half_close_is_passed_on),
+        cmocka_unit_test(test_a_slow_reader_stops_the_writer),
+        cmocka_unit_test(test_much_data_both_ways),
+        cmocka_unit_test(test_connections_are_limited),
+        cmocka_unit_test(test_the_most_silent_connection_makes_room),
+        cmocka_unit_test(test_idle_connections_end),
+        cmocka_unit_test(test_a_busy_port_is_an_error_that_names_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

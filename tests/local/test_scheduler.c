@@ -72,7 +72,7 @@ static size_t unique_devices(struct cluster *k)
     return n;
 }
 
-static void pods_are_bound(void **state)
+static void test_pods_are_bound(void **state)
 {
     struct cluster k;
     setup(&k, "4");
@@ -86,7 +86,7 @@ static void pods_are_bound(void **state)
     finish(&k);
 }
 
-static void no_node_and_then_one(void **state)
+static void test_no_node_and_then_one(void **state)
 {
     struct cluster k;
     setup(&k, NULL);
@@ -97,7 +97,7 @@ static void no_node_and_then_one(void **state)
     finish(&k);
 }
 
-static void gpus_run_out_and_come_back(void **state)
+static void test_gpus_run_out_and_come_back(void **state)
 {
     struct cluster k;
     setup(&k, "4");
@@ -130,7 +130,7 @@ static void gpus_run_out_and_come_back(void **state)
     finish(&k);
 }
 
-static void finished_pods_give_their_devices_back(void **state)
+static void test_finished_pods_give_their_devices_back(void **state)
 {
     struct cluster k;
     setup(&k, "4");
@@ -143,7 +143,7 @@ static void finished_pods_give_their_devices_back(void **state)
     finish(&k);
 }
 
-static void devices_stay_unique_over_restarts(void **state)
+static void test_devices_stay_unique_over_restarts(void **state)
 {
     struct cluster k;
     setup(&k, "4");
@@ -165,7 +165,7 @@ static void devices_stay_unique_over_restarts(void **state)
     finish(&k);
 }
 
-static void messages_are_the_schedulers(void **state)
+static void test_messages_are_the_schedulers(void **state)
 {
     static const struct {
         const char *resources, *extra, *message;
@@ -195,7 +195,7 @@ static void messages_are_the_schedulers(void **state)
     finish(&k);
 }
 
-static void taints_and_cordons_keep_pods_off(void **state)
+static void test_taints_and_cordons_keep_pods_off(void **state)
 {
     struct cluster k;
     setup(&k, "4");
@@ -222,7 +222,7 @@ static void taints_and_cordons_keep_pods_off(void **state)
     finish(&k);
 }
 
-static void priority_and_age_decide_who_is_first(void **state)
+static void test_priority_and_age_decide_who_is_first(void **state)
 {
     struct cluster k;
     setup(&k, "0");
@@ -238,7 +238,7 @@ static void priority_and_age_decide_who_is_first(void **state)
     finish(&k);
 }
 
-static void gated_and_foreign_pods_are_left(void **state)
+static void test_gated_and_foreign_pods_are_left(void **state)
 {
     struct cluster k;
     setup(&k, "4");
@@ -263,7 +263,7 @@ static json_t *pod_wanting(const char *containers)
 #define WANT(name, n)                                                                              \
     "{\"name\":\"" name "\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"" n "\"}}}"
 
-static void the_least_used_gpu_first(void **state)
+static void test_the_least_used_gpu_first(void **state)
 {
     struct controllers_fit_devices d = {0};
     controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
@@ -281,7 +281,7 @@ static void the_least_used_gpu_first(void **state)
     controllers_fit_devices_finish(&d);
 }
 
-static void a_pod_gets_all_or_nothing(void **state)
+static void test_a_pod_gets_all_or_nothing(void **state)
 {
     struct controllers_fit_devices d = {0};
     controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
@@ -295,7 +295,7 @@ static void a_pod_gets_all_or_nothing(void **state)
     controllers_fit_devices_finish(&d);
 }
 
-static void init_containers_share_the_pods_devices(void **state)
+static void test_init_containers_share_the_pods_devices(void **state)
 {
     struct controllers_fit_devices d = {0};
     controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
@@ -312,7 +312,7 @@ static void init_containers_share_the_pods_devices(void **state)
     controllers_fit_devices_finish(&d);
 }
 
-static void requests_are_the_larger_of_init_and_sum(void **state)
+static void test_requests_are_the_larger_of_init_and_sum(void **state)
 {
     CODEC_AUTO_JSON json_t *p = pod_wanting(
         "{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}},"
@@ -326,19 +326,19 @@ static void requests_are_the_larger_of_init_and_sum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_are_bound),
-        cmocka_unit_test(no_node_and_then_one),
-        cmocka_unit_test(gpus_run_out_and_come_back),
-        cmocka_unit_test(finished_pods_give_their_devices_back),
-        cmocka_unit_test(devices_stay_unique_over_restarts),
-        cmocka_unit_test(messages_are_the_schedulers),
-        cmocka_unit_test(taints_and_cordons_keep_pods_off),
-        cmocka_unit_test(priority_and_age_decide_who_is_first),
-        cmocka_unit_test(gated_and_foreign_pods_are_left),
-        cmocka_unit_test(the_least_used_gpu_first),
-        cmocka_unit_test(a_pod_gets_all_or_nothing),
-        cmocka_unit_test(init_containers_share_the_pods_devices),
-        cmocka_unit_test(requests_are_the_larger_of_init_and_sum),
+        cmocka_unit_test(test_pods_are_bound),
+        cmocka_unit_test(test_no_node_and_then_one),
+        cmocka_unit_test(test_gpus_run_out_and_come_back),
+        cmocka_unit_test(test_finished_pods_give_their_devices_back),
+        cmocka_unit_test(test_devices_stay_unique_over_restarts),
+        cmocka_unit_test(test_messages_are_the_schedulers),
+        cmocka_unit_test(test_taints_and_cordons_keep_pods_off),
+        cmocka_unit_test(test_priority_and_age_decide_who_is_first),
+        cmocka_unit_test(test_gated_and_foreign_pods_are_left),
+        cmocka_unit_test(test_the_least_used_gpu_first),
+        cmocka_unit_test(test_a_pod_gets_all_or_nothing),
+        cmocka_unit_test(test_init_containers_share_the_pods_devices),
+        cmocka_unit_test(test_requests_are_the_larger_of_init_and_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

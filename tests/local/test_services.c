@@ -183,7 +183,7 @@ static size_t addresses(struct cluster *k, const char *name, const char *list)
 
 // --- tests ---
 
-static void connections_reach_the_ready_pods(void **state)
+static void test_connections_reach_the_ready_pods(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -224,7 +224,7 @@ static void connections_reach_the_ready_pods(void **state)
     finish(&k);
 }
 
-static void every_type_has_its_addresses(void **state)
+static void test_every_type_has_its_addresses(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -257,7 +257,7 @@ static void every_type_has_its_addresses(void **state)
     finish(&k);
 }
 
-static void addresses_survive_a_restart(void **state)
+static void test_addresses_survive_a_restart(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -283,7 +283,7 @@ static void addresses_survive_a_restart(void **state)
     finish(&k);
 }
 
-static void a_busy_port_is_moved_and_said(void **state)
+static void test_a_busy_port_is_moved_and_said(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -308,7 +308,7 @@ static void a_busy_port_is_moved_and_said(void **state)
 }
 
 // As for an ordinary user, whoever runs the test.
-static void low_ports_are_one_address_everywhere(void **state)
+static void test_low_ports_are_one_address_everywhere(void **state)
 {
     struct cluster k;
     local_ports_set_first(1024);
@@ -334,7 +334,7 @@ static void low_ports_are_one_address_everywhere(void **state)
 }
 
 // Not only the first choice.
-static void a_moved_port_that_is_busy_moves_on(void **state)
+static void test_a_moved_port_that_is_busy_moves_on(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -355,7 +355,7 @@ static void a_moved_port_that_is_busy_moves_on(void **state)
     (void)state;
 }
 
-static void a_busy_node_port_is_waited_for(void **state)
+static void test_a_busy_node_port_is_waited_for(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -387,7 +387,7 @@ static void make_balancer(struct cluster *k, const char *name, int port, const c
 }
 
 // Not that of a program of the machine, and not that of another service.
-static void a_wanted_address_is_given_when_it_is_free(void **state)
+static void test_a_wanted_address_is_given_when_it_is_free(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -412,7 +412,7 @@ static void a_wanted_address_is_given_when_it_is_free(void **state)
 }
 
 // Whoever writes the status does not choose where we listen.
-static void an_address_in_the_status_is_checked(void **state)
+static void test_an_address_in_the_status_is_checked(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -428,7 +428,7 @@ static void an_address_in_the_status_is_checked(void **state)
     (void)state;
 }
 
-static void external_addresses_are_not_served(void **state)
+static void test_external_addresses_are_not_served(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -440,7 +440,7 @@ static void external_addresses_are_not_served(void **state)
     (void)state;
 }
 
-static void headless_and_external_names_get_no_address(void **state)
+static void test_headless_and_external_names_get_no_address(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -460,7 +460,7 @@ static void headless_and_external_names_get_no_address(void **state)
     finish(&k);
 }
 
-static void endpoints_of_others_are_used_as_they_are(void **state)
+static void test_endpoints_of_others_are_used_as_they_are(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -486,7 +486,7 @@ static void endpoints_of_others_are_used_as_they_are(void **state)
     finish(&k);
 }
 
-static void changed_ports_are_followed(void **state)
+static void test_changed_ports_are_followed(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -506,19 +506,19 @@ static void changed_ports_are_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connections_reach_the_ready_pods),
-        cmocka_unit_test(every_type_has_its_addresses),
-        cmocka_unit_test(addresses_survive_a_restart),
-        cmocka_unit_test(a_busy_port_is_moved_and_said),
-        cmocka_unit_test(low_ports_are_one_address_everywhere),
-        cmocka_unit_test(a_moved_port_that_is_busy_moves_on),
-        cmocka_unit_test(a_busy_node_port_is_waited_for),
-        cmocka_unit_test(a_wanted_address_is_given_when_it_is_free),
-        cmocka_unit_test(an_address_in_the_status_is_checked),
-        cmocka_unit_test(external_addresses_are_not_served),
-        cmocka_unit_test(headless_and_external_names_get_no_address),
-        cmocka_unit_test(endpoints_of_others_are_used_as_they_are),
-        cmocka_unit_test(changed_ports_are_followed),
+        cmocka_unit_test(test_connections_reach_the_ready_pods),
+        cmocka_unit_test(test_every_type_has_its_addresses),
+        cmocka_unit_test(test_addresses_survive_a_restart),
+        cmocka_unit_test(test_a_busy_port_is_moved_and_said),
+        cmocka_unit_test(test_low_ports_are_one_address_everywhere),
+        cmocka_unit_test(test_a_moved_port_that_is_busy_moves_on),
+        cmocka_unit_test(test_a_busy_node_port_is_waited_for),
+        cmocka_unit_test(test_a_wanted_address_is_given_when_it_is_free),
+        cmocka_unit_test(test_an_address_in_the_status_is_checked),
+        cmocka_unit_test(test_external_addresses_are_not_served),
+        cmocka_unit_test(test_headless_and_external_names_get_no_address),
+        cmocka_unit_test(test_endpoints_of_others_are_used_as_they_are),
+        cmocka_unit_test(test_changed_ports_are_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

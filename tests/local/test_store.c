@@ -80,7 +80,7 @@ static struct gs_error *put(struct local_api_store *s, const char *ns, const cha
     return local_api_store_put(s, 0, obj, NULL);
 }
 
-static void objects_come_in_order(void **state)
+static void test_objects_come_in_order(void **state)
 {
     static const char *const want[][2] = {{"a", "x"}, {"a", "y"}, {"a-b", "a"}, {"b", "a"}};
     GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(NULL, 0, 0);
@@ -100,7 +100,7 @@ static void objects_come_in_order(void **state)
     assert_int_equal(local_api_store_len(s, 1), 0);
 }
 
-static void every_change_has_a_version(void **state)
+static void test_every_change_has_a_version(void **state)
 {
     GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(NULL, 0, 0);
 
@@ -138,7 +138,7 @@ static void on_change(void *arg, const struct local_api_store_change *c)
     assert_non_null(codec_json_str(tree, "metadata", "name", NULL));
 }
 
-static void changes_are_replayed(void **state)
+static void test_changes_are_replayed(void **state)
 {
     GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(NULL, 3, 0);
     struct seen seen = {0};
@@ -156,7 +156,7 @@ static void changes_are_replayed(void **state)
     free(seen.before);
 }
 
-static void the_ring_is_bounded_in_bytes(void **state)
+static void test_the_ring_is_bounded_in_bytes(void **state)
 {
     GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(NULL, 1000, 4096);
 
@@ -165,7 +165,7 @@ static void the_ring_is_bounded_in_bytes(void **state)
     assert_true(local_api_store_oldest_rv(s) > 150);
 }
 
-static void objects_survive(void **state)
+static void test_objects_survive(void **state)
 {
     struct dir *d = *state;
     struct stat st;
@@ -189,7 +189,7 @@ static void objects_survive(void **state)
     local_api_store_close(s);
 }
 
-static void a_second_program_is_refused(void **state)
+static void test_a_second_program_is_refused(void **state)
 {
     struct dir *d = *state;
     GS_CLEANUP(local_api_store_closep) struct local_api_store *s = open_store(d->db, 0, 0);
@@ -209,7 +209,7 @@ static void a_second_program_is_refused(void **state)
     assert_int_equal(status, 0);
 }
 
-static void damage_is_set_aside(void **state)
+static void test_damage_is_set_aside(void **state)
 {
     struct dir *d = *state;
     struct local_api_store *s = open_store(d->db, 0, 0);
@@ -234,7 +234,7 @@ static void damage_is_set_aside(void **state)
     assert_true(aside >= 1);
 }
 
-static void a_full_disk_changes_nothing(void **state)
+static void test_a_full_disk_changes_nothing(void **state)
 {
     struct dir *d = *state;
     struct rlimit old, tight;
@@ -263,7 +263,7 @@ static void a_full_disk_changes_nothing(void **state)
     assert_int_equal(local_api_store_rv(s), rv + 1);
 }
 
-static void the_number_of_objects_is_limited(void **state)
+static void test_the_number_of_objects_is_limited(void **state)
 {
     struct local_api_store *s = NULL;
 
@@ -282,15 +282,15 @@ static void the_number_of_objects_is_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(objects_come_in_order),
-        cmocka_unit_test(every_change_has_a_version),
-        cmocka_unit_test(changes_are_replayed),
-        cmocka_unit_test(the_ring_is_bounded_in_bytes),
-        cmocka_unit_test(the_number_of_objects_is_limited),
-        cmocka_unit_test_setup_teardown(objects_survive, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(a_second_program_is_refused, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(damage_is_set_aside, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(a_full_disk_changes_nothing, make_dir, remove_dir),
+        cmocka_unit_test(test_objects_come_in_order),
+        cmocka_unit_test(test_every_change_has_a_version),
+        cmocka_unit_test(test_changes_are_replayed),
+        cmocka_unit_test(test_the_ring_is_bounded_in_bytes),
+        cmocka_unit_test(test_the_number_of_objects_is_limited),
+        cmocka_unit_test_setup_teardown(test_objects_survive, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_a_second_program_is_refused, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_damage_is_set_aside, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_a_full_disk_changes_nothing, make_dir, remove_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void keys_run_in_the_order_of_their_time(void **state)
+static void test_keys_run_in_the_order_of_their_time(void **state)
 {
     struct fixture *f = *state;
     local_queue_add_after(f->queue, "ns", "d", 40);
@@ -76,7 +76,7 @@ static void keys_run_in_the_order_of_their_time(void **state)
     assert_int_equal(f->runs, 5);
 }
 
-static void a_key_runs_again_when_it_asks(void **state)
+static void test_a_key_runs_again_when_it_asks(void **state)
 {
     struct fixture *f = *state;
     f->again = 3;
@@ -93,7 +93,7 @@ static void count_turn(uv_prepare_t *p)
     f->turns++;
 }
 
-static void many_keys_leave_the_loop_to_others(void **state)
+static void test_many_keys_leave_the_loop_to_others(void **state)
 {
     enum { KEYS = 300 };
     struct fixture *f = *state;
@@ -114,9 +114,10 @@ static void many_keys_leave_the_loop_to_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keys_run_in_the_order_of_their_time, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_key_runs_again_when_it_asks, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(many_keys_leave_the_loop_to_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_keys_run_in_the_order_of_their_time, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_key_runs_again_when_it_asks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_keys_leave_the_loop_to_others, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("work", tests, NULL, NULL);
 }

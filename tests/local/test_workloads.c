@@ -77,7 +77,7 @@ static const json_t *replicaset_with(struct cluster *k, int64_t spec_replicas)
     return NULL;
 }
 
-static void a_deployment_brings_up_its_pods(void **state)
+static void test_a_deployment_brings_up_its_pods(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -107,7 +107,7 @@ static void a_deployment_brings_up_its_pods(void **state)
     finish(&k);
 }
 
-static void scaling_up_and_down(void **state)
+static void test_scaling_up_and_down(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -127,7 +127,7 @@ static void scaling_up_and_down(void **state)
     finish(&k);
 }
 
-static void a_rolling_update_keeps_its_bounds(void **state)
+static void test_a_rolling_update_keeps_its_bounds(void **state)
 {
     static const struct {
         const char *strategy;
@@ -157,7 +157,7 @@ static void a_rolling_update_keeps_its_bounds(void **state)
     }
 }
 
-static void a_rollout_that_never_gets_ready_stays_within_its_bounds(void **state)
+static void test_a_rollout_that_never_gets_ready_stays_within_its_bounds(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -197,7 +197,7 @@ static void check_no_mix(struct cluster *k)
         bound_breaks++;
 }
 
-static void recreate_never_mixes(void **state)
+static void test_recreate_never_mixes(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -209,7 +209,7 @@ static void recreate_never_mixes(void **state)
     finish(&k);
 }
 
-static void a_paused_deployment_scales_but_does_not_roll(void **state)
+static void test_a_paused_deployment_scales_but_does_not_roll(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -227,7 +227,7 @@ static void a_paused_deployment_scales_but_does_not_roll(void **state)
     finish(&k);
 }
 
-static void a_rollout_is_scaled_in_proportion(void **state)
+static void test_a_rollout_is_scaled_in_proportion(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -248,7 +248,7 @@ static void a_rollout_is_scaled_in_proportion(void **state)
     finish(&k);
 }
 
-static void history_is_limited(void **state)
+static void test_history_is_limited(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -263,7 +263,7 @@ static void history_is_limited(void **state)
     finish(&k);
 }
 
-static void killed_pods_come_back(void **state)
+static void test_killed_pods_come_back(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -284,7 +284,7 @@ static void killed_pods_come_back(void **state)
     finish(&k);
 }
 
-static void scaling_down_prefers_unready_pods(void **state)
+static void test_scaling_down_prefers_unready_pods(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -298,7 +298,7 @@ static void scaling_down_prefers_unready_pods(void **state)
     finish(&k);
 }
 
-static void deleting_cascades(void **state)
+static void test_deleting_cascades(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -310,7 +310,7 @@ static void deleting_cascades(void **state)
 }
 
 // One mistake must cost what the quota allows and no more, and be undone as fast.
-static void more_replicas_than_the_quota_are_refused(void **state)
+static void test_more_replicas_than_the_quota_are_refused(void **state)
 {
     struct cluster k = {0};
     least_serving = most_pods = bound_breaks = 0;
@@ -338,7 +338,7 @@ static void more_replicas_than_the_quota_are_refused(void **state)
 
 // Each name comes twice: with many pods at once that happens by chance. The second pod needs
 // another one, or both share an expectation, which the first answer frees.
-static void names_that_come_twice_are_not_used_twice(void **state)
+static void test_names_that_come_twice_are_not_used_twice(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -372,7 +372,7 @@ static void delete_orphaning(struct cluster *k)
     loop_until(&k->loop, done);
 }
 
-static void orphans_stay_and_are_adopted(void **state)
+static void test_orphans_stay_and_are_adopted(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -394,7 +394,7 @@ static void orphans_stay_and_are_adopted(void **state)
     finish(&k);
 }
 
-static void foreground_deletion_waits_for_dependents(void **state)
+static void test_foreground_deletion_waits_for_dependents(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -410,7 +410,7 @@ static void foreground_deletion_waits_for_dependents(void **state)
     finish(&k);
 }
 
-static void restart_converges(void **state)
+static void test_restart_converges(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -442,7 +442,7 @@ static void restart_converges(void **state)
     finish(&k);
 }
 
-static void faults_only_delay(void **state)
+static void test_faults_only_delay(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -463,7 +463,7 @@ static void faults_only_delay(void **state)
     finish(&k);
 }
 
-static void namespaces_are_emptied_and_go(void **state)
+static void test_namespaces_are_emptied_and_go(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -482,7 +482,7 @@ static void namespaces_are_emptied_and_go(void **state)
     finish(&k);
 }
 
-static void minimum_ready_time_counts(void **state)
+static void test_minimum_ready_time_counts(void **state)
 {
     struct cluster k;
     setup(&k);
@@ -496,25 +496,25 @@ static void minimum_ready_time_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_deployment_brings_up_its_pods),
-        cmocka_unit_test(scaling_up_and_down),
-        cmocka_unit_test(a_rolling_update_keeps_its_bounds),
-        cmocka_unit_test(a_rollout_that_never_gets_ready_stays_within_its_bounds),
-        cmocka_unit_test(recreate_never_mixes),
-        cmocka_unit_test(a_paused_deployment_scales_but_does_not_roll),
-        cmocka_unit_test(a_rollout_is_scaled_in_proportion),
-        cmocka_unit_test(history_is_limited),
-        cmocka_unit_test(killed_pods_come_back),
-        cmocka_unit_test(scaling_down_prefers_unready_pods),
-        cmocka_unit_test(deleting_cascades),
-        cmocka_unit_test(names_that_come_twice_are_not_used_twice),
-        cmocka_unit_test(more_replicas_than_the_quota_are_refused),
-        cmocka_unit_test(orphans_stay_and_are_adopted),
-        cmocka_unit_test(foreground_deletion_waits_for_dependents),
-        cmocka_unit_test(restart_converges),
-        cmocka_unit_test(faults_only_delay),
-        cmocka_unit_test(namespaces_are_emptied_and_go),
-        cmocka_unit_test(minimum_ready_time_counts),
+        cmocka_unit_test(test_a_deployment_brings_up_its_pods),
+        cmocka_unit_test(test_scaling_up_and_down),
+        cmocka_unit_test(test_a_rolling_update_keeps_its_bounds),
+        cmocka_unit_test(test_a_rollout_that_never_gets_ready_stays_within_its_bounds),
+        cmocka_unit_test(test_recreate_never_mixes),
+        cmocka_unit_test(test_a_paused_deployment_scales_but_does_not_roll),
+        cmocka_unit_test(test_a_rollout_is_scaled_in_proportion),
+        cmocka_unit_test(test_history_is_limited),
+        cmocka_unit_test(test_killed_pods_come_back),
+        cmocka_unit_test(test_scaling_down_prefers_unready_pods),
+        cmocka_unit_test(test_deleting_cascades),
+        cmocka_unit_test(test_names_that_come_twice_are_not_used_twice),
+        cmocka_unit_test(test_more_replicas_than_the_quota_are_refused),
+        cmocka_unit_test(test_orphans_stay_and_are_adopted),
+        cmocka_unit_test(test_foreground_deletion_waits_for_dependents),
+        cmocka_unit_test(test_restart_converges),
+        cmocka_unit_test(test_faults_only_delay),
+        cmocka_unit_test(test_namespaces_are_emptied_and_go),
+        cmocka_unit_test(test_minimum_ready_time_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static const struct dns_row kinds[] = {
     {0},
 };
 
-static void records_of_all_kinds_are_read(void **state)
+static void test_records_of_all_kinds_are_read(void **state)
 {
     struct fixture f;
     setup(&f, kinds);
@@ -85,7 +85,7 @@ static void records_of_all_kinds_are_read(void **state)
     (void)state;
 }
 
-static void suffixes_are_tried_in_the_order_of_the_file(void **state)
+static void test_suffixes_are_tried_in_the_order_of_the_file(void **state)
 {
     static const struct dns_row rows[] = {
         {"1 web.two.example", SAYS_RECORDS,
@@ -118,7 +118,7 @@ static void suffixes_are_tried_in_the_order_of_the_file(void **state)
     (void)state;
 }
 
-static void cut_answers_are_asked_for_over_tcp(void **state)
+static void test_cut_answers_are_asked_for_over_tcp(void **state)
 {
     static const struct dns_row rows[] = {
         {"1 big.example", SAYS_CUT, DNS_RECORDS(DNS_A_RECORD("\x0a", "\0", "\0", "\x01"), 1)}, {0}};
@@ -131,7 +131,7 @@ static void cut_answers_are_asked_for_over_tcp(void **state)
     (void)state;
 }
 
-static void the_next_server_is_asked_when_one_does_not_say(void **state)
+static void test_the_next_server_is_asked_when_one_does_not_say(void **state)
 {
     static const struct dns_row rows[] = {
         {"1 gpu.example", SAYS_RECORDS, DNS_RECORDS(DNS_A_RECORD("\x0a", "\0", "\0", "\x01"), 1)},
@@ -158,7 +158,7 @@ static void the_next_server_is_asked_when_one_does_not_say(void **state)
     (void)state;
 }
 
-static void a_lookup_can_be_cancelled(void **state)
+static void test_a_lookup_can_be_cancelled(void **state)
 {
     static const struct dns_row rows[] = {{"1 silent.example", SAYS_NOTHING, NULL, 0, 0}, {0}};
     struct fixture f;
@@ -174,7 +174,7 @@ static void a_lookup_can_be_cancelled(void **state)
     (void)state;
 }
 
-static void resolv_conf_is_read_as_it_is_written(void **state)
+static void test_resolv_conf_is_read_as_it_is_written(void **state)
 {
     static const struct dns_row none[] = {{0}};
     struct fixture f;
@@ -201,12 +201,12 @@ static void resolv_conf_is_read_as_it_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_of_all_kinds_are_read),
-        cmocka_unit_test(suffixes_are_tried_in_the_order_of_the_file),
-        cmocka_unit_test(cut_answers_are_asked_for_over_tcp),
-        cmocka_unit_test(the_next_server_is_asked_when_one_does_not_say),
-        cmocka_unit_test(a_lookup_can_be_cancelled),
-        cmocka_unit_test(resolv_conf_is_read_as_it_is_written),
+        cmocka_unit_test(test_records_of_all_kinds_are_read),
+        cmocka_unit_test(test_suffixes_are_tried_in_the_order_of_the_file),
+        cmocka_unit_test(test_cut_answers_are_asked_for_over_tcp),
+        cmocka_unit_test(test_the_next_server_is_asked_when_one_does_not_say),
+        cmocka_unit_test(test_a_lookup_can_be_cancelled),
+        cmocka_unit_test(test_resolv_conf_is_read_as_it_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

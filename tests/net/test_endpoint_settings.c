@@ -81,7 +81,7 @@ static void get(struct fixture *f, const struct endpoint_settings *http, const c
     gs_buf_add_char(&f->seen, '\0');
 }
 
-static void redirects_are_followed_when_they_may(void **state)
+static void test_redirects_are_followed_when_they_may(void **state)
 {
     struct fixture f;
     setup(&f, NULL);
@@ -98,7 +98,7 @@ static void redirects_are_followed_when_they_may(void **state)
     (void)state;
 }
 
-static void a_proxy_is_asked_for_the_whole_url(void **state)
+static void test_a_proxy_is_asked_for_the_whole_url(void **state)
 {
     struct fixture f;
     setup(&f, NULL);
@@ -124,7 +124,7 @@ static void a_proxy_is_asked_for_the_whole_url(void **state)
     (void)state;
 }
 
-static void the_certificate_is_checked_for_server_name(void **state)
+static void test_the_certificate_is_checked_for_server_name(void **state)
 {
     struct fixture f;
     struct tls_pair ca = {0}, pair = {0};
@@ -162,7 +162,7 @@ static void the_certificate_is_checked_for_server_name(void **state)
     (void)state;
 }
 
-static void headers_are_those_of_the_configuration(void **state)
+static void test_headers_are_those_of_the_configuration(void **state)
 {
     struct fixture f;
     char file[] = "/tmp/gpuscale-header-XXXXXX";
@@ -261,7 +261,7 @@ static const char *asked_of_proxy(struct fixture *f, struct proxy *p,
     return p->asked.data;
 }
 
-static void headers_for_the_proxy_go_with_connect_alone(void **state)
+static void test_headers_for_the_proxy_go_with_connect_alone(void **state)
 {
     static const struct http_header own[] = {{"X-Pass", "one"}, {"X-Pass", "two"}, {0}};
     struct fixture f;
@@ -284,11 +284,11 @@ static void headers_for_the_proxy_go_with_connect_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(redirects_are_followed_when_they_may),
-        cmocka_unit_test(a_proxy_is_asked_for_the_whole_url),
-        cmocka_unit_test(the_certificate_is_checked_for_server_name),
-        cmocka_unit_test(headers_are_those_of_the_configuration),
-        cmocka_unit_test(headers_for_the_proxy_go_with_connect_alone),
+        cmocka_unit_test(test_redirects_are_followed_when_they_may),
+        cmocka_unit_test(test_a_proxy_is_asked_for_the_whole_url),
+        cmocka_unit_test(test_the_certificate_is_checked_for_server_name),
+        cmocka_unit_test(test_headers_are_those_of_the_configuration),
+        cmocka_unit_test(test_headers_for_the_proxy_go_with_connect_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

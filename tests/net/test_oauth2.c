@@ -136,7 +136,7 @@ static void ask_and_wait(struct fixture *f, const char *path)
     loop_until(&f->loop, f->done > done);
 }
 
-static void a_token_is_fetched_once_and_goes_with_each_request(void **state)
+static void test_a_token_is_fetched_once_and_goes_with_each_request(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -170,7 +170,7 @@ static void a_token_is_fetched_once_and_goes_with_each_request(void **state)
     (void)state;
 }
 
-static void bodies_of_requests_that_wait_are_kept(void **state)
+static void test_bodies_of_requests_that_wait_are_kept(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -186,7 +186,7 @@ static void bodies_of_requests_that_wait_are_kept(void **state)
 
 // Ten seconds before its end a token is not used any more, and a new one is always good for those
 // that waited for it.
-static void tokens_that_end_are_fetched_anew(void **state)
+static void test_tokens_that_end_are_fetched_anew(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -204,7 +204,7 @@ static void tokens_that_end_are_fetched_anew(void **state)
     (void)state;
 }
 
-static void the_secret_goes_where_the_server_wants_it(void **state)
+static void test_the_secret_goes_where_the_server_wants_it(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -223,7 +223,7 @@ static void the_secret_goes_where_the_server_wants_it(void **state)
     (void)state;
 }
 
-static void a_changed_secret_is_used_at_once(void **state)
+static void test_a_changed_secret_is_used_at_once(void **state)
 {
     struct fixture f;
     char file[] = "/tmp/gpuscale-secret-XXXXXX";
@@ -249,7 +249,7 @@ static void a_changed_secret_is_used_at_once(void **state)
     (void)state;
 }
 
-static void failures_are_told_to_all_that_wait(void **state)
+static void test_failures_are_told_to_all_that_wait(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -269,7 +269,7 @@ static void failures_are_told_to_all_that_wait(void **state)
     (void)state;
 }
 
-static void requests_that_wait_can_be_cancelled(void **state)
+static void test_requests_that_wait_can_be_cancelled(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -289,7 +289,7 @@ static void requests_that_wait_can_be_cancelled(void **state)
     (void)state;
 }
 
-static void a_client_can_go_while_requests_wait(void **state)
+static void test_a_client_can_go_while_requests_wait(void **state)
 {
     struct fixture f;
     setup(&f);
@@ -320,7 +320,7 @@ static struct gs_error *read_answer(int status, const char *type, const char *bo
     return err;
 }
 
-static void answers_are_json_or_forms(void **state)
+static void test_answers_are_json_or_forms(void **state)
 {
     static const char form[] = "application/x-www-form-urlencoded", json[] = "application/json";
     static const struct {
@@ -342,7 +342,7 @@ static void answers_are_json_or_forms(void **state)
     (void)state;
 }
 
-static void wrong_answers_tell_nothing_of_their_contents(void **state)
+static void test_wrong_answers_tell_nothing_of_their_contents(void **state)
 {
     static const struct {
         int status;
@@ -369,7 +369,7 @@ static void wrong_answers_tell_nothing_of_their_contents(void **state)
     (void)state;
 }
 
-static void parameters_replace_only_the_grant_type(void **state)
+static void test_parameters_replace_only_the_grant_type(void **state)
 {
     struct http_header params[] = {{"grant_type", "own"}, {"client_id", "other"}};
     static const char *const scopes[] = {"s"};
@@ -388,17 +388,17 @@ static void parameters_replace_only_the_grant_type(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_is_fetched_once_and_goes_with_each_request),
-        cmocka_unit_test(bodies_of_requests_that_wait_are_kept),
-        cmocka_unit_test(tokens_that_end_are_fetched_anew),
-        cmocka_unit_test(the_secret_goes_where_the_server_wants_it),
-        cmocka_unit_test(a_changed_secret_is_used_at_once),
-        cmocka_unit_test(failures_are_told_to_all_that_wait),
-        cmocka_unit_test(requests_that_wait_can_be_cancelled),
-        cmocka_unit_test(a_client_can_go_while_requests_wait),
-        cmocka_unit_test(answers_are_json_or_forms),
-        cmocka_unit_test(wrong_answers_tell_nothing_of_their_contents),
-        cmocka_unit_test(parameters_replace_only_the_grant_type),
+        cmocka_unit_test(test_a_token_is_fetched_once_and_goes_with_each_request),
+        cmocka_unit_test(test_bodies_of_requests_that_wait_are_kept),
+        cmocka_unit_test(test_tokens_that_end_are_fetched_anew),
+        cmocka_unit_test(test_the_secret_goes_where_the_server_wants_it),
+        cmocka_unit_test(test_a_changed_secret_is_used_at_once),
+        cmocka_unit_test(test_failures_are_told_to_all_that_wait),
+        cmocka_unit_test(test_requests_that_wait_can_be_cancelled),
+        cmocka_unit_test(test_a_client_can_go_while_requests_wait),
+        cmocka_unit_test(test_answers_are_json_or_forms),
+        cmocka_unit_test(test_wrong_answers_tell_nothing_of_their_contents),
+        cmocka_unit_test(test_parameters_replace_only_the_grant_type),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -344,7 +344,7 @@ static void run_script(const char *file, char *text)
     assert_int_equal(s.wrong, 0);
 }
 
-static void scripts(void **state)
+static void test_scripts(void **state)
 {
     GS_AUTO_FREE char *dir = gs_format("%s/tests/promql/eval", getenv("GPUSCALE_SOURCE_ROOT"));
     DIR *d = opendir(dir);
@@ -367,6 +367,6 @@ static void scripts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(scripts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scripts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static struct gs_error *ask(struct promql_engine *e, const char *query, int64_t 
     return err;
 }
 
-static void samples(void **state)
+static void test_samples(void **state)
 {
     static const char text[] = "query processing would load too many samples into memory";
     struct tsdb *db = filled();
@@ -47,7 +47,7 @@ static void samples(void **state)
 }
 
 // Of intermediate results, of sliding windows, of texts that the query makes.
-static void memory(void **state)
+static void test_memory(void **state)
 {
     static const char *const queries[] = {
         "m + m + m + m + m",
@@ -69,7 +69,7 @@ static void memory(void **state)
     (void)state;
 }
 
-static void steps(void **state)
+static void test_steps(void **state)
 {
     struct tsdb *db = filled();
     struct promql_engine *e = promql_engine_new(db, &(struct promql_config){.max_points = 100});
@@ -83,9 +83,9 @@ static void steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples),
-        cmocka_unit_test(memory),
-        cmocka_unit_test(steps),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static int teardown(void **state)
 
 #define LONG "sum(stddev_over_time(m[100s]) + 1)"
 
-static void goes_on(void **state)
+static void test_goes_on(void **state)
 {
     struct fixture *f = *state;
     struct gs_error *err;
@@ -99,7 +99,7 @@ static void goes_on(void **state)
     assert_true(f->pauses > 0);
 }
 
-static void others_ask_meanwhile(void **state)
+static void test_others_ask_meanwhile(void **state)
 {
     struct fixture *f = *state;
     struct gs_error *err;
@@ -111,7 +111,7 @@ static void others_ask_meanwhile(void **state)
 
 // Those that were there when the query began are counted, and no other; a name that the query makes
 // is one name, also when the store comes to know it.
-static void series_come_meanwhile(void **state)
+static void test_series_come_meanwhile(void **state)
 {
     struct fixture *f = *state;
     struct gs_error *err;
@@ -134,7 +134,7 @@ static void series_come_meanwhile(void **state)
 }
 
 // All series are gone from the store when the query goes on: it ends without harm.
-static void series_go_meanwhile(void **state)
+static void test_series_go_meanwhile(void **state)
 {
     struct fixture *f = *state;
     struct gs_error *err;
@@ -149,7 +149,7 @@ static void series_go_meanwhile(void **state)
     assert_null(err);
 }
 
-static void ends_when_told(void **state)
+static void test_ends_when_told(void **state)
 {
     struct fixture *f = *state;
     struct gs_error *err;
@@ -159,7 +159,7 @@ static void ends_when_told(void **state)
     assert_int_equal(f->pauses, 1);
 }
 
-static void time_is_up(void **state)
+static void test_time_is_up(void **state)
 {
     struct fixture *f = *state;
     struct gs_error *err;
@@ -173,12 +173,12 @@ static void time_is_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(goes_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(others_ask_meanwhile, setup, teardown),
-        cmocka_unit_test_setup_teardown(series_come_meanwhile, setup, teardown),
-        cmocka_unit_test_setup_teardown(series_go_meanwhile, setup, teardown),
-        cmocka_unit_test_setup_teardown(ends_when_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(time_is_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_goes_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_others_ask_meanwhile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_series_come_meanwhile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_series_go_meanwhile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ends_when_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_time_is_up, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static char *ask(struct fixture *f, const char *text, int start_s, int end_s, in
     return gs_buf_take(&out);
 }
 
-static void instant_queries(void **state)
+static void test_instant_queries(void **state)
 {
     static const char *const cases[][2] = {
         {"1 + 2 * 3 ^ 2", "{} 19;"},
@@ -165,7 +165,7 @@ static void instant_queries(void **state)
     (void)state;
 }
 
-static void range_queries(void **state)
+static void test_range_queries(void **state)
 {
     static const char *const cases[][2] = {
         {"util{pod=\"a\"}", "{__name__=util,node=n1,pod=a} 19 20 21 22;"},
@@ -189,7 +189,7 @@ static void range_queries(void **state)
     (void)state;
 }
 
-static void printed_again(void **state)
+static void test_printed_again(void **state)
 {
     static const char *const cases[][2] = {
         {"sum(a)by(x,y)", "sum by (x, y) (a)"},
@@ -213,9 +213,9 @@ static void printed_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instant_queries),
-        cmocka_unit_test(range_queries),
-        cmocka_unit_test(printed_again),
+        cmocka_unit_test(test_instant_queries),
+        cmocka_unit_test(test_range_queries),
+        cmocka_unit_test(test_printed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,7 +117,7 @@ static size_t compare(struct promql_engine *e, const char *query, int64_t step_m
     return n;
 }
 
-static void slides_as_instants(void **state)
+static void test_slides_as_instants(void **state)
 {
     static const char *const functions[] = {"sum_over_time",
                                             "avg_over_time",
@@ -152,6 +152,6 @@ static void slides_as_instants(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(slides_as_instants)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slides_as_instants)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static size_t run_file(const char *path)
     return n;
 }
 
-static void the_tables_hold(void **state)
+static void test_the_tables_hold(void **state)
 {
     const char *root = getenv("GPUSCALE_SOURCE_ROOT");
     GS_AUTO_FREE char *dir = gs_format("%s/tests/hpa/cases", root ? root : ".");
@@ -59,7 +59,7 @@ static void write_table(struct temp *t, const char *text)
     "spec: {maxReplicas: 9, metrics: [{type: Pods, pods: {metric: {name: q}, "                     \
     "target: {type: AverageValue, averageValue: 10}}}]}\n"
 
-static void a_difference_is_told(void **state)
+static void test_a_difference_is_told(void **state)
 {
     struct temp t;
     struct codec_test_report r = {0};
@@ -104,7 +104,7 @@ static void expect_refusal(const char *text, const char *want)
 #define HEAD "name: x\n" SPEC
 #define STEP "steps:\n- at: 0\n  scale: 1\n  pods: 1\n  metrics: [{samples: [1]}]\n  "
 
-static void a_wrong_case_names_the_place(void **state)
+static void test_a_wrong_case_names_the_place(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -160,7 +160,7 @@ static void a_wrong_case_names_the_place(void **state)
     (void)state;
 }
 
-static void a_wrong_row_names_the_place(void **state)
+static void test_a_wrong_row_names_the_place(void **state)
 {
     expect_refusal(HEAD "columns: [scale]\nrows: [[1, a, b]]\n", ":4:8: a row has 3 cells for 1");
     expect_refusal(HEAD "columns: [size]\nrows: [[1]]\n", ":3:11: no column is called \"size\"");
@@ -174,7 +174,7 @@ static void a_wrong_row_names_the_place(void **state)
     (void)state;
 }
 
-static void a_file_that_cannot_be_parsed_is_an_error(void **state)
+static void test_a_file_that_cannot_be_parsed_is_an_error(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -194,7 +194,7 @@ static void a_file_that_cannot_be_parsed_is_an_error(void **state)
     (void)state;
 }
 
-static void cases_after_a_malformed_one_are_run(void **state)
+static void test_cases_after_a_malformed_one_are_run(void **state)
 {
     struct temp t;
     struct codec_test_report r = {0};
@@ -211,7 +211,7 @@ static void cases_after_a_malformed_one_are_run(void **state)
 }
 
 // Every form of `contains` finds what is there and reports what is not; a step's name is shown.
-static void parts_of_messages_are_compared(void **state)
+static void test_parts_of_messages_are_compared(void **state)
 {
     struct temp t;
     struct codec_test_report r = {0};
@@ -236,13 +236,13 @@ static void parts_of_messages_are_compared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_tables_hold),
-        cmocka_unit_test(a_difference_is_told),
-        cmocka_unit_test(a_wrong_case_names_the_place),
-        cmocka_unit_test(a_wrong_row_names_the_place),
-        cmocka_unit_test(a_file_that_cannot_be_parsed_is_an_error),
-        cmocka_unit_test(cases_after_a_malformed_one_are_run),
-        cmocka_unit_test(parts_of_messages_are_compared),
+        cmocka_unit_test(test_the_tables_hold),
+        cmocka_unit_test(test_a_difference_is_told),
+        cmocka_unit_test(test_a_wrong_case_names_the_place),
+        cmocka_unit_test(test_a_wrong_row_names_the_place),
+        cmocka_unit_test(test_a_file_that_cannot_be_parsed_is_an_error),
+        cmocka_unit_test(test_cases_after_a_malformed_one_are_run),
+        cmocka_unit_test(test_parts_of_messages_are_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

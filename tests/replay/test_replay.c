@@ -42,7 +42,7 @@ static const struct replay_row *row_at(const struct replay_result *r, int64_t se
 
 // 60 of 100 in use by one replica, target 50: ceil(60 / 50) = 2 replicas, at 30 % each: they stay,
 // as one would be over the target.
-static void the_formula_decides(void **state)
+static void test_the_formula_decides(void **state)
 {
     struct replay_scenario *s;
     struct replay_result r;
@@ -68,7 +68,7 @@ static void the_formula_decides(void **state)
 }
 
 // Nodes of two GPUs: the third replica waits for its node.
-static void replicas_wait_for_nodes(void **state)
+static void test_replicas_wait_for_nodes(void **state)
 {
     struct replay_scenario *s;
     struct replay_result r;
@@ -95,7 +95,7 @@ static void replicas_wait_for_nodes(void **state)
 }
 
 // A recorded metric leads, whatever the replicas do; with replicas it follows theirs.
-static void a_recorded_metric_leads(void **state)
+static void test_a_recorded_metric_leads(void **state)
 {
     struct replay_scenario *s;
     struct replay_result r;
@@ -122,7 +122,7 @@ static void a_recorded_metric_leads(void **state)
     (void)state;
 }
 
-static void a_queue_scales(void **state)
+static void test_a_queue_scales(void **state)
 {
     struct replay_scenario *s;
     struct replay_result r;
@@ -137,7 +137,7 @@ static void a_queue_scales(void **state)
     (void)state;
 }
 
-static void settings_change_it(void **state)
+static void test_settings_change_it(void **state)
 {
     struct replay_scenario *s;
     assert_ok(load_text(HPA(UTILIZATION) "workload: {capacity: 100, load: [[0s, 60]]}\n", &s));
@@ -153,7 +153,7 @@ static void settings_change_it(void **state)
     (void)state;
 }
 
-static void wrong_scenarios_name_the_place(void **state)
+static void test_wrong_scenarios_name_the_place(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -191,7 +191,7 @@ static void wrong_scenarios_name_the_place(void **state)
 
 // Of the target's scale somebody sets 6, of which 30 % are too little; two are lost, and for two
 // minutes there are no metrics: then nothing is done.
-static void things_happen(void **state)
+static void test_things_happen(void **state)
 {
     struct replay_scenario *s;
     struct replay_result r;
@@ -220,7 +220,7 @@ static void things_happen(void **state)
 
 // Skipping quiet seconds changes nothing but the rounding: a load that never rests at a straight
 // line for two seconds gives what a straight one gives.
-static void quiet_seconds_are_served_too(void **state)
+static void test_quiet_seconds_are_served_too(void **state)
 {
     GS_AUTO_BUF struct gs_buf dense = {0};
     struct replay_scenario *s[2];
@@ -251,7 +251,7 @@ static void quiet_seconds_are_served_too(void **state)
 }
 
 // A load that starts over in the middle of its line: the fall is at once, not a slope.
-static void a_repeated_load_starts_over(void **state)
+static void test_a_repeated_load_starts_over(void **state)
 {
     struct replay_scenario *s;
     struct replay_summary sum;
@@ -271,7 +271,7 @@ static void a_repeated_load_starts_over(void **state)
 
 // Of 100 a second ten seconds come, 50 a second can be served: what comes last waits for 10 s, half
 // of the work for at most 5.
-static void waits_are_those_of_a_queue(void **state)
+static void test_waits_are_those_of_a_queue(void **state)
 {
     struct replay_waits w = {0};
     double queue = 0;
@@ -295,7 +295,7 @@ static void waits_are_those_of_a_queue(void **state)
 }
 
 // A replica that goes keeps its GPUs for the drain time, and its node with them.
-static void replicas_drain(void **state)
+static void test_replicas_drain(void **state)
 {
     static const char *const drains[] = {"0s", "4m"};
     struct replay_summary sum[2];
@@ -328,7 +328,7 @@ static void replicas_drain(void **state)
     "prices: {currency: EUR, gpus: {H100: 2.5, A100: 1}, instances: {big: {gpus: 8, price: 16}, "  \
     "small: {gpus: 2, price: 5}}}\n"
 
-static void prices_come_from_a_table(void **state)
+static void test_prices_come_from_a_table(void **state)
 {
     struct replay_scenario *s;
     struct replay_summary sum;
@@ -353,7 +353,7 @@ static void prices_come_from_a_table(void **state)
 }
 
 // On all processors what comes one after the other, in the same order.
-static void many_at_once_are_the_same(void **state)
+static void test_many_at_once_are_the_same(void **state)
 {
     enum { N = 9 };
     struct replay_scenario *s[N];
@@ -377,7 +377,7 @@ static void many_at_once_are_the_same(void **state)
     (void)state;
 }
 
-static void a_comparison_has_all_figures(void **state)
+static void test_a_comparison_has_all_figures(void **state)
 {
     struct replay_scenario *s;
     struct replay_result r[2];
@@ -411,20 +411,20 @@ static void a_comparison_has_all_figures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(things_happen),
-        cmocka_unit_test(quiet_seconds_are_served_too),
-        cmocka_unit_test(the_formula_decides),
-        cmocka_unit_test(replicas_wait_for_nodes),
-        cmocka_unit_test(a_recorded_metric_leads),
-        cmocka_unit_test(a_queue_scales),
-        cmocka_unit_test(a_repeated_load_starts_over),
-        cmocka_unit_test(waits_are_those_of_a_queue),
-        cmocka_unit_test(replicas_drain),
-        cmocka_unit_test(prices_come_from_a_table),
-        cmocka_unit_test(many_at_once_are_the_same),
-        cmocka_unit_test(a_comparison_has_all_figures),
-        cmocka_unit_test(settings_change_it),
-        cmocka_unit_test(wrong_scenarios_name_the_place),
+        cmocka_unit_test(test_things_happen),
+        cmocka_unit_test(test_quiet_seconds_are_served_too),
+        cmocka_unit_test(test_the_formula_decides),
+        cmocka_unit_test(test_replicas_wait_for_nodes),
+        cmocka_unit_test(test_a_recorded_metric_leads),
+        cmocka_unit_test(test_a_queue_scales),
+        cmocka_unit_test(test_a_repeated_load_starts_over),
+        cmocka_unit_test(test_waits_are_those_of_a_queue),
+        cmocka_unit_test(test_replicas_drain),
+        cmocka_unit_test(test_prices_come_from_a_table),
+        cmocka_unit_test(test_many_at_once_are_the_same),
+        cmocka_unit_test(test_a_comparison_has_all_figures),
+        cmocka_unit_test(test_settings_change_it),
+        cmocka_unit_test(test_wrong_scenarios_name_the_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

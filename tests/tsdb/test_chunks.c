@@ -83,7 +83,7 @@ static void check_window(const struct tsdb_chunks *s, const struct tsdb_point *p
         assert_true(at.t_ms == p[until - 1].t_ms && same_bits(at.value, p[until - 1].value));
 }
 
-static void what_is_appended_is_read_bit_for_bit(void **state)
+static void test_what_is_appended_is_read_bit_for_bit(void **state)
 {
     GS_AUTO_FREE struct tsdb_point *p = gs_alloc_array(N, sizeof(*p));
     struct tsdb_samples out = {0};
@@ -115,7 +115,7 @@ static void what_is_appended_is_read_bit_for_bit(void **state)
 }
 
 // Runs of rows with gaps, several streams on one column of times.
-static void runs_with_gaps_are_read_bit_for_bit(void **state)
+static void test_runs_with_gaps_are_read_bit_for_bit(void **state)
 {
     static const int kinds[] = {0, 6, 2, 6, 4, 1, 3, 5, 7};
     enum { STREAMS = GS_ARRAY_LEN(kinds) };
@@ -164,7 +164,7 @@ static void runs_with_gaps_are_read_bit_for_bit(void **state)
     (void)state;
 }
 
-static void numbers_of_a_run_are_those_of_its_values(void **state)
+static void test_numbers_of_a_run_are_those_of_its_values(void **state)
 {
     uint64_t r = 3;
     size_t fit = 0;
@@ -193,7 +193,7 @@ static void numbers_of_a_run_are_those_of_its_values(void **state)
     (void)state;
 }
 
-static void old_blocks_are_dropped(void **state)
+static void test_old_blocks_are_dropped(void **state)
 {
     struct tsdb_chunks s = {0};
     uint64_t dropped = 0;
@@ -221,7 +221,7 @@ static void old_blocks_are_dropped(void **state)
 }
 
 // What its record's checksum vouches for may be anything: a number that nothing can be taken from.
-static void a_block_of_a_file_with_the_lowest_number_takes_more_values(void **state)
+static void test_a_block_of_a_file_with_the_lowest_number_takes_more_values(void **state)
 {
     static const char lowest[] = "\xf8\xff\xff\xff\xff\xff\xff\xff\xff";
     struct tsdb_chunks s = {0};
@@ -250,7 +250,7 @@ static void a_block_of_a_file_with_the_lowest_number_takes_more_values(void **st
 }
 
 // Series of one target, and series with times of their own.
-static void typical_series_are_small(void **state)
+static void test_typical_series_are_small(void **state)
 {
     static const struct {
         int kind;
@@ -291,12 +291,12 @@ static void typical_series_are_small(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_appended_is_read_bit_for_bit),
-        cmocka_unit_test(runs_with_gaps_are_read_bit_for_bit),
-        cmocka_unit_test(numbers_of_a_run_are_those_of_its_values),
-        cmocka_unit_test(old_blocks_are_dropped),
-        cmocka_unit_test(a_block_of_a_file_with_the_lowest_number_takes_more_values),
-        cmocka_unit_test(typical_series_are_small),
+        cmocka_unit_test(test_what_is_appended_is_read_bit_for_bit),
+        cmocka_unit_test(test_runs_with_gaps_are_read_bit_for_bit),
+        cmocka_unit_test(test_numbers_of_a_run_are_those_of_its_values),
+        cmocka_unit_test(test_old_blocks_are_dropped),
+        cmocka_unit_test(test_a_block_of_a_file_with_the_lowest_number_takes_more_values),
+        cmocka_unit_test(test_typical_series_are_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

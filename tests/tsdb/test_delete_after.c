@@ -121,7 +121,7 @@ static void assert_span(struct fixture *f, int64_t from, int64_t until)
     tsdb_samples_finish(&s);
 }
 
-static void what_is_ahead_goes(void **state)
+static void test_what_is_ahead_goes(void **state)
 {
     struct fixture *f = *state;
     int64_t first = f->t_ms + STEP_MS;
@@ -148,7 +148,7 @@ static void what_is_ahead_goes(void **state)
 }
 
 // The log has first what was dropped, then what came at earlier times.
-static void a_restart_finds_the_same(void **state)
+static void test_a_restart_finds_the_same(void **state)
 {
     struct fixture *f = *state;
     int64_t first = f->t_ms + STEP_MS;
@@ -186,7 +186,7 @@ static bool on_recovery(void *arg, uint64_t done, uint64_t total)
 }
 
 // Who opens a store is told how far it is, and can give up.
-static void a_recovery_can_be_watched_and_ended(void **state)
+static void test_a_recovery_can_be_watched_and_ended(void **state)
 {
     struct fixture *f = *state;
     struct progress p = {.go_on = false};
@@ -209,7 +209,7 @@ static void a_recovery_can_be_watched_and_ended(void **state)
 }
 
 // A pass that has begun when its past is dropped goes on.
-static void a_pass_under_way_goes_on(void **state)
+static void test_a_pass_under_way_goes_on(void **state)
 {
     struct fixture *f = *state;
     int64_t first = f->t_ms + STEP_MS;
@@ -237,10 +237,11 @@ static void a_pass_under_way_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_ahead_goes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_restart_finds_the_same, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_pass_under_way_goes_on, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_recovery_can_be_watched_and_ended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_ahead_goes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_restart_finds_the_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_pass_under_way_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_recovery_can_be_watched_and_ended, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
 }

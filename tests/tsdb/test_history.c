@@ -157,7 +157,7 @@ static void settle(struct pair *p, int times)
     }
 }
 
-static void blocks_in_files_read_as_those_in_memory(void **state)
+static void test_blocks_in_files_read_as_those_in_memory(void **state)
 {
     (void)state;
     struct pair p;
@@ -196,7 +196,7 @@ static void blocks_in_files_read_as_those_in_memory(void **state)
 }
 
 // Where the log is short enough for no snapshot: the memory does not wait for one.
-static void complete_blocks_do_not_wait_for_a_snapshot(void **state)
+static void test_complete_blocks_do_not_wait_for_a_snapshot(void **state)
 {
     (void)state;
     struct pair p;
@@ -220,8 +220,8 @@ static void complete_blocks_do_not_wait_for_a_snapshot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_in_files_read_as_those_in_memory),
-        cmocka_unit_test(complete_blocks_do_not_wait_for_a_snapshot),
+        cmocka_unit_test(test_blocks_in_files_read_as_those_in_memory),
+        cmocka_unit_test(test_complete_blocks_do_not_wait_for_a_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

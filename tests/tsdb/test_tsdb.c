@@ -69,7 +69,7 @@ static struct tsdb_matcher matcher(const char *name, enum tsdb_match op, const c
     return m;
 }
 
-static void matchers_select(void **state)
+static void test_matchers_select(void **state)
 {
     static const struct {
         const char *name;
@@ -109,7 +109,7 @@ static void matchers_select(void **state)
     (void)state;
 }
 
-static void samples_come_in_order(void **state)
+static void test_samples_come_in_order(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
     const struct metrics_label labels[] = {L("__name__", "m")};
@@ -127,7 +127,7 @@ static void samples_come_in_order(void **state)
     (void)state;
 }
 
-static void latest_looks_back(void **state)
+static void test_latest_looks_back(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
     append(db, "m", "a", 10, 1);
@@ -164,7 +164,7 @@ static void pass(struct tsdb_group *g, int64_t t, const char *pods, double v)
     assert_int_equal(added, strlen(pods));
 }
 
-static void a_slot_without_a_sample_ends(void **state)
+static void test_a_slot_without_a_sample_ends(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
     struct tsdb_group *g = tsdb_group_new(db);
@@ -181,7 +181,7 @@ static void a_slot_without_a_sample_ends(void **state)
     (void)state;
 }
 
-static void a_pass_that_is_rolled_back_leaves_nothing(void **state)
+static void test_a_pass_that_is_rolled_back_leaves_nothing(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
     struct tsdb_group *g = tsdb_group_new(db);
@@ -198,7 +198,7 @@ static void a_pass_that_is_rolled_back_leaves_nothing(void **state)
 }
 
 // Two targets expose it: the samples of both count in their order, as in Prometheus.
-static void a_series_of_two_groups(void **state)
+static void test_a_series_of_two_groups(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
     struct tsdb_group *g = tsdb_group_new(db), *h = tsdb_group_new(db);
@@ -227,7 +227,7 @@ static void a_series_of_two_groups(void **state)
 }
 
 // What a list of samples by series has, the store has: groups come and go, series too, at random.
-static void groups_hold_what_a_plain_list_holds(void **state)
+static void test_groups_hold_what_a_plain_list_holds(void **state)
 {
     enum { GROUPS = 3, PODS = 12, PASSES = 3000 };
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.retention_ms = INT64_MAX / 4});
@@ -275,7 +275,7 @@ static void groups_hold_what_a_plain_list_holds(void **state)
 }
 
 // Pods come and go on a target that stays: their series go, and their slots serve others.
-static void series_of_a_group_go_after_the_retention(void **state)
+static void test_series_of_a_group_go_after_the_retention(void **state)
 {
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.retention_ms = 100});
     struct tsdb_group *g = tsdb_group_new(db);
@@ -295,7 +295,7 @@ static void series_of_a_group_go_after_the_retention(void **state)
     (void)state;
 }
 
-static void old_samples_and_series_go(void **state)
+static void test_old_samples_and_series_go(void **state)
 {
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.retention_ms = 100});
     append(db, "m", "a", 10, 1);
@@ -336,7 +336,7 @@ static size_t count_found(struct tsdb *db, const char *pod)
 }
 
 // Their numbers are used again, in another order than the lists of the index have.
-static void many_series_go_and_come_at_once(void **state)
+static void test_many_series_go_and_come_at_once(void **state)
 {
     const int64_t later = INT64_C(36000000);
     struct tsdb *db = tsdb_new(NULL);
@@ -362,7 +362,7 @@ static void many_series_go_and_come_at_once(void **state)
     (void)state;
 }
 
-static void over_the_byte_limit_the_oldest_go(void **state)
+static void test_over_the_byte_limit_the_oldest_go(void **state)
 {
     struct tsdb *db =
         tsdb_new(&(struct tsdb_config){.max_bytes = 1 << 20, .retention_ms = INT64_MAX / 4});
@@ -383,7 +383,7 @@ static void over_the_byte_limit_the_oldest_go(void **state)
     (void)state;
 }
 
-static void the_series_limit_holds(void **state)
+static void test_the_series_limit_holds(void **state)
 {
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.max_series = 1});
     append(db, "m", "a", 1, 1);
@@ -403,7 +403,7 @@ static void add_name(void *arg, struct gs_slice value)
     gs_buf_add_char(arg, ' ');
 }
 
-static void label_names_and_values(void **state)
+static void test_label_names_and_values(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
     append(db, "m", "a", 1, 1);
@@ -419,7 +419,7 @@ static void label_names_and_values(void **state)
     (void)state;
 }
 
-static void templates_expand_as_in_go(void **state)
+static void test_templates_expand_as_in_go(void **state)
 {
     static const char *const cases[][4] = {
         {"(.*):(.*)", "host:80", "$2/$1", "80/host"},
@@ -470,7 +470,7 @@ static void remove_store(struct stored *s)
     assert_int_equal(system(command), 0);
 }
 
-static void what_was_written_comes_back(void **state)
+static void test_what_was_written_comes_back(void **state)
 {
     struct stored s;
     make_store(&s);
@@ -497,7 +497,7 @@ static void what_was_written_comes_back(void **state)
     (void)state;
 }
 
-static void a_second_process_is_refused(void **state)
+static void test_a_second_process_is_refused(void **state)
 {
     struct stored s;
     make_store(&s);
@@ -508,7 +508,7 @@ static void a_second_process_is_refused(void **state)
     (void)state;
 }
 
-static void a_torn_or_changed_byte_costs_its_record(void **state)
+static void test_a_torn_or_changed_byte_costs_its_record(void **state)
 {
     struct stored s;
     make_store(&s);
@@ -544,7 +544,7 @@ static void a_torn_or_changed_byte_costs_its_record(void **state)
     (void)state;
 }
 
-static void a_killed_process_leaves_what_was_synced(void **state)
+static void test_a_killed_process_leaves_what_was_synced(void **state)
 {
     struct stored s;
     make_store(&s);
@@ -612,7 +612,7 @@ static void live_and_die(const struct stored *s, unsigned seed, int64_t from, co
     raise(SIGKILL);
 }
 
-static void snapshots_and_log_give_all_that_was_there(void **state)
+static void test_snapshots_and_log_give_all_that_was_there(void **state)
 {
     struct stored s;
     make_store(&s);
@@ -645,7 +645,7 @@ static void snapshots_and_log_give_all_that_was_there(void **state)
 }
 
 // The disk is full for a while: memory goes on, and what came after that while is written again.
-static void a_full_disk_is_survived(void **state)
+static void test_a_full_disk_is_survived(void **state)
 {
     struct stored s;
     struct tsdb_stats stats;
@@ -678,7 +678,7 @@ static void a_full_disk_is_survived(void **state)
 }
 
 // Any changed byte of a file of blocks: never a crash, the rest is there.
-static void a_changed_byte_of_a_snapshot_costs_its_series(void **state)
+static void test_a_changed_byte_of_a_snapshot_costs_its_series(void **state)
 {
     struct stored s;
     make_store(&s);
@@ -771,28 +771,28 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_braces_mean_what_they_mean_in_go),
-        cmocka_unit_test(matchers_select),
+        cmocka_unit_test(test_matchers_select),
         cmocka_unit_test(test_many_literals),
-        cmocka_unit_test(samples_come_in_order),
-        cmocka_unit_test(latest_looks_back),
-        cmocka_unit_test(a_slot_without_a_sample_ends),
-        cmocka_unit_test(a_pass_that_is_rolled_back_leaves_nothing),
-        cmocka_unit_test(a_series_of_two_groups),
-        cmocka_unit_test(groups_hold_what_a_plain_list_holds),
-        cmocka_unit_test(series_of_a_group_go_after_the_retention),
-        cmocka_unit_test(old_samples_and_series_go),
-        cmocka_unit_test(many_series_go_and_come_at_once),
-        cmocka_unit_test(over_the_byte_limit_the_oldest_go),
-        cmocka_unit_test(the_series_limit_holds),
-        cmocka_unit_test(label_names_and_values),
-        cmocka_unit_test(templates_expand_as_in_go),
-        cmocka_unit_test(what_was_written_comes_back),
-        cmocka_unit_test(a_second_process_is_refused),
-        cmocka_unit_test(a_torn_or_changed_byte_costs_its_record),
-        cmocka_unit_test(a_killed_process_leaves_what_was_synced),
-        cmocka_unit_test(snapshots_and_log_give_all_that_was_there),
-        cmocka_unit_test(a_full_disk_is_survived),
-        cmocka_unit_test(a_changed_byte_of_a_snapshot_costs_its_series),
+        cmocka_unit_test(test_samples_come_in_order),
+        cmocka_unit_test(test_latest_looks_back),
+        cmocka_unit_test(test_a_slot_without_a_sample_ends),
+        cmocka_unit_test(test_a_pass_that_is_rolled_back_leaves_nothing),
+        cmocka_unit_test(test_a_series_of_two_groups),
+        cmocka_unit_test(test_groups_hold_what_a_plain_list_holds),
+        cmocka_unit_test(test_series_of_a_group_go_after_the_retention),
+        cmocka_unit_test(test_old_samples_and_series_go),
+        cmocka_unit_test(test_many_series_go_and_come_at_once),
+        cmocka_unit_test(test_over_the_byte_limit_the_oldest_go),
+        cmocka_unit_test(test_the_series_limit_holds),
+        cmocka_unit_test(test_label_names_and_values),
+        cmocka_unit_test(test_templates_expand_as_in_go),
+        cmocka_unit_test(test_what_was_written_comes_back),
+        cmocka_unit_test(test_a_second_process_is_refused),
+        cmocka_unit_test(test_a_torn_or_changed_byte_costs_its_record),
+        cmocka_unit_test(test_a_killed_process_leaves_what_was_synced),
+        cmocka_unit_test(test_snapshots_and_log_give_all_that_was_there),
+        cmocka_unit_test(test_a_full_disk_is_survived),
+        cmocka_unit_test(test_a_changed_byte_of_a_snapshot_costs_its_series),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

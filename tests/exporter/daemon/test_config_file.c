@@ -15,7 +15,7 @@ static struct gs_error *parse(const char *text, struct daemon_file *ret)
     return daemon_file_parse(gs_slice_of(text), "c.yaml", ret);
 }
 
-static void what_is_in_it(void **state)
+static void test_what_is_in_it(void **state)
 {
     struct daemon_file f;
     assert_ok(parse("version: 1\nmetrics:\n  file: /etc/dcgm-exporter/default-counters.csv\n"
@@ -48,7 +48,7 @@ static void what_is_in_it(void **state)
     daemon_file_finish(&f);
 }
 
-static void what_is_refused(void **state)
+static void test_what_is_refused(void **state)
 {
     static const struct {
         const char *text, *error;
@@ -118,7 +118,7 @@ static void assert_every(const struct exporter_counters *c, const char *name, in
 }
 
 // Patterns as Go's path.Match has them, over the names of the rows.
-static void watch_groups_name_rows(void **state)
+static void test_watch_groups_name_rows(void **state)
 {
     static const struct {
         const char *pattern;
@@ -161,7 +161,7 @@ static void watch_groups_name_rows(void **state)
     }
 }
 
-static void a_field_has_one_watch_group(void **state)
+static void test_a_field_has_one_watch_group(void **state)
 {
     struct exporter_counters c = {0};
     struct daemon_file f = {0};
@@ -191,10 +191,10 @@ static void a_field_has_one_watch_group(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_in_it),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(watch_groups_name_rows),
-        cmocka_unit_test(a_field_has_one_watch_group),
+        cmocka_unit_test(test_what_is_in_it),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_watch_groups_name_rows),
+        cmocka_unit_test(test_a_field_has_one_watch_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

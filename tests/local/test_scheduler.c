@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster_harness.h"
-#include "local/controllers/fit.h"
+#include "local/controllers/controllers_private.h"
 #include "local/scheduler.h"
 
 static const char *const slices[] = {"GPU-a::0", "GPU-a::1", "GPU-b::0", "GPU-b::1"};
@@ -265,51 +265,51 @@ static json_t *pod_wanting(const char *containers)
 
 static void test_the_least_used_gpu_first(void **state)
 {
-    struct controllers_fit_devices d = {0};
-    controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    struct controllers_filter_devices d = {0};
+    controllers_filter_devices_init(&d, slices, GS_ARRAY_LEN(slices));
     CODEC_AUTO_JSON json_t *one = pod_wanting("{\"containers\":[" WANT("c", "1") "]}");
     static const char *const expected[] = {"GPU-a::0", "GPU-b::0", "GPU-a::1", "GPU-b::1"};
     for (size_t i = 0; i < 4; i++) {
         CODEC_AUTO_JSON json_t *got = NULL;
-        assert_true(controllers_fit_devices_assign(&d, one, &got));
+        assert_true(controllers_filter_devices_assign(&d, one, &got));
         assert_string_equal(json_string_value(json_array_get(json_object_get(got, "c"), 0)),
                             expected[i]);
     }
     CODEC_AUTO_JSON json_t *none = NULL;
-    assert_false(controllers_fit_devices_assign(&d, one, &none));
+    assert_false(controllers_filter_devices_assign(&d, one, &none));
     assert_null(none);
-    controllers_fit_devices_finish(&d);
+    controllers_filter_devices_finish(&d);
 }
 
 static void test_a_pod_gets_all_or_nothing(void **state)
 {
-    struct controllers_fit_devices d = {0};
-    controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    struct controllers_filter_devices d = {0};
+    controllers_filter_devices_init(&d, slices, GS_ARRAY_LEN(slices));
     CODEC_AUTO_JSON json_t *big =
         pod_wanting("{\"containers\":[" WANT("c", "2") "," WANT("d", "3") "]}");
     CODEC_AUTO_JSON json_t *got = NULL;
-    assert_false(controllers_fit_devices_assign(&d, big, &got));
+    assert_false(controllers_filter_devices_assign(&d, big, &got));
     CODEC_AUTO_JSON json_t *all = pod_wanting("{\"containers\":[" WANT("c", "4") "]}");
-    assert_true(controllers_fit_devices_assign(&d, all, &got));
+    assert_true(controllers_filter_devices_assign(&d, all, &got));
     assert_int_equal(json_array_size(json_object_get(got, "c")), 4);
-    controllers_fit_devices_finish(&d);
+    controllers_filter_devices_finish(&d);
 }
 
 static void test_init_containers_share_the_pods_devices(void **state)
 {
-    struct controllers_fit_devices d = {0};
-    controllers_fit_devices_init(&d, slices, GS_ARRAY_LEN(slices));
+    struct controllers_filter_devices d = {0};
+    controllers_filter_devices_init(&d, slices, GS_ARRAY_LEN(slices));
     CODEC_AUTO_JSON json_t *p = pod_wanting("{\"containers\":[" WANT(
         "c", "1") "],\"initContainers\":[" WANT("i", "3") "," WANT("j", "3") "]}");
     CODEC_AUTO_JSON json_t *got = NULL;
-    assert_true(controllers_fit_devices_assign(&d, p, &got));
+    assert_true(controllers_filter_devices_assign(&d, p, &got));
     assert_int_equal(json_array_size(json_object_get(got, "i")), 3);
     assert_int_equal(json_array_size(json_object_get(got, "j")), 3);
     size_t taken = 0;
     for (size_t i = 0; i < d.len; i++)
         taken += d.items[i].taken;
     assert_int_equal(taken, 3);
-    controllers_fit_devices_finish(&d);
+    controllers_filter_devices_finish(&d);
 }
 
 static void test_requests_are_the_larger_of_init_and_sum(void **state)
@@ -318,7 +318,7 @@ static void test_requests_are_the_larger_of_init_and_sum(void **state)
         "{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}},"
         "{\"resources\":{\"limits\":{\"cpu\":1}}}],"
         "\"initContainers\":[{\"resources\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"2Gi\"}}}]}");
-    CODEC_AUTO_JSON json_t *r = controllers_fit_requests(p);
+    CODEC_AUTO_JSON json_t *r = controllers_filter_requests(p);
     assert_int_equal(json_integer_value(json_object_get(r, "cpu")), 1500);
     assert_int_equal(json_integer_value(json_object_get(r, "memory")), (2LL << 30) * 1000);
 }

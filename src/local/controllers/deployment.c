@@ -6,8 +6,7 @@
 #include "base/num.h"
 #include "kube/object.h"
 #include "kube/selector.h"
-#include "local/controllers/parts.h"
-#include "local/controllers/rollout.h"
+#include "local/controllers/controllers_private.h"
 #include "local/pod.h"
 
 #define HISTORY_LIMIT 10
@@ -15,7 +14,7 @@
 struct controllers_deployments {
     struct local_cluster *cluster;
     struct kube_recorder *recorder;
-    struct local_queue *queue;
+    struct local_workqueue *queue;
 };
 
 // --- templates ---
@@ -100,8 +99,8 @@ static void adopt(struct controllers_rollout *r, const json_t *rs)
     json_array_append_new(refs, kube_make_controller_ref(r->deployment));
     codec_json_set(patch, refs, "metadata", "ownerReferences", NULL);
     codec_json_set(patch, json_string(kube_uid(rs)), "metadata", "uid", NULL);
-    local_work_patch(r->work, KUBE_REPLICASETS, kube_namespace(rs), kube_name(rs), NULL, patch,
-                     NULL, NULL);
+    local_reconcile_patch(r->work, KUBE_REPLICASETS, kube_namespace(rs), kube_name(rs), NULL, patch,
+                          NULL, NULL);
 }
 
 // False when ReplicaSets were adopted just now: the rest waits until the cache shows it.
@@ -212,10 +211,10 @@ static void create_current(struct controllers_deployments *d, struct controllers
     }
     CODEC_AUTO_JSON json_t *rs = make_replicaset(r, name, hash);
     int64_t replicas = codec_json_int(rs, 0, "spec", "replicas", NULL);
-    local_work_create(r->work, KUBE_REPLICASETS, ns, rs, NULL, NULL);
+    local_reconcile_create(r->work, KUBE_REPLICASETS, ns, rs, NULL, NULL);
     if (replicas > 0)
-        local_work_event(r->work, r->recorder, r->deployment, "ScalingReplicaSet",
-                         "Scaled up replica set %s from 0 to %lld", name, (long long)replicas);
+        local_reconcile_event(r->work, r->recorder, r->deployment, "ScalingReplicaSet",
+                              "Scaled up replica set %s from 0 to %lld", name, (long long)replicas);
     GS_AUTO_FREE char *text = gs_format("Created new replica set \"%s\"", name);
     controllers_rollout_set_condition(r, "Progressing", "True", "NewReplicaSetCreated", text);
 }
@@ -253,7 +252,7 @@ static bool refresh_current(struct controllers_rollout *r)
         codec_json_set(changed, json_integer(min_ready), "spec", "minReadySeconds", NULL);
     if (json_equal(changed, rs))
         return false;
-    local_work_update(r->work, KUBE_REPLICASETS, changed, NULL, NULL, NULL);
+    local_reconcile_update(r->work, KUBE_REPLICASETS, changed, NULL, NULL, NULL);
     return true;
 }
 
@@ -267,8 +266,8 @@ static bool copy_revision(struct controllers_rollout *r)
     CODEC_AUTO_JSON json_t *patch = json_object();
     codec_json_set(patch, json_string(want), "metadata", "annotations",
                    CONTROLLERS_ROLLOUT_ANN_REVISION, NULL);
-    local_work_patch(r->work, KUBE_DEPLOYMENTS, kube_namespace(r->deployment),
-                     kube_name(r->deployment), NULL, patch, NULL, NULL);
+    local_reconcile_patch(r->work, KUBE_DEPLOYMENTS, kube_namespace(r->deployment),
+                          kube_name(r->deployment), NULL, patch, NULL, NULL);
     return true;
 }
 
@@ -295,8 +294,8 @@ static void delete_old(struct controllers_rollout *r)
         bool seen = codec_json_int(rs->obj, 0, "metadata", "generation", NULL) <=
                     codec_json_int(rs->obj, 0, "status", "observedGeneration", NULL);
         if (rs->spec == 0 && rs->replicas == 0 && seen && !kube_is_deleting(rs->obj))
-            local_work_delete(r->work, KUBE_REPLICASETS, kube_namespace(rs->obj),
-                              kube_name(rs->obj), NULL, NULL);
+            local_reconcile_delete(r->work, KUBE_REPLICASETS, kube_namespace(rs->obj),
+                                   kube_name(rs->obj), NULL, NULL);
     }
 }
 
@@ -322,7 +321,7 @@ static void recreate(struct controllers_deployments *d, struct controllers_rollo
     if (controllers_rollout_recreate_down(r))
         return;
     if (old_pods_running(d, r)) {
-        local_work_again(r->work, 500); // the end of a pod brings up its ReplicaSet, not us
+        local_reconcile_requeue(r->work, 500); // the end of a pod brings up its ReplicaSet, not us
         return;
     }
     if (!r->current)
@@ -362,11 +361,11 @@ static void step(struct controllers_deployments *d, struct controllers_rollout *
     controllers_rollout_write_status(r);
 }
 
-static void sync_deployment(void *arg, struct local_work *w, const char *ns, const char *name)
+static void sync_deployment(void *arg, struct local_reconcile *w, const char *ns, const char *name)
 {
     struct controllers_deployments *d = arg;
     if (!local_cluster_synced(d->cluster)) {
-        local_work_again(w, 100);
+        local_reconcile_requeue(w, 100);
         return;
     }
     const json_t *obj = kube_cache_get(d->cluster->deployments, ns, name);
@@ -376,7 +375,7 @@ static void sync_deployment(void *arg, struct local_work *w, const char *ns, con
     struct gs_error *err =
         kube_selector_from_json(codec_json_get(obj, "spec", "selector", NULL), &selector);
     if (err) {
-        local_work_fail(w, gs_error_wrap(err, "spec.selector"));
+        local_reconcile_fail(w, gs_error_wrap(err, "spec.selector"));
         return;
     }
     struct controllers_rollout r = {.work = w, .recorder = d->recorder, .deployment = obj};
@@ -401,14 +400,14 @@ static void sync_deployment(void *arg, struct local_work *w, const char *ns, con
 static void deployment_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct controllers_deployments *d = arg;
-    local_queue_add_obj(d->queue, new_obj ? new_obj : old_obj);
+    local_workqueue_add_object(d->queue, new_obj ? new_obj : old_obj);
 }
 
 static void add_owner(struct controllers_deployments *d, const json_t *rs)
 {
     const json_t *owner = kube_controller_ref(rs);
     if (gs_streq(codec_json_str(owner, "kind", NULL), "Deployment"))
-        local_queue_add(d->queue, kube_namespace(rs), codec_json_str(owner, "name", NULL));
+        local_workqueue_add(d->queue, kube_namespace(rs), codec_json_str(owner, "name", NULL));
 }
 
 static void add_matching(struct controllers_deployments *d, const json_t *rs)
@@ -422,7 +421,7 @@ static void add_matching(struct controllers_deployments *d, const json_t *rs)
         struct gs_error *err =
             kube_selector_from_json(codec_json_get(obj, "spec", "selector", NULL), &s);
         if (!err && kube_selector_matches(&s, codec_json_get(rs, "metadata", "labels", NULL)))
-            local_queue_add_obj(d->queue, obj);
+            local_workqueue_add_object(d->queue, obj);
         gs_error_free(err);
     }
 }
@@ -445,7 +444,7 @@ struct controllers_deployments *controllers_deployments_new(struct local_cluster
     struct controllers_deployments *d = gs_alloc(sizeof(*d));
     d->cluster = c;
     d->recorder = kube_recorder_new(c->client, "deployment-controller", NULL);
-    d->queue = local_queue_new(c->loop, c->client, "deployment", sync_deployment, d);
+    d->queue = local_workqueue_new(c->loop, c->client, "deployment", sync_deployment, d);
     struct kube_cache_handlers own = {.on_change = deployment_changed, .arg = d};
     struct kube_cache_handlers of_rs = {.on_change = replicaset_changed, .arg = d};
     kube_cache_add_handlers(c->deployments, &own);
@@ -459,7 +458,7 @@ void controllers_deployments_free(struct controllers_deployments *d)
         return;
     kube_cache_remove_handlers(d->cluster->deployments, d);
     kube_cache_remove_handlers(d->cluster->replicasets, d);
-    local_queue_free(d->queue);
+    local_workqueue_free(d->queue);
     kube_recorder_free(d->recorder);
     free(d);
 }

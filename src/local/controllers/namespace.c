@@ -4,8 +4,8 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "local/controllers/parts.h"
-#include "local/work.h"
+#include "local/controllers/controllers_private.h"
+#include "local/workqueue.h"
 
 #define LOOK_AGAIN_MS 500
 #define RESOURCES_MAX 512
@@ -19,7 +19,7 @@ struct swept { // one resource
 
 struct sweep { // of one namespace, from discovery to the last answer
     struct controllers_namespaces *owner;
-    struct local_work *work;
+    struct local_reconcile *work;
     char *ns;
     struct swept *resources[RESOURCES_MAX];
     size_t n_resources;
@@ -30,7 +30,7 @@ struct sweep { // of one namespace, from discovery to the last answer
 
 struct controllers_namespaces {
     struct local_cluster *cluster;
-    struct local_queue *queue;
+    struct local_workqueue *queue;
     struct gs_hmap *sweeps; // by namespace
 };
 
@@ -61,7 +61,7 @@ static void finalise(struct sweep *s)
             json_array_append(kept, f);
     }
     codec_json_set(changed, kept, "spec", "finalizers", NULL);
-    local_work_update(s->work, KUBE_NAMESPACES, changed, "finalize", NULL, NULL);
+    local_reconcile_update(s->work, KUBE_NAMESPACES, changed, "finalize", NULL, NULL);
 }
 
 static void answer_taken(struct sweep *s, const struct gs_error *err)
@@ -70,7 +70,7 @@ static void answer_taken(struct sweep *s, const struct gs_error *err)
     if (--s->waiting > 0 || s->failed) // a failure runs the work again by itself
         return;
     if (s->left > 0)
-        local_work_again(s->work, LOOK_AGAIN_MS);
+        local_reconcile_requeue(s->work, LOOK_AGAIN_MS);
     else
         finalise(s);
 }
@@ -84,8 +84,8 @@ static void listed(void *arg, const json_t *body, const struct gs_error *err)
     json_array_foreach (json_object_get(body, "items"), i, item) {
         s->left++;
         if (!kube_is_deleting(item) && kube_name(item))
-            local_work_delete(s->work, (struct kube_gvr){r->group, r->version, r->resource}, s->ns,
-                              kube_name(item), NULL, NULL);
+            local_reconcile_delete(s->work, (struct kube_gvr){r->group, r->version, r->resource},
+                                   s->ns, kube_name(item), NULL, NULL);
     }
     answer_taken(s, err);
 }
@@ -112,7 +112,7 @@ static void list_resource(struct sweep *s, struct gs_slice group, struct gs_slic
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, (struct kube_gvr){r->group, r->version, r->resource}, s->ns, NULL, NULL);
     s->waiting++;
-    local_work_get(s->work, path.data, listed, r);
+    local_reconcile_get(s->work, path.data, listed, r);
 }
 
 static void resources_discovered(void *arg, const json_t *body, const struct gs_error *err)
@@ -144,12 +144,12 @@ static void groups_discovered(void *arg, const json_t *body, const struct gs_err
             continue;
         GS_AUTO_FREE char *path = gs_format("/apis/%s", version);
         s->waiting++;
-        local_work_get(s->work, path, resources_discovered, s);
+        local_reconcile_get(s->work, path, resources_discovered, s);
     }
     answer_taken(s, err);
 }
 
-static void sync_namespace(void *arg, struct local_work *w, const char *ns, const char *name)
+static void sync_namespace(void *arg, struct local_reconcile *w, const char *ns, const char *name)
 {
     struct controllers_namespaces *n = arg;
     struct sweep *old = gs_hmap_remove_str(n->sweeps, name);
@@ -165,15 +165,15 @@ static void sync_namespace(void *arg, struct local_work *w, const char *ns, cons
     s->ns = gs_strdup(name);
     s->waiting = 2;
     gs_hmap_put_str(n->sweeps, name, s);
-    local_work_get(w, "/api/v1", resources_discovered, s);
-    local_work_get(w, "/apis", groups_discovered, s);
+    local_reconcile_get(w, "/api/v1", resources_discovered, s);
+    local_reconcile_get(w, "/apis", groups_discovered, s);
 }
 
 static void namespace_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct controllers_namespaces *n = arg;
     if (!new_obj || kube_is_deleting(new_obj))
-        local_queue_add_obj(n->queue, new_obj ? new_obj : old_obj);
+        local_workqueue_add_object(n->queue, new_obj ? new_obj : old_obj);
 }
 
 struct controllers_namespaces *controllers_namespaces_new(struct local_cluster *c)
@@ -181,7 +181,7 @@ struct controllers_namespaces *controllers_namespaces_new(struct local_cluster *
     struct controllers_namespaces *n = gs_alloc(sizeof(*n));
     n->cluster = c;
     n->sweeps = gs_hmap_new(sweep_free);
-    n->queue = local_queue_new(c->loop, c->client, "namespace", sync_namespace, n);
+    n->queue = local_workqueue_new(c->loop, c->client, "namespace", sync_namespace, n);
     struct kube_cache_handlers h = {.on_change = namespace_changed, .arg = n};
     kube_cache_add_handlers(c->namespaces, &h);
     return n;
@@ -192,7 +192,7 @@ void controllers_namespaces_free(struct controllers_namespaces *n)
     if (!n)
         return;
     kube_cache_remove_handlers(n->cluster->namespaces, n);
-    local_queue_free(n->queue);
+    local_workqueue_free(n->queue);
     gs_hmap_free(n->sweeps);
     free(n);
 }

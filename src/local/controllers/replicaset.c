@@ -8,9 +8,9 @@
 #include "base/num.h"
 #include "kube/object.h"
 #include "kube/selector.h"
-#include "local/controllers/parts.h"
+#include "local/controllers/controllers_private.h"
 #include "local/pod.h"
-#include "local/work.h"
+#include "local/workqueue.h"
 
 #include <uv.h>
 
@@ -29,7 +29,7 @@ struct expectation {
 struct controllers_replicasets {
     struct local_cluster *cluster;
     struct kube_recorder *recorder;
-    struct local_queue *queue;
+    struct local_workqueue *queue;
     struct gs_hmap *expected; // pod key -> expectation
     struct gs_hmap *failures; // uid of a ReplicaSet -> why its last creation failed
 };
@@ -141,7 +141,7 @@ static void pods_add(struct pods *p, const json_t *pod)
     p->items[p->len++] = pod;
 }
 
-static void adopt(struct local_work *w, const json_t *rs, const json_t *pod)
+static void adopt(struct local_reconcile *w, const json_t *rs, const json_t *pod)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
     json_t *refs = json_deep_copy(codec_json_get(pod, "metadata", "ownerReferences", NULL));
@@ -151,10 +151,11 @@ static void adopt(struct local_work *w, const json_t *rs, const json_t *pod)
     codec_json_set(patch, refs, "metadata", "ownerReferences", NULL);
     // The uid makes the patch fail when another pod has taken the name.
     codec_json_set(patch, json_string(kube_uid(pod)), "metadata", "uid", NULL);
-    local_work_patch(w, KUBE_PODS, kube_namespace(pod), kube_name(pod), NULL, patch, NULL, NULL);
+    local_reconcile_patch(w, KUBE_PODS, kube_namespace(pod), kube_name(pod), NULL, patch, NULL,
+                          NULL);
 }
 
-static void release(struct local_work *w, const json_t *rs, const json_t *pod)
+static void release(struct local_reconcile *w, const json_t *rs, const json_t *pod)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
     json_t *kept = json_array();
@@ -165,12 +166,14 @@ static void release(struct local_work *w, const json_t *rs, const json_t *pod)
             json_array_append(kept, ref);
     }
     codec_json_set(patch, kept, "metadata", "ownerReferences", NULL);
-    local_work_patch(w, KUBE_PODS, kube_namespace(pod), kube_name(pod), NULL, patch, NULL, NULL);
+    local_reconcile_patch(w, KUBE_PODS, kube_namespace(pod), kube_name(pod), NULL, patch, NULL,
+                          NULL);
 }
 
 // Active pods that are the ReplicaSet's. ret_claimed: some were adopted or released just now.
-static void claim_pods(struct controllers_replicasets *r, struct local_work *w, const json_t *rs,
-                       const struct kube_selector *selector, struct pods *ret, bool *ret_claimed)
+static void claim_pods(struct controllers_replicasets *r, struct local_reconcile *w,
+                       const json_t *rs, const struct kube_selector *selector, struct pods *ret,
+                       bool *ret_claimed)
 {
     size_t pos = 0;
     const json_t *pod;
@@ -245,15 +248,16 @@ static char *unused_name(struct controllers_replicasets *r, const char *ns, cons
     }
 }
 
-static void create_pod(struct controllers_replicasets *r, struct local_work *w, const json_t *rs)
+static void create_pod(struct controllers_replicasets *r, struct local_reconcile *w,
+                       const json_t *rs)
 {
     // Names have 63 characters at most when they serve as host names.
     GS_AUTO_FREE char *prefix = gs_format("%.57s-", kube_name(rs));
     GS_AUTO_FREE char *name = unused_name(r, kube_namespace(rs), prefix);
     CODEC_AUTO_JSON json_t *pod = make_pod(rs, name, prefix);
     struct expectation *e = expect(r, kube_uid(rs), kube_namespace(rs), name, false);
-    local_work_create(w, KUBE_PODS, kube_namespace(rs), pod, answered, e);
-    local_work_event(w, r->recorder, rs, "SuccessfulCreate", "Created pod: %s", name);
+    local_reconcile_create(w, KUBE_PODS, kube_namespace(rs), pod, answered, e);
+    local_reconcile_event(w, r->recorder, rs, "SuccessfulCreate", "Created pod: %s", name);
 }
 
 // --- deletion ---
@@ -317,25 +321,25 @@ static int compare_for_deletion(const void *pa, const void *pb)
     return c ? c : strcmp(kube_name(a), kube_name(b));
 }
 
-static void delete_pod(struct controllers_replicasets *r, struct local_work *w, const json_t *rs,
-                       const json_t *pod)
+static void delete_pod(struct controllers_replicasets *r, struct local_reconcile *w,
+                       const json_t *rs, const json_t *pod)
 {
     const char *ns = kube_namespace(pod), *name = kube_name(pod);
     struct expectation *e = expect(r, kube_uid(rs), ns, name, true);
-    local_work_delete(w, KUBE_PODS, ns, name, answered, e);
-    local_work_event(w, r->recorder, rs, "SuccessfulDelete", "Deleted pod: %s", name);
+    local_reconcile_delete(w, KUBE_PODS, ns, name, answered, e);
+    local_reconcile_event(w, r->recorder, rs, "SuccessfulDelete", "Deleted pod: %s", name);
 }
 
 // --- one ReplicaSet ---
 
-static void manage(struct controllers_replicasets *r, struct local_work *w, const json_t *rs,
+static void manage(struct controllers_replicasets *r, struct local_reconcile *w, const json_t *rs,
                    struct pods *pods)
 {
     int64_t wanted = codec_json_int(rs, 1, "spec", "replicas", NULL);
     int64_t missing = wanted - (int64_t)pods->len;
     if (missing > BURST || missing < -BURST) {
         missing = missing > 0 ? BURST : -BURST;
-        local_work_again(w, LOOK_AGAIN_MS);
+        local_reconcile_requeue(w, LOOK_AGAIN_MS);
     }
     // After a refusal, such as by a quota, a single one finds out whether more is allowed again.
     if (missing > 1 && gs_hmap_get_str(r->failures, kube_uid(rs)))
@@ -353,7 +357,7 @@ struct counts {
     int64_t replicas, labeled, ready, available;
 };
 
-static struct counts count(struct local_work *w, const json_t *rs, const struct pods *pods)
+static struct counts count(struct local_reconcile *w, const json_t *rs, const struct pods *pods)
 {
     struct counts n = {.replicas = (int64_t)pods->len};
     int64_t min_ready = codec_json_int(rs, 0, "spec", "minReadySeconds", NULL), now = gs_unix_ms();
@@ -368,7 +372,7 @@ static struct counts count(struct local_work *w, const json_t *rs, const struct 
         n.ready += local_pod_ready(pod);
         n.available += local_pod_available(pod, min_ready, now, &wait_ms);
         if (wait_ms >= 0)
-            local_work_again(w, wait_ms);
+            local_reconcile_requeue(w, wait_ms);
     }
     return n;
 }
@@ -401,8 +405,8 @@ static void set_failure(json_t *status, const char *why)
         json_object_del(status, "conditions");
 }
 
-static void update_status(struct controllers_replicasets *r, struct local_work *w, const json_t *rs,
-                          const struct counts *n)
+static void update_status(struct controllers_replicasets *r, struct local_reconcile *w,
+                          const json_t *rs, const struct counts *n)
 {
     const json_t *current = json_object_get(rs, "status");
     json_t *status = json_is_object(current) ? json_deep_copy(current) : json_object();
@@ -419,14 +423,14 @@ static void update_status(struct controllers_replicasets *r, struct local_work *
     }
     CODEC_AUTO_JSON json_t *changed = json_deep_copy(rs);
     json_object_set_new(changed, "status", status);
-    local_work_update(w, KUBE_REPLICASETS, changed, "status", NULL, NULL);
+    local_reconcile_update(w, KUBE_REPLICASETS, changed, "status", NULL, NULL);
 }
 
-static void sync_replicaset(void *arg, struct local_work *w, const char *ns, const char *name)
+static void sync_replicaset(void *arg, struct local_reconcile *w, const char *ns, const char *name)
 {
     struct controllers_replicasets *r = arg;
     if (!local_cluster_synced(r->cluster)) {
-        local_work_again(w, 100);
+        local_reconcile_requeue(w, 100);
         return;
     }
     const json_t *rs = kube_cache_get(r->cluster->replicasets, ns, name);
@@ -436,7 +440,7 @@ static void sync_replicaset(void *arg, struct local_work *w, const char *ns, con
     struct gs_error *err =
         kube_selector_from_json(codec_json_get(rs, "spec", "selector", NULL), &selector);
     if (err) {
-        local_work_fail(w, gs_error_wrap(err, "spec.selector"));
+        local_reconcile_fail(w, gs_error_wrap(err, "spec.selector"));
         return;
     }
     GS_CLEANUP(pods_finish) struct pods pods = {0};
@@ -444,9 +448,9 @@ static void sync_replicaset(void *arg, struct local_work *w, const char *ns, con
     claim_pods(r, w, rs, &selector, &pods, &claimed);
     struct counts n = count(w, rs, &pods);
     if (has_expectations(r, kube_uid(rs)))
-        local_work_again(w, LOOK_AGAIN_MS);
+        local_reconcile_requeue(w, LOOK_AGAIN_MS);
     else if (claimed)
-        local_work_again(w, 0); // counts are settled once that is done
+        local_reconcile_requeue(w, 0); // counts are settled once that is done
     else if (!kube_is_deleting(rs) && !local_namespace_goes(r->cluster, ns))
         manage(r, w, rs, &pods);
     update_status(r, w, rs, &n);
@@ -457,7 +461,7 @@ static void sync_replicaset(void *arg, struct local_work *w, const char *ns, con
 static void rs_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct controllers_replicasets *r = arg;
-    local_queue_add_obj(r->queue, new_obj ? new_obj : old_obj);
+    local_workqueue_add_object(r->queue, new_obj ? new_obj : old_obj);
     if (!new_obj && kube_uid(old_obj))
         free(gs_hmap_remove_str(r->failures, kube_uid(old_obj)));
 }
@@ -466,7 +470,7 @@ static void add_owner(struct controllers_replicasets *r, const json_t *pod)
 {
     const json_t *owner = kube_controller_ref(pod);
     if (gs_streq(codec_json_str(owner, "kind", NULL), "ReplicaSet"))
-        local_queue_add(r->queue, kube_namespace(pod), codec_json_str(owner, "name", NULL));
+        local_workqueue_add(r->queue, kube_namespace(pod), codec_json_str(owner, "name", NULL));
 }
 
 // An orphan may be anybody's.
@@ -481,7 +485,7 @@ static void add_matching(struct controllers_replicasets *r, const json_t *pod)
         struct gs_error *err =
             kube_selector_from_json(codec_json_get(rs, "spec", "selector", NULL), &s);
         if (!err && kube_selector_matches(&s, codec_json_get(pod, "metadata", "labels", NULL)))
-            local_queue_add_obj(r->queue, rs);
+            local_workqueue_add_object(r->queue, rs);
         gs_error_free(err);
     }
 }
@@ -507,7 +511,7 @@ struct controllers_replicasets *controllers_replicasets_new(struct local_cluster
     r->recorder = kube_recorder_new(c->client, "replicaset-controller", NULL);
     r->expected = gs_hmap_new(expectation_free);
     r->failures = gs_hmap_new(free);
-    r->queue = local_queue_new(c->loop, c->client, "replicaset", sync_replicaset, r);
+    r->queue = local_workqueue_new(c->loop, c->client, "replicaset", sync_replicaset, r);
     struct kube_cache_handlers of_rs = {.on_change = rs_changed, .arg = r};
     struct kube_cache_handlers of_pods = {.on_change = pod_changed, .arg = r};
     kube_cache_add_handlers(c->replicasets, &of_rs);
@@ -521,7 +525,7 @@ void controllers_replicasets_free(struct controllers_replicasets *r)
         return;
     kube_cache_remove_handlers(r->cluster->replicasets, r);
     kube_cache_remove_handlers(r->cluster->pods, r);
-    local_queue_free(r->queue);
+    local_workqueue_free(r->queue);
     kube_recorder_free(r->recorder);
     gs_hmap_free(r->expected);
     gs_hmap_free(r->failures);

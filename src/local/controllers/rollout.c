@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/controllers/rollout.h"
+#include "local/controllers/controllers_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -77,12 +77,12 @@ bool controllers_rollout_scale(struct controllers_rollout *r, struct controllers
                    CONTROLLERS_ROLLOUT_ANN_DESIRED, NULL);
     codec_json_set(changed, json_string(most), "metadata", "annotations",
                    CONTROLLERS_ROLLOUT_ANN_MAX, NULL);
-    local_work_update(r->work, KUBE_REPLICASETS, changed, NULL, NULL, NULL);
+    local_reconcile_update(r->work, KUBE_REPLICASETS, changed, NULL, NULL, NULL);
     if (rs->spec != replicas)
-        local_work_event(r->work, r->recorder, r->deployment, "ScalingReplicaSet",
-                         "Scaled %s replica set %s from %lld to %lld",
-                         replicas > rs->spec ? "up" : "down", kube_name(rs->obj),
-                         (long long)rs->spec, (long long)replicas);
+        local_reconcile_event(r->work, r->recorder, r->deployment, "ScalingReplicaSet",
+                              "Scaled %s replica set %s from %lld to %lld",
+                              replicas > rs->spec ? "up" : "down", kube_name(rs->obj),
+                              (long long)rs->spec, (long long)replicas);
     rs->spec = replicas;
     return true;
 }

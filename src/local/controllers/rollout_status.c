@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "local/controllers/rollout.h"
+#include "local/controllers/controllers_private.h"
 #include "local/pod.h"
 
 #define DEADLINE_SECONDS 600
@@ -163,7 +163,7 @@ static void watch_deadline(struct controllers_rollout *r, int64_t deadline)
     if (left == INT64_MAX)
         return;
     if (left > 0) {
-        local_work_again(r->work, left + 10);
+        local_reconcile_requeue(r->work, left + 10);
         return;
     }
     GS_AUTO_FREE char *text = progress_text(r, "has timed out progressing.");
@@ -214,5 +214,5 @@ void controllers_rollout_write_status(struct controllers_rollout *r)
         return;
     CODEC_AUTO_JSON json_t *changed = json_copy((json_t *)r->deployment);
     json_object_set(changed, "status", r->status);
-    local_work_update(r->work, KUBE_DEPLOYMENTS, changed, "status", NULL, NULL);
+    local_reconcile_update(r->work, KUBE_DEPLOYMENTS, changed, "status", NULL, NULL);
 }

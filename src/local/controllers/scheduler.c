@@ -9,9 +9,9 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "local/controllers/fit.h"
+#include "local/controllers/controllers_private.h"
 #include "local/pod.h"
-#include "local/work.h"
+#include "local/workqueue.h"
 
 // A condition that changes for many pending pods at once is written in portions.
 #define MAX_LEFT_PENDING 64
@@ -27,15 +27,15 @@ struct assumed {
 struct local_scheduler {
     struct local_cluster *cluster;
     struct kube_recorder *recorder;
-    struct local_queue *queue; // of the one key "pass"
-    struct controllers_fit_devices devices;
+    struct local_workqueue *queue; // of the one key "pass"
+    struct controllers_filter_devices devices;
     struct gs_hmap *assumed; // by pod uid
 };
 
 struct pass {
     struct local_scheduler *s;
-    struct local_work *work;
-    struct controllers_fit_node *nodes;
+    struct local_reconcile *work;
+    struct controllers_filter_node *nodes;
     size_t n_nodes, nodes_cap;
     const json_t **pending;
     size_t n_pending, pending_cap;
@@ -99,12 +99,12 @@ static void drop_settled(struct local_scheduler *s)
 static void pass_finish(struct pass *p)
 {
     for (size_t i = 0; i < p->n_nodes; i++)
-        controllers_fit_node_finish(&p->nodes[i]);
+        controllers_filter_node_finish(&p->nodes[i]);
     free(p->nodes);
     free(p->pending);
 }
 
-static struct controllers_fit_node *node_named(struct pass *p, const char *name)
+static struct controllers_filter_node *node_named(struct pass *p, const char *name)
 {
     for (size_t i = 0; i < p->n_nodes; i++)
         if (gs_streq(kube_name(p->nodes[i].node), name))
@@ -114,11 +114,11 @@ static struct controllers_fit_node *node_named(struct pass *p, const char *name)
 
 static void use(struct pass *p, const char *node, const json_t *requests, const json_t *gpus)
 {
-    struct controllers_fit_node *n = node_named(p, node);
+    struct controllers_filter_node *n = node_named(p, node);
     if (n)
-        controllers_fit_node_use(n, requests);
+        controllers_filter_node_use(n, requests);
     if (gs_streq(node, p->s->cluster->node_name))
-        controllers_fit_devices_take(&p->s->devices, gpus);
+        controllers_filter_devices_take(&p->s->devices, gpus);
 }
 
 static bool wants_us(const json_t *pod)
@@ -133,7 +133,7 @@ static void take_pod(struct pass *p, const json_t *pod)
         return;
     const char *node = node_of(pod);
     if (node) {
-        CODEC_AUTO_JSON json_t *requests = controllers_fit_requests(pod);
+        CODEC_AUTO_JSON json_t *requests = controllers_filter_requests(pod);
         const char *text = kube_annotation(pod, LOCAL_ANN_GPUS);
         CODEC_AUTO_JSON json_t *gpus = NULL;
         if (text)
@@ -176,16 +176,16 @@ static int compare_pods(const void *pa, const void *pb)
     return c ? c : strcmp(kube_name(a), kube_name(b));
 }
 
-static void pass_init(struct pass *p, struct local_scheduler *s, struct local_work *w)
+static void pass_init(struct pass *p, struct local_scheduler *s, struct local_reconcile *w)
 {
     *p = (struct pass){.s = s, .work = w};
     size_t pos = 0;
     const json_t *obj;
     while ((obj = kube_cache_next(s->cluster->nodes, &pos))) {
         gs_grow(&p->nodes, &p->nodes_cap, p->n_nodes, sizeof(*p->nodes));
-        controllers_fit_node_init(&p->nodes[p->n_nodes++], obj);
+        controllers_filter_node_init(&p->nodes[p->n_nodes++], obj);
     }
-    controllers_fit_devices_release_all(&s->devices);
+    controllers_filter_devices_release_all(&s->devices);
     pos = 0;
     while ((obj = kube_cache_next(s->cluster->pods, &pos)))
         take_pod(p, obj);
@@ -196,7 +196,7 @@ static void pass_init(struct pass *p, struct local_scheduler *s, struct local_wo
 
 // --- outcomes ---
 
-static void bind_pod(struct pass *p, const json_t *pod, struct controllers_fit_node *node,
+static void bind_pod(struct pass *p, const json_t *pod, struct controllers_filter_node *node,
                      json_t *requests, json_t *gpus)
 {
     struct local_scheduler *s = p->s;
@@ -213,7 +213,7 @@ static void bind_pod(struct pass *p, const json_t *pod, struct controllers_fit_n
         .gpus = json_incref(gpus),
     };
     gs_hmap_put_str(s->assumed, a->uid, a);
-    controllers_fit_node_use(node, requests);
+    controllers_filter_node_use(node, requests);
 
     CODEC_AUTO_JSON json_t *binding = json_object();
     codec_json_set_str(binding, "apiVersion", "v1");
@@ -230,9 +230,9 @@ static void bind_pod(struct pass *p, const json_t *pod, struct controllers_fit_n
     codec_json_set(binding, json_string("v1"), "target", "apiVersion", NULL);
     codec_json_set(binding, json_string("Node"), "target", "kind", NULL);
     codec_json_set(binding, json_string(node_name), "target", "name", NULL);
-    local_work_create_sub(p->work, KUBE_PODS, ns, name, "binding", binding, bound, a);
-    local_work_event(p->work, s->recorder, pod, "Scheduled", "Successfully assigned %s/%s to %s",
-                     ns, name, node_name);
+    local_reconcile_create_sub(p->work, KUBE_PODS, ns, name, "binding", binding, bound, a);
+    local_reconcile_event(p->work, s->recorder, pod, "Scheduled",
+                          "Successfully assigned %s/%s to %s", ns, name, node_name);
 }
 
 static void leave_pending(struct pass *p, const json_t *pod, const char *reason,
@@ -244,7 +244,7 @@ static void leave_pending(struct pass *p, const json_t *pod, const char *reason,
         gs_streq(codec_json_str(was, "message", NULL), message))
         return;
     if (p->n_left_pending == MAX_LEFT_PENDING) {
-        local_work_again(p->work, 0);
+        local_reconcile_requeue(p->work, 0);
         return;
     }
     p->n_left_pending++;
@@ -254,25 +254,25 @@ static void leave_pending(struct pass *p, const json_t *pod, const char *reason,
     CODEC_AUTO_JSON json_t *patch = json_object();
     codec_json_set(patch, conditions, "status", "conditions", NULL);
     codec_json_set(patch, json_string(kube_uid(pod)), "metadata", "uid", NULL);
-    local_work_patch(p->work, KUBE_PODS, kube_namespace(pod), kube_name(pod), "status", patch, NULL,
-                     NULL);
+    local_reconcile_patch(p->work, KUBE_PODS, kube_namespace(pod), kube_name(pod), "status", patch,
+                          NULL, NULL);
     if (gs_streq(reason, "Unschedulable"))
         kube_event(p->s->recorder, pod, "Warning", "FailedScheduling", "%s", message);
 }
 
 // --- one pod ---
 
-static bool try_node(struct pass *p, const json_t *pod, struct controllers_fit_node *node,
+static bool try_node(struct pass *p, const json_t *pod, struct controllers_filter_node *node,
                      json_t *requests, json_t *reasons)
 {
-    if (!controllers_fit_check(node, pod, requests, reasons))
+    if (!controllers_filter_check(node, pod, requests, reasons))
         return false;
     CODEC_AUTO_JSON json_t *gpus = NULL;
     bool ours = gs_streq(kube_name(node->node), p->s->cluster->node_name);
-    if (ours && !controllers_fit_devices_assign(&p->s->devices, pod, &gpus)) {
+    if (ours && !controllers_filter_devices_assign(&p->s->devices, pod, &gpus)) {
         int64_t n =
-            json_integer_value(json_object_get(reasons, "Insufficient " CONTROLLERS_FIT_GPU));
-        json_object_set_new(reasons, "Insufficient " CONTROLLERS_FIT_GPU, json_integer(n + 1));
+            json_integer_value(json_object_get(reasons, "Insufficient " CONTROLLERS_FILTER_GPU));
+        json_object_set_new(reasons, "Insufficient " CONTROLLERS_FILTER_GPU, json_integer(n + 1));
         return false;
     }
     bind_pod(p, pod, node, requests, gpus);
@@ -286,23 +286,23 @@ static void schedule(struct pass *p, const json_t *pod)
                       "Scheduling is blocked due to non-empty scheduling gates");
         return;
     }
-    CODEC_AUTO_JSON json_t *requests = controllers_fit_requests(pod);
+    CODEC_AUTO_JSON json_t *requests = controllers_filter_requests(pod);
     CODEC_AUTO_JSON json_t *reasons = json_object();
-    struct controllers_fit_node *ours = node_named(p, p->s->cluster->node_name);
+    struct controllers_filter_node *ours = node_named(p, p->s->cluster->node_name);
     if (ours && try_node(p, pod, ours, requests, reasons))
         return;
     for (size_t i = 0; i < p->n_nodes; i++)
         if (&p->nodes[i] != ours && try_node(p, pod, &p->nodes[i], requests, reasons))
             return;
-    GS_AUTO_FREE char *message = controllers_fit_message(p->n_nodes, reasons);
+    GS_AUTO_FREE char *message = controllers_filter_message(p->n_nodes, reasons);
     leave_pending(p, pod, "Unschedulable", message);
 }
 
-static void run_pass(void *arg, struct local_work *w, const char *ns, const char *key)
+static void run_pass(void *arg, struct local_reconcile *w, const char *ns, const char *key)
 {
     struct local_scheduler *s = arg;
     if (!local_cluster_synced(s->cluster)) {
-        local_work_again(w, 100);
+        local_reconcile_requeue(w, 100);
         return;
     }
     GS_CLEANUP(pass_finish) struct pass p;
@@ -317,7 +317,7 @@ static void run_pass(void *arg, struct local_work *w, const char *ns, const char
 static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct local_scheduler *s = arg;
-    local_queue_add(s->queue, NULL, "pass");
+    local_workqueue_add(s->queue, NULL, "pass");
 }
 
 struct local_scheduler *controllers_scheduler_new(struct local_cluster *c,
@@ -327,8 +327,8 @@ struct local_scheduler *controllers_scheduler_new(struct local_cluster *c,
     s->cluster = c;
     s->recorder = kube_recorder_new(c->client, "default-scheduler", NULL);
     s->assumed = gs_hmap_new(assumed_free);
-    controllers_fit_devices_init(&s->devices, device_ids, n_devices);
-    s->queue = local_queue_new(c->loop, c->client, "scheduler", run_pass, s);
+    controllers_filter_devices_init(&s->devices, device_ids, n_devices);
+    s->queue = local_workqueue_new(c->loop, c->client, "scheduler", run_pass, s);
     struct kube_cache_handlers h = {.on_change = changed, .arg = s};
     kube_cache_add_handlers(c->pods, &h);
     kube_cache_add_handlers(c->nodes, &h);
@@ -341,9 +341,9 @@ void controllers_scheduler_free(struct local_scheduler *s)
         return;
     kube_cache_remove_handlers(s->cluster->pods, s);
     kube_cache_remove_handlers(s->cluster->nodes, s);
-    local_queue_free(s->queue);
+    local_workqueue_free(s->queue);
     kube_recorder_free(s->recorder);
     gs_hmap_free(s->assumed);
-    controllers_fit_devices_finish(&s->devices);
+    controllers_filter_devices_finish(&s->devices);
     free(s);
 }

@@ -2,12 +2,12 @@
 #include "local/workloads.h"
 
 #include "base/mem.h"
-#include "local/controllers/parts.h"
+#include "local/controllers/controllers_private.h"
 
 struct local_workloads {
     struct controllers_deployments *deployments;
     struct controllers_replicasets *replicasets;
-    struct controllers_collector *collector;
+    struct controllers_garbage_collector *collector;
     struct controllers_namespaces *namespaces;
 };
 
@@ -16,7 +16,7 @@ struct local_workloads *controllers_workloads_new(struct local_cluster *c)
     struct local_workloads *w = gs_alloc(sizeof(*w));
     w->deployments = controllers_deployments_new(c);
     w->replicasets = controllers_replicasets_new(c);
-    w->collector = controllers_collector_new(c);
+    w->collector = controllers_garbage_collector_new(c);
     w->namespaces = controllers_namespaces_new(c);
     return w;
 }
@@ -27,7 +27,7 @@ void controllers_workloads_free(struct local_workloads *w)
         return;
     controllers_deployments_free(w->deployments);
     controllers_replicasets_free(w->replicasets);
-    controllers_collector_free(w->collector);
+    controllers_garbage_collector_free(w->collector);
     controllers_namespaces_free(w->namespaces);
     free(w);
 }

@@ -146,7 +146,8 @@ static void set_labels(json_t *endpoints, const json_t *service)
     codec_json_set(endpoints, labels, "metadata", "labels", NULL);
 }
 
-void services_endpoints_write(struct local_cluster *c, struct local_work *w, const json_t *service)
+void services_endpoints_write(struct local_cluster *c, struct local_reconcile *w,
+                              const json_t *service)
 {
     if (json_object_size(codec_json_get(service, "spec", "selector", NULL)) == 0 ||
         gs_streq(codec_json_str(service, "spec", "type", NULL), "ExternalName"))
@@ -166,22 +167,22 @@ void services_endpoints_write(struct local_cluster *c, struct local_work *w, con
     if (have && json_equal(have, want))
         return;
     if (have) {
-        local_work_update(w, KUBE_ENDPOINTS, want, NULL, NULL, NULL);
+        local_reconcile_update(w, KUBE_ENDPOINTS, want, NULL, NULL, NULL);
         return;
     }
     codec_json_set_str(want, "apiVersion", "v1");
     codec_json_set_str(want, "kind", "Endpoints");
     codec_json_set(want, json_string(name), "metadata", "name", NULL);
     codec_json_set(want, json_string(ns), "metadata", "namespace", NULL);
-    local_work_create(w, KUBE_ENDPOINTS, ns, want, NULL, NULL);
+    local_reconcile_create(w, KUBE_ENDPOINTS, ns, want, NULL, NULL);
 }
 
-void services_endpoints_delete(struct local_cluster *c, struct local_work *w, const char *ns,
+void services_endpoints_delete(struct local_cluster *c, struct local_reconcile *w, const char *ns,
                                const char *name)
 {
     const json_t *have = kube_cache_get(c->endpoints, ns, name);
     if (have && gs_streq(kube_label(have, LABEL_MANAGED_BY), MANAGER))
-        local_work_delete(w, KUBE_ENDPOINTS, ns, name, NULL, NULL);
+        local_reconcile_delete(w, KUBE_ENDPOINTS, ns, name, NULL, NULL);
 }
 
 // --- reading ---

@@ -4,7 +4,7 @@
 
 #include "local/cluster.h"
 #include "local/services/balancer.h"
-#include "local/work.h"
+#include "local/workqueue.h"
 
 struct services_endpoints_list {
     struct services_balancer_address *items;
@@ -12,9 +12,10 @@ struct services_endpoints_list {
 };
 
 // Writes the Endpoints of a service with a selector when they differ from what its pods say.
-void services_endpoints_write(struct local_cluster *c, struct local_work *w, const json_t *service);
+void services_endpoints_write(struct local_cluster *c, struct local_reconcile *w,
+                              const json_t *service);
 // Deletes the Endpoints that services_endpoints_write made for a service that is gone.
-void services_endpoints_delete(struct local_cluster *c, struct local_work *w, const char *ns,
+void services_endpoints_delete(struct local_cluster *c, struct local_reconcile *w, const char *ns,
                                const char *name);
 // Where connections to this port of the service go: the ready addresses.
 void services_endpoints_of_port(const struct local_cluster *c, const json_t *service,

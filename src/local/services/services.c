@@ -40,7 +40,7 @@ struct service {
 struct local_services {
     struct local_cluster *cluster;
     struct kube_recorder *recorder;
-    struct local_queue *queue;
+    struct local_workqueue *queue;
     struct services_balancer *balancer;
     struct services_addresses *addresses;
     struct kube_cache *slices;
@@ -126,7 +126,7 @@ static void allocate_node_ports(struct local_services *l, const char *key, json_
 }
 
 // True: the service was written, and comes back with its addresses.
-static bool allocate(struct local_services *l, struct local_work *w, const char *key,
+static bool allocate(struct local_services *l, struct local_reconcile *w, const char *key,
                      const json_t *svc)
 {
     CODEC_AUTO_JSON json_t *changed = json_deep_copy(svc);
@@ -134,8 +134,9 @@ static bool allocate(struct local_services *l, struct local_work *w, const char 
     if (!ip || !*ip) {
         ip = services_addresses_lease_ip(l->addresses, key, SERVICES_ADDRESS_CLUSTER);
         if (!ip) {
-            local_work_fail(w, gs_error_new(GS_ELIMIT, "no free address in 127.96.0.0/16: delete "
-                                                       "services that are not needed"));
+            local_reconcile_fail(w,
+                                 gs_error_new(GS_ELIMIT, "no free address in 127.96.0.0/16: delete "
+                                                         "services that are not needed"));
             return true;
         }
         codec_json_set(changed, json_string(ip), "spec", "clusterIP", NULL);
@@ -145,7 +146,7 @@ static bool allocate(struct local_services *l, struct local_work *w, const char 
         allocate_node_ports(l, key, changed);
     if (json_equal(changed, svc))
         return false;
-    local_work_update(w, KUBE_SERVICES, changed, NULL, NULL, NULL);
+    local_reconcile_update(w, KUBE_SERVICES, changed, NULL, NULL, NULL);
     return true;
 }
 
@@ -216,7 +217,7 @@ static struct gs_error *listen_at(struct service *s, const char *ip, int asked, 
 
 // A port that another program has, or that we may not bind, is replaced by a higher one on the
 // service's own addresses; a node port is what was promised and is waited for.
-static void listen_somewhere(struct service *s, struct local_work *w, const json_t *svc,
+static void listen_somewhere(struct service *s, struct local_reconcile *w, const json_t *svc,
                              const char *ip, int asked, int service_port, bool node)
 {
     struct kube_recorder *recorder = s->owner->recorder;
@@ -233,7 +234,7 @@ static void listen_somewhere(struct service *s, struct local_work *w, const json
         kube_event(recorder, svc, "Warning", "PortBusy",
                    "Cannot listen on %s; trying again until it is free", gs_error_message(err));
         gs_error_free(err);
-        local_work_again(w, RETRY_MS);
+        local_reconcile_requeue(w, RETRY_MS);
     } else if (port != asked) {
         GS_AUTO_FREE char *why =
             taken ? gs_strdup("another program of this machine has it") : local_ports_remedy(asked);
@@ -242,7 +243,7 @@ static void listen_somewhere(struct service *s, struct local_work *w, const json
     }
 }
 
-static void want(struct service *s, struct local_work *w, const json_t *svc, const char *ip,
+static void want(struct service *s, struct local_reconcile *w, const json_t *svc, const char *ip,
                  int asked, int service_port, bool node)
 {
     if (!ip || asked <= 0 || asked > 65535)
@@ -298,17 +299,17 @@ static void mark_kept(struct service *s, const char *ip, int asked, int service_
     }
 }
 
-typedef void (*address_fn)(struct service *s, struct local_work *w, const json_t *svc,
+typedef void (*address_fn)(struct service *s, struct local_reconcile *w, const json_t *svc,
                            const char *ip, int asked, int service_port, bool node);
 
-static void keep(struct service *s, struct local_work *w, const json_t *svc, const char *ip,
+static void keep(struct service *s, struct local_reconcile *w, const json_t *svc, const char *ip,
                  int asked, int service_port, bool node)
 {
     if (ip)
         mark_kept(s, ip, asked, service_port);
 }
 
-static void each_address(struct service *s, struct local_work *w, const json_t *svc,
+static void each_address(struct service *s, struct local_reconcile *w, const json_t *svc,
                          const char *cluster_ip, const char *lb_ip, address_fn fn)
 {
     size_t i;
@@ -325,7 +326,7 @@ static void each_address(struct service *s, struct local_work *w, const json_t *
     }
 }
 
-static void update_listeners(struct service *s, struct local_work *w, const json_t *svc,
+static void update_listeners(struct service *s, struct local_reconcile *w, const json_t *svc,
                              const char *cluster_ip, const char *lb_ip)
 {
     for (size_t i = 0; i < s->n_listening; i++)
@@ -400,7 +401,7 @@ static void annotate(json_t *patch, const json_t *svc, const char *name, const c
 }
 
 // True: the annotations were written. s NULL: it listens nowhere.
-static bool show_address(const struct service *s, struct local_work *w, const json_t *svc,
+static bool show_address(const struct service *s, struct local_reconcile *w, const json_t *svc,
                          const char *ip)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
@@ -410,8 +411,8 @@ static bool show_address(const struct service *s, struct local_work *w, const js
     annotate(patch, svc, KUBE_ANN_PORTS, ports);
     if (json_object_size(patch) == 0)
         return false;
-    local_work_patch(w, KUBE_SERVICES, kube_namespace(svc), kube_name(svc), NULL, patch, NULL,
-                     NULL);
+    local_reconcile_patch(w, KUBE_SERVICES, kube_namespace(svc), kube_name(svc), NULL, patch, NULL,
+                          NULL);
     return true;
 }
 
@@ -435,7 +436,7 @@ static json_t *load_balancer_status(const struct service *s, const json_t *svc, 
     return status;
 }
 
-static void show_status(const struct service *s, struct local_work *w, const json_t *svc,
+static void show_status(const struct service *s, struct local_reconcile *w, const json_t *svc,
                         const char *lb_ip)
 {
     CODEC_AUTO_JSON json_t *want_status = load_balancer_status(s, svc, lb_ip);
@@ -445,7 +446,7 @@ static void show_status(const struct service *s, struct local_work *w, const jso
         return;
     CODEC_AUTO_JSON json_t *changed = json_deep_copy(svc);
     codec_json_set(changed, json_incref(want_status), "status", "loadBalancer", NULL);
-    local_work_update(w, KUBE_SERVICES, changed, "status", NULL, NULL);
+    local_reconcile_update(w, KUBE_SERVICES, changed, "status", NULL, NULL);
 }
 
 static void warn_unserved(struct local_services *l, const json_t *svc)
@@ -467,7 +468,7 @@ static void warn_unserved(struct local_services *l, const json_t *svc)
 
 // --- one service ---
 
-static void serve(struct local_services *l, struct local_work *w, const char *key,
+static void serve(struct local_services *l, struct local_reconcile *w, const char *key,
                   const json_t *svc)
 {
     if (allocate(l, w, key, svc))
@@ -489,11 +490,11 @@ static void drop_service(struct local_services *l, const char *key)
         service_free(s);
 }
 
-static void sync_service(void *arg, struct local_work *w, const char *ns, const char *name)
+static void sync_service(void *arg, struct local_reconcile *w, const char *ns, const char *name)
 {
     struct local_services *l = arg;
     if (!local_cluster_synced(l->cluster)) {
-        local_work_again(w, 100);
+        local_reconcile_requeue(w, 100);
         return;
     }
     GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
@@ -529,7 +530,7 @@ static void sync_service(void *arg, struct local_work *w, const char *ns, const 
 static void service_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct local_services *l = arg;
-    local_queue_add_obj(l->queue, new_obj ? new_obj : old_obj);
+    local_workqueue_add_object(l->queue, new_obj ? new_obj : old_obj);
 }
 
 static void add_selecting(struct local_services *l, const json_t *pod)
@@ -544,7 +545,7 @@ static void add_selecting(struct local_services *l, const json_t *pod)
         GS_CLEANUP(kube_selector_finish) struct kube_selector s = {0};
         kube_selector_from_map(map, &s);
         if (kube_selector_matches(&s, labels))
-            local_queue_add_obj(l->queue, svc);
+            local_workqueue_add_object(l->queue, svc);
     }
 }
 
@@ -568,7 +569,7 @@ struct local_services *services_new(struct local_cluster *c)
     l->services = gs_hmap_new(service_free);
     l->slices = services_slices_cache_new(c->loop, c->client);
     kube_cache_start(l->slices);
-    l->queue = local_queue_new(c->loop, c->client, "services", sync_service, l);
+    l->queue = local_workqueue_new(c->loop, c->client, "services", sync_service, l);
     struct kube_cache_handlers own = {.on_change = service_changed, .arg = l};
     struct kube_cache_handlers of_pods = {.on_change = pod_changed, .arg = l};
     kube_cache_add_handlers(c->services, &own);
@@ -584,7 +585,7 @@ void services_free(struct local_services *l)
     kube_cache_remove_handlers(l->cluster->services, l);
     kube_cache_remove_handlers(l->cluster->endpoints, l);
     kube_cache_remove_handlers(l->cluster->pods, l);
-    local_queue_free(l->queue);
+    local_workqueue_free(l->queue);
     kube_recorder_free(l->recorder);
     gs_hmap_free(l->services);
     kube_cache_free(l->slices);

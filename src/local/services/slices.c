@@ -62,8 +62,8 @@ static char *slice_name(const char *service, size_t i)
     return gs_format("%s-%zu", service, i);
 }
 
-static void write_one(const struct kube_cache *slices, struct local_work *w, const json_t *service,
-                      const json_t *subset, size_t i)
+static void write_one(const struct kube_cache *slices, struct local_reconcile *w,
+                      const json_t *service, const json_t *subset, size_t i)
 {
     const char *ns = kube_namespace(service);
     GS_AUTO_FREE char *name = slice_name(kube_name(service), i);
@@ -72,7 +72,7 @@ static void write_one(const struct kube_cache *slices, struct local_work *w, con
     fill(want, service, subset);
     if (have) {
         if (!json_equal(have, want))
-            local_work_update(w, SLICES, want, NULL, NULL, NULL);
+            local_reconcile_update(w, SLICES, want, NULL, NULL, NULL);
         return;
     }
     codec_json_set_str(want, "apiVersion", "discovery.k8s.io/v1");
@@ -82,27 +82,27 @@ static void write_one(const struct kube_cache *slices, struct local_work *w, con
     codec_json_set(want, json_string(ns), "metadata", "namespace", NULL);
     codec_json_set(want, json_pack("[o]", kube_make_controller_ref(service)), "metadata",
                    "ownerReferences", NULL);
-    local_work_create(w, SLICES, ns, want, NULL, NULL);
+    local_reconcile_create(w, SLICES, ns, want, NULL, NULL);
 }
 
-static void delete_from(const struct kube_cache *slices, struct local_work *w, const char *ns,
+static void delete_from(const struct kube_cache *slices, struct local_reconcile *w, const char *ns,
                         const char *service, size_t first)
 {
     for (size_t i = first; i < SUBSETS_MAX; i++) {
         GS_AUTO_FREE char *name = slice_name(service, i);
         const json_t *have = kube_cache_get(slices, ns, name);
         if (have && gs_streq(kube_label(have, LABEL_SERVICE), service))
-            local_work_delete(w, SLICES, ns, name, NULL, NULL);
+            local_reconcile_delete(w, SLICES, ns, name, NULL, NULL);
     }
 }
 
-void services_slices_write(const struct kube_cache *slices, struct local_work *w,
+void services_slices_write(const struct kube_cache *slices, struct local_reconcile *w,
                            const json_t *service, const json_t *endpoints)
 {
     const json_t *subsets = json_object_get(endpoints, "subsets");
     size_t n = json_array_size(subsets);
     if (!kube_cache_synced(slices)) {
-        local_work_again(w, 100);
+        local_reconcile_requeue(w, 100);
         return;
     }
     if (n > SUBSETS_MAX)
@@ -112,8 +112,8 @@ void services_slices_write(const struct kube_cache *slices, struct local_work *w
     delete_from(slices, w, kube_namespace(service), kube_name(service), n);
 }
 
-void services_slices_delete(const struct kube_cache *slices, struct local_work *w, const char *ns,
-                            const char *service)
+void services_slices_delete(const struct kube_cache *slices, struct local_reconcile *w,
+                            const char *ns, const char *service)
 {
     delete_from(slices, w, ns, service, 0);
 }

@@ -5,8 +5,8 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "local/controllers/parts.h"
-#include "local/work.h"
+#include "local/controllers/controllers_private.h"
+#include "local/workqueue.h"
 
 #define GONE_MAX 4096
 
@@ -25,7 +25,7 @@ static const struct kind {
 enum fate { FATE_UNKNOWN = 1, FATE_GONE };
 
 struct probe { // what is known of an owner
-    struct controllers_collector *collector;
+    struct controllers_garbage_collector *collector;
     char *dependent_ns, *dependent; // to look at again when the answer is there
     char *uid;
     enum fate fate;
@@ -44,19 +44,20 @@ struct dependent {
 };
 
 struct watcher { // which cache a change comes from
-    struct controllers_collector *collector;
+    struct controllers_garbage_collector *collector;
     const struct kind *kind;
 };
 
-struct controllers_collector {
+struct controllers_garbage_collector {
     struct local_cluster *cluster;
-    struct local_queue *queue; // names are "resource:name"
-    struct gs_hmap *probes;    // by uid
-    struct gs_hmap *owned;     // uid of an owner -> struct dependents
+    struct local_workqueue *queue; // names are "resource:name"
+    struct gs_hmap *probes;        // by uid
+    struct gs_hmap *owned;         // uid of an owner -> struct dependents
     struct watcher watchers[GS_ARRAY_LEN(kinds)];
 };
 
-static struct kube_cache *cache_of(const struct controllers_collector *g, const struct kind *k)
+static struct kube_cache *cache_of(const struct controllers_garbage_collector *g,
+                                   const struct kind *k)
 {
     return *(struct kube_cache **)((char *)g->cluster + k->cache);
 }
@@ -69,10 +70,11 @@ static const struct kind *kind_named(const char *kind)
     return NULL;
 }
 
-static void enqueue(struct controllers_collector *g, const struct kind *k, const json_t *obj)
+static void enqueue(struct controllers_garbage_collector *g, const struct kind *k,
+                    const json_t *obj)
 {
     GS_AUTO_FREE char *name = gs_format("%s:%s", k->gvr.resource, kube_name(obj));
-    local_queue_add(g->queue, kube_namespace(obj), name);
+    local_workqueue_add(g->queue, kube_namespace(obj), name);
 }
 
 static const json_t *owner_refs(const json_t *obj)
@@ -114,8 +116,8 @@ static char *dependent_key(const struct kind *k, const json_t *obj)
     return gs_format("%s:%s", k->gvr.resource, name);
 }
 
-static void add_dependent(struct controllers_collector *g, const struct kind *k, const json_t *obj,
-                          const char *uid)
+static void add_dependent(struct controllers_garbage_collector *g, const struct kind *k,
+                          const json_t *obj, const char *uid)
 {
     struct dependents *all = gs_hmap_get_str(g->owned, uid);
     if (!all) {
@@ -129,8 +131,8 @@ static void add_dependent(struct controllers_collector *g, const struct kind *k,
     gs_hmap_put_str(all->items, key, d);
 }
 
-static void drop_dependent(struct controllers_collector *g, const struct kind *k, const json_t *obj,
-                           const char *uid)
+static void drop_dependent(struct controllers_garbage_collector *g, const struct kind *k,
+                           const json_t *obj, const char *uid)
 {
     struct dependents *all = gs_hmap_get_str(g->owned, uid);
     if (!all)
@@ -143,8 +145,9 @@ static void drop_dependent(struct controllers_collector *g, const struct kind *k
         dependents_free(gs_hmap_remove_str(g->owned, uid));
 }
 
-static void each_owner_uid(struct controllers_collector *g, const struct kind *k, const json_t *obj,
-                           void (*fn)(struct controllers_collector *g, const struct kind *k,
+static void each_owner_uid(struct controllers_garbage_collector *g, const struct kind *k,
+                           const json_t *obj,
+                           void (*fn)(struct controllers_garbage_collector *g, const struct kind *k,
                                       const json_t *obj, const char *uid))
 {
     size_t i;
@@ -158,11 +161,11 @@ static void each_owner_uid(struct controllers_collector *g, const struct kind *k
 
 // --- dependents of an owner that is being deleted ---
 
-typedef void (*dependent_fn)(struct controllers_collector *g, struct local_work *w,
+typedef void (*dependent_fn)(struct controllers_garbage_collector *g, struct local_reconcile *w,
                              const struct kind *k, const json_t *dependent, const json_t *owner);
 
 // Returns how many there are that hold the owner back.
-static size_t each_dependent(struct controllers_collector *g, struct local_work *w,
+static size_t each_dependent(struct controllers_garbage_collector *g, struct local_reconcile *w,
                              const json_t *owner, dependent_fn fn)
 {
     const struct dependents *all = gs_hmap_get_str(g->owned, kube_uid(owner));
@@ -179,8 +182,8 @@ static size_t each_dependent(struct controllers_collector *g, struct local_work 
     return n;
 }
 
-static void cut_loose(struct controllers_collector *g, struct local_work *w, const struct kind *k,
-                      const json_t *dependent, const json_t *owner)
+static void cut_loose(struct controllers_garbage_collector *g, struct local_reconcile *w,
+                      const struct kind *k, const json_t *dependent, const json_t *owner)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
     json_t *kept = json_array();
@@ -191,18 +194,19 @@ static void cut_loose(struct controllers_collector *g, struct local_work *w, con
             json_array_append(kept, ref);
     }
     codec_json_set(patch, kept, "metadata", "ownerReferences", NULL);
-    local_work_patch(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL, patch, NULL,
-                     NULL);
+    local_reconcile_patch(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL, patch,
+                          NULL, NULL);
 }
 
-static void delete_dependent(struct controllers_collector *g, struct local_work *w,
+static void delete_dependent(struct controllers_garbage_collector *g, struct local_reconcile *w,
                              const struct kind *k, const json_t *dependent, const json_t *owner)
 {
     if (!kube_is_deleting(dependent))
-        local_work_delete(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL, NULL);
+        local_reconcile_delete(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL,
+                               NULL);
 }
 
-static void drop_finalizer(struct local_work *w, const struct kind *k, const json_t *obj,
+static void drop_finalizer(struct local_reconcile *w, const struct kind *k, const json_t *obj,
                            const char *name)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
@@ -214,10 +218,10 @@ static void drop_finalizer(struct local_work *w, const struct kind *k, const jso
             json_array_append(kept, f);
     }
     codec_json_set(patch, kept, "metadata", "finalizers", NULL);
-    local_work_patch(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, patch, NULL, NULL);
+    local_reconcile_patch(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, patch, NULL, NULL);
 }
 
-static void finish_deletion(struct controllers_collector *g, struct local_work *w,
+static void finish_deletion(struct controllers_garbage_collector *g, struct local_reconcile *w,
                             const struct kind *k, const json_t *obj)
 {
     static const struct {
@@ -230,7 +234,7 @@ static void finish_deletion(struct controllers_collector *g, struct local_work *
         if (each_dependent(g, w, obj, policies[i].fn) == 0)
             drop_finalizer(w, k, obj, policies[i].finalizer);
         else
-            local_work_again(w, 1000); // the going of a dependent is not told to its owner
+            local_reconcile_requeue(w, 1000); // the going of a dependent is not told to its owner
         return;
     }
 }
@@ -247,7 +251,7 @@ static void source_probe_free(void *p)
 }
 
 // Answers of probes under way must find them again: those stay.
-static void forget_some(struct controllers_collector *g)
+static void forget_some(struct controllers_garbage_collector *g)
 {
     if (gs_hmap_len(g->probes) < GONE_MAX)
         return;
@@ -264,7 +268,7 @@ static void forget_some(struct controllers_collector *g)
     }
 }
 
-static struct probe *probe_of(struct controllers_collector *g, const char *uid)
+static struct probe *probe_of(struct controllers_garbage_collector *g, const char *uid)
 {
     struct probe *p = gs_hmap_get_str(g->probes, uid);
     if (p)
@@ -287,14 +291,14 @@ static void probe_answered(void *arg, const json_t *body, const struct gs_error 
     // Not found is answered by a Status; another uid is another object of the same name.
     if (gs_streq(kube_kind(body), "Status") || !gs_streq(kube_uid(body), p->uid))
         p->fate = FATE_GONE;
-    local_queue_add(p->collector->queue, p->dependent_ns, p->dependent);
+    local_workqueue_add(p->collector->queue, p->dependent_ns, p->dependent);
 }
 
-static void ask(struct controllers_collector *g, struct local_work *w, struct probe *p,
+static void ask(struct controllers_garbage_collector *g, struct local_reconcile *w, struct probe *p,
                 const struct kind *k, const char *ns, const char *owner, const char *dependent)
 {
     if (p->asking) {
-        local_work_again(w, 500);
+        local_reconcile_requeue(w, 500);
         return;
     }
     p->asking = true;
@@ -304,11 +308,11 @@ static void ask(struct controllers_collector *g, struct local_work *w, struct pr
     p->dependent = gs_strdup(dependent);
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, k->gvr, ns, owner, NULL);
-    local_work_get(w, path.data, probe_answered, p);
+    local_reconcile_get(w, path.data, probe_answered, p);
 }
 
 // Deletes the dependent when every owner is known to be gone.
-static void check_owners(struct controllers_collector *g, struct local_work *w,
+static void check_owners(struct controllers_garbage_collector *g, struct local_reconcile *w,
                          const struct kind *k, const json_t *obj, const char *key)
 {
     size_t i;
@@ -330,14 +334,14 @@ static void check_owners(struct controllers_collector *g, struct local_work *w,
         }
     }
     if (all_gone)
-        local_work_delete(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, NULL);
+        local_reconcile_delete(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, NULL);
 }
 
-static void sync_object(void *arg, struct local_work *w, const char *ns, const char *key)
+static void sync_object(void *arg, struct local_reconcile *w, const char *ns, const char *key)
 {
-    struct controllers_collector *g = arg;
+    struct controllers_garbage_collector *g = arg;
     if (!local_cluster_synced(g->cluster)) {
-        local_work_again(w, 100);
+        local_reconcile_requeue(w, 100);
         return;
     }
     const char *colon = strchr(key, ':');
@@ -358,7 +362,7 @@ static void sync_object(void *arg, struct local_work *w, const char *ns, const c
 
 // --- what brings an object up ---
 
-static void owner_gone(struct controllers_collector *g, const char *uid)
+static void owner_gone(struct controllers_garbage_collector *g, const char *uid)
 {
     const struct dependents *all = gs_hmap_get_str(g->owned, uid);
     size_t pos = 0;
@@ -379,7 +383,7 @@ static void owner_gone(struct controllers_collector *g, const char *uid)
 static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct watcher *watcher = arg;
-    struct controllers_collector *g = watcher->collector;
+    struct controllers_garbage_collector *g = watcher->collector;
     bool owners_changed = !old_obj || !json_equal(owner_refs(old_obj), owner_refs(new_obj));
     if (owners_changed || !new_obj) {
         each_owner_uid(g, watcher->kind, old_obj, drop_dependent);
@@ -395,13 +399,13 @@ static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
         enqueue(g, watcher->kind, new_obj);
 }
 
-struct controllers_collector *controllers_collector_new(struct local_cluster *c)
+struct controllers_garbage_collector *controllers_garbage_collector_new(struct local_cluster *c)
 {
-    struct controllers_collector *g = gs_alloc(sizeof(*g));
+    struct controllers_garbage_collector *g = gs_alloc(sizeof(*g));
     g->cluster = c;
     g->probes = gs_hmap_new(source_probe_free);
     g->owned = gs_hmap_new(dependents_free);
-    g->queue = local_queue_new(c->loop, c->client, "garbage-collector", sync_object, g);
+    g->queue = local_workqueue_new(c->loop, c->client, "garbage-collector", sync_object, g);
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
         g->watchers[i] = (struct watcher){g, &kinds[i]};
         struct kube_cache_handlers h = {.on_change = changed, .arg = &g->watchers[i]};
@@ -410,13 +414,13 @@ struct controllers_collector *controllers_collector_new(struct local_cluster *c)
     return g;
 }
 
-void controllers_collector_free(struct controllers_collector *g)
+void controllers_garbage_collector_free(struct controllers_garbage_collector *g)
 {
     if (!g)
         return;
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
         kube_cache_remove_handlers(cache_of(g, &kinds[i]), &g->watchers[i]);
-    local_queue_free(g->queue);
+    local_workqueue_free(g->queue);
     gs_hmap_free(g->probes);
     gs_hmap_free(g->owned);
     free(g);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/controllers/fit.h"
+#include "local/controllers/controllers_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -54,7 +54,7 @@ static json_t *container_requests(const json_t *container)
     return sum;
 }
 
-json_t *controllers_fit_requests(const json_t *pod)
+json_t *controllers_filter_requests(const json_t *pod)
 {
     json_t *total = json_object();
     size_t i;
@@ -76,7 +76,7 @@ json_t *controllers_fit_requests(const json_t *pod)
     return total;
 }
 
-void controllers_fit_node_init(struct controllers_fit_node *n, const json_t *node)
+void controllers_filter_node_init(struct controllers_filter_node *n, const json_t *node)
 {
     const json_t *allocatable = codec_json_get(node, "status", "allocatable", NULL);
     n->node = node;
@@ -93,13 +93,13 @@ void controllers_fit_node_init(struct controllers_fit_node *n, const json_t *nod
     }
 }
 
-void controllers_fit_node_finish(struct controllers_fit_node *n)
+void controllers_filter_node_finish(struct controllers_filter_node *n)
 {
     json_decref(n->free);
     n->free = NULL;
 }
 
-void controllers_fit_node_use(struct controllers_fit_node *n, const json_t *requests)
+void controllers_filter_node_use(struct controllers_filter_node *n, const json_t *requests)
 {
     const char *name;
     json_t *milli;
@@ -243,7 +243,8 @@ static void add_reason(json_t *reasons, const char *text)
     json_object_set_new(reasons, text, json_integer(n + 1));
 }
 
-static bool has_room(const struct controllers_fit_node *n, const json_t *requests, json_t *reasons)
+static bool has_room(const struct controllers_filter_node *n, const json_t *requests,
+                     json_t *reasons)
 {
     bool fits = true;
     const char *name;
@@ -263,8 +264,8 @@ static bool has_room(const struct controllers_fit_node *n, const json_t *request
     return fits;
 }
 
-bool controllers_fit_check(const struct controllers_fit_node *n, const json_t *pod,
-                           const json_t *requests, json_t *reasons)
+bool controllers_filter_check(const struct controllers_filter_node *n, const json_t *pod,
+                              const json_t *requests, json_t *reasons)
 {
     static const char unschedulable[] = "node.kubernetes.io/unschedulable";
     if (codec_json_bool(n->node, false, "spec", "unschedulable", NULL) &&
@@ -289,7 +290,7 @@ static int compare_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-char *controllers_fit_message(size_t n_nodes, const json_t *reasons)
+char *controllers_filter_message(size_t n_nodes, const json_t *reasons)
 {
     if (n_nodes == 0)
         return gs_strdup("no nodes available to schedule pods");

@@ -3,14 +3,14 @@
 #include "../kube/loop.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "local/work.h"
+#include "local/workqueue.h"
 #include "net/http/client.h"
 
 struct fixture {
     uv_loop_t loop;
     struct http_client *http;
     struct kube_client *client;
-    struct local_queue *queue;
+    struct local_workqueue *queue;
     uv_prepare_t counter;
     int runs, turns, busy_ms;
     int again; // how often a key asks to run again
@@ -23,7 +23,7 @@ static void refuse(void *ctx, struct http_exchange *x)
     http_reply_text(x, 500, "no");
 }
 
-static void run(void *arg, struct local_work *w, const char *ns, const char *name)
+static void run(void *arg, struct local_reconcile *w, const char *ns, const char *name)
 {
     struct fixture *f = arg;
     (void)ns;
@@ -34,7 +34,7 @@ static void run(void *arg, struct local_work *w, const char *ns, const char *nam
         f->order[n] = name[0];
     f->runs++;
     if (f->again-- > 0)
-        local_work_again(w, 0);
+        local_reconcile_requeue(w, 0);
 }
 
 static int set_up(void **state)
@@ -43,7 +43,7 @@ static int set_up(void **state)
     uv_loop_init(&f->loop);
     f->http = http_client_new_loopback(&f->loop, refuse, NULL, NULL);
     f->client = kube_client_new(f->http);
-    f->queue = local_queue_new(&f->loop, f->client, "test", run, f);
+    f->queue = local_workqueue_new(&f->loop, f->client, "test", run, f);
     *state = f;
     return 0;
 }
@@ -51,7 +51,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    local_queue_free(f->queue);
+    local_workqueue_free(f->queue);
     kube_client_free(f->client);
     http_client_free(f->http);
     loop_finish(&f->loop);
@@ -62,13 +62,13 @@ static int tear_down(void **state)
 static void test_keys_run_in_the_order_of_their_time(void **state)
 {
     struct fixture *f = *state;
-    local_queue_add_after(f->queue, "ns", "d", 40);
-    local_queue_add_after(f->queue, "ns", "b", 20);
-    local_queue_add_after(f->queue, "ns", "e", 50);
-    local_queue_add_after(f->queue, "ns", "c", 30);
-    local_queue_add_after(f->queue, NULL, "a", 600000);
-    local_queue_add_after(f->queue, NULL, "a", 10); // the earlier time counts
-    local_queue_add_after(f->queue, "ns", "b", 700000);
+    local_workqueue_add_after(f->queue, "ns", "d", 40);
+    local_workqueue_add_after(f->queue, "ns", "b", 20);
+    local_workqueue_add_after(f->queue, "ns", "e", 50);
+    local_workqueue_add_after(f->queue, "ns", "c", 30);
+    local_workqueue_add_after(f->queue, NULL, "a", 600000);
+    local_workqueue_add_after(f->queue, NULL, "a", 10); // the earlier time counts
+    local_workqueue_add_after(f->queue, "ns", "b", 700000);
     assert_int_equal(f->runs, 0);
     loop_until(&f->loop, f->runs == 5);
     assert_string_equal(f->order, "abcde");
@@ -80,8 +80,8 @@ static void test_a_key_runs_again_when_it_asks(void **state)
 {
     struct fixture *f = *state;
     f->again = 3;
-    local_queue_add(f->queue, "ns", "a");
-    local_queue_add(f->queue, "ns", "a"); // once
+    local_workqueue_add(f->queue, "ns", "a");
+    local_workqueue_add(f->queue, "ns", "a"); // once
     loop_until(&f->loop, f->runs == 4);
     loop_for_ms(&f->loop, 20);
     assert_int_equal(f->runs, 4);
@@ -103,7 +103,7 @@ static void test_many_keys_leave_the_loop_to_others(void **state)
     f->busy_ms = 1;
     for (int i = 0; i < KEYS; i++) {
         GS_AUTO_FREE char *name = gs_format("k%d", i);
-        local_queue_add(f->queue, "ns", name);
+        local_workqueue_add(f->queue, "ns", name);
     }
     loop_until(&f->loop, f->runs == KEYS);
     // At least a millisecond each, and no turn goes on after 20.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/work.h"
+#include "local/workqueue.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -22,10 +22,10 @@ struct item {
 };
 
 struct call {
-    struct local_work *work;
+    struct local_reconcile *work;
     struct call *prev, *next;
     struct kube_request *request;
-    local_written_fn cb;
+    local_write_fn cb;
     void *arg;
     bool deletes;
     struct kube_recorder *recorder; // of the event that success brings
@@ -33,9 +33,9 @@ struct call {
     char *reason, *message;
 };
 
-struct local_work {
-    struct local_queue *queue;
-    struct local_work *prev, *next;
+struct local_reconcile {
+    struct local_workqueue *queue;
+    struct local_reconcile *prev, *next;
     char *key, *ns; // ns NULL: cluster-scoped
     const char *name;
     struct call *calls;
@@ -44,16 +44,16 @@ struct local_work {
     bool failed;
 };
 
-struct local_queue {
+struct local_workqueue {
     struct kube_client *client;
     char *name;
-    local_work_fn fn;
+    local_reconcile_fn fn;
     void *arg;
     struct gs_hmap *items;
     // The items that wait, the one that is due first at heap[1]. heap[0] is not used.
     struct item **heap;
     size_t heap_len, heap_cap;
-    struct local_work *works;
+    struct local_reconcile *works;
     struct gs_timer *timer;
     bool closed;
 };
@@ -65,10 +65,10 @@ static void item_free(void *p)
     free(i);
 }
 
-struct local_queue *local_queue_new(uv_loop_t *loop, struct kube_client *client, const char *name,
-                                    local_work_fn fn, void *arg)
+struct local_workqueue *local_workqueue_new(uv_loop_t *loop, struct kube_client *client,
+                                            const char *name, local_reconcile_fn fn, void *arg)
 {
-    struct local_queue *q = gs_alloc(sizeof(*q));
+    struct local_workqueue *q = gs_alloc(sizeof(*q));
     q->client = client;
     q->name = gs_strdup(name);
     q->fn = fn;
@@ -86,7 +86,7 @@ static void call_free(struct call *c)
     free(c);
 }
 
-static void work_free(struct local_work *w)
+static void work_free(struct local_reconcile *w)
 {
     while (w->calls) {
         struct call *c = w->calls;
@@ -99,13 +99,13 @@ static void work_free(struct local_work *w)
     free(w);
 }
 
-void local_queue_free(struct local_queue *q)
+void local_workqueue_free(struct local_workqueue *q)
 {
     if (!q || q->closed)
         return;
     q->closed = true;
     while (q->works) {
-        struct local_work *w = q->works;
+        struct local_reconcile *w = q->works;
         q->works = w->next;
         work_free(w);
     }
@@ -117,13 +117,13 @@ void local_queue_free(struct local_queue *q)
 
 // --- when ---
 
-static void heap_set(struct local_queue *q, size_t place, struct item *i)
+static void heap_set(struct local_workqueue *q, size_t place, struct item *i)
 {
     q->heap[place] = i;
     i->place = place;
 }
 
-static void heap_up(struct local_queue *q, size_t place)
+static void heap_up(struct local_workqueue *q, size_t place)
 {
     struct item *i = q->heap[place];
     for (; place > 1 && q->heap[place / 2]->due_ns > i->due_ns; place /= 2)
@@ -131,7 +131,7 @@ static void heap_up(struct local_queue *q, size_t place)
     heap_set(q, place, i);
 }
 
-static void heap_down(struct local_queue *q, size_t place)
+static void heap_down(struct local_workqueue *q, size_t place)
 {
     struct item *i = q->heap[place];
     for (size_t child; (child = 2 * place) <= q->heap_len; place = child) {
@@ -144,7 +144,7 @@ static void heap_down(struct local_queue *q, size_t place)
     heap_set(q, place, i);
 }
 
-static void heap_add(struct local_queue *q, struct item *i)
+static void heap_add(struct local_workqueue *q, struct item *i)
 {
     if (i->place == 0) {
         gs_grow(&q->heap, &q->heap_cap, q->heap_len + 1, sizeof(struct item *));
@@ -153,7 +153,7 @@ static void heap_add(struct local_queue *q, struct item *i)
     heap_up(q, i->place); // its time only ever becomes earlier
 }
 
-static struct item *heap_take_first(struct local_queue *q)
+static struct item *heap_take_first(struct local_workqueue *q)
 {
     struct item *first = q->heap[1], *last = q->heap[q->heap_len--];
     first->place = 0;
@@ -166,7 +166,7 @@ static struct item *heap_take_first(struct local_queue *q)
 
 static void run_due(void *arg);
 
-static void arm(struct local_queue *q)
+static void arm(struct local_workqueue *q)
 {
     if (q->heap_len == 0) {
         gs_timer_stop(q->timer);
@@ -179,7 +179,7 @@ static void arm(struct local_queue *q)
 }
 
 // The item waits, unless it is busy: then it waits once it is over.
-static void wait_for(struct local_queue *q, struct item *i)
+static void wait_for(struct local_workqueue *q, struct item *i)
 {
     if (i->busy || !i->due_ns)
         return;
@@ -188,7 +188,7 @@ static void wait_for(struct local_queue *q, struct item *i)
         arm(q);
 }
 
-static void add_key(struct local_queue *q, const char *key, int64_t ms)
+static void add_key(struct local_workqueue *q, const char *key, int64_t ms)
 {
     struct item *i = gs_hmap_get_str(q->items, key);
     if (!i) {
@@ -203,7 +203,8 @@ static void add_key(struct local_queue *q, const char *key, int64_t ms)
     wait_for(q, i);
 }
 
-void local_queue_add_after(struct local_queue *q, const char *ns, const char *name, int64_t ms)
+void local_workqueue_add_after(struct local_workqueue *q, const char *ns, const char *name,
+                               int64_t ms)
 {
     if (!name)
         return;
@@ -211,14 +212,14 @@ void local_queue_add_after(struct local_queue *q, const char *ns, const char *na
     add_key(q, key, ms);
 }
 
-void local_queue_add(struct local_queue *q, const char *ns, const char *name)
+void local_workqueue_add(struct local_workqueue *q, const char *ns, const char *name)
 {
-    local_queue_add_after(q, ns, name, 0);
+    local_workqueue_add_after(q, ns, name, 0);
 }
 
-void local_queue_add_obj(struct local_queue *q, const json_t *obj)
+void local_workqueue_add_object(struct local_workqueue *q, const json_t *obj)
 {
-    local_queue_add(q, kube_namespace(obj), kube_name(obj));
+    local_workqueue_add(q, kube_namespace(obj), kube_name(obj));
 }
 
 static int64_t back_off_ms(unsigned failures)
@@ -231,11 +232,11 @@ static int64_t back_off_ms(unsigned failures)
 
 // --- runs ---
 
-static void work_unhold(struct local_work *w)
+static void work_unhold(struct local_reconcile *w)
 {
     if (--w->holds > 0)
         return;
-    struct local_queue *q = w->queue;
+    struct local_workqueue *q = w->queue;
     struct item *i = gs_hmap_get_str(q->items, w->key);
     i->busy = false;
     i->failures = w->failed ? i->failures + 1 : 0;
@@ -256,9 +257,9 @@ static void work_unhold(struct local_work *w)
     work_free(w);
 }
 
-static void run_key(struct local_queue *q, struct item *i)
+static void run_key(struct local_workqueue *q, struct item *i)
 {
-    struct local_work *w = gs_alloc(sizeof(*w));
+    struct local_reconcile *w = gs_alloc(sizeof(*w));
     const char *slash = strchr(i->key, '/');
     w->queue = q;
     w->key = gs_strdup(i->key);
@@ -278,20 +279,20 @@ static void run_key(struct local_queue *q, struct item *i)
 
 static void run_due(void *arg)
 {
-    struct local_queue *q = arg;
+    struct local_workqueue *q = arg;
     int64_t now = gs_mono_ns(), end_ns = now + TURN_LIMIT_NS;
     while (q->heap_len && q->heap[1]->due_ns <= now && gs_mono_ns() < end_ns)
         run_key(q, heap_take_first(q));
     arm(q);
 }
 
-void local_work_again(struct local_work *w, int64_t ms)
+void local_reconcile_requeue(struct local_reconcile *w, int64_t ms)
 {
     if (w->again_ms < 0 || ms < w->again_ms)
         w->again_ms = ms;
 }
 
-void local_work_fail(struct local_work *w, struct gs_error *err)
+void local_reconcile_fail(struct local_reconcile *w, struct gs_error *err)
 {
     const struct item *i = gs_hmap_get_str(w->queue->items, w->key);
     enum gs_code code = gs_error_code(err);
@@ -310,7 +311,7 @@ void local_work_fail(struct local_work *w, struct gs_error *err)
 static void call_done(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct call *c = arg;
-    struct local_work *w = c->work;
+    struct local_reconcile *w = c->work;
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -324,14 +325,14 @@ static void call_done(void *arg, int status, json_t *body, struct gs_error *err)
     if (c->cb)
         c->cb(c->arg, body, err);
     if (err)
-        local_work_fail(w, err);
+        local_reconcile_fail(w, err);
     else if (c->recorder)
         kube_event(c->recorder, c->about, "Normal", c->reason, "%s", c->message);
     call_free(c);
     work_unhold(w);
 }
 
-static struct call *call_new(struct local_work *w, local_written_fn cb, void *arg)
+static struct call *call_new(struct local_reconcile *w, local_write_fn cb, void *arg)
 {
     struct call *c = gs_alloc(sizeof(*c));
     c->work = w;
@@ -345,8 +346,8 @@ static struct call *call_new(struct local_work *w, local_written_fn cb, void *ar
     return c;
 }
 
-void local_work_event(struct local_work *w, struct kube_recorder *r, const json_t *about,
-                      const char *reason, const char *fmt, ...)
+void local_reconcile_event(struct local_reconcile *w, struct kube_recorder *r, const json_t *about,
+                           const char *reason, const char *fmt, ...)
 {
     struct call *c = w->calls; // the newest
     va_list ap;
@@ -358,46 +359,47 @@ void local_work_event(struct local_work *w, struct kube_recorder *r, const json_
     c->reason = gs_strdup(reason);
 }
 
-void local_work_create(struct local_work *w, struct kube_gvr r, const char *ns, const json_t *obj,
-                       local_written_fn cb, void *arg)
+void local_reconcile_create(struct local_reconcile *w, struct kube_gvr r, const char *ns,
+                            const json_t *obj, local_write_fn cb, void *arg)
 {
     struct call *c = call_new(w, cb, arg);
     c->request = kube_create(w->queue->client, r, ns, obj, call_done, c);
 }
 
-void local_work_create_sub(struct local_work *w, struct kube_gvr r, const char *ns,
-                           const char *name, const char *subresource, const json_t *obj,
-                           local_written_fn cb, void *arg)
+void local_reconcile_create_sub(struct local_reconcile *w, struct kube_gvr r, const char *ns,
+                                const char *name, const char *subresource, const json_t *obj,
+                                local_write_fn cb, void *arg)
 {
     struct call *c = call_new(w, cb, arg);
     c->request = kube_create_sub(w->queue->client, r, ns, name, subresource, obj, call_done, c);
 }
 
-void local_work_update(struct local_work *w, struct kube_gvr r, const json_t *obj,
-                       const char *subresource, local_written_fn cb, void *arg)
+void local_reconcile_update(struct local_reconcile *w, struct kube_gvr r, const json_t *obj,
+                            const char *subresource, local_write_fn cb, void *arg)
 {
     struct call *c = call_new(w, cb, arg);
     c->request = kube_update(w->queue->client, r, kube_namespace(obj), kube_name(obj), subresource,
                              obj, call_done, c);
 }
 
-void local_work_patch(struct local_work *w, struct kube_gvr r, const char *ns, const char *name,
-                      const char *subresource, const json_t *patch, local_written_fn cb, void *arg)
+void local_reconcile_patch(struct local_reconcile *w, struct kube_gvr r, const char *ns,
+                           const char *name, const char *subresource, const json_t *patch,
+                           local_write_fn cb, void *arg)
 {
     struct call *c = call_new(w, cb, arg);
     c->request = kube_patch(w->queue->client, r, ns, name, subresource, KUBE_MERGE_PATCH, patch,
                             call_done, c);
 }
 
-void local_work_delete(struct local_work *w, struct kube_gvr r, const char *ns, const char *name,
-                       local_written_fn cb, void *arg)
+void local_reconcile_delete(struct local_reconcile *w, struct kube_gvr r, const char *ns,
+                            const char *name, local_write_fn cb, void *arg)
 {
     struct call *c = call_new(w, cb, arg);
     c->deletes = true;
     c->request = kube_delete(w->queue->client, r, ns, name, -1, call_done, c);
 }
 
-void local_work_get(struct local_work *w, const char *path, local_written_fn cb, void *arg)
+void local_reconcile_get(struct local_reconcile *w, const char *path, local_write_fn cb, void *arg)
 {
     struct call *c = call_new(w, cb, arg);
     c->deletes = true; // what is not there is an answer, not a failure

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device id is "GPU-<uuid>", a time slice "GPU-<uuid>::<n>" of one, or "MIG-<uuid>".
 #include "base/mem.h"
-#include "local/controllers/fit.h"
+#include "local/controllers/controllers_private.h"
 
 static struct gs_slice physical(const char *id)
 {
@@ -9,14 +9,14 @@ static struct gs_slice physical(const char *id)
     return gs_slice_make(id, end ? (size_t)(end - id) : strlen(id));
 }
 
-void controllers_fit_devices_init(struct controllers_fit_devices *d, const char *const *ids,
-                                  size_t n)
+void controllers_filter_devices_init(struct controllers_filter_devices *d, const char *const *ids,
+                                     size_t n)
 {
     d->len = n;
     d->items = gs_alloc_array(n + 1, sizeof(*d->items));
     d->used = gs_alloc_array(n + 1, sizeof(*d->used));
     for (size_t i = 0; i < n; i++) {
-        d->items[i] = (struct controllers_fit_device){.id = gs_strdup(ids[i]), .gpu = i};
+        d->items[i] = (struct controllers_filter_device){.id = gs_strdup(ids[i]), .gpu = i};
         for (size_t k = 0; k < i; k++) {
             if (gs_slice_eq(physical(ids[k]), physical(ids[i]))) {
                 d->items[i].gpu = d->items[k].gpu;
@@ -26,16 +26,16 @@ void controllers_fit_devices_init(struct controllers_fit_devices *d, const char 
     }
 }
 
-void controllers_fit_devices_finish(struct controllers_fit_devices *d)
+void controllers_filter_devices_finish(struct controllers_filter_devices *d)
 {
     for (size_t i = 0; i < d->len; i++)
         free(d->items[i].id);
     free(d->items);
     free(d->used);
-    *d = (struct controllers_fit_devices){0};
+    *d = (struct controllers_filter_devices){0};
 }
 
-void controllers_fit_devices_release_all(struct controllers_fit_devices *d)
+void controllers_filter_devices_release_all(struct controllers_filter_devices *d)
 {
     for (size_t i = 0; i < d->len; i++) {
         d->items[i].taken = false;
@@ -43,7 +43,7 @@ void controllers_fit_devices_release_all(struct controllers_fit_devices *d)
     }
 }
 
-static void take(struct controllers_fit_devices *d, struct controllers_fit_device *dev)
+static void take(struct controllers_filter_devices *d, struct controllers_filter_device *dev)
 {
     if (dev->taken)
         return;
@@ -51,7 +51,7 @@ static void take(struct controllers_fit_devices *d, struct controllers_fit_devic
     d->used[dev->gpu]++;
 }
 
-static struct controllers_fit_device *find(struct controllers_fit_devices *d, const char *id)
+static struct controllers_filter_device *find(struct controllers_filter_devices *d, const char *id)
 {
     for (size_t i = 0; i < d->len; i++)
         if (gs_streq(d->items[i].id, id))
@@ -59,24 +59,24 @@ static struct controllers_fit_device *find(struct controllers_fit_devices *d, co
     return NULL;
 }
 
-void controllers_fit_devices_take(struct controllers_fit_devices *d, const json_t *assignment)
+void controllers_filter_devices_take(struct controllers_filter_devices *d, const json_t *assignment)
 {
     const char *container;
     json_t *ids, *id;
     size_t i;
     json_object_foreach ((json_t *)assignment, container, ids) {
         json_array_foreach (ids, i, id) {
-            struct controllers_fit_device *dev = find(d, json_string_value(id));
+            struct controllers_filter_device *dev = find(d, json_string_value(id));
             if (dev)
                 take(d, dev);
         }
     }
 }
 
-int64_t controllers_fit_gpus_wanted(const json_t *container)
+int64_t controllers_filter_gpus_wanted(const json_t *container)
 {
     const json_t *limit =
-        codec_json_get(container, "resources", "limits", CONTROLLERS_FIT_GPU, NULL);
+        codec_json_get(container, "resources", "limits", CONTROLLERS_FILTER_GPU, NULL);
     if (json_is_integer(limit))
         return json_integer_value(limit);
     const char *text = json_string_value(limit);
@@ -86,11 +86,12 @@ int64_t controllers_fit_gpus_wanted(const json_t *container)
 }
 
 // The free device whose GPU has given least to this container, then to everybody.
-static struct controllers_fit_device *pick(struct controllers_fit_devices *d, const size_t *given)
+static struct controllers_filter_device *pick(struct controllers_filter_devices *d,
+                                              const size_t *given)
 {
-    struct controllers_fit_device *best = NULL;
+    struct controllers_filter_device *best = NULL;
     for (size_t i = 0; i < d->len; i++) {
-        struct controllers_fit_device *dev = &d->items[i];
+        struct controllers_filter_device *dev = &d->items[i];
         if (dev->taken)
             continue;
         if (!best || given[dev->gpu] < given[best->gpu] ||
@@ -100,12 +101,12 @@ static struct controllers_fit_device *pick(struct controllers_fit_devices *d, co
     return best;
 }
 
-static void give_back_ids(struct controllers_fit_devices *d, const json_t *ids)
+static void give_back_ids(struct controllers_filter_devices *d, const json_t *ids)
 {
     size_t i;
     json_t *id;
     json_array_foreach ((json_t *)ids, i, id) {
-        struct controllers_fit_device *dev = find(d, json_string_value(id));
+        struct controllers_filter_device *dev = find(d, json_string_value(id));
         if (dev && dev->taken) {
             dev->taken = false;
             d->used[dev->gpu]--;
@@ -113,7 +114,7 @@ static void give_back_ids(struct controllers_fit_devices *d, const json_t *ids)
     }
 }
 
-static void give_back(struct controllers_fit_devices *d, const json_t *assignment)
+static void give_back(struct controllers_filter_devices *d, const json_t *assignment)
 {
     const char *container;
     json_t *ids;
@@ -121,12 +122,12 @@ static void give_back(struct controllers_fit_devices *d, const json_t *assignmen
         give_back_ids(d, ids);
 }
 
-static json_t *assign_container(struct controllers_fit_devices *d, int64_t n)
+static json_t *assign_container(struct controllers_filter_devices *d, int64_t n)
 {
     GS_AUTO_FREE size_t *given = gs_alloc_array(d->len + 1, sizeof(size_t));
     CODEC_AUTO_JSON json_t *ids = json_array();
     for (int64_t i = 0; i < n; i++) {
-        struct controllers_fit_device *dev = pick(d, given);
+        struct controllers_filter_device *dev = pick(d, given);
         if (!dev) {
             give_back_ids(d, ids);
             return NULL;
@@ -150,10 +151,10 @@ static bool contains(const json_t *ids, const json_t *id)
 }
 
 // Init containers run before the others and one at a time: they use the pod's devices.
-static bool assign_init(struct controllers_fit_devices *d, const json_t *container,
+static bool assign_init(struct controllers_filter_devices *d, const json_t *container,
                         json_t *assignment)
 {
-    int64_t wanted = controllers_fit_gpus_wanted(container);
+    int64_t wanted = controllers_filter_gpus_wanted(container);
     const char *name = codec_json_str(container, "name", NULL), *other;
     if (wanted <= 0 || !name)
         return true;
@@ -174,14 +175,14 @@ static bool assign_init(struct controllers_fit_devices *d, const json_t *contain
     return true;
 }
 
-bool controllers_fit_devices_assign(struct controllers_fit_devices *d, const json_t *pod,
-                                    json_t **ret_assignment)
+bool controllers_filter_devices_assign(struct controllers_filter_devices *d, const json_t *pod,
+                                       json_t **ret_assignment)
 {
     CODEC_AUTO_JSON json_t *assignment = json_object();
     size_t i;
     json_t *container;
     json_array_foreach (codec_json_get(pod, "spec", "containers", NULL), i, container) {
-        int64_t wanted = controllers_fit_gpus_wanted(container);
+        int64_t wanted = controllers_filter_gpus_wanted(container);
         const char *name = codec_json_str(container, "name", NULL);
         if (wanted <= 0 || !name)
             continue;

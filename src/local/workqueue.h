@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A work queue of object keys ("ns/name"), as controllers use it: a key that is added many times is
-// worked on once, never twice at a time, again when it was added meanwhile, and with growing delay
-// after failures. The work on a key reads caches, decides, and writes through local_work_*(); it
-// is over when its function has returned and all its writes have been answered.
+// A work queue of object keys ("ns/name"), as controllers use it. A key that is added many times is
+// reconciled once, never twice at a time, again if it was added meanwhile, and with exponential
+// backoff after failures. A reconciliation reads caches, decides, and writes through
+// local_reconcile_*(). It ends when its function has returned and all its writes are answered.
+// Only the thread that made the queue may use it.
 #pragma once
 
 #include "kube/event.h"
@@ -10,7 +11,7 @@
 #include <uv.h>
 
 struct local_workqueue;
-struct local_reconcile; // one run on one key; valid until its last write is answered
+struct local_reconcile; // one reconciliation of a key; valid until its last write is answered
 
 typedef void (*local_reconcile_fn)(void *arg, struct local_reconcile *w, const char *ns,
                                    const char *name);
@@ -25,9 +26,9 @@ void local_workqueue_add_object(struct local_workqueue *q, const json_t *obj);
 void local_workqueue_add_after(struct local_workqueue *q, const char *ns, const char *name,
                                int64_t ms);
 
-// Writes of a work. cb may be NULL; it owns nothing of what it gets. What fails makes the key run
-// again after a delay; conflict, "already exists" and "not found" do so silently, since they only
-// say that the caches were behind. Deleting what is gone is a success.
+// Writes of a reconciliation. cb may be NULL; its arguments are borrowed. If a write fails, the key
+// is reconciled again after a delay; a conflict, "already exists" and "not found" are not logged as
+// warnings, since they only mean that a cache was outdated. Deleting a missing object succeeds.
 typedef void (*local_write_fn)(void *arg, const json_t *body, const struct gs_error *err);
 void local_reconcile_create(struct local_reconcile *w, struct kube_gvr r, const char *ns,
                             const json_t *obj, local_write_fn cb, void *arg);
@@ -43,10 +44,10 @@ void local_reconcile_patch(struct local_reconcile *w, struct kube_gvr r, const c
 void local_reconcile_delete(struct local_reconcile *w, struct kube_gvr r, const char *ns,
                             const char *name, local_write_fn cb, void *arg);
 void local_reconcile_get(struct local_reconcile *w, const char *path, local_write_fn cb, void *arg);
-// Records an event once the write that was made last has succeeded.
+// Records an event when the last write of the reconciliation succeeds.
 void local_reconcile_event(struct local_reconcile *w, struct kube_recorder *r, const json_t *about,
                            const char *reason, const char *fmt, ...) GS_PRINTF(5, 6);
-// Runs the key again, no later than ms from now, whatever else happens.
+// Reconciles the key again, ms from now at the latest.
 void local_reconcile_requeue(struct local_reconcile *w, int64_t ms);
-// The work could not be done now: the key runs again with growing delay. err is logged and freed.
+// The reconciliation failed: the key is retried with exponential backoff. err is logged and freed.
 void local_reconcile_fail(struct local_reconcile *w, struct gs_error *err);

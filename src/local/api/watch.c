@@ -109,7 +109,7 @@ static void watch_unref(struct local_api_watch *w)
     free(w);
 }
 
-static void on_timer_closed(void *arg)
+static void on_watch_timer_closed(void *arg)
 {
     watch_unref(arg);
 }
@@ -128,7 +128,7 @@ static void retire(struct local_api_watch *w)
         w->next->prev = w->prev;
     w->api->n_watches--;
     gs_timer_stop(w->timer);
-    gs_timer_close(w->timer, on_timer_closed);
+    gs_timer_close(w->timer, on_watch_timer_closed);
 }
 
 static void on_stream_closed(void *arg)
@@ -144,7 +144,7 @@ static void on_stream_closed(void *arg)
 
 static void arm(struct local_api_watch *w);
 
-static void on_timer(void *arg)
+static void on_watch_timer(void *arg)
 {
     struct local_api_watch *w = arg;
     int64_t now = (int64_t)uv_now(w->api->loop);
@@ -173,7 +173,7 @@ static void arm(struct local_api_watch *w)
 
     if (w->next_bookmark_ms && w->next_bookmark_ms < next)
         next = w->next_bookmark_ms;
-    gs_timer_start(w->timer, on_timer, next > now ? (uint64_t)(next - now) : 0);
+    gs_timer_start(w->timer, on_watch_timer, next > now ? (uint64_t)(next - now) : 0);
 }
 
 void local_api_watch_dispatch(void *arg, const struct local_api_store_change *change)

@@ -180,14 +180,14 @@ static void stream_free(struct kubelet_log_stream *s)
     free(s);
 }
 
-static void on_timer(void *arg);
+static void on_log_timer(void *arg);
 
 // Our caller may be writing: the memory goes in a turn of its own.
 static void on_close(void *arg)
 {
     struct kubelet_log_stream *s = arg;
     s->out = NULL;
-    gs_timer_start(s->timer, on_timer, 0);
+    gs_timer_start(s->timer, on_log_timer, 0);
 }
 
 static void end(struct kubelet_log_stream *s)
@@ -279,7 +279,7 @@ static bool read_some(struct kubelet_log_stream *s)
     return true;
 }
 
-static void on_timer(void *arg)
+static void on_log_timer(void *arg)
 {
     struct kubelet_log_stream *s = arg;
     bool more = true;
@@ -295,7 +295,7 @@ static void on_timer(void *arg)
     if (!more && last)
         end(s);
     else
-        gs_timer_start(s->timer, on_timer, more ? BUSY_MS : POLL_MS);
+        gs_timer_start(s->timer, on_log_timer, more ? BUSY_MS : POLL_MS);
 }
 
 // Opens the file in which the first wanted line is and goes there.
@@ -347,7 +347,7 @@ static struct gs_error *start(struct kubelet *k, struct kubelet_container *c,
         return err;
     }
     s->out = http_reply_stream(x, 200, "text/plain", on_close, s);
-    gs_timer_start(s->timer, on_timer, 0);
+    gs_timer_start(s->timer, on_log_timer, 0);
     return NULL;
 }
 

@@ -51,7 +51,7 @@ static void event(struct kubelet_container *c, const char *type, const char *rea
     kube_event(c->worker->k->recorder, c->worker->pod, type, reason, "%s", text);
 }
 
-static void on_timer(void *arg);
+static void on_container_timer(void *arg);
 static void on_sweep(void *arg);
 
 void kubelet_container_init(struct kubelet_container *c, struct kubelet_worker *w, bool init,
@@ -154,10 +154,10 @@ void kubelet_container_wait(struct kubelet_container *c, const char *reason, con
 void kubelet_container_retry(struct kubelet_container *c, uint64_t ms)
 {
     c->timer_set = true;
-    gs_timer_start(c->timer, on_timer, ms);
+    gs_timer_start(c->timer, on_container_timer, ms);
 }
 
-static void on_timer(void *arg)
+static void on_container_timer(void *arg)
 {
     struct kubelet_container *c = arg;
     c->timer_set = false;

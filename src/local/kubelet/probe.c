@@ -71,7 +71,7 @@ static bool rests(const struct kubelet_probe *p)
     return p->handler || p->c->stopping || (p->kind == KUBELET_PROBE_STARTUP) == p->c->started;
 }
 
-static void on_timer(void *arg)
+static void on_probe_timer(void *arg)
 {
     struct kubelet_probe *p = arg;
     int64_t ms = (int64_t)setting(p, "timeoutSeconds", 1) * 1000;
@@ -86,7 +86,7 @@ struct kubelet_probe *kubelet_probe_new(struct kubelet_container *c, enum kubele
     struct kubelet_probe *p = gs_alloc(sizeof(*p));
     *p = (struct kubelet_probe){.c = c, .kind = kind, .spec = json_incref((json_t *)spec)};
     p->timer = gs_timer_new(c->worker->k->cluster->loop, p);
-    gs_timer_repeat(p->timer, on_timer, (uint64_t)setting(p, "initialDelaySeconds", 0) * 1000,
+    gs_timer_repeat(p->timer, on_probe_timer, (uint64_t)setting(p, "initialDelaySeconds", 0) * 1000,
                     (uint64_t)setting(p, "periodSeconds", 10) * 1000);
     return p;
 }

@@ -179,8 +179,8 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_DURATION,
      AT(query_timeout_ns),
      .group = "Queries",
-     .help = "Maximum time of a query, including waiting. Prometheus' default is 2m. A query that "
-             "restarts because series changed delays scrapes and rules."},
+     .help = "Maximum time of a query, including waiting. Shorter than Prometheus' 2m, because a "
+             "query that restarts when series change delays scrapes and rules."},
     {.name = "query.max-samples",
      .arg = "N",
      .def = "50000000",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers of a Prometheus that lies. The first byte chooses the status and the kind of answer.
-#include "adapter/source/answer.h"
+#include "adapter/source/source_private.h"
 #include "base/hmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -27,7 +27,7 @@ const char *adapter_not_ready(struct adapter *a)
     const char *own = a->o.not_ready ? a->o.not_ready(a->o.arg) : NULL;
     if (!a->auth_ready)
         return "the front proxy's configuration is not read yet";
-    if (!a->mapper_ready)
+    if (!a->rest_mapper_ready)
         return "the cluster's resources are not known yet";
     if (!provider_registry_rounds(a->now.registry))
         return "the series of the rules are not listed yet";
@@ -140,9 +140,9 @@ static struct gs_error *make_api(struct adapter *a)
     const struct adapter_api_options api = {.loop = a->loop,
                                             .auth = a->auth,
                                             .audit = a->audit,
-                                            .previous_custom = a->previous_custom,
-                                            .previous_external = a->previous_external,
-                                            .previous_resource = a->previous_resource,
+                                            .delegate_custom = a->delegate_custom,
+                                            .delegate_external = a->delegate_external,
+                                            .delegate_resource = a->delegate_resource,
                                             .kube = a->lister.kube,
                                             .probe = a->probe,
                                             .not_ready = api_not_ready,
@@ -166,7 +166,7 @@ static struct gs_error *make_rules(struct adapter *a)
     if (!err)
         err = adapter_load_config(a, &c);
     a->loaded_ms = gs_unix_ms();
-    a->mapper = provider_mapper_new();
+    a->mapper = provider_rest_mapper_new();
     if (!err)
         err = adapter_connect_clusters(a);
     if (!err)

@@ -5,7 +5,7 @@
 #include "adapter/adapter.h"
 #include "adapter/api/api.h"
 #include "adapter/config/config.h"
-#include "adapter/extra_sources.h"
+#include "adapter/sources.h"
 #include "engine/engine.h"
 #include "kube/cache.h"
 
@@ -13,7 +13,7 @@ enum { ADAPTER_MAX_RETIRED = 32, ADAPTER_LISTS = 5 };
 
 // A configuration with what was made from it. A reload makes the next generation; requests that are
 // under way end in theirs.
-struct generation {
+struct adapter_generation {
     struct adapter_config *config;
     struct source **extra_sources;
     struct provider_registry *registry;
@@ -21,7 +21,7 @@ struct generation {
     int64_t retired_ns; // no new request comes to it
 };
 
-struct cluster {
+struct adapter_cluster {
     struct http_client *http; // NULL: the client is borrowed
     struct kube_client *kube;
 };
@@ -30,33 +30,33 @@ struct adapter {
     uv_loop_t *loop;
     struct adapter_options o;
     uv_timer_t *poll, *discovery;
-    struct cluster lister, authn, authz;
+    struct adapter_cluster lister, authn, authz;
     struct engine *engine; // of the options, or own_engine; NULL: none
     struct engine *own_engine;
     struct source *source;
     struct source_probe *probe;
-    struct provider_mapper *mapper;
+    struct provider_rest_mapper *mapper;
     struct adapter_config *gpu_config, *resource_config;
     struct provider_registry *gpu;
-    struct generation now, next; // next: loaded, its first lists of series are under way
+    struct adapter_generation now, next; // next: loaded, its first lists of series are under way
     struct adapter_api_auth *auth;
     struct adapter_api_audit *audit;         // NULL: none
-    struct adapter_api_previous **delegates; // who served the API groups before
+    struct adapter_api_delegate **delegates; // who served the API groups before
     size_t n_delegates;
-    struct adapter_api_previous *previous_custom, *previous_external, *previous_resource; // of them
+    struct adapter_api_delegate *delegate_custom, *delegate_external, *delegate_resource; // of them
     struct adapter_api *api;
     const char **lists[ADAPTER_LISTS]; // of options that have several values
     char *list_texts[ADAPTER_LISTS];
     struct gs_file_watch *config_watch;
     struct kube_cache *config_maps; // NULL: not read
     char *map_name, *map_text;      // of the ConfigMap in force; NULL: none
-    struct generation retired[ADAPTER_MAX_RETIRED];
+    struct adapter_generation retired[ADAPTER_MAX_RETIRED];
     size_t n_retired;
     int64_t started_ns;
     uint64_t reloads, reload_failures;
     int64_t loaded_ms;
     size_t wrong_overrides; // that name no resource of the cluster
-    bool auth_ready, mapper_ready;
+    bool auth_ready, rest_mapper_ready;
     struct gs_error *fatal;
 };
 
@@ -67,7 +67,7 @@ void adapter_timer_free(uv_timer_t *t); // NULL is fine
 
 struct gs_error *adapter_load_config(struct adapter *a, struct adapter_config **ret);
 struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_config *c,
-                                         struct generation *ret);
+                                         struct adapter_generation *ret);
 void adapter_show_generation(struct adapter *a);
 void adapter_reload_changed(struct adapter *a); // when a file is not the one in force
 void adapter_free_retired(struct adapter *a, int64_t age_ns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter/adapter_private.h"
 
-#include "adapter/provider/overrides.h"
+#include "adapter/provider/rest_mapper.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 enum { DISCOVERY_MS = 300000 };
 
 static struct gs_error *connect_cluster(struct adapter *a, const char *path, const char *flag,
-                                        struct cluster *ret)
+                                        struct adapter_cluster *ret)
 {
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     bool given = path && *path;
@@ -25,7 +25,7 @@ static struct gs_error *connect_cluster(struct adapter *a, const char *path, con
     return NULL;
 }
 
-static void cluster_finish(struct cluster *c)
+static void cluster_finish(struct adapter_cluster *c)
 {
     if (c->http && c->kube)
         kube_client_free(c->kube);
@@ -42,7 +42,7 @@ static void warn_override(void *arg, const struct adapter_config_override *o)
 // Logged for a new configuration, and when the number changes: resources come and go.
 void adapter_check_overrides(struct adapter *a, const struct adapter_config *c, bool again)
 {
-    if (!a->mapper_ready || !c)
+    if (!a->rest_mapper_ready || !c)
         return;
     size_t wrong = provider_overrides_check(c, a->mapper, NULL, NULL);
     if (again || wrong != a->wrong_overrides)
@@ -55,8 +55,8 @@ static void on_resources_loaded(void *arg, struct gs_error *err)
     struct adapter *a = arg;
     if (err)
         gs_warn("adapter", "%s", gs_error_message(err));
-    bool first = !err && !a->mapper_ready;
-    a->mapper_ready = a->mapper_ready || !err;
+    bool first = !err && !a->rest_mapper_ready;
+    a->rest_mapper_ready = a->rest_mapper_ready || !err;
     gs_error_free(err);
     adapter_check_overrides(a, a->now.config, false);
     if (a->now.registry)
@@ -64,7 +64,7 @@ static void on_resources_loaded(void *arg, struct gs_error *err)
     if (a->gpu)
         provider_registry_rebuild(a->gpu);
     int64_t ms = a->o.discovery_interval_ns / GS_NS_PER_MS;
-    uint64_t wait = a->mapper_ready ? (uint64_t)(ms ? ms : DISCOVERY_MS) : 2000;
+    uint64_t wait = a->rest_mapper_ready ? (uint64_t)(ms ? ms : DISCOVERY_MS) : 2000;
     if (first)
         gs_info("adapter", "the cluster's resources are known");
     uv_timer_set_repeat(a->discovery, wait);
@@ -75,7 +75,7 @@ static void on_discovery_timer(uv_timer_t *t)
 {
     struct adapter *a = t->data;
     uv_timer_stop(t);
-    provider_mapper_load(a->mapper, a->lister.kube, on_resources_loaded, a);
+    provider_rest_mapper_load(a->mapper, a->lister.kube, on_resources_loaded, a);
 }
 
 static void on_auth_ready(void *arg, struct gs_error *err)
@@ -160,7 +160,7 @@ struct gs_error *adapter_connect_clusters(struct adapter *a)
 
 void adapter_watch_resources(struct adapter *a)
 {
-    provider_mapper_load(a->mapper, a->lister.kube, on_resources_loaded, a);
+    provider_rest_mapper_load(a->mapper, a->lister.kube, on_resources_loaded, a);
     uv_timer_start(a->discovery, on_discovery_timer, DISCOVERY_MS, DISCOVERY_MS);
 }
 

@@ -25,14 +25,14 @@ static const char *given(const char *s)
 }
 
 static struct gs_error *connect_delegate(struct adapter *a, const char *target,
-                                         struct adapter_api_previous **ret)
+                                         struct adapter_api_delegate **ret)
 {
     const struct adapter_options *o = &a->o;
     GS_AUTO_FREE char *url = url_of(target);
     const char *token = given(o->previous_token_file), *cert = given(o->previous_cert_file);
     if (!token && !cert && access(ACCOUNT_TOKEN, R_OK) == 0)
         token = ACCOUNT_TOKEN;
-    const struct adapter_api_previous_options p = {
+    const struct adapter_api_delegate_options p = {
         .url = url,
         .endpoint = {.ca.file = given(o->previous_ca_file),
                      .cert.file = cert,
@@ -46,11 +46,11 @@ static struct gs_error *connect_delegate(struct adapter *a, const char *target,
                                        "--previous-owner-client-cert-file and -key-file");
     if (p.endpoint.insecure_skip_verify)
         gs_warn("adapter", "the certificate of the previous owner %s is not verified", target);
-    return adapter_api_previous_new(a->loop, &p, ret);
+    return adapter_api_delegate_new(a->loop, &p, ret);
 }
 
 static struct gs_error *take_group(struct adapter *a, struct gs_slice group,
-                                   struct adapter_api_previous *p, const char *flag)
+                                   struct adapter_api_delegate *p, const char *flag)
 {
     static const char *const custom[] = {ADAPTER_API_CUSTOM "/v1beta1",
                                          ADAPTER_API_CUSTOM "/v1beta2", NULL};
@@ -58,11 +58,11 @@ static struct gs_error *take_group(struct adapter *a, struct gs_slice group,
     static const char *const resource[] = {ADAPTER_API_RESOURCE "/v1beta1", NULL};
     const struct {
         const char *name;
-        struct adapter_api_previous **slot;
+        struct adapter_api_delegate **slot;
         const char *const *versions;
-    } groups[] = {{ADAPTER_API_CUSTOM, &a->previous_custom, custom},
-                  {ADAPTER_API_EXTERNAL, &a->previous_external, external},
-                  {ADAPTER_API_RESOURCE, &a->previous_resource, resource}};
+    } groups[] = {{ADAPTER_API_CUSTOM, &a->delegate_custom, custom},
+                  {ADAPTER_API_EXTERNAL, &a->delegate_external, external},
+                  {ADAPTER_API_RESOURCE, &a->delegate_resource, resource}};
     for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
         if (!gs_slice_eq_str(group, groups[i].name))
             continue;
@@ -71,9 +71,9 @@ static struct gs_error *take_group(struct adapter *a, struct gs_slice group,
                                 groups[i].name);
         *groups[i].slot = p;
         for (size_t k = 0; groups[i].versions[k]; k++)
-            adapter_api_previous_follow(p, groups[i].versions[k]);
+            adapter_api_delegate_follow(p, groups[i].versions[k]);
         gs_info("adapter", "what is not served here of %s, %s is asked for", groups[i].name,
-                adapter_api_previous_name(p));
+                adapter_api_delegate_name(p));
         return NULL;
     }
     return gs_error_new(GS_EINVAL,
@@ -85,10 +85,10 @@ static struct gs_error *take_group(struct adapter *a, struct gs_slice group,
 struct gs_error *adapter_make_delegates(struct adapter *a)
 {
     const struct gs_opt_list *list = &a->o.previous_owners;
-    a->delegates = gs_alloc_array(list->len + 1, sizeof(struct adapter_api_previous *));
+    a->delegates = gs_alloc_array(list->len + 1, sizeof(struct adapter_api_delegate *));
     for (size_t i = 0; i < list->len; i++) {
         const char *flag = list->items[i], *equals = strchr(flag, '=');
-        struct adapter_api_previous *p = NULL;
+        struct adapter_api_delegate *p = NULL;
         struct gs_error *err = connect_delegate(a, equals ? equals + 1 : flag, &p);
         if (err)
             return gs_error_wrap(err, "--previous-owner");
@@ -109,6 +109,6 @@ struct gs_error *adapter_make_delegates(struct adapter *a)
 void adapter_free_delegates(struct adapter *a)
 {
     for (size_t i = 0; i < a->n_delegates; i++)
-        adapter_api_previous_free(a->delegates[i]);
+        adapter_api_delegate_free(a->delegates[i]);
     free(a->delegates);
 }

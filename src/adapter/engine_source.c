@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/engine_source.h"
+#include "adapter/sources.h"
 
-#include "adapter/source/backend.h"
+#include "adapter/source/source.h"
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "engine/api/api.h"

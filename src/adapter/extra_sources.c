@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/extra_sources.h"
+#include "adapter/sources.h"
 
-#include "adapter/engine_source.h"
 #include "base/mem.h"
 
-static struct gs_error *make(uv_loop_t *loop, const struct adapter_config_source *s,
-                             struct engine *engine, int64_t max_age_ms, struct source **ret)
+static struct gs_error *make_extra_source(uv_loop_t *loop, const struct adapter_config_source *s,
+                                          struct engine *engine, int64_t max_age_ms,
+                                          struct source **ret)
 {
     struct source_options o = {
         .post = s->post, .timeout_ms = s->timeout_ms, .max_age_ms = max_age_ms};
@@ -25,17 +25,18 @@ static struct gs_error *make(uv_loop_t *loop, const struct adapter_config_source
     return err;
 }
 
-struct gs_error *extra_sources_new(uv_loop_t *loop, const struct adapter_config *c,
-                                   struct engine *engine, int64_t max_age_ms, struct source ***ret)
+struct gs_error *adapter_extra_sources_new(uv_loop_t *loop, const struct adapter_config *c,
+                                           struct engine *engine, int64_t max_age_ms,
+                                           struct source ***ret)
 {
     if (!c->n_sources)
         return NULL;
     struct source **list = gs_alloc_array(c->n_sources, sizeof(struct source *));
     for (size_t i = 0; i < c->n_sources; i++) {
         const struct adapter_config_source *s = &c->sources[i];
-        struct gs_error *err = make(loop, s, engine, max_age_ms, &list[i]);
+        struct gs_error *err = make_extra_source(loop, s, engine, max_age_ms, &list[i]);
         if (err) {
-            extra_sources_free(list, i);
+            adapter_extra_sources_free(list, i);
             return gs_error_wrap(err, "%s: source %s", s->place, s->name);
         }
     }
@@ -43,14 +44,14 @@ struct gs_error *extra_sources_new(uv_loop_t *loop, const struct adapter_config 
     return NULL;
 }
 
-void extra_sources_free(struct source **others, size_t n)
+void adapter_extra_sources_free(struct source **sources, size_t n)
 {
-    for (size_t i = 0; others && i < n; i++)
-        source_free(others[i]);
-    free(others);
+    for (size_t i = 0; sources && i < n; i++)
+        source_free(sources[i]);
+    free(sources);
 }
 
-bool extra_sources_need_engine(const struct adapter_config *c)
+bool adapter_extra_sources_need_engine(const struct adapter_config *c)
 {
     for (size_t i = 0; i < c->n_sources; i++)
         if (c->sources[i].engine)

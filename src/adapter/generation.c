@@ -8,18 +8,18 @@
 
 enum { DEFAULT_RELIST_MS = 600000 };
 
-static void generation_free(struct generation *w)
+static void generation_free(struct adapter_generation *w)
 {
     provider_free(w->provider);
     provider_registry_free(w->registry);
     if (w->config)
-        extra_sources_free(w->extra_sources, w->config->n_sources);
+        adapter_extra_sources_free(w->extra_sources, w->config->n_sources);
     adapter_config_free(w->config);
-    *w = (struct generation){0};
+    *w = (struct adapter_generation){0};
 }
 
 // Requests that began in it end in it.
-static void retire(struct adapter *a, struct generation *w)
+static void retire(struct adapter *a, struct adapter_generation *w)
 {
     if (!w->registry)
         return;
@@ -30,7 +30,7 @@ static void retire(struct adapter *a, struct generation *w)
     provider_registry_stop(w->registry);
     w->retired_ns = gs_mono_ns();
     a->retired[a->n_retired++] = *w;
-    *w = (struct generation){0};
+    *w = (struct adapter_generation){0};
 }
 
 void adapter_free_retired(struct adapter *a, int64_t age_ns)
@@ -52,15 +52,15 @@ static const struct adapter_config_resource_rules *resource_rules(const struct a
 
 void adapter_show_generation(struct adapter *a)
 {
-    const struct adapter_api_world w = {.config = a->now.config,
-                                        .registry = a->now.registry,
-                                        .gpu = a->gpu,
-                                        .provider = a->now.provider,
-                                        .source = a->source,
-                                        .others = a->now.extra_sources,
-                                        .mapper = a->mapper,
-                                        .resource = resource_rules(a, a->now.config)};
-    adapter_api_set_world(a->api, &w);
+    const struct adapter_api_generation w = {.config = a->now.config,
+                                             .registry = a->now.registry,
+                                             .gpu = a->gpu,
+                                             .provider = a->now.provider,
+                                             .source = a->source,
+                                             .others = a->now.extra_sources,
+                                             .mapper = a->mapper,
+                                             .resource = resource_rules(a, a->now.config)};
+    adapter_api_set_generation(a->api, &w);
 }
 
 static int64_t relist_ms(const struct adapter *a, const struct adapter_config *c)
@@ -70,7 +70,7 @@ static int64_t relist_ms(const struct adapter *a, const struct adapter_config *c
         gs_error_free(gs_parse_duration(gs_slice_of(c->relist_interval), &ns));
     if (ns > 0)
         return ns / GS_NS_PER_MS;
-    return a->engine || extra_sources_need_engine(c) ? ENGINE_RELIST_MS : DEFAULT_RELIST_MS;
+    return a->engine || adapter_extra_sources_need_engine(c) ? ENGINE_RELIST_MS : DEFAULT_RELIST_MS;
 }
 
 static void on_first_round(void *arg)
@@ -79,9 +79,9 @@ static void on_first_round(void *arg)
     if (!a->next.registry)
         return;
     // The first answers of a new configuration are in: from now on it is the one that is served.
-    struct generation old = a->now;
+    struct adapter_generation old = a->now;
     a->now = a->next;
-    a->next = (struct generation){0};
+    a->next = (struct adapter_generation){0};
     adapter_show_generation(a);
     retire(a, &old);
 }
@@ -102,7 +102,7 @@ static struct gs_error *read_times(const char *text, enum provider_times *ret)
 }
 
 struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_config *c,
-                                         struct generation *ret)
+                                         struct adapter_generation *ret)
 {
     int64_t relist = relist_ms(a, c), age = a->o.max_age_ns / GS_NS_PER_MS;
     // The engine looks at samples where Prometheus looks at blocks of two hours: what queries see
@@ -113,11 +113,11 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
         return gs_error_new(GS_EINVAL, "--metrics-max-age is less than --metrics-relist-interval");
     enum provider_times times = PROVIDER_TIMES_AUTO;
     struct gs_error *err = read_times(a->o.sample_times, &times);
-    if (!err && extra_sources_need_engine(c))
+    if (!err && adapter_extra_sources_need_engine(c))
         err = adapter_need_engine(a);
     if (!err)
-        err = extra_sources_new(a->loop, c, a->engine, a->o.value_age_ns / GS_NS_PER_MS,
-                                &ret->extra_sources);
+        err = adapter_extra_sources_new(a->loop, c, a->engine, a->o.value_age_ns / GS_NS_PER_MS,
+                                        &ret->extra_sources);
     if (err)
         return err;
     const struct provider_registry_options registry = {.config = c,
@@ -166,7 +166,7 @@ void adapter_reload(struct adapter *a)
 {
     struct adapter_config *c = NULL;
     struct gs_error *err = adapter_load_config(a, &c);
-    struct generation w = {0};
+    struct adapter_generation w = {0};
     if (!err)
         err = adapter_make_generation(a, c, &w);
     a->reloads++;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter/adapter_private.h"
 
-#include "adapter/engine_source.h"
-#include "adapter/provider/gpu.h"
+#include "adapter/provider/provider.h"
+#include "adapter/sources.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -140,7 +140,7 @@ void adapter_free_sources(struct adapter *a)
     provider_registry_free(a->gpu);
     adapter_config_free(a->gpu_config);
     adapter_config_free(a->resource_config);
-    provider_mapper_free(a->mapper);
+    provider_rest_mapper_free(a->mapper);
     source_probe_free(a->probe);
     source_free(a->source);
     engine_free(a->own_engine);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "adapter/api/api.h"
-#include "adapter/provider/gpu.h"
+#include "adapter/provider/provider.h"
 #include "base/mem.h"
 #include "kube/status.h"
 #include "net/http/client.h"
@@ -29,7 +29,7 @@ struct api_fixture {
     struct http_client *prometheus, *kube_http, *client;
     struct kube_client *kube;
     struct source *source;
-    struct provider_mapper *mapper;
+    struct provider_rest_mapper *mapper;
     struct adapter_config *config, *gpu_config;
     struct provider_registry *registry, *gpu_registry;
     struct provider *provider;
@@ -105,7 +105,7 @@ static inline void fixture_start(struct api_fixture *f)
     f->kube = kube_client_new(f->kube_http);
     const struct source_options s = {.url = "http://test", .max_age_ms = f->value_age_ms};
     f->source = source_new_client(&f->loop, f->prometheus, "", &s);
-    f->mapper = provider_mapper_new();
+    f->mapper = provider_rest_mapper_new();
     assert_ok(adapter_config_parse(gs_slice_of(f->rules), "rules.yaml", &f->config));
     assert_ok(adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU)", &f->gpu_config));
     f->registry = fixture_registry(f, f->config);
@@ -127,7 +127,7 @@ static inline void fixture_start(struct api_fixture *f)
     f->options.auth = f->auth;
     f->options.kube = f->kube;
     assert_ok(adapter_api_new(&f->options, &f->api));
-    const struct adapter_api_world w = {
+    const struct adapter_api_generation w = {
         .config = f->config,
         .registry = f->registry,
         .gpu = f->gpu_registry,
@@ -135,7 +135,7 @@ static inline void fixture_start(struct api_fixture *f)
         .source = f->source,
         .mapper = f->mapper,
         .resource = f->config->resource.present ? &f->config->resource : NULL};
-    adapter_api_set_world(f->api, &w);
+    adapter_api_set_generation(f->api, &w);
     f->client = http_client_new_loopback(&f->loop, adapter_api_handle, f->api, &admin);
 }
 
@@ -149,7 +149,7 @@ static inline void fixture_stop(struct api_fixture *f)
     provider_registry_free(f->gpu_registry);
     source_probe_free(f->options.probe);
     source_free(f->source);
-    provider_mapper_free(f->mapper);
+    provider_rest_mapper_free(f->mapper);
     adapter_config_free(f->config);
     adapter_config_free(f->gpu_config);
     kube_client_free(f->kube);

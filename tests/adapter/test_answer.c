@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/source/answer.h"
+#include "adapter/source/source_private.h"
 #include "unit.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The audit log: which requests it tells of, what its lines say, and its files.
 #include "adapter/api/audit.h"
-#include "adapter/api/audit_policy.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/json.h"

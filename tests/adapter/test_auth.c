@@ -112,7 +112,7 @@ static void serve(void *arg, struct http_exchange *x)
     struct request *r = gs_alloc(sizeof(*r));
     r->x = x;
     assert_ok(adapter_api_path_read(http_path(x), &r->path));
-    f->known = adapter_api_auth_known(f->auth, x);
+    f->known = adapter_api_auth_cached(f->auth, x);
     adapter_api_auth_check(f->auth, x, &r->path, on_checked, r);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine as a source gives what it gives over its HTTP API.
-#include "adapter/engine_source.h"
+#include "adapter/sources.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/engine.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU metrics without rules, of what an exporter shows and an engine has: several GPUs in a pod, a
 // shared GPU, a divided one; and whose pods are whose.
-#include "adapter/provider/gpu.h"
 #include "adapter/provider/provider.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -96,7 +95,7 @@ struct fixture {
     struct http_client *engine_http, *kube_http;
     struct kube_client *kube;
     struct source *source;
-    struct provider_mapper *mapper;
+    struct provider_rest_mapper *mapper;
     struct adapter_config *none, *gpu_config;
     struct provider_registry *registry, *gpu;
     struct provider *provider;
@@ -221,7 +220,7 @@ static void start(struct fixture *f, const struct job *jobs, size_t n_jobs)
     f->kube = kube_client_new(f->kube_http);
     const struct source_options s = {0};
     f->source = source_new_client(&f->loop, f->engine_http, "", &s);
-    f->mapper = provider_mapper_new();
+    f->mapper = provider_rest_mapper_new();
     assert_ok(adapter_config_parse(GS_SLICE("{}"), "none", &f->none));
     assert_ok(adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU)", &f->gpu_config));
     f->registry = list(f, f->none, 3600000);
@@ -243,7 +242,7 @@ static void stop(struct fixture *f)
     provider_registry_free(f->registry);
     provider_registry_free(f->gpu);
     source_free(f->source);
-    provider_mapper_free(f->mapper);
+    provider_rest_mapper_free(f->mapper);
     adapter_config_free(f->none);
     adapter_config_free(f->gpu_config);
     http_client_free(f->engine_http);
@@ -278,7 +277,7 @@ static void ask(struct fixture *f, const char *resource, const char *name, const
                                         .metric = metric,
                                         .label_selector = selector};
     f->done = false;
-    provider_ask(f->provider, &rq, on_answer, f);
+    provider_request_values(f->provider, &rq, on_answer, f);
     while (!f->done)
         uv_run(&f->loop, UV_RUN_ONCE);
 }
@@ -357,7 +356,7 @@ static void test_one_kind_of_events(void **state)
     const struct provider_request rq = {
         .resource = "pods", .ns = "ml", .name = "a", .metric = XIDS, .selector = &kind};
     f.done = false;
-    provider_ask(f.provider, &rq, on_answer, &f);
+    provider_request_values(f.provider, &rq, on_answer, &f);
     while (!f.done)
         uv_run(&f.loop, UV_RUN_ONCE);
     assert_int_equal(f.outcome, PROVIDER_OK);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules, discovery and requests, with a Prometheus and a cluster that are played.
-#include "adapter/provider/gpu.h"
 #include "adapter/provider/provider.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -28,7 +27,7 @@ struct fixture {
     struct http_client *prometheus, *kube_http;
     struct kube_client *kube;
     struct source *source;
-    struct provider_mapper *mapper;
+    struct provider_rest_mapper *mapper;
     struct adapter_config *config, *gpu_config;
     struct provider_registry *registry, *gpu;
     struct provider *provider;
@@ -129,7 +128,7 @@ static void start(struct fixture *f)
     f->kube = kube_client_new(f->kube_http);
     const struct source_options s = {.url = "http://test"};
     f->source = source_new_client(&f->loop, f->prometheus, "", &s);
-    f->mapper = provider_mapper_new();
+    f->mapper = provider_rest_mapper_new();
     assert_ok(adapter_config_parse(gs_slice_of(rules), "rules.yaml", &f->config));
     assert_ok(adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU)", &f->gpu_config));
     struct provider_registry_options r = {
@@ -155,7 +154,7 @@ static void stop(struct fixture *f)
     provider_registry_free(f->registry);
     provider_registry_free(f->gpu);
     source_free(f->source);
-    provider_mapper_free(f->mapper);
+    provider_rest_mapper_free(f->mapper);
     adapter_config_free(f->config);
     adapter_config_free(f->gpu_config);
     kube_client_free(f->kube);
@@ -194,7 +193,7 @@ static void on_answer(void *arg, const struct provider_answer *a)
 static void ask_only(struct fixture *f, const struct provider_request *rq)
 {
     f->waiting++;
-    provider_ask(f->provider, rq, on_answer, f);
+    provider_request_values(f->provider, rq, on_answer, f);
 }
 
 static void ask(struct fixture *f, const char *resource, const char *name, const char *metric,
@@ -338,8 +337,8 @@ static void test_equal_queries_run_once(void **state)
     assert_int_equal(f.queries, 2); // nothing is kept without an age
     // A caller that goes away does not disturb the others.
     f.waiting = 1;
-    struct provider_call *gone = provider_ask(f.provider, &rq, on_answer, &f);
-    provider_ask(f.provider, &rq, on_answer, &f);
+    struct provider_call *gone = provider_request_values(f.provider, &rq, on_answer, &f);
+    provider_request_values(f.provider, &rq, on_answer, &f);
     provider_cancel(gone);
     while (f.waiting)
         uv_run(&f.loop, UV_RUN_ONCE);

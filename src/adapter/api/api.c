@@ -13,7 +13,7 @@ struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct ada
 {
     struct adapter_api *a = gs_alloc(sizeof(*a));
     a->o = *o;
-    a->ready = adapter_api_ready_new();
+    a->ready = adapter_api_response_cache_new();
     TAILQ_INIT(&a->calls);
     struct gs_error *err = tls_random_hex(16, &a->id_seed);
     if (err)
@@ -31,7 +31,7 @@ static void call_free(struct adapter_api_call *c)
     provider_cancel(c->ask);
     adapter_api_usage_cancel(c->usage);
     adapter_api_audit_end(c->audit);
-    adapter_api_previous_cancel(c->passed);
+    adapter_api_delegate_cancel(c->passed);
     free(c->passed_cause);
     adapter_api_drop_user(c);
     kube_selector_finish(&c->metric_selector);
@@ -53,15 +53,15 @@ void adapter_api_free(struct adapter_api *a)
         next = TAILQ_NEXT(c, all);
         call_free(c);
     }
-    adapter_api_ready_free(a->ready);
+    adapter_api_response_cache_free(a->ready);
     free(a->id_seed);
     free(a);
 }
 
-void adapter_api_set_world(struct adapter_api *a, const struct adapter_api_world *w)
+void adapter_api_set_generation(struct adapter_api *a, const struct adapter_api_generation *w)
 {
     a->w = *w;
-    adapter_api_ready_clear(a->ready);
+    adapter_api_response_cache_clear(a->ready);
 }
 
 void adapter_api_stopping(struct adapter_api *a)
@@ -71,7 +71,7 @@ void adapter_api_stopping(struct adapter_api *a)
 
 void adapter_api_forget_old(struct adapter_api *a)
 {
-    adapter_api_ready_forget_old(a->ready);
+    adapter_api_response_cache_expire(a->ready);
     if (a->w.source)
         source_forget_old(a->w.source);
 }
@@ -86,7 +86,7 @@ bool adapter_api_has_group(const struct adapter_api *a, const char *group)
     const struct adapter_config *c = a->w.config;
     if (!c)
         return false;
-    if (adapter_api_previous(a, group))
+    if (adapter_api_delegate(a, group))
         return true;
     if (gs_streq(group, ADAPTER_API_CUSTOM))
         return c->n_custom > 0 || c->custom_listed || a->w.gpu;
@@ -119,9 +119,9 @@ static void dispatch(struct adapter_api_call *c)
         return;
     }
     if (ours && c->path.kind == ADAPTER_API_USAGE && !c->a->w.resource &&
-        adapter_api_pass_on(c, ""))
+        adapter_api_forward(c, ""))
         return;
-    if (ours && !adapter_api_accepts(x, &c->path) && !adapter_api_previous(c->a, c->path.group)) {
+    if (ours && !adapter_api_accepts(x, &c->path) && !adapter_api_delegate(c->a, c->path.group)) {
         kube_reply_failure(x, 406, "NotAcceptable",
                            "only the following media types are accepted: application/json");
         adapter_api_call_end(c);
@@ -193,8 +193,8 @@ static bool answer_at_once(struct adapter_api *a, struct http_exchange *x)
     char made[ID_SIZE];
     if (a->o.audit || !gs_streq(http_method(x), "GET"))
         return false;
-    struct http_bytes *body = adapter_api_ready_find(a->ready, x);
-    if (!body || kube_wants_pretty(x) || !adapter_api_auth_known(a->o.auth, x))
+    struct http_bytes *body = adapter_api_response_cache_find(a->ready, x);
+    if (!body || kube_wants_pretty(x) || !adapter_api_auth_cached(a->o.auth, x))
         return false;
     give_id(a, x, made);
     kube_reply_bytes(x, 200, body);

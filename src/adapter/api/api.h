@@ -6,9 +6,9 @@
 #pragma once
 
 #include "adapter/api/audit.h"
-#include "adapter/api/previous.h"
+#include "adapter/api/delegate.h"
 #include "adapter/provider/provider.h"
-#include "adapter/source/probe.h"
+#include "adapter/source/source.h"
 #include "base/buf.h"
 
 struct adapter_api;
@@ -16,13 +16,13 @@ struct adapter_api;
 #define ADAPTER_API_LONGEST_MS 90000 // a list and a query, each with its timeout
 
 // What is served now. A reload makes another one; requests that are under way keep theirs.
-struct adapter_api_world {
+struct adapter_api_generation {
     const struct adapter_config *config;
     struct provider_registry *registry, *gpu; // gpu may be NULL
     struct provider *provider;
     struct source *source;
     struct source *const *others; // as many as the configuration has
-    const struct provider_mapper *mapper;
+    const struct provider_rest_mapper *mapper;
     const struct adapter_config_resource_rules *resource; // NULL: metrics.k8s.io is not served
 };
 
@@ -31,7 +31,7 @@ struct adapter_api_options {
     struct adapter_api_auth *auth;
     struct adapter_api_audit *audit; // may be NULL
     // Who served the groups before; NULL: nobody.
-    struct adapter_api_previous *previous_custom, *previous_external, *previous_resource;
+    struct adapter_api_delegate *delegate_custom, *delegate_external, *delegate_resource;
     struct kube_client *kube;   // for metrics.k8s.io: lists of pods and nodes; may be NULL
     struct source_probe *probe; // of the default source, for /readyz; may be NULL
     // Whether the program is ready beyond what is checked here; NULL in *ret: yes.
@@ -45,7 +45,7 @@ struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct ada
 void adapter_api_free(struct adapter_api *a);
 // For requests that come from now on. Borrowed until ADAPTER_API_LONGEST_MS after the next call:
 // requests that are under way go on with the world that they began in.
-void adapter_api_set_world(struct adapter_api *a, const struct adapter_api_world *w);
+void adapter_api_set_generation(struct adapter_api *a, const struct adapter_api_generation *w);
 void adapter_api_handle(void *api, struct http_exchange *x); // an http_handler
 void adapter_api_stopping(struct adapter_api *a);            // /readyz fails from now on
 void adapter_api_forget_old(

@@ -3,9 +3,175 @@
 #pragma once
 
 #include "adapter/api/api.h"
-#include "adapter/api/ready.h"
+#include "adapter/api/auth.h"
+#include "base/error.h"
+#include "base/hmap.h"
+#include "base/slice.h"
+#include "kube/client.h"
+#include "net/http/http.h"
 
+#include <stdbool.h>
 #include <sys/queue.h>
+
+// --- ready ---
+//
+// Bodies that were given a moment ago and would be the same now: values are shared for about one
+// scrape, and so is what is written of them.
+
+struct adapter_api_response_cache;
+struct adapter_api_response_cache *adapter_api_response_cache_new(void);
+void adapter_api_response_cache_free(struct adapter_api_response_cache *r);
+// The body for such a request; borrowed. NULL: none, or it is too old.
+struct http_bytes *adapter_api_response_cache_find(struct adapter_api_response_cache *r,
+                                                   const struct http_exchange *x);
+void adapter_api_response_cache_put(struct adapter_api_response_cache *r,
+                                    const struct http_exchange *x, struct http_bytes *body,
+                                    int64_t until_ns);
+void adapter_api_response_cache_expire(struct adapter_api_response_cache *r); // now and then
+void adapter_api_response_cache_clear(struct adapter_api_response_cache *r);
+
+// --- ca set ---
+//
+// Certificate authorities that client certificates are verified against.
+
+struct adapter_api_ca_set;
+struct gs_error *adapter_api_ca_set_new(const char *pem, struct adapter_api_ca_set **ret);
+void adapter_api_ca_set_free(struct adapter_api_ca_set *s);
+// The chain (DER, the peer's own first) leads to one of them and is meant for clients.
+bool adapter_api_ca_set_verify(const struct adapter_api_ca_set *s, const struct gs_slice *chain,
+                               size_t n);
+
+// CN and O of a certificate. Caller frees both; groups ends with NULL. False: no CN.
+bool adapter_api_ca_read_subject(struct gs_slice der, char **ret_name, char ***ret_groups);
+void adapter_api_ca_groups_free(char **groups);
+
+// --- reviews ---
+//
+// Questions to the cluster about who somebody is and what they may do (TokenReview,
+// SubjectAccessReview): equal ones are asked once at a time, and answers are kept for a while.
+
+struct adapter_api_reviews;
+
+struct adapter_api_reviews_options {
+    struct kube_client *kube; // borrowed
+    struct kube_gvr gvr;
+    const char *kind;                // "TokenReview"
+    int64_t good_ttl_ms, bad_ttl_ms; // by what is_good says of an answer's status
+    bool (*is_good)(const json_t *status);
+};
+struct adapter_api_reviews *adapter_api_reviews_new(uv_loop_t *loop,
+                                                    const struct adapter_api_reviews_options *o);
+void adapter_api_reviews_free(struct adapter_api_reviews *r);
+
+// status: the answer's, borrowed; NULL with an error (owned by the callee). until_ns: so long it
+// would be given again (gs_mono_ns()); 0: it is not kept.
+typedef void (*adapter_api_reviews_fn)(void *arg, const json_t *status, int64_t until_ns,
+                                       struct gs_error *err);
+struct adapter_api_reviews_op;
+// Steals spec. cb may be called from inside, and then NULL is returned.
+struct adapter_api_reviews_op *adapter_api_reviews_send(struct adapter_api_reviews *r, json_t *spec,
+                                                        adapter_api_reviews_fn cb, void *arg);
+void adapter_api_reviews_cancel(struct adapter_api_reviews_op *op); // NULL is fine
+
+struct adapter_api_reviews_stats {
+    uint64_t asked, failed, cached;
+};
+void adapter_api_reviews_stats(const struct adapter_api_reviews *r,
+                               struct adapter_api_reviews_stats *ret);
+
+// --- auth private ---
+//
+// Between the files of authentication and authorisation.
+
+enum { ADAPTER_API_AUTH_MAX_NAMES = 64 };
+
+struct adapter_api_auth_names {
+    char *items[ADAPTER_API_AUTH_MAX_NAMES];
+    size_t n;
+};
+
+// What the front proxy is recognised by.
+struct adapter_api_front_proxy {
+    struct adapter_api_ca_set *ca;
+    struct adapter_api_auth_names user_headers, group_headers, extra_prefixes, allowed;
+};
+
+struct adapter_api_auth {
+    struct gs_hmap *verdicts; // of chains of certificates
+    uint64_t n_verdicts;      // made so far
+    struct gs_hmap *known;    // allowed requests, by all that the decision hangs on
+    struct gs_buf key;        // scratch
+    uv_loop_t *loop;
+    struct adapter_api_auth_options o;
+    struct adapter_api_front_proxy proxy;
+    struct adapter_api_ca_set *client_ca;
+    bool own_proxy, own_client_ca; // from flags: the ConfigMap does not change them
+    struct adapter_api_reviews *tokens, *access;
+    struct kube_cache *map;
+    struct kube_request *first;
+    void (*on_ready)(void *arg, struct gs_error *err);
+    void *ready_arg;
+    struct adapter_api_auth_stats stats;
+};
+
+struct adapter_api_auth_op {
+    struct adapter_api_auth *a;
+    struct http_exchange *x;
+    struct adapter_api_auth_user user;
+    // Copies: the path's owner may go first.
+    bool is_resource;
+    char *verb, *group, *version, *ns, *resource, *name, *subresource, *path;
+    struct adapter_api_reviews_op *review;
+    adapter_api_auth_fn cb;
+    void *arg;
+    bool inside, done;
+    int64_t until_ns; // the decision holds so long; shortened by each part of it
+    char *known_key;
+    size_t known_len;
+};
+
+// What is known of a chain of certificates.
+struct adapter_api_auth_verdict {
+    uint64_t number; // never used again
+    char *name, **groups;
+    bool by_proxy_ca, by_client_ca; // verified by
+    int64_t until_ns;               // certificates end
+};
+
+// The end of a check; reason: what the cluster said of it, may be NULL.
+void adapter_api_auth_finish(struct adapter_api_auth_op *op, bool allowed, const char *reason);
+
+// --- adapter_api_front_proxy.c: the front proxy and the CA of clients, of flags or of the
+// ConfigMap ---
+
+struct gs_error *adapter_api_front_proxy_take_flags(struct adapter_api_auth *a);
+void adapter_api_front_proxy_follow(
+    struct adapter_api_auth *a); // reads and follows the ConfigMap; calls on_ready
+void adapter_api_front_proxy_finish(struct adapter_api_front_proxy *p);
+
+// --- identify.c: who asks; ends with adapter_api_auth_authorize() or a refusal ---
+
+void adapter_api_auth_authenticate(struct adapter_api_auth_op *op);
+void adapter_api_auth_verdict_free(void *verdict);
+
+const struct adapter_api_auth_verdict *adapter_api_auth_verdict_of(struct adapter_api_auth *a,
+                                                                   const struct http_exchange *x);
+bool adapter_api_auth_is_identity_header(const struct adapter_api_auth *a, const char *name);
+
+// --- known.c: requests that were allowed a moment ago ---
+
+void adapter_api_auth_cache_begin(
+    struct adapter_api_auth_op *op); // the key, while the exchange shows its certificates
+void adapter_api_auth_cache_put(struct adapter_api_auth_op *op); // it was allowed
+void adapter_api_auth_cache_clear(struct adapter_api_auth *a);
+
+// --- permit.c: may they; and the refusals ---
+
+void adapter_api_auth_authorize(struct adapter_api_auth_op *op);
+void adapter_api_auth_refuse_401(struct adapter_api_auth_op *op);
+bool adapter_api_auth_in_group(const json_t *groups, const char *name);
+
+// --- api ---
 
 struct adapter_api_call;
 TAILQ_HEAD(api_calls, adapter_api_call);
@@ -17,10 +183,10 @@ struct adapter_api_counts {
 
 struct adapter_api {
     struct adapter_api_options o;
-    struct adapter_api_world w;
+    struct adapter_api_generation w;
     struct api_calls calls;
     struct adapter_api_counts counts;
-    struct adapter_api_ready *ready;
+    struct adapter_api_response_cache *ready;
     char *id_seed; // random
     uint64_t id_count;
     bool stopping;
@@ -38,7 +204,7 @@ struct adapter_api_call {
     const char *metric_selector_text;
     struct adapter_api_usage_call *usage;
     struct adapter_api_audit_event *audit;
-    struct adapter_api_previous_op *passed;
+    struct adapter_api_delegate_op *passed;
     char *passed_cause;
     struct gs_timer *timeout;          // of the parameter; NULL: none
     struct adapter_api_auth_user user; // where the previous owner is told
@@ -84,10 +250,10 @@ json_t *adapter_api_usage_partial(const json_t *body, const char *version);
 
 // --- the previous owner (pass_on.c) ---
 
-struct adapter_api_previous *adapter_api_previous(const struct adapter_api *a,
+struct adapter_api_delegate *adapter_api_delegate(const struct adapter_api *a,
                                                   const char *group); // NULL: none
 // False: there is none for this request. cause: why it is not answered here.
-bool adapter_api_pass_on(struct adapter_api_call *c, const char *cause);
+bool adapter_api_forward(struct adapter_api_call *c, const char *cause);
 void adapter_api_keep_user(struct adapter_api_call *c, const struct adapter_api_auth_user *u);
 void adapter_api_drop_user(struct adapter_api_call *c);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter/api/audit.h"
 
-#include "adapter/api/audit_policy.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/audit_log.h"
+#include "adapter/api/audit.h"
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/audit_policy.h"
+#include "adapter/api/audit.h"
 
 #include "base/file.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/auth_private.h"
+#include "adapter/api/api_private.h"
 
 #include "base/mem.h"
 #include "kube/cache.h"
@@ -102,7 +102,7 @@ void adapter_api_auth_finish(struct adapter_api_auth_op *op, bool allowed, const
     const struct adapter_api_auth_decision d = {allowed, &op->user, &asked, reason};
     op->done = true;
     if (allowed)
-        adapter_api_auth_known_keep(op);
+        adapter_api_auth_cache_put(op);
     op->cb(op->arg, &d);
     if (!op->inside)
         op_free(op);
@@ -155,8 +155,8 @@ struct adapter_api_auth_op *adapter_api_auth_check(struct adapter_api_auth *a,
     op->cb = cb;
     op->arg = arg;
     op->inside = true;
-    adapter_api_auth_known_begin(op);
-    adapter_api_auth_identify(op);
+    adapter_api_auth_cache_begin(op);
+    adapter_api_auth_authenticate(op);
     op->inside = false;
     if (!op->done)
         return op;

@@ -63,7 +63,7 @@ struct adapter_api_auth_op *adapter_api_auth_check(struct adapter_api_auth *a,
                                                    adapter_api_auth_fn cb, void *arg);
 // Whether such a request was allowed a moment ago, and asking again would give the same answer. For
 // what is answered without more ado; false says nothing.
-bool adapter_api_auth_known(struct adapter_api_auth *a, const struct http_exchange *x);
+bool adapter_api_auth_cached(struct adapter_api_auth *a, const struct http_exchange *x);
 void adapter_api_auth_cancel(struct adapter_api_auth_op *op); // NULL is fine
 
 struct adapter_api_auth_stats {

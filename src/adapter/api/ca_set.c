@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/ca_set.h"
+#include "adapter/api/api_private.h"
 
 #include "base/mem.h"
 

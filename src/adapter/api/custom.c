@@ -116,7 +116,7 @@ static void add_window(const struct provider_answer *a, const char *name, struct
 static void make_parts(const struct adapter_api_call *c, const struct provider_answer *a,
                        struct item_parts *p)
 {
-    const struct provider_mapped *r = a->resource;
+    const struct provider_rest_mapping *r = a->resource;
     bool v1 = gs_streq(c->path.version, "v1beta1");
     gs_buf_add_str(&p->before_name, "{\"describedObject\":{");
     add_member(&p->before_name, "kind", r->kind);
@@ -274,7 +274,7 @@ static void reply_answer(struct adapter_api_call *c, const struct provider_answe
     }
     if (any) {
         struct http_bytes *body = http_bytes_new(&out);
-        adapter_api_ready_put(c->a->ready, c->x, body, a->until_ns);
+        adapter_api_response_cache_put(c->a->ready, c->x, body, a->until_ns);
         kube_reply_bytes(c->x, 200, body);
         http_bytes_unref(body);
         return;
@@ -286,7 +286,7 @@ static void on_answer(void *arg, const struct provider_answer *a)
 {
     struct adapter_api_call *c = arg;
     c->ask = NULL;
-    if (a->unserved && adapter_api_pass_on(c, a->cause))
+    if (a->unserved && adapter_api_forward(c, a->cause))
         return;
     reply_answer(c, a);
     adapter_api_call_end(c);
@@ -330,7 +330,7 @@ void adapter_api_metric(struct adapter_api_call *c)
         .selector = &c->metric_selector,
         .external = external,
     };
-    struct provider_call *ask = provider_ask(c->a->w.provider, &rq, on_answer, c);
+    struct provider_call *ask = provider_request_values(c->a->w.provider, &rq, on_answer, c);
     if (ask)
         c->ask = ask;
 }

@@ -3,7 +3,7 @@
 // JSON makes the aggregator ask for each group.
 #include "adapter/api/api_private.h"
 
-#include "adapter/provider/gpu.h"
+#include "adapter/provider/provider.h"
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/status.h"
@@ -76,8 +76,8 @@ static void add_resource(struct gs_buf *out, size_t *n, struct gs_hmap *names, c
 
 static bool is_known(const struct adapter_api *a, const struct provider_registry_metric *m)
 {
-    const struct provider_mapped *r =
-        provider_mapper_find(a->w.mapper, gs_slice_of(m->group), gs_slice_of(m->resource));
+    const struct provider_rest_mapping *r =
+        provider_rest_mapper_find(a->w.mapper, gs_slice_of(m->group), gs_slice_of(m->resource));
     GS_AUTO_FREE char *name = gs_slice_dup(m->name);
     return r && provider_registry_find(a->w.registry, r, m->namespaced, name);
 }
@@ -86,13 +86,14 @@ static void add_gpu(const struct adapter_api *a, struct gs_buf *out, size_t *n,
                     struct gs_hmap *names)
 {
     const struct provider_registry_metric *m;
-    const struct provider_gpu_owner *o;
+    const struct provider_workload_kind *o;
     for (size_t i = 0; a->w.gpu && (m = provider_registry_nth(a->w.gpu, false, i)); i++) {
         if (is_known(a, m))
             continue;
         add_resource(out, n, names, m->resource, m->group, m->name, m->namespaced,
                      "MetricValueList");
-        for (size_t k = 0; gs_streq(m->resource, "pods") && (o = provider_gpu_owner_nth(k)); k++)
+        for (size_t k = 0; gs_streq(m->resource, "pods") && (o = provider_workload_kind_nth(k));
+             k++)
             add_resource(out, n, names, o->resource, o->group, m->name, true, "MetricValueList");
     }
 }
@@ -101,10 +102,10 @@ static void add_gpu(const struct adapter_api *a, struct gs_buf *out, size_t *n,
 static void add_previous(const struct adapter_api_call *c, const struct gs_hmap *names,
                          struct gs_buf *out, size_t *n)
 {
-    const struct adapter_api_previous *p = adapter_api_previous(c->a, c->path.group);
+    const struct adapter_api_delegate *p = adapter_api_delegate(c->a, c->path.group);
     GS_AUTO_FREE char *version = gs_format("%s/%s", c->path.group, c->path.version);
-    const json_t *list = p && !http_header(c->x, ADAPTER_API_PREVIOUS_MARK)
-                             ? adapter_api_previous_resources(p, version)
+    const json_t *list = p && !http_header(c->x, ADAPTER_API_FORWARDED_HEADER)
+                             ? adapter_api_delegate_resources(p, version)
                              : NULL;
     size_t i;
     json_t *item;
@@ -126,7 +127,7 @@ static void reply_list(struct adapter_api_call *c)
     size_t n = 0;
     bool external = gs_streq(c->path.group, ADAPTER_API_EXTERNAL);
     GS_CLEANUP(gs_hmap_freep)
-    struct gs_hmap *names = adapter_api_previous(a, c->path.group) ? gs_hmap_new(NULL) : NULL;
+    struct gs_hmap *names = adapter_api_delegate(a, c->path.group) ? gs_hmap_new(NULL) : NULL;
     gs_buf_addf(&out,
                 "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s/%s\","
                 "\"resources\":[",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/auth_private.h"
+#include "adapter/api/api_private.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -62,7 +62,7 @@ static struct adapter_api_ca_set *read_ca(const json_t *map, const char *key)
 static void take_map(struct adapter_api_auth *a, const json_t *map)
 {
     gs_hmap_clear(a->verdicts);
-    adapter_api_auth_known_forget(a);
+    adapter_api_auth_cache_clear(a);
     if (!a->own_client_ca) {
         adapter_api_ca_set_free(a->client_ca);
         a->client_ca = map ? read_ca(map, "client-ca-file") : NULL;

@@ -203,16 +203,16 @@ static void add_previous(const struct adapter_api *a, struct gs_buf *out)
     };
     static const char *const groups[] = {ADAPTER_API_CUSTOM, ADAPTER_API_EXTERNAL,
                                          ADAPTER_API_RESOURCE};
-    bool any = a->o.previous_custom || a->o.previous_external || a->o.previous_resource;
+    bool any = a->o.delegate_custom || a->o.delegate_external || a->o.delegate_resource;
     for (size_t k = 0; any && k < GS_ARRAY_LEN(families); k++) {
         GS_AUTO_FREE char *full = gs_format("gpuscale_adapter_previous_owner_%s", families[k].name);
         family(out, full, families[k].type, families[k].help);
         for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++) {
-            const struct adapter_api_previous *p = adapter_api_previous(a, groups[i]);
-            struct adapter_api_previous_stats s = {0};
+            const struct adapter_api_delegate *p = adapter_api_delegate(a, groups[i]);
+            struct adapter_api_delegate_stats s = {0};
             if (!p)
                 continue;
-            adapter_api_previous_stats(p, &s);
+            adapter_api_delegate_stats(p, &s);
             const uint64_t values[] = {s.requests, s.failures, s.up};
             gs_buf_addf(out, "%s{group=\"%s\"} %llu\n", full, groups[i],
                         (unsigned long long)values[k]);

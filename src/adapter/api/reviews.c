@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/reviews.h"
+#include "adapter/api/api_private.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -153,8 +153,8 @@ static void drop_oldest(struct adapter_api_reviews *r)
     }
 }
 
-struct adapter_api_reviews_op *adapter_api_reviews_ask(struct adapter_api_reviews *r, json_t *spec,
-                                                       adapter_api_reviews_fn cb, void *arg)
+struct adapter_api_reviews_op *adapter_api_reviews_send(struct adapter_api_reviews *r, json_t *spec,
+                                                        adapter_api_reviews_fn cb, void *arg)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     codec_json_dump(spec, &key);

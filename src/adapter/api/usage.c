@@ -4,7 +4,7 @@
 // they use.
 #include "adapter/api/api_private.h"
 
-#include "adapter/provider/query.h"
+#include "adapter/provider/provider.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -32,7 +32,7 @@ struct part {
 
 struct adapter_api_usage_call {
     struct adapter_api_call *c;
-    struct adapter_api_world w; // that it began in
+    struct adapter_api_generation w; // that it began in
     struct kube_request *rq;
     bool pods, one;
     json_t *list; // the cluster's answer
@@ -316,7 +316,7 @@ static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 static void ask(struct part *p, int measure)
 {
     struct adapter_api_usage_call *u = p->u;
-    const struct adapter_api_world *w = &u->w;
+    const struct adapter_api_generation *w = &u->w;
     const struct adapter_config_resource_rule *rule = rule_of(u, measure);
     const struct template_program *t = u->pods ? rule->container_query : rule->node_query;
     const char **names = gs_alloc_array(p->n + 1, sizeof(*names));
@@ -329,7 +329,7 @@ static void ask(struct part *p, int measure)
         .template_ = t,
         .series = GS_SLICE(""),
         .ns = p->ns,
-        .resource = provider_mapper_find_text(w->mapper, u->pods ? "pods" : "nodes"),
+        .resource = provider_rest_mapper_find_text(w->mapper, u->pods ? "pods" : "nodes"),
         .names = names,
         .n_names = p->n,
         .extra_group_by = u->pods ? rule->container_label : NULL,

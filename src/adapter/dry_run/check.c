@@ -3,7 +3,7 @@
 // are, step by step, and at the first step that gives nothing, why and what to change.
 #include "adapter/dry_run/dry_run_private.h"
 
-#include "adapter/provider/query.h"
+#include "adapter/provider/provider.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "promql/ast.h"
@@ -86,27 +86,28 @@ static void explain_matchers(const struct promql_node *n, const struct source_sh
             continue;
         GS_AUTO_FREE char *other = other_name(s, m->name);
         if (other)
-            check_fix("the label is really `%s`, not `" GS_SLICE_FMT
-                      "`: change it in seriesQuery and "
-                      "resources",
-                      other, GS_SLICE_ARG(m->name));
+            dry_run_report_fix("the label is really `%s`, not `" GS_SLICE_FMT
+                               "`: change it in seriesQuery and "
+                               "resources",
+                               other, GS_SLICE_ARG(m->name));
         else
-            check_fix("no such series has the label `" GS_SLICE_FMT "`, which seriesQuery wants",
-                      GS_SLICE_ARG(m->name));
+            dry_run_report_fix("no such series has the label `" GS_SLICE_FMT
+                               "`, which seriesQuery wants",
+                               GS_SLICE_ARG(m->name));
     }
     if (s->n)
         print_labels(&s->items[0]);
 }
 
-static void explain_no_series(struct check *k)
+static void explain_no_series(struct dry_run_rule_check *k)
 {
     struct promql_expr *x = NULL;
     struct source_shapes *s = NULL;
-    check_show_own_name(k);
-    check_broken(k, "seriesQuery matches no series of the last hour");
+    dry_run_show_own_name(k);
+    dry_run_report_broken(k, "seriesQuery matches no series of the last hour");
     struct gs_error *err = promql_parse_selector(gs_slice_of(k->rule->series_query), &x);
     if (err) {
-        check_fix("it is no series selector: %s", gs_error_message(err));
+        dry_run_report_fix("it is no series selector: %s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -117,7 +118,7 @@ static void explain_no_series(struct check *k)
         printf("  note    %s alone matches %zu series\n", bare, s->series);
         explain_matchers(n, s);
     } else if (bare && !err) {
-        check_fix("nothing is called %s: is it scraped?", bare);
+        dry_run_report_fix("nothing is called %s: is it scraped?", bare);
     }
     gs_error_free(err);
     source_shapes_free(s);
@@ -135,34 +136,37 @@ static struct gs_slice label_value(const struct source_sample *s, struct gs_slic
 }
 
 struct sample_request {
-    const struct provider_mapped *resource; // NULL: external
+    const struct provider_rest_mapping *resource; // NULL: external
     char *ns, *name;
 };
 
-static char *text_of_label(struct check *k, const struct source_sample *s, const char *resource)
+static char *text_of_label(struct dry_run_rule_check *k, const struct source_sample *s,
+                           const char *resource)
 {
     GS_AUTO_BUF struct gs_buf label = {0};
-    const struct provider_mapped *m = provider_mapper_find_text(k->dry_run->mapper, resource);
+    const struct provider_rest_mapping *m =
+        provider_rest_mapper_find_text(k->dry_run->mapper, resource);
     if (!m || !provider_query_label_for(&k->rule->resources, k->dry_run->mapper, m, &label))
         return NULL;
     struct gs_slice v = label_value(s, gs_buf_slice(&label));
     return v.len ? gs_slice_dup(v) : NULL;
 }
 
-static void show_result(struct check *k, const struct source_result *r, struct gs_slice label,
-                        const struct sample_request *q)
+static void show_result(struct dry_run_rule_check *k, const struct source_result *r,
+                        struct gs_slice label, const struct sample_request *q)
 {
     char text[GS_DOUBLE_SIZE];
     bool vector = r->type == SOURCE_VECTOR;
     printf("  result  %zu %s\n", r->n, vector ? "samples" : "values, no instant vector");
     if (!vector && !(k->rule->external && r->type == SOURCE_SCALAR)) {
-        check_broken(k, "the result must be an instant vector");
-        check_fix("a range such as [5m] needs a function around it: rate, avg_over_time …");
+        dry_run_report_broken(k, "the result must be an instant vector");
+        dry_run_report_fix(
+            "a range such as [5m] needs a function around it: rate, avg_over_time …");
         return;
     }
     if (k->rule->external || r->n == 0) {
         if (r->n == 0)
-            check_broken(k, "the query gives nothing for this object");
+            dry_run_report_broken(k, "the query gives nothing for this object");
         return;
     }
     for (size_t i = 0; i < r->n; i++)
@@ -170,11 +174,14 @@ static void show_result(struct check *k, const struct source_result *r, struct g
             printf("  value   %s of %s\n", gs_format_double(r->samples[i].value, text), q->name);
             return;
         }
-    check_broken(k, "no sample of the result has %.*s=\"%s\"", GS_SLICE_ARG(label), q->name);
-    check_fix("the query drops the label that names the object: aggregate by (<<.GroupBy>>)");
+    dry_run_report_broken(k, "no sample of the result has %.*s=\"%s\"", GS_SLICE_ARG(label),
+                          q->name);
+    dry_run_report_fix(
+        "the query drops the label that names the object: aggregate by (<<.GroupBy>>)");
 }
 
-static void try_query(struct check *k, struct gs_slice series, const struct sample_request *q)
+static void try_query(struct dry_run_rule_check *k, struct gs_slice series,
+                      const struct sample_request *q)
 {
     GS_AUTO_BUF struct gs_buf query = {0}, label = {0};
     const char *names[] = {q->name};
@@ -190,10 +197,10 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
     };
     struct gs_error *err = provider_query_build(&rq, &query, &label);
     if (err) {
-        check_broken(k, "a request cannot be asked: %s", gs_error_message(err));
+        dry_run_report_broken(k, "a request cannot be asked: %s", gs_error_message(err));
         if (strstr(gs_error_message(err), "namespaces"))
-            check_fix("add the label of the namespace to resources.overrides%s",
-                      k->rule->external ? ", or namespaced: false" : "");
+            dry_run_report_fix("add the label of the namespace to resources.overrides%s",
+                               k->rule->external ? ", or namespaced: false" : "");
         gs_error_free(err);
         return;
     }
@@ -201,7 +208,7 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
     struct source_result *r = NULL;
     err = dry_run_query(k->dry_run, k->rule->source, query.data, &r);
     if (err) {
-        check_broken(k, "%s", gs_error_message(err));
+        dry_run_report_broken(k, "%s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -210,8 +217,8 @@ static void try_query(struct check *k, struct gs_slice series, const struct samp
 }
 
 // A present sample of the series gives the object's name.
-static void try_request(struct check *k, struct gs_slice series,
-                        const struct provider_mapped *resource)
+static void try_request(struct dry_run_rule_check *k, struct gs_slice series,
+                        const struct provider_rest_mapping *resource)
 {
     struct source_result *r = NULL;
     struct gs_error *err = dry_run_query(k->dry_run, k->rule->source, k->rule->series_query, &r);
@@ -220,8 +227,8 @@ static void try_request(struct check *k, struct gs_slice series,
         if (gs_slice_eq(label_value(&r->samples[i], GS_SLICE("__name__")), series))
             s = &r->samples[i];
     if (err || !s) {
-        check_broken(k, "the series has no sample now%s%s", err ? ": " : "",
-                     err ? gs_error_message(err) : "");
+        dry_run_report_broken(k, "the series has no sample now%s%s", err ? ": " : "",
+                              err ? gs_error_message(err) : "");
         gs_error_free(err);
         source_result_unref(r);
         return;
@@ -229,12 +236,12 @@ static void try_request(struct check *k, struct gs_slice series,
     struct sample_request q = {.resource = resource,
                                .ns = text_of_label(k, s, "namespaces"),
                                .name = resource ? text_of_label(k, s, resource->resource) : NULL};
-    bool root = resource && provider_mapper_is_root(resource);
+    bool root = resource && provider_rest_mapper_is_root(resource);
     GS_AUTO_FREE char *own_ns = root ? GS_TAKE(q.ns) : NULL;
     printf("  request %s%s%s%s%s\n", q.ns ? "namespaces/" : "", q.ns ? q.ns : "", q.ns ? "/" : "",
            resource ? resource->resource : "external", "");
     if (resource && !q.name)
-        check_broken(k, "the series' label of %s is empty", resource->resource);
+        dry_run_report_broken(k, "the series' label of %s is empty", resource->resource);
     else
         try_query(k, series, &q);
     source_result_unref(r);
@@ -244,51 +251,53 @@ static void try_request(struct check *k, struct gs_slice series,
 
 // --- names and resources ---
 
-static const struct provider_mapped *first_resource(struct check *k, const struct source_shape *s,
-                                                    struct gs_buf *ret_list)
+static const struct provider_rest_mapping *
+first_resource(struct dry_run_rule_check *k, const struct source_shape *s, struct gs_buf *ret_list)
 {
-    const struct provider_mapped *found = NULL;
+    const struct provider_rest_mapping *found = NULL;
     for (size_t i = 0; i < s->n_labels; i++) {
         struct gs_slice group, resource;
         if (!adapter_config_label_resource(&k->rule->resources, s->labels[i], &group, &resource))
             continue;
-        const struct provider_mapped *m = provider_mapper_find(k->dry_run->mapper, group, resource);
+        const struct provider_rest_mapping *m =
+            provider_rest_mapper_find(k->dry_run->mapper, group, resource);
         if (!m)
             continue;
         gs_buf_addf(ret_list, "%s%s", ret_list->len ? ", " : "", m->resource);
-        if (!found || provider_mapper_is_root(found)) // an object in a namespace shows more
+        if (!found || provider_rest_mapper_is_root(found)) // an object in a namespace shows more
             found = m;
     }
     return found;
 }
 
-static void explain_no_resource(struct check *k, const struct source_shapes *all,
+static void explain_no_resource(struct dry_run_rule_check *k, const struct source_shapes *all,
                                 const struct source_shape *s)
 {
-    check_broken(k, "no label of " GS_SLICE_FMT " names a resource", GS_SLICE_ARG(s->name));
+    dry_run_report_broken(k, "no label of " GS_SLICE_FMT " names a resource",
+                          GS_SLICE_ARG(s->name));
     print_labels(s);
     for (size_t i = 0; i < k->rule->resources.n_overrides; i++) {
         const struct adapter_config_override *o = &k->rule->resources.overrides[i];
         GS_AUTO_FREE char *other = other_name(all, gs_slice_of(o->label));
         if (!has_label(all, gs_slice_of(o->label)) && other)
-            check_fix("the label is really `%s`, not `%s`", other, o->label);
+            dry_run_report_fix("the label is really `%s`, not `%s`", other, o->label);
     }
 }
 
-static void check_shapes(struct check *k, const struct source_shapes *s)
+static void check_shapes(struct dry_run_rule_check *k, const struct source_shapes *s)
 {
     size_t shown = 0, named = 0;
     const struct source_shape *last = NULL;
     const struct adapter_config_filter *filter = NULL;
     GS_AUTO_BUF struct gs_buf resources = {0};
-    const struct provider_mapped *resource = NULL;
+    const struct provider_rest_mapping *resource = NULL;
     for (size_t i = 0; i < s->n; i++) {
         GS_AUTO_BUF struct gs_buf name = {0};
         if (!adapter_config_rule_name(k->rule, s->items[i].name, &name, &filter))
             continue;
         named++;
         GS_AUTO_BUF struct gs_buf list = {0};
-        const struct provider_mapped *m = first_resource(k, &s->items[i], &list);
+        const struct provider_rest_mapping *m = first_resource(k, &s->items[i], &list);
         if (shown++ < MAX_SHOWN)
             printf("  name    " GS_SLICE_FMT " -> %s%s%s\n", GS_SLICE_ARG(s->items[i].name),
                    name.data ? name.data : "", k->rule->external ? "" : " for ",
@@ -301,11 +310,12 @@ static void check_shapes(struct check *k, const struct source_shapes *s)
     if (shown > MAX_SHOWN)
         printf("  name    … and %zu more\n", shown - MAX_SHOWN);
     if (!named) {
-        check_broken(k, "%s drops all of them, such as " GS_SLICE_FMT,
-                     filter ? "a series filter" : "name.matches", GS_SLICE_ARG(s->items[0].name));
-        check_fix(filter ? "%s: `%s`" : "%s `%s`",
-                  filter ? (filter->negate ? "isNot" : "is") : "the expression is",
-                  filter ? filter->text : k->rule->matches_text);
+        dry_run_report_broken(k, "%s drops all of them, such as " GS_SLICE_FMT,
+                              filter ? "a series filter" : "name.matches",
+                              GS_SLICE_ARG(s->items[0].name));
+        dry_run_report_fix(filter ? "%s: `%s`" : "%s `%s`",
+                           filter ? (filter->negate ? "isNot" : "is") : "the expression is",
+                           filter ? filter->text : k->rule->matches_text);
     } else if (!k->rule->external && !resource) {
         explain_no_resource(k, s, last);
     } else {
@@ -313,12 +323,12 @@ static void check_shapes(struct check *k, const struct source_shapes *s)
     }
 }
 
-static void check_source(struct check *k)
+static void check_source(struct dry_run_rule_check *k)
 {
     struct source_shapes *s = NULL;
     struct gs_error *err = dry_run_series(k->dry_run, k->rule->source, k->rule->series_query, &s);
     if (err) {
-        check_broken(k, "the series cannot be listed: %s", gs_error_message(err));
+        dry_run_report_broken(k, "the series cannot be listed: %s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -335,15 +345,15 @@ static void check_source(struct check *k)
 static bool check_rule(struct dry_run *dry_run, const struct dry_run_check_options *o,
                        const struct adapter_config *c, const struct adapter_config_rule *r)
 {
-    struct check k = {.dry_run = dry_run, .rule = r};
+    struct dry_run_rule_check k = {.dry_run = dry_run, .rule = r};
     printf("\n%s: %s\n", r->place, r->series_query);
     if (r->source)
         printf("  source  %s\n", c->sources[r->source - 1].name);
-    check_text(&k);
+    dry_run_check_text(&k);
     if (dry_run->source)
         check_source(&k);
     else
-        check_show_own_name(&k);
+        dry_run_show_own_name(&k);
     return !k.broken && !(o->strict && k.doubtful);
 }
 
@@ -363,7 +373,7 @@ static bool check_file(const struct dry_run_check_options *o, const char *path)
     }
     for (size_t i = 0; i < c->n_rules; i++)
         bad += !check_rule(dry_run, o, c, &c->rules[i]);
-    bad += check_resource_rules(dry_run, o, &c->resource);
+    bad += dry_run_check_resource_rules(dry_run, o, &c->resource);
     printf("\n  %s: %zu rules for custom and %zu for external metrics%s, %zu broken\n",
            bad ? "FAILED" : "SUCCESS", c->n_custom, c->n_rules - c->n_custom,
            c->resource.present ? ", resource rules" : "", bad);

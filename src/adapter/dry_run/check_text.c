@@ -2,13 +2,13 @@
 // What is wrong with a rule, and what follows from it, without its series.
 #include "adapter/dry_run/dry_run_private.h"
 
-#include "adapter/provider/overrides.h"
-#include "adapter/provider/query.h"
+#include "adapter/provider/provider.h"
+#include "adapter/provider/rest_mapper.h"
 #include "base/mem.h"
 
 #include <stdio.h>
 
-void check_broken(struct check *k, const char *fmt, ...)
+void dry_run_report_broken(struct dry_run_rule_check *k, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -18,7 +18,7 @@ void check_broken(struct check *k, const char *fmt, ...)
     k->broken = true;
 }
 
-void check_fix(const char *fmt, ...)
+void dry_run_report_fix(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -29,17 +29,17 @@ void check_fix(const char *fmt, ...)
 
 // --- what is wrong without looking at series ---
 
-static void warn_text(struct check *k, const char *text)
+static void warn_text(struct dry_run_rule_check *k, const char *text)
 {
     printf("  doubt   %s\n", text);
     k->doubtful = true;
 }
 
-static void check_form(struct check *k)
+static void check_form(struct dry_run_rule_check *k)
 {
     const struct adapter_config_rule *r = k->rule;
     if (!*r->query_text)
-        check_broken(k, "the rule has no metricsQuery: every request fails");
+        dry_run_report_broken(k, "the rule has no metricsQuery: every request fails");
     else if (!strstr(r->query_text, ".LabelMatchers") &&
              !strstr(r->query_text, "LabelValuesByName"))
         warn_text(k, "metricsQuery does not use <<.LabelMatchers>>: series of all objects are read "
@@ -49,8 +49,8 @@ static void check_form(struct check *k)
         warn_text(k, "metricsQuery does not use <<.GroupBy>>: an aggregation may drop the label "
                      "that names the object");
     if (!r->external && !r->resources.label_template && !r->resources.n_overrides) {
-        check_broken(k, "the rule gives its series to no resource");
-        check_fix("add resources.template (\"<<.Resource>>\") or resources.overrides");
+        dry_run_report_broken(k, "the rule gives its series to no resource");
+        dry_run_report_fix("add resources.template (\"<<.Resource>>\") or resources.overrides");
     }
 }
 
@@ -58,12 +58,13 @@ static void check_form(struct check *k)
 
 // Groups of custom resources have a dot, those without one are Kubernetes' own. A resource without
 // a group, or of another group, may be a custom one: only the cluster can tell.
-static bool may_be_custom(const struct check *k, const struct adapter_config_override *o)
+static bool may_be_custom(const struct dry_run_rule_check *k,
+                          const struct adapter_config_override *o)
 {
     return !k->dry_run->kube && strchr(o->group, '.') && !gs_ends(o->group, ".k8s.io");
 }
 
-static void check_overrides(struct check *k, const struct adapter_config_resources *r)
+static void check_overrides(struct dry_run_rule_check *k, const struct adapter_config_resources *r)
 {
     for (size_t i = 0; i < r->n_overrides; i++) {
         const struct adapter_config_override *o = &r->overrides[i];
@@ -77,14 +78,14 @@ static void check_overrides(struct check *k, const struct adapter_config_resourc
             warn_text(k, text);
             continue;
         }
-        check_broken(k, "%s: %s", o->place, wrong);
+        dry_run_report_broken(k, "%s: %s", o->place, wrong);
         if (!k->dry_run->kube && !*o->group)
-            check_fix(
+            dry_run_report_fix(
                 "write a resource of Kubernetes, such as pod; --kubeconfig looks up custom ones");
     }
 }
 
-void check_text(struct check *k)
+void dry_run_check_text(struct dry_run_rule_check *k)
 {
     check_form(k);
     check_overrides(k, &k->rule->resources);
@@ -92,12 +93,12 @@ void check_text(struct check *k)
 
 // --- what follows from the rule alone ---
 
-static void add_resource(struct check *k, const char *label, struct gs_buf *list)
+static void add_resource(struct dry_run_rule_check *k, const char *label, struct gs_buf *list)
 {
     struct gs_slice group, resource;
-    const struct provider_mapped *m =
+    const struct provider_rest_mapping *m =
         adapter_config_label_resource(&k->rule->resources, gs_slice_of(label), &group, &resource)
-            ? provider_mapper_find(k->dry_run->mapper, group, resource)
+            ? provider_rest_mapper_find(k->dry_run->mapper, group, resource)
             : NULL;
     if (m)
         gs_buf_addf(list, "%s%s%s%s", list->len ? ", " : "", m->resource, *m->group ? "." : "",
@@ -105,7 +106,7 @@ static void add_resource(struct check *k, const char *label, struct gs_buf *list
 }
 
 // The resources of overrides, and those of labels that seriesQuery demands.
-static void list_own_resources(struct check *k, struct gs_buf *list)
+static void list_own_resources(struct dry_run_rule_check *k, struct gs_buf *list)
 {
     const struct adapter_config_resources *r = &k->rule->resources;
     for (size_t i = 0; i < r->n_overrides; i++)
@@ -122,7 +123,7 @@ static void list_own_resources(struct check *k, struct gs_buf *list)
     }
 }
 
-void check_show_own_name(struct check *k)
+void dry_run_show_own_name(struct dry_run_rule_check *k)
 {
     GS_AUTO_BUF struct gs_buf name = {0}, list = {0};
     if (!adapter_config_rule_own_name(k->rule, &name))
@@ -140,20 +141,22 @@ void check_show_own_name(struct check *k)
 
 // --- resource rules ---
 
-static void check_usage_labels(struct check *k, const struct adapter_config_resources *r)
+static void check_usage_labels(struct dry_run_rule_check *k,
+                               const struct adapter_config_resources *r)
 {
     static const char *const kinds[] = {"namespaces", "pods", "nodes"};
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
         GS_AUTO_BUF struct gs_buf label = {0};
-        const struct provider_mapped *m = provider_mapper_find_text(k->dry_run->mapper, kinds[i]);
+        const struct provider_rest_mapping *m =
+            provider_rest_mapper_find_text(k->dry_run->mapper, kinds[i]);
         if (m && provider_query_label_for(r, k->dry_run->mapper, m, &label))
             continue;
-        check_broken(k, "no label is mapped to %s", kinds[i]);
-        check_fix("add it to resources.overrides, as in `pod: {resource: pod}`");
+        dry_run_report_broken(k, "no label is mapped to %s", kinds[i]);
+        dry_run_report_fix("add it to resources.overrides, as in `pod: {resource: pod}`");
     }
 }
 
-static void check_usage(struct check *k, const char *name,
+static void check_usage(struct dry_run_rule_check *k, const char *name,
                         const struct adapter_config_resource_rule *r)
 {
     printf("\nresourceRules.%s\n", name);
@@ -161,16 +164,16 @@ static void check_usage(struct check *k, const char *name,
     static const char *const keys[] = {"containerQuery", "nodeQuery", "containerLabel"};
     for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
         if (!texts[i] || !*texts[i])
-            check_broken(k, "it has no %s: %s", keys[i],
-                         i == 1 ? "nodes have no metrics" : "pods have no metrics");
+            dry_run_report_broken(k, "it has no %s: %s", keys[i],
+                                  i == 1 ? "nodes have no metrics" : "pods have no metrics");
     check_overrides(k, &r->resources);
     check_usage_labels(k, &r->resources);
 }
 
-size_t check_resource_rules(struct dry_run *dry_run, const struct dry_run_check_options *o,
-                            const struct adapter_config_resource_rules *r)
+size_t dry_run_check_resource_rules(struct dry_run *dry_run, const struct dry_run_check_options *o,
+                                    const struct adapter_config_resource_rules *r)
 {
-    struct check cpu = {.dry_run = dry_run}, memory = {.dry_run = dry_run};
+    struct dry_run_rule_check cpu = {.dry_run = dry_run}, memory = {.dry_run = dry_run};
     if (!r->present)
         return 0;
     check_usage(&cpu, "cpu", &r->cpu);

@@ -53,7 +53,7 @@ static struct gs_error *open_cluster(struct dry_run *l, const char *path)
         return err;
     l->kube = kube_client_new(l->kube_http);
     struct answer a = {0};
-    provider_mapper_load(l->mapper, l->kube, on_mapper, &a);
+    provider_rest_mapper_load(l->mapper, l->kube, on_mapper, &a);
     wait_for(l, &a);
     return a.err;
 }
@@ -61,15 +61,15 @@ static struct gs_error *open_cluster(struct dry_run *l, const char *path)
 struct gs_error *dry_run_open(const char *url, const char *kubeconfig,
                               const struct adapter_config *c, struct dry_run *ret)
 {
-    *ret = (struct dry_run){.mapper = provider_mapper_new()};
+    *ret = (struct dry_run){.mapper = provider_rest_mapper_new()};
     uv_loop_init(&ret->loop);
     const struct source_options o = {.url = url, .endpoint.proxy_from_environment = true};
     struct gs_error *err = url ? source_new_remote(&ret->loop, &o, &ret->source) : NULL;
-    if (!err && url && extra_sources_need_engine(c))
+    if (!err && url && adapter_extra_sources_need_engine(c))
         err = gs_error_new(GS_EINVAL, "a source of the configuration is the adapter's own engine, "
                                       "which is not in this process: give it a URL to try it");
     if (!err && url)
-        err = extra_sources_new(&ret->loop, c, NULL, 0, &ret->extra_sources);
+        err = adapter_extra_sources_new(&ret->loop, c, NULL, 0, &ret->extra_sources);
     if (!err && url)
         ret->n_extra = c->n_sources;
     if (!err && kubeconfig)
@@ -82,11 +82,11 @@ struct gs_error *dry_run_open(const char *url, const char *kubeconfig,
 void dry_run_close(struct dry_run *l)
 {
     source_free(l->source);
-    extra_sources_free(l->extra_sources, l->n_extra);
+    adapter_extra_sources_free(l->extra_sources, l->n_extra);
     if (l->kube)
         kube_client_free(l->kube);
     http_client_free(l->kube_http);
-    provider_mapper_free(l->mapper);
+    provider_rest_mapper_free(l->mapper);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     uv_loop_close(&l->loop);
 }

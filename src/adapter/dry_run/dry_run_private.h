@@ -4,8 +4,8 @@
 
 #include "adapter/config/config.h"
 #include "adapter/dry_run/dry_run.h"
-#include "adapter/extra_sources.h"
-#include "adapter/provider/mapper.h"
+#include "adapter/provider/rest_mapper.h"
+#include "adapter/sources.h"
 
 // --- dry_run.c: a source that is queried one query at a time ---
 
@@ -14,7 +14,7 @@ struct dry_run {
     struct source *source;         // NULL: none was given
     struct source **extra_sources; // of the configuration; without a source none
     size_t n_extra;
-    struct provider_mapper *mapper;
+    struct provider_rest_mapper *mapper;
     struct http_client *kube_http;
     struct kube_client *kube; // NULL: no cluster
 };
@@ -32,20 +32,20 @@ struct gs_error *dry_run_series(struct dry_run *l, size_t at, const char *select
 
 // --- check.c ---
 
-struct check {
+struct dry_run_rule_check {
     struct dry_run *dry_run;
     const struct adapter_config_rule *rule;
     bool broken, doubtful;
 };
 
-// --- check_text.c: what follows from a rule without its series ---
+// --- dry_run_check_text.c: what follows from a rule without its series ---
 
 // Lines about a rule: what is broken, and what to change.
-void check_broken(struct check *k, const char *fmt, ...) GS_PRINTF(2, 3);
-void check_fix(const char *fmt, ...) GS_PRINTF(1, 2);
-void check_text(struct check *k);
+void dry_run_report_broken(struct dry_run_rule_check *k, const char *fmt, ...) GS_PRINTF(2, 3);
+void dry_run_report_fix(const char *fmt, ...) GS_PRINTF(1, 2);
+void dry_run_check_text(struct dry_run_rule_check *k);
 // Prints the name and the resources of the metrics that follow from the rule alone.
-void check_show_own_name(struct check *k);
+void dry_run_show_own_name(struct dry_run_rule_check *k);
 // Returns how many of the two resource rules are broken.
-size_t check_resource_rules(struct dry_run *d, const struct dry_run_check_options *o,
-                            const struct adapter_config_resource_rules *r);
+size_t dry_run_check_resource_rules(struct dry_run *d, const struct dry_run_check_options *o,
+                                    const struct adapter_config_resource_rules *r);

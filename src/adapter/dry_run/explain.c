@@ -3,7 +3,6 @@
 #include "adapter/dry_run/dry_run_private.h"
 
 #include "adapter/api/path.h"
-#include "adapter/provider/gpu.h"
 #include "adapter/provider/provider.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -110,7 +109,7 @@ static struct gs_error *ask(struct explain *x, const char *path)
                                         .external = external,
                                         .trace = true};
     if (!err) {
-        provider_ask(x->provider, &rq, on_answer, x);
+        provider_request_values(x->provider, &rq, on_answer, x);
         while (!x->done)
             uv_run(&x->dry_run->loop, UV_RUN_ONCE);
     }

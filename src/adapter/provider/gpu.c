@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/gpu.h"
+#include "adapter/provider/provider.h"
 
 #include <string.h>
 
@@ -82,15 +82,14 @@ const char *provider_gpu_rules(void)
                     POD_RULES("PodName", "NamespaceName", "ContainerName");
 }
 
-struct gs_slice provider_gpu_metric(const char *name, enum provider_gpu_fold *ret_fold)
+struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_fold)
 {
     static const struct {
         const char *suffix;
-        enum provider_gpu_fold fold;
-    } known[] = {
-        {"_MAX", PROVIDER_GPU_MAX}, {"_MIN", PROVIDER_GPU_MIN}, {"_AVG", PROVIDER_GPU_AVERAGE}};
+        enum provider_aggregate fold;
+    } known[] = {{"_MAX", PROVIDER_MAX}, {"_MIN", PROVIDER_MIN}, {"_AVG", PROVIDER_AVERAGE}};
     struct gs_slice s = gs_slice_of(name);
-    *ret_fold = PROVIDER_GPU_AVERAGE;
+    *ret_fold = PROVIDER_AVERAGE;
     for (size_t i = 0; i < GS_ARRAY_LEN(known); i++) {
         size_t n = strlen(known[i].suffix);
         if (s.len > n && gs_slice_ends(s, known[i].suffix)) {
@@ -102,24 +101,24 @@ struct gs_slice provider_gpu_metric(const char *name, enum provider_gpu_fold *re
     return s;
 }
 
-double provider_gpu_fold_values(enum provider_gpu_fold fold, double so_far, double v, size_t n)
+double provider_aggregate_values(enum provider_aggregate fold, double so_far, double v, size_t n)
 {
     if (n == 0)
         return v;
     switch (fold) {
-    case PROVIDER_GPU_MAX:
+    case PROVIDER_MAX:
         return v > so_far ? v : so_far;
-    case PROVIDER_GPU_MIN:
+    case PROVIDER_MIN:
         return v < so_far ? v : so_far;
-    case PROVIDER_GPU_AVERAGE:
+    case PROVIDER_AVERAGE:
         break;
     }
     return so_far + (v - so_far) / (double)(n + 1);
 }
 
-const struct provider_gpu_owner *provider_gpu_owner_nth(size_t i)
+const struct provider_workload_kind *provider_workload_kind_nth(size_t i)
 {
-    static const struct provider_gpu_owner list[] = {
+    static const struct provider_workload_kind list[] = {
         {"apps", "deployments", "Deployment", 1, 1},
         {"apps", "replicasets", "ReplicaSet", 1, 1},
         {"apps", "statefulsets", "StatefulSet", 1, 1},

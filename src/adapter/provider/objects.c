@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/objects.h"
+#include "adapter/provider/provider_private.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/overrides.h"
+#include "adapter/provider/rest_mapper.h"
 
 #include "base/mem.h"
 
 char *provider_override_wrong(const struct adapter_config_override *o,
-                              const struct provider_mapper *m)
+                              const struct provider_rest_mapper *m)
 {
-    if (provider_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
+    if (provider_rest_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
         return NULL;
-    const struct provider_mapped *other =
-        provider_mapper_find(m, GS_SLICE(""), gs_slice_of(o->resource));
+    const struct provider_rest_mapping *other =
+        provider_rest_mapper_find(m, GS_SLICE(""), gs_slice_of(o->resource));
     struct gs_buf text = {0};
     gs_buf_addf(&text, "the override of label %s names the resource \"%s\"", o->label, o->resource);
     if (*o->group)
@@ -20,13 +20,13 @@ char *provider_override_wrong(const struct adapter_config_override *o,
     return gs_buf_take(&text);
 }
 
-static size_t check(const struct adapter_config_resources *r, const struct provider_mapper *m,
+static size_t check(const struct adapter_config_resources *r, const struct provider_rest_mapper *m,
                     provider_overrides_fn cb, void *arg)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < r->n_overrides; i++) {
         const struct adapter_config_override *o = &r->overrides[i];
-        if (provider_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
+        if (provider_rest_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource)))
             continue;
         wrong++;
         if (cb)
@@ -35,8 +35,9 @@ static size_t check(const struct adapter_config_resources *r, const struct provi
     return wrong;
 }
 
-size_t provider_overrides_check(const struct adapter_config *c, const struct provider_mapper *m,
-                                provider_overrides_fn cb, void *arg)
+size_t provider_overrides_check(const struct adapter_config *c,
+                                const struct provider_rest_mapper *m, provider_overrides_fn cb,
+                                void *arg)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < c->n_rules; i++)

@@ -3,8 +3,7 @@
 // Deployments and the like) -> list of objects -> query -> values.
 #include "adapter/provider/provider_private.h"
 
-#include "adapter/provider/query.h"
-#include "adapter/provider/times.h"
+#include "adapter/provider/provider.h"
 #include "base/mem.h"
 
 // --- ends ---
@@ -17,8 +16,8 @@ static const char *keep(struct provider_call *c, const char *s)
 static void call_free(struct provider_call *c)
 {
     TAILQ_REMOVE(&c->p->calls, c, all);
-    provider_owners_cancel(c->owners_op);
-    provider_owners_free(c->owners);
+    provider_workloads_cancel(c->owners_op);
+    provider_workloads_free(c->owners);
     source_cancel(c->op);
     kube_selector_finish(&c->selector);
     gs_buf_finish(&c->query);
@@ -29,7 +28,7 @@ static void call_free(struct provider_call *c)
     provider_objects_cancel(c->list_op);
     if (c->absence)
         c->p->diagnoses--;
-    provider_absence_cancel(c->absence);
+    provider_no_data_cancel(c->absence);
     provider_object_names_unref(c->listed);
     gs_arena_finish(&c->arena);
     free(c);
@@ -158,8 +157,8 @@ static void ask(struct provider_call *c)
         .ns = c->rq.external && !c->rule->resources.namespaced ? NULL : c->rq.ns,
         .resource = c->rq.external
                         ? NULL
-                        : provider_mapper_find(c->p->o.mapper, gs_slice_of(c->asked->group),
-                                               gs_slice_of(c->asked->resource)),
+                        : provider_rest_mapper_find(c->p->o.mapper, gs_slice_of(c->asked->group),
+                                                    gs_slice_of(c->asked->resource)),
         .names = c->names,
         .n_names = c->n_names,
         .selector = &c->selector,
@@ -230,16 +229,16 @@ static void list_objects(struct provider_call *c, const char *selector)
 
 // --- owners of pods ---
 
-static const struct provider_gpu_owner *owner_of(const struct provider_mapped *r)
+static const struct provider_workload_kind *owner_of(const struct provider_rest_mapping *r)
 {
-    const struct provider_gpu_owner *o;
-    for (size_t i = 0; (o = provider_gpu_owner_nth(i)); i++)
+    const struct provider_workload_kind *o;
+    for (size_t i = 0; (o = provider_workload_kind_nth(i)); i++)
         if (gs_streq(o->group, r->group) && gs_streq(o->resource, r->resource))
             return o;
     return NULL;
 }
 
-static void on_owners(void *arg, struct provider_owners *o, int status, struct gs_error *err)
+static void on_owners(void *arg, struct provider_workloads *o, int status, struct gs_error *err)
 {
     struct provider_call *c = arg;
     bool all = gs_streq(c->rq.name, "*");
@@ -272,24 +271,26 @@ static void ask_owners(struct provider_call *c)
         return;
     }
     bool all = gs_streq(c->rq.name, "*");
-    const struct provider_owners_request rq = {.kube = c->p->o.kube,
-                                               .objects = c->p->objects,
-                                               .kind = owner_of(c->resource),
-                                               .version = c->resource->version,
-                                               .ns = c->rq.ns,
-                                               .name = all ? NULL : c->rq.name,
-                                               .selector = all ? c->rq.label_selector : NULL};
+    const struct provider_workloads_request rq = {.kube = c->p->o.kube,
+                                                  .objects = c->p->objects,
+                                                  .kind = owner_of(c->resource),
+                                                  .version = c->resource->version,
+                                                  .ns = c->rq.ns,
+                                                  .name = all ? NULL : c->rq.name,
+                                                  .selector = all ? c->rq.label_selector : NULL};
     provider_trace(c, "pods of %s %s, by selector and controller", c->resource->kind, c->rq.name);
-    c->owners_op = provider_owners_find(&rq, on_owners, c);
+    c->owners_op = provider_workloads_find(&rq, on_owners, c);
 }
 
 // --- the rule ---
 
 // The mapper may learn something else before the call ends.
-static struct provider_mapped copy_mapped(struct provider_call *c, const struct provider_mapped *m)
+static struct provider_rest_mapping copy_mapped(struct provider_call *c,
+                                                const struct provider_rest_mapping *m)
 {
-    return (struct provider_mapped){keep(c, m->group),    keep(c, m->version), keep(c, m->resource),
-                                    keep(c, m->singular), keep(c, m->kind),    m->namespaced};
+    return (struct provider_rest_mapping){keep(c, m->group),    keep(c, m->version),
+                                          keep(c, m->resource), keep(c, m->singular),
+                                          keep(c, m->kind),     m->namespaced};
 }
 
 static bool take(struct provider_call *c, const struct provider_registry_metric *m)
@@ -305,10 +306,11 @@ static bool take(struct provider_call *c, const struct provider_registry_metric 
 // GPU metrics of an owner: those of its pods.
 static bool find_owned(struct provider_call *c)
 {
-    const struct provider_mapped *pods = provider_mapper_find_text(c->p->o.mapper, "pods");
+    const struct provider_rest_mapping *pods =
+        provider_rest_mapper_find_text(c->p->o.mapper, "pods");
     if (!c->p->o.gpu || !owner_of(c->resource) || !pods || !c->rq.ns)
         return false;
-    c->fold = PROVIDER_GPU_AVERAGE;
+    c->fold = PROVIDER_AVERAGE;
     if (!take(c, provider_registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
         struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->fold);
         GS_AUTO_FREE char *name = gs_slice_dup(base);
@@ -369,7 +371,8 @@ static void start_external(struct provider_call *c)
 
 static void start(struct provider_call *c)
 {
-    const struct provider_mapped *m = provider_mapper_find_text(c->p->o.mapper, c->rq.resource);
+    const struct provider_rest_mapping *m =
+        provider_rest_mapper_find_text(c->p->o.mapper, c->rq.resource);
     if (!m) {
         c->unserved = true;
         provider_fail(c, gs_streq(c->rq.name, "*") ? PROVIDER_LIST_FAILED : PROVIDER_NO_METRIC,
@@ -421,8 +424,8 @@ void provider_free(struct provider *p)
     free(p);
 }
 
-struct provider_call *provider_ask(struct provider *p, const struct provider_request *rq,
-                                   provider_fn cb, void *arg)
+struct provider_call *provider_request_values(struct provider *p, const struct provider_request *rq,
+                                              provider_fn cb, void *arg)
 {
     struct provider_call *c = gs_alloc(sizeof(*c));
     c->p = p;

@@ -3,9 +3,63 @@
 // request names them by a selector, the query is asked, its samples become objects' values.
 #pragma once
 
+#include "adapter/config/config.h"
 #include "adapter/provider/registry.h"
+#include "adapter/provider/rest_mapper.h"
 #include "base/buf.h"
+#include "base/slice.h"
 #include "kube/selector.h"
+
+#include <stddef.h>
+
+// --- gpu ---
+//
+// GPU metrics without rules of the user's: the exporters' series for pods, namespaces and nodes;
+// for what owns pods (Deployments, Services …) the average of their pods, or by suffix _MAX, _MIN.
+
+const char *provider_gpu_rules(void); // YAML of a configuration
+
+enum provider_aggregate { PROVIDER_AVERAGE, PROVIDER_MAX, PROVIDER_MIN };
+// "X_MAX" is X folded by the maximum; without a known suffix the whole, by the average.
+struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_fold);
+double provider_aggregate_values(enum provider_aggregate fold, double so_far, double v, size_t n);
+
+// Resources whose spec.selector picks pods: "deployments" of "apps". NULL behind the last.
+struct provider_workload_kind {
+    const char *group, *resource;
+    const char *kind;
+    int match_labels; // 1: spec.selector is a LabelSelector; 0: a map
+    int controls;     // 1: its pods name it, or what it owns, as their controller
+};
+const struct provider_workload_kind *provider_workload_kind_nth(size_t i);
+
+// --- query ---
+//
+// The PromQL of one request, from a rule's template.
+
+// The label that names objects of a resource. False: the rule has none for it.
+bool provider_query_label_for(const struct adapter_config_resources *r,
+                              const struct provider_rest_mapper *m,
+                              const struct provider_rest_mapping *resource, struct gs_buf *out);
+
+struct provider_query_request {
+    const struct provider_rest_mapper *mapper;
+    const struct adapter_config_resources *resources;
+    const struct template_program *template_;
+    struct gs_slice series;
+    const char *ns;                               // NULL: no namespace
+    const struct provider_rest_mapping *resource; // NULL: external
+    const char *const *names;                     // of objects
+    size_t n_names;
+    const char *extra_group_by;           // container label; NULL: none
+    const struct kube_selector *selector; // of series; NULL: all
+    struct gs_buf *matchers;              // told here, too; NULL: not wanted
+};
+// label: of the objects; may be NULL for external ones. GS_EINVAL: why it cannot be asked.
+struct gs_error *provider_query_build(const struct provider_query_request *q,
+                                      struct gs_buf *ret_query, struct gs_buf *ret_label);
+
+// --- provider ---
 
 struct provider;
 
@@ -20,7 +74,7 @@ struct provider_options {
     const struct adapter_config *config; // borrowed, as all below
     struct source *source;
     struct source *const *others; // as many as the configuration has
-    struct provider_mapper *mapper;
+    struct provider_rest_mapper *mapper;
     struct provider_registry *registry;
     struct kube_client *kube; // NULL: no cluster: requests for * cannot be answered
     int64_t list_age_ms;      // for how long a list of objects is shared; 0: while it is asked
@@ -50,7 +104,7 @@ struct provider_answer {
     enum provider_outcome outcome;
     const char *cause; // for people, of what is not OK; may be ""
     bool unserved;     // no rule is for it: somebody else's may be
-    const struct provider_mapped *resource;
+    const struct provider_rest_mapping *resource;
     const struct provider_value *values; // in the order of the list
     size_t n;
     int64_t window_ms;                   // of the answer; 0: not known
@@ -75,6 +129,6 @@ struct provider_request {
 typedef void (*provider_fn)(void *arg, const struct provider_answer *a);
 struct provider_call;
 // The texts are copied. cb may be called from inside, and then NULL is returned.
-struct provider_call *provider_ask(struct provider *p, const struct provider_request *rq,
-                                   provider_fn cb, void *arg);
+struct provider_call *provider_request_values(struct provider *p, const struct provider_request *rq,
+                                              provider_fn cb, void *arg);
 void provider_cancel(struct provider_call *c); // NULL is fine

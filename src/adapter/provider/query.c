@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/query.h"
+#include "adapter/provider/provider.h"
 
 #include "base/mem.h"
 #include "kube/names.h"
@@ -7,13 +7,13 @@
 #define MAX_MATCHERS ((size_t)8 * 1024 * 1024)
 
 bool provider_query_label_for(const struct adapter_config_resources *r,
-                              const struct provider_mapper *m,
-                              const struct provider_mapped *resource, struct gs_buf *out)
+                              const struct provider_rest_mapper *m,
+                              const struct provider_rest_mapping *resource, struct gs_buf *out)
 {
     for (size_t i = 0; i < r->n_overrides; i++) {
         const struct adapter_config_override *o = &r->overrides[i];
-        const struct provider_mapped *named =
-            provider_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource));
+        const struct provider_rest_mapping *named =
+            provider_rest_mapper_find(m, gs_slice_of(o->group), gs_slice_of(o->resource));
         if (named == resource) {
             gs_buf_add_str(out, o->label);
             return true;
@@ -105,7 +105,8 @@ static struct gs_error *add_requirement(struct parts *p, const struct kube_requi
 static struct gs_error *add_namespace(struct parts *p, const struct provider_query_request *q,
                                       struct gs_buf *label)
 {
-    const struct provider_mapped *namespaces = provider_mapper_find_text(q->mapper, "namespaces");
+    const struct provider_rest_mapping *namespaces =
+        provider_rest_mapper_find_text(q->mapper, "namespaces");
     if (!namespaces || !provider_query_label_for(q->resources, q->mapper, namespaces, label))
         return gs_error_new(GS_EINVAL,
                             "the rule maps no label to namespaces, and the request has one");

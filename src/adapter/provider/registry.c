@@ -101,10 +101,11 @@ static void add_for_labels(struct provider_registry *r, const struct adapter_con
         struct gs_slice group, resource;
         if (!adapter_config_label_resource(&rule->resources, s->labels[i], &group, &resource))
             continue;
-        const struct provider_mapped *m = provider_mapper_find(r->o.mapper, group, resource);
+        const struct provider_rest_mapping *m =
+            provider_rest_mapper_find(r->o.mapper, group, resource);
         if (!m)
             continue;
-        bool namespaced = !provider_mapper_is_root(m);
+        bool namespaced = !provider_rest_mapper_is_root(m);
         make_key(key, m->group, m->resource, namespaced, name);
         struct provider_registry_metric row = {.rule = rule,
                                                .series = s->name,
@@ -391,8 +392,9 @@ static const struct provider_registry_metric *find(const struct table *t, const 
 }
 
 const struct provider_registry_metric *
-provider_registry_find(const struct provider_registry *r, const struct provider_mapped *resource,
-                       bool namespaced, const char *metric)
+provider_registry_find(const struct provider_registry *r,
+                       const struct provider_rest_mapping *resource, bool namespaced,
+                       const char *metric)
 {
     return find(&r->custom, resource->group, resource->resource, namespaced, metric);
 }

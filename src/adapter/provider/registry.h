@@ -4,7 +4,7 @@
 #pragma once
 
 #include "adapter/config/config.h"
-#include "adapter/provider/mapper.h"
+#include "adapter/provider/rest_mapper.h"
 #include "adapter/source/source.h"
 
 struct provider_registry;
@@ -23,7 +23,7 @@ struct provider_registry_options {
     const struct adapter_config *config; // borrowed, as all below
     struct source *source;
     struct source *const *others; // as many as the configuration has
-    const struct provider_mapper *mapper;
+    const struct provider_rest_mapper *mapper;
     int64_t relist_ms, max_age_ms; // max_age 0: as relist. Sooner while nothing at all was found
     void (*on_round)(void *arg);   // a round of questions is over; may be NULL
     void *arg;
@@ -40,8 +40,9 @@ void provider_registry_rebuild(struct provider_registry *r);
 
 // NULL: no such metric for this resource.
 const struct provider_registry_metric *
-provider_registry_find(const struct provider_registry *r, const struct provider_mapped *resource,
-                       bool namespaced, const char *metric);
+provider_registry_find(const struct provider_registry *r,
+                       const struct provider_rest_mapping *resource, bool namespaced,
+                       const char *metric);
 const struct provider_registry_metric *
 provider_registry_find_external(const struct provider_registry *r, const char *metric);
 // Resources that the metric is known for, as "pods, namespaces"; "" for none. Caller frees.

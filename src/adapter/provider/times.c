@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/times.h"
+#include "adapter/provider/provider_private.h"
 
 #include "base/mem.h"
 

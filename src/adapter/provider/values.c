@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of the source's answer -> values of objects; and why there are none.
 #include "adapter/provider/provider_private.h"
-#include "adapter/provider/times.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -46,8 +45,8 @@ static void on_missing(void *arg, const char *cause)
 // Asks why, unless very many ask that.
 static void diagnose(struct provider_call *c)
 {
-    const struct provider_mapped *m = c->resource;
-    const struct provider_absence_request rq = {.kube = c->p->o.kube,
+    const struct provider_rest_mapping *m = c->resource;
+    const struct provider_no_data_request rq = {.kube = c->p->o.kube,
                                                 .object = {m->group, m->version, m->resource},
                                                 .ns = c->rq.ns,
                                                 .name = c->rq.name,
@@ -58,7 +57,7 @@ static void diagnose(struct provider_call *c)
     if (c->p->diagnoses > MAX_DIAGNOSES)
         on_missing(c, NULL);
     else
-        c->absence = provider_absence_find(&rq, on_missing, c);
+        c->absence = provider_no_data_find(&rq, on_missing, c);
 }
 
 static void no_sample(struct provider_call *c, size_t n, bool unusable)
@@ -79,7 +78,7 @@ static void no_sample(struct provider_call *c, size_t n, bool unusable)
 
 // Of an owner's pods one value. False: none of them has one.
 static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
-                     const struct gs_hmap *times, const struct provider_owner *o,
+                     const struct gs_hmap *times, const struct provider_workload *o,
                      struct provider_value *ret)
 {
     size_t n = 0;
@@ -89,7 +88,7 @@ static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
         if (!s || !isfinite(s->value))
             continue;
         int64_t t_ms = provider_times_look_up(times, gs_slice_of(c->names[o->pods[i]]), s->t_ms);
-        ret->value = provider_gpu_fold_values(c->fold, ret->value, s->value, n);
+        ret->value = provider_aggregate_values(c->fold, ret->value, s->value, n);
         ret->t_ms = n && ret->t_ms < t_ms ? ret->t_ms : t_ms;
         n++;
     }
@@ -98,7 +97,7 @@ static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
 
 static void fold(struct provider_call *c, const struct gs_hmap *map, const struct gs_hmap *times)
 {
-    const struct provider_owners *o = c->owners;
+    const struct provider_workloads *o = c->owners;
     struct provider_value *values = gs_alloc_array(o->n + 1, sizeof(*values));
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++)

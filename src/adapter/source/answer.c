@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/source/answer.h"
-#include "adapter/source/answer_private.h"
+#include "adapter/source/source_private.h"
 
 #include "base/buf.h"
 #include "base/hmap.h"

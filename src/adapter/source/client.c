@@ -2,7 +2,7 @@
 // Questions and their answers, shared: equal queries that are asked at the same time are sent once,
 // and an answer is shared for max_age_ms, so that requests of many autoscalers in one sync period
 // read one answer.
-#include "adapter/source/backend.h"
+#include "adapter/source/source.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/source/probe.h"
+#include "adapter/source/source.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

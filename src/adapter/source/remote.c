@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prometheus' HTTP API. Answers are taken as they come: a list of series is read piece by piece,
 // and what is held of all other answers together is bounded, whatever a server sends.
-#include "adapter/source/answer.h"
-#include "adapter/source/backend.h"
+#include "adapter/source/source.h"
+#include "adapter/source/source_private.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -2,8 +2,7 @@
 // A list of series may be a hundred megabytes long, and what is kept of it are its shapes: so it is
 // taken apart as it comes. Objects in an array of the outermost object are the series, each is read
 // when it is whole and forgotten; the rest is the envelope, read at the end.
-#include "adapter/source/answer.h"
-#include "adapter/source/answer_private.h"
+#include "adapter/source/source_private.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"

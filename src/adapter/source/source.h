@@ -114,3 +114,56 @@ struct source_stats {
     double seconds;                     // waited for answers, in sum
 };
 void source_stats(const struct source *s, struct source_stats *ret);
+
+// --- backend ---
+//
+// What answers the questions of a source: a server's HTTP API (remote.c), or the engine in this
+// process. Sharing, ages and statistics are the source's.
+
+struct source_backend;
+
+// Told once, in a later turn of the loop, unless cancelled. The callee owns what it is given.
+// Errors name who was asked; codes as those of source_vector_fn.
+typedef void (*source_backend_result_fn)(void *arg, struct source_result *r, struct gs_error *err);
+
+struct source_backend_ops {
+    const char *(*name)(const struct source_backend *b); // for messages
+    // The call's handle, for cancel; gone with the answer.
+    void *(*query)(struct source_backend *b, const char *promql, int64_t time_ms,
+                   source_backend_result_fn done, void *arg);
+    void *(*series)(struct source_backend *b, const char *selector, int64_t start_ms,
+                    source_shapes_fn done, void *arg);
+    void (*cancel)(struct source_backend *b, void *call);
+    void (*free)(struct source_backend *b); // nothing is under way
+    // Another number when the set of series has changed. NULL: not known.
+    uint64_t (*series_version)(const struct source_backend *b);
+};
+
+struct source_backend {
+    const struct source_backend_ops *ops;
+    bool near; // in this process
+};
+
+// Takes the backend.
+struct source *source_new(uv_loop_t *loop, struct source_backend *backend, int64_t max_age_ms);
+
+// --- probe ---
+//
+// Whether a source answers: a query that needs no series is sent every few seconds, so that a
+// source that fails or hangs is noticed also when nothing else queries it.
+
+struct source_probe;
+
+struct source_probe_options {
+    struct source *source; // borrowed; freed after the probe
+    int64_t period_ms;     // between two queries; 0: 5 s
+    int64_t timeout_ms;    // of one query; 0: 5 s
+    int64_t silence_ms;    // how long a source may give no good answer; 0: 30 s
+};
+
+struct source_probe *
+source_probe_new(uv_loop_t *loop, const struct source_probe_options *o); // the first query is sent
+void source_probe_free(struct source_probe *p);
+// Why the source counts as down: it has never answered, or has given no good answer to any query
+// for silence_ms. NULL: it is up. Valid until the next call.
+const char *source_probe_wrong(struct source_probe *p);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/auth_private.h"
+#include "adapter/api/api_private.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -155,7 +155,7 @@ static bool by_certificate(struct adapter_api_auth_op *op, const struct adapter_
 static void authenticated(struct adapter_api_auth_op *op)
 {
     add_group(&op->user, "system:authenticated");
-    adapter_api_auth_permit(op);
+    adapter_api_auth_authorize(op);
 }
 
 static void on_token(void *arg, const json_t *status, int64_t until_ns, struct gs_error *err)
@@ -193,10 +193,10 @@ static void anonymous(struct adapter_api_auth_op *op)
 {
     op->user.name = gs_strdup("system:anonymous");
     add_group(&op->user, "system:unauthenticated");
-    adapter_api_auth_permit(op);
+    adapter_api_auth_authorize(op);
 }
 
-void adapter_api_auth_identify(struct adapter_api_auth_op *op)
+void adapter_api_auth_authenticate(struct adapter_api_auth_op *op)
 {
     const struct http_identity *carrier = http_identity(op->x);
     if (carrier->user) { // the in-process loopback: who it is was found out before
@@ -219,8 +219,8 @@ void adapter_api_auth_identify(struct adapter_api_auth_op *op)
             adapter_api_auth_refuse_401(op);
             return;
         }
-        op->review = adapter_api_reviews_ask(op->a->tokens, json_pack("{s:s}", "token", header + 7),
-                                             on_token, op);
+        op->review = adapter_api_reviews_send(
+            op->a->tokens, json_pack("{s:s}", "token", header + 7), on_token, op);
         return;
     }
     // A certificate of a CA that nobody knows is an error, not nobody.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/auth_private.h"
+#include "adapter/api/api_private.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -126,7 +126,7 @@ static void on_access(void *arg, const json_t *status, int64_t until_ns, struct 
     }
 }
 
-void adapter_api_auth_permit(struct adapter_api_auth_op *op)
+void adapter_api_auth_authorize(struct adapter_api_auth_op *op)
 {
     struct adapter_api_auth *a = op->a;
     if (a->o.off || adapter_api_auth_in_group(op->user.groups, "system:masters") ||
@@ -140,7 +140,7 @@ void adapter_api_auth_permit(struct adapter_api_auth_op *op)
     }
     // Answered from inside, op may be gone.
     struct adapter_api_reviews_op *review =
-        adapter_api_reviews_ask(a->access, access_spec(op), on_access, op);
+        adapter_api_reviews_send(a->access, access_spec(op), on_access, op);
     if (review)
         op->review = review;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/owners.h"
+#include "adapter/provider/provider_private.h"
 
 #include "base/hmap.h"
 #include "base/log.h"
@@ -16,9 +16,9 @@ struct candidate {
     size_t n, cap;
 };
 
-struct provider_owners_op {
-    struct provider_owners_request rq;
-    provider_owners_fn cb;
+struct provider_workloads_op {
+    struct provider_workloads_request rq;
+    provider_workloads_fn cb;
     void *arg;
     struct kube_request *get;
     json_t *answer; // holds the names
@@ -32,7 +32,7 @@ struct provider_owners_op {
     bool inside, done;
 };
 
-static void op_free(struct provider_owners_op *op)
+static void op_free(struct provider_workloads_op *op)
 {
     kube_request_cancel(op->get);
     provider_objects_cancel(op->pods_op);
@@ -49,7 +49,7 @@ static void op_free(struct provider_owners_op *op)
     free(op);
 }
 
-static void end(struct provider_owners_op *op, struct provider_owners *o, int status,
+static void end(struct provider_workloads_op *op, struct provider_workloads *o, int status,
                 struct gs_error *err)
 {
     op->done = true;
@@ -58,7 +58,7 @@ static void end(struct provider_owners_op *op, struct provider_owners *o, int st
         op_free(op);
 }
 
-void provider_owners_free(struct provider_owners *o)
+void provider_workloads_free(struct provider_workloads *o)
 {
     if (!o)
         return;
@@ -80,11 +80,11 @@ static struct gs_hmap *deployments_of(const struct provider_object_names *sets)
 
 // The name of the only owner of this kind that the pod may have; NULL: none. *ret_any: it may be
 // any, as far as is known.
-static const char *controller(const struct provider_owners_op *op,
+static const char *controller(const struct provider_workloads_op *op,
                               const struct gs_hmap *deployments,
                               const struct provider_object_detail *pod, bool *ret_any)
 {
-    const struct provider_gpu_owner *kind = op->rq.kind;
+    const struct provider_workload_kind *kind = op->rq.kind;
     bool deployment = gs_streq(kind->kind, "Deployment");
     *ret_any = !kind->controls || !pod->owner_kind;
     if (*ret_any)
@@ -103,7 +103,7 @@ static void add_pod(struct candidate *c, size_t pod)
     c->pods[c->n++] = pod;
 }
 
-static struct gs_error *match(struct provider_owners_op *op)
+static struct gs_error *match(struct provider_workloads_op *op)
 {
     struct gs_hmap *by_name = gs_hmap_new(NULL);
     struct gs_hmap *deployments = op->sets ? deployments_of(op->sets) : NULL;
@@ -131,10 +131,10 @@ static struct gs_error *match(struct provider_owners_op *op)
 
 // --- the result ---
 
-static struct provider_owners *collect(const struct provider_owners_op *op)
+static struct provider_workloads *collect(const struct provider_workloads_op *op)
 {
-    struct provider_owners *o = gs_alloc(sizeof(*o));
-    struct provider_owner *items = gs_arena_alloc(&o->arena, (op->n + 1) * sizeof(*items));
+    struct provider_workloads *o = gs_alloc(sizeof(*o));
+    struct provider_workload *items = gs_arena_alloc(&o->arena, (op->n + 1) * sizeof(*items));
     const char **pods = gs_arena_alloc(&o->arena, (op->pods->n + 1) * sizeof(*pods));
     size_t *place = gs_alloc_array(op->pods->n + 1, sizeof(*place)); // in pods, + 1
     for (size_t i = 0; i < op->n; i++) {
@@ -149,7 +149,7 @@ static struct provider_owners *collect(const struct provider_owners_op *op)
             }
             own[k] = place[pod] - 1;
         }
-        items[i] = (struct provider_owner){gs_arena_strdup(&o->arena, c->name), own, c->n};
+        items[i] = (struct provider_workload){gs_arena_strdup(&o->arena, c->name), own, c->n};
     }
     free(place);
     o->items = items;
@@ -159,7 +159,7 @@ static struct provider_owners *collect(const struct provider_owners_op *op)
     return o;
 }
 
-static void go_on(struct provider_owners_op *op)
+static void go_on(struct provider_workloads_op *op)
 {
     if (op->starting || op->waits_pods || op->waits_sets)
         return;
@@ -171,7 +171,7 @@ static void go_on(struct provider_owners_op *op)
 
 static void on_pods(void *arg, struct provider_object_names *names, struct gs_error *err)
 {
-    struct provider_owners_op *op = arg;
+    struct provider_workloads_op *op = arg;
     op->pods_op = NULL;
     op->waits_pods = false;
     if (err) {
@@ -184,7 +184,7 @@ static void on_pods(void *arg, struct provider_object_names *names, struct gs_er
 
 static void on_sets(void *arg, struct provider_object_names *names, struct gs_error *err)
 {
-    struct provider_owners_op *op = arg;
+    struct provider_workloads_op *op = arg;
     op->sets_op = NULL;
     op->waits_sets = false;
     if (err) // then selectors alone say which pods are whose
@@ -195,9 +195,9 @@ static void on_sets(void *arg, struct provider_object_names *names, struct gs_er
     go_on(op);
 }
 
-static void ask_lists(struct provider_owners_op *op)
+static void ask_lists(struct provider_workloads_op *op)
 {
-    const struct provider_owners_request *rq = &op->rq;
+    const struct provider_workloads_request *rq = &op->rq;
     op->starting = op->waits_pods = true;
     op->waits_sets = gs_streq(rq->kind->kind, "Deployment");
     // Either may be answered from inside.
@@ -224,7 +224,7 @@ static void ask_lists(struct provider_owners_op *op)
 // --- the owners ---
 
 // A selector that picks nothing is none.
-static bool read_selector(const struct provider_gpu_owner *kind, const json_t *obj,
+static bool read_selector(const struct provider_workload_kind *kind, const json_t *obj,
                           struct kube_selector *ret)
 {
     const json_t *spec = codec_json_get(obj, "spec", "selector", NULL);
@@ -240,7 +240,7 @@ static bool read_selector(const struct provider_gpu_owner *kind, const json_t *o
     return good;
 }
 
-static void add_owner(struct provider_owners_op *op, const json_t *obj)
+static void add_owner(struct provider_workloads_op *op, const json_t *obj)
 {
     struct candidate c = {.name = op->rq.name ? op->rq.name : kube_name(obj)};
     if (c.name && read_selector(op->rq.kind, obj, &c.selector))
@@ -249,7 +249,7 @@ static void add_owner(struct provider_owners_op *op, const json_t *obj)
 
 static void on_owners(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct provider_owners_op *op = arg;
+    struct provider_workloads_op *op = arg;
     size_t i;
     json_t *item;
     op->get = NULL;
@@ -265,7 +265,7 @@ static void on_owners(void *arg, int status, json_t *body, struct gs_error *err)
     json_array_foreach (items, i, item)
         add_owner(op, item);
     if (op->n == 0) {
-        end(op, gs_alloc(sizeof(struct provider_owners)), 0, NULL);
+        end(op, gs_alloc(sizeof(struct provider_workloads)), 0, NULL);
         return;
     }
     if (op->n == 1) {
@@ -276,10 +276,10 @@ static void on_owners(void *arg, int status, json_t *body, struct gs_error *err)
     ask_lists(op);
 }
 
-struct provider_owners_op *provider_owners_find(const struct provider_owners_request *rq,
-                                                provider_owners_fn cb, void *arg)
+struct provider_workloads_op *provider_workloads_find(const struct provider_workloads_request *rq,
+                                                      provider_workloads_fn cb, void *arg)
 {
-    struct provider_owners_op *op = gs_alloc(sizeof(*op));
+    struct provider_workloads_op *op = gs_alloc(sizeof(*op));
     const struct kube_gvr gvr = {rq->kind->group, rq->version, rq->kind->resource};
     GS_AUTO_BUF struct gs_buf query = {0};
     op->rq = *rq;
@@ -297,7 +297,7 @@ struct provider_owners_op *provider_owners_find(const struct provider_owners_req
     return op;
 }
 
-void provider_owners_cancel(struct provider_owners_op *op)
+void provider_workloads_cancel(struct provider_workloads_op *op)
 {
     if (op)
         op_free(op);

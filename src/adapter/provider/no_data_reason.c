@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/absence.h"
+#include "adapter/provider/provider_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
 enum { FRESH_MS = 300000 }; // Prometheus looks so far back
 
-struct provider_absence_op {
-    struct provider_absence_request rq;
-    provider_absence_fn cb;
+struct provider_no_data_op {
+    struct provider_no_data_request rq;
+    provider_no_data_fn cb;
     void *arg;
     struct kube_request *get;
     struct source_op *query;
 };
 
-static void end(struct provider_absence_op *op, const char *cause)
+static void end(struct provider_no_data_op *op, const char *cause)
 {
     op->cb(op->arg, cause);
     free(op);
 }
 
-static void tell_last(struct provider_absence_op *op, const struct source_result *r)
+static void tell_last(struct provider_no_data_op *op, const struct source_result *r)
 {
     char when[GS_RFC3339_SIZE], ago[GS_RFC3339_SIZE];
     GS_AUTO_FREE char *text = NULL;
@@ -47,7 +47,7 @@ static void tell_last(struct provider_absence_op *op, const struct source_result
 
 static void on_last(void *arg, struct source_result *r, struct gs_error *err)
 {
-    struct provider_absence_op *op = arg;
+    struct provider_no_data_op *op = arg;
     op->query = NULL;
     if (err)
         end(op, NULL);
@@ -56,7 +56,7 @@ static void on_last(void *arg, struct source_result *r, struct gs_error *err)
     gs_error_free(err);
 }
 
-static void ask_last(struct provider_absence_op *op)
+static void ask_last(struct provider_no_data_op *op)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_addf(&text, "max(max_over_time(timestamp(" GS_SLICE_FMT "{" GS_SLICE_FMT "})[1h:1m]))",
@@ -66,7 +66,7 @@ static void ask_last(struct provider_absence_op *op)
 
 static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct provider_absence_op *op = arg;
+    struct provider_no_data_op *op = arg;
     const struct kube_gvr *r = &op->rq.object;
     const json_t *items = json_object_get(body, "items");
     op->get = NULL;
@@ -83,11 +83,11 @@ static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
 }
 
 // A list of one: who may answer requests of many objects may list them, not more.
-struct provider_absence_op *provider_absence_find(const struct provider_absence_request *rq,
-                                                  provider_absence_fn cb, void *arg)
+struct provider_no_data_op *provider_no_data_find(const struct provider_no_data_request *rq,
+                                                  provider_no_data_fn cb, void *arg)
 {
-    struct provider_absence_op *op = gs_alloc(sizeof(*op));
-    *op = (struct provider_absence_op){.rq = *rq, .cb = cb, .arg = arg};
+    struct provider_no_data_op *op = gs_alloc(sizeof(*op));
+    *op = (struct provider_no_data_op){.rq = *rq, .cb = cb, .arg = arg};
     if (!rq->kube) {
         ask_last(op);
         return op;
@@ -99,7 +99,7 @@ struct provider_absence_op *provider_absence_find(const struct provider_absence_
     return op;
 }
 
-void provider_absence_cancel(struct provider_absence_op *op)
+void provider_no_data_cancel(struct provider_no_data_op *op)
 {
     if (!op)
         return;

@@ -2,7 +2,7 @@
 // Requests that were allowed a moment ago. Autoscalers ask for the same again and again: while the
 // verdict on the certificate, the TokenReview and the SubjectAccessReview would all be answered
 // from what is kept of them, the decision is one look-up.
-#include "adapter/api/auth_private.h"
+#include "adapter/api/api_private.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -41,7 +41,7 @@ static struct gs_slice make_key(struct adapter_api_auth *a, const struct http_ex
     return gs_buf_slice(key);
 }
 
-void adapter_api_auth_known_begin(struct adapter_api_auth_op *op)
+void adapter_api_auth_cache_begin(struct adapter_api_auth_op *op)
 {
     struct gs_slice key = make_key(op->a, op->x);
     op->until_ns = INT64_MAX;
@@ -49,7 +49,7 @@ void adapter_api_auth_known_begin(struct adapter_api_auth_op *op)
     op->known_key = key.len ? gs_slice_dup(key) : NULL;
 }
 
-void adapter_api_auth_known_keep(struct adapter_api_auth_op *op)
+void adapter_api_auth_cache_put(struct adapter_api_auth_op *op)
 {
     struct adapter_api_auth *a = op->a;
     if (!op->known_key || op->until_ns <= gs_mono_ns())
@@ -61,12 +61,12 @@ void adapter_api_auth_known_keep(struct adapter_api_auth_op *op)
     gs_hmap_put(a->known, gs_slice_make(op->known_key, op->known_len), until_ns);
 }
 
-void adapter_api_auth_known_forget(struct adapter_api_auth *a)
+void adapter_api_auth_cache_clear(struct adapter_api_auth *a)
 {
     gs_hmap_clear(a->known);
 }
 
-bool adapter_api_auth_known(struct adapter_api_auth *a, const struct http_exchange *x)
+bool adapter_api_auth_cached(struct adapter_api_auth *a, const struct http_exchange *x)
 {
     struct gs_slice key = make_key(a, x);
     const int64_t *until_ns = key.len ? gs_hmap_get(a->known, key) : NULL;

@@ -14,7 +14,7 @@ struct fixture {
     struct api_fixture api;
     struct tls_pair ca;
     struct http_server *owner;
-    struct adapter_api_previous *previous;
+    struct adapter_api_delegate *previous;
     bool silent;
     int requests;
     struct gs_buf headers; // of the last request, and its target
@@ -72,25 +72,25 @@ static void start(struct fixture *f, bool front_proxy)
         .address = "127.0.0.1", .cert_pem = leaf.cert_pem, .key_pem = leaf.key_pem};
     assert_ok(http_server_start(&f->api.loop, &cfg, owner, f, &f->owner));
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%u", http_server_port(f->owner));
-    const struct adapter_api_previous_options o = {
+    const struct adapter_api_delegate_options o = {
         .url = url,
         .endpoint = {.ca.text = f->ca.cert_pem, .credentials.text = "ours"},
         .front_proxy = front_proxy,
         .relist_ms = 50};
-    assert_ok(adapter_api_previous_new(&f->api.loop, &o, &f->previous));
-    adapter_api_previous_follow(f->previous, ADAPTER_API_CUSTOM "/v1beta1");
-    f->api.options.previous_custom = f->previous;
-    f->api.options.previous_external = f->previous;
-    f->api.options.previous_resource = f->previous;
+    assert_ok(adapter_api_delegate_new(&f->api.loop, &o, &f->previous));
+    adapter_api_delegate_follow(f->previous, ADAPTER_API_CUSTOM "/v1beta1");
+    f->api.options.delegate_custom = f->previous;
+    f->api.options.delegate_external = f->previous;
+    f->api.options.delegate_resource = f->previous;
     fixture_start(&f->api);
-    while (!adapter_api_previous_resources(f->previous, ADAPTER_API_CUSTOM "/v1beta1"))
+    while (!adapter_api_delegate_resources(f->previous, ADAPTER_API_CUSTOM "/v1beta1"))
         uv_run(&f->api.loop, UV_RUN_ONCE);
 }
 
 static void stop(struct fixture *f)
 {
     fixture_stop(&f->api);
-    adapter_api_previous_free(f->previous);
+    adapter_api_delegate_free(f->previous);
     http_server_stop(f->owner);
     fixture_close_loop(&f->api);
     tls_pair_finish(&f->ca);
@@ -144,7 +144,7 @@ static void test_lists(void **state)
     fixture_has(&f.api, "{\"name\":\"pods/theirs\",\"namespaced\":true}");
     assert_null(strstr(f.api.body.data, "owner")); // ours counts
     // Both would ask each other for ever.
-    const struct http_header mark[] = {{ADAPTER_API_PREVIOUS_MARK, "1"}, {0}};
+    const struct http_header mark[] = {{ADAPTER_API_FORWARDED_HEADER, "1"}, {0}};
     int before = f.requests;
     assert_int_equal(fixture_get(&f.api, CUSTOM, mark), 200);
     assert_null(strstr(f.api.body.data, "theirs"));
@@ -174,7 +174,7 @@ static void test_front_proxy(void **state)
 static void test_down(void **state)
 {
     struct fixture f = {0};
-    struct adapter_api_previous_stats s;
+    struct adapter_api_delegate_stats s;
     start(&f, false);
     f.silent = true;
     assert_int_equal(fixture_get(&f.api, CUSTOM "/namespaces/ml/pods/a/theirs", NULL), 503);
@@ -182,7 +182,7 @@ static void test_down(void **state)
     http_server_stop(GS_TAKE(f.owner));
     assert_int_equal(fixture_get(&f.api, CUSTOM "/namespaces/ml/pods/a/theirs", NULL), 503);
     fixture_has(&f.api, "no rule serves it; the previous owner of custom.metrics.k8s.io at https");
-    adapter_api_previous_stats(f.previous, &s);
+    adapter_api_delegate_stats(f.previous, &s);
     assert_false(s.up);
     assert_int_equal(s.requests, 2);
     assert_int_equal(s.failures, 1);
@@ -196,10 +196,10 @@ static void test_down(void **state)
 static void test_wrong(void **state)
 {
     uv_loop_t loop;
-    struct adapter_api_previous *p = NULL;
-    const struct adapter_api_previous_options o = {.url = "http://plain"};
+    struct adapter_api_delegate *p = NULL;
+    const struct adapter_api_delegate_options o = {.url = "http://plain"};
     uv_loop_init(&loop);
-    assert_error(adapter_api_previous_new(&loop, &o, &p), GS_EINVAL, "reached by https");
+    assert_error(adapter_api_delegate_new(&loop, &o, &p), GS_EINVAL, "reached by https");
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 

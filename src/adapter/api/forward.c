@@ -5,19 +5,19 @@
 #include "base/mem.h"
 #include "kube/status.h"
 
-struct adapter_api_previous *adapter_api_previous(const struct adapter_api *a, const char *group)
+struct adapter_api_delegate *adapter_api_delegate(const struct adapter_api *a, const char *group)
 {
-    return gs_streq(group, ADAPTER_API_CUSTOM)     ? a->o.previous_custom
-           : gs_streq(group, ADAPTER_API_EXTERNAL) ? a->o.previous_external
-           : gs_streq(group, ADAPTER_API_RESOURCE) ? a->o.previous_resource
+    return gs_streq(group, ADAPTER_API_CUSTOM)     ? a->o.delegate_custom
+           : gs_streq(group, ADAPTER_API_EXTERNAL) ? a->o.delegate_external
+           : gs_streq(group, ADAPTER_API_RESOURCE) ? a->o.delegate_resource
                                                    : NULL;
 }
 
 void adapter_api_keep_user(struct adapter_api_call *c, const struct adapter_api_auth_user *u)
 {
-    const struct adapter_api_previous *p =
-        c->path.group ? adapter_api_previous(c->a, c->path.group) : NULL;
-    if (!p || !adapter_api_previous_wants_user(p))
+    const struct adapter_api_delegate *p =
+        c->path.group ? adapter_api_delegate(c->a, c->path.group) : NULL;
+    if (!p || !adapter_api_delegate_wants_user(p))
         return;
     c->user = (struct adapter_api_auth_user){.name = gs_strdup(u->name),
                                              .uid = gs_strdup(u->uid),
@@ -35,7 +35,7 @@ void adapter_api_drop_user(struct adapter_api_call *c)
 
 static void reply_unavailable(struct adapter_api_call *c, struct gs_error *err)
 {
-    const char *name = adapter_api_previous_name(adapter_api_previous(c->a, c->path.group));
+    const char *name = adapter_api_delegate_name(adapter_api_delegate(c->a, c->path.group));
     kube_reply_failure(c->x, 503, "ServiceUnavailable",
                        "%s%sthe previous owner of %s at %s does not answer: %s", c->passed_cause,
                        *c->passed_cause ? "; " : "", c->path.group, name, gs_error_message(err));
@@ -80,13 +80,13 @@ static bool is_plain(const struct adapter_api_path *p)
     return true;
 }
 
-bool adapter_api_pass_on(struct adapter_api_call *c, const char *cause)
+bool adapter_api_forward(struct adapter_api_call *c, const char *cause)
 {
-    struct adapter_api_previous *p = adapter_api_previous(c->a, c->path.group);
-    if (!p || !is_plain(&c->path) || http_header(c->x, ADAPTER_API_PREVIOUS_MARK))
+    struct adapter_api_delegate *p = adapter_api_delegate(c->a, c->path.group);
+    if (!p || !is_plain(&c->path) || http_header(c->x, ADAPTER_API_FORWARDED_HEADER))
         return false;
     c->passed_cause = gs_strdup(cause);
-    struct gs_error *err = adapter_api_previous_ask(p, c->x, &c->user, on_answer, c, &c->passed);
+    struct gs_error *err = adapter_api_delegate_send(p, c->x, &c->user, on_answer, c, &c->passed);
     if (!err)
         return true;
     bool many = gs_error_code(err) == GS_ELIMIT;

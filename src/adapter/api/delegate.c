@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/previous.h"
+#include "adapter/api/delegate.h"
 
 #include "base/arena.h"
 #include "base/log.h"
@@ -18,13 +18,13 @@ enum {
 #define MAX_ANSWER ((size_t)64 * 1024 * 1024)
 
 struct list {
-    struct adapter_api_previous *p;
+    struct adapter_api_delegate *p;
     char *group_version;
     json_t *resources; // the last good ones
     struct http_op *op;
 };
 
-struct adapter_api_previous {
+struct adapter_api_delegate {
     struct http_client *client;
     char *name; // the URL without secrets
     bool front_proxy;
@@ -33,17 +33,17 @@ struct adapter_api_previous {
     struct gs_timer *timer;
     struct list lists[MAX_LISTS];
     size_t n_lists, under_way;
-    struct adapter_api_previous_stats stats;
+    struct adapter_api_delegate_stats stats;
 };
 
-struct adapter_api_previous_op {
-    struct adapter_api_previous *p;
+struct adapter_api_delegate_op {
+    struct adapter_api_delegate *p;
     struct http_op *op;
     void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err);
     void *arg;
 };
 
-static void note(struct adapter_api_previous *p, const struct gs_error *err)
+static void note(struct adapter_api_delegate *p, const struct gs_error *err)
 {
     if (err && p->stats.up)
         gs_warn("adapter", "the previous owner %s does not answer: %s", p->name,
@@ -82,7 +82,7 @@ static void ask_list(struct list *l)
 {
     static const struct http_callbacks callbacks = {.on_done = on_list};
     static const struct http_header headers[] = {
-        {"Accept", "application/json"}, {ADAPTER_API_PREVIOUS_MARK, "1"}, {0}};
+        {"Accept", "application/json"}, {ADAPTER_API_FORWARDED_HEADER, "1"}, {0}};
     if (l->op)
         return;
     GS_AUTO_FREE char *path = gs_format("/apis/%s", l->group_version);
@@ -93,12 +93,12 @@ static void ask_list(struct list *l)
 
 static void on_timer(void *arg)
 {
-    struct adapter_api_previous *p = arg;
+    struct adapter_api_delegate *p = arg;
     for (size_t i = 0; i < p->n_lists; i++)
         ask_list(&p->lists[i]);
 }
 
-void adapter_api_previous_follow(struct adapter_api_previous *p, const char *group_version)
+void adapter_api_delegate_follow(struct adapter_api_delegate *p, const char *group_version)
 {
     for (size_t i = 0; i < p->n_lists; i++)
         if (strcmp(p->lists[i].group_version, group_version) == 0)
@@ -110,7 +110,7 @@ void adapter_api_previous_follow(struct adapter_api_previous *p, const char *gro
     ask_list(l);
 }
 
-const json_t *adapter_api_previous_resources(const struct adapter_api_previous *p,
+const json_t *adapter_api_delegate_resources(const struct adapter_api_delegate *p,
                                              const char *group_version)
 {
     for (size_t i = 0; i < p->n_lists; i++)
@@ -162,8 +162,8 @@ static bool add_user(struct header_list *l, const struct adapter_api_auth_user *
 
 static void on_answer(void *arg, const struct http_answer *a, struct gs_error *err)
 {
-    struct adapter_api_previous_op *op = arg;
-    struct adapter_api_previous *p = op->p;
+    struct adapter_api_delegate_op *op = arg;
+    struct adapter_api_delegate *p = op->p;
     p->under_way--;
     p->stats.failures += err != NULL;
     note(p, err);
@@ -171,7 +171,7 @@ static void on_answer(void *arg, const struct http_answer *a, struct gs_error *e
     free(op);
 }
 
-static void send_request(struct adapter_api_previous_op *op, const struct http_exchange *x,
+static void send_request(struct adapter_api_delegate_op *op, const struct http_exchange *x,
                          const struct http_header *headers)
 {
     static const struct http_callbacks callbacks = {.on_done = on_answer};
@@ -183,25 +183,25 @@ static void send_request(struct adapter_api_previous_op *op, const struct http_e
 }
 
 struct gs_error *
-adapter_api_previous_ask(struct adapter_api_previous *p, const struct http_exchange *x,
-                         const struct adapter_api_auth_user *user,
-                         void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err),
-                         void *arg, struct adapter_api_previous_op **ret)
+adapter_api_delegate_send(struct adapter_api_delegate *p, const struct http_exchange *x,
+                          const struct adapter_api_auth_user *user,
+                          void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err),
+                          void *arg, struct adapter_api_delegate_op **ret)
 {
     static const char *const copied[] = {"Accept", "User-Agent", "Audit-ID"};
     struct header_list l = {0};
     if (p->under_way >= MAX_UNDER_WAY)
         return gs_error_new(GS_ELIMIT, "%d requests wait for the previous owner already",
                             MAX_UNDER_WAY);
-    bool ok = add_header(&l, ADAPTER_API_PREVIOUS_MARK, "1");
+    bool ok = add_header(&l, ADAPTER_API_FORWARDED_HEADER, "1");
     for (size_t i = 0; i < GS_ARRAY_LEN(copied); i++)
         if (http_header(x, copied[i]))
             ok = ok && add_header(&l, copied[i], http_header(x, copied[i]));
     if (p->front_proxy)
         ok = ok && add_user(&l, user);
     if (ok) {
-        struct adapter_api_previous_op *op = gs_alloc(sizeof(*op));
-        *op = (struct adapter_api_previous_op){.p = p, .cb = cb, .arg = arg};
+        struct adapter_api_delegate_op *op = gs_alloc(sizeof(*op));
+        *op = (struct adapter_api_delegate_op){.p = p, .cb = cb, .arg = arg};
         p->under_way++;
         p->stats.requests++;
         *ret = op;
@@ -213,7 +213,7 @@ adapter_api_previous_ask(struct adapter_api_previous *p, const struct http_excha
               : gs_error_new(GS_EINVAL, "the name of who asks cannot be written into a header");
 }
 
-void adapter_api_previous_cancel(struct adapter_api_previous_op *op)
+void adapter_api_delegate_cancel(struct adapter_api_delegate_op *op)
 {
     if (!op)
         return;
@@ -224,9 +224,9 @@ void adapter_api_previous_cancel(struct adapter_api_previous_op *op)
 
 // --- life ---
 
-struct gs_error *adapter_api_previous_new(uv_loop_t *loop,
-                                          const struct adapter_api_previous_options *o,
-                                          struct adapter_api_previous **ret)
+struct gs_error *adapter_api_delegate_new(uv_loop_t *loop,
+                                          const struct adapter_api_delegate_options *o,
+                                          struct adapter_api_delegate **ret)
 {
     const struct endpoint_options options = {.user_agent = "gpuscale-adapter/" GPUSCALE_VERSION,
                                              .refresh_ms = REFRESH_MS,
@@ -239,7 +239,7 @@ struct gs_error *adapter_api_previous_new(uv_loop_t *loop,
         endpoint_client_open(loop, o->url, &o->endpoint, &options, &client, &name);
     if (err)
         return err;
-    struct adapter_api_previous *p = gs_alloc(sizeof(*p));
+    struct adapter_api_delegate *p = gs_alloc(sizeof(*p));
     p->client = client;
     p->name = name;
     p->front_proxy = o->front_proxy;
@@ -252,7 +252,7 @@ struct gs_error *adapter_api_previous_new(uv_loop_t *loop,
     return NULL;
 }
 
-void adapter_api_previous_free(struct adapter_api_previous *p)
+void adapter_api_delegate_free(struct adapter_api_delegate *p)
 {
     if (!p)
         return;
@@ -267,18 +267,18 @@ void adapter_api_previous_free(struct adapter_api_previous *p)
     free(p);
 }
 
-const char *adapter_api_previous_name(const struct adapter_api_previous *p)
+const char *adapter_api_delegate_name(const struct adapter_api_delegate *p)
 {
     return p->name;
 }
 
-bool adapter_api_previous_wants_user(const struct adapter_api_previous *p)
+bool adapter_api_delegate_wants_user(const struct adapter_api_delegate *p)
 {
     return p->front_proxy;
 }
 
-void adapter_api_previous_stats(const struct adapter_api_previous *p,
-                                struct adapter_api_previous_stats *ret)
+void adapter_api_delegate_stats(const struct adapter_api_delegate *p,
+                                struct adapter_api_delegate_stats *ret)
 {
     *ret = p->stats;
 }

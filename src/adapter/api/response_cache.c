@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/api/ready.h"
+#include "adapter/api/api_private.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -18,16 +18,16 @@ struct body {
 };
 TAILQ_HEAD(bodies, body);
 
-struct adapter_api_ready {
+struct adapter_api_response_cache {
     struct gs_hmap *by_key;
     struct bodies all; // the oldest first
     size_t bytes;
     struct gs_buf key; // scratch
 };
 
-struct adapter_api_ready *adapter_api_ready_new(void)
+struct adapter_api_response_cache *adapter_api_response_cache_new(void)
 {
-    struct adapter_api_ready *r = gs_alloc(sizeof(*r));
+    struct adapter_api_response_cache *r = gs_alloc(sizeof(*r));
     r->by_key = gs_hmap_new(NULL);
     TAILQ_INIT(&r->all);
     return r;
@@ -38,7 +38,7 @@ static size_t size_of(const struct body *b)
     return sizeof(*b) + b->key.len + http_bytes_slice(b->bytes).len;
 }
 
-static void drop(struct adapter_api_ready *r, struct body *b)
+static void drop(struct adapter_api_response_cache *r, struct body *b)
 {
     TAILQ_REMOVE(&r->all, b, all);
     if (gs_hmap_get(r->by_key, b->key) == b)
@@ -48,7 +48,7 @@ static void drop(struct adapter_api_ready *r, struct body *b)
     free(b);
 }
 
-void adapter_api_ready_clear(struct adapter_api_ready *r)
+void adapter_api_response_cache_clear(struct adapter_api_response_cache *r)
 {
     for (struct body *b = TAILQ_FIRST(&r->all), *next; b; b = next) {
         next = TAILQ_NEXT(b, all);
@@ -56,18 +56,18 @@ void adapter_api_ready_clear(struct adapter_api_ready *r)
     }
 }
 
-void adapter_api_ready_free(struct adapter_api_ready *r)
+void adapter_api_response_cache_free(struct adapter_api_response_cache *r)
 {
     if (!r)
         return;
-    adapter_api_ready_clear(r);
+    adapter_api_response_cache_clear(r);
     gs_hmap_free(r->by_key);
     gs_buf_finish(&r->key);
     free(r);
 }
 
 // What is asked and in which form.
-static struct gs_slice key_of(struct adapter_api_ready *r, const struct http_exchange *x)
+static struct gs_slice key_of(struct adapter_api_response_cache *r, const struct http_exchange *x)
 {
     const char *accept = http_header(x, "Accept");
     gs_buf_clear(&r->key);
@@ -77,7 +77,7 @@ static struct gs_slice key_of(struct adapter_api_ready *r, const struct http_exc
     return gs_buf_slice(&r->key);
 }
 
-static void drop_old(struct adapter_api_ready *r)
+static void drop_old(struct adapter_api_response_cache *r)
 {
     for (struct body *b = TAILQ_FIRST(&r->all), *next; b; b = next) {
         if (b->until_ns > gs_mono_ns() && gs_hmap_len(r->by_key) <= MAX_BODIES &&
@@ -88,16 +88,17 @@ static void drop_old(struct adapter_api_ready *r)
     }
 }
 
-struct http_bytes *adapter_api_ready_find(struct adapter_api_ready *r,
-                                          const struct http_exchange *x)
+struct http_bytes *adapter_api_response_cache_find(struct adapter_api_response_cache *r,
+                                                   const struct http_exchange *x)
 {
     drop_old(r);
     struct body *b = gs_hmap_len(r->by_key) ? gs_hmap_get(r->by_key, key_of(r, x)) : NULL;
     return b && b->until_ns > gs_mono_ns() ? b->bytes : NULL;
 }
 
-void adapter_api_ready_put(struct adapter_api_ready *r, const struct http_exchange *x,
-                           struct http_bytes *body, int64_t until_ns)
+void adapter_api_response_cache_put(struct adapter_api_response_cache *r,
+                                    const struct http_exchange *x, struct http_bytes *body,
+                                    int64_t until_ns)
 {
     if (until_ns <= gs_mono_ns() || http_bytes_slice(body).len > MAX_BYTES / 4)
         return;
@@ -116,7 +117,7 @@ void adapter_api_ready_put(struct adapter_api_ready *r, const struct http_exchan
     drop_old(r);
 }
 
-void adapter_api_ready_forget_old(struct adapter_api_ready *r)
+void adapter_api_response_cache_expire(struct adapter_api_response_cache *r)
 {
     drop_old(r);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/mapper.h"
+#include "adapter/provider/rest_mapper.h"
 
 #include "base/arena.h"
 
@@ -14,12 +14,12 @@ enum { MAX_GROUPS = 1000, MAX_RESOURCES = 20000 };
 
 struct table {
     struct gs_arena arena;
-    struct provider_mapped *items;
+    struct provider_rest_mapping *items;
     size_t n, cap;
 };
 
 struct load;
-struct provider_mapper {
+struct provider_rest_mapper {
     struct table now;
     struct load *load; // under way
 };
@@ -33,7 +33,7 @@ struct part {
 };
 
 struct load {
-    struct provider_mapper *mapper;
+    struct provider_rest_mapper *mapper;
     struct kube_client *kube;
     struct kube_request *groups_rq;
     struct part *parts;
@@ -66,12 +66,12 @@ static bool known(const struct table *t, const char *group, const char *resource
 }
 
 // The first version of a resource that is added is the one that counts.
-static void add(struct table *t, const struct provider_mapped *r)
+static void add(struct table *t, const struct provider_rest_mapping *r)
 {
     if (t->n == MAX_RESOURCES || strchr(r->resource, '/') || known(t, r->group, r->resource))
         return;
     gs_grow(&t->items, &t->cap, t->n, sizeof(*t->items));
-    t->items[t->n++] = (struct provider_mapped){
+    t->items[t->n++] = (struct provider_rest_mapping){
         .group = keep(t, r->group),
         .version = keep(t, r->version),
         .resource = keep_lower(t, r->resource),
@@ -90,7 +90,7 @@ static void table_finish(struct table *t)
 
 static void add_builtin(struct table *t)
 {
-    static const struct provider_mapped list[] = {
+    static const struct provider_rest_mapping list[] = {
         {"", "v1", "pods", "pod", "Pod", true},
         {"", "v1", "services", "service", "Service", true},
         {"", "v1", "namespaces", "namespace", "Namespace", false},
@@ -136,22 +136,23 @@ static void add_builtin(struct table *t)
         add(t, &list[i]);
 }
 
-struct provider_mapper *provider_mapper_new(void)
+struct provider_rest_mapper *provider_rest_mapper_new(void)
 {
-    struct provider_mapper *m = gs_alloc(sizeof(*m));
+    struct provider_rest_mapper *m = gs_alloc(sizeof(*m));
     add_builtin(&m->now);
     return m;
 }
 
 // --- finding ---
 
-static bool same_name(const struct provider_mapped *r, const char *lower)
+static bool same_name(const struct provider_rest_mapping *r, const char *lower)
 {
     return strcmp(r->resource, lower) == 0 || strcmp(r->singular, lower) == 0;
 }
 
-const struct provider_mapped *provider_mapper_find(const struct provider_mapper *m,
-                                                   struct gs_slice group, struct gs_slice resource)
+const struct provider_rest_mapping *provider_rest_mapper_find(const struct provider_rest_mapper *m,
+                                                              struct gs_slice group,
+                                                              struct gs_slice resource)
 {
     char name[256];
     if (!resource.len || resource.len >= sizeof(name))
@@ -159,9 +160,9 @@ const struct provider_mapped *provider_mapper_find(const struct provider_mapper 
     for (size_t i = 0; i < resource.len; i++)
         name[i] = (char)tolower((unsigned char)resource.data[i]);
     name[resource.len] = '\0';
-    const struct provider_mapped *beginning = NULL;
+    const struct provider_rest_mapping *beginning = NULL;
     for (size_t i = 0; i < m->now.n; i++) {
-        const struct provider_mapped *r = &m->now.items[i];
+        const struct provider_rest_mapping *r = &m->now.items[i];
         if (!same_name(r, name))
             continue;
         if (!group.len || gs_slice_eq_str(group, r->group))
@@ -173,15 +174,15 @@ const struct provider_mapped *provider_mapper_find(const struct provider_mapper 
     return beginning;
 }
 
-const struct provider_mapped *provider_mapper_find_text(const struct provider_mapper *m,
-                                                        const char *text)
+const struct provider_rest_mapping *
+provider_rest_mapper_find_text(const struct provider_rest_mapper *m, const char *text)
 {
     size_t n = strcspn(text, ".");
-    return provider_mapper_find(m, gs_slice_of(text[n] ? text + n + 1 : ""),
-                                gs_slice_make(text, n));
+    return provider_rest_mapper_find(m, gs_slice_of(text[n] ? text + n + 1 : ""),
+                                     gs_slice_make(text, n));
 }
 
-bool provider_mapper_is_root(const struct provider_mapped *r)
+bool provider_rest_mapper_is_root(const struct provider_rest_mapping *r)
 {
     static const char *const roots[] = {"namespaces", "nodes", "persistentvolumes"};
     for (size_t i = 0; i < GS_ARRAY_LEN(roots); i++)
@@ -206,7 +207,7 @@ static void load_free(struct load *l)
     free(l);
 }
 
-void provider_mapper_free(struct provider_mapper *m)
+void provider_rest_mapper_free(struct provider_rest_mapper *m)
 {
     if (!m)
         return;
@@ -221,7 +222,7 @@ static void add_list(struct table *t, const struct part *p)
     size_t i;
     json_t *r;
     json_array_foreach (json_object_get(p->body, "resources"), i, r) {
-        struct provider_mapped row = {
+        struct provider_rest_mapping row = {
             .group = p->group,
             .version = p->version,
             .resource = codec_json_str(r, "name", NULL),
@@ -236,7 +237,7 @@ static void add_list(struct table *t, const struct part *p)
 
 static void finish(struct load *l, struct gs_error *err)
 {
-    struct provider_mapper *m = l->mapper;
+    struct provider_rest_mapper *m = l->mapper;
     m->load = NULL;
     if (!err) {
         struct table fresh = {0};
@@ -318,8 +319,8 @@ static void on_groups(void *arg, int status, json_t *body, struct gs_error *err)
         l->parts[i].rq = kube_raw_get(l->kube, l->parts[i].path, on_part, &l->parts[i]);
 }
 
-void provider_mapper_load(struct provider_mapper *m, struct kube_client *kube,
-                          void (*cb)(void *arg, struct gs_error *err), void *arg)
+void provider_rest_mapper_load(struct provider_rest_mapper *m, struct kube_client *kube,
+                               void (*cb)(void *arg, struct gs_error *err), void *arg)
 {
     if (m->load)
         load_free(m->load);

@@ -17,8 +17,8 @@ struct gpu_model {
     double sm_share;    // part of the SMs that an inference occupies (simulated devices)
 };
 
-// CUDA when the driver library and a device are there; else the simulated device that GPUSCALE_SIM
-// names; else an error that says so.
+// CUDA if the driver library and a device exist, otherwise the simulated device of GPUSCALE_SIM,
+// otherwise an error.
 struct gs_error *gpu_open(const struct gpu_model *model, struct gpu **ret);
 void gpu_close(struct gpu *g);
 const char *gpu_name(const struct gpu *g); // "NVIDIA H200", "simulated GPU"

@@ -5,7 +5,7 @@
 #include "gpu.h"
 
 struct gpu_ops {
-    // GS_ENOTFOUND: no such device here, try the next kind.
+    // GS_ENOTFOUND: this device does not exist, the next kind is tried.
     struct gs_error *(*open)(const struct gpu_model *model, void **ret_self);
     void (*close)(void *self);
     const char *(*name)(const void *self);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA driver API by dlopen, so that the program starts where there is none. The kernel is PTX
+// The CUDA driver API by dlopen, so that the program starts without it. The kernel is PTX
 // text: each thread sums one row, and repeats it `rounds` times so that an inference takes the
-// device time that was asked for (measured once at start-up).
+// device time that was configured (measured once at start-up).
 #include "base/clock.h"
 #include "base/mem.h"
 #include "gpu_backend.h"
@@ -184,7 +184,7 @@ static struct gs_error *allocate(struct cuda_gpu *g)
     return r ? cuda_error(&g->d, "model memory", r) : NULL;
 }
 
-// How many rounds take the kernel time that was asked for.
+// The number of rounds that takes the configured kernel time.
 static struct gs_error *calibrate(struct cuda_gpu *g)
 {
     enum { TRIAL = 200 };

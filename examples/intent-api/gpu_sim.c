@@ -37,7 +37,7 @@ static struct gs_error *sim_open(const struct gpu_model *model, void **ret_self)
         err = nvmlsim_mem_alloc(g->ctx, model->memory, &g->memory);
     if (err) {
         sim_close(g);
-        // It was asked for, so its absence must not be passed over as "try the next kind".
+        // It was requested, so its absence is an error and not a reason to try the next kind.
         struct gs_error *shown = gs_error_new(GS_EUNAVAIL, "simulated GPU %s: %s",
                                               getenv("GPUSCALE_SIM"), gs_error_message(err));
         gs_error_free(err);
@@ -53,7 +53,7 @@ static const char *sim_name(const void *self)
     return "simulated GPU";
 }
 
-// The device is busy for the model's kernel time; the sums themselves are done here.
+// The device is busy for the model's kernel time. The CPU calculates the sums.
 static struct gs_error *sim_scores(void *self, const float *features, float *ret_scores)
 {
     struct sim_gpu *g = self;

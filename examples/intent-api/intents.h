@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The intents that the service knows, each with phrases to learn from.
+// The intents of the service, each with phrases for training.
 #pragma once
 
 #include <stddef.h>

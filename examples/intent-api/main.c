@@ -13,23 +13,23 @@ struct opts {
 };
 
 static const struct gs_opt rows[] = {
-    {"address", NULL, "GPUSCALE_POD_IP", "IP", "0.0.0.0", "Where to listen.", GS_OPT_STRING,
+    {"address", NULL, "GPUSCALE_POD_IP", "IP", "0.0.0.0", "Address to listen on.", GS_OPT_STRING,
      offsetof(struct opts, address), 0, 0, NULL},
     {"port", "p", "PORT", "PORT", "80",
-     "Port to listen on. One below 1024 that may not be bound moves up by 8000.", GS_OPT_INT,
+     "Port to listen on. A port below 1024 that may not be bound moves up by 8000.", GS_OPT_INT,
      offsetof(struct opts, port), 1, 65535, NULL},
-    {"threads", NULL, NULL, "N", "16", "Requests that are answered at the same time.", GS_OPT_INT,
+    {"threads", NULL, NULL, "N", "16", "Maximum number of requests in progress.", GS_OPT_INT,
      offsetof(struct opts, threads), 1, 256, NULL},
     {"keepalive-requests", NULL, NULL, "N", "8",
-     "Close a connection after so many requests, so that a load balancer can spread clients that "
-     "keep theirs open; 0: never.",
+     "Close a connection after this number of requests, so that a load balancer can "
+     "distribute clients with open connections. 0: never.",
      GS_OPT_INT, offsetof(struct opts, keepalive), 0, 1000000, NULL},
-    {"model-memory-mib", NULL, NULL, "MIB", "1300", "GPU memory that the model takes.", GS_OPT_INT,
+    {"model-memory-mib", NULL, NULL, "MIB", "1300", "GPU memory of the model.", GS_OPT_INT,
      offsetof(struct opts, memory_mib), 1, 1000000, NULL},
     {"kernel-us", NULL, "INTENT_KERNEL_US", "MICROSECONDS", "4000", "GPU time of one inference.",
      GS_OPT_INT, offsetof(struct opts, kernel_us), 1, 10000000, NULL},
     {"sm-share", NULL, NULL, "SHARE", "1",
-     "Part of the SMs that an inference occupies on a simulated GPU, above 0 up to 1.",
+     "Share of the SMs that an inference uses on a simulated GPU, above 0 and at most 1.",
      GS_OPT_DOUBLE, offsetof(struct opts, sm_share), 0, 0, NULL},
     {0},
 };
@@ -37,10 +37,9 @@ static const struct gs_opt rows[] = {
 static const struct gs_verb verb = {
     .name = "serve",
     .summary = "a small intent-detection service on a GPU",
-    .description =
-        "Answers GET /predict?query=TEXT with the intent of the text, /ping, /gputest and "
-        "/metrics. Uses the CUDA driver where there is one, else the simulated GPU that "
-        "GPUSCALE_SIM names.",
+    .description = "Serves /predict?query=TEXT, which returns the intent of the text, and /ping, "
+                   "/gputest and /metrics. Uses the CUDA driver if it is installed, otherwise the "
+                   "simulated GPU of GPUSCALE_SIM.",
     .opts = rows,
     .opts_size = sizeof(struct opts),
 };

@@ -28,7 +28,7 @@ struct server {
     struct stats *stats;
 };
 
-// An answer on its way: text is freed with it.
+// A response in progress, which owns its text.
 struct answer {
     int code;
     const char *content_type;

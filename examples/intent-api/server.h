@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service over HTTP: /predict?query=TEXT answers the intent, /ping, /gputest, /metrics.
+// The service over HTTP: /predict?query=TEXT returns the intent, /ping, /gputest, /metrics.
 #pragma once
 
 #include "base/error.h"
@@ -10,7 +10,7 @@ struct server;
 
 struct server_config {
     const char *address;
-    uint16_t port; // one that may not be bound moves up by 8000 (80 -> 8080)
+    uint16_t port; // a port that may not be bound moves up by 8000 (80 -> 8080)
     unsigned threads;
     unsigned
         keepalive; // requests a connection, then it is closed so that balancers can spread load

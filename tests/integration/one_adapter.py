@@ -1,14 +1,14 @@
 # one_adapter.py UP ADAPTER CLIENT_PEM SECONDS: every answer of the metrics APIs of both, compared.
+import http.client
 import json
 import ssl
 import sys
 import time
-import urllib.error
-import urllib.request
 
 up, adapter, pem, patience = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
 context = ssl._create_unverified_context()
 context.load_cert_chain(pem)
+connections = {}
 CUSTOM = "/apis/custom.metrics.k8s.io"
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
 RESOURCE = "/apis/metrics.k8s.io/v1beta1"
@@ -17,11 +17,11 @@ PODS = "namespaces/ml/pods/%2A", "namespaces/ml/pods/a", "namespaces/ml/pods/d",
 
 def get(server, path):
     """Status and body without the times, which are those of two scrapes."""
-    try:
-        with urllib.request.urlopen(server + path, context=context, timeout=30) as answer:
-            status, text = answer.status, answer.read()
-    except urllib.error.HTTPError as e:
-        status, text = e.code, e.read()
+    if server not in connections:
+        connections[server] = http.client.HTTPSConnection(server.removeprefix("https://"), context=context, timeout=60)
+    connections[server].request("GET", path)
+    answer = connections[server].getresponse()
+    status, text = answer.status, answer.read()
     try:
         body = json.loads(text)
     except ValueError:

@@ -38,11 +38,11 @@ struct exporter_attribution {
     char *problem;
 };
 
-static void on_timer(void *arg);
+static void on_list_timer(void *arg);
 
 static void schedule(struct exporter_attribution *a, int64_t delay_ms)
 {
-    gs_timer_start(a->timer, on_timer, (uint64_t)(delay_ms > 0 ? delay_ms : 0));
+    gs_timer_start(a->timer, on_list_timer, (uint64_t)(delay_ms > 0 ? delay_ms : 0));
 }
 
 static void set_problem(struct exporter_attribution *a, char *text)
@@ -138,7 +138,7 @@ static void on_allocatable(void *arg, const struct grpc_reply *reply)
     a->cfg.on_change(a->cfg.arg);
 }
 
-static void on_timer(void *arg)
+static void on_list_timer(void *arg)
 {
     struct exporter_attribution *a = arg;
     int64_t now = gs_mono_ns();
@@ -196,7 +196,7 @@ exporter_attribution_replicas(const struct exporter_attribution *a)
     return a ? a->replicas : NULL;
 }
 
-int64_t exporter_attribution_asked_ns(const struct exporter_attribution *a)
+int64_t exporter_attribution_requested_ns(const struct exporter_attribution *a)
 {
     return a ? a->asked_ns : 0;
 }
@@ -208,7 +208,7 @@ struct exporter_attribution_status exporter_attribution_status(const struct expo
     return s;
 }
 
-void exporter_attribution_poke(struct exporter_attribution *a)
+void exporter_attribution_request_soon(struct exporter_attribution *a)
 {
     // While the kubelet is away the back-off stands.
     if (a->list || a->backoff_ms)
@@ -222,5 +222,5 @@ void exporter_attribution_poke(struct exporter_attribution *a)
 void exporter_attribution_refresh(struct exporter_attribution *a)
 {
     a->stale = true;
-    exporter_attribution_poke(a);
+    exporter_attribution_request_soon(a);
 }

@@ -46,10 +46,10 @@ exporter_attribution_map(const struct exporter_attribution *a); // NULL: none ye
 const struct exporter_device_replicas *
 exporter_attribution_replicas(const struct exporter_attribution *a); // NULL: unknown
 // When the map was asked for, gs_mono_ns: what came later it need not know. 0: never.
-int64_t exporter_attribution_asked_ns(const struct exporter_attribution *a);
+int64_t exporter_attribution_requested_ns(const struct exporter_attribution *a);
 struct exporter_attribution_status
 exporter_attribution_status(const struct exporter_attribution *a);
-void exporter_attribution_poke(struct exporter_attribution *a); // ask again soon
+void exporter_attribution_request_soon(struct exporter_attribution *a); // ask again soon
 // Ask again soon and make the map anew even if the kubelet says the same: a source has changed.
 void exporter_attribution_refresh(struct exporter_attribution *a);
 
@@ -78,7 +78,7 @@ struct exporter_cluster *exporter_cluster_new(uv_loop_t *loop,
                                               const struct exporter_cluster_config *cfg);
 void exporter_cluster_free(struct exporter_cluster *c); // NULL is fine
 // From now on; cheap to say again.
-void exporter_cluster_need(struct exporter_cluster *c, bool pods, bool slices);
+void exporter_cluster_require(struct exporter_cluster *c, bool pods, bool slices);
 struct exporter_device_sources exporter_cluster_sources(struct exporter_cluster *c);
 // A exporter_render_pod_fn; arg: the cluster.
 bool exporter_cluster_pod(void *cluster, const char *ns, const char *pod,
@@ -136,40 +136,41 @@ bool exporter_pods_denied(const struct exporter_pods *p);         // it is a ref
 // the name of a device in it. Takes resource.k8s.io/v1, v1beta2 or v1beta1, what the API server
 // has.
 
-struct exporter_slices;
+struct exporter_resource_slices;
 
 // node_name NULL: those of all nodes. on_change: other devices than before.
-struct exporter_slices *exporter_slices_new(uv_loop_t *loop, struct kube_client *kube,
-                                            const char *node_name, void (*on_change)(void *arg),
-                                            void *arg);
-void exporter_slices_free(struct exporter_slices *s); // NULL is fine
+struct exporter_resource_slices *
+exporter_resource_slices_new(uv_loop_t *loop, struct kube_client *kube, const char *node_name,
+                             void (*on_change)(void *arg), void *arg);
+void exporter_resource_slices_free(struct exporter_resource_slices *s); // NULL is fine
 // Of the newest generation of its pool.
-bool exporter_slices_find(struct exporter_slices *s, const char *pool, const char *device,
-                          struct exporter_device_slice *ret);
-const char *exporter_slices_problem(const struct exporter_slices *s); // NULL: none
-bool exporter_slices_denied(const struct exporter_slices *s);         // it is a refusal
+bool exporter_resource_slices_find(struct exporter_resource_slices *s, const char *pool,
+                                   const char *device, struct exporter_device_slice *ret);
+const char *
+exporter_resource_slices_problem(const struct exporter_resource_slices *s);     // NULL: none
+bool exporter_resource_slices_denied(const struct exporter_resource_slices *s); // it is a refusal
 
 // --- missing ---
 
 // Why lines have no pod labels although pods use the GPUs: the one question that users ask most.
 
-enum exporter_missing_reason {
-    EXPORTER_MISSING_FLAG,       // --kubernetes is not set, and processes of pods are on the GPUs
-    EXPORTER_MISSING_SOCKET,     // the kubelet's socket is not there: not mounted, or another path
-    EXPORTER_MISSING_PERMISSION, // it may not be connected to
-    EXPORTER_MISSING_ANSWER,     // the kubelet does not answer, or with an error
-    EXPORTER_MISSING_RESOURCE,   // pods have GPUs by a resource name that is not counted
-    EXPORTER_MISSING_IDS,        // pods have device ids that no GPU here has
-    EXPORTER_MISSING_PROCESSES,  // pids of the driver are not seen here: no hostPID
-    EXPORTER_MISSING_NAMES,      // the UID of a process's pod is known and not its name
-    EXPORTER_MISSING_ANNOTATION, // a pod has a share of a GPU, and no annotation that names the GPU
-    EXPORTER_MISSING_CLAIM,      // a claim's device is no GPU that is known here
-    EXPORTER_MISSING_API_REFUSED, // the API server refuses what would tell more
-    EXPORTER_MISSING_API,         // it cannot be asked
-    EXPORTER_MISSING_COUNT
+enum exporter_attribution_problem {
+    EXPORTER_PROBLEM_FLAG,       // --kubernetes is not set, and processes of pods are on the GPUs
+    EXPORTER_PROBLEM_SOCKET,     // the kubelet's socket is not there: not mounted, or another path
+    EXPORTER_PROBLEM_PERMISSION, // it may not be connected to
+    EXPORTER_PROBLEM_RESPONSE,   // the kubelet does not answer, or with an error
+    EXPORTER_PROBLEM_RESOURCE,   // pods have GPUs by a resource name that is not counted
+    EXPORTER_PROBLEM_IDS,        // pods have device ids that no GPU here has
+    EXPORTER_PROBLEM_PROCESSES,  // pids of the driver are not seen here: no hostPID
+    EXPORTER_PROBLEM_NAMES,      // the UID of a process's pod is known and not its name
+    EXPORTER_PROBLEM_ANNOTATION, // a pod has a share of a GPU, and no annotation that names the GPU
+    EXPORTER_PROBLEM_CLAIM,      // a claim's device is no GPU that is known here
+    EXPORTER_PROBLEM_API_FORBIDDEN, // the API server refuses what would tell more
+    EXPORTER_PROBLEM_API,           // it cannot be asked
+    EXPORTER_PROBLEM_COUNT
 };
 
-struct exporter_missing_facts {
+struct exporter_attribution_facts {
     const struct exporter_sample *sample;
     const struct exporter_attribution *attribution; // NULL: pods are not asked for
     const struct exporter_cluster *cluster;         // NULL likewise
@@ -177,8 +178,9 @@ struct exporter_missing_facts {
 };
 
 // A bit 1u << reason for each that holds.
-unsigned exporter_missing_find(const struct exporter_missing_facts *f);
+unsigned exporter_attribution_problems(const struct exporter_attribution_facts *f);
 // What to do about it, for the log.
-void exporter_missing_text(const struct exporter_missing_facts *f, enum exporter_missing_reason r,
-                           char *ret, size_t size);
-const char *exporter_missing_name(enum exporter_missing_reason r); // "flag_not_set", …
+void exporter_attribution_problem_text(const struct exporter_attribution_facts *f,
+                                       enum exporter_attribution_problem r, char *ret, size_t size);
+const char *
+exporter_attribution_problem_name(enum exporter_attribution_problem r); // "flag_not_set", …

@@ -14,7 +14,7 @@ struct exporter_cluster {
     int64_t connect_failed_ns;  // 0: never
     char *problem;              // why not connected
     struct exporter_pods *pods; // each NULL until needed
-    struct exporter_slices *slices;
+    struct exporter_resource_slices *slices;
 };
 
 struct exporter_cluster *exporter_cluster_new(uv_loop_t *loop,
@@ -31,7 +31,7 @@ void exporter_cluster_free(struct exporter_cluster *c)
     if (!c)
         return;
     exporter_pods_free(c->pods);
-    exporter_slices_free(c->slices);
+    exporter_resource_slices_free(c->slices);
     free(c->problem);
     free(c);
 }
@@ -52,7 +52,7 @@ static bool connected(struct exporter_cluster *c)
     return c->kube != NULL;
 }
 
-void exporter_cluster_need(struct exporter_cluster *c, bool pods, bool slices)
+void exporter_cluster_require(struct exporter_cluster *c, bool pods, bool slices)
 {
     if ((!pods || c->pods) && (!slices || c->slices))
         return;
@@ -70,8 +70,8 @@ void exporter_cluster_need(struct exporter_cluster *c, bool pods, bool slices)
         c->pods = exporter_pods_new(c->loop, c->kube, &cfg);
     }
     if (slices && !c->slices)
-        c->slices =
-            exporter_slices_new(c->loop, c->kube, c->cfg.node_name, c->cfg.on_change, c->cfg.arg);
+        c->slices = exporter_resource_slices_new(c->loop, c->kube, c->cfg.node_name,
+                                                 c->cfg.on_change, c->cfg.arg);
 }
 
 // --- sources ---
@@ -86,7 +86,7 @@ static bool source_slice(void *arg, const char *pool, const char *device,
                          struct exporter_device_slice *ret)
 {
     struct exporter_cluster *c = arg;
-    return c->slices && exporter_slices_find(c->slices, pool, device, ret);
+    return c->slices && exporter_resource_slices_find(c->slices, pool, device, ret);
 }
 
 struct exporter_device_sources exporter_cluster_sources(struct exporter_cluster *c)
@@ -121,7 +121,7 @@ struct exporter_cluster_problem exporter_cluster_problem(const struct exporter_c
         p = (struct exporter_cluster_problem){exporter_pods_problem(c->pods),
                                               exporter_pods_denied(c->pods)};
     if (!p.text && c->slices)
-        p = (struct exporter_cluster_problem){exporter_slices_problem(c->slices),
-                                              exporter_slices_denied(c->slices)};
+        p = (struct exporter_cluster_problem){exporter_resource_slices_problem(c->slices),
+                                              exporter_resource_slices_denied(c->slices)};
     return p;
 }

@@ -124,7 +124,7 @@ static void warn(struct exporter_counters *c, char *text)
     c->warnings[c->n_warnings++] = text;
 }
 
-static void add(struct exporter_counters *c, struct exporter_counter row)
+static void add_counter(struct exporter_counters *c, struct exporter_counter row)
 {
     gs_grow(&c->rows, &c->cap, c->len, sizeof(*c->rows));
     c->rows[c->len++] = row;
@@ -135,7 +135,8 @@ static void add_field(struct exporter_counters *c, enum gpu_field f, const char 
 {
     const struct gpu_field_info *info = gpu_field_info(f);
     type = type ? type : info->type;
-    add(c, (struct exporter_counter){
+    add_counter(
+        c, (struct exporter_counter){
                .kind = gs_streq(type, "label") ? EXPORTER_COUNTER_LABEL : EXPORTER_COUNTER_FIELD,
                .field = f,
                .id = info->id,
@@ -220,7 +221,7 @@ static bool is_of_processes(enum gpu_field f)
     return g == GPU_G_UTILIZATION || g == GPU_G_CODECS || g == GPU_G_MEMORY;
 }
 
-void exporter_counters_every(const struct exporter_counters *c, int64_t *ret)
+void exporter_counters_intervals(const struct exporter_counters *c, int64_t *ret)
 {
     bool seen[GPU_F_COUNT] = {0};
     memset(ret, 0, GPU_F_COUNT * sizeof(*ret));
@@ -335,9 +336,9 @@ static bool add_computed(struct exporter_counters *c, char *const *cells)
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         if (!gs_streq(cells[0], rows[i].name))
             continue;
-        add(c,
-            (struct exporter_counter){rows[i].kind, rows[i].field, rows[i].id, gs_strdup(cells[0]),
-                                      gs_strdup(cells[1]), gs_strdup(cells[2])});
+        add_counter(c, (struct exporter_counter){rows[i].kind, rows[i].field, rows[i].id,
+                                                 gs_strdup(cells[0]), gs_strdup(cells[1]),
+                                                 gs_strdup(cells[2])});
         return true;
     }
     return false;

@@ -46,4 +46,4 @@ bool exporter_counters_have(const struct exporter_counters *c, enum exporter_cou
 // Sets ret[field] for what has to be read; GPU_F_COUNT of them.
 void exporter_counters_wanted(const struct exporter_counters *c, bool *ret);
 // And how often: gpu_backend_config.every_ns.
-void exporter_counters_every(const struct exporter_counters *c, int64_t *ret);
+void exporter_counters_intervals(const struct exporter_counters *c, int64_t *ret);

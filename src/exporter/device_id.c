@@ -43,7 +43,7 @@ static enum exporter_sharing sharing_of_resource(const char *resource)
     return EXPORTER_SHARING_NONE;
 }
 
-bool exporter_device_resource_counts(const char *resource, const char *const *extra, size_t n_extra)
+bool exporter_device_resource_is_gpu(const char *resource, const char *const *extra, size_t n_extra)
 {
     if (gs_streq(resource, "nvidia.com/gpu") || gs_streq(resource, "nvidia.com/gpu.shared") ||
         gs_starts(resource, "nvidia.com/mig-") ||
@@ -69,7 +69,7 @@ static bool is_companion(const char *resource)
     return false;
 }
 
-bool exporter_device_resource_suspicious(const char *resource)
+bool exporter_device_resource_looks_like_gpu(const char *resource)
 {
     return strcasestr(resource, "gpu") != NULL && !is_companion(resource);
 }

@@ -359,7 +359,7 @@ static void add_renamed(const struct reader *r, const Podresources__ContainerDev
         memcpy(given.replica, id.mark, sizeof(given.replica));
         add_holder(r, id.key, given);
     }
-    if (!any && !gaps->resource[0] && exporter_device_resource_suspicious(d->resource_name))
+    if (!any && !gaps->resource[0] && exporter_device_resource_looks_like_gpu(d->resource_name))
         snprintf(gaps->resource, sizeof(gaps->resource), "%.100s", d->resource_name);
     if (!any && !gaps->nvidia[0] && exporter_device_resource_of_nvidia(d->resource_name))
         snprintf(gaps->nvidia, sizeof(gaps->nvidia), "%.100s", d->resource_name);
@@ -372,7 +372,7 @@ static void add_container(const struct reader *r, const Podresources__ContainerR
     struct units units = {0};
     for (size_t i = 0; i < container->n_devices; i++) {
         const Podresources__ContainerDevices *d = container->devices[i];
-        bool counts = exporter_device_resource_counts(d->resource_name, r->extra, r->n_extra);
+        bool counts = exporter_device_resource_is_gpu(d->resource_name, r->extra, r->n_extra);
         if (counts && !r->renamed)
             add_devices(r, d, &units);
         else if (!counts && r->renamed)
@@ -457,8 +457,8 @@ const struct exporter_device_gaps *exporter_device_map_gaps(const struct exporte
     return &m->gaps;
 }
 
-bool exporter_device_map_is_sure(const struct exporter_device_map *m, const char *ns,
-                                 const char *pod)
+bool exporter_device_map_is_complete(const struct exporter_device_map *m, const char *ns,
+                                     const char *pod)
 {
     GS_AUTO_FREE char *name = gs_format("%s/%s", ns, pod);
     return !gs_hmap_get_str(m->unsure, name);
@@ -630,7 +630,7 @@ struct gs_error *exporter_device_replicas_parse(struct gs_slice message, const c
     for (int renamed = 0; renamed < 2; renamed++) {
         for (size_t i = 0; i < reply->n_devices; i++) {
             const Podresources__ContainerDevices *d = reply->devices[i];
-            if (exporter_device_resource_counts(d->resource_name, extra, n_extra) == renamed)
+            if (exporter_device_resource_is_gpu(d->resource_name, extra, n_extra) == renamed)
                 continue;
             for (size_t k = 0; k < d->n_device_ids; k++)
                 count_device(r, d->resource_name, d->device_ids[k], renamed);

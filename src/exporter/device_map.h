@@ -69,10 +69,10 @@ bool exporter_device_id_parse(const char *resource, struct gs_slice id,
                               struct exporter_device_id *ret);
 
 // Whether a resource counts as a GPU. extra: those that the user names.
-bool exporter_device_resource_counts(const char *resource, const char *const *extra,
+bool exporter_device_resource_is_gpu(const char *resource, const char *const *extra,
                                      size_t n_extra);
 // Looks like a GPU, does not count, and does not merely go along with one that does.
-bool exporter_device_resource_suspicious(const char *resource);
+bool exporter_device_resource_looks_like_gpu(const char *resource);
 // Likewise, but only NVIDIA's: it may be a network card, too.
 bool exporter_device_resource_of_nvidia(const char *resource);
 // Whether the id of a resource that does not count can only be that of a GPU: its UUID, or the
@@ -160,8 +160,8 @@ struct exporter_device_gaps {
 };
 const struct exporter_device_gaps *exporter_device_map_gaps(const struct exporter_device_map *m);
 // False when a device of the pod could not be found: it may hold GPUs that it is not listed with.
-bool exporter_device_map_is_sure(const struct exporter_device_map *m, const char *ns,
-                                 const char *pod);
+bool exporter_device_map_is_complete(const struct exporter_device_map *m, const char *ns,
+                                     const char *pod);
 
 // Who holds a GPU as such, or one of its MIG devices (instance not NULL). NULL: nobody. Not for two
 // threads at once.

@@ -32,7 +32,7 @@ struct exporter {
     size_t n_unopened;              // likewise
     bool opened, simulated, was_stuck, has_given_up;
     unsigned missing,
-        missing_before; // as told, and as found last: bits of enum exporter_missing_reason
+        missing_before; // as told, and as found last: bits of enum exporter_attribution_problem
     struct exporter_gpu_events *gpu_events;
     struct exporter_sources sources;
     uint64_t samples, failures;
@@ -119,7 +119,7 @@ static void write_page(struct exporter *e)
         .sample = e->sample,
         .map = exporter_attribution_map(e->attribution),
         .map_version = e->map_version,
-        .map_asked_ns = exporter_attribution_asked_ns(e->attribution),
+        .map_asked_ns = exporter_attribution_requested_ns(e->attribution),
         .replicas = exporter_attribution_replicas(e->attribution),
         .health = e->health};
     struct gs_buf *text = http_bytes_edit(&e->page, 0);
@@ -240,7 +240,7 @@ static void take_failure(struct exporter *e, struct gs_error *err, enum gpu_driv
 }
 
 // What may come later must not come unnoticed.
-static void tell_there(struct exporter *e, const struct gpu_snapshot *g)
+static void log_driver_found(struct exporter *e, const struct gpu_snapshot *g)
 {
     if (e->away_since)
         gs_info("exporter", "the driver is there after %" PRId64 " s: version %s, %zu GPUs",
@@ -265,28 +265,28 @@ static void poke_for_new_processes(struct exporter *e)
     uint64_t seen =
         e->sample->resolved[EXPORTER_OWNER_POD] + e->sample->resolved[EXPORTER_OWNER_HOST];
     if (e->attribution && seen != e->processes_seen)
-        exporter_attribution_poke(e->attribution);
+        exporter_attribution_request_soon(e->attribution);
     e->processes_seen = seen;
 }
 
 // One line for each reason that comes or goes; the metric says it all the time. It must hold for
 // two rounds: the API server and the kubelet do not answer at the same moment.
-static void tell_missing(struct exporter *e)
+static void log_attribution_problems(struct exporter *e)
 {
-    const struct exporter_missing_facts facts = {e->sample, e->attribution, e->cluster,
-                                                 e->cfg.podresources_socket};
-    unsigned found = e->sample ? exporter_missing_find(&facts) : 0;
+    const struct exporter_attribution_facts facts = {e->sample, e->attribution, e->cluster,
+                                                     e->cfg.podresources_socket};
+    unsigned found = e->sample ? exporter_attribution_problems(&facts) : 0;
     unsigned now = found & e->missing_before;
     e->missing_before = found;
-    for (enum exporter_missing_reason r = 0; r < EXPORTER_MISSING_COUNT; r++) {
+    for (enum exporter_attribution_problem r = 0; r < EXPORTER_PROBLEM_COUNT; r++) {
         char text[1024];
         bool is = now >> r & 1, was = e->missing >> r & 1;
         if (is && !was) {
-            exporter_missing_text(&facts, r, text, sizeof(text));
+            exporter_attribution_problem_text(&facts, r, text, sizeof(text));
             gs_warn("exporter", "pods cannot be named: %s", text);
         } else if (was && !is) {
             gs_info("exporter", "no longer in the way of naming pods: %s",
-                    exporter_missing_name(r));
+                    exporter_attribution_problem_name(r));
         }
     }
     e->missing = now;
@@ -318,13 +318,13 @@ static void name_owners(const struct exporter *e, struct exporter_sample *s)
 static void take_sample(struct exporter *e, struct exporter_sample *s, enum gpu_driver driver)
 {
     name_owners(e, s);
-    tell_there(e, s->gpus);
+    log_driver_found(e, s->gpus);
     e->driver = driver;
     exporter_sample_free(e->sample);
     e->sample = s;
     if (e->health)
-        exporter_health_take(e->health, s->gpus, s->mono_ns);
-    exporter_gpu_events_take(e->gpu_events, s->gpus, s->mono_ns);
+        exporter_health_update(e->health, s->gpus, s->mono_ns);
+    exporter_gpu_events_update(e->gpu_events, s->gpus, s->mono_ns);
     e->opened = true;
     e->simulated = s->gpus->simulated;
     poke_for_new_processes(e);
@@ -332,7 +332,7 @@ static void take_sample(struct exporter *e, struct exporter_sample *s, enum gpu_
         return;
     if (e->cfg.on_ready)
         e->cfg.on_ready(e->cfg.arg, s->gpus);
-    exporter_absent_tell(&(struct exporter_absent_config){
+    exporter_log_unsupported_fields(&(struct exporter_unsupported_fields){
         .counters = e->cfg.names.counters, .devices = e->cfg.names.devices, .gpus = s->gpus});
 }
 
@@ -352,15 +352,15 @@ static void on_sample(void *arg, struct exporter_sample *s, struct gs_error *err
 }
 
 // What the kubelet's answer leaves open is asked of the API server, and nothing else is.
-static void ask_cluster(struct exporter *e)
+static void request_cluster_objects(struct exporter *e)
 {
     const struct exporter_device_map *map = exporter_attribution_map(e->attribution);
     if (!e->cluster)
         return;
-    bool names = e->missing_before >> EXPORTER_MISSING_NAMES & 1;
+    bool names = e->missing_before >> EXPORTER_PROBLEM_NAMES & 1;
     bool pods = e->cfg.pod_labels || e->cfg.pod_uid || names;
-    exporter_cluster_need(e->cluster, pods || (map && exporter_device_map_gaps(map)->wants_pods),
-                          map && exporter_device_map_gaps(map)->wants_slices);
+    exporter_cluster_require(e->cluster, pods || (map && exporter_device_map_gaps(map)->wants_pods),
+                             map && exporter_device_map_gaps(map)->wants_slices);
 }
 
 static void on_map_change(void *arg)
@@ -368,7 +368,7 @@ static void on_map_change(void *arg)
     struct exporter *e = arg;
     e->map_version++;
     e->dirty = true;
-    ask_cluster(e);
+    request_cluster_objects(e);
 }
 
 static void on_cluster_change(void *arg)
@@ -390,13 +390,13 @@ static void end_waiting(struct exporter *e)
                             e->problem));
 }
 
-static void on_watch(void *arg)
+static void on_watch_timer(void *arg)
 {
     struct exporter *e = arg;
     bool stuck = is_stuck(e, gs_mono_ns());
-    ask_cluster(e);
-    tell_missing(e);
-    exporter_sources_look(&e->sources);
+    request_cluster_objects(e);
+    log_attribution_problems(e);
+    exporter_sources_check(&e->sources);
     end_waiting(e);
     if (stuck && !e->was_stuck)
         gs_err("exporter",
@@ -446,7 +446,7 @@ static struct gpu_backend_config backend_config(const struct exporter *e, bool *
     struct gpu_backend_config cfg = e->cfg.backend;
     if (e->cfg.names.counters) {
         exporter_counters_wanted(e->cfg.names.counters, wanted);
-        exporter_counters_every(e->cfg.names.counters, every_ns);
+        exporter_counters_intervals(e->cfg.names.counters, every_ns);
         cfg.wanted = wanted;
         cfg.every_ns = every_ns;
     }
@@ -505,14 +505,14 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
         e->cfg.stuck_after_ns = STUCK_DEFAULT_NS;
     e->sources.hpc_dir = e->cfg.names.hpc_dir;
     e->sources.proc = e->cfg.proc;
-    exporter_sources_look(&e->sources);
+    exporter_sources_check(&e->sources);
     set_health(e);
     e->gpu_events = exporter_gpu_events_new();
     e->renderer = exporter_renderer_new(&e->cfg.names);
     struct gs_buf empty = {0};
     e->page = http_bytes_new(&empty);
     e->watch = gs_timer_new(loop, e);
-    gs_timer_repeat(e->watch, on_watch, WATCH_MS, WATCH_MS);
+    gs_timer_repeat(e->watch, on_watch_timer, WATCH_MS, WATCH_MS);
     // The sampler first: the pages ask it for its state.
     struct gs_error *err = start_sampler(e, loop);
     if (!err)
@@ -537,7 +537,7 @@ void exporter_set_counters(struct exporter *e, const struct exporter_counters *c
     set_health(e);
     e->dirty = true;
     exporter_counters_wanted(counters, wanted);
-    exporter_counters_every(counters, every_ns);
+    exporter_counters_intervals(counters, every_ns);
     exporter_sampler_want(e->sampler, wanted, every_ns);
 }
 

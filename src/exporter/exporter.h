@@ -40,10 +40,10 @@ struct exporter_render_names {
 // Whether a --devices text can be understood.
 bool exporter_render_devices_valid(const char *devices);
 // Whether it means one of these GPUs or their MIG devices.
-bool exporter_render_devices_any(const char *devices, const struct gpu_snapshot *g);
+bool exporter_render_devices_match(const char *devices, const struct gpu_snapshot *g);
 // Whether it means a GPU, or one of its MIG devices (instance not NULL). devices NULL: the default.
-bool exporter_render_means(const char *devices, const struct gpu_device *d,
-                           const struct gpu_instance *instance);
+bool exporter_render_selects(const char *devices, const struct gpu_device *d,
+                             const struct gpu_instance *instance);
 // The first index or GPU instance id of its list that none of them has, in *ret. False: they have
 // all of them.
 bool exporter_render_devices_missing(const char *devices, const struct gpu_snapshot *g,

@@ -125,7 +125,7 @@ const struct exporter_device_holder *
 exporter_render_find_holder(const struct exporter_device_holders *holders,
                             const struct exporter_owner *o);
 const struct exporter_device_holder *
-exporter_render_lone_holder(const struct exporter_sample *sample, size_t device_at,
+exporter_render_sole_holder(const struct exporter_sample *sample, size_t device_at,
                             const struct gpu_instance *instance,
                             const struct exporter_device_holders *holders);
 void exporter_render_list_entities(const struct exporter_renderer *r,

@@ -113,8 +113,8 @@ static void log_state(struct gpu_state *g, const struct gpu_device *d)
     g->hung = d->hung;
 }
 
-void exporter_gpu_events_take(struct exporter_gpu_events *e, const struct gpu_snapshot *s,
-                              int64_t now_ns)
+void exporter_gpu_events_update(struct exporter_gpu_events *e, const struct gpu_snapshot *s,
+                                int64_t now_ns)
 {
     for (size_t i = 0; i < s->n_devices; i++) {
         const struct gpu_device *d = &s->devices[i];

@@ -159,7 +159,8 @@ const char *exporter_health_watch_name(enum exporter_health_watch w)
 
 // --- findings ---
 
-static void find(struct gpu_health *g, enum exporter_health_watch w, int level, const char *code)
+static void record_finding(struct gpu_health *g, enum exporter_health_watch w, int level,
+                           const char *code)
 {
     if (level > g->results[w].level)
         g->results[w] = (struct exporter_health_result){level, code};
@@ -178,32 +179,36 @@ static int64_t or_zero(const struct gpu_device *d, enum gpu_field f)
 static void judge_memory(struct gpu_health *g, const struct gpu_device *d)
 {
     if (is_at_least(d, GPU_F_ECC_DBE_VOL, 1))
-        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_VOLATILE_DBE_DETECTED");
+        record_finding(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL,
+                       "DCGM_FR_VOLATILE_DBE_DETECTED");
     if (is_at_least(d, GPU_F_ROW_REMAP_FAILURE, 1))
-        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE");
+        record_finding(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE");
     if (or_zero(d, GPU_F_RETIRED_SBE) + or_zero(d, GPU_F_RETIRED_DBE) >= RETIRED_PAGES_LIMIT)
-        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_LIMIT");
+        record_finding(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_LIMIT");
     if (is_at_least(d, GPU_F_RETIRED_DBE, RETIRED_DBE_LIMIT + 1))
-        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_RETIRED_PAGES_DBE_LIMIT");
+        record_finding(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL,
+                       "DCGM_FR_RETIRED_PAGES_DBE_LIMIT");
     if (is_at_least(d, GPU_F_RETIRED_PENDING, 1))
-        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS");
+        record_finding(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN,
+                       "DCGM_FR_PENDING_PAGE_RETIREMENTS");
     if (is_at_least(d, GPU_F_MEMORY_UNREPAIRABLE, 1))
-        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_FAULTY_MEMORY");
+        record_finding(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_FAIL, "DCGM_FR_FAULTY_MEMORY");
     if (is_at_least(d, GPU_F_UNCORRECTABLE_REMAPPED, REMAPPED_ROWS_LIMIT))
-        find(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN, "DCGM_FR_UNCORRECTABLE_ROW_REMAP_LIMIT");
+        record_finding(g, EXPORTER_HEALTH_MEM, EXPORTER_HEALTH_WARN,
+                       "DCGM_FR_UNCORRECTABLE_ROW_REMAP_LIMIT");
 }
 
 static void judge_power(struct gpu_health *g, const struct gpu_device *d)
 {
     enum gpu_validity v = d->fields[GPU_F_POWER_USAGE].validity;
     if (v == GPU_FAILED || v == GPU_NO_PERMISSION)
-        find(g, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, "DCGM_FR_POWER_UNREADABLE");
+        record_finding(g, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, "DCGM_FR_POWER_UNREADABLE");
 }
 
 static void judge_inforom(struct gpu_health *g, const struct gpu_device *d)
 {
     if (d->fields[GPU_F_INFOROM_VALID].validity == GPU_VALID && !d->fields[GPU_F_INFOROM_VALID].i)
-        find(g, EXPORTER_HEALTH_INFOROM, EXPORTER_HEALTH_WARN, "DCGM_FR_CORRUPT_INFOROM");
+        record_finding(g, EXPORTER_HEALTH_INFOROM, EXPORTER_HEALTH_WARN, "DCGM_FR_CORRUPT_INFOROM");
 }
 
 // What the driver says that the GPU needs.
@@ -218,7 +223,7 @@ static void judge_recovery(struct gpu_health *g, const struct gpu_device *d)
     };
     int64_t action = or_zero(d, GPU_F_RECOVERY_ACTION);
     if (action > 0 && action < (int64_t)GS_ARRAY_LEN(actions))
-        find(g, EXPORTER_HEALTH_DRIVER, actions[action].level, actions[action].code);
+        record_finding(g, EXPORTER_HEALTH_DRIVER, actions[action].level, actions[action].code);
 }
 
 // Of NVSwitch systems. The mask has two bits for each property, 1: it is so, 2: it is not, 0: not
@@ -232,14 +237,17 @@ static void judge_fabric(struct gpu_health *g, const struct gpu_device *d)
     uint64_t mask = (uint64_t)or_zero(d, GPU_F_FABRIC_HEALTH_MASK);
     for (size_t i = 0; i < GS_ARRAY_LEN(properties); i++)
         if ((mask >> properties[i] & 3) == 1)
-            find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
+            record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+                           "DCGM_FR_FIELD_VIOLATION");
     if ((mask >> 8 & 15) > 1)
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_FIELD_VIOLATION");
     int64_t status = or_zero(d, GPU_F_FABRIC_STATUS);
     if (status == IN_PROGRESS)
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, "DCGM_FR_FABRIC_PROBE_STATE");
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN,
+                       "DCGM_FR_FABRIC_PROBE_STATE");
     else if (status && status != SUCCESS)
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_FABRIC_PROBE_STATE");
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+                       "DCGM_FR_FABRIC_PROBE_STATE");
 }
 
 // Blackwell and newer: only they count recoveries of links.
@@ -271,24 +279,24 @@ static void judge_links(struct gpu_health *g, const struct gpu_device *d, bool a
     static const char critical[] = "DCGM_FR_NVLINK_ERROR_CRITICAL";
     // With MIG links are down by design, those of other GPUs to such a one, too.
     if (!any_mig && is_at_least(d, GPU_F_NVLINKS_DOWN, 1))
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN");
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN");
     bool nvlink5 = has_nvlink5(d);
     if (d->fields[GPU_F_NVLINK5_EFFECTIVE_BER].validity == GPU_VALID &&
         is_effective_ber_high((uint64_t)d->fields[GPU_F_NVLINK5_EFFECTIVE_BER].i))
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
-             "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD");
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+                       "DCGM_FR_NVLINK_EFFECTIVE_BER_THRESHOLD");
     if (d->fields[GPU_F_NVLINK5_SYMBOL_BER].validity == GPU_VALID &&
         is_symbol_ber_high((uint64_t)d->fields[GPU_F_NVLINK5_SYMBOL_BER].i, nvlink5))
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
-             "DCGM_FR_NVLINK_SYMBOL_BER_THRESHOLD");
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+                       "DCGM_FR_NVLINK_SYMBOL_BER_THRESHOLD");
     if (nvlink5 && is_at_least(d, GPU_F_NVLINK5_RECOVERY_FAILED, 1))
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, critical);
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, critical);
     if (nvlink5 && is_at_least(d, GPU_F_NVLINK5_RECOVERED, 1))
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, critical);
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, critical);
     if (!nvlink5 &&
         (is_at_least(d, GPU_F_NVLINK_DL_CRC, 1) || is_at_least(d, GPU_F_NVLINK_DL_RECOVERY, 1) ||
          is_at_least(d, GPU_F_NVLINK_DL_REPLAY, 1)))
-        find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, critical);
+        record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, critical);
 }
 
 static void judge_xids(struct gpu_health *g, const struct gpu_device *d)
@@ -301,8 +309,8 @@ static void judge_xids(struct gpu_health *g, const struct gpu_device *d)
         if (last)
             g->seen |= 1U << i;
         if (g->seen & 1U << i)
-            find(g, xids[i].watch, xids[i].level,
-                 xids[i].code ? xids[i].code : "DCGM_FR_XID_ERROR");
+            record_finding(g, xids[i].watch, xids[i].level,
+                           xids[i].code ? xids[i].code : "DCGM_FR_XID_ERROR");
     }
 }
 
@@ -355,21 +363,25 @@ static int64_t allowed_replays(const struct gpu_device *d)
 static void judge_counters(struct gpu_health *g, const struct gpu_device *d, const struct mark *now)
 {
     if (moved(g, now, REPLAY) > allowed_replays(d))
-        find(g, EXPORTER_HEALTH_PCIE, EXPORTER_HEALTH_WARN, "DCGM_FR_PCI_REPLAY_RATE");
+        record_finding(g, EXPORTER_HEALTH_PCIE, EXPORTER_HEALTH_WARN, "DCGM_FR_PCI_REPLAY_RATE");
     if (moved(g, now, THERMAL))
-        find(g, EXPORTER_HEALTH_THERMAL, EXPORTER_HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL");
+        record_finding(g, EXPORTER_HEALTH_THERMAL, EXPORTER_HEALTH_WARN,
+                       "DCGM_FR_CLOCK_THROTTLE_THERMAL");
     if (moved(g, now, POWER))
-        find(g, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN, "DCGM_FR_CLOCK_THROTTLE_POWER");
+        record_finding(g, EXPORTER_HEALTH_POWER, EXPORTER_HEALTH_WARN,
+                       "DCGM_FR_CLOCK_THROTTLE_POWER");
     for (size_t i = LINK_REPLAY; i < N_COUNTERS; i++)
         if (moved(g, now, i))
-            find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
+            record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+                           "DCGM_FR_NVLINK_ERROR_CRITICAL");
     for (size_t i = CRC_FLIT; i <= CRC_DATA; i++) {
         int64_t errors = moved(g, now, i);
         if (errors >= NVLINK_CRC_PER_S * (WINDOW_NS / GS_NS_PER_SEC))
-            find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
-                 "DCGM_FR_NVLINK_CRC_ERROR_THRESHOLD");
+            record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL,
+                           "DCGM_FR_NVLINK_CRC_ERROR_THRESHOLD");
         else if (errors)
-            find(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN, "DCGM_FR_NVLINK_ERROR_THRESHOLD");
+            record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_WARN,
+                           "DCGM_FR_NVLINK_ERROR_THRESHOLD");
     }
 }
 
@@ -387,7 +399,7 @@ static struct gpu_health *gpu_of(struct exporter_health *h, const char *uuid)
     return g;
 }
 
-static void take(struct gpu_health *g, const struct gpu_device *d, bool any_mig, int64_t now)
+static void update_gpu(struct gpu_health *g, const struct gpu_device *d, bool any_mig, int64_t now)
 {
     g->here = true;
     g->known = !d->hung;
@@ -395,7 +407,7 @@ static void take(struct gpu_health *g, const struct gpu_device *d, bool any_mig,
         g->results[i] = (struct exporter_health_result){EXPORTER_HEALTH_PASS, fine};
     judge_xids(g, d);
     if (d->lost)
-        find(g, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, "DCGM_FR_FALLEN_OFF_BUS");
+        record_finding(g, EXPORTER_HEALTH_ALL, EXPORTER_HEALTH_FAIL, "DCGM_FR_FALLEN_OFF_BUS");
     if (d->lost || d->hung)
         return;
     struct mark m = mark_of(d, now);
@@ -409,7 +421,7 @@ static void take(struct gpu_health *g, const struct gpu_device *d, bool any_mig,
     remember(g, &m);
 }
 
-void exporter_health_take(struct exporter_health *h, const struct gpu_snapshot *s, int64_t now_ns)
+void exporter_health_update(struct exporter_health *h, const struct gpu_snapshot *s, int64_t now_ns)
 {
     for (size_t i = 0; i < h->n; i++)
         h->gpus[i].here = false;
@@ -418,7 +430,7 @@ void exporter_health_take(struct exporter_health *h, const struct gpu_snapshot *
         any_mig = s->devices[i].n_instances || is_at_least(&s->devices[i], GPU_F_MIG_MODE, 1);
     for (size_t i = 0; i < s->n_devices; i++)
         if (s->devices[i].uuid[0])
-            take(gpu_of(h, s->devices[i].uuid), &s->devices[i], any_mig, now_ns);
+            update_gpu(gpu_of(h, s->devices[i].uuid), &s->devices[i], any_mig, now_ns);
     size_t kept = 0;
     for (size_t i = 0; i < h->n; i++) // taken out: another board may come into its place
         if (h->gpus[i].here)

@@ -71,7 +71,7 @@ static void keep_each(json_t *items, const char *const *names, size_t n)
         keep(json_array_get(items, i), names, n);
 }
 
-static void trim(json_t *pod)
+static void drop_unused_members(json_t *pod)
 {
     static const char *const top[] = {"metadata", "spec", "status"};
     static const char *const meta[] = {"name",   "namespace",  "uid", "resourceVersion",
@@ -156,7 +156,7 @@ struct exporter_pods *exporter_pods_new(uv_loop_t *loop, struct kube_client *kub
     struct kube_cache_handlers handlers = {.on_change = on_change, .arg = p};
     p->by_uid = gs_hmap_new(free);
     p->cache = kube_cache_new(loop, kube, KUBE_PODS, NULL, query);
-    kube_cache_set_trim(p->cache, trim);
+    kube_cache_set_trim(p->cache, drop_unused_members);
     kube_cache_add_handlers(p->cache, &handlers);
     kube_cache_start(p->cache);
     return p;

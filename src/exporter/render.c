@@ -83,7 +83,7 @@ static bool has_lone_holder(const struct exporter_renderer *r, size_t device_at,
                             const struct gpu_instance *instance)
 {
     const struct gpu_device *d = &r->in.sample->gpus->devices[device_at];
-    return exporter_render_lone_holder(r->in.sample, device_at, instance,
+    return exporter_render_sole_holder(r->in.sample, device_at, instance,
                                        exporter_device_map_find(r->in.map, d, instance)) != NULL;
 }
 

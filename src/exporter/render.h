@@ -48,9 +48,9 @@ struct exporter_render_self {
     uint64_t samples, failures;
     int64_t now_ns;                                        // gs_mono_ns
     const struct exporter_attribution_status *attribution; // NULL: not asked for
-    unsigned missing;                                      // bits of enum exporter_missing_reason
-    const struct exporter_sources *sources;                // NULL: none
-    size_t rows_left_out;                                  // of the counters file
+    unsigned missing;                       // bits of enum exporter_attribution_problem
+    const struct exporter_sources *sources; // NULL: none
+    size_t rows_left_out;                   // of the counters file
 };
 void exporter_render_self(const struct exporter_render_self *self, struct gs_buf *out);
 
@@ -93,7 +93,8 @@ struct exporter_health *exporter_health_new(void);
 void exporter_health_free(struct exporter_health *h);
 // Fields that it is made of: sets ret[field].
 void exporter_health_wanted(bool *ret);
-void exporter_health_take(struct exporter_health *h, const struct gpu_snapshot *s, int64_t now_ns);
+void exporter_health_update(struct exporter_health *h, const struct gpu_snapshot *s,
+                            int64_t now_ns);
 // EXPORTER_HEALTH_WATCHES of them; NULL: nothing is known of this GPU.
 const struct exporter_health_result *exporter_health_of(const struct exporter_health *h,
                                                         const char *uuid);
@@ -110,8 +111,8 @@ void exporter_gpu_events_free(struct exporter_gpu_events *e);
 
 // Logs what has changed since the last snapshot. The first XID of a number is logged at once, more
 // of them at most once a minute. now_ns: gs_mono_ns of the snapshot.
-void exporter_gpu_events_take(struct exporter_gpu_events *e, const struct gpu_snapshot *s,
-                              int64_t now_ns);
+void exporter_gpu_events_update(struct exporter_gpu_events *e, const struct gpu_snapshot *s,
+                                int64_t now_ns);
 
 // Appends the GPUs that are lost or hang: "1 of 2 GPUs are lost: GPU 1 (GPU-…, 00000000:18:00.0)".
 // False: all are well.
@@ -129,7 +130,7 @@ struct exporter_sources {
 };
 
 // Looks for the folders.
-void exporter_sources_look(struct exporter_sources *s);
+void exporter_sources_check(struct exporter_sources *s);
 // Tells when it is another state than before; problem NULL: it is there.
 void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind k,
                           const char *problem);
@@ -140,11 +141,11 @@ void exporter_sources_render(const struct exporter_sources *s, struct gs_buf *ou
 // Families of the counters file that no GPU here gives: nobody should have to search for the
 // reason.
 
-struct exporter_absent_config {
+struct exporter_unsupported_fields {
     const struct exporter_counters *counters; // NULL: the default ones
     const char *devices;                      // as in exporter_render_names
     const struct gpu_snapshot *gpus;
 };
 
 // A line for each reason.
-void exporter_absent_tell(const struct exporter_absent_config *cfg);
+void exporter_log_unsupported_fields(const struct exporter_unsupported_fields *cfg);

@@ -52,7 +52,7 @@ static struct pod_line *line_of(struct pod_lines *list, const struct gs_buf *lab
     return &list->items[list->len++];
 }
 
-static void add(struct pod_line *l, enum value v, enum exporter_attribution_kind kind)
+static void add_value(struct pod_line *l, enum value v, enum exporter_attribution_kind kind)
 {
     l->has[v] = true;
     if (kind > l->kind[v])
@@ -64,9 +64,9 @@ static void add_process(struct pod_lines *list, const struct exporter_process_li
     const struct gpu_process *g = p->process;
     struct pod_line *l = line_of(list, &p->pod_labels);
     if (g->has_util)
-        add(l, UTILIZATION, g->util_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
+        add_value(l, UTILIZATION, g->util_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
     if (g->has_memory)
-        add(l, MEMORY, g->memory_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
+        add_value(l, MEMORY, g->memory_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
 }
 
 // --- writing ---
@@ -110,7 +110,7 @@ static void write_exclusive(const struct exporter_renderer *r, const struct expo
     write_pod(&l, out);
 }
 
-static void make(struct exporter_renderer *r, struct gs_buf *out)
+static void write_all_pods(struct exporter_renderer *r, struct gs_buf *out)
 {
     struct pod_lines list = {0};
     GS_AUTO_BUF struct gs_buf own = {0};
@@ -157,7 +157,7 @@ void exporter_render_write_attributions(struct exporter_renderer *r, struct gs_b
 {
     uint64_t hash = hash_of(r);
     if (hash != r->attributions_of)
-        make(r, &r->attributions);
+        write_all_pods(r, &r->attributions);
     r->attributions_of = hash;
     gs_buf_add_slice(out, gs_buf_slice(&r->attributions));
 }

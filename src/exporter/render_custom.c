@@ -81,7 +81,7 @@ static bool find_whose(const struct exporter_renderer *r, const struct exporter_
         ret->container = o->container;
         ret->holder = exporter_render_find_holder(e->holders, o);
         ret->foreign = !ret->holder && r->in.map && r->in.map_asked_ns > o->seen_ns &&
-                       exporter_device_map_is_sure(r->in.map, o->namespace_name, o->pod);
+                       exporter_device_map_is_complete(r->in.map, o->namespace_name, o->pod);
     } else if (o->kind != EXPORTER_OWNER_HOST) {
         // A pod without a name, or a pid that we cannot see: who alone holds the GPU is meant.
         ret->holder = e->exclusive;

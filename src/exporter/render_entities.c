@@ -135,7 +135,7 @@ static void add_entity(const struct exporter_renderer *r, size_t device_at, size
     // The values of a GPU that several pods share are nobody's in particular: the last of them
     // would win, and change with every kubelet reply. The per-process families tell who does what.
     e->exclusive = exporter_device_holders_exclusive(e->holders);
-    e->lone = exporter_render_lone_holder(r->in.sample, device_at, e->instance, e->holders);
+    e->lone = exporter_render_sole_holder(r->in.sample, device_at, e->instance, e->holders);
     exporter_render_add_entity_labels(r, e);
     gs_buf_add_slice(&e->all_labels, gs_buf_slice(&e->labels));
     struct exporter_attributes a = {.holder = e->lone};
@@ -159,8 +159,8 @@ static bool means_instance(const char *devices, const struct gpu_instance *i)
     return devices[0] != 'i' || listed(devices, i->gpu_instance_id);
 }
 
-bool exporter_render_means(const char *devices, const struct gpu_device *d,
-                           const struct gpu_instance *instance)
+bool exporter_render_selects(const char *devices, const struct gpu_device *d,
+                             const struct gpu_instance *instance)
 {
     devices = devices ? devices : "f";
     return instance ? means_instance(devices, instance) : means_gpu(devices, d);
@@ -198,7 +198,7 @@ bool exporter_render_devices_missing(const char *devices, const struct gpu_snaps
     return false;
 }
 
-bool exporter_render_devices_any(const char *devices, const struct gpu_snapshot *g)
+bool exporter_render_devices_match(const char *devices, const struct gpu_snapshot *g)
 {
     bool any = false;
     for (size_t i = 0; i < g->n_devices && !any; i++) {
@@ -300,7 +300,7 @@ static void set_busy(struct exporter_entity *e, const struct exporter_owner *o)
 static bool is_owner_known(const struct exporter_owner *o)
 {
     return (o->kind == EXPORTER_OWNER_HOST || (o->kind == EXPORTER_OWNER_POD && o->pod[0])) &&
-           !gs_streq(o->process_name, EXPORTER_SHARES_MPS_SERVER);
+           !gs_streq(o->process_name, EXPORTER_MPS_SERVER);
 }
 
 // Whether all processes are listed, each with its owner.
@@ -314,7 +314,7 @@ static bool is_list_complete(const struct exporter_sample *sample, size_t device
 }
 
 const struct exporter_device_holder *
-exporter_render_lone_holder(const struct exporter_sample *sample, size_t device_at,
+exporter_render_sole_holder(const struct exporter_sample *sample, size_t device_at,
                             const struct gpu_instance *instance,
                             const struct exporter_device_holders *holders)
 {

@@ -189,8 +189,8 @@ static void render_missing(const struct exporter_render_self *self, struct gs_bu
     static const char name[] = "gpuscale_exporter_pods_missing";
     family(out, name, METRICS_GAUGE,
            "1 for each reason why pods cannot be named, 0 for the others.");
-    for (enum exporter_missing_reason r = 0; r < EXPORTER_MISSING_COUNT; r++) {
-        struct metrics_label l = label("reason", exporter_missing_name(r));
+    for (enum exporter_attribution_problem r = 0; r < EXPORTER_PROBLEM_COUNT; r++) {
+        struct metrics_label l = label("reason", exporter_attribution_problem_name(r));
         metrics_write_sample(out, name, &l, 1, self->missing >> r & 1);
     }
 }

@@ -116,7 +116,7 @@ static struct gs_error *take_sample(struct exporter_sampler *s, struct exporter_
     struct exporter_sample *sample = gs_alloc(sizeof(*sample));
     sample->gpus = gpus;
     find_owners(s, sample);
-    exporter_shares_settle(sample);
+    exporter_clamp_process_usage(sample);
     sample->mono_ns = gs_mono_ns();
     *ret = sample;
     return NULL;

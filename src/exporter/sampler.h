@@ -119,6 +119,6 @@ bool exporter_sampler_stop(struct exporter_sampler *s);
 // twice. What is no longer the driver's own reading is marked as an estimate.
 
 // The name of the MPS server as /proc/PID/stat has it, cut at 15 bytes.
-#define EXPORTER_SHARES_MPS_SERVER "nvidia-cuda-mps"
+#define EXPORTER_MPS_SERVER "nvidia-cuda-mps"
 
-void exporter_shares_settle(struct exporter_sample *s);
+void exporter_clamp_process_usage(struct exporter_sample *s);

@@ -7,7 +7,7 @@
 #define AGAIN_NS (60 * GS_NS_PER_SEC)
 enum { P2P_INDEX_NVLINK = 2 };
 
-static void ask(struct gpu_reader *r, struct gpu_known_device *k, uint32_t index)
+static void read_links(struct gpu_reader *r, struct gpu_known_device *k, uint32_t index)
 {
     uint64_t reached = 0;
     nvml_ret failed = NVML_OK;
@@ -38,7 +38,7 @@ void gpu_backend_read_p2p(struct gpu_reader *r, struct gpu_known_device *k,
         memcmp(k->p2p_peers, peers, sizeof(k->p2p_peers)) != 0) {
         memcpy(k->p2p_peers, peers, sizeof(k->p2p_peers));
         memset(k->p2p, GPU_P2P_NONE, sizeof(k->p2p));
-        ask(r, k, d->index);
+        read_links(r, k, d->index);
         k->p2p_ns = now;
     }
     memcpy(d->p2p, k->p2p, sizeof(d->p2p));

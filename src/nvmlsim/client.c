@@ -5,8 +5,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slice.h"
-#include "nvmlsim/device.h"
-#include "nvmlsim/process.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -263,14 +262,15 @@ static void sleep_until(int64_t mono_ns)
 
 // Reserves the next slice; ret->end is where to wake up. Not *ret_ok: no room, try again.
 static struct gs_error *reserve(struct nvmlsim_ctx *c, int64_t earliest, int64_t length,
-                                uint32_t share_ppm, bool *ret_ok, struct nvmlsim_device_slice *ret)
+                                uint32_t share_ppm, bool *ret_ok,
+                                struct nvmlsim_timeline_slice *ret)
 {
     NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
     if (c->gpu->lost)
         return lost_error(c);
     int64_t now = gs_mono_ns();
-    *ret_ok = nvmlsim_device_reserve(c->gpu, c->place, earliest ? earliest : now, now, length,
-                                     share_ppm, ret);
+    *ret_ok = nvmlsim_timeline_reserve(c->gpu, c->place, earliest ? earliest : now, now, length,
+                                       share_ppm, ret);
     return NULL;
 }
 
@@ -302,8 +302,8 @@ struct gs_error *nvmlsim_kernel_run(struct nvmlsim_ctx *c, uint64_t duration_us,
     uint32_t share_ppm = 0;
     fit(c, sm_share, &left, &share_ppm);
     while (!err && left > 0) {
-        int64_t length = left < NVMLSIM_DEVICE_SLICE_NS ? left : NVMLSIM_DEVICE_SLICE_NS;
-        struct nvmlsim_device_slice slice;
+        int64_t length = left < NVMLSIM_TIMELINE_SLICE_NS ? left : NVMLSIM_TIMELINE_SLICE_NS;
+        struct nvmlsim_timeline_slice slice;
         bool ok = false;
         err = reserve(c, earliest, length, share_ppm, &ok, &slice);
         if (!err && ok) {

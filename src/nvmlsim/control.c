@@ -4,12 +4,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/option.h"
-#include "nvmlsim/account.h"
 #include "nvmlsim/nvml_calls.h"
-#include "nvmlsim/nvml_codes.h"
-#include "nvmlsim/nvml_types.h"
-#include "nvmlsim/process.h"
-#include "nvmlsim/shm.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -67,8 +63,8 @@ void nvmlsim_gpu_info(struct nvmlsim *s, unsigned gpu, struct nvmlsim_gpu_info *
     const struct nvmlsim_shm_board *b = &s->boards[gpu];
     NVMLSIM_SHM_HOLD(held, &g->lock);
     nvmlsim_process_reap(g);
-    struct nvmlsim_account_gauges v;
-    nvmlsim_account_gauges(g, b, s->created, gs_mono_ns(), &v);
+    struct nvmlsim_activity_gauges v;
+    nvmlsim_activity_gauges(g, b, s->created, gs_mono_ns(), &v);
     memcpy(ret->uuid, b->uuid, sizeof(ret->uuid));
     memcpy(ret->model, b->model.name, sizeof(ret->model));
     memcpy(ret->product, b->model.product, sizeof(ret->product));

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "nvmlsim/shm.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ static struct gs_error *fill_segment(struct nvmlsim *s, const struct nvmlsim_spe
     seg->size = s->size;
     seg->created = gs_mono_ns();
     __atomic_store_n(&seg->magic, NVMLSIM_SHM_MAGIC, __ATOMIC_RELEASE);
-    return nvmlsim_shm_copy_facts(s);
+    return nvmlsim_shm_copy_constants(s);
 }
 
 // Takes an old segment of that name away unless a process is attached to it.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvmlsim/fault.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include "base/slice.h"
 
-static bool matches(const struct nvmlsim_shm_fault *f, const char *call, int gpu)
+static bool rule_matches(const struct nvmlsim_shm_fault *f, const char *call, int gpu)
 {
     return f->call[0] && (f->gpu < 0 || f->gpu == gpu) &&
            (gs_streq(f->call, "*") || strncmp(f->call, call, sizeof(f->call)) == 0);
@@ -28,7 +28,7 @@ bool nvmlsim_fault_match(struct nvmlsim_shm_segment *seg, const char *call, int 
     for (unsigned i = 0; i < NVMLSIM_SHM_FAULTS; i++) {
         struct nvmlsim_shm_fault *f = &seg->faults[i];
         bool fails = f->code && !ret->code, hangs = f->hang_ms && !ret->hang_ms;
-        if (!matches(f, call, gpu) || (!fails && !hangs))
+        if (!rule_matches(f, call, gpu) || (!fails && !hangs))
             continue;
         ret->code = fails ? f->code : ret->code;
         ret->hang_ms = hangs ? f->hang_ms : ret->hang_ms;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvmlsim/mig.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include "base/buf.h"
 #include "base/slice.h"

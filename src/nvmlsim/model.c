@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvmlsim/model.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include "base/attr.h"
 #include "base/slice.h"

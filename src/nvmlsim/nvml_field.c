@@ -10,16 +10,16 @@
 
 static uint32_t sample_value(const struct nvml_call *c, int type, uint32_t bucket)
 {
-    struct nvmlsim_account_sum sum;
-    nvmlsim_account_sum_gpu(c->gpu, c->board->n_mig, bucket, bucket + 1, &sum);
+    struct nvmlsim_activity_sum sum;
+    nvmlsim_activity_sum_gpu(c->gpu, c->board->n_mig, bucket, bucket + 1, &sum);
     const struct nvmlsim_model *m = &c->board->model;
     switch (type) {
     case NVML_SAMPLE_POWER:
-        return nvmlsim_account_power_mw(m, sum.sm_ns, sum.span_ns);
+        return nvmlsim_activity_power_mw(m, sum.sm_ns, sum.span_ns);
     case NVML_SAMPLE_GPU_UTIL:
-        return nvmlsim_account_percent(sum.busy_ns, sum.span_ns);
+        return nvmlsim_activity_percent(sum.busy_ns, sum.span_ns);
     case NVML_SAMPLE_MEM_UTIL:
-        return nvmlsim_account_percent(sum.mem_ns, sum.span_ns);
+        return nvmlsim_activity_percent(sum.mem_ns, sum.span_ns);
     case NVML_SAMPLE_SM_CLOCK:
         return sum.busy_ns ? m->sm_max_mhz : m->sm_idle_mhz;
     case NVML_SAMPLE_MEM_CLOCK:
@@ -50,7 +50,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type,
     int64_t created = c.sim->created, now = gs_mono_ns();
     int64_t since = last_seen ? nvmlsim_mono_of_unix_us(last_seen) + SEEN_SLACK_NS : 0;
     uint32_t first, end;
-    nvmlsim_account_window(since > created ? since : created, now, &first, &end);
+    nvmlsim_activity_window(since > created ? since : created, now, &first, &end);
     if (first == end)
         return NVML_ERROR_NOT_FOUND;
     if (!samples) {
@@ -258,7 +258,7 @@ static int fill_tlimit(const struct nvmlsim_model *m, nvmlFieldValue_t *f)
     return give_i32(f, behind_max[f->fieldId - FIELD_TLIMIT_SHUTDOWN]);
 }
 
-static int fill_power(const struct nvmlsim_model *m, const struct nvmlsim_account_gauges *v,
+static int fill_power(const struct nvmlsim_model *m, const struct nvmlsim_activity_gauges *v,
                       nvmlFieldValue_t *f)
 {
     if (m->arch < NVMLSIM_AMPERE || f->scopeId != 0)
@@ -275,7 +275,7 @@ static int fill_power(const struct nvmlsim_model *m, const struct nvmlsim_accoun
     }
 }
 
-static int fill_field(const struct nvmlsim_shm_board *g, const struct nvmlsim_account_gauges *v,
+static int fill_field(const struct nvmlsim_shm_board *g, const struct nvmlsim_activity_gauges *v,
                       nvmlFieldValue_t *f)
 {
     const struct nvmlsim_model *m = &g->model;
@@ -322,7 +322,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
     if (c.rc)
         return c.rc;
     int64_t start = gs_mono_ns();
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(&c, &v);
     for (int i = 0; i < count; i++) {
         uint64_t set = 0;

@@ -16,7 +16,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUti
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_NO_MIG, rates != NULL);
     if (c.rc)
         return c.rc;
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(&c, &v);
     *rates = (nvmlUtilization_t){.gpu = v.gpu_util, .memory = v.mem_util};
     return NVML_SUCCESS;
@@ -117,7 +117,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, 
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, celsius && sensor == 0);
     if (c.rc)
         return c.rc;
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(&c, &v);
     *celsius = v.temp_c;
     return NVML_SUCCESS;
@@ -133,7 +133,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device,
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (temperature->sensorType != 0)
         return NVML_ERROR_INVALID_ARGUMENT;
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(&c, &v);
     temperature->temperature = (int32_t)v.temp_c;
     return NVML_SUCCESS;
@@ -176,7 +176,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device,
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (c.board->model.arch < NVMLSIM_ADA)
         return NVML_ERROR_NOT_SUPPORTED;
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(&c, &v);
     margin->marginTemperature = (int32_t)c.board->model.slowdown_temp_c - 4 - (int32_t)v.temp_c;
     return NVML_SUCCESS;
@@ -187,7 +187,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *mw)
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, mw != NULL);
     if (c.rc)
         return c.rc;
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(&c, &v);
     *mw = v.power_mw;
     return NVML_SUCCESS;
@@ -199,7 +199,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_VOLTA, mj != NULL);
     if (c.rc)
         return c.rc;
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(&c, &v);
     *mj = v.energy_mj;
     return NVML_SUCCESS;
@@ -247,7 +247,7 @@ static unsigned max_clock(const struct nvml_call *c, int type)
 
 static unsigned current_clock(const struct nvml_call *c, int type)
 {
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(c, &v);
     return type == CLOCK_MEM ? v.mem_mhz : v.sm_mhz;
 }
@@ -310,7 +310,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, int *st
 // The fan follows the temperature between idle and its maximum.
 static unsigned fan_percent(const struct nvml_call *c)
 {
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(c, &v);
     const struct nvmlsim_model *m = &c->board->model;
     return 30 + 40 * (v.temp_c - m->idle_temp_c) / (m->max_temp_c - m->idle_temp_c);
@@ -358,7 +358,7 @@ static nvmlReturn_t event_reasons(const char *fn, nvmlDevice_t device, unsigned 
     NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, reasons != NULL);
     if (c.rc)
         return c.rc;
-    struct nvmlsim_account_gauges v;
+    struct nvmlsim_activity_gauges v;
     nvmlsim_read_gauges(&c, &v);
     *reasons = v.active ? 0 : REASON_IDLE;
     return NVML_SUCCESS;

@@ -58,8 +58,8 @@ NVML_API nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
 static void add_timeline(const struct nvmlsim_shm_timeline *t, int64_t now, bool of_whole,
                          struct nvml_gpm_sample *sample)
 {
-    struct nvmlsim_account_sum sum;
-    nvmlsim_account_totals(t, now, &sum);
+    struct nvmlsim_activity_sum sum;
+    nvmlsim_activity_totals(t, now, &sum);
     double part = (double)nvmlsim_shm_sm_ppm(t) / NVMLSIM_SHM_PPM;
     double scale = of_whole || part <= 0 ? 1 : 1 / part; // an instance counts its own SMs
     sample->busy += of_whole ? (double)sum.busy_ns * part : (double)sum.busy_ns;
@@ -89,7 +89,7 @@ static void take_instance(const struct nvml_call *c, uint32_t gi_id, nvmlGpmSamp
     }
 }
 
-static void take(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t sample)
+static void fill_sample(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t sample)
 {
     if (timeline) {
         take_instance(c, c->board->mig[timeline - 1].gi_id, sample);
@@ -108,7 +108,7 @@ NVML_API nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t samp
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_ANY | NVMLSIM_CALL_HOPPER,
                                       sample != NULL);
     if (!c.rc)
-        take(&c, device->timeline, sample);
+        fill_sample(&c, device->timeline, sample);
     return c.rc;
 }
 
@@ -120,7 +120,7 @@ NVML_API nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_inst
         return c.rc;
     for (unsigned i = 0; i < c.board->n_mig; i++) {
         if (c.board->mig[i].gi_id == gpu_instance) {
-            take(&c, 1 + i, sample);
+            fill_sample(&c, 1 + i, sample);
             return NVML_SUCCESS;
         }
     }

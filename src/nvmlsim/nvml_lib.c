@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slice.h"
-#include "nvmlsim/fault.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -167,10 +167,10 @@ bool nvmlsim_is_privileged(void)
     return geteuid() == 0;
 }
 
-void nvmlsim_read_gauges(const struct nvml_call *c, struct nvmlsim_account_gauges *ret)
+void nvmlsim_read_gauges(const struct nvml_call *c, struct nvmlsim_activity_gauges *ret)
 {
     NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
-    nvmlsim_account_gauges(c->gpu, c->board, c->sim->created, gs_mono_ns(), ret);
+    nvmlsim_activity_gauges(c->gpu, c->board, c->sim->created, gs_mono_ns(), ret);
 }
 
 bool nvmlsim_read_set_value(const struct nvml_call *c, uint32_t what, uint64_t *ret)

@@ -6,10 +6,8 @@
 
 #include "base/attr.h"
 #include "base/clock.h"
-#include "nvmlsim/account.h"
 #include "nvmlsim/nvml_calls.h"
-#include "nvmlsim/process.h"
-#include "nvmlsim/shm.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include <stdbool.h>
 
@@ -72,7 +70,7 @@ static inline const struct nvmlsim_shm_mig *nvmlsim_device_mig(const struct nvml
 bool nvmlsim_is_privileged(void);
 
 // The gauges of the GPU as of now.
-void nvmlsim_read_gauges(const struct nvml_call *c, struct nvmlsim_account_gauges *ret);
+void nvmlsim_read_gauges(const struct nvml_call *c, struct nvmlsim_activity_gauges *ret);
 
 // 570 of 570.124.06.
 unsigned nvmlsim_driver_branch(struct nvmlsim_shm_segment *seg);

@@ -178,8 +178,8 @@ static void list_utilisation(const struct nvml_call *c, uint64_t last_seen, stru
     ret->n = 0;
     NVMLSIM_SHM_HOLD(held, &g->lock);
     uint32_t first, end;
-    nvmlsim_account_window(last_seen ? nvmlsim_mono_of_unix_us(last_seen) + SEEN_SLACK_NS : 0,
-                           gs_mono_ns(), &first, &end);
+    nvmlsim_activity_window(last_seen ? nvmlsim_mono_of_unix_us(last_seen) + SEEN_SLACK_NS : 0,
+                            gs_mono_ns(), &first, &end);
     for (unsigned i = 0; i < NVMLSIM_SHM_PROCESSES && first < end; i++) {
         if (g->processes[i].state == NVMLSIM_SHM_PROC_FREE)
             continue;
@@ -187,13 +187,13 @@ static void list_utilisation(const struct nvml_call *c, uint64_t last_seen, stru
         uint32_t newest = last_active_bucket(ring, first, end);
         if (!newest)
             continue;
-        struct nvmlsim_account_sum sum;
-        nvmlsim_account_sum(ring, first, end, &sum);
+        struct nvmlsim_activity_sum sum;
+        nvmlsim_activity_sum(ring, first, end, &sum);
         ret->items[ret->n++] = (nvmlProcessUtilizationInfo_v1_t){
             .timeStamp = nvmlsim_unix_us_of((int64_t)newest * NVMLSIM_SHM_BUCKET_NS),
             .pid = (uint32_t)g->processes[i].pid,
-            .smUtil = nvmlsim_account_percent(sum.busy_ns, sum.span_ns),
-            .memUtil = nvmlsim_account_percent(sum.mem_ns, sum.span_ns),
+            .smUtil = nvmlsim_activity_percent(sum.busy_ns, sum.span_ns),
+            .memUtil = nvmlsim_activity_percent(sum.mem_ns, sum.span_ns),
         };
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvmlsim/process.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include "base/num.h"
 #include "base/slice.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvmlsim/shm.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -120,7 +120,7 @@ static const char *board_fault(const struct nvmlsim_shm_board *b)
     return NULL;
 }
 
-struct gs_error *nvmlsim_shm_copy_facts(struct nvmlsim *s)
+struct gs_error *nvmlsim_shm_copy_constants(struct nvmlsim *s)
 {
     const struct nvmlsim_shm_segment *seg = s->seg;
     if (__atomic_load_n(&seg->magic, __ATOMIC_ACQUIRE) != NVMLSIM_SHM_MAGIC)
@@ -220,7 +220,7 @@ struct gs_error *nvmlsim_attach(const char *name, struct nvmlsim **ret)
     if (err)
         return err;
     fd = -1;
-    err = nvmlsim_shm_copy_facts(s);
+    err = nvmlsim_shm_copy_constants(s);
     if (err) {
         nvmlsim_detach(s);
         return err;

@@ -5,8 +5,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/option.h"
-#include "nvmlsim/mig.h"
-#include "nvmlsim/model.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 static struct gs_error *unknown_model(const char *name)
 {

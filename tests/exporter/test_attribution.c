@@ -356,7 +356,7 @@ static void every_bad_peer(void **state)
             fail_msg("%s: the last good map is gone", peers[i].what);
         stop_raw(f);
         start_good(f);
-        exporter_attribution_poke(f->attribution);
+        exporter_attribution_request_soon(f->attribution);
         WAIT_FOR(f, up(f));
     }
     assert_int_equal(f->changes, 1); // the answer was the same all the time
@@ -392,7 +392,7 @@ static void rate_limit(void **state)
     unsigned calls = f->calls;
     int64_t start = gs_mono_ns();
     for (int i = 0; i < 50; i++) {
-        exporter_attribution_poke(f->attribution); // new processes do not help against it
+        exporter_attribution_request_soon(f->attribution); // new processes do not help against it
         uv_run(&f->loop, UV_RUN_NOWAIT);
         usleep(2000);
     }
@@ -437,7 +437,7 @@ static void restarts_and_stale_answers(void **state)
     give(f, "last");
     start_good(f);
     WAIT_FOR(f, strcmp(holder(f), "last") == 0);
-    assert_true(exporter_attribution_asked_ns(f->attribution) > 0);
+    assert_true(exporter_attribution_requested_ns(f->attribution) > 0);
 }
 
 static void socket_comes_late(void **state)

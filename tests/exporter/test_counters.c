@@ -97,7 +97,7 @@ static void how_often_fields_are_read(void **state)
                                       &c));
     for (size_t i = 0; i < c.len; i++)
         c.rows[i].every_ns = 1000 + (int64_t)i;
-    exporter_counters_every(&c, every);
+    exporter_counters_intervals(&c, every);
     assert_int_equal(every[GPU_F_GPU_TEMP], 1000); // the first by number
     assert_int_equal(every[GPU_F_SM_CLOCK], 0);
     assert_int_equal(every[GPU_F_XID_ERRORS], 1002); // the shorter of two

@@ -283,8 +283,8 @@ static void without_the_annotation_nobody_has_it(void **state)
     assert_true(gaps->wants_pods);
     assert_false(gaps->wants_slices);
     assert_string_equal(gaps->resource, "");
-    assert_false(exporter_device_map_is_sure(m, "ns", "q"));
-    assert_true(exporter_device_map_is_sure(m, "ns", "z"));
+    assert_false(exporter_device_map_is_complete(m, "ns", "q"));
+    assert_true(exporter_device_map_is_complete(m, "ns", "z"));
 }
 
 static void ended_pods_hold_nothing(void **state)

@@ -119,7 +119,7 @@ static struct exporter_sample *take(struct driver *d)
                 *exporter_owner_lookup(d->owners, g->processes[k].pid, g->processes_ns);
     }
     exporter_owner_cache_end(d->owners);
-    exporter_shares_settle(s);
+    exporter_clamp_process_usage(s);
     return s;
 }
 

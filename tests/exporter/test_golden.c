@@ -208,7 +208,7 @@ static void run(const struct golden *g)
     struct exporter_device_map *map = NULL;
     make_map(g, sample->gpus, &map);
     struct exporter_health *health = exporter_health_new();
-    exporter_health_take(health, sample->gpus, gs_mono_ns());
+    exporter_health_update(health, sample->gpus, gs_mono_ns());
     struct exporter_render_names names = g->names;
     names.hostname_label = "hostname";
     names.hostname = names.node_name = "n1";

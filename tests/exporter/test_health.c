@@ -50,7 +50,7 @@ static void pass_time(struct fixture *f, int seconds)
 {
     for (int i = 0; i < seconds; i++) {
         f->now += GS_NS_PER_SEC;
-        exporter_health_take(f->health, &f->snapshot, f->now);
+        exporter_health_update(f->health, &f->snapshot, f->now);
     }
 }
 
@@ -315,7 +315,7 @@ static void boards_by_nvml(void **state)
         assert_ok(gpu_backend_sample(backend, &s));
         assert_int_equal(s->n_devices, 2);
         assert_int_equal(s->n_errors, 0);
-        exporter_health_take(f->health, s, gs_mono_ns());
+        exporter_health_update(f->health, s, gs_mono_ns());
         for (unsigned gpu = 0; gpu < 2; gpu++) {
             const struct exporter_health_result *r =
                 exporter_health_of(f->health, s->devices[gpu].uuid);

@@ -327,8 +327,8 @@ static void log_names_what_has_no_line(void **state)
                                       &some));
     GS_AUTO_BUF struct gs_buf log = {0};
     gs_log_set_sink(keep_line, &log);
-    exporter_absent_tell(
-        &(struct exporter_absent_config){.counters = &some, .gpus = f->sample->gpus});
+    exporter_log_unsupported_fields(
+        &(struct exporter_unsupported_fields){.counters = &some, .gpus = f->sample->gpus});
     gs_log_set_sink(NULL, NULL);
     assert_has(log.data, "2 families that no GPU here has (not supported): DCGM_FI_DEV_GPU_UTIL, "
                          "DCGM_FI_PROF_PCIE_TX_BYTES");
@@ -336,7 +336,7 @@ static void log_names_what_has_no_line(void **state)
     assert_has_not(log.data, "HEALTH");
     gs_buf_clear(&log);
     gs_log_set_sink(keep_line, &log);
-    exporter_absent_tell(&(struct exporter_absent_config){
+    exporter_log_unsupported_fields(&(struct exporter_unsupported_fields){
         .counters = &some, .devices = "g", .gpus = f->sample->gpus});
     gs_log_set_sink(NULL, NULL);
     assert_has(log.data, "(no permission): DCGM_FI_DEV_FB_USED");

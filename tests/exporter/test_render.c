@@ -135,7 +135,7 @@ static void virtual_gpus_have_a_line_for_each_pod(void **state)
     struct gpu_device *d = &f->sample->gpus->devices[0];
     d->fields[GPU_F_GPU_UTIL] = integer(90);
     d->fields[GPU_F_FB_USED] = integer(999);
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     const struct exporter_render_names with = {
         .hostname_label = "hostname", .hostname = "n1", .virtual_gpus = true};
     gs_buf_clear(&f->text);

@@ -20,11 +20,11 @@ struct daemon_configmap {
     bool answered;
 };
 
-static void ask(struct daemon_configmap *c);
+static void request_configmap(struct daemon_configmap *c);
 
-static void on_timer(void *arg)
+static void on_retry_timer(void *arg)
 {
-    ask(arg);
+    request_configmap(arg);
 }
 
 static void take_problem(struct daemon_configmap *c, struct gs_error *err)
@@ -35,13 +35,13 @@ static void take_problem(struct daemon_configmap *c, struct gs_error *err)
     bool same = gs_streq(text, c->problem);
     free(c->problem);
     c->problem = gs_strdup(text);
-    gs_timer_start(c->timer, on_timer, c->pause_ms);
+    gs_timer_start(c->timer, on_retry_timer, c->pause_ms);
     c->pause_ms = 2 * c->pause_ms < MAX_PAUSE_MS ? 2 * c->pause_ms : MAX_PAUSE_MS;
     if (!same)
         c->cfg.on_problem(c->cfg.arg, text);
 }
 
-static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_configmap_response(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct daemon_configmap *c = arg;
     (void)status;
@@ -56,7 +56,7 @@ static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
         take_problem(c, err);
 }
 
-static void ask(struct daemon_configmap *c)
+static void request_configmap(struct daemon_configmap *c)
 {
     struct gs_error *err = c->kube ? NULL : c->cfg.connect(c->cfg.arg, &c->kube);
     if (err) {
@@ -64,7 +64,8 @@ static void ask(struct daemon_configmap *c)
         take_problem(c, err);
         return;
     }
-    c->request = kube_get(c->kube, KUBE_CONFIGMAPS, c->ns, c->object, NULL, on_answer, c);
+    c->request =
+        kube_get(c->kube, KUBE_CONFIGMAPS, c->ns, c->object, NULL, on_configmap_response, c);
 }
 
 struct daemon_configmap *daemon_configmap_start(uv_loop_t *loop,
@@ -78,7 +79,7 @@ struct daemon_configmap *daemon_configmap_start(uv_loop_t *loop,
     c->object = colon + 1;
     c->source = gs_format("ConfigMap %s/%s", c->ns, c->object);
     c->timer = gs_timer_new(loop, c);
-    ask(c);
+    request_configmap(c);
     return c;
 }
 

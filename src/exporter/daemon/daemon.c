@@ -76,7 +76,7 @@ static struct gs_error *read_counters(const struct daemon_options *o, const stru
 }
 
 // A file that is wrong changes nothing: what was read before goes on.
-static void renew_counters(struct run *r)
+static void reload_counters(struct run *r)
 {
     const struct daemon_options *o = r->opts;
     struct daemon_file file = {0};
@@ -112,14 +112,14 @@ static void watch_files(struct run *r)
     gs_file_watch_set(r->watch, files, GS_ARRAY_LEN(files));
 }
 
-static void renew(struct run *r)
+static void reload(struct run *r)
 {
     if (!r->exporter || !r->n_servers)
         return;
     if (daemon_configmap_name(r->opts))
         gs_info("exporter", "the ConfigMap is read at the start only");
     else
-        renew_counters(r);
+        reload_counters(r);
     struct gs_error *err = r->opts->web_config ? web_config_renew(r->web, r->opts->web_config,
                                                                   r->servers, r->n_servers)
                                                : NULL;
@@ -131,7 +131,7 @@ static void renew(struct run *r)
 
 static void on_files_changed(void *arg)
 {
-    renew(arg);
+    reload(arg);
 }
 
 // --- signals ---
@@ -141,7 +141,7 @@ static void on_signal(uv_signal_t *s, int signum)
     struct run *r = s->data;
     if (signum == SIGHUP) {
         gs_info("exporter", "SIGHUP: reading the files anew");
-        renew(r);
+        reload(r);
         return;
     }
     gs_info("exporter", "%s: ending", strsignal(signum));
@@ -191,7 +191,7 @@ static void on_ready(void *arg, const struct gpu_snapshot *first)
     gs_info("exporter", "%zu %sGPUs, driver %s, first sample after %d ms", first->n_devices,
             first->simulated ? "SIMULATED " : "", first->driver_version,
             (int)((gs_mono_ns() - r->started_ns) / GS_NS_PER_MS));
-    if (first->n_devices && !exporter_render_devices_any(r->opts->devices, first))
+    if (first->n_devices && !exporter_render_devices_match(r->opts->devices, first))
         gs_warn("exporter", "--devices %s: none of the GPUs here is meant, so there are no metrics",
                 r->opts->devices);
     if (first->simulated)
@@ -441,7 +441,7 @@ static void split_names(char *copy, struct gs_opt_list *ret)
     }
 }
 
-static void tell_without_node(const struct daemon_options *o)
+static void warn_without_node_name(const struct daemon_options *o)
 {
     if (o->kubernetes && getenv("KUBERNETES_SERVICE_HOST") && !(o->node_name && *o->node_name))
         gs_warn("exporter",
@@ -511,7 +511,7 @@ struct gs_error *daemon_run(const struct daemon_options *o)
     struct simulation sim = {0};
     bool ended = true;
     struct gs_error *err = simulation_start(o->simulate, &sim);
-    tell_without_node(o);
+    warn_without_node_name(o);
     if (!err)
         err = serve_with(o, &sim, &ended);
     simulation_finish(&sim);

@@ -77,7 +77,7 @@ static bool is_pattern(const char *p)
 
 // Of a well-formed pattern. The last star takes one more character each time that what is behind it
 // does not fit.
-static bool matches(const char *p, const char *text)
+static bool pattern_matches(const char *p, const char *text)
 {
     const char *star = NULL, *star_text = NULL;
     for (;;) {
@@ -187,16 +187,16 @@ int64_t daemon_watch_groups_shortest_ms(const struct daemon_watch_groups *g)
     return ms;
 }
 
-static bool names(const struct daemon_watch_group *g, const char *name)
+static bool group_selects(const struct daemon_watch_group *g, const char *name)
 {
     bool found = false;
     for (size_t i = 0; i < g->n_patterns && !found; i++)
-        found = matches(g->patterns[i], name);
+        found = pattern_matches(g->patterns[i], name);
     return found;
 }
 
 // What dcgm-exporter computes is made of a field, by whose name it is in a group.
-static const char *name_of(const struct exporter_counter *row)
+static const char *watched_name(const struct exporter_counter *row)
 {
     switch (row->kind) {
     case EXPORTER_COUNTER_EXP_XIDS:
@@ -218,9 +218,9 @@ struct gs_error *daemon_watch_groups_apply(const struct daemon_watch_groups *g, 
     GS_AUTO_FREE bool *used = gs_alloc_array(g->len ? g->len : 1, sizeof(*used));
     for (size_t i = 0; i < c->len; i++) {
         const struct daemon_watch_group *of = NULL;
-        const char *name = name_of(&c->rows[i]);
+        const char *name = watched_name(&c->rows[i]);
         for (size_t k = 0; k < g->len; k++) {
-            if (!names(&g->items[k], name))
+            if (!group_selects(&g->items[k], name))
                 continue;
             if (of)
                 return gs_error_new(GS_EINVAL, "field %s matches multiple watch groups: %s and %s",

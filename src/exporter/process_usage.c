@@ -19,13 +19,13 @@ static uint32_t *at(struct gpu_process *p, const struct part *part)
 
 // Some drivers book what MPS clients run on their server. Nothing tells who of them ran, so each
 // gets an equal part.
-static void settle_mps(struct gpu_device *d, const struct exporter_owner *owners)
+static void split_mps_server(struct gpu_device *d, const struct exporter_owner *owners)
 {
     struct gpu_process *server = NULL;
     unsigned clients = 0;
     for (size_t i = 0; i < d->n_processes; i++) {
         struct gpu_process *p = &d->processes[i];
-        if (gs_streq(owners[i].process_name, EXPORTER_SHARES_MPS_SERVER))
+        if (gs_streq(owners[i].process_name, EXPORTER_MPS_SERVER))
             server = p;
         else if (p->mps && p->sm_util)
             return; // this driver tells it
@@ -109,7 +109,7 @@ static void cap_memory(struct gpu_device *d, const struct gpu_instance *instance
     }
 }
 
-static void settle(struct gpu_device *d, const struct exporter_owner *owners)
+static void clamp_device(struct gpu_device *d, const struct exporter_owner *owners)
 {
     static const struct part parts[] = {
         {offsetof(struct gpu_process, sm_util), GPU_F_GPU_UTIL},
@@ -117,7 +117,7 @@ static void settle(struct gpu_device *d, const struct exporter_owner *owners)
         {offsetof(struct gpu_process, enc_util), GPU_F_ENC_UTIL},
         {offsetof(struct gpu_process, dec_util), GPU_F_DEC_UTIL},
     };
-    settle_mps(d, owners);
+    split_mps_server(d, owners);
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
         cap_part(d, &parts[i]);
     for (size_t i = 0; i < d->n_instances; i++)
@@ -126,9 +126,9 @@ static void settle(struct gpu_device *d, const struct exporter_owner *owners)
         cap_memory(d, NULL, &d->fields[GPU_F_FB_USED]);
 }
 
-void exporter_shares_settle(struct exporter_sample *s)
+void exporter_clamp_process_usage(struct exporter_sample *s)
 {
     for (size_t i = 0; i < s->gpus->n_devices; i++)
         if (s->gpus->devices[i].n_processes)
-            settle(&s->gpus->devices[i], s->owners[i]);
+            clamp_device(&s->gpus->devices[i], s->owners[i]);
 }

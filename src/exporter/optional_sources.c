@@ -38,7 +38,7 @@ static void look_for(struct exporter_sources *s, enum exporter_source_kind k, co
     exporter_sources_set(s, k, problem);
 }
 
-void exporter_sources_look(struct exporter_sources *s)
+void exporter_sources_check(struct exporter_sources *s)
 {
     if (s->hpc_dir)
         look_for(s, EXPORTER_SOURCE_HPC_JOBS, "--hpc-job-mapping-dir", s->hpc_dir, s->hpc_dir,

@@ -8,7 +8,7 @@
 
 enum { RETRY_MS = 30000, MAX_TEXT = 127 };
 
-struct exporter_slices {
+struct exporter_resource_slices {
     uv_loop_t *loop;
     struct kube_client *kube;
     char *query;
@@ -27,13 +27,13 @@ struct exporter_slices {
 
 static void on_cache_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
-    struct exporter_slices *s = arg;
+    struct exporter_resource_slices *s = arg;
     (void)old_obj, (void)new_obj;
     s->stale = true;
     s->on_change(s->arg);
 }
 
-static void start_cache(struct exporter_slices *s, const char *version)
+static void start_cache(struct exporter_resource_slices *s, const char *version)
 {
     struct kube_gvr slices = {"resource.k8s.io", version, "resourceslices"};
     struct kube_cache_handlers handlers = {.on_change = on_cache_change, .arg = s};
@@ -55,16 +55,16 @@ static const char *choose(const json_t *group)
     return NULL;
 }
 
-static void ask(struct exporter_slices *s);
+static void request_api_group(struct exporter_resource_slices *s);
 
 static void on_retry(void *arg)
 {
-    ask(arg);
+    request_api_group(arg);
 }
 
 static void on_group(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct exporter_slices *s = arg;
+    struct exporter_resource_slices *s = arg;
     s->discovery = NULL;
     free(s->problem);
     s->problem = NULL;
@@ -81,22 +81,23 @@ static void on_group(void *arg, int status, json_t *body, struct gs_error *err)
     gs_timer_start(s->timer, on_retry, RETRY_MS);
 }
 
-static void ask(struct exporter_slices *s)
+static void request_api_group(struct exporter_resource_slices *s)
 {
     s->discovery = kube_raw_get(s->kube, "/apis/resource.k8s.io", on_group, s);
 }
 
-struct exporter_slices *exporter_slices_new(uv_loop_t *loop, struct kube_client *kube,
-                                            const char *node_name, void (*on_change)(void *arg),
-                                            void *arg)
+struct exporter_resource_slices *
+exporter_resource_slices_new(uv_loop_t *loop, struct kube_client *kube, const char *node_name,
+                             void (*on_change)(void *arg), void *arg)
 {
-    struct exporter_slices *s = gs_alloc(sizeof(*s));
-    *s = (struct exporter_slices){.loop = loop, .kube = kube, .on_change = on_change, .arg = arg};
+    struct exporter_resource_slices *s = gs_alloc(sizeof(*s));
+    *s = (struct exporter_resource_slices){
+        .loop = loop, .kube = kube, .on_change = on_change, .arg = arg};
     s->query = gs_format("fieldSelector=spec.driver%%3D" EXPORTER_DEVICE_CLAIM_DRIVER "%s%s",
                          node_name ? "%2Cspec.nodeName%3D" : "", node_name ? node_name : "");
     s->devices = gs_hmap_new(NULL);
     s->timer = gs_timer_new(loop, s);
-    ask(s);
+    request_api_group(s);
     return s;
 }
 
@@ -116,7 +117,7 @@ void exporter_slices_free(struct exporter_slices *s)
 // --- devices ---
 
 // A slice of an older generation is on its way out.
-static int64_t newest_generation(const struct exporter_slices *s, const char *pool)
+static int64_t newest_generation(const struct exporter_resource_slices *s, const char *pool)
 {
     size_t pos = 0;
     int64_t newest = 0;
@@ -128,7 +129,7 @@ static int64_t newest_generation(const struct exporter_slices *s, const char *po
     return newest;
 }
 
-static void index_slice(struct exporter_slices *s, const json_t *o)
+static void index_slice(struct exporter_resource_slices *s, const json_t *o)
 {
     const char *pool = codec_json_str(o, "spec", "pool", "name", NULL);
     if (!pool ||
@@ -145,7 +146,7 @@ static void index_slice(struct exporter_slices *s, const json_t *o)
     }
 }
 
-static void index_all(struct exporter_slices *s)
+static void index_all(struct exporter_resource_slices *s)
 {
     size_t pos = 0;
     gs_hmap_clear(s->devices);
@@ -167,8 +168,8 @@ static const char *attribute(const json_t *device, const char *name)
     return text && strlen(text) <= MAX_TEXT ? text : "";
 }
 
-bool exporter_slices_find(struct exporter_slices *s, const char *pool, const char *device,
-                          struct exporter_device_slice *ret)
+bool exporter_resource_slices_find(struct exporter_resource_slices *s, const char *pool,
+                                   const char *device, struct exporter_device_slice *ret)
 {
     if (!s->cache)
         return false;
@@ -186,12 +187,12 @@ bool exporter_slices_find(struct exporter_slices *s, const char *pool, const cha
     return true;
 }
 
-const char *exporter_slices_problem(const struct exporter_slices *s)
+const char *exporter_resource_slices_problem(const struct exporter_resource_slices *s)
 {
     return s->cache ? kube_cache_error(s->cache) : s->problem;
 }
 
-bool exporter_slices_denied(const struct exporter_slices *s)
+bool exporter_resource_slices_denied(const struct exporter_resource_slices *s)
 {
     return s->cache ? kube_cache_denied(s->cache) : s->denied;
 }

@@ -19,7 +19,7 @@ struct reason {
     bool any, has;
 };
 
-static void add(struct reason *r, enum gpu_validity v)
+static void count_reason(struct reason *r, enum gpu_validity v)
 {
     r->has |= v == GPU_VALID || v == GPU_UNKNOWN;
     r->first = r->any ? r->first : v;
@@ -27,22 +27,22 @@ static void add(struct reason *r, enum gpu_validity v)
 }
 
 // Of the GPUs and MIG devices that have lines.
-static enum gpu_validity why(const struct exporter_absent_config *c, enum gpu_field f)
+static enum gpu_validity why(const struct exporter_unsupported_fields *c, enum gpu_field f)
 {
     struct reason r = {0};
     for (size_t i = 0; i < c->gpus->n_devices; i++) {
         const struct gpu_device *d = &c->gpus->devices[i];
-        if (exporter_render_means(c->devices, d, NULL))
-            add(&r, d->fields[f].validity);
+        if (exporter_render_selects(c->devices, d, NULL))
+            count_reason(&r, d->fields[f].validity);
         for (size_t k = 0; k < d->n_instances; k++)
-            if (exporter_render_means(c->devices, d, &d->instances[k]))
-                add(&r, of_instance(d, &d->instances[k], f));
+            if (exporter_render_selects(c->devices, d, &d->instances[k]))
+                count_reason(&r, of_instance(d, &d->instances[k], f));
     }
     return r.any && !r.has ? r.first : GPU_VALID;
 }
 
 // What is computed from many fields is there without most of them.
-static enum gpu_validity why_row(const struct exporter_absent_config *c,
+static enum gpu_validity why_row(const struct exporter_unsupported_fields *c,
                                  const struct exporter_counter *row)
 {
     return row->kind == EXPORTER_COUNTER_EXP_HEALTH ? GPU_VALID : why(c, row->field);
@@ -65,7 +65,7 @@ static void add_name(struct gs_buf *names, size_t *n, const char *name)
     ++*n;
 }
 
-static void tell_reason(const struct exporter_absent_config *c, enum gpu_validity reason)
+static void tell_reason(const struct exporter_unsupported_fields *c, enum gpu_validity reason)
 {
     GS_AUTO_BUF struct gs_buf names = {0};
     size_t n = 0;
@@ -84,10 +84,10 @@ static void tell_reason(const struct exporter_absent_config *c, enum gpu_validit
                 n, gpu_validity_text(reason), names.data);
 }
 
-void exporter_absent_tell(const struct exporter_absent_config *cfg)
+void exporter_log_unsupported_fields(const struct exporter_unsupported_fields *cfg)
 {
     struct exporter_counters defaults = {0};
-    struct exporter_absent_config c = *cfg;
+    struct exporter_unsupported_fields c = *cfg;
     if (!c.counters) {
         exporter_counters_default(&defaults);
         c.counters = &defaults;

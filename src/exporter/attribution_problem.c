@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *exporter_missing_name(enum exporter_missing_reason r)
+const char *exporter_attribution_problem_name(enum exporter_attribution_problem r)
 {
-    static const char *const names[EXPORTER_MISSING_COUNT] = {
+    static const char *const names[EXPORTER_PROBLEM_COUNT] = {
         "flag_not_set",          "socket_not_mounted", "no_permission",         "no_answer",
         "resource_name_unknown", "id_mismatch",        "processes_not_visible", "pod_names_unknown",
         "annotation_missing",    "claim_unknown",      "api_no_permission",     "api_no_answer",
@@ -40,7 +40,8 @@ static void look_at_processes(const struct exporter_sample *s,
     }
 }
 
-static struct seen look(const struct exporter_sample *s, const struct exporter_device_map *map)
+static struct seen inspect_owners(const struct exporter_sample *s,
+                                  const struct exporter_device_map *map)
 {
     struct seen seen = {0};
     for (size_t i = 0; i < s->gpus->n_devices; i++) {
@@ -53,7 +54,7 @@ static struct seen look(const struct exporter_sample *s, const struct exporter_d
     return seen;
 }
 
-static unsigned bit(bool holds, enum exporter_missing_reason r)
+static unsigned bit(bool holds, enum exporter_attribution_problem r)
 {
     return holds ? 1u << r : 0;
 }
@@ -63,16 +64,16 @@ static unsigned of_kubelet(const struct exporter_attribution_status *a)
     if (a->up || !a->problem[0]) // or not asked yet
         return 0;
     if (strstr(a->problem, "no such file"))
-        return bit(true, EXPORTER_MISSING_SOCKET);
+        return bit(true, EXPORTER_PROBLEM_SOCKET);
     bool refused = strstr(a->problem, "permission denied") || strstr(a->problem, "not permitted");
-    return bit(true, refused ? EXPORTER_MISSING_PERMISSION : EXPORTER_MISSING_ANSWER);
+    return bit(true, refused ? EXPORTER_PROBLEM_PERMISSION : EXPORTER_PROBLEM_RESPONSE);
 }
 
 static unsigned of_cluster(const struct exporter_cluster *c)
 {
     struct exporter_cluster_problem p =
         c ? exporter_cluster_problem(c) : (struct exporter_cluster_problem){0};
-    return bit(p.text != NULL, p.denied ? EXPORTER_MISSING_API_REFUSED : EXPORTER_MISSING_API);
+    return bit(p.text != NULL, p.denied ? EXPORTER_PROBLEM_API_FORBIDDEN : EXPORTER_PROBLEM_API);
 }
 
 static unsigned of_map(const struct exporter_device_map *map, const struct seen *seen,
@@ -81,42 +82,42 @@ static unsigned of_map(const struct exporter_device_map *map, const struct seen 
     const struct exporter_device_gaps *gaps = exporter_device_map_gaps(map);
     size_t len = exporter_device_map_len(map);
     bool suspicious = gaps->resource[0] && (len == 0 || seen->unheld);
-    return bit(suspicious || (gaps->nvidia[0] && seen->unheld), EXPORTER_MISSING_RESOURCE) |
-           bit(len > 0 && !seen->held && n_gpus, EXPORTER_MISSING_IDS) |
-           bit(gaps->pods > 0, EXPORTER_MISSING_ANNOTATION) |
-           bit(gaps->claims > 0, EXPORTER_MISSING_CLAIM);
+    return bit(suspicious || (gaps->nvidia[0] && seen->unheld), EXPORTER_PROBLEM_RESOURCE) |
+           bit(len > 0 && !seen->held && n_gpus, EXPORTER_PROBLEM_IDS) |
+           bit(gaps->pods > 0, EXPORTER_PROBLEM_ANNOTATION) |
+           bit(gaps->claims > 0, EXPORTER_PROBLEM_CLAIM);
 }
 
-unsigned exporter_missing_find(const struct exporter_missing_facts *f)
+unsigned exporter_attribution_problems(const struct exporter_attribution_facts *f)
 {
     const struct exporter_device_map *map = exporter_attribution_map(f->attribution);
-    struct seen seen = look(f->sample, map);
+    struct seen seen = inspect_owners(f->sample, map);
     unsigned unseen =
-        bit(seen.processes && seen.gone == seen.processes, EXPORTER_MISSING_PROCESSES);
+        bit(seen.processes && seen.gone == seen.processes, EXPORTER_PROBLEM_PROCESSES);
     if (!f->attribution)
-        return bit(seen.of_pods > 0, EXPORTER_MISSING_FLAG) | unseen;
+        return bit(seen.of_pods > 0, EXPORTER_PROBLEM_FLAG) | unseen;
     struct exporter_attribution_status status = exporter_attribution_status(f->attribution);
     unsigned found = of_kubelet(&status) | of_cluster(f->cluster) | unseen;
     if (!map)
         return found;
     return found | of_map(map, &seen, f->sample->gpus->n_devices) |
-           bit(seen.anonymous != NULL, EXPORTER_MISSING_NAMES);
+           bit(seen.anonymous != NULL, EXPORTER_PROBLEM_NAMES);
 }
 
 // --- in words ---
 
-static void kubelet_text(const struct exporter_missing_facts *f, enum exporter_missing_reason r,
-                         char *ret, size_t size)
+static void kubelet_text(const struct exporter_attribution_facts *f,
+                         enum exporter_attribution_problem r, char *ret, size_t size)
 {
     struct exporter_attribution_status status = exporter_attribution_status(f->attribution);
     const char *meanwhile =
         exporter_attribution_map(f->attribution) ? "; its last answer is used" : "";
-    if (r == EXPORTER_MISSING_SOCKET)
+    if (r == EXPORTER_PROBLEM_SOCKET)
         snprintf(ret, size,
                  "there is no kubelet socket at %s: mount its folder as a hostPath volume, or name "
                  "the right path by --pod-resources-kubelet-socket%s",
                  f->socket, meanwhile);
-    else if (r == EXPORTER_MISSING_PERMISSION)
+    else if (r == EXPORTER_PROBLEM_PERMISSION)
         snprintf(ret, size, "no permission to connect to %s: the exporter must run as root%s",
                  f->socket, meanwhile);
     else
@@ -124,20 +125,20 @@ static void kubelet_text(const struct exporter_missing_facts *f, enum exporter_m
                  status.problem, meanwhile);
 }
 
-static void map_text(const struct exporter_missing_facts *f, enum exporter_missing_reason r,
-                     char *ret, size_t size)
+static void map_text(const struct exporter_attribution_facts *f,
+                     enum exporter_attribution_problem r, char *ret, size_t size)
 {
     const struct exporter_device_map *map = exporter_attribution_map(f->attribution);
     const struct exporter_device_gaps *gaps = exporter_device_map_gaps(map);
-    if (r == EXPORTER_MISSING_RESOURCE)
+    if (r == EXPORTER_PROBLEM_RESOURCE)
         snprintf(ret, size,
                  "pods have the resource %s, which does not count as a GPU: name it by "
                  "--nvidia-resource-names",
                  gaps->resource[0] ? gaps->resource : gaps->nvidia);
-    else if (r == EXPORTER_MISSING_IDS)
+    else if (r == EXPORTER_PROBLEM_IDS)
         snprintf(ret, size, "pods hold %zu devices, but under ids that no GPU here has",
                  exporter_device_map_len(map));
-    else if (r == EXPORTER_MISSING_ANNOTATION)
+    else if (r == EXPORTER_PROBLEM_ANNOTATION)
         snprintf(ret, size,
                  "%u pods have a share of a GPU by %s, and no annotation was to be had that says "
                  "of which GPU; %.300s is one",
@@ -150,11 +151,11 @@ static void map_text(const struct exporter_missing_facts *f, enum exporter_missi
                  gaps->claims, gaps->claim);
 }
 
-static void process_text(const struct exporter_missing_facts *f, enum exporter_missing_reason r,
-                         char *ret, size_t size)
+static void process_text(const struct exporter_attribution_facts *f,
+                         enum exporter_attribution_problem r, char *ret, size_t size)
 {
-    struct seen seen = look(f->sample, exporter_attribution_map(f->attribution));
-    if (r == EXPORTER_MISSING_PROCESSES)
+    struct seen seen = inspect_owners(f->sample, exporter_attribution_map(f->attribution));
+    if (r == EXPORTER_PROBLEM_PROCESSES)
         snprintf(ret, size,
                  "none of the %zu processes on the GPUs is to be seen in /proc: the exporter needs "
                  "hostPID, or the host's /proc by --host-proc",
@@ -167,35 +168,35 @@ static void process_text(const struct exporter_missing_facts *f, enum exporter_m
                  seen.anonymous ? seen.anonymous->pod_uid : "?");
 }
 
-static void cluster_text(const struct exporter_missing_facts *f, enum exporter_missing_reason r,
-                         char *ret, size_t size)
+static void cluster_text(const struct exporter_attribution_facts *f,
+                         enum exporter_attribution_problem r, char *ret, size_t size)
 {
     struct exporter_cluster_problem p = exporter_cluster_problem(f->cluster);
     snprintf(ret, size, "%.300s%s", p.text ? p.text : "",
-             r == EXPORTER_MISSING_API_REFUSED
+             r == EXPORTER_PROBLEM_API_FORBIDDEN
                  ? "; it needs list and watch of pods, and of resourceslices where claims are used"
                  : "; labels of pods, shares of GPUs and claims need the API server");
 }
 
-void exporter_missing_text(const struct exporter_missing_facts *f, enum exporter_missing_reason r,
-                           char *ret, size_t size)
+void exporter_attribution_problem_text(const struct exporter_attribution_facts *f,
+                                       enum exporter_attribution_problem r, char *ret, size_t size)
 {
     switch (r) {
-    case EXPORTER_MISSING_FLAG:
+    case EXPORTER_PROBLEM_FLAG:
         snprintf(ret, size,
                  "pods use the GPUs, but --kubernetes (DCGM_EXPORTER_KUBERNETES=true) is not set");
         break;
-    case EXPORTER_MISSING_SOCKET:
-    case EXPORTER_MISSING_PERMISSION:
-    case EXPORTER_MISSING_ANSWER:
+    case EXPORTER_PROBLEM_SOCKET:
+    case EXPORTER_PROBLEM_PERMISSION:
+    case EXPORTER_PROBLEM_RESPONSE:
         kubelet_text(f, r, ret, size);
         break;
-    case EXPORTER_MISSING_PROCESSES:
-    case EXPORTER_MISSING_NAMES:
+    case EXPORTER_PROBLEM_PROCESSES:
+    case EXPORTER_PROBLEM_NAMES:
         process_text(f, r, ret, size);
         break;
-    case EXPORTER_MISSING_API_REFUSED:
-    case EXPORTER_MISSING_API:
+    case EXPORTER_PROBLEM_API_FORBIDDEN:
+    case EXPORTER_PROBLEM_API:
         cluster_text(f, r, ret, size);
         break;
     default:

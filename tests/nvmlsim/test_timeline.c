@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device model. The first tests drive the timeline with times of their own, so that they are
 // exact.
-#include "nvmlsim/account.h"
-#include "nvmlsim/device.h"
-#include "nvmlsim/process.h"
+#include "nvmlsim/nvmlsim_private.h"
 #include "simtest.h"
 
 #include <pthread.h>
@@ -20,11 +18,11 @@ static struct nvmlsim_shm_gpu *bare_gpu(void)
     return g;
 }
 
-static struct nvmlsim_device_slice reserve(struct nvmlsim_shm_gpu *g, unsigned process, int64_t now,
-                                           int64_t length, uint32_t share)
+static struct nvmlsim_timeline_slice reserve(struct nvmlsim_shm_gpu *g, unsigned process,
+                                             int64_t now, int64_t length, uint32_t share)
 {
-    struct nvmlsim_device_slice s;
-    assert_true(nvmlsim_device_reserve(g, process, now, now, length, share, &s));
+    struct nvmlsim_timeline_slice s;
+    assert_true(nvmlsim_timeline_reserve(g, process, now, now, length, share, &s));
     assert_int_equal(s.end - s.start, length);
     return s;
 }
@@ -36,8 +34,8 @@ static void test_full_slices_follow_each_other(void **state)
     assert_int_equal(reserve(g, 1, T0 + MS, 2 * MS, ALL).start, T0 + 2 * MS);
     assert_int_equal(reserve(g, 2, T0 + MS, 2 * MS, ALL).start, T0 + 4 * MS);
     // The first one asks for its next slice: it queues behind the others, which alternates them.
-    struct nvmlsim_device_slice s;
-    assert_true(nvmlsim_device_reserve(g, 0, T0 + 2 * MS, T0 + 2 * MS + 50000, 2 * MS, ALL, &s));
+    struct nvmlsim_timeline_slice s;
+    assert_true(nvmlsim_timeline_reserve(g, 0, T0 + 2 * MS, T0 + 2 * MS + 50000, 2 * MS, ALL, &s));
     assert_int_equal(s.start, T0 + 6 * MS);
     free(g);
 }
@@ -55,13 +53,13 @@ static void test_parts_overlap_up_to_the_whole(void **state)
 static void test_a_kernel_goes_on_where_it_stopped(void **state)
 {
     struct nvmlsim_shm_gpu *g = bare_gpu();
-    struct nvmlsim_device_slice s = reserve(g, 0, T0, 2 * MS, ALL);
+    struct nvmlsim_timeline_slice s = reserve(g, 0, T0, 2 * MS, ALL);
     int64_t late = s.end + 7 * MS; // the client woke up late: the device did not wait
-    assert_true(nvmlsim_device_reserve(g, 0, s.end, late, 2 * MS, ALL, &s));
+    assert_true(nvmlsim_timeline_reserve(g, 0, s.end, late, 2 * MS, ALL, &s));
     assert_int_equal(s.start, T0 + 2 * MS);
     // Stopped for seconds: the device was idle.
     late = s.end + 5000 * MS;
-    assert_true(nvmlsim_device_reserve(g, 0, s.end, late, 2 * MS, ALL, &s));
+    assert_true(nvmlsim_timeline_reserve(g, 0, s.end, late, 2 * MS, ALL, &s));
     assert_int_equal(s.start, late - 50 * MS);
     free(g);
 }
@@ -69,19 +67,19 @@ static void test_a_kernel_goes_on_where_it_stopped(void **state)
 static void test_a_full_table_is_told(void **state)
 {
     struct nvmlsim_shm_gpu *g = bare_gpu();
-    struct nvmlsim_device_slice s;
+    struct nvmlsim_timeline_slice s;
     for (unsigned i = 0; i < NVMLSIM_SHM_RESERVATIONS; i++)
         reserve(g, 0, T0, 2 * MS, 1000);
-    assert_false(nvmlsim_device_reserve(g, 0, T0, T0, 2 * MS, 1000, &s));
-    assert_true(nvmlsim_device_reserve(g, 0, T0 + 2 * MS, T0 + 2 * MS, 2 * MS, 1000, &s));
+    assert_false(nvmlsim_timeline_reserve(g, 0, T0, T0, 2 * MS, 1000, &s));
+    assert_true(nvmlsim_timeline_reserve(g, 0, T0 + 2 * MS, T0 + 2 * MS, 2 * MS, 1000, &s));
     free(g);
 }
 
 static void test_gauges_follow_what_ran(void **state)
 {
     struct nvmlsim_shm_gpu *g = bare_gpu();
-    struct nvmlsim_account_gauges v;
-    nvmlsim_account_gauges(g, &g->board, T0, T0, &v);
+    struct nvmlsim_activity_gauges v;
+    nvmlsim_activity_gauges(g, &g->board, T0, T0, &v);
     assert_int_equal(v.gpu_util, 0);
     assert_int_equal(v.power_mw, 61000);
     assert_int_equal(v.temp_c, 30);
@@ -91,7 +89,7 @@ static void test_gauges_follow_what_ran(void **state)
         for (int64_t at = t; at < t + 10 * MS; at += 2 * MS)
             reserve(g, 3, at, 2 * MS, ALL);
     int64_t now = T0 + 10000 * MS;
-    nvmlsim_account_gauges(g, &g->board, T0, now, &v);
+    nvmlsim_activity_gauges(g, &g->board, T0, now, &v);
     assert_in_range(v.gpu_util, 48, 52);
     assert_in_range(v.sm_util, 48, 52);
     assert_in_range(v.mem_util, 23, 27);
@@ -109,8 +107,8 @@ static void test_parts_count_as_parts(void **state)
     for (int64_t t = T0; t < T0 + 3000 * MS; t += 2 * MS)
         for (unsigned p = 0; p < 2; p++)
             reserve(g, p, t, 2 * MS, 250000);
-    struct nvmlsim_account_gauges v;
-    nvmlsim_account_gauges(g, &g->board, T0, T0 + 3000 * MS, &v);
+    struct nvmlsim_activity_gauges v;
+    nvmlsim_activity_gauges(g, &g->board, T0, T0 + 3000 * MS, &v);
     assert_int_equal(v.gpu_util, 100); // some kernel ran all the time
     assert_int_equal(v.sm_util, 50);
     assert_int_equal(v.energy_mj, 61 * 3000 + 339 * 1500);
@@ -124,12 +122,12 @@ static void test_energy_never_steps_back(void **state)
     uint32_t seed = 1;
     for (int64_t t = T0; t < T0 + 200 * MS; t += 100003) {
         seed = seed * 1664525U + 1013904223U;
-        struct nvmlsim_device_slice s;
+        struct nvmlsim_timeline_slice s;
         if (seed % 3 == 0)
-            nvmlsim_device_reserve(g, seed % 5, t - seed % 3000000, t, 1 + (seed >> 8) % (2 * MS),
-                                   1 + (seed >> 4) % ALL, &s);
-        struct nvmlsim_account_gauges v;
-        nvmlsim_account_gauges(g, &g->board, T0, t, &v);
+            nvmlsim_timeline_reserve(g, seed % 5, t - seed % 3000000, t, 1 + (seed >> 8) % (2 * MS),
+                                     1 + (seed >> 4) % ALL, &s);
+        struct nvmlsim_activity_gauges v;
+        nvmlsim_activity_gauges(g, &g->board, T0, t, &v);
         assert_true(v.energy_mj >= last);
         last = v.energy_mj;
     }
@@ -140,19 +138,19 @@ static void test_old_buckets_do_not_count(void **state)
 {
     struct nvmlsim_shm_gpu *g = bare_gpu();
     reserve(g, 0, T0, 2 * MS, ALL);
-    struct nvmlsim_account_sum sum;
+    struct nvmlsim_activity_sum sum;
     uint32_t first, end;
-    nvmlsim_account_window(0, T0 + 10 * GS_NS_PER_SEC, &first, &end);
-    nvmlsim_account_sum(g->timelines[0].ring, first, end, &sum);
+    nvmlsim_activity_window(0, T0 + 10 * GS_NS_PER_SEC, &first, &end);
+    nvmlsim_activity_sum(g->timelines[0].ring, first, end, &sum);
     assert_int_equal(sum.busy_ns, 2 * MS);
-    nvmlsim_account_window(0, T0 + 25 * GS_NS_PER_SEC, &first, &end);
-    nvmlsim_account_sum(g->timelines[0].ring, first, end, &sum);
+    nvmlsim_activity_window(0, T0 + 25 * GS_NS_PER_SEC, &first, &end);
+    nvmlsim_activity_sum(g->timelines[0].ring, first, end, &sum);
     assert_int_equal(sum.busy_ns, 0);
     // A day later the same slots of the ring are used again.
     int64_t later = T0 + 86400 * GS_NS_PER_SEC;
     reserve(g, 0, later, MS, ALL);
-    nvmlsim_account_window(0, later + GS_NS_PER_SEC, &first, &end);
-    nvmlsim_account_sum(g->timelines[0].ring, first, end, &sum);
+    nvmlsim_activity_window(0, later + GS_NS_PER_SEC, &first, &end);
+    nvmlsim_activity_sum(g->timelines[0].ring, first, end, &sum);
     assert_int_equal(sum.busy_ns, MS);
     free(g);
 }
@@ -400,9 +398,9 @@ static void run_worker(void *arg)
     _exit(work(arg) ? 1 : 0);
 }
 
-static void totals(const struct nvmlsim *s, struct nvmlsim_account_sum *ret)
+static void totals(const struct nvmlsim *s, struct nvmlsim_activity_sum *ret)
 {
-    nvmlsim_account_totals(&s->seg->gpus[0].timelines[0], gs_mono_ns() + GS_NS_PER_SEC, ret);
+    nvmlsim_activity_totals(&s->seg->gpus[0].timelines[0], gs_mono_ns() + GS_NS_PER_SEC, ret);
 }
 
 static void test_threads_and_processes_together(void **state)
@@ -422,7 +420,7 @@ static void test_threads_and_processes_together(void **state)
     }
     for (int i = 0; i < 2; i++)
         end_child(children[i], 0);
-    struct nvmlsim_account_sum sum;
+    struct nvmlsim_activity_sum sum;
     totals(s, &sum);
     assert_int_equal(sum.busy_ns, 6 * 10 * 5 * MS); // every kernel had the device alone
     assert_int_equal(sum.sm_ns, 6 * 10 * 5 * MS);
@@ -478,7 +476,7 @@ static int64_t busy_with_three_small_kernels(void)
         pthread_join(threads[i], &err);
         ok(err);
     }
-    struct nvmlsim_account_sum sum;
+    struct nvmlsim_activity_sum sum;
     totals(s, &sum);
     assert_int_equal((sum.sm_ns + 500000) / MS, 360);
     drop_sim(s);

@@ -20,7 +20,7 @@ static void sums_stay_below_the_device(void **state)
         process(f, i)->enc_util = 40;
     d->fields[GPU_F_GPU_UTIL] = integer(91);
     d->fields[GPU_F_FB_USED] = integer(6001);
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     // In proportion, and exactly the whole together.
     assert_int_equal(process(f, 0)->sm_util, 49);
     assert_int_equal(process(f, 1)->sm_util, 42);
@@ -44,7 +44,7 @@ static void what_fits_stays_as_the_driver_tells_it(void **state)
     add_process(f, 0, 12, 31, 2001);
     d->fields[GPU_F_GPU_UTIL] = integer(91);
     d->fields[GPU_F_FB_USED] = integer(6001);
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     assert_int_equal(process(f, 0)->sm_util, 60);
     assert_int_equal(process(f, 1)->memory_bytes >> 20, 2001);
     assert_false(process(f, 0)->util_estimated || process(f, 1)->memory_estimated);
@@ -59,12 +59,12 @@ static void nonsense_of_the_driver(void **state)
     process(f, 0)->memory_bytes = process(f, 1)->memory_bytes = UINT64_MAX;
     d->fields[GPU_F_GPU_UTIL] = integer(-5);
     d->fields[GPU_F_FB_USED] = integer(7);
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     assert_int_equal(process(f, 0)->sm_util + process(f, 1)->sm_util, 100);
     assert_int_equal((process(f, 0)->memory_bytes + process(f, 1)->memory_bytes) >> 20, 7);
     d->fields[GPU_F_GPU_UTIL] = integer(INT64_MAX);
     d->fields[GPU_F_FB_USED] = integer(INT64_MIN);
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     assert_int_equal(process(f, 0)->sm_util + process(f, 1)->sm_util, 100);
 }
 
@@ -80,7 +80,7 @@ static void memory_of_mig_devices_counts_for_itself(void **state)
         add_process(f, 0, 11 + i, 0, 100);
         process(f, i)->gpu_instance = 7 + i;
     }
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     assert_int_equal(process(f, 0)->memory_bytes >> 20, 50);
     assert_int_equal(process(f, 1)->memory_bytes >> 20, 100);
 }
@@ -95,7 +95,7 @@ static void mps_server(void **state)
     add_process(f, 0, 12, 0, 100);
     add_process(f, 0, 13, 5, 100); // no client of it
     process(f, 1)->mps = process(f, 2)->mps = true;
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     assert_int_equal(process(f, 0)->sm_util, 0);
     assert_int_equal(process(f, 1)->sm_util, 35);
     assert_int_equal(process(f, 2)->sm_util, 36);
@@ -106,7 +106,7 @@ static void mps_server(void **state)
     process(f, 0)->sm_util = 40;
     process(f, 1)->sm_util = 30;
     process(f, 2)->sm_util = 0;
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     assert_int_equal(process(f, 1)->sm_util, 30);
     assert_int_equal(process(f, 2)->sm_util, 0);
 }
@@ -129,7 +129,7 @@ static void each_pod_says_how(void **state)
                          "attribution=\"attributed\"} 1\n");
     // Cut down to the device's value: no longer the driver's own reading.
     d->fields[GPU_F_GPU_UTIL] = integer(40);
-    exporter_shares_settle(f->sample);
+    exporter_clamp_process_usage(f->sample);
     page = text(f);
     assert_has(page, "pod=\"a\",value=\"utilization\",attribution=\"estimate\"} 1\n");
     assert_has(page, "pod=\"a\",value=\"memory\",attribution=\"attributed\"} 1\n");

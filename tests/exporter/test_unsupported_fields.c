@@ -60,7 +60,7 @@ static const struct row rows[] = {
     {
         .what = "a file of dcgm-exporter",
         .args = {"--collectors=/nonexistent/dcp-metrics-included.csv"},
-        .line = "as built in",
+        .line = "using the built-in file",
         .metric = "gpuscale_exporter_rows_left_out",
         .part = "",
     },

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvmlsim/device.h"
+#include "nvmlsim/nvmlsim_private.h"
 
 #include "base/clock.h"
-#include "nvmlsim/account.h"
 
 // A client that was late by more than this (stopped, starved) has left its device idle.
 #define LATE_LIMIT_NS (50 * GS_NS_PER_MS)
-#define MOST_AHEAD_NS (NVMLSIM_SHM_RESERVATIONS * NVMLSIM_DEVICE_SLICE_NS)
+#define MOST_AHEAD_NS (NVMLSIM_SHM_RESERVATIONS * NVMLSIM_TIMELINE_SLICE_NS)
 // A kernel on all SMs is taken to move half of what the memory can.
 #define MEM_PER_SM 2
 
@@ -61,15 +60,15 @@ static int64_t not_far(int64_t t, int64_t now)
     return t < now + MOST_AHEAD_NS ? t : now;
 }
 
-// Rounded up, where nvmlsim_account_totals rounds what lies ahead down: totals as of now never step
-// back.
+// Rounded up, where nvmlsim_activity_totals rounds what lies ahead down: totals as of now never
+// step back.
 static uint64_t part_of(uint64_t ns, uint64_t ppm)
 {
     return (ns * ppm + NVMLSIM_SHM_PPM - 1) / NVMLSIM_SHM_PPM;
 }
 
 static void book(struct nvmlsim_shm_gpu *g, unsigned process, struct nvmlsim_shm_timeline *t,
-                 const struct nvmlsim_device_slice *s, uint32_t share_ppm)
+                 const struct nvmlsim_timeline_slice *s, uint32_t share_ppm)
 {
     uint32_t sm_ppm = (uint32_t)part_of(share_ppm, nvmlsim_shm_sm_ppm(t));
     uint64_t length = (uint64_t)(s->end - s->start);
@@ -77,16 +76,16 @@ static void book(struct nvmlsim_shm_gpu *g, unsigned process, struct nvmlsim_shm
     t->busy_ns += s->end > fresh ? (uint64_t)(s->end - fresh) : 0;
     t->sm_ns += part_of(length, sm_ppm);
     t->mem_ns += part_of(length, sm_ppm) / MEM_PER_SM;
-    nvmlsim_account_add(t->ring, s->start, s->end, &t->busy_end, sm_ppm, sm_ppm / MEM_PER_SM);
+    nvmlsim_activity_add(t->ring, s->start, s->end, &t->busy_end, sm_ppm, sm_ppm / MEM_PER_SM);
     struct nvmlsim_shm_process *p = &g->processes[process];
-    nvmlsim_account_add(g->process_rings[process], s->start, s->end, &p->busy_end, sm_ppm,
-                        sm_ppm / MEM_PER_SM);
+    nvmlsim_activity_add(g->process_rings[process], s->start, s->end, &p->busy_end, sm_ppm,
+                         sm_ppm / MEM_PER_SM);
     p->last_active = s->end;
 }
 
-bool nvmlsim_device_reserve(struct nvmlsim_shm_gpu *g, unsigned process, int64_t earliest,
-                            int64_t now, int64_t length, uint32_t share_ppm,
-                            struct nvmlsim_device_slice *ret)
+bool nvmlsim_timeline_reserve(struct nvmlsim_shm_gpu *g, unsigned process, int64_t earliest,
+                              int64_t now, int64_t length, uint32_t share_ppm,
+                              struct nvmlsim_timeline_slice *ret)
 {
     struct nvmlsim_shm_timeline *t =
         &g->timelines[g->processes[process].timeline % NVMLSIM_SHM_TIMELINES];
@@ -97,7 +96,7 @@ bool nvmlsim_device_reserve(struct nvmlsim_shm_gpu *g, unsigned process, int64_t
     int64_t floor = __atomic_load_n(&t->floor, __ATOMIC_RELAXED);
     int64_t from = later(later(earliest, now - LATE_LIMIT_NS),
                          later(not_far(last_start, now), not_far(floor, now)));
-    struct nvmlsim_device_slice s = {.start = not_far(first_room(t, n, from, share_ppm), now)};
+    struct nvmlsim_timeline_slice s = {.start = not_far(first_room(t, n, from, share_ppm), now)};
     s.end = s.start + length;
     book(g, process, t, &s, share_ppm);
     t->reservations[n] =

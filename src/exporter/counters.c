@@ -369,7 +369,7 @@ static struct gs_error *take_record(struct exporter_counters *c, char *const *ce
     }
     if (f == GPU_F_COUNT)
         return gs_error_new(GS_EINVAL,
-                            "line %u: no field is called \"%s\" (gpuscale exporter --list-fields "
+                            "line %u: there is no field \"%s\" (gpuscale exporter --list-fields "
                             "shows all)",
                             number, cells[0]);
     if (gpu_field_info(f)->kind == GPU_TEXT && !gs_streq(cells[1], "label")) {
@@ -409,7 +409,7 @@ struct gs_error *exporter_counters_parse(struct gs_slice text, struct exporter_c
     for (unsigned number = 1; text.data && !err; number++)
         err = take_line(&c, gs_slice_cut(&text, '\n'), number);
     if (!err && !c.len)
-        err = gs_error_new(GS_EINVAL, "no row that gives a metric");
+        err = gs_error_new(GS_EINVAL, "no row defines a metric");
     if (err) {
         exporter_counters_finish(&c);
         return err;

@@ -55,7 +55,7 @@ static ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type, struct g
 
 static struct gs_error *unpack_error(const char *what, struct gs_slice message)
 {
-    return gs_error_new(GS_EPROTO, "PodResources: the %s of %zu bytes cannot be unpacked", what,
+    return gs_error_new(GS_EPROTO, "PodResources: the %s of %zu bytes cannot be decoded", what,
                         message.len);
 }
 

@@ -213,7 +213,7 @@ static void tell_away(struct exporter *e, const char *problem, enum gpu_driver s
     if (e->away_since && state == e->driver)
         return;
     if (e->samples)
-        gs_err("exporter", "%s; no GPU metrics until it works again", problem);
+        gs_err("exporter", "%s; no GPU metrics until the driver works again", problem);
     else
         gs_warn("exporter", "waiting for the driver: %s%s%s", problem,
                 state == GPU_DRIVER_NO_DEVICE ? "; this machine has no NVIDIA GPU" : "",
@@ -243,14 +243,14 @@ static void take_failure(struct exporter *e, struct gs_error *err, enum gpu_driv
 static void log_driver_found(struct exporter *e, const struct gpu_snapshot *g)
 {
     if (e->away_since)
-        gs_info("exporter", "the driver is there after %" PRId64 " s: version %s, %zu GPUs",
+        gs_info("exporter", "the driver is available after %" PRId64 " s: version %s, %zu GPUs",
                 (gs_mono_ns() - e->away_since) / GS_NS_PER_SEC, g->driver_version, g->n_devices);
     else if (e->samples && g->n_devices != e->n_gpus)
         gs_info("exporter", "%zu GPUs now, %zu before", g->n_devices, e->n_gpus);
     if (!g->n_devices && (!e->samples || e->away_since || e->n_gpus))
-        gs_warn("exporter", "the driver knows no GPU; each pass looks for new ones");
+        gs_warn("exporter", "the driver reports no GPU; every sample checks for new ones");
     if (g->n_unopened > e->n_unopened)
-        gs_warn("exporter", "%zu of %zu GPUs cannot be opened: %s (%d); the others go on",
+        gs_warn("exporter", "%zu of %zu GPUs cannot be opened: %s (%d); the others are sampled",
                 g->n_unopened, g->n_unopened + g->n_devices, gpu_nvml_error_name(g->unopened_code),
                 g->unopened_code);
     e->n_unopened = g->n_unopened;
@@ -283,9 +283,9 @@ static void log_attribution_problems(struct exporter *e)
         bool is = now >> r & 1, was = e->missing >> r & 1;
         if (is && !was) {
             exporter_attribution_problem_text(&facts, r, text, sizeof(text));
-            gs_warn("exporter", "pods cannot be named: %s", text);
+            gs_warn("exporter", "GPUs cannot be attributed to pods: %s", text);
         } else if (was && !is) {
-            gs_info("exporter", "no longer in the way of naming pods: %s",
+            gs_info("exporter", "attribution problem resolved: %s",
                     exporter_attribution_problem_name(r));
         }
     }
@@ -404,7 +404,7 @@ static void on_watch_timer(void *arg)
                " s; GPU metrics are left out until it does",
                e->cfg.stuck_after_ns / GS_NS_PER_SEC);
     else if (!stuck && e->was_stuck)
-        gs_info("exporter", "the driver answers again");
+        gs_info("exporter", "the driver responds again");
     e->was_stuck = stuck;
 }
 

@@ -100,15 +100,17 @@ static void log_state(struct gpu_state *g, const struct gpu_device *d)
     if (last->validity == GPU_VALID && last->i)
         snprintf(xid, sizeof(xid), "; its last XID is %" PRId64, last->i);
     if (d->lost && !g->lost)
-        gs_err("exporter", "%s is lost: the driver answers GPU_IS_LOST%s; the other GPUs go on",
+        gs_err("exporter",
+               "%s is lost: the driver returns GPU_IS_LOST%s; the other GPUs are sampled",
                name_of(d, name), xid);
     if (d->hung && !g->hung)
-        gs_err("exporter", "%s does not answer: a driver call does not return%s; the others go on",
+        gs_err("exporter",
+               "%s does not respond: a driver call does not return%s; the other GPUs are sampled",
                name_of(d, name), xid);
     if (!d->lost && !d->hung && g->lost)
-        gs_info("exporter", "%s is there again", name_of(d, name));
+        gs_info("exporter", "%s is available again", name_of(d, name));
     if (!d->lost && !d->hung && g->hung)
-        gs_info("exporter", "%s answers again", name_of(d, name));
+        gs_info("exporter", "%s responds again", name_of(d, name));
     g->lost = d->lost;
     g->hung = d->hung;
 }

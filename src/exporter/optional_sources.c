@@ -25,7 +25,7 @@ void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind 
     if (problem && !(s->missing & bit))
         gs_warn("exporter", "%s; %s", problem, kinds[k].without);
     else if (!problem && (s->missing & bit))
-        gs_info("exporter", "no longer missing: %s", kinds[k].name);
+        gs_info("exporter", "available again: %s", kinds[k].name);
     s->missing = problem ? s->missing | bit : s->missing & ~bit;
 }
 

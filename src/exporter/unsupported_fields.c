@@ -77,10 +77,12 @@ static void tell_reason(const struct exporter_unsupported_fields *c, enum gpu_va
     if (!n)
         return;
     if (reason == GPU_NOT_SUPPORTED)
-        gs_info("exporter", "%zu families that no GPU here has (%s): %s; / tells it of each GPU", n,
-                gpu_validity_text(reason), names.data);
+        gs_info("exporter",
+                "no GPU supports %zu of the metrics (%s): %s; the page / lists them for each GPU",
+                n, gpu_validity_text(reason), names.data);
     else
-        gs_warn("exporter", "%zu families that no GPU here gives (%s): %s; / tells it of each GPU",
+        gs_warn("exporter",
+                "no GPU provides %zu of the metrics (%s): %s; the page / lists them for each GPU",
                 n, gpu_validity_text(reason), names.data);
 }
 

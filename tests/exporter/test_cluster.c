@@ -500,7 +500,7 @@ static void kubelet_does_not_answer(void **state)
     gs_buf_add(&f->list, "\xff\xff\xff", 3);
     start(state, no_flags);
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "no_answer", "") == 1);
-    assert_non_null(read_log(f, "cannot be unpacked"));
+    assert_non_null(read_log(f, "cannot be decoded"));
     give(f, "web-0", f->uuid[0], NULL, NULL);
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "no_answer", "") == 0);
 }

@@ -60,7 +60,7 @@ static void wrong_files(void **state)
         {"DCGM_FI_DEV_FB_USED, gauge\n", "line 1 has 2 columns"},
         {"DCGM_FI_DEV_FB_USED, gauge, a, b\n", "line 1 has 4 columns"},
         {"\nDCGM_FI_DEV_FB_USED, guage, a\n", "line 2: type \"guage\""},
-        {"DCGM_FI_DEV_FB_USD, gauge, a\n", "no field is called \"DCGM_FI_DEV_FB_USD\""},
+        {"DCGM_FI_DEV_FB_USD, gauge, a\n", "there is no field \"DCGM_FI_DEV_FB_USD\""},
         {"DCGM_FI_DEV_FB_USED, gauge, \"a\n", "line 1: a stray or missing quote"},
         {"# nothing\n", "no row"},
         {"", "no row"},

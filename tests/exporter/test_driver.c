@@ -254,7 +254,7 @@ static void assert_goes(struct fixture *f, const char *call, int code, const cha
     assert_true(value_of(f, "gpuscale_exporter_driver_up", "", "") == 0);
     assert_null(strstr(f->body.data, "DCGM_FI_"));
     assert_int_equal(get(f, "/health"), 503);
-    assert_non_null(read_log(f, "no GPU metrics until it works again"));
+    assert_non_null(read_log(f, "no GPU metrics until the driver works again"));
 }
 
 // An upgrade: other devices come back.

@@ -330,7 +330,7 @@ static void log_names_what_has_no_line(void **state)
     exporter_log_unsupported_fields(
         &(struct exporter_unsupported_fields){.counters = &some, .gpus = f->sample->gpus});
     gs_log_set_sink(NULL, NULL);
-    assert_has(log.data, "2 families that no GPU here has (not supported): DCGM_FI_DEV_GPU_UTIL, "
+    assert_has(log.data, "no GPU supports 2 of the metrics (not supported): DCGM_FI_DEV_GPU_UTIL, "
                          "DCGM_FI_PROF_PCIE_TX_BYTES");
     assert_has_not(log.data, "DCGM_FI_DEV_FB_USED");
     assert_has_not(log.data, "HEALTH");

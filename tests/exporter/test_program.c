@@ -92,7 +92,8 @@ static void why_pods_are_missing(void **state)
     start_exporter(f);
     WAIT_FOR(f, "/metrics",
              value_of(f, "gpuscale_exporter_pods_missing", "resource_name_unknown", "") == 1);
-    assert_non_null(read_log(f, "pods cannot be named: pods have the resource example.com/gpu"));
+    assert_non_null(
+        read_log(f, "GPUs cannot be attributed to pods: pods have the resource example.com/gpu"));
     give(f, "web-1", "GPU-00000000-0000-0000-0000-000000000000", NULL, NULL);
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_pods_missing", "id_mismatch", "") == 1);
     give(f, "web-1", f->uuid[0], NULL, NULL);
@@ -170,12 +171,12 @@ static void one_hanging_gpu_leaves_the_others(void **state)
                  strstr(f->body.data, f->uuid[1]));
     GS_AUTO_FREE char *line = gs_format("GPU 1 (%s, ", f->uuid[1]);
     assert_non_null(read_log(f, line));
-    assert_non_null(read_log(f, "does not answer: a driver call does not return"));
+    assert_non_null(read_log(f, "does not respond: a driver call does not return"));
     assert_null(nvmlsim_report_xid(f->sim, 1, 119)); // what the driver reports all the same
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[1], "") == 119);
     nvmlsim_clear_faults(f->sim);
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[1], "") > 1000);
-    assert_non_null(read_log(f, " answers again"));
+    assert_non_null(read_log(f, " responds again"));
 }
 
 // The argument lists and variables of manifests for dcgm-exporter in the wild start it unchanged.
@@ -294,13 +295,13 @@ static void lost_gpu_leaves_the_others(void **state)
     GS_AUTO_FREE char *who = gs_format("OK, but 1 of 2 GPUs are lost: GPU 0 (%s, ", f->uuid[0]);
     assert_true(gs_starts(f->body.data, who));
     assert_non_null(read_log(f, "XID 79: GPU has fallen off the bus"));
-    assert_non_null(read_log(f, " is lost: the driver answers GPU_IS_LOST; its last XID is 79"));
+    assert_non_null(read_log(f, " is lost: the driver returns GPU_IS_LOST; its last XID is 79"));
     GS_AUTO_FREE char *name = gs_format("GPU 0 (%s, ", f->uuid[0]);
     assert_non_null(read_log(f, name));
     assert_null(nvmlsim_lose_gpu(f->sim, 0, false));
     WAIT_FOR(f, "/metrics", value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "") > 1000);
     assert_true(value_of(f, "DCGM_FI_DEV_XID_ERRORS", f->uuid[0], "") == 79);
-    assert_non_null(read_log(f, " is there again"));
+    assert_non_null(read_log(f, " is available again"));
 }
 
 static void xid_and_failing_call(void **state)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the program serves, asked by curl: TLS and passwords, the configuration file, files read anew
+// How the program serves, asked by curl: TLS and passwords, the configuration file, reloaded files
 // while it runs, the socket that systemd passes.
 #include "patience.h"
 #include "unit.h"
@@ -267,7 +267,7 @@ static void tls_and_passwords_come_and_change(void **state)
 
 // --- families ---
 
-static void families_are_read_anew(void **state)
+static void metrics_are_reloaded(void **state)
 {
     struct fixture *f = *state;
     write_text(f->csv, "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n");
@@ -283,7 +283,7 @@ static void families_are_read_anew(void **state)
     assert_page(f, "DCGM_FI_DEV_GPU_TEMP{", false);
     write_text(f->csv, "DCGM_FI_DEV_PSTATE, gauge\n");
     kill(f->pid, SIGHUP);
-    free(wait_for_log(f, "the families stay as they were"));
+    free(wait_for_log(f, "the metrics are unchanged"));
     assert_page(f, "DCGM_FI_DEV_PSTATE{", true);
     // And without a signal.
     write_text(f->csv, "DCGM_FI_DEV_SM_CLOCK, gauge, Clock.\n");
@@ -364,7 +364,7 @@ static void socket_of_systemd(void **state)
     assert_int_equal(listen(fd, 16), 0);
     spawn(f, fd, args);
     close(fd);
-    free(wait_for_log(f, "listening on the socket of systemd"));
+    free(wait_for_log(f, "listening on the socket that systemd passed"));
     free(wait_for_log(f, "first sample"));
     assert_page(f, "DCGM_FI_DEV_GPU_TEMP{", true);
     end(f);
@@ -393,7 +393,7 @@ static void several_sockets_of_systemd(void **state)
     for (int i = 0; i < 9; i++)
         fds[i] = listening(&ports[i]);
     spawn_with(f, fds, 3, args);
-    free(wait_for_log(f, "listening on the sockets of systemd"));
+    free(wait_for_log(f, "listening on the sockets that systemd passed"));
     free(wait_for_log(f, "first sample"));
     for (int i = 0; i < 3; i++) {
         f->port = ports[i];
@@ -443,7 +443,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(tls_and_passwords_come_and_change),
-        TEST(families_are_read_anew),
+        TEST(metrics_are_reloaded),
         TEST(configuration_file),
         TEST(socket_of_systemd),
         TEST(several_sockets_of_systemd),

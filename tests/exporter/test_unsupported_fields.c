@@ -188,7 +188,7 @@ static void folder_that_comes(void **state)
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_source_up", "hpc_job", "") == 1);
     WAIT_FOR(f, "/metrics",
              value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "hpc_job=\"job-17\"") > 1000);
-    assert_non_null(read_log(f, "no longer missing: hpc_job_mapping"));
+    assert_non_null(read_log(f, "available again: hpc_job_mapping"));
     unlink(job);
     rmdir(jobs);
 }
@@ -228,7 +228,7 @@ static void mistakes_are_refused(void **state)
         {"--web-config-file=/nonexistent/web.yml", NULL, "/nonexistent/web.yml", 1},
         {"--config-file=/nonexistent/config.yaml", NULL, "/nonexistent/config.yaml", 1},
         {"--collectors=/nonexistent/own.csv", NULL, "/nonexistent/own.csv", 1},
-        {"--collectors=FILE", "DCGM_FI_DEV_GPU_TEMB, gauge, x\n", "no field is called", 2},
+        {"--collectors=FILE", "DCGM_FI_DEV_GPU_TEMB, gauge, x\n", "there is no field", 2},
         {"--collectors=FILE", "DCGM_FI_DEV_GPU_TEMP, gauge\n", "line 1", 2},
         {"--configmap-data=families", NULL, "want NAMESPACE:NAME", 2},
     };

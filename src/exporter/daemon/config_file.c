@@ -164,7 +164,7 @@ struct gs_error *daemon_file_parse(struct gs_slice text, const char *name, struc
         return gs_error_wrap(err, "--config-file");
     if (docs.len != 1)
         err = gs_error_new(GS_EINVAL, docs.len ? "multiple YAML documents are not supported"
-                                               : "there is nothing in it");
+                                               : "the file is empty");
     else
         err = read_document(docs.items[0].value, &f);
     if (err) {

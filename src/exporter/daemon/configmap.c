@@ -49,7 +49,7 @@ static void on_configmap_response(void *arg, int status, json_t *body, struct gs
     c->answered = true;
     const char *text = err ? NULL : codec_json_str(json_object_get(body, "data"), "metrics", NULL);
     if (!err && !text)
-        err = gs_error_new(GS_ENOTFOUND, "it has no key \"metrics\"");
+        err = gs_error_new(GS_ENOTFOUND, "the ConfigMap has no key \"metrics\"");
     if (!err)
         err = c->cfg.on_text(c->cfg.arg, c->source, gs_slice_of(text));
     if (err)

@@ -41,7 +41,7 @@ struct run {
     bool ending; // by a signal
 };
 
-// --- loading anew ---
+// --- reloading ---
 
 static void free_counters(struct exporter_counters *c)
 {
@@ -85,7 +85,7 @@ static void reload_counters(struct run *r)
     if (!err)
         err = read_counters(o, &file, counters);
     if (err) {
-        gs_err("exporter", "%s; the families stay as they were", gs_error_message(err));
+        gs_err("exporter", "%s; the metrics are unchanged", gs_error_message(err));
         gs_error_free(err);
         free_counters(counters);
         daemon_file_finish(&file);
@@ -96,7 +96,7 @@ static void reload_counters(struct run *r)
     r->counters = counters;
     daemon_file_finish(&r->file);
     r->file = file;
-    gs_info("exporter", "read anew: %zu families", counters->n_families);
+    gs_info("exporter", "reloaded: %zu metrics", counters->n_families);
 }
 
 // Again after each reading: the files may name others.
@@ -117,14 +117,14 @@ static void reload(struct run *r)
     if (!r->exporter || !r->n_servers)
         return;
     if (daemon_configmap_name(r->opts))
-        gs_info("exporter", "the ConfigMap is read at the start only");
+        gs_info("exporter", "the ConfigMap is not reloaded: it is read only at the start");
     else
         reload_counters(r);
     struct gs_error *err = r->opts->web_config ? web_config_renew(r->web, r->opts->web_config,
                                                                   r->servers, r->n_servers)
                                                : NULL;
     if (err)
-        gs_err("exporter", "%s; it stays as it was", gs_error_message(err));
+        gs_err("exporter", "%s; the web configuration is unchanged", gs_error_message(err));
     gs_error_free(err);
     watch_files(r);
 }
@@ -140,11 +140,11 @@ static void on_signal(uv_signal_t *s, int signum)
 {
     struct run *r = s->data;
     if (signum == SIGHUP) {
-        gs_info("exporter", "SIGHUP: reading the files anew");
+        gs_info("exporter", "SIGHUP: reloading the files");
         reload(r);
         return;
     }
-    gs_info("exporter", "%s: ending", strsignal(signum));
+    gs_info("exporter", "%s: shutting down", strsignal(signum));
     r->ending = true;
     uv_stop(&r->loop);
 }
@@ -192,10 +192,10 @@ static void on_ready(void *arg, const struct gpu_snapshot *first)
             first->simulated ? "SIMULATED " : "", first->driver_version,
             (int)((gs_mono_ns() - r->started_ns) / GS_NS_PER_MS));
     if (first->n_devices && !exporter_render_devices_match(r->opts->devices, first))
-        gs_warn("exporter", "--devices %s: none of the GPUs here is meant, so there are no metrics",
+        gs_warn("exporter", "--devices %s: no GPU of this machine matches, so there are no metrics",
                 r->opts->devices);
     if (first->simulated)
-        gs_warn("exporter", "the GPUs are SIMULATED: no value comes from a real one");
+        gs_warn("exporter", "the GPUs are SIMULATED: no value comes from a real GPU");
 }
 
 static void on_open_failed(void *arg, struct gs_error *err)
@@ -203,7 +203,7 @@ static void on_open_failed(void *arg, struct gs_error *err)
     struct run *r = arg;
     if (gs_error_code(err) == GS_ENOTFOUND)
         r->err = gs_error_new(GS_ENOTFOUND,
-                              "%s. Without a GPU, simulated ones can be had: gpuscale exporter "
+                              "%s. To simulate GPUs, run: gpuscale exporter "
                               "--simulate 2xTesla-T4",
                               gs_error_message(err));
     else
@@ -285,7 +285,7 @@ static struct gs_error *on_configmap(void *arg, const char *source, struct gs_sl
         return err;
     }
     if (r->exporter)
-        gs_info("exporter", "%s: %zu families", source, counters->n_families);
+        gs_info("exporter", "%s: %zu metrics", source, counters->n_families);
     use_counters(r, counters);
     if (r->exporter)
         exporter_set_source(r->exporter, EXPORTER_SOURCE_CONFIGMAP, NULL);
@@ -412,7 +412,8 @@ static struct gs_error *serve(const struct daemon_options *o, const struct expor
     r.err = start_all(&r, o, &cfg);
     if (!r.err && !r.ending) {
         if (o->systemd_socket)
-            gs_info("exporter", "listening on the socket%s of systemd", r.n_servers > 1 ? "s" : "");
+            gs_info("exporter", "listening on the socket%s that systemd passed",
+                    r.n_servers > 1 ? "s" : "");
         else
             gs_info("exporter", "%s://%s%s%s:%u/metrics", web_config_tls(r.web) ? "https" : "http",
                     strchr(cfg.address, ':') ? "[" : "", cfg.address[0] ? cfg.address : "0.0.0.0",
@@ -517,7 +518,7 @@ struct gs_error *daemon_run(const struct daemon_options *o)
     simulation_finish(&sim);
     if (!ended) {
         // The driver holds the sampler's thread: exit() would wait for it in library destructors.
-        gs_warn("exporter", "ending although a driver call has not returned");
+        gs_warn("exporter", "shutting down although a driver call has not returned");
         if (err)
             fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
         (void)fflush(NULL);

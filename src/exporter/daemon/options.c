@@ -73,7 +73,7 @@ struct gs_error *daemon_connect_cluster(uv_loop_t *loop, struct http_client **re
     if (!err)
         err = kube_config_connect(&k, loop, "gpuscale-exporter/" GPUSCALE_VERSION, &client);
     if (err)
-        return gs_error_wrap(err, "the Kubernetes API");
+        return gs_error_wrap(err, "connecting to the Kubernetes API");
     *ret_http = client;
     *ret = kube_client_new(client);
     return NULL;

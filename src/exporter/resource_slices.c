@@ -101,7 +101,7 @@ exporter_resource_slices_new(uv_loop_t *loop, struct kube_client *kube, const ch
     return s;
 }
 
-void exporter_slices_free(struct exporter_slices *s)
+void exporter_resource_slices_free(struct exporter_resource_slices *s)
 {
     if (!s)
         return;

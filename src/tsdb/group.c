@@ -280,6 +280,7 @@ static void clear_row(double *row, size_t n)
 
 struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
 {
+    gs_thread_owner_assert(&g->db->owner);
     if (t_ms <= g->last_ms)
         return gs_error_new(GS_ECONFLICT, "the pass is not newer than the last one");
     g->t_ms = t_ms;
@@ -295,6 +296,7 @@ void tsdb_group_count_rejected(struct tsdb_group *g, size_t n)
 
 bool tsdb_group_put(struct tsdb_group *g, uint32_t slot, double value)
 {
+    gs_assert_debug(slot < g->n && g->refs[slot] != TSDB_NO_REF);
     double *at = &g->row[slot];
     if (!tsdb_is_absent(*at)) {
         g->db->duplicates++;
@@ -394,6 +396,8 @@ static bool is_whole(const struct tsdb_group *g, const double *row)
 
 void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
 {
+    gs_thread_owner_assert(&g->db->owner);
+    gs_assert(g->t_ms > g->last_ms); // begun, and not committed yet
     struct tsdb *db = g->db;
     double *row = g->rows[row_of_next(g)];
     size_t added = 0, ended = 0, fresh = 0;

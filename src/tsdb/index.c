@@ -375,6 +375,7 @@ static bool overlaps(const struct tsdb_series *s, int64_t mint, int64_t maxt)
 struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
                            int64_t mint, int64_t maxt, size_t max_series, struct tsdb_refs *ret)
 {
+    gs_thread_owner_assert(&db->owner);
     GS_AUTO_FREE struct compiled *c = gs_alloc_array(n_m + 1, sizeof(*c));
     for (size_t i = 0; i < n_m; i++)
         c[i] = (struct compiled){&m[i], tsdb_symbol_find(db->symbols, m[i].name),

@@ -7,6 +7,7 @@
 
 void tsdb_isolation_begin(struct tsdb *db, struct tsdb_isolation *h)
 {
+    gs_thread_owner_assert(&db->owner);
     h->since = db->serial;
     TAILQ_INSERT_TAIL(&db->holds, h, all); // ascending
 }
@@ -36,6 +37,7 @@ static size_t count_settled(const struct tsdb *db, const struct tsdb_isolation_e
 
 void tsdb_isolation_end(struct tsdb *db, struct tsdb_isolation *h)
 {
+    gs_thread_owner_assert(&db->owner);
     TAILQ_REMOVE(&db->holds, h, all);
     size_t n = count_settled(db, &db->births);
     for (size_t i = 0; i < n; i++)

@@ -9,9 +9,12 @@
 
 #define DEFAULT_RETENTION_MS INT64_C(7200000)
 #define DEFAULT_MAX_SERIES   ((size_t)2000000)
-#define GC_SERIES_A_CALL     ((size_t)50000)
-#define TELL_EVERY_MS        INT64_C(60000)
-#define RECOVERY_TELL_NS     (20 * GS_NS_PER_MS)
+// Series that one call of tsdb_gc() visits, so that it takes some milliseconds; more if memory is
+// over its limit.
+#define GC_SERIES_A_CALL    ((size_t)50000)
+#define EVICT_SERIES_A_CALL ((size_t)250000)
+#define TELL_EVERY_MS       INT64_C(60000)
+#define RECOVERY_TELL_NS    (20 * GS_NS_PER_MS)
 
 struct tsdb *tsdb_new(const struct tsdb_config *cfg)
 {
@@ -22,6 +25,7 @@ struct tsdb *tsdb_new(const struct tsdb_config *cfg)
         db->cfg.retention_ms = DEFAULT_RETENTION_MS;
     if (!db->cfg.max_series)
         db->cfg.max_series = DEFAULT_MAX_SERIES;
+    gs_thread_owner_bind(&db->owner);
     db->symbols = tsdb_symbols_new();
     db->first_free = TSDB_NO_REF;
     db->newest_ms = db->evicted_until_ms = INT64_MIN;
@@ -160,20 +164,21 @@ static size_t bytes_held(const struct tsdb *db)
            db->series_cap * sizeof(*db->series) + tsdb_symbols_bytes(db->symbols);
 }
 
-// Over the limit of bytes the oldest eighth of the time goes. What is older than the result is
-// dropped.
-static int64_t eviction(struct tsdb *db, int64_t oldest_ms, int64_t now_ms)
+// Over the limit of bytes, the oldest eighth of the time is dropped, by as many calls as it takes
+// to visit all series. Returns the time before which samples are dropped.
+static int64_t update_eviction(struct tsdb *db, int64_t oldest_ms, int64_t now_ms)
 {
-    size_t bytes = db->cfg.max_bytes ? bytes_held(db) : 0;
+    size_t bytes = db->cfg.max_bytes && !db->evict_left ? bytes_held(db) : 0;
     if (bytes > db->cfg.max_bytes) {
         int64_t min_ms;
         find_oldest(db, &min_ms);
         if (min_ms < db->newest_ms)
             db->evicted_until_ms = min_ms + (db->newest_ms - min_ms) / 8 + 1;
+        db->evict_left = db->n_series;
         if (now_ms - db->told_ms >= TELL_EVERY_MS)
             gs_warn("tsdb",
-                    "%zu MiB are over the limit of %zu MiB: samples before their retention "
-                    "are dropped",
+                    "%zu MiB exceed the limit of %zu MiB: samples are dropped before their "
+                    "retention ends",
                     bytes >> 20, db->cfg.max_bytes >> 20);
         if (now_ms - db->told_ms >= TELL_EVERY_MS)
             db->told_ms = now_ms;
@@ -187,12 +192,43 @@ static void drop_collected(struct tsdb *db, struct tsdb_refs *dropped)
     dropped->len = 0;
 }
 
+// For debug builds: the number of series, and that groups and series name each other.
+static bool is_consistent(const struct tsdb *db)
+{
+    size_t live = 0;
+    const struct tsdb_group *g;
+    for (size_t i = 0; i < db->n_series; i++)
+        live += db->series[i].pairs && db->series[i].shared_by != TSDB_SERIES_DEAD;
+    bool ok = live == db->n_live;
+    TAILQ_FOREACH(g, &db->groups, all)
+    {
+        size_t loose = 0;
+        for (uint32_t i = 0; i < g->n && ok; i++) {
+            if (g->refs[i] == TSDB_NO_REF)
+                continue;
+            const struct tsdb_series *s = &db->series[g->refs[i]];
+            loose += g->loose[i];
+            ok = s->pairs && (g->loose[i] ? s->shared_by > 0 : s->group == g && s->slot == i);
+        }
+        ok = ok && loose == g->n_loose;
+    }
+    return ok;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 void tsdb_gc(struct tsdb *db, int64_t now_ms)
 {
-    int64_t retained = now_ms - db->cfg.retention_ms, oldest = eviction(db, retained, now_ms);
+    gs_thread_owner_assert(&db->owner);
+    int64_t retained = now_ms - db->cfg.retention_ms;
+    int64_t oldest = update_eviction(db, retained, now_ms);
     bool evicting = oldest > retained;
     uint64_t held = db->samples_held;
-    size_t n = db->n_series < GC_SERIES_A_CALL || evicting ? db->n_series : GC_SERIES_A_CALL;
+    size_t n = min_size(db->n_series, db->evict_left ? EVICT_SERIES_A_CALL : GC_SERIES_A_CALL);
+    db->evict_left -= min_size(db->evict_left, n);
     struct tsdb_refs dropped = {0};
     for (size_t i = 0; i < n; i++) {
         if (db->gc_at >= db->n_series) {
@@ -207,6 +243,7 @@ void tsdb_gc(struct tsdb *db, int64_t now_ms)
     tsdb_refs_finish(&dropped);
     if (evicting)
         db->evicted += held - db->samples_held;
+    gs_assert_debug(is_consistent(db));
 }
 
 void tsdb_set_grace(struct tsdb *db, int64_t ms)
@@ -222,6 +259,7 @@ void tsdb_set_grace(struct tsdb *db, int64_t ms)
 
 uint64_t tsdb_delete_after(struct tsdb *db, int64_t t_ms)
 {
+    gs_thread_owner_assert(&db->owner);
     uint64_t cut = 0;
     struct tsdb_group *g;
     if (db->newest_ms <= t_ms)
@@ -246,6 +284,7 @@ uint64_t tsdb_delete_after(struct tsdb *db, int64_t t_ms)
 
 void tsdb_sync(struct tsdb *db)
 {
+    gs_thread_owner_assert(&db->owner);
     if (!db->wal)
         return;
     tsdb_wal_flush(db->wal, gs_unix_ms());

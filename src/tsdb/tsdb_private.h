@@ -2,6 +2,7 @@
 // The store's insides, between the files of the room.
 #pragma once
 
+#include "base/assert.h"
 #include "tsdb/chunk.h"
 #include "tsdb/tsdb.h"
 #include "tsdb/wal.h"
@@ -65,6 +66,7 @@ struct tsdb_isolation_events { // births or deaths of series; ascending serials
 };
 
 struct tsdb {
+    struct gs_thread_owner owner; // that made the store: nothing in it is locked
     struct tsdb_config cfg;
     struct tsdb_symbols *symbols;
     struct tsdb_series *series;
@@ -78,6 +80,7 @@ struct tsdb {
     int64_t newest_ms, evicted_until_ms;
     int64_t told_ms; // of the last warning of evictions
     tsdb_ref gc_at;
+    size_t evict_left;    // series that the eviction under way has not visited yet
     struct tsdb_wal *wal; // NULL: memory only
     struct tsdb_snapshots *snapshots;
     TAILQ_HEAD(, tsdb_group) groups;

@@ -282,7 +282,7 @@ static void configmap_that_comes_late(void **state)
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_source_up", "configmap", "") == 1);
     WAIT_FOR(f, "/metrics", strstr(f->body.data, "# HELP DCGM_FI_DEV_GPU_TEMP Of the map.\n"));
     assert_null(strstr(f->body.data, "DCGM_FI_DEV_SM_CLOCK"));
-    assert_non_null(read_log(f, "ConfigMap default/families: 1 families"));
+    assert_non_null(read_log(f, "ConfigMap default/families: 1 metrics"));
 }
 
 static void without_need_it_is_not_asked(void **state)

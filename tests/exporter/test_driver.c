@@ -113,7 +113,7 @@ static void library_that_appears(void **state)
     assert_true(value_of(f, "gpuscale_exporter_driver_up", "", "") == 1);
     assert_int_equal(problems(f), 0);
     assert_true(value_of(f, "DCGM_FI_DEV_FB_FREE", f->uuid[0], "") > 1000);
-    assert_non_null(read_log(f, "the driver is there after"));
+    assert_non_null(read_log(f, "the driver is available after"));
     assert_int_equal(count_in_log(f, "waiting for the driver"), 1);
     unlink(library);
     end_exporter(f);
@@ -236,7 +236,7 @@ static void driver_without_gpus(void **state)
     assert_true(problem(f, "no_gpu") == 1);
     assert_int_equal(get(f, "/health"), 503);
     assert_string_equal(f->body.data, "the driver knows no GPU");
-    assert_non_null(read_log(f, "each pass looks for new ones"));
+    assert_non_null(read_log(f, "every sample checks for new ones"));
     assert_null(gs_file_write_atomic(gpus, 0600, gs_slice_of("xx")));
     WAIT_FOR(f, "/health", f->status == 200);
     assert_non_null(read_log(f, "2 GPUs now, 0 before"));

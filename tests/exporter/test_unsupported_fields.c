@@ -39,7 +39,7 @@ static const struct row rows[] = {
     {
         .what = "the API server, for the ConfigMap",
         .args = {"--configmap-data=monitoring:families"},
-        .line = "ConfigMap monitoring/families: the Kubernetes API: ",
+        .line = "ConfigMap monitoring/families: connecting to the Kubernetes API: ",
         .metric = "gpuscale_exporter_source_up",
         .part = "source=\"configmap\"",
     },

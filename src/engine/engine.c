@@ -83,11 +83,11 @@ static void check_recovered(struct engine *e)
     gs_format_rfc3339(now, at);
     if (s.min_t_ms > now)
         gs_warn("engine",
-                "%s: all samples are newer than the clock, which says %s: is it right? What is "
-                "scraped now is hidden by them",
+                "%s: all samples are newer than the system clock, %s. New samples are hidden "
+                "until the clock has passed them; check the clock",
                 e->o.store.storage_path, at);
     else
-        gs_warn("engine", "%s: %llu samples that are ahead of the clock, %s, are dropped",
+        gs_warn("engine", "%s: %llu samples are newer than the system clock, %s, and are dropped",
                 e->o.store.storage_path, (unsigned long long)tsdb_delete_after(e->db, now), at);
 }
 
@@ -103,16 +103,14 @@ static void watch_clock(struct engine *e)
     gs_format_units((llabs(step) + 500) / 1000 * GS_NS_PER_SEC, by);
     gs_format_rfc3339(now, to);
     if (step > 0)
-        gs_warn(
-            "engine",
-            "the clock was set forward by %s, to %s: nothing is deleted for its age in the next "
-            "10 minutes",
-            by, to);
+        gs_warn("engine",
+                "the system clock was set forward by %s, to %s: no sample expires in the next "
+                "10 minutes",
+                by, to);
     else
-        gs_warn(
-            "engine",
-            "the clock was set back by %s, to %s: %llu samples that were ahead of it are dropped",
-            by, to, (unsigned long long)dropped);
+        gs_warn("engine",
+                "the system clock was set back by %s, to %s: %llu newer samples are dropped", by,
+                to, (unsigned long long)dropped);
 }
 
 // Once when it begins and once when it ends.
@@ -123,14 +121,14 @@ static void watch_disk(struct engine *e)
     if (error && !e->disk_error) {
         e->disk_failing_ns = now_ns;
         gs_err("engine",
-               "%s: the disk does not take the log of samples: %s. They are kept in memory and are "
-               "lost if the engine ends before it works again",
+               "%s: the write-ahead log cannot be written: %s. New samples are in memory only and "
+               "are lost if the engine stops before the disk works again",
                e->o.store.storage_path, strerror(error));
     } else if (!error && e->disk_error) {
         char after[GS_RFC3339_SIZE];
         gs_format_units((now_ns - e->disk_failing_ns) / GS_NS_PER_SEC * GS_NS_PER_SEC, after);
         gs_warn("engine",
-                "%s: the log of samples is written again after %s; samples of that time are in "
+                "%s: the write-ahead log is written again after %s; samples of that time are in "
                 "memory only until the next snapshot",
                 e->o.store.storage_path, after);
     }
@@ -271,9 +269,10 @@ static struct gs_error *load_and_tell(struct engine *e)
 struct gs_error *engine_reload(struct engine *e)
 {
     struct gs_error *err =
-        e->drain ? gs_error_new(GS_EUNAVAIL, "the engine is ending") : load_and_tell(e);
+        e->drain ? gs_error_new(GS_EUNAVAIL, "the engine is stopping") : load_and_tell(e);
     if (err)
-        gs_err("engine", "not loaded, the configuration before goes on: %s", gs_error_message(err));
+        gs_err("engine", "reload failed, the previous configuration stays active: %s",
+               gs_error_message(err));
     return err;
 }
 
@@ -440,7 +439,8 @@ static void on_flushed(void *arg)
 static void on_drain_deadline(void *arg)
 {
     struct engine *e = arg;
-    gs_warn("engine", "%zu remote writes do not have all samples", e->n_flushing);
+    gs_warn("engine", "the flush deadline has passed: %zu remote write receivers lack samples",
+            e->n_flushing);
     drained(e);
 }
 

@@ -176,18 +176,18 @@ static void on_server_signal(uv_signal_t *s, int signum)
     if (signum == SIGHUP && (r->stopping || !r->engine))
         return;
     if (signum == SIGHUP) {
-        gs_info("engine", "SIGHUP: loading the configuration again");
+        gs_info("engine", "SIGHUP: reloading the configuration");
         gs_error_free(engine_reload(r->engine)); // logged there
         return;
     }
-    gs_info("engine", "%s: ending", strsignal(signum));
+    gs_info("engine", "%s: stopping", strsignal(signum));
     stop_server(r);
 }
 
 static void on_quit(void *arg)
 {
     struct server *r = arg;
-    gs_info("engine", "/-/quit: ending");
+    gs_info("engine", "/-/quit: stopping");
     stop_server(r);
 }
 
@@ -224,7 +224,8 @@ static void handle_while_reading(void *arg, struct http_exchange *x)
     }
     http_add_header(x, "X-Prometheus-Stopping", "false");
     http_add_header(x, "Retry-After", "1");
-    http_reply_text(x, 503, "Service Unavailable: the log of samples is read, %u %% of %llu MiB\n",
+    http_reply_text(x, 503,
+                    "Service Unavailable: replaying the write-ahead log, %u %% of %llu MiB\n",
                     percent, (unsigned long long)(r->total_bytes >> 20));
 }
 
@@ -236,7 +237,7 @@ static bool on_recovery(void *arg, uint64_t done, uint64_t total)
     r->done_bytes = done;
     r->total_bytes = total;
     if (now - r->told_ns >= TELL_NS) {
-        gs_info("engine", "reading the log of samples: %llu of %llu MiB",
+        gs_info("engine", "replaying the write-ahead log: %llu of %llu MiB",
                 (unsigned long long)(done >> 20), (unsigned long long)(total >> 20));
         r->told_ns = now;
     }

@@ -54,7 +54,7 @@ query() { curl -sS -G "$url/api/v1/query" --data-urlencode "query=$1" | jq -r '.
 query_is() { [ "$(query "$1")" = "$2" ]; }
 wait_for "both targets are up after the change of the file" query_is 'count(up == 1)' 2
 printf 'scrape_configs: [{job_name: x, no_such_key: 1}]\n' >"$dir/prometheus.yml"
-wait_for "a wrong file is told" grep -q 'not loaded, the configuration before goes on: .*no_such_key' "$dir/engine.log"
+wait_for "a wrong file is told" grep -q 'reload failed, the previous configuration stays active: .*no_such_key' "$dir/engine.log"
 query_is 'prometheus_config_last_reload_successful' 0 || wait_for "the metric tells it, too" query_is 'prometheus_config_last_reload_successful' 0
 [ "$(curl -s -o "$dir/out" -w '%{http_code}' -X POST "$url/-/reload")" = 500 ] || fail "POST /-/reload of a wrong file is no 500"
 config "$at" >"$dir/prometheus.yml"

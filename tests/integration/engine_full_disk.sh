@@ -16,13 +16,13 @@ wait_for "the log works" is gpuscale_tsdb_wal_failing 0
 head -c 10000000 /dev/zero >"$dir/disk/ballast" 2>/dev/null || true # until it is full
 wait_for "the full disk is told" is gpuscale_tsdb_wal_failing 1
 logged() { [ "$(grep -c "$1" "$dir/full.log")" = 1 ]; }
-wait_for "the log has it" logged 'error engine: .*the disk does not take the log of samples: No space left on device'
+wait_for "the log has it" logged 'error engine: .*the write-ahead log cannot be written: No space left on device'
 full=$(date +%s.%N)
 goes_on() { settled "$full" && [ "$(ask 'min(up{instance!="127.0.0.1:1"})' "$(date +%s.%N)")" = 1 ]; }
 wait_for "the engine goes on from memory" goes_on
 rm "$dir/disk/ballast"
 wait_for "there is room again" is gpuscale_tsdb_wal_failing 0
-wait_for "the log has that too" logged 'warn  engine: .*the log of samples is written again after'
+wait_for "the log has that too" logged 'warn  engine: .*the write-ahead log is written again after'
 from=$(($(date +%s) + 1))
 # samples TIME: of the time since there is room.
 samples() { ask "sum(count_over_time(up[$((${1%.*} - from))s]))" "$1"; }

@@ -34,7 +34,7 @@ code() { curl -sS -o "$dir/body" -w '%{http_code}' "$url$1"; }
 
 begin first
 [ "$(code /-/ready)" = 503 ] || fail "it is ready at once: $(cat "$dir/body")"
-grep -q 'Service Unavailable: the log of samples is read, [0-9]* % of [0-9]* MiB' "$dir/body" ||
+grep -q 'Service Unavailable: replaying the write-ahead log, [0-9]* % of [0-9]* MiB' "$dir/body" ||
     fail "/-/ready says $(cat "$dir/body")"
 [ "$(code /-/healthy)" = 200 ] || fail "/-/healthy says $(cat "$dir/body")"
 [ "$(code '/api/v1/query?query=up')" = 503 ] || fail "a query is answered: $(cat "$dir/body")"

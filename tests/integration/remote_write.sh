@@ -113,5 +113,5 @@ start_limited
 wait_for "there is something to send again" has_samples
 kill -TERM "$engine_pid"
 wait "$engine_pid" || fail "the engine ended with exit code $?"
-grep -q '1 remote writes do not have all samples' "$dir/engine.log" || fail "no word about what is lost"
+grep -q 'the flush deadline has passed: 1 remote write receivers lack samples' "$dir/engine.log" || fail "no word about what is lost"
 echo "ok: the end waits for a limited time"

@@ -92,7 +92,7 @@ static void report_dns_groups(struct asked_name *n, struct gs_error *err)
 {
     const char *text = err ? gs_error_message(err) : NULL;
     if (text && !gs_streq(text, n->problem))
-        gs_warn("dns_sd", "%s: the last targets stay: %s", n->name, text);
+        gs_warn("dns_sd", "%s: lookup failed, the last targets are kept: %s", n->name, text);
     free(n->problem);
     n->problem = gs_strdup(text);
     gs_error_free(err);

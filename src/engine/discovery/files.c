@@ -61,7 +61,7 @@ static void read_file(struct discovery_group_list *l, const char *path, struct d
     struct codec_yaml_docs docs = {0};
     struct gs_error *err = discovery_files_load(path, &docs);
     if (err) {
-        gs_warn("file_sd", "%s; the last targets stay", gs_error_message(err));
+        gs_warn("file_sd", "%s; the last targets are kept", gs_error_message(err));
         gs_error_free(err);
         return;
     }

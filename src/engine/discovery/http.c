@@ -93,7 +93,7 @@ static void report_http_groups(struct discovery_http *s, struct gs_error *err)
     GS_AUTO_FREE char *url = shown_url(s->cfg->url);
     GS_AUTO_FREE char *text = err ? shown_problem(s, url, gs_error_message(err)) : NULL;
     if (text && !gs_streq(text, s->problem))
-        gs_warn("http_sd", "%s: unable to refresh target groups, the last ones stay: %s", url,
+        gs_warn("http_sd", "%s: cannot refresh the target groups, the last ones are kept: %s", url,
                 text);
     free(s->problem);
     s->problem = GS_TAKE(text);

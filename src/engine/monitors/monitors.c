@@ -193,7 +193,7 @@ static void report_monitor_error(struct monitor *m, struct gs_error *err)
     if (text && !gs_streq(text, m->error))
         gs_warn("monitors", "%s: no jobs: %s", m->name, text);
     else if (!text && m->error && !m->waiting)
-        gs_info("monitors", "%s: mended", m->name);
+        gs_info("monitors", "%s: fixed, its jobs are scraped", m->name);
     if (text || !m->waiting) {
         free(m->error);
         m->error = gs_strdup(text);

@@ -281,7 +281,7 @@ static bool fill_batch(struct remote_write *w)
 
 static void retry(struct remote_write *w, const char *why, int64_t retry_after_s)
 {
-    gs_warn("remote_write", "%s: %s; trying again", w->cfg->url, why);
+    gs_warn("remote_write", "%s: %s; the request is retried", w->cfg->url, why);
     int64_t delay = w->backoff_ms;
     if (retry_after_s > 0)
         delay = (retry_after_s < MAX_RETRY_S ? retry_after_s : MAX_RETRY_S) * 1000;

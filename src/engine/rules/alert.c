@@ -477,7 +477,7 @@ void rules_runner_restore(struct rules_runner *r, int64_t now_ms)
         GS_CLEANUP(gs_hmap_freep) struct gs_hmap *stored = gs_hmap_new(free);
         GS_AUTO_ERROR struct gs_error *err = find_stored(r, s->rule, now_ms, stored);
         if (err)
-            gs_warn("rules", "for state of %s not restored: %s", s->rule->name,
+            gs_warn("rules", "alert %s: the for duration is not restored: %s", s->rule->name,
                     gs_error_message(err));
         size_t pos = 0;
         struct gs_slice key;

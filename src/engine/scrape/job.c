@@ -107,7 +107,7 @@ static void count_invalid(struct scrape_job *j, const struct scrape_target_spec 
         return;
     free(j->invalid);
     j->invalid = gs_strdup(spec->invalid);
-    gs_warn("scrape", "job %s: a discovered target is left out: %s", j->cfg->job_name, j->invalid);
+    gs_warn("scrape", "job %s: a discovered target is ignored: %s", j->cfg->job_name, j->invalid);
 }
 
 static void resolve_group(struct scrape_job *j, struct gs_hmap *wanted, const struct job_group *g)

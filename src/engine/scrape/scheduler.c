@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scrape/scrape_private.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/fiber.h"
 #include "base/mem.h"
 
-#define TURN_NS (5 * GS_NS_PER_MS)
+#define SLICE_NS (5 * GS_NS_PER_MS)
 
 struct scrape_scheduler {
     TAILQ_HEAD(, scrape_task) paused;
     struct gs_fiber *spare;
-    uv_idle_t next; // active while somebody is paused
+    uv_idle_t next; // active while a task is paused
 };
 
 struct scrape_scheduler *scrape_scheduler_new(uv_loop_t *loop)
@@ -31,6 +32,7 @@ void scrape_scheduler_free(struct scrape_scheduler *s)
 {
     if (!s)
         return;
+    gs_assert(TAILQ_EMPTY(&s->paused));
     gs_fiber_free(s->spare);
     uv_close((uv_handle_t *)&s->next, free_scheduler);
 }
@@ -71,6 +73,7 @@ static void on_scheduler_idle(uv_idle_t *h)
 
 void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t)
 {
+    gs_assert(!t->fiber);
     t->scheduler = s;
     t->canceled = false;
     t->fiber = GS_TAKE(s->spare);
@@ -89,7 +92,7 @@ void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t)
 
 bool scrape_task_yield(struct scrape_task *t)
 {
-    if (t->fiber && !t->canceled && gs_mono_ns() - t->begun_ns >= TURN_NS)
+    if (t->fiber && !t->canceled && gs_mono_ns() - t->begun_ns >= SLICE_NS)
         gs_fiber_pause(t->fiber);
     return !t->canceled;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scrape/scrape_private.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/timer.h"
@@ -40,8 +41,16 @@ struct scrape_target {
     struct gs_error *failed;
 };
 
+// A target is idle, waits for a response (op), or ingests one in a task: never two of them.
+static bool is_idle(const struct scrape_target *t)
+{
+    gs_assert(!(t->op && t->task.fiber));
+    return !t->op && !t->task.fiber;
+}
+
 static void finish_scrape(struct scrape_target *t, struct gs_error *err)
 {
+    gs_assert(is_idle(t));
     t->state.duration_s = (double)(gs_mono_ns() - t->started_ns) / 1e9;
     t->state.last_ms = t->started_ms;
     t->state.scraped = true;
@@ -140,6 +149,7 @@ static bool needs_task(const struct scrape_target *t, const struct http_answer *
 
 static void read_in_task(struct scrape_target *t, const struct http_answer *answer)
 {
+    gs_assert(is_idle(t) && !t->content_type && !t->failed);
     t->body = answer->body;
     if (answer->buffer) {
         t->reply = *answer->buffer;
@@ -173,6 +183,7 @@ static struct gs_error *take_body(struct scrape_target *t, const struct http_ans
 static void on_scrape_response(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct scrape_target *t = arg;
+    gs_assert(!t->task.fiber);
     t->op = NULL;
     if (!err && answer->status != 200)
         err = gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", answer->status,
@@ -238,7 +249,7 @@ static void on_scrape_timer(void *arg)
     struct scrape_target *t = arg;
     int64_t now = gs_unix_ms(), due = t->due_ms;
     wait_for_next(t, now);
-    if (t->op || t->task.fiber) // still busy with the last one
+    if (!is_idle(t)) // the last scrape is still in progress
         return;
     if (llabs(now - due) <= ADJUST_MS && llabs(now - due) <= t->spec.interval_ms / 100)
         now = due;

@@ -26,9 +26,9 @@ const char *adapter_not_ready(struct adapter *a)
 {
     const char *own = a->o.not_ready ? a->o.not_ready(a->o.arg) : NULL;
     if (!a->auth_ready)
-        return "the front proxy's configuration is not read yet";
+        return "the configuration of the front proxy is not read yet";
     if (!a->rest_mapper_ready)
-        return "the cluster's resources are not known yet";
+        return "the resources of the cluster are not read yet";
     if (!provider_registry_rounds(a->now.registry))
         return "the series of the rules are not listed yet";
     if (own)

@@ -66,7 +66,7 @@ static void on_resources_loaded(void *arg, struct gs_error *err)
     int64_t ms = a->o.discovery_interval_ns / GS_NS_PER_MS;
     uint64_t wait = a->rest_mapper_ready ? (uint64_t)(ms ? ms : DISCOVERY_MS) : 2000;
     if (first)
-        gs_info("adapter", "the cluster's resources are known");
+        gs_info("adapter", "read the resources of the cluster");
     uv_timer_set_repeat(a->discovery, wait);
     uv_timer_again(a->discovery);
 }

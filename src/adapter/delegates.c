@@ -72,7 +72,7 @@ static struct gs_error *take_group(struct adapter *a, struct gs_slice group,
         *groups[i].slot = p;
         for (size_t k = 0; groups[i].versions[k]; k++)
             adapter_api_delegate_follow(p, groups[i].versions[k]);
-        gs_info("adapter", "what is not served here of %s, %s is asked for", groups[i].name,
+        gs_info("adapter", "requests of %s that no rule serves are forwarded to %s", groups[i].name,
                 adapter_api_delegate_name(p));
         return NULL;
     }

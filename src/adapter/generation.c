@@ -172,7 +172,8 @@ void adapter_reload(struct adapter *a)
     a->reloads++;
     if (err) {
         a->reload_failures++;
-        gs_err("adapter", "the old configuration stays: %s", gs_error_message(err));
+        gs_err("adapter", "reload failed, the previous configuration stays in use: %s",
+               gs_error_message(err));
         gs_error_free(err);
         adapter_config_free(c);
         return;
@@ -180,7 +181,7 @@ void adapter_reload(struct adapter *a)
     generation_free(&a->next);
     a->next = w;
     a->loaded_ms = gs_unix_ms();
-    gs_info("adapter", "configuration loaded again: %zu rules", c->n_rules);
+    gs_info("adapter", "reloaded the configuration: %zu rules", c->n_rules);
     adapter_check_overrides(a, c, true);
     if (!c->n_rules)
         on_first_round(a);

@@ -257,7 +257,7 @@ static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *
     bool new_error = err && !gs_streq(q->error, gs_error_message(err));
     if (new_error)
         gs_warn("adapter", "series %s: %s%s", q->selector, gs_error_message(err),
-                q->shapes ? "; what was found before stays" : "");
+                q->shapes ? "; the series of the last list stay in use" : "");
     free(q->error);
     q->error = err ? gs_strdup(gs_error_message(err)) : NULL;
     gs_error_free(err);

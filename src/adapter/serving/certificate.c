@@ -117,7 +117,7 @@ static struct gs_error *make(struct serving *s)
     if (!err)
         err = gs_file_write_atomic(s->cert_path, 0644, gs_slice_of(chain));
     if (!err)
-        gs_info("adapter", "made a self-signed serving certificate: %s", s->cert_path);
+        gs_info("adapter", "created a self-signed serving certificate: %s", s->cert_path);
     return err;
 }
 
@@ -247,7 +247,7 @@ void serving_poll(struct serving *s)
             gs_info("adapter", "new serving certificate: %s", s->cert_path);
     }
     if (err)
-        gs_warn("adapter", "the old serving certificate stays: %s: %s", s->cert_path,
+        gs_warn("adapter", "the previous serving certificate stays in use: %s: %s", s->cert_path,
                 gs_error_message(err));
     gs_error_free(err);
     if (!s->made_here)

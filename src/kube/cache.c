@@ -10,6 +10,7 @@
 // While a handler runs the cache may be freed: every dispatch goes by `closed` afterwards.
 #include "kube/cache.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -19,10 +20,11 @@
 #define FRAME_MAX         (16u * 1024 * 1024) // one watch event
 #define BACKOFF_FIRST_MS  200
 #define BACKOFF_LAST_MS   30000
-#define WATCH_MIN_SECONDS 300 // asked of the server; twice as long at most
+#define WATCH_MIN_SECONDS 300 // requested from the server; twice as long at most
 #define WATCH_HEALTHY_NS  GS_NS_PER_SEC
 
 struct kube_cache {
+    struct gs_thread_owner owner;
     struct kube_client *client;
     char *path;  // of the collection
     char *query; // extra parameters or NULL
@@ -67,6 +69,7 @@ struct kube_cache *kube_cache_new(uv_loop_t *loop, struct kube_client *client, s
     struct kube_cache *c = gs_alloc(sizeof(*c));
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, r, ns, NULL, NULL);
+    gs_thread_owner_bind(&c->owner);
     c->client = client;
     c->path = gs_buf_take(&path);
     c->query = query && *query ? gs_strdup(query) : NULL;
@@ -111,7 +114,7 @@ static void drop_dead_handlers(struct kube_cache *c)
 
 static void tell_change(struct kube_cache *c, const json_t *old_obj, const json_t *new_obj)
 {
-    size_t n = c->n_handlers; // one that is added meanwhile is told by its own replay
+    size_t n = c->n_handlers; // one that is added meanwhile gets its own replay
     c->dispatching++;
     for (size_t i = 0; i < n && !c->closed; i++) {
         struct kube_cache_handlers h = c->handlers[i];
@@ -319,6 +322,7 @@ static void apply_list(struct kube_cache *c, json_t *list)
     size_t i;
     json_t *item;
 
+    gs_thread_owner_assert(&c->owner);
     complete_items(list);
     json_array_foreach (items, i, item) {
         GS_AUTO_FREE char *key = object_key(item);
@@ -527,6 +531,7 @@ bool kube_cache_synced(const struct kube_cache *c)
 
 const json_t *kube_cache_get(const struct kube_cache *c, const char *ns, const char *name)
 {
+    gs_thread_owner_assert(&c->owner);
     if (!name)
         return NULL;
     if (!ns)

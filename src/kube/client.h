@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Typed-by-path client of a Kubernetes API, over any http_client (TLS to a cluster, or the
-// in-process loopback to the embedded API: callers cannot tell which). Asynchronous, on the loop's
-// thread.
+// in-process loopback to the embedded API: callers cannot distinguish them). Asynchronous, on the
+// loop's thread.
 #pragma once
 
 #include "codec/json.h"

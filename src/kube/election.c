@@ -15,7 +15,7 @@ struct kube_election {
     struct kube_client *client;
     struct kube_election_config cfg;
     char *ns, *name, *identity, *holder;
-    char *told; // the last failure that the log has
+    char *logged; // the last failure that the log has
     struct gs_timer *timer;
     struct kube_request *request;
     json_t *seen;         // the spec that was seen last
@@ -67,10 +67,10 @@ static void observe_lease(struct kube_election *e, const json_t *lease)
 // Once for each reason, until it works again.
 static void report_leadership(struct kube_election *e, const char *failure)
 {
-    if (failure && !gs_streq(e->told, failure))
+    if (failure && !gs_streq(e->logged, failure))
         gs_warn("election", "lease %s/%s: %s", e->ns, e->name, failure);
-    free(e->told);
-    e->told = gs_strdup(failure);
+    free(e->logged);
+    e->logged = gs_strdup(failure);
 }
 
 // --- writing ---
@@ -84,7 +84,7 @@ static void on_lease_written(void *arg, int status, json_t *body, struct gs_erro
         observe_lease(e, body);
         take_leadership(e);
     } else if (status == 409) {
-        lose_leadership(e, "another took the lease"); // or only touched it: the next try tells
+        lose_leadership(e, "another took the lease"); // or only touched it: the next attempt shows
     } else {
         report_leadership(e, gs_error_message(err));
     }
@@ -194,7 +194,7 @@ static void free_election(void *arg)
     free(e->name);
     free(e->identity);
     free(e->holder);
-    free(e->told);
+    free(e->logged);
     json_decref(e->seen);
     free(e);
 }

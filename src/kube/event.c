@@ -31,7 +31,7 @@ struct kube_recorder {
     struct gs_hmap *entries;
     struct entry *newest, *oldest;
     int64_t last_name_ns; // names are unique
-    char *told;           // the last failure that the log has
+    char *logged;         // the last failure that the log has
 };
 
 struct kube_recorder *kube_recorder_new(struct kube_client *c, const char *component,
@@ -93,7 +93,7 @@ void kube_recorder_free(struct kube_recorder *r)
     kube_event_limit_free(r->limit);
     free(r->component);
     free(r->host);
-    free(r->told);
+    free(r->logged);
     free(r);
 }
 
@@ -104,10 +104,10 @@ static void entry_send(struct entry *e);
 // Once for each reason.
 static void write_event(struct kube_recorder *r, const char *failure)
 {
-    if (!gs_streq(r->told, failure))
+    if (!gs_streq(r->logged, failure))
         gs_warn("events", "events cannot be written: %s", failure);
-    free(r->told);
-    r->told = gs_strdup(failure);
+    free(r->logged);
+    r->logged = gs_strdup(failure);
 }
 
 static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err)
@@ -123,7 +123,7 @@ static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err
         e->dirty = true;
         codec_json_del(e->event, "metadata", "resourceVersion", NULL);
     } else if (failed) {
-        event_entry_free(e); // events are best effort; the next one tries anew
+        event_entry_free(e); // events are best effort; the next one tries again
         return;
     } else {
         e->created = true;
@@ -263,7 +263,7 @@ void kube_event(struct kube_recorder *r, const json_t *about, const char *type, 
         entry_repeat(e, message);
     else
         e = entry_new(r, key, event_new(r, about, type, reason, message));
-    // What is not told now is in the count of what is told next.
+    // Repeats that are not written now are in the count of the next write.
     if (!kube_event_limit_allow(r->limit, object, now_ms))
         return;
     e->dirty = true;

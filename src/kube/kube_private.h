@@ -25,7 +25,7 @@ struct kube_event_limit;
 
 struct kube_event_limit *kube_event_limit_new(void);
 void kube_event_limit_free(struct kube_event_limit *l); // NULL is fine
-// similar: what the events have in common (object, type, reason). True: to be told as combined.
+// similar: what the events have in common (object, type, reason). True: write it as combined.
 bool kube_event_limit_combine(struct kube_event_limit *l, const char *similar, const char *message,
                               int64_t now_ms);
 // about: object and type. Times are any clock's that does not go back.

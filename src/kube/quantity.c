@@ -142,7 +142,7 @@ static void strip_tens(struct amount *a)
     }
 }
 
-// Reads the digits; those that the mantissa cannot hold must be behind the point, and are rounded
+// Reads the digits; those that the mantissa cannot hold must be after the point, and are rounded
 // up.
 static struct gs_error *read_digits(const struct text *t, struct amount *a)
 {

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "kube/status.h"
 
-// kube-apiserver indents for people: when asked to, and for the usual interactive clients.
+// As kube-apiserver, indents on request and for the usual interactive clients.
 bool kube_wants_pretty(const struct http_exchange *x)
 {
     const char *pretty = http_query(x, "pretty");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fields Kubernetes objects have: one table of types drives unknown-field errors, type checks,
-// strategic merge patch (list keys), and the OpenAPI documents that kubectl asks for.
+// strategic merge patch (list keys), and the OpenAPI documents that kubectl requests.
 #pragma once
 
 #include "base/buf.h"
@@ -42,7 +42,7 @@ struct kube_type {
 const struct kube_type *kube_schema_find(const char *api_version, const char *kind);
 const struct kube_field *kube_schema_field(const struct kube_type *t, const char *name);
 
-// All known kinds in turn; NULL behind the last one.
+// All known kinds in turn; NULL after the last one.
 const struct kube_type *kube_schema_nth(size_t i, const char **ret_api_version,
                                         const char **ret_kind);
 
@@ -58,7 +58,7 @@ void kube_schema_check(const struct kube_type *t, json_t *obj, bool drop, json_t
 
 // The OpenAPI documents that kubectl reads, made from the table of types: version 3 a group-version
 // (kubectl from 1.24: server-side validation, apply, explain), version 2 as a whole (older ones:
-// client-side validation, apply, explain) in JSON and in the protobuf form that kubectl asks for.
+// client-side validation, apply, explain) in JSON and in the protobuf form that kubectl requests.
 // Kinds without a type are described as free-form. The documents are large: make them once and keep
 // the bytes.
 

@@ -11,7 +11,7 @@ struct walk {
     bool drop;
     json_t *unknown, *type_errors;
     struct gs_buf shown, go;
-    const struct kube_type *owner; // the Go struct whose field is looked at
+    const struct kube_type *owner; // the Go struct whose field is checked
 };
 
 static void truncate_to(struct gs_buf *b, size_t len)

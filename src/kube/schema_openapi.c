@@ -10,7 +10,8 @@
 #define INTORSTR_NAME "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 #define TIME_NAME     "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
 
-// One document being made. The versions differ in where schemas live and how bodies are told.
+// One document under construction. The versions differ in the place of schemas and the form of
+// bodies.
 struct doc {
     bool v3;
     json_t *schemas, *paths;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the tables of Kubernetes' types are written (schema_*.c). One line a field, in the order of
-// the API reference; options behind the name:
+// the API reference; options after the name:
 //   REQUIRED   the OpenAPI documents say so
 //   BY(key)    a strategic merge patch merges the list by this member; SET: a set of scalars
 //   RETAIN     patchStrategy retainKeys: a one-of, where a patch names the members that may stay

@@ -86,7 +86,7 @@ static void advance_lexer(struct lexer *l)
     l->rest.len -= n;
 }
 
-// The next token where a key or value may stand: "in" and "notin" are plain words there.
+// The next token where a key or value is expected: "in" and "notin" are plain words there.
 static enum token peek_value(const struct lexer *l)
 {
     return l->tok == TOK_IN || l->tok == TOK_NOTIN ? TOK_WORD : l->tok;
@@ -541,7 +541,7 @@ void kube_selector_format(const struct kube_selector *s, struct gs_buf *out)
     }
 }
 
-// Reads a field value up to an unescaped comma, moving *s behind it.
+// Reads a field value up to an unescaped comma, moving *s past it.
 static struct gs_error *unescape_field_value(struct gs_slice *s, struct gs_buf *out)
 {
     while (s->len) {

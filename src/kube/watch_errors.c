@@ -10,7 +10,7 @@ enum { LOOK_EVERY_MS = 5000 };
 struct kube_watch_errors {
     struct gs_timer *timer;
     const struct kube_cache *cache;
-    char *component, *what, *told;
+    char *component, *what, *logged;
 };
 
 static void check_watch_error(void *arg)
@@ -19,12 +19,12 @@ static void check_watch_error(void *arg)
     const char *error = kube_cache_error(w->cache);
     if (error && strstr(error, "could not find the requested resource"))
         error = NULL;
-    if (error && !gs_streq(error, w->told))
+    if (error && !gs_streq(error, w->logged))
         gs_warn(w->component, "%s cannot be seen: %s", w->what, error);
-    if (!error && w->told && kube_cache_synced(w->cache))
+    if (!error && w->logged && kube_cache_synced(w->cache))
         gs_info(w->component, "%s can be seen again", w->what);
-    free(w->told);
-    w->told = gs_strdup(error);
+    free(w->logged);
+    w->logged = gs_strdup(error);
 }
 
 struct kube_watch_errors *kube_watch_errors_new(uv_loop_t *loop, const struct kube_cache *cache,
@@ -46,7 +46,7 @@ void kube_watch_errors_free(struct kube_watch_errors *w)
         return;
     free(w->component);
     free(w->what);
-    free(w->told);
+    free(w->logged);
     gs_timer_free(w->timer);
     free(w);
 }

@@ -5,7 +5,7 @@
 // bind them: see local_ports_first().
 //
 // A moved port is recorded once, in the annotation KUBE_ANN_PORTS of the Pod or Service
-// (kube/ports.h). Probes, Endpoints, scrape targets, tables and events read it from there.
+// (kube/object.h). Probes, Endpoints, scrape targets, tables and events read it from there.
 #pragma once
 
 #include "codec/json.h"

@@ -66,7 +66,7 @@ static bool is_set(const struct endpoint_secret *s)
     return s->text || (s->file && *s->file);
 }
 
-// first: nothing was read before that could stay in use, so the text stands in for the file.
+// first: no earlier contents could stay in use, so the text is used if the file cannot be read.
 static struct gs_error *read_secret(const struct endpoint_secret *s, bool first, struct gs_buf *out)
 {
     struct gs_error *err = s->file ? gs_file_read(s->file, MAX_SECRET, out) : NULL;
@@ -201,7 +201,7 @@ static struct gs_error *read_pem(const struct endpoint_secret *s, char **ret)
     return err;
 }
 
-// Broken ones are named by their files, where they are in files.
+// Errors name the file, if the certificate is in a file.
 static struct gs_error *check_pems(const struct endpoint_settings *s, char *const pems[N_PEMS])
 {
     struct gs_error *err = pems[CA] ? tls_check_certificates(pems[CA]) : NULL;

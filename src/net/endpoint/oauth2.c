@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -21,7 +22,7 @@ struct endpoint_tokens {
     struct http_client *client;
     struct gs_timer *begin; // the next fetch, in another turn of the loop
     struct http_op *op;
-    char *secret; // that the token was asked for with
+    char *secret; // with which the token was requested
     char *authorization;
     int64_t expires_ns; // monotonic; 0: never
     enum endpoint_token_style style;
@@ -192,7 +193,8 @@ static void take_token(struct endpoint_tokens *t, struct endpoint_token *token)
     resume_all(t);
 }
 
-// A server that refuses may want the secret in the other place: asked once, until one was right.
+// A server that refuses may expect the secret in the other place: the request is repeated once,
+// until one form has succeeded.
 static void on_token(void *arg, const struct http_answer *answer, struct gs_error *err)
 {
     struct endpoint_tokens *t = arg;
@@ -234,7 +236,7 @@ static struct gs_error *read_secret(struct endpoint_tokens *t, char **ret)
     return NULL;
 }
 
-// False: a token has to be fetched, or the secret cannot be read, which the fetch tells.
+// False: a token must be fetched, or the secret cannot be read, which the fetch reports.
 static bool has_token(struct endpoint_tokens *t)
 {
     GS_AUTO_FREE char *secret = NULL;
@@ -313,6 +315,7 @@ static void free_tokens(void *arg)
 
 void endpoint_tokens_unref(struct endpoint_tokens *t)
 {
+    gs_assert(!t || t->refs > 0);
     if (!t || --t->refs)
         return;
     http_op_cancel(t->op);

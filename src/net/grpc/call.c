@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's calls. A call lives as long as its HTTP/2 stream is open or its handler works on it,
 // whichever is longer.
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/timer.h"
 #include "net/grpc/grpc_private.h"
@@ -58,7 +59,7 @@ static void free_when_unused(struct grpc_call *call)
 }
 
 // A handler that does not listen keeps the call, and answers into the void.
-static void tell_handler(struct grpc_call *call)
+static void cancel_handler(struct grpc_call *call)
 {
     if (!call->handling || !call->on_cancel)
         return;
@@ -69,7 +70,8 @@ static void tell_handler(struct grpc_call *call)
 static void uncount_request_bytes(struct grpc_call *call)
 {
     // A call in a connection's list has the connection; the analyzer takes it for the one detached.
-    call->conn->buffered -= call->counted; // NOLINT(clang-analyzer-core.NullDereference)
+    gs_assert(call->conn->buffered >= call->counted); // NOLINT(clang-analyzer-core.NullDereference)
+    call->conn->buffered -= call->counted;            // NOLINT(clang-analyzer-core.NullDereference)
     call->counted = 0;
 }
 
@@ -80,7 +82,7 @@ static void detach_call(struct grpc_call *call)
     call->conn = NULL;
     if (call->has_deadline)
         gs_timer_stop(call->deadline);
-    tell_handler(call);
+    cancel_handler(call);
     free_when_unused(call);
 }
 
@@ -214,7 +216,7 @@ static void on_call_deadline(void *arg)
         return;
     call->refused = true;
     set_status(call, GRPC_DEADLINE_EXCEEDED, "deadline exceeded");
-    tell_handler(call);
+    cancel_handler(call);
 }
 
 // --- requests ---

@@ -38,9 +38,9 @@ struct grpc_server;
 struct grpc_call; // server side of one call
 
 // Called with the request message. Answers with any number of grpc_call_send() (one for unary) and
-// one grpc_call_finish(), now or later. on_cancel (optional, set by grpc_call_on_cancel) tells that
-// the client left or its deadline has passed; then the call must not be used any more. Without it
-// the answer goes into the void. After grpc_call_finish() the call must not be used either.
+// one grpc_call_finish(), now or later. on_cancel (optional, set by grpc_call_on_cancel) is called
+// if the client left or its deadline has passed; then the call must not be used any more. Without
+// it the answer is discarded. After grpc_call_finish() the call must not be used either.
 typedef void (*grpc_method_fn)(void *ctx, struct grpc_call *call, struct gs_slice request);
 
 struct grpc_server *grpc_server_new(uv_loop_t *loop);
@@ -49,7 +49,7 @@ void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn 
 struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path);
 struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *address, uint16_t port,
                                         uint16_t *ret_port);
-// Closes sockets and connections, removes the file; handlers are told by on_cancel before it
+// Closes sockets and connections, removes the file; handlers are called by on_cancel before it
 // returns. The loop must run on until the handles are closed. NULL is fine, for the client, too.
 void grpc_server_free(struct grpc_server *s);
 

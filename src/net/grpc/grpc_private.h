@@ -121,7 +121,8 @@ struct grpc_server_conn {
 struct grpc_server_conn *grpc_server_detached_conn(struct grpc_server *s);
 
 struct gs_error *grpc_server_session_new(struct grpc_server_conn *c); // sets base.session
-// Calls of a connection that is gone, or whose server goes: tells their handlers.
+// Ends the calls of a connection that is closed, or whose server is freed: their handlers are
+// called.
 void grpc_server_calls_end(struct grpc_server_conn *c);
 
 // --- client ---

@@ -18,7 +18,7 @@ struct http_client_config {
     const char *ca_pem, *cert_pem, *key_pem; // PEM text; ca NULL: the system's
     bool insecure;                           // no verification of the peer
     int tls_min, tls_max;    // 10 … 13 for TLS 1.0 … 1.3; 0: as the library has it
-    const char *server_name; // asked for and verified instead of the URL's host
+    const char *server_name; // sent as SNI and verified instead of the URL's host
     const char *proxy;       // NULL: as the environment says; "": none
     const char *no_proxy;    // with proxy: hosts that are reached without it
     const struct http_header *proxy_headers; // of CONNECT; ends with a NULL name; NULL: none
@@ -30,9 +30,10 @@ struct http_client_config {
 
 struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,
                                       struct http_client **ret);
-// The same to its user, for who asks many peers each second (scrapes): a GET over plain HTTP
-// without proxy costs a write and a read on a kept connection, half of what libcurl takes for it.
-// All else, and whatever goes wrong on the short way except timeouts, is libcurl's.
+// The same interface for callers that query many servers each second (scrapes): a GET request over
+// plain HTTP without proxy costs a write and a read on a kept connection, half of the time that
+// libcurl needs. libcurl sends all other requests, and repeats those that fail on the short path
+// for another reason than a timeout.
 struct gs_error *http_client_new_direct(uv_loop_t *loop, const struct http_client_config *cfg,
                                         struct http_client **ret);
 // identity is copied (NULL: anonymous). Replies arrive in a later loop turn, never from inside

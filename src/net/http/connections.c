@@ -4,6 +4,7 @@
 // arrives together with other bytes. So each socket is also in an epoll of ours, which reports
 // that end, and time limits start at fixed points. A connection is closed by shutting down its
 // socket: MHD sees that in every state and frees the connection in its next run.
+#include "base/assert.h"
 #include "base/log.h"
 #include "net/http/server_private.h"
 
@@ -148,8 +149,19 @@ static void settle_gone(struct http_server *s)
     }
 }
 
+static unsigned count_connections(const struct http_server *s)
+{
+    const struct http_server_connection *c;
+    unsigned n = 0;
+    for (int state = 0; state < HTTP_CONNECTION_STATES; state++)
+        TAILQ_FOREACH(c, &s->connections[state], link)
+    n++;
+    return n;
+}
+
 void http_server_connections_check(struct http_server *s)
 {
+    gs_assert_debug(count_connections(s) == s->n_connections);
     if (s->sweep_now)
         sweep_connections(s);
     settle_gone(s);
@@ -248,6 +260,7 @@ void http_server_connection_closed(struct http_server_connection *c)
     struct http_server *s = c->server;
     epoll_ctl(s->hangup_fd, EPOLL_CTL_DEL, c->fd, NULL);
     leave_gone(c);
+    gs_assert(s->n_connections > 0 && s->n_closing <= s->n_connections);
     TAILQ_REMOVE(&s->connections[c->state], c, link);
     s->n_connections--;
     s->n_closing -= c->state == HTTP_CONNECTION_CLOSING;

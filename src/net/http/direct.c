@@ -64,7 +64,7 @@ struct direct_conn {
     char *authority;
     struct direct_op *op;
     struct http_reply reply;
-    int open; // handles and requests whose end the loop has not told yet
+    int open; // handles and requests that the loop has not closed yet
     bool connected;
 };
 
@@ -287,7 +287,7 @@ static void deliver_reply(struct direct_conn *conn)
         keep_conn(conn);
     else
         close_conn(conn);
-    conn->open++; // who is told may free the client
+    conn->open++; // the callback may free the client
     finish_direct_op(op, &answer, NULL);
     return_memory(c, &reply.bytes);
     conn_ended(conn);
@@ -331,7 +331,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
             return_memory(conn->client, &conn->reply.bytes);
         return;
     }
-    if (!conn->op) { // idle: the peer closed it, or says what nobody asked for
+    if (!conn->op) { // idle: the peer closed it, or sends bytes without a request
         leave_idle(conn);
         close_conn(conn);
         return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/http/http.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -12,7 +13,7 @@
 
 // --- percent decoding ---
 
-// out has room for raw.len + 1 bytes.
+// out has space for raw.len + 1 bytes.
 static struct gs_error *percent_decode(struct gs_slice raw, bool plus_is_blank, char *out)
 {
     size_t n = 0;
@@ -189,6 +190,7 @@ void http_exchange_run(struct http_exchange *x, http_handler handler, void *ctx)
 
 void http_exchange_unref(struct http_exchange *x)
 {
+    gs_assert(x->refs > 0);
     if (--x->refs > 0)
         return;
     gs_arena_finish(&x->arena);
@@ -363,7 +365,7 @@ struct gs_buf *http_bytes_edit(struct http_bytes **b, size_t keep)
     struct http_bytes *old = *b;
     if (old->refs == 1) {
         old->text.len = old->text.len < keep ? old->text.len : keep;
-        gs_buf_add(&old->text, "", 0); // the NUL behind it
+        gs_buf_add(&old->text, "", 0); // the NUL after it
         return &old->text;
     }
     struct gs_slice text = gs_buf_slice(&old->text);

@@ -43,14 +43,14 @@ const char *http_target(const struct http_exchange *x); // path and query as the
 // Percent-decoded ('+' is a blank) value of the first such query parameter; NULL when absent, ""
 // when without value.
 const char *http_query(const struct http_exchange *x, const char *name);
-// NULL behind the last parameter.
+// NULL after the last parameter.
 const char *http_query_nth(const struct http_exchange *x, size_t i, const char **ret_name);
 // Takes the parameters of an application/x-www-form-urlencoded body in front of the query's, so
 // that http_query() finds both. Other bodies have no effect. GS_EINVAL on a bad escape or a NUL.
 struct gs_error *http_read_form(struct http_exchange *x);
 // The name in any case; NULL when absent.
 const char *http_header(const struct http_exchange *x, const char *name);
-// In the order of the request, repeated ones one by one. NULL behind the last.
+// In the order of the request, repeated ones one by one. NULL after the last.
 const char *http_header_nth(const struct http_exchange *x, size_t i, const char **ret_name);
 struct gs_slice http_body(const struct http_exchange *x);
 const struct http_identity *http_identity(const struct http_exchange *x);

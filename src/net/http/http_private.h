@@ -17,7 +17,7 @@
 // fills in the request, runs the handler and implements http_carrier_ops.
 //
 // References: the carrier has one. The handler has one from http_exchange_run() until it has
-// answered (a stream: until on_close) or was told of the abort. A handler without on_abort keeps
+// answered (a stream: until on_close) or on_abort was called. A handler without on_abort keeps
 // its reference after the peer has left; its late answer is dropped.
 
 struct http_carrier_ops {
@@ -83,8 +83,8 @@ void http_exchange_set_peer(struct http_exchange *x, const char *peer);
 void http_exchange_add_request_header(struct http_exchange *x, const char *name, const char *value);
 
 void http_exchange_run(struct http_exchange *x, http_handler handler, void *ctx);
-// The peer left, or the carrier is done with a stream: tells the handler, once, by on_abort or
-// on_close. Then the carrier drops its reference.
+// The peer left, or the carrier has finished a stream: calls on_abort or on_close of the handler,
+// once. Then the carrier drops its reference.
 void http_exchange_gone(struct http_exchange *x);
 void http_exchange_unref(struct http_exchange *x);
 

@@ -124,7 +124,7 @@ static void op_closed(void *arg)
     free(op);
 }
 
-// The handler may be told that the peer left from in here.
+// on_abort of the handler may be called from here.
 static void let_go_of_exchange(struct loopback_op *op)
 {
     struct loopback_exchange *e = GS_TAKE(op->exchange);
@@ -152,7 +152,7 @@ static void finish_loopback_op(struct loopback_op *op, const struct http_answer 
                                struct gs_error *err)
 {
     retire_loopback_op(op);
-    if (op->cancelled) // by the handler, when it was told that the exchange is over
+    if (op->cancelled) // by the handler, in its on_abort or on_close
         gs_error_free(err);
     else
         op->cb.on_done(op->arg, answer, err);

@@ -226,7 +226,7 @@ enum http_reply_state http_reply_step(struct http_reply *r, bool ended)
     size_t there = r->bytes.len - r->head;
     if (r->chunked) {
         state = take_chunks(r);
-        if (state == HTTP_REPLY_DONE) // bytes behind the reply are nobody's
+        if (state == HTTP_REPLY_DONE) // bytes after the reply belong to no request
             r->keep = r->keep && r->next == r->bytes.len;
         close_gap(r);
     } else if (r->has_length ? r->length > r->max_body : there > r->max_body) {

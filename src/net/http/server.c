@@ -119,7 +119,7 @@ static void on_hangup(uv_poll_t *p, int status, int poll_events)
 {
     struct http_server *s = p->data;
     struct epoll_event event;
-    // One at a time: what a handler is told may end other requests of the same batch.
+    // One at a time: a callback of a handler may end other requests of the same batch.
     while (!s->closed && epoll_wait(s->hangup_fd, &event, 1, 0) == 1)
         http_server_connection_ended(event.data.ptr);
 }
@@ -293,7 +293,7 @@ static struct gs_error *start_daemon(struct http_server *s, int fd)
     if (s->tls) {
         flags |= MHD_USE_TLS;
         void *priorities = (void *)(uintptr_t)TLS_PRIORITIES;
-        // Not the options for one certificate: with them the callback is never asked.
+        // Not the options for one certificate: with them the callback is never called.
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, priorities};
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0,
                                                (void *)(uintptr_t)http_server_pick_certificate};

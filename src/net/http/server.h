@@ -17,10 +17,10 @@ struct http_server_config {
     // TLS when both are set (PEM text, not paths).
     const char *cert_pem, *key_pem;
     const char *client_ca_pem; // client certificates signed by it: user = CN, groups = O
-    // Client certificates are asked for, not demanded, and not verified here: http_peer_chain().
+    // Client certificates are requested, not required, and not verified here: http_peer_chain().
     bool ask_client_cert;
-    const char *bearer_token; // NULL: none; who sends it is user "admin", group system:masters
-    bool require_identity;    // 401 for whoever proved nothing (except public_paths)
+    const char *bearer_token;        // NULL: none; its sender is user "admin", group system:masters
+    bool require_identity;           // 401 for whoever proved nothing (except public_paths)
     const char *const *public_paths; // NULL-terminated exact paths
     size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)
     // 0: 512. When all are in use, the one that has waited longest for a request is closed; if all

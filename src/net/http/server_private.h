@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to net/: what the files of the server share. http_server.c owns the daemon and the loop
-// handles, http_connections.c the limits of connections, http_request.c carries exchanges over it,
-// http_auth.c finds out who the peer is.
+// What the files of the server share. server.c owns the daemon and the loop
+// handles, connections.c the limits of connections, request.c carries exchanges over it,
+// auth.c authenticates the peer.
 #pragma once
 
 #include "net/http/http_private.h"
@@ -63,7 +63,7 @@ struct http_server {
     bool draining, stopping, closed;
     bool connection_closed; // in this run of MHD
     int running;            // depth of MHD_run
-    int hangup_fd; // epoll for the end of what peers send, which MHD overlooks behind other bytes
+    int hangup_fd; // epoll for the end of what peers send, which MHD overlooks after other bytes
     int open_handles;
     uv_poll_t io, hangup;
     uv_timer_t timer, grace; // MHD's next timeout; the end of a stop's patience
@@ -84,7 +84,7 @@ struct http_server_connection {
     bool surplus;              // accepted although all others were busy
 
     // found out once
-    bool authenticated; // the certificate was looked at
+    bool authenticated; // the certificate was inspected
     struct gs_arena arena;
     struct http_identity identity;
     struct gs_slice *chain;
@@ -106,10 +106,10 @@ struct http_server_request {
     size_t discarded; // bytes of a body that is too large
 };
 
-// --- http_server.c ---
+// --- server.c ---
 void http_server_run_soon(struct http_server *s); // a resumed connection wakes nobody by itself
 
-// --- http_connections.c ---
+// --- connections.c ---
 #define HTTP_SERVER_SURPLUS                                                                        \
     64u // connections beyond the limit, for probes and until others are closed
 void http_server_connections_init(struct http_server *s);
@@ -124,13 +124,13 @@ void http_server_connections_check(struct http_server *s);
 // False: the connection is beyond the limit and the request is not a health probe.
 bool http_server_connection_admits(const struct http_server_connection *c, const char *path);
 
-// --- http_head.c ---
+// --- head.c ---
 // What RFC 9112 forbids in a request and MHD accepts: a text for the reply, else NULL. *ret_status:
 // 400 or 501.
 const char *http_server_head_fault(const struct http_exchange *x, const char *version,
                                    int *ret_status);
 
-// --- http_request.c ---
+// --- request.c ---
 void *http_server_request_open(void *server, const char *uri, struct MHD_Connection *connection);
 enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *connection,
                                            const char *url, const char *method, const char *version,
@@ -140,14 +140,14 @@ void http_server_request_completed(void *server, struct MHD_Connection *connecti
 // The peer hung up, or the server stops: ends the handler's part and lets MHD finish the rest.
 void http_server_request_abandon(struct http_server_request *r);
 
-// --- http_tls.c ---
+// --- tls.c ---
 int http_server_pick_certificate(gnutls_session_t session, const gnutls_datum_t *issuers,
                                  int n_issuers, const gnutls_pk_algorithm_t *algorithms,
                                  int n_algorithms, gnutls_pcert_st **ret_chain, unsigned *ret_n,
                                  gnutls_privkey_t *ret_key);
 void http_server_certificates_finish(struct http_server *s);
 
-// --- http_auth.c ---
+// --- auth.c ---
 void http_server_connection_event(void *server, struct MHD_Connection *connection, void **context,
                                   enum MHD_ConnectionNotificationCode event);
 struct http_server_connection *http_server_connection_of(struct MHD_Connection *connection);

@@ -69,7 +69,7 @@ static void set_serial(struct steps *s, gnutls_x509_crt_t crt)
     STEP(s, gnutls_x509_crt_set_serial(crt, serial, sizeof(serial)));
 }
 
-// What CA and leaf have in common. Backdated, so that a peer whose clock is behind accepts it.
+// What CA and leaf have in common. Backdated, so that a peer with a slow clock accepts it.
 static void set_basics(struct steps *s, gnutls_x509_crt_t crt, gnutls_x509_privkey_t key,
                        const char *common_name, unsigned days)
 {
@@ -297,7 +297,7 @@ struct gs_error *tls_random_hex(size_t bytes, char **ret)
 {
     static const char digits[] = "0123456789abcdef";
     if (bytes > 1024)
-        return gs_error_new(GS_EINVAL, "%zu random bytes asked for, at most 1024 are given", bytes);
+        return gs_error_new(GS_EINVAL, "%zu random bytes requested, the limit is 1024", bytes);
     uint8_t raw[1024];
     int rc = gnutls_rnd(GNUTLS_RND_KEY, raw, bytes);
     if (rc < 0)

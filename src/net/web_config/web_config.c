@@ -25,7 +25,7 @@ struct web_config {
     char *cert, *key, *client_ca;
     char *cert_file, *key_file;
     bool require_client;
-    json_t *users;   // name to bcrypt hash; NULL: nobody is asked
+    json_t *users;   // name to bcrypt hash; NULL: no authentication
     json_t *headers; // added to replies; may be NULL
     crypt_r_fn crypt;
     struct crypt_data *crypt_data;
@@ -283,7 +283,7 @@ static void remember_credentials(struct web_config *w, const char *credentials)
     w->known[at] = gs_strdup(credentials);
 }
 
-// Checks are dear on purpose: who guesses must not hold up the loop.
+// Checks are expensive on purpose: guessed passwords must not block the loop.
 static bool may_check(struct web_config *w)
 {
     int64_t now = gs_mono_ns();

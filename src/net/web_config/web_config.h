@@ -16,12 +16,12 @@ struct gs_error *web_config_load(const char *path, struct web_config **ret);
 struct gs_error *web_config_renew(struct web_config *w, const char *path,
                                   struct http_server *const *servers, size_t n);
 void web_config_free(struct web_config *w);
-// Files that it names, for who watches them; NULL: none.
+// The files that it names, for a file watch; NULL: none.
 const char *web_config_cert_file(const struct web_config *w);
 const char *web_config_key_file(const struct web_config *w);
 bool web_config_tls(const struct web_config *w);
 // Fills in what the server has to know; borrowed from w.
 void web_config_apply(const struct web_config *w, struct http_server_config *server);
-// An http_handler before `next`: 401 for who gives no right user and password.
+// An http_handler before `next`: 401 without a valid user and password.
 void web_config_guard(struct web_config *w, http_handler next, void *ctx);
 void web_config_handle(void *w, struct http_exchange *x);

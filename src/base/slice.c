@@ -5,6 +5,13 @@
 
 #include <strings.h>
 
+int gs_slice_compare(struct gs_slice a, struct gs_slice b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int order = n ? memcmp(a.data, b.data, n) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 bool gs_slice_is_word(struct gs_slice s, const char *ascii)
 {
     return s.len == strlen(ascii) && (!s.len || strncasecmp(s.data, ascii, s.len) == 0);

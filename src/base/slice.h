@@ -37,6 +37,7 @@ static inline bool gs_slice_eq_str(struct gs_slice a, const char *b)
     return gs_slice_eq(a, gs_slice_of(b));
 }
 
+int gs_slice_compare(struct gs_slice a, struct gs_slice b);  // by bytes, as memcmp; for sorting
 bool gs_slice_is_word(struct gs_slice s, const char *ascii); // in upper or lower case
 bool gs_slice_starts(struct gs_slice s, const char *prefix);
 bool gs_slice_ends(struct gs_slice s, const char *suffix);

@@ -12,13 +12,6 @@ struct metrics_labels {
     struct metrics_label items[];
 };
 
-static int compare_slices(struct gs_slice a, struct gs_slice b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.data, b.data, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 // Insertion sort: sets are short and mostly sorted already. A later duplicate replaces the earlier.
 static size_t sort_unique(struct metrics_label *out, const struct metrics_label *in, size_t n)
 {
@@ -26,7 +19,7 @@ static size_t sort_unique(struct metrics_label *out, const struct metrics_label 
     for (size_t i = 0; i < n; i++) {
         size_t at = len;
         int order = 1;
-        while (at > 0 && (order = compare_slices(out[at - 1].name, in[i].name)) > 0)
+        while (at > 0 && (order = gs_slice_compare(out[at - 1].name, in[i].name)) > 0)
             at--;
         if (at > 0 && order == 0) {
             out[at - 1] = in[i];
@@ -101,7 +94,7 @@ struct gs_slice metrics_labels_get(const struct metrics_labels *l, const char *n
     size_t low = 0, high = l->len;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        int order = compare_slices(l->items[mid].name, key);
+        int order = gs_slice_compare(l->items[mid].name, key);
         if (order == 0)
             return l->items[mid].value;
         if (order < 0)

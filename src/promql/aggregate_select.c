@@ -129,14 +129,6 @@ static struct gs_error *heap_in_order(struct promql_eval *ev, const struct promq
     return err;
 }
 
-static bool any_at(const struct promql_matrix *m, size_t step)
-{
-    for (size_t s = 0; s < m->n; s++)
-        if (!promql_absent(m->series[s].v[step]))
-            return true;
-    return false;
-}
-
 struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_node *n,
                                   const struct promql_grouping *g, const double *k,
                                   struct promql_matrix *ret)
@@ -154,7 +146,7 @@ struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_no
         size_t limit = 0;
         c.step = i;
         err = promql_eval_work(ev, g->input.n);
-        if (!err && some && any_at(&g->input, i))
+        if (!err && some && promql_eval_has_value_at(&g->input, i))
             err = limit_of(k[i], g->input.n, &limit);
         for (size_t id = 0; id < g->keys.n_ids; id++)
             heaps[id].len = 0;

@@ -121,6 +121,14 @@ struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_ma
     return NULL;
 }
 
+bool promql_eval_has_value_at(const struct promql_matrix *m, size_t step)
+{
+    for (size_t s = 0; s < m->n; s++)
+        if (!promql_absent(m->series[s].v[step]))
+            return true;
+    return false;
+}
+
 void promql_eval_compact(struct promql_matrix *m)
 {
     size_t kept = 0;

@@ -23,6 +23,8 @@ struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_no
                                   struct promql_matrix *ret);
 // From the query's arena, zeroed; GS_ELIMIT when the query's memory is used up.
 struct gs_error *promql_eval_alloc(struct promql_eval *ev, size_t n, size_t size, void *ret_ptr);
+// Whether a series has a value at this step.
+bool promql_eval_has_value_at(const struct promql_matrix *m, size_t step);
 // A series with all steps absent, appended to m.
 struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_matrix *m,
                                         struct tsdb_labels labels, struct promql_series **ret);

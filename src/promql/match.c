@@ -136,14 +136,6 @@ static struct gs_error *place_one_side(struct match *m, size_t step, bool *ret_a
     return NULL;
 }
 
-static bool any_at(const struct promql_matrix *m, size_t step)
-{
-    for (size_t s = 0; s < m->n; s++)
-        if (!promql_absent(m->series[s].v[step]))
-            return true;
-    return false;
-}
-
 struct gs_error *promql_eval_result_labels(struct promql_eval *ev, const struct promql_node *n,
                                            const struct promql_key_rule *rule,
                                            const uint32_t *include, struct tsdb_labels many,
@@ -265,7 +257,7 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
         if (err)
             break;
         bool any;
-        if (!any_at(m.many, i))
+        if (!promql_eval_has_value_at(m.many, i))
             continue;
         err = place_one_side(&m, i, &any);
         if (!err && any)

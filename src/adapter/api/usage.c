@@ -61,14 +61,6 @@ void adapter_api_usage_cancel(struct adapter_api_usage_call *u)
 
 // --- writing ---
 
-static struct gs_slice label_of(const struct source_sample *s, struct gs_slice name)
-{
-    for (size_t i = 0; i < s->n_labels; i++)
-        if (gs_slice_eq(s->labels[i].name, name))
-            return s->labels[i].value;
-    return GS_SLICE("");
-}
-
 static void add_cpu(struct gs_buf *out, double v)
 {
     char text[KUBE_QUANTITY_SIZE];
@@ -134,8 +126,10 @@ static void collect(const struct part *p, const char *name, struct usage *ret)
         const char *label = rule_of(p->u, k)->container_label;
         for (size_t i = 0; q->result && i < q->result->n; i++) {
             const struct source_sample *s = &q->result->samples[i];
-            if (gs_slice_eq_str(label_of(s, gs_buf_slice(&q->label)), name))
-                add_sample(ret, k, p->u->pods ? label_of(s, gs_slice_of(label)) : GS_SLICE(""), s);
+            if (gs_slice_eq_str(source_sample_label(s, gs_buf_slice(&q->label)), name))
+                add_sample(ret, k,
+                           p->u->pods ? source_sample_label(s, gs_slice_of(label)) : GS_SLICE(""),
+                           s);
         }
     }
 }

@@ -138,19 +138,12 @@ static void add_shape(struct provider_registry *r, const struct adapter_config_r
     put(&r->external, key, &row);
 }
 
-static int compare_slices(struct gs_slice a, struct gs_slice b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int c = n ? memcmp(a.data, b.data, n) : 0;
-    return c ? c : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_metrics(const void *a, const void *b)
 {
     const struct provider_registry_metric *x = a, *y = b;
     int c = x->resource ? strcmp(x->resource, y->resource) : 0;
     c = c || !x->group ? c : strcmp(x->group, y->group);
-    return c ? c : compare_slices(x->name, y->name);
+    return c ? c : gs_slice_compare(x->name, y->name);
 }
 
 static void sort_table(struct table *t, struct gs_buf *key)

@@ -5,14 +5,6 @@
 
 #include <math.h>
 
-static struct gs_slice label_of(const struct source_sample *s, struct gs_slice name)
-{
-    for (size_t i = 0; i < s->n_labels; i++)
-        if (gs_slice_eq(s->labels[i].name, name))
-            return s->labels[i].value;
-    return GS_SLICE("");
-}
-
 // Samples by the value of the object's label; the last one of several counts, as in
 // prometheus-adapter.
 static struct gs_hmap *by_object(const struct provider_call *c, const struct source_result *r)
@@ -20,7 +12,7 @@ static struct gs_hmap *by_object(const struct provider_call *c, const struct sou
     struct gs_hmap *map = gs_hmap_new(NULL);
     for (size_t i = 0; i < r->n; i++)
         if (!c->timed || !provider_times_is_mark(&r->samples[i]))
-            gs_hmap_put(map, label_of(&r->samples[i], gs_buf_slice(&c->label)),
+            gs_hmap_put(map, source_sample_label(&r->samples[i], gs_buf_slice(&c->label)),
                         (void *)(uintptr_t)&r->samples[i]);
     return map;
 }

@@ -12,6 +12,14 @@ enum {
     MAX_SHOWN_TEXT = 300, // of what is not JSON, in an error
 };
 
+struct gs_slice source_sample_label(const struct source_sample *s, struct gs_slice name)
+{
+    for (size_t i = 0; i < s->n_labels; i++)
+        if (gs_slice_eq(s->labels[i].name, name))
+            return s->labels[i].value;
+    return GS_SLICE("");
+}
+
 struct source_result *source_result_ref(struct source_result *r)
 {
     r->refs++;

@@ -39,12 +39,9 @@ struct source_series_reader {
 
 // --- one series ---
 
-static int compare_slices(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
-    const struct gs_slice *x = a, *y = b;
-    size_t n = x->len < y->len ? x->len : y->len;
-    int c = n ? memcmp(x->data, y->data, n) : 0;
-    return c ? c : (x->len > y->len) - (x->len < y->len);
+    return gs_slice_compare(*(const struct gs_slice *)a, *(const struct gs_slice *)b);
 }
 
 static struct gs_slice keep(struct gs_arena *a, struct gs_slice s)
@@ -93,7 +90,7 @@ static bool add_shape(struct source_series_reader *r)
 
 static bool count_series(struct source_series_reader *r)
 {
-    qsort(r->labels, r->n_labels, sizeof(*r->labels), compare_slices);
+    qsort(r->labels, r->n_labels, sizeof(*r->labels), compare_names);
     gs_buf_clear(&r->key);
     gs_buf_add_slice(&r->key, r->name);
     for (size_t i = 0; i < r->n_labels; i++) {

@@ -23,6 +23,9 @@ struct source_sample {
     int64_t t_ms;
 };
 
+// The value of a label; "" if the sample has none of this name. A view of the sample.
+struct gs_slice source_sample_label(const struct source_sample *s, struct gs_slice name);
+
 enum source_type { SOURCE_VECTOR, SOURCE_SCALAR, SOURCE_MATRIX, SOURCE_STRING };
 
 // Immutable and counted: waiting requests share one.

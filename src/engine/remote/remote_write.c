@@ -133,12 +133,6 @@ static size_t add_external_label(struct remote_write *w, size_t n, struct gs_sli
     return n + 1;
 }
 
-static int compare_names(struct gs_slice a, struct gs_slice b)
-{
-    int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 // The series' labels and the external ones that it does not have; both are sorted.
 static size_t merge_labels(struct remote_write *w, tsdb_ref ref)
 {
@@ -148,7 +142,7 @@ static size_t merge_labels(struct remote_write *w, tsdb_ref ref)
     for (size_t i = 0; i < l.n; i++) {
         struct gs_slice name = tsdb_symbol_text(symbols, l.pairs[i].name);
         int order = 1;
-        for (; e < w->n_external && (order = compare_names(w->external[e].name, name)) < 0; e++)
+        for (; e < w->n_external && (order = gs_slice_compare(w->external[e].name, name)) < 0; e++)
             n = add_external_label(w, n, w->external[e].name, w->external[e].value);
         if (e < w->n_external && order == 0)
             e++;

@@ -310,7 +310,7 @@ static bool up(const struct fixture *f)
 
 // --- tests ---
 
-static void every_bad_peer(void **state)
+static void test_every_bad_peer(void **state)
 {
     struct fixture *f = *state;
     // Frames of HTTP/2: length (3), type, flags, stream (4). The first is an empty SETTINGS.
@@ -362,7 +362,7 @@ static void every_bad_peer(void **state)
     assert_int_equal(f->changes, 1); // the answer was the same all the time
 }
 
-static void too_big_and_nonsense(void **state)
+static void test_too_big_and_nonsense(void **state)
 {
     struct fixture *f = *state;
     start_good(f);
@@ -383,7 +383,7 @@ static void too_big_and_nonsense(void **state)
 }
 
 // The kubelet allows so many calls a second, of all its clients together.
-static void rate_limit(void **state)
+static void test_rate_limit(void **state)
 {
     struct fixture *f = *state;
     f->status = GRPC_RESOURCE_EXHAUSTED;
@@ -404,7 +404,7 @@ static void rate_limit(void **state)
     WAIT_FOR(f, up(f));
 }
 
-static void older_kubelets(void **state)
+static void test_older_kubelets(void **state)
 {
     struct fixture *f = *state;
     f->path = "/v1alpha1.PodResourcesLister/List";
@@ -419,7 +419,7 @@ static void older_kubelets(void **state)
     WAIT_FOR(f, strcmp(holder(f), "web-1") == 0);
 }
 
-static void restarts_and_stale_answers(void **state)
+static void test_restarts_and_stale_answers(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 20; i++) {
@@ -440,7 +440,7 @@ static void restarts_and_stale_answers(void **state)
     assert_true(exporter_attribution_requested_ns(f->attribution) > 0);
 }
 
-static void socket_comes_late(void **state)
+static void test_socket_comes_late(void **state)
 {
     struct fixture *f = *state;
     WAIT_FOR(f, exporter_attribution_status(f->attribution).problem[0]);
@@ -455,12 +455,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_bad_peer, setup_impatient, teardown),
-        TEST(too_big_and_nonsense),
-        TEST(rate_limit),
-        TEST(older_kubelets),
-        TEST(restarts_and_stale_answers),
-        TEST(socket_comes_late),
+        cmocka_unit_test_setup_teardown(test_every_bad_peer, setup_impatient, teardown),
+        TEST(test_too_big_and_nonsense),
+        TEST(test_rate_limit),
+        TEST(test_older_kubelets),
+        TEST(test_restarts_and_stale_answers),
+        TEST(test_socket_comes_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ static void give_units(struct fixture *f, const char *resource, const char *ids)
 
 // --- tests ---
 
-static void labels_and_uids(void **state)
+static void test_labels_and_uids(void **state)
 {
     static const char *const flags[] = {
         "--kubernetes-enable-pod-labels", "--kubernetes-enable-pod-uid",
@@ -228,7 +228,7 @@ static void labels_and_uids(void **state)
     assert_null(strstr(f->body.data, uid));
 }
 
-static void families_of_a_configmap(void **state)
+static void test_families_of_a_configmap(void **state)
 {
     static const char *const flags[] = {"--configmap-data", "default:families", NULL};
     struct fixture *f = *state;
@@ -264,7 +264,7 @@ static void families_of_a_configmap(void **state)
 }
 
 // The rights come later, and the ConfigMap after them; a mistake in it changes nothing then.
-static void configmap_that_comes_late(void **state)
+static void test_configmap_that_comes_late(void **state)
 {
     static const char maps[] = "/api/v1/namespaces/default/configmaps";
     static const char *const flags[] = {"--configmap-data", "default:families", NULL};
@@ -285,7 +285,7 @@ static void configmap_that_comes_late(void **state)
     assert_non_null(read_log(f, "ConfigMap default/families: 1 metrics"));
 }
 
-static void without_need_it_is_not_asked(void **state)
+static void test_without_need_it_is_not_asked(void **state)
 {
     struct fixture *f = *state;
     struct cluster_fixture *c = *state;
@@ -300,7 +300,7 @@ static void without_need_it_is_not_asked(void **state)
 }
 
 // The annotation comes after the pod, as schedulers write it; no flag asks for it.
-static void annotations_of_a_shared_gpu(void **state)
+static void test_annotations_of_a_shared_gpu(void **state)
 {
     struct fixture *f = *state;
     struct cluster_fixture *c = *state;
@@ -323,7 +323,7 @@ static void annotations_of_a_shared_gpu(void **state)
              value_of(f, "gpuscale_exporter_pods_missing", "annotation_missing", "") == 0);
 }
 
-static void claims_by_resource_slices(void **state)
+static void test_claims_by_resource_slices(void **state)
 {
     static const char *const flags[] = {"--kubernetes-enable-dra", NULL};
     static const char *const versions[] = {"v1", "v1beta2", "v1beta1"};
@@ -363,7 +363,7 @@ static void claims_by_resource_slices(void **state)
     }
 }
 
-static void claim_without_a_slice(void **state)
+static void test_claim_without_a_slice(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row row = {.ns = "default",
@@ -381,7 +381,7 @@ static void claim_without_a_slice(void **state)
     assert_non_null(read_log(f, "resource.k8s.io"));
 }
 
-static void refused(void **state)
+static void test_refused(void **state)
 {
     struct fixture *f = *state;
     struct cluster_fixture *c = *state;
@@ -407,7 +407,7 @@ static void refused(void **state)
              value_of(f, "gpuscale_exporter_pods_missing", "api_no_permission", "") == 0);
 }
 
-static void no_service_account(void **state)
+static void test_no_service_account(void **state)
 {
     static const char *const flags[] = {"--kubernetes-enable-pod-labels", NULL};
     struct fixture *f = *state;
@@ -421,7 +421,7 @@ static void no_service_account(void **state)
 }
 
 // Without the kubelet's log folders a cgroup gives a UID alone; the API server knows its pod.
-static void names_of_uids(void **state)
+static void test_names_of_uids(void **state)
 {
     struct fixture *f = *state;
     struct cluster_fixture *c = *state;
@@ -445,7 +445,7 @@ static void names_of_uids(void **state)
              value_of(f, "gpuscale_exporter_pods_missing", "pod_names_unknown", "") == 0);
 }
 
-static void processes_are_not_visible(void **state)
+static void test_processes_are_not_visible(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *a = gs_format("%s::0", f->uuid[0]);
@@ -458,7 +458,7 @@ static void processes_are_not_visible(void **state)
     assert_null(strstr(f->body.data, "DCGM_CUSTOM_PROCESS_SM_UTIL{"));
 }
 
-static void flag_is_not_set(void **state)
+static void test_flag_is_not_set(void **state)
 {
     struct fixture *f = *state;
     struct cluster_fixture *c = *state;
@@ -476,7 +476,7 @@ static void flag_is_not_set(void **state)
 }
 
 // As an ordinary user the socket's folder is closed.
-static void no_permission(void **state)
+static void test_no_permission(void **state)
 {
     struct fixture *f = *state;
     if (getuid() != 0)
@@ -494,7 +494,7 @@ static void no_permission(void **state)
              value_of(f, "gpuscale_exporter_pods_missing", "no_permission", "") == 0);
 }
 
-static void kubelet_does_not_answer(void **state)
+static void test_kubelet_does_not_answer(void **state)
 {
     struct fixture *f = *state;
     gs_buf_add(&f->list, "\xff\xff\xff", 3);
@@ -511,20 +511,20 @@ int main(int argc, char **argv)
         return run_load();
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_cluster, teardown_cluster)
     const struct CMUnitTest tests[] = {
-        TEST(labels_and_uids),
-        TEST(families_of_a_configmap),
-        TEST(configmap_that_comes_late),
-        TEST(without_need_it_is_not_asked),
-        TEST(annotations_of_a_shared_gpu),
-        TEST(claims_by_resource_slices),
-        TEST(claim_without_a_slice),
-        TEST(refused),
-        TEST(no_service_account),
-        TEST(names_of_uids),
-        TEST(processes_are_not_visible),
-        TEST(flag_is_not_set),
-        TEST(no_permission),
-        TEST(kubelet_does_not_answer),
+        TEST(test_labels_and_uids),
+        TEST(test_families_of_a_configmap),
+        TEST(test_configmap_that_comes_late),
+        TEST(test_without_need_it_is_not_asked),
+        TEST(test_annotations_of_a_shared_gpu),
+        TEST(test_claims_by_resource_slices),
+        TEST(test_claim_without_a_slice),
+        TEST(test_refused),
+        TEST(test_no_service_account),
+        TEST(test_names_of_uids),
+        TEST(test_processes_are_not_visible),
+        TEST(test_flag_is_not_set),
+        TEST(test_no_permission),
+        TEST(test_kubelet_does_not_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static const struct exporter_counter *find(const struct exporter_counters *c, co
     return NULL;
 }
 
-static void rows_comments_quotes_and_order(void **state)
+static void test_rows_comments_quotes_and_order(void **state)
 {
     GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     const char *text = "# Format\n"
@@ -52,7 +52,7 @@ static void rows_comments_quotes_and_order(void **state)
     assert_false(wanted[GPU_F_MEM_CLOCK]);
 }
 
-static void wrong_files(void **state)
+static void test_wrong_files(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -72,7 +72,7 @@ static void wrong_files(void **state)
     }
 }
 
-static void what_nvml_does_not_give_is_left_out_with_a_word(void **state)
+static void test_what_nvml_does_not_give_is_left_out_with_a_word(void **state)
 {
     GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     const char *text = "DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT, gauge, a\n"
@@ -85,7 +85,7 @@ static void what_nvml_does_not_give_is_left_out_with_a_word(void **state)
     assert_int_equal(c.n_warnings, 3);
 }
 
-static void how_often_fields_are_read(void **state)
+static void test_how_often_fields_are_read(void **state)
 {
     GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     int64_t every[GPU_F_COUNT];
@@ -107,7 +107,7 @@ static void how_often_fields_are_read(void **state)
 }
 
 // They bring the fields that they are made of.
-static void health_and_peers(void **state)
+static void test_health_and_peers(void **state)
 {
     GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     bool wanted[GPU_F_COUNT];
@@ -124,7 +124,7 @@ static void health_and_peers(void **state)
     assert_int_equal(c.rows[0].id, 9003);
 }
 
-static void built_in_files(void **state)
+static void test_built_in_files(void **state)
 {
     GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
     assert_true(exporter_counters_builtin("/etc/dcgm-exporter/default-counters.csv", &c));
@@ -143,7 +143,7 @@ static void built_in_files(void **state)
 }
 
 // Who compares pages with dcgm-exporter's sees no difference.
-static void help_of_built_in_files_is_that_of_nvidia(void **state)
+static void test_help_of_built_in_files_is_that_of_nvidia(void **state)
 {
     static const struct {
         const char *file, *name, *help;
@@ -176,7 +176,7 @@ static void help_of_built_in_files_is_that_of_nvidia(void **state)
 }
 
 // DCGM 4.6 renamed fields; both names are the same field.
-static void newer_names(void **state)
+static void test_newer_names(void **state)
 {
     assert_int_equal(gpu_field_by_name("DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
                      GPU_F_PROF_GR_ENGINE_ACTIVE);
@@ -189,14 +189,14 @@ static void newer_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_comments_quotes_and_order),
-        cmocka_unit_test(wrong_files),
-        cmocka_unit_test(what_nvml_does_not_give_is_left_out_with_a_word),
-        cmocka_unit_test(how_often_fields_are_read),
-        cmocka_unit_test(health_and_peers),
-        cmocka_unit_test(built_in_files),
-        cmocka_unit_test(help_of_built_in_files_is_that_of_nvidia),
-        cmocka_unit_test(newer_names),
+        cmocka_unit_test(test_rows_comments_quotes_and_order),
+        cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_what_nvml_does_not_give_is_left_out_with_a_word),
+        cmocka_unit_test(test_how_often_fields_are_read),
+        cmocka_unit_test(test_health_and_peers),
+        cmocka_unit_test(test_built_in_files),
+        cmocka_unit_test(test_help_of_built_in_files_is_that_of_nvidia),
+        cmocka_unit_test(test_newer_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void assert_pod(const struct exporter_device_map *m, const struct gpu_dev
     assert_string_equal(h->pod, pod);
 }
 
-static void ids_of_all_plugins(void **state)
+static void test_ids_of_all_plugins(void **state)
 {
     const struct pod_row rows[] = {
         {"ns", "whole", "c", "nvidia.com/gpu", "GPU-1 GPU-2"},
@@ -77,7 +77,7 @@ static void ids_of_all_plugins(void **state)
     assert_int_equal(exporter_device_map_len(m), 6);
 }
 
-static void extra_resources(void **state)
+static void test_extra_resources(void **state)
 {
     const struct pod_row rows[] = {{"ns", "p", "c", "example.com/gpu", "GPU-1"}};
     GS_CLEANUP(exporter_device_map_freep)
@@ -92,7 +92,7 @@ static void extra_resources(void **state)
 #define MIG_D  "MIG-0d000000-1111-2222-3333-444444444444"
 
 // The id can only be a GPU's, whatever its resource is called.
-static void renamed_resources(void **state)
+static void test_renamed_resources(void **state)
 {
     const struct pod_row rows[] = {
         {"ns", "watcher", "c", "example.com/monitored", UUID_B},
@@ -131,7 +131,7 @@ static void renamed_resources(void **state)
     assert_string_equal(exporter_device_map_gaps(n)->nvidia, "nvidia.com/hostdev");
 }
 
-static void replicas_of_renamed_resources(void **state)
+static void test_replicas_of_renamed_resources(void **state)
 {
     GS_AUTO_BUF struct gs_buf bytes = {0};
     struct exporter_device_replicas *r = NULL;
@@ -142,7 +142,7 @@ static void replicas_of_renamed_resources(void **state)
     exporter_device_replicas_free(r);
 }
 
-static void shared_gpus_have_no_exclusive_holder(void **state)
+static void test_shared_gpus_have_no_exclusive_holder(void **state)
 {
     const struct pod_row rows[] = {
         {"ns", "a", "c", "nvidia.com/gpu", "GPU-1::0 GPU-1::2"},
@@ -166,7 +166,7 @@ static void shared_gpus_have_no_exclusive_holder(void **state)
     assert_null(exporter_device_holders_exclusive(NULL));
 }
 
-static void replica_counts(void **state)
+static void test_replica_counts(void **state)
 {
     GS_AUTO_BUF struct gs_buf bytes = {0};
     pack_allocatable("nvidia.com/gpu", "GPU-1::0 GPU-1::1 GPU-1::2 GPU-1::3 GPU-2", &bytes);
@@ -224,7 +224,7 @@ static json_t *pod_with(const char *name, const char *value)
 }
 
 // What the kubelet hands out counts units; the annotation says which GPU, and it is another one.
-static void annotations_choose_the_gpu(void **state)
+static void test_annotations_choose_the_gpu(void **state)
 {
     static const struct {
         const char *resource, *ids, *annotation, *value;
@@ -267,7 +267,7 @@ static void annotations_choose_the_gpu(void **state)
 }
 
 // Better nobody than the one whom the ids seem to name.
-static void without_the_annotation_nobody_has_it(void **state)
+static void test_without_the_annotation_nobody_has_it(void **state)
 {
     const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", U1 "-3"},
                                    {"ns", "q", "c", "aliyun.com/gpu-mem", U1 "-_-3"},
@@ -287,7 +287,7 @@ static void without_the_annotation_nobody_has_it(void **state)
     assert_true(exporter_device_map_is_complete(m, "ns", "z"));
 }
 
-static void ended_pods_hold_nothing(void **state)
+static void test_ended_pods_hold_nothing(void **state)
 {
     const struct pod_row row = {"ns", "p", "c", "nvidia.com/gpu", U1};
     static const char *const phases[] = {"Running", "Succeeded", "Failed"};
@@ -302,7 +302,7 @@ static void ended_pods_hold_nothing(void **state)
 }
 
 // Two plug-ins on a node: one names the GPU by its UUID, the other by its number.
-static void names_of_one_gpu_come_together(void **state)
+static void test_names_of_one_gpu_come_together(void **state)
 {
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", U1},
                                    {"ns", "b", "c", "example.com/gpu", "nvidia0"},
@@ -315,7 +315,7 @@ static void names_of_one_gpu_come_together(void **state)
     assert_pod(m, &one, NULL, NULL);
 }
 
-static void claims_name_devices(void **state)
+static void test_claims_name_devices(void **state)
 {
     struct gpu_instance instances[] = {instance("MIG-a", 7), instance("MIG-b", 9)};
     strcpy(instances[0].profile, "1g.10gb");
@@ -359,7 +359,7 @@ static void claims_name_devices(void **state)
 }
 
 // The profile alone does not tell two of the same kind apart.
-static void claims_never_guess(void **state)
+static void test_claims_never_guess(void **state)
 {
     struct gpu_instance instances[] = {instance("MIG-a", 7), instance("MIG-b", 9)};
     strcpy(instances[0].profile, "1g.10gb");
@@ -379,7 +379,7 @@ static void claims_never_guess(void **state)
     assert_pod(m, &one, &instances[1], NULL);
 }
 
-static void a_claim_of_several(void **state)
+static void test_a_claim_of_several(void **state)
 {
     struct pod_row rows[] = {
         {.ns = "ns", .pod = "p", .container = "c", .claim = "cl", .pool = "n", .device = "gpu-0"},
@@ -403,7 +403,7 @@ static void a_claim_of_several(void **state)
     exporter_device_map_free(m);
 }
 
-static void hostile_bytes(void **state)
+static void test_hostile_bytes(void **state)
 {
     struct exporter_device_map *m = NULL;
     GS_AUTO_ERROR struct gs_error *err =
@@ -427,20 +427,20 @@ static void hostile_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_of_all_plugins),
-        cmocka_unit_test(extra_resources),
-        cmocka_unit_test(renamed_resources),
-        cmocka_unit_test(replicas_of_renamed_resources),
-        cmocka_unit_test(shared_gpus_have_no_exclusive_holder),
-        cmocka_unit_test(replica_counts),
-        cmocka_unit_test(annotations_choose_the_gpu),
-        cmocka_unit_test(without_the_annotation_nobody_has_it),
-        cmocka_unit_test(ended_pods_hold_nothing),
-        cmocka_unit_test(names_of_one_gpu_come_together),
-        cmocka_unit_test(claims_name_devices),
-        cmocka_unit_test(claims_never_guess),
-        cmocka_unit_test(a_claim_of_several),
-        cmocka_unit_test(hostile_bytes),
+        cmocka_unit_test(test_ids_of_all_plugins),
+        cmocka_unit_test(test_extra_resources),
+        cmocka_unit_test(test_renamed_resources),
+        cmocka_unit_test(test_replicas_of_renamed_resources),
+        cmocka_unit_test(test_shared_gpus_have_no_exclusive_holder),
+        cmocka_unit_test(test_replica_counts),
+        cmocka_unit_test(test_annotations_choose_the_gpu),
+        cmocka_unit_test(test_without_the_annotation_nobody_has_it),
+        cmocka_unit_test(test_ended_pods_hold_nothing),
+        cmocka_unit_test(test_names_of_one_gpu_come_together),
+        cmocka_unit_test(test_claims_name_devices),
+        cmocka_unit_test(test_claims_never_guess),
+        cmocka_unit_test(test_a_claim_of_several),
+        cmocka_unit_test(test_hostile_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

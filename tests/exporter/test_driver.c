@@ -88,7 +88,7 @@ static unsigned problems(struct fixture *f)
     return n;
 }
 
-static void library_that_appears(void **state)
+static void test_library_that_appears(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *sys = make_sys(f, "0x10de\n", "0x030200\n");
@@ -121,7 +121,7 @@ static void library_that_appears(void **state)
 }
 
 // As the kernel module comes: each reason has its name, and a line when it is another one.
-static void initialisation_that_fails(void **state)
+static void test_initialisation_that_fails(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -153,7 +153,7 @@ static void initialisation_that_fails(void **state)
 }
 
 // Who started it at a terminal is told at once; a pod is not restarted over and over.
-static void waits_by_default_on_a_node_only(void **state)
+static void test_waits_by_default_on_a_node_only(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *sys = make_sys(f, "0x10de\n", "0x030000\n");
@@ -186,7 +186,7 @@ static void waits_by_default_on_a_node_only(void **state)
 }
 
 // A DaemonSet may run on nodes without a GPU: nothing is wrong there, and nothing to do.
-static void machine_without_a_gpu(void **state)
+static void test_machine_without_a_gpu(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *sys = make_sys(f, "0x10de\n", "0x068000\n"); // an NVSwitch is none
@@ -202,7 +202,7 @@ static void machine_without_a_gpu(void **state)
     remove_sys(f);
 }
 
-static void waiting_has_a_limit(void **state)
+static void test_waiting_has_a_limit(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *sys = make_sys(f, "0x10de\n", "0x030200\n");
@@ -220,7 +220,7 @@ static void waiting_has_a_limit(void **state)
 }
 
 // The driver is there and has no GPU yet.
-static void driver_without_gpus(void **state)
+static void test_driver_without_gpus(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *sys = make_sys(f, "0x10de\n", "0x030200\n");
@@ -258,7 +258,7 @@ static void assert_goes(struct fixture *f, const char *call, int code, const cha
 }
 
 // An upgrade: other devices come back.
-static void driver_that_is_replaced(void **state)
+static void test_driver_that_is_replaced(void **state)
 {
     struct fixture *f = *state;
     start_exporter(f);
@@ -288,7 +288,7 @@ static void driver_that_is_replaced(void **state)
 }
 
 // The same board has performance counters again, by samples of the new library.
-static void counters_of_a_reloaded_driver(void **state)
+static void test_counters_of_a_reloaded_driver(void **state)
 {
     struct fixture *f = *state;
     static const char prof[] = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
@@ -312,7 +312,7 @@ static void counters_of_a_reloaded_driver(void **state)
 }
 
 // The library still counts the GPUs of a driver that has gone, or knows their handles and names.
-static void driver_that_goes_step_by_step(void **state)
+static void test_driver_that_goes_step_by_step(void **state)
 {
     struct fixture *f = *state;
     static const char *const calls[] = {
@@ -353,7 +353,7 @@ static void driver_that_goes_step_by_step(void **state)
 }
 
 // nvmlInit may wait for the kernel.
-static void initialisation_that_hangs(void **state)
+static void test_initialisation_that_hangs(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *library = simulated_library();
@@ -374,16 +374,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(library_that_appears),
-        TEST(initialisation_that_fails),
-        TEST(waits_by_default_on_a_node_only),
-        TEST(machine_without_a_gpu),
-        TEST(waiting_has_a_limit),
-        TEST(driver_without_gpus),
-        TEST(driver_that_is_replaced),
-        TEST(counters_of_a_reloaded_driver),
-        TEST(driver_that_goes_step_by_step),
-        TEST(initialisation_that_hangs),
+        TEST(test_library_that_appears),
+        TEST(test_initialisation_that_fails),
+        TEST(test_waits_by_default_on_a_node_only),
+        TEST(test_machine_without_a_gpu),
+        TEST(test_waiting_has_a_limit),
+        TEST(test_driver_without_gpus),
+        TEST(test_driver_that_is_replaced),
+        TEST(test_counters_of_a_reloaded_driver),
+        TEST(test_driver_that_goes_step_by_step),
+        TEST(test_initialisation_that_hangs),
     };
     (void)signal(SIGPIPE, SIG_IGN); // an exporter may end while our kubelet answers it
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,7 +184,7 @@ static bool well(const struct exporter_sample *s)
            d->fields[GPU_F_FB_USED].validity == GPU_VALID && gs_starts(d->uuid, "GPU-");
 }
 
-static void each_call_with_each_pattern(void **state)
+static void test_each_call_with_each_pattern(void **state)
 {
     static const char *const patterns[] = {"ones", "minimum",  "maximum", "NaN",
                                            "-Inf", "anything", "code"};
@@ -223,7 +223,8 @@ static void each_call_with_each_pattern(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_call_with_each_pattern, setup_driver, teardown_driver),
+        cmocka_unit_test_setup_teardown(test_each_call_with_each_pattern, setup_driver,
+                                        teardown_driver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

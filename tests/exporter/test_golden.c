@@ -229,7 +229,7 @@ static void run(const struct golden *g)
     gs_error_free(nvmlsim_unlink(name));
 }
 
-static void all_modes(void **state)
+static void test_all_modes(void **state)
 {
     static const char few[] = "DCGM_FI_DEV_MEM_CLOCK, gauge, Memory clock.\n"
                               "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).\n"
@@ -354,7 +354,7 @@ static void all_modes(void **state)
 }
 
 // The queries of Grafana's dashboard 12239 are about these, by the labels instance and gpu.
-static void dashboard_has_data(void **state)
+static void test_dashboard_has_data(void **state)
 {
     static const char *const families[] = {
         "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_SM_CLOCK",
@@ -376,7 +376,7 @@ static void dashboard_has_data(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_modes),
-                                       cmocka_unit_test(dashboard_has_data)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_modes),
+                                       cmocka_unit_test(test_dashboard_has_data)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void assert_all_fine(struct fixture *f)
         assert_health(f, w, 0, "DCGM_FR_OK");
 }
 
-static void a_gpu_without_anything_is_fine(void **state)
+static void test_a_gpu_without_anything_is_fine(void **state)
 {
     struct fixture *f = *state;
     assert_all_fine(f);
@@ -85,7 +85,7 @@ static void a_gpu_without_anything_is_fine(void **state)
     assert_all_fine(f);
 }
 
-static void states_of_memory(void **state)
+static void test_states_of_memory(void **state)
 {
     struct fixture *f = *state;
     set(f, GPU_F_MEMORY_UNREPAIRABLE, 1);
@@ -112,7 +112,7 @@ static void states_of_memory(void **state)
     assert_health(f, EXPORTER_HEALTH_THERMAL, 0, "DCGM_FR_OK");
 }
 
-static void what_moved_within_a_minute(void **state)
+static void test_what_moved_within_a_minute(void **state)
 {
     struct fixture *f = *state;
     set(f, GPU_F_THERMAL_VIOLATION, 700);
@@ -130,7 +130,7 @@ static void what_moved_within_a_minute(void **state)
     assert_health(f, EXPORTER_HEALTH_POWER, 10, "DCGM_FR_POWER_UNREADABLE");
 }
 
-static void replays_by_generation_and_lanes(void **state)
+static void test_replays_by_generation_and_lanes(void **state)
 {
     struct fixture *f = *state;
     set(f, GPU_F_PCIE_GEN, 4); // 0.96 a minute and lane
@@ -145,7 +145,7 @@ static void replays_by_generation_and_lanes(void **state)
     assert_health(f, EXPORTER_HEALTH_PCIE, 0, "DCGM_FR_OK");
 }
 
-static void links(void **state)
+static void test_links(void **state)
 {
     struct fixture *f = *state;
     set(f, GPU_F_NVLINK_CRC_FLIT, 0);
@@ -160,7 +160,7 @@ static void links(void **state)
     assert_health(f, EXPORTER_HEALTH_NVLINK, 20, "DCGM_FR_NVLINK_ERROR_CRITICAL");
 }
 
-static void links_that_are_down(void **state)
+static void test_links_that_are_down(void **state)
 {
     struct fixture *f = *state;
     set(f, GPU_F_NVLINKS_DOWN, 0);
@@ -175,7 +175,7 @@ static void links_that_are_down(void **state)
     assert_all_fine(f);
 }
 
-static void counters_before_blackwell(void **state)
+static void test_counters_before_blackwell(void **state)
 {
     static const enum gpu_field fields[] = {GPU_F_NVLINK_DL_CRC, GPU_F_NVLINK_DL_RECOVERY,
                                             GPU_F_NVLINK_DL_REPLAY};
@@ -195,7 +195,7 @@ static void counters_before_blackwell(void **state)
     assert_all_fine(f);
 }
 
-static void counters_of_nvlink5(void **state)
+static void test_counters_of_nvlink5(void **state)
 {
     static const enum gpu_field moving[] = {
         GPU_F_NVLINK5_RX_MALFORMED,      GPU_F_NVLINK5_RX_OVERRUN,
@@ -224,7 +224,7 @@ static void counters_of_nvlink5(void **state)
     assert_health(f, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_NVLINK_ERROR_CRITICAL");
 }
 
-static void bit_error_rates(void **state)
+static void test_bit_error_rates(void **state)
 {
     enum { NONE = 15 << 8 | 255 };
     static const struct {
@@ -260,7 +260,7 @@ static void bit_error_rates(void **state)
 }
 
 // The same from the simulated library on: what NVML says of a board becomes a finding.
-static void boards_by_nvml(void **state)
+static void test_boards_by_nvml(void **state)
 {
     static const struct {
         unsigned gpu; // 0: Hopper, 1: Blackwell
@@ -336,7 +336,7 @@ static void boards_by_nvml(void **state)
 }
 
 // They count until the exporter ends, as in DCGM until its engine ends.
-static void inforom_and_recovery(void **state)
+static void test_inforom_and_recovery(void **state)
 {
     static const struct {
         int64_t action;
@@ -361,7 +361,7 @@ static void inforom_and_recovery(void **state)
     assert_health(f, EXPORTER_HEALTH_INFOROM, EXPORTER_HEALTH_WARN, "DCGM_FR_CORRUPT_INFOROM");
 }
 
-static void fabric_of_switches(void **state)
+static void test_fabric_of_switches(void **state)
 {
     static const struct {
         int64_t status, mask;
@@ -388,7 +388,7 @@ static void fabric_of_switches(void **state)
     }
 }
 
-static void xids_stay(void **state)
+static void test_xids_stay(void **state)
 {
     struct fixture *f = *state;
     set(f, GPU_F_XID_ERRORS, 31);
@@ -406,7 +406,7 @@ static void xids_stay(void **state)
     assert_null(exporter_health_of(f->health, "GPU-1"));
 }
 
-static void lost_and_hung(void **state)
+static void test_lost_and_hung(void **state)
 {
     struct fixture *f = *state;
     f->device.lost = true;
@@ -423,20 +423,20 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_gpu_without_anything_is_fine),
-        TEST(states_of_memory),
-        TEST(what_moved_within_a_minute),
-        TEST(replays_by_generation_and_lanes),
-        TEST(links),
-        TEST(links_that_are_down),
-        TEST(counters_before_blackwell),
-        TEST(counters_of_nvlink5),
-        TEST(bit_error_rates),
-        TEST(boards_by_nvml),
-        TEST(inforom_and_recovery),
-        TEST(fabric_of_switches),
-        TEST(xids_stay),
-        TEST(lost_and_hung),
+        TEST(test_a_gpu_without_anything_is_fine),
+        TEST(test_states_of_memory),
+        TEST(test_what_moved_within_a_minute),
+        TEST(test_replays_by_generation_and_lanes),
+        TEST(test_links),
+        TEST(test_links_that_are_down),
+        TEST(test_counters_before_blackwell),
+        TEST(test_counters_of_nvlink5),
+        TEST(test_bit_error_rates),
+        TEST(test_boards_by_nvml),
+        TEST(test_inforom_and_recovery),
+        TEST(test_fabric_of_switches),
+        TEST(test_xids_stay),
+        TEST(test_lost_and_hung),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

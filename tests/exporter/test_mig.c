@@ -71,7 +71,7 @@ static void read_page(const struct gs_buf *page, struct seen *ret)
         fail_msg("%s in:\n%s", gs_error_message(err), page->data);
 }
 
-static void values_are_its_own_or_those_of_its_gpu(void **state)
+static void test_values_are_its_own_or_those_of_its_gpu(void **state)
 {
     struct fixture *f = *state;
     GS_CLEANUP(exporter_counters_finish) struct exporter_counters all = {0};
@@ -191,7 +191,7 @@ static void all_fields_of(const char *board)
     undivide(&d);
 }
 
-static void page_of_all_fields_of_simulated_devices(void **state)
+static void test_page_of_all_fields_of_simulated_devices(void **state)
 {
     (void)state;
     all_fields_of("1xH100-80GB-HBM3");
@@ -219,7 +219,7 @@ static void assert_no_series_twice(const struct gs_buf *page)
     }
 }
 
-static void compute_instances_have_lines_of_their_own(void **state)
+static void test_compute_instances_have_lines_of_their_own(void **state)
 {
     static const char *const one_instance[] = {"1c.3g.40gb", "2c.3g.40gb"};
     struct divided d = {0};
@@ -282,7 +282,7 @@ static void compute_instances_have_lines_of_their_own(void **state)
     undivide(&d);
 }
 
-static void cuda_version_is_that_of_the_driver(void **state)
+static void test_cuda_version_is_that_of_the_driver(void **state)
 {
     struct divided d = {0};
     (void)state;
@@ -306,7 +306,7 @@ static void keep_line(void *arg, const char *line, size_t len)
 }
 
 // A MIG device may have what its GPU does not tell, and the other way round.
-static void log_names_what_has_no_line(void **state)
+static void test_log_names_what_has_no_line(void **state)
 {
     struct fixture *f = *state;
     GS_CLEANUP(exporter_counters_finish) struct exporter_counters some = {0};
@@ -346,11 +346,12 @@ static void log_names_what_has_no_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(values_are_its_own_or_those_of_its_gpu, setup, teardown),
-        cmocka_unit_test(page_of_all_fields_of_simulated_devices),
-        cmocka_unit_test(compute_instances_have_lines_of_their_own),
-        cmocka_unit_test(cuda_version_is_that_of_the_driver),
-        cmocka_unit_test_setup_teardown(log_names_what_has_no_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_values_are_its_own_or_those_of_its_gpu, setup,
+                                        teardown),
+        cmocka_unit_test(test_page_of_all_fields_of_simulated_devices),
+        cmocka_unit_test(test_compute_instances_have_lines_of_their_own),
+        cmocka_unit_test(test_cuda_version_is_that_of_the_driver),
+        cmocka_unit_test_setup_teardown(test_log_names_what_has_no_line, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static struct gpu_process *process(struct fixture *f, size_t i)
     return &f->sample->gpus->devices[0].processes[i];
 }
 
-static void sums_stay_below_the_device(void **state)
+static void test_sums_stay_below_the_device(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = &f->sample->gpus->devices[0];
@@ -36,7 +36,7 @@ static void sums_stay_below_the_device(void **state)
     assert_int_equal(process(f, 0)->memory_bytes >> 20, 2000);
 }
 
-static void what_fits_stays_as_the_driver_tells_it(void **state)
+static void test_what_fits_stays_as_the_driver_tells_it(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = &f->sample->gpus->devices[0];
@@ -50,7 +50,7 @@ static void what_fits_stays_as_the_driver_tells_it(void **state)
     assert_false(process(f, 0)->util_estimated || process(f, 1)->memory_estimated);
 }
 
-static void nonsense_of_the_driver(void **state)
+static void test_nonsense_of_the_driver(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = &f->sample->gpus->devices[0];
@@ -68,7 +68,7 @@ static void nonsense_of_the_driver(void **state)
     assert_int_equal(process(f, 0)->sm_util + process(f, 1)->sm_util, 100);
 }
 
-static void memory_of_mig_devices_counts_for_itself(void **state)
+static void test_memory_of_mig_devices_counts_for_itself(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = &f->sample->gpus->devices[0];
@@ -86,7 +86,7 @@ static void memory_of_mig_devices_counts_for_itself(void **state)
 }
 
 // Where the activity of MPS clients is booked on the server they get equal parts of it.
-static void mps_server(void **state)
+static void test_mps_server(void **state)
 {
     struct fixture *f = *state;
     struct exporter_owner *server = add_process(f, 0, 10, 71, 30);
@@ -113,7 +113,7 @@ static void mps_server(void **state)
 
 #define HOW "gpuscale_exporter_pod_attribution{gpu=\"0\",UUID=\"GPU-1\","
 
-static void each_pod_says_how(void **state)
+static void test_each_pod_says_how(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = &f->sample->gpus->devices[0];
@@ -159,7 +159,7 @@ static const char *page_at(struct fixture *f, int64_t map_asked_ns)
 
 #define FOREIGN "DCGM_CUSTOM_ILLEGAL_PROCESS_SM_UTIL{AllocateMode=\"none\""
 
-static void who_was_not_given_the_gpu(void **state)
+static void test_who_was_not_given_the_gpu(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", "GPU-1"}};
@@ -185,7 +185,7 @@ static void who_was_not_given_the_gpu(void **state)
 }
 
 // A pod whose share could not be found is no intruder.
-static void unknown_shares_are_no_intruders(void **state)
+static void test_unknown_shares_are_no_intruders(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {
@@ -199,7 +199,7 @@ static void unknown_shares_are_no_intruders(void **state)
 }
 
 // Two containers of a pod have replicas; which of them the process is in is not known.
-static void container_is_not_guessed(void **state)
+static void test_container_is_not_guessed(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", "GPU-1::0"},
@@ -213,7 +213,7 @@ static void container_is_not_guessed(void **state)
     assert_has(page, "NamespaceName=\"ns\",NodeName=\"node-1\",PodName=\"a\",ProcessId=\"11\"");
 }
 
-static void what_containers_were_given(void **state)
+static void test_what_containers_were_given(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", "GPU-1"}};
@@ -232,16 +232,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(sums_stay_below_the_device),
-        TEST(what_fits_stays_as_the_driver_tells_it),
-        TEST(nonsense_of_the_driver),
-        TEST(memory_of_mig_devices_counts_for_itself),
-        TEST(mps_server),
-        TEST(each_pod_says_how),
-        TEST(who_was_not_given_the_gpu),
-        TEST(unknown_shares_are_no_intruders),
-        TEST(container_is_not_guessed),
-        TEST(what_containers_were_given),
+        TEST(test_sums_stay_below_the_device),
+        TEST(test_what_fits_stays_as_the_driver_tells_it),
+        TEST(test_nonsense_of_the_driver),
+        TEST(test_memory_of_mig_devices_counts_for_itself),
+        TEST(test_mps_server),
+        TEST(test_each_pod_says_how),
+        TEST(test_who_was_not_given_the_gpu),
+        TEST(test_unknown_shares_are_no_intruders),
+        TEST(test_container_is_not_guessed),
+        TEST(test_what_containers_were_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

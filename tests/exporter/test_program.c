@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program_fixture.h"
 
-static void pages(void **state)
+static void test_pages(void **state)
 {
     struct fixture *f = *state;
     start_exporter(f);
@@ -18,7 +18,7 @@ static void pages(void **state)
     assert_int_equal(wait_exporter(f), 0);
 }
 
-static void load_is_seen_on_the_gpu_and_on_the_pod(void **state)
+static void test_load_is_seen_on_the_gpu_and_on_the_pod(void **state)
 {
     struct fixture *f = *state;
     give(f, "web-0", f->uuid[0], NULL, NULL);
@@ -39,7 +39,7 @@ static void load_is_seen_on_the_gpu_and_on_the_pod(void **state)
                  !strstr(f->body.data, "DCGM_CUSTOM_PROCESS_SM_UTIL"));
 }
 
-static void pods_share_a_gpu(void **state)
+static void test_pods_share_a_gpu(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *a = gs_format("%s::0", f->uuid[0]), *b = gs_format("%s::1", f->uuid[0]);
@@ -62,7 +62,7 @@ static void pods_share_a_gpu(void **state)
 
 static const char *const impatient[] = {"--driver-timeout", "500ms", NULL};
 
-static void hanging_driver_stops_nothing_else(void **state)
+static void test_hanging_driver_stops_nothing_else(void **state)
 {
     struct fixture *f = *state;
     start_exporter_with(f, impatient);
@@ -84,7 +84,7 @@ static void hanging_driver_stops_nothing_else(void **state)
     assert_int_equal(wait_exporter(f), 0);
 }
 
-static void why_pods_are_missing(void **state)
+static void test_why_pods_are_missing(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row wrong[] = {{"default", "web-1", "main", "example.com/gpu", "card-0"}};
@@ -110,7 +110,7 @@ static void why_pods_are_missing(void **state)
 }
 
 // The device plug-in may give nvidia.com/gpu another name for each product.
-static void renamed_resources(void **state)
+static void test_renamed_resources(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row known[] = {{"default", "web-1", "main", "nvidia.com/a100", f->uuid[0]}};
@@ -128,7 +128,7 @@ static void renamed_resources(void **state)
 }
 
 // Answers that are wrong, too big or never come: the last good map stays in use.
-static void kubelet_that_misbehaves(void **state)
+static void test_kubelet_that_misbehaves(void **state)
 {
     struct fixture *f = *state;
     give(f, "web-1", f->uuid[0], NULL, NULL);
@@ -151,7 +151,7 @@ static void kubelet_that_misbehaves(void **state)
     }
 }
 
-static void one_hanging_gpu_leaves_the_others(void **state)
+static void test_one_hanging_gpu_leaves_the_others(void **state)
 {
     struct fixture *f = *state;
     start_exporter_with(f, impatient);
@@ -180,7 +180,7 @@ static void one_hanging_gpu_leaves_the_others(void **state)
 }
 
 // The argument lists and variables of manifests for dcgm-exporter in the wild start it unchanged.
-static void manifests_start_unchanged(void **state)
+static void test_manifests_start_unchanged(void **state)
 {
     struct fixture *f = *state;
     setenv("DCGM_EXPORTER_LISTEN", "127.0.0.1:0", 1);
@@ -212,7 +212,7 @@ static void manifests_start_unchanged(void **state)
     assert_null(strstr(f->body.data, "DCGM_FI_DEV_"));
 }
 
-static void every_flag_of_the_peer(void **state)
+static void test_every_flag_of_the_peer(void **state)
 {
     struct fixture *f = *state;
     const char *args[] = {"--simulate",
@@ -250,7 +250,7 @@ static void every_flag_of_the_peer(void **state)
 }
 
 // An empty page without a word. What is named and does not exist is refused: see test_absent.c.
-static void devices_that_are_not_there_are_told(void **state)
+static void test_devices_that_are_not_there_are_told(void **state)
 {
     struct fixture *f = *state;
     const char *args[] = {"--simulate", "2xTesla-T4", "-a", "127.0.0.1:0", "-d", "i", NULL};
@@ -261,7 +261,7 @@ static void devices_that_are_not_there_are_told(void **state)
 }
 
 // The peer's default, as manifests spell it out.
-static void configmap_none_is_no_configmap(void **state)
+static void test_configmap_none_is_no_configmap(void **state)
 {
     struct fixture *f = *state;
     const char *none[] = {"--simulate", "2xTesla-T4", "-a", "127.0.0.1:0", "-m", "none", NULL};
@@ -280,7 +280,7 @@ static void configmap_none_is_no_configmap(void **state)
     }
 }
 
-static void lost_gpu_leaves_the_others(void **state)
+static void test_lost_gpu_leaves_the_others(void **state)
 {
     struct fixture *f = *state;
     start_exporter(f);
@@ -304,7 +304,7 @@ static void lost_gpu_leaves_the_others(void **state)
     assert_non_null(read_log(f, " is available again"));
 }
 
-static void xid_and_failing_call(void **state)
+static void test_xid_and_failing_call(void **state)
 {
     struct fixture *f = *state;
     start_exporter(f);
@@ -319,7 +319,7 @@ static void xid_and_failing_call(void **state)
     assert_false(__builtin_isnan(value_of(f, "DCGM_FI_DEV_POWER_USAGE", f->uuid[0], "")));
 }
 
-static void kubelet_goes_and_comes_back(void **state)
+static void test_kubelet_goes_and_comes_back(void **state)
 {
     struct fixture *f = *state;
     give(f, "web-0", f->uuid[0], NULL, NULL);
@@ -334,7 +334,7 @@ static void kubelet_goes_and_comes_back(void **state)
     WAIT_FOR(f, "/metrics", strstr(f->body.data, "pod=\"web-9\"") != NULL);
 }
 
-static void no_driver(void **state)
+static void test_no_driver(void **state)
 {
     struct fixture *f = *state;
     const char *args[] = {"--nvml-library", "/nonexistent/libnvidia-ml.so.1", "--address",
@@ -345,7 +345,7 @@ static void no_driver(void **state)
     assert_int_equal(wait_exporter(f), 1);
 }
 
-static void busy_port(void **state)
+static void test_busy_port(void **state)
 {
     struct fixture *f = *state;
     start_exporter(f);
@@ -360,7 +360,7 @@ static void busy_port(void **state)
     assert_int_equal(code, 1);
 }
 
-static void wrong_usage(void **state)
+static void test_wrong_usage(void **state)
 {
     struct fixture *f = *state;
     const char *const cases[][4] = {
@@ -378,7 +378,7 @@ static void wrong_usage(void **state)
 }
 
 // A parent that dies without a word takes the exporter with it.
-static void ends_with_its_parent(void **state)
+static void test_ends_with_its_parent(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *exe = program();
@@ -414,25 +414,25 @@ int main(int argc, char **argv)
         return run_load();
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(pages),
-        TEST(load_is_seen_on_the_gpu_and_on_the_pod),
-        TEST(pods_share_a_gpu),
-        TEST(hanging_driver_stops_nothing_else),
-        TEST(why_pods_are_missing),
-        TEST(renamed_resources),
-        TEST(kubelet_that_misbehaves),
-        TEST(one_hanging_gpu_leaves_the_others),
-        TEST(manifests_start_unchanged),
-        TEST(every_flag_of_the_peer),
-        TEST(devices_that_are_not_there_are_told),
-        TEST(configmap_none_is_no_configmap),
-        TEST(lost_gpu_leaves_the_others),
-        TEST(xid_and_failing_call),
-        TEST(kubelet_goes_and_comes_back),
-        TEST(no_driver),
-        TEST(busy_port),
-        TEST(wrong_usage),
-        TEST(ends_with_its_parent),
+        TEST(test_pages),
+        TEST(test_load_is_seen_on_the_gpu_and_on_the_pod),
+        TEST(test_pods_share_a_gpu),
+        TEST(test_hanging_driver_stops_nothing_else),
+        TEST(test_why_pods_are_missing),
+        TEST(test_renamed_resources),
+        TEST(test_kubelet_that_misbehaves),
+        TEST(test_one_hanging_gpu_leaves_the_others),
+        TEST(test_manifests_start_unchanged),
+        TEST(test_every_flag_of_the_peer),
+        TEST(test_devices_that_are_not_there_are_told),
+        TEST(test_configmap_none_is_no_configmap),
+        TEST(test_lost_gpu_leaves_the_others),
+        TEST(test_xid_and_failing_call),
+        TEST(test_kubelet_goes_and_comes_back),
+        TEST(test_no_driver),
+        TEST(test_busy_port),
+        TEST(test_wrong_usage),
+        TEST(test_ends_with_its_parent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "exporter/sampler.h"
 
-static void page_as_dcgm_exporter_writes_it(void **state)
+static void test_page_as_dcgm_exporter_writes_it(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", "GPU-1"}};
@@ -32,7 +32,7 @@ static void page_as_dcgm_exporter_writes_it(void **state)
                "UUID=\"GPU-1\",device=\"nvidia0\",gpu=\"0\",modelName=\"NVIDIA H100\"} 16384\n");
 }
 
-static void absent_is_not_zero(void **state)
+static void test_absent_is_not_zero(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = f->sample->gpus->devices;
@@ -46,7 +46,7 @@ static void absent_is_not_zero(void **state)
     assert_has(text(f), "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\"");
 }
 
-static void families_are_in_the_order_of_their_ids(void **state)
+static void test_families_are_in_the_order_of_their_ids(void **state)
 {
     struct fixture *f = *state;
     for (int k = 0; k < GPU_F_COUNT; k++)
@@ -76,7 +76,7 @@ static void families_are_in_the_order_of_their_ids(void **state)
     }
 }
 
-static void small_numbers_are_not_zero(void **state)
+static void test_small_numbers_are_not_zero(void **state)
 {
     struct fixture *f = *state;
     struct gpu_value *power = &f->sample->gpus->devices[0].fields[GPU_F_POWER_USAGE];
@@ -88,14 +88,14 @@ static void small_numbers_are_not_zero(void **state)
     assert_has(text(f), "} 0.000003\n");
 }
 
-static void label_values_are_escaped(void **state)
+static void test_label_values_are_escaped(void **state)
 {
     struct fixture *f = *state;
     set_text(f->sample->gpus->devices[0].name, 96, "A \"quoted\"\\ name\nover two lines");
     assert_has(text(f), "modelName=\"A \\\"quoted\\\"\\\\ name\\nover two lines\"");
 }
 
-static void shared_gpu_has_no_pod_labels_but_its_processes_have(void **state)
+static void test_shared_gpu_has_no_pod_labels_but_its_processes_have(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {
@@ -122,7 +122,7 @@ static void shared_gpu_has_no_pod_labels_but_its_processes_have(void **state)
                         "modelName=\"NVIDIA H100\"} 4096\n");
 }
 
-static void virtual_gpus_have_a_line_for_each_pod(void **state)
+static void test_virtual_gpus_have_a_line_for_each_pod(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {
@@ -151,7 +151,7 @@ static void virtual_gpus_have_a_line_for_each_pod(void **state)
 }
 
 // Its values are those of the only pod that has a part of it, if that is proved.
-static void only_holder_of_a_shared_gpu(void **state)
+static void test_only_holder_of_a_shared_gpu(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {
@@ -181,7 +181,7 @@ static void only_holder_of_a_shared_gpu(void **state)
 }
 
 // Whose a process is, or whether there are more, is not known: no pod is said to be idle.
-static void pods_are_idle_only_if_all_processes_are_known(void **state)
+static void test_pods_are_idle_only_if_all_processes_are_known(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {
@@ -229,7 +229,7 @@ static bool pod_facts(void *arg, const char *ns, const char *pod, struct exporte
     return strcmp(pod, "a") == 0;
 }
 
-static void labels_and_uid_of_pods(void **state)
+static void test_labels_and_uid_of_pods(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", "GPU-1"}};
@@ -251,7 +251,7 @@ static void labels_and_uid_of_pods(void **state)
     assert_false(exporter_render_devices_valid("x"));
 }
 
-static void processes_of_nobody(void **state)
+static void test_processes_of_nobody(void **state)
 {
     struct fixture *f = *state;
     add_process(f, 0, 11, 5, 1); // of the host
@@ -264,7 +264,7 @@ static void processes_of_nobody(void **state)
                      "NodeName=\"node-1\",PodName=\"thief\",ProcessId=\"13\"");
 }
 
-static void nameless_processes_belong_to_who_alone_holds_the_gpu(void **state)
+static void test_nameless_processes_belong_to_who_alone_holds_the_gpu(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {
@@ -285,7 +285,7 @@ static void nameless_processes_belong_to_who_alone_holds_the_gpu(void **state)
     assert_has(page, "AllocateMode=\"none\",NodeName=\"node-1\",ProcessId=\"14\"");
 }
 
-static void values_that_a_process_lacks(void **state)
+static void test_values_that_a_process_lacks(void **state)
 {
     struct fixture *f = *state;
     add_process(f, 0, 11, 5, 1);
@@ -298,7 +298,7 @@ static void values_that_a_process_lacks(void **state)
     assert_has_not(text(f), "PROCESS_MEM_USED");
 }
 
-static void mig_devices_stand_for_their_gpu(void **state)
+static void test_mig_devices_stand_for_their_gpu(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = &f->sample->gpus->devices[0];
@@ -329,7 +329,7 @@ static void mig_devices_stand_for_their_gpu(void **state)
     assert_has(page, "} 5120\n");
 }
 
-static void xid_in_words(void **state)
+static void test_xid_in_words(void **state)
 {
     struct fixture *f = *state;
     const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", "GPU-1"}};
@@ -343,7 +343,7 @@ static void xid_in_words(void **state)
     assert_string_equal(exporter_render_xid_text(123456), "Unknown Error");
 }
 
-static void events_since_the_start(void **state)
+static void test_events_since_the_start(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *devices = f->sample->gpus->devices;
@@ -375,7 +375,7 @@ static void events_since_the_start(void **state)
 }
 
 // They have happened, whatever has become of the GPU since.
-static void events_outlive_the_gpu(void **state)
+static void test_events_outlive_the_gpu(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = f->sample->gpus->devices;
@@ -416,7 +416,7 @@ static void events_outlive_the_gpu(void **state)
 }
 
 // The page waited until somebody opened the other end.
-static void a_fifo_among_the_job_files_is_passed_over(void **state)
+static void test_a_fifo_among_the_job_files_is_passed_over(void **state)
 {
     struct fixture *f = *state;
     char dir[] = "/tmp/gpuscale-test-XXXXXX";
@@ -438,7 +438,7 @@ static void a_fifo_among_the_job_files_is_passed_over(void **state)
     rmdir(dir);
 }
 
-static void host_name_labels(void **state)
+static void test_host_name_labels(void **state)
 {
     struct fixture *f = *state;
     const struct exporter_render_names old = {"Hostname", "n1", "n1"}, none = {NULL, "n1", "n1"};
@@ -449,7 +449,7 @@ static void host_name_labels(void **state)
     assert_has_not(f->text.data, "ostname=");
 }
 
-static void self_metrics(void **state)
+static void test_self_metrics(void **state)
 {
     struct fixture *f = *state;
     struct gpu_call_errors *errors = gs_alloc(sizeof(*errors));
@@ -492,7 +492,7 @@ static void self_metrics(void **state)
 
 // What a renderer keeps from page to page it makes anew when it has become another: text()
 // compares.
-static void what_is_kept_follows_changes(void **state)
+static void test_what_is_kept_follows_changes(void **state)
 {
     struct fixture *f = *state;
     struct gpu_device *d = f->sample->gpus->devices;
@@ -553,7 +553,7 @@ static uint64_t tell_version(void *arg)
     return ((struct told_pod *)arg)->version;
 }
 
-static void kept_labels_of_pods_have_a_version(void **state)
+static void test_kept_labels_of_pods_have_a_version(void **state)
 {
     struct fixture *f = *state;
     struct told_pod pod = {1, "uid-1"};
@@ -575,28 +575,28 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(page_as_dcgm_exporter_writes_it),
-        TEST(absent_is_not_zero),
-        TEST(families_are_in_the_order_of_their_ids),
-        TEST(small_numbers_are_not_zero),
-        TEST(label_values_are_escaped),
-        TEST(shared_gpu_has_no_pod_labels_but_its_processes_have),
-        TEST(virtual_gpus_have_a_line_for_each_pod),
-        TEST(only_holder_of_a_shared_gpu),
-        TEST(pods_are_idle_only_if_all_processes_are_known),
-        TEST(labels_and_uid_of_pods),
-        TEST(processes_of_nobody),
-        TEST(nameless_processes_belong_to_who_alone_holds_the_gpu),
-        TEST(values_that_a_process_lacks),
-        TEST(mig_devices_stand_for_their_gpu),
-        TEST(xid_in_words),
-        TEST(events_since_the_start),
-        TEST(events_outlive_the_gpu),
-        TEST(a_fifo_among_the_job_files_is_passed_over),
-        TEST(host_name_labels),
-        TEST(self_metrics),
-        TEST(what_is_kept_follows_changes),
-        TEST(kept_labels_of_pods_have_a_version),
+        TEST(test_page_as_dcgm_exporter_writes_it),
+        TEST(test_absent_is_not_zero),
+        TEST(test_families_are_in_the_order_of_their_ids),
+        TEST(test_small_numbers_are_not_zero),
+        TEST(test_label_values_are_escaped),
+        TEST(test_shared_gpu_has_no_pod_labels_but_its_processes_have),
+        TEST(test_virtual_gpus_have_a_line_for_each_pod),
+        TEST(test_only_holder_of_a_shared_gpu),
+        TEST(test_pods_are_idle_only_if_all_processes_are_known),
+        TEST(test_labels_and_uid_of_pods),
+        TEST(test_processes_of_nobody),
+        TEST(test_nameless_processes_belong_to_who_alone_holds_the_gpu),
+        TEST(test_values_that_a_process_lacks),
+        TEST(test_mig_devices_stand_for_their_gpu),
+        TEST(test_xid_in_words),
+        TEST(test_events_since_the_start),
+        TEST(test_events_outlive_the_gpu),
+        TEST(test_a_fifo_among_the_job_files_is_passed_over),
+        TEST(test_host_name_labels),
+        TEST(test_self_metrics),
+        TEST(test_what_is_kept_follows_changes),
+        TEST(test_kept_labels_of_pods_have_a_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,7 +216,7 @@ static void wait_for_status(struct fixture *f, const char *options, int want)
     assert_int_equal(got, want);
 }
 
-static void tls_and_passwords_come_and_change(void **state)
+static void test_tls_and_passwords_come_and_change(void **state)
 {
     struct fixture *f = *state;
     struct tls_pair ca[2];
@@ -267,7 +267,7 @@ static void tls_and_passwords_come_and_change(void **state)
 
 // --- families ---
 
-static void metrics_are_reloaded(void **state)
+static void test_metrics_are_reloaded(void **state)
 {
     struct fixture *f = *state;
     write_text(f->csv, "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\n");
@@ -314,7 +314,7 @@ static void assert_samples_often(struct fixture *f)
     fail_msg("the interval is not as configured");
 }
 
-static void configuration_file(void **state)
+static void test_configuration_file(void **state)
 {
     struct fixture *f = *state;
     write_text(f->yaml, "version: 1\nmetrics:\n  fields:\n"
@@ -349,7 +349,7 @@ static void configuration_file(void **state)
 
 // --- the socket ---
 
-static void socket_of_systemd(void **state)
+static void test_socket_of_systemd(void **state)
 {
     struct fixture *f = *state;
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -385,7 +385,7 @@ static int listening(int *ret_port)
     return fd;
 }
 
-static void several_sockets_of_systemd(void **state)
+static void test_several_sockets_of_systemd(void **state)
 {
     struct fixture *f = *state;
     const char *const args[] = {"--web-systemd-socket", NULL};
@@ -409,7 +409,7 @@ static void several_sockets_of_systemd(void **state)
 
 // SIGTERM while the API server does not answer was forgotten when the answer came, and else waited
 // for ten seconds.
-static void sigterm_while_the_configmap_is_asked_for(void **state)
+static void test_sigterm_while_the_configmap_is_asked_for(void **state)
 {
     struct fixture *f = *state;
     int port, fd = listening(&port); // takes connections and says nothing
@@ -442,12 +442,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(tls_and_passwords_come_and_change),
-        TEST(metrics_are_reloaded),
-        TEST(configuration_file),
-        TEST(socket_of_systemd),
-        TEST(several_sockets_of_systemd),
-        TEST(sigterm_while_the_configmap_is_asked_for),
+        TEST(test_tls_and_passwords_come_and_change),
+        TEST(test_metrics_are_reloaded),
+        TEST(test_configuration_file),
+        TEST(test_socket_of_systemd),
+        TEST(test_several_sockets_of_systemd),
+        TEST(test_sigterm_while_the_configmap_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ static void spawn_row(struct fixture *f, const struct row *r)
     spawn(f, args);
 }
 
-static void optional_things(void **state)
+static void test_optional_things(void **state)
 {
     struct fixture *f = *state;
     setenv("KUBECONFIG", "/nonexistent/config", 1);
@@ -150,7 +150,7 @@ static void optional_things(void **state)
     unsetenv("KUBECONFIG");
 }
 
-static void name_of_the_node(void **state)
+static void test_name_of_the_node(void **state)
 {
     struct fixture *f = *state;
     const char *args[] = {
@@ -173,7 +173,7 @@ static void name_of_the_node(void **state)
 }
 
 // What comes later is taken without a restart.
-static void folder_that_comes(void **state)
+static void test_folder_that_comes(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_FREE char *jobs = gs_format("%s/jobs", f->dir), *job = gs_format("%s/0", jobs);
@@ -194,7 +194,7 @@ static void folder_that_comes(void **state)
 }
 
 // As dcgm-exporter does.
-static void devices_that_do_not_exist_are_refused(void **state)
+static void test_devices_that_do_not_exist_are_refused(void **state)
 {
     struct fixture *f = *state;
     static const char *const wrong[][2] = {
@@ -218,7 +218,7 @@ static void devices_that_do_not_exist_are_refused(void **state)
 
 // A protection that is asked for and cannot be had, a list that cannot be read: nobody would
 // notice if it started without.
-static void mistakes_are_refused(void **state)
+static void test_mistakes_are_refused(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -253,9 +253,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown_files)
     const struct CMUnitTest tests[] = {
-        TEST(optional_things),      TEST(name_of_the_node),
-        TEST(folder_that_comes),    TEST(devices_that_do_not_exist_are_refused),
-        TEST(mistakes_are_refused),
+        TEST(test_optional_things),      TEST(test_name_of_the_node),
+        TEST(test_folder_that_comes),    TEST(test_devices_that_do_not_exist_are_refused),
+        TEST(test_mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static struct gs_error *convert(const char *text, const char *version, json_t **
     return err;
 }
 
-static void one_object_is_not_a_list(void **state)
+static void test_one_object_is_not_a_list(void **state)
 {
     CODEC_AUTO_JSON json_t *out = NULL;
     assert_ok(convert(OLD, "v2", &out));
@@ -38,7 +38,7 @@ static void one_object_is_not_a_list(void **state)
     assert_null(json_object_get(out, "status"));
 }
 
-static void other_objects_stay(void **state)
+static void test_other_objects_stay(void **state)
 {
     CODEC_AUTO_JSON json_t *out = NULL;
     assert_ok(convert(OLD "---\n" OTHER, "v2beta2", &out));
@@ -50,7 +50,7 @@ static void other_objects_stay(void **state)
     assert_string_equal(codec_json_str(json_array_get(items, 1), "kind", NULL), "ConfigMap");
 }
 
-static void objects_of_a_list_are_converted(void **state)
+static void test_objects_of_a_list_are_converted(void **state)
 {
     CODEC_AUTO_JSON json_t *out = NULL;
     assert_ok(convert("apiVersion: v1\nkind: List\nitems:\n"
@@ -60,7 +60,7 @@ static void objects_of_a_list_are_converted(void **state)
     assert_string_equal(codec_json_str(out, "apiVersion", NULL), "autoscaling/v2");
 }
 
-static void errors_name_the_place(void **state)
+static void test_errors_name_the_place(void **state)
 {
     json_t *out = NULL;
     struct gs_error *err = convert(OLD, "v3", &out);
@@ -77,10 +77,10 @@ static void errors_name_the_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_object_is_not_a_list),
-        cmocka_unit_test(other_objects_stay),
-        cmocka_unit_test(objects_of_a_list_are_converted),
-        cmocka_unit_test(errors_name_the_place),
+        cmocka_unit_test(test_one_object_is_not_a_list),
+        cmocka_unit_test(test_other_objects_stay),
+        cmocka_unit_test(test_objects_of_a_list_are_converted),
+        cmocka_unit_test(test_errors_name_the_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,7 +235,7 @@ static void under_fire(struct nvmlsim *s)
     assert_int_equal(nv.nvmlEventSetFree(set), 0);
 }
 
-static void whole_gpus_under_fire(void **state)
+static void test_whole_gpus_under_fire(void **state)
 {
     struct nvmlsim *s = start("1xH100-80GB-HBM3,1xTesla-T4");
     under_fire(s);
@@ -243,7 +243,7 @@ static void whole_gpus_under_fire(void **state)
     (void)state;
 }
 
-static void a_divided_gpu_under_fire(void **state)
+static void test_a_divided_gpu_under_fire(void **state)
 {
     struct nvmlsim *s = start_mig();
     under_fire(s);
@@ -255,8 +255,8 @@ int main(void)
 {
     load_nvml(&nv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_gpus_under_fire),
-        cmocka_unit_test(a_divided_gpu_under_fire),
+        cmocka_unit_test(test_whole_gpus_under_fire),
+        cmocka_unit_test(test_a_divided_gpu_under_fire),
     };
     return cmocka_run_group_tests_name("hostile", tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static struct gs_opt_list list_of(const char **items, size_t n)
     return (struct gs_opt_list){.items = items, .len = n};
 }
 
-static void one_scenario(void **state)
+static void test_one_scenario(void **state)
 {
     struct fixture *f = *state;
     const struct replay_options o = {.output = "csv"};
@@ -92,7 +92,7 @@ static void one_scenario(void **state)
     assert_prints(f, "\n0,");
 }
 
-static void a_changed_value(void **state)
+static void test_a_changed_value(void **state)
 {
     struct fixture *f = *state;
     const char *settings[] = {"max=2"};
@@ -101,7 +101,7 @@ static void a_changed_value(void **state)
     assert_prints(f, "\"maxReplicas\": 2");
 }
 
-static void a_comparison(void **state)
+static void test_a_comparison(void **state)
 {
     struct fixture *f = *state;
     const char *others[] = {f->path};
@@ -113,7 +113,7 @@ static void a_comparison(void **state)
 }
 
 // On all processors: each column belongs to its value.
-static void a_sweep(void **state)
+static void test_a_sweep(void **state)
 {
     struct fixture *f = *state;
     const char *sweeps[] = {"max=1..4"};
@@ -127,7 +127,7 @@ static void a_sweep(void **state)
     assert_refused(replay_execute(&o, f->path, &f->out), "want FROM..TO:STEP");
 }
 
-static void wrong_options(void **state)
+static void test_wrong_options(void **state)
 {
     struct fixture *f = *state;
     struct replay_options o = {.output = "xml"};
@@ -176,7 +176,7 @@ static uint16_t start_prometheus(pid_t *ret_pid)
     return port;
 }
 
-static void a_recording(void **state)
+static void test_a_recording(void **state)
 {
     struct fixture *f = *state;
     pid_t pid;
@@ -203,12 +203,12 @@ static void a_recording(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_scenario, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_changed_value, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_comparison, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_sweep, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wrong_options, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_recording, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_scenario, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_changed_value, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_comparison, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_sweep, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_options, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_recording, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

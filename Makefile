@@ -54,7 +54,7 @@ e2e: ## Test against a real Kubernetes control plane (built once, from Go module
 	@tools/build $(BUILD) program bench/workload
 	@tests/e2e/all.sh
 
-layers: ## Check which module includes which, that functions are defined once, and that each source has a test
+layers: ## Check includes, names and the table of modules, and that each source has a test
 	@tools/check-layers
 	@tools/check-tests
 

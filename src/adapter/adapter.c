@@ -245,7 +245,7 @@ void adapter_handle(void *adapter, struct http_exchange *x)
 
 json_t *adapter_describe_group(const struct adapter *a, const char *group)
 {
-    return api_describe_group(a->api, group);
+    return adapter_api_describe_group(a->api, group);
 }
 
 struct kube_client *adapter_kube(struct adapter *a)

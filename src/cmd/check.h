@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "engine/check.h"
 
-struct check_opts {
+struct cmd_check_opts {
     struct engine_check_options engine;
     const char *source;     // of adapter: URL of a Prometheus; NULL: none is queried
     const char *sources;    // of adapter: file of more sources; NULL: none

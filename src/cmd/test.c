@@ -13,7 +13,7 @@ static struct gs_error *run_test(const void *opts, int argc, char **argv, int *r
                             argv[0]);
     if (argc < 2)
         return gs_error_new(GS_EINVAL, "test %s needs at least one FILE", argv[0]);
-    return (rules ? rule_tests_run_files : replay_test_files)(opts, argc - 1, argv + 1, ret_exit);
+    return (rules ? rules_tests_run_files : replay_test_files)(opts, argc - 1, argv + 1, ret_exit);
 }
 
 static const struct gs_opt opts[] = {

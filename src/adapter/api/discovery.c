@@ -28,7 +28,7 @@ static json_t *group_document(const char *group)
                      "clientCIDR", "0.0.0.0/0", "serverAddress", "");
 }
 
-json_t *api_describe_group(const struct adapter_api *a, const char *group)
+json_t *adapter_api_describe_group(const struct adapter_api *a, const char *group)
 {
     if (!adapter_api_has_group(a, group))
         return NULL;
@@ -40,7 +40,7 @@ json_t *api_describe_group(const struct adapter_api *a, const char *group)
 
 static void reply_group(struct adapter_api_call *c)
 {
-    CODEC_AUTO_JSON json_t *body = api_describe_group(c->a, c->path.group);
+    CODEC_AUTO_JSON json_t *body = adapter_api_describe_group(c->a, c->path.group);
     kube_reply_json(c->x, 200, body);
 }
 

@@ -346,7 +346,7 @@ void engine_config_free(struct engine_config *c)
 {
     if (!c)
         return;
-    struct config_owned *own = c->own;
+    struct engine_config_owned *own = c->own;
     for (size_t i = 0; i < own->n_regexes; i++)
         tsdb_regex_free(own->regexes[i]);
     free(own->regexes);
@@ -361,7 +361,7 @@ static struct gs_error *read_config_docs(struct engine_config *c,
                                          const struct codec_yaml_marks *marks, const char *name,
                                          const char *base_dir, bool opens_files)
 {
-    struct config_owned *own = c->own;
+    struct engine_config_owned *own = c->own;
     struct codec_reader r = {
         .name = name, .base_dir = base_dir, .marks = marks, .arena = &own->arena, .user = own};
     if (docs->len > 1)
@@ -395,7 +395,7 @@ static struct gs_error *parse_config_text(struct gs_slice text, const char *name
     if (err)
         return err;
     struct engine_config *c = gs_alloc(sizeof(*c));
-    struct config_owned *own = c->own = gs_alloc(sizeof(*own));
+    struct engine_config_owned *own = c->own = gs_alloc(sizeof(*own));
     c->text = gs_arena_strndup(&own->arena, text.data ? text.data : "", text.len);
     c->shown = show(&own->arena, &docs);
     err = read_config_docs(c, &docs, marks, name, base_dir, opens_files);
@@ -421,7 +421,7 @@ struct gs_error *engine_config_from_json(const json_t *document, const char *nam
     struct codec_yaml_doc doc = {.value = (json_t *)(uintptr_t)document};
     const struct codec_yaml_docs docs = {.items = &doc, .len = 1};
     struct engine_config *c = gs_alloc(sizeof(*c));
-    c->own = gs_alloc(sizeof(struct config_owned));
+    c->own = gs_alloc(sizeof(struct engine_config_owned));
     struct gs_error *err = read_config_docs(c, &docs, NULL, name, NULL, false);
     if (err)
         engine_config_free(c);
@@ -441,7 +441,7 @@ struct gs_error *engine_config_load(const char *path, struct engine_config **ret
     err = parse_config_text(gs_buf_slice(&text), path, dir, true, &c);
     if (err)
         return err;
-    c->path = gs_arena_strdup(&((struct config_owned *)c->own)->arena, path);
+    c->path = gs_arena_strdup(&((struct engine_config_owned *)c->own)->arena, path);
     *ret = c;
     return NULL;
 }

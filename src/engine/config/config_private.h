@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 // What a configuration owns; `user` of its reader.
-struct config_owned {
+struct engine_config_owned {
     struct gs_arena arena;
     struct tsdb_regex **regexes;
     size_t n_regexes, regexes_cap;

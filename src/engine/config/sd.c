@@ -423,7 +423,7 @@ static void compile_regex(struct codec_reader *r, const json_t *at, const char *
         gs_error_free(err);
         return;
     }
-    struct config_owned *own = r->user;
+    struct engine_config_owned *own = r->user;
     gs_grow(&own->regexes, &own->regexes_cap, own->n_regexes, sizeof(*own->regexes));
     own->regexes[own->n_regexes++] = *ret;
 }

@@ -137,8 +137,8 @@ static bool run_file(const char *path, const struct rules_tests_options *o, stru
     return ok;
 }
 
-struct gs_error *rule_tests_run_files(const struct codec_test_options *opts, int n_files,
-                                      char **files, int *ret_exit)
+struct gs_error *rules_tests_run_files(const struct codec_test_options *opts, int n_files,
+                                       char **files, int *ret_exit)
 {
     GS_AUTO_FREE char *run = codec_test_pattern(opts);
     GS_AUTO_BUF struct gs_buf junit = {0};

@@ -19,5 +19,5 @@ struct gs_error *rules_tests_run(const char *path, const struct rules_tests_opti
                                  struct codec_test_report *ret);
 // `gpuscale test rules`: runs files, prints the results and writes the JUnit file. *ret_exit: 1 if
 // a test failed.
-struct gs_error *rule_tests_run_files(const struct codec_test_options *o, int n_files, char **files,
-                                      int *ret_exit);
+struct gs_error *rules_tests_run_files(const struct codec_test_options *o, int n_files,
+                                       char **files, int *ret_exit);

@@ -125,7 +125,7 @@ bool local_api_filter_matches(const struct local_api_filter *f, const struct loc
                               const json_t *stored);
 
 // --- watch.c ---
-json_t *api_watch(const struct local_api_request *r);
+json_t *local_api_open_watch(const struct local_api_request *r);
 void local_api_watch_dispatch(void *api, const struct local_api_store_change *change);
 void local_api_watch_end_all(struct local_api *api);
 

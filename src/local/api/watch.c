@@ -335,7 +335,7 @@ static void ignore_close(void *arg)
     (void)arg;
 }
 
-json_t *api_watch(const struct local_api_request *r)
+json_t *local_api_open_watch(const struct local_api_request *r)
 {
     struct watch_start start = {0};
     struct local_api_filter filter;

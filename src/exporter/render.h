@@ -9,30 +9,30 @@
 
 // --- render ---
 
-// Samples and the device map as Prometheus text: dcgm-exporter's families, label names and label
-// order, then the per-process families of ACK's exporter, then our own about ourselves.
+// Renders samples and the device map as Prometheus text: dcgm-exporter's families, label names and
+// label order, then the per-process families of ACK's exporter, then gpuscale's own.
 
 struct exporter_render_input {
     const struct exporter_sample *sample;
     const struct exporter_device_map *map; // NULL: none
-    uint64_t map_version;                  // another number for each other map
-    int64_t map_asked_ns;                  // gs_mono_ns; processes seen later it need not know
-    const struct exporter_device_replicas *replicas; // NULL: not known
-    const struct exporter_health *health;            // NULL: nobody asks for it
+    uint64_t map_version;                  // differs for each map
+    int64_t map_asked_ns; // gs_mono_ns; the map need not contain processes that started later
+    const struct exporter_device_replicas *replicas; // NULL: unknown
+    const struct exporter_health *health;            // NULL: not configured
 };
 
-// Writes pages. What does not change from page to page, the labels of all lines, is kept: a page is
-// copied together and only its numbers are printed.
+// Renders pages. The labels of all lines rarely change and are cached; for each page they are
+// copied and only numbers are formatted. One thread at a time.
 struct exporter_renderer;
 struct exporter_renderer *
-exporter_renderer_new(const struct exporter_render_names *names); // borrowed while it lives
+exporter_renderer_new(const struct exporter_render_names *names); // names are borrowed
 void exporter_renderer_free(struct exporter_renderer *r);
 GS_DEFINE_CLEANUP(struct exporter_renderer *, exporter_renderer_free)
-// All that depends on the sample and the map alone. A field that the driver did not give has no
-// line, a family without a line no header.
+// Appends everything that depends only on the sample and the map. A field without a value has no
+// line, a family without a line has no header.
 void exporter_renderer_page(struct exporter_renderer *r, const struct exporter_render_input *in,
                             struct gs_buf *out);
-// One page, for who needs no second.
+// Renders a single page, without a cache.
 void exporter_render_gpus(const struct exporter_render_names *names,
                           const struct exporter_sample *sample,
                           const struct exporter_device_map *map,
@@ -42,35 +42,35 @@ struct exporter_render_self {
     const struct exporter_sample *sample; // NULL: none yet
     bool simulated, has_opened;           // simulated is known once the library is open
     bool fresh;                           // the sample is recent enough to be served
-    bool stuck;                           // the sampler hangs in a driver call
+    bool stuck;                           // a driver call of the sampler does not return
     enum gpu_driver driver;
-    const char *problem; // why there is no sample, in words; NULL: none
+    const char *problem; // why there is no sample; NULL: none
     uint64_t samples, failures;
     int64_t now_ns;                                        // gs_mono_ns
-    const struct exporter_attribution_status *attribution; // NULL: not asked for
+    const struct exporter_attribution_status *attribution; // NULL: not configured
     unsigned missing;                       // bits of enum exporter_attribution_problem
     const struct exporter_sources *sources; // NULL: none
-    size_t rows_left_out;                   // of the counters file
+    size_t rows_left_out;                   // rows of the counters file that were ignored
 };
 void exporter_render_self(const struct exporter_render_self *self, struct gs_buf *out);
 
-// The page at "/": links, and for each GPU which fields are absent and why.
+// The page at "/": links, and the absent fields of each GPU with the reason.
 void exporter_render_index(const struct exporter_render_self *self, struct gs_buf *out);
 
-// XID numbers in words, after NVIDIA's public list; "Unknown Error" for the others.
+// The description of an XID from NVIDIA's public catalog; "Unknown Error" for others.
 const char *exporter_render_xid_text(int64_t xid);
 
 // --- health ---
 
-// DCGM_EXP_GPU_HEALTH_STATUS: what DCGM's background health checks say of a GPU, from the values of
-// NVML and by DCGM's limits (modules/health of DCGM 4): counters that moved within the last minute,
-// states, and XIDs since the start. What DCGM looks at and NVML's values here do not tell is in
-// docs/compatibility/.
+// DCGM_EXP_GPU_HEALTH_STATUS: the results of DCGM's background health checks, from NVML's values
+// and with DCGM's limits (modules/health of DCGM 4): counters that have increased within the last
+// minute, states, and XIDs since the start. docs/compatibility/ lists the checks that NVML's values
+// do not allow.
 
 enum exporter_health_watch {
     EXPORTER_HEALTH_PCIE,
     EXPORTER_HEALTH_NVLINK,
-    EXPORTER_HEALTH_PMU, // of these three DCGM has no check either
+    EXPORTER_HEALTH_PMU, // DCGM does not implement a check for these three
     EXPORTER_HEALTH_MCU,
     EXPORTER_HEALTH_MEM,
     EXPORTER_HEALTH_SM,
@@ -91,55 +91,54 @@ struct exporter_health_result {
 struct exporter_health;
 struct exporter_health *exporter_health_new(void);
 void exporter_health_free(struct exporter_health *h);
-// Fields that it is made of: sets ret[field].
+// Sets ret[field] for each field that the checks need.
 void exporter_health_wanted(bool *ret);
 void exporter_health_update(struct exporter_health *h, const struct gpu_snapshot *s,
                             int64_t now_ns);
-// EXPORTER_HEALTH_WATCHES of them; NULL: nothing is known of this GPU.
+// Returns EXPORTER_HEALTH_WATCHES results. NULL: this GPU is unknown.
 const struct exporter_health_result *exporter_health_of(const struct exporter_health *h,
                                                         const char *uuid);
 const char *exporter_health_watch_name(enum exporter_health_watch w); // "PCIE"
 
 // --- gpu events ---
 
-// What happens to GPUs, as log lines and as a text for /health: XIDs, GPUs that are lost, and GPUs
-// for which a driver call does not return.
+// Events of GPUs, as log lines and as text for /health: XIDs, lost GPUs, and GPUs for which a
+// driver call does not return.
 
 struct exporter_gpu_events;
 struct exporter_gpu_events *exporter_gpu_events_new(void);
 void exporter_gpu_events_free(struct exporter_gpu_events *e);
 
-// Logs what has changed since the last snapshot. The first XID of a number is logged at once, more
-// of them at most once a minute. now_ns: gs_mono_ns of the snapshot.
+// Logs the changes since the last snapshot. The first occurrence of an XID is logged immediately,
+// further ones at most once a minute. now_ns: gs_mono_ns of the snapshot.
 void exporter_gpu_events_update(struct exporter_gpu_events *e, const struct gpu_snapshot *s,
                                 int64_t now_ns);
 
 // Appends the GPUs that are lost or hang: "1 of 2 GPUs are lost: GPU 1 (GPU-…, 00000000:18:00.0)".
-// False: all are well.
+// False: none.
 bool exporter_gpu_events_problems(const struct gpu_snapshot *s, struct gs_buf *out);
 
 // --- sources ---
 
-// Files, folders and objects that flags name and that may be absent: the exporter goes on without
-// them, says so in a line and in gpuscale_exporter_source_up, and takes them when they come.
+// Files, directories and objects that flags name and that may be absent. The exporter works without
+// them, logs that, sets gpuscale_exporter_source_up, and uses them when they appear.
 
 struct exporter_sources {
     unsigned asked, missing; // bits 1u << exporter_source_kind
-    const char *hpc_dir;     // NULL: not asked for
+    const char *hpc_dir;     // NULL: not configured
     const char *proc;        // NULL: "/proc"
 };
 
-// Looks for the folders.
+// Checks the directories.
 void exporter_sources_check(struct exporter_sources *s);
-// Tells when it is another state than before; problem NULL: it is there.
+// Logs a change of the state. problem NULL: the object is available.
 void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind k,
                           const char *problem);
 void exporter_sources_render(const struct exporter_sources *s, struct gs_buf *out);
 
-// --- absent ---
+// --- unsupported fields ---
 
-// Families of the counters file that no GPU here gives: nobody should have to search for the
-// reason.
+// Logs which families of the counters file no GPU of this machine provides, and why.
 
 struct exporter_unsupported_fields {
     const struct exporter_counters *counters; // NULL: the default ones
@@ -147,5 +146,5 @@ struct exporter_unsupported_fields {
     const struct gpu_snapshot *gpus;
 };
 
-// A line for each reason.
+// Writes one log line per reason.
 void exporter_log_unsupported_fields(const struct exporter_unsupported_fields *cfg);

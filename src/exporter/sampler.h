@@ -10,14 +10,14 @@
 
 // --- owner ---
 
-// Whose is a process? From its cgroup (pod UID and container id, as kubelets of all runtimes name
-// them), or, outside of a container, from the environment that the one-node kubelet gave it. Reads
-// /proc and may block: for the sampler's thread.
+// Finds the pod of a process from its cgroup (pod UID and container ID, in the formats of all
+// container runtimes) or, outside of containers, from the environment that gpuscale's kubelet sets.
+// Reads /proc and may block: for the sampler's thread.
 
 enum exporter_owner_kind {
-    EXPORTER_OWNER_GONE,       // no such process here: it ended, or lives in another pid namespace
-    EXPORTER_OWNER_HOST,       // a process of no pod
-    EXPORTER_OWNER_UNREADABLE, // /proc/<pid> does not tell us (another user's process)
+    EXPORTER_OWNER_GONE,       // no such process here: it has ended, or is in another PID namespace
+    EXPORTER_OWNER_HOST,       // not a process of a pod
+    EXPORTER_OWNER_UNREADABLE, // no permission to read /proc/<pid> (a process of another user)
     EXPORTER_OWNER_POD,
     EXPORTER_OWNER_KINDS
 };
@@ -30,10 +30,10 @@ enum {
 };
 
 struct exporter_owner {
-    int64_t seen_ns; // gs_mono_ns of the first look at it; 0: it could not be seen
+    int64_t seen_ns; // gs_mono_ns of the first lookup; 0: it could not be read
     enum exporter_owner_kind kind;
-    char process_name[32]; // "" when unknown
-    // Only with EXPORTER_OWNER_POD; each "" when unknown.
+    char process_name[32]; // "" if unknown
+    // Only with EXPORTER_OWNER_POD; each is "" if unknown.
     char pod_uid[EXPORTER_OWNER_UID_SIZE];
     char container_id[EXPORTER_OWNER_CONTAINER_ID_SIZE];
     char namespace_name[EXPORTER_OWNER_LABEL_SIZE];
@@ -42,58 +42,58 @@ struct exporter_owner {
 };
 
 struct exporter_owner_config {
-    const char *proc;           // "/proc", or the host's /proc mounted elsewhere
-    const char *container_logs; // "/var/log/containers": names of containers by id
-    const char *pod_logs;       // "/var/log/pods": names of pods by UID
+    const char *proc;           // "/proc", or the mount point of the host's /proc
+    const char *container_logs; // "/var/log/containers": container names by ID
+    const char *pod_logs;       // "/var/log/pods": pod names by UID
 };
 
-// Kept by (pid, start time), so that a reused pid is not mistaken.
+// Keyed by (PID, start time), so that a reused PID is a new process. One thread at a time.
 struct exporter_owner_cache;
 struct exporter_owner_cache *
 exporter_owner_cache_new(const struct exporter_owner_config *cfg); // NULL members: the defaults
 void exporter_owner_cache_free(struct exporter_owner_cache *c);
 void exporter_owner_cache_begin(struct exporter_owner_cache *c);
-// Of the process that the driver has named at named_ns (gs_mono_ns): one that has started later got
-// the pid of one that is gone. Valid until exporter_owner_cache_end, which forgets who was not
-// asked for since _begin.
+// Returns the owner of a process that the driver listed at named_ns (gs_mono_ns). A process that
+// started later has reused the PID of one that ended. The result is valid until
+// exporter_owner_cache_end, which removes processes that were not looked up since _begin.
 const struct exporter_owner *exporter_owner_lookup(struct exporter_owner_cache *c, uint32_t pid,
                                                    int64_t named_ns);
 void exporter_owner_cache_end(struct exporter_owner_cache *c);
-// How many look-ups had to go to /proc so far, by what was found.
+// Returns how many lookups had to read /proc so far, by result.
 const uint64_t *
 exporter_owner_cache_resolved(const struct exporter_owner_cache *c); // EXPORTER_OWNER_KINDS entries
 const char *
 exporter_owner_kind_name(enum exporter_owner_kind k); // "gone", "host", "unreadable", "pod"
 
-// The parts, for tests: contents of /proc/<pid>/cgroup and /proc/<pid>/environ into *ret.
+// Parsers of /proc/<pid>/cgroup and /proc/<pid>/environ.
 bool exporter_owner_parse_cgroup(struct gs_slice text, struct exporter_owner *ret);
 bool exporter_owner_parse_environ(struct gs_slice text, struct exporter_owner *ret);
 
 // --- sampler ---
 
-// Samples the GPUs on a thread of its own, so that a driver call that hangs stops nothing else.
-// What the thread hands over is immutable and then belongs to the loop. One lock, held for a few
-// loads and stores on either side, never over a driver call.
+// Samples the GPUs on a separate thread, so that a hanging driver call blocks nothing else. A
+// sample is immutable and belongs to the loop once it is delivered. A single lock protects the
+// state that both threads use; it is never held during a driver call.
 
 struct exporter_sample {
     struct gpu_snapshot *gpus;
     struct exporter_owner **owners;          // [device][process], as in gpus->devices[].processes
-    int64_t mono_ns;                         // when the pass ended
+    int64_t mono_ns;                         // when sampling ended
     uint64_t resolved[EXPORTER_OWNER_KINDS]; // processes looked up in /proc so far
 };
 void exporter_sample_free(struct exporter_sample *s);
 GS_DEFINE_CLEANUP(struct exporter_sample *, exporter_sample_free)
 
-// A pass that fails is tried again after a second (or the interval, where that is less) and then
-// with growing pauses up to EXPORTER_SAMPLER_MAX_PAUSE_NS: each attempt may start helpers of the
-// driver.
+// After a failed sample, sampling is retried after a second (or the interval, if shorter), then
+// with exponential backoff up to EXPORTER_SAMPLER_MAX_PAUSE_NS, because each attempt may start
+// helper processes of the driver.
 #define EXPORTER_SAMPLER_MAX_PAUSE_NS INT64_C(10000000000)
 
 struct exporter_sampler_config {
     struct gpu_backend_config backend; // strings are copied
     int64_t interval_ns;
     struct exporter_owner_config owners;
-    // On the loop. Exactly one of the two is NULL; both are the callee's then.
+    // Called on the loop. Exactly one of s and err is NULL; the callee owns the other.
     void (*on_sample)(void *arg, struct exporter_sample *s, struct gs_error *err,
                       enum gpu_driver driver);
     void *arg;
@@ -103,22 +103,22 @@ struct exporter_sampler;
 
 struct gs_error *exporter_sampler_start(uv_loop_t *loop, const struct exporter_sampler_config *cfg,
                                         struct exporter_sampler **ret);
-// Other fields (wanted and every_ns of gpu_backend_config) from the next pass on.
+// Sets the fields to read (wanted and every_ns of gpu_backend_config) from the next sample on.
 void exporter_sampler_want(struct exporter_sampler *s, const bool *wanted, const int64_t *every_ns);
-// Since when the thread is inside a pass (or the opening); 0 when it is not.
+// When the current sample, or the opening of the driver, started (gs_mono_ns). 0: the thread is
+// idle.
 int64_t exporter_sampler_busy_since_ns(struct exporter_sampler *s);
-// Ends the thread. When it does not come back from the driver in half a second it is left behind
-// with its memory and false is returned: then the process must end by _exit(). No callback
-// afterwards.
+// Stops the thread; no callback follows. If a driver call does not return within half a second, the
+// thread and its memory are abandoned and false is returned: the process must then end by _exit().
 bool exporter_sampler_stop(struct exporter_sampler *s);
 
-// --- shares ---
+// --- process usage ---
 
-// Makes the figures of processes add up to no more than the device's own: the driver reads both at
-// different moments and over different windows, and counts overlapping kernels of MPS clients
-// twice. What is no longer the driver's own reading is marked as an estimate.
+// Limits the values of the processes so that their sum is at most the device's value. The driver
+// reads the two at different times and over different windows, and counts overlapping kernels of
+// MPS clients twice. Changed values are marked as estimates.
 
-// The name of the MPS server as /proc/PID/stat has it, cut at 15 bytes.
+// The name of the MPS server in /proc/PID/stat, truncated to 15 bytes.
 #define EXPORTER_MPS_SERVER "nvidia-cuda-mps"
 
 void exporter_clamp_process_usage(struct exporter_sample *s);

@@ -502,7 +502,7 @@ static const struct gs_opt rows[] = {
     {0},
 };
 
-static const struct gs_verb verb = {
+static const struct gs_command command = {
     .name = "adapter-load",
     .summary = "Check the adapter under load, beside slow, dead and lying sources.",
     .description = "Ends with 1 when a wrong or old value was served, when memory grew too much, "
@@ -515,5 +515,5 @@ static const struct gs_verb verb = {
 
 int main(int argc, char **argv)
 {
-    return bench_main(&verb, argc, argv);
+    return bench_main(&command, argc, argv);
 }

@@ -425,7 +425,7 @@ static const struct gs_opt rows[] = {
     {0},
 };
 
-static const struct gs_verb verb = {
+static const struct gs_command command = {
     .name = "adapter-peer",
     .summary = "Measure the adapter beside the real prometheus-adapter.",
     .description = "Requests a second and core, latency, memory and start of both.",
@@ -437,5 +437,5 @@ static const struct gs_verb verb = {
 
 int main(int argc, char **argv)
 {
-    return bench_main(&verb, argc, argv);
+    return bench_main(&command, argc, argv);
 }

@@ -119,18 +119,18 @@ void bench_sleep(int64_t ns)
         continue;
 }
 
-int bench_main(const struct gs_verb *verb, int argc, char **argv)
+int bench_main(const struct gs_command *command, int argc, char **argv)
 {
-    GS_AUTO_FREE void *opts = gs_alloc(verb->opts_size);
+    GS_AUTO_FREE void *opts = gs_alloc(command->opts_size);
     struct gs_common_opts common;
     int n_args = 0, code = 0;
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
-    bench_check(gs_options_parse(verb, argc - 1, argv + 1, opts, &common, &n_args));
+    bench_check(gs_options_parse(command, argc - 1, argv + 1, opts, &common, &n_args));
     if (common.help)
-        gs_options_print_help(verb, "bench", stdout);
+        gs_options_print_help(command, "bench", stdout);
     else
-        bench_check(verb->run(opts, n_args, argv, &code));
-    gs_options_finish(verb, opts);
+        bench_check(command->run(opts, n_args, argv, &code));
+    gs_options_finish(command, opts);
     return code;
 }
 
@@ -329,13 +329,13 @@ size_t bench_children(pid_t parent, pid_t *ret, size_t max)
     return n;
 }
 
-bool bench_is_verb(pid_t pid, const char *verb)
+bool bench_is_command(pid_t pid, const char *command)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     if (!read_proc(&text, "/proc/%d/cmdline", (int)pid))
         return false;
     size_t first = strlen(text.data) + 1;
-    return first < text.len && gs_streq(text.data + first, verb);
+    return first < text.len && gs_streq(text.data + first, command);
 }
 
 // --- figures ---

@@ -15,7 +15,7 @@ _Noreturn void bench_fail(const char *fmt, ...) GS_PRINTF(1, 2);
 void bench_check(struct gs_error *err); // takes the error; ends the program when there is one
 
 // Parses the flags and runs it; the result is main's.
-int bench_main(const struct gs_verb *verb, int argc, char **argv);
+int bench_main(const struct gs_command *command, int argc, char **argv);
 
 // Registers clean-up on exit and on SIGINT and SIGTERM: children are stopped, the folder removed.
 void bench_begin(void);
@@ -45,7 +45,7 @@ int64_t bench_status_kib(pid_t pid, const char *field); // of /proc/PID/status: 
 // Fills up to max children of the process and returns how many there are.
 size_t bench_children(pid_t parent, pid_t *ret, size_t max);
 // Whether the first argument of the process is this word: "exporter", "pod-shim".
-bool bench_is_verb(pid_t pid, const char *verb);
+bool bench_is_command(pid_t pid, const char *command);
 
 struct bench_series {
     double *items;

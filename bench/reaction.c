@@ -198,7 +198,7 @@ static void move_exporter(struct reaction *r, int64_t i)
     size_t n = bench_children(r->up, children, GS_ARRAY_LEN(children));
     run_for(r, phase_ns(i, 0.7548776662466927)); // independent of the steps' stride
     for (size_t k = 0; k < n; k++)
-        if (bench_is_verb(children[k], "exporter"))
+        if (bench_is_command(children[k], "exporter"))
             kill(children[k], SIGTERM);
     run_for(r, EXPORTER_RESTART_NS);
 }
@@ -386,10 +386,10 @@ static const struct gs_opt rows[] = {
 
 int main(int argc, char **argv)
 {
-    const struct gs_verb verb = {.name = "reaction",
-                                 .summary = "Measure the reaction to a step of GPU load.",
-                                 .opts = rows,
-                                 .opts_size = sizeof(struct options),
-                                 .run = run};
-    return bench_main(&verb, argc, argv);
+    const struct gs_command command = {.name = "reaction",
+                                       .summary = "Measure the reaction to a step of GPU load.",
+                                       .opts = rows,
+                                       .opts_size = sizeof(struct options),
+                                       .run = run};
+    return bench_main(&command, argc, argv);
 }

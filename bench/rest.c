@@ -28,7 +28,7 @@ static void find_groups(pid_t up, struct usage_group *g)
     g[UP] = (struct usage_group){.pids = {up}, .n = 1};
     for (size_t i = 0; i < n; i++) {
         struct usage_group *of =
-            &g[bench_is_verb(children[i], "exporter") ? EXPORTER : SUPERVISORS];
+            &g[bench_is_command(children[i], "exporter") ? EXPORTER : SUPERVISORS];
         of->pids[of->n++] = children[i];
     }
     if (g[EXPORTER].n != 1 || !g[SUPERVISORS].n)
@@ -118,10 +118,10 @@ static const struct gs_opt rows[] = {
 
 int main(int argc, char **argv)
 {
-    const struct gs_verb verb = {.name = "rest",
-                                 .summary = "Measure CPU and memory at rest.",
-                                 .opts = rows,
-                                 .opts_size = sizeof(struct options),
-                                 .run = run};
-    return bench_main(&verb, argc, argv);
+    const struct gs_command command = {.name = "rest",
+                                       .summary = "Measure CPU and memory at rest.",
+                                       .opts = rows,
+                                       .opts_size = sizeof(struct options),
+                                       .run = run};
+    return bench_main(&command, argc, argv);
 }

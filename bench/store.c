@@ -471,10 +471,10 @@ static const struct gs_opt rows[] = {
 
 int main(int argc, char **argv)
 {
-    const struct gs_verb verb = {.name = "store",
-                                 .summary = "Measure the store under hours of history.",
-                                 .opts = rows,
-                                 .opts_size = sizeof(struct options),
-                                 .run = run};
-    return bench_main(&verb, argc, argv);
+    const struct gs_command command = {.name = "store",
+                                       .summary = "Measure the store under hours of history.",
+                                       .opts = rows,
+                                       .opts_size = sizeof(struct options),
+                                       .run = run};
+    return bench_main(&command, argc, argv);
 }

@@ -34,7 +34,7 @@ static const struct gs_opt rows[] = {
     {0},
 };
 
-static const struct gs_verb verb = {
+static const struct gs_command command = {
     .name = "serve",
     .summary = "a small intent-detection service on a GPU",
     .description = "Serves /predict?query=TEXT, which returns the intent of the text, and /ping, "
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     struct opts o;
     struct gs_common_opts common;
     int rest;
-    struct gs_error *err = gs_options_parse(&verb, argc - 1, argv + 1, &o, &common, &rest);
+    struct gs_error *err = gs_options_parse(&command, argc - 1, argv + 1, &o, &common, &rest);
     if (!err && !common.help && !(o.sm_share > 0 && o.sm_share <= 1))
         err = gs_error_new(GS_EINVAL, "--sm-share: must be above 0 and at most 1");
     if (err) {
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (common.help) {
-        gs_options_print_help(&verb, "intent-api", stdout);
+        gs_options_print_help(&command, "intent-api", stdout);
         return 0;
     }
     return serve(&o, &signals);

@@ -98,10 +98,10 @@ static bool opt_named(const struct gs_opt *opt, struct gs_slice name)
 }
 
 // The row and the struct that it writes to.
-static const struct gs_opt *find_opt(const struct gs_verb *verb, struct gs_slice name, void *opts,
-                                     struct gs_common_opts *common, void **ret_base)
+static const struct gs_opt *find_opt(const struct gs_command *command, struct gs_slice name,
+                                     void *opts, struct gs_common_opts *common, void **ret_base)
 {
-    for (const struct gs_opt *o = verb->opts; o && o->name; o++) {
+    for (const struct gs_opt *o = command->opts; o && o->name; o++) {
         if (opt_named(o, name)) {
             *ret_base = opts;
             return o;
@@ -116,12 +116,12 @@ static const struct gs_opt *find_opt(const struct gs_verb *verb, struct gs_slice
     return NULL;
 }
 
-static struct gs_error *unknown_flag(const struct gs_verb *verb, const char *written,
+static struct gs_error *unknown_flag(const struct gs_command *command, const char *written,
                                      struct gs_slice name)
 {
     const char *names[256];
     size_t n = 0;
-    for (const struct gs_opt *o = verb->opts; o && o->name && n < GS_ARRAY_LEN(names); o++)
+    for (const struct gs_opt *o = command->opts; o && o->name && n < GS_ARRAY_LEN(names); o++)
         names[n++] = o->name;
     for (const struct gs_opt *o = common_rows; o->name && n < GS_ARRAY_LEN(names); o++)
         names[n++] = o->name;
@@ -129,7 +129,8 @@ static struct gs_error *unknown_flag(const struct gs_verb *verb, const char *wri
     const char *near = gs_suggest(word, names, n);
     if (near)
         return gs_error_new(GS_EINVAL, "unknown flag %s; did you mean --%s?", written, near);
-    return gs_error_new(GS_EINVAL, "unknown flag %s; see gpuscale %s --help", written, verb->name);
+    return gs_error_new(GS_EINVAL, "unknown flag %s; see gpuscale %s --help", written,
+                        command->name);
 }
 
 static struct gs_error *apply_defaults(const struct gs_opt *rows, void *base)
@@ -149,7 +150,7 @@ static struct gs_error *apply_defaults(const struct gs_opt *rows, void *base)
 }
 
 // One flag at argv[*i]; moves *i over a separate value.
-static struct gs_error *parse_flag(const struct gs_verb *verb, int argc, char **argv, int *i,
+static struct gs_error *parse_flag(const struct gs_command *command, int argc, char **argv, int *i,
                                    void *opts, struct gs_common_opts *common)
 {
     const char *written = argv[*i];
@@ -157,9 +158,9 @@ static struct gs_error *parse_flag(const struct gs_verb *verb, int argc, char **
     const char *equals = strchr(name, '=');
     struct gs_slice key = gs_slice_make(name, equals ? (size_t)(equals - name) : strlen(name));
     void *base;
-    const struct gs_opt *o = find_opt(verb, key, opts, common, &base);
+    const struct gs_opt *o = find_opt(command, key, opts, common, &base);
     if (!o)
-        return unknown_flag(verb, written, key);
+        return unknown_flag(command, written, key);
     const char *value = equals ? equals + 1 : NULL;
     if (!value && (o->type == GS_OPT_BOOL || o->type == GS_OPT_SWITCH))
         value = "true";
@@ -172,25 +173,26 @@ static struct gs_error *parse_flag(const struct gs_verb *verb, int argc, char **
     return err ? gs_error_wrap(err, "--%s", o->name) : NULL;
 }
 
-static struct gs_error *check_arg_count(const struct gs_verb *verb, int n)
+static struct gs_error *check_arg_count(const struct gs_command *command, int n)
 {
-    if (n < verb->min_args)
-        return gs_error_new(GS_EINVAL, "%s: too few arguments; usage: gpuscale %s %s", verb->name,
-                            verb->name, verb->args ? verb->args : "");
-    if (verb->max_args >= 0 && n > verb->max_args)
-        return gs_error_new(GS_EINVAL, "%s: too many arguments; usage: gpuscale %s %s", verb->name,
-                            verb->name, verb->args ? verb->args : "[FLAGS]");
+    if (n < command->min_args)
+        return gs_error_new(GS_EINVAL, "%s: too few arguments; usage: gpuscale %s %s",
+                            command->name, command->name, command->args ? command->args : "");
+    if (command->max_args >= 0 && n > command->max_args)
+        return gs_error_new(GS_EINVAL, "%s: too many arguments; usage: gpuscale %s %s",
+                            command->name, command->name,
+                            command->args ? command->args : "[FLAGS]");
     return NULL;
 }
 
-struct gs_error *gs_options_parse(const struct gs_verb *verb, int argc, char **argv, void *ret_opts,
-                                  struct gs_common_opts *ret_common, int *ret_argc)
+struct gs_error *gs_options_parse(const struct gs_command *command, int argc, char **argv,
+                                  void *ret_opts, struct gs_common_opts *ret_common, int *ret_argc)
 {
-    memset(ret_opts, 0, verb->opts_size);
+    memset(ret_opts, 0, command->opts_size);
     memset(ret_common, 0, sizeof(*ret_common));
     struct gs_error *err = apply_defaults(common_rows, ret_common);
     if (!err)
-        err = apply_defaults(verb->opts, ret_opts);
+        err = apply_defaults(command->opts, ret_opts);
     int n = 0;
     bool flags_end = false;
     for (int i = 0; i < argc && !err; i++) {
@@ -199,19 +201,19 @@ struct gs_error *gs_options_parse(const struct gs_verb *verb, int argc, char **a
         else if (gs_streq(argv[i], "--"))
             flags_end = true;
         else
-            err = parse_flag(verb, argc, argv, &i, ret_opts, ret_common);
+            err = parse_flag(command, argc, argv, &i, ret_opts, ret_common);
     }
     if (!err && !ret_common->help && !ret_common->version)
-        err = check_arg_count(verb, n);
+        err = check_arg_count(command, n);
     if (err)
         return err;
     *ret_argc = n;
     return NULL;
 }
 
-void gs_options_finish(const struct gs_verb *verb, void *opts)
+void gs_options_finish(const struct gs_command *command, void *opts)
 {
-    for (const struct gs_opt *o = verb->opts; o && o->name; o++) {
+    for (const struct gs_opt *o = command->opts; o && o->name; o++) {
         if (o->type == GS_OPT_STRINGS)
             free(((struct gs_opt_list *)(void *)((char *)opts + o->offset))->items);
     }
@@ -268,37 +270,39 @@ static void print_group(FILE *out, const struct gs_opt *rows, const char *group)
     }
 }
 
-void gs_options_print_help(const struct gs_verb *verb, const char *program, FILE *out)
+void gs_options_print_help(const struct gs_command *command, const char *program, FILE *out)
 {
-    fprintf(out, "%s %s: %s\n\nUsage: %s %s [FLAGS]%s%s\n", program, verb->name, verb->summary,
-            program, verb->name, verb->args ? " " : "", verb->args ? verb->args : "");
-    if (verb->description) {
+    fprintf(out, "%s %s: %s\n\nUsage: %s %s [FLAGS]%s%s\n", program, command->name,
+            command->summary, program, command->name, command->args ? " " : "",
+            command->args ? command->args : "");
+    if (command->description) {
         fputc('\n', out);
-        print_wrapped(out, verb->description, 0);
+        print_wrapped(out, command->description, 0);
     }
-    print_group(out, verb->opts, "Flags");
-    for (const struct gs_opt *o = verb->opts; o && o->name; o++) {
+    print_group(out, command->opts, "Flags");
+    for (const struct gs_opt *o = command->opts; o && o->name; o++) {
         bool first = o->group != NULL;
-        for (const struct gs_opt *p = verb->opts; first && p < o; p++)
+        for (const struct gs_opt *p = command->opts; first && p < o; p++)
             first = !gs_streq(p->group, o->group);
         if (first)
-            print_group(out, verb->opts, o->group);
+            print_group(out, command->opts, o->group);
     }
     fprintf(out, "\nFlags of every command:\n");
     for (const struct gs_opt *o = common_rows; o->name; o++)
         print_opt(out, o);
-    if (verb->examples)
-        fprintf(out, "\nExamples:\n%s\n", verb->examples);
-    if (verb->print_more)
-        verb->print_more(out);
+    if (command->examples)
+        fprintf(out, "\nExamples:\n%s\n", command->examples);
+    if (command->print_more)
+        command->print_more(out);
 }
 
-void gs_options_print_verbs(const struct gs_verb *const *verbs, const char *program, FILE *out)
+void gs_options_print_commands(const struct gs_command *const *commands, const char *program,
+                               FILE *out)
 {
     fprintf(out, "Usage: %s COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n", program);
-    for (; *verbs; verbs++)
-        if ((*verbs)->summary)
-            fprintf(out, "  %-10s %s\n", (*verbs)->name, (*verbs)->summary);
+    for (; *commands; commands++)
+        if ((*commands)->summary)
+            fprintf(out, "  %-10s %s\n", (*commands)->name, (*commands)->summary);
     fprintf(out, "\n%s COMMAND --help describes a command and its flags.\n", program);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs and their flags as constant tables: one row parses, checks, documents and defaults a flag,
-// so that --help and behaviour cannot drift apart. Accepts --name=value, --name value, -x value,
-// bare boolean --name, --name=false, and "--" to end the flags. Precedence: flag, environment,
-// default.
+// Commands and their flags as constant tables: one row parses, checks, documents and defaults a
+// flag, so that --help and behaviour cannot drift apart. Accepts --name=value, --name value, -x
+// value, bare boolean --name, --name=false, and "--" to end the flags. Precedence: flag,
+// environment, default.
 #pragma once
 
 #include "base/error.h"
@@ -37,16 +37,16 @@ struct gs_opt {
     const char *def;   // default as text, parsed like a value; NULL: zero
     const char *help;  // one or more sentences; wrapped by the printer
     enum gs_opt_type type;
-    size_t offset;     // into the verb's option struct
+    size_t offset;     // into the command's option struct
     int64_t min, max;  // GS_OPT_INT
     const char *group; // heading in the help; NULL: "Flags"
 };
 
-// A verb of the program. `opts` ends with a row whose name is NULL.
-struct gs_verb {
+// A command of the program. `opts` ends with a row whose name is NULL.
+struct gs_command {
     const char *name;
     const char *args;        // positional part of the usage line: "[FILE]…"; NULL: none
-    const char *summary;     // one line for the list of verbs
+    const char *summary;     // one line for the list of commands
     const char *description; // paragraphs for --help
     const char *examples;    // lines for --help; NULL
     const struct gs_opt *opts;
@@ -58,7 +58,7 @@ struct gs_verb {
     struct gs_error *(*run)(const void *opts, int argc, char **argv, int *ret_exit);
 };
 
-// Flags that every verb has: --help, --version, --log-level, --log-format.
+// Flags that every command has: --help, --version, --log-level, --log-format.
 struct gs_common_opts {
     bool help, version;
     const char *log_level;
@@ -67,11 +67,12 @@ struct gs_common_opts {
 
 // Fills `ret_opts` (opts_size bytes) and ret_common. Positional arguments are moved to
 // argv[0..*ret_argc).
-struct gs_error *gs_options_parse(const struct gs_verb *verb, int argc, char **argv, void *ret_opts,
-                                  struct gs_common_opts *ret_common, int *ret_argc);
-void gs_options_finish(const struct gs_verb *verb, void *opts); // frees lists
-void gs_options_print_help(const struct gs_verb *verb, const char *program, FILE *out);
-void gs_options_print_verbs(const struct gs_verb *const *verbs, const char *program, FILE *out);
+struct gs_error *gs_options_parse(const struct gs_command *command, int argc, char **argv,
+                                  void *ret_opts, struct gs_common_opts *ret_common, int *ret_argc);
+void gs_options_finish(const struct gs_command *command, void *opts); // frees lists
+void gs_options_print_help(const struct gs_command *command, const char *program, FILE *out);
+void gs_options_print_commands(const struct gs_command *const *commands, const char *program,
+                               FILE *out);
 
 // The candidate closest to `word` by edit distance, NULL when none is near. n may be 0.
 const char *gs_suggest(const char *word, const char *const *candidates, size_t n);

@@ -3,7 +3,7 @@
 // set, and a few of ours.
 #include "adapter/adapter.h"
 #include "base/log.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 
 enum { IGNORED_VALUES = 48, IGNORED_BOOLS = 24 };
 
@@ -480,7 +480,7 @@ static struct gs_error *run_adapter(const void *opts, int argc, char **argv, int
     return adapter_serve(&f->o);
 }
 
-const struct gs_verb verb_adapter = {
+const struct gs_command cmd_adapter = {
     .name = "adapter",
     .summary = "Serve the custom, external and resource metrics APIs of Kubernetes.",
     .description =

@@ -3,7 +3,7 @@
 
 #include "adapter/dry_run/dry_run.h"
 #include "base/slice.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 
 static int check_config(const struct cmd_check_opts *o, int n_files, char **files)
 {
@@ -79,7 +79,7 @@ static const struct gs_opt opts[] = {
     {.name = NULL},
 };
 
-const struct gs_verb verb_check = {
+const struct gs_command cmd_check = {
     .name = "check",
     .args = "adapter|config|rules FILE…",
     .summary = "Check configuration and rule files.",

@@ -3,7 +3,7 @@
 // take.
 #include "hpa/convert.h"
 #include "base/mem.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 
 #include <stdio.h>
 
@@ -42,7 +42,7 @@ static const struct gs_opt opts[] = {
     {.name = NULL},
 };
 
-const struct gs_verb verb_convert = {
+const struct gs_command cmd_convert = {
     .name = "convert",
     .args = NULL,
     .summary = "Convert autoscalers between API versions.",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale engine, with Prometheus' flags.
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 #include "engine/serve.h"
 
 #define AT(member) .offset = offsetof(struct engine_flags, member)
@@ -268,7 +268,7 @@ static struct gs_error *run_engine(const void *flags, int argc, char **argv, int
     return engine_serve(flags, rows);
 }
 
-const struct gs_verb verb_engine = {
+const struct gs_command cmd_engine = {
     .name = "engine",
     .summary = "Scrape, store, query and alert, with Prometheus' configuration and HTTP API.",
     .description =

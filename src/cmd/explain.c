@@ -2,7 +2,7 @@
 // gpuscale explain: the decision of an autoscaler, or the answer to a request of the metrics APIs.
 #include "adapter/dry_run/dry_run.h"
 #include "base/mem.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 #include "hpa/inspect.h"
 
 #include <stdio.h>
@@ -161,7 +161,7 @@ static const struct gs_opt opts[] = {
     {.name = NULL},
 };
 
-const struct gs_verb verb_explain = {
+const struct gs_command cmd_explain = {
     .name = "explain",
     .args = "hpa NAME|hpa/NAME|metric PATH",
     .summary = "Explain the decision of an autoscaler, or the response for a metric.",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale exporter: the flags of dcgm-exporter that apply here, and our own.
 #include "base/log.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 #include "exporter/daemon/daemon.h"
 
 #include <errno.h>
@@ -497,7 +497,7 @@ static struct gs_error *run_exporter(const void *arg, int argc, char **argv, int
     return daemon_run(&o->daemon);
 }
 
-const struct gs_verb verb_exporter = {
+const struct gs_command cmd_exporter = {
     .name = "exporter",
     .summary = "Serve GPU metrics of this machine, in dcgm-exporter's format.",
     .description =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hpa/server.h"
 
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 
 #define AT(field)  .offset = offsetof(struct hpa_server_options, field)
 #define AS_CLUSTER .group = "Autoscaler flags (as kube-controller-manager's)"
@@ -133,7 +133,7 @@ static struct gs_error *run_hpa(const void *values, int argc, char **argv, int *
     return hpa_server_run(values, ret_exit);
 }
 
-const struct gs_verb verb_hpa = {
+const struct gs_command cmd_hpa = {
     .name = "hpa",
     .args = NULL,
     .summary = "Run the HorizontalPodAutoscaler controller on a cluster.",

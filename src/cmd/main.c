@@ -2,17 +2,16 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/slice.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 #include "local/kubelet.h"
 
 #include <signal.h>
 
 enum { EXIT_RUN_TIME = 1, EXIT_USAGE = 2 };
 
-static const struct gs_verb *const verbs[] = {
-    &verb_adapter,  &verb_check, &verb_convert, &verb_engine, &verb_explain,
-    &verb_exporter, &verb_hpa,   &verb_query,   &verb_replay, &verb_sim,
-    &verb_test,     &verb_up,    &verb_version, NULL,
+static const struct gs_command *const commands[] = {
+    &cmd_adapter, &cmd_check,  &cmd_convert, &cmd_engine, &cmd_explain, &cmd_exporter, &cmd_hpa,
+    &cmd_query,   &cmd_replay, &cmd_sim,     &cmd_test,   &cmd_up,      &cmd_version,  NULL,
 };
 
 static int report_error(struct gs_error *err)
@@ -23,14 +22,14 @@ static int report_error(struct gs_error *err)
     return code;
 }
 
-static int run_verb(const struct gs_verb *verb, int argc, char **argv)
+static int run_command(const struct gs_command *command, int argc, char **argv)
 {
-    GS_AUTO_FREE void *opts = gs_alloc(verb->opts_size);
+    GS_AUTO_FREE void *opts = gs_alloc(command->opts_size);
     struct gs_common_opts common;
     int n_args = 0, code = 0;
-    struct gs_error *err = gs_options_parse(verb, argc, argv, opts, &common, &n_args);
+    struct gs_error *err = gs_options_parse(command, argc, argv, opts, &common, &n_args);
     if (!err && common.help) {
-        gs_options_print_help(verb, "gpuscale", stdout);
+        gs_options_print_help(command, "gpuscale", stdout);
         return 0;
     }
     if (!err && common.version) {
@@ -40,17 +39,17 @@ static int run_verb(const struct gs_verb *verb, int argc, char **argv)
     if (!err)
         err = gs_log_configure_text(common.log_level, common.log_format);
     if (!err)
-        err = verb->run(opts, n_args, argv, &code);
-    gs_options_finish(verb, opts);
+        err = command->run(opts, n_args, argv, &code);
+    gs_options_finish(command, opts);
     return err ? report_error(err) : code;
 }
 
-static int unknown_verb(const char *word)
+static int unknown_command(const char *word)
 {
-    const char *names[GS_ARRAY_LEN(verbs)];
+    const char *names[GS_ARRAY_LEN(commands)];
     size_t n = 0;
-    for (; verbs[n]; n++)
-        names[n] = verbs[n]->name;
+    for (; commands[n]; n++)
+        names[n] = commands[n]->name;
     const char *near = gs_suggest(word, names, n);
     fprintf(stderr, "gpuscale: unknown command \"%s\"%s%s%s\n", word,
             near ? "; did you mean \"" : "", near ? near : "",
@@ -58,25 +57,25 @@ static int unknown_verb(const char *word)
     return EXIT_USAGE;
 }
 
-static const struct gs_verb *find_verb(const char *word)
+static const struct gs_command *find_command(const char *word)
 {
-    for (size_t i = 0; verbs[i]; i++)
-        if (gs_streq(word, verbs[i]->name))
-            return verbs[i];
+    for (size_t i = 0; commands[i]; i++)
+        if (gs_streq(word, commands[i]->name))
+            return commands[i];
     return NULL;
 }
 
-// `gpuscale help [VERB]`
+// `gpuscale help [COMMAND]`
 static int print_help(int argc, char **argv)
 {
     if (argc < 1) {
-        gs_options_print_verbs(verbs, "gpuscale", stdout);
+        gs_options_print_commands(commands, "gpuscale", stdout);
         return 0;
     }
-    const struct gs_verb *verb = find_verb(argv[0]);
-    if (!verb)
-        return unknown_verb(argv[0]);
-    gs_options_print_help(verb, "gpuscale", stdout);
+    const struct gs_command *command = find_command(argv[0]);
+    if (!command)
+        return unknown_command(argv[0]);
+    gs_options_print_help(command, "gpuscale", stdout);
     return 0;
 }
 
@@ -87,13 +86,13 @@ int main(int argc, char **argv)
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))
         return kubelet_pod_shim_main(argc - 1, argv + 1);
     if (argc < 2) {
-        gs_options_print_verbs(verbs, "gpuscale", stderr);
+        gs_options_print_commands(commands, "gpuscale", stderr);
         return EXIT_USAGE;
     }
     if (gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") || gs_streq(argv[1], "help"))
         return print_help(argc - 2, argv + 2);
     bool version = gs_streq(argv[1], "--version") || gs_streq(argv[1], "-v");
     const char *word = version ? "version" : argv[1];
-    const struct gs_verb *verb = find_verb(word);
-    return verb ? run_verb(verb, argc - 2, argv + 2) : unknown_verb(word);
+    const struct gs_command *command = find_command(word);
+    return command ? run_command(command, argc - 2, argv + 2) : unknown_command(word);
 }

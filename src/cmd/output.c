@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The --output flag that several verbs have.
+// The --output flag that several commands have.
 #include "base/slice.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 #include "codec/yaml.h"
 
 struct gs_error *cmd_check_output(const char *output, const char *text)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale query`: queries an engine or a Prometheus, and formats expressions.
 #include "query/query.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 
 #define AT(member) offsetof(struct query_options, member)
 
@@ -76,7 +76,7 @@ static const struct gs_opt opts[] = {
     {.name = NULL},
 };
 
-const struct gs_verb verb_query = {
+const struct gs_command cmd_query = {
     .name = "query",
     .args = "[instant|range|series|labels|metadata] [ARG]…",
     .summary = "Query a metrics engine or Prometheus.",

@@ -2,7 +2,7 @@
 // gpuscale replay: an autoscaler in a simulated cluster.
 #include "replay/replay.h"
 
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 
 #include <stdio.h>
 
@@ -115,7 +115,7 @@ static const struct gs_opt opts[] = {
     {.name = NULL},
 };
 
-const struct gs_verb verb_replay = {
+const struct gs_command cmd_replay = {
     .name = "replay",
     .args = "[SCENARIO]",
     .summary = "Simulate an autoscaler with a load, faster than real time.",

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slice.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 #include "kube/quantity.h"
 #include "nvmlsim/simulation/simulation.h"
 
@@ -341,10 +341,10 @@ static void print_models(FILE *out)
     fputc('\n', out);
 }
 
-const struct gs_verb verb_sim = {
+const struct gs_command cmd_sim = {
     .name = "sim",
     .args = "ACTION [ARGUMENTS]",
-    .summary = "Create simulated GPUs, show them, and put load and faults on them.",
+    .summary = "Manage simulated GPUs: create, inspect, apply load, inject faults.",
     .description =
         "Simulated GPUs are in shared memory. A simulated libnvidia-ml (" NVMLSIM_LIBRARY
         ") reports them to programs with the environment variable " NVMLSIM_ENV

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale test rules`: unit tests of rules, as promtool's command of the same name.
 // `gpuscale test hpa`: decision tables of autoscalers.
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 #include "engine/rules/unit_test.h"
 #include "replay/decision_tables.h"
 
@@ -39,7 +39,7 @@ static const struct gs_opt opts[] = {
     {.name = NULL},
 };
 
-const struct gs_verb verb_test = {
+const struct gs_command cmd_test = {
     .name = "test",
     .args = "rules|hpa FILE…",
     .summary = "Run unit tests of rules and decision tables of autoscalers.",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "up/up.h"
 
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 
 #define AT(member) .offset = offsetof(struct up_options, member)
 
@@ -184,7 +184,7 @@ static struct gs_error *run_up(const void *values, int argc, char **argv, int *r
     return up_run(values);
 }
 
-const struct gs_verb verb_up = {
+const struct gs_command cmd_up = {
     .name = "up",
     .summary = "Run a one-node cluster with GPU autoscaling on this machine.",
     .description =

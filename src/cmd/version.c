@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/slice.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 
 #include <sys/utsname.h>
 
@@ -43,7 +43,7 @@ static const struct gs_opt opts[] = {
     {0},
 };
 
-const struct gs_verb verb_version = {
+const struct gs_command cmd_version = {
     .name = "version",
     .summary = "Print the version.",
     .opts = opts,

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/timer.h"
 
-enum { LOOK_EVERY_MS = 5000 };
+enum { CHECK_EVERY_MS = 5000 };
 
 struct kube_watch_errors {
     struct gs_timer *timer;
@@ -20,9 +20,9 @@ static void check_watch_error(void *arg)
     if (error && strstr(error, "could not find the requested resource"))
         error = NULL;
     if (error && !gs_streq(error, w->logged))
-        gs_warn(w->component, "%s cannot be seen: %s", w->what, error);
+        gs_warn(w->component, "%s cannot be read: %s", w->what, error);
     if (!error && w->logged && kube_cache_synced(w->cache))
-        gs_info(w->component, "%s can be seen again", w->what);
+        gs_info(w->component, "%s can be read again", w->what);
     free(w->logged);
     w->logged = gs_strdup(error);
 }
@@ -35,7 +35,7 @@ struct kube_watch_errors *kube_watch_errors_new(uv_loop_t *loop, const struct ku
     w->component = gs_strdup(component);
     w->what = gs_strdup(what);
     w->timer = gs_timer_new(loop, w);
-    gs_timer_repeat(w->timer, check_watch_error, LOOK_EVERY_MS, LOOK_EVERY_MS);
+    gs_timer_repeat(w->timer, check_watch_error, CHECK_EVERY_MS, CHECK_EVERY_MS);
     gs_timer_unref(w->timer); // this timer alone must not keep the program running
     return w;
 }

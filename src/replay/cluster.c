@@ -12,67 +12,69 @@
 
 // --- nodes ---
 
-static size_t count_live_nodes(const struct replay_cluster *w)
+static size_t count_live_nodes(const struct replay_cluster *cluster)
 {
     size_t n = 0;
-    for (size_t i = 0; i < w->n_nodes; i++)
-        n += !w->nodes[i].gone;
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        n += !cluster->nodes[i].gone;
     return n;
 }
 
-static void add_node(struct replay_cluster *w, int64_t ready_ms)
+static void add_node(struct replay_cluster *cluster, int64_t ready_ms)
 {
-    gs_grow(&w->nodes, &w->nodes_cap, w->n_nodes, sizeof(*w->nodes));
-    w->nodes[w->n_nodes++] = (struct replay_node){.ready_ms = ready_ms, .idle_since_ms = ready_ms};
-    w->counts.stale = true;
+    gs_grow(&cluster->nodes, &cluster->nodes_cap, cluster->n_nodes, sizeof(*cluster->nodes));
+    cluster->nodes[cluster->n_nodes++] =
+        (struct replay_node){.ready_ms = ready_ms, .idle_since_ms = ready_ms};
+    cluster->counts.stale = true;
 }
 
 // GPUs of nodes that are ready (or on their way) and free.
-static size_t free_gpus(const struct replay_cluster *w)
+static size_t free_gpus(const struct replay_cluster *cluster)
 {
     size_t n = 0;
-    for (size_t i = 0; i < w->n_nodes; i++)
-        if (!w->nodes[i].gone)
-            n += w->s->gpus_per_node - w->nodes[i].used;
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        if (!cluster->nodes[i].gone)
+            n += cluster->s->gpus_per_node - cluster->nodes[i].used;
     return n;
 }
 
 // Like a node autoscaler: as many nodes as the waiting pods need, up to the maximum.
-static void provision(struct replay_cluster *w)
+static void provision(struct replay_cluster *cluster)
 {
     size_t waiting = 0;
-    for (size_t i = 0; i < w->n_pods; i++)
-        waiting += w->pods[i].started_ms == INT64_MAX;
-    size_t wanted = waiting * w->s->gpus_per_replica, have = free_gpus(w);
-    while (have < wanted && count_live_nodes(w) < w->s->max_nodes) {
-        add_node(w, w->t_ms + w->s->provision_ms);
-        w->sum.nodes_added++;
-        have += w->s->gpus_per_node;
+    for (size_t i = 0; i < cluster->n_pods; i++)
+        waiting += cluster->pods[i].started_ms == INT64_MAX;
+    size_t wanted = waiting * cluster->s->gpus_per_replica, have = free_gpus(cluster);
+    while (have < wanted && count_live_nodes(cluster) < cluster->s->max_nodes) {
+        add_node(cluster, cluster->t_ms + cluster->s->provision_ms);
+        cluster->sum.nodes_added++;
+        have += cluster->s->gpus_per_node;
     }
 }
 
-static void remove_idle_nodes(struct replay_cluster *w)
+static void remove_idle_nodes(struct replay_cluster *cluster)
 {
-    for (size_t i = 0; i < w->n_nodes && count_live_nodes(w) > w->s->min_nodes; i++) {
-        struct replay_node *n = &w->nodes[i];
-        if (!n->gone && !n->used && n->ready_ms <= w->t_ms &&
-            w->t_ms - n->idle_since_ms >= w->s->idle_ms) {
-            n->gone = w->counts.stale = true;
-            w->sum.nodes_removed++;
+    for (size_t i = 0; i < cluster->n_nodes && count_live_nodes(cluster) > cluster->s->min_nodes;
+         i++) {
+        struct replay_node *n = &cluster->nodes[i];
+        if (!n->gone && !n->used && n->ready_ms <= cluster->t_ms &&
+            cluster->t_ms - n->idle_since_ms >= cluster->s->idle_ms) {
+            n->gone = cluster->counts.stale = true;
+            cluster->sum.nodes_removed++;
         }
     }
 }
 
 // --- pods ---
 
-static bool place_pod(struct replay_cluster *w, struct replay_pod *p)
+static bool place_pod(struct replay_cluster *cluster, struct replay_pod *p)
 {
-    size_t gpus = w->s->gpus_per_replica;
-    if (!w->s->gpus_per_node)
+    size_t gpus = cluster->s->gpus_per_replica;
+    if (!cluster->s->gpus_per_node)
         return true;
-    for (size_t i = 0; i < w->n_nodes; i++) {
-        struct replay_node *n = &w->nodes[i];
-        if (n->gone || n->ready_ms > w->t_ms || w->s->gpus_per_node - n->used < gpus)
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        struct replay_node *n = &cluster->nodes[i];
+        if (n->gone || n->ready_ms > cluster->t_ms || cluster->s->gpus_per_node - n->used < gpus)
             continue;
         n->used += gpus;
         n->idle_since_ms = INT64_MAX;
@@ -82,93 +84,98 @@ static bool place_pod(struct replay_cluster *w, struct replay_pod *p)
     return false;
 }
 
-static void start_pods(struct replay_cluster *w)
+static void start_pods(struct replay_cluster *cluster)
 {
-    for (size_t i = 0; i < w->n_pods; i++) {
-        struct replay_pod *p = &w->pods[i];
-        if (p->started_ms != INT64_MAX || !place_pod(w, p))
+    for (size_t i = 0; i < cluster->n_pods; i++) {
+        struct replay_pod *p = &cluster->pods[i];
+        if (p->started_ms != INT64_MAX || !place_pod(cluster, p))
             continue;
-        w->counts.stale = true;
-        p->started_ms = w->t_ms;
-        p->ready_ms = w->t_ms + w->s->startup_ms;
+        cluster->counts.stale = true;
+        p->started_ms = cluster->t_ms;
+        p->ready_ms = cluster->t_ms + cluster->s->startup_ms;
     }
 }
 
-static void free_gpus_of(struct replay_cluster *w, size_t node)
+static void free_gpus_of(struct replay_cluster *cluster, size_t node)
 {
     if (node == NO_NODE)
         return;
-    struct replay_node *n = &w->nodes[node];
-    gs_assert(node < w->n_nodes && n->used >= w->s->gpus_per_replica);
-    n->used -= w->s->gpus_per_replica;
+    struct replay_node *n = &cluster->nodes[node];
+    gs_assert(node < cluster->n_nodes && n->used >= cluster->s->gpus_per_replica);
+    n->used -= cluster->s->gpus_per_replica;
     if (!n->used)
-        n->idle_since_ms = w->t_ms;
+        n->idle_since_ms = cluster->t_ms;
 }
 
-static void end_drains(struct replay_cluster *w)
+static void end_drains(struct replay_cluster *cluster)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < w->n_drains; i++) {
-        if (w->drains[i].until_ms <= w->t_ms)
-            free_gpus_of(w, w->drains[i].node);
+    for (size_t i = 0; i < cluster->n_drains; i++) {
+        if (cluster->drains[i].until_ms <= cluster->t_ms)
+            free_gpus_of(cluster, cluster->drains[i].node);
         else
-            w->drains[kept++] = w->drains[i];
+            cluster->drains[kept++] = cluster->drains[i];
     }
-    w->n_drains = kept;
+    cluster->n_drains = kept;
 }
 
 // The pod serves no more. With a drain time it keeps its GPUs until its work is done.
-static void remove_pod(struct replay_cluster *w, size_t i)
+static void remove_pod(struct replay_cluster *cluster, size_t i)
 {
-    const struct replay_pod *p = &w->pods[i];
-    w->counts.stale = true;
-    if (p->started_ms != INT64_MAX && w->s->drain_ms > 0) {
-        gs_grow(&w->drains, &w->drains_cap, w->n_drains, sizeof(*w->drains));
-        w->drains[w->n_drains++] = (struct replay_drain){w->t_ms + w->s->drain_ms, p->node};
+    const struct replay_pod *p = &cluster->pods[i];
+    cluster->counts.stale = true;
+    if (p->started_ms != INT64_MAX && cluster->s->drain_ms > 0) {
+        gs_grow(&cluster->drains, &cluster->drains_cap, cluster->n_drains,
+                sizeof(*cluster->drains));
+        cluster->drains[cluster->n_drains++] =
+            (struct replay_drain){cluster->t_ms + cluster->s->drain_ms, p->node};
     } else {
-        free_gpus_of(w, p->node);
+        free_gpus_of(cluster, p->node);
     }
-    memmove(&w->pods[i], &w->pods[i + 1], (w->n_pods - i - 1) * sizeof(*w->pods));
-    w->n_pods--;
+    memmove(&cluster->pods[i], &cluster->pods[i + 1],
+            (cluster->n_pods - i - 1) * sizeof(*cluster->pods));
+    cluster->n_pods--;
 }
 
 // Like a ReplicaSet: waiting before starting before ready pods, then the youngest.
-static size_t choose_pod_to_remove(const struct replay_cluster *w)
+static size_t choose_pod_to_remove(const struct replay_cluster *cluster)
 {
-    size_t best = w->n_pods - 1;
-    for (size_t i = w->n_pods; i-- > 0;) {
-        const struct replay_pod *p = &w->pods[i], *b = &w->pods[best];
-        int rank = p->started_ms == INT64_MAX ? 0 : p->ready_ms > w->t_ms ? 1 : 2;
-        int best_rank = b->started_ms == INT64_MAX ? 0 : b->ready_ms > w->t_ms ? 1 : 2;
+    size_t best = cluster->n_pods - 1;
+    for (size_t i = cluster->n_pods; i-- > 0;) {
+        const struct replay_pod *p = &cluster->pods[i], *b = &cluster->pods[best];
+        int rank = p->started_ms == INT64_MAX ? 0 : p->ready_ms > cluster->t_ms ? 1 : 2;
+        int best_rank = b->started_ms == INT64_MAX ? 0 : b->ready_ms > cluster->t_ms ? 1 : 2;
         if (rank < best_rank)
             best = i;
     }
     return best;
 }
 
-void replay_cluster_scale(struct replay_cluster *w, int32_t replicas)
+void replay_cluster_scale(struct replay_cluster *cluster, int32_t replicas)
 {
-    while (w->n_pods > (size_t)replicas)
-        remove_pod(w, choose_pod_to_remove(w));
-    while (w->n_pods < (size_t)replicas) {
-        gs_grow(&w->pods, &w->pods_cap, w->n_pods, sizeof(*w->pods));
-        struct replay_pod *p = &w->pods[w->n_pods++];
-        w->counts.stale = true;
-        *p = (struct replay_pod){
-            .created_ms = w->t_ms, .started_ms = INT64_MAX, .ready_ms = INT64_MAX, .node = NO_NODE};
-        snprintf(p->name, sizeof(p->name), "pod-%u", (unsigned)w->next_name++);
+    while (cluster->n_pods > (size_t)replicas)
+        remove_pod(cluster, choose_pod_to_remove(cluster));
+    while (cluster->n_pods < (size_t)replicas) {
+        gs_grow(&cluster->pods, &cluster->pods_cap, cluster->n_pods, sizeof(*cluster->pods));
+        struct replay_pod *p = &cluster->pods[cluster->n_pods++];
+        cluster->counts.stale = true;
+        *p = (struct replay_pod){.created_ms = cluster->t_ms,
+                                 .started_ms = INT64_MAX,
+                                 .ready_ms = INT64_MAX,
+                                 .node = NO_NODE};
+        snprintf(p->name, sizeof(p->name), "pod-%u", (unsigned)cluster->next_name++);
     }
-    start_pods(w);
-    if (w->s->gpus_per_node)
-        provision(w);
+    start_pods(cluster);
+    if (cluster->s->gpus_per_node)
+        provision(cluster);
 }
 
-void replay_cluster_lose(struct replay_cluster *w, size_t n)
+void replay_cluster_lose(struct replay_cluster *cluster, size_t n)
 {
-    int32_t replicas = (int32_t)w->n_pods;
-    for (; n && w->n_pods; n--)
-        remove_pod(w, 0);
-    replay_cluster_scale(w, replicas);
+    int32_t replicas = (int32_t)cluster->n_pods;
+    for (; n && cluster->n_pods; n--)
+        remove_pod(cluster, 0);
+    replay_cluster_scale(cluster, replicas);
 }
 
 // --- counts ---
@@ -179,26 +186,26 @@ static void set_earlier(int64_t *t_ms, int64_t other_ms)
         *t_ms = other_ms;
 }
 
-static void count_pods(const struct replay_cluster *w, struct replay_counts *c)
+static void count_pods(const struct replay_cluster *cluster, struct replay_counts *c)
 {
-    for (size_t i = 0; i < w->n_pods; i++) {
-        const struct replay_pod *p = &w->pods[i];
+    for (size_t i = 0; i < cluster->n_pods; i++) {
+        const struct replay_pod *p = &cluster->pods[i];
         c->running += p->started_ms != INT64_MAX;
         if (p->started_ms == INT64_MAX)
             c->rest = false;
-        else if (p->ready_ms <= w->t_ms)
+        else if (p->ready_ms <= cluster->t_ms)
             c->ready++;
         else
             set_earlier(&c->until_ms, p->ready_ms);
     }
 }
 
-static void count_nodes(const struct replay_cluster *w, struct replay_counts *c)
+static void count_nodes(const struct replay_cluster *cluster, struct replay_counts *c)
 {
-    bool can_go = (c->nodes = count_live_nodes(w)) > w->s->min_nodes;
-    for (size_t i = 0; i < w->n_nodes; i++) {
-        const struct replay_node *n = &w->nodes[i];
-        bool ready = n->ready_ms <= w->t_ms;
+    bool can_go = (c->nodes = count_live_nodes(cluster)) > cluster->s->min_nodes;
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        const struct replay_node *n = &cluster->nodes[i];
+        bool ready = n->ready_ms <= cluster->t_ms;
         if (n->gone)
             continue;
         c->nodes_ready += ready;
@@ -209,74 +216,74 @@ static void count_nodes(const struct replay_cluster *w, struct replay_counts *c)
     }
 }
 
-const struct replay_counts *replay_cluster_count(struct replay_cluster *w)
+const struct replay_counts *replay_cluster_count(struct replay_cluster *cluster)
 {
-    struct replay_counts *c = &w->counts;
-    if (!c->stale && w->t_ms < c->until_ms)
+    struct replay_counts *c = &cluster->counts;
+    if (!c->stale && cluster->t_ms < c->until_ms)
         return c;
     *c = (struct replay_counts){.until_ms = INT64_MAX, .rest = true};
-    count_pods(w, c);
-    c->draining = (int32_t)w->n_drains;
-    for (size_t i = 0; i < w->n_drains; i++)
-        set_earlier(&c->until_ms, w->drains[i].until_ms);
-    if (w->s->gpus_per_node)
-        count_nodes(w, c);
-    if (c->nodes > w->sum.max_nodes)
-        w->sum.max_nodes = c->nodes;
-    w->version++;
+    count_pods(cluster, c);
+    c->draining = (int32_t)cluster->n_drains;
+    for (size_t i = 0; i < cluster->n_drains; i++)
+        set_earlier(&c->until_ms, cluster->drains[i].until_ms);
+    if (cluster->s->gpus_per_node)
+        count_nodes(cluster, c);
+    if (c->nodes > cluster->sum.max_nodes)
+        cluster->sum.max_nodes = c->nodes;
+    cluster->version++;
     return c;
 }
 
 // --- time ---
 
-static struct replay_moment *past_at(const struct replay_cluster *w, int64_t second)
+static struct replay_moment *past_at(const struct replay_cluster *cluster, int64_t second)
 {
-    return &w->past[(size_t)second & (w->n_past - 1)];
+    return &cluster->past[(size_t)second & (cluster->n_past - 1)];
 }
 
-static struct replay_moment in_calm(struct replay_cluster *w, int64_t second,
+static struct replay_moment in_calm(struct replay_cluster *cluster, int64_t second,
                                     struct replay_curve_piece *at)
 {
-    struct replay_moment p = {.ready = w->calm.ready};
-    p.load = replay_curve_at(&w->s->load, second * STEP_MS, at);
-    p.utilization = 100 * p.load / (p.ready * w->s->capacity);
+    struct replay_moment p = {.ready = cluster->calm.ready};
+    p.load = replay_curve_at(&cluster->s->load, second * STEP_MS, at);
+    p.utilization = 100 * p.load / (p.ready * cluster->s->capacity);
     return p;
 }
 
 // Before seconds of another kind: stores as many of the calm ones as can be read.
-static void end_calm(struct replay_cluster *w)
+static void end_calm(struct replay_cluster *cluster)
 {
-    struct replay_calm *c = &w->calm;
-    int64_t from = c->last - (int64_t)w->looked_back + 1;
+    struct replay_calm *c = &cluster->calm;
+    int64_t from = c->last - (int64_t)cluster->looked_back + 1;
     for (int64_t s = from > c->first ? from : c->first; s <= c->last; s++)
-        *past_at(w, s) = in_calm(w, s, &w->load_before);
+        *past_at(cluster, s) = in_calm(cluster, s, &cluster->load_before);
     *c = (struct replay_calm){.last = -1};
 }
 
-static void store_moment(struct replay_cluster *w, struct replay_moment p)
+static void store_moment(struct replay_cluster *cluster, struct replay_moment p)
 {
-    end_calm(w);
-    *past_at(w, w->t_ms / STEP_MS) = p;
+    end_calm(cluster);
+    *past_at(cluster, cluster->t_ms / STEP_MS) = p;
 }
 
-static struct replay_moment load_moment(struct replay_cluster *w, int64_t second,
+static struct replay_moment load_moment(struct replay_cluster *cluster, int64_t second,
                                         struct replay_curve_piece *at)
 {
-    bool calm = second >= w->calm.first && second <= w->calm.last;
-    return calm ? in_calm(w, second, at) : *past_at(w, second);
+    bool calm = second >= cluster->calm.first && second <= cluster->calm.last;
+    return calm ? in_calm(cluster, second, at) : *past_at(cluster, second);
 }
 
-const struct replay_moment *replay_cluster_now(struct replay_cluster *w)
+const struct replay_moment *replay_cluster_now(struct replay_cluster *cluster)
 {
-    w->now = load_moment(w, w->t_ms / STEP_MS, &w->load);
-    return &w->now;
+    cluster->now = load_moment(cluster, cluster->t_ms / STEP_MS, &cluster->load);
+    return &cluster->now;
 }
 
-const struct replay_moment *replay_cluster_observed(struct replay_cluster *w)
+const struct replay_moment *replay_cluster_observed(struct replay_cluster *cluster)
 {
-    int64_t now = w->t_ms / STEP_MS, ago = w->s->delay_ms / STEP_MS;
-    w->seen = load_moment(w, now > ago ? now - ago : 0, &w->load_before);
-    return &w->seen;
+    int64_t now = cluster->t_ms / STEP_MS, ago = cluster->s->delay_ms / STEP_MS;
+    cluster->seen = load_moment(cluster, now > ago ? now - ago : 0, &cluster->load_before);
+    return &cluster->seen;
 }
 
 static double at_most(double v, double limit)
@@ -285,85 +292,87 @@ static double at_most(double v, double limit)
 }
 
 // One second of work: what comes and what waits is served as far as the ready replicas can.
-static struct replay_moment serve_load(struct replay_cluster *w)
+static struct replay_moment serve_load(struct replay_cluster *cluster)
 {
-    struct replay_moment p = {.load = replay_curve_at(&w->s->load, w->t_ms, &w->load),
-                              .ready = replay_cluster_count(w)->ready};
-    double can = p.ready * w->s->capacity, wanted = p.load + w->queue, done = at_most(wanted, can);
-    int64_t now_s = w->t_ms / STEP_MS;
-    if (w->queue > 0 || done < wanted) {
-        replay_waits_add(&w->waits, now_s, p.load);
-        replay_waits_serve(&w->waits, now_s, done);
+    struct replay_moment p = {.load =
+                                  replay_curve_at(&cluster->s->load, cluster->t_ms, &cluster->load),
+                              .ready = replay_cluster_count(cluster)->ready};
+    double can = p.ready * cluster->s->capacity, wanted = p.load + cluster->queue,
+           done = at_most(wanted, can);
+    int64_t now_s = cluster->t_ms / STEP_MS;
+    if (cluster->queue > 0 || done < wanted) {
+        replay_waits_add(&cluster->waits, now_s, p.load);
+        replay_waits_serve(&cluster->waits, now_s, done);
     } else {
-        replay_waits_serve_at_once(&w->waits, done);
+        replay_waits_serve_at_once(&cluster->waits, done);
     }
-    w->queue = wanted - done;
-    p.queue = w->queue;
+    cluster->queue = wanted - done;
+    p.queue = cluster->queue;
     p.utilization = can > 0 ? 100 * done / can : wanted > 0 ? 100 : 0;
-    w->sum.offered += p.load;
-    w->sum.served += done;
+    cluster->sum.offered += p.load;
+    cluster->sum.served += done;
     return p;
 }
 
-static void count_replicas(struct replay_cluster *w)
+static void count_replicas(struct replay_cluster *cluster)
 {
-    int32_t n = (int32_t)w->n_pods;
-    if (n < w->sum.min_replicas)
-        w->sum.min_replicas = n;
-    if (n > w->sum.max_replicas)
-        w->sum.max_replicas = n;
+    int32_t n = (int32_t)cluster->n_pods;
+    if (n < cluster->sum.min_replicas)
+        cluster->sum.min_replicas = n;
+    if (n > cluster->sum.max_replicas)
+        cluster->sum.max_replicas = n;
 }
 
-static void add_to_summary(struct replay_cluster *w, const struct replay_moment *p)
+static void add_to_summary(struct replay_cluster *cluster, const struct replay_moment *p)
 {
-    struct replay_summary *s = &w->sum;
-    const struct replay_counts *c = replay_cluster_count(w);
-    size_t gpus = w->s->gpus_per_replica, pending = w->n_pods - (size_t)c->running;
+    struct replay_summary *s = &cluster->sum;
+    const struct replay_counts *c = replay_cluster_count(cluster);
+    size_t gpus = cluster->s->gpus_per_replica, pending = cluster->n_pods - (size_t)c->running;
     s->gpu_hours += (c->running + c->draining) * (double)gpus / 3600;
     s->drain_gpu_hours += c->draining * (double)gpus / 3600;
     s->node_hours += (double)c->nodes / 3600;
-    s->node_gpu_hours += (double)(c->nodes * w->s->gpus_per_node) / 3600;
-    s->over_level_s += p->utilization > w->s->level || p->queue > 0;
+    s->node_gpu_hours += (double)(c->nodes * cluster->s->gpus_per_node) / 3600;
+    s->over_level_s += p->utilization > cluster->s->level || p->queue > 0;
     s->queue_max = fmax(s->queue_max, p->queue);
     s->pending_s += (double)pending;
-    w->queue_seconds += p->queue;
-    w->replica_seconds += (double)w->n_pods;
-    count_replicas(w);
+    cluster->queue_seconds += p->queue;
+    cluster->replica_seconds += (double)cluster->n_pods;
+    count_replicas(cluster);
 }
 
 // The GPUs in use are those of the pods and of the terminating pods, and no node has too many.
-static bool gpus_are_consistent(const struct replay_cluster *w)
+static bool gpus_are_consistent(const struct replay_cluster *cluster)
 {
     size_t used = 0, held = 0;
-    for (size_t i = 0; i < w->n_nodes; i++) {
-        used += w->nodes[i].used;
-        if (w->nodes[i].used > w->s->gpus_per_node)
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        used += cluster->nodes[i].used;
+        if (cluster->nodes[i].used > cluster->s->gpus_per_node)
             return false;
     }
-    for (size_t i = 0; i < w->n_pods; i++)
-        held += w->pods[i].node != NO_NODE ? w->s->gpus_per_replica : 0;
-    for (size_t i = 0; i < w->n_drains; i++)
-        held += w->drains[i].node != NO_NODE ? w->s->gpus_per_replica : 0;
+    for (size_t i = 0; i < cluster->n_pods; i++)
+        held += cluster->pods[i].node != NO_NODE ? cluster->s->gpus_per_replica : 0;
+    for (size_t i = 0; i < cluster->n_drains; i++)
+        held += cluster->drains[i].node != NO_NODE ? cluster->s->gpus_per_replica : 0;
     return used == held;
 }
 
-static void run_second(struct replay_cluster *w)
+static void run_second(struct replay_cluster *cluster)
 {
-    bool rest = replay_cluster_count(w)->rest;
-    w->t_ms += STEP_MS;
-    if (!rest || w->n_drains) {
-        end_drains(w);
-        start_pods(w);
-        if (w->s->gpus_per_node) {
-            provision(w);
-            remove_idle_nodes(w);
+    bool rest = replay_cluster_count(cluster)->rest;
+    cluster->t_ms += STEP_MS;
+    if (!rest || cluster->n_drains) {
+        end_drains(cluster);
+        start_pods(cluster);
+        if (cluster->s->gpus_per_node) {
+            provision(cluster);
+            remove_idle_nodes(cluster);
         }
-        gs_assert_debug(gpus_are_consistent(w));
-        w->counts.stale = true;
+        gs_assert_debug(gpus_are_consistent(cluster));
+        cluster->counts.stale = true;
     }
-    struct replay_moment p = serve_load(w);
-    add_to_summary(w, &p);
-    store_moment(w, p);
+    struct replay_moment p = serve_load(cluster);
+    add_to_summary(cluster, &p);
+    store_moment(cluster, p);
 }
 
 // --- many seconds at once, where nothing happens in them ---
@@ -375,94 +384,94 @@ struct stretch {
 
 // Seconds, at most up to `until`, in which no pod changes and everything is served at once along a
 // straight line of the load, on one side of the level.
-static bool find_stretch(struct replay_cluster *w, int64_t until_ms, struct stretch *ret)
+static bool find_stretch(struct replay_cluster *cluster, int64_t until_ms, struct stretch *ret)
 {
-    const struct replay_counts *c = replay_cluster_count(w);
-    if (w->queue > 0 || !c->rest || until_ms - w->t_ms < 2 * STEP_MS)
+    const struct replay_counts *c = replay_cluster_count(cluster);
+    if (cluster->queue > 0 || !c->rest || until_ms - cluster->t_ms < 2 * STEP_MS)
         return false;
-    replay_curve_at(&w->s->load, w->t_ms, &w->load);
+    replay_curve_at(&cluster->s->load, cluster->t_ms, &cluster->load);
     int64_t end_ms = until_ms;
-    set_earlier(&end_ms, w->load.until_ms - 1);
+    set_earlier(&end_ms, cluster->load.until_ms - 1);
     set_earlier(&end_ms, c->until_ms - 1);
-    int64_t n = (end_ms - w->t_ms) / STEP_MS;
+    int64_t n = (end_ms - cluster->t_ms) / STEP_MS;
     if (n < 2)
         return false;
-    double can = c->ready * w->s->capacity, level = can * w->s->level / 100;
-    double first = replay_curve_at(&w->s->load, w->t_ms + STEP_MS, &w->load);
-    double last = replay_curve_at(&w->s->load, w->t_ms + n * STEP_MS, &w->load);
+    double can = c->ready * cluster->s->capacity, level = can * cluster->s->level / 100;
+    double first = replay_curve_at(&cluster->s->load, cluster->t_ms + STEP_MS, &cluster->load);
+    double last = replay_curve_at(&cluster->s->load, cluster->t_ms + n * STEP_MS, &cluster->load);
     *ret = (struct stretch){n, first, last, can};
     return first <= can && last <= can && can > 0 && (first > level) == (last > level);
 }
 
-static void skip_stretch(struct replay_cluster *w, const struct stretch *to)
+static void skip_stretch(struct replay_cluster *cluster, const struct stretch *to)
 {
-    const struct replay_counts *c = replay_cluster_count(w);
-    double n = (double)to->n, gpus = (double)w->s->gpus_per_replica;
-    int64_t second = w->t_ms / STEP_MS;
-    if (to->n < (int64_t)w->looked_back)
-        end_calm(w);
-    w->calm = (struct replay_calm){second + 1, second + to->n, c->ready};
-    w->t_ms += to->n * STEP_MS;
+    const struct replay_counts *c = replay_cluster_count(cluster);
+    double n = (double)to->n, gpus = (double)cluster->s->gpus_per_replica;
+    int64_t second = cluster->t_ms / STEP_MS;
+    if (to->n < (int64_t)cluster->looked_back)
+        end_calm(cluster);
+    cluster->calm = (struct replay_calm){second + 1, second + to->n, c->ready};
+    cluster->t_ms += to->n * STEP_MS;
     double work = (to->first + to->last) / 2 * n;
-    struct replay_summary *s = &w->sum;
+    struct replay_summary *s = &cluster->sum;
     s->offered += work;
     s->served += work;
-    replay_waits_serve_at_once(&w->waits, work);
+    replay_waits_serve_at_once(&cluster->waits, work);
     s->gpu_hours += (c->running + c->draining) * gpus * n / 3600;
     if (c->draining)
         s->drain_gpu_hours += c->draining * gpus * n / 3600;
     if (c->nodes)
         s->node_hours += (double)c->nodes * n / 3600;
     if (c->nodes)
-        s->node_gpu_hours += (double)(c->nodes * w->s->gpus_per_node) * n / 3600;
-    s->over_level_s += 100 * to->last / to->can > w->s->level ? n : 0;
-    w->replica_seconds += (double)w->n_pods * n;
-    count_replicas(w);
+        s->node_gpu_hours += (double)(c->nodes * cluster->s->gpus_per_node) * n / 3600;
+    s->over_level_s += 100 * to->last / to->can > cluster->s->level ? n : 0;
+    cluster->replica_seconds += (double)cluster->n_pods * n;
+    count_replicas(cluster);
 }
 
-void replay_cluster_run(struct replay_cluster *w, int64_t until_ms)
+void replay_cluster_run(struct replay_cluster *cluster, int64_t until_ms)
 {
-    while (w->t_ms < until_ms) {
+    while (cluster->t_ms < until_ms) {
         struct stretch to;
-        if (find_stretch(w, until_ms, &to))
-            skip_stretch(w, &to);
+        if (find_stretch(cluster, until_ms, &to))
+            skip_stretch(cluster, &to);
         else
-            run_second(w);
+            run_second(cluster);
     }
 }
 
-void replay_cluster_start(struct replay_cluster *w, const struct replay_scenario *s)
+void replay_cluster_start(struct replay_cluster *cluster, const struct replay_scenario *s)
 {
-    *w = (struct replay_cluster){
+    *cluster = (struct replay_cluster){
         .s = s, .looked_back = (size_t)(s->delay_ms / STEP_MS) + 1, .n_past = 1};
-    while (w->n_past < w->looked_back)
-        w->n_past *= 2;
-    w->counts.stale = true;
-    w->calm.last = -1;
-    w->past = gs_alloc_array(w->n_past, sizeof(*w->past));
-    w->sum.min_replicas = INT32_MAX;
+    while (cluster->n_past < cluster->looked_back)
+        cluster->n_past *= 2;
+    cluster->counts.stale = true;
+    cluster->calm.last = -1;
+    cluster->past = gs_alloc_array(cluster->n_past, sizeof(*cluster->past));
+    cluster->sum.min_replicas = INT32_MAX;
     for (size_t i = 0; s->gpus_per_node && i < s->min_nodes; i++)
-        add_node(w, 0);
+        add_node(cluster, 0);
     // The initial pods are ready, and have the nodes that they need.
-    while (s->gpus_per_node && w->n_nodes < s->max_nodes &&
-           free_gpus(w) < (size_t)s->replicas * s->gpus_per_replica)
-        add_node(w, 0);
-    replay_cluster_scale(w, s->replicas);
-    for (size_t i = 0; i < w->n_pods; i++)
-        if (w->pods[i].started_ms != INT64_MAX)
-            w->pods[i].ready_ms = 0;
-    w->counts.stale = true;
-    store_moment(w, serve_load(w));
-    w->sum.offered = w->sum.served = 0;
-    w->queue = 0;
-    replay_waits_finish(&w->waits);
+    while (s->gpus_per_node && cluster->n_nodes < s->max_nodes &&
+           free_gpus(cluster) < (size_t)s->replicas * s->gpus_per_replica)
+        add_node(cluster, 0);
+    replay_cluster_scale(cluster, s->replicas);
+    for (size_t i = 0; i < cluster->n_pods; i++)
+        if (cluster->pods[i].started_ms != INT64_MAX)
+            cluster->pods[i].ready_ms = 0;
+    cluster->counts.stale = true;
+    store_moment(cluster, serve_load(cluster));
+    cluster->sum.offered = cluster->sum.served = 0;
+    cluster->queue = 0;
+    replay_waits_finish(&cluster->waits);
 }
 
-void replay_cluster_finish(struct replay_cluster *w)
+void replay_cluster_finish(struct replay_cluster *cluster)
 {
-    free(w->pods);
-    free(w->drains);
-    replay_waits_finish(&w->waits);
-    free(w->nodes);
-    free(w->past);
+    free(cluster->pods);
+    free(cluster->drains);
+    replay_waits_finish(&cluster->waits);
+    free(cluster->nodes);
+    free(cluster->past);
 }

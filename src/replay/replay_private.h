@@ -135,16 +135,17 @@ struct replay_cluster {
     double replica_seconds, queue_seconds;
 };
 
-void replay_cluster_start(struct replay_cluster *w, const struct replay_scenario *s);
-void replay_cluster_scale(struct replay_cluster *w, int32_t replicas); // takes effect at once
-void replay_cluster_lose(struct replay_cluster *w, size_t n); // the oldest pods end, new ones start
-void replay_cluster_run(struct replay_cluster *w, int64_t until_ms); // in steps of a second
+void replay_cluster_start(struct replay_cluster *cluster, const struct replay_scenario *s);
+void replay_cluster_scale(struct replay_cluster *cluster, int32_t replicas); // takes effect at once
+void replay_cluster_lose(struct replay_cluster *cluster,
+                         size_t n); // the oldest pods end, new ones start
+void replay_cluster_run(struct replay_cluster *cluster, int64_t until_ms); // in steps of a second
 // The counts now; `version` changes when pods or nodes may have changed.
-const struct replay_counts *replay_cluster_count(struct replay_cluster *w);
-const struct replay_moment *replay_cluster_now(struct replay_cluster *w);
+const struct replay_counts *replay_cluster_count(struct replay_cluster *cluster);
+const struct replay_moment *replay_cluster_now(struct replay_cluster *cluster);
 // What the controller sees now.
-const struct replay_moment *replay_cluster_observed(struct replay_cluster *w);
-void replay_cluster_finish(struct replay_cluster *w);
+const struct replay_moment *replay_cluster_observed(struct replay_cluster *cluster);
+void replay_cluster_finish(struct replay_cluster *cluster);
 
 // --- schema of YAML values ---
 //

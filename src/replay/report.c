@@ -55,16 +55,16 @@ void replay_print_table(const struct replay_scenario *s, const struct replay_res
     gs_buf_addf(out, "%s\n%9s %10s %6s %8s %8s %6s%s  %s\n", s->name, "time", "load", "util%",
                 "queue", "replicas", "ready", s->gpus_per_node ? "  nodes" : "", "why");
     for (size_t i = 0; i < r->n; i++) {
-        const struct replay_row *w = &r->rows[i];
-        if (i && i + 1 < r->n && !w->why)
+        const struct replay_row *row = &r->rows[i];
+        if (i && i + 1 < r->n && !row->why)
             continue;
         GS_AUTO_BUF struct gs_buf time = {0};
-        add_time(&time, w->t_ms);
-        gs_buf_addf(out, "%9s %10.6g %6.0f %8.6g %8d %6d", time.data, w->load, w->utilization,
-                    w->queue, w->desired, w->ready);
+        add_time(&time, row->t_ms);
+        gs_buf_addf(out, "%9s %10.6g %6.0f %8.6g %8d %6d", time.data, row->load, row->utilization,
+                    row->queue, row->desired, row->ready);
         if (s->gpus_per_node)
-            gs_buf_addf(out, " %6zu", w->nodes);
-        gs_buf_addf(out, "  %s\n", w->why ? w->why : "");
+            gs_buf_addf(out, " %6zu", row->nodes);
+        gs_buf_addf(out, "  %s\n", row->why ? row->why : "");
     }
     gs_buf_add_char(out, '\n');
     add_summary(s, &r->summary, out);
@@ -74,12 +74,13 @@ void replay_print_csv(const struct replay_result *r, struct gs_buf *out)
 {
     gs_buf_add_str(out, "seconds,load,utilization,queue,desired,running,ready,nodes,why\n");
     for (size_t i = 0; i < r->n; i++) {
-        const struct replay_row *w = &r->rows[i];
-        gs_buf_addf(out, "%lld,%.10g,%.6g,%.10g,%d,%d,%d,%zu,", (long long)(w->t_ms / 1000),
-                    w->load, w->utilization, w->queue, w->desired, w->running, w->ready, w->nodes);
-        if (w->why) {
+        const struct replay_row *row = &r->rows[i];
+        gs_buf_addf(out, "%lld,%.10g,%.6g,%.10g,%d,%d,%d,%zu,", (long long)(row->t_ms / 1000),
+                    row->load, row->utilization, row->queue, row->desired, row->running, row->ready,
+                    row->nodes);
+        if (row->why) {
             gs_buf_add_char(out, '"');
-            for (const char *c = w->why; *c; c++)
+            for (const char *c = row->why; *c; c++)
                 gs_buf_addf(out, "%s%c", *c == '"' ? "\"" : "", *c);
             gs_buf_add_char(out, '"');
         }
@@ -172,15 +173,15 @@ json_t *replay_json(const struct replay_scenario *s, const struct replay_result 
 {
     json_t *passes = json_array();
     for (size_t i = 0; i < r->n; i++) {
-        const struct replay_row *w = &r->rows[i];
-        json_t *row =
-            json_pack("{s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:I}", "seconds",
-                      (json_int_t)(w->t_ms / 1000), "load", w->load, "utilization", w->utilization,
-                      "queue", w->queue, "desired", (int)w->desired, "running", (int)w->running,
-                      "ready", (int)w->ready, "nodes", (json_int_t)w->nodes);
-        if (w->why)
-            json_object_set_new(row, "why", json_string(w->why));
-        json_array_append_new(passes, row);
+        const struct replay_row *row = &r->rows[i];
+        json_t *entry = json_pack("{s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:I}", "seconds",
+                                  (json_int_t)(row->t_ms / 1000), "load", row->load, "utilization",
+                                  row->utilization, "queue", row->queue, "desired",
+                                  (int)row->desired, "running", (int)row->running, "ready",
+                                  (int)row->ready, "nodes", (json_int_t)row->nodes);
+        if (row->why)
+            json_object_set_new(entry, "why", json_string(row->why));
+        json_array_append_new(passes, entry);
     }
     return json_pack("{s:s, s:s, s:o, s:o}", "name", s->name, "currency", replay_currency(s),
                      "summary", summary_json(&r->summary), "passes", passes);

@@ -25,18 +25,18 @@ static int64_t milli(double v)
     return v > 9e15 || isnan(v) ? INT64_C(9000000000000000000) : (int64_t)(v * 1000);
 }
 
-static void view_pods(struct replay_cluster *w, struct view *v)
+static void view_pods(struct replay_cluster *cluster, struct view *v)
 {
-    size_t m = w->s->spec.n_metrics;
-    replay_cluster_count(w);
+    size_t m = cluster->s->spec.n_metrics;
+    replay_cluster_count(cluster);
     v->obs.pods = v->pods;
-    v->obs.n_pods = w->n_pods;
-    if (v->version == w->version)
+    v->obs.n_pods = cluster->n_pods;
+    if (v->version == cluster->version)
         return;
-    v->version = w->version;
-    for (size_t i = 0; i < w->n_pods; i++) {
-        const struct replay_pod *p = &w->pods[i];
-        bool started = p->started_ms != INT64_MAX, ready = p->ready_ms <= w->t_ms;
+    v->version = cluster->version;
+    for (size_t i = 0; i < cluster->n_pods; i++) {
+        const struct replay_pod *p = &cluster->pods[i];
+        bool started = p->started_ms != INT64_MAX, ready = p->ready_ms <= cluster->t_ms;
         for (size_t k = 0; k < m; k++)
             v->requests[i * m + k] = 1000; // one of the resource: use is the utilization
         v->pods[i] = (struct hpa_pod){
@@ -58,10 +58,10 @@ static bool is_of_pods(const struct hpa_metric_spec *m)
 }
 
 // The value of one pod (the load's and the queue's share), or of all.
-static double value_of(struct replay_cluster *w, const struct replay_metric *m, bool of_pod,
+static double value_of(struct replay_cluster *cluster, const struct replay_metric *m, bool of_pod,
                        struct view_curves *at)
 {
-    const struct replay_moment *seen = replay_cluster_observed(w);
+    const struct replay_moment *seen = replay_cluster_observed(cluster);
     double share = of_pod ? fmax(seen->ready, 1) : 1;
     switch (m->source) {
     case REPLAY_UTILIZATION:
@@ -73,61 +73,61 @@ static double value_of(struct replay_cluster *w, const struct replay_metric *m, 
     case REPLAY_SERIES:
         break;
     }
-    int64_t t = w->t_ms - w->s->delay_ms;
+    int64_t t = cluster->t_ms - cluster->s->delay_ms;
     double v = replay_curve_at(&m->series, t > 0 ? t : 0, &at->series);
     // The whole of what was measured then, over the replicas that are there now.
     if (m->series_replicas.n && of_pod)
         v = v * replay_curve_at(&m->series_replicas, t > 0 ? t : 0, &at->replicas) /
-            fmax(replay_cluster_count(w)->ready, 1);
+            fmax(replay_cluster_count(cluster)->ready, 1);
     return v;
 }
 
-static void view_metric(struct replay_cluster *w, size_t i, struct view *v)
+static void view_metric(struct replay_cluster *cluster, size_t i, struct view *v)
 {
-    const struct hpa_metric_spec *spec = &w->s->spec.metrics[i];
-    const struct replay_metric *m = &w->s->metrics[i];
+    const struct hpa_metric_spec *spec = &cluster->s->spec.metrics[i];
+    const struct replay_metric *m = &cluster->s->metrics[i];
     bool of_pods = is_of_pods(spec), resource = of_pods && spec->type != HPA_METRIC_PODS;
     struct hpa_sample *samples = v->samples[i];
-    double value = value_of(w, m, of_pods, &v->curves[i]);
+    double value = value_of(cluster, m, of_pods, &v->curves[i]);
     size_t n = 0;
     // A resource's use in percent of a request of 1.
     int64_t shown = resource ? milli(value / 100) : milli(value);
-    int64_t seen_ms = w->t_ms - w->s->delay_ms;
+    int64_t seen_ms = cluster->t_ms - cluster->s->delay_ms;
     if (!of_pods)
         samples[n++] = (struct hpa_sample){.value = shown, .timestamp_ms = T0_MS + seen_ms};
-    for (size_t k = 0; of_pods && k < w->n_pods; k++)
-        if (w->pods[k].ready_ms <= seen_ms)
+    for (size_t k = 0; of_pods && k < cluster->n_pods; k++)
+        if (cluster->pods[k].ready_ms <= seen_ms)
             samples[n++] = (struct hpa_sample){
-                .pod = w->pods[k].name, .value = shown, .timestamp_ms = T0_MS + seen_ms};
+                .pod = cluster->pods[k].name, .value = shown, .timestamp_ms = T0_MS + seen_ms};
     v->metrics[i] = (struct hpa_metric_observation){.samples = samples, .n_samples = n};
     if (!n)
         v->metrics[i].error = "no metrics returned from the simulated metrics API";
 }
 
-static void view_reserve(const struct replay_cluster *w, struct view *v)
+static void view_reserve(const struct replay_cluster *cluster, struct view *v)
 {
-    size_t n = w->s->spec.n_metrics;
-    if (w->n_pods < v->room)
+    size_t n = cluster->s->spec.n_metrics;
+    if (cluster->n_pods < v->room)
         return;
     v->version = 0;
-    v->room = 2 * w->n_pods + 16;
+    v->room = 2 * cluster->n_pods + 16;
     v->pods = gs_realloc_array(v->pods, v->room, sizeof(*v->pods));
     v->requests = gs_realloc_array(v->requests, v->room * n + 1, sizeof(*v->requests));
     for (size_t i = 0; i < n; i++)
         v->samples[i] = gs_realloc_array(v->samples[i], v->room, sizeof(**v->samples));
 }
 
-static void view_update(struct replay_cluster *w, int32_t replicas, struct view *v)
+static void view_update(struct replay_cluster *cluster, int32_t replicas, struct view *v)
 {
     v->obs = (struct hpa_observation){.scale_found = true,
                                       .spec_replicas = replicas,
-                                      .status_replicas = (int32_t)w->n_pods,
+                                      .status_replicas = (int32_t)cluster->n_pods,
                                       .selector = "app=replay",
                                       .metrics = v->metrics};
-    view_reserve(w, v);
-    view_pods(w, v);
-    for (size_t i = 0; i < w->s->spec.n_metrics; i++)
-        view_metric(w, i, v);
+    view_reserve(cluster, v);
+    view_pods(cluster, v);
+    for (size_t i = 0; i < cluster->s->spec.n_metrics; i++)
+        view_metric(cluster, i, v);
 }
 
 static void view_start(size_t n_metrics, struct view *v)
@@ -159,13 +159,13 @@ static char *reason_of(const struct hpa_decision *d)
                      both ? d->explanation : "");
 }
 
-static void record_row(struct replay_cluster *w, const struct hpa_decision *d,
+static void record_row(struct replay_cluster *cluster, const struct hpa_decision *d,
                        struct replay_result *r)
 {
-    const struct replay_moment *now = replay_cluster_now(w);
-    const struct replay_counts *c = replay_cluster_count(w);
+    const struct replay_moment *now = replay_cluster_now(cluster);
+    const struct replay_counts *c = replay_cluster_count(cluster);
     r->rows[r->n++] = (struct replay_row){
-        .t_ms = w->t_ms,
+        .t_ms = cluster->t_ms,
         .load = now->load,
         .utilization = now->utilization,
         .queue = now->queue,
@@ -195,40 +195,40 @@ static bool is_over_target(const struct replay_scenario *s, const struct hpa_dec
     return false;
 }
 
-static void evaluate(struct replay_cluster *w, struct hpa_history *history, struct view *v,
+static void evaluate(struct replay_cluster *cluster, struct hpa_history *history, struct view *v,
                      int32_t *replicas, struct replay_result *r)
 {
-    const struct replay_scenario *s = w->s;
+    const struct replay_scenario *s = cluster->s;
     struct hpa_decision d;
-    view_update(w, *replicas, v);
-    for (size_t i = 0; i < s->spec.n_metrics && metrics_are_away(s, w->t_ms); i++)
+    view_update(cluster, *replicas, v);
+    for (size_t i = 0; i < s->spec.n_metrics && metrics_are_away(s, cluster->t_ms); i++)
         v->metrics[i] =
             (struct hpa_metric_observation){.error = "the simulated metrics API is away"};
-    hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + w->t_ms, &d);
+    hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + cluster->t_ms, &d);
     if (r->rows)
-        record_row(w, &d, r);
-    w->sum.passes++;
-    w->sum.over_target_s += is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
+        record_row(cluster, &d, r);
+    cluster->sum.passes++;
+    cluster->sum.over_target_s += is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
     if (d.rescale) {
-        hpa_history_scaled(history, &s->spec, d.current, d.desired, T0_MS + w->t_ms);
-        w->sum.ups += d.desired > d.current;
-        w->sum.downs += d.desired < d.current;
+        hpa_history_scaled(history, &s->spec, d.current, d.desired, T0_MS + cluster->t_ms);
+        cluster->sum.ups += d.desired > d.current;
+        cluster->sum.downs += d.desired < d.current;
         *replicas = d.desired;
-        replay_cluster_scale(w, d.desired);
+        replay_cluster_scale(cluster, d.desired);
     }
     hpa_decision_finish(&d);
 }
 
-static int64_t apply_events(struct replay_cluster *w, size_t *next, int32_t *replicas)
+static int64_t apply_events(struct replay_cluster *cluster, size_t *next, int32_t *replicas)
 {
-    const struct replay_scenario *s = w->s;
-    for (; *next < s->n_events && s->events[*next].at_ms <= w->t_ms; ++*next) {
+    const struct replay_scenario *s = cluster->s;
+    for (; *next < s->n_events && s->events[*next].at_ms <= cluster->t_ms; ++*next) {
         const struct replay_event *e = &s->events[*next];
         if (e->lose)
-            replay_cluster_lose(w, e->lose);
+            replay_cluster_lose(cluster, e->lose);
         if (e->scale >= 0) {
             *replicas = e->scale;
-            replay_cluster_scale(w, e->scale);
+            replay_cluster_scale(cluster, e->scale);
         }
     }
     return *next < s->n_events ? s->events[*next].at_ms : INT64_MAX;
@@ -242,33 +242,33 @@ static int64_t min_ms(int64_t a, int64_t b)
 // Keeps a row per evaluation if *ret has rows.
 static void run_scenario(const struct replay_scenario *s, struct replay_result *ret)
 {
-    struct replay_cluster w;
+    struct replay_cluster cluster;
     struct hpa_history *history = hpa_history_new();
     int32_t replicas = s->replicas;
     struct view v;
-    replay_cluster_start(&w, s);
+    replay_cluster_start(&cluster, s);
     view_start(s->spec.n_metrics, &v);
     int64_t next = 0;
     size_t next_event = 0;
-    while (w.t_ms < s->duration_ms) {
-        int64_t event_ms = apply_events(&w, &next_event, &replicas);
-        if (w.t_ms >= next) {
-            evaluate(&w, history, &v, &replicas, ret);
+    while (cluster.t_ms < s->duration_ms) {
+        int64_t event_ms = apply_events(&cluster, &next_event, &replicas);
+        if (cluster.t_ms >= next) {
+            evaluate(&cluster, history, &v, &replicas, ret);
             next += s->sync_ms;
         }
-        replay_cluster_run(&w, min_ms(event_ms, min_ms(next, s->duration_ms)));
+        replay_cluster_run(&cluster, min_ms(event_ms, min_ms(next, s->duration_ms)));
     }
     double seconds = (double)s->duration_ms / 1000;
-    w.sum.mean_replicas = w.replica_seconds / seconds;
-    w.sum.wait_s = w.sum.served > 0 ? w.queue_seconds / w.sum.served : 0;
-    w.sum.wait_p50_s = replay_waits_quantile(&w.waits, 0.5);
-    w.sum.wait_p99_s = replay_waits_quantile(&w.waits, 0.99);
-    w.sum.unserved = w.queue;
-    w.sum.price = s->node_price > 0  ? s->node_price * w.sum.node_hours
-                  : s->gpus_per_node ? s->price * w.sum.node_gpu_hours
-                                     : s->price * w.sum.gpu_hours;
-    ret->summary = w.sum;
-    replay_cluster_finish(&w);
+    cluster.sum.mean_replicas = cluster.replica_seconds / seconds;
+    cluster.sum.wait_s = cluster.sum.served > 0 ? cluster.queue_seconds / cluster.sum.served : 0;
+    cluster.sum.wait_p50_s = replay_waits_quantile(&cluster.waits, 0.5);
+    cluster.sum.wait_p99_s = replay_waits_quantile(&cluster.waits, 0.99);
+    cluster.sum.unserved = cluster.queue;
+    cluster.sum.price = s->node_price > 0  ? s->node_price * cluster.sum.node_hours
+                        : s->gpus_per_node ? s->price * cluster.sum.node_gpu_hours
+                                           : s->price * cluster.sum.gpu_hours;
+    ret->summary = cluster.sum;
+    replay_cluster_finish(&cluster);
     view_finish(&v, s->spec.n_metrics);
     hpa_history_free(history);
 }

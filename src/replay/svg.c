@@ -20,30 +20,30 @@ static const char *const lights[] = {"#a9cbe6", "#f3bfa6", "#a9d6b8", "#cdb8e6",
 
 struct panel {
     const char *title;
-    double (*value)(const struct replay_row *w);
-    double (*behind)(const struct replay_row *w); // in a light colour; NULL: none
-    bool steps, from_scenario;                    // from_scenario: the level is drawn
+    double (*value)(const struct replay_row *row);
+    double (*behind)(const struct replay_row *row); // in a light colour; NULL: none
+    bool steps, from_scenario;                      // from_scenario: the level is drawn
 };
 
-static double load_of(const struct replay_row *w)
+static double load_of(const struct replay_row *row)
 {
-    return w->load;
+    return row->load;
 }
-static double utilization_of(const struct replay_row *w)
+static double utilization_of(const struct replay_row *row)
 {
-    return w->utilization;
+    return row->utilization;
 }
-static double desired_of(const struct replay_row *w)
+static double desired_of(const struct replay_row *row)
 {
-    return w->desired;
+    return row->desired;
 }
-static double ready_of(const struct replay_row *w)
+static double ready_of(const struct replay_row *row)
 {
-    return w->ready;
+    return row->ready;
 }
-static double queue_of(const struct replay_row *w)
+static double queue_of(const struct replay_row *row)
 {
-    return w->queue;
+    return row->queue;
 }
 
 struct scale {
@@ -172,7 +172,7 @@ static void add_times(const struct scale *s, bool with_text, struct gs_buf *out)
 
 // --- lines ---
 
-static void add_line(const struct replay_result *r, double (*value)(const struct replay_row *w),
+static void add_line(const struct replay_result *r, double (*value)(const struct replay_row *row),
                      bool steps, const char *colour, const struct scale *s, struct gs_buf *out)
 {
     double last_x = -1, last_y = -1;

@@ -18,24 +18,24 @@ struct sweep {
 
 static void *summarize_scenarios(void *arg)
 {
-    struct sweep *w = arg;
-    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;)
-        replay_summarize(w->scenarios[i], &w->summaries[i]);
+    struct sweep *sweep = arg;
+    for (size_t i; (i = atomic_fetch_add(&sweep->next, 1)) < sweep->n;)
+        replay_summarize(sweep->scenarios[i], &sweep->summaries[i]);
     return NULL;
 }
 
 void replay_summarize_all(const struct replay_scenario *const *s, size_t n,
                           struct replay_summary *ret)
 {
-    struct sweep w = {.scenarios = s, .summaries = ret, .n = n};
+    struct sweep sweep = {.scenarios = s, .summaries = ret, .n = n};
     pthread_t threads[MAX_THREADS];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     size_t wanted = processors > 1 ? (size_t)processors : 1, started = 0;
     // This thread works too; one that cannot be started is not needed.
     for (; started < MAX_THREADS && started + 1 < wanted && started + 1 < n; started++)
-        if (pthread_create(&threads[started], NULL, summarize_scenarios, &w) != 0)
+        if (pthread_create(&threads[started], NULL, summarize_scenarios, &sweep) != 0)
             break;
-    summarize_scenarios(&w);
+    summarize_scenarios(&sweep);
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
 }

@@ -49,7 +49,7 @@ static struct gs_error *choose_port(int64_t option, uint16_t usual, const char *
     if (!port && option < 0) {
         port = free_port(0);
         gs_warn("up",
-                "port %u is taken by another program: %s is on port %u (--%s chooses another)",
+                "port %u is in use by another program: %s is on port %u (--%s chooses another)",
                 usual, what, port, flag);
     }
     if (!port)

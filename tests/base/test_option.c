@@ -62,7 +62,7 @@ static const struct gs_opt rows[] = {
      .help = "x"},
     {0},
 };
-static const struct gs_verb verb = {
+static const struct gs_command command = {
     .name = "t", .summary = "s", .opts = rows, .opts_size = sizeof(struct opts), .max_args = 2};
 
 // Arguments are split at blanks.
@@ -75,7 +75,7 @@ static struct gs_error *parse(const char *line, struct opts *ret, struct gs_comm
     int argc = 0;
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    return gs_options_parse(&verb, argc, argv, ret, common, ret_n);
+    return gs_options_parse(&command, argc, argv, ret, common, ret_n);
 }
 
 static void test_forms(void **state)
@@ -95,7 +95,7 @@ static void test_forms(void **state)
     assert_true(o.wait == 30 * GS_NS_PER_SEC);
     assert_int_equal(n, 2);
     assert_string_equal(c.log_level, "debug");
-    gs_options_finish(&verb, &o);
+    gs_options_finish(&command, &o);
     assert_ok(parse("--kubernetes=false", &o, &c, &n));
     assert_false(o.on);
 }

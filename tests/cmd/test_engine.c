@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flags of Prometheus' unit files are taken.
 #include "base/mem.h"
-#include "cmd/verbs.h"
+#include "cmd/commands.h"
 #include "engine/serve.h"
 #include "unit.h"
 
@@ -11,7 +11,7 @@ static struct gs_error *parse(int argc, char **argv, struct engine_flags *ret)
 {
     struct gs_common_opts common;
     int left;
-    return gs_options_parse(&verb_engine, argc, argv, ret, &common, &left);
+    return gs_options_parse(&cmd_engine, argc, argv, ret, &common, &left);
 }
 
 static const char *value_of(const struct http_header *list, const char *name)
@@ -45,21 +45,21 @@ static void test_unit_file(void **state)
     assert_true(f.retention_ns == INT64_C(15) * 86400 * 1000000000);
     assert_true(f.lifecycle);
     assert_int_equal(f.listen.len, 2);
-    struct http_header *list = engine_flag_values(&f, verb_engine.opts);
+    struct http_header *list = engine_flag_values(&f, cmd_engine.opts);
     assert_string_equal(value_of(list, "config.file"), "/etc/prometheus/prometheus.yml");
     assert_string_equal(value_of(list, "web.listen-address"), ":9090,127.0.0.1:9091");
     assert_string_equal(value_of(list, "web.enable-lifecycle"), "true");
     assert_string_equal(value_of(list, "query.lookback-delta"), "5m");
     assert_null(value_of(list, "web.console.templates"));
     engine_flag_values_free(list);
-    gs_options_finish(&verb_engine, &f);
+    gs_options_finish(&cmd_engine, &f);
 }
 
 // Each flag without effect has a place of its own.
 static void test_ignored_places(void **state)
 {
-    for (const struct gs_opt *a = verb_engine.opts; a->name; a++)
-        for (const struct gs_opt *b = verb_engine.opts; b < a; b++) {
+    for (const struct gs_opt *a = cmd_engine.opts; a->name; a++)
+        for (const struct gs_opt *b = cmd_engine.opts; b < a; b++) {
             if (a->offset == b->offset)
                 fail_msg("--%s and --%s", a->name, b->name);
         }

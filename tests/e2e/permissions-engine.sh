@@ -7,18 +7,18 @@ asked() { curl -sf "http://$(address_of engine "no-$1"):9090/api/v1/query" --dat
 answers() { [ "$(asked "$@")" = "$3" ]; }
 # What the log says: SUFFIX COMPONENT: WHAT
 lacks() { wait_for "engine without $1: the log says that $2" logged engine "no-$1" "$2.* is forbidden: "; }
-lacks pods 'kube-state: pods cannot be seen'
-lacks services 'discovery: services cannot be seen'
-lacks endpoints 'discovery: endpoints of namespace monitoring cannot be seen'
-lacks nodes 'kube-state: nodes cannot be seen'
-lacks namespaces 'kube-state: namespaces cannot be seen'
-lacks discovery-k8s-io-endpointslices 'discovery: endpointslices cannot be seen'
-lacks apps-deployments 'kube-state: deployments cannot be seen'
-lacks apps-replicasets 'kube-state: replicasets cannot be seen'
-lacks autoscaling-horizontalpodautoscalers 'kube-state: horizontalpodautoscalers cannot be seen'
-lacks monitoring-coreos-com-prometheusrules 'rules: PrometheusRule objects cannot be seen'
-lacks monitoring-coreos-com-servicemonitors 'monitors: ServiceMonitor objects cannot be seen'
-lacks monitoring-coreos-com-podmonitors 'monitors: PodMonitor objects cannot be seen'
+lacks pods 'kube-state: pods cannot be read'
+lacks services 'discovery: services cannot be read'
+lacks endpoints 'discovery: endpoints of namespace monitoring cannot be read'
+lacks nodes 'kube-state: nodes cannot be read'
+lacks namespaces 'kube-state: namespaces cannot be read'
+lacks discovery-k8s-io-endpointslices 'discovery: endpointslices cannot be read'
+lacks apps-deployments 'kube-state: deployments cannot be read'
+lacks apps-replicasets 'kube-state: replicasets cannot be read'
+lacks autoscaling-horizontalpodautoscalers 'kube-state: horizontalpodautoscalers cannot be read'
+lacks monitoring-coreos-com-prometheusrules 'rules: PrometheusRule objects cannot be read'
+lacks monitoring-coreos-com-servicemonitors 'monitors: ServiceMonitor objects cannot be read'
+lacks monitoring-coreos-com-podmonitors 'monitors: PodMonitor objects cannot be read'
 refused() { curl -sf "http://$(address_of engine no-nodes-metrics):9090/api/v1/targets" | jq -e '[.data.activeTargets[] | select(.scrapePool == "kubelet" and .health == "down" and (.lastError | test("HTTP status 403")))] | length == 2'; }
 wait_for "engine without nodes/metrics: the kubelets' targets are down with 403" refused
 # What is missing, and that the rest is there.
@@ -50,7 +50,7 @@ back apps-replicasets kube_replicaset_spec_replicas
 back nodes-metrics 'up{job="kubelet"} == 1'
 back monitoring-coreos-com-servicemonitors 'up{endpoint="metrics"}'
 for suffix in autoscaling-horizontalpodautoscalers monitoring-coreos-com-prometheusrules monitoring-coreos-com-podmonitors; do
-    wait_for "engine with $suffix again" logged engine "no-$suffix" "can be seen again"
+    wait_for "engine with $suffix again" logged engine "no-$suffix" "can be read again"
 done
 none_restarted engine
 remove engine

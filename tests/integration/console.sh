@@ -14,7 +14,7 @@ url=$(sed -n 's/^  export GPUSCALE_URL=//p' "$dir/up.log")
 port=${url##*:}
 [ "$url" = "http://127.0.0.1:$port" ] && [ "$port" != 9090 ] || fail "GPUSCALE_URL is \"$url\""
 command -v gpuscale >/dev/null 2>&1 || grep -q '^  export PATH=.*/src/cmd.*:$PATH$' "$dir/up.log" || fail "the log does not say how a shell finds gpuscale"
-grep -q "port 9090 is taken by another program: the Prometheus API is on port $port" "$dir/up.log" || fail "the log does not say that port 9090 is taken"
+grep -q "port 9090 is in use by another program: the Prometheus API is on port $port" "$dir/up.log" || fail "the log does not say that port 9090 is in use"
 scraped() { [ "$(GPUSCALE_URL=$url "$gpuscale" query -o csv 'count(DCGM_FI_DEV_GPU_UTIL)' | tail -n 1 | cut -d , -f 2)" = 2 ]; }
 wait_for "gpuscale query asks the server of GPUSCALE_URL" scraped
 (unset GPUSCALE_URL PROMETHEUS_URL && ! "$gpuscale" query up) 2>"$dir/err" || fail "a stranger's server answers queries"
@@ -38,7 +38,7 @@ kubectl apply -f "$dir/broken.yaml"
 
 logged() { grep -qF -- "$1" "$dir/up.log"; }
 for line in \
-    "pods: noimage: ImagePullBackOff: no command is known for image \"my-api:v1\" (what to do: start gpuscale up with --image 'my-api:v1=COMMAND')" \
+    "pods: noimage: ImagePullBackOff: no command is configured for image \"my-api:v1\" (what to do: start gpuscale up with --image 'my-api:v1=COMMAND')" \
     'pods: crash: CrashLoopBackOff: exit code 3' \
     'last log line: no weights (what to do: kubectl logs crash-' \
     'pods: noexec: CrashLoopBackOff: cannot start: exec: "there-is-no-such-program": executable file not found in $PATH' \
@@ -97,7 +97,7 @@ window_is() { # WIDTH HEIGHT PART…
     echo "ok: $width x $height"
 }
 copies() { tmux_ capture-pane -p -t up -S -5000 | grep -c '── gpuscale up'; }
-window_is 80 24 '  ! noimage: ImagePullBackOff: no command is known for image "my-api:v1"' "→ start gpuscale up with --image 'my-api:v1=COMMAND'" 'Pods: '
+window_is 80 24 '  ! noimage: ImagePullBackOff: no command is configured for image "my-api:v1"' "→ start gpuscale up with --image 'my-api:v1=COMMAND'" 'Pods: '
 window_is 60 20 '  ! noimage: ' '  ! unready: ' '…' 'Pods: '
-window_is 40 10 '  ! noimage: no command is known for …' 'more reasons' 'Pods: '
+window_is 40 10 '  ! noimage: no command is configured…' 'more reasons' 'Pods: '
 window_is 30 6 'reasons'

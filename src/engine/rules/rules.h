@@ -136,5 +136,5 @@ struct rules_objects;
 struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
                                         const char *selector, struct rules_manager *m);
 void rules_objects_free(struct rules_objects *o); // its rules stay until the manager goes
-// Why the objects cannot be seen; NULL when they can.
+// Why the objects cannot be read; NULL when they can.
 const char *rules_objects_error(const struct rules_objects *o);

@@ -80,7 +80,7 @@ static bool find_image(const struct view *v, const char *reason, const json_t *s
     f->kind = CONSOLE_FINDING_IMAGE;
     f->reason = "ImagePullBackOff"; // the two take turns
     f->identity = gs_strdup(image);
-    f->text = gs_format("no command is known for image \"%s\"", image);
+    f->text = gs_format("no command is configured for image \"%s\"", image);
     f->remedy = gs_format("start gpuscale up with --image '%s=COMMAND'", image);
     return true;
 }

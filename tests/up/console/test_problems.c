@@ -121,7 +121,8 @@ static void test_pods_of_one_workload_are_one_problem(void **state)
           POD("web-1", CONTAINER("\"state\":{\"waiting\":{\"reason\":\"ErrImagePull\"}}")) "," POD(
               "web-2", CONTAINER("\"state\":{\"waiting\":{\"reason\":\"ImagePullBackOff\"}}")),
           "", "");
-    assert_one(&f, "web (2 pods)", "ImagePullBackOff", "no command is known for image \"api:1\"",
+    assert_one(&f, "web (2 pods)", "ImagePullBackOff",
+               "no command is configured for image \"api:1\"",
                "start gpuscale up with --image 'api:1=COMMAND'");
     finish(&f);
 }
@@ -280,7 +281,7 @@ static void test_each_problem_is_logged_once(void **state)
         console_problems_update(f.problems, NOW_MS + i * 1000);
     assert_int_equal(f.log_lines, 1);
     assert_non_null(strstr(f.logged.data,
-                           "warn  pods: web: ImagePullBackOff: no command is known for image "
+                           "warn  pods: web: ImagePullBackOff: no command is configured for image "
                            "\"api:1\" (what to do: start gpuscale up with --image "
                            "'api:1=COMMAND')\n"));
     finish(&f);

@@ -3,7 +3,7 @@
 #include "../kube/loop.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "local/services/balancer.h"
+#include "local/services/services_private.h"
 
 #define IP "127.0.0.1"
 

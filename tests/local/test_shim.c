@@ -7,8 +7,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "local/kubelet/proctree.h"
-#include "local/kubelet/shim_log.h"
 #include "patience.h"
 
 #include <errno.h>

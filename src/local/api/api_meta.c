@@ -5,7 +5,7 @@
 #include "kube/names.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
-#include "local/api/names.h"
+#include "local/api/registry.h"
 
 #include <sys/random.h>
 

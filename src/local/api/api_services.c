@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "kube/object.h"
-#include "local/api/validate.h"
+#include "local/api/registry.h"
 
 #include <inttypes.h>
 

@@ -4,7 +4,7 @@
 #include "kube/object.h"
 #include "kube/patch.h"
 #include "local/api/api_private.h"
-#include "local/api/validate.h"
+#include "local/api/registry.h"
 
 // What etcd takes by default, and so what objects are cut to everywhere.
 #define MAX_OBJECT_BYTES ((size_t)1536 << 10)

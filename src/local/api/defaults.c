@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defaults of everything but pods (defaults_pod.c).
-#include "local/api/defaults.h"
+#include "local/api/registry.h"
 
 #include "codec/encoding.h"
 #include "hpa/convert.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/object.h"
 #include "kube/quantity.h"
-#include "local/api/defaults.h"
+#include "local/api/registry.h"
 
 void local_api_default_str(json_t *obj, const char *key, const char *value)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/api/event_view.h"
+#include "local/api/registry.h"
 
 static const struct {
     const char *core, *view;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/api/names.h"
+#include "local/api/registry.h"
 
 #include "base/mem.h"
 #include "kube/names.h"

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "codec/encoding.h"
-#include "local/api/proto_types.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/api/proto_types.h"
+#include "local/api/proto.h"
 
 #define META "io.k8s.apimachinery.pkg.apis.meta.v1."
 #define TYPE(var, full_name, ...)                                                                  \

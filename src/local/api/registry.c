@@ -2,10 +2,7 @@
 #include "local/api/registry.h"
 
 #include "hpa/convert.h"
-#include "local/api/defaults.h"
-#include "local/api/event_view.h"
 #include "local/api/table.h"
-#include "local/api/validate.h"
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 

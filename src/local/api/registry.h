@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds that the API serves: one constant row a resource drives routing, discovery, storage,
-// defaulting, validation and tables. Private to the API server.
+// The resources that the API serves. One constant row per resource defines routing, discovery,
+// storage, defaults, validation and tables. Private to the API server.
 #pragma once
 
+#include "codec/json.h"
 #include "kube/status.h"
 
 struct local_api_table;
@@ -12,7 +13,7 @@ enum local_api_resource_flags {
     LOCAL_API_R_STATUS = 1 << 1,     // has a status subresource
     LOCAL_API_R_SCALE = 1 << 2,      // has a scale subresource
     LOCAL_API_R_GENERATION = 1 << 3, // metadata.generation counts changes of spec
-    LOCAL_API_R_INERT = 1 << 4,      // stored, but nothing here acts on it: creation says so
+    LOCAL_API_R_INERT = 1 << 4,      // stored without a controller: creation returns a warning
     LOCAL_API_R_AGENT = 1 << 5,      // its agent may give a status at creation
 };
 
@@ -32,12 +33,11 @@ struct local_api_resource {
     unsigned flags;
     enum local_api_name_rule name_rule;
     const char *const *fields; // for field selectors, beside metadata.name and .namespace
-    size_t view_of;            // 1 + index of the row whose objects this one shows; 0: its own
-    // Other served versions than the stored form (the first version's) need both.
+    size_t view_of;            // 1 + index of the row with the stored objects; 0: this row
+    // Required if versions other than the first, which is stored, have another form.
     struct gs_error *(*to_stored)(const json_t *obj, json_t **ret);
     struct gs_error *(*from_stored)(const json_t *stored, const char *version, json_t **ret);
-    // Fills in what was left out. old NULL: creation. Beyond a kind's own defaults this is where a
-    // creation's initial status is made.
+    // Sets the defaults of absent fields and, at creation (old NULL), the initial status.
     void (*set_defaults)(json_t *obj, const json_t *old);
     void (*validate)(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
     const struct local_api_table *table; // NULL: NAME and AGE
@@ -46,13 +46,13 @@ struct local_api_resource {
 extern const struct local_api_resource local_api_resources[];
 extern const size_t local_api_n_resources;
 
-// NULL when not served.
+// NULL if it is not served.
 const struct local_api_resource *local_api_resource_find(const char *group, const char *version,
                                                          const char *plural);
-// The row's own constant for a version that it serves.
+// The row's constant for a version that it serves.
 const char *local_api_resource_version(const struct local_api_resource *r, const char *version);
 const struct local_api_resource *local_api_resource_by_kind(const char *group, const char *kind);
-// The store's bucket of a resource (its own, or that of what it is a view of).
+// The store's bucket of a resource (its own, or that of view_of).
 size_t local_api_resource_bucket(const struct local_api_resource *r);
 bool local_api_resource_has(const struct local_api_resource *r, unsigned flag);
 // "pods", "deployments.apps"; "Pod", "Deployment.apps".
@@ -60,3 +60,93 @@ void local_api_resource_name(const struct local_api_resource *r, struct gs_buf *
 void local_api_resource_kind_name(const struct local_api_resource *r, struct gs_buf *out);
 // "v1", "apps/v1".
 void local_api_version(const char *group, const char *version, struct gs_buf *out);
+
+// --- names.c: checks of names, labels and ports ---
+// Applies kube/names.h to fields, with Kubernetes' messages. Adds the checks that only an API
+// server needs.
+
+// Like kube_check_…: appends the problem to `why`.
+bool local_api_check_name(enum local_api_name_rule rule, const char *name, struct gs_buf *why);
+// Return NULL if valid, else the problem as a static text.
+const char *local_api_port_name_problem(const char *name); // IANA service name
+const char *local_api_config_key_problem(const char *key); // of ConfigMaps and Secrets
+// Adds errors for a map of labels.
+void local_api_validate_labels(const json_t *labels, const char *field,
+                               struct kube_field_errors *errors);
+// kube_field_error with a string value, shown quoted.
+void local_api_invalid(struct kube_field_errors *errors, const char *field, const char *value,
+                       const char *fmt, ...) GS_PRINTF(4, 5);
+void local_api_duplicate(struct kube_field_errors *errors, const char *field, const char *value);
+void local_api_required(struct kube_field_errors *errors, const char *field, const char *detail);
+// choices: text of the message, as in `supported values: "A", "B"`.
+void local_api_unsupported(struct kube_field_errors *errors, const char *field, const char *value,
+                           const char *choices);
+
+// --- defaults.c, defaults_pod.c: Kubernetes' defaults and the initial status at creation ---
+// old NULL: creation.
+
+void local_api_default_pod_spec(json_t *spec); // of pods and of templates
+
+void local_api_default_namespace(json_t *obj, const json_t *old);
+void local_api_default_node(json_t *obj, const json_t *old);
+void local_api_default_pod(json_t *obj, const json_t *old);
+void local_api_default_service(json_t *obj, const json_t *old);
+void local_api_default_endpoints(json_t *obj, const json_t *old);
+void local_api_default_secret(json_t *obj, const json_t *old);
+void local_api_default_pvc(json_t *obj, const json_t *old);
+void local_api_default_deployment(json_t *obj, const json_t *old);
+void local_api_default_replicaset(json_t *obj, const json_t *old);
+void local_api_default_statefulset(json_t *obj, const json_t *old);
+void local_api_default_daemonset(json_t *obj, const json_t *old);
+void local_api_default_job(json_t *obj, const json_t *old);
+void local_api_default_hpa(json_t *obj, const json_t *old);
+
+// Set a member if it is absent.
+void local_api_default_str(json_t *obj, const char *key, const char *value);
+void local_api_default_int(json_t *obj, const char *key, int64_t value);
+// The member object, created if absent. NULL if the member has another type.
+json_t *local_api_default_object(json_t *obj, const char *key);
+
+// --- validate*.c: validation with Kubernetes' field errors for common mistakes ---
+// old NULL: creation. Field types were checked and defaults were set before.
+
+void local_api_validate_pod(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
+void local_api_validate_service(const json_t *obj, const json_t *old,
+                                struct kube_field_errors *errors);
+// Adds the error of a ClusterIP that is invalid or in use.
+void local_api_bad_cluster_ip(const char *ip, const char *why, struct kube_field_errors *errors);
+// Deployments, ReplicaSets, StatefulSets, DaemonSets.
+void local_api_validate_workload(const json_t *obj, const json_t *old,
+                                 struct kube_field_errors *errors);
+void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
+void local_api_validate_hpa(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
+void local_api_validate_configmap(const json_t *obj, const json_t *old,
+                                  struct kube_field_errors *errors);
+void local_api_validate_secret(const json_t *obj, const json_t *old,
+                               struct kube_field_errors *errors);
+void local_api_validate_event(const json_t *obj, const json_t *old,
+                              struct kube_field_errors *errors);
+
+// Deep equality in which two absent values are equal (json_equal: not equal).
+bool local_api_same(const json_t *a, const json_t *b);
+
+// path: "spec" or "spec.template.spec".
+void local_api_validate_pod_spec(const json_t *spec, const char *path,
+                                 struct kube_field_errors *errors);
+void local_api_validate_resources(const json_t *resources, const char *path,
+                                  struct kube_field_errors *errors);
+// Adds an error if an integer member is present and outside min..max.
+void local_api_validate_range(const json_t *obj, const char *key, int64_t min, int64_t max,
+                              const char *path, const char *text, struct kube_field_errors *errors);
+#define LOCAL_API_NOT_NEGATIVE "must be greater than or equal to 0"
+#define LOCAL_API_PORT_RANGE   "must be between 1 and 65535, inclusive"
+// Checks a port number or a port name.
+void local_api_validate_port_ref(const json_t *port, const char *path,
+                                 struct kube_field_errors *errors);
+
+// --- event_view.c: Events in two API groups ---
+// core/v1 is stored. events.k8s.io/v1 has other field names.
+
+struct gs_error *local_api_event_to_core(const json_t *event, json_t **ret);
+// version: of events.k8s.io.
+struct gs_error *local_api_event_from_core(const json_t *core, const char *version, json_t **ret);

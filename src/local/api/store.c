@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "local/api/store_db.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/api/store_db.h"
+#include "local/api/store.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConfigMaps, Secrets, Events, HorizontalPodAutoscalers.
-#include "local/api/validate.h"
+#include "local/api/registry.h"
 
 #include "base/mem.h"
 #include "codec/encoding.h"
 #include "hpa/convert.h"
 #include "kube/object.h"
-#include "local/api/names.h"
 
 bool local_api_same(const json_t *a, const json_t *b)
 {

@@ -2,8 +2,7 @@
 #include "base/mem.h"
 #include "kube/names.h"
 #include "kube/object.h"
-#include "local/api/names.h"
-#include "local/api/validate.h"
+#include "local/api/registry.h"
 
 #include <inttypes.h>
 

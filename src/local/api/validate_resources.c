@@ -3,8 +3,7 @@
 #include "base/mem.h"
 #include "kube/names.h"
 #include "kube/quantity.h"
-#include "local/api/names.h"
-#include "local/api/validate.h"
+#include "local/api/registry.h"
 
 #define MILLI 1000
 

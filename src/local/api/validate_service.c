@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services: ports, and addresses that are the Services' own.
-#include "local/api/validate.h"
+#include "local/api/registry.h"
 
 #include "base/mem.h"
 #include "kube/names.h"
 #include "kube/object.h"
-#include "local/api/names.h"
 #include "local/cluster.h"
 
 #include <arpa/inet.h>

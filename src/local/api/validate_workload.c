@@ -4,8 +4,7 @@
 #include "kube/names.h"
 #include "kube/object.h"
 #include "kube/selector.h"
-#include "local/api/names.h"
-#include "local/api/validate.h"
+#include "local/api/registry.h"
 
 // Go's %#v of a map of strings, as Kubernetes shows it.
 static void show_map(const json_t *map, struct gs_buf *out)

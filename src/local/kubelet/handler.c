@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/handler.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include "base/mem.h"
 #include "kube/object.h"
-#include "local/kubelet/pod_worker.h"
 #include "local/ports.h"
 #include "net/grpc/grpc.h"
 #include "net/http/client.h"

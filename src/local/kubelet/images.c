@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/images.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

@@ -7,11 +7,7 @@
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/names.h"
-#include "local/kubelet/logs.h"
-#include "local/kubelet/node.h"
-#include "local/kubelet/pod_worker.h"
-#include "local/kubelet/podresources.h"
-#include "local/kubelet/proctree.h"
+#include "local/kubelet/kubelet_private.h"
 #include "local/kubelet/shim.h"
 
 #include <dirent.h>

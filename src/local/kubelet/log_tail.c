@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/log_tail.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include <sys/types.h>
 #include <unistd.h>

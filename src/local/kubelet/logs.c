@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/logs.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/status.h"
-#include "local/kubelet/log_tail.h"
-#include "local/kubelet/shim_log.h"
+#include "local/kubelet/shim.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,10 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/event.h"
-#include "local/kubelet/env_fetch.h"
-#include "local/kubelet/handler.h"
-#include "local/kubelet/pod_start.h"
-#include "local/kubelet/proctree.h"
+#include "local/kubelet/kubelet_private.h"
 #include "local/kubelet/shim.h"
 
 #include <errno.h>

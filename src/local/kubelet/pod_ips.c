@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/pod_ips.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"

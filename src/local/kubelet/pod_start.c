@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/pod_start.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
-#include "local/kubelet/env_fetch.h"
-#include "local/kubelet/podenv.h"
 #include "local/ports.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/quantity.h"
-#include "local/kubelet/pod_worker.h"
+#include "local/kubelet/kubelet_private.h"
 
 static void set_time(json_t *o, const char *key, int64_t unix_ms) // 0: unknown, left out
 {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/probe.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include "base/mem.h"
 #include "kube/event.h"
-#include "local/kubelet/handler.h"
-#include "local/kubelet/pod_worker.h"
 
 #include <limits.h>
 

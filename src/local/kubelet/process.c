@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/process.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

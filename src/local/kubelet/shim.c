@@ -6,8 +6,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "local/kubelet.h"
-#include "local/kubelet/proctree.h"
-#include "local/kubelet/shim_log.h"
 #include "local/ports.h"
 
 #include <errno.h>

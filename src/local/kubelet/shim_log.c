@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/shim_log.h"
+#include "local/kubelet/shim.h"
 
 #include "base/file.h"
 #include "base/mem.h"

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "local/kubelet/pod_worker.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include <dirent.h>
 #include <fcntl.h>

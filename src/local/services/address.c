@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/services/address.h"
+#include "local/services/services_private.h"
 
 #include "base/file.h"
 #include "base/hmap.h"

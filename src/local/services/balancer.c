@@ -5,7 +5,7 @@
 //                          ▼
 //                       proxying: two directions, each stops reading while the other side's queue
 //                       is above the high mark, each passes its end on with shutdown
-#include "local/services/balancer.h"
+#include "local/services/services_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/services/endpoints.h"
+#include "local/services/services_private.h"
 
 #include "base/mem.h"
 #include "kube/object.h"

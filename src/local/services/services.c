@@ -8,9 +8,7 @@
 #include "kube/object.h"
 #include "kube/selector.h"
 #include "local/ports.h"
-#include "local/services/address.h"
-#include "local/services/endpoints.h"
-#include "local/services/slices.h"
+#include "local/services/services_private.h"
 
 #include <stdio.h>
 

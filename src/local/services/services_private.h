@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the files of the service controller: addresses, the TCP balancer, Endpoints and
+// EndpointSlices. All functions belong to the thread of the loop.
+#pragma once
+
+#include "base/error.h"
+#include "local/cluster.h"
+#include "local/workqueue.h"
+
+#include <stdint.h>
+#include <uv.h>
+
+// --- address.c: ClusterIPs, LoadBalancer addresses and node ports ---
+// The lowest free one is allocated. The Service objects are the record; an allocation that the
+// cache does not contain yet is kept as a lease.
+
+struct services_addresses;
+// seed: selects the first address of a cluster (the data directory), so that two clusters on one
+// machine rarely use the same ones.
+struct services_addresses *services_addresses_new(const struct kube_cache *services,
+                                                  const char *seed);
+void services_addresses_free(struct services_addresses *a);
+// Drops the leases of a deleted service ("ns/name").
+void services_addresses_drop(struct services_addresses *a, const char *service);
+
+// The second byte of the address: 127.96.x.y.
+enum services_address_kind { SERVICES_ADDRESS_CLUSTER = 96, SERVICES_ADDRESS_BALANCER = 97 };
+// Returns the same address until services_addresses_drop. NULL if all are allocated. Borrowed.
+const char *services_addresses_lease_ip(struct services_addresses *a, const char *service,
+                                        enum services_address_kind kind);
+// True if a service other than this one ("ns/name") has the address.
+bool services_addresses_taken(const struct services_addresses *a, const char *ip,
+                              const char *service);
+// Records that the service has this address.
+void services_addresses_keep_ip(struct services_addresses *a, const char *service,
+                                enum services_address_kind kind, const char *ip);
+// A node port for one port of the service. 0 if all are allocated.
+int services_addresses_lease_port(struct services_addresses *a, const char *service,
+                                  int service_port);
+
+// --- balancer.c: a TCP load balancer on the loop ---
+// A pool has endpoints and any number of listeners. A new connection uses the endpoint with the
+// fewest open connections (round robin on ties), and the next one if connecting fails. Without an
+// endpoint it is closed at once. Connections to an endpoint that left its pool continue until they
+// end.
+
+struct services_balancer;
+struct services_balancer_pool;
+struct services_balancer_listener;
+
+struct services_balancer_config {
+    // 0: 4096, and at most an eighth of the files that the process may open. At the limit a new
+    // connection replaces the one that was idle longest, if that was at least evict_ms (0: 10 s).
+    size_t max_connections;
+    unsigned evict_ms;
+    unsigned idle_ms;    // a connection without traffic is closed after this time; 0: 10 minutes
+    unsigned connect_ms; // 0: 5 s
+};
+
+struct services_balancer *services_balancer_new(uv_loop_t *loop,
+                                                const struct services_balancer_config *cfg);
+// Closes all connections. Free the pools first.
+void services_balancer_free(struct services_balancer *b);
+size_t services_balancer_connections(const struct services_balancer *b);
+
+struct services_balancer_address {
+    char ip[64]; // numeric
+    uint16_t port;
+};
+
+struct services_balancer_pool *services_balancer_pool_new(struct services_balancer *b);
+// Close the listeners first. Open connections continue.
+void services_balancer_pool_free(struct services_balancer_pool *p);
+void services_balancer_pool_set(struct services_balancer_pool *p,
+                                const struct services_balancer_address *items, size_t n);
+
+// GS_EEXIST if the port is in use.
+struct gs_error *services_balancer_listen(struct services_balancer_pool *p, const char *ip,
+                                          uint16_t port, struct services_balancer_listener **ret);
+uint16_t services_balancer_listener_port(const struct services_balancer_listener *l);
+void services_balancer_listener_close(struct services_balancer_listener *l);
+
+// --- endpoints.c: the Endpoints of a service, written from ready pods, read for balancing ---
+
+struct services_endpoints_list {
+    struct services_balancer_address *items;
+    size_t len, cap;
+};
+
+// Writes the Endpoints of a service with a selector if they differ from the state of its pods.
+void services_endpoints_write(struct local_cluster *c, struct local_reconcile *w,
+                              const json_t *service);
+// Deletes the Endpoints that services_endpoints_write created for a deleted service.
+void services_endpoints_delete(struct local_cluster *c, struct local_reconcile *w, const char *ns,
+                               const char *name);
+// The ready addresses for connections to this port of the service.
+void services_endpoints_of_port(const struct local_cluster *c, const json_t *service,
+                                const json_t *port, struct services_endpoints_list *ret);
+
+// --- slices.c: EndpointSlices, which newer versions of kubectl read ---
+
+// Contains only the slices that this controller writes.
+struct kube_cache *services_slices_cache_new(uv_loop_t *loop, struct kube_client *client);
+// One slice for each subset of the Endpoints (NULL: none). Extra slices are deleted.
+void services_slices_write(const struct kube_cache *slices, struct local_reconcile *w,
+                           const json_t *service, const json_t *endpoints);
+void services_slices_delete(const struct kube_cache *slices, struct local_reconcile *w,
+                            const char *ns, const char *service);

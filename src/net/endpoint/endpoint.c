@@ -15,7 +15,6 @@
 #include <strings.h>
 #include <sys/queue.h>
 
-enum { MAX_HEADER_TEXTS = 32 };
 enum { CA, CERT, KEY, N_PEMS };
 #define MAX_SECRET ((size_t)1024 * 1024)
 
@@ -61,11 +60,6 @@ struct endpoint_op {
 
 // --- secrets ---
 
-static bool is_set(const struct endpoint_secret *s)
-{
-    return s->text || (s->file && *s->file);
-}
-
 // first: no earlier contents could stay in use, so the text is used if the file cannot be read.
 static struct gs_error *read_secret(const struct endpoint_secret *s, bool first, struct gs_buf *out)
 {
@@ -93,7 +87,7 @@ static struct gs_error *add_authorization(struct endpoint *e, struct gs_arena *m
     const struct endpoint_settings *s = &e->settings;
     GS_AUTO_BUF struct gs_buf secret = {0}, user = {0}, plain = {0}, text = {0};
     bool first = e->options.refresh_ms && !e->headers;
-    if (is_set(&s->credentials)) {
+    if (endpoint_secret_is_set(&s->credentials)) {
         struct gs_error *err = read_secret(&s->credentials, first, &secret);
         struct gs_slice token = gs_slice_trim(gs_buf_slice(&secret));
         if (!err && e->options.refresh_ms && s->credentials.file && !token.len)
@@ -102,7 +96,7 @@ static struct gs_error *add_authorization(struct endpoint *e, struct gs_arena *m
             return err;
         gs_buf_addf(&text, "%s ", s->auth_type ? s->auth_type : "Bearer");
         gs_buf_add_slice(&text, token);
-    } else if (is_set(&s->user)) {
+    } else if (endpoint_secret_is_set(&s->user)) {
         struct gs_error *err = read_secret(&s->user, first, &user);
         if (!err)
             err = read_secret(&s->password, first, &secret);
@@ -400,64 +394,6 @@ static void endpoint_cancel(struct http_op *base)
 
 // --- life ---
 
-static const char *file_or_null(struct gs_arena *mem, const char *file)
-{
-    return file && *file ? gs_arena_strdup(mem, file) : NULL;
-}
-
-static void copy_secret(struct endpoint *e, struct endpoint_secret *s)
-{
-    s->text = gs_arena_strdup(&e->mem, s->text);
-    s->file = file_or_null(&e->mem, s->file);
-    e->has_files = e->has_files || s->file;
-}
-
-static void copy_headers(struct endpoint *e, struct endpoint_settings *s)
-{
-    struct endpoint_header *own = gs_arena_alloc(&e->mem, (s->n_headers + 1) * sizeof(*own));
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_headers; i++) {
-        own[i] = s->headers[i];
-        own[i].name = gs_arena_strdup(&e->mem, own[i].name);
-        copy_secret(e, &own[i].value);
-    }
-    s->headers = own;
-    while (s->proxy_headers && s->proxy_headers[n].name)
-        n++;
-    struct http_header *proxy = gs_arena_alloc(&e->mem, (n + 1) * sizeof(*proxy));
-    for (size_t i = 0; i < n; i++)
-        proxy[i] = (struct http_header){gs_arena_strdup(&e->mem, s->proxy_headers[i].name),
-                                        gs_arena_strdup(&e->mem, s->proxy_headers[i].value)};
-    s->proxy_headers = proxy;
-}
-
-static void copy_settings(struct endpoint *e, const struct endpoint_settings *from)
-{
-    struct endpoint_settings *s = &e->settings;
-    struct endpoint_secret *secrets[] = {&s->ca,   &s->cert,     &s->key, &s->credentials,
-                                         &s->user, &s->password, NULL};
-    *s = *from;
-    for (size_t i = 0; secrets[i]; i++)
-        copy_secret(e, secrets[i]);
-    s->auth_type = gs_arena_strdup(&e->mem, s->auth_type);
-    s->server_name = gs_arena_strdup(&e->mem, s->server_name);
-    s->proxy_url = gs_arena_strdup(&e->mem, s->proxy_url);
-    s->no_proxy = gs_arena_strdup(&e->mem, s->no_proxy);
-    s->oauth2 = NULL;
-    copy_headers(e, s);
-}
-
-static void copy_options(struct endpoint *e, const struct endpoint_options *from)
-{
-    struct endpoint_options *o = &e->options;
-    *o = *from;
-    o->user_agent =
-        gs_arena_strdup(&e->mem, o->user_agent ? o->user_agent : "gpuscale/" GPUSCALE_VERSION);
-    o->component = gs_arena_strdup(&e->mem, o->component);
-    o->name = gs_arena_strdup(&e->mem, o->name);
-    o->tokens = NULL;
-}
-
 static void endpoint_free(struct http_client *base)
 {
     struct endpoint *e = GS_CONTAINER_OF(base, struct endpoint, base);
@@ -503,8 +439,8 @@ struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
     e->loop = loop;
     e->base_url = gs_arena_strdup(&e->mem, base_url);
     LIST_INIT(&e->ops);
-    copy_settings(e, settings);
-    copy_options(e, options);
+    e->has_files = endpoint_settings_copy(settings, &e->mem, &e->settings);
+    endpoint_options_copy(options, &e->mem, &e->options);
     watch_pems(e);
     if (settings->oauth2)
         err = take_tokens(e, settings->oauth2, options->tokens);
@@ -519,88 +455,5 @@ struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
     }
     e->read_ns = gs_mono_ns();
     *ret = &e->base;
-    return NULL;
-}
-
-// --- URLs and headers as users write them ---
-
-struct split_url {
-    char *base; // without user, query string and trailing slashes
-    char *user, *password;
-};
-
-static void split_url_finish(struct split_url *u)
-{
-    free(u->base);
-    free(u->user);
-    free(u->password);
-}
-
-static struct gs_error *split_url(const char *url, struct split_url *ret)
-{
-    const char *host = strstr(url, "://");
-    if (!host || (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0))
-        return gs_error_new(GS_EINVAL, "\"%s\": want http://HOST[:PORT][/PATH] or https://…", url);
-    host += 3;
-    const char *rest = host + strcspn(host, "/?#");
-    const char *at = memrchr(host, '@', (size_t)(rest - host));
-    const char *from = at ? at + 1 : host;
-    if (from == rest)
-        return gs_error_new(GS_EINVAL, "\"%s\": the host is missing", url);
-    size_t path = strcspn(rest, "?#");
-    while (path && rest[path - 1] == '/')
-        path--;
-    ret->base = gs_format("%.*s%.*s", (int)(host - url), url, (int)(rest - from) + (int)path, from);
-    if (!at)
-        return NULL;
-    struct gs_slice password = gs_slice_make(host, (size_t)(at - host));
-    struct gs_slice user = gs_slice_cut(&password, ':');
-    struct gs_error *err = http_decode_segment(user, &ret->user);
-    if (!err)
-        err = http_decode_segment(password.data ? password : GS_SLICE(""), &ret->password);
-    return err ? gs_error_wrap(err, "user and password of the URL") : NULL;
-}
-
-struct gs_error *endpoint_client_open(uv_loop_t *loop, const char *url,
-                                      const struct endpoint_settings *settings,
-                                      const struct endpoint_options *options,
-                                      struct http_client **ret, char **ret_name)
-{
-    GS_CLEANUP(split_url_finish) struct split_url u = {0};
-    struct endpoint_settings s = *settings;
-    struct endpoint_options o = *options;
-    struct gs_error *err = split_url(url, &u);
-    if (err)
-        return err;
-    if (u.user && !is_set(&s.user)) {
-        s.user = (struct endpoint_secret){.text = u.user};
-        s.password = (struct endpoint_secret){.text = u.password};
-    }
-    o.name = u.base;
-    err = endpoint_client_new(loop, u.base, &s, &o, ret);
-    if (!err)
-        *ret_name = GS_TAKE(u.base);
-    return err;
-}
-
-struct gs_error *endpoint_add_headers(struct endpoint_settings *settings, const char *const *texts,
-                                      size_t n, struct gs_arena *mem)
-{
-    if (n > MAX_HEADER_TEXTS)
-        return gs_error_new(GS_EINVAL, "at most %d headers can be set", MAX_HEADER_TEXTS);
-    struct endpoint_header *all = gs_arena_alloc(mem, (settings->n_headers + n + 1) * sizeof(*all));
-    size_t len = settings->n_headers;
-    if (len)
-        memcpy(all, settings->headers, len * sizeof(*all));
-    for (size_t i = 0; i < n; i++) {
-        size_t name = strcspn(texts[i], "=");
-        if (!name)
-            return gs_error_new(GS_EINVAL, "header \"%s\": want Key=Value", texts[i]);
-        const char *value = texts[i][name] ? texts[i] + name + 1 : "";
-        all[len++] = (struct endpoint_header){gs_arena_strndup(mem, texts[i], name),
-                                              {.text = gs_arena_strdup(mem, value)}};
-    }
-    settings->headers = all;
-    settings->n_headers = len;
     return NULL;
 }

@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to net/endpoint, and for its tests: tokens of the client credentials grant, and the
-// messages of that grant (RFC 6749 sections 2.3.1, 4.4 and 5), which need no input and output.
+// Private to net/endpoint and its tests: copies of settings, tokens of the client credentials
+// grant, and the messages of that grant (RFC 6749 sections 2.3.1, 4.4 and 5).
 #pragma once
 
 #include "net/endpoint/endpoint.h"
 
-// --- tokens ---
+// --- settings.c ---
 
-// Counted. The settings are copied; client, which fetches the tokens, is taken.
+bool endpoint_secret_is_set(const struct endpoint_secret *s);
+// Copy into mem. The copies have no oauth2 and no tokens. The first function returns true if a
+// setting names a file.
+bool endpoint_settings_copy(const struct endpoint_settings *from, struct gs_arena *mem,
+                            struct endpoint_settings *ret);
+void endpoint_options_copy(const struct endpoint_options *from, struct gs_arena *mem,
+                           struct endpoint_options *ret);
+
+// --- oauth2.c: tokens ---
+
+// Counted. The settings are copied. Takes client, which fetches the tokens.
 struct endpoint_tokens *endpoint_tokens_new(uv_loop_t *loop, const struct endpoint_oauth2 *cfg,
                                             struct http_client *client);
 struct endpoint_tokens *endpoint_tokens_ref(struct endpoint_tokens *t);
 
-// What it sends goes through inner, which it takes, with an Authorization header. Requests wait
-// while a token is fetched, which may take as long as the first of them may. Takes a reference to
-// the tokens.
+// A client that adds an Authorization header and sends its requests with inner, which it takes.
+// Requests wait while a token is fetched, at most as long as the timeout of the first of them.
+// Takes a reference to the tokens.
 struct http_client *endpoint_oauth2_client_new(struct http_client *inner,
                                                struct endpoint_tokens *tokens);
 
-// --- messages ---
+// --- oauth2_messages.c: messages, without I/O ---
 
 #define ENDPOINT_MAX_TOKEN_REPLY ((size_t)1 << 20)
 
@@ -29,16 +39,16 @@ struct endpoint_token {
 };
 void endpoint_token_finish(struct endpoint_token *t);
 
-// Where the client's name and secret are written: servers differ.
+// The place of the client's name and secret. Servers differ.
 enum endpoint_token_style { ENDPOINT_TOKEN_IN_HEADER, ENDPOINT_TOKEN_IN_BODY };
 
-// The body of a request, sorted by name as Go sorts the values of a form. GS_EINVAL: a parameter
-// would replace one that it must not replace.
+// The body of a request, sorted by name like a form of Go's net/url. GS_EINVAL: a parameter would
+// replace one that the grant defines.
 struct gs_error *endpoint_token_request_body(const struct endpoint_oauth2 *cfg, const char *secret,
                                              enum endpoint_token_style style, struct gs_buf *out);
 // The value of its Authorization header.
 void endpoint_token_request_header(const struct endpoint_oauth2 *cfg, const char *secret,
                                    struct gs_buf *out);
-// Errors contain nothing of the answer but the server's error code.
+// Errors contain the server's error code and no other part of the response.
 struct gs_error *endpoint_token_read_answer(const struct http_answer *answer,
                                             struct endpoint_token *ret);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "engine/scrape/scrape.h"
 #include "up/up_private.h"
 
@@ -29,12 +30,12 @@ struct up_resource_feed {
     struct kubelet *kubelet;
     struct engine_config_scrape_config cfg;
     struct scrape_ingest *ingest;
-    uv_timer_t *timer;
+    struct gs_timer *timer;
 };
 
-static void on_resource_timer(uv_timer_t *timer)
+static void ingest_resource_metrics(void *arg)
 {
-    struct up_resource_feed *f = timer->data;
+    struct up_resource_feed *f = arg;
     GS_AUTO_BUF struct gs_buf text = {0};
     int64_t begun = gs_mono_ns(), t_ms = scrape_ingest_time(f->ingest, gs_unix_ms());
     kubelet_write_metrics(f->kubelet, &text);
@@ -57,23 +58,16 @@ struct up_resource_feed *up_resource_feed_new(uv_loop_t *loop, struct engine *en
     f->kubelet = kubelet;
     f->cfg = (struct engine_config_scrape_config){.job_name = "kubelet", .honor_labels = true};
     f->ingest = scrape_ingest_new(engine_tsdb(engine), &f->cfg, labels, GS_ARRAY_LEN(labels));
-    f->timer = gs_alloc(sizeof(*f->timer));
-    uv_timer_init(loop, f->timer);
-    f->timer->data = f;
-    uv_timer_start(f->timer, on_resource_timer, 0, INTERVAL_MS);
+    f->timer = gs_timer_new(loop, f);
+    gs_timer_repeat(f->timer, ingest_resource_metrics, 0, INTERVAL_MS);
     return f;
-}
-
-static void timer_closed(uv_handle_t *h)
-{
-    free(h);
 }
 
 void up_resource_feed_free(struct up_resource_feed *f)
 {
     if (!f)
         return;
-    uv_close((uv_handle_t *)f->timer, timer_closed);
+    gs_timer_free(f->timer);
     scrape_ingest_free(f->ingest);
     free(f);
 }

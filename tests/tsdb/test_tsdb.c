@@ -745,32 +745,9 @@ static void test_many_literals(void **state)
 }
 
 // PCRE2 10.43 repeats where RE2 and older versions have plain text.
-static void test_braces_mean_what_they_mean_in_go(void **state)
-{
-    static const struct {
-        const char *pattern, *value;
-        bool matches;
-    } cases[] = {
-        {"a{,3}", "a{,3}", true},     {"a{,3}", "aa", false},     {"a{,3}", "", false},
-        {"a{ 2 }x?", "a{ 2 }", true}, {"a{2}", "aa", true},       {"a{2,}", "aaaa", true},
-        {"a{1,2}b?", "aa", true},     {"a{1, 2}b?", "aa", false}, {"a\\{2}b?", "a{2}", true},
-        {"\\p{Lu}{2}", "AB", true},   {"\\x{41}b?", "A", true},   {"\\Qa{,3}\\Eb?", "a{,3}", true},
-        {"[{,3}]+", "{3,}", true},    {"a{b?", "a{", true},
-    };
-    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        struct tsdb_regex *r;
-        assert_ok(tsdb_regex_new(gs_slice_of(cases[i].pattern), &r));
-        if (tsdb_regex_matches(r, gs_slice_of(cases[i].value)) != cases[i].matches)
-            fail_msg("%s on %s", cases[i].pattern, cases[i].value);
-        tsdb_regex_free(r);
-    }
-    (void)state;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_braces_mean_what_they_mean_in_go),
         cmocka_unit_test(test_matchers_select),
         cmocka_unit_test(test_many_literals),
         cmocka_unit_test(test_samples_come_in_order),

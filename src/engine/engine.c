@@ -474,11 +474,6 @@ struct tsdb *engine_tsdb(struct engine *e)
     return e->db;
 }
 
-struct promql_engine *engine_promql(struct engine *e)
-{
-    return e->promql;
-}
-
 struct scrape_manager *engine_scrapes(struct engine *e)
 {
     return e->scrapes;

@@ -50,6 +50,5 @@ void engine_handle(void *e, struct http_exchange *x); // an http_handler: the wh
 
 struct engine_api *engine_http_api(struct engine *e); // for questions of this process
 struct tsdb *engine_tsdb(struct engine *e);
-struct promql_engine *engine_promql(struct engine *e);
 struct scrape_manager *engine_scrapes(struct engine *e);
 struct rules_manager *engine_rules(struct engine *e);

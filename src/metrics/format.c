@@ -57,12 +57,6 @@ enum metrics_format metrics_format_for(const char *accept)
     return om && om >= text ? METRICS_OPENMETRICS : METRICS_TEXT;
 }
 
-const char *metrics_content_type(enum metrics_format f)
-{
-    return f == METRICS_OPENMETRICS ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                                    : "text/plain; version=0.0.4; charset=utf-8";
-}
-
 bool metrics_gzip_wanted(const char *accept_encoding)
 {
     struct gs_slice rest = gs_slice_of(accept_encoding);

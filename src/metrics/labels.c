@@ -6,7 +6,6 @@
 #include "base/mem.h"
 
 struct metrics_labels {
-    size_t refs; // the owner's thread only
     uint64_t hash;
     size_t len;
     struct metrics_label items[];
@@ -53,7 +52,6 @@ struct metrics_labels *metrics_labels_new(const struct metrics_label *items, siz
     }
     size_t head = sizeof(struct metrics_labels) + len * sizeof(struct metrics_label);
     struct metrics_labels *l = gs_alloc(head + bytes);
-    l->refs = 1;
     l->len = len;
     char *at = (char *)l + head;
     for (size_t i = 0; i < len; i++) {
@@ -66,16 +64,9 @@ struct metrics_labels *metrics_labels_new(const struct metrics_label *items, siz
     return l;
 }
 
-struct metrics_labels *metrics_labels_ref(struct metrics_labels *l)
+void metrics_labels_free(struct metrics_labels *l)
 {
-    l->refs++;
-    return l;
-}
-
-void metrics_labels_unref(struct metrics_labels *l)
-{
-    if (l && --l->refs == 0)
-        free(l);
+    free(l);
 }
 
 size_t metrics_labels_len(const struct metrics_labels *l)

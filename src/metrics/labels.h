@@ -14,8 +14,7 @@ struct metrics_label {
 
 struct metrics_labels; // immutable
 
-struct metrics_labels *metrics_labels_ref(struct metrics_labels *l);
-void metrics_labels_unref(struct metrics_labels *l);
+void metrics_labels_free(struct metrics_labels *l);
 // Sorts and copies. The last of duplicate names wins; empty values are dropped.
 struct metrics_labels *metrics_labels_new(const struct metrics_label *items, size_t n);
 size_t metrics_labels_len(const struct metrics_labels *l);

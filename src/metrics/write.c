@@ -114,27 +114,3 @@ void metrics_write_family(struct gs_buf *out, const char *name, enum metrics_typ
     gs_buf_add_str(out, type_word(type));
     gs_buf_add_char(out, '\n');
 }
-
-void metrics_write_om_family(struct gs_buf *out, const char *name, enum metrics_type type,
-                             const char *unit, const char *help)
-{
-    struct gs_slice family = gs_slice_of(name);
-    if (type == METRICS_COUNTER && gs_slice_ends(family, "_total"))
-        family.len -= strlen("_total");
-    add_meta(out, "TYPE", family);
-    gs_buf_add_str(out, type == METRICS_UNTYPED ? "unknown" : type_word(type));
-    gs_buf_add_char(out, '\n');
-    if (unit) {
-        add_meta(out, "UNIT", family);
-        gs_buf_add_str(out, unit);
-        gs_buf_add_char(out, '\n');
-    }
-    add_meta(out, "HELP", family);
-    add_escaped(out, gs_slice_of(help), true);
-    gs_buf_add_char(out, '\n');
-}
-
-void metrics_write_om_end(struct gs_buf *out)
-{
-    gs_buf_add_str(out, "# EOF\n");
-}

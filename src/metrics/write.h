@@ -17,7 +17,6 @@ void metrics_write_label_value(struct gs_buf *out, struct gs_slice value); // es
 
 // From an Accept header (NULL: none): OpenMetrics only where it is asked for and not less wanted.
 enum metrics_format metrics_format_for(const char *accept);
-const char *metrics_content_type(enum metrics_format f);
 // The q of one element of it ("text/plain;version=0.0.4;q=0.5"), in thousandths.
 int metrics_accept_quality(struct gs_slice element);
 bool metrics_gzip_wanted(const char *accept_encoding); // NULL: no
@@ -35,12 +34,6 @@ bool metrics_escaping_of(struct gs_slice name, enum metrics_escaping *ret);
 void metrics_escape_name(enum metrics_escaping scheme, struct gs_slice name, struct gs_buf *out);
 bool metrics_is_plain_name(struct gs_slice name);
 bool metrics_is_plain_label(struct gs_slice name); // without colons
-
-// OpenMetrics has the family's name without _total; samples of a counter have it. name may have it
-// or not. unit NULL: none.
-void metrics_write_om_family(struct gs_buf *out, const char *name, enum metrics_type type,
-                             const char *unit, const char *help);
-void metrics_write_om_end(struct gs_buf *out); // # EOF
 
 // --- protocols of scrapes ---
 //

@@ -109,4 +109,3 @@ struct promql_function {
 };
 
 const struct promql_function *promql_function_find(struct gs_slice name);
-const struct promql_function *promql_function_at(size_t i); // NULL behind the last; sorted by name

@@ -112,7 +112,7 @@ struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label 
     struct metrics_labels *set = metrics_labels_new(labels, n);
     struct tsdb_pair pairs[MAX_LABELS];
     n = intern_pairs(db, set, pairs);
-    metrics_labels_unref(set);
+    metrics_labels_free(set);
     uint32_t hash = hash_pairs(pairs, n);
     if (!db->by_hash_cap)
         grow_table(db);

@@ -19,8 +19,8 @@ static void test_sets_are_sorted_and_compared_by_content(void **state)
     assert_true(gs_slice_eq_str(metrics_labels_at(la, 1)->name, "gpu"));
     assert_true(gs_slice_eq_str(metrics_labels_get(la, "pod"), "p"));
     assert_int_equal(metrics_labels_get(la, "absent").len, 0);
-    metrics_labels_unref(la);
-    metrics_labels_unref(lb);
+    metrics_labels_free(la);
+    metrics_labels_free(lb);
 }
 
 static void test_the_last_duplicate_wins(void **state)
@@ -29,7 +29,7 @@ static void test_the_last_duplicate_wins(void **state)
     struct metrics_labels *l = metrics_labels_new(a, 3);
     assert_int_equal(metrics_labels_len(l), 2);
     assert_true(gs_slice_eq_str(metrics_labels_get(l, "a"), "3"));
-    metrics_labels_unref(l);
+    metrics_labels_free(l);
 }
 
 static void test_a_prefix_sorts_first(void **state)
@@ -37,7 +37,7 @@ static void test_a_prefix_sorts_first(void **state)
     const struct metrics_label a[] = {L("ab", "1"), L("a", "2")};
     struct metrics_labels *l = metrics_labels_new(a, 2);
     assert_true(gs_slice_eq_str(metrics_labels_at(l, 0)->name, "a"));
-    metrics_labels_unref(l);
+    metrics_labels_free(l);
 }
 
 int main(void)

@@ -42,7 +42,6 @@ struct discovery_labels {
 void discovery_labels_add(struct discovery_labels *l, const char *name, const char *value);
 void discovery_labels_addf(struct discovery_labels *l, const char *name, const char *fmt, ...)
     GS_PRINTF(3, 4);
-void discovery_labels_add_all(struct discovery_labels *l, const struct discovery_labels *from);
 // __meta_kubernetes_<role>_name, _label_*, _labelpresent_*, _annotation_*, _annotationpresent_*
 void discovery_labels_add_meta(struct discovery_labels *l, const char *role, const json_t *obj);
 

@@ -43,12 +43,6 @@ void discovery_labels_addf(struct discovery_labels *l, const char *name, const c
     discovery_labels_add(l, name, text);
 }
 
-void discovery_labels_add_all(struct discovery_labels *l, const struct discovery_labels *from)
-{
-    for (size_t i = 0; i < from->len; i++)
-        discovery_labels_add(l, from->items[i].name.data, from->items[i].value.data);
-}
-
 // What is no letter, digit or underscore becomes an underscore.
 static char *label_name(struct gs_arena *a, const char *role, const char *what, const char *key)
 {

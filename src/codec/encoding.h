@@ -11,19 +11,18 @@
 // Standard base64 with padding (RFC 4648 section 4).
 
 void codec_base64_encode(struct gs_slice in, struct gs_buf *out);
-struct gs_error *codec_base64_decode(struct gs_slice in, struct gs_buf *ret); // blanks are skipped
+// white space is skipped
+struct gs_error *codec_base64_decode(struct gs_slice in, struct gs_buf *ret);
 
 // --- gzip ---
-//
-// gzip members (RFC 1952), bounded on the way in against decompression bombs.
+// gzip members (RFC 1952). The decompressed size is limited against decompression bombs.
 
 struct gs_error *codec_gzip(struct gs_slice in, struct gs_buf *ret);
-// The fastest level: for replies, where time counts more than the last tenth of size.
+// The fastest compression level, for responses: time matters more than the last 10 % of size.
 struct gs_error *codec_gzip_fast(struct gs_slice in, struct gs_buf *ret);
-// max: bytes that *ret may get; GS_ELIMIT above.
+// Appends at most max bytes to *ret; GS_ELIMIT if there are more.
 struct gs_error *codec_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret);
-// As codec_gunzip. go_on, called now and then, may take its time; when it returns false the result
-// is GS_ECONFLICT.
+// As codec_gunzip, and calls go_on regularly, which may block. GS_ECONFLICT: go_on returned false.
 struct gs_error *codec_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_on)(void *arg),
                                      void *arg, struct gs_buf *ret);
 
@@ -31,5 +30,5 @@ struct gs_error *codec_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_o
 //
 // UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing past U+10FFFF.
 
-// The offset of the first byte that is not part of a valid character; s.len when all are.
+// Returns the offset of the first byte that is not part of a valid character, or s.len.
 size_t codec_utf8_valid_prefix(struct gs_slice s);

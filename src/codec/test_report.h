@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of test files: collected, printed, and written as JUnit XML with the elements and
-// attributes that promtool writes.
+// Collects and prints results of test files and writes them as JUnit XML with promtool's elements
+// and attributes.
 #pragma once
 
 #include "base/buf.h"
@@ -14,7 +14,7 @@ struct codec_test_case {
     size_t n_failures, cap_failures;
 };
 
-// Of one file. Zero-initialized; free with codec_test_report_finish().
+// The results of one file. Zero-initialize it; free it with codec_test_report_finish().
 struct codec_test_report {
     struct codec_test_case *cases;
     size_t n_cases, cap_cases, n_failed; // n_failed: counted by the caller
@@ -40,11 +40,11 @@ struct codec_test_options {
     const char *junit; // path of the XML file; NULL: none
 };
 
-// The expressions of --run as one, "A|B". NULL: all tests. The caller frees it.
+// Joins the expressions of --run as "A|B". NULL: all tests. The caller frees it.
 char *codec_test_pattern(const struct codec_test_options *o);
 
 void codec_junit_begin(struct gs_buf *out);
-// Adds the report of a file. error: why the file cannot be used; NULL: it can.
+// Adds the report of a file. error: why the file cannot be used, or NULL.
 void codec_junit_add(struct gs_buf *out, const char *file, const struct codec_test_report *r,
                      const char *error);
 // Ends the document and writes it to o->junit.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table-driven reader of YAML mappings: one row for each field. The documents come from
-// codec_yaml_parse_texts() or codec_yaml_parse_marked(). What the tables fill in lives in the
-// reader's arena. The first error is kept in the reader and ends the reading.
+// A table-driven reader of YAML mappings with one row for each field. The documents come from
+// codec_yaml_parse_texts() or codec_yaml_parse_marked(). All values are allocated in the reader's
+// arena. The first error is kept in the reader and ends the reading.
 #pragma once
 
 #include "base/arena.h"

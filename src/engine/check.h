@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale check config` and `gpuscale check rules`, as promtool's commands of the same names:
-// read the files as the engine would. Problems go to stderr, the rest to stdout.
+// `gpuscale check config` and `gpuscale check rules`, like promtool's commands of the same names:
+// read the files as the engine does. Problems are printed to stderr, everything else to stdout.
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@ struct engine_check_options {
     bool ignore_unknown_fields; // of rule files
 };
 
-// A prometheus.yml, the files of secrets and certificates that it names, its files of targets and
-// its rule files. Returns the exit code: 1 if a file is wrong.
+// Checks each prometheus.yml with the secret, certificate, target and rule files that it names.
+// Returns the exit code: 1 if a file is wrong.
 int engine_check_config(const struct engine_check_options *o, int n_files, char **files);
 int engine_check_rules(const struct engine_check_options *o, int n_files, char **files);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine put together: store, queries, scraping, rules, remote write, HTTP API, reload.
-// `gpuscale engine` runs one; `gpuscale up` and the adapter embed one.
+// The engine: store, queries, scraping, rules, remote write, HTTP API and reload. `gpuscale engine`
+// runs one; `gpuscale up` and the adapter embed one. All functions are called on the thread of the
+// loop.
 #pragma once
 
 #include "engine/config/config.h"
@@ -13,42 +14,43 @@
 
 struct engine;
 
-// The texts are borrowed: alive as long as the engine.
+// The strings are borrowed and must outlive the engine.
 struct engine_options {
     const char *config_path; // NULL: engine_config_text, or an empty configuration
     const char *config_text;
     struct tsdb_config store;
     struct promql_config query;
-    size_t max_queries;            // of the HTTP API at a time; 0: 20
+    size_t max_queries;            // concurrent queries of the HTTP API; 0: 20
     struct kube_client *kube;      // NULL: no cluster
-    bool kube_state;               // the cluster's objects as kube_* series
-    bool kube_rules;               // its PrometheusRule objects are evaluated too
-    bool kube_monitors;            // its ServiceMonitor and PodMonitor objects are scraped too
+    bool kube_state;               // store the cluster's objects as kube_* series
+    bool kube_rules;               // evaluate its PrometheusRule objects
+    bool kube_monitors;            // scrape its ServiceMonitor and PodMonitor objects
     const char *kube_state_labels; // allow-list; NULL: the default
     const char *external_url;      // NULL: none
     const char *route_prefix;      // of the HTTP API: "/prometheus"; NULL: none
     const char *cors_origin;       // regular expression of origins that may read; NULL: all
     bool enable_lifecycle;         // /-/reload, /-/quit
-    // Loads again when the configuration or rule files change; looked for at least each poll_ms
-    // (0: 30 s) where the file system does not tell.
+    // Reload when the configuration or rule files change. They are checked every poll_ms (0: 30 s)
+    // where the file system sends no notifications.
     bool watch_files;
     int64_t poll_ms;
     const struct http_header *flags; // name/value pairs for status/flags, ends with NULL
-    void (*on_quit)(void *arg);      // /-/quit was asked for; NULL: nothing happens
+    void (*on_quit)(void *arg);      // called for /-/quit; NULL: ignored
     void *arg;
 };
 
 struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, struct engine **ret);
 void engine_free(struct engine *e);
-// All or nothing: on an error the old configuration goes on. How it went is logged, too.
+// Applies the new configuration completely or, on an error, keeps the old one. Also logs the
+// result.
 struct gs_error *engine_reload(struct engine *e);
 void engine_stopping(struct engine *e); // /-/ready answers 503 from now on
-// Sends the receivers of remote_write what they lack, for at most limit_ms; done may be called
-// before this returns. Once, before engine_free; no reload after it.
+// Sends pending samples to the remote_write receivers for at most limit_ms, then calls done,
+// possibly before this returns. Call it once, before engine_free, and do not reload after it.
 void engine_drain(struct engine *e, int64_t limit_ms, void (*done)(void *arg), void *arg);
 void engine_handle(void *e, struct http_exchange *x); // an http_handler: the whole HTTP API
 
-struct engine_api *engine_http_api(struct engine *e); // for questions of this process
+struct engine_api *engine_http_api(struct engine *e); // for queries of this process
 struct tsdb *engine_tsdb(struct engine *e);
 struct scrape_manager *engine_scrapes(struct engine *e);
 struct rules_manager *engine_rules(struct engine *e);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine as a program: listeners with a web configuration, signals, the connection to the
-// cluster, and Prometheus' command line flags.
+// `gpuscale engine` as a program: listeners with a web configuration, signals, the connection to
+// the cluster, and Prometheus' command line flags.
 #pragma once
 
 #include "base/option.h"
@@ -11,7 +11,7 @@ enum { ENGINE_IGNORED_BOOLS = 16, ENGINE_IGNORED_VALUES = 40 };
 // The group of flags that are accepted and have no effect.
 #define ENGINE_IGNORED_GROUP "Accepted for existing unit files, without effect"
 
-// What the flags of `gpuscale engine` set; their names are Prometheus' names.
+// Values of the flags of `gpuscale engine`, which are named as in Prometheus.
 struct engine_flags {
     const char *config_file;
     bool auto_reload;
@@ -39,6 +39,7 @@ struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt 
 struct gs_error *engine_parse_size(const char *text, size_t *ret);
 // Logs a warning for each given flag without effect.
 void engine_warn_ignored_flags(const struct engine_flags *f, const struct gs_opt *rows);
-// Name and value of each flag; ends with NULL. Free it with the function below.
+// Returns the name and value of each flag; the list ends with NULL and is freed with
+// engine_flag_values_free.
 struct http_header *engine_flag_values(const struct engine_flags *f, const struct gs_opt *rows);
 void engine_flag_values_free(struct http_header *list);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label sets: sorted by name, interned as one immutable counted object, so that equal sets of one
-// table are the same pointer. The metric name is the label __name__.
+// Label sets: immutable, sorted by name. The metric name is the label __name__.
 #pragma once
 
 #include "base/hmap.h"
@@ -15,7 +14,8 @@ struct metrics_label {
 struct metrics_labels; // immutable
 
 void metrics_labels_free(struct metrics_labels *l);
-// Sorts and copies. The last of duplicate names wins; empty values are dropped.
+// Sorts and copies the labels. The last of duplicate names wins; labels with empty values are
+// dropped.
 struct metrics_labels *metrics_labels_new(const struct metrics_label *items, size_t n);
 size_t metrics_labels_len(const struct metrics_labels *l);
 const struct metrics_label *metrics_labels_at(const struct metrics_labels *l, size_t i);
@@ -25,9 +25,8 @@ uint64_t metrics_labels_hash(const struct metrics_labels *l);
 bool metrics_labels_eq(const struct metrics_labels *a, const struct metrics_labels *b);
 
 // --- hash of identities ---
-//
-// A wide hash of identities: four independent lanes of 64 x 64 -> 128 bit multiplications, 64 bytes
-// a turn. For tables in memory only; the value may differ between versions of the program.
+// A fast hash of identities: four independent lanes of 64 x 64 -> 128 bit multiplications, 64 bytes
+// per iteration. For tables in memory only: the value can differ between versions of the program.
 
 static inline uint64_t metrics_hash_load(const char *p)
 {
@@ -46,7 +45,7 @@ static inline uint64_t metrics_hash(const char *p, size_t n, uint64_t seed)
 {
     if (n < 64)
         return metrics_hash_fold(gs_hash(p, n) ^ seed, 0x9e3779b97f4a7c15ULL);
-    // Variables of their own, so that all of them stay in registers.
+    // Separate variables, so that all of them stay in registers.
     uint64_t a = seed ^ n, b = seed + 0x85ebca6b27d4eb4fULL, c = ~seed,
              d = seed ^ 0xff51afd7ed558ccdULL;
     for (const char *last = p + n - 64;; p = p + 64 < last ? p + 64 : last) {

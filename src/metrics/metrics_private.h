@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module: the state of the reader, and wide scans over a line.
+// Internals of this module: the state of the reader, and fast scans of a line.
 #pragma once
 
 #include "metrics/reader.h"
@@ -9,8 +9,7 @@
 #include <stdint.h>
 
 // --- reader ---
-//
-// The reader's insides, between its files.
+// The state of the reader.
 
 struct metrics_reader_comment { // a line of metadata
     uint64_t hash;
@@ -20,19 +19,19 @@ struct metrics_reader_comment { // a line of metadata
 };
 
 struct metrics_reader {
-    const char *next, *end; // what was not read yet
-    const char *fetched;    // the caches were asked for what is before it
+    const char *next, *end; // the unread rest
+    const char *fetched;    // everything before this was prefetched
     bool om;                // OpenMetrics
     bool seen_eof;
-    struct metrics_limits limits; // none of them 0 that has a default
+    struct metrics_limits limits; // with the defaults applied
     uint64_t seed;
     uint64_t expect_hash;
     size_t expect_len;
     size_t n_samples;
 
-    struct gs_slice line; // the current one
+    struct gs_slice line; // the current line
     size_t number;
-    size_t at; // cursor in line; where errors are
+    size_t at; // cursor in line; the position of errors
 
     struct gs_slice family; // of the last # TYPE
     enum metrics_type type;
@@ -45,7 +44,7 @@ struct metrics_reader {
     bool (*on_long_run)(void *arg);
     void *long_run_arg;
     struct metrics_reader_comment
-        *comments; // of the last text; those before comment_at of this one
+        *comments; // of the last text; those before comment_at belong to this text
     size_t n_comments, comments_cap, comment_at;
     bool comments_changed;
 };
@@ -56,31 +55,31 @@ static inline char metrics_reader_peek(const struct metrics_reader *r)
     return (char)(r->at < r->line.len ? r->line.data[r->at] : '\0');
 }
 static inline void
-metrics_reader_skip_blanks(struct metrics_reader *r) // in OpenMetrics there are none
+metrics_reader_skip_blanks(struct metrics_reader *r) // OpenMetrics does not allow any
 {
     if (!r->om)
         while (metrics_reader_peek(r) == ' ' || metrics_reader_peek(r) == '\t')
             r->at++;
 }
-// Empty when there is none at this place.
+// Empty if there is no name at the cursor.
 struct gs_slice metrics_reader_take_name(struct metrics_reader *r, bool colon);
 struct gs_error *metrics_reader_comment(struct metrics_reader *r);
-// The cursor behind the identity: value, timestamp, exemplar.
+// Reads value, timestamp and exemplar. The cursor is after the identity.
 struct gs_error *metrics_reader_tail(struct metrics_reader *r, struct metrics_line *ret);
-// At '{': the labels of an exemplar, checked.
+// Checks the labels of an exemplar. The cursor is at '{'.
 struct gs_error *metrics_reader_exemplar_labels(struct metrics_reader *r);
 
 // --- scans ---
-//
-// Wide scans over a line.
+// Vectorized scans of a line.
 
-// The first '}' outside quotes in p..end, or end. p is outside quotes. A backslash within quotes
-// takes the next byte with it. *ret_open: the text ends within quotes.
-// What is readable ends at limit, not before end.
+// Returns the first '}' outside quotes in p..end, or end. p is outside quotes. A backslash within
+// quotes escapes the next byte. *ret_open: the text ends within quotes. Memory is readable up to
+// limit, which is not before end.
 const char *metrics_scan_brace(const char *p, const char *end, const char *limit, bool *ret_open);
-// The first byte of p..end that is not a letter, digit or '_' (nor, with colon, ':'), or end.
+// Returns the first byte of p..end that is not a letter, digit or '_' (or ':' if colon is set), or
+// end.
 const char *metrics_scan_name(const char *p, const char *end, const char *limit, bool colon);
-// The number at p, which ends at the first byte that cannot belong to it; NULL when it is not one
-// that this can read exactly (then gs_parse_double decides).
+// Reads the number at p and returns its end. NULL: this function cannot read it exactly; use
+// gs_parse_double.
 const char *metrics_scan_number(const char *p, const char *end, double *ret);
 bool metrics_utf8_ok(const char *p, size_t n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expositions, read: a parser with a callback, and a reader line by line that recognizes lines of
-// the previous text.
+// Reads expositions: a parser with a callback, and a reader by line that recognizes lines of the
+// previous text. https://prometheus.io/docs/instrumenting/exposition_formats/
 #pragma once
 
 #include "base/error.h"
@@ -9,10 +9,8 @@
 #include <stdint.h>
 
 // --- parser ---
-//
-// Prometheus text exposition format 0.0.4, read. Allocation-free per sample: the callback gets
-// slices into the input (escaped label values are unescaped into scratch memory that lives until it
-// returns).
+// Reads Prometheus' text format 0.0.4 without an allocation per sample. The callback gets slices of
+// the input; label values with escapes are in scratch memory that is valid until it returns.
 
 enum metrics_type {
     METRICS_UNTYPED,
@@ -29,7 +27,7 @@ struct metrics_sample {
     double value;
     bool has_timestamp;
     int64_t timestamp_ms;
-    enum metrics_type type; // of the family, METRICS_UNTYPED when not declared
+    enum metrics_type type; // of the family; METRICS_UNTYPED if not declared
 };
 
 struct metrics_limits {
@@ -39,24 +37,23 @@ struct metrics_limits {
     size_t max_name, max_value; // bytes of a label's name and value, 0: none
 };
 
-// Returns false from on_sample to stop early. A malformed line is GS_EINVAL "line 12, column 7: …".
+// on_sample returns false to stop. A malformed line is GS_EINVAL "line 12, column 7: …".
 struct gs_error *metrics_parse_text(struct gs_slice text, const struct metrics_limits *limits,
                                     bool (*on_sample)(void *arg, const struct metrics_sample *s),
                                     void *arg);
 
 // --- reader ---
-//
-// Expositions, read line by line: Prometheus text 0.0.4 and OpenMetrics 1.0. The fast path gives of
-// a sample line only its identity (the raw bytes of name and labels), a hash of it and the value;
-// who has seen the identity before needs no more. Nothing is allocated per sample.
+// Reads expositions line by line: Prometheus text 0.0.4 and OpenMetrics 1.0. The fast path returns
+// only the identity of a sample line (the raw bytes of name and labels), its hash and the value,
+// which is enough for cached identities. Nothing is allocated per sample.
 
 enum metrics_format {
     METRICS_TEXT,        // text/plain; version=0.0.4 (and 1.0.0: quoted UTF-8 names)
     METRICS_OPENMETRICS, // application/openmetrics-text; version=1.0.0: ends with # EOF
 };
 
-// From a Content-Type header; METRICS_TEXT when it is absent or another text type.
-// GS_EPROTO for what is no text exposition (protobuf, html).
+// From a Content-Type header; METRICS_TEXT when it is absent or another text type. GS_EPROTO if it
+// is not a text exposition (protobuf, html).
 struct gs_error *metrics_format_of(const char *content_type, enum metrics_format *ret);
 
 struct metrics_line {
@@ -65,12 +62,12 @@ struct metrics_line {
     double value;
     int64_t timestamp_ms;
     bool has_timestamp;
-    bool has_exemplar; // OpenMetrics; passed over
+    bool has_exemplar; // OpenMetrics; skipped
     size_t number;     // 1-based line
 };
 
 struct metrics_metadata {
-    struct gs_slice family, help, unit; // raw help (unescape on use)
+    struct gs_slice family, help, unit; // help is not unescaped
     enum metrics_type type;
     const char *type_name; // "gauge", "unknown" …
 };
@@ -79,32 +76,34 @@ struct metrics_reader;
 
 struct metrics_reader *metrics_reader_new(void); // reusable: keeps its scratch memory
 void metrics_reader_free(struct metrics_reader *r);
-// Starts over on a text (borrowed until the next start). limits NULL: the defaults.
+// Starts to read a text (borrowed until the next start). limits NULL: the defaults.
 void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum metrics_format f,
                           const struct metrics_limits *limits);
-// NULL with *ret_more false at the end of the text. A malformed line: GS_EINVAL "line 12, column 7:
-// …". The value is checked here, the identity only by metrics_reader_labels (one seen before
-// was checked then).
+// Reads the next sample line. *ret_more is false at the end of the text. A malformed line is
+// GS_EINVAL "line 12, column 7: …". The identity is checked only by metrics_reader_labels, because
+// a cached identity was checked before.
 struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_line *ret,
                                      bool *ret_more);
-// What the next line is thought to be: the line at this place of the last text. When it is, it
-// costs a hash of len bytes and no search. Forgotten by _next. len 0: nothing known.
+// Sets the expected identity of the next line, from the same position of the last text. If it
+// matches, the line costs a hash of len bytes and no search. Valid for one call of
+// metrics_reader_next. len 0: none.
 void metrics_reader_expect(struct metrics_reader *r, uint64_t hash, size_t len);
 // The labels of the current line, __name__ first, unescaped; valid until the next call. Names and
-// values must be UTF-8; duplicates refused; max_labels and the length limits apply.
-// As in Prometheus 3, le of a histogram and quantile of a summary are put in one form ("1.0").
+// values must be UTF-8; duplicates are an error; max_labels and the length limits apply. As in
+// Prometheus 3, le of a histogram and quantile of a summary are normalized ("1.0").
 struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct metrics_line *line,
                                        const struct metrics_label **ret, size_t *ret_n);
-// Called by _next for # HELP, # TYPE and # UNIT, unless the line is the one at its place among
-// those of the last text: who reads the same target again hears of changes only. NULL: none.
+// Called for # HELP, # TYPE and # UNIT lines that differ from the line at the same position of the
+// last text, so repeated reads of a target report only changes. NULL: none.
 void metrics_reader_on_metadata(struct metrics_reader *r,
                                 void (*fn)(void *arg, const struct metrics_metadata *m), void *arg);
-// Called by _next within long runs of lines that are no samples; false ends the text with
-// GS_ECONFLICT. NULL: none.
+// Called during long runs of lines that are not samples; false ends the text with GS_ECONFLICT.
+// NULL: none.
 void metrics_reader_on_long_run(struct metrics_reader *r, bool (*fn)(void *arg), void *arg);
-// At the end of a text: whether any was called for, or is gone, since this was asked last.
+// At the end of a text: true if metadata lines were added, changed or removed since the last call.
 bool metrics_reader_metadata_changed(struct metrics_reader *r);
-void metrics_reader_forget_metadata(struct metrics_reader *r); // the next text has only new ones
+// all metadata of the next text is new
+void metrics_reader_forget_metadata(struct metrics_reader *r);
 
 // As metrics_parse_text, in either format.
 struct gs_error *metrics_parse(struct gs_slice text, enum metrics_format format,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expositions, written: Prometheus text 0.0.4 and OpenMetrics 1.0. Escapes label values and help
-// text; names outside [a-zA-Z_:][a-zA-Z0-9_:]* are quoted as Prometheus 3 reads them.
+// Writes expositions in Prometheus' text format 0.0.4. Label values and help texts are escaped.
+// Names outside [a-zA-Z_:][a-zA-Z0-9_:]* are quoted, as in Prometheus 3.
 #pragma once
 
 #include "base/buf.h"
@@ -8,20 +8,24 @@
 
 void metrics_write_family(struct gs_buf *out, const char *name, enum metrics_type type,
                           const char *help);
-// labels in the given order; value in shortest round-trip form.
+// Writes labels in the given order and the value in the shortest form that parses to the same
+// number.
 void metrics_write_sample(struct gs_buf *out, const char *name, const struct metrics_label *labels,
                           size_t n_labels, double value);
 void metrics_write_label_value(struct gs_buf *out, struct gs_slice value); // escaped, unquoted
 
 // --- for servers ---
 
-// From an Accept header (NULL: none): OpenMetrics only where it is asked for and not less wanted.
+// Selects the format from an Accept header (NULL: none). OpenMetrics only if it is requested and
+// text is not preferred.
 enum metrics_format metrics_format_for(const char *accept);
-// The q of one element of it ("text/plain;version=0.0.4;q=0.5"), in thousandths.
+// Returns the q value of one element of the header ("text/plain;version=0.0.4;q=0.5"), in
+// thousandths.
 int metrics_accept_quality(struct gs_slice element);
 bool metrics_gzip_wanted(const char *accept_encoding); // NULL: no
 
-// Names that are not [a-zA-Z_:][a-zA-Z0-9_:]*, for readers that say which they can take.
+// How names that are not [a-zA-Z_:][a-zA-Z0-9_:]* are escaped for clients that request it
+// (https://prometheus.io/docs/instrumenting/escaping_schemes/).
 enum metrics_escaping {
     METRICS_ESCAPE_NONE, // quoted UTF-8
     METRICS_ESCAPE_UNDERSCORES,
@@ -36,20 +40,19 @@ bool metrics_is_plain_name(struct gs_slice name);
 bool metrics_is_plain_label(struct gs_slice name); // without colons
 
 // --- protocols of scrapes ---
-//
-// What a scraper asks targets for: Prometheus' scrape_protocols as an Accept header.
+// Prometheus' scrape_protocols as an Accept header.
 
 enum metrics_protocol {
     METRICS_OPENMETRICS_1_0_0,
     METRICS_OPENMETRICS_0_0_1,
     METRICS_TEXT_1_0_0,
     METRICS_TEXT_0_0_4,
-    METRICS_PROTOBUF, // known by name; not read here, so never asked for
+    METRICS_PROTOBUF, // accepted by name, but never requested
 };
 #define METRICS_N_PROTOCOLS 5
 
 bool metrics_protocol_of(const char *name, enum metrics_protocol *ret); // "PrometheusText0.0.4"
 // Prometheus' header for protocols in the order of preference, at most METRICS_N_PROTOCOLS.
-// escaping goes to those that have names of any UTF-8.
+// escaping is added to protocols that allow UTF-8 names.
 void metrics_accept(const enum metrics_protocol *wanted, size_t n, enum metrics_escaping escaping,
                     struct gs_buf *out);

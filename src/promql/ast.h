@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parsed form of a PromQL expression (Prometheus 3:
-// https://prometheus.io/docs/prometheus/latest/querying/basics/). Immutable after the parse; every
-// node knows its bytes in the text and its type.
+// The syntax tree of a PromQL expression (Prometheus 3:
+// https://prometheus.io/docs/prometheus/latest/querying/basics/). It is immutable after parsing.
+// Every node has its position in the text and its type.
 #pragma once
 
 #include "base/arena.h"
@@ -83,9 +83,9 @@ struct promql_node {
     enum promql_kind kind;
     enum promql_type type;
     uint32_t start, end; // bytes in the text
-    uint32_t height;     // of the chain of operators and subqueries below; bounded by the parser
-    // True when no part depends on the evaluation time of a step (only literals, and selectors and
-    // subqueries with an @): evaluated once for all steps.
+    uint32_t height;     // of the chain of operators and subqueries below; limited by the parser
+    // True if no part depends on the evaluation time of a step (only literals, and selectors and
+    // subqueries with an @). Such a node is evaluated once for all steps.
     bool step_invariant;
     bool is_duration; // PROMQL_NUMBER: was written as a duration (5m), in seconds
     union {
@@ -94,7 +94,7 @@ struct promql_node {
         struct {
             const struct tsdb_matcher *matchers; // __name__ included when given
             size_t n_matchers;
-            struct gs_slice name; // metric name as written in front of the braces, or empty
+            struct gs_slice name; // metric name before the braces, or empty
             int64_t range_ms;     // 0: instant
             struct promql_shift shift;
         } selector;
@@ -106,7 +106,7 @@ struct promql_node {
         struct {
             const struct promql_node *expr;
             bool negative;
-        } unary; // also PROMQL_PAREN (negative unused)
+        } unary; // also for PROMQL_PAREN (negative is unused)
         struct {
             const struct promql_node *lhs, *rhs;
             enum promql_op op;
@@ -133,20 +133,21 @@ struct promql_node {
 
 struct promql_expr; // a text and its tree, in one arena
 
-// Errors read as Prometheus': `1:5: parse error: unexpected character: '!'`. The text is copied.
-// Limits: 64 KiB of text, depth 200, else GS_ELIMIT.
+// Errors have Prometheus' format: `1:5: parse error: unexpected character: '!'`. The text is
+// copied. GS_ELIMIT: more than 64 KiB of text or a depth above 200.
 struct gs_error *promql_parse(struct gs_slice text, struct promql_expr **ret);
 void promql_expr_free(struct promql_expr *e);
 GS_DEFINE_CLEANUP(struct promql_expr *, promql_expr_free)
 const struct promql_node *promql_expr_root(const struct promql_expr *e);
 struct gs_slice promql_expr_text(const struct promql_expr *e);
-// A series selector alone: what match[] of the HTTP API takes. GS_EINVAL for anything else.
+// Parses a series selector, as in match[] of the HTTP API. GS_EINVAL for anything else.
 struct gs_error *promql_parse_selector(struct gs_slice text, struct promql_expr **ret);
-// A series description of promtool's unit tests: `metric{a="b"}` into labels (with __name__), alive
-// as long as the expr.
+// Parses a series description of promtool's unit tests, `metric{a="b"}`, into labels (with
+// __name__) that live as long as the expression.
 struct gs_error *promql_parse_metric(struct gs_slice text, struct promql_expr **ret);
 
-// As Prometheus prints it on one line (Expr.String()), or with line breaks as /api/v1/format_query.
+// Prints an expression on one line, as Prometheus' Expr.String(), or with line breaks, as
+// /api/v1/format_query.
 void promql_print(const struct promql_node *n, struct gs_buf *out);
 void promql_print_pretty(const struct promql_node *n, struct gs_buf *out);
 // Calls fn for every node, parents first. fn returns false to skip the children.

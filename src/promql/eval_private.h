@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of the evaluator and the functions.
+// Internals of the evaluator and the functions.
 #pragma once
 
 #include "base/hmap.h"
@@ -7,8 +7,7 @@
 #include "promql/promql.h"
 
 // --- what functions use ---
-//
-// What the evaluator gives to functions that see the whole call.
+// Services of the evaluator for functions that evaluate the whole call.
 
 // Steps: start_ms + i * step_ms for i in 0..n_steps.
 struct promql_steps {
@@ -21,20 +20,21 @@ struct promql_annotations *promql_eval_annotations(struct promql_eval *ev);
 // Evaluates an argument of type vector or scalar over all steps.
 struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_node *n,
                                   struct promql_matrix *ret);
-// From the query's arena, zeroed; GS_ELIMIT when the query's memory is used up.
+// Allocates zeroed memory from the query's arena. GS_ELIMIT: the query's memory is used up.
 struct gs_error *promql_eval_alloc(struct promql_eval *ev, size_t n, size_t size, void *ret_ptr);
 // Whether a series has a value at this step.
 bool promql_eval_has_value_at(const struct promql_matrix *m, size_t step);
-// A series with all steps absent, appended to m.
+// Appends a series to m with all steps absent.
 struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_matrix *m,
                                         struct tsdb_labels labels, struct promql_series **ret);
-// The symbol of a text, equal for equal texts within the query.
+// Returns the symbol of a string. Equal strings have equal symbols within the query.
 struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text, uint32_t *ret);
 struct gs_slice promql_eval_text(const struct promql_eval *ev, uint32_t symbol);
-// A copy of the set with one label set (value TSDB_SYMBOL_EMPTY: taken out), sorted.
+// Copies the set and sets one label (value TSDB_SYMBOL_EMPTY: removes it). The copy is sorted.
 struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labels from,
                                         uint32_t name, uint32_t value, struct tsdb_labels *ret);
-// "vector cannot contain metrics with the same labelset" when two series have equal labels.
+// Fails with "vector cannot contain metrics with the same labelset" if two series have equal
+// labels.
 struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_matrix *m);
 // A range function over call's range argument, with call's scalar arguments.
 struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_function *fn,
@@ -43,12 +43,11 @@ struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_
 struct gs_error *promql_eval_sample_times(struct promql_eval *ev,
                                           const struct promql_node *selector,
                                           struct promql_matrix *ret);
-// Takes the metric names off; then as promql_eval_check_unique.
+// Removes the metric names, then checks as promql_eval_check_unique.
 struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m);
 
 // --- functions ---
-//
-// The functions that the table names, by file.
+// The functions in the table, by file.
 
 typedef bool promql_rollup_fn(const struct promql_window *w, double *ret);
 // rollup_counter.c
@@ -56,7 +55,7 @@ promql_rollup_fn promql_rollup_rate, promql_rollup_increase, promql_rollup_delta
     promql_rollup_irate, promql_rollup_idelta, promql_rollup_deriv, promql_rollup_predict_linear,
     promql_rollup_changes, promql_rollup_resets;
 struct gs_slice promql_window_metric(const struct promql_window *w); // the series' name
-// rate or increase of a window in which a counter counted so much.
+// Computes rate or increase of a window from the increase that was counted in it.
 bool promql_counter_rate(const struct promql_window *w, double counted, bool per_second,
                          double *ret);
 // rollup_over_time.c
@@ -88,7 +87,7 @@ promql_special_fn promql_special_label_replace, promql_special_label_join,
 // functions_histogram.c
 promql_special_fn promql_special_histogram_quantile, promql_special_histogram_fraction;
 
-// Neumaier's compensated addition, in the order of Prometheus.
+// Neumaier's compensated addition, in the same order as Prometheus.
 static inline void promql_kahan_add(double inc, double *sum, double *c)
 {
     double t = *sum + inc;
@@ -101,9 +100,9 @@ static inline void promql_kahan_add(double inc, double *sum, double *c)
     *sum = t;
 }
 
-// The same sum and compensation of n values for as long as nothing overflows (else *sum is not
-// finite): the rounding error of an addition is one number, so Knuth's form without a branch finds
-// it too.
+// Computes the same sum and compensation for n values if nothing overflows (otherwise *sum is not
+// finite). The rounding error of an addition is exactly one number, so Knuth's branch-free form
+// gives the same result.
 static inline void promql_fast_sum(const double *v, size_t n, double *sum, double *c)
 {
     double s = *sum, error = *c;
@@ -116,15 +115,15 @@ static inline void promql_fast_sum(const double *v, size_t n, double *sum, doubl
     *c = error;
 }
 
-// The q-quantile of n values, which are sorted in place; NaN for none. Linear interpolation.
+// Returns the q-quantile of n values with linear interpolation; NaN if n is 0. Sorts the values in
+// place.
 double promql_quantile(double q, double *values, size_t n);
 
 // --- state of an evaluation ---
-//
-// The state of an evaluation, between the files of the evaluator.
+// The state of an evaluation.
 
-#define PROMQL_TURN_NS    (5 * INT64_C(1000000)) // a query pauses after so long
-#define PROMQL_OWN_SYMBOL UINT32_C(0x80000000)   // symbols of the query: this bit and an index
+#define PROMQL_TURN_NS    (5 * INT64_C(1000000)) // a query pauses after this time
+#define PROMQL_OWN_SYMBOL UINT32_C(0x80000000)   // a symbol of the query: this bit and an index
 
 struct promql_annotations {
     char **warnings, **infos;
@@ -138,29 +137,30 @@ void promql_annotations_finish(struct promql_annotations *n);
 struct promql_engine {
     struct tsdb *db;
     struct promql_config cfg;
-    int64_t usual_timeout_ms, usual_lookback_ms; // of the configuration; cfg has those in force
-    struct gs_arena spare; // of the last query, empty: new memory costs more than most queries
+    // as configured; cfg has those of the current query
+    int64_t usual_timeout_ms, usual_lookback_ms;
+    struct gs_arena spare; // empty arena of the last query: new memory costs more than most queries
     bool has_spare;
     struct promql_cache *cache;
-    bool (*pause)(void *arg); // NULL: queries run through
+    bool (*pause)(void *arg); // NULL: queries run without pauses
     void *pause_arg;
 };
 
 struct promql_eval {
     struct promql_engine *engine;
-    struct promql_config cfg; // as it was when the query began
+    struct promql_config cfg; // as of the start of the query
     struct gs_arena arena;
     struct promql_steps steps;
-    int64_t query_start_ms, query_end_ms; // what @ start() and @ end() mean
+    int64_t query_start_ms, query_end_ms; // values of @ start() and @ end()
     struct promql_annotations notes;
     struct gs_hmap *own_symbols; // text -> index + 1
     struct gs_slice *own_texts;  // by index; in the arena
     size_t n_own, own_cap;
     size_t samples, work;
     int64_t deadline_ns;
-    int64_t turn_ns; // when it pauses
+    int64_t turn_ns; // time of the next pause
     struct tsdb_isolation hold;
-    struct promql_cache_view *view; // what is kept of the series as they were when it began
+    struct promql_cache_view *view; // cache of the series as of the start of the query
     struct tsdb_samples scratch;
 };
 
@@ -169,42 +169,43 @@ static inline int64_t promql_step_time(const struct promql_steps *s, size_t i)
     return s->start_ms + (int64_t)i * s->step_ms;
 }
 
-// As promql_eval_node, with the result's `set` where its series are known.
+// As promql_eval_node, and sets `set` of the result if its series are cached.
 struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_node *n,
                                    struct promql_matrix *ret);
-// The one value of each series for all steps.
+// Repeats the single value of each series for all steps.
 struct gs_error *promql_eval_broadcast(struct promql_eval *ev, struct promql_matrix *m);
-// Counts samples against the limits of samples and time.
+// Counts samples against the limit of samples and checks the timeout.
 struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples);
-// Counts values that were looked at, against the limit of time. Others may run meanwhile: samples
-// that were read of the store are out of date behind it; series, label sets and texts are held.
+// Counts processed values and checks the timeout regularly. It can pause the query: samples that
+// were read from the store before the call are invalid after it; series, label sets and strings
+// stay valid.
 struct gs_error *promql_eval_work(struct promql_eval *ev, size_t values);
-// A matrix with room for n series; their columns are not made.
+// Allocates a matrix for n series without columns.
 struct gs_error *promql_eval_matrix(struct promql_eval *ev, struct promql_matrix *m, size_t n);
-// A column of all steps, absent.
+// Allocates a column with all steps absent.
 struct gs_error *promql_eval_column(struct promql_eval *ev, double **ret);
-// n columns, absent, in one block.
+// Allocates n columns in one block, with all steps absent.
 struct gs_error *promql_eval_columns(struct promql_eval *ev, size_t n, double **ret);
-// Without the series that have no value at any step.
+// Removes the series that have no value at any step.
 void promql_eval_compact(struct promql_matrix *m);
 struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_labels l,
                                           struct tsdb_labels *ret);
-// Series with equal labels become one; two values at one step are an error, with this text (NULL:
-// Prometheus' about equal label sets). strict: equal labels are an error.
+// Merges series with equal labels. Two values at one step are an error with the text `conflict`
+// (NULL: Prometheus' text about equal label sets). strict: equal labels are always an error.
 struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_matrix *m,
                                          bool strict, const char *conflict);
-// {a="b", c="d"} as Prometheus prints it.
+// Prints {a="b", c="d"} as Prometheus does.
 void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l,
                               struct gs_buf *out);
 
 // selector.c
 struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promql_node *n,
                                       bool times, struct promql_matrix *ret);
-// Time of a step after @ and offset.
+// Returns the time of a step after @ and offset.
 int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *s, int64_t t_ms);
 struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_node *selector,
                                   int64_t mint, int64_t maxt, struct tsdb_refs *ret);
-// The inner expression of a subquery on its grid.
+// Evaluates the inner expression of a subquery on its grid.
 struct gs_error *promql_eval_subquery(struct promql_eval *ev, const struct promql_node *n,
                                       struct promql_steps *ret_steps, struct promql_matrix *ret);
 // binary.c, aggregate.c
@@ -216,68 +217,69 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
 struct gs_error *promql_eval_sets(struct promql_eval *ev, const struct promql_node *n,
                                   const struct promql_matrix *lhs, const struct promql_matrix *rhs,
                                   struct promql_matrix *ret);
-// The fast way, where both sides are known and every series has at most one partner. *ret_done
-// false: it is not.
+// The fast path for cached series on both sides with at most one match each. *ret_done is false if
+// this is not the case.
 struct gs_error *promql_eval_cached_vectors(struct promql_eval *ev, const struct promql_node *n,
                                             const struct promql_matrix *lhs,
                                             const struct promql_matrix *rhs, bool *ret_done,
                                             struct promql_matrix *ret);
-// The value of "a op b"; *ret_keep: a comparison holds (others: true).
+// Returns the value of "a op b". *ret_keep: the comparison holds (true for other operators).
 double promql_apply(enum promql_op op, double a, double b, bool *ret_keep);
 struct gs_error *promql_eval_aggregate(struct promql_eval *ev, const struct promql_node *n,
                                        struct promql_matrix *ret);
 
-// Strconv's 'f' format with the fewest digits: what label values and literals are printed with.
+// Prints label values and literals: the shortest form of the 'f' format of Go's strconv.
 void promql_format_f(struct gs_buf *out, double v);
 
 // --- keys: which of some label sets are equal in some of their labels ---
 
 struct promql_key_rule {
-    const uint32_t *names; // symbols; TSDB_NO_SYMBOL: a name that nothing has
+    const uint32_t *names; // symbols; TSDB_NO_SYMBOL: a name that no series has
     size_t n;
-    bool on;        // these labels only; else all but these and the metric name
-    bool with_name; // … and the metric name too
+    bool on;        // only these labels; otherwise all except these and the metric name
+    bool with_name; // the metric name is also part of the key
 };
 struct promql_keys {
-    uint32_t *ids; // of each series: 0, 1, 2 … in the order of their first series
+    uint32_t *ids; // for each series: 0, 1, 2 … in the order of the first series
     size_t n_ids;
-    uint32_t *first; // of each id: its first series
+    uint32_t *first; // for each id: its first series
 };
 struct gs_error *promql_eval_names(struct promql_eval *ev, struct promql_names names,
                                    const uint32_t **ret);
-// Keys of two matrices in one numbering (b may be NULL): ret_a and ret_b have the ids of theirs.
+// Numbers the keys of both matrices together (b may be NULL). ret_a and ret_b get the ids of their
+// series.
 struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_key_rule *rule,
                                   const struct promql_matrix *a, const struct promql_matrix *b,
                                   struct promql_keys *ret_a, struct promql_keys *ret_b);
-// The labels of a result of two series.
+// Returns the labels of the result of two matched series.
 struct gs_error *promql_eval_result_labels(struct promql_eval *ev, const struct promql_node *n,
                                            const struct promql_key_rule *rule,
                                            const uint32_t *include, struct tsdb_labels many,
                                            struct tsdb_labels one, struct tsdb_labels *ret);
-// Keys of whole label sets, with the metric name.
+// Numbers whole label sets, including the metric name.
 struct gs_error *promql_eval_whole_keys(struct promql_eval *ev, const struct promql_matrix *m,
                                         struct promql_keys *ret);
-// The labels that the key is about.
+// Returns the labels that are part of the key.
 struct gs_error *promql_eval_key_labels(struct promql_eval *ev, const struct promql_key_rule *rule,
                                         struct tsdb_labels from, struct tsdb_labels *ret);
 
 // --- cache of label sets ---
-//
-// What follows from label sets alone (the series of a selector, groups, partners of a join) is kept
-// from query to query, while the store's series stay the same. A matrix whose series are known has
-// a number, `set`: equal numbers, the same series with the same labels in the same order.
+// Results that depend only on label sets (the series of a selector, groups, matches of a join) are
+// cached across queries until the series of the store change. A matrix with cached series has a
+// number, `set`. Matrices with equal numbers have the same series with the same labels in the same
+// order.
 
 struct promql_cache;
 struct promql_cache *promql_cache_new(void);
 void promql_cache_free(struct promql_cache *c);
-// What is kept of the store's series as they are now, for one query and its result. Queries between
-// which no series comes or goes share it.
+// The cache for the current series of the store, held by one query and its result. Queries share a
+// view if no series is added or removed between them.
 struct promql_cache_view;
 struct promql_cache_view *promql_cache_hold(struct promql_cache *c, const struct tsdb *db);
 void promql_cache_release(struct promql_cache *c, struct promql_cache_view *v);
 uint64_t promql_cache_number(struct promql_cache *c); // a new one
 void *promql_cache_get(const struct promql_cache_view *v, const struct gs_buf *key);
-// Memory for a new entry; NULL: the cache is full. Ends with _put, or is freed.
+// Allocates a new entry; NULL: the cache is full. Pass it to promql_cache_put or free it.
 struct promql_entry {
     struct gs_arena arena;
 };
@@ -285,41 +287,39 @@ struct promql_entry *promql_entry_new(struct promql_cache_view *v);
 void promql_entry_free(struct promql_entry *e);
 void promql_cache_put(struct promql_cache_view *v, const struct gs_buf *key, struct promql_entry *e,
                       void *data);
-// Copies into the entry; NULL: no memory.
+// Copies data into the entry; NULL: no memory.
 void *promql_entry_copy(struct promql_entry *e, const void *data, size_t n, size_t size);
-// Copies of the label sets too; l is read with a stride of `stride` bytes.
+// Copies label sets into the entry; consecutive elements of l are `stride` bytes apart.
 struct tsdb_labels *promql_entry_copy_labels(struct promql_entry *e, const struct tsdb_labels *l,
                                              size_t stride, size_t n);
 
-// keys.c: what tells rules apart
+// grouping_keys.c: appends a key that is unique for the rule
 void promql_eval_rule_key(const struct promql_key_rule *rule, struct gs_buf *key);
 
 // --- cached selectors ---
-//
-// The series of a selector, kept while the store's series stay the same.
+// The series of a selector, cached until the series of the store change.
 
-struct promql_cached_series { // all that match, whenever they had samples
+struct promql_cached_series { // all matching series, whenever they had samples
     tsdb_ref *refs;
     struct tsdb_labels *labels;
     size_t n;
-    uint32_t name;     // of all of them; TSDB_NO_SYMBOL: they differ
+    uint32_t name;     // common to all; TSDB_NO_SYMBOL: they differ
     uint64_t all;      // the number of this list
-    uint64_t some;     // of the last other list of those that had a value; 0: none yet
-    uint32_t *of_some; // its members, n_some
+    uint64_t some;     // the number of the last partial list of series with a value; 0: none yet
+    uint32_t *of_some; // indexes of its n_some series
     size_t n_some;
-    struct promql_entry *entry; // NULL: of this query alone
+    struct promql_entry *entry; // NULL: used by this query only
 };
 
 struct gs_error *promql_cached_series_select(struct promql_eval *ev,
                                              const struct promql_node *selector,
                                              struct promql_cached_series **ret);
-// The number of the list of those members that have a value; 0 when nothing is kept.
+// Returns the number of the list of members with a value; 0: not cached.
 uint64_t promql_cached_series_number(struct promql_eval *ev, struct promql_cached_series *k,
                                      const uint32_t *members, size_t n);
 
 // --- aggregation ---
-//
-// Between the files of aggregation.
+// Used by aggregate.c and aggregate_select.c.
 
 struct promql_grouping {
     struct promql_matrix input;
@@ -340,28 +340,26 @@ struct gs_error *promql_eval_count_values(struct promql_eval *ev, const struct p
                                           struct promql_matrix *ret);
 
 // --- sliding windows ---
-//
-// Functions of ranges whose windows only move forward: what two windows have in common is not
-// looked at again.
-//
-// Sums are never subtracted from: a window is the sum of the samples behind a border, kept for each
-// of its starts, and the sum of those in front of it, so a result is as exact as that of one
-// compensated sum, whatever was in the window before.
+// Range functions whose windows only move forward. Samples that two windows share are not processed
+// again.
+// Nothing is ever subtracted from a sum. A window has a border: the sums of the samples before it
+// are kept for each possible start, and the samples after it have one sum. The result is therefore
+// as exact as one compensated sum, whatever the window contained before.
 
 struct promql_slider {
     const double *v;    // samples of the series
     size_t from, until; // of the last window
-    // sums: behind the border one for each start, with its compensation
+    // sums before the border, one for each start, with their compensation
     double *sums, *errors;
     size_t border, cap;
     double sum, error; // from the border to the end
-    size_t n_wild;     // samples of the window that are in no sum: NaN, infinite or nearly so
-    // places of samples: those that may become the extreme, or that fall, or change
+    size_t n_wild;     // samples of the window outside the sums: NaN, infinite or close to overflow
+    // indexes of samples that are candidates for the extreme, resets or changes
     size_t *places;
     size_t head, tail;
 };
 
-// Of another series of n samples. Its memory is the query's.
+// Starts with another series of n samples. The memory belongs to the query.
 struct gs_error *promql_slider_begin(struct promql_slider *s, struct promql_eval *ev,
                                      const double *v, size_t n);
 

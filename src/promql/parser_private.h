@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of the parser and the printers.
+// Internals of the parser and the printers.
 #pragma once
 
 #include "base/arena.h"
@@ -11,8 +11,7 @@
 #include <stdint.h>
 
 // --- tokens ---
-//
-// Tokens of PromQL.
+// Tokens of PromQL. They refer to the input text.
 
 enum promql_token_type {
     PROMQL_T_EOF,
@@ -68,16 +67,15 @@ struct promql_lexer {
 
 struct promql_token promql_lexer_next(struct promql_lexer *l);
 
-// As Go's %q: a quoted string with escapes.
+// Appends a quoted string with escapes, as Go's %q.
 void promql_quote(struct gs_buf *out, struct gs_slice s);
 
 // --- parser ---
-//
-// Between the files of the parser.
+// State and helpers of the parser.
 
 #define PROMQL_MAX_TEXT   ((size_t)64 * 1024)
 #define PROMQL_MAX_DEPTH  200
-#define PROMQL_MAX_HEIGHT 2000 // of chains that nest without brackets: 1 + 1 + 1 …
+#define PROMQL_MAX_HEIGHT 2000 // of chains without parentheses: 1 + 1 + 1 …
 
 struct promql_expr {
     struct gs_arena arena;
@@ -93,11 +91,12 @@ struct promql_parser {
     struct promql_token tok; // the next token
     uint32_t last_end;       // of the token before it
     int depth;
-    int aggregations;     // that are open: an unexpected token is then told "in aggregation"
+    // open aggregations: errors about unexpected tokens then say "in aggregation"
+    int aggregations;
     struct gs_error *err; // the first one
 };
 
-// The first error stays. pos: byte in the text.
+// Only the first error is kept. pos: byte offset in the text.
 void promql_parser_fail(struct promql_parser *p, uint32_t pos, const char *fmt, ...)
     GS_PRINTF(3, 4);
 void promql_parser_unexpected(struct promql_parser *p, const char *context, const char *expected);
@@ -106,32 +105,31 @@ bool promql_parser_accept(struct promql_parser *p, enum promql_token_type type);
 bool promql_parser_is_keyword(const struct promql_parser *p, enum promql_keyword k);
 struct promql_node *promql_parser_node(struct promql_parser *p, enum promql_kind kind,
                                        uint32_t start);
-// n stands on below. NULL, with the error set, when the tree gets too high.
+// Sets the height of n above `below`. Returns NULL with the error set if the tree is too high.
 struct promql_node *promql_parser_check_height(struct promql_parser *p, struct promql_node *n,
                                                const struct promql_node *below);
-// "…" with its escapes undone; NUL-terminated, in the arena.
+// Unquotes a string and its escapes; NUL-terminated, in the arena.
 struct gs_slice promql_parser_unquote(struct promql_parser *p, const struct promql_token *t);
 const char *promql_parser_text(struct promql_parser *p, struct gs_slice s);
 
-// promql_parser_selector.c
+// parse_selector.c
 struct promql_node *promql_parser_selector(struct promql_parser *p);
-// [5m], [5m:1m], offset, @ behind a node
+// Parses [5m], [5m:1m], offset and @ after a node.
 struct promql_node *promql_parse_postfix(struct promql_parser *p, struct promql_node *n);
 bool promql_parse_seconds(struct promql_parser *p, struct promql_token t, double *ret);
 bool promql_parse_number(struct gs_slice text, double *ret); // of a number's token
 
-// check.c: types and what else the grammar does not say. Fills node types.
+// check.c: sets the node types and checks the rules that are not part of the grammar.
 void promql_check(struct promql_parser *p, struct promql_node *n);
 
 // --- regular expressions ---
 
-// NULL, or what Go's regexp/syntax says about the expression; also about what PCRE2 has and Go has
-// not.
+// Checks an expression by the rules of Go's regexp/syntax and returns its error, also for features
+// of PCRE2 that Go does not have.
 struct gs_error *promql_regex_check(struct gs_slice pattern);
 
 // --- printers ---
-//
-// Parts of the printed form that both printers share.
+// Shared by both printers.
 
 void promql_print_selector(const struct promql_node *n, struct gs_buf *out);
 void promql_print_subquery_suffix(const struct promql_node *n, struct gs_buf *out); // [5m:1m] …

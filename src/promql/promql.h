@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries over a store, evaluated as Prometheus 3 does (ranges and look-back left-open), without
-// native histograms and experimental functions. Runs on the thread that owns the store.
+// Queries over a store, evaluated as in Prometheus 3 (ranges and look-back are left-open), without
+// native histograms and experimental functions. All functions run on the thread that owns the
+// store.
 #pragma once
 
 #include "promql/ast.h"
@@ -9,27 +10,28 @@
 struct promql_engine;
 
 struct promql_config {
-    int64_t lookback_ms;     // 0: 5 min
-    int64_t default_step_ms; // of subqueries without one; 0: 60 s (the global evaluation interval)
-    size_t max_samples;      // read or held by one query; 0: 50,000,000
-    size_t max_bytes;        // of one query; 0: 512 MiB
-    int64_t timeout_ms;      // 0: 2 min
-    size_t max_points;       // steps of a range query; 0: 11,000
+    int64_t lookback_ms; // 0: 5 min
+    // step of subqueries that set none; 0: 60 s (the global evaluation interval)
+    int64_t default_step_ms;
+    size_t max_samples; // loaded or held by one query; 0: 50,000,000
+    size_t max_bytes;   // of one query; 0: 512 MiB
+    int64_t timeout_ms; // 0: 2 min
+    size_t max_points;  // steps of a range query; 0: 11,000
 };
 
 struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_config *cfg);
 void promql_engine_free(struct promql_engine *e);
 void promql_engine_set_default_step(struct promql_engine *e, int64_t ms); // of subqueries
-// For the next query, in place of the configuration's (0: the configuration's): what the HTTP API's
-// parameters timeout and lookback_delta ask for.
+// Sets the limits of the next query, from the parameters timeout and lookback_delta of the HTTP
+// API. 0: as configured.
 void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64_t lookback_ms);
 
-// Queries that take longer than a few milliseconds call pause now and then: others may use the
-// engine and the store until it returns, true to go on, false to end the query with GS_EUNAVAIL.
-// Samples that arrive meanwhile may be seen, series that come are not. Not while a result is read.
-// NULL: queries run through.
+// Queries that take longer than a few milliseconds call pause regularly. Others may use the engine
+// and the store until it returns: true continues the query, false ends it with GS_EUNAVAIL. A query
+// can read samples that arrive in between, but no new series. pause is not called while a result is
+// read. NULL: queries run without pauses.
 void promql_engine_set_pause(struct promql_engine *e, bool (*pause)(void *arg), void *arg);
-// The same for a while, for who runs queries of its own: puts back what it returns.
+// Sets another pause function temporarily. Returns the previous one, which the caller restores.
 struct promql_pause {
     bool (*fn)(void *arg);
     void *arg;
@@ -43,10 +45,9 @@ enum promql_result_type {
     PROMQL_RESULT_STRING
 };
 
-// Results, to be read before the store changes. Series without any value are gone; absent steps are
-// PROMQL_ABSENT.
-//  instant scalar/vector: matrix has one step. instant of a range vector (`m[5m]`): `raw` has the
-//  samples of each series. range query: always MATRIX.
+// Results must be read before the store changes. Series without any value are left out; steps
+// without a value are PROMQL_ABSENT. instant scalar/vector: matrix has one step. instant of a range
+// vector (`m[5m]`): `raw` has the samples of each series. range query: always MATRIX.
 struct promql_raw {
     struct tsdb_labels labels;
     const int64_t *t;
@@ -63,13 +64,14 @@ struct promql_result {
     struct gs_slice string;
     const char *const *warnings, *const *infos;
     size_t n_warnings, n_infos;
-    size_t samples;               // read, for statistics
-    struct promql_engine *engine; // private: whose symbols
-    void *own;                    // private: what _finish frees
+    size_t samples;               // loaded, for statistics
+    struct promql_engine *engine; // private: owner of the symbols
+    void *own;                    // private: freed by promql_result_finish
 };
 
-// Errors: GS_EINVAL the query is wrong (bad_data), GS_ELIMIT over a limit, GS_ETIMEOUT, else
-// execution (many-to-many and the like: GS_ECONFLICT), with Prometheus' texts.
+// Errors have Prometheus' wording. GS_EINVAL: the query is wrong (bad_data). GS_ELIMIT: a limit was
+// exceeded. GS_ETIMEOUT: timeout. Other codes: the execution failed, such as GS_ECONFLICT for
+// many-to-many matching.
 struct gs_error *promql_instant(struct promql_engine *e, const struct promql_expr *x, int64_t t_ms,
                                 struct promql_result *ret);
 struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr *x,
@@ -77,5 +79,5 @@ struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr 
                               struct promql_result *ret);
 void promql_result_finish(struct promql_result *r);
 struct gs_slice promql_text(const struct promql_result *r, uint32_t symbol);
-// The value of a label, empty when absent.
+// Returns the value of a label, empty if absent.
 struct gs_slice promql_label(const struct promql_result *r, struct tsdb_labels l, const char *name);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Series as unit tests of rules write them
-// (https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/#series):
-// `1 2 _ 5+1x3 _x2 0x4 stale`. Kept as written, so that 0x1000000000 costs nothing before its
-// samples are asked for.
+// Values of series in the notation of rule unit tests
+// (https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/#series): `1 2 _
+// 5+1x3 _x2 0x4 stale`. Runs are expanded while they are read, so 0x1000000000 needs no memory.
 #pragma once
 
 #include "base/arena.h"
@@ -12,7 +11,7 @@
 
 struct promql_run {
     double first, by;
-    uint64_t n;   // samples: those of 5+1x3 are four
+    uint64_t n;   // number of samples: 4 for 5+1x3
     bool omitted; // _
 };
 
@@ -21,16 +20,16 @@ struct promql_values {
     size_t n_runs;
 };
 
-// The runs are in the arena. Errors name the column; histograms are GS_ENOTSUP.
+// The runs are allocated in the arena. Errors have the column. GS_ENOTSUP: histograms.
 struct gs_error *promql_parse_values(struct gs_slice text, struct gs_arena *arena,
                                      struct promql_values *ret);
 
-// Reads them one after the other; zeroed but for values.
+// Reads values in order. Set `values` and zero the rest.
 struct promql_values_reader {
     const struct promql_values *values;
     size_t run;
     uint64_t i;
     double value;
 };
-// False behind the last. *ret_omitted: there is no sample at this place.
+// Returns false after the last value. *ret_omitted: no sample at this position.
 bool promql_values_next(struct promql_values_reader *r, double *ret, bool *ret_omitted);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module.
+// Internals of this module: parsing and printing of results.
 #pragma once
 
 #include "base/arena.h"
@@ -24,7 +24,7 @@ struct query_print {
     bool bold; // headings of tables
 };
 
-// data: of the answer. False: there was nothing to print.
+// data: of the response. *ret_any is false if there was nothing to print.
 struct gs_error *query_print(const struct query_print *p, const json_t *data, FILE *out,
                              bool *ret_any);
 
@@ -49,10 +49,10 @@ struct query_result {
     size_t n;
 };
 
-// Everything in the arena or in data.
+// All memory belongs to the arena or to data.
 struct gs_error *query_read_result(const json_t *data, struct gs_arena *arena,
                                    struct query_result *ret);
-// Label sets alone, as /api/v1/series gives them.
+// Reads the label sets of /api/v1/series.
 struct gs_error *query_read_series(const json_t *data, struct gs_arena *arena,
                                    struct query_result *ret);
 const char *query_label_of(const struct query_series *s, const char *name); // NULL: none
@@ -73,5 +73,5 @@ void query_print_csv(const struct query_result *r, struct gs_arena *arena, bool 
                      struct gs_buf *out);
 void query_print_promql(const struct query_result *r, struct gs_buf *out);
 void query_add_metric(struct gs_buf *out, const struct query_label *l, size_t n); // name{a="b"}
-// For a terminal: control characters as \xNN, so that a label's value cannot write over the screen.
+// Prints control characters as \xNN, so that a label value cannot control the terminal.
 void query_add_visible(struct gs_buf *out, struct gs_slice s);

@@ -15,11 +15,12 @@
 
 struct template_program; // immutable
 
-// name: for errors, "__alert_HighUtil". $labels, $externalLabels, $externalURL and $value
-// are defined. Errors read as Go's: `template: NAME:1: function "foo" not defined`.
+// name: for errors, "__alert_HighUtil". $labels, $externalLabels, $externalURL and $value are
+// defined. Errors have Go's format: `template: NAME:1: function "foo" not defined`.
 struct gs_error *template_parse(struct gs_slice text, const char *name,
                                 struct template_program **ret);
-// Another syntax: its delimiters, two bytes each, and a text that is put before each template.
+// Parses another syntax with its own delimiters, two bytes each, and a text that is put before each
+// template.
 struct template_syntax {
     const char *open, *close, *prelude;
 };
@@ -51,16 +52,17 @@ struct template_data {
     size_t n_labels, n_external_labels;
     const char *external_url; // NULL: ""
     double value;
-    // `query`: the vector of a PromQL text, in the arena. NULL: the function fails.
+    // Implements `query`: returns the vector of a PromQL expression in the arena. NULL: the
+    // function fails.
     struct gs_error *(*query)(void *arg, struct gs_slice expr, struct gs_arena *arena,
                               struct template_sample **ret, size_t *ret_n);
     void *query_arg;
     size_t max_output; // bytes; 0: 256 KiB
 };
 
-// Appends the text to out. On an error, out has the text before the failed action.
+// Appends the result to out. On an error, out has the text before the failed action.
 struct gs_error *template_expand(const struct template_program *t, const struct template_data *data,
                                  struct gs_buf *out);
 
-// The function tableLink: "/graph?g0.expr=EXPR&g0.tab=1", the page of an expression.
+// Implements tableLink: "/graph?g0.expr=EXPR&g0.tab=1", the page of an expression.
 void template_table_link(struct gs_slice expr, struct gs_buf *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module: tokens, the parsed form, values, and the functions.
+// Internals of this module: tokens, syntax tree, values and functions.
 #pragma once
 
 #include "base/arena.h"
@@ -82,7 +82,7 @@ struct template_definition {
 
 struct template_program {
     struct gs_arena arena;
-    struct gs_slice text; // with the definitions of the convenience variables in front
+    struct gs_slice text; // starts with the definitions of the convenience variables
     const char *name;
     struct template_node *body;
     struct template_definition *defines;
@@ -92,7 +92,8 @@ struct template_program {
 #define TEMPLATE_MAX_DEPTH 100
 
 bool template_is_function(struct gs_slice name);
-// `template: NAME:LINE:COLUMN` of a byte. column: as Go counts, bytes from the line's start.
+// Returns the position of a byte for `template: NAME:LINE:COLUMN`. As in Go, the column counts
+// bytes.
 void template_position(struct gs_slice text, uint32_t at, size_t *ret_line, size_t *ret_column);
 
 // --- tokens inside the delimiters ---
@@ -112,7 +113,7 @@ enum template_token_kind {
     TOKEN_ASSIGN,
     TOKEN_DECLARE,
     TOKEN_DOT,
-    TOKEN_CLOSE, // }}, with the text behind it trimmed when asked
+    TOKEN_CLOSE, // }}, with the text after it trimmed if requested
     TOKEN_END,   // of the text
 };
 
@@ -129,15 +130,15 @@ struct template_lexer {
     const char *open, *close; // of actions, two bytes each: "{{", "}}"
     uint32_t pos;
     struct gs_arena *arena;
-    const char *wrong; // static reason after a failure
+    const char *wrong; // static reason of the error
 };
 
-// False: lx->wrong says why.
+// Returns false on an error; lx->wrong has the reason.
 bool template_next_token(struct template_lexer *lx, struct template_token *ret);
-// The text up to the next {{ (or the end), trimmed when the action asks; pos is then behind the {{.
-// *ret_end: no action follows.
+// Returns the text up to the next {{ or the end, trimmed if the action requests it, and moves pos
+// after the {{. *ret_end: no action follows.
 bool template_next_text(struct template_lexer *lx, struct gs_slice *ret, bool *ret_end);
-// pos is behind {{ (and its trim marker), in front of a slash and star: skips to behind the }}.
+// Skips a comment and its }}. pos is after the {{ and its trim marker, at the slash and star.
 bool template_skip_comment(struct template_lexer *lx);
 
 // --- values, and how Go prints and compares them ---
@@ -151,7 +152,7 @@ enum template_type {
     VALUE_LABELS, // map[string]string
     VALUE_SAMPLE,
     VALUE_VECTOR,
-    VALUE_ARGS, // what `args` makes: arg0, arg1, …
+    VALUE_ARGS, // result of `args`: arg0, arg1, …
     VALUE_LIST, // []string
     VALUE_TIME, // unix milliseconds
     VALUE_DATA, // the root
@@ -244,14 +245,14 @@ bool template_fail_at(struct template_expansion *e, uint32_t start, uint32_t end
                       ...) GS_PRINTF(4, 5);
 struct template_failure {
     const char *text;   // in the expansion's arena
-    const char *wanted; // an argument has the wrong type: the right one, and which argument
+    const char *wanted; // the expected type, if an argument has the wrong one
     size_t arg;
 };
-// A function with its evaluated arguments.
+// Calls a function with evaluated arguments.
 bool template_call(struct template_expansion *e, struct gs_slice name,
                    const struct template_value *args, size_t n, struct template_value *ret,
                    struct template_failure *ret_failure);
-// How many arguments a function takes: at least *ret_min; -1: any number more.
+// Returns the minimum and maximum number of arguments; maximum -1: unlimited.
 void template_arity(struct gs_slice name, int *ret_min, int *ret_max);
 
 // --- functions that make texts of texts and numbers ---

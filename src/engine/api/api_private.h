@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module.
+// Internals of this module.
 #pragma once
 
 #include "base/buf.h"
@@ -10,19 +10,18 @@
 #include <stdint.h>
 
 // --- JSON writers ---
-//
-// JSON written directly into a buffer: what replies with many series consist of. Private.
+// Write JSON directly into a buffer, for responses with many series.
 
 void engine_api_json_add_string(struct gs_buf *out, struct gs_slice s); // quoted and escaped
-// Into memory that has room for this much; returns the place behind it, without a NUL.
+// Write into memory of at least this size. Returns the end; no NUL is appended.
 #define ENGINE_API_JSON_STRING_SIZE(len) ((len)*6 + 2)
 char *engine_api_json_put_string(char *at, struct gs_slice s);
 char *engine_api_json_put_time(char *at, int64_t ms);
 char *engine_api_json_put_value(char *at, double v); // unquoted
 void engine_api_json_add_text(struct gs_buf *out, const char *s);
-// Unix milliseconds as seconds, with three decimals when it is not a whole second.
+// Unix milliseconds as seconds, with three decimals unless it is a whole second.
 void engine_api_json_add_time(struct gs_buf *out, int64_t ms);
-// A sample value: quoted, in Prometheus' form ("0.00001", "1e-07", "+Inf").
+// A sample value, quoted and in Prometheus' format ("0.00001", "1e-07", "+Inf").
 void engine_api_json_add_value(struct gs_buf *out, double v);
 // [time,"value"]
 void engine_api_json_add_point(struct gs_buf *out, int64_t t_ms, double v);
@@ -32,10 +31,9 @@ void engine_api_json_add_seconds(struct gs_buf *out, double seconds);
 enum { ENGINE_API_JSON_VALUE_SIZE = 40 }; // holds the longest text of a value or time
 
 // --- requests and responses ---
-//
-// A request on its way through the API. Private to the folder.
+// A request to the API.
 
-// The Prometheus whose API this is.
+// The version of Prometheus whose API is implemented.
 #define ENGINE_API_PROMETHEUS_VERSION "3.5.0"
 
 enum engine_api_error {
@@ -57,9 +55,9 @@ struct engine_api {
     const struct engine_config *config; // NULL: none loaded yet
     struct tsdb_regex *cors;            // NULL: every origin
     struct engine_api_queue *queue;
-    struct gs_buf out; // the reply's body; its memory is used again
+    struct gs_buf out; // the body of the response; its memory is reused
     bool reload_ok, stopping;
-    int64_t started_ms, reload_ms; // reload_ms: of the last good one
+    int64_t started_ms, reload_ms; // reload_ms: of the last successful reload
     uint64_t n_queries;
     double query_seconds;
     struct {
@@ -71,13 +69,13 @@ struct engine_api {
 
 struct engine_api_request {
     struct engine_api *api;
-    struct http_exchange *x; // NULL: the peer has left
+    struct http_exchange *x; // NULL: the client has disconnected
     struct gs_slice path;    // without the route prefix
     size_t route;
     int64_t now_ms;
     int64_t begun_ns;
     bool truncated; // results truncated due to limit
-    // Warnings and infos of the query behind the reply; borrowed until it is sent.
+    // Warnings and infos of the query; borrowed until the response is sent.
     const char *const *warnings, *const *infos;
     size_t n_warnings, n_infos;
 };
@@ -98,7 +96,7 @@ bool engine_api_range(struct engine_api_request *r, int64_t *ret_start, int64_t 
 bool engine_api_duration(struct engine_api_request *r, const char *name, int64_t *ret_ns);
 struct gs_error *engine_api_parse_duration(const char *text, int64_t *ret_ns);
 
-// The match[] parameters, parsed.
+// The parsed match[] parameters.
 struct engine_api_matches {
     struct promql_expr **items;
     size_t len, cap;
@@ -106,7 +104,7 @@ struct engine_api_matches {
 void engine_api_matches_finish(struct engine_api_matches *m);
 struct gs_error *engine_api_parse_matches(const struct engine_api_request *r,
                                           struct engine_api_matches *ret);
-// As series, labels and values want them: each with a matcher that does not match "".
+// For series, labels and values: each selector needs a matcher that does not match "".
 struct gs_error *engine_api_parse_strict_matches(const struct engine_api_request *r,
                                                  struct engine_api_matches *ret);
 struct gs_error *engine_api_parse_strict(const char *text, struct promql_expr **ret); // of one
@@ -114,16 +112,16 @@ const struct tsdb_matcher *engine_api_matchers(const struct promql_expr *e, size
 
 // --- reply.c ---
 
-// Starts {"status":"success","data": in the API's buffer; the caller writes the data there.
+// Writes {"status":"success","data": to the buffer of the API. The caller appends the data.
 struct gs_buf *engine_api_begin(struct engine_api_request *r);
 void engine_api_end(struct engine_api_request *r);                      // adds warnings and sends
 void engine_api_reply_json(struct engine_api_request *r, json_t *data); // takes data
-void engine_api_make_utf8(struct gs_buf *text); // bytes that are none become U+FFFD
+void engine_api_make_utf8(struct gs_buf *text); // invalid bytes become U+FFFD
 void engine_api_fail(struct engine_api_request *r, enum engine_api_error type, const char *fmt, ...)
     GS_PRINTF(3, 4);
-// invalid parameter "NAME": …, 400. Takes err.
+// Responds with 400, invalid parameter "NAME": …. Takes err.
 void engine_api_fail_param(struct engine_api_request *r, const char *name, struct gs_error *err);
-// By the error's code: execution, timeout, … . Takes err.
+// Responds by the code of the error: execution, timeout … Takes err.
 void engine_api_fail_query(struct engine_api_request *r, struct gs_error *err);
 void engine_api_reply_text(struct engine_api_request *r, int status, const char *fmt, ...)
     GS_PRINTF(3, 4);
@@ -166,15 +164,15 @@ void engine_api_version(struct engine_api_request *r);
 
 // --- queue.c ---
 
-// max_begun: requests that have begun and not ended, at a time.
+// max_begun: maximum number of requests in progress.
 struct engine_api_queue *engine_api_queue_new(uv_loop_t *loop, struct promql_engine *promql,
                                               size_t max_begun);
 void engine_api_queue_free(
-    struct engine_api_queue *q); // ends those that have begun, forgets those that wait
-// Runs the request now, or when its turn comes. It is copied.
+    struct engine_api_queue *q); // ends requests in progress, drops queued ones
+// Runs the request now or queues it. The request is copied.
 void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request *r);
 size_t engine_api_queue_len(const struct engine_api_queue *q);
-// A question of this process; it is taken.
+// Queues a query of this process. Takes ask.
 void engine_api_queue_ask(struct engine_api_queue *q, struct engine_api *api,
                           struct engine_api_local_query *ask);
 void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *ask);
@@ -182,12 +180,15 @@ void engine_api_run(struct engine_api_request *r); // calls the route's handler
 
 // --- ask.c ---
 
-void engine_api_local_query_run(struct engine_api_local_query *ask); // tells and frees it
+// calls its callback and frees it
+void engine_api_local_query_run(struct engine_api_local_query *ask);
 void engine_api_local_query_refuse(struct engine_api_local_query *ask,
-                                   struct gs_error *err);             // tells and frees it
-void engine_api_local_query_free(struct engine_api_local_query *ask); // tells nobody
+                                   // calls its callback and frees it
+                                   struct gs_error *err);
+// without calling its callback
+void engine_api_local_query_free(struct engine_api_local_query *ask);
 int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *ask);
 
-// Names of routes and codes, for /metrics; NULL behind the last.
+// Names of routes and codes, for /metrics; NULL after the last.
 const char *engine_api_route_path(size_t i);
 const char *engine_api_code_text(size_t i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// prometheus.yml: https://prometheus.io/docs/prometheus/latest/configuration/configuration/.
-// Parsed whole or refused with file:line; unknown keys are errors, as in Prometheus. Immutable;
-// everything in it lives as long as the config.
+// prometheus.yml: https://prometheus.io/docs/prometheus/latest/configuration/configuration/. An
+// invalid file is rejected as a whole with file:line; unknown keys are errors, as in Prometheus. A
+// configuration is immutable and owns everything in it.
 #pragma once
 
 #include "base/arena.h"
@@ -87,8 +87,8 @@ struct engine_config_http_sd {
 struct engine_config_dns_sd {
     const char *const *names;
     size_t n_names;
-    int type;    // of the records, as the DNS numbers them
-    size_t port; // of all but SRV
+    int type;    // of the records, by DNS number
+    size_t port; // of all types except SRV
     int64_t refresh_ms;
 };
 
@@ -106,7 +106,7 @@ struct engine_config_sd_configs {
     size_t n_dns;
 };
 
-// How to read a scrape's answer whose Content-Type is no exposition format.
+// How to parse a scrape response whose Content-Type is not an exposition format.
 enum engine_config_fallback {
     ENGINE_CONFIG_FALLBACK_NONE, // not at all: the target is down
     ENGINE_CONFIG_FALLBACK_TEXT,
@@ -119,7 +119,8 @@ struct engine_config_scrape_config {
     const char *metrics_path, *scheme;
     bool honor_labels, honor_timestamps, track_staleness, enable_compression;
     enum engine_config_fallback fallback;
-    // As written; NULL: not. What they come to with those of global stands in the next two.
+    // As written; NULL: not set. legacy_names and accept are the result after the defaults of
+    // global.
     const char *validation_scheme, *escaping_scheme, *fallback_protocol;
     const char *const *protocols;
     size_t n_protocols;
@@ -156,16 +157,16 @@ struct engine_config_remote_write_config {
 
 struct engine_config {
     const char *path;  // of the file; NULL: from text
-    const char *text;  // as read (secrets inside)
-    const char *shown; // for /api/v1/status/config: secrets are <secret>
+    const char *text;  // as read (with secrets)
+    const char *shown; // for /api/v1/status/config, with secrets as <secret>
     int64_t scrape_interval_ms, scrape_timeout_ms, evaluation_interval_ms, rule_query_offset_ms;
     struct engine_config_scrape_config
-        defaults; // limits, protocols, schemes of scrape configs without
+        defaults; // limits, protocols and schemes of scrape configs that set none
     const struct metrics_label *external_labels; // sorted
     size_t n_external_labels;
     const char *const *rule_files; // globs, absolute
     size_t n_rule_files;
-    const char *const *scrape_config_files; // globs, absolute; what they hold is in scrapes
+    const char *const *scrape_config_files; // globs, absolute; their content is in scrapes
     size_t n_scrape_config_files;
     const struct engine_config_scrape_config *scrapes;
     size_t n_scrapes;
@@ -174,25 +175,24 @@ struct engine_config {
     struct engine_config_relabels alert_relabel;
     const struct engine_config_remote_write_config *remote_writes;
     size_t n_remote_writes;
-    // Keys that Prometheus knows and this engine does not act on ("tracing", "ec2_sd_configs"): one
-    // line each, for a warning. They never make the load fail unless nothing else is left of them.
+    // Warnings about keys of Prometheus that have no effect here ("tracing", "ec2_sd_configs"), one
+    // line each.
     const char *const *ignored;
     size_t n_ignored;
     void *own; // private
 };
 
 struct gs_error *engine_config_load(const char *path, struct engine_config **ret);
-// scrape_config_files are read by load alone.
+// Does not read scrape_config_files, unlike engine_config_load.
 struct gs_error *engine_config_parse(struct gs_slice text, const char *name, const char *base_dir,
                                      struct engine_config **ret);
-// A configuration that a program made, as a JSON document. Errors have no positions.
+// Reads a generated configuration from a JSON document. Errors have no positions.
 struct gs_error *engine_config_from_json(const json_t *document, const char *name,
                                          struct engine_config **ret);
 void engine_config_free(struct engine_config *c);
 GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
 
-// A file of HTTP settings alone: what promtool's --http.config.file names. What is known but not
-// acted on is an error here.
+// A file with HTTP settings, as for promtool's --http.config.file. Unsupported settings are errors.
 struct engine_config_http_file;
 struct gs_error *engine_config_http_file_load(const char *path,
                                               struct engine_config_http_file **ret);
@@ -201,11 +201,9 @@ engine_config_http_file_settings(const struct engine_config_http_file *f);
 void engine_config_http_file_free(struct engine_config_http_file *f);
 
 // --- relabelling ---
-//
-// Relabelling:
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config
 
-// A label set that is being changed: sorted by name, unique, no empty values.
+// A label set under construction: sorted by name, unique, without empty values.
 struct engine_config_label_builder {
     struct gs_arena arena;
     struct metrics_label *items;
@@ -218,21 +216,21 @@ struct gs_slice engine_config_labels_get(const struct engine_config_label_builde
 void engine_config_labels_clear(struct engine_config_label_builder *b);
 void engine_config_labels_finish(struct engine_config_label_builder *b);
 
-// False: dropped.
+// Returns false if the target or series is dropped.
 bool engine_config_relabel(const struct engine_config_relabels *r,
                            struct engine_config_label_builder *b);
 
-// A copy of labels and their texts.
+// Copies labels and their strings.
 struct metrics_label *engine_config_labels_copy(struct gs_arena *arena,
                                                 const struct metrics_label *l, size_t n);
 
 // --- sections in files of other modules ---
 
-// A mapping of texts as labels, sorted by name.
+// Reads a mapping of strings as labels, sorted by name.
 void engine_config_labels(struct codec_reader *r, const json_t *map,
                           const struct metrics_label **ret, size_t *ret_n);
 void engine_config_http_defaults(struct endpoint_settings *h);
-// A mapping with the fields of a table and the HTTP settings.
+// Reads a mapping with the fields of a table and the HTTP settings.
 void engine_config_read_with_http(struct codec_reader *r, const json_t *obj,
                                   const struct codec_field *fields, const char *what, void *out,
                                   struct endpoint_settings *http);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module: readers of the configuration's sections.
+// Internals of this module: readers of the sections of a configuration.
 #pragma once
 
 #include "codec/yaml_reader.h"
@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-// What a configuration owns; `user` of its reader.
+// The memory of a configuration; `user` of its reader.
 struct engine_config_owned {
     struct gs_arena arena;
     struct tsdb_regex **regexes;
@@ -22,7 +22,7 @@ extern const struct codec_field
 void engine_config_check_http(struct codec_reader *r, const json_t *obj,
                               struct endpoint_settings *h);
 void engine_config_read_relabels(struct codec_reader *r, const json_t *list, void *relabels);
-// Lists of discoveries, into a struct engine_config_sd_configs.
+// Read lists of discovery configurations into a struct engine_config_sd_configs.
 void config_read_statics(struct codec_reader *r, const json_t *list, void *sd);
 void engine_config_check_statics(struct codec_reader *r, const json_t *obj,
                                  const struct engine_config_sd_configs *sd,
@@ -33,7 +33,8 @@ void config_read_http_sds(struct codec_reader *r, const json_t *list, void *sd);
 void config_read_dns_sds(struct codec_reader *r, const json_t *list, void *sd);
 void engine_config_read_scrape(struct codec_reader *r, const json_t *item, void *scrape);
 void engine_config_read_protocols(struct codec_reader *r, const json_t *value, void *scrape);
-// scrape_protocols and the schemes of names: checked, the rest from global, the header made.
+// Check scrape_protocols and the name schemes, take defaults from global and build the Accept
+// header.
 void engine_config_check_global_names(struct codec_reader *r, const json_t *at,
                                       struct engine_config_scrape_config *global);
 void engine_config_check_names(struct codec_reader *r, const json_t *at,
@@ -41,7 +42,7 @@ void engine_config_check_names(struct codec_reader *r, const json_t *at,
                                const struct engine_config_scrape_config *global);
 void engine_config_read_alertmanager(struct codec_reader *r, const json_t *item,
                                      void *alertmanager);
-// Sections that are not acted on: what is wrong with them is told nevertheless.
+// Sections without effect. Errors in them are still reported.
 void engine_config_check_remote_read(struct codec_reader *r, const json_t *list, void *out);
 void engine_config_check_storage(struct codec_reader *r, const json_t *value, void *out);
 void engine_config_check_tracing(struct codec_reader *r, const json_t *value, void *out);
@@ -53,8 +54,8 @@ void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
 void engine_config_check_key(struct codec_reader *r, const json_t *obj,
                              const struct endpoint_settings *h);
 void engine_config_check_metadata(struct codec_reader *r, const json_t *value, void *out);
-bool engine_config_header_is_reserved(const char *name); // not to be set by hand
-// The names in a mapping of headers. authorization: the error when that is one of them.
+bool engine_config_header_is_reserved(const char *name); // cannot be configured
+// Checks the names in a mapping of headers. authorization: the error for the header Authorization.
 void engine_config_check_headers(struct codec_reader *r, const json_t *value,
                                  const char *authorization);
 #define ENGINE_CONFIG_AUTHORIZATION_ELSEWHERE                                                      \
@@ -62,7 +63,7 @@ void engine_config_check_headers(struct codec_reader *r, const json_t *value,
     "azuread or google_iam parameter"
 void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *value, void *http);
 void engine_config_read_tls(struct codec_reader *r, const json_t *value, void *http);
-// One line of `ignored`.
+// Add a line to `ignored`.
 void codec_reader_note(struct codec_reader *r, const json_t *value, const char *fmt, ...)
     GS_PRINTF(3, 4);
 void codec_reader_ignore(struct codec_reader *r, const char *key, const json_t *value,
@@ -70,8 +71,8 @@ void codec_reader_ignore(struct codec_reader *r, const char *key, const json_t *
 void engine_config_read_remote_write(struct codec_reader *r, const json_t *item,
                                      void *remote_write);
 
-// Discovery: at is the place of a struct engine_config_sd_configs. Other kinds are known, not
-// there.
+// Fields of discovery. at: the offset of a struct engine_config_sd_configs. Unsupported kinds are
+// ignored with a warning.
 #define ENGINE_CONFIG_DISCOVERY(at)                                                                \
     {"static_configs", CODEC_FIELD_CUSTOM, at, config_read_statics},                               \
         {"file_sd_configs", CODEC_FIELD_CUSTOM, at, config_read_file_sds},                         \

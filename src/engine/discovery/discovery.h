@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service discovery: providers give groups of targets, each a label set.
-// https://prometheus.io/docs/prometheus/latest/configuration/configuration/
+// Service discovery: providers report groups of targets, each a label set.
+// https://prometheus.io/docs/prometheus/latest/configuration/configuration/ All functions are
+// called on the thread of the loop.
 #pragma once
 
 #include "base/buf.h"
@@ -12,9 +13,7 @@
 #include <uv.h>
 
 // --- statistics ---
-//
-// What discovery that asks again and again counts, for /metrics. One for all providers of a
-// process.
+// Counters of discovery that polls, for /metrics. Shared by all providers of a process.
 
 struct discovery_refreshes {
     uint64_t count, failures;
@@ -26,15 +25,12 @@ struct discovery_stats {
     uint64_t dns_lookups, dns_lookup_failures;
 };
 
-// NULL: nobody counts.
+// NULL: nothing is counted.
 void discovery_stats_refreshed(struct discovery_refreshes *r, int64_t begun_ns, bool failed);
 void discovery_stats_write(const struct discovery_stats *s, struct gs_buf *out);
 
 // --- kinds of discovery ---
-//
-// Service discovery: providers give groups of targets, each a label set; a group replaces the
-// earlier one with the same source.
-// https://prometheus.io/docs/prometheus/latest/configuration/configuration/
+// A group replaces the earlier group with the same source.
 
 struct discovery_group {
     const char *source;                 // "static/0", "/etc/targets.json:0", "pod/default/web-0"
@@ -42,11 +38,11 @@ struct discovery_group {
     size_t n_labels;
     const struct metrics_label *const *targets; // each with __address__
     const size_t *n_target_labels;
-    size_t n_targets; // 0: the group is gone
+    size_t n_targets; // 0: the group was removed
 };
 
-// Groups are borrowed during the call. Called from the loop, never from inside sd_*_new; the first
-// time when everything was looked at once, even if that found nothing.
+// Groups are borrowed during the call. Called from the loop, never from a _new function. The first
+// call comes after the first complete lookup, even if it found nothing.
 typedef void (*discovery_update_fn)(void *arg, const struct discovery_group *groups, size_t n);
 
 struct discovery_files;
@@ -54,28 +50,28 @@ struct discovery_files *discovery_files_new(uv_loop_t *loop,
                                             const struct engine_config_file_sd *cfg,
                                             discovery_update_fn fn, void *arg);
 void discovery_files_free(struct discovery_files *s);
-// A file of target groups, refused as a whole when something is wrong with it.
+// Reads a file of target groups. An error rejects the whole file.
 struct codec_yaml_docs;
 struct gs_error *discovery_files_load(const char *path, struct codec_yaml_docs *ret);
 
-// Asks at each refresh interval. cfg is borrowed until the next reconfigure or free.
+// Sends a request at each refresh interval. cfg is borrowed until the next reconfigure or free.
 struct discovery_stats;
 struct discovery_http;
 struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_config_http_sd *cfg,
                                           struct discovery_stats *stats, discovery_update_fn fn,
                                           void *arg);
-// Other settings for the same list: it is asked for at once.
+// Applies other settings for the same list and requests it immediately.
 void discovery_http_reconfigure(struct discovery_http *s, const struct engine_config_http_sd *cfg);
 void discovery_http_free(struct discovery_http *s);
-// An answer of such a server; n_before: the groups of the one before.
+// Reads a response. n_before: number of groups in the previous response.
 struct http_answer;
 struct discovery_group_list;
 struct gs_error *discovery_http_read(const struct http_answer *answer, const char *url,
                                      size_t n_before, struct discovery_group_list *ret,
                                      size_t *ret_n);
 
-// servers: NULL: as the system says. cfg is borrowed until the next reconfigure or free; it has the
-// same names then.
+// servers NULL: the system's configuration. cfg is borrowed until the next reconfigure, which must
+// have the same names, or free.
 struct dns_config;
 struct discovery_dns;
 struct discovery_dns *discovery_dns_new(uv_loop_t *loop, const struct engine_config_dns_sd *cfg,
@@ -100,8 +96,7 @@ struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
 void discovery_kubernetes_free(struct discovery_kubernetes *s);
 
 // --- providers ---
-//
-// A discovery of a configuration, of whatever kind.
+// A discovery of any kind.
 
 enum discovery_kind {
     DISCOVERY_KIND_FILE,
@@ -115,17 +110,17 @@ struct discovery_source {
     const void *cfg; // struct engine_config_file_sd, engine_config_kubernetes_sd …
 };
 
-// All but the static ones.
+// Counts all discoveries except static ones.
 size_t discovery_source_count(const struct engine_config_sd_configs *c);
 struct discovery_source discovery_source_at(const struct engine_config_sd_configs *c, size_t i);
-// Equal for equal discoveries.
+// Returns a string that is equal for equal discoveries.
 char *discovery_source_id(struct discovery_source s) GS_MUST_USE;
 
 struct discovery_context {
     uv_loop_t *loop;
     struct discovery_informers *informers;
-    struct discovery_stats *stats; // NULL: nobody counts
-    const struct dns_config *dns;  // name servers; NULL: as the system says
+    struct discovery_stats *stats; // NULL: nothing is counted
+    const struct dns_config *dns;  // name servers; NULL: the system's configuration
 };
 
 struct discovery_provider;
@@ -133,6 +128,6 @@ struct discovery_provider;
 struct gs_error *discovery_provider_new(const struct discovery_context *ctx,
                                         struct discovery_source s, discovery_update_fn fn,
                                         void *arg, struct discovery_provider **ret);
-// A source of the same id: how it is reached may differ. Its groups stay.
+// Applies a source with the same id and other connection settings. The groups stay.
 void discovery_provider_reconfigure(struct discovery_provider *p, struct discovery_source s);
 void discovery_provider_free(struct discovery_provider *p);

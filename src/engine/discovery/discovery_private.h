@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module.
+// Internals of this module.
 #pragma once
 
 #include "base/arena.h"
@@ -9,9 +9,7 @@
 #include "metrics/labels.h"
 
 // --- lists of target groups ---
-//
-// Lists of target groups as files and HTTP servers give them: [{"targets": [...], "labels":
-// {...}}].
+// Lists of target groups from files and HTTP servers: [{"targets": [...], "labels": {...}}].
 
 struct discovery_group_list {
     struct gs_arena arena;
@@ -21,10 +19,11 @@ struct discovery_group_list {
 void discovery_group_list_add(struct discovery_group_list *l, struct discovery_group g);
 void discovery_group_list_finish(struct discovery_group_list *l);
 
-// What Prometheus refuses of such a list. NULL is an empty one.
+// Checks a list by Prometheus' rules. NULL is an empty list.
 struct gs_error *discovery_groups_check(const json_t *list);
-// The groups of a list that was checked, their sources "FROM:0", "FROM:1" …, with the label that
-// tells from where; and empty ones for those that the earlier list had more.
+// Adds the groups of a checked list with the sources "FROM:0", "FROM:1" … and the label
+// from_label="FROM". If the previous list had more groups (n_before), empty groups are added for
+// the rest.
 void discovery_groups_add(struct discovery_group_list *l, const json_t *list, const char *from,
                           const char *from_label, size_t n_before);
 
@@ -38,7 +37,7 @@ struct discovery_labels {
     size_t len, cap;
 };
 
-// name and value are borrowed; NULL or "" values are left out, which is the same as absent.
+// name and value are borrowed. NULL and "" values are left out: an empty label is an absent label.
 void discovery_labels_add(struct discovery_labels *l, const char *name, const char *value);
 void discovery_labels_addf(struct discovery_labels *l, const char *name, const char *fmt, ...)
     GS_PRINTF(3, 4);
@@ -49,13 +48,12 @@ char *discovery_format(struct gs_arena *a, const char *fmt, ...) GS_PRINTF(2, 3)
 // "10.0.0.1:80", "[fd00::1]:80"
 const char *discovery_join_host_port(struct gs_arena *a, const char *host, int64_t port);
 
-// --- Kubernetes objects as targets ---
-//
-// Kubernetes objects as scrape targets: the __meta_kubernetes_* labels of
+// --- Kubernetes objects as targets --- Creates scrape targets from Kubernetes objects, with the
+// __meta_kubernetes_* labels of
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/#kubernetes_sd_config
-// A pure function of the objects.
+// The result depends only on the objects.
 
-// Finds the other objects that a target's labels speak of. NULL: not known.
+// Finds the other objects that the labels of a target describe. NULL: not found.
 struct discovery_kube_lookup {
     const json_t *(*pod)(void *arg, const char *ns, const char *name);
     const json_t *(*service)(void *arg, const char *ns, const char *name);
@@ -64,11 +62,11 @@ struct discovery_kube_lookup {
     bool attach_node;
 };
 
-// What the role watches.
+// Returns the resource that the role watches.
 struct kube_gvr discovery_kube_resource(enum engine_config_sd_role role);
 
-// Everything in *ret lives in the arena or is borrowed from the objects. Of labels with the same
-// name in one list the last one counts. Without targets: n_targets 0.
+// *ret is allocated in the arena or borrowed from the objects. If a list has a label name twice,
+// the last one is used. n_targets is 0 if the object has no targets.
 void discovery_kube_build(enum engine_config_sd_role role, const json_t *obj,
                           const struct discovery_kube_lookup *lookup, struct gs_arena *arena,
                           struct discovery_group *ret);
@@ -80,13 +78,15 @@ void discovery_kube_build(enum engine_config_sd_role role, const json_t *obj,
 struct discovery_informer_cluster;
 struct discovery_informer;
 
-// The cluster that a configuration names, counted; the engine's own if it names none.
+// Opens the cluster of a configuration, or the engine's own cluster if it names none.
+// Reference-counted.
 struct gs_error *discovery_informer_cluster_open(struct discovery_informers *h,
                                                  const struct engine_config_kubernetes_sd *cfg,
                                                  struct discovery_informer_cluster **ret);
 void discovery_informer_cluster_close(struct discovery_informer_cluster *c);
 
-// ns NULL: all namespaces. query: encoded selectors or NULL. Counted; started.
+// Opens and starts an informer. ns NULL: all namespaces. query: encoded selectors or NULL.
+// Reference-counted.
 struct discovery_informer *discovery_informer_open(struct discovery_informer_cluster *c,
                                                    struct kube_gvr r, const char *ns,
                                                    const char *query);

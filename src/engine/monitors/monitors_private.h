@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An object's jobs as the `scrape_configs` of a configuration, whose scalars are all texts. A
-// function of the object and the secrets that it names.
-// https://prometheus-operator.dev/docs/api-reference/api/
+// Generates the `scrape_configs` of an object; all scalars are strings. The result depends only on
+// the object and the secrets that it names. https://prometheus-operator.dev/docs/api-reference/api/
 #pragma once
 
 #include "base/error.h"
@@ -12,8 +11,8 @@ enum monitors_kind { MONITORS_SERVICE, MONITORS_POD };
 
 enum monitors_asset { MONITORS_SECRET, MONITORS_CONFIGMAP };
 
-// The object with this name in the monitor's namespace: NULL when there is none. *ret_pending: it
-// cannot be told yet.
+// Returns the object with this name in the namespace of the monitor, or NULL. *ret_pending: it is
+// not loaded yet.
 typedef const json_t *(*monitors_lookup_fn)(void *arg, enum monitors_asset kind, const char *name,
                                             bool *ret_pending);
 
@@ -22,24 +21,24 @@ struct monitors_build {
     const json_t *obj;
     monitors_lookup_fn lookup;
     void *arg;
-    bool pending; // something was not known yet: no error, no jobs
+    bool pending; // an object is not loaded yet: no error and no jobs
     struct gs_error *err;
 };
 
 // "serviceMonitor/NS/NAME". Caller frees.
 char *monitors_name(enum monitors_kind kind, const json_t *obj);
-// *ret_jobs: a new array; NULL while something is pending.
+// *ret_jobs: a new array; NULL while an object is pending.
 struct gs_error *monitors_jobs(struct monitors_build *b, json_t **ret_jobs);
 
 // --- between the parts ---
 
-// The settings of one endpoint but its discovery and relabelling, into job.
+// Writes the settings of one endpoint, except discovery and relabelling, into job.
 void monitors_endpoint(struct monitors_build *b, const json_t *endpoint, json_t *job);
-// A member as text: strings as they are, numbers and booleans as YAML writes them; NULL when it is
-// absent, empty or no scalar.
+// Returns a member as text, with numbers and booleans in YAML notation; NULL if it is absent, empty
+// or not a scalar.
 json_t *monitors_text(const json_t *value);
-void monitors_fail(struct monitors_build *b, struct gs_error *err); // the first one counts
-// Members of `from` under other names: pairs end with a NULL name.
+void monitors_fail(struct monitors_build *b, struct gs_error *err); // the first error is kept
+// Copies members of `from` under other names. pairs ends with a NULL name.
 struct monitors_rename {
     const char *from, *to;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// remote_write 1.0 out: https://prometheus.io/docs/specs/prw/remote_write_spec/. Reads what the
-// store got since the last send (no second copy of samples while the receiver is away), snappy,
-// retries with back-off, Retry-After honoured; 4xx other than 429 drops the batch and counts it.
+// Sends samples with remote_write 1.0: https://prometheus.io/docs/specs/prw/remote_write_spec/.
+// Reads the samples since the last send from the store, so nothing is buffered while the receiver
+// is unavailable. Requests are retried with exponential backoff and honour Retry-After. A 4xx
+// response other than 429 drops the batch, which is counted.
 #pragma once
 
 #include "engine/config/config.h"
@@ -13,18 +14,18 @@ struct remote_write;
 struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
                                       const struct engine_config_remote_write_config *cfg,
                                       const struct metrics_label *external_labels, size_t n);
-// It goes to the receiver, under the name, that cfg says.
+// The receiver and its name are from cfg.
 bool remote_write_is(const struct remote_write *w,
                      const struct engine_config_remote_write_config *cfg);
-// Goes on under a new configuration with what the receiver does not have yet. The configuration
-// before is not used any more.
+// Continues with a new configuration and the samples that are not sent yet. The previous
+// configuration is no longer used.
 void remote_write_reconfigure(struct remote_write *w,
                               const struct engine_config_remote_write_config *cfg,
                               const struct metrics_label *external_labels, size_t n);
-// Sends what there is now without waiting for more; done when the receiver has it or refused it for
-// good. Once.
+// Sends all current samples without waiting for full batches. Calls done when the receiver has
+// accepted or permanently rejected them. Call it once.
 void remote_write_flush(struct remote_write *w, void (*done)(void *arg), void *arg);
-// The store has dropped all samples after t_ms: what comes now is to be sent.
+// The store has dropped all samples after t_ms: new samples from then on are sent.
 void remote_write_cut(struct remote_write *w, int64_t t_ms);
 void remote_write_free(struct remote_write *w);
 void remote_write_metrics(const struct remote_write *w, struct gs_buf *out);

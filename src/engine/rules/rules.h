@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording and alerting rules: groups evaluated on their interval into the store, alerts sent to
-// Alertmanagers. https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/
-//
-// One wrong rule is reported with file, group, rule and position and switches off that rule alone
-// (Prometheus refuses the whole file; deviation). `rules_load` with strict refuses, as promtool.
+// Recording and alerting rules: evaluates groups at their intervals, stores the results and sends
+// alerts to Alertmanagers.
+// https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/
+// An invalid rule is reported with file, group, rule and position, and only this rule is disabled.
+// Deviation: Prometheus rejects the whole file.
 #pragma once
 
 #include "codec/json.h"
@@ -20,7 +20,7 @@ struct rules_problem {
 struct rules_problems {
     struct rules_problem *items;
     size_t len, cap;
-    bool ignore_unknown_fields; // set by who reads: they are no problem
+    bool ignore_unknown_fields; // set by the caller: unknown fields are not reported
 };
 void rules_problems_finish(struct rules_problems *p);
 
@@ -28,9 +28,9 @@ enum rules_kind { RULES_RECORD, RULES_ALERT };
 
 struct rules_rule {
     enum rules_kind kind;
-    const char *name;               // record or alert
+    const char *name;               // `record` or `alert`
     const char *text;               // the expression as written
-    const struct promql_expr *expr; // NULL: switched off, `problem` says why
+    const struct promql_expr *expr; // NULL: disabled, `problem` has the reason
     const char *problem;
     int64_t for_ms, keep_firing_for_ms;
     const struct metrics_label *labels, *annotations; // templates not yet expanded
@@ -55,19 +55,19 @@ struct rules_set { // immutable, owns its groups
     void *own;
 };
 
-// A rule file (`groups:`), a PrometheusRule object or a list of either, as text. Structural
-// mistakes are GS_EINVAL with file:line; wrong rules go to problems and stay in the set switched
-// off.
+// Parses a rule file (`groups:`), a PrometheusRule object or a list of either. Structural errors
+// are GS_EINVAL with file:line; invalid rules are added to problems and stay in the set, disabled.
 struct gs_error *rules_parse(struct gs_slice text, const char *file,
                              struct rules_problems *problems, struct rules_set **ret);
-// The files of globs; a file that cannot be read is a problem, the others load.
+// Loads the files that match the globs. A file that cannot be read is added to problems; the others
+// are loaded.
 struct gs_error *rules_load_files(const char *const *globs, size_t n,
                                   struct rules_problems *problems, struct rules_set **ret);
 void rules_set_free(struct rules_set *s);
 
 // --- evaluation, without loop or clock: what the manager, the unit tests and fuzzing drive ---
 
-struct rules_runner; // one group's state: active alerts, last errors, durations
+struct rules_runner; // the state of one group: active alerts, last errors, durations
 
 struct rules_runner_config {
     struct tsdb *db;
@@ -75,17 +75,17 @@ struct rules_runner_config {
     const struct metrics_label *external_labels;
     size_t n_external_labels;
     const char *external_url;
-    int64_t query_offset_ms; // of groups that set none
+    int64_t query_offset_ms; // interval of groups that set none
 };
 
-// A sample that a rule makes: appended to the store by the runner itself.
+// A result of a rule. The runner appends it to the store.
 struct rules_runner *rules_runner_new(const struct rules_runner_config *cfg,
                                       const struct rules_group *group, int64_t interval_ms);
 void rules_runner_free(struct rules_runner *r);
 void rules_runner_eval(struct rules_runner *r, int64_t t_ms);
-// Active alerts of the group from what ALERTS_FOR_STATE in the store says (after a restart).
+// Restores active alerts from ALERTS_FOR_STATE in the store, after a restart.
 void rules_runner_restore(struct rules_runner *r, int64_t now_ms);
-// Moves the state of rules that did not change (name, expression, labels) from the old one.
+// Moves the state of unchanged rules (name, expression, labels) from the old runner.
 void rules_runner_take_over(struct rules_runner *r, struct rules_runner *old);
 
 enum rules_alert_state { RULES_ALERT_INACTIVE, RULES_ALERT_PENDING, RULES_ALERT_FIRING };
@@ -108,15 +108,15 @@ struct discovery_stats;
 struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
                                         struct promql_engine *engine, const char *external_url);
 void rules_manager_free(struct rules_manager *m);
-// kube: where Alertmanagers of kubernetes_sd_configs without an api_server are looked for; NULL:
-// nowhere. stats: what discovery counts into; NULL: nothing.
+// kube: the cluster of kubernetes_sd_configs without an api_server, or NULL. stats: counters of
+// discovery, or NULL.
 void rules_manager_set_discovery(struct rules_manager *m, struct kube_client *kube,
                                  struct discovery_stats *stats);
-// Loads rule_files and Alertmanagers of the configuration. problems: wrong rules, for the log.
+// Loads rule_files and Alertmanagers of the configuration. problems: invalid rules, for the log.
 struct gs_error *rules_manager_apply(struct rules_manager *m, const struct engine_config *cfg,
                                      struct rules_problems *problems);
-// A set beside the configuration's files (PrometheusRule objects), identified by name. Takes set;
-// NULL takes the named set away.
+// Adds or replaces a named set in addition to the configuration's files (PrometheusRule objects).
+// Takes set; NULL removes the named set.
 void rules_manager_apply_extra(struct rules_manager *m, const char *name, struct rules_set *set);
 
 // /api/v1/rules (type: "alert", "record" or NULL), /api/v1/alerts, /api/v1/alertmanagers: `data`.
@@ -126,15 +126,14 @@ json_t *rules_alertmanagers_json(const struct rules_manager *m);
 void rules_manager_write_metrics(const struct rules_manager *m, struct gs_buf *out);
 
 // --- PrometheusRule objects ---
-//
-// Rules from the cluster: each PrometheusRule object (monitoring.coreos.com/v1) is a set of rules
-// of the manager. A cluster without that resource is a cluster without such rules.
+// Rules from the cluster: each PrometheusRule object (monitoring.coreos.com/v1) is a rule set of
+// the manager. The resource is optional.
 
 struct rules_objects;
 
 // ns NULL: all namespaces. selector: a label selector of the objects, or NULL.
 struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
                                         const char *selector, struct rules_manager *m);
-void rules_objects_free(struct rules_objects *o); // its rules stay until the manager goes
-// Why the objects cannot be read; NULL when they can.
+void rules_objects_free(struct rules_objects *o); // its rules stay until the manager is freed
+// Why the objects cannot be read; NULL: no error.
 const char *rules_objects_error(const struct rules_objects *o);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of unit tests of rules. Private to the room.
+// Internals of the unit tests of rules.
 #pragma once
 
 #include "base/arena.h"
@@ -53,12 +53,12 @@ struct rules_test_file {
 };
 
 struct gs_error *rules_test_file_read(const char *path, struct rules_test_file *ret);
-// dir: where relative rule_files are; NULL: here.
+// dir: base of relative rule_files; NULL: the working directory.
 struct gs_error *rules_test_file_parse(struct gs_slice text, const char *path, const char *dir,
                                        struct rules_test_file *ret);
 void rules_test_file_finish(struct rules_test_file *f);
 
-// One test: failures go to the case.
+// Runs one test and adds its failures to the case.
 struct rules_test_rules {
     const struct rules_group *const *groups; // in the order of evaluation
     size_t n;

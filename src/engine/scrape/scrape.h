@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scraping: discovery → relabelling → one scrape loop for each target → store.
+// Scraping: discovery → relabelling → one scrape loop for each target → store. All functions are
+// called on the thread of the loop.
 #pragma once
 
 #include "engine/config/config.h"
@@ -9,16 +10,15 @@
 #include <uv.h>
 
 // --- metadata of a target ---
-//
-// What a target says of its metric families in # HELP, # TYPE and # UNIT.
+// The metadata of a target: # HELP, # TYPE and # UNIT.
 
 struct scrape_metadata; // of one target
 
 struct scrape_metadata *scrape_metadata_new(void);
 void scrape_metadata_free(struct scrape_metadata *m);
-// Parts that m does not have (help, unit, type_name) leave what is known as it is.
+// Fields that m does not have (help, unit, type_name) keep their values.
 void scrape_metadata_set(struct scrape_metadata *m, const struct metrics_metadata *part);
-// Families that are gone: what is set between the two calls stays, the rest is forgotten.
+// Remove old families: those that are not set between the two calls are dropped.
 void scrape_metadata_begin_sweep(struct scrape_metadata *m);
 void scrape_metadata_sweep(struct scrape_metadata *m);
 // In unspecified order. help and unit are unescaped; type_name is never NULL ("unknown").
@@ -27,39 +27,39 @@ void scrape_metadata_each(const struct scrape_metadata *m,
 size_t scrape_metadata_len(const struct scrape_metadata *m);
 
 // --- ingestion ---
-//
-// One target's scrapes into the store: target labels and metric_relabel_configs applied to series
-// that are new, the known ones by a hash of their line; limits, staleness, and the series about the
-// scrape itself (up, scrape_duration_seconds …), as Prometheus has them.
+// Stores the scrapes of one target. Target labels and metric_relabel_configs are applied to new
+// series; cached series are found by a hash of their line. Limits, staleness and the series about
+// the scrape itself (up, scrape_duration_seconds …) are as in Prometheus.
 
 struct scrape_ingest;
 
 // cfg: honor_labels, honor_timestamps, track_staleness, metric_relabel and the limits are used; it
-// is borrowed and must live as long. target_labels (with job and instance, without __meta_…) are
-// copied.
+// is borrowed and must outlive the object. target_labels (with job and instance, without __meta_…)
+// are copied.
 struct scrape_ingest *scrape_ingest_new(struct tsdb *db,
                                         const struct engine_config_scrape_config *cfg,
                                         const struct metrics_label *target_labels, size_t n);
-// go_on is called within long texts, and may let others use the store before it returns. False ends
-// the scrape as if it had not begun: GS_ECONFLICT. NULL: texts are read without a pause.
+// go_on is called during long texts and may let others use the store before it returns. If it
+// returns false, the scrape is discarded with GS_ECONFLICT. NULL: texts are read without pauses.
 void scrape_ingest_on_pause(struct scrape_ingest *in, bool (*go_on)(void *arg), void *arg);
 void scrape_ingest_free(struct scrape_ingest *in); // without ending its series
-// The same target under a new configuration (metric_relabel changed): what was learnt of series is
-// forgotten, the series go on.
+// Applies a new configuration to the same target (metric_relabel changed): the cache is cleared,
+// the series continue.
 void scrape_ingest_reconfigure(struct scrape_ingest *in,
                                const struct engine_config_scrape_config *cfg);
 
-// The time of a scrape that begins now: after the last one, also where the clock was set back.
+// Returns the time for a scrape that starts now. It is after the last one, even if the clock was
+// set back.
 int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms);
-// An answer (already decompressed). t_ms: start of the scrape, the samples' time; duration_s: until
-// the body was there. content_type NULL: none. All or nothing: on an error (malformed body, a limit
-// passed, no text format) the target's series end and up is 0, both done here; the error is for
-// lastError. t_ms must be newer than that of the last call.
+// Stores a response (already decompressed). t_ms: start of the scrape and time of the samples; must
+// be newer than in the last call. duration_s: until the body was received. content_type NULL: none.
+// On an error (malformed body, exceeded limit, no text format) nothing is stored, the series of the
+// target end and up is 0; the error is for lastError.
 struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice body,
                                     const char *content_type, int64_t t_ms, double duration_s);
-// No answer (refused, timeout, HTTP status): series end, up is 0.
+// Records a failed scrape (refused, timeout, HTTP status): the series end and up is 0.
 void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duration_s);
-// The target was removed: all series end, up and the others about the scrape too.
+// Ends all series of a removed target, including those about the scrape.
 void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms);
 
 struct scrape_ingest_counts {
@@ -67,15 +67,13 @@ struct scrape_ingest_counts {
     size_t scraped, post_relabeling, series_added;
     // Since the start; prometheus_target_scrapes_sample_…_total.
     uint64_t duplicates, out_of_order, limit_failures;
-    size_t known; // identities remembered
+    size_t known; // cached identities
 };
 void scrape_ingest_counts(const struct scrape_ingest *in, struct scrape_ingest_counts *ret);
 const struct scrape_metadata *scrape_ingest_metadata(const struct scrape_ingest *in);
 
 // --- scrape manager ---
-//
-// All scrape targets of a configuration: discovery → relabelling → one scrape loop a target →
-// store. A reload keeps the loops of targets that did not change.
+// Manages all scrape targets of a configuration. A reload keeps the loops of unchanged targets.
 
 struct scrape_manager;
 struct kube_client;
@@ -83,24 +81,23 @@ struct discovery_stats;
 
 struct scrape_manager_config {
     struct kube_client *kube;         // for kubernetes_sd_configs without an api_server; NULL: none
-    struct discovery_stats *sd_stats; // counted into; NULL: nowhere
+    struct discovery_stats *sd_stats; // counters to update; NULL: none
 };
 
 struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
                                           const struct scrape_manager_config *cfg);
 void scrape_manager_free(struct scrape_manager *m);
-// Takes over the scrape configs (keeps a reference to nothing: what it needs is copied, or the
-// config is kept alive by the caller until the next apply or free). Cannot fail: everything was
-// checked by the parse.
+// Applies the scrape configs. The caller keeps the config alive until the next apply or free.
+// Cannot fail: parsing has checked everything.
 void scrape_manager_apply(struct scrape_manager *m, const struct engine_config *cfg);
 
-// For embedding (gpuscale up, ServiceMonitors): a set of jobs beside the configuration's. name
-// identifies the set; applying it again replaces it; NULL takes it away.
+// Applies a named set of jobs in addition to the configuration's, for `gpuscale up` and
+// ServiceMonitors. Applying the same name replaces the set; NULL removes it.
 void scrape_manager_apply_extra(struct scrape_manager *m, const char *name,
                                 const struct engine_config_scrape_config *scrapes, size_t n);
 
-// /api/v1/targets' data (state: "active", "dropped", "any"; pool: NULL all),
-// /api/v1/targets/metadata and /api/v1/metadata. New references.
+// Return the data of /api/v1/targets (state: "active", "dropped", "any"; pool NULL: all),
+// /api/v1/targets/metadata and /api/v1/metadata as new references.
 json_t *scrape_targets_json(const struct scrape_manager *m, const char *state, const char *pool);
 json_t *scrape_metadata_json(const struct scrape_manager *m, const char *metric, int64_t limit,
                              int64_t limit_per_metric);
@@ -110,5 +107,5 @@ json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
 json_t *scrape_pools_json(const struct scrape_manager *m);
 // Called after each committed scrape. NULL: none.
 void scrape_manager_on_scrape(struct scrape_manager *m, void (*fn)(void *arg), void *arg);
-// Own metrics (prometheus_target_* names) in the text format.
+// Appends the metrics about scraping (prometheus_target_*) in the text format.
 void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf *out);

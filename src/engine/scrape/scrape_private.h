@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module.
+// Internals of this module.
 #pragma once
 
 #include "engine/config/config.h"
@@ -12,14 +12,13 @@
 #include <uv.h>
 
 // --- shared use of the loop ---
-//
-// Tasks share the event loop's thread: a task that ingests a large page runs on a stack of its own
-// and yields after some milliseconds.
+// Tasks share the thread of the event loop. A task that ingests a large page has its own stack and
+// yields after some milliseconds.
 
 struct scrape_scheduler;
 struct gs_fiber;
 
-// One piece of work; the owner's memory, zero before the first use.
+// A unit of work. The owner allocates it, zeroed before the first use.
 struct scrape_task {
     void (*run)(void *arg);
     void (*done)(void *arg); // run has returned; not called by scrape_task_cancel()
@@ -27,19 +26,20 @@ struct scrape_task {
 
     // private
     struct scrape_scheduler *scheduler;
-    struct gs_fiber *fiber; // NULL: nothing is under way
+    struct gs_fiber *fiber; // NULL: idle
     int64_t begun_ns;       // of this time slice
     bool canceled;
     TAILQ_ENTRY(scrape_task) link;
 };
 
 struct scrape_scheduler *scrape_scheduler_new(uv_loop_t *loop);
-void scrape_scheduler_free(struct scrape_scheduler *s); // when nothing is under way
-// Runs it up to its first pause, or to its end. Without memory for a stack: to its end.
+void scrape_scheduler_free(struct scrape_scheduler *s); // must be idle
+// Runs it up to its first pause or its end. If no stack can be allocated, it runs to its end.
 void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t);
-// From run alone, now and then: after some milliseconds it lets the loop go on. False: end.
+// Called regularly by run: yields to the loop after some milliseconds. Returns false if run must
+// end.
 bool scrape_task_yield(struct scrape_task *t);
-// Lets run come to its end at once. Nothing happens when nothing is under way.
+// Ends run immediately. No effect if the task is idle.
 void scrape_task_cancel(struct scrape_task *t);
 
 // --- labels of samples ---
@@ -51,27 +51,27 @@ struct scrape_sample_target {
     size_t n;
 };
 
-// Scraped labels (with __name__) and the target's, into b: with honor_labels the scraped ones win,
-// else they go to exported_… .
+// Merges scraped labels (with __name__) and target labels into b. With honor_labels the scraped
+// ones win, otherwise they are renamed to exported_….
 void scrape_sample_labels_merge(const struct scrape_sample_target *target, bool honor_labels,
                                 const struct metrics_label *scraped, size_t n,
                                 struct engine_config_label_builder *b);
-// label_limit, label_name_length_limit, label_value_length_limit, and that there is a name.
+// Checks label_limit, label_name_length_limit, label_value_length_limit and that a metric name
+// exists.
 struct gs_error *scrape_sample_labels_check(const struct engine_config_scrape_config *cfg,
                                             const struct engine_config_label_builder *b);
 
 // --- samples with timestamps ---
-//
-// Samples with timestamps of their own. They stay outside of the target's group, so their series do
-// not end by themselves: with track_timestamps_staleness those end that are not seen any more.
+// Samples with explicit timestamps. They are not part of the target's group, so their series do not
+// end automatically. With track_timestamps_staleness, series that are no longer exposed end.
 //
 
 struct scrape_timestamped_series {
     tsdb_ref ref;
-    uint64_t id; // of its labels: a number may become another series'
+    uint64_t id; // of its labels: series numbers are reused
 };
 
-// Ascending, each once, when it is of a scrape that has ended.
+// Ascending and unique after the scrape has ended.
 struct scrape_timestamped_set {
     struct scrape_timestamped_series *items;
     size_t n, cap;
@@ -80,12 +80,12 @@ void scrape_timestamped_set_finish(struct scrape_timestamped_set *s);
 
 struct scrape_timestamped_sample {
     tsdb_ref ref;
-    bool is_new; // the series, to the target
+    bool is_new; // of the series within the target
     int64_t t_ms;
     double value;
 };
 
-// Of a scrape under way.
+// During a scrape.
 struct scrape_timestamped_scrape {
     struct scrape_timestamped_sample *samples;
     size_t n, cap;
@@ -95,14 +95,14 @@ void scrape_timestamped_scrape_finish(struct scrape_timestamped_scrape *p);
 
 void scrape_timestamped_add(struct scrape_timestamped_scrape *p,
                             const struct scrape_timestamped_sample *s);
-// A series that goes on without timestamps: no marker is to end it.
+// Removes a series that continues without timestamps, so that no marker ends it.
 void scrape_timestamped_mark_seen(struct scrape_timestamped_scrape *p, const struct tsdb *db,
                                   tsdb_ref ref);
-// Into the store; what it refuses is counted. track: the series that have got one are seen.
+// Appends the samples to the store and counts rejected ones. track: records their series as seen.
 void scrape_timestamped_append(struct scrape_timestamped_scrape *p, struct tsdb *db, bool track,
                                struct scrape_ingest_counts *counts);
-// Series of the scrape before that this one (NULL: none) has not seen end with a marker at t_ms;
-// the set becomes this one's.
+// Ends the series of the previous scrape that this one (NULL: none) has not seen with a marker at
+// t_ms, then replaces the set.
 void scrape_timestamped_end_missing(struct scrape_timestamped_set *before,
                                     struct scrape_timestamped_scrape *p, struct tsdb *db,
                                     int64_t t_ms);
@@ -111,20 +111,21 @@ void scrape_timestamped_end_missing(struct scrape_timestamped_set *before,
 //
 // One target: its labels, and its scrape loop.
 
-// What discovery and relabelling make of a discovered target.
+// The result of discovery and relabelling for one target.
 struct scrape_target_spec {
     struct metrics_label *discovered; // before relabelling; copies in `arena`
     size_t n_discovered;
-    struct metrics_label *labels; // of its series: without __…
+    struct metrics_label *labels; // of its series, without __… labels
     size_t n_labels;
-    const char *invalid;     // why there is no such target; then there is none of what follows
-    const char *url, *error; // error: why it cannot be scraped
+    const char *invalid;     // why the target is dropped; the following fields are then unset
+    const char *url, *error; // error: why the target cannot be scraped
     int64_t interval_ms, timeout_ms;
     bool dropped;
     uint64_t key; // equal for equal targets: labels, url, interval, timeout
 };
 
-// group: labels of the group; target: its own, which win. Everything in *ret lives in the arena.
+// group: labels of the group; target: labels of the target, which take precedence. *ret is
+// allocated in the arena.
 void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
                            const struct metrics_label *group, size_t n_group,
                            const struct metrics_label *target, size_t n_target,
@@ -143,34 +144,36 @@ struct scrape_target_state {
 struct scrape_target_hooks {
     void (*scraped)(void *arg); // after each scrape
     void *arg;
-    struct scrape_scheduler *scheduler; // for large pages; borrowed. NULL: they are read in one go
+    // for large pages; borrowed. NULL: they are read without pauses
+    struct scrape_scheduler *scheduler;
 };
 
-// cfg and client are borrowed; spec is copied. The first scrape comes within the interval, at an
-// offset that the target's key gives.
+// cfg and client are borrowed; spec is copied. The first scrape starts within one interval, at an
+// offset that is derived from the key of the target.
 struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
                                         const struct engine_config_scrape_config *cfg,
                                         struct http_client *client,
                                         const struct scrape_target_spec *spec,
                                         const struct scrape_target_hooks *hooks);
-// The same target under a new configuration.
+// Applies a new configuration to the same target.
 void scrape_target_reconfigure(struct scrape_target *t,
                                const struct engine_config_scrape_config *cfg,
                                struct http_client *client);
-// Scrapes fail with this text, nothing is sent; NULL: they go on.
+// Makes scrapes fail with this text without a request; NULL: scrapes continue.
 void scrape_target_refuse(struct scrape_target *t, const char *why);
-// end: its series end with staleness markers. The memory goes when the loop has closed its timer.
+// end: ends its series with staleness markers. The memory is freed after the loop has closed the
+// timer.
 void scrape_target_free(struct scrape_target *t, bool end);
 const struct scrape_target_spec *scrape_target_spec(const struct scrape_target *t);
 void scrape_target_state(const struct scrape_target *t, struct scrape_target_state *ret);
 const struct scrape_ingest *scrape_target_ingest(const struct scrape_target *t);
 
 // --- job ---
-//
-// One scrape config: its discovery, its targets.
+// One scrape config with its discovery and targets.
 
-#define SCRAPE_JOB_MAX_DROPPED 1000 // kept to be shown
-// libcurl looks through all connections of a client for each request: the targets share several.
+#define SCRAPE_JOB_MAX_DROPPED 1000 // kept for the API
+// libcurl searches all connections of a client for each request, so the targets share several
+// clients.
 #define SCRAPE_JOB_CLIENTS 16
 
 struct scrape_job {
@@ -178,13 +181,14 @@ struct scrape_job {
     struct tsdb *db;
     const struct engine_config_scrape_config *cfg;
     struct http_client
-        *clients[SCRAPE_JOB_CLIENTS]; // made when a target needs it; the first one at once
+        *clients[SCRAPE_JOB_CLIENTS]; // created when a target needs it; the first one immediately
     struct endpoint_tokens *tokens;   // of all clients; NULL: none are needed
     char *error; // why the job cannot run (a certificate that cannot be read …), NULL
     struct scrape_target_hooks hooks;
     struct scrape_job_provider **providers;
     size_t n_providers;
-    // Discovery of the configuration before, ended: its groups count until the new one has spoken.
+    // Discovery of the previous configuration, ended: its groups are used until the new one
+    // reports.
     struct scrape_job_provider **leavers;
     size_t n_leavers;
     struct gs_hmap *targets; // 8 bytes of the key -> struct scrape_target
@@ -192,7 +196,7 @@ struct scrape_job {
     struct scrape_target_spec *dropped; // up to SCRAPE_JOB_MAX_DROPPED
     size_t n_dropped, n_dropped_kept, dropped_cap;
     size_t n_invalid;
-    char *invalid; // what was told last of such a target
+    char *invalid; // the last logged error of such a target
 };
 
 struct scrape_job *scrape_job_new(const struct discovery_context *ctx, struct tsdb *db,
@@ -202,10 +206,9 @@ size_t scrape_job_discovered(const struct scrape_job *j); // targets before rela
 void scrape_job_free(struct scrape_job *j, bool end);
 
 // --- manager ---
-//
-// Between the manager and its views.
+// The manager and its views.
 
-struct scrape_set { // the configuration's jobs, or a named set beside it
+struct scrape_set { // the jobs of the configuration or of a named set
     char *name;     // NULL: the configuration's
     struct scrape_job **jobs;
     size_t n;

@@ -31,18 +31,18 @@ struct gs_error *state_metrics_new(uv_loop_t *loop, struct kube_client *client,
                                    const struct state_metrics_config *cfg,
                                    struct state_metrics **ret);
 void state_metrics_free(struct state_metrics *s);
-// Every watched resource has been listed. A resource that the API refuses (rights, no such API)
-// does not count; it is left out of the exposition.
+// True if every watched resource has been listed. Resources that the API rejects (no permission, no
+// such API) are skipped and left out of the exposition.
 bool state_metrics_ready(const struct state_metrics *s);
-// The exposition (text 0.0.4), made anew only after a change. Valid until the next call.
+// Returns the exposition (text 0.0.4). It is regenerated only after a change. Valid until the next
+// call.
 struct gs_slice state_metrics_text(struct state_metrics *s);
-// Grows with every change of an object.
+// Increases with every change of an object.
 uint64_t state_metrics_version(const struct state_metrics *s);
 
 // --- feed ---
-//
-// The state of Kubernetes objects into the store, as if kube-state-metrics were a target: job
-// "kube-state-metrics", the series' own labels kept.
+// Stores the state of Kubernetes objects like scrapes of kube-state-metrics: job
+// "kube-state-metrics", with honor_labels.
 
 struct state_metrics_feed;
 
@@ -55,4 +55,4 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
                                         struct kube_client *client,
                                         const struct state_metrics_feed_config *cfg,
                                         struct state_metrics_feed **ret);
-void state_metrics_feed_free(struct state_metrics_feed *f); // before db
+void state_metrics_feed_free(struct state_metrics_feed *f); // free it before db

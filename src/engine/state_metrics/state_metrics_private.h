@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of kube-state-metrics that are served, as tables: one row a family, with the
-// function that writes an object's samples.
+// Tables of the supported kube-state-metrics families: one row for each family, with the function
+// that writes the samples of an object.
 #pragma once
 
 #include "base/buf.h"
@@ -17,7 +17,7 @@ enum state_metrics_resource {
     STATE_METRICS_N_RESOURCES,
 };
 
-// Label names that may be shown of a resource.
+// Label names of a resource that are exported.
 struct state_metrics_allow {
     bool all;
     char **names;
@@ -31,8 +31,8 @@ struct state_metrics_writer {
     bool open;                               // labels have been written
 };
 
-// A sample: state_metrics_begin, any number of state_metrics_label (empty and NULL values are left
-// out), state_metrics_end.
+// Write a sample: state_metrics_begin, any number of state_metrics_label (empty and NULL values are
+// left out), state_metrics_end.
 void state_metrics_begin(struct state_metrics_writer *w);
 void state_metrics_label(struct state_metrics_writer *w, const char *name, const char *value);
 void state_metrics_end(struct state_metrics_writer *w, double value);
@@ -40,10 +40,10 @@ void state_metrics_end(struct state_metrics_writer *w, double value);
 void state_metrics_flag(struct state_metrics_writer *w, bool on);
 // label_<name> for every allowed label of the object
 void state_metrics_object_labels(struct state_metrics_writer *w, const json_t *obj);
-// metadata.creationTimestamp in seconds, as a whole sample with the given labels open; false: none
+// ends an open sample with metadata.creationTimestamp in seconds; false: absent
 bool state_metrics_seconds(const char *rfc3339, double *ret);
-// resource="nvidia_com_gpu",unit="integer" for each entry of a resource list. each(w, arg) writes
-// the labels in front.
+// Writes resource="nvidia_com_gpu",unit="integer" for each entry of a resource list. each(w, arg)
+// writes the labels before them.
 void state_metrics_resources(struct state_metrics_writer *w, const json_t *list,
                              void (*each)(struct state_metrics_writer *w, const void *arg),
                              const void *arg);

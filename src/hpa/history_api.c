@@ -97,7 +97,8 @@ void hpa_history_handle(void *controller, struct http_exchange *x)
     bool deprecated = gs_starts(path, "/apis/" HPA_DEPRECATED_HISTORY_GROUP "/");
     const struct history_api *api = deprecated ? &deprecated_api : &current_api;
     const char *after_root = path + strlen("/apis/");
-    if (deprecated)
+    // Not for discovery: kubectl reads all groups for other reasons, too.
+    if (deprecated && strlen(after_root) > strlen(api->version) + 1)
         http_add_header(x, "Warning",
                         "299 - \"" HPA_DEPRECATED_HISTORY_GROUP
                         "/v1 is deprecated; use " HPA_HISTORY_GROUP "/v1\"");

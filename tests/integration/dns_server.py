@@ -32,6 +32,8 @@ def answer(query, tcp):
     rows = [r for r in rows if r[0] == name]
     code, cut, records = 0 if rows else 3, False, b''
     n = 0
+    # Records of an alias belong to the name that it stands for.
+    alias = [words[0] for _, kind, *words in rows if kind == 'CNAME']
     for _, kind, *words in rows:
         if kind == 'NONE':
             return None
@@ -39,7 +41,8 @@ def answer(query, tcp):
             code = 2
         elif TYPES[kind] in (asked, 5):
             rest = data(kind, words)
-            records += b'\xc0\x0c' + struct.pack('>HHIH', TYPES[kind], 1, 30, len(rest)) + rest
+            owner = wire(alias[0]) if alias and kind != 'CNAME' else b'\xc0\x0c'
+            records += owner + struct.pack('>HHIH', TYPES[kind], 1, 30, len(rest)) + rest
             n += 1
     if name.startswith('big') and not tcp:
         cut, records, n = True, b'', 0

@@ -121,6 +121,17 @@ static int read_a(struct dns_lookup *l, const unsigned char *message, int len)
     return ARES_SUCCESS;
 }
 
+// An IPv4 address in IPv6 form is written as the IPv4 address, as Prometheus does.
+static const char *ip6_text(const struct ares_in6_addr *ip, char text[static INET6_ADDRSTRLEN])
+{
+    enum { MAPPED = 12 }; // bytes before the IPv4 address
+    static const unsigned char mapped[MAPPED] = {[10] = 0xff, [11] = 0xff};
+    const unsigned char *bytes = (const unsigned char *)ip;
+    if (!memcmp(bytes, mapped, MAPPED))
+        return inet_ntop(AF_INET, bytes + MAPPED, text, INET6_ADDRSTRLEN);
+    return inet_ntop(AF_INET6, bytes, text, INET6_ADDRSTRLEN);
+}
+
 static int read_aaaa(struct dns_lookup *l, const unsigned char *message, int len)
 {
     char text[INET6_ADDRSTRLEN];
@@ -131,7 +142,7 @@ static int read_aaaa(struct dns_lookup *l, const unsigned char *message, int len
         return status;
     make_records(l, (size_t)n);
     for (int i = 0; i < n; i++)
-        add_record(l, inet_ntop(AF_INET6, &list[i].ip6addr, text, sizeof(text)), 0, false);
+        add_record(l, ip6_text(&list[i].ip6addr, text), 0, false);
     return ARES_SUCCESS;
 }
 

@@ -91,7 +91,7 @@ static void test_what_is_refused(void **state)
          "collection.watchGroups[0].fields[0] is required"},
         {"version: 1\ncollection:\n  watchGroups: 5\n", "want a list"},
         {"version: 1\n---\nversion: 1\n", "multiple YAML documents"},
-        {"", "nothing in it"},
+        {"", "the file is empty"},
         {"[]", "want a mapping"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {

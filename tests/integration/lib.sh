@@ -99,6 +99,7 @@ free_port() {
 
 # start_both PROMETHEUS: the engine and this Prometheus on $dir/prometheus.yml; sets ours and theirs.
 start_both() {
+    : >"$dir/engine.log" # the lines of an earlier one must not be read
     "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
     both=$!
     wait_for "the engine is ready" grep -q 'is ready' "$dir/engine.log"
@@ -124,6 +125,7 @@ own_gpus() {
 
 # start_up [flags]: in the background; returns when the API answers.
 start_up() {
+    : >"$dir/up.log" # the lines of an earlier one must not be read
     "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 --prometheus-port 0 "$@" >"$dir/up.log" 2>&1 &
     up_pid=$!
     wait_for "gpuscale up is ready" grep -q '^Ready:' "$dir/up.log"

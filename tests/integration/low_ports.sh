@@ -29,8 +29,8 @@ spec:
       - name: api
         image: intent:1
         ports: [{name: web, containerPort: 80}]
-        readinessProbe: {httpGet: {path: /ping, port: 80}, periodSeconds: 1}
-        livenessProbe: {tcpSocket: {port: web}, periodSeconds: 1}
+        readinessProbe: {httpGet: {path: /ping, port: 80}, periodSeconds: 1, timeoutSeconds: 20}
+        livenessProbe: {tcpSocket: {port: web}, periodSeconds: 1, timeoutSeconds: 20, failureThreshold: 10}
         resources: {limits: {nvidia.com/gpu: 1}}
 ---
 apiVersion: v1

@@ -10,7 +10,7 @@
 
 enum { MAX_WORDS = 48 };
 
-// What kube-apiserver sends on for kube-controller-manager.
+// Headers that kube-apiserver sends for a request of kube-controller-manager.
 static const char proxy_headers[] =
     "User-Agent: kube-controller-manager/v1.30.0 (linux/amd64) kubernetes/7c48c2b/"
     "system:serviceaccount:kube-system:horizontal-pod-autoscaler\r\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What adapters run on in measurements and load tests: the stand-in for a cluster, a front proxy's
-// certificate, and the program itself, ours or prometheus-adapter, with the same flags.
+// The environment of adapters in benchmarks and load tests: the simulated cluster, the certificate
+// of a front proxy, and the adapter (gpuscale or prometheus-adapter) with the same flags.
 #pragma once
 
 #include "bench.h"
@@ -18,11 +18,11 @@ struct adapter_bed {
 void adapter_bed_start(struct adapter_bed *b, const char *self, int pods);
 void adapter_bed_finish(struct adapter_bed *b); // its processes end with the program
 
-// source_url NULL: none, the engine in the process. program: the words in front of the flags;
-// extra: those behind. Both end with NULL.
+// source_url NULL: the engine in the process. program: the arguments before the flags; extra: the
+// arguments after them. Both end with NULL.
 pid_t adapter_start(const struct adapter_bed *b, const char *log, const char *const *program,
                     uint16_t port, const char *source_url, const char *rules,
                     const char *const *extra);
-// As the front proxy that speaks for the cluster's autoscaler. Fails the program.
+// Connects like the front proxy, for the cluster's autoscaler. Ends the program on failure.
 void adapter_connect(const struct adapter_bed *b, struct wire *w, uint16_t port);
 bool adapter_try_connect(const struct adapter_bed *b, struct wire *w, uint16_t port);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale adapter under load and beside bad company: many autoscalers ask about many pods while
-// the source is slow, lies, hangs or is gone, certificates and rules change and idle connections
-// stay open. Each value that is served is checked: whose it is and how old.
+// gpuscale adapter under load with faults: many autoscalers request metrics of many pods while the
+// source is slow, sends wrong data, hangs or is down, certificates and rules change, and idle
+// connections stay open. Checks the owner and the age of each value that is served.
 #include "adapter_bed.h"
 
 #include "base/clock.h"
@@ -27,13 +27,13 @@
 
 enum {
     WORKERS = 24,
-    STALE_S = 3,     // a value may be older than its request by so much: shared, and rounded
+    STALE_S = 3, // maximum age of a value at the time of its request: values are shared and rounded
     MOVE_EVERY = 50, // requests on a connection, then a new one
     ANSWER_LIMIT_S = 60,
     IDLE_KB = 120, // of memory, for each idle connection
 };
 
-// For what must happen on the slowest machine.
+// Time limit for events that must happen, also on slow machines.
 #define PATIENCE_NS (120 * GS_NS_PER_SEC)
 
 struct options {
@@ -42,16 +42,16 @@ struct options {
     double interval, phase;
 };
 
-// What the workers share with the one who directs them.
+// Shared by the workers and the main thread.
 struct load {
     const struct adapter_bed *bed;
     const struct options *o;
     uint16_t port;
-    atomic_int phase;      // changes are counted
+    atomic_int phase;      // incremented at each change
     atomic_bool good;      // all answers must be whole
     atomic_bool stop, end; // end: connections may break
     atomic_long asked, whole, partial, refused, broken;
-    _Atomic int64_t late_ns; // the most that a worker was: so slow is the machine
+    _Atomic int64_t late_ns; // maximum delay of a worker: how slow the machine is
 };
 
 struct worker {
@@ -62,7 +62,7 @@ struct worker {
 
 // --- checking ---
 
-// One item of an answer: a pod of this autoscaler, with its value of a moment ago.
+// One item of a response: a pod of this autoscaler, with a recent value.
 static void check_item(const json_t *item, int hpa, double asked_s, double took_s, double late_s)
 {
     const char *name = codec_json_str(item, "describedObject", "name", NULL);
@@ -136,7 +136,7 @@ static void *work(void *arg)
             bench_sleep(next - now);
         if ((now = gs_mono_ns()) - next > l->late_ns)
             l->late_ns = now - next;
-        if (now - next > GS_NS_PER_SEC) // answers that wait do not pile up behind each other
+        if (now - next > GS_NS_PER_SEC) // late requests do not accumulate
             next = now;
         next += step;
         if (w.fd < 0 || i % MOVE_EVERY == 0) {
@@ -153,7 +153,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-// --- the company ---
+// --- faults ---
 
 static void set_mode(uint16_t port, const char *mode)
 {
@@ -249,7 +249,7 @@ static void end_phase(struct load *l, pid_t adapter, const char *what)
            resident_mb(adapter));
 }
 
-// On a slow machine it may take longer than a phase.
+// On a slow machine this may take longer than a phase.
 static void wait_for(const atomic_long *count, const char *failure)
 {
     for (int64_t end = gs_mono_ns() + PATIENCE_NS; !*count; bench_sleep(50 * GS_NS_PER_MS))
@@ -269,7 +269,7 @@ static void bad_phase(struct load *l, pid_t adapter, const char *mode, bool answ
     set_mode(l->bed->source_port, "good");
 }
 
-// The answers to what was asked before have come, and from then on all are whole.
+// Responses to earlier requests have arrived. From now on, all responses must be complete.
 static void settle(struct load *l)
 {
     bench_sleep(GS_NS_PER_SEC * 3 / 2);
@@ -357,7 +357,7 @@ static struct wire *open_idle(struct load *l)
     struct gs_slice body;
     for (int64_t i = 0; i < l->o->idle; i++) {
         adapter_connect(l->bed, &idle[i], l->port);
-        if (i % 2 && !wire_get(&idle[i], "/readyz", &body)) // half have asked once
+        if (i % 2 && !wire_get(&idle[i], "/readyz", &body)) // half of them have sent one request
             bench_fail("/readyz: %.*s", (int)body.len, body.data);
     }
     return idle;
@@ -445,7 +445,7 @@ static const struct gs_opt rows[] = {
      AT(pods),
      .min = 100,
      .max = 99999,
-     .help = "Pods."},
+     .help = "Number of pods."},
     {.name = "hpas",
      .arg = "N",
      .def = "1000",
@@ -459,13 +459,13 @@ static const struct gs_opt rows[] = {
      .def = "15",
      .type = GS_OPT_DOUBLE,
      AT(interval),
-     .help = "How often each autoscaler asks."},
+     .help = "Interval between the requests of each autoscaler."},
     {.name = "phase",
      .arg = "SECONDS",
      .def = "15",
      .type = GS_OPT_DOUBLE,
      AT(phase),
-     .help = "How long each part takes."},
+     .help = "Duration of each phase."},
     {.name = "idle",
      .arg = "N",
      .def = "2000",
@@ -473,7 +473,7 @@ static const struct gs_opt rows[] = {
      AT(idle),
      .min = 0,
      .max = 9000,
-     .help = "Connections that ask nothing."},
+     .help = "Number of idle connections."},
     {.name = "growth-mb",
      .arg = "N",
      .def = "300",
@@ -481,8 +481,7 @@ static const struct gs_opt rows[] = {
      AT(growth_mb),
      .min = 0,
      .max = 100000,
-     .help =
-         "So much more memory may be resident at most, beside that of idle connections; 0: any."},
+     .help = "Maximum growth of resident memory without that of idle connections. 0: no limit."},
     {.name = "serve",
      .arg = "PODS",
      .def = "0",
@@ -490,7 +489,7 @@ static const struct gs_opt rows[] = {
      AT(serve),
      .min = 0,
      .max = 1000000,
-     .help = "Only the stand-in for a cluster."},
+     .help = "Only run the simulated cluster, with this number of pods."},
     {.name = "source-port",
      .arg = "PORT",
      .def = "0",
@@ -498,15 +497,16 @@ static const struct gs_opt rows[] = {
      AT(source_port),
      .min = 0,
      .max = 65535,
-     .help = "Of the stand-in for a Prometheus."},
+     .help = "Port of the simulated Prometheus."},
     {0},
 };
 
 static const struct gs_command command = {
     .name = "adapter-load",
-    .summary = "Check the adapter under load, beside slow, dead and lying sources.",
-    .description = "Ends with 1 when a wrong or old value was served, when memory grew too much, "
-                   "or when the adapter did not end as it should.",
+    .summary = "Check the adapter under load with slow, dead and faulty sources.",
+    .description =
+        "The exit code is 1 if a wrong or old value was served, if memory grew too much, "
+        "or if the adapter did not end correctly.",
     .opts = rows,
     .opts_size = sizeof(struct options),
     .max_args = 0,

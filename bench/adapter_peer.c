@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale adapter beside the real prometheus-adapter, with the same rules, in front of the same
-// Prometheus and the same stand-in for a cluster, asked in turns as kube-controller-manager asks.
+// gpuscale adapter compared with prometheus-adapter: the same rules, Prometheus and simulated
+// cluster. They are measured in turns, with the requests of kube-controller-manager.
 #include "adapter_bed.h"
 
 #include "base/clock.h"
@@ -165,7 +165,7 @@ struct load {
     struct wire wire;
     const char *const *paths;
     size_t n_paths, next;
-    size_t items; // wanted in each answer
+    size_t items; // expected in each response
     int64_t end_ns;
     struct bench_series latency_ms;
 };
@@ -211,7 +211,8 @@ static struct result measure(const struct adapter_bed *b, const struct side *s,
     struct gs_slice body;
     for (int i = 0; i < connections; i++) {
         adapter_connect(b, &loads[i].wire, s->port);
-        (void)wire_get(&loads[i].wire, paths[0], &body); // permissions and connections are there
+        (void)wire_get(&loads[i].wire, paths[0],
+                       &body); // permissions are cached, connections are open
     }
     int64_t cpu = bench_cpu_ns(s->pid), start = gs_mono_ns();
     for (int i = 0; i < connections; i++) {
@@ -333,8 +334,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     GS_AUTO_FREE char *source = start_prometheus(o), *rules = write_rules();
     GS_AUTO_FREE char *engine_config = write_engine_config(o, &b);
     GS_AUTO_FREE char *engine_flag = gs_format("--engine-config=%s", engine_config);
-    // Its throttle of five requests a second to the cluster is raised: what is measured is its
-    // work.
+    // Its limit of five requests per second to the cluster is raised, because it is not measured
+    // here.
     struct side sides[N_SIDES] = {
         [REAL] = {.name = "prometheus-adapter",
                   .program = {real},
@@ -379,19 +380,19 @@ static const struct gs_opt rows[] = {
      .def = "/usr/bin/prometheus",
      .type = GS_OPT_STRING,
      AT(prometheus),
-     .help = "The source of both."},
+     .help = "Prometheus, the source of both adapters."},
     {.name = "promtool",
      .arg = "FILE",
      .def = "/usr/bin/promtool",
      .type = GS_OPT_STRING,
      AT(promtool),
-     .help = "Makes its data."},
+     .help = "promtool, which creates the data."},
     {.name = "seconds",
      .arg = "N",
      .def = "3",
      .type = GS_OPT_DOUBLE,
      AT(seconds),
-     .help = "Time for each line."},
+     .help = "Duration of each measurement."},
     {.name = "series",
      .arg = "N",
      .def = "100000",
@@ -399,7 +400,7 @@ static const struct gs_opt rows[] = {
      AT(series),
      .min = PODS,
      .max = 10000000,
-     .help = "Series that the rule finds."},
+     .help = "Number of series that the rule finds."},
     {.name = "connections",
      .arg = "N",
      .def = "8",
@@ -407,13 +408,13 @@ static const struct gs_opt rows[] = {
      AT(connections),
      .min = 1,
      .max = MAX_CONNECTIONS,
-     .help = "Connections of the rows with several."},
+     .help = "Number of connections, for the rows with several."},
     {.name = "row",
      .arg = "TEXT",
      .type = GS_OPT_STRING,
      AT(row),
-     .help = "Only rows whose title has this text."},
-    {.name = "alone", .type = GS_OPT_BOOL, AT(alone), .help = "Without prometheus-adapter."},
+     .help = "Only run rows whose title contains this text."},
+    {.name = "alone", .type = GS_OPT_BOOL, AT(alone), .help = "Do not measure prometheus-adapter."},
     {.name = "serve",
      .arg = "PODS",
      .def = "0",
@@ -421,14 +422,14 @@ static const struct gs_opt rows[] = {
      AT(serve),
      .min = 0,
      .max = 1000000,
-     .help = "Only the stand-in for a cluster."},
+     .help = "Only run the simulated cluster, with this number of pods."},
     {0},
 };
 
 static const struct gs_command command = {
     .name = "adapter-peer",
-    .summary = "Measure the adapter beside the real prometheus-adapter.",
-    .description = "Requests a second and core, latency, memory and start of both.",
+    .summary = "Compare the adapter with prometheus-adapter.",
+    .description = "Measures requests per second and core, latency, memory and start of both.",
     .opts = rows,
     .opts_size = sizeof(struct options),
     .max_args = 0,

@@ -176,8 +176,8 @@ static const char *const mode_names[] = {
 #define MODE_NAME(id, name) name,
     CLUSTER_MODES(MODE_NAME)};
 
-// Pods named by pod="…" or pod=~"…|…" of a query, in its order. The value tells whose it is, and
-// its fraction when it is from: the second of the last thousand.
+// The pods in pod="…" or pod=~"…|…" of a query, in its order. The value contains the number of the
+// pod, and its fraction the time: the second modulo 1000.
 static void add_samples(const struct cluster *c, const char *query, struct gs_buf *out)
 {
     const char *at = strstr(query, "pod=");
@@ -190,7 +190,7 @@ static void add_samples(const struct cluster *c, const char *query, struct gs_bu
         if (i >= c->pods)
             continue;
         if (c->mode == CLUSTER_OTHERS)
-            i += c->pods; // nobody's
+            i += c->pods; // a pod that does not exist
         gs_buf_addf(out, "%s{\"metric\":{\"pod\":\"" CLUSTER_POD_FMT "\"},\"value\":[%.3f,",
                     n++ ? "," : "", i, now);
         static const char *const huge[] = {"1e400", "NaN", "+Inf", "-Inf", "1e300", "1e19"};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for a Kubernetes API and for a Prometheus, as the measurements and load tests of the
-// adapter need them: pods without a cluster, values that tell whose and how old they are, and on
-// demand what a broken or lying server sends.
+// A simulated Kubernetes API and Prometheus for benchmarks and load tests of the adapter. Values
+// contain their pod and their time. On request, responses are faulty.
 #pragma once
 
 #include "base/buf.h"
@@ -10,14 +9,14 @@
 #define CLUSTER_METRIC  "gpu_util"
 #define CLUSTER_POD_FMT "pod-%05d"
 
-// Pods of autoscaler N ("hpa=N"): so many, one after the other. "first=N" picks the first N.
+// The number of consecutive pods of autoscaler N ("hpa=N"). "first=N" selects the first N pods.
 enum { CLUSTER_PODS_OF_HPA = 10 };
 
 // Labels of series I of the benchmarks: gpu_metric_MM of one of CLUSTER_SERIES_PODS pods.
 enum { CLUSTER_SERIES_PODS = 5000 };
 void cluster_add_series(struct gs_buf *out, int64_t i);
 
-// How the stand-in for Prometheus answers queries; "mode" of /mode?is=….
+// How the simulated Prometheus responds to queries; set with /mode?is=….
 #define CLUSTER_MODES(X)                                                                           \
     X(GOOD, "good")                                                                                \
     X(SLOW, "slow")       /* after a second */                                                     \
@@ -34,5 +33,5 @@ enum cluster_mode { CLUSTER_MODES(CLUSTER_MODE_ID) CLUSTER_N_MODES };
 // Serves until it is killed; prints "kubernetes port N" and "source port N". port 0: any free one.
 _Noreturn void cluster_serve(int pods, uint16_t kubernetes_port, uint16_t source_port);
 
-// Writes a kubeconfig for the stand-in.
+// Writes a kubeconfig for the simulated API.
 void cluster_kubeconfig(const char *path, uint16_t port);

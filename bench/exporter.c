@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exporter on 8 simulated GPUs: CPU and memory asked by nobody, once a second, and with 200
-// processes on the GPUs, beside Prometheus' node_exporter; and how long a scrape of 16 GPUs with 7
-// MIG devices each takes.
+// The exporter on 8 simulated GPUs: CPU and memory without scrapes, with one scrape per second, and
+// with 200 processes on the GPUs, compared with node_exporter of Prometheus. Also the duration of a
+// scrape of 16 GPUs with 7 MIG devices each.
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -34,7 +34,7 @@ struct options {
     int64_t seconds;
 };
 
-// --- what is measured ---
+// --- programs ---
 
 static pid_t start_exporter(const struct options *o, const char *spec, const char *interval_ms,
                             const char *counters, uint16_t *ret_port)
@@ -102,7 +102,7 @@ static void stop_processes(const pid_t *pids)
     }
 }
 
-// That they are really there: a line for the memory of each.
+// Checks that they run: the page has a line for the memory of each.
 static void check_processes(uint16_t port)
 {
     struct wire w;
@@ -280,7 +280,7 @@ static size_t count_series(struct gs_slice body)
     return n;
 }
 
-// The least that a page of this size costs here and now: a process that writes the same bytes.
+// The minimum cost of a page of this size on this machine: a process that writes the same bytes.
 static _Noreturn void be_floor(int listening, struct gs_slice body)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hours of samples of DCGM-like targets, 8 GPUs with 25 series each. The same in each process that
-// makes them, so that two stores can be filled with one history.
+// Hours of samples of DCGM-like targets: 8 GPUs with 25 series each. All processes generate the
+// same samples, so that two stores can be filled with one history.
 #pragma once
 
 #include "metrics/labels.h"

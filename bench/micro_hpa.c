@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions of many autoscalers in turn, each with its own history, values that move and windows
-// that hold.
+// Decisions of many autoscalers in turn, each with its own history, changing values and windows
+// that limit the result.
 #include "micro.h"
 
 #include "base/file.h"

@@ -89,7 +89,7 @@ static void make_page(struct page *p)
     exporter_counters_default(&p->counters);
 }
 
-// As from one sample to the next.
+// Changes the values as between two samples.
 static void change_values(struct page *p)
 {
     p->pass++;

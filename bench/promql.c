@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries of the PromQL engine over a store of N GPU series: microseconds of the first evaluation
-// (nothing known yet), and of those that follow. With a query: that one alone, for profiles.
+// (empty caches), and of the following ones. With a query argument: only this query, for profiling.
 #include "promql/promql.h"
 #include "base/clock.h"
 #include "base/mem.h"

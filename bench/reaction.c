@@ -95,7 +95,7 @@ struct reaction {
     struct bench_series value_s, scale_s;
 };
 
-// --- what is seen ---
+// --- observation ---
 
 static double highest(const json_t *items)
 {
@@ -189,9 +189,9 @@ static int64_t phase_ns(int64_t i, double stride)
     return (int64_t)((golden - floor(golden)) * (double)GS_NS_PER_SEC);
 }
 
-// The exporter's second and the scraper's drift against each other, once around in some ten
-// minutes. A short run sees all of it when the exporter is started anew at other points of the
-// second; `up` does that when it is gone.
+// The timers of exporter and scraper drift against each other, by one period in about ten minutes.
+// To cover all offsets in a short run, the exporter is killed at different points of the second;
+// `up` restarts it.
 static void move_exporter(struct reaction *r, int64_t i)
 {
     pid_t children[64];

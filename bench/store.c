@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store under hours of history, written as fast as it goes: time of an append, bytes a sample,
-// memory while the retention drops what is old, and the restart of the engine after kill -9.
+// The store with hours of history, written at full speed: time of an append, bytes per sample,
+// memory while the retention deletes old samples, and the restart of the engine after kill -9.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench.h"
@@ -101,7 +101,7 @@ static void pass(struct world *w, size_t t, int64_t at_ms, const double values[H
 
 static void all_targets(struct world *w, size_t round)
 {
-    static double values[BATCH][HISTORY_SERIES]; // made before the clock is looked at
+    static double values[BATCH][HISTORY_SERIES]; // generated before the time is measured
     int64_t times[BATCH];
     for (size_t t = 0; t < w->history->n; t += BATCH) {
         size_t n = w->history->n - t < BATCH ? w->history->n - t : BATCH;
@@ -199,7 +199,7 @@ static void fill(void *plan, const struct side *self)
     side_done(self); // and is killed
 }
 
-// --- Prometheus beside it ---
+// --- comparison with Prometheus ---
 
 struct memory {
     double rss, anon, file, peak; // MB

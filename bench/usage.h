@@ -8,7 +8,7 @@
 
 enum { USAGE_PIDS = 64 };
 
-// What some processes use together.
+// The sum of the usage of some processes.
 struct usage {
     double rss_mb, pss_mb, private_mb, cpu_percent;
 };
@@ -19,12 +19,12 @@ struct usage_group {
     int64_t cpu_ns; // at the start of the measurement
 };
 
-// Measures the groups over the time and asks for /metrics once a second meanwhile (port 0: not).
+// Measures the groups for the time and requests /metrics once a second meanwhile (port 0: never).
 void usage_measure(struct usage_group *groups, size_t n, int64_t seconds, uint16_t port,
                    struct usage *ret);
 void usage_print_header(void);
 void usage_print(const char *what, struct usage u, const char *verdict);
 
-// For measurements of one's own: what was used since group.cpu_ns was set.
+// For other measurements: the usage since group.cpu_ns was set.
 int64_t usage_cpu_ns(const struct usage_group *g);
 struct usage usage_of(const struct usage_group *g, double seconds);

@@ -90,7 +90,7 @@ static bool receive_more(struct wire *w)
     return n > 0;
 }
 
-// What follows "NAME:" in the header, NULL where it is not there.
+// The value of the header NAME; NULL: absent.
 static const char *header_value(const char *header, size_t len, const char *name)
 {
     size_t n = strlen(name);

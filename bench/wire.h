@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A blocking HTTP/1.1 client on one kept-alive connection to 127.0.0.1, with TLS where it is asked
-// for: as little work as can be on the measuring side.
+// A blocking HTTP/1.1 client on one keep-alive connection to 127.0.0.1, optionally with TLS. It
+// uses as little CPU as possible.
 #pragma once
 
 #include "base/buf.h"

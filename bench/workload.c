@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The container of the reaction benchmark: loads its simulated GPU by as much as the number in a
-// shared file says (percent, 32 bits, a futex word). At 0 it sleeps in the kernel.
+// The container of the reaction benchmark. It loads its simulated GPU by the percentage in a shared
+// file (32 bits, a futex word). At 0 it sleeps in the kernel.
 #include "base/clock.h"
 #include "nvmlsim/client.h"
 

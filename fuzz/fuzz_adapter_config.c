@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations of the adapter in all forms; what loads is also named and expanded.
+// Configurations of the adapter in all forms. Rules that load are also used: names and queries.
 #include "adapter/config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotations of schedulers that share GPUs, as anybody who may make a pod can write them; and the
-// device ids that belong to them.
+// Annotations of schedulers that share GPUs, which anybody who can create a pod can write, and the
+// device IDs that belong to them.
 #include "base/mem.h"
 #include "exporter/device_map.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request through the whole API server on a memory store. The input: a line with the method, one
 // with the path and query, one with the body's media type, one with the Accept header, then the
-// body. A pod, a Deployment and an autoscaler are there to be changed. Followed by a list in table
-// form, which must hold up whatever was stored.
+// body. A pod, a Deployment and an autoscaler exist. After the request, a list in table form must
+// work with whatever was stored.
 #include "base/mem.h"
 #include "local/api.h"
 #include "net/http/client.h"

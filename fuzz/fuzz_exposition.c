@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever parses must survive being written and parsed again with the same samples; and a second
-// read with each line expected gives the same lines as the first.
+// Text that parses must give the same samples after it is written and parsed again. A second read
+// with cached lines must give the same lines as the first.
 #include "base/mem.h"
 #include "metrics/write.h"
 
@@ -42,7 +42,7 @@ struct seen {
     size_t n, cap;
 };
 
-// Tells NaNs and zeros apart.
+// Compares bits: distinguishes NaNs and zeros.
 static uint64_t bits_of(double v)
 {
     uint64_t bits;

@@ -10,7 +10,7 @@ static void answer(void *ctx, struct grpc_call *call, struct gs_slice request)
     grpc_call_finish(call, GRPC_OK, "");
 }
 
-// Never answers a call while it is open.
+// Never responds to a call while it is open.
 static void hold(void *ctx, struct grpc_call *call, struct gs_slice request)
 {
     struct grpc_call **held = ctx;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A HorizontalPodAutoscaler of any version: as the API server takes it (types, conversion,
 // defaults, validation), read as the controller reads it, and decided on for a few pods. The input:
-// a JSON object; the bytes behind its end, after a NUL, are the samples.
+// a JSON object, a NUL, and the bytes of the samples.
 #include "base/mem.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
@@ -27,7 +27,7 @@ static int64_t take(struct gs_slice *bytes)
     return (int64_t)v;
 }
 
-// What the types leave open is stored only when validation says so.
+// An object is stored only if its types and its validation are correct.
 static bool is_taken(json_t *v2)
 {
     struct kube_field_errors errors = {0};
@@ -38,7 +38,7 @@ static bool is_taken(json_t *v2)
     return taken;
 }
 
-// Every version shows what is stored, and what it shows can be written back.
+// The stored object can be read in every version, and the result can be written back.
 static void show(const json_t *v2)
 {
     static const char *const versions[] = {"v1", "v2beta1", "v2beta2", "v2"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies of an HTTP peer: read at once and in pieces they must come to the same, and the body must
-// lie within what was read. First byte: size of the pieces.
+// Responses of an HTTP peer. Reading at once and in pieces must give the same result, and the body
+// must be within the input. First byte: size of the pieces.
 #include "net/http/http_private.h"
 
 #include <stdlib.h>

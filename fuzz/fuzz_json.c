@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever parses must be written and parsed again as an equal value.
+// A value that parses must be equal after it is written and parsed again.
 #include "codec/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

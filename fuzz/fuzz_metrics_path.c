@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of the metrics APIs. What is named is there.
+// Paths of the metrics APIs. Required parts of a parsed path are set.
 #include "adapter/api/path.h"
 #include "base/mem.h"
 #include "base/slice.h"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServiceMonitor and PodMonitor objects as configurations; their Secrets say what the input says.
+// ServiceMonitor and PodMonitor objects as configurations. The input is also the content of
+// Secrets.
 #include "engine/config/config.h"
 #include "engine/monitors/monitors_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// The object itself plays the Secret: it has `data` where the input gives it one.
+// The object itself is used as the Secret, with `data` from the input.
 static const json_t *look_up(void *arg, enum monitors_asset kind, const char *name,
                              bool *ret_pending)
 {

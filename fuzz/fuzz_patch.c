@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A target and a patch, both JSON, with a NUL between: all three patch forms, and the type check of
-// what comes out. The inputs must stay as they were.
+// A target and a patch, both JSON, separated by a NUL: all three patch forms, and the type check of
+// the result. The inputs must not change.
 #include "kube/patch.h"
 
 #include <stdlib.h>

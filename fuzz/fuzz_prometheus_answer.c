@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of a Prometheus that lies. The first byte chooses the status and the kind of answer.
+// Responses of a faulty Prometheus. The first byte selects the status and the kind of response.
 #include "adapter/source/source_private.h"
 #include "base/hmap.h"
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         gs_error_free(source_read_series(status, body, &s));
     else
         gs_error_free(source_read_query(status, body, &r));
-    // Everything that was read can be touched.
+    // Reads all results, for the sanitizers.
     size_t sum = 0;
     for (size_t i = 0; r && i < r->n; i++)
         for (size_t k = 0; k < r->samples[i].n_labels; k++)

@@ -3,7 +3,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// What was read is used, too: expressions and templates come from the same hands.
+// Also uses the result: expressions and templates are from the same input.
 static void relabel(const struct engine_config_relabels *rules)
 {
     struct engine_config_label_builder b = {0};

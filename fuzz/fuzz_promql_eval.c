@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as a query over a small store, instant and range, twice each: what is kept of the first
-// must give the same as the first.
+// Any text as a query over a small store, instant and range, twice each. The second evaluation uses
+// caches and must give the same result.
 #include "base/mem.h"
 #include "promql/promql.h"
 

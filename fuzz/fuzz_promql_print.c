@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any expression, printed on one line and with line breaks: both read back as the same tree.
+// Any expression, printed on one line and with line breaks: both parse to the same tree.
 #include "base/buf.h"
 #include "promql/ast.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `gpuscale query` makes of any answer of a server.
+// The output of `gpuscale query` for any response of a server.
 #include "base/mem.h"
 #include "query/query_private.h"
 
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             FILE *out = open_memstream(&text, &n);
             gs_error_free(query_print(&p, answer, out, &any));
             (void)fclose(out);
-            // Nothing that a terminal would act on, but for our own headings.
+            // No escape sequences for the terminal except those of headings.
             for (size_t i = 0; kind != QUERY_METADATA && format == QUERY_TABLE && i < n; i++)
                 if ((unsigned char)text[i] < ' ' && text[i] != '\n' &&
                     !(text[i] == '\x1b' &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of unit tests of rules. Tests are run as far as they end soon.
+// Files with unit tests of rules. Short tests are run.
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/rules/unit_test_private.h"

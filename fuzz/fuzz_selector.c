@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a selector prints must parse to what prints the same.
+// A printed selector must parse, and print the same again.
 #include "base/mem.h"
 #include "kube/selector.h"
 

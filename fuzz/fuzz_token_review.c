@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to a TokenReview and a SubjectAccessReview by a cluster that lies. The first byte chooses
-// the statuses; the two answers are parted by a NUL byte.
+// Responses of a faulty cluster to a TokenReview and a SubjectAccessReview. The first byte selects
+// the statuses. A NUL separates the two responses.
 #include "adapter/api/auth.h"
 #include "base/mem.h"
 #include "kube/client.h"
@@ -33,7 +33,7 @@ struct request {
 static void on_decision(void *arg, const struct adapter_api_auth_decision *d)
 {
     struct request *r = arg;
-    // Who is let in has a name; everything about the decision can be touched.
+    // Authenticated users have a name. Reads all results, for the sanitizers.
     if (d->allowed && (!d->user->name || !json_is_array(d->user->groups)))
         abort();
     if (d->allowed)
@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gs_error_free(adapter_api_path_read("/apis/custom.metrics.k8s.io/v1beta1/nodes/n/m", &f.path));
     ask(&loop, &f);
     f.done = false;
-    ask(&loop, &f); // of what was kept
+    ask(&loop, &f); // from the cache
     adapter_api_path_finish(&f.path);
     adapter_api_auth_free(f.auth);
     kube_client_free(kube);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store's folder with any files in it: it opens, answers, takes samples, and those are there
-// after another start.
+// A store's directory with arbitrary files: it opens, responds to queries and stores samples, which
+// exist after another start.
 //
-// The input is files one after the other, each with a byte of what it is (bit 0: blocks, else log;
-// bit 1: bytes as they are, else records whose checksums are made right here; bit 2: zeros behind
-// them, so that blocks are not near the end of their file) and a length.
+// The input is a sequence of files. Each has a byte of flags (bit 0: blocks, else log; bit 1: raw
+// bytes, else records with correct checksums; bit 2: zeros after them, so that blocks are not near
+// the end of their file) and a length.
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -125,7 +125,7 @@ static bool has_own(const struct tsdb *db, int64_t t_ms, double value)
     return found;
 }
 
-// Appends a sample of its own, and finds those of the starts before.
+// Appends a sample, and finds the samples of earlier starts.
 static void start_store(const struct tsdb_config *cfg, int start, bool *stored)
 {
     static const struct metrics_label l[] = {{GS_SLICE("__name__"), GS_SLICE("fuzz")}};

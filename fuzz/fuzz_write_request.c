@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What remote_write encodes reads back the same; reading arbitrary bytes back ends.
+// Encoded remote_write requests decode to the same samples. Decoding arbitrary bytes terminates.
 #include "base/mem.h"
 #include "engine/remote/remote_private.h"
 

@@ -52,7 +52,7 @@ struct gs_command {
     const struct gs_opt *opts;
     size_t opts_size;              // sizeof the option struct
     int min_args, max_args;        // positional arguments; max -1: any number
-    void (*print_more)(FILE *out); // a last section of --help that is made at run time; NULL: none
+    void (*print_more)(FILE *out); // prints a last section of --help; NULL: none
     // opts points to a zeroed-then-filled option struct. Returns the exit code; on failure an error
     // may be set (printed by main: exit 2 for GS_EINVAL, else 1).
     struct gs_error *(*run)(const void *opts, int argc, char **argv, int *ret_exit);
@@ -74,5 +74,5 @@ void gs_options_print_help(const struct gs_command *command, const char *program
 void gs_options_print_commands(const struct gs_command *const *commands, const char *program,
                                FILE *out);
 
-// The candidate closest to `word` by edit distance, NULL when none is near. n may be 0.
+// The candidate closest to `word` by edit distance; NULL: no candidate is similar. n may be 0.
 const char *gs_suggest(const char *word, const char *const *candidates, size_t n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale adapter: prometheus-adapter's flags, those of the generic API server that its manifests
-// set, and a few of ours.
+// gpuscale adapter: the flags of prometheus-adapter, the flags of the generic API server that its
+// manifests set, and a few own flags.
 #include "adapter/adapter.h"
 #include "base/log.h"
 #include "cmd/commands.h"

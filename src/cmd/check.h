@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `gpuscale check` checks: one file each, listed in check.c.
+// The checks of `gpuscale check`. They are listed in check.c.
 #pragma once
 
 #include "base/error.h"

@@ -19,7 +19,7 @@ extern const struct gs_command cmd_test;
 extern const struct gs_command cmd_up;
 extern const struct gs_command cmd_version;
 
-// "gpuscale 0.1.0"
+// Prints "gpuscale 0.1.0".
 void cmd_print_version(FILE *out);
 // --output: `text` names the format that the caller prints itself ("table"); json and yaml are
 // printed by cmd_print_json(). GS_EINVAL: another format.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale convert`: manifests with autoscalers of retired API versions to what today's clusters
-// take.
+// `gpuscale convert`: converts autoscalers in manifests between API versions.
 #include "hpa/convert.h"
 #include "base/mem.h"
 #include "cmd/commands.h"

@@ -5,8 +5,8 @@
 
 #define AT(member) .offset = offsetof(struct engine_flags, member)
 
-// Prometheus' flags without a meaning here, so that its unit files work. The index is the place in
-// engine_flags.
+// Flags of Prometheus without effect, accepted so that its unit files work. The index is the
+// position in engine_flags.
 #define IGNORED_BOOL(i, name_, why)                                                                \
     {                                                                                              \
         .name = name_, .type = GS_OPT_BOOL,                                                        \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale explain: the decision of an autoscaler, or the answer to a request of the metrics APIs.
+// gpuscale explain: the decision of an autoscaler, or a response of the metrics APIs.
 #include "adapter/dry_run/dry_run.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
@@ -15,7 +15,7 @@ struct explain_opts {
     const char *config, *sources, *source; // of metric
 };
 
-// The name in NAME, hpa/NAME and horizontalpodautoscaler.autoscaling/NAME, as kubectl has them.
+// Accepts NAME, hpa/NAME and horizontalpodautoscaler.autoscaling/NAME, as kubectl does.
 static const char *name_of(const char *arg)
 {
     static const char *const kinds[] = {"hpa", "horizontalpodautoscaler",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale exporter: the flags of dcgm-exporter that apply here, and our own.
+// gpuscale exporter: the supported flags of dcgm-exporter, and own flags.
 #include "base/log.h"
 #include "cmd/commands.h"
 #include "exporter/daemon/daemon.h"

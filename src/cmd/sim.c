@@ -47,7 +47,7 @@ static const struct gs_opt sim_flags[] = {
      .type = GS_OPT_DOUBLE,
      AT(util),
      .group = "Load",
-     .help = "Percent of each tenth of a second in which a kernel runs."},
+     .help = "GPU utilization: the percentage of each 0.1 s in which a kernel runs."},
     {.name = "for",
      .arg = "DURATION",
      .type = GS_OPT_DURATION,
@@ -96,7 +96,7 @@ static struct gs_error *print_sim(const struct sim_opts *o, struct nvmlsim *s)
     return NULL;
 }
 
-// --- actions: `s` is attached for those that want it ---
+// --- actions: `s` is attached for actions that need it ---
 
 static struct gs_error *do_create(const struct sim_opts *o, struct nvmlsim *none, char **argv)
 {

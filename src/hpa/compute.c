@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every metric of a spec in turn, the highest proposal of all, and what is said when some fail.
+// Computes all metrics of a spec and takes the highest proposal. Sets conditions and events if some
+// metrics fail.
 #include "hpa/hpa_private.h"
 
 #include "base/slice.h"
@@ -18,7 +19,7 @@ static struct gs_error *neither(const char *what, const char *which)
     return gs_error_new(GS_EINVAL, "invalid %s metric source: neither %s was set", what, which);
 }
 
-// What conditions and reasons call the metric.
+// The name of the metric in conditions and reasons.
 static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_spec *m)
 {
     struct gs_buf out = {0};
@@ -36,7 +37,7 @@ static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_sp
     case HPA_METRIC_OBJECT:
         if (m->target == HPA_TARGET_VALUE)
             return gs_format("%s metric %s", m->object_kind, m->name);
-        break; // named as External by the controller
+        break; // the controller names it like External
     case HPA_METRIC_EXTERNAL:
     case HPA_METRIC_UNKNOWN:
         break;
@@ -47,7 +48,7 @@ static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_sp
     return gs_buf_take(&out);
 }
 
-// The observation's own error, or none: an API that answers with nothing has failed too.
+// The error of the observation. An empty response is an error, too.
 static const char *observation_error(const struct hpa_metric_observation *obs, const char *empty)
 {
     if (obs->error)
@@ -99,7 +100,7 @@ static struct gs_error *object_unavailable(const struct hpa_evaluation *p,
     if (hpa_since(p->cfg->release, HPA_SINCE_OBJECT_TEXT))
         return gs_error_new(GS_EUNAVAIL, "unable to get metric %s on %s %s/%s: %s", m->name, kind,
                             p->spec->ns, name, why);
-    // Those before put the error last where their text has its place first.
+    // Older releases print the error at the end, without a place for it in the text.
     return gs_error_new(GS_EUNAVAIL, "unable to get metric %s: %s on %s %s/%s", m->name, kind,
                         p->spec->ns, name, why);
 }
@@ -127,9 +128,9 @@ static struct gs_error *compute_object(const struct hpa_evaluation *p, size_t i,
     return err;
 }
 
-// As the controller adds: sums wrap. Where averages are compared, newer releases take a sum below
-// zero for one that wrapped, also when the values were negative. Where values are compared, they
-// stop at the largest number instead of wrapping.
+// Adds as the controller does. Sums wrap. For averages, newer releases treat a negative sum as
+// overflow, even if the values were negative. For values, newer releases saturate at the largest
+// number.
 static int64_t sum_of(const struct hpa_evaluation *p, const struct hpa_metric_observation *obs,
                       bool for_average)
 {
@@ -138,7 +139,7 @@ static int64_t sum_of(const struct hpa_evaluation *p, const struct hpa_metric_ob
     int64_t sum = 0;
     for (size_t s = 0; s < obs->n_samples; s++) {
         int64_t value = obs->samples[s].value;
-        bool overflow = __builtin_add_overflow(sum, value, &sum); // sum is wrapped then
+        bool overflow = __builtin_add_overflow(sum, value, &sum); // the sum wraps on overflow
         if ((overflow && value > 0 && stops_at_largest) || (sum < 0 && negative_is_overflow))
             return INT64_MAX;
     }
@@ -244,7 +245,7 @@ static void note_failure(struct hpa_evaluation *p, size_t i, struct gs_error *er
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
     struct hpa_metric_result *res = &p->out->metrics[i];
     hpa_add_event(p->out, true, failure_reason(m->type), gs_error_message(err));
-    // Half a result is none: nothing of a failed metric is shown.
+    // Partial results of a failed metric are not shown.
     free(res->description);
     *res = (struct hpa_metric_result){.explanation =
                                           gs_format("%s: %s", m->name, gs_error_message(err))};
@@ -301,7 +302,7 @@ static void report_failure(struct hpa_evaluation *p, size_t n_failed, const stru
         hpa_explain(p, "no scaling: %s", first->overall);
 }
 
-// A terse evaluation records what may scale up, and explains it at the end.
+// A terse evaluation records the calculations that may scale up, and explains them at the end.
 static void tell(struct hpa_evaluation *p, size_t i, struct hpa_metric_result *res,
                  const struct hpa_calculation *calc)
 {

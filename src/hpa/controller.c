@@ -13,7 +13,7 @@
 #include "kube/cache.h"
 #include "kube/object.h"
 
-// A difference between wall clock and elapsed time that means that the clock was set.
+// A larger difference between wall clock and elapsed time means that the clock was set.
 #define CLOCK_STEP_MS 1000
 
 #define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
@@ -68,7 +68,7 @@ static void on_sync_timer(void *arg)
     sync_item(arg);
 }
 
-// The period of the object's annotation, if it is valid; else the common one.
+// The period of the object's annotation if it is valid, else the configured period.
 static int64_t period_ms(const struct item *i)
 {
     const char *text = kube_annotation(i->object, HPA_SYNC_PERIOD_ANNOTATION);
@@ -91,7 +91,7 @@ static void schedule_next(struct item *i)
     gs_timer_start(i->timer, on_sync_timer, (uint64_t)wait_ms);
 }
 
-// The windows are about elapsed time: records move with a clock that was set.
+// Windows measure elapsed time, so records are shifted when the clock was set.
 static void follow_clock(struct item *i)
 {
     int64_t unix_ms = gs_unix_ms(), mono_ms = gs_mono_ns() / GS_NS_PER_MS;
@@ -194,7 +194,7 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     }
 }
 
-// Before the pods are listed, every metric would seem to have no pods.
+// Wait for the list of pods: without it, every metric has no pods.
 static void on_pods_synced(void *arg)
 {
     struct hpa_controller *c = arg;
@@ -208,7 +208,7 @@ static void on_pods_synced(void *arg)
     }
 }
 
-// --- outside ---
+// --- public functions ---
 struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *client,
                                           struct kube_cache *pods,
                                           const struct hpa_controller_config *cfg)

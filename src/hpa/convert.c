@@ -96,7 +96,7 @@ static json_t *parse_list(const char *text)
     return list;
 }
 
-// Malformed annotations are ignored, as by the API server: they may be left over from anything.
+// Malformed annotations are ignored, as the API server does.
 static json_t *metrics_from_annotation(const char *text, json_t *(*convert)(const json_t *),
                                        const char *part)
 {
@@ -212,7 +212,7 @@ struct gs_error *hpa_to_v2(const json_t *obj, json_t **ret)
         codec_json_set_str(out, "apiVersion", "autoscaling/v2");
         if (json_is_null(json_object_get(out, "status")))
             json_object_del(out, "status");
-        // The older of the two does not know the field.
+        // The older of the two versions lacks the field.
         if (gs_streq(version, "autoscaling/v2beta2")) {
             codec_json_del(out, "spec", "behavior", "scaleUp", "tolerance", NULL);
             codec_json_del(out, "spec", "behavior", "scaleDown", "tolerance", NULL);
@@ -248,7 +248,7 @@ static void behavior_to_annotation(const json_t *v2, json_t *out)
                    NULL);
 }
 
-// Numbers that the older versions print also when they are zero.
+// Older versions print these numbers even if they are zero.
 static void status_counts(json_t *status)
 {
     if (!json_object_get(status, "currentReplicas"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// spec.behavior inside the annotation of API versions that have no such field. Kubernetes writes
-// its internal type there, hence the capitalised names; reading ignores case as Go's decoder does.
+// spec.behavior in the annotation of API versions without this field. Kubernetes writes its
+// internal type, with capitalised names. The reader ignores case, as Go's decoder does.
 #include "hpa/hpa_private.h"
 
 #include "base/buf.h"
@@ -35,7 +35,7 @@ static json_t *rules_from_annotation(const json_t *in)
     copy_any_case(in, out, "selectPolicy");
     copy_any_case(in, out, "tolerance");
     const json_t *policies = get_any_case(in, "policies");
-    // What is in an annotation has no defaults: without policies it is not valid.
+    // Defaults do not apply to an annotation: it is invalid without policies.
     json_t *list = json_array();
     for (size_t i = 0; i < json_array_size(policies); i++) {
         json_t *policy = json_object();

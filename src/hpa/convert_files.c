@@ -16,7 +16,7 @@ static bool is_hpa(const json_t *obj)
            gs_starts(api, "autoscaling/");
 }
 
-// The object in the wanted version; others as they are.
+// The autoscaler in the requested version; other objects are unchanged.
 static struct gs_error *convert_object(const json_t *obj, const char *version, json_t **ret)
 {
     if (!is_hpa(obj)) {

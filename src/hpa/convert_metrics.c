@@ -56,7 +56,7 @@ static bool is_zero(const json_t *quantity)
     return !err && milli == 0;
 }
 
-// What was set decides the type, since the flat form does not say it.
+// The flat form has no type: the field that is set decides.
 static const char *derive_target_type(int source, const json_t *target)
 {
     bool average = json_object_get(target, "averageValue") != NULL;
@@ -93,8 +93,8 @@ static json_t *source_from_flat(int source, const json_t *in, const struct flat_
     copy(in, names->utilization, values, "averageUtilization");
     copy(in, names->average_value, values, "averageValue");
     bool plain = copy(in, names->value, values, "value");
-    // What is not optional in the flat form is 0 when it is absent; but the 0 beside an average of
-    // an Object metric is nothing that anybody meant.
+    // Required fields of the flat form are 0 when they are absent. The 0 beside the average of an
+    // Object metric is therefore dropped.
     if (source == PODS && is_spec && !json_object_get(values, "averageValue"))
         json_object_set_new(values, "averageValue", json_string("0"));
     if (source == OBJECT && is_spec && json_object_get(values, "averageValue")) {
@@ -130,7 +130,7 @@ static json_t *source_to_flat(int source, const json_t *in, const struct flat_na
         copy(values, "averageUtilization", out, names->utilization);
     bool average = names->average_value && copy(values, "averageValue", out, names->average_value);
     bool plain = names->value && copy(values, "value", out, names->value);
-    // These are plain fields, not optional ones, in the flat form.
+    // In the flat form these fields are required.
     if (!average && source == PODS)
         json_object_set_new(out, names->average_value, json_string("0"));
     if (!plain && (source == OBJECT || (source == EXTERNAL && gs_streq(part, "current"))))

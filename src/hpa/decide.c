@@ -28,7 +28,7 @@ struct gs_error *hpa_config_follow(struct hpa_config *cfg, const char *release)
     int64_t minor = 0;
     const char *text = gs_starts(release, "v") ? release + 1 : release;
     text = gs_starts(text, "1.") ? text + 2 : text;
-    size_t len = strcspn(text, "."); // a patch level changes nothing here
+    size_t len = strcspn(text, "."); // the patch level is ignored
     struct gs_error *err =
         gs_parse_i64((struct gs_slice){text, len}, HPA_RELEASE_OLDEST, HPA_RELEASE_NEWEST, &minor);
     if (err) {
@@ -50,7 +50,7 @@ static bool has_outside_metric(const struct hpa_spec *spec)
     return false;
 }
 
-// Zero replicas is a pause, unless the HPA itself went there.
+// Zero replicas pause the HPA, unless the HPA itself scaled to zero.
 static bool computes_from_zero(const struct hpa_evaluation *p)
 {
     if (!hpa_since(p->cfg->release, HPA_SINCE_SCALED_TO_ZERO))
@@ -108,7 +108,7 @@ static void follow_metrics(struct hpa_evaluation *p)
     }
     d->desired =
         p->spec->has_behavior ? hpa_normalize_behavior(p, proposal) : hpa_normalize(p, proposal);
-    // Only from zero: the other counts below the minimum never get here.
+    // Only from zero: other counts below the minimum were corrected before.
     if (d->desired < p->min_replicas && p->min_replicas != 0) {
         d->desired = p->min_replicas;
         hpa_explain(p, "raised to minReplicas %d", d->desired);

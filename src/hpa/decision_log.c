@@ -10,7 +10,7 @@
 
 struct logged_object {
     char *ns, *name, *line;
-    int32_t desired, cluster; // cluster -1: its status says nothing yet
+    int32_t desired, cluster; // cluster -1: its status is empty
     uint64_t passes, differing, rescales;
 };
 
@@ -59,7 +59,7 @@ static struct logged_object *find_or_add_object(struct hpa_decision_log *w,
     return s;
 }
 
-// The reading of the metric that decided, and what held the result.
+// The value of the metric that decided, and what limited the result.
 static char *decision_reason(const struct hpa_decision *d)
 {
     const char *metric = "";

@@ -16,7 +16,7 @@ static void add_policy(json_t *policies, const char *type, int value, int period
     json_array_append_new(policies, p);
 }
 
-// Field by field; a given list of policies, also an empty one, is kept whole.
+// Sets each absent field. A list of policies that is set is kept, even an empty one.
 static void default_rules(json_t *behavior, const char *direction, bool up)
 {
     if (absent(behavior, direction))
@@ -24,7 +24,7 @@ static void default_rules(json_t *behavior, const char *direction, bool up)
     json_t *rules = json_object_get(behavior, direction);
     if (!json_is_object(rules))
         return;
-    // Down, the window stays open: the controller's flag says it.
+    // The scale-down window has no default here: the controller's flag sets it.
     if (up && absent(rules, "stabilizationWindowSeconds"))
         codec_json_set_int(rules, "stabilizationWindowSeconds", 0);
     if (absent(rules, "selectPolicy"))

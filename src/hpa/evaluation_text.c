@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a decision for people: one line a metric, one line for what held the result.
+// The explanation of a decision: one line per metric, and one line for what limited the result.
 #include "hpa/hpa_private.h"
 
 #include "base/num.h"
@@ -19,7 +19,7 @@ void hpa_explain(struct hpa_evaluation *p, const char *fmt, ...)
     va_end(ap);
 }
 
-// At most `decimals` of them, none that are zero.
+// At most `decimals` decimals, without trailing zeros.
 static void add_rounded(struct gs_buf *out, double v, int decimals)
 {
     char text[64];

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-// A difference between two measurements that is more than a moment's.
+// A larger difference between two measurements is worth a note.
 #define FAR_APART 0.2
 
 static json_t *quantity(int64_t milli)
@@ -23,7 +23,7 @@ static double seconds(int64_t ms)
     return round((double)ms / 100) / 10;
 }
 
-// The number that a metric is compared by: "55 %", "average 46", "value 12".
+// The value that is compared with the target: "55 %", "average 46", "value 12".
 static json_t *shown_value(const struct hpa_metric_result *m)
 {
     if (m->has_utilization)
@@ -49,7 +49,7 @@ static void add_sample(json_t *out, const struct hpa_sample *s, int64_t now_ms)
 
 static const struct hpa_sample *sample_of(const struct hpa_metric_observation *o, const char *pod)
 {
-    for (size_t i = o->n_samples; i-- > 0;) // of several the last one counts
+    for (size_t i = o->n_samples; i-- > 0;) // the last of several samples counts
         if (gs_streq(o->samples[i].pod, pod))
             return &o->samples[i];
     return NULL;
@@ -140,7 +140,7 @@ static json_t *metric_json(const struct hpa_inspection_result *found, const stru
     return out;
 }
 
-// --- what the cluster says ---
+// --- the cluster's own controller ---
 static void differ(json_t *list, const char *fmt, ...) GS_PRINTF(2, 3);
 static void differ(json_t *list, const char *fmt, ...)
 {
@@ -198,7 +198,7 @@ static void compare_counts(const json_t *object, const struct hpa_decision *d, b
                    : "");
 }
 
-// The cluster's number of a metric, in the unit of the result. NAN: it shows none.
+// The value in the cluster's status, in the unit of the result. NAN: absent.
 static double cluster_value(const json_t *object, size_t i, const struct hpa_metric_result *r)
 {
     const json_t *entry =
@@ -256,7 +256,7 @@ static json_t *cluster_json(const struct hpa_inspection_result *found, const str
     }
     compare_counts(object, d, found->history != NULL, list);
     compare_condition(object, d, "ScalingActive", list);
-    // What a window holds is another number than the one that is limited here.
+    // The value that a window keeps differs from the value that is limited here.
     if (found->history || !is_held(object))
         compare_condition(object, d, "ScalingLimited", list);
     for (size_t i = 0; i < d->n_metrics; i++)
@@ -264,7 +264,7 @@ static json_t *cluster_json(const struct hpa_inspection_result *found, const str
     return out;
 }
 
-// --- all of it ---
+// --- explanation ---
 static json_t *conditions_json(const struct hpa_decision *d)
 {
     json_t *out = json_array();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a explanation, made from its data so that both say the same.
+// The text of an explanation. It is made from the JSON, so that both agree.
 #include "hpa/inspect.h"
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_ROWS 40 // pods shown; the data has all
+#define MAX_ROWS 40 // pods in the text; the JSON has all
 
 static const char *text_of(const json_t *obj, const char *name, const char *fallback)
 {

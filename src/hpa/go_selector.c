@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A LabelSelector as Go prints a pointer to one with %v. Kubernetes puts that text into conditions
-// and events, and people search for it.
+// A LabelSelector as Go prints a pointer to it with %v. Kubernetes uses this text in conditions and
+// events.
 #include "hpa/hpa_private.h"
 
 #include <stdlib.h>

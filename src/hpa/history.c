@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one HPA remembers: recommendations for the stabilisation windows, scale events for the rate
-// limits. Slots that are too old are overwritten, the last one found first, as Kubernetes does it;
-// the lists are not sorted.
+// The history of one HPA: recommendations for the stabilization windows, scale events for the rate
+// limits. Expired slots are reused; of several, the last one in the list, as in Kubernetes. The
+// lists are not sorted.
 #include "hpa/hpa_private.h"
 
 #include <string.h>
@@ -172,7 +172,7 @@ void hpa_history_observe_replicas(struct hpa_history *h, const struct hpa_spec *
     h->seen = replicas;
 }
 
-// --- as data ---
+// --- JSON ---
 #define MAX_RECORDS ((size_t)100000) // of a list that is read
 
 static json_t *records_json(const struct records *r, const char *count, int64_t now_ms)

@@ -138,11 +138,12 @@ struct hpa_config {
     bool terse;
 };
 struct hpa_config hpa_config_default(void);
-// "1.29" or "29": that release's behaviour and gates, other settings untouched. GS_EINVAL: unknown.
+// "1.29" or "29": sets the behaviour and gates of that release. Other settings are unchanged.
+// GS_EINVAL: unknown release.
 struct gs_error *hpa_config_follow(struct hpa_config *cfg, const char *release);
 
-// Recommendations and scale events of one HPA. Made empty; hpa_decide() records recommendations,
-// hpa_history_scaled() the event of a successful write.
+// Recommendations and scale events of one HPA. A new history is empty. hpa_decide() adds
+// recommendations, hpa_history_scaled() adds the event of a successful write.
 struct hpa_history;
 struct hpa_history *hpa_history_new(void);
 void hpa_history_free(struct hpa_history *h);
@@ -159,7 +160,7 @@ void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int3
                         int32_t to, int64_t now_ms);
 
 // --- the decision ---
-#define HPA_CONDITIONS  4 // types there are
+#define HPA_CONDITIONS  4 // number of types
 #define HPA_FEW_METRICS 2
 struct hpa_condition {
     const char *type, *status, *reason;
@@ -179,7 +180,7 @@ struct hpa_metric_result {
     double ratio;
     size_t n_ready, n_unready, n_missing, n_ignored;
     char *description; // "pods metric X"
-    char *explanation; // one line for people: samples, average, target, ratio, tolerance, proposal
+    char *explanation; // one line: samples, average, target, ratio, tolerance, proposal
 };
 enum hpa_outcome {
     HPA_OUTCOME_NO_SCALE,      // the scale could not be read
@@ -194,7 +195,7 @@ struct hpa_decision {
     int32_t current, desired;
     int32_t proposal;   // raw result of the metrics, before windows and limits; -1: none
     const char *reason; // "pods metric X above target", "All metrics below target", …
-    char *own_reason;   // … where it had to be made
+    char *own_reason;   // the memory of reason if it is not a constant; NULL otherwise
     struct hpa_condition conditions[HPA_CONDITIONS]; // those set in this evaluation, in order
     size_t n_conditions;
     struct hpa_event *events; // events of this evaluation

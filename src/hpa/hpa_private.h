@@ -20,15 +20,15 @@
 // Allowed distance of the ratio from 1, downwards and upwards.
 struct hpa_tolerance {
     double down, up;
-    bool distance; // |1 - ratio| is compared, as before 1.33: 1.1 is outside of 0.1 then
+    bool distance; // |1 - ratio| is compared, as before 1.33; 1.1 is then outside of 0.1
 };
 
 // How a calculator derived its number, for the explanation.
 enum hpa_step {
     HPA_STEP_WITHIN,        // inside the tolerance
     HPA_STEP_RATIO,         // ratio x multiplier
-    HPA_STEP_FILLED_WITHIN, // inside after assuming values for pods without one
-    HPA_STEP_TURNED,        // the assumption would have turned the direction
+    HPA_STEP_FILLED_WITHIN, // inside after values were assumed for pods without one
+    HPA_STEP_TURNED,        // the assumed values would have reversed the direction
     HPA_STEP_FILLED,        // ratio after the assumption x pods
     HPA_STEP_DIVIDED,       // value / target per replica
 };
@@ -63,8 +63,8 @@ int32_t hpa_sat32(int64_t v);
 bool hpa_within(struct hpa_tolerance t, double ratio);
 
 // --- pods in groups ---
-// Of a metric that has one sample for each pod, in the pods' order, and every pod counts. That is
-// how it is nearly always; nothing needs to be grouped then.
+// The fast path: the metric has one sample for each pod, in the order of the pods, and every pod
+// counts. No grouping is needed.
 struct hpa_totals {
     size_t n;
     int64_t usage; // saturated
@@ -76,28 +76,28 @@ bool hpa_all_pods_count(const struct hpa_evaluation *p, size_t metric, bool with
 struct hpa_entry {
     const char *pod;
     int64_t value, timestamp_ms, window_ms;
-    int64_t request; // of the matched pod; -1: no such pod, or not asked for
+    int64_t request; // of the matched pod; -1: no such pod, or not needed
     size_t order;    // of the sample as given
     bool dropped;    // belongs to an ignored or unready pod
 };
-// Samples by pod and the pods that have none. Entries of missing and unready pods can be added.
+// Samples by pod, and the pods without samples. Entries of missing and unready pods can be added.
 struct hpa_groups {
     struct hpa_entry *entries;
     size_t n_entries, cap_entries;
     const struct hpa_pod **missing, **unready; // in one block
     size_t n_missing, n_unready, n_ignored, n_ready;
 };
-// A finished pod, whichever way, has nothing left to measure.
+// Finished pods (succeeded or failed) are not measured.
 bool hpa_pod_is_over(const struct hpa_config *cfg, const struct hpa_pod *pod);
 void hpa_groups_init(const struct hpa_evaluation *p, size_t metric, struct hpa_groups *ret);
 void hpa_groups_finish(struct hpa_groups *g);
 void hpa_groups_add(struct hpa_groups *g, const char *pod, int64_t value, int64_t request);
 size_t hpa_groups_live(const struct hpa_groups *g);
-// Running and Ready, nothing else looked at: the multiplier of plain values.
+// The number of pods that are Running and Ready: the multiplier of values.
 struct gs_error *hpa_ready_pods(const struct hpa_observation *obs, size_t *ret);
 
 // --- one metric ---
-// Errors are worded as kube-controller-manager's replica calculator words them.
+// Errors have the texts of kube-controller-manager's replica calculator.
 struct gs_error *hpa_replicas_plain(const struct hpa_evaluation *p, size_t metric,
                                     struct hpa_metric_result *res, struct hpa_calculation *calc);
 struct gs_error *hpa_replicas_utilization(const struct hpa_evaluation *p, size_t metric,
@@ -109,13 +109,13 @@ void hpa_replicas_per_replica(const struct hpa_evaluation *p, size_t metric, int
                               struct hpa_metric_result *res, struct hpa_calculation *calc);
 
 // --- several metrics ---
-// Proposal and the description of the metric that won. False: nothing scales; conditions and
-// events are set. ret_name is borrowed from the decision's metric results.
-void hpa_explain_kept(struct hpa_evaluation *p); // what a terse pass left out
+// The highest proposal and the description of its metric. False: no scaling; conditions and events
+// are set. ret_name is borrowed from the decision's metric results.
+void hpa_explain_kept(struct hpa_evaluation *p); // the explanations that a terse evaluation omitted
 bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const char **ret_name);
 
 // --- history ---
-struct hpa_rates { // limits of the moment
+struct hpa_rates { // current limits
     int64_t added, removed;
 };
 void hpa_history_seed(struct hpa_history *h, int32_t current, int64_t now_ms);
@@ -133,38 +133,38 @@ struct hpa_rates hpa_history_rates(const struct hpa_history *h, int32_t period_s
 int32_t hpa_normalize(struct hpa_evaluation *p, int32_t proposal);
 int32_t hpa_normalize_behavior(struct hpa_evaluation *p, int32_t proposal);
 
-// --- what is told ---
+// --- conditions, events and explanation ---
 enum hpa_condition_type {
     HPA_ABLE_TO_SCALE,
     HPA_SCALING_ACTIVE,
     HPA_SCALING_LIMITED,
     HPA_SCALED_TO_ZERO
 };
-// Condition of that type in place, or a further one. status and reason are constants.
+// Sets or adds the condition of that type. status and reason are constants.
 void hpa_set_fixed_condition(struct hpa_decision *d, enum hpa_condition_type type,
                              const char *status, const char *reason, const char *message);
 void hpa_set_decision_condition(struct hpa_decision *d, enum hpa_condition_type type,
                                 const char *status, const char *reason, const char *fmt, ...)
     GS_PRINTF(5, 6);
 void hpa_add_event(struct hpa_decision *d, bool warning, const char *reason, const char *message);
-// Go's rendering of a LabelSelector pointer: "nil" or "&LabelSelector{…}".
+// A LabelSelector pointer as Go prints it: "nil" or "&LabelSelector{…}".
 void hpa_format_selector(const json_t *selector, struct gs_buf *out);
-// Adds to the one line that says what held the result; parts are separated by "; ".
+// Adds to the line that explains what limited the result. Parts are separated by "; ".
 void hpa_explain(struct hpa_evaluation *p, const char *fmt, ...) GS_PRINTF(2, 3);
 char *hpa_explain_metric(const struct hpa_evaluation *p, size_t metric,
                          const struct hpa_metric_result *res, const struct hpa_calculation *calc);
 
 // --- conversion ---
 //
-// Shared by the conversion files of this room.
+// Shared by the conversion files.
 
-// Where hpa objects keep what an older API version has no field for.
+// Annotations for fields that an older API version lacks.
 #define HPA_ANNOTATION_METRICS         "autoscaling.alpha.kubernetes.io/metrics"
 #define HPA_ANNOTATION_CURRENT_METRICS "autoscaling.alpha.kubernetes.io/current-metrics"
 #define HPA_ANNOTATION_CONDITIONS      "autoscaling.alpha.kubernetes.io/conditions"
 #define HPA_ANNOTATION_BEHAVIOR        "autoscaling.alpha.kubernetes.io/behavior"
 
-// The five metric sources, in the order that validation looks at them.
+// The five metric sources, in the order of validation.
 struct hpa_source {
     const char *type;   // "ContainerResource"
     const char *member; // "containerResource"
@@ -172,18 +172,18 @@ struct hpa_source {
 #define HPA_N_SOURCES 5
 extern const struct hpa_source hpa_sources[HPA_N_SOURCES];
 
-// Lists of metric specs and statuses between the v2beta1 form (also used inside the v1 annotations)
-// and the v2 form. All return new references.
+// Convert lists of metric specs and statuses between the v2beta1 form (also used in the v1
+// annotations) and the v2 form. All return new references.
 json_t *hpa_specs_from_beta1(const json_t *metrics);
 json_t *hpa_specs_to_beta1(const json_t *metrics);
 json_t *hpa_statuses_from_beta1(const json_t *metrics);
 json_t *hpa_statuses_to_beta1(const json_t *metrics);
 
-// The behavior annotation: capitalised field names, null for what is not set. NULL: not usable.
+// The behavior annotation: capitalised field names, null for unset fields. NULL: invalid.
 json_t *hpa_behavior_from_annotation(const char *text);
 char *hpa_behavior_to_annotation(const json_t *behavior); // caller frees
 
-// Quantities given as numbers or in another spelling become canonical strings. `where` names the
+// Converts quantities (numbers, other spellings) to canonical strings. `where` names the
 // list in errors ("spec.metrics"); part is "target" or "current".
 struct gs_error *hpa_canonical_metrics(json_t *metrics, const char *where, const char *part);
 struct gs_error *hpa_canonical_behavior(json_t *behavior);
@@ -199,13 +199,12 @@ struct hpa_resources;
 struct hpa_lookup;
 
 struct hpa_resources *hpa_resources_new(struct kube_client *client);
-void hpa_resources_free(struct hpa_resources *r); // cancels look-ups
+void hpa_resources_free(struct hpa_resources *r); // cancels lookups
 
 // *ret_known false: hpa_resources_discover() is needed. Fails on a malformed api_version.
 struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *api_version,
                                    const char *kind, bool *ret_known, struct kube_gvr *ret);
-// cb is called later, once: err NULL when hpa_resources_get() knows the kind now (err is owned by
-// the callee).
+// cb is called once, later. err NULL: hpa_resources_get() now finds the kind. The callee owns err.
 struct hpa_lookup *hpa_resources_discover(struct hpa_resources *r, const char *api_version,
                                           const char *kind,
                                           void (*cb)(void *arg, struct gs_error *err), void *arg);

@@ -34,7 +34,7 @@ struct hpa_inspection {
     struct kube_request *history_request;
     struct hpa_history *history;
     char *history_error;
-    bool complete; // but for the memory
+    bool complete; // except for the history
 };
 
 static void end_inspection(struct hpa_inspection *l, struct gs_error *err)

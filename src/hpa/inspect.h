@@ -92,7 +92,7 @@ struct hpa_explain_options {
     double tolerance;
 };
 
-// Runs a loop of its own until the cluster has answered. *ret: new reference. Errors: no cluster,
-// no such object, no answer within 30 s, no history although `controller` is set.
+// Runs its own loop until all responses have arrived. *ret: new reference. Errors: no cluster, no
+// such object, no response within 30 s, no history although `controller` is set.
 struct gs_error *hpa_explain_object(const struct hpa_explain_options *o, const char *name,
                                     json_t **ret);

@@ -15,7 +15,7 @@ static struct gs_error *read_quantity(const json_t *v, int64_t *ret_milli)
                                      ret_milli);
 }
 
-// When the API does not say, the value is taken to be of this moment.
+// A value without a timestamp counts as current.
 static int64_t read_time(const json_t *item, int64_t now_ms)
 {
     const char *text = codec_json_str(item, "timestamp", NULL);
@@ -81,7 +81,7 @@ struct gs_error *hpa_read_external(const json_t *body, int64_t now_ms, struct hp
     return err;
 }
 
-// False in *ret_found: a container has no such usage, so the pod's sum would be too small.
+// *ret_found is false if a container lacks the usage: the sum of the pod would be too small.
 static struct gs_error *sum_containers(const json_t *item, const char *resource,
                                        const char *container, bool *ret_found, int64_t *ret)
 {

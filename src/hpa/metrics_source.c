@@ -29,7 +29,7 @@ struct hpa_fetch {
     struct slot *slots;
     struct hpa_metric_observation *observations;
     size_t n_pending;
-    bool starting; // cb is held back
+    bool starting; // cb must not be called yet
     void (*cb)(void *arg);
     void *arg;
 };
@@ -39,7 +39,7 @@ struct hpa_metrics_source {
     struct hpa_resources *resources;
     int64_t refresh_ns;
     int release;
-    char *version;      // of the custom API; NULL: not known
+    char *version;      // of the custom metrics API; NULL: not discovered
     int64_t version_ns; // when it was read
     struct kube_request *version_request;
     struct hpa_fetch *fetches;
@@ -162,7 +162,7 @@ static void add_query(struct gs_buf *path, const char *name, const char *value)
     http_encode(gs_slice_of(value), path);
 }
 
-// The metric's own selector as text; no selector is no restriction here.
+// The metric's selector as text; "" without a selector, which selects everything.
 static struct gs_error *metric_selector(const struct hpa_metric_spec *m, struct gs_buf *out)
 {
     if (!m->selector)
@@ -288,7 +288,7 @@ static void version_done(void *arg, int status, json_t *body, struct gs_error *e
         source->version = gs_strdup(version);
         source->version_ns = gs_mono_ns();
     }
-    // The end of a slot may end its fetch and remove other slots: start again each time.
+    // Ending a slot may free its fetch and remove other slots: restart the iteration each time.
     struct slot *s;
     while ((s = next_waiting(source))) {
         s->waiting = false;
@@ -300,7 +300,7 @@ static void version_done(void *arg, int status, json_t *body, struct gs_error *e
     gs_error_free(err);
 }
 
-// True when a version is known; a stale one is good until the new one is read.
+// True if a version was discovered. An expired version is used until the new one is read.
 static bool have_version(struct hpa_metrics_source *source)
 {
     bool stale = !source->version || gs_mono_ns() - source->version_ns >= source->refresh_ns;
@@ -361,7 +361,7 @@ static void slot_advance(struct slot *s)
     slot_send(s, object);
 }
 
-// --- outside ---
+// --- public functions ---
 struct hpa_metrics_source *hpa_metrics_source_new(struct kube_client *client,
                                                   struct hpa_resources *resources,
                                                   int64_t refresh_ms, int release)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the metrics' proposal to the count that is written: stabilisation windows, rate limits, and
-// minReplicas and maxReplicas; with spec.behavior and without.
+// Limits the metrics' proposal to the count that is written: stabilization windows, rate limits,
+// minReplicas and maxReplicas. With spec.behavior and without.
 #include "hpa/hpa_private.h"
 
 #define MIN_UP_LIMIT                                                                               \
@@ -123,7 +123,7 @@ static int32_t policy_limit(const struct hpa_evaluation *p, const struct hpa_pol
     if (!policy->percent)
         return hpa_sat32((int64_t)start + (up ? policy->value : -(int64_t)policy->value));
     double share = (double)policy->value / 100;
-    // Rounded up going up: else a small percentage would never add a replica.
+    // Round up when scaling up: otherwise a small percentage never adds a replica.
     return up ? hpa_ceil32((double)start * (1 + share)) : hpa_trunc32((double)start * (1 - share));
 }
 
@@ -133,14 +133,14 @@ static struct rate_limit rate_limit(const struct hpa_evaluation *p, const struct
     struct rate_limit limit = {p->out->current, NULL};
     if (rules->select == HPA_SELECT_DISABLED)
         return limit;
-    // "Max" means the largest change: going down that is the smallest number.
+    // "Max" means the largest change. When scaling down, this is the smallest count.
     bool want_largest = (rules->select == HPA_SELECT_MAX) == up;
     for (size_t i = 0; i < rules->n_policies; i++) {
         int32_t n = policy_limit(p, &rules->policies[i], up);
         if (!limit.policy || (want_largest ? n > limit.count : n < limit.count))
             limit = (struct rate_limit){n, &rules->policies[i]};
     }
-    // What was done within the period already is not undone.
+    // Changes within the period are not reverted.
     if (up ? limit.count < p->out->current : limit.count > p->out->current)
         limit.count = p->out->current;
     return limit;

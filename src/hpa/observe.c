@@ -75,7 +75,7 @@ struct request_sum {
     size_t containers;
 };
 
-// Adds one container; an absent request ends it all.
+// Adds the request of one container. Absent: the sum of the pod is absent, too.
 static void add_container(const json_t *c, const char *pod, const struct hpa_metric_spec *m,
                           struct gs_arena *arena, struct request_sum *sum)
 {
@@ -114,7 +114,7 @@ static struct request pod_request(const json_t *pod, const struct hpa_metric_spe
     bool sidecars = hpa_since(release, HPA_SINCE_RESTARTABLE_INIT);
     for (size_t i = 0; sidecars && i < json_array_size(init); i++) {
         const json_t *c = json_array_get(init, i);
-        // Only those that stay beside the containers.
+        // Only sidecars: init containers that continue to run.
         if (gs_streq(codec_json_str(c, "restartPolicy", NULL), "Always"))
             add_container(c, name, m, arena, &sum);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the observation of hpa_decide() from objects and responses of the Kubernetes API.
+// Creates the observation for hpa_decide() from objects and responses of the Kubernetes API.
 #pragma once
 
 #include "base/arena.h"
@@ -9,14 +9,14 @@
 
 // --- differences between releases ---
 //
-// Changes of kube-controller-manager's decisions and texts: the minor version of Kubernetes 1.x
-// that introduced each. From the sources of 1.20 to 1.36, compared with the controllers of some
-// releases (tests/hpa/oracle); 1.37 and later from the development branch of mid-2026.
+// Changes of kube-controller-manager's decisions and texts, each with the minor version of
+// Kubernetes 1.x that introduced it. Sources: the code of 1.20 to 1.36, and the controllers of some
+// releases (tests/hpa/oracle). 1.37 and later: the development branch of mid-2026.
 
 enum hpa_change {
-    HPA_SINCE_PARTIAL_DOWN = 21,   // a failed metric holds a scale-down, others go on
+    HPA_SINCE_PARTIAL_DOWN = 21,   // a failed metric prevents scaling down only
     HPA_SINCE_BOTH_WINDOWS = 21,   // the windows of both directions, not of the proposal's only
-    HPA_SINCE_NO_TURN = 21,        // of average values: assumed ones may not turn the count
+    HPA_SINCE_NO_TURN = 21,        // average values: assumed values may not reverse the change
     HPA_SINCE_V2 = 23,             // works on v2; on v1 before, where the CPU's utilization is last
     HPA_SINCE_VALUE_LAYER = 25,    // "failed to get cpu resource metric value" around an error
     HPA_SINCE_USAGE = 26,          // "failed to get cpu usage" of average values
@@ -28,7 +28,7 @@ enum hpa_change {
     HPA_SINCE_CONTAINER_NAMED = 27,   // "cpu container resource utilization"
     HPA_SINCE_EXACT_RATIO = 28,       // of average values: missing pods change nothing at 1
     HPA_SINCE_RESTARTABLE_INIT = 29,  // sidecars' requests count
-    HPA_SINCE_FRESH_METRICS = 29,     // metrics of a pass that failed are shown, not older ones
+    HPA_SINCE_FRESH_METRICS = 29,     // metrics of a failed evaluation are shown, not older ones
     HPA_SINCE_INCLUSIVE = 33,         // tolerance tested as a range
     HPA_SINCE_CONTAINER_MISSING = 33, // a container without a sample makes the pod missing
     HPA_SINCE_POD_LEVEL = 34,         // pod-level requests
@@ -75,7 +75,7 @@ struct gs_error *hpa_check_container(const json_t *body, const char *container);
 
 // --- pods ---
 //
-// Pods of a cache as the decision uses them.
+// Converts cached pods to the form that hpa_decide() uses.
 
 // Pods of the namespace that the selector matches, with their requests for the resource metrics of
 // the spec as that release sums them. Strings are borrowed from the cache: use them before it

@@ -22,7 +22,7 @@ struct owned_object {
     json_t *object; // the newest
     enum state state;
     int64_t until_ns;           // WAITING, THEIRS: monotonic
-    char *their_time;           // of the last status that somebody else wrote; NULL: none
+    char *their_time;           // of the last status that another controller wrote; NULL: none
     struct kube_request *probe; // NULL: none is pending
 };
 
@@ -44,7 +44,7 @@ static void owned_object_free(void *value)
     free(c);
 }
 
-// --- who wrote the status ---
+// --- writers of the status ---
 struct writers {
     const char *ours, *theirs; // times in RFC 3339, which sort as texts; NULL: never
     const char *their_name;
@@ -55,7 +55,7 @@ static bool is_later(const char *a, const char *b)
     return a && (!b || strcmp(a, b) > 0);
 }
 
-// Writes of kubectl come from people, not from a controller.
+// Ignores writes by kubectl, which is not a controller.
 static bool is_controller(const char *manager)
 {
     return !gs_starts(manager, "kubectl");
@@ -114,7 +114,7 @@ static void on_probe_written(void *arg, int status, json_t *body, struct gs_erro
     if (err)
         gs_debug("hpa", "%s/%s: probing its controller failed: %s", kube_namespace(c->object),
                  kube_name(c->object), gs_error_message(err));
-    gs_error_free(err); // the other controller stays the last writer, and the object stays theirs
+    gs_error_free(err); // the other controller stays the owner
 }
 
 static void probe_controller(struct owned_object *c)
@@ -173,7 +173,7 @@ static void on_ownership_timer(void *arg)
     }
 }
 
-// --- outside ---
+// --- public functions ---
 struct hpa_ownership *hpa_ownership_new(uv_loop_t *loop, struct kube_client *client,
                                         const struct hpa_ownership_config *cfg)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods count: ignored, unready, missing and ready ones, and the samples that remain.
+// Groups the pods of a metric: ignored, unready, missing and ready, and the remaining samples.
 #include "hpa/hpa_private.h"
 
 #include "base/slice.h"
@@ -9,7 +9,7 @@
 
 #define DEFAULT_WINDOW_MS 60000
 
-// Of several samples for one pod the last one given stays, as in a map: it sorts first.
+// The last of several samples for one pod counts, as in a map. It sorts first.
 static int by_pod(const void *a, const void *b)
 {
     const struct hpa_entry *x = a, *y = b;
@@ -17,7 +17,7 @@ static int by_pod(const void *a, const void *b)
     return c ? c : (x->order < y->order) - (x->order > y->order);
 }
 
-// One block: every sample and every pod can become an entry, and every pod be in a list.
+// One allocation: each sample and each pod may become an entry, and each pod may be in a list.
 static void make_room(size_t n_samples, size_t n_pods, struct hpa_groups *g)
 {
     g->cap_entries = n_samples + n_pods + 1;
@@ -49,7 +49,7 @@ static void load_samples(const struct hpa_metric_observation *obs, struct hpa_gr
     }
 }
 
-// Whether the samples follow the pods' order, each once: then nothing has to be searched.
+// Whether the samples are in the order of the pods, one each. Then no search is needed.
 static bool is_in_order(const struct hpa_observation *obs, const struct hpa_groups *g)
 {
     size_t next = 0;
@@ -87,7 +87,7 @@ static struct hpa_entry *find_entry(const struct hpa_groups *g, const char *pod)
     return NULL;
 }
 
-// The entry at *next, when it is the pod's.
+// The entry at *next if it belongs to the pod.
 static struct hpa_entry *entry_at(const struct hpa_groups *g, size_t *next, const char *pod)
 {
     if (*next == g->n_entries)
@@ -99,7 +99,7 @@ static struct hpa_entry *entry_at(const struct hpa_groups *g, size_t *next, cons
     return e;
 }
 
-// CPU only: a pod that starts burns CPU before it serves, and that must not scale anything.
+// CPU only: the CPU usage of a pod that starts must not cause scaling.
 static bool cpu_unready(const struct hpa_config *cfg, const struct hpa_pod *pod, int64_t sampled_ms,
                         int64_t window_ms, int64_t now_ms)
 {

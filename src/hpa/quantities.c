@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "kube/quantity.h"
 
-// A YAML file says `averageValue: 20`; the API stores and prints "20".
+// YAML files contain numbers (`averageValue: 20`). The API stores the string "20".
 static struct gs_error *canonical_member(json_t *obj, const char *member, const char *where)
 {
     const json_t *v = json_object_get(obj, member);

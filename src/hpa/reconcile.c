@@ -20,7 +20,7 @@ struct hpa_reconcile {
     struct hpa_scale *scale;
     struct hpa_fetch *fetch;
     struct kube_request *request;
-    struct hpa_observation obs; // strings are the run's
+    struct hpa_observation obs; // strings are owned by the reconciliation
     char *scale_error, *selector_error, *ambiguous_with;
     struct hpa_decision decision;
     size_t n_recorded; // events recorded so far
@@ -68,7 +68,7 @@ static void on_object_reread(void *arg, int status, json_t *body, struct gs_erro
 {
     struct hpa_reconcile *r = arg;
     r->request = NULL;
-    // Deleted meanwhile, or another object of that name: nothing to write to.
+    // The object was deleted or replaced: there is no status to write.
     if (err || !gs_streq(kube_uid(body), r->spec.uid)) {
         gs_error_free(err);
         end_reconciliation(r);

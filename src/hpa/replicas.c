@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replica counts of single metrics. The order of the operations is Kubernetes': integer divisions
-// truncate, ratios are doubles, and the multiplier differs by the kind of the metric.
+// Replica counts of single metrics. The order of operations is that of Kubernetes: integer
+// divisions truncate, ratios are doubles, and the multiplier depends on the kind of the metric.
 #include "hpa/hpa_private.h"
 
 #include "base/slice.h"
@@ -38,7 +38,7 @@ static void note_groups(const struct hpa_groups *g, struct hpa_metric_result *re
     res->n_ignored = g->n_ignored;
 }
 
-// The ratio counted as it is; true when no pod needs an assumed value.
+// The ratio without assumed values. True if no pod needs an assumed value.
 static bool settle_plainly(const struct hpa_evaluation *p, const struct hpa_groups *g,
                            struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
@@ -56,7 +56,8 @@ static bool settle_plainly(const struct hpa_evaluation *p, const struct hpa_grou
     return true;
 }
 
-// After values were assumed: the change must not turn, nor may it vanish into the other direction.
+// Assumed values must neither reverse the direction of the change nor bring it within the
+// tolerance.
 static void settle_filled(const struct hpa_evaluation *p, const struct hpa_groups *g, double filled,
                           struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
@@ -129,11 +130,11 @@ struct utilization {
     double ratio;
 };
 
-// Sums of 64-bit values times 100 need more bits than they have.
+// A sum of 64-bit values times 100 may need more than 64 bits.
 static struct gs_error *utilization_from(__int128 usage, __int128 requests, size_t n,
                                          int32_t target, struct utilization *ret)
 {
-    const __int128 small = INT64_MAX / 100; // the division of more bits takes longer
+    const __int128 small = INT64_MAX / 100; // 128-bit division is slower
     if (requests == 0)
         return gs_error_new(GS_ENOTFOUND, "no metrics returned matched known pods");
     bool is_small = usage >= 0 && usage <= small && requests <= small;
@@ -284,7 +285,7 @@ struct gs_error *hpa_replicas_value(const struct hpa_evaluation *p, size_t metri
     return NULL;
 }
 
-// Over no replicas: what amd64 makes of the infinite double, before that was looked at.
+// Older releases divide by zero replicas: the result is amd64's conversion of infinity.
 static int64_t average_of(const struct hpa_evaluation *p, size_t metric, int64_t usage)
 {
     bool external = p->spec->metrics[metric].type == HPA_METRIC_EXTERNAL;

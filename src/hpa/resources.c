@@ -10,8 +10,8 @@
 
 struct found {
     char *group, *version, *resource;
-    bool stale;         // to be discovered again
-    struct found *next; // of the replaced ones
+    bool stale;         // must be discovered again
+    struct found *next; // in the list `replaced`
 };
 
 struct hpa_resources {
@@ -27,7 +27,7 @@ struct hpa_lookup {
     struct kube_request *request;
     char *api_version, *kind, *group;
     char *version;    // that is being requested
-    json_t *versions; // of the group; NULL: not known yet
+    json_t *versions; // of the group; NULL: not requested yet
     size_t n_tried;   // of them
     void (*cb)(void *arg, struct gs_error *err);
     void *arg;
@@ -93,7 +93,7 @@ static struct gs_error *split_version(const char *api_version, struct gs_slice *
     return NULL;
 }
 
-// Kubernetes' mapper also knows every kind in lower case, and people write it so.
+// The REST mapper of Kubernetes also accepts kinds in lower case.
 static bool same_kind(const char *kind, const char *text)
 {
     if (!kind)
@@ -116,7 +116,7 @@ struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *ap
     struct gs_error *err = split_version(api_version, &group, &version);
     if (err)
         return err;
-    // The group decides: an object may name a version of it that is long gone.
+    // Only the group must match: the object may name a version that was removed.
     for (size_t i = 0; i < GS_ARRAY_LEN(well_known); i++) {
         if (gs_slice_eq_str(group, well_known[i].group) && same_kind(well_known[i].kind, kind)) {
             *ret = (struct kube_gvr){well_known[i].group, well_known[i].version,
@@ -216,7 +216,7 @@ static void lookup_end(struct hpa_lookup *l, struct gs_error *err)
 static void ask_version(struct hpa_lookup *l, const char *version);
 static void ask_group(struct hpa_lookup *l);
 
-// The requested version lacks the kind: other versions of the group may have it.
+// The requested version lacks the kind: try other versions of the group.
 static void ask_next(struct hpa_lookup *l)
 {
     if (!l->versions) {

@@ -19,7 +19,7 @@ struct hpa_scale {
     json_t *object; // as last read
     int32_t wanted;
     unsigned tries;
-    struct gs_error *failed; // known at once, reported later
+    struct gs_error *failed; // detected immediately, reported later
     hpa_scale_done cb;
     void *arg;
 };
@@ -64,7 +64,7 @@ static struct gs_error *check_scale(const json_t *body)
     return NULL;
 }
 
-// A Kubernetes client reads the selector's text together with the scale.
+// Kubernetes clients read the selector from the scale.
 static struct gs_error *check_selector(const json_t *body)
 {
     const char *text = codec_json_str(body, "status", "selector", NULL);

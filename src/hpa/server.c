@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the controller on a cluster: next to the cluster's own controller (shadow mode) or in its
-// place (control mode), with /metrics and the history API.
+// Runs the controller on a cluster: beside the cluster's own controller (shadow mode) or instead of
+// it (control mode), with /metrics and the history API.
 #include "hpa/server.h"
 
 #include "base/clock.h"
@@ -23,7 +23,8 @@
 #define DEPRECATED_OPT_IN "gpuscale.io/autoscaler"
 #define MANAGER           "gpuscale-hpa" // user agent: our name in managedFields
 
-// Sync periods in which another controller must write a status, and those until the next probe.
+// Numbers of sync periods: time for another controller to write a status, time until the next
+// probe.
 #define WAIT_PERIODS  3
 #define AGAIN_PERIODS 30
 
@@ -36,7 +37,7 @@ struct hpa_server {
     struct kube_cache *pods;
     struct hpa_controller *controller;
     struct hpa_ownership *ownership; // NULL: shadow
-    struct kube_election *election;  // NULL: not wanted
+    struct kube_election *election;  // NULL: disabled
     struct hpa_decision_log *log;
     struct http_server *server;
     struct gs_hmap *reported; // "ns/name" of objects whose deprecated key was reported
@@ -60,7 +61,7 @@ static void on_stop_signal(uv_signal_t *s, int signum)
     stop_server(s->data);
 }
 
-// --- which objects ---
+// --- selection of objects ---
 
 static bool has_key(const json_t *hpa, const char *key)
 {

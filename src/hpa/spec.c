@@ -43,7 +43,7 @@ static struct gs_error *get_milli(const json_t *obj, const char *name, const cha
     return err ? gs_error_wrap(err, "%s.%s", where, name) : NULL;
 }
 
-// As Quantity.AsApproximateFloat64: mantissa times a power of ten, so that 30m is 0.03.
+// Like Quantity.AsApproximateFloat64: mantissa times a power of ten, so that 30m is 0.03.
 static struct gs_error *get_ratio(const json_t *obj, const char *name, const char *where,
                                   bool *ret_has, double *ret)
 {
@@ -86,7 +86,8 @@ static const char *member_of(const char *type)
     return NULL;
 }
 
-// Pods metrics are always averages, External and Resource go by what is set, Object by target.type.
+// Pods metrics are averages. For External and Resource the field that is set decides, for Object
+// target.type.
 static void choose_target(struct hpa_metric_spec *m, const char *type_text)
 {
     switch (m->type) {
@@ -231,8 +232,8 @@ static bool is_cpu_utilization(const struct hpa_metric_spec *m)
     return m->type == HPA_METRIC_RESOURCE && m->has_utilization && gs_streq(m->name, "cpu");
 }
 
-// autoscaling/v1 has a field for the CPU's utilization, and an annotation for the other metrics.
-// What is read from it begins with those of the annotation.
+// autoscaling/v1 has a field for CPU utilization, and an annotation for the other metrics. The
+// metrics of the annotation come first.
 size_t hpa_metric_at(const struct hpa_spec *s, int release, size_t k)
 {
     size_t cpu = 0;

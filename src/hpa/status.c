@@ -13,7 +13,7 @@ static json_t *milli_quantity(int64_t milli)
     return json_string(kube_quantity_format_milli(milli, text));
 }
 
-// Memory is shown in bytes with binary suffixes, unless there are parts of bytes.
+// Memory has binary suffixes, unless the value is not a whole number of bytes.
 static json_t *resource_quantity(const char *resource, int64_t milli, int release)
 {
     char text[KUBE_QUANTITY_SIZE];
@@ -68,7 +68,7 @@ static json_t *described_object(const struct hpa_metric_spec *m)
     return o;
 }
 
-// A metric that failed leaves an entry without a type: the others keep their place.
+// A failed metric has an entry without a type, so that the others keep their index.
 static json_t *metric_status(const struct hpa_metric_spec *m, const struct hpa_metric_result *r,
                              int release)
 {

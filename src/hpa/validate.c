@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Field errors in the words and the order of Kubernetes' validation of autoscaling objects. Members
-// of a wrong JSON type were reported by the schema check already and count as absent here.
+// Field errors with the texts and the order of Kubernetes' validation of autoscaling objects. The
+// schema check has reported members of a wrong JSON type: they count as absent here.
 #include "base/mem.h"
 #include "hpa/convert.h"
 #include "hpa/hpa_private.h"
@@ -21,7 +21,7 @@ struct path {
     char text[256];
 };
 
-// Paths are made of this file's constants and indices: they fit.
+// Paths consist of constants of this file and indices, so they fit.
 static struct path format_path(const char *fmt, ...) GS_PRINTF(1, 2);
 static struct path format_path(const char *fmt, ...)
 {
@@ -43,7 +43,7 @@ static struct path indexed(const char *parent, size_t i)
     return format_path("%s[%zu]", parent, i);
 }
 
-// Reports against the member `name` of `parent`.
+// Reports an error of the member `name` of `parent`.
 static void bad_number(struct kube_field_errors *e, const char *parent, const char *name,
                        int64_t value, const char *text)
 {
@@ -118,7 +118,7 @@ static void check_metric_identifier(struct kube_field_errors *e, const json_t *s
                            "must specify a metric name");
 }
 
-// False when the member is not there. Quantities are canonical strings by now.
+// False if the member is absent. Quantities are canonical strings here.
 static bool get_quantity(const json_t *target, const char *name, int64_t *ret_milli,
                          const char **ret_text)
 {

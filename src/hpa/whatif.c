@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-#define LONG_AGO_MS  INT64_C(86400000) // outside of every window
+#define LONG_AGO_MS  INT64_C(86400000) // older than every window
 #define MAX_FACTOR   1000.0
 #define FROM_NOTHING 1e15 // the largest factor of one milli-unit, where all values are zero
-#define STEP         1.02 // of the search; the place is then halved in
+#define STEP         1.02 // of the search, which is refined by bisection
 #define HALVINGS     40
-#define TRIES        50 // of numbers near the one that was found
+#define TRIES        50 // numbers near the result that are tried
 
 const char *hpa_pod_state_text(enum hpa_pod_state state)
 {
@@ -89,7 +89,7 @@ struct search {
     int32_t base;
 };
 
-// The decision with the samples as they are set. False: none was computed.
+// The decision with the current samples. False: no decision was computed.
 static bool try_samples(struct search *s, struct hpa_threshold *ret)
 {
     struct hpa_decision d;
@@ -104,7 +104,7 @@ static bool try_samples(struct search *s, struct hpa_threshold *ret)
     return ok;
 }
 
-// … with the metric's samples times a factor.
+// The same with the metric's samples multiplied by a factor.
 static bool try_factor(struct search *s, double factor, struct hpa_threshold *ret)
 {
     size_t n = s->metrics[s->metric].n_samples;
@@ -133,7 +133,7 @@ static int64_t request_of(const struct search *s, const char *pod)
     return 0;
 }
 
-// Samples that all show the number: of pods each the same, else in one series.
+// Sets all samples to the number: each pod, or a single series.
 static void show_number(struct search *s, const struct hpa_metric_result *like, int64_t number)
 {
     const struct hpa_metric_spec *m = &s->spec->metrics[s->metric];
@@ -149,8 +149,8 @@ static void show_number(struct search *s, const struct hpa_metric_result *like, 
     }
 }
 
-// What is said is tried: the shown number is rounded, and it is to hold whatever made it up. False:
-// nothing near it gives another count.
+// Tries the number that is reported: it is rounded, and must hold for any samples with that result.
+// False: no number near it gives another count.
 static bool confirm(struct search *s, bool above, struct hpa_threshold *turn)
 {
     const struct hpa_metric_result like = turn->at;

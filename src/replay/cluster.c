@@ -28,7 +28,7 @@ static void add_node(struct replay_cluster *cluster, int64_t ready_ms)
     cluster->counts.stale = true;
 }
 
-// GPUs of nodes that are ready (or on their way) and free.
+// Free GPUs of nodes that are ready or being provisioned.
 static size_t free_gpus(const struct replay_cluster *cluster)
 {
     size_t n = 0;
@@ -119,7 +119,7 @@ static void end_drains(struct replay_cluster *cluster)
     cluster->n_drains = kept;
 }
 
-// The pod serves no more. With a drain time it keeps its GPUs until its work is done.
+// The pod stops serving. With a drain time, it keeps its GPUs until its work is done.
 static void remove_pod(struct replay_cluster *cluster, size_t i)
 {
     const struct replay_pod *p = &cluster->pods[i];
@@ -250,7 +250,7 @@ static struct replay_moment in_calm(struct replay_cluster *cluster, int64_t seco
     return p;
 }
 
-// Before seconds of another kind: stores as many of the calm ones as can be read.
+// Ends a series of calm seconds: stores those that can still be read.
 static void end_calm(struct replay_cluster *cluster)
 {
     struct replay_calm *c = &cluster->calm;
@@ -291,7 +291,7 @@ static double at_most(double v, double limit)
     return v < limit ? v : limit;
 }
 
-// One second of work: what comes and what waits is served as far as the ready replicas can.
+// One second of work: ready replicas serve new and waiting work, up to their capacity.
 static struct replay_moment serve_load(struct replay_cluster *cluster)
 {
     struct replay_moment p = {.load =
@@ -375,15 +375,15 @@ static void run_second(struct replay_cluster *cluster)
     store_moment(cluster, p);
 }
 
-// --- many seconds at once, where nothing happens in them ---
+// --- skipping seconds without events ---
 
 struct stretch {
     int64_t n; // seconds
     double first, last, can;
 };
 
-// Seconds, at most up to `until`, in which no pod changes and everything is served at once along a
-// straight line of the load, on one side of the level.
+// The number of seconds, up to `until`, that can be calculated at once: no pod changes, all work is
+// served immediately, the load is a straight line, and it does not cross the level.
 static bool find_stretch(struct replay_cluster *cluster, int64_t until_ms, struct stretch *ret)
 {
     const struct replay_counts *c = replay_cluster_count(cluster);

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #define T0_MS      INT64_C(1700000000000)
-#define MAX_PASSES ((size_t)100000) // of one case
+#define MAX_PASSES ((size_t)100000) // evaluations of one case
 #define MAX_FILE   ((size_t)64 * 1024 * 1024)
 
 struct run {
@@ -27,8 +27,8 @@ struct run {
 
 // --- evaluations ---
 
-// What is expected is what is there before the scale is written, with `done` or {error: text} what
-// follows from that. False: it was not written.
+// Expectations apply to the decision before the scale is written. With `done` or {error: text} they
+// apply after the write. False: the scale was not written.
 static bool write_scale(struct run *r, const json_t *write, struct hpa_decision *d)
 {
     const char *error = codec_json_str(write, "error", NULL);
@@ -161,7 +161,7 @@ static json_t *with_ms(const json_t *list)
     return out;
 }
 
-// What the controller remembers before the first step, with ages at the time 0.
+// The history before the first step, with ages relative to time 0.
 static struct gs_error *make_history(const json_t *in, struct hpa_history **ret)
 {
     if (!in) {
@@ -206,7 +206,7 @@ static struct gs_error *run_case(const struct replay_document *src, const json_t
 
 // --- files ---
 
-// Counts the case. An error is a failure of this case alone: the others are run nevertheless.
+// Counts the case. An error is a failure of this case; the other cases still run.
 static void end_case(struct codec_test_report *all, struct codec_test_case *c, struct gs_error *err)
 {
     if (err)

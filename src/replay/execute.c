@@ -231,7 +231,7 @@ static struct gs_error *execute_scenario(const struct replay_options *o, const c
     return err || o->sweep.len ? err : run_one(o, path, out);
 }
 
-// The recording becomes a scenario in a file: that of --save, or a temporary one.
+// Writes the recording as a scenario to a file: that of --save, or a temporary file.
 static struct gs_error *execute_recording(const struct replay_options *o, struct gs_buf *out)
 {
     char temporary[] = "/tmp/gpuscale-replay-XXXXXX";

@@ -112,7 +112,7 @@ static struct gs_error *load_pods(struct replay_observation *s, const struct hpa
     return err;
 }
 
-// A quantity, or {pod, value, age, window}, or usage by container. *ret_found: there is a sample.
+// A quantity, {pod, value, age, window}, or usage by container. *ret_found: the pod has a sample.
 static struct gs_error *set_sample(struct replay_observation *s, const struct hpa_metric_spec *m,
                                    int release, const json_t *in, struct hpa_sample *sample,
                                    const char **ret_error, bool *ret_found)
@@ -178,7 +178,7 @@ static void load_scale(struct replay_observation *s, const json_t *step, int32_t
     o->has_scaled_to_zero = json_object_get(scale, "scaledToZero") != NULL;
 }
 
-// As many names as pods and samples need.
+// Creates the names that pods and samples need.
 static void make_names(struct replay_observation *s, const json_t *pods, const json_t *metrics)
 {
     size_t n = count_of(pods);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests and usage by container. They become the objects that the API would give, so that the
-// controller's own readers decide what is missing.
+// Requests and usage by container. They are converted to objects of the API, so that the
+// controller's readers decide what is missing.
 #include "base/mem.h"
 #include "hpa/observe.h"
 #include "replay/replay_private.h"
 
-// {resource: quantity} as the API has it; null is left out.
+// {resource: quantity} as in the API; null values are omitted.
 static json_t *quantities(const json_t *in)
 {
     json_t *out = json_object(), *v;

@@ -51,20 +51,20 @@ static inline double replay_curve_at(const struct replay_curve *c, int64_t t_ms,
 
 // --- scenarios ---
 
-// What a metric of the autoscaler shows.
+// The source of a metric of the autoscaler.
 enum replay_source {
     REPLAY_UTILIZATION, // percent of the capacity in use
     REPLAY_LOAD,        // the load: of a pod, or of all for Object and External
     REPLAY_QUEUE,       // waiting work: of a pod's share, or of all
-    REPLAY_SERIES,      // a recorded curve, whatever the replicas do
+    REPLAY_SERIES,      // a recorded curve, independent of the replicas
 };
 
 struct replay_metric {
     const char *name;
     enum replay_source source;
     struct replay_curve series;
-    struct replay_curve
-        series_replicas; // replicas at the time of the record: values then follow theirs
+    struct replay_curve series_replicas; // recorded replicas: the value is then scaled by recorded
+                                         // / current replicas
 };
 
 // An event in the simulated cluster that the autoscaler does not cause.
@@ -87,7 +87,7 @@ struct replay_scenario {
     double capacity;               // of one replica, in the load's unit
     int64_t startup_ms;            // from a pod's start to ready
     int64_t drain_ms;              // from a pod's end until its GPUs are free
-    int64_t delay_ms;              // age of what the controller sees
+    int64_t delay_ms;              // age of the metrics that the controller reads
     struct replay_metric *metrics; // of spec.metrics, by name
     size_t n_metrics;
 
@@ -98,7 +98,7 @@ struct replay_scenario {
     int64_t provision_ms, idle_ms;                                // of a node
     double price;                                                 // of a GPU hour
     double node_price; // of a node's hour; 0: the price of its GPUs
-    double level;      // utilization that counts as too high, percent
+    double level;      // utilization above which it counts as too high, percent
 
     json_t *prices;             // the table, or NULL
     const char *gpu, *instance; // rows of it, or NULL
@@ -126,13 +126,13 @@ struct replay_row {
 
 struct replay_summary {
     double gpu_hours, price;
-    double node_gpu_hours; // of the nodes that were there
+    double node_gpu_hours; // of all nodes
     double over_level_s;   // time above the level, or with a queue
-    double over_target_s;  // … with a metric above its target by more than the tolerance
+    double over_target_s;  // time with a metric above its target by more than the tolerance
     double served, offered, queue_max, wait_s; // wait_s: mean, by Little's law
     double wait_p50_s, wait_p99_s;             // of the work that was served, in whole seconds
     double unserved;                           // waiting at the end
-    double drain_gpu_hours;                    // of replicas that were ending, in gpu_hours
+    double drain_gpu_hours;                    // of terminating replicas; included in gpu_hours
     double node_hours;
     size_t nodes_added, nodes_removed, max_nodes;
     size_t ups, downs, passes;
@@ -198,7 +198,7 @@ struct replay_options {
     struct replay_recording recording;
 };
 
-// Runs the scenario of the file (NULL: the recording) as the options say and adds the result to
-// *out, which also contains the tables of earlier sweeps after an error.
+// Runs the scenario of the file (NULL: the recording) with the options and adds the result to *out.
+// After an error, *out contains the tables of the sweeps that were completed.
 struct gs_error *replay_execute(const struct replay_options *o, const char *path,
                                 struct gs_buf *out);

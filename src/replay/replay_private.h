@@ -130,7 +130,7 @@ struct replay_cluster {
     struct replay_curve_piece load,
         load_before; // of the load now, and of the load that the controller sees
     struct replay_counts counts;
-    size_t version; // of what was counted
+    size_t version; // changes when pods or nodes change
     struct replay_summary sum;
     double replica_seconds, queue_seconds;
 };
@@ -169,8 +169,8 @@ enum replay_schema_kind {
 };
 
 struct replay_schema_field;
-// A value fits one of its alternatives: an array that ends with REPLAY_SCHEMA_END. No two of them
-// may be of the same JSON type, so that a wrong value has one reason.
+// A value must match one of the alternatives: an array that ends with REPLAY_SCHEMA_END.
+// Alternatives have different JSON types, so that a wrong value has one reason.
 struct replay_schema {
     enum replay_schema_kind kind;
     double min, max;
@@ -183,11 +183,11 @@ struct replay_schema_field {
     const struct replay_schema *schema;
 };
 
-// Where values are, for errors.
+// Positions of values, for errors.
 struct replay_document {
     const char *file;
     const struct codec_yaml_marks *marks;
-    int line; // used where a value has no place of its own
+    int line; // used for values without a position
 };
 
 // "file:12:3: steps[0].at: …". path: names the value. GS_EINVAL: it does not fit.
@@ -213,7 +213,7 @@ enum replay_table_cell {
     REPLAY_CELL_OBSERVED,  // … of the first metric that is observed
     REPLAY_CELL_SPEC,      // checked as part of the spec
     REPLAY_CELL_CONFIG,
-    REPLAY_CELL_TARGET, // quantity or percentage that the first metric of the spec aims at
+    REPLAY_CELL_TARGET, // target (quantity or percentage) of the first metric of the spec
 };
 struct gs_error *replay_table_check_cell(const struct replay_document *src,
                                          enum replay_table_cell place, const char *field,
@@ -257,7 +257,7 @@ struct gs_error *replay_observation_load(const json_t *step, const json_t *pods,
                                          int64_t now_ms, struct replay_observation *ret);
 void replay_observation_finish(struct replay_observation *s);
 
-// A number, or the text of a quantity. False: neither.
+// Reads a number or the text of a quantity. False: it is neither.
 #define REPLAY_OBSERVATION_QUANTITY_SIZE 64
 bool replay_observation_quantity_text(const json_t *v, char text[REPLAY_OBSERVATION_QUANTITY_SIZE]);
 struct gs_error *replay_observation_milli(const json_t *v, int64_t *ret);
@@ -270,7 +270,7 @@ void replay_observation_container_requests(struct gs_arena *arena, const struct 
                                            int release, const char *pod, const json_t *requests,
                                            struct hpa_pod *ret);
 // usage: {container: quantity} of the metric's resource; null: the container has no such usage.
-// *ret_error: set when the release takes the answer for an error. False: the pod has no sample.
+// *ret_error: set if the release treats the response as an error. False: the pod has no sample.
 bool replay_observation_container_usage(struct gs_arena *arena, const struct hpa_metric_spec *m,
                                         int release, const json_t *usage, struct hpa_sample *sample,
                                         const char **ret_error);

@@ -161,7 +161,7 @@ static json_t *summary_json(const struct replay_summary *u)
     json_t *out = json_object();
     for (size_t i = 0; i < GS_ARRAY_LEN(figures); i++) {
         double v = figures[i].of(u);
-        // Counts are integers; sums of seconds keep their form.
+        // Counts are integers; sums of seconds are not.
         bool whole = figures[i].decimals == 0 && v == floor(v) && fabs(v) < 1e15;
         json_object_set_new(out, figures[i].json,
                             whole ? json_integer((json_int_t)v) : json_real(v));
@@ -219,7 +219,7 @@ static void add_padded(const char *text, int width, bool right, struct gs_buf *o
 
 enum { LABEL = 32, COLUMN = 22 };
 
-// A name that is too long for its column loses its end.
+// A name that is too long for its column is cut.
 static void add_name(const char *name, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf cut = {0};

@@ -15,7 +15,7 @@
 #define MAX_DURATION_MS (INT64_C(366) * 24 * 3600 * 1000)
 #define MAX_DELAY_MS    (INT64_C(24) * 3600 * 1000)
 
-// The scenario while it is read: what only the reader needs beside it.
+// The state of the reader, with the scenario that it reads.
 struct draft {
     struct replay_scenario s;
     struct gs_arena arena;
@@ -350,9 +350,9 @@ static struct gs_error *load_inline_hpa(struct replay_scenario *s, struct gs_sli
     return err;
 }
 
-// --- the whole ---
+// --- scenario ---
 
-// In the order of the autoscaler's metrics; those that the scenario does not name show the
+// In the order of the autoscaler's metrics. Metrics that the scenario does not name show the
 // utilization.
 static struct gs_error *order_metrics(struct replay_scenario *s)
 {

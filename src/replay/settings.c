@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a scenario can be changed by name.
+// The settings of a scenario that can be changed by name.
 #include "replay/replay_private.h"
 
 #include "base/clock.h"
@@ -111,7 +111,7 @@ struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name
         if (err)
             return gs_error_wrap(err, "%s", name);
         *times[i].ms = ns / GS_NS_PER_MS;
-        // A window of the autoscaler itself would hide the controller's.
+        // The window of the autoscaler would override the controller's.
         if (times[i].ms == &s->controller.downscale_window_ms && s->spec.has_behavior)
             s->spec.down.window_seconds = (int32_t)(ns / GS_NS_PER_SEC);
         return replay_scenario_check(s);

@@ -4,13 +4,13 @@
 
 #include <math.h>
 
-#define T0_MS INT64_C(1700000000000) // decisions want times since 1970
+#define T0_MS INT64_C(1700000000000) // start, as Unix time
 
 // The observation of an evaluation. Its memory is reused by the next one.
 struct view {
-    size_t room;         // pods that fit
-    size_t version;      // of the cluster whose pods are shown
-    struct view_curves { // where the recorded curves are
+    size_t room;         // capacity in pods
+    size_t version;      // of the cluster at the last update of the pods
+    struct view_curves { // pieces of the recorded curves
         struct replay_curve_piece series, replicas;
     } * curves;
     struct hpa_pod *pods;
@@ -38,7 +38,7 @@ static void view_pods(struct replay_cluster *cluster, struct view *v)
         const struct replay_pod *p = &cluster->pods[i];
         bool started = p->started_ms != INT64_MAX, ready = p->ready_ms <= cluster->t_ms;
         for (size_t k = 0; k < m; k++)
-            v->requests[i * m + k] = 1000; // one of the resource: use is the utilization
+            v->requests[i * m + k] = 1000; // a request of 1, so that usage is the utilization
         v->pods[i] = (struct hpa_pod){
             .name = p->name,
             .phase = started ? HPA_POD_RUNNING : HPA_POD_PENDING,
@@ -57,7 +57,7 @@ static bool is_of_pods(const struct hpa_metric_spec *m)
            m->type == HPA_METRIC_CONTAINER_RESOURCE;
 }
 
-// The value of one pod (the load's and the queue's share), or of all.
+// The value of one pod (its share of load and queue), or of all pods.
 static double value_of(struct replay_cluster *cluster, const struct replay_metric *m, bool of_pod,
                        struct view_curves *at)
 {
@@ -75,7 +75,7 @@ static double value_of(struct replay_cluster *cluster, const struct replay_metri
     }
     int64_t t = cluster->t_ms - cluster->s->delay_ms;
     double v = replay_curve_at(&m->series, t > 0 ? t : 0, &at->series);
-    // The whole of what was measured then, over the replicas that are there now.
+    // The recorded total, divided by the current number of replicas.
     if (m->series_replicas.n && of_pod)
         v = v * replay_curve_at(&m->series_replicas, t > 0 ? t : 0, &at->replicas) /
             fmax(replay_cluster_count(cluster)->ready, 1);
@@ -90,7 +90,7 @@ static void view_metric(struct replay_cluster *cluster, size_t i, struct view *v
     struct hpa_sample *samples = v->samples[i];
     double value = value_of(cluster, m, of_pods, &v->curves[i]);
     size_t n = 0;
-    // A resource's use in percent of a request of 1.
+    // The usage of a resource in percent of a request of 1.
     int64_t shown = resource ? milli(value / 100) : milli(value);
     int64_t seen_ms = cluster->t_ms - cluster->s->delay_ms;
     if (!of_pods)

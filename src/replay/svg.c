@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Load, utilization, replicas and queue over time as an SVG picture; of several scenarios one line
-// each, in its colour.
+// Load, utilization, replicas and queue over time as an SVG picture. Several scenarios have one
+// line each, in different colours.
 #include "base/mem.h"
 #include "replay/replay.h"
 
@@ -11,7 +11,7 @@ enum { WIDTH = 960, LEFT = 64, RIGHT = 24, PANEL = 150, GAP = 40, HEAD = 58, LIN
 #define PLOT        (WIDTH - LEFT - RIGHT)
 #define MAX_TICKS   5
 #define MAX_TIMES   10
-#define NEARLY      0.4 // pixels: a point that is no further from the last one is left out
+#define NEARLY      0.4 // pixels: points that are nearer to the previous one are omitted
 #define TEXT        "#333"
 #define MAX_LETTERS 90
 
@@ -21,8 +21,8 @@ static const char *const lights[] = {"#a9cbe6", "#f3bfa6", "#a9d6b8", "#cdb8e6",
 struct panel {
     const char *title;
     double (*value)(const struct replay_row *row);
-    double (*behind)(const struct replay_row *row); // in a light colour; NULL: none
-    bool steps, from_scenario;                      // from_scenario: the level is drawn
+    double (*background)(const struct replay_row *row); // in a light colour; NULL: none
+    bool steps, from_scenario;                          // from_scenario: the level is drawn
 };
 
 static double load_of(const struct replay_row *row)
@@ -87,7 +87,7 @@ static struct scale scale_of(const struct replay_outcome *shown, size_t n, const
         const struct replay_result *r = shown[k].result;
         for (size_t i = 0; i < r->n; i++) {
             top = fmax(top, p->value(&r->rows[i]));
-            top = p->behind ? fmax(top, p->behind(&r->rows[i])) : top;
+            top = p->background ? fmax(top, p->background(&r->rows[i])) : top;
         }
         if (shown[k].scenario->duration_ms > s.duration_ms)
             s.duration_ms = shown[k].scenario->duration_ms;
@@ -213,8 +213,8 @@ static void add_panel(const struct replay_outcome *shown, size_t n, const struct
     add_values(s, out);
     if (p->from_scenario)
         add_level(&shown[0], s, out);
-    for (size_t k = 0; p->behind && k < n; k++)
-        add_line(shown[k].result, p->behind, true, lights[k % GS_ARRAY_LEN(lights)], s, out);
+    for (size_t k = 0; p->background && k < n; k++)
+        add_line(shown[k].result, p->background, true, lights[k % GS_ARRAY_LEN(lights)], s, out);
     for (size_t k = 0; k < n; k++)
         add_line(shown[k].result, p->value, p->steps, colours[k % GS_ARRAY_LEN(colours)], s, out);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many scenarios that have nothing to do with each other: each thread takes the next one.
+// Independent scenarios in several threads: each thread takes the next scenario.
 #include "base/mem.h"
 #include "replay/replay.h"
 
@@ -31,7 +31,7 @@ void replay_summarize_all(const struct replay_scenario *const *s, size_t n,
     pthread_t threads[MAX_THREADS];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     size_t wanted = processors > 1 ? (size_t)processors : 1, started = 0;
-    // This thread works too; one that cannot be started is not needed.
+    // The calling thread works too, so a thread that cannot be started is not an error.
     for (; started < MAX_THREADS && started + 1 < wanted && started + 1 < n; started++)
         if (pthread_create(&threads[started], NULL, summarize_scenarios, &sweep) != 0)
             break;

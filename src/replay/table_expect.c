@@ -53,7 +53,7 @@ static void expect_bool(struct comparison *c, const char *what, const json_t *wa
         differs(c, "%s: want %s, got %s", what, got ? "false" : "true", got ? "true" : "false");
 }
 
-// null: there must be none.
+// null: it must be absent.
 static void expect_quantity(struct comparison *c, const char *what, const json_t *want, bool has,
                             int64_t got)
 {
@@ -79,7 +79,7 @@ static const struct hpa_condition *find_condition(const struct hpa_decision *d, 
     return NULL;
 }
 
-// The text form: "True Reason", with the message after ": " when it is to be compared, too.
+// The text form: "True Reason", or "True Reason: message" to compare the message, too.
 static bool condition_text_fits(const char *want, const struct hpa_condition *got, char **ret_got)
 {
     bool with_message = strchr(want, ':') != NULL;

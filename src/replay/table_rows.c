@@ -42,7 +42,7 @@ static const struct column *find_column(const char *name)
     return NULL;
 }
 
-// obj[name], made when it is not there.
+// obj[name], created if it is absent.
 static json_t *object_in(json_t *obj, const char *name)
 {
     if (!json_is_object(json_object_get(obj, name)))
@@ -57,7 +57,7 @@ static json_t *first_in(json_t *obj, const char *name)
     return json_array_get(json_object_get(obj, name), 0);
 }
 
-// The one of the target's fields that is set.
+// The field of the target that is set.
 static struct gs_error *set_target(json_t *doc, json_t *v)
 {
     static const char *const fields[] = {"averageUtilization", "averageValue", "value"};
@@ -106,7 +106,7 @@ static struct gs_error *set_cell(json_t *doc, json_t *step, const struct column 
     return NULL;
 }
 
-// "_" leaves a cell out, so that null can be a value.
+// "_" is an empty cell, because null is a value.
 static bool is_blank(const json_t *v)
 {
     return gs_streq(json_string_value(v), "_");

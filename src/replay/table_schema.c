@@ -57,7 +57,7 @@ SCHEMA(moment_or_none, KIND(REPLAY_SCHEMA_NULL), RANGE(REPLAY_SCHEMA_SECONDS, -L
 SCHEMA(quantity, KIND(REPLAY_SCHEMA_QUANTITY));
 SCHEMA(quantity_or_none, KIND(REPLAY_SCHEMA_NULL), KIND(REPLAY_SCHEMA_QUANTITY));
 
-// --- what is observed ---
+// --- observations ---
 FIELDS(scale_object, {"spec", count}, {"status", count}, {"selector", text},
        {"selectorError", text}, {"ambiguousWith", text}, {"error", text}, {"scaledToZero", truth});
 SCHEMA(scale, RANGE(REPLAY_SCHEMA_COUNT, 0, MAX_COUNT), OBJECT(scale_object));
@@ -81,7 +81,7 @@ FIELDS(observed, {"samples", samples}, {"error", text});
 SCHEMA(observed, OBJECT(observed));
 SCHEMA(observed_metrics, LIST(observed, REPLAY_OBSERVATION_MAX_METRICS));
 
-// --- what is expected ---
+// --- expectations ---
 FIELDS(part_of_text, {"contains", text});
 SCHEMA(expected_text, KIND(REPLAY_SCHEMA_TEXT), OBJECT(part_of_text));
 SCHEMA(status, CHOICE("True", "False", "Unknown"));
@@ -138,7 +138,7 @@ FIELDS(a_table, {"name", text}, {"spec", spec}, {"config", config}, {"history", 
 SCHEMA(a_table, OBJECT(a_table));
 
 // --- the spec ---
-// The value that a path such as "spec.metrics[0].pods" leads to, as far as it goes.
+// The value at a path such as "spec.metrics[0].pods", or the innermost value that exists on it.
 static const json_t *follow(const json_t *doc, struct gs_slice path)
 {
     const json_t *at = doc;
@@ -159,7 +159,7 @@ static const json_t *follow(const json_t *doc, struct gs_slice path)
     return at;
 }
 
-// `unknown field "spec.foo"`; `… of type int32` names a field of a type, which is a path, too.
+// Finds the path in `unknown field "spec.foo"` and in `… of type int32`.
 static struct gs_error *schema_error(const struct replay_document *src, const json_t *doc,
                                      const char *problem)
 {

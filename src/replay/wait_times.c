@@ -61,7 +61,7 @@ void replay_waits_serve(struct replay_waits *w, int64_t now_s, double work)
 
 void replay_waits_serve_at_once(struct replay_waits *w, double work)
 {
-    // What rounding left of the last queue.
+    // The rounding error of the last queue.
     w->first = w->n = 0;
     add_wait(w, 0, work);
 }

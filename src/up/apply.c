@@ -23,7 +23,7 @@ struct up_apply {
     void *arg;
 };
 
-// The plural of a kind by the rules that all of Kubernetes' own kinds follow.
+// The plural of a kind, by the rules that all built-in kinds of Kubernetes follow.
 static char *plural_of(const char *kind)
 {
     char *lower = gs_strdup(kind);
@@ -107,7 +107,7 @@ static struct kube_gvr gvr_of(const struct item *it)
     return (struct kube_gvr){it->group, it->version, it->resource};
 }
 
-// Kinds without a namespace in their path.
+// NULL: the kind is cluster-scoped.
 static const char *namespace_of(const struct item *it)
 {
     static const char *const cluster_scoped[] = {"namespaces",

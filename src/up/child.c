@@ -15,7 +15,7 @@ extern char **environ;
 
 #define FIRST_DELAY_MS UINT64_C(500)
 #define MAX_DELAY_MS   UINT64_C(30000)
-#define STABLE_NS      (10 * GS_NS_PER_SEC) // ran so long: the next restart is prompt again
+#define STABLE_NS      (10 * GS_NS_PER_SEC) // a child that ran longer is restarted with the first delay
 #define KILL_AFTER_MS  UINT64_C(2000)
 #define MAX_LINE       ((size_t)8192)
 
@@ -156,7 +156,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
 static struct gs_error *spawn_child(struct up_child *c)
 {
     gs_assert(!c->running && !c->freed);
-    // A grandchild may keep the pipe of the previous run open: drop it before it is used again.
+    // A grandchild may keep the pipe of the previous run open: close it before it is used again.
     if (c->pipe_open || c->process_open) {
         close_handle(&c->pipe, &c->pipe_open);
         gs_timer_start(c->timer, on_restart_timer, 10);

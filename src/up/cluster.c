@@ -20,13 +20,13 @@
 #define EXPORTER_PORT   9400
 #define PROMETHEUS_PORT 9090
 #define STOP_TIMEOUT_MS 15000
-// Samples and scrapes are twice as often as the exporter's default, so that a step in load is in
-// the metrics API within two seconds also when the two ticks stand badly to each other.
+// Sampling and scraping run twice as often as by default. Even with the worst offset between the
+// two timers, a step in load is in the metrics API within two seconds.
 #define SAMPLE_INTERVAL_MS 500
-#define RETENTION_MS       900000 // range that rules and dashboards of a session query
+#define RETENTION_MS       900000 // enough for the rules and dashboards of a session
 #define LOOPBACK           "127.0.0.1"
 
-// A port of 127.0.0.1 that is free now; wanted 0: any. 0 when `wanted` is busy.
+// A port of 127.0.0.1 that is free now; wanted 0: any port. Returns 0 if `wanted` is in use.
 static uint16_t free_port(uint16_t wanted)
 {
     struct sockaddr_in a = {.sin_family = AF_INET,
@@ -221,7 +221,7 @@ static json_t *describe_adapter_group(const void *adapter, const char *group)
     return adapter_describe_group(adapter, group);
 }
 
-// The API server in front of it has authenticated the callers, who may do everything.
+// The API server has already authenticated the callers, and authorizes all of them.
 static struct gs_error *start_adapter(struct up_cluster *c, const struct up_options *o)
 {
     static const char *const groups[] = {"custom.metrics.k8s.io", "external.metrics.k8s.io",
@@ -274,7 +274,7 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
         hpa_config_follow(&cfg.decide, o->hpa_compat ? o->hpa_compat : KUBE_VERSION);
     if (err)
         return gs_error_wrap(err, "--hpa-compat");
-    // One user's cluster can have the gate HPAScaleToZero on; a named release has its default.
+    // The gate HPAScaleToZero is on by default here. --hpa-compat uses the default of its release.
     if (!o->hpa_compat)
         cfg.decide.scale_to_zero = true;
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;

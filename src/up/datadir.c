@@ -32,16 +32,16 @@
 static const char *const ours[] = {STATE,        "kubeconfig", "load.log",      "pki",
                                    "containers", "pods",       "pod-resources", "kubelet.lock"};
 
-// --- where ---
+// --- location ---
 
-// NULL: there is no home. A shared folder such as /tmp is no place for keys: who makes the folders
-// in it first may put his own there.
+// NULL: the user has no home directory. A shared directory such as /tmp is not used, because other
+// users can create the subdirectories for the keys first.
 static char *default_data_dir(void)
 {
     const char *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (xdg && *xdg == '/')
         return gs_format("%s/gpuscale", xdg);
-    // Services and containers often start programs without HOME; the user database knows it too.
+    // Services and containers often start programs without HOME: read the user database.
     const struct passwd *user = home && *home ? NULL : getpwuid(getuid());
     if (user && *user->pw_dir == '/')
         home = user->pw_dir;
@@ -59,8 +59,8 @@ static struct gs_error *check_owner(const char *dir)
                         dir);
 }
 
-// The directory as an absolute path. option NULL: the usual place. Made where `make`; else *ret is
-// NULL when there is none.
+// The directory as an absolute path. option NULL: the default path. With `make` it is created;
+// otherwise *ret is NULL if it does not exist.
 static struct gs_error *find_dir(const char *option, bool make, char **ret)
 {
     GS_AUTO_FREE char *dir = option ? gs_strdup(option) : default_data_dir();
@@ -96,7 +96,7 @@ static bool there_is(const char *dir, const char *name)
 
 enum lock_kind { LOCK_ABSENT, LOCK_EMPTY, LOCK_MARKED, LOCK_FOREIGN };
 
-// *ret_pid: the process that the file names; 0: none.
+// *ret_pid: the process ID in the file; 0: absent.
 static enum lock_kind read_lock(const char *dir, pid_t *ret_pid)
 {
     GS_AUTO_FREE char *path = gs_format("%s/" LOCK, dir);
@@ -118,9 +118,9 @@ static enum lock_kind read_lock(const char *dir, pid_t *ret_pid)
     return LOCK_MARKED;
 }
 
-// The name of a file that is in the way; NULL: the directory is gpuscale's, or free of our names,
-// which may be anybody's. Before there was a mark the lock was empty, and pki/ was made right
-// after.
+// The name of a file of another program that blocks the use of the directory. NULL: the directory
+// is gpuscale's, or no file in it has one of our names. Older versions left the lock file empty and
+// created pki/ right after it.
 static const char *foreign_file(const char *dir)
 {
     pid_t pid;
@@ -137,7 +137,7 @@ static const char *foreign_file(const char *dir)
 
 // --- the lock ---
 
-// -1 with errno. The file may have been removed (by a reset) between opening and locking it.
+// Returns -1 and sets errno on failure. A reset may remove the file between open and lock: retry.
 static int take_lock(const char *path, int flags)
 {
     for (;;) {
@@ -248,7 +248,7 @@ static struct gs_error *terminate(const char *dir, const char *path, pid_t *ret)
     return NULL;
 }
 
-// Ends the instance that uses the directory and waits for its end. *ret_was: there was one.
+// Ends the instance that uses the directory and waits for its end. *ret_was: an instance ran.
 static struct gs_error *stop_user(const char *dir, bool *ret_was)
 {
     GS_AUTO_FREE char *path = gs_format("%s/" LOCK, dir);
@@ -290,7 +290,7 @@ static bool is_of_up(const char *name)
     return false;
 }
 
-// Links are removed, not followed: pods may have made some.
+// Links are removed, not followed: pods may have created links to other directories.
 static struct gs_error *remove_tree(const char *dir, const char *name)
 {
     GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
@@ -299,8 +299,8 @@ static struct gs_error *remove_tree(const char *dir, const char *name)
     return gs_error_errno(errno, "removing %s", path);
 }
 
-// Removes what gpuscale wrote, and the directory itself if it is empty then. The lock must be held.
-// *ret_left: the directory stays because other files are in it.
+// Removes what gpuscale wrote, and the directory if it is empty after that. The caller holds the
+// lock. *ret_left: the directory was kept because it contains other files.
 static struct gs_error *remove_state(const char *dir, bool *ret_left)
 {
     struct gs_error *err = NULL;
@@ -311,18 +311,19 @@ static struct gs_error *remove_state(const char *dir, bool *ret_left)
         if (is_of_up(e->d_name))
             err = remove_tree(dir, e->d_name);
     closedir(entries);
-    if (!err) // the last: without it the rest would not be known as ours
+    if (!err) // last: without the lock file, the rest is not recognized as gpuscale's
         err = remove_tree(dir, LOCK);
     if (err)
         return err;
-    // Where it cannot be removed for another reason (a mount point), it is empty at least.
+    // Other failures are ignored: a mount point cannot be removed, but it is empty.
     *ret_left = rmdir(dir) < 0 && (errno == ENOTEMPTY || errno == EEXIST);
     return NULL;
 }
 
-// --- all of it ---
+// --- prepare ---
 
-// For a start without state. The directory goes with the lock, so both are made again.
+// Removes the state. The lock file and the directory are removed too; the caller creates them
+// again.
 static struct gs_error *reset(const char *dir)
 {
     GS_AUTO_CLOSE int lock = -1;

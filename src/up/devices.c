@@ -53,7 +53,7 @@ static struct gs_error *open_simulated(const char *text, const char *data_dir, s
         err = simulation_find_library(&d->sim_library);
     if (err)
         return err;
-    // One segment for each data directory and user, so that two of them do not meet.
+    // The name is unique for each data directory and user, so that instances do not share GPUs.
     d->sim_name = gs_format("/gpuscale-%u-%08x", (unsigned)getuid(),
                             (unsigned)gs_hash(data_dir, strlen(data_dir)));
     err = nvmlsim_create(d->sim_name, &spec, &d->sim);

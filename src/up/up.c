@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of `gpuscale up`: start, a tick every second (apply files, run the load, draw the status
-// block), stop.
+// The main loop of `gpuscale up`: start, a tick every second (apply files, run the load, draw the
+// status block), stop.
 #include "up/up.h"
 
 #include "base/assert.h"
@@ -38,8 +38,8 @@ struct up {
     char *headline, *addresses, *hints[CONSOLE_STATUS_HINTS], *service_url, *load_log;
     enum phase phase;
     unsigned ready_ticks;
-    bool stopping, stopped, load_on, load_ok; // load_ok: it has ended with exit code 0
-    struct gs_error *err;                     // why it ends
+    bool stopping, stopped, load_on, load_ok; // load_ok: the load ended with exit code 0
+    struct gs_error *err;                     // why the program ends
 };
 
 // Each phase follows the previous one.
@@ -49,7 +49,7 @@ static void set_phase(struct up *u, enum phase next)
     u->phase = next;
 }
 
-// --- the end ---
+// --- stop ---
 
 static void on_cluster_stopped(void *arg)
 {
@@ -60,7 +60,7 @@ static void on_cluster_stopped(void *arg)
 
 static void begin_stop(struct up *u)
 {
-    if (u->stopping) { // a second Ctrl-C: no more waiting
+    if (u->stopping) { // a second Ctrl-C: do not wait
         u->stopped = true;
         uv_stop(&u->loop);
         return;
@@ -88,7 +88,7 @@ static void on_stop_signal(uv_signal_t *s, int number)
     begin_stop(s->data);
 }
 
-// --- what is going on, in one place for block and timeline ---
+// --- timeline and status block ---
 
 static void record_in_timeline(struct up *u, const char *why)
 {
@@ -121,8 +121,8 @@ static void on_decision(void *arg, const struct hpa_spec *spec, const struct hpa
         record_in_timeline(u, r->why);
 }
 
-// The cursor is below the block, and in all but tiny windows the last lines of the log are above
-// it.
+// Leaves rows for the cursor below the block and, except in tiny windows, for the last log lines
+// above it.
 static size_t rows_of_block(size_t rows)
 {
     size_t others = rows >= 20 ? 4 : rows >= 8 ? 2 : 1;
@@ -167,7 +167,7 @@ static bool has_ready_endpoint(const struct up *u, const json_t *service)
     return false;
 }
 
-// The address of the first LoadBalancer Service with a ready pod; NULL when there is none.
+// The address of the first LoadBalancer Service with a ready pod; NULL: no such Service exists.
 static char *find_service_url(const struct up *u)
 {
     size_t pos = 0;
@@ -203,7 +203,7 @@ static void on_load_exit(void *arg, int64_t status, int term_signal)
 static void start_load(struct up *u)
 {
     GS_AUTO_FREE char *url = gs_format("SERVICE_URL=%s", u->service_url);
-    // Under the supervisor process, so that it ends with us even when we are killed.
+    // The supervisor process ends the load even if gpuscale is killed.
     const char *const argv[] = {
         u->cluster->self_exe, "pod-shim", "--log", u->load_log, "--", "/bin/sh", "-c",
         u->o->load,           NULL};
@@ -237,7 +237,7 @@ static void print_timeline(struct up *u)
                               "gpuscale up continues to run; press Ctrl-C to stop it.");
 }
 
-// --- the start ---
+// --- start ---
 
 static void on_applied(void *arg, struct gs_error *err)
 {
@@ -314,7 +314,7 @@ static void watch_problems(struct up *u)
                                        gs_unix_ms());
 }
 
-// A path as a shell reads it.
+// The path, quoted for a shell if needed.
 static char *shell_word(const char *path)
 {
     struct gs_buf out = {0};
@@ -330,7 +330,7 @@ static char *shell_word(const char *path)
     return gs_buf_take(&out);
 }
 
-// Whether a shell finds the program by its name.
+// Whether the program is in PATH.
 static bool in_path(const char *name)
 {
     const char *path = getenv("PATH");
@@ -404,7 +404,7 @@ static void release_up(struct up *u)
     free(u->load_log);
 }
 
-// With --exit-after-load the caller is a script that wants to know whether all of it happened.
+// With --exit-after-load, the exit code reports whether the load ran and the replicas went back.
 static struct gs_error *exit_error(const struct up *u)
 {
     if (u->err || !u->o->exit_after_load || (u->load_ok && u->phase == PHASE_IDLE))

@@ -81,8 +81,8 @@ void up_devices_finish(struct up_devices *d); // removes the simulated ones
 
 struct up_apply;
 
-// Reads all files before the start, so that a wrong file fails it with file:line. Paths are
-// borrowed.
+// Reads all files, so that a wrong file is reported with file:line before anything starts. Paths
+// are borrowed.
 struct gs_error *up_apply_load(const char *const *paths, size_t n, struct up_apply **ret);
 // Applies one object after the other, then calls done (err is owned by the callee; NULL: success).
 void up_apply_start(struct up_apply *a, struct kube_client *client,
@@ -116,12 +116,12 @@ void up_child_free(struct up_child *c);
 
 // --- CPU and memory of pods ---
 //
-// What the kubelet measures, into the engine's store as if the kubelet were a scrape target: job
-// "kubelet", label node. Pods that end have no samples from then on.
+// Writes the kubelet's measurements into the engine's store, with the labels of a scrape target:
+// job "kubelet" and node. Pods that ended have no new samples.
 
 struct up_resource_feed;
 
-// Borrowed: freed before the kubelet and the engine.
+// engine and kubelet are borrowed: free the feed before them.
 struct up_resource_feed *up_resource_feed_new(uv_loop_t *loop, struct engine *engine,
                                               struct kubelet *kubelet, const char *node_name);
 void up_resource_feed_free(struct up_resource_feed *f); // NULL is fine
@@ -169,7 +169,7 @@ struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, c
                                   void *arg, struct up_cluster **ret);
 // Whether objects may be applied: the caches are synced and the node is Ready.
 bool up_cluster_ready(const struct up_cluster *c);
-// Ends all containers, then calls done. Call up_cluster_free() after that.
+// Ends all containers, then calls done. Call up_cluster_free() after done.
 void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg);
-// NULL and partly started clusters are fine. Run the loop until it is empty after that.
+// c: NULL, or a cluster that may be partly started. Run the loop until it is empty after this call.
 void up_cluster_free(struct up_cluster *c);

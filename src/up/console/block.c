@@ -121,8 +121,8 @@ static void grant_section_rows(struct section *s, size_t want, size_t *left)
 
 enum { ROUND_LEAST, ROUND_SHARE, ROUND_ENTRIES, ROUND_REASONS, ROUND_ALL, N_ROUNDS };
 
-// The rows that a section wants by the end of a round. In the second no section takes more than
-// half of what is left, so that a long one leaves something to the others.
+// The number of rows that a section may have after a round. In the second round a section takes at
+// most half of the remaining rows, so that a long section leaves rows to the others.
 static size_t wanted_rows(const struct console_block *b, size_t section, int round, size_t left)
 {
     const struct section *s = &b->sections[section];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `gpuscale up` shows: the status block at the bottom of the terminal, the log above it, and
-// the timeline at the end. All functions run on the thread of the loop.
+// The display of `gpuscale up`: the status block at the bottom of the terminal, the log above it,
+// and the timeline at the end. All functions run on the thread of the loop.
 #pragma once
 
 #include "base/buf.h"
@@ -19,7 +19,7 @@ struct console_terminal;
 
 struct console_terminal *console_terminal_new(int fd); // becomes the sink of the log
 void console_terminal_free(
-    struct console_terminal *t); // takes the block away, the log goes to stderr again
+    struct console_terminal *t); // removes the block; the log is written to stderr again
 bool console_terminal_live(const struct console_terminal *t);
 bool console_terminal_colour(
     const struct console_terminal *t); // a terminal, and NO_COLOR is not set

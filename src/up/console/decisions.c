@@ -44,8 +44,8 @@ static struct console_decision *find_or_add_decision(struct console_decisions *d
     return &d->items[d->len++];
 }
 
-// "17.25", "512Mi", "1.2Gi": where kubectl writes 17250m. Large amounts have the suffix that makes
-// them short: binary when the target is a multiple of Ki, as amounts of memory are.
+// "17.25", "512Mi", "1.2Gi"; kubectl writes 17250m for the first. Large amounts have a suffix: a
+// binary one if the target is a multiple of Ki, as amounts of memory are.
 static void add_amount(struct gs_buf *out, int64_t milli, bool binary)
 {
     static const char *const suffixes[] = {"", "k", "M", "G", "T", "P"};
@@ -65,7 +65,7 @@ static void add_amount(struct gs_buf *out, int64_t milli, bool binary)
     gs_buf_addf(out, "%s%s", text, binary ? binary_suffixes[i] : suffixes[i]);
 }
 
-// "46/20" of the first metric, and how many more there are.
+// "46/20" of the first metric, and the number of other metrics.
 static char *value_and_target(const struct hpa_spec *spec, const struct hpa_decision *d)
 {
     if (!d->n_metrics || !d->metrics[0].ok)

@@ -28,7 +28,7 @@ static const char *str(const char *s)
     return s ? s : "";
 }
 
-// "web-0", or "web-0 -n shop" outside of the namespace that kubectl takes by itself.
+// "web-0", or "web-0 -n shop" outside of kubectl's default namespace.
 static char *kubectl_name(const struct view *v)
 {
     const char *ns = kube_namespace(v->pod), *name = kube_name(v->pod);
@@ -50,8 +50,8 @@ static char *describe_command(const struct view *v)
     return gs_format("kubectl describe pod %s", name);
 }
 
-// The newest event of the pod with this reason and this prefix of its message, not older than this
-// time; NULL: none.
+// The newest event of the pod with this reason and message prefix that is not older than the given
+// time; NULL: no such event.
 static const json_t *find_event(const struct view *v, const char *reason, const char *begins,
                                 int64_t since_ms)
 {
@@ -78,7 +78,7 @@ static bool find_image(const struct view *v, const char *reason, const json_t *s
         return false;
     const char *image = str(codec_json_str(status, "image", NULL));
     f->kind = CONSOLE_FINDING_IMAGE;
-    f->reason = "ImagePullBackOff"; // the two take turns
+    f->reason = "ImagePullBackOff"; // it alternates with ErrImagePull
     f->identity = gs_strdup(image);
     f->text = gs_format("no command is configured for image \"%s\"", image);
     f->remedy = gs_format("start gpuscale up with --image '%s=COMMAND'", image);
@@ -101,7 +101,7 @@ static bool find_config(const struct view *v, const char *reason, const char *me
     return true;
 }
 
-// Killed by its own probe: the exit code of SIGTERM or SIGKILL says less than the probe does.
+// The container was killed by its probe, whose failure explains more than the exit code.
 static const char *killed_by_probe(const struct view *v, const json_t *ended)
 {
     int64_t code = codec_json_int(ended, 0, "exitCode", NULL), since = time_of(ended, "startedAt");
@@ -113,7 +113,7 @@ static const char *killed_by_probe(const struct view *v, const json_t *ended)
     return codec_json_str(e, "message", NULL);
 }
 
-// What this machine does not give to a container, which may be why it ends.
+// A resource that this machine does not give to containers, as a possible cause of the end.
 static void add_missing(const struct view *v, struct console_finding *f)
 {
     static const char *const reasons[] = {"VolumesNotMounted", "WorkingDirNotFound"};
@@ -162,7 +162,7 @@ static void describe_end(const struct view *v, const json_t *status, const json_
     add_missing(v, f);
 }
 
-// A container that ended and is started again, or was started again just now.
+// A container that ended and waits for its restart, or was restarted a moment ago.
 static bool find_crash(const struct view *v, const json_t *status, const char *waiting,
                        struct console_finding *f)
 {
@@ -179,7 +179,7 @@ static bool find_crash(const struct view *v, const json_t *status, const char *w
         return false;
     const char *line = v->is->last_line(v->is->arg, v->pod, status);
     if (!line)
-        return false; // it is being fetched
+        return false; // the line is being fetched
     f->kind = failed ? CONSOLE_FINDING_FAILED : CONSOLE_FINDING_CRASH;
     f->reason = failed ? "Failed" : "CrashLoopBackOff";
     describe_end(v, status, ended, line, f);
@@ -285,7 +285,7 @@ static bool find_rejected(const struct view *v, struct console_finding *f)
     return true;
 }
 
-// What has no place in the status of a pod.
+// Problems that the status of a pod does not show.
 static bool find_warning(const struct view *v, struct console_finding *f)
 {
     static const char *const reasons[] = {"FailedMount", "FailedAttachVolume",

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOOKBACK_MS INT64_C(5000) // older than that is not "now": the bar is left out
+#define LOOKBACK_MS INT64_C(5000) // older samples are not current: the bar is omitted
 
 static struct console_gpu *row_of(struct console_gpus *gpus, tsdb_ref ref)
 {
@@ -28,7 +28,7 @@ static struct console_gpu *row_of(struct console_gpus *gpus, tsdb_ref ref)
                               .reserved_mib = NAN};
     struct gs_slice model =
         tsdb_series_label(gpus->db, ref, mig < 0 ? "modelName" : "GPU_I_PROFILE");
-    const char vendor[] = "NVIDIA "; // of all of them
+    const char vendor[] = "NVIDIA "; // prefix of all models
     if (gs_slice_starts(model, vendor))
         model = gs_slice_make(model.data + strlen(vendor), model.len - strlen(vendor));
     snprintf(r->model, sizeof(r->model), GS_SLICE_FMT, GS_SLICE_ARG(model));
@@ -58,7 +58,7 @@ static bool on_value(void *arg, tsdb_ref ref, struct tsdb_point p)
     } else if (gs_streq(gpus->metric, "DCGM_FI_DEV_FB_RESERVED")) {
         r->reserved_mib = p.value;
     } else if (gs_streq(gpus->metric, "DCGM_FI_PROF_GR_ENGINE_ACTIVE")) {
-        if (r->instance >= 0) // NVML has no other utilisation of MIG instances
+        if (r->instance >= 0) // the only utilization that NVML has for MIG instances
             r->util = p.value * 100;
     } else if (gs_streq(gpus->metric, "gpuscale_exporter_gpu_lost")) {
         r->lost = p.value > 0;
@@ -116,7 +116,7 @@ enum {
 };
 
 struct widths {
-    size_t label, memory, pods, bar, model; // 0: the column is left out
+    size_t label, memory, pods, bar, model; // 0: the column is omitted
 };
 
 static void add_label(struct gs_buf *out, const struct console_gpu *g)
@@ -126,7 +126,7 @@ static void add_label(struct gs_buf *out, const struct console_gpu *g)
         gs_buf_addf(out, "/%ld", g->instance);
 }
 
-// Of the board: what is used, free and kept by the driver.
+// Memory of the board: used, free and reserved by the driver.
 static void add_memory(struct gs_buf *out, const struct console_gpu *g)
 {
     if (isnan(g->used_mib) || isnan(g->free_mib))
@@ -136,7 +136,7 @@ static void add_memory(struct gs_buf *out, const struct console_gpu *g)
                 (g->used_mib + g->free_mib + reserved) / 1024);
 }
 
-// The most that any GPU needs.
+// The maximum width that any GPU needs.
 static struct widths wanted(const struct console_gpus *gpus)
 {
     struct widths w = {.bar = BAR_MOST};

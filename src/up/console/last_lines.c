@@ -11,8 +11,8 @@
 struct entry {
     struct console_last_lines *lines;
     char *key;      // pod uid and container
-    char *instance; // the container ID that the line or the request is of
-    char *line;     // NULL: not there yet
+    char *instance; // ID of the container of the line or the request
+    char *line;     // NULL: not fetched yet
     struct http_op *op;
     bool wanted;
 };
@@ -48,7 +48,7 @@ void console_last_lines_free(struct console_last_lines *l)
     free(l);
 }
 
-// Without control characters, which a terminal would obey.
+// Removes control characters, which a terminal would execute.
 static char *visible(struct gs_slice line)
 {
     struct gs_buf out = {0};

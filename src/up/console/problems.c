@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define FORGET_MS   600000 // a problem that comes back sooner is not logged again
+#define FORGET_MS   600000 // a problem that returns sooner is not logged again
 #define RECENT_MS   120000 // of events about other objects than pods
 #define MAX_LOGGED  1000
 #define MAX_ENTRIES 200
@@ -88,7 +88,7 @@ void console_problems_free(struct console_problems *p)
     free(p);
 }
 
-// The Deployment when the name of the ReplicaSet says so, else the owner; NULL: the pod has none.
+// The Deployment if the ReplicaSet's name contains its name, else the owner; NULL: no owner.
 static char *workload_of(const json_t *pod)
 {
     const json_t *owner = kube_controller_ref(pod);
@@ -152,7 +152,7 @@ static void index_event(struct console_problems *p, const json_t *event)
     json_array_append(list, (json_t *)event);
 }
 
-// Pods that cannot even be made, addresses that cannot be listened on.
+// Pods that cannot be created, and addresses that cannot be listened on.
 static void add_event(struct console_problems *p, const json_t *event, int64_t now_ms)
 {
     const char *reason = codec_json_str(event, "reason", NULL);
@@ -208,7 +208,7 @@ static void log_new(struct console_problems *p, const struct entry *e, int64_t n
     *last = now_ms;
 }
 
-// At most one a call: enough, and the map does not change under the iteration.
+// Removes at most one entry per call, because the iteration must not see the map change.
 static void forget_old(struct console_problems *p, int64_t now_ms)
 {
     size_t pos = 0;

@@ -54,7 +54,7 @@ void console_status_pods(const struct kube_cache *pods, struct gs_buf *out)
 
 #define NARROW 60 // columns
 
-// From the most to the least important when the window is small.
+// Importance of the sections in small windows.
 enum {
     KEEP_HEADLINE = 9,
     KEEP_PROBLEMS = 8,
@@ -81,7 +81,7 @@ static void add_entry(struct console_block *b, const char *fmt, ...)
 static void add_headline(const struct console_status_source *s, struct console_block *b)
 {
     console_block_section(b, (struct console_section){.importance = KEEP_HEADLINE, .least = 1});
-    // First, so that a narrow window does not cut it off.
+    // It comes first, so that a narrow window does not cut it off.
     add_entry(b, "── gpuscale up%s: %s", s->simulated ? " [SIMULATED GPUs]" : "", s->headline);
 }
 
@@ -111,7 +111,7 @@ static void add_problems(const struct console_status_source *s, struct console_b
         b, (struct console_section){KEEP_PROBLEMS, 1, "reasons why pods do not run"});
     for (size_t i = 0; s->problems && i < console_problems_len(s->problems); i++) {
         const struct console_problem *p = console_problems_at(s->problems, i);
-        // The reason's name is what one can search for; the text says it too.
+        // The text repeats the reason, because users search for its name.
         bool narrow = console_block_columns(b) < NARROW;
         GS_AUTO_FREE char *what =
             gs_format("%s: %s%s%s", p->who, narrow ? "" : p->reason, narrow ? "" : ": ", p->text);
@@ -136,8 +136,8 @@ static void add_replicas(struct gs_buf *out, const struct console_decision *d, b
                 d->min, d->max);
 }
 
-// From the whole line down to what fits: without its age, its target, its words; at last the name
-// is cut, so that the numbers stay.
+// Shortens the line until it fits: omits the age, the target, then the words. At last the name is
+// cut, so that the numbers stay visible.
 static void add_autoscaler(const struct console_decision *d, int64_t now_ms, bool colour,
                            struct console_block *b)
 {
@@ -176,7 +176,7 @@ static void add_autoscalers(const struct console_status_source *s, int64_t now_m
         add_autoscaler(console_decisions_at(s->decisions, i), now_ms, s->colour, b);
 }
 
-// Commands to copy: half a line is of no use.
+// Commands to copy are omitted if they do not fit: a part of a command is useless.
 static void add_hints(const struct console_status_source *s, struct console_block *b)
 {
     console_block_section(b, (struct console_section){.importance = KEEP_HINTS});

@@ -42,8 +42,8 @@ void console_terminal_size(const struct console_terminal *t, size_t *ret_rows, s
     *ret_columns = size.ws_col ? size.ws_col : from_environment("COLUMNS", 80);
 }
 
-// Rows that the block takes now. When a window becomes narrower, the terminal breaks the lines that
-// it shows already.
+// Rows that the block occupies now. If the window becomes narrower, the terminal wraps lines that
+// are already displayed.
 static size_t rows_of_block(const struct console_terminal *t)
 {
     size_t rows, columns, n = 0;
@@ -55,8 +55,8 @@ static size_t rows_of_block(const struct console_terminal *t)
     return n;
 }
 
-// Row by row: when the whole screen is erased at once, terminals such as tmux keep what was on it
-// as history, and each redraw of a block as high as the window would leave a copy.
+// Erases row by row. If the whole screen is erased at once, terminals such as tmux add its content
+// to the scrollback, and each redraw of a block as high as the window leaves a copy.
 static void add_erase(const struct console_terminal *t, struct gs_buf *out)
 {
     size_t n = rows_of_block(t);
@@ -68,7 +68,7 @@ static void add_erase(const struct console_terminal *t, struct gs_buf *out)
     gs_buf_addf(out, "\033[%zuA", n);
 }
 
-// Log lines may come from the sampler of another part's thread; they are short and whole.
+// Log lines may come from other threads. Each line is written with one call.
 static void on_log_line(void *arg, const char *line, size_t len)
 {
     struct console_terminal *t = arg;
@@ -133,7 +133,7 @@ void console_terminal_draw(struct console_terminal *t, struct gs_slice block)
     gs_buf_clear(&t->block);
     for (size_t n = 1; block.len && n < rows; n++) {
         struct gs_slice line = gs_slice_cut(&block, '\n');
-        // A line as wide as the window would break in some terminals.
+        // Some terminals wrap a line that is as wide as the window.
         console_text_fit(&t->block, line, columns > 1 ? columns - 1 : 1);
         gs_buf_add_str(&t->block, t->colour ? "\033[0m\n" : "\n");
     }

@@ -8,7 +8,7 @@
 
 #define ELLIPSIS "…"
 
-// The C library has the widths of characters, but only for the thread's locale, which may be "C".
+// The C library reports widths of characters only for the thread's locale, which may be "C".
 static locale_t utf8_locale(void)
 {
     static locale_t found;
@@ -28,7 +28,7 @@ static size_t columns_of(wchar_t c)
     return n < 0 ? 1 : (size_t)n;
 }
 
-// An escape sequence as we write them: ESC [ … letter. 0: there is none at the beginning.
+// Length of the escape sequence (ESC [ … letter) at the beginning; 0: no such sequence.
 static size_t escape_len(struct gs_slice s)
 {
     if (!s.len || s.data[0] != '\033')
@@ -40,8 +40,7 @@ static size_t escape_len(struct gs_slice s)
     return n < s.len ? n + 1 : n;
 }
 
-// Bytes of the first character, and the columns that it takes. A byte that is no UTF-8 counts as
-// one character.
+// Bytes and columns of the first character. A byte that is not UTF-8 counts as one character.
 static size_t take_character(struct gs_slice s, size_t *ret_columns)
 {
     unsigned char first = (unsigned char)s.data[0];
@@ -59,7 +58,7 @@ static size_t take_character(struct gs_slice s, size_t *ret_columns)
     return n;
 }
 
-// The bytes that fit into `width` columns, and the columns that they take.
+// The number of bytes that fit into `width` columns, and their columns.
 static size_t fitting_prefix(struct gs_slice s, size_t width, size_t *ret_columns)
 {
     size_t at = 0, columns = 0;
@@ -105,7 +104,8 @@ void console_text_fit(struct gs_buf *out, struct gs_slice s, size_t width)
     n = fitting_prefix(s, width - 1, &columns);
     gs_buf_add(out, s.data, n);
     gs_buf_add_str(out, ELLIPSIS);
-    add_escapes(out, gs_slice_make(s.data + n, s.len - n)); // colours end as they should
+    add_escapes(out, gs_slice_make(s.data + n,
+                                   s.len - n)); // the escape sequences that end colours are kept
 }
 
 void console_text_column(struct gs_buf *out, struct gs_slice s, size_t width)
@@ -120,7 +120,7 @@ struct gs_slice console_text_wrap(struct gs_slice *rest, size_t width)
     size_t columns;
     size_t n = fitting_prefix(*rest, width, &columns), end = n;
     if (n == 0 && rest->len)
-        end = n = take_character(*rest, &columns); // wider than the line: never stand still
+        end = n = take_character(*rest, &columns); // wider than the line: always consume something
     if (n < rest->len) {
         size_t blank = n;
         while (blank > 0 && rest->data[blank] != ' ')

@@ -74,7 +74,7 @@ void console_timeline_print(const struct console_timeline *t, size_t columns, st
         else
             gs_buf_addf(out, "%6.0f", r->gpu_percent);
         gs_buf_add_str(out, "  ");
-        // Not cut: several autoscalers may need more than the column has.
+        // Not cut: several autoscalers may need more than the width of the column.
         size_t width = console_text_width(gs_slice_of(r->replicas));
         console_text_column(out, gs_slice_of(r->replicas), width > 10 ? width : 10);
         gs_buf_add_char(out, ' ');

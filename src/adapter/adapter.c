@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "base/trim.h"
 
 enum {
@@ -67,30 +68,9 @@ static void write_metrics(void *arg, struct gs_buf *out)
         a->o.write_metrics(a->o.arg, out);
 }
 
-// --- timers ---
-
-uv_timer_t *adapter_timer_new(struct adapter *a)
+static void on_poll_timer(void *arg)
 {
-    uv_timer_t *t = gs_alloc(sizeof(*t));
-    uv_timer_init(a->loop, t);
-    t->data = a;
-    return t;
-}
-
-static void timer_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
-void adapter_timer_free(uv_timer_t *t)
-{
-    if (t)
-        uv_close((uv_handle_t *)t, timer_closed);
-}
-
-static void on_poll_timer(uv_timer_t *t)
-{
-    struct adapter *a = t->data;
+    struct adapter *a = arg;
     adapter_free_retired(a, ADAPTER_API_LONGEST_MS * GS_NS_PER_MS);
     adapter_reload_changed(a);
     adapter_api_forget_old(a->api);
@@ -180,7 +160,7 @@ static struct gs_error *make_rules(struct adapter *a)
     return err;
 }
 
-static struct gs_error *start(struct adapter *a)
+static struct gs_error *open_adapter(struct adapter *a)
 {
     struct gs_error *err = make_rules(a);
     if (!err)
@@ -196,7 +176,7 @@ static struct gs_error *start(struct adapter *a)
     adapter_show_generation(a);
     adapter_watch_resources(a);
     adapter_watch_config_maps(a);
-    uv_timer_start(a->poll, on_poll_timer, POLL_MS, POLL_MS);
+    gs_timer_repeat(a->poll, on_poll_timer, POLL_MS, POLL_MS);
     return NULL;
 }
 
@@ -207,9 +187,9 @@ struct gs_error *adapter_new(uv_loop_t *loop, const struct adapter_options *o, s
     a->o = *o;
     a->engine = o->engine;
     a->started_ns = gs_mono_ns();
-    a->poll = adapter_timer_new(a);
-    a->discovery = adapter_timer_new(a);
-    struct gs_error *err = start(a);
+    a->poll = gs_timer_new(loop, a);
+    a->discovery = gs_timer_new(loop, a);
+    struct gs_error *err = open_adapter(a);
     if (err)
         adapter_free(a);
     else
@@ -221,8 +201,8 @@ void adapter_free(struct adapter *a)
 {
     if (!a)
         return;
-    adapter_timer_free(a->poll);
-    adapter_timer_free(a->discovery);
+    gs_timer_free(a->poll);
+    gs_timer_free(a->discovery);
     adapter_free_config_maps(a);
     adapter_api_free(a->api);
     adapter_api_audit_free(a->audit);

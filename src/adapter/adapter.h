@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter: custom.metrics.k8s.io, external.metrics.k8s.io and metrics.k8s.io from the series of
-// a Prometheus-compatible server or of an engine in this process. `gpuscale adapter` serves it as
-// an aggregated API server, `gpuscale up` mounts it in the embedded API. Both make it here, so the
-// same series give the same values in both.
+// The adapter serves custom.metrics.k8s.io, external.metrics.k8s.io and metrics.k8s.io from the
+// series of a Prometheus-compatible server or of an engine in this process. `gpuscale adapter`
+// serves it as an aggregated API server; `gpuscale up` mounts it in the embedded API. Both use this
+// constructor, so the same series give the same values in both.
+// Thread rule: all functions run on the thread of the loop that adapter_new() was given.
 #pragma once
 
 #include "base/option.h"
@@ -15,22 +16,22 @@ struct adapter;
 struct engine;
 struct kube_client;
 
-// The texts, and what is borrowed, live as long as the adapter. A text that is NULL or empty is not
-// given. All members are optional.
+// All members are optional. A text that is NULL or empty counts as absent. Texts and borrowed
+// objects must outlive the adapter.
 struct adapter_options {
-    const char *config, *sources; // files: rules, further sources
+    const char *config, *sources; // paths of files: rules, extra sources
     // --- Prometheus ---
     const char *prometheus_url, *prometheus_verb, *prometheus_ca_file, *prometheus_cert_file,
         *prometheus_key_file, *prometheus_token_file, *prometheus_auth_config;
     bool prometheus_auth_incluster, prometheus_insecure;
     struct gs_opt_list prometheus_headers;
-    int64_t relist_ns, max_age_ns; // 0: by the configuration and the source
-    int64_t value_age_ns;          // for how long an answer is shared
+    int64_t relist_ns, max_age_ns; // 0: the configuration and the source decide
+    int64_t value_age_ns;          // how long a response is shared; 0: only while it is pending
     const char *sample_times;      // "auto", "always", "never"
     // --- the engine in this process ---
     const char *engine_config;
     int64_t engine_retention_ns;
-    bool gpu_metrics; // GPU series that no rule serves
+    bool gpu_metrics; // serve GPU series that no rule serves
     // --- the cluster ---
     const char *lister_kubeconfig, *authn_kubeconfig, *authz_kubeconfig;
     int64_t discovery_interval_ns;
@@ -43,7 +44,7 @@ struct adapter_options {
     const char *client_ca_file, *requestheader_ca_file;
     struct gs_opt_list allowed_names, username_headers, group_headers, extra_prefixes,
         always_allow_paths;
-    // --- delegates: who served an API group before ---
+    // --- delegates: previous servers of an API group ---
     struct gs_opt_list previous_owners;
     const char *previous_ca_file, *previous_token_file, *previous_cert_file, *previous_key_file;
     bool previous_front_proxy, previous_insecure;
@@ -52,33 +53,36 @@ struct adapter_options {
     int64_t audit_max_age, audit_max_backup, audit_max_size;
 
     // --- for a program that embeds the adapter ---
-    struct kube_client *kube;    // borrowed; NULL: by the kubeconfig files
-    struct engine *engine;       // borrowed; the default source. NULL: by prometheus_url
-    bool trusted;                // the server that calls adapter_handle() authorizes callers
-    bool config_maps;            // without `config`: rules of a ConfigMap in the cluster
-    const char *resource_rules;  // YAML: resourceRules of a configuration that has none
-    void (*on_fatal)(void *arg); // the adapter cannot work: see adapter_fatal()
-    const char *(*not_ready)(void *arg); // the embedding program's own reason; NULL: it is ready
-    void (*write_metrics)(void *arg, struct gs_buf *out); // more of /metrics
+    struct kube_client *kube;    // borrowed; NULL: from the kubeconfig files
+    struct engine *engine;       // borrowed; the default source. NULL: use prometheus_url
+    bool trusted;                // the caller of adapter_handle() has authorized the request
+    bool config_maps;            // without `config`: read rules from a ConfigMap
+    const char *resource_rules;  // YAML: resourceRules if the configuration has none
+    void (*on_fatal)(void *arg); // the adapter cannot continue: see adapter_fatal()
+    const char *(*not_ready)(void *arg); // why the program is not ready; NULL: it is
+    void (*write_metrics)(void *arg, struct gs_buf *out); // appends to /metrics
     void *arg;
 };
 
+// Connects to the cluster and loads the rules. GS_EINVAL: an option or the configuration is wrong.
+// *ret is set on success only.
 struct gs_error *adapter_new(uv_loop_t *loop, const struct adapter_options *o,
                              struct adapter **ret);
-// NULL is fine. Run the loop afterwards: handles are closed in it.
+// NULL is fine. Run the loop afterwards: it closes the handles.
 void adapter_free(struct adapter *a);
-void adapter_handle(void *adapter, struct http_exchange *x); // an http_handler: all paths
-// The APIGroup document of "custom.metrics.k8s.io" and the like, for /apis of the server that
-// mounts it. New reference; NULL: the adapter does not serve this group now.
+void adapter_handle(void *adapter, struct http_exchange *x); // an http_handler for all paths
+// Returns the APIGroup document of a group such as "custom.metrics.k8s.io", for /apis of the server
+// that mounts the adapter. New reference. NULL: the adapter does not serve this group now.
 json_t *adapter_describe_group(const struct adapter *a, const char *group);
-void adapter_reload(struct adapter *a);              // an error is logged; the old rules stay
-const char *adapter_not_ready(struct adapter *a);    // NULL: ready
-struct kube_client *adapter_kube(struct adapter *a); // of the cluster's objects; borrowed
-// The error that ended it, to be owned by the caller; NULL: none.
+void adapter_reload(struct adapter *a); // an error is logged and the old rules stay in use
+const char *adapter_not_ready(struct adapter *a);    // the reason; NULL: ready
+struct kube_client *adapter_kube(struct adapter *a); // client for the cluster's objects; borrowed
+// Returns the fatal error. The caller owns it. NULL: none.
 struct gs_error *adapter_fatal(struct adapter *a);
-// /readyz fails from now on; requests are still answered.
+// /readyz fails from now on. Requests are still served.
 void adapter_stop(struct adapter *a);
-bool adapter_idle(const struct adapter *a); // no request is under way
+bool adapter_idle(const struct adapter *a); // no request is in progress
 
-// `gpuscale adapter`: serves over HTTPS until SIGTERM or SIGINT. SIGHUP reloads.
+// Runs `gpuscale adapter`: serves over HTTPS until SIGTERM or SIGINT. SIGHUP reloads. Uses a loop
+// of its own and returns the error that ended it.
 struct gs_error *adapter_serve(const struct adapter_options *o);

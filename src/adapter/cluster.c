@@ -5,12 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "kube/kubeconfig.h"
 
 enum { DISCOVERY_MS = 300000 };
 
-static struct gs_error *connect_cluster(struct adapter *a, const char *path, const char *flag,
-                                        struct adapter_cluster *ret)
+static struct gs_error *connect_adapter_cluster(struct adapter *a, const char *path,
+                                                const char *flag, struct adapter_cluster *ret)
 {
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     bool given = path && *path;
@@ -50,6 +51,8 @@ void adapter_check_overrides(struct adapter *a, const struct adapter_config *c, 
     a->wrong_overrides = wrong;
 }
 
+static void on_discovery_timer(void *arg);
+
 static void on_resources_loaded(void *arg, struct gs_error *err)
 {
     struct adapter *a = arg;
@@ -67,14 +70,12 @@ static void on_resources_loaded(void *arg, struct gs_error *err)
     uint64_t wait = a->rest_mapper_ready ? (uint64_t)(ms ? ms : DISCOVERY_MS) : 2000;
     if (first)
         gs_info("adapter", "read the resources of the cluster");
-    uv_timer_set_repeat(a->discovery, wait);
-    uv_timer_again(a->discovery);
+    gs_timer_start(a->discovery, on_discovery_timer, wait);
 }
 
-static void on_discovery_timer(uv_timer_t *t)
+static void on_discovery_timer(void *arg)
 {
-    struct adapter *a = t->data;
-    uv_timer_stop(t);
+    struct adapter *a = arg;
     provider_rest_mapper_load(a->mapper, a->lister.kube, on_resources_loaded, a);
 }
 
@@ -150,18 +151,20 @@ struct gs_error *adapter_connect_clusters(struct adapter *a)
         return NULL;
     }
     struct gs_error *err =
-        connect_cluster(a, o->lister_kubeconfig, "lister-kubeconfig", &a->lister);
+        connect_adapter_cluster(a, o->lister_kubeconfig, "lister-kubeconfig", &a->lister);
     if (!err && !o->trusted)
-        err = connect_cluster(a, o->authn_kubeconfig, "authentication-kubeconfig", &a->authn);
+        err =
+            connect_adapter_cluster(a, o->authn_kubeconfig, "authentication-kubeconfig", &a->authn);
     if (!err && !o->trusted)
-        err = connect_cluster(a, o->authz_kubeconfig, "authorization-kubeconfig", &a->authz);
+        err =
+            connect_adapter_cluster(a, o->authz_kubeconfig, "authorization-kubeconfig", &a->authz);
     return err;
 }
 
 void adapter_watch_resources(struct adapter *a)
 {
     provider_rest_mapper_load(a->mapper, a->lister.kube, on_resources_loaded, a);
-    uv_timer_start(a->discovery, on_discovery_timer, DISCOVERY_MS, DISCOVERY_MS);
+    gs_timer_start(a->discovery, on_discovery_timer, DISCOVERY_MS);
 }
 
 void adapter_free_clusters(struct adapter *a)

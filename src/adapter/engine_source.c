@@ -15,10 +15,10 @@ enum { DEFAULT_TIMEOUT_MS = 30000 };
 
 // One question until it is answered. The engine tells from within its own work; it is passed on in
 // the next turn of the loop.
-struct call {
-    TAILQ_ENTRY(call) told;
+struct engine_call {
+    TAILQ_ENTRY(engine_call) answered;
     struct engine_backend *backend;
-    struct engine_api_local_query *ask; // NULL: told
+    struct engine_api_local_query *query; // NULL: told
     struct source_result *result;
     struct source_shapes *shapes;
     struct gs_error *err;
@@ -26,19 +26,19 @@ struct call {
     source_shapes_fn on_shapes;
     void *arg;
 };
-TAILQ_HEAD(calls, call);
+TAILQ_HEAD(engine_calls, engine_call);
 
 struct engine_backend {
     struct source_backend base;
     struct engine_api *api;
     const struct tsdb *db;
     int64_t timeout_ms;
-    struct calls told;
-    size_t n_told;
+    struct engine_calls answered;
+    size_t n_answered;
     uv_idle_t *idle;
 };
 
-static void call_free(struct call *c)
+static void engine_call_free(struct engine_call *c)
 {
     source_result_unref(c->result);
     source_shapes_free(c->shapes);
@@ -46,7 +46,7 @@ static void call_free(struct call *c)
     free(c);
 }
 
-static void pass_on(struct call *c)
+static void deliver_call(struct engine_call *c)
 {
     struct source_result *result = GS_TAKE(c->result);
     struct source_shapes *shapes = GS_TAKE(c->shapes);
@@ -54,7 +54,7 @@ static void pass_on(struct call *c)
     source_backend_result_fn on_result = c->on_result;
     source_shapes_fn on_shapes = c->on_shapes;
     void *arg = c->arg;
-    call_free(c);
+    engine_call_free(c);
     if (on_result)
         on_result(arg, result, err);
     else
@@ -64,13 +64,13 @@ static void pass_on(struct call *c)
 static void on_idle(uv_idle_t *h)
 {
     struct engine_backend *b = h->data;
-    struct call *c;
+    struct engine_call *c;
     uv_idle_stop(h);
     // What they ask meanwhile is told in the turn after this.
-    for (size_t n = b->n_told; n && (c = TAILQ_FIRST(&b->told)); n--) {
-        TAILQ_REMOVE(&b->told, c, told);
-        b->n_told--;
-        pass_on(c);
+    for (size_t n = b->n_answered; n && (c = TAILQ_FIRST(&b->answered)); n--) {
+        TAILQ_REMOVE(&b->answered, c, answered);
+        b->n_answered--;
+        deliver_call(c);
     }
 }
 
@@ -201,21 +201,22 @@ static struct gs_error *copy_shapes(const struct engine_api_local_result *t,
 
 // --- asking ---
 
-static void on_told(void *arg, const struct engine_api_local_result *t, struct gs_error *err)
+static void on_engine_result(void *arg, const struct engine_api_local_result *t,
+                             struct gs_error *err)
 {
-    struct call *c = arg;
-    c->ask = NULL;
+    struct engine_call *c = arg;
+    c->query = NULL;
     if (!err)
         err = t->result ? copy_result(t->result, &c->result) : copy_shapes(t, &c->shapes);
     c->err = err ? gs_error_wrap(err, NAME) : NULL;
-    TAILQ_INSERT_TAIL(&c->backend->told, c, told);
-    c->backend->n_told++;
+    TAILQ_INSERT_TAIL(&c->backend->answered, c, answered);
+    c->backend->n_answered++;
     uv_idle_start(c->backend->idle, on_idle);
 }
 
-static struct call *call_new(struct source_backend *b, void *arg)
+static struct engine_call *call_new(struct source_backend *b, void *arg)
 {
-    struct call *c = gs_alloc(sizeof(*c));
+    struct engine_call *c = gs_alloc(sizeof(*c));
     c->backend = GS_CONTAINER_OF(b, struct engine_backend, base);
     c->arg = arg;
     return c;
@@ -224,40 +225,40 @@ static struct call *call_new(struct source_backend *b, void *arg)
 static void *engine_query(struct source_backend *b, const char *promql, int64_t time_ms,
                           source_backend_result_fn done, void *arg)
 {
-    struct call *c = call_new(b, arg);
+    struct engine_call *c = call_new(b, arg);
     c->on_result = done;
     struct engine_backend *e = c->backend;
     // Told from inside, the call is in the list already.
-    struct engine_api_local_query *ask =
-        engine_api_local_instant(e->api, promql, time_ms, e->timeout_ms, on_told, c);
-    if (ask)
-        c->ask = ask;
+    struct engine_api_local_query *query =
+        engine_api_local_instant(e->api, promql, time_ms, e->timeout_ms, on_engine_result, c);
+    if (query)
+        c->query = query;
     return c;
 }
 
 static void *engine_series(struct source_backend *b, const char *selector, int64_t start_ms,
                            source_shapes_fn done, void *arg)
 {
-    struct call *c = call_new(b, arg);
+    struct engine_call *c = call_new(b, arg);
     c->on_shapes = done;
-    struct engine_api_local_query *ask =
-        engine_api_local_series(c->backend->api, selector, start_ms, on_told, c);
-    if (ask)
-        c->ask = ask;
+    struct engine_api_local_query *query =
+        engine_api_local_series(c->backend->api, selector, start_ms, on_engine_result, c);
+    if (query)
+        c->query = query;
     return c;
 }
 
 static void engine_cancel(struct source_backend *b, void *call)
 {
-    struct call *c = call;
+    struct engine_call *c = call;
     (void)b;
-    if (c->ask) {
-        engine_api_local_query_cancel(c->ask);
+    if (c->query) {
+        engine_api_local_query_cancel(c->query);
     } else {
-        TAILQ_REMOVE(&c->backend->told, c, told);
-        c->backend->n_told--;
+        TAILQ_REMOVE(&c->backend->answered, c, answered);
+        c->backend->n_answered--;
     }
-    call_free(c);
+    engine_call_free(c);
 }
 
 // --- life ---
@@ -300,7 +301,7 @@ struct source *adapter_source_new_engine(uv_loop_t *loop, struct engine *engine,
     e->api = engine_http_api(engine);
     e->db = engine_tsdb(engine);
     e->timeout_ms = timeout_ms ? timeout_ms : DEFAULT_TIMEOUT_MS;
-    TAILQ_INIT(&e->told);
+    TAILQ_INIT(&e->answered);
     e->idle = gs_alloc(sizeof(*e->idle));
     uv_idle_init(loop, e->idle);
     e->idle->data = e;

@@ -8,29 +8,29 @@
 
 enum { DEFAULT_RELIST_MS = 600000 };
 
-static void generation_free(struct adapter_generation *w)
+static void generation_free(struct adapter_generation *g)
 {
-    provider_free(w->provider);
-    provider_registry_free(w->registry);
-    if (w->config)
-        adapter_extra_sources_free(w->extra_sources, w->config->n_sources);
-    adapter_config_free(w->config);
-    *w = (struct adapter_generation){0};
+    provider_free(g->provider);
+    provider_registry_free(g->registry);
+    if (g->config)
+        adapter_extra_sources_free(g->extra_sources, g->config->n_sources);
+    adapter_config_free(g->config);
+    *g = (struct adapter_generation){0};
 }
 
 // Requests that began in it end in it.
-static void retire(struct adapter *a, struct adapter_generation *w)
+static void retire(struct adapter *a, struct adapter_generation *g)
 {
-    if (!w->registry)
+    if (!g->registry)
         return;
     if (a->n_retired == ADAPTER_MAX_RETIRED) {
         generation_free(&a->retired[0]);
         memmove(a->retired, a->retired + 1, --a->n_retired * sizeof(a->retired[0]));
     }
-    provider_registry_stop(w->registry);
-    w->retired_ns = gs_mono_ns();
-    a->retired[a->n_retired++] = *w;
-    *w = (struct adapter_generation){0};
+    provider_registry_stop(g->registry);
+    g->retired_ns = gs_mono_ns();
+    a->retired[a->n_retired++] = *g;
+    *g = (struct adapter_generation){0};
 }
 
 void adapter_free_retired(struct adapter *a, int64_t age_ns)
@@ -52,15 +52,15 @@ static const struct adapter_config_resource_rules *resource_rules(const struct a
 
 void adapter_show_generation(struct adapter *a)
 {
-    const struct adapter_api_generation w = {.config = a->now.config,
+    const struct adapter_api_generation g = {.config = a->now.config,
                                              .registry = a->now.registry,
                                              .gpu = a->gpu,
                                              .provider = a->now.provider,
                                              .source = a->source,
-                                             .others = a->now.extra_sources,
+                                             .extra_sources = a->now.extra_sources,
                                              .mapper = a->mapper,
                                              .resource = resource_rules(a, a->now.config)};
-    adapter_api_set_generation(a->api, &w);
+    adapter_api_set_generation(a->api, &g);
 }
 
 static int64_t relist_ms(const struct adapter *a, const struct adapter_config *c)
@@ -70,7 +70,8 @@ static int64_t relist_ms(const struct adapter *a, const struct adapter_config *c
         gs_error_free(gs_parse_duration(gs_slice_of(c->relist_interval), &ns));
     if (ns > 0)
         return ns / GS_NS_PER_MS;
-    return a->engine || adapter_extra_sources_need_engine(c) ? ENGINE_RELIST_MS : DEFAULT_RELIST_MS;
+    return a->engine || adapter_extra_sources_need_engine(c) ? ADAPTER_ENGINE_RELIST_MS
+                                                             : DEFAULT_RELIST_MS;
 }
 
 static void on_first_round(void *arg)
@@ -107,8 +108,8 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
     int64_t relist = relist_ms(a, c), age = a->o.max_age_ns / GS_NS_PER_MS;
     // The engine looks at samples where Prometheus looks at blocks of two hours: what queries see
     // by its look-back is listed.
-    if (!age && a->engine && relist < ENGINE_MAX_AGE_MS)
-        age = ENGINE_MAX_AGE_MS;
+    if (!age && a->engine && relist < ADAPTER_ENGINE_MAX_AGE_MS)
+        age = ADAPTER_ENGINE_MAX_AGE_MS;
     if (age && age < relist && c->n_rules)
         return gs_error_new(GS_EINVAL, "--metrics-max-age is less than --metrics-relist-interval");
     enum provider_times times = PROVIDER_TIMES_AUTO;
@@ -122,7 +123,7 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
         return err;
     const struct provider_registry_options registry = {.config = c,
                                                        .source = a->source,
-                                                       .others = ret->extra_sources,
+                                                       .extra_sources = ret->extra_sources,
                                                        .mapper = a->mapper,
                                                        .relist_ms = relist,
                                                        .max_age_ms = age,
@@ -132,7 +133,7 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
     ret->registry = provider_registry_new(a->loop, &registry);
     const struct provider_options provider = {.config = c,
                                               .source = a->source,
-                                              .others = ret->extra_sources,
+                                              .extra_sources = ret->extra_sources,
                                               .mapper = a->mapper,
                                               .registry = ret->registry,
                                               .kube = a->lister.kube,
@@ -166,9 +167,9 @@ void adapter_reload(struct adapter *a)
 {
     struct adapter_config *c = NULL;
     struct gs_error *err = adapter_load_config(a, &c);
-    struct adapter_generation w = {0};
+    struct adapter_generation g = {0};
     if (!err)
-        err = adapter_make_generation(a, c, &w);
+        err = adapter_make_generation(a, c, &g);
     a->reloads++;
     if (err) {
         a->reload_failures++;
@@ -179,7 +180,7 @@ void adapter_reload(struct adapter *a)
         return;
     }
     generation_free(&a->next);
-    a->next = w;
+    a->next = g;
     a->loaded_ms = gs_unix_ms();
     gs_info("adapter", "reloaded the configuration: %zu rules", c->n_rules);
     adapter_check_overrides(a, c, true);

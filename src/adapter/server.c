@@ -134,7 +134,7 @@ static struct gs_error *listen_for_requests(struct adapter_server *s)
     return NULL;
 }
 
-static struct gs_error *start_server(struct adapter_server *s)
+static struct gs_error *start_adapter_server(struct adapter_server *s)
 {
     struct adapter_options o = *s->o;
     o.on_fatal = on_adapter_fatal;
@@ -164,7 +164,8 @@ struct gs_error *adapter_serve(const struct adapter_options *o)
     gs_raise_file_limit();
     uv_loop_init(&s.loop);
     handle_signals(&s);
-    struct gs_error *err = start_server(&s), *fatal = s.adapter ? adapter_fatal(s.adapter) : NULL;
+    struct gs_error *err = start_adapter_server(&s),
+                    *fatal = s.adapter ? adapter_fatal(s.adapter) : NULL;
     if (!err && !fatal) {
         uv_run(&s.loop, UV_RUN_DEFAULT);
         fatal = adapter_fatal(s.adapter);

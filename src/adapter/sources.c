@@ -128,8 +128,8 @@ struct gs_error *adapter_make_gpu(struct adapter *a)
     const struct provider_registry_options o = {.config = a->gpu_config,
                                                 .source = a->source,
                                                 .mapper = a->mapper,
-                                                .relist_ms =
-                                                    a->engine ? ENGINE_RELIST_MS : GPU_RELIST_MS,
+                                                .relist_ms = a->engine ? ADAPTER_ENGINE_RELIST_MS
+                                                                       : GPU_RELIST_MS,
                                                 .max_age_ms = 60000};
     a->gpu = provider_registry_new(a->loop, &o);
     return NULL;

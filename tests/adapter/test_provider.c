@@ -448,17 +448,17 @@ static void test_sources(void **state)
     assert_ok(adapter_config_parse(gs_slice_of(text), "two.yaml", &c));
     struct http_client *client = http_client_new_loopback(&f.loop, other_prometheus, NULL, NULL);
     const struct source_options s = {.url = "http://other"};
-    struct source *others[] = {source_new_client(&f.loop, client, "", &s)};
+    struct source *extra_sources[] = {source_new_client(&f.loop, client, "", &s)};
     const struct provider_registry_options r = {.config = c,
                                                 .source = f.source,
-                                                .others = others,
+                                                .extra_sources = extra_sources,
                                                 .mapper = f.mapper,
                                                 .relist_ms = 3600000};
     struct provider_registry *registry = provider_registry_new(&f.loop, &r);
     struct provider *old = f.provider;
     const struct provider_options p = {.config = c,
                                        .source = f.source,
-                                       .others = others,
+                                       .extra_sources = extra_sources,
                                        .mapper = f.mapper,
                                        .registry = registry,
                                        .kube = f.kube};
@@ -478,7 +478,7 @@ static void test_sources(void **state)
     assert_true(f.values[0] == 7);
     provider_free(f.provider);
     provider_registry_free(registry);
-    source_free(others[0]);
+    source_free(extra_sources[0]);
     http_client_free(client);
     adapter_config_free(c);
     f.provider = old;

@@ -13,7 +13,7 @@ struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct ada
 {
     struct adapter_api *a = gs_alloc(sizeof(*a));
     a->o = *o;
-    a->ready = adapter_api_response_cache_new();
+    a->responses = adapter_api_response_cache_new();
     TAILQ_INIT(&a->calls);
     struct gs_error *err = tls_random_hex(16, &a->id_seed);
     if (err)
@@ -23,7 +23,7 @@ struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct ada
     return err;
 }
 
-static void call_free(struct adapter_api_call *c)
+static void api_call_free(struct adapter_api_call *c)
 {
     TAILQ_REMOVE(&c->a->calls, c, all);
     adapter_api_end_timeout(c);
@@ -31,8 +31,8 @@ static void call_free(struct adapter_api_call *c)
     provider_cancel(c->ask);
     adapter_api_usage_cancel(c->usage);
     adapter_api_audit_end(c->audit);
-    adapter_api_delegate_cancel(c->passed);
-    free(c->passed_cause);
+    adapter_api_delegate_cancel(c->forwarded);
+    free(c->forward_cause);
     adapter_api_drop_user(c);
     kube_selector_finish(&c->metric_selector);
     adapter_api_path_finish(&c->path);
@@ -42,7 +42,7 @@ static void call_free(struct adapter_api_call *c)
 void adapter_api_call_end(struct adapter_api_call *c)
 {
     c->a->counts.answered++;
-    call_free(c);
+    api_call_free(c);
 }
 
 void adapter_api_free(struct adapter_api *a)
@@ -51,17 +51,17 @@ void adapter_api_free(struct adapter_api *a)
         return;
     for (struct adapter_api_call *c = TAILQ_FIRST(&a->calls), *next; c; c = next) {
         next = TAILQ_NEXT(c, all);
-        call_free(c);
+        api_call_free(c);
     }
-    adapter_api_response_cache_free(a->ready);
+    adapter_api_response_cache_free(a->responses);
     free(a->id_seed);
     free(a);
 }
 
-void adapter_api_set_generation(struct adapter_api *a, const struct adapter_api_generation *w)
+void adapter_api_set_generation(struct adapter_api *a, const struct adapter_api_generation *g)
 {
-    a->w = *w;
-    adapter_api_response_cache_clear(a->ready);
+    a->generation = *g;
+    adapter_api_response_cache_clear(a->responses);
 }
 
 void adapter_api_stopping(struct adapter_api *a)
@@ -71,9 +71,9 @@ void adapter_api_stopping(struct adapter_api *a)
 
 void adapter_api_forget_old(struct adapter_api *a)
 {
-    adapter_api_response_cache_expire(a->ready);
-    if (a->w.source)
-        source_forget_old(a->w.source);
+    adapter_api_response_cache_expire(a->responses);
+    if (a->generation.source)
+        source_forget_old(a->generation.source);
 }
 
 bool adapter_api_idle(const struct adapter_api *a)
@@ -83,21 +83,21 @@ bool adapter_api_idle(const struct adapter_api *a)
 
 bool adapter_api_has_group(const struct adapter_api *a, const char *group)
 {
-    const struct adapter_config *c = a->w.config;
+    const struct adapter_config *c = a->generation.config;
     if (!c)
         return false;
     if (adapter_api_delegate(a, group))
         return true;
     if (gs_streq(group, ADAPTER_API_CUSTOM))
-        return c->n_custom > 0 || c->custom_listed || a->w.gpu;
+        return c->n_custom > 0 || c->custom_listed || a->generation.gpu;
     if (gs_streq(group, ADAPTER_API_EXTERNAL))
         return c->n_rules > c->n_custom || c->external_listed;
-    return gs_streq(group, ADAPTER_API_RESOURCE) && a->w.resource;
+    return gs_streq(group, ADAPTER_API_RESOURCE) && a->generation.resource;
 }
 
 static void on_gone(void *arg)
 {
-    call_free(arg);
+    api_call_free(arg);
 }
 
 static void serve_group(struct adapter_api_call *c)
@@ -118,7 +118,7 @@ static void dispatch(struct adapter_api_call *c)
         adapter_api_call_end(c);
         return;
     }
-    if (ours && c->path.kind == ADAPTER_API_USAGE && !c->a->w.resource &&
+    if (ours && c->path.kind == ADAPTER_API_USAGE && !c->a->generation.resource &&
         adapter_api_forward(c, ""))
         return;
     if (ours && !adapter_api_accepts(x, &c->path) && !adapter_api_delegate(c->a, c->path.group)) {
@@ -193,7 +193,7 @@ static bool answer_at_once(struct adapter_api *a, struct http_exchange *x)
     char made[ID_SIZE];
     if (a->o.audit || !gs_streq(http_method(x), "GET"))
         return false;
-    struct http_bytes *body = adapter_api_response_cache_find(a->ready, x);
+    struct http_bytes *body = adapter_api_response_cache_find(a->responses, x);
     if (!body || kube_wants_pretty(x) || !adapter_api_auth_cached(a->o.auth, x))
         return false;
     give_id(a, x, made);

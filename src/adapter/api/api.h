@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics APIs as an aggregated API server answers them: custom.metrics.k8s.io,
-// external.metrics.k8s.io and metrics.k8s.io, discovery, OpenAPI, health, /metrics, /version.
+// The HTTP API of the adapter, as an aggregated API server: custom.metrics.k8s.io,
+// external.metrics.k8s.io and metrics.k8s.io, discovery, OpenAPI, health, /metrics, /version. All
+// functions run on the thread of the loop.
 // https://github.com/kubernetes/metrics,
 // https://github.com/kubernetes-sigs/custom-metrics-apiserver
 #pragma once
@@ -13,28 +14,29 @@
 
 struct adapter_api;
 
-#define ADAPTER_API_LONGEST_MS 90000 // a list and a query, each with its timeout
+#define ADAPTER_API_LONGEST_MS 90000 // maximum duration of a request: a list and a query
 
-// What is served now. A reload makes another one; requests that are under way keep theirs.
+// The rules and sources that are served. A reload builds a new generation; requests in progress
+// keep the one that they started with. All members are borrowed.
 struct adapter_api_generation {
     const struct adapter_config *config;
     struct provider_registry *registry, *gpu; // gpu may be NULL
     struct provider *provider;
     struct source *source;
-    struct source *const *others; // as many as the configuration has
+    struct source *const *extra_sources; // config->n_sources of them
     const struct provider_rest_mapper *mapper;
     const struct adapter_config_resource_rules *resource; // NULL: metrics.k8s.io is not served
 };
 
 struct adapter_api_options {
-    uv_loop_t *loop; // of the timeouts that requests have; NULL: they have none
+    uv_loop_t *loop; // for request timeouts; NULL: requests have no timeout
     struct adapter_api_auth *auth;
     struct adapter_api_audit *audit; // may be NULL
-    // Who served the groups before; NULL: nobody.
+    // Previous servers of the groups, for requests that no rule serves; NULL: none.
     struct adapter_api_delegate *delegate_custom, *delegate_external, *delegate_resource;
     struct kube_client *kube;   // for metrics.k8s.io: lists of pods and nodes; may be NULL
-    struct source_probe *probe; // of the default source, for /readyz; may be NULL
-    // Whether the program is ready beyond what is checked here; NULL in *ret: yes.
+    struct source_probe *probe; // checks the default source for /readyz; may be NULL
+    // Returns why the program is not ready; NULL: it is ready.
     const char *(*not_ready)(void *arg);
     // Appends to /metrics.
     void (*more_metrics)(void *arg, struct gs_buf *out);
@@ -43,13 +45,13 @@ struct adapter_api_options {
 
 struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct adapter_api **ret);
 void adapter_api_free(struct adapter_api *a);
-// For requests that come from now on. Borrowed until ADAPTER_API_LONGEST_MS after the next call:
-// requests that are under way go on with the world that they began in.
-void adapter_api_set_generation(struct adapter_api *a, const struct adapter_api_generation *w);
+// Sets the generation of later requests. It is borrowed until ADAPTER_API_LONGEST_MS after the next
+// call, because requests in progress finish with their generation.
+void adapter_api_set_generation(struct adapter_api *a, const struct adapter_api_generation *g);
 void adapter_api_handle(void *api, struct http_exchange *x); // an http_handler
 void adapter_api_stopping(struct adapter_api *a);            // /readyz fails from now on
-void adapter_api_forget_old(
-    struct adapter_api *a); // what is kept of answers and too old; now and then
-// The APIGroup document; new reference. NULL: the group is not served now.
+// Frees expired cached responses. Call it every few seconds.
+void adapter_api_forget_old(struct adapter_api *a);
+// Returns the APIGroup document. New reference. NULL: the group is not served now.
 json_t *adapter_api_describe_group(const struct adapter_api *a, const char *group);
-bool adapter_api_idle(const struct adapter_api *a); // no request is under way
+bool adapter_api_idle(const struct adapter_api *a); // no request is in progress

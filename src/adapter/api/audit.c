@@ -57,7 +57,7 @@ static void flush(struct adapter_api_audit *a)
     gs_error_free(err);
 }
 
-static void on_timer(void *arg)
+static void on_flush_timer(void *arg)
 {
     flush(arg);
 }
@@ -164,7 +164,8 @@ static json_t *addresses_of(const struct http_exchange *x)
     return list;
 }
 
-static void on_answer(void *arg, int status, const char *content_type, struct gs_slice body)
+static void on_audited_response(void *arg, int status, const char *content_type,
+                                struct gs_slice body)
 {
     struct adapter_api_audit_event *e = arg;
     e->status = status;
@@ -190,7 +191,7 @@ struct adapter_api_audit_event *adapter_api_audit_begin(struct adapter_api_audit
     e->uri = gs_strdup(http_target(x));
     e->agent = agent ? gs_strndup(agent, strnlen(agent, MAX_AGENT)) : NULL;
     e->addresses = addresses_of(x);
-    http_on_answer(x, on_answer, e);
+    http_on_answer(x, on_audited_response, e);
     return e;
 }
 
@@ -258,7 +259,7 @@ struct gs_error *adapter_api_audit_new(const struct adapter_api_audit_options *o
     }
     if (o->batch) {
         a->timer = gs_timer_new(o->loop, a);
-        gs_timer_repeat(a->timer, on_timer, FLUSH_MS, FLUSH_MS);
+        gs_timer_repeat(a->timer, on_flush_timer, FLUSH_MS, FLUSH_MS);
     }
     *ret = a;
     return NULL;

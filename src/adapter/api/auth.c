@@ -24,7 +24,7 @@ struct gs_error *adapter_api_auth_new(uv_loop_t *loop, const struct adapter_api_
     a->loop = loop;
     a->o = *o;
     a->verdicts = gs_hmap_new(adapter_api_auth_verdict_free);
-    a->known = gs_hmap_new(free);
+    a->cache = gs_hmap_new(free);
     a->on_ready = on_ready;
     a->ready_arg = arg;
     struct gs_error *err = adapter_api_front_proxy_take_flags(a);
@@ -74,7 +74,7 @@ void adapter_api_auth_free(struct adapter_api_auth *a)
     adapter_api_ca_set_free(a->client_ca);
     adapter_api_front_proxy_finish(&a->proxy);
     gs_hmap_free(a->verdicts);
-    gs_hmap_free(a->known);
+    gs_hmap_free(a->cache);
     gs_buf_finish(&a->key);
     free(a);
 }
@@ -90,7 +90,7 @@ static void op_free(struct adapter_api_auth_op *op)
                      op->resource, op->name,  op->subresource, op->path};
     for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++)
         free(texts[i]);
-    free(op->known_key);
+    free(op->cache_key);
     free(op);
 }
 

@@ -45,30 +45,30 @@ void adapter_api_auth_cache_begin(struct adapter_api_auth_op *op)
 {
     struct gs_slice key = make_key(op->a, op->x);
     op->until_ns = INT64_MAX;
-    op->known_len = key.len;
-    op->known_key = key.len ? gs_slice_dup(key) : NULL;
+    op->cache_len = key.len;
+    op->cache_key = key.len ? gs_slice_dup(key) : NULL;
 }
 
 void adapter_api_auth_cache_put(struct adapter_api_auth_op *op)
 {
     struct adapter_api_auth *a = op->a;
-    if (!op->known_key || op->until_ns <= gs_mono_ns())
+    if (!op->cache_key || op->until_ns <= gs_mono_ns())
         return;
-    if (gs_hmap_len(a->known) >= MAX_KNOWN)
-        gs_hmap_clear(a->known);
+    if (gs_hmap_len(a->cache) >= MAX_KNOWN)
+        gs_hmap_clear(a->cache);
     int64_t *until_ns = gs_alloc(sizeof(*until_ns));
     *until_ns = op->until_ns;
-    gs_hmap_put(a->known, gs_slice_make(op->known_key, op->known_len), until_ns);
+    gs_hmap_put(a->cache, gs_slice_make(op->cache_key, op->cache_len), until_ns);
 }
 
 void adapter_api_auth_cache_clear(struct adapter_api_auth *a)
 {
-    gs_hmap_clear(a->known);
+    gs_hmap_clear(a->cache);
 }
 
 bool adapter_api_auth_cached(struct adapter_api_auth *a, const struct http_exchange *x)
 {
     struct gs_slice key = make_key(a, x);
-    const int64_t *until_ns = key.len ? gs_hmap_get(a->known, key) : NULL;
+    const int64_t *until_ns = key.len ? gs_hmap_get(a->cache, key) : NULL;
     return until_ns && *until_ns > gs_mono_ns();
 }

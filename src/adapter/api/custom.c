@@ -274,7 +274,7 @@ static void reply_answer(struct adapter_api_call *c, const struct provider_answe
     }
     if (any) {
         struct http_bytes *body = http_bytes_new(&out);
-        adapter_api_response_cache_put(c->a->ready, c->x, body, a->until_ns);
+        adapter_api_response_cache_put(c->a->responses, c->x, body, a->until_ns);
         kube_reply_bytes(c->x, 200, body);
         http_bytes_unref(body);
         return;
@@ -282,7 +282,7 @@ static void reply_answer(struct adapter_api_call *c, const struct provider_answe
     reply_not_found(c, c->path.object_name, "its value is not a number that can be served", NULL);
 }
 
-static void on_answer(void *arg, const struct provider_answer *a)
+static void on_metric_values(void *arg, const struct provider_answer *a)
 {
     struct adapter_api_call *c = arg;
     c->ask = NULL;
@@ -330,7 +330,8 @@ void adapter_api_metric(struct adapter_api_call *c)
         .selector = &c->metric_selector,
         .external = external,
     };
-    struct provider_call *ask = provider_request_values(c->a->w.provider, &rq, on_answer, c);
+    struct provider_call *ask =
+        provider_request_values(c->a->generation.provider, &rq, on_metric_values, c);
     if (ask)
         c->ask = ask;
 }

@@ -64,7 +64,7 @@ static void take_list(struct list *l, const struct http_answer *a)
     l->resources = json_incref(resources);
 }
 
-static void on_list(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_resources_response(void *arg, const struct http_answer *a, struct gs_error *err)
 {
     struct list *l = arg;
     l->op = NULL;
@@ -80,7 +80,7 @@ static void on_list(void *arg, const struct http_answer *a, struct gs_error *err
 
 static void ask_list(struct list *l)
 {
-    static const struct http_callbacks callbacks = {.on_done = on_list};
+    static const struct http_callbacks callbacks = {.on_done = on_resources_response};
     static const struct http_header headers[] = {
         {"Accept", "application/json"}, {ADAPTER_API_FORWARDED_HEADER, "1"}, {0}};
     if (l->op)
@@ -91,7 +91,7 @@ static void ask_list(struct list *l)
     l->op = http_send(l->p->client, &call, &callbacks, l);
 }
 
-static void on_timer(void *arg)
+static void on_delegate_timer(void *arg)
 {
     struct adapter_api_delegate *p = arg;
     for (size_t i = 0; i < p->n_lists; i++)
@@ -160,7 +160,7 @@ static bool add_user(struct header_list *l, const struct adapter_api_auth_user *
     return ok;
 }
 
-static void on_answer(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_delegate_response(void *arg, const struct http_answer *a, struct gs_error *err)
 {
     struct adapter_api_delegate_op *op = arg;
     struct adapter_api_delegate *p = op->p;
@@ -174,7 +174,7 @@ static void on_answer(void *arg, const struct http_answer *a, struct gs_error *e
 static void send_request(struct adapter_api_delegate_op *op, const struct http_exchange *x,
                          const struct http_header *headers)
 {
-    static const struct http_callbacks callbacks = {.on_done = on_answer};
+    static const struct http_callbacks callbacks = {.on_done = on_delegate_response};
     const struct http_call call = {.path = http_target(x),
                                    .headers = headers,
                                    .timeout_ms = op->p->timeout_ms,
@@ -247,7 +247,7 @@ struct gs_error *adapter_api_delegate_new(uv_loop_t *loop,
     p->relist_ms = (uint64_t)(o->relist_ms ? o->relist_ms : RELIST_MS);
     p->stats.up = true; // so that the first failure is told
     p->timer = gs_timer_new(loop, p);
-    gs_timer_repeat(p->timer, on_timer, p->relist_ms, p->relist_ms);
+    gs_timer_repeat(p->timer, on_delegate_timer, p->relist_ms, p->relist_ms);
     *ret = p;
     return NULL;
 }

@@ -76,10 +76,10 @@ static void add_resource(struct gs_buf *out, size_t *n, struct gs_hmap *names, c
 
 static bool is_known(const struct adapter_api *a, const struct provider_registry_metric *m)
 {
-    const struct provider_rest_mapping *r =
-        provider_rest_mapper_find(a->w.mapper, gs_slice_of(m->group), gs_slice_of(m->resource));
+    const struct provider_rest_mapping *r = provider_rest_mapper_find(
+        a->generation.mapper, gs_slice_of(m->group), gs_slice_of(m->resource));
     GS_AUTO_FREE char *name = gs_slice_dup(m->name);
-    return r && provider_registry_find(a->w.registry, r, m->namespaced, name);
+    return r && provider_registry_find(a->generation.registry, r, m->namespaced, name);
 }
 
 static void add_gpu(const struct adapter_api *a, struct gs_buf *out, size_t *n,
@@ -87,7 +87,8 @@ static void add_gpu(const struct adapter_api *a, struct gs_buf *out, size_t *n,
 {
     const struct provider_registry_metric *m;
     const struct provider_workload_kind *o;
-    for (size_t i = 0; a->w.gpu && (m = provider_registry_nth(a->w.gpu, false, i)); i++) {
+    for (size_t i = 0;
+         a->generation.gpu && (m = provider_registry_nth(a->generation.gpu, false, i)); i++) {
         if (is_known(a, m))
             continue;
         add_resource(out, n, names, m->resource, m->group, m->name, m->namespaced,
@@ -132,7 +133,7 @@ static void reply_list(struct adapter_api_call *c)
                 "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s/%s\","
                 "\"resources\":[",
                 c->path.group, c->path.version);
-    for (size_t i = 0; (m = provider_registry_nth(a->w.registry, external, i)); i++)
+    for (size_t i = 0; (m = provider_registry_nth(a->generation.registry, external, i)); i++)
         add_resource(&out, &n, names, external ? "" : m->resource, external ? "" : m->group,
                      m->name, m->namespaced,
                      external ? "ExternalMetricValueList" : "MetricValueList");
@@ -145,7 +146,7 @@ static void reply_list(struct adapter_api_call *c)
 
 static void reply_usage_list(struct adapter_api_call *c)
 {
-    if (!c->a->w.resource) { // the previous owner's alone
+    if (!c->a->generation.resource) { // the previous owner's alone
         GS_AUTO_BUF struct gs_buf out = {0};
         size_t n = 0;
         gs_buf_addf(&out, "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":"

@@ -37,8 +37,8 @@ static void reply_unavailable(struct adapter_api_call *c, struct gs_error *err)
 {
     const char *name = adapter_api_delegate_name(adapter_api_delegate(c->a, c->path.group));
     kube_reply_failure(c->x, 503, "ServiceUnavailable",
-                       "%s%sthe previous owner of %s at %s does not answer: %s", c->passed_cause,
-                       *c->passed_cause ? "; " : "", c->path.group, name, gs_error_message(err));
+                       "%s%sthe previous owner of %s at %s does not answer: %s", c->forward_cause,
+                       *c->forward_cause ? "; " : "", c->path.group, name, gs_error_message(err));
     gs_error_free(err);
 }
 
@@ -51,13 +51,13 @@ static void reply_neither(struct adapter_api_call *c, const struct http_answer *
     GS_AUTO_FREE char *theirs =
         gs_format("the previous owner of %s: %s", c->path.group,
                   message ? message : "it has no such path (HTTP status 404)");
-    adapter_api_reply_not_found(c, c->passed_cause, theirs);
+    adapter_api_reply_not_found(c, c->forward_cause, theirs);
 }
 
-static void on_answer(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_forwarded_response(void *arg, const struct http_answer *a, struct gs_error *err)
 {
     struct adapter_api_call *c = arg;
-    c->passed = NULL;
+    c->forwarded = NULL;
     if (!err && a->status == 401)
         err = gs_error_new(GS_EPERM, "it does not know us (HTTP status 401)");
     if (err)
@@ -71,7 +71,7 @@ static void on_answer(void *arg, const struct http_answer *a, struct gs_error *e
 }
 
 // On its way a path may be read in another way than it was when it was asked about.
-static bool is_plain(const struct adapter_api_path *p)
+static bool is_plain_path(const struct adapter_api_path *p)
 {
     for (size_t i = 0; i < p->n_segments; i++)
         if (gs_streq(p->segments[i], ".") || gs_streq(p->segments[i], "..") ||
@@ -83,10 +83,11 @@ static bool is_plain(const struct adapter_api_path *p)
 bool adapter_api_forward(struct adapter_api_call *c, const char *cause)
 {
     struct adapter_api_delegate *p = adapter_api_delegate(c->a, c->path.group);
-    if (!p || !is_plain(&c->path) || http_header(c->x, ADAPTER_API_FORWARDED_HEADER))
+    if (!p || !is_plain_path(&c->path) || http_header(c->x, ADAPTER_API_FORWARDED_HEADER))
         return false;
-    c->passed_cause = gs_strdup(cause);
-    struct gs_error *err = adapter_api_delegate_send(p, c->x, &c->user, on_answer, c, &c->passed);
+    c->forward_cause = gs_strdup(cause);
+    struct gs_error *err =
+        adapter_api_delegate_send(p, c->x, &c->user, on_forwarded_response, c, &c->forwarded);
     if (!err)
         return true;
     bool many = gs_error_code(err) == GS_ELIMIT;

@@ -14,7 +14,7 @@ struct check {
 
 static const char *source_wrong(const struct adapter_api *a)
 {
-    if (!a->w.source)
+    if (!a->generation.source)
         return "not configured yet";
     return a->o.probe ? source_probe_wrong(a->o.probe) : NULL;
 }
@@ -103,11 +103,11 @@ static void add_label(struct gs_buf *out, const char *value)
 
 static struct source *nth_source(const struct adapter_api *a, size_t i, const char **ret_name)
 {
-    size_t others = a->w.config ? a->w.config->n_sources : 0;
-    if (!a->w.source || i > others)
+    size_t others = a->generation.config ? a->generation.config->n_sources : 0;
+    if (!a->generation.source || i > others)
         return NULL;
-    *ret_name = i ? a->w.config->sources[i - 1].name : "default";
-    return source_pick(a->w.source, a->w.others, i);
+    *ret_name = i ? a->generation.config->sources[i - 1].name : "default";
+    return source_pick(a->generation.source, a->generation.extra_sources, i);
 }
 
 static void add_sources(const struct adapter_api *a, struct gs_buf *out)
@@ -142,20 +142,20 @@ static void add_sources(const struct adapter_api *a, struct gs_buf *out)
 static void add_rules(const struct adapter_api *a, struct gs_buf *out)
 {
     struct provider_registry_rule_state s;
-    size_t n = a->w.registry ? provider_registry_rules(a->w.registry) : 0;
+    size_t n = a->generation.registry ? provider_registry_rules(a->generation.registry) : 0;
     if (!n)
         return;
     family(out, "gpuscale_adapter_rule_up", "gauge",
            "1: the rule's series were found in the last round; 0: the question failed.");
     for (size_t i = 0; i < n; i++) {
-        provider_registry_rule(a->w.registry, i, &s);
+        provider_registry_rule(a->generation.registry, i, &s);
         gs_buf_add_str(out, "gpuscale_adapter_rule_up{rule=\"");
         add_label(out, s.rule->place);
         gs_buf_addf(out, "\"} %d\n", s.last_ok_ms && !s.error);
     }
     family(out, "gpuscale_adapter_rule_metrics", "gauge", "Metrics that a rule serves.");
     for (size_t i = 0; i < n; i++) {
-        provider_registry_rule(a->w.registry, i, &s);
+        provider_registry_rule(a->generation.registry, i, &s);
         gs_buf_add_str(out, "gpuscale_adapter_rule_metrics{rule=\"");
         add_label(out, s.rule->place);
         gs_buf_addf(out, "\"} %zu\n", s.metrics);

@@ -100,21 +100,21 @@ static void tell(struct entry *e, const struct gs_error *err)
     }
 }
 
-static void ask(struct entry *e);
+static void send_review(struct entry *e);
 
 static bool worth_another_try(int status)
 {
     return status == 0 || status == 429 || status == 500 || status == 503 || status == 504;
 }
 
-static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_review_response(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct entry *e = arg;
     struct adapter_api_reviews *r = e->reviews;
     e->rq = NULL;
     if (err && worth_another_try(status) && ++e->tries < TRIES) {
         gs_error_free(err);
-        ask(e);
+        send_review(e);
         return;
     }
     const json_t *answer = err ? NULL : json_object_get(body, "status");
@@ -136,11 +136,11 @@ static void on_answer(void *arg, int status, json_t *body, struct gs_error *err)
         entry_free(e);
 }
 
-static void ask(struct entry *e)
+static void send_review(struct entry *e)
 {
     struct adapter_api_reviews *r = e->reviews;
     r->stats.asked++;
-    e->rq = kube_create(r->o.kube, r->o.gvr, NULL, e->body, on_answer, e);
+    e->rq = kube_create(r->o.kube, r->o.gvr, NULL, e->body, on_review_response, e);
 }
 
 static void drop_oldest(struct adapter_api_reviews *r)
@@ -191,7 +191,7 @@ struct adapter_api_reviews_op *adapter_api_reviews_send(struct adapter_api_revie
     op->arg = arg;
     TAILQ_INSERT_TAIL(&e->ops, op, peers);
     if (fresh)
-        ask(e);
+        send_review(e);
     return op;
 }
 

@@ -32,7 +32,7 @@ struct part {
 
 struct adapter_api_usage_call {
     struct adapter_api_call *c;
-    struct adapter_api_generation w; // that it began in
+    struct adapter_api_generation generation; // at the start of the request
     struct kube_request *rq;
     bool pods, one;
     json_t *list; // the cluster's answer
@@ -115,11 +115,11 @@ static void add_sample(struct usage *u, int measure, struct gs_slice name,
 static const struct adapter_config_resource_rule *rule_of(const struct adapter_api_usage_call *u,
                                                           int measure)
 {
-    const struct adapter_config_resource_rules *r = u->w.resource;
+    const struct adapter_config_resource_rules *r = u->generation.resource;
     return measure == CPU ? &r->cpu : &r->memory;
 }
 
-static void collect(const struct part *p, const char *name, struct usage *ret)
+static void collect_usage(const struct part *p, const char *name, struct usage *ret)
 {
     for (int k = 0; k < MEASURES; k++) {
         const struct question *q = &p->questions[k];
@@ -176,12 +176,12 @@ static void add_containers(const struct usage *u, struct gs_buf *out)
 }
 
 // False: not both are known of it.
-static bool add_object(const struct part *p, const json_t *obj, const char *head,
-                       struct gs_buf *out)
+static bool add_usage_object(const struct part *p, const json_t *obj, const char *head,
+                             struct gs_buf *out)
 {
     GS_AUTO_FREE struct usage *u = gs_alloc(sizeof(*u));
     char text[GS_RFC3339_SIZE];
-    collect(p, kube_name(obj), u);
+    collect_usage(p, kube_name(obj), u);
     bool both = false;
     for (size_t i = 0; i < u->n; i++)
         both = both || (u->containers[i].has[CPU] && u->containers[i].has[MEMORY]);
@@ -190,7 +190,8 @@ static bool add_object(const struct part *p, const json_t *obj, const char *head
     gs_buf_addf(out, "%s", head);
     add_metadata(obj, out);
     gs_buf_addf(out, ",\"timestamp\":\"%s\"", gs_format_rfc3339(u->t_ms, text));
-    gs_buf_addf(out, ",\"window\":\"%s\",", gs_format_duration(p->u->w.resource->window_ns, text));
+    gs_buf_addf(out, ",\"window\":\"%s\",",
+                gs_format_duration(p->u->generation.resource->window_ns, text));
     if (p->u->pods)
         add_containers(u, out);
     else
@@ -271,7 +272,7 @@ static void reply(struct adapter_api_usage_call *u)
             size_t before = out.len;
             if (n)
                 gs_buf_add_char(&out, ',');
-            if (add_object(&u->parts[i], u->objects[u->parts[i].from + k], head, &out))
+            if (add_usage_object(&u->parts[i], u->objects[u->parts[i].from + k], head, &out))
                 n++;
             else
                 out.len = before;
@@ -295,7 +296,7 @@ static void answered(struct adapter_api_usage_call *u)
     adapter_api_call_end(c);
 }
 
-static void on_result(void *arg, struct source_result *r, struct gs_error *err)
+static void on_usage_result(void *arg, struct source_result *r, struct gs_error *err)
 {
     struct question *q = arg;
     q->op = NULL;
@@ -307,10 +308,10 @@ static void on_result(void *arg, struct source_result *r, struct gs_error *err)
     answered(q->part->u);
 }
 
-static void ask(struct part *p, int measure)
+static void send_usage_query(struct part *p, int measure)
 {
     struct adapter_api_usage_call *u = p->u;
-    const struct adapter_api_generation *w = &u->w;
+    const struct adapter_api_generation *g = &u->generation;
     const struct adapter_config_resource_rule *rule = rule_of(u, measure);
     const struct template_program *t = u->pods ? rule->container_query : rule->node_query;
     const char **names = gs_alloc_array(p->n + 1, sizeof(*names));
@@ -318,12 +319,12 @@ static void ask(struct part *p, int measure)
         names[i] = kube_name(u->objects[p->from + i]);
     GS_AUTO_BUF struct gs_buf query = {0};
     const struct provider_query_request q = {
-        .mapper = w->mapper,
+        .mapper = g->mapper,
         .resources = &rule->resources,
         .template_ = t,
         .series = GS_SLICE(""),
         .ns = p->ns,
-        .resource = provider_rest_mapper_find_text(w->mapper, u->pods ? "pods" : "nodes"),
+        .resource = provider_rest_mapper_find_text(g->mapper, u->pods ? "pods" : "nodes"),
         .names = names,
         .n_names = p->n,
         .extra_group_by = u->pods ? rule->container_label : NULL,
@@ -334,8 +335,8 @@ static void ask(struct part *p, int measure)
     p->questions[measure].part = p;
     if (!err) {
         p->questions[measure].op =
-            source_query(source_pick(w->source, w->others, w->resource->source), query.data, 0,
-                         on_result, &p->questions[measure]);
+            source_query(source_pick(g->source, g->extra_sources, g->resource->source), query.data,
+                         0, on_usage_result, &p->questions[measure]);
         return;
     }
     gs_warn("adapter", "resource metrics: %s", gs_error_message(err));
@@ -365,7 +366,7 @@ static void make_parts(struct adapter_api_usage_call *u)
     }
 }
 
-static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_objects_listed(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct adapter_api_usage_call *u = arg;
     struct adapter_api_call *c = u->c;
@@ -397,7 +398,7 @@ static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
     u->waiting = u->n_parts * MEASURES + 1;
     for (i = 0; i < u->n_parts; i++)
         for (int k = 0; k < MEASURES; k++)
-            ask(&u->parts[i], k);
+            send_usage_query(&u->parts[i], k);
     answered(u);
 }
 
@@ -420,7 +421,7 @@ void adapter_api_usage(struct adapter_api_call *c)
     }
     struct adapter_api_usage_call *u = gs_alloc(sizeof(*u));
     u->c = c;
-    u->w = c->a->w;
+    u->generation = c->a->generation;
     c->usage = u;
     u->pods = gs_streq(p->object_resource, "pods");
     u->one = p->object_name != NULL;
@@ -436,5 +437,5 @@ void adapter_api_usage(struct adapter_api_call *c)
     if (!u->one)
         add_parameter(&query, "labelSelector", http_query(c->x, "labelSelector"));
     u->rq = kube_list(c->a->o.kube, u->pods ? KUBE_PODS : KUBE_NODES, p->object_ns,
-                      query.len ? query.data : NULL, on_list, u);
+                      query.len ? query.data : NULL, on_objects_listed, u);
 }

@@ -320,8 +320,8 @@ void adapter_config_read_resource_rules(struct codec_reader *r, const json_t *va
 
 // --- the file ---
 
-static struct gs_error *finish(struct adapter_config *c, struct gs_error *err,
-                               struct adapter_config **ret)
+static struct gs_error *finish_config(struct adapter_config *c, struct gs_error *err,
+                                      struct adapter_config **ret)
 {
     if (!err)
         err = adapter_config_choose_sources(c);
@@ -336,7 +336,7 @@ struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
                                       struct adapter_config **ret)
 {
     struct adapter_config *c = gs_alloc(sizeof(*c));
-    return finish(c, adapter_config_read_form(text, name, 0, c), ret);
+    return finish_config(c, adapter_config_read_form(text, name, 0, c), ret);
 }
 
 static struct gs_error *add_file(const char *path, struct adapter_config *c)
@@ -355,7 +355,7 @@ struct gs_error *adapter_config_load_with(const char *path, const char *sources_
     struct gs_error *err = add_file(path, c);
     if (!err)
         err = add_file(sources_path, c);
-    return finish(c, err, ret);
+    return finish_config(c, err, ret);
 }
 
 struct gs_error *adapter_config_load(const char *path, struct adapter_config **ret)

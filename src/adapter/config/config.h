@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter's configuration in the forms that its users have: the file itself (rules,
-// externalRules, resourceRules), the values of the Helm chart, a ConfigMap that holds either.
+// The adapter's configuration. It may be a configuration file of prometheus-adapter (rules,
+// externalRules, resourceRules), values of its Helm chart, or a ConfigMap that contains either.
 // https://github.com/kubernetes-sigs/prometheus-adapter/blob/master/docs/config.md
-// Unknown and duplicate keys are errors, with file:line:column.
+// Unknown and duplicate keys are errors (GS_EINVAL) with file:line:column. A configuration is
+// immutable; all its parts live as long as it does.
 #pragma once
 
 #include "base/arena.h"
@@ -24,11 +25,11 @@ struct adapter_config_override {
     const char *place;
 };
 
-// How labels and resources belong to each other.
+// The mapping between labels and resources.
 struct adapter_config_resources {
     const char *template_text; // NULL: none
     struct template_program *label_template;
-    struct gs_regex *label_pattern; // of the template, with groups "group" and "resource"
+    struct gs_regex *label_pattern; // from the template, with groups "group" and "resource"
     struct adapter_config_override *overrides;
     size_t n_overrides;
     bool namespaced; // external rules only; default true
@@ -42,13 +43,13 @@ struct adapter_config_rule {
     size_t n_filters;
     struct adapter_config_resources resources;
     struct gs_regex *matches;
-    const char *matches_text; // "" : none
+    const char *matches_text; // "": none
     const char *as;           // expansion; the default is filled in
     const char *query_text;
     struct template_program *query;
-    int64_t window_ms;       // the longest range of the query; 0: it has none
-    const char *source_name; // NULL: by the patterns of the sources
-    size_t source;           // 0: the default one; else one more than its place in the list
+    int64_t window_ms;       // the longest range in the query; 0: no range
+    const char *source_name; // NULL: the patterns of the sources decide
+    size_t source;           // 0: the default source; n: sources[n - 1]
 };
 
 struct adapter_config_resource_rule {
@@ -66,65 +67,65 @@ struct adapter_config_resource_rules {
     size_t source; // as in a rule
 };
 
-// A source beside the default one.
+// An extra source, besides the default one.
 struct adapter_config_source {
     const char *place, *name;
     const char *url;
-    bool engine; // the one in this process, instead of a URL
+    bool engine; // the engine in this process, instead of a URL
     bool post;
     const char *const *headers; // "Key=Value"
     size_t n_headers;
     int64_t timeout_ms; // 0: the default
     struct endpoint_settings http;
-    struct gs_regex **patterns; // rules whose seriesQuery one of them matches ask it
+    struct gs_regex **patterns; // rules whose seriesQuery matches one use this source
     size_t n_patterns;
-    bool resource; // the resource rules ask it
+    bool resource; // the resource rules use this source
 };
 
 struct adapter_config {
     struct gs_arena arena;
     struct adapter_config_rule *rules; // custom, then external
     size_t n_rules, n_custom;
-    bool custom_listed, external_listed; // the file has such a list, which may be empty
+    bool custom_listed, external_listed; // the file has this list, which may be empty
     struct adapter_config_resource_rules resource;
     struct adapter_config_source *sources;
     size_t n_sources;
-    const char *prometheus_url;  // of Helm values; NULL: none
-    const char *relist_interval; // of Helm values; NULL: none
+    const char *prometheus_url;  // from Helm values; NULL: none
+    const char *relist_interval; // from Helm values; NULL: none
     bool helm;
-    struct gs_regex **regexes; // private, with the next one: what _free frees
+    struct gs_regex **regexes; // private, as templates: freed with the configuration
     size_t n_regexes, regexes_cap;
     struct template_program **templates;
     size_t n_templates, templates_cap;
 };
 
+// name: the file name for messages.
 struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
                                       struct adapter_config **ret);
 struct gs_error *adapter_config_load(const char *path, struct adapter_config **ret);
-// With a file of sources beside it. Either may be NULL.
+// Also loads a file of extra sources. Either path may be NULL.
 struct gs_error *adapter_config_load_with(const char *path, const char *sources_path,
                                           struct adapter_config **ret);
 void adapter_config_free(struct adapter_config *c);
 GS_DEFINE_CLEANUP(struct adapter_config *, adapter_config_free)
 
-// The chart's default rules, as the YAML of a configuration.
+// Returns the chart's default rules as YAML.
 const char *adapter_config_defaults(void);
 
-// --- what rules say ---
+// --- rules ---
 
-// The API name of a series. False: filtered out, with the first filter that said no in *ret_filter
-// (NULL: name.matches did).
+// Adds the API name of a series to out. False: the series is filtered out; *ret_filter is the first
+// filter that does not match (NULL: name.matches does not).
 bool adapter_config_rule_name(const struct adapter_config_rule *r, struct gs_slice series,
                               struct gs_buf *out, const struct adapter_config_filter **ret_filter);
-// The name that a rule gives, when it follows from the rule alone: name.as without groups, or a
-// seriesQuery of one metric. False: it depends on the series, or the filters drop them.
+// Adds the API name if it follows from the rule alone: name.as has no groups, or seriesQuery names
+// one metric. False: it depends on the series, or the filters drop them.
 bool adapter_config_rule_own_name(const struct adapter_config_rule *r, struct gs_buf *out);
-// Labels that every series of the seriesQuery has, by its matchers: the i-th one. False:
-// there are no more.
+// Adds the i-th label that the matchers of seriesQuery require. False: i is past the last one.
 bool adapter_config_rule_own_label(const struct adapter_config_rule *r, size_t i,
                                    struct gs_buf *out);
-// The resource that a label names: group "" when the template has none. Views into label or the
-// configuration. False: none.
+// Finds the resource that a label names. The group is "" if the template has none. The results are
+// views of label or of the configuration. False: no resource.
 bool adapter_config_label_resource(const struct adapter_config_resources *r, struct gs_slice label,
                                    struct gs_slice *ret_group, struct gs_slice *ret_resource);
 
@@ -138,7 +139,7 @@ struct adapter_config_query_data {
 struct gs_error *adapter_config_query_expand(const struct template_program *t,
                                              const struct adapter_config_query_data *d,
                                              struct gs_buf *out);
-// <<.Resource>> and <<.Group>> filled in.
+// Expands <<.Resource>> and <<.Group>>.
 struct gs_error *adapter_config_label_expand(const struct template_program *t,
                                              struct gs_slice group, struct gs_slice resource,
                                              struct gs_buf *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files that read the configuration.
+// Shared by the files of src/adapter/config only.
 #pragma once
 
 #include "adapter/config/config.h"
@@ -18,8 +18,8 @@ struct gs_regex *adapter_config_read_regex(struct codec_reader *r, const json_t 
 void adapter_config_read_rules(struct codec_reader *r, const json_t *list, bool external);
 void adapter_config_read_resource_rules(struct codec_reader *r, const json_t *value);
 void adapter_config_read_sources(struct codec_reader *r, const json_t *list);
-struct gs_error *adapter_config_choose_sources(struct adapter_config *c); // when all was read
+struct gs_error *adapter_config_choose_sources(struct adapter_config *c); // after reading all rules
 
-// Adds what the text says, in whatever form. first_line: lines in front of it in its file.
+// Adds a text of any form to the configuration. first_line: number of lines before it in its file.
 struct gs_error *adapter_config_read_form(struct gs_slice text, const char *name, int first_line,
                                           struct adapter_config *c);

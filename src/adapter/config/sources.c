@@ -111,8 +111,8 @@ void adapter_config_read_sources(struct codec_reader *r, const json_t *list)
 
 // --- which rule asks which ---
 
-static struct gs_error *find(const struct adapter_config *c, const char *name, const char *place,
-                             size_t *ret)
+static struct gs_error *find_named_source(const struct adapter_config *c, const char *name,
+                                          const char *place, size_t *ret)
 {
     *ret = 0;
     if (gs_streq(name, "default"))
@@ -140,13 +140,13 @@ struct gs_error *adapter_config_choose_sources(struct adapter_config *c)
     for (size_t i = 0; i < c->n_rules && !err; i++) {
         struct adapter_config_rule *rule = &c->rules[i];
         if (rule->source_name && *rule->source_name)
-            err = find(c, rule->source_name, rule->place, &rule->source);
+            err = find_named_source(c, rule->source_name, rule->place, &rule->source);
         else
             rule->source = by_pattern(c, rule->series_query);
     }
     const char *name = c->resource.source_name;
     if (!err && name && *name)
-        return find(c, name, "resourceRules", &c->resource.source);
+        return find_named_source(c, name, "resourceRules", &c->resource.source);
     for (size_t i = 0; i < c->n_sources && !err && !c->resource.source; i++)
         if (c->sources[i].resource)
             c->resource.source = i + 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the dry run's files.
+// Shared by the files of src/adapter/dry_run only.
 #pragma once
 
 #include "adapter/config/config.h"
@@ -11,20 +11,20 @@
 
 struct dry_run {
     uv_loop_t loop;
-    struct source *source;         // NULL: none was given
-    struct source **extra_sources; // of the configuration; without a source none
+    struct source *source;         // NULL: none
+    struct source **extra_sources; // extra sources of the configuration; NULL without a source
     size_t n_extra;
     struct provider_rest_mapper *mapper;
     struct http_client *kube_http;
     struct kube_client *kube; // NULL: no cluster
 };
 
-// url NULL: no source; kubeconfig NULL: no cluster, Kubernetes' own resources are known. c: whose
-// sources are opened with it.
+// url NULL: no source. kubeconfig NULL: no cluster, only built-in resources. c: the configuration
+// whose extra sources are opened.
 struct gs_error *dry_run_open(const char *url, const char *kubeconfig,
                               const struct adapter_config *c, struct dry_run *ret);
 void dry_run_close(struct dry_run *l);
-// at: the source, as rules name it (config.h).
+// Block until the response arrives. at: the index of the source (source_pick()).
 struct gs_error *dry_run_query(struct dry_run *l, size_t at, const char *promql,
                                struct source_result **ret);
 struct gs_error *dry_run_series(struct dry_run *l, size_t at, const char *selector,
@@ -38,9 +38,9 @@ struct dry_run_rule_check {
     bool broken, doubtful;
 };
 
-// --- dry_run_check_text.c: what follows from a rule without its series ---
+// --- check_text.c: checks that need no series ---
 
-// Lines about a rule: what is broken, and what to change.
+// Print a line about a rule: the fault, and the fix.
 void dry_run_report_broken(struct dry_run_rule_check *k, const char *fmt, ...) GS_PRINTF(2, 3);
 void dry_run_report_fix(const char *fmt, ...) GS_PRINTF(1, 2);
 void dry_run_check_text(struct dry_run_rule_check *k);

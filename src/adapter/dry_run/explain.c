@@ -54,7 +54,7 @@ static void show_value(double v, const char *of)
                of ? " of " : "", of ? of : "");
 }
 
-static void on_answer(void *arg, const struct provider_answer *a)
+static void on_explained_answer(void *arg, const struct provider_answer *a)
 {
     static const char *const outcomes[] = {"200", "404 no such metric", "404 no sample",
                                            "500 the source failed", "500 the list failed"};
@@ -77,7 +77,7 @@ static struct provider_registry *list(struct explain *x, const struct adapter_co
 {
     const struct provider_registry_options o = {.config = c,
                                                 .source = x->dry_run->source,
-                                                .others = x->dry_run->extra_sources,
+                                                .extra_sources = x->dry_run->extra_sources,
                                                 .mapper = x->dry_run->mapper,
                                                 .relist_ms = NEVER_MS,
                                                 .max_age_ms = MAX_AGE_MS};
@@ -87,7 +87,7 @@ static struct provider_registry *list(struct explain *x, const struct adapter_co
     return r;
 }
 
-static struct gs_error *ask(struct explain *x, const char *path)
+static struct gs_error *request_path(struct explain *x, const char *path)
 {
     struct adapter_api_path p = {0};
     GS_AUTO_FREE char *bare = gs_strndup(path, strcspn(path, "?"));
@@ -109,7 +109,7 @@ static struct gs_error *ask(struct explain *x, const char *path)
                                         .external = external,
                                         .trace = true};
     if (!err) {
-        provider_request_values(x->provider, &rq, on_answer, x);
+        provider_request_values(x->provider, &rq, on_explained_answer, x);
         while (!x->done)
             uv_run(&x->dry_run->loop, UV_RUN_ONCE);
     }
@@ -139,13 +139,13 @@ static struct gs_error *explain(struct explain *x, const struct dry_run_explain_
     x->gpu = list(x, x->gpu_config);
     const struct provider_options o = {.config = x->config,
                                        .source = x->dry_run->source,
-                                       .others = x->dry_run->extra_sources,
+                                       .extra_sources = x->dry_run->extra_sources,
                                        .mapper = x->dry_run->mapper,
                                        .registry = x->registry,
                                        .gpu = x->gpu,
                                        .kube = x->dry_run->kube};
     x->provider = provider_new(&o);
-    err = ask(x, path);
+    err = request_path(x, path);
     provider_free(x->provider);
     provider_registry_free(x->registry);
     provider_registry_free(x->gpu);

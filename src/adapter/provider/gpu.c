@@ -82,18 +82,18 @@ const char *provider_gpu_rules(void)
                     POD_RULES("PodName", "NamespaceName", "ContainerName");
 }
 
-struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_fold)
+struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_aggregate)
 {
     static const struct {
         const char *suffix;
-        enum provider_aggregate fold;
+        enum provider_aggregate aggregate;
     } known[] = {{"_MAX", PROVIDER_MAX}, {"_MIN", PROVIDER_MIN}, {"_AVG", PROVIDER_AVERAGE}};
     struct gs_slice s = gs_slice_of(name);
-    *ret_fold = PROVIDER_AVERAGE;
+    *ret_aggregate = PROVIDER_AVERAGE;
     for (size_t i = 0; i < GS_ARRAY_LEN(known); i++) {
         size_t n = strlen(known[i].suffix);
         if (s.len > n && gs_slice_ends(s, known[i].suffix)) {
-            *ret_fold = known[i].fold;
+            *ret_aggregate = known[i].aggregate;
             s.len -= n;
             break;
         }
@@ -101,11 +101,11 @@ struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *r
     return s;
 }
 
-double provider_aggregate_values(enum provider_aggregate fold, double so_far, double v, size_t n)
+double provider_aggregate_values(enum provider_aggregate how, double so_far, double v, size_t n)
 {
     if (n == 0)
         return v;
-    switch (fold) {
+    switch (how) {
     case PROVIDER_MAX:
         return v > so_far ? v : so_far;
     case PROVIDER_MIN:

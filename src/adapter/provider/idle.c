@@ -5,7 +5,7 @@
 #include "base/mem.h"
 
 // A rule that would serve the metric, by its text alone, and serves nothing.
-static bool find(const struct provider_call *c, struct provider_registry_rule_state *ret)
+static bool find_idle_rule(const struct provider_call *c, struct provider_registry_rule_state *ret)
 {
     const struct provider_registry *r = c->p->o.registry;
     for (size_t i = 0; i < provider_registry_rules(r); i++) {
@@ -39,7 +39,7 @@ static void fail(struct provider_call *c, const struct provider_registry_rule_st
 bool provider_fail_idle(struct provider_call *c)
 {
     struct provider_registry_rule_state s;
-    if (!find(c, &s))
+    if (!find_idle_rule(c, &s))
         return false;
     fail(c, &s);
     return true;

@@ -14,7 +14,7 @@ struct provider_no_data_op {
     struct source_op *query;
 };
 
-static void end(struct provider_no_data_op *op, const char *cause)
+static void end_no_data_search(struct provider_no_data_op *op, const char *cause)
 {
     op->cb(op->arg, cause);
     free(op);
@@ -29,7 +29,7 @@ static void tell_last(struct provider_no_data_op *op, const struct source_result
     if (none || !(seconds > 0 && seconds < 1e12)) {
         text = gs_format("there was no series " GS_SLICE_FMT "{" GS_SLICE_FMT "} in the last hour",
                          GS_SLICE_ARG(op->rq.series), GS_SLICE_ARG(op->rq.matchers));
-        end(op, text);
+        end_no_data_search(op, text);
         return;
     }
     int64_t t_ms = (int64_t)(seconds * 1000), age_s = (gs_unix_ms() - t_ms) / 1000;
@@ -42,7 +42,7 @@ static void tell_last(struct provider_no_data_op *op, const struct source_result
     else
         text = gs_format("its series " GS_SLICE_FMT " exists, but has no sample since %s (%s ago)",
                          GS_SLICE_ARG(op->rq.series), when, ago);
-    end(op, text);
+    end_no_data_search(op, text);
 }
 
 static void on_last(void *arg, struct source_result *r, struct gs_error *err)
@@ -50,7 +50,7 @@ static void on_last(void *arg, struct source_result *r, struct gs_error *err)
     struct provider_no_data_op *op = arg;
     op->query = NULL;
     if (err)
-        end(op, NULL);
+        end_no_data_search(op, NULL);
     else
         tell_last(op, r);
     gs_error_free(err);
@@ -64,7 +64,7 @@ static void ask_last(struct provider_no_data_op *op)
     op->query = source_query(op->rq.source, text.data, 0, on_last, op);
 }
 
-static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_object_listed(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct provider_no_data_op *op = arg;
     const struct kube_gvr *r = &op->rq.object;
@@ -73,11 +73,11 @@ static void on_list(void *arg, int status, json_t *body, struct gs_error *err)
     if (!err && status == 200 && json_is_array(items) && json_array_size(items) == 0) {
         GS_AUTO_FREE char *text = gs_format("%s%s%s \"%s\" not found", r->resource,
                                             *r->group ? "." : "", r->group, op->rq.name);
-        end(op, text);
+        end_no_data_search(op, text);
     } else if (op->rq.series.len) {
         ask_last(op);
     } else {
-        end(op, NULL);
+        end_no_data_search(op, NULL);
     }
     gs_error_free(err);
 }
@@ -95,7 +95,7 @@ struct provider_no_data_op *provider_no_data_find(const struct provider_no_data_
     GS_AUTO_BUF struct gs_buf query = {0};
     gs_buf_add_str(&query, "resourceVersion=0&fieldSelector=metadata.name%3D");
     http_encode(gs_slice_of(rq->name), &query);
-    op->get = kube_list(rq->kube, rq->object, rq->ns, query.data, on_list, op);
+    op->get = kube_list(rq->kube, rq->object, rq->ns, query.data, on_object_listed, op);
     return op;
 }
 

@@ -185,7 +185,7 @@ static bool read_items(struct codec_json_pull *j, bool details, struct items *ou
     return ok && !j->bad;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_object_names(const void *a, const void *b)
 {
     return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
@@ -199,7 +199,7 @@ static struct provider_object_names *names_of(struct items *items, bool details)
     n->items = gs_alloc_array(items->n + 1, sizeof(*n->items));
     n->details = details ? gs_alloc_array(items->n + 1, sizeof(*n->details)) : NULL;
     if (items->n > 1)
-        qsort(items->list, items->n, sizeof(*items->list), compare);
+        qsort(items->list, items->n, sizeof(*items->list), compare_object_names);
     for (size_t i = 0; i < items->n; i++) {
         n->items[i] = items->list[i].name;
         if (details)
@@ -283,7 +283,7 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
 
 // --- asking ---
 
-static void ask(struct list *l)
+static void fetch_object_list(struct list *l)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     static const struct http_header headers[] = {
@@ -332,7 +332,7 @@ struct provider_objects_op *provider_objects_list(struct provider_objects *o, st
     *op = (struct provider_objects_op){.list = l, .cb = cb, .arg = arg};
     TAILQ_INSERT_TAIL(&l->ops, op, peers);
     if (fresh)
-        ask(l);
+        fetch_object_list(l);
     return op;
 }
 

@@ -8,16 +8,16 @@
 
 // --- ends ---
 
-static const char *keep(struct provider_call *c, const char *s)
+static const char *copy_request_text(struct provider_call *c, const char *s)
 {
     return gs_arena_strdup(&c->arena, s);
 }
 
-static void call_free(struct provider_call *c)
+static void value_call_free(struct provider_call *c)
 {
     TAILQ_REMOVE(&c->p->calls, c, all);
-    provider_workloads_cancel(c->owners_op);
-    provider_workloads_free(c->owners);
+    provider_workloads_cancel(c->workloads_op);
+    provider_workloads_free(c->workloads);
     source_cancel(c->op);
     kube_selector_finish(&c->selector);
     gs_buf_finish(&c->query);
@@ -26,9 +26,9 @@ static void call_free(struct provider_call *c)
     gs_buf_finish(&c->trace);
     gs_buf_finish(&c->cause);
     provider_objects_cancel(c->list_op);
-    if (c->absence)
+    if (c->no_data)
         c->p->diagnoses--;
-    provider_no_data_cancel(c->absence);
+    provider_no_data_cancel(c->no_data);
     provider_object_names_unref(c->listed);
     gs_arena_finish(&c->arena);
     free(c);
@@ -44,12 +44,12 @@ void provider_end(struct provider_call *c, struct provider_answer *a)
     a->until_ns = c->until_ns;
     if (c->listed && c->listed->until_ns < a->until_ns)
         a->until_ns = c->listed->until_ns;
-    if (c->owners && c->owners->until_ns < a->until_ns)
-        a->until_ns = c->owners->until_ns;
+    if (c->workloads && c->workloads->until_ns < a->until_ns)
+        a->until_ns = c->workloads->until_ns;
     c->done = true;
     c->cb(c->arg, a);
     if (!c->inside)
-        call_free(c);
+        value_call_free(c);
 }
 
 void provider_fail(struct provider_call *c, enum provider_outcome outcome, const char *fmt, ...)
@@ -80,7 +80,7 @@ void provider_trace(struct provider_call *c, const char *fmt, ...)
 struct source *provider_source(const struct provider_call *c)
 {
     const struct provider_options *o = &c->p->o;
-    return source_pick(o->source, o->others, c->rule->source);
+    return source_pick(o->source, o->extra_sources, c->rule->source);
 }
 
 static void send_query(struct provider_call *c);
@@ -147,7 +147,7 @@ static bool wants_times(const struct provider_call *c)
            c->n_names <= MAX_FAR;
 }
 
-static void ask(struct provider_call *c)
+static void send_value_query(struct provider_call *c)
 {
     const struct provider_query_request q = {
         .mapper = c->p->o.mapper,
@@ -192,7 +192,7 @@ static void nothing_matches(struct provider_call *c)
                       c->rq.ns ? " in namespace " : "", c->rq.ns ? c->rq.ns : "");
 }
 
-static void on_list(void *arg, struct provider_object_names *names, struct gs_error *err)
+static void on_names_listed(void *arg, struct provider_object_names *names, struct gs_error *err)
 {
     struct provider_call *c = arg;
     c->list_op = NULL;
@@ -207,7 +207,7 @@ static void on_list(void *arg, struct provider_object_names *names, struct gs_er
     c->n_names = names->n;
     provider_trace(c, "%zu %s match the selector", c->n_names, c->asked->resource);
     if (c->n_names)
-        ask(c);
+        send_value_query(c);
     else
         nothing_matches(c);
 }
@@ -222,7 +222,7 @@ static void list_objects(struct provider_call *c, const char *selector)
     const struct kube_gvr gvr = {c->asked->group, c->asked->version, c->asked->resource};
     // Answered from inside, the call may be over.
     struct provider_objects_op *op =
-        provider_objects_list(c->p->objects, gvr, c->rq.ns, selector, false, on_list, c);
+        provider_objects_list(c->p->objects, gvr, c->rq.ns, selector, false, on_names_listed, c);
     if (op)
         c->list_op = op;
 }
@@ -242,19 +242,19 @@ static void on_owners(void *arg, struct provider_workloads *o, int status, struc
 {
     struct provider_call *c = arg;
     bool all = gs_streq(c->rq.name, "*");
-    c->owners_op = NULL;
+    c->workloads_op = NULL;
     if (err) {
         provider_fail(c, status == 404 ? PROVIDER_NO_SAMPLE : PROVIDER_LIST_FAILED, "%s",
                       gs_error_message(err));
         gs_error_free(err);
         return;
     }
-    c->owners = o;
+    c->workloads = o;
     c->names = o->pods;
     c->n_names = o->n_pods;
     provider_trace(c, "%zu %s with %zu pods", o->n, c->resource->resource, o->n_pods);
     if (o->n_pods)
-        ask(c);
+        send_value_query(c);
     else if (all && o->n)
         provider_fail(c, PROVIDER_NO_METRIC, "none of the %zu %s has pods", o->n,
                       c->resource->resource);
@@ -279,7 +279,7 @@ static void ask_owners(struct provider_call *c)
                                                   .name = all ? NULL : c->rq.name,
                                                   .selector = all ? c->rq.label_selector : NULL};
     provider_trace(c, "pods of %s %s, by selector and controller", c->resource->kind, c->rq.name);
-    c->owners_op = provider_workloads_find(&rq, on_owners, c);
+    c->workloads_op = provider_workloads_find(&rq, on_owners, c);
 }
 
 // --- the rule ---
@@ -288,9 +288,10 @@ static void ask_owners(struct provider_call *c)
 static struct provider_rest_mapping copy_mapped(struct provider_call *c,
                                                 const struct provider_rest_mapping *m)
 {
-    return (struct provider_rest_mapping){keep(c, m->group),    keep(c, m->version),
-                                          keep(c, m->resource), keep(c, m->singular),
-                                          keep(c, m->kind),     m->namespaced};
+    return (struct provider_rest_mapping){
+        copy_request_text(c, m->group),    copy_request_text(c, m->version),
+        copy_request_text(c, m->resource), copy_request_text(c, m->singular),
+        copy_request_text(c, m->kind),     m->namespaced};
 }
 
 static bool take(struct provider_call *c, const struct provider_registry_metric *m)
@@ -310,16 +311,16 @@ static bool find_owned(struct provider_call *c)
         provider_rest_mapper_find_text(c->p->o.mapper, "pods");
     if (!c->p->o.gpu || !owner_of(c->resource) || !pods || !c->rq.ns)
         return false;
-    c->fold = PROVIDER_AVERAGE;
+    c->aggregate = PROVIDER_AVERAGE;
     if (!take(c, provider_registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
-        struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->fold);
+        struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->aggregate);
         GS_AUTO_FREE char *name = gs_slice_dup(base);
         if (!take(c, provider_registry_find(c->p->o.gpu, pods, true, name)))
             return false;
     }
     c->pods_copy = copy_mapped(c, pods);
     c->asked = &c->pods_copy;
-    c->folds = true;
+    c->aggregates = true;
     return true;
 }
 
@@ -366,10 +367,10 @@ static void start_external(struct provider_call *c)
         return;
     }
     provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
-    ask(c);
+    send_value_query(c);
 }
 
-static void start(struct provider_call *c)
+static void start_provider_call(struct provider_call *c)
 {
     const struct provider_rest_mapping *m =
         provider_rest_mapper_find_text(c->p->o.mapper, c->rq.resource);
@@ -387,7 +388,7 @@ static void start(struct provider_call *c)
         return;
     }
     provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
-    if (c->folds) {
+    if (c->aggregates) {
         ask_owners(c);
     } else if (gs_streq(c->rq.name, "*")) {
         list_objects(c, c->rq.label_selector);
@@ -395,7 +396,7 @@ static void start(struct provider_call *c)
         c->one_name[0] = c->rq.name;
         c->names = c->one_name;
         c->n_names = 1;
-        ask(c);
+        send_value_query(c);
     }
 }
 
@@ -417,7 +418,7 @@ void provider_free(struct provider *p)
         return;
     for (struct provider_call *c = TAILQ_FIRST(&p->calls), *next; c; c = next) {
         next = TAILQ_NEXT(c, all);
-        call_free(c);
+        value_call_free(c);
     }
     provider_objects_free(p->objects);
     gs_hmap_free(p->untimed);
@@ -431,11 +432,11 @@ struct provider_call *provider_request_values(struct provider *p, const struct p
     c->p = p;
     TAILQ_INSERT_TAIL(&p->calls, c, all);
     c->rq = (struct provider_request){
-        .resource = keep(c, rq->resource),
-        .ns = keep(c, rq->ns),
-        .name = keep(c, rq->name),
-        .metric = keep(c, rq->metric),
-        .label_selector = keep(c, rq->label_selector),
+        .resource = copy_request_text(c, rq->resource),
+        .ns = copy_request_text(c, rq->ns),
+        .name = copy_request_text(c, rq->name),
+        .metric = copy_request_text(c, rq->metric),
+        .label_selector = copy_request_text(c, rq->label_selector),
         .external = rq->external,
         .trace = rq->trace,
     };
@@ -449,16 +450,16 @@ struct provider_call *provider_request_values(struct provider *p, const struct p
     if (rq->external)
         start_external(c);
     else
-        start(c);
+        start_provider_call(c);
     c->inside = false;
     if (!c->done)
         return c;
-    call_free(c);
+    value_call_free(c);
     return NULL;
 }
 
 void provider_cancel(struct provider_call *c)
 {
     if (c)
-        call_free(c);
+        value_call_free(c);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of the metrics APIs answered: the rule is looked up, objects are listed where the
-// request names them by a selector, the query is asked, its samples become objects' values.
+// The provider serves requests of the metrics APIs: it finds the rule, lists the objects that a
+// selector selects, sends the query and converts its samples to values of objects. All functions
+// run on the thread of the source's loop.
 #pragma once
 
 #include "adapter/config/config.h"
-#include "adapter/provider/registry.h"
 #include "adapter/provider/rest_mapper.h"
+#include "adapter/source/source.h"
 #include "base/buf.h"
 #include "base/slice.h"
 #include "kube/selector.h"
@@ -14,30 +15,100 @@
 
 // --- gpu ---
 //
-// GPU metrics without rules of the user's: the exporters' series for pods, namespaces and nodes;
-// for what owns pods (Deployments, Services …) the average of their pods, or by suffix _MAX, _MIN.
+// GPU metrics that need no user rules: the exporters' series for pods, namespaces and nodes. A
+// workload (Deployment, Service …) has the average of its pods; a metric with the suffix _MAX or
+// _MIN has the maximum or minimum.
 
-const char *provider_gpu_rules(void); // YAML of a configuration
+const char *provider_gpu_rules(void); // as YAML
 
 enum provider_aggregate { PROVIDER_AVERAGE, PROVIDER_MAX, PROVIDER_MIN };
-// "X_MAX" is X folded by the maximum; without a known suffix the whole, by the average.
-struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_fold);
-double provider_aggregate_values(enum provider_aggregate fold, double so_far, double v, size_t n);
+// Splits "X_MAX" into X and PROVIDER_MAX. A name without such a suffix is returned unchanged with
+// PROVIDER_AVERAGE.
+struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_aggregate);
+// Adds the n-th value (from 0) to an aggregate.
+double provider_aggregate_values(enum provider_aggregate how, double so_far, double v, size_t n);
 
-// Resources whose spec.selector picks pods: "deployments" of "apps". NULL behind the last.
+// Resources whose spec.selector selects pods, such as "deployments" of "apps".
 struct provider_workload_kind {
     const char *group, *resource;
     const char *kind;
     int match_labels; // 1: spec.selector is a LabelSelector; 0: a map
-    int controls;     // 1: its pods name it, or what it owns, as their controller
+    int controls;     // 1: it, or an object that it owns, is the controller of its pods
 };
-const struct provider_workload_kind *provider_workload_kind_nth(size_t i);
+const struct provider_workload_kind *provider_workload_kind_nth(size_t i); // NULL: past the end
+
+// --- registry ---
+//
+// The registry lists the series of each rule periodically and derives the metrics that exist, with
+// their names and resources. If a list fails, its rules keep their last series and report the
+// error. Rules with the same seriesQuery and source share one list.
+
+struct provider_registry;
+
+struct provider_registry_metric {
+    const struct adapter_config_rule *rule;
+    struct gs_slice series;
+    // NULL for external metrics.
+    const char *group, *resource; // canonical: "apps", "deployments"
+    bool namespaced;
+    struct gs_slice name;
+    size_t order; // private
+};
+
+struct provider_registry_options {
+    const struct adapter_config *config; // borrowed, as all below
+    struct source *source;
+    struct source *const *extra_sources; // config->n_sources of them
+    const struct provider_rest_mapper *mapper;
+    int64_t relist_ms;           // interval of lists; shorter while no series were found
+    int64_t max_age_ms;          // series without newer samples are ignored; 0: relist_ms
+    void (*on_round)(void *arg); // all lists of a round have ended; may be NULL
+    void *arg;
+};
+
+struct provider_registry *provider_registry_new(uv_loop_t *loop,
+                                                const struct provider_registry_options *o);
+void provider_registry_free(struct provider_registry *r);
+void provider_registry_relist(struct provider_registry *r); // starts a round now
+void provider_registry_stop(struct provider_registry *r); // keeps the metrics, sends no more lists
+// Derives the metrics again from the same series. Call it when the mapper has other resources.
+void provider_registry_rebuild(struct provider_registry *r);
+
+// Lookups return NULL if the metric does not exist. A result is valid until the next turn of the
+// loop.
+const struct provider_registry_metric *
+provider_registry_find(const struct provider_registry *r,
+                       const struct provider_rest_mapping *resource, bool namespaced,
+                       const char *metric);
+const struct provider_registry_metric *
+provider_registry_find_external(const struct provider_registry *r, const char *metric);
+// Returns the resources that have the metric, as "pods, namespaces", or "". Caller frees.
+char *provider_registry_resources_of(const struct provider_registry *r, const char *metric);
+// In order of name and resource. NULL: i is past the last one.
+const struct provider_registry_metric *provider_registry_nth(const struct provider_registry *r,
+                                                             bool external, size_t i);
+
+// The state of a rule's list.
+struct provider_registry_rule_state {
+    const struct adapter_config_rule *rule;
+    int64_t last_ok_ms;                 // Unix time; 0: never
+    const char *error;                  // of the last list; NULL: it succeeded
+    const struct source_shapes *shapes; // of the last successful list; NULL: none yet
+    size_t metrics;                     // number of metrics that the rule serves
+};
+size_t provider_registry_rules(const struct provider_registry *r);
+void provider_registry_rule(const struct provider_registry *r, size_t i,
+                            struct provider_registry_rule_state *ret);
+bool provider_registry_found(const struct provider_registry *r); // a rule has series
+// True: each rule has had a successful list.
+bool provider_registry_complete(const struct provider_registry *r);
+int64_t provider_registry_rounds(const struct provider_registry *r); // completed rounds
 
 // --- query ---
 //
-// The PromQL of one request, from a rule's template.
+// Builds the PromQL of one request from a rule's template.
 
-// The label that names objects of a resource. False: the rule has none for it.
+// Adds the label that names objects of a resource. False: the rule has no label for it.
 bool provider_query_label_for(const struct adapter_config_resources *r,
                               const struct provider_rest_mapper *m,
                               const struct provider_rest_mapping *resource, struct gs_buf *out);
@@ -49,13 +120,14 @@ struct provider_query_request {
     struct gs_slice series;
     const char *ns;                               // NULL: no namespace
     const struct provider_rest_mapping *resource; // NULL: external
-    const char *const *names;                     // of objects
+    const char *const *names;                     // object names
     size_t n_names;
     const char *extra_group_by;           // container label; NULL: none
-    const struct kube_selector *selector; // of series; NULL: all
-    struct gs_buf *matchers;              // told here, too; NULL: not wanted
+    const struct kube_selector *selector; // of labels of series; NULL: all
+    struct gs_buf *matchers;              // also receives the matchers; may be NULL
 };
-// label: of the objects; may be NULL for external ones. GS_EINVAL: why it cannot be asked.
+// ret_label: the label that names the objects; may be NULL for external metrics. GS_EINVAL: the
+// query cannot be built.
 struct gs_error *provider_query_build(const struct provider_query_request *q,
                                       struct gs_buf *ret_query, struct gs_buf *ret_label);
 
@@ -63,9 +135,9 @@ struct gs_error *provider_query_build(const struct provider_query_request *q,
 
 struct provider;
 
-// Whether the times of samples are asked for: by themselves the values of a query have its time.
+// Whether the timestamps of samples are queried. Without them a value has the time of the query.
 enum provider_times {
-    PROVIDER_TIMES_AUTO, // in this process; of others, for up to 100 objects
+    PROVIDER_TIMES_AUTO, // for the engine in this process, else for up to 100 objects
     PROVIDER_TIMES_ALWAYS,
     PROVIDER_TIMES_NEVER,
 };
@@ -73,28 +145,28 @@ enum provider_times {
 struct provider_options {
     const struct adapter_config *config; // borrowed, as all below
     struct source *source;
-    struct source *const *others; // as many as the configuration has
+    struct source *const *extra_sources; // config->n_sources of them
     struct provider_rest_mapper *mapper;
     struct provider_registry *registry;
-    struct kube_client *kube; // NULL: no cluster: requests for * cannot be answered
-    int64_t list_age_ms;      // for how long a list of objects is shared; 0: while it is asked
+    struct kube_client *kube; // NULL: no cluster, requests for "*" fail
+    int64_t list_age_ms;      // how long a list of objects is shared; 0: only while it is pending
     enum provider_times times;
-    const struct provider_registry
-        *gpu; // rules of GPU metrics, asked after the configuration's; or NULL
+    // Rules of GPU metrics, used if the configuration has no rule. May be NULL.
+    const struct provider_registry *gpu;
 };
 struct provider *provider_new(const struct provider_options *o);
-void provider_free(struct provider *p); // cancels what is under way
+void provider_free(struct provider *p); // cancels all calls
 
 enum provider_outcome {
     PROVIDER_OK,
     PROVIDER_NO_METRIC,     // 404
-    PROVIDER_NO_SAMPLE,     // 404, of one object
+    PROVIDER_NO_SAMPLE,     // 404, for a single object
     PROVIDER_SOURCE_FAILED, // 500
     PROVIDER_LIST_FAILED,   // 500
 };
 
 struct provider_value {
-    const char *name; // of the object
+    const char *name; // object name
     double value;
     int64_t t_ms;
 };
@@ -102,33 +174,33 @@ struct provider_value {
 // Borrowed for the call.
 struct provider_answer {
     enum provider_outcome outcome;
-    const char *cause; // for people, of what is not OK; may be ""
-    bool unserved;     // no rule is for it: somebody else's may be
+    const char *cause; // message for an outcome other than PROVIDER_OK; may be ""
+    bool unserved;     // no rule matches: a delegate may serve the metric
     const struct provider_rest_mapping *resource;
-    const struct provider_value *values; // in the order of the list
+    const struct provider_value *values; // in the order of the list of objects
     size_t n;
-    int64_t window_ms;                   // of the answer; 0: not known
-    const struct source_sample *samples; // external
+    int64_t window_ms;                   // range of the query; 0: unknown
+    const struct source_sample *samples; // external metrics only
     size_t n_samples;
-    bool scalar;       // external: one number, not a vector
-    int64_t until_ns;  // gs_mono_ns() up to which it would be the same; 0: not known
-    const char *trace; // with `trace`: what was done, line by line
+    bool scalar;       // external metrics: one number, not a vector
+    int64_t until_ns;  // gs_mono_ns() until which it may be cached; 0: not at all
+    const char *trace; // if requested: the steps, one line each
 };
 
 struct provider_request {
     const char *resource; // as in the path: "pods", "deployment.apps"
     const char *ns;       // NULL: root-scoped
-    const char *name;     // "*": all that the selector picks
+    const char *name;     // "*": all objects that the selector selects
     const char *metric;
-    const char *label_selector;           // text, of objects; NULL: all
-    const struct kube_selector *selector; // of series
+    const char *label_selector;           // for objects; NULL: all
+    const struct kube_selector *selector; // for series
     bool external;
     bool trace;
 };
 
 typedef void (*provider_fn)(void *arg, const struct provider_answer *a);
 struct provider_call;
-// The texts are copied. cb may be called from inside, and then NULL is returned.
+// Copies the texts. May call cb before it returns, and returns NULL in this case.
 struct provider_call *provider_request_values(struct provider *p, const struct provider_request *rq,
                                               provider_fn cb, void *arg);
 void provider_cancel(struct provider_call *c); // NULL is fine

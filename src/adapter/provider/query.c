@@ -50,7 +50,8 @@ static struct gs_slice join(struct gs_arena *a, const char *const *values, size_
     return gs_slice_make(copy, text.len);
 }
 
-static void add(struct parts *p, struct gs_slice label, const char *op, struct gs_slice value)
+static void add_query_matcher(struct parts *p, struct gs_slice label, const char *op,
+                              struct gs_slice value)
 {
     if (p->matchers.len)
         gs_buf_add_char(&p->matchers, ',');
@@ -98,7 +99,8 @@ static struct gs_error *add_requirement(struct parts *p, const struct kube_requi
                             "the selector compares %s with < or >, which no matcher of Prometheus "
                             "can do",
                             r->key);
-    add(p, gs_slice_of(r->key), op, join(&p->arena, (const char *const *)r->values, r->n_values));
+    add_query_matcher(p, gs_slice_of(r->key), op,
+                      join(&p->arena, (const char *const *)r->values, r->n_values));
     return NULL;
 }
 
@@ -110,7 +112,7 @@ static struct gs_error *add_namespace(struct parts *p, const struct provider_que
     if (!namespaces || !provider_query_label_for(q->resources, q->mapper, namespaces, label))
         return gs_error_new(GS_EINVAL,
                             "the rule maps no label to namespaces, and the request has one");
-    add(p, gs_buf_slice(label), "=", gs_slice_of(q->ns));
+    add_query_matcher(p, gs_buf_slice(label), "=", gs_slice_of(q->ns));
     return NULL;
 }
 
@@ -171,8 +173,8 @@ static struct gs_error *build(struct parts *p, const struct provider_query_reque
     if (err)
         return err;
     if (q->resource)
-        add(p, gs_buf_slice(ret_label), q->n_names > 1 ? "=~" : "=",
-            join(&p->arena, q->names, q->n_names));
+        add_query_matcher(p, gs_buf_slice(ret_label), q->n_names > 1 ? "=~" : "=",
+                          join(&p->arena, q->names, q->n_names));
     if (q->matchers)
         gs_buf_add_slice(q->matchers, gs_buf_slice(&p->matchers));
     return expand(p, q, ret_label, ret_query);

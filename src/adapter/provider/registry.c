@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapter/provider/registry.h"
+#include "adapter/provider/provider.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -88,7 +88,7 @@ static void put(struct table *t, struct gs_buf *key, const struct provider_regis
     gs_hmap_put(t->index, gs_buf_slice(key), (void *)(uintptr_t)++t->n);
 }
 
-static const char *keep(struct table *t, const char *s)
+static const char *intern_metric_text(struct table *t, const char *s)
 {
     return gs_arena_strdup(&t->arena, s);
 }
@@ -109,8 +109,8 @@ static void add_for_labels(struct provider_registry *r, const struct adapter_con
         make_key(key, m->group, m->resource, namespaced, name);
         struct provider_registry_metric row = {.rule = rule,
                                                .series = s->name,
-                                               .group = keep(t, m->group),
-                                               .resource = keep(t, m->resource),
+                                               .group = intern_metric_text(t, m->group),
+                                               .resource = intern_metric_text(t, m->resource),
                                                .namespaced = namespaced,
                                                .name = name,
                                                .order = s->last_seen};
@@ -191,7 +191,7 @@ void provider_registry_rebuild(struct provider_registry *r)
 
 // --- asking ---
 
-static void on_timer(void *arg)
+static void on_relist_timer(void *arg)
 {
     provider_registry_relist(arg);
 }
@@ -237,7 +237,7 @@ static void end_round(struct provider_registry *r)
     r->rounds++;
     r->ended_ns = gs_mono_ns();
     take_fresh(r);
-    gs_timer_start(r->timer, on_timer, (uint64_t)next_round_ms(r));
+    gs_timer_start(r->timer, on_relist_timer, (uint64_t)next_round_ms(r));
     if (r->o.on_round)
         r->o.on_round(r->o.arg);
 }
@@ -318,7 +318,7 @@ static void make_questions(struct provider_registry *r)
     r->question_of = gs_alloc_array(c->n_rules + 1, sizeof(*r->question_of));
     r->served = gs_alloc_array(c->n_rules + 1, sizeof(*r->served));
     for (size_t i = 0; i < c->n_rules; i++) {
-        struct source *source = source_pick(r->o.source, r->o.others, c->rules[i].source);
+        struct source *source = source_pick(r->o.source, r->o.extra_sources, c->rules[i].source);
         const char *selector = c->rules[i].series_query;
         size_t k = 0;
         while (k < r->n_questions && (r->questions[k].source != source ||
@@ -374,9 +374,9 @@ void provider_registry_free(struct provider_registry *r)
 
 // --- looking up ---
 
-static const struct provider_registry_metric *find(const struct table *t, const char *group,
-                                                   const char *resource, bool namespaced,
-                                                   const char *metric)
+static const struct provider_registry_metric *find_metric(const struct table *t, const char *group,
+                                                          const char *resource, bool namespaced,
+                                                          const char *metric)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     make_key(&key, group, resource, namespaced, gs_slice_of(metric));
@@ -389,13 +389,13 @@ provider_registry_find(const struct provider_registry *r,
                        const struct provider_rest_mapping *resource, bool namespaced,
                        const char *metric)
 {
-    return find(&r->custom, resource->group, resource->resource, namespaced, metric);
+    return find_metric(&r->custom, resource->group, resource->resource, namespaced, metric);
 }
 
 const struct provider_registry_metric *
 provider_registry_find_external(const struct provider_registry *r, const char *metric)
 {
-    return find(&r->external, "", "", true, metric);
+    return find_metric(&r->external, "", "", true, metric);
 }
 
 char *provider_registry_resources_of(const struct provider_registry *r, const char *metric)

@@ -44,7 +44,7 @@ struct load {
 
 // --- the table ---
 
-static const char *keep(struct table *t, const char *s)
+static const char *intern_resource_text(struct table *t, const char *s)
 {
     return gs_arena_strdup(&t->arena, s);
 }
@@ -66,17 +66,17 @@ static bool known(const struct table *t, const char *group, const char *resource
 }
 
 // The first version of a resource that is added is the one that counts.
-static void add(struct table *t, const struct provider_rest_mapping *r)
+static void add_resource_mapping(struct table *t, const struct provider_rest_mapping *r)
 {
     if (t->n == MAX_RESOURCES || strchr(r->resource, '/') || known(t, r->group, r->resource))
         return;
     gs_grow(&t->items, &t->cap, t->n, sizeof(*t->items));
     t->items[t->n++] = (struct provider_rest_mapping){
-        .group = keep(t, r->group),
-        .version = keep(t, r->version),
+        .group = intern_resource_text(t, r->group),
+        .version = intern_resource_text(t, r->version),
         .resource = keep_lower(t, r->resource),
         .singular = keep_lower(t, r->singular && *r->singular ? r->singular : r->kind),
-        .kind = keep(t, r->kind),
+        .kind = intern_resource_text(t, r->kind),
         .namespaced = r->namespaced,
     };
 }
@@ -133,7 +133,7 @@ static void add_builtin(struct table *t)
         {"resource.k8s.io", "v1", "resourceclaims", "resourceclaim", "ResourceClaim", true},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(list); i++)
-        add(t, &list[i]);
+        add_resource_mapping(t, &list[i]);
 }
 
 struct provider_rest_mapper *provider_rest_mapper_new(void)
@@ -231,11 +231,11 @@ static void add_list(struct table *t, const struct part *p)
             .namespaced = codec_json_bool(r, false, "namespaced", NULL),
         };
         if (row.resource && row.kind)
-            add(t, &row);
+            add_resource_mapping(t, &row);
     }
 }
 
-static void finish(struct load *l, struct gs_error *err)
+static void finish_load(struct load *l, struct gs_error *err)
 {
     struct provider_rest_mapper *m = l->mapper;
     m->load = NULL;
@@ -247,7 +247,7 @@ static void finish(struct load *l, struct gs_error *err)
         for (size_t i = 0; i < m->now.n; i++)
             for (size_t k = 0; k < l->n; k++)
                 if (l->parts[k].failed && gs_streq(l->parts[k].group, m->now.items[i].group))
-                    add(&fresh, &m->now.items[i]);
+                    add_resource_mapping(&fresh, &m->now.items[i]);
         table_finish(&m->now);
         m->now = fresh;
     }
@@ -267,7 +267,7 @@ static void on_part(void *arg, int status, json_t *body, struct gs_error *err)
     if (!p->failed)
         p->body = json_incref(body);
     if (--l->waiting == 0)
-        finish(l, NULL);
+        finish_load(l, NULL);
 }
 
 static void add_part(struct load *l, const char *group, const char *version)
@@ -308,7 +308,7 @@ static void on_groups(void *arg, int status, json_t *body, struct gs_error *err)
     json_t *group;
     l->groups_rq = NULL;
     if (err) {
-        finish(l, gs_error_wrap(err, "the cluster's list of API groups"));
+        finish_load(l, gs_error_wrap(err, "the cluster's list of API groups"));
         return;
     }
     add_part(l, "", "v1");

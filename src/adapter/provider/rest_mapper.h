@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resources that the cluster knows, found by any of their names: "pods", "pod", "deployment.apps",
-// "deployments.app" (a group's beginning), in any case. Without a cluster: those of Kubernetes
-// itself.
+// Finds the resources of the cluster by any of their names: "pods", "pod", "deployment.apps",
+// "deployments.app" (a prefix of the group). Case does not matter. Without a cluster it has the
+// built-in resources of Kubernetes. All functions run on the thread of the client's loop.
 #pragma once
 
 #include "adapter/config/config.h"
@@ -17,35 +17,36 @@ struct provider_rest_mapping {
     bool namespaced; // in the Kubernetes API
 };
 
-struct provider_rest_mapper *provider_rest_mapper_new(void); // knows Kubernetes' own resources
+struct provider_rest_mapper *provider_rest_mapper_new(void); // with the built-in resources
 void provider_rest_mapper_free(struct provider_rest_mapper *m);
-// group "": any, the core group first. NULL: unknown. Valid until the next load.
+// group "": any group, the core group first. NULL: not found. Valid until the next load.
 const struct provider_rest_mapping *provider_rest_mapper_find(const struct provider_rest_mapper *m,
                                                               struct gs_slice group,
                                                               struct gs_slice resource);
-// "plural.group" or "plural": cut at the first dot.
+// text: "plural" or "plural.group", split at the first dot.
 const struct provider_rest_mapping *
 provider_rest_mapper_find_text(const struct provider_rest_mapper *m, const char *text);
-// As prometheus-adapter decides it: only these three kinds have no namespace for it.
+// True for the three resources that prometheus-adapter treats as cluster-scoped.
 bool provider_rest_mapper_is_root(const struct provider_rest_mapping *r);
 
-// Asks the cluster which resources it has; what was known stays until all answers are in, and what
-// one group does not answer stays as it was. cb once, with an error when the list of groups itself
-// was not answered. Again and again with the same mapper is fine.
+// Reads the resources of the cluster. The old ones stay in use until all groups were read; a group
+// that fails keeps its resources. Calls cb once, with an error (owned by the callee) if the list of
+// groups fails. It may be called repeatedly.
 void provider_rest_mapper_load(struct provider_rest_mapper *m, struct kube_client *kube,
                                void (*cb)(void *arg, struct gs_error *err), void *arg);
 
 // --- overrides ---
 //
-// Overrides of a configuration that name a resource that the cluster does not have: they have no
-// effect, so they are reported.
+// Overrides that name a resource that the cluster does not have. They have no effect and are
+// reported.
 
 typedef void (*provider_overrides_fn)(void *arg, const struct adapter_config_override *o);
 
-// NULL: the resource is known. Else what is wrong and what to write instead. Caller frees.
+// Returns the problem and its fix. Caller frees. NULL: the resource exists.
 char *provider_override_wrong(const struct adapter_config_override *o,
                               const struct provider_rest_mapper *m);
-// Of all rules and resource rules; returns how many are wrong. cb may be NULL.
+// Checks all rules and resource rules. Calls cb (may be NULL) for each wrong override and returns
+// their number.
 size_t provider_overrides_check(const struct adapter_config *c,
                                 const struct provider_rest_mapper *m, provider_overrides_fn cb,
                                 void *arg);

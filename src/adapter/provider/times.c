@@ -30,7 +30,7 @@ bool provider_times_is_mark(const struct source_sample *s)
     return false;
 }
 
-static struct gs_slice value_of(const struct source_sample *s, struct gs_slice label)
+static struct gs_slice sample_label_value(const struct source_sample *s, struct gs_slice label)
 {
     for (size_t i = 0; i < s->n_labels; i++)
         if (gs_slice_eq(s->labels[i].name, label))
@@ -49,7 +49,8 @@ struct gs_hmap *provider_times_index(const struct source_result *r, struct gs_sl
     struct gs_hmap *map = gs_hmap_new(NULL);
     for (size_t i = 0; i < r->n; i++)
         if (provider_times_is_mark(&r->samples[i]))
-            gs_hmap_put(map, value_of(&r->samples[i], label), (void *)(uintptr_t)&r->samples[i]);
+            gs_hmap_put(map, sample_label_value(&r->samples[i], label),
+                        (void *)(uintptr_t)&r->samples[i]);
     return map;
 }
 

@@ -24,7 +24,7 @@ enum { MAX_DIAGNOSES = 16 };
 static void on_missing(void *arg, const char *cause)
 {
     struct provider_call *c = arg;
-    c->absence = NULL;
+    c->no_data = NULL;
     c->p->diagnoses--;
     if (cause)
         provider_fail(c, PROVIDER_NO_SAMPLE, "%s", cause);
@@ -49,7 +49,7 @@ static void diagnose(struct provider_call *c)
     if (c->p->diagnoses > MAX_DIAGNOSES)
         on_missing(c, NULL);
     else
-        c->absence = provider_no_data_find(&rq, on_missing, c);
+        c->no_data = provider_no_data_find(&rq, on_missing, c);
 }
 
 static void no_sample(struct provider_call *c, size_t n, bool unusable)
@@ -69,9 +69,9 @@ static void no_sample(struct provider_call *c, size_t n, bool unusable)
 // --- values ---
 
 // Of an owner's pods one value. False: none of them has one.
-static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
-                     const struct gs_hmap *times, const struct provider_workload *o,
-                     struct provider_value *ret)
+static bool aggregate_workload(const struct provider_call *c, const struct gs_hmap *map,
+                               const struct gs_hmap *times, const struct provider_workload *o,
+                               struct provider_value *ret)
 {
     size_t n = 0;
     *ret = (struct provider_value){.name = o->name};
@@ -80,20 +80,21 @@ static bool fold_one(const struct provider_call *c, const struct gs_hmap *map,
         if (!s || !isfinite(s->value))
             continue;
         int64_t t_ms = provider_times_look_up(times, gs_slice_of(c->names[o->pods[i]]), s->t_ms);
-        ret->value = provider_aggregate_values(c->fold, ret->value, s->value, n);
+        ret->value = provider_aggregate_values(c->aggregate, ret->value, s->value, n);
         ret->t_ms = n && ret->t_ms < t_ms ? ret->t_ms : t_ms;
         n++;
     }
     return n > 0;
 }
 
-static void fold(struct provider_call *c, const struct gs_hmap *map, const struct gs_hmap *times)
+static void aggregate_workloads(struct provider_call *c, const struct gs_hmap *map,
+                                const struct gs_hmap *times)
 {
-    const struct provider_workloads *o = c->owners;
+    const struct provider_workloads *o = c->workloads;
     struct provider_value *values = gs_alloc_array(o->n + 1, sizeof(*values));
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++)
-        n += fold_one(c, map, times, &o->items[i], &values[n]);
+        n += aggregate_workload(c, map, times, &o->items[i], &values[n]);
     provider_trace(c, "%zu samples of %zu pods, %zu of %zu %s have a value", gs_hmap_len(map),
                    c->n_names, n, o->n, c->resource->resource);
     if (n || gs_streq(c->rq.name, "*"))
@@ -156,13 +157,13 @@ void provider_take_result(struct provider_call *c, const struct source_result *r
 {
     static const struct source_result none;
     // The call may be gone when its end was told.
-    bool external = c->rq.external, folds = c->folds;
+    bool external = c->rq.external, aggregates = c->aggregates;
     struct gs_hmap *times = provider_times_index(c->timed ? r : &none, gs_buf_slice(&c->label));
     struct gs_hmap *map = external ? NULL : by_object(c, r);
     if (external)
         take_external(c, r, times);
-    else if (folds)
-        fold(c, map, times);
+    else if (aggregates)
+        aggregate_workloads(c, map, times);
     else
         match_names(c, map, times);
     gs_hmap_free(map);

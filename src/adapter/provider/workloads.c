@@ -49,8 +49,8 @@ static void op_free(struct provider_workloads_op *op)
     free(op);
 }
 
-static void end(struct provider_workloads_op *op, struct provider_workloads *o, int status,
-                struct gs_error *err)
+static void end_workloads(struct provider_workloads_op *op, struct provider_workloads *o,
+                          int status, struct gs_error *err)
 {
     op->done = true;
     op->cb(op->arg, o, status, err);
@@ -97,7 +97,7 @@ static const char *controller(const struct provider_workloads_op *op,
     return deployments ? gs_hmap_get_str(deployments, pod->owner_name) : NULL;
 }
 
-static void add_pod(struct candidate *c, size_t pod)
+static void add_candidate_pod(struct candidate *c, size_t pod)
 {
     gs_grow(&c->pods, &c->cap, c->n, sizeof(*c->pods));
     c->pods[c->n++] = pod;
@@ -116,10 +116,10 @@ static struct gs_error *match(struct provider_workloads_op *op)
         const char *name = controller(op, deployments, pod, &any);
         struct candidate *c = name ? gs_hmap_get_str(by_name, name) : NULL;
         if (c && kube_selector_matches(&c->selector, pod->labels))
-            add_pod(c, k);
+            add_candidate_pod(c, k);
         for (size_t i = 0; any && i < op->n; i++, compared++)
             if (kube_selector_matches(&op->list[i].selector, pod->labels))
-                add_pod(&op->list[i], k);
+                add_candidate_pod(&op->list[i], k);
     }
     gs_hmap_free(by_name);
     gs_hmap_free(deployments);
@@ -131,7 +131,7 @@ static struct gs_error *match(struct provider_workloads_op *op)
 
 // --- the result ---
 
-static struct provider_workloads *collect(const struct provider_workloads_op *op)
+static struct provider_workloads *collect_workloads(const struct provider_workloads_op *op)
 {
     struct provider_workloads *o = gs_alloc(sizeof(*o));
     struct provider_workload *items = gs_arena_alloc(&o->arena, (op->n + 1) * sizeof(*items));
@@ -164,7 +164,7 @@ static void go_on(struct provider_workloads_op *op)
     if (op->starting || op->waits_pods || op->waits_sets)
         return;
     struct gs_error *err = match(op);
-    end(op, err ? NULL : collect(op), 0, err);
+    end_workloads(op, err ? NULL : collect_workloads(op), 0, err);
 }
 
 // --- pods and ReplicaSets ---
@@ -175,7 +175,7 @@ static void on_pods(void *arg, struct provider_object_names *names, struct gs_er
     op->pods_op = NULL;
     op->waits_pods = false;
     if (err) {
-        end(op, NULL, 0, gs_error_wrap(err, "listing pods"));
+        end_workloads(op, NULL, 0, gs_error_wrap(err, "listing pods"));
         return;
     }
     op->pods = provider_object_names_ref(names);
@@ -240,7 +240,7 @@ static bool read_selector(const struct provider_workload_kind *kind, const json_
     return good;
 }
 
-static void add_owner(struct provider_workloads_op *op, const json_t *obj)
+static void add_workload_object(struct provider_workloads_op *op, const json_t *obj)
 {
     struct candidate c = {.name = op->rq.name ? op->rq.name : kube_name(obj)};
     if (c.name && read_selector(op->rq.kind, obj, &c.selector))
@@ -254,18 +254,18 @@ static void on_owners(void *arg, int status, json_t *body, struct gs_error *err)
     json_t *item;
     op->get = NULL;
     if (err) {
-        end(op, NULL, status, err);
+        end_workloads(op, NULL, status, err);
         return;
     }
     op->answer = json_incref(body);
     const json_t *items = op->rq.name ? NULL : json_object_get(body, "items");
     op->list = gs_alloc_array(json_array_size(items) + 1, sizeof(*op->list));
     if (op->rq.name)
-        add_owner(op, body);
+        add_workload_object(op, body);
     json_array_foreach (items, i, item)
-        add_owner(op, item);
+        add_workload_object(op, item);
     if (op->n == 0) {
-        end(op, gs_alloc(sizeof(struct provider_workloads)), 0, NULL);
+        end_workloads(op, gs_alloc(sizeof(struct provider_workloads)), 0, NULL);
         return;
     }
     if (op->n == 1) {

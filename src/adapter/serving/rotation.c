@@ -38,7 +38,7 @@ static void get_apiservice(struct serving_rotation *r);
 
 // --- ends ---
 
-static void on_timer(void *arg)
+static void on_rotation_timer(void *arg)
 {
     struct serving_rotation *r = arg;
     r->failed = false;
@@ -48,7 +48,7 @@ static void on_timer(void *arg)
 
 static void again(struct serving_rotation *r, int64_t ms)
 {
-    gs_timer_start(r->timer, on_timer, (uint64_t)ms);
+    gs_timer_start(r->timer, on_rotation_timer, (uint64_t)ms);
 }
 
 // Takes the error. Told once as long as it stays the same.
@@ -68,7 +68,7 @@ static void give_up(struct serving_rotation *r, struct gs_error *err)
     again(r, RETRY_MS);
 }
 
-static void finish(struct serving_rotation *r)
+static void finish_rotation_check(struct serving_rotation *r)
 {
     struct gs_error *err =
         r->failed ? NULL : serving_take(r->o.serving, r->cert, r->key, r->secret);
@@ -119,7 +119,7 @@ static void next_apiservice(struct serving_rotation *r)
     if (++r->at < GS_ARRAY_LEN(apiservices))
         get_apiservice(r);
     else
-        finish(r);
+        finish_rotation_check(r);
 }
 
 static void on_patched(void *arg, int status, json_t *body, struct gs_error *err)

@@ -140,7 +140,8 @@ static bool read_point(struct codec_json_pull *j, struct gs_arena *a, struct sou
     return !err;
 }
 
-static bool read_labels(struct codec_json_pull *j, struct gs_arena *a, struct source_sample *s)
+static bool read_sample_labels(struct codec_json_pull *j, struct gs_arena *a,
+                               struct source_sample *s)
 {
     struct metrics_label list[MAX_LABELS];
     size_t n = 0;
@@ -175,7 +176,7 @@ static bool read_sample(struct codec_json_pull *j, struct gs_arena *a, struct so
     while (codec_json_pull_member(j, a, &key)) {
         bool ok = true;
         if (gs_slice_eq_str(key, "metric")) {
-            ok = read_labels(j, a, s);
+            ok = read_sample_labels(j, a, s);
         } else if (gs_slice_eq_str(key, "value")) {
             ok = read_point(j, a, s);
             *ret_has = true;

@@ -129,7 +129,7 @@ static void drop_old(struct source *s)
     }
 }
 
-static void on_result(void *arg, struct source_result *r, struct gs_error *err)
+static void on_query_result(void *arg, struct source_result *r, struct gs_error *err)
 {
     struct fetch *f = arg;
     struct source *s = f->source;
@@ -226,8 +226,8 @@ struct source_op *source_query(struct source *s, const char *promql, int64_t tim
     }
     struct source_op *op = join(f, cb, arg);
     f->started_ns = gs_mono_ns();
-    f->call =
-        s->backend->ops->query(s->backend, promql, time_ms ? time_ms : gs_unix_ms(), on_result, f);
+    f->call = s->backend->ops->query(s->backend, promql, time_ms ? time_ms : gs_unix_ms(),
+                                     on_query_result, f);
     return op;
 }
 

@@ -22,7 +22,7 @@ static void set_error(struct source_probe *p, char *text)
     p->error = text;
 }
 
-static void on_result(void *arg, struct source_result *r, struct gs_error *err)
+static void on_probe_result(void *arg, struct source_result *r, struct gs_error *err)
 {
     struct source_probe *p = arg;
     p->op = NULL;
@@ -32,13 +32,13 @@ static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 }
 
 // With a time of its own: an answer that is kept for others proves nothing.
-static void ask(struct source_probe *p)
+static void send_probe(struct source_probe *p)
 {
     p->sent_ns = gs_mono_ns();
-    p->op = source_query(p->o.source, "vector(1)", gs_unix_ms(), on_result, p);
+    p->op = source_query(p->o.source, "vector(1)", gs_unix_ms(), on_probe_result, p);
 }
 
-static void on_timer(void *arg)
+static void on_source_probe_timer(void *arg)
 {
     struct source_probe *p = arg;
     if (p->op && gs_mono_ns() - p->sent_ns < p->o.timeout_ms * GS_NS_PER_MS)
@@ -48,7 +48,7 @@ static void on_timer(void *arg)
         set_error(p, gs_format("%s: no answer within %lld ms", source_name(p->o.source),
                                (long long)p->o.timeout_ms));
     }
-    ask(p);
+    send_probe(p);
 }
 
 const char *source_probe_wrong(struct source_probe *p)
@@ -75,8 +75,9 @@ struct source_probe *source_probe_new(uv_loop_t *loop, const struct source_probe
     p->o.timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     p->o.silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
     p->timer = gs_timer_new(loop, p);
-    gs_timer_repeat(p->timer, on_timer, (uint64_t)p->o.period_ms, (uint64_t)p->o.period_ms);
-    ask(p);
+    gs_timer_repeat(p->timer, on_source_probe_timer, (uint64_t)p->o.period_ms,
+                    (uint64_t)p->o.period_ms);
+    send_probe(p);
     return p;
 }
 

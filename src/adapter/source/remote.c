@@ -39,7 +39,7 @@ struct call {
     void *arg;
 };
 
-static void call_free(struct call *c)
+static void remote_call_free(struct call *c)
 {
     c->remote->held -= c->body.len;
     gs_buf_finish(&c->body);
@@ -67,13 +67,13 @@ static struct gs_error *answer_error(const struct remote *r, struct gs_error *er
     return err ? gs_error_wrap(err, "%s", r->name) : NULL;
 }
 
-static void finish(struct call *c, struct source_result *r, struct source_shapes *s,
-                   struct gs_error *err)
+static void finish_remote_call(struct call *c, struct source_result *r, struct source_shapes *s,
+                               struct gs_error *err)
 {
     source_backend_result_fn on_result = c->on_result;
     source_shapes_fn on_shapes = c->on_shapes;
     void *arg = c->arg;
-    call_free(c);
+    remote_call_free(c);
     if (on_result)
         on_result(arg, r, err);
     else
@@ -83,7 +83,7 @@ static void finish(struct call *c, struct source_result *r, struct source_shapes
 static void give_up(struct call *c, struct gs_error *err)
 {
     http_op_cancel(GS_TAKE(c->op));
-    finish(c, NULL, NULL, answer_error(c->remote, err));
+    finish_remote_call(c, NULL, NULL, answer_error(c->remote, err));
 }
 
 static void on_data(void *arg, struct gs_slice bytes)
@@ -126,7 +126,7 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
             gs_buf_add_slice(&c->body, a->body);
         err = answer_error(c->remote, source_take_query(a->status, &c->body, &result));
     }
-    finish(c, result, shapes, err);
+    finish_remote_call(c, result, shapes, err);
 }
 
 // --- asking ---
@@ -137,14 +137,14 @@ static void add_parameter(struct gs_buf *out, const char *name, const char *valu
     http_encode(gs_slice_of(value), out);
 }
 
-static void add_time(struct gs_buf *out, const char *name, int64_t ms)
+static void add_time_parameter(struct gs_buf *out, const char *name, int64_t ms)
 {
     char text[32];
     (void)snprintf(text, sizeof(text), "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
     add_parameter(out, name, text);
 }
 
-static void ask(struct call *c, const char *endpoint, const struct gs_buf *parameters)
+static void send_remote_call(struct call *c, const char *endpoint, const struct gs_buf *parameters)
 {
     static const struct http_callbacks callbacks = {on_data, on_done};
     struct remote *r = c->remote;
@@ -171,8 +171,8 @@ static void *remote_query(struct source_backend *b, const char *promql, int64_t 
         .remote = GS_CONTAINER_OF(b, struct remote, base), .on_result = done, .arg = arg};
     GS_AUTO_BUF struct gs_buf parameters = {0};
     add_parameter(&parameters, "query", promql);
-    add_time(&parameters, "time", time_ms);
-    ask(c, "query", &parameters);
+    add_time_parameter(&parameters, "time", time_ms);
+    send_remote_call(c, "query", &parameters);
     return c;
 }
 
@@ -186,8 +186,8 @@ static void *remote_series(struct source_backend *b, const char *selector, int64
                        .arg = arg};
     GS_AUTO_BUF struct gs_buf parameters = {0};
     add_parameter(&parameters, "match[]", selector);
-    add_time(&parameters, "start", start_ms);
-    ask(c, "series", &parameters);
+    add_time_parameter(&parameters, "start", start_ms);
+    send_remote_call(c, "series", &parameters);
     return c;
 }
 
@@ -196,7 +196,7 @@ static void remote_cancel(struct source_backend *b, void *call)
     struct call *c = call;
     (void)b;
     http_op_cancel(c->op);
-    call_free(c);
+    remote_call_free(c);
 }
 
 // --- life ---

@@ -44,13 +44,13 @@ static int compare_names(const void *a, const void *b)
     return gs_slice_compare(*(const struct gs_slice *)a, *(const struct gs_slice *)b);
 }
 
-static struct gs_slice keep(struct gs_arena *a, struct gs_slice s)
+static struct gs_slice copy_series_text(struct gs_arena *a, struct gs_slice s)
 {
     const char *copy = gs_arena_strndup(a, s.data, s.len);
     return gs_slice_make(copy, copy ? s.len : 0);
 }
 
-static bool read_labels(struct codec_json_pull *j, struct source_series_reader *r)
+static bool read_label_names(struct codec_json_pull *j, struct source_series_reader *r)
 {
     struct gs_slice key;
     r->n_labels = 0;
@@ -80,9 +80,9 @@ static bool add_shape(struct source_series_reader *r)
     if (!labels)
         return false;
     for (size_t i = 0; i < r->n_labels; i++)
-        labels[i] = keep(&o->arena, r->labels[i]);
+        labels[i] = copy_series_text(&o->arena, r->labels[i]);
     *s = (struct source_shape){
-        .name = keep(&o->arena, r->name), .labels = labels, .n_labels = r->n_labels};
+        .name = copy_series_text(&o->arena, r->name), .labels = labels, .n_labels = r->n_labels};
     o->n++;
     gs_hmap_put(r->index, gs_buf_slice(&r->key), (void *)(uintptr_t)o->n);
     return s->name.data != NULL;
@@ -109,7 +109,7 @@ static bool count_series(struct source_series_reader *r)
 static struct gs_error *read_element(struct source_series_reader *r, struct gs_slice text)
 {
     struct codec_json_pull j = codec_json_pull_of(text);
-    bool ok = read_labels(&j, r) && codec_json_pull_end(&j) && count_series(r);
+    bool ok = read_label_names(&j, r) && codec_json_pull_end(&j) && count_series(r);
     gs_arena_recycle(&r->scratch);
     return ok ? NULL : source_answer_malformed(&j);
 }

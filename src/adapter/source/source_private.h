@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of Prometheus' HTTP API, read in one pass.
+// Shared by the files of src/adapter/source only: parsers for responses of Prometheus' HTTP API.
+// https://prometheus.io/docs/prometheus/latest/querying/api/
 #pragma once
 
 #include "adapter/source/source.h"
@@ -8,27 +9,26 @@
 #include "base/error.h"
 #include "codec/json.h"
 
-// status: the HTTP status. The body is taken, also with an error.
+// status: the HTTP status. source_take_query() takes the body, also on an error. GS_EPROTO: the
+// response is not one of Prometheus.
 struct gs_error *source_take_query(int status, struct gs_buf *body, struct source_result **ret);
 struct gs_error *source_read_query(int status, struct gs_slice body, struct source_result **ret);
 struct gs_error *source_read_series(int status, struct gs_slice body, struct source_shapes **ret);
 
-// A list of series, read as it comes: of what was fed only the shapes are kept.
+// Parses a list of series incrementally and keeps only its shapes.
 struct source_series_reader;
 struct source_series_reader *source_series_reader_new(void);
 void source_series_reader_free(struct source_series_reader *r); // NULL is fine
 struct gs_error *source_series_reader_feed(struct source_series_reader *r, struct gs_slice bytes);
-// Once, when all was fed.
+// Call it once, after the last bytes.
 struct gs_error *source_series_reader_end(struct source_series_reader *r, int status,
                                           struct source_shapes **ret);
 
-// --- answer private ---
-//
-// Between the files that read answers.
+// --- envelope ---
 
 #define SOURCE_ANSWER_MAX_ARENA ((size_t)512 * 1024 * 1024)
 
-// Opens the envelope of a body; its "data", raw, or the error that it tells.
+// Parses the envelope of a response: returns its raw "data" or the error that it contains.
 struct gs_error *source_answer_open(int status, struct gs_slice body, struct gs_arena *a,
                                     struct gs_slice *ret_data);
 struct gs_error *source_answer_malformed(const struct codec_json_pull *j);

@@ -9,12 +9,12 @@
 
 enum {
     POLL_MS = 5000,
-    FIRST_SCRAPES_S = 15, // a cluster may have nothing to scrape
+    FIRST_SCRAPES_S = 15, // maximum wait: a cluster may have no targets
 };
 
 // --- readiness and metrics ---
 
-// Of an engine of its own: a replica that has just started would answer 404 for a moment.
+// With its own engine, a replica that has just started would answer 404 until the first scrapes.
 static bool waits_for_scrapes(const struct adapter *a)
 {
     bool found =
@@ -77,7 +77,7 @@ static void on_poll_timer(void *arg)
     gs_trim_heap();
 }
 
-// --- life ---
+// --- setup ---
 
 static bool given(const char *s)
 {

@@ -40,7 +40,8 @@ static void warn_override(void *arg, const struct adapter_config_override *o)
     gs_warn("adapter", "%s: %s; it has no effect", o->place, text ? text : "");
 }
 
-// Logged for a new configuration, and when the number changes: resources come and go.
+// Logs wrong overrides of a new configuration, and logs them again when their number changes: CRDs
+// come and go.
 void adapter_check_overrides(struct adapter *a, const struct adapter_config *c, bool again)
 {
     if (!a->rest_mapper_ready || !c)
@@ -90,7 +91,7 @@ static void on_auth_ready(void *arg, struct gs_error *err)
         a->o.on_fatal(a->o.arg);
 }
 
-// Values that are given with commas become entries of their own.
+// Splits values with commas into separate entries.
 static const char *const *split_values(struct adapter *a, size_t at, const struct gs_opt_list *list,
                                        const char *fallback, size_t *ret_n)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of a ConfigMap: one that prometheus-adapter's manifests or its Helm chart make, found by
-// its name or label. The chart's ConfigMap is named after the release and has the label.
+// Reads rules from a ConfigMap that prometheus-adapter's manifests or Helm chart create. It is
+// found by its name or label: the chart names its ConfigMap after the release and sets the label.
 #include "adapter/adapter_private.h"
 
 #include "base/log.h"
@@ -24,7 +24,7 @@ static bool is_adapter_config_map(const json_t *map)
     return false;
 }
 
-// The first one by namespace and name, so that the choice does not depend on the order of events.
+// Chooses the first one by namespace and name, so that the order of events does not matter.
 static const json_t *choose_config_map(const struct adapter *a, size_t *ret_n)
 {
     const json_t *best = NULL;
@@ -60,7 +60,7 @@ static void take_config_map(struct adapter *a)
     adapter_reload(a);
 }
 
-// Only what may be chosen is kept.
+// Saves memory: the data of other ConfigMaps is never used.
 static void trim_config_map(json_t *map)
 {
     if (is_adapter_config_map(map))

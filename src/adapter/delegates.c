@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --previous-owner=[GROUP=]TARGET: who goes on to serve what is not served here.
+// --previous-owner=[GROUP=]TARGET: connects to the delegates.
 #include "adapter/adapter_private.h"
 
 #include "base/log.h"
@@ -7,7 +7,8 @@
 
 #define ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// "https://…" as it is; "NAMESPACE/SERVICE[:PORT]" is the service under its name in the cluster.
+// Returns a URL unchanged and converts "NAMESPACE/SERVICE[:PORT]" to the URL of the Service. Caller
+// frees.
 static char *url_of(const char *target)
 {
     const char *slash = strchr(target, '/');

@@ -13,12 +13,12 @@ enum { DEFAULT_TIMEOUT_MS = 30000 };
 #define MAX_RESULT ((size_t)256 * 1024 * 1024)
 #define NAME       "the engine"
 
-// One question until it is answered. The engine tells from within its own work; it is passed on in
-// the next turn of the loop.
+// One call, until its result is delivered. The engine calls back in the middle of its work, so the
+// result is delivered in the next turn of the loop.
 struct engine_call {
     TAILQ_ENTRY(engine_call) answered;
     struct engine_backend *backend;
-    struct engine_api_local_query *query; // NULL: told
+    struct engine_api_local_query *query; // NULL: answered
     struct source_result *result;
     struct source_shapes *shapes;
     struct gs_error *err;
@@ -66,7 +66,7 @@ static void on_idle(uv_idle_t *h)
     struct engine_backend *b = h->data;
     struct engine_call *c;
     uv_idle_stop(h);
-    // What they ask meanwhile is told in the turn after this.
+    // Calls that the callbacks start are delivered in the next turn.
     for (size_t n = b->n_answered; n && (c = TAILQ_FIRST(&b->answered)); n--) {
         TAILQ_REMOVE(&b->answered, c, answered);
         b->n_answered--;
@@ -83,7 +83,7 @@ static struct gs_slice copy_text(struct gs_arena *a, struct gs_slice s, bool *ok
     return gs_slice_make(copy, copy ? s.len : 0);
 }
 
-// The texts belong to the store, which may drop them when their series ends.
+// Copies the texts: the store frees them when their series ends.
 static bool copy_labels(const struct promql_result *r, struct tsdb_labels l, struct gs_arena *a,
                         struct source_sample *s)
 {
@@ -138,7 +138,7 @@ static struct gs_error *copy_result(const struct promql_result *r, struct source
 
 struct shapes {
     struct source_shapes *out;
-    struct gs_hmap *index; // symbols of name and label names -> position + 1
+    struct gs_hmap *index; // name and label names (symbols) -> index + 1
     size_t cap;
     struct gs_buf key;
 };
@@ -199,7 +199,7 @@ static struct gs_error *copy_shapes(const struct engine_api_local_result *t,
     return gs_error_new(GS_ELIMIT, "shapes of series of more than %zu bytes", MAX_RESULT);
 }
 
-// --- asking ---
+// --- calls ---
 
 static void on_engine_result(void *arg, const struct engine_api_local_result *t,
                              struct gs_error *err)
@@ -228,7 +228,7 @@ static void *engine_query(struct source_backend *b, const char *promql, int64_t 
     struct engine_call *c = call_new(b, arg);
     c->on_result = done;
     struct engine_backend *e = c->backend;
-    // Told from inside, the call is in the list already.
+    // If the engine has called back already, the call is in the list.
     struct engine_api_local_query *query =
         engine_api_local_instant(e->api, promql, time_ms, e->timeout_ms, on_engine_result, c);
     if (query)
@@ -261,7 +261,7 @@ static void engine_cancel(struct source_backend *b, void *call)
     engine_call_free(c);
 }
 
-// --- life ---
+// --- setup ---
 
 static const char *engine_name(const struct source_backend *b)
 {
@@ -269,7 +269,7 @@ static const char *engine_name(const struct source_backend *b)
     return NAME;
 }
 
-// A series that ends while another begins is noticed at the next list in turn.
+// Misses a series that replaces another; the next periodic list finds it.
 static uint64_t engine_series_version(const struct source_backend *b)
 {
     return tsdb_series_count(GS_CONTAINER_OF(b, const struct engine_backend, base)->db) + 1;

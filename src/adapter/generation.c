@@ -18,7 +18,7 @@ static void generation_free(struct adapter_generation *g)
     *g = (struct adapter_generation){0};
 }
 
-// Requests that began in it end in it.
+// Keeps a generation for the requests that started with it.
 static void retire(struct adapter *a, struct adapter_generation *g)
 {
     if (!g->registry)
@@ -41,7 +41,8 @@ void adapter_free_retired(struct adapter *a, int64_t age_ns)
     }
 }
 
-// Those of the configuration, else the default ones. NULL: resource metrics are not served.
+// Returns the configuration's resource rules, else the default ones. NULL: metrics.k8s.io is not
+// served.
 static const struct adapter_config_resource_rules *resource_rules(const struct adapter *a,
                                                                   const struct adapter_config *c)
 {
@@ -79,7 +80,7 @@ static void on_first_round(void *arg)
     struct adapter *a = arg;
     if (!a->next.registry)
         return;
-    // The first answers of a new configuration are in: from now on it is the one that is served.
+    // The new configuration has listed its series, so it can replace the old one without 404s.
     struct adapter_generation old = a->now;
     a->now = a->next;
     a->next = (struct adapter_generation){0};
@@ -144,7 +145,7 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
     return NULL;
 }
 
-// From before the files are read, so that a later change is a change.
+// Called before the files are read, so that a change during reading is detected.
 static void watch_config(struct adapter *a)
 {
     static const struct gs_file_watch_options o = {.missing_is_change = true};

@@ -24,7 +24,7 @@ struct adapter_server {
     struct serving_rotation *rotation; // NULL: the certificate is renewed elsewhere
     struct http_server *http;
     int64_t stop_ns; // 0: not stopping
-    bool trimmed;    // memory that only the start needed was returned
+    bool trimmed;    // memory that only the start needs was returned
 };
 
 static const char *server_not_ready(void *arg)
@@ -54,7 +54,7 @@ static void on_server_poll(uv_timer_t *t)
     }
 }
 
-// Requests that are under way are answered before the end.
+// Requests in progress finish before the process exits.
 static void on_drain_timer(uv_timer_t *t)
 {
     struct adapter_server *s = t->data;

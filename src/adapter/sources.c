@@ -12,7 +12,7 @@ enum { GPU_RELIST_MS = 30000 };
 
 #define EXPORTERS "(.*-)?(dcgm|gpuscale)-exporter"
 
-// Every exporter's pods by the names that their charts and manifests give them.
+// Finds the pods of the exporters by the labels that their charts and manifests set.
 static const char engine_default_config[] =
     "global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
     "scrape_configs:\n"
@@ -66,11 +66,11 @@ static struct gs_error *add_credentials(const struct adapter *a, struct kube_con
     if (file && *file && o->prometheus_auth_incluster)
         return gs_error_new(GS_EINVAL, "--prometheus-auth-incluster and --prometheus-auth-config "
                                        "cannot both be given");
-    // As in prometheus-adapter: with a CA file these two are not looked at.
+    // As in prometheus-adapter, a CA file disables these two options.
     if (s->ca.file || ((!file || !*file) && !o->prometheus_auth_incluster))
         return NULL;
     struct gs_error *err = kube_config_load(file && *file ? file : NULL, NULL, k);
-    // The file is read again; both together would be two headers.
+    // The token file is used because it is read again; both would set two headers.
     const struct endpoint_settings cluster = kube_config_endpoint(k);
     s->credentials.text = k->token_file ? NULL : k->token;
     if (k->token_file && !s->credentials.file)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which form of an answer a client takes. There is JSON, and tables of metrics.k8s.io; clients that
-// ask for protobuf first (the autoscaler, kubectl top) also take JSON.
+// Content negotiation. The adapter writes JSON, and tables for metrics.k8s.io. Clients that prefer
+// protobuf (the autoscaler, kubectl top) accept JSON as well.
 #include "adapter/api/api_private.h"
 
 #include <string.h>
 #include <strings.h>
 
-// "application/json", "application/*", "*/*", with any parameters.
+// Matches "application/json", "application/*" and "*/*" with any parameters.
 static bool is_json(struct gs_slice type)
 {
     struct gs_slice bare = gs_slice_cut(&type, ';');
@@ -29,8 +29,8 @@ static struct gs_slice parameter(struct gs_slice type, const char *name)
     return GS_SLICE("");
 }
 
-// Objects of metrics.k8s.io have other forms. The aggregated form of discovery is answered plainly,
-// which the aggregator takes, too.
+// Only objects of metrics.k8s.io have representations other than plain JSON. A request for
+// aggregated discovery gets plain discovery, which the aggregator accepts.
 static enum adapter_api_form form_of_type(struct gs_slice type, const struct adapter_api_path *p,
                                           const char **ret_version)
 {

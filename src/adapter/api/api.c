@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request's way: path -> who and may they -> what answers it.
+// The steps of a request: parse the path, authenticate and authorize the caller, dispatch.
 #include "adapter/api/api_private.h"
 
 #include "base/hmap.h"
@@ -160,7 +160,7 @@ static void on_checked(void *arg, const struct adapter_api_auth_decision *d)
 
 enum { ID_SIZE = 37, ID_MAX = 64 };
 
-// A UUID that no other answer has: of a random start and a count.
+// Makes a unique UUID from a random seed and a counter.
 static void make_id(struct adapter_api *a, char ret[ID_SIZE])
 {
     uint64_t n = a->id_count++, h[2];
@@ -175,7 +175,7 @@ static void make_id(struct adapter_api *a, char ret[ID_SIZE])
                    (unsigned long long)(h[1] & 0xffffffffffff));
 }
 
-// As the generic API server: the request's own one, when it has one.
+// As the generic API server: uses the request's Audit-ID if it has one.
 static const char *give_id(struct adapter_api *a, struct http_exchange *x, char made[ID_SIZE])
 {
     const char *id = http_header(x, "Audit-ID");
@@ -187,7 +187,7 @@ static const char *give_id(struct adapter_api *a, struct http_exchange *x, char 
     return id;
 }
 
-// The body is there, and who asks was allowed to a moment ago.
+// Answers from the caches if the body and the decision for this caller are cached.
 static bool answer_at_once(struct adapter_api *a, struct http_exchange *x)
 {
     char made[ID_SIZE];
@@ -223,7 +223,7 @@ void adapter_api_handle(void *api, struct http_exchange *x)
         adapter_api_call_end(c);
         return;
     }
-    // The check may end the call from inside.
+    // The check may free c before it returns.
     struct adapter_api_auth_op *op = adapter_api_auth_check(a->o.auth, x, &c->path, on_checked, c);
     if (op)
         c->auth = op;

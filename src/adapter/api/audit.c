@@ -11,7 +11,7 @@ enum {
     FLUSH_MS = 1000,
     FLUSH_BYTES = 256 * 1024,
     MAX_AGENT = 1024,
-    MAX_STATUS = 64 * 1024, // bytes of a Status that are looked into
+    MAX_STATUS = 64 * 1024, // bytes; larger Status bodies are not parsed
     MAX_ADDRESSES = 32,
 };
 #define MAX_OBJECT ((size_t)1024 * 1024)
@@ -30,13 +30,13 @@ struct adapter_api_audit_event {
     char *id, *uri, *agent;
     json_t *addresses;
     int64_t received_us;
-    // Known when it was decided:
+    // Set by the authorization decision:
     enum adapter_api_audit_level level;
     unsigned omitted;
     char *user_name, *user_uid, *verb, *reason;
     json_t *groups, *extra, *object;
     bool decided, allowed;
-    // Known when it was answered:
+    // Set by the response:
     int status;
     json_t *status_body; // a Status
     json_t *body;
@@ -146,7 +146,7 @@ static void add_address(json_t *list, struct gs_slice address)
         json_array_append_new(list, json_stringn(address.data, address.len));
 }
 
-// What proxies say, then the peer.
+// Returns the addresses from proxy headers, then the peer's.
 static json_t *addresses_of(const struct http_exchange *x)
 {
     json_t *list = json_array();
@@ -242,7 +242,7 @@ void adapter_api_audit_end(struct adapter_api_audit_event *e)
     free(e);
 }
 
-// --- life ---
+// --- setup ---
 
 struct gs_error *adapter_api_audit_new(const struct adapter_api_audit_options *o,
                                        struct adapter_api_audit **ret)

@@ -63,7 +63,7 @@ static void close_file(struct adapter_api_audit_log *l)
     l->fd = -1;
 }
 
-// --- old files ---
+// --- rotated files ---
 
 static char *name_of_old(const struct adapter_api_audit_log *l)
 {
@@ -76,7 +76,7 @@ static char *name_of_old(const struct adapter_api_audit_log *l)
     return gs_format("%s/%s-%s.%03d%s", l->folder, l->stem, stamp, (int)(ms % 1000), l->suffix);
 }
 
-// The times stand in the names and sort as text.
+// Names contain the time and sort as text.
 static bool is_old(const struct adapter_api_audit_log *l, const char *name)
 {
     size_t stem = strlen(l->stem), suffix = strlen(l->suffix), n = strlen(name);
@@ -121,7 +121,7 @@ static struct gs_error *rotate(struct adapter_api_audit_log *l)
 {
     GS_AUTO_FREE char *old = name_of_old(l);
     struct stat st;
-    for (int i = 0; i < 1000 && stat(old, &st) == 0; i++) { // twice in a millisecond
+    for (int i = 0; i < 1000 && stat(old, &st) == 0; i++) { // two rotations in one millisecond
         free(old);
         old = name_of_old(l);
     }

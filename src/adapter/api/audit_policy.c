@@ -217,7 +217,7 @@ void adapter_api_audit_policy_free(struct adapter_api_audit_policy *p)
     free(p);
 }
 
-// --- which rule ---
+// --- matching rules ---
 
 static bool has(const struct texts *t, const char *s)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that were allowed a moment ago. Autoscalers ask for the same again and again: while the
-// verdict on the certificate, the TokenReview and the SubjectAccessReview would all be answered
-// from what is kept of them, the decision is one look-up.
+// Caches decisions that allowed a request, because autoscalers repeat equal requests. While the
+// verification of the certificate, the TokenReview and the SubjectAccessReview are all cached, the
+// decision is one lookup.
 #include "adapter/api/api_private.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -17,8 +17,8 @@ static void add_text(struct gs_buf *key, const char *text)
     gs_buf_add(key, text, strlen(text) + 1);
 }
 
-// All that the decision hangs on; empty: it cannot be kept. Bytes that a peer chooses are ended by
-// a NUL, which none of them has.
+// Builds the key from all inputs of the decision; empty: the decision cannot be cached. A NUL ends
+// each text that the client controls; such texts contain no NUL.
 static struct gs_slice make_key(struct adapter_api_auth *a, const struct http_exchange *x)
 {
     const char *name, *value, *watch = http_query(x, "watch");

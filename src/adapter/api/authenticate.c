@@ -76,8 +76,9 @@ static struct adapter_api_auth_verdict *judge(struct adapter_api_auth *a,
     return v;
 }
 
-// Verifying takes longer than all the rest, and a connection shows the same certificates with each
-// request. The key is all their bytes. NULL: it showed none.
+// Verifies the certificates of a connection. Results are cached by the bytes of the certificates,
+// because verification is the slowest step and all requests of a connection repeat it. NULL: the
+// client sent no certificate.
 const struct adapter_api_auth_verdict *adapter_api_auth_verdict_of(struct adapter_api_auth *a,
                                                                    const struct http_exchange *x)
 {
@@ -114,7 +115,7 @@ bool adapter_api_auth_is_identity_header(const struct adapter_api_auth *a, const
     return false;
 }
 
-// The front proxy speaks for somebody.
+// Reads the user from the headers of the front proxy.
 static bool by_front_proxy(struct adapter_api_auth_op *op, const struct adapter_api_auth_verdict *v)
 {
     const struct adapter_api_front_proxy *p = &op->a->proxy;
@@ -199,7 +200,7 @@ static void anonymous(struct adapter_api_auth_op *op)
 void adapter_api_auth_authenticate(struct adapter_api_auth_op *op)
 {
     const struct http_identity *carrier = http_identity(op->x);
-    if (carrier->user) { // the in-process loopback: who it is was found out before
+    if (carrier->user) { // in-process loopback: the caller is authenticated already
         op->user.name = gs_strdup(carrier->user);
         for (size_t i = 0; i < carrier->n_groups; i++)
             add_group(&op->user, carrier->groups[i]);
@@ -223,7 +224,7 @@ void adapter_api_auth_authenticate(struct adapter_api_auth_op *op)
             op->a->tokens, json_pack("{s:s}", "token", header + 7), on_token, op);
         return;
     }
-    // A certificate of a CA that nobody knows is an error, not nobody.
+    // As in Kubernetes, a certificate of an unknown CA is an error and not anonymous.
     if (v && (op->a->proxy.ca || op->a->client_ca))
         adapter_api_auth_refuse_401(op);
     else

@@ -60,7 +60,7 @@ static void refuse_403(struct adapter_api_auth_op *op, const char *reason)
     adapter_api_auth_finish(op, false, reason);
 }
 
-// --- may they? ---
+// --- access reviews ---
 
 bool adapter_api_auth_in_group(const json_t *groups, const char *name)
 {
@@ -138,7 +138,7 @@ void adapter_api_auth_authorize(struct adapter_api_auth_op *op)
         refuse_403(op, "there is no cluster that could be asked for permission");
         return;
     }
-    // Answered from inside, op may be gone.
+    // op may be freed already if the callback has run.
     struct adapter_api_reviews_op *review =
         adapter_api_reviews_send(a->access, access_spec(op), on_access, op);
     if (review)

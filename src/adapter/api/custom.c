@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// custom.metrics.k8s.io and external.metrics.k8s.io: one metric's values. Bodies are written
-// directly, in the order of fields in which Kubernetes writes them.
+// Serves the values of one metric of custom.metrics.k8s.io or external.metrics.k8s.io. Bodies are
+// written directly, in the field order of Kubernetes.
 #include "adapter/api/api_private.h"
 
 #include "base/clock.h"
@@ -41,7 +41,7 @@ static void add_member(struct gs_buf *out, const char *name, const char *value)
     adapter_api_add_json_string(out, gs_slice_of(value));
 }
 
-// LabelSelector JSON of the request's metricLabelSelector.
+// Adds the request's metricLabelSelector as LabelSelector JSON.
 static void add_selector(const struct adapter_api_call *c, struct gs_buf *out)
 {
     const struct kube_selector *s = &c->metric_selector;
@@ -86,7 +86,7 @@ static void add_selector(const struct adapter_api_call *c, struct gs_buf *out)
     gs_buf_add_str(out, expressions ? "]}" : "}");
 }
 
-// False: NaN, infinite, too large: nothing that may be served as a number.
+// False: the value is NaN, infinite or too large for a quantity.
 static bool format_value(double v, char text[KUBE_QUANTITY_SIZE])
 {
     int64_t milli;
@@ -102,7 +102,7 @@ static void begin_list(struct gs_buf *out, const char *kind, const struct adapte
                 p->group, p->version);
 }
 
-// What is the same in all items, around name, timestamp and value.
+// The parts of an item that do not depend on its name, timestamp and value.
 struct item_parts {
     struct gs_buf before_name, after_name, after_time, after_value;
 };

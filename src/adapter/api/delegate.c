@@ -9,7 +9,7 @@
 enum {
     RELIST_MS = 30000,
     TIMEOUT_MS = 30000,
-    REFRESH_MS = 10000, // of files with secrets and certificates
+    REFRESH_MS = 10000, // interval of reading secrets and certificates again
     MAX_UNDER_WAY = 512,
     MAX_LISTS = 8,
     MAX_RESOURCES = 100000,
@@ -20,7 +20,7 @@ enum {
 struct list {
     struct adapter_api_delegate *p;
     char *group_version;
-    json_t *resources; // the last good ones
+    json_t *resources; // of the last successful list
     struct http_op *op;
 };
 
@@ -51,7 +51,7 @@ static void note(struct adapter_api_delegate *p, const struct gs_error *err)
     p->stats.up = !err;
 }
 
-// --- what it serves ---
+// --- resource lists ---
 
 static void take_list(struct list *l, const struct http_answer *a)
 {
@@ -68,7 +68,7 @@ static void on_resources_response(void *arg, const struct http_answer *a, struct
 {
     struct list *l = arg;
     l->op = NULL;
-    if (!err && a->status == 404) // it does not have this version
+    if (!err && a->status == 404) // it does not serve this version
         json_decref(GS_TAKE(l->resources));
     else if (!err && a->status == 200)
         take_list(l, a);
@@ -119,7 +119,7 @@ const json_t *adapter_api_delegate_resources(const struct adapter_api_delegate *
     return NULL;
 }
 
-// --- passing on ---
+// --- forwarding ---
 
 struct header_list {
     struct http_header *items;
@@ -127,7 +127,7 @@ struct header_list {
     struct gs_arena arena;
 };
 
-// False: what would break out of its line.
+// False: the value contains control characters, or there are too many headers.
 static bool add_header(struct header_list *l, const char *name, const char *value)
 {
     for (const char *p = value; *p; p++)
@@ -222,7 +222,7 @@ void adapter_api_delegate_cancel(struct adapter_api_delegate_op *op)
     free(op);
 }
 
-// --- life ---
+// --- setup ---
 
 struct gs_error *adapter_api_delegate_new(uv_loop_t *loop,
                                           const struct adapter_api_delegate_options *o,
@@ -245,7 +245,7 @@ struct gs_error *adapter_api_delegate_new(uv_loop_t *loop,
     p->front_proxy = o->front_proxy;
     p->timeout_ms = (unsigned)(o->timeout_ms ? o->timeout_ms : TIMEOUT_MS);
     p->relist_ms = (uint64_t)(o->relist_ms ? o->relist_ms : RELIST_MS);
-    p->stats.up = true; // so that the first failure is told
+    p->stats.up = true; // so that the first failure is logged
     p->timer = gs_timer_new(loop, p);
     gs_timer_repeat(p->timer, on_delegate_timer, p->relist_ms, p->relist_ms);
     *ret = p;

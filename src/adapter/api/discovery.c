@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /apis and below: groups and their resources. The aggregated form of discovery is not given: plain
-// JSON makes the aggregator ask for each group.
+// Discovery: /apis, groups and their resources. Aggregated discovery is not served: on plain JSON
+// the aggregator requests each group.
 #include "adapter/api/api_private.h"
 
 #include "adapter/provider/provider.h"
@@ -57,7 +57,7 @@ static void reply_groups(struct adapter_api_call *c)
 
 // --- resources of a group ---
 
-// names: where what is listed is written down; may be NULL.
+// names: receives the listed names; may be NULL.
 static void add_resource(struct gs_buf *out, size_t *n, struct gs_hmap *names, const char *resource,
                          const char *group, struct gs_slice metric, bool namespaced,
                          const char *kind)
@@ -99,7 +99,7 @@ static void add_gpu(const struct adapter_api *a, struct gs_buf *out, size_t *n,
     }
 }
 
-// What the previous owner has and we have not: its names that do not stand in `names`.
+// Adds the delegate's resources that are not in `names`.
 static void add_previous(const struct adapter_api_call *c, const struct gs_hmap *names,
                          struct gs_buf *out, size_t *n)
 {
@@ -146,7 +146,7 @@ static void reply_list(struct adapter_api_call *c)
 
 static void reply_usage_list(struct adapter_api_call *c)
 {
-    if (!c->a->generation.resource) { // the previous owner's alone
+    if (!c->a->generation.resource) { // only the delegate serves it
         GS_AUTO_BUF struct gs_buf out = {0};
         size_t n = 0;
         gs_buf_addf(&out, "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that nothing here answers, given to the previous owner of their API group.
+// Forwards requests that no rule serves to the delegate of their API group.
 #include "adapter/api/api_private.h"
 
 #include "base/mem.h"
@@ -42,7 +42,7 @@ static void reply_unavailable(struct adapter_api_call *c, struct gs_error *err)
     gs_error_free(err);
 }
 
-// Why there is nothing here and nothing there.
+// The causes for which neither the adapter nor the delegate serves the metric.
 static void reply_neither(struct adapter_api_call *c, const struct http_answer *a)
 {
     CODEC_AUTO_JSON json_t *body = NULL;
@@ -70,7 +70,7 @@ static void on_forwarded_response(void *arg, const struct http_answer *a, struct
     adapter_api_call_end(c);
 }
 
-// On its way a path may be read in another way than it was when it was asked about.
+// The delegate could resolve '..', '.' or an encoded '/' to another path than the authorized one.
 static bool is_plain_path(const struct adapter_api_path *p)
 {
     for (size_t i = 0; i < p->n_segments; i++)

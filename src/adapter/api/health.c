@@ -82,7 +82,7 @@ static bool health(struct adapter_api_call *c, const char *path)
     return false;
 }
 
-// --- /metrics ---
+// --- metrics ---
 
 static void family(struct gs_buf *out, const char *name, const char *type, const char *help)
 {

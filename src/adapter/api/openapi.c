@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAPI documents of the three APIs, as the aggregator and kubectl explain read them: version 3 a
-// group-version, version 2 as a whole. Types of Kubernetes' common API stand inside of ours, so
-// that the aggregator has nothing to merge.
+// OpenAPI documents of the three APIs, for the aggregator and `kubectl explain`: version 3 has a
+// document for each group version, version 2 has one in total. Common Kubernetes types are inlined,
+// so that the aggregator does not have to merge them.
 #include "adapter/api/api_private.h"
 
 #include "base/hmap.h"
@@ -42,9 +42,9 @@
 #define RANGE "Seconds in front of the timestamp that the value is of."
 
 struct schema {
-    const char *kind; // of which the name is made
+    const char *kind; // determines the name
     const char *text;
-    bool top; // an object of the API, not a part of one
+    bool top; // an API object, not a part of one
 };
 
 static const struct schema custom_v1beta1[] = {
@@ -132,7 +132,7 @@ static const struct part {
     {ADAPTER_API_RESOURCE, "v1beta1", "metrics", resource_v1beta1, resource_routes, false},
 };
 
-// --- making them ---
+// --- building documents ---
 
 #define V2_REFS "#/definitions/"
 #define V3_REFS "#/components/schemas/"
@@ -148,7 +148,7 @@ static json_t *reference(const struct part *p, const char *refs, const char *kin
     return codec_json_strf("%s%s", refs, name);
 }
 
-// Short names in $ref become whole ones.
+// Expands short names in $ref to full ones.
 static void complete(json_t *schema, const struct part *p, const char *refs)
 {
     const char *key;
@@ -290,7 +290,7 @@ static json_t *make_v2(const struct adapter_api *a)
     return doc;
 }
 
-// --- answers ---
+// --- responses ---
 
 static uint64_t hash_of(const json_t *doc, struct gs_buf *ret_text)
 {
@@ -312,7 +312,7 @@ static void reply(struct adapter_api_call *c, json_t *doc)
         http_reply(c->x, 200, "application/json", gs_buf_slice(&text));
 }
 
-// The hashes tell when a document has to be fetched again.
+// Clients fetch a document again when its hash changes.
 static json_t *make_index(const struct adapter_api *a)
 {
     json_t *paths = json_object();

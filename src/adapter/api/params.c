@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods and query parameters that a request may have, as the generic API server checks them
-// before it calls what answers the request.
+// Checks methods and query parameters, as the generic API server does before it calls a handler.
 #include "adapter/api/api_private.h"
 
 #include "base/clock.h"
@@ -65,7 +64,7 @@ static struct gs_error *check_number(const struct http_exchange *x, const char *
     return gs_error_new(GS_EINVAL, "strconv.ParseInt: parsing \"%s\": invalid syntax", text);
 }
 
-// Of metrics.k8s.io, whose objects have these two fields.
+// For metrics.k8s.io, whose objects support these two fields.
 static struct gs_error *check_fields(const struct kube_selector *s)
 {
     for (size_t i = 0; i < s->len; i++)
@@ -92,7 +91,7 @@ static struct gs_error *check_selectors(const struct adapter_api_call *c)
     return err;
 }
 
-// As ListOptions are validated. Lists of custom metrics are not.
+// Validates as Kubernetes validates ListOptions. Lists of custom metrics are not validated.
 static bool refuse_options(struct adapter_api_call *c)
 {
     static const char field[] = "resourceVersionMatch";
@@ -154,7 +153,7 @@ static void on_timeout(void *arg)
     adapter_api_call_end(c);
 }
 
-// True: answered.
+// True: the request was answered.
 static bool start_timeout(struct adapter_api_call *c)
 {
     const char *text = http_query(c->x, "timeout");

@@ -29,7 +29,7 @@ static struct gs_error *split(const char *raw, struct adapter_api_path *p)
     return NULL;
 }
 
-// RESOURCE[/NAME[/SUBRESOURCE]], below namespaces/NS when it is longer than that.
+// Parses RESOURCE[/NAME[/SUBRESOURCE]], below namespaces/NS if the path is longer.
 static void read_info(struct adapter_api_path *p, char *const *v, size_t n)
 {
     if (n >= 2 && gs_streq(v[0], "namespaces")) {

@@ -12,7 +12,7 @@ enum { MAX_BODIES = 4096 };
 
 struct body {
     TAILQ_ENTRY(body) all;
-    struct gs_slice key; // copied behind the struct
+    struct gs_slice key; // stored after the struct
     struct http_bytes *bytes;
     int64_t until_ns;
 };
@@ -66,7 +66,7 @@ void adapter_api_response_cache_free(struct adapter_api_response_cache *r)
     free(r);
 }
 
-// What is asked and in which form.
+// Builds the key: the target and the accepted representations.
 static struct gs_slice key_of(struct adapter_api_response_cache *r, const struct http_exchange *x)
 {
     const char *accept = http_header(x, "Accept");

@@ -9,7 +9,7 @@
 
 enum {
     MAX_KEPT = 8192,
-    MAX_KEY = 10000, // bytes; longer questions are not kept
+    MAX_KEY = 10000, // bytes; longer reviews are not cached
     TRIES = 5,
     FIRST_WAIT_MS = 500,
 };
@@ -28,7 +28,7 @@ struct entry {
     TAILQ_ENTRY(entry) all;
     char *key;
     json_t *body, *status;
-    int64_t until_ns; // of the answer
+    int64_t until_ns; // end of the cache time
     struct kube_request *rq;
     struct ops ops;
     unsigned tries;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodMetrics and NodeMetrics in other forms: as a table, for kubectl get, and their metadata alone.
+// Converts PodMetrics and NodeMetrics to tables (for kubectl get) and to metadata only.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
 #include "adapter/api/api_private.h"
 
@@ -11,7 +11,7 @@ static json_t *column(const char *name, const char *format, const char *descript
                      "description", description, "priority", 0);
 }
 
-// Of the containers of a pod, or of a node itself.
+// Returns the sum over the containers of a pod, or the usage of a node.
 static int64_t total(const json_t *item, const char *what)
 {
     const json_t *containers = json_object_get(item, "containers");
@@ -33,7 +33,7 @@ static int64_t total(const json_t *item, const char *what)
     return sum;
 }
 
-// include: "None", "Object", else the metadata.
+// include: "None" or "Object"; others add the metadata.
 static json_t *row_object(const json_t *item, const char *include)
 {
     if (gs_streq(include, "None"))

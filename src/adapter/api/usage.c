@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// metrics.k8s.io: CPU and memory of pods and nodes, what `kubectl top` and HPAs of type Resource
-// read. The cluster says which objects there are; one pair of queries for each namespace says what
-// they use.
+// metrics.k8s.io: CPU and memory usage of pods and nodes, for `kubectl top` and HPAs with Resource
+// metrics. The API server lists the objects; two queries for each namespace return their usage.
 #include "adapter/api/api_private.h"
 
 #include "adapter/provider/provider.h"
@@ -17,11 +16,11 @@
 enum { CPU, MEMORY, MEASURES };
 enum { MAX_OBJECTS = 50000, MAX_CONTAINERS = 256 };
 
-// The objects of one namespace (nodes: all), and the answers about them.
+// The objects of one namespace (nodes: all nodes) and the results of their queries.
 struct part {
     struct adapter_api_usage_call *u;
     const char *ns; // NULL: nodes
-    size_t from, n; // of u->objects
+    size_t from, n; // range in u->objects
     struct question {
         struct part *part;
         struct source_op *op;
@@ -35,7 +34,7 @@ struct adapter_api_usage_call {
     struct adapter_api_generation generation; // at the start of the request
     struct kube_request *rq;
     bool pods, one;
-    json_t *list; // the cluster's answer
+    json_t *list; // from the API server
     const json_t **objects;
     size_t n;
     struct part *parts;
@@ -157,7 +156,7 @@ static void add_metadata(const json_t *obj, struct gs_buf *out)
     codec_json_dump(meta, out);
 }
 
-// A container without one of the two is left out: no data is not zero.
+// Leaves out containers without CPU or memory data, because missing data does not mean zero.
 static void add_containers(const struct usage *u, struct gs_buf *out)
 {
     size_t n = 0;
@@ -175,7 +174,7 @@ static void add_containers(const struct usage *u, struct gs_buf *out)
     gs_buf_add_char(out, ']');
 }
 
-// False: not both are known of it.
+// False: its CPU or its memory is unknown.
 static bool add_usage_object(const struct part *p, const json_t *obj, const char *head,
                              struct gs_buf *out)
 {
@@ -209,7 +208,7 @@ static void not_found(struct adapter_api_usage_call *u, const char *resource)
     kube_reply_status(u->c->x, kube_status_not_found(resource, name));
 }
 
-// NULL: in the form that it is in.
+// Converts the body to the requested representation. NULL: plain JSON, no conversion.
 static const char *wrong_form(const struct adapter_api_usage_call *u, enum adapter_api_form form)
 {
     if (form == ADAPTER_API_PARTIAL && !u->one)
@@ -285,7 +284,7 @@ static void reply(struct adapter_api_usage_call *u)
     reply_body(u, gs_buf_slice(&out));
 }
 
-// --- asking ---
+// --- queries ---
 
 static void answered(struct adapter_api_usage_call *u)
 {

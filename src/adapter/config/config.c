@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules read from YAML. Which form a file has is seen from its keys; forms.c does that.
+// Reads rules from YAML. forms.c detects the form of a file.
 #include "adapter/config/config_private.h"
 
 #include "base/clock.h"
@@ -178,7 +178,8 @@ static void finish_name(struct codec_reader *r, const json_t *item,
 
 // --- rules ---
 
-// Of "rate(x{a=\"[1m]\"}[5m])" five minutes: ranges are durations in brackets, outside of quotes.
+// Returns the longest range: 5 minutes for "rate(x{a=\"[1m]\"}[5m])". Brackets in quotes do not
+// count.
 static int64_t longest_range(const char *query)
 {
     int64_t longest = 0, ms;
@@ -243,7 +244,7 @@ void adapter_config_read_rules(struct codec_reader *r, const json_t *list, bool 
     if (r->err || n == 0)
         return;
     struct adapter_config_rule *all = codec_reader_alloc(r, (c->n_rules + n) * sizeof(*all));
-    // Custom rules stand in front of external ones.
+    // Custom rules come before external ones.
     size_t at = external ? c->n_rules : c->n_custom;
     if (at)
         memcpy(all, c->rules, at * sizeof(*all));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the chart's `rules.default: true` stands for: cAdvisor's container series by pod, and every
-// other series with a namespace by the resources that its labels are called after. Counters become
-// rates over five minutes and lose _total and _seconds_total.
+// The rules that the chart's `rules.default: true` adds: cAdvisor's container series for pods, and
+// all other series with a namespace label for the resources that their labels name. Counters become
+// rates over five minutes and lose the suffixes _total and _seconds_total.
 #include "adapter/config/config.h"
 
 #define CONTAINERS "'{__name__=~\"^container_.*\",container!=\"POD\",namespace!=\"\",pod!=\"\"}'"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms of a configuration, told apart by their keys:
-//  - the adapter's own file: rules (a list), externalRules, resourceRules;
+// Detects the form of a configuration by its keys:
+//  - prometheus-adapter's file: rules (a list), externalRules, resourceRules;
 //  - Helm values: prometheus.url/port/path, rules (a mapping) with default, custom, external,
-//    resource, existing; what else the chart has concerns its objects, not the rules. Also below
-//    the key prometheus-adapter, as a chart of charts has them;
-//  - manifests: each ConfigMap's entries, of which config.yaml is what the chart mounts.
+//    resource, existing. Other values do not concern the rules. The values may be below the key
+//    prometheus-adapter, as in an umbrella chart;
+//  - manifests: the entries of ConfigMaps. The chart mounts the entry config.yaml.
 #include "adapter/config/config_private.h"
 
 #include "base/mem.h"
@@ -89,7 +89,7 @@ static void read_helm_rules(struct codec_reader *r, const json_t *rules, struct 
         r->err = add_defaults(c);
     adapter_config_read_rules(r, json_object_get(rules, "custom"), false);
     adapter_config_read_rules(r, json_object_get(rules, "external"), true);
-    // The chart's own default is {}: no resource rules.
+    // The chart's default is {}: no resource rules.
     const json_t *resource = json_object_get(rules, "resource");
     if (json_object_size(resource))
         adapter_config_read_resource_rules(r, resource);
@@ -105,7 +105,7 @@ static void read_helm(struct codec_reader *r, const json_t *doc, struct adapter_
     adapter_config_read_sources(r, json_object_get(doc, "sources"));
 }
 
-// --- the adapter's own file ---
+// --- prometheus-adapter's file ---
 
 static void read_own_rules(struct codec_reader *r, const json_t *value, void *out)
 {
@@ -152,7 +152,7 @@ static void read_entry(struct codec_reader *r, const json_t *text, struct adapte
             m.line ? r->first_line + m.line - 1 : 0, c);
 }
 
-// Only the entries that are configurations by name, or the only entry there is.
+// Reads entries whose names are those of configurations, or a single entry of any name.
 static void read_config_map(struct codec_reader *r, const json_t *doc, struct adapter_config *c)
 {
     const json_t *data = json_object_get(doc, "data");

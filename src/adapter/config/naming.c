@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters, names and templates of a rule.
+// Evaluates the filters, names and templates of a rule.
 #include "adapter/config/config.h"
 
 #include "base/mem.h"
 #include "promql/ast.h"
 #include "promql/promql.h"
 
-#define MAX_QUERY ((size_t)32 * 1024 * 1024) // names of very many pods, and that several times
+#define MAX_QUERY ((size_t)32 * 1024 * 1024) // room for the names of many pods, several times
 
 bool adapter_config_rule_name(const struct adapter_config_rule *r, struct gs_slice series,
                               struct gs_buf *out, const struct adapter_config_filter **ret_filter)
@@ -20,7 +20,7 @@ bool adapter_config_rule_name(const struct adapter_config_rule *r, struct gs_sli
     return gs_regex_expand(r->matches, series, gs_slice_of(r->as), out);
 }
 
-// NULL: the seriesQuery is no selector. Caller frees.
+// NULL: seriesQuery is not a selector. Caller frees.
 static struct promql_expr *promql_parser_selector(const struct adapter_config_rule *r)
 {
     struct promql_expr *x = NULL;

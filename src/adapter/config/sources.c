@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources beside the default one, and which rules ask them. prometheus-adapter knows none of these
-// keys, so they may also stand apart from its file: in a file of their own, in Helm values (which
-// ignore what they do not know), in the entry sources.yaml of the ConfigMap.
+// Reads extra sources and assigns rules to them. prometheus-adapter rejects these keys in its file,
+// so they may also be in a separate file, in Helm values (which ignore unknown keys) or in the
+// entry sources.yaml of the ConfigMap.
 #include "adapter/config/config_private.h"
 #include "engine/config/config.h"
 
@@ -109,7 +109,7 @@ void adapter_config_read_sources(struct codec_reader *r, const json_t *list)
     }
 }
 
-// --- which rule asks which ---
+// --- assigning rules to sources ---
 
 static struct gs_error *find_named_source(const struct adapter_config *c, const char *name,
                                           const char *place, size_t *ret)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale check adapter`: what each rule of a configuration would do with the series that there
-// are, step by step, and at the first step that gives nothing, why and what to change.
+// `gpuscale check adapter`: applies each rule of a configuration to the existing series, step by
+// step, and prints the cause and the fix at the first step without a result.
 #include "adapter/dry_run/dry_run_private.h"
 
 #include "adapter/provider/provider.h"
@@ -23,8 +23,8 @@ static bool has_label(const struct source_shapes *s, struct gs_slice name)
     return false;
 }
 
-// What a label is probably called in these series: with or without "exported_", or the exporter's
-// own names of pods and namespaces. Caller frees; NULL: no idea.
+// Guesses the name of a label in these series: with or without "exported_", or the exporter's names
+// for pods and namespaces. Caller frees; NULL: no guess.
 static char *other_name(const struct source_shapes *s, struct gs_slice name)
 {
     static const char *const kinds[][5] = {
@@ -60,7 +60,7 @@ static void print_labels(const struct source_shape *s)
 
 // --- no series ---
 
-// The selector's metric alone, without its other matchers. NULL: it names none.
+// Returns the metric of the selector without its matchers. NULL: the selector names no metric.
 static char *bare_metric(const struct promql_node *n)
 {
     if (n->u.selector.name.len)
@@ -216,7 +216,7 @@ static void try_query(struct dry_run_rule_check *k, struct gs_slice series,
     source_result_unref(r);
 }
 
-// A present sample of the series gives the object's name.
+// Takes the object's name from a current sample of the series.
 static void try_request(struct dry_run_rule_check *k, struct gs_slice series,
                         const struct provider_rest_mapping *resource)
 {
@@ -264,7 +264,8 @@ first_resource(struct dry_run_rule_check *k, const struct source_shape *s, struc
         if (!m)
             continue;
         gs_buf_addf(ret_list, "%s%s", ret_list->len ? ", " : "", m->resource);
-        if (!found || provider_rest_mapper_is_root(found)) // an object in a namespace shows more
+        if (!found || provider_rest_mapper_is_root(
+                          found)) // prefer a namespaced object: its query has more matchers
             found = m;
     }
     return found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a rule, and what follows from it, without its series.
+// Checks a rule and derives its metrics without its series.
 #include "adapter/dry_run/dry_run_private.h"
 
 #include "adapter/provider/provider.h"
@@ -27,7 +27,7 @@ void dry_run_report_fix(const char *fmt, ...)
     printf("  fix     %s\n", text);
 }
 
-// --- what is wrong without looking at series ---
+// --- faults ---
 
 static void warn_text(struct dry_run_rule_check *k, const char *text)
 {
@@ -56,8 +56,8 @@ static void check_form(struct dry_run_rule_check *k)
 
 // --- resources of overrides ---
 
-// Groups of custom resources have a dot, those without one are Kubernetes' own. A resource without
-// a group, or of another group, may be a custom one: only the cluster can tell.
+// Groups of custom resources contain a dot; groups without a dot are built in. A resource without a
+// group, or in another group, may be a custom resource: only a cluster can decide.
 static bool may_be_custom(const struct dry_run_rule_check *k,
                           const struct adapter_config_override *o)
 {
@@ -91,7 +91,7 @@ void dry_run_check_text(struct dry_run_rule_check *k)
     check_overrides(k, &k->rule->resources);
 }
 
-// --- what follows from the rule alone ---
+// --- names and resources ---
 
 static void add_resource(struct dry_run_rule_check *k, const char *label, struct gs_buf *list)
 {
@@ -105,7 +105,7 @@ static void add_resource(struct dry_run_rule_check *k, const char *label, struct
                     m->group);
 }
 
-// The resources of overrides, and those of labels that seriesQuery demands.
+// The resources of overrides and of labels that seriesQuery requires.
 static void list_own_resources(struct dry_run_rule_check *k, struct gs_buf *list)
 {
     const struct adapter_config_resources *r = &k->rule->resources;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale explain metric PATH`: how one request of the metrics APIs is answered, step by step.
+// `gpuscale explain metric PATH`: shows each step of one request of the metrics APIs.
 #include "adapter/dry_run/dry_run_private.h"
 
 #include "adapter/api/path.h"

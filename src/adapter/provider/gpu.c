@@ -3,18 +3,20 @@
 
 #include <string.h>
 
-// Whose a series is stands in one of several pairs of labels. Several jobs or exporters may have
-// seen a device: what they give their lines (job, instance, names of the host, pod labels) tells
-// nothing, so lines are matched by what they are about, and of the same thing one value counts.
+// One of several pairs of labels names the pod of a series. Several jobs or exporters may export
+// the same device, with different target labels (job, instance, host names, pod labels). Series are
+// therefore matched by device and pod, and equal ones count once.
 //
-// Of one device there are several lines when it is shared: the device's own and each pod's.
-// Utilisation and FB_USED are then each pod's part, which are added up for a namespace; an exporter
-// that cannot tell parts repeats the device's value for each pod, and no part is more than that, so
-// of two values of a part the smaller is right. Other families repeat the device's value, which
-// counts once; MIG devices repeat what only the whole GPU has. Processes are added up, and of
-// events that are counted the kinds, each a line of its own. So each device has one value for an
-// object; devices are averaged for levels and added up for amounts. A node's line of a device is
-// the one without a pod, and no pod's part is more.
+// A shared device has several series: one of the device and one of each pod.
+//  - Utilization and FB_USED: each pod has its share, and a namespace has the sum. An exporter that
+//    cannot attribute shares repeats the device's value for each pod. No share exceeds this value,
+//    so the minimum of two values of a share is correct.
+//  - Other families repeat the device's value, which counts once. MIG devices repeat values that
+//  only
+//    the whole GPU has.
+//  - Processes are added up, and so are the kinds of counted events, which are separate series.
+// As a result each device has one value for an object. Devices are averaged for levels and added up
+// for amounts. A node uses the series of a device without a pod; no pod's share exceeds it.
 #define AMOUNTS_OF_GPUS    "POWER_USAGE|ENERGY|ERRORS|_COUNT|_total$|_bytes$"
 #define AMOUNTS_OF_DEVICES "MEM_USED|MEM_ALLOCATED|FB_USED|FB_FREE|FB_TOTAL|FB_RESERVED"
 #define RATIOS             "PERCENT|RATIO"
@@ -24,7 +26,7 @@
 #define EVENTS             "^DCGM_EXP_(XID_ERRORS|CLOCK_EVENTS)_(COUNT|TOTAL)$"
 #define PARTS              "^DCGM_FI_DEV_(GPU_UTIL|MEM_COPY_UTIL|ENC_UTIL|DEC_UTIL|FB_USED)$"
 
-// Exporters may number devices differently: the number counts only where there is no UUID.
+// Exporters may number devices differently, so the number is used only without a UUID.
 #define GPU    "UUID, gpu"
 #define DEVICE GPU ", GPU_I_ID"
 #define MATCHING                                                                                   \
@@ -52,7 +54,7 @@
 #define AVERAGE(values)   "avg by (<<.GroupBy>>) (" values ")"
 #define AT_MOST_100(v)    "clamp_max(" v ", 100)"
 
-// A later rule counts where several fit: what is said of a part of the names stands behind.
+// The last matching rule wins, so rules for fewer names come later.
 #define RULES(match, overrides, parts, containers)                                                 \
     RULE(match, overrides, IS_NOT(NOT_OF_DEVICES), AVERAGE(OF_DEVICES))                            \
     RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_GPUS), TOTAL(OF_GPUS)) \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A metric that is not served although a rule is for it: which rule, and why.
+// Finds the rule of a metric that is not served, and the reason.
 #include "adapter/provider/provider_private.h"
 
 #include "base/mem.h"
 
-// A rule that would serve the metric, by its text alone, and serves nothing.
+// Finds a rule whose text names the metric and that serves no metrics.
 static bool find_idle_rule(const struct provider_call *c, struct provider_registry_rule_state *ret)
 {
     const struct provider_registry *r = c->p->o.registry;

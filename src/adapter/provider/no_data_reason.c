@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { FRESH_MS = 300000 }; // Prometheus looks so far back
+enum { FRESH_MS = 300000 }; // lookback of Prometheus
 
 struct provider_no_data_op {
     struct provider_no_data_request rq;
@@ -82,7 +82,7 @@ static void on_object_listed(void *arg, int status, json_t *body, struct gs_erro
     gs_error_free(err);
 }
 
-// A list of one: who may answer requests of many objects may list them, not more.
+// Uses a list with a name selector: the adapter may have the permission to list but not to get.
 struct provider_no_data_op *provider_no_data_find(const struct provider_no_data_request *rq,
                                                   provider_no_data_fn cb, void *arg)
 {

@@ -20,7 +20,7 @@ struct provider_objects_op {
 };
 TAILQ_HEAD(objects_ops, provider_objects_op);
 
-// One list that is asked for, or was a moment ago.
+// One list that is pending or cached.
 struct list {
     struct provider_objects *o;
     TAILQ_ENTRY(list) all;
@@ -109,7 +109,7 @@ void provider_objects_free(struct provider_objects *o)
 // --- reading ---
 
 struct metadata {
-    struct gs_slice name, labels, owners; // the last two raw
+    struct gs_slice name, labels, owners; // labels and owners: raw JSON
 };
 
 static bool read_metadata(struct codec_json_pull *j, struct gs_arena *a, struct metadata *ret)
@@ -190,7 +190,7 @@ static int compare_object_names(const void *a, const void *b)
     return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
 
-// Takes the items.
+// Takes ownership of the items.
 static struct provider_object_names *names_of(struct items *items, bool details)
 {
     struct provider_object_names *n = gs_alloc(sizeof(*n));
@@ -267,7 +267,7 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     l->done_ns = gs_mono_ns();
     if (!err && o->max_age_ns)
         l->names->until_ns = l->done_ns + o->max_age_ns;
-    if (err || o->max_age_ns == 0) // not for those who ask later
+    if (err || o->max_age_ns == 0) // later callers send a new request
         gs_hmap_remove_str(o->by_key, l->key);
     while ((op = TAILQ_FIRST(&l->ops))) {
         TAILQ_REMOVE(&l->ops, op, peers);
@@ -281,7 +281,7 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     drop_old(o);
 }
 
-// --- asking ---
+// --- requests ---
 
 static void fetch_object_list(struct list *l)
 {
@@ -313,7 +313,7 @@ struct provider_objects_op *provider_objects_list(struct provider_objects *o, st
         provider_object_names_unref(names);
         return NULL;
     }
-    if (l && l->done_ns) { // too old; freed by drop_old()
+    if (l && l->done_ns) { // expired; freed by drop_old()
         gs_hmap_remove_str(o->by_key, key);
         l = NULL;
     }

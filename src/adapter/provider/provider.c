@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request as a chain of steps, each of which may wait: owner's selector (GPU metrics of
-// Deployments and the like) -> list of objects -> query -> values.
+// A request is a chain of asynchronous steps: the workload's selector (GPU metrics of workloads
+// only), the list of objects, the query, the values.
 #include "adapter/provider/provider_private.h"
 
 #include "adapter/provider/provider.h"
@@ -90,7 +90,7 @@ static void source_failed(struct provider_call *c, struct gs_error *err)
     enum gs_code code = gs_error_code(err);
     bool unreachable = code == GS_EUNAVAIL || code == GS_ETIMEOUT;
     if (c->timed && !unreachable && code != GS_EPERM) {
-        // The rule's query is at fault, or that it was asked together with another.
+        // Either the rule's query or its combination with timestamps causes the error.
         gs_error_free(err);
         c->timed = false;
         c->timed_failed = true;
@@ -135,7 +135,7 @@ static void send_query(struct provider_call *c)
         source_query(provider_source(c), c->timed ? timed.data : c->query.data, 0, on_vector, c);
 }
 
-// The times of samples cost as much as finding them once more: near, that is little.
+// Timestamps double the cost of a query, which is small for the engine in this process.
 static bool wants_times(const struct provider_call *c)
 {
     enum { MAX_FAR = 100 };
@@ -220,14 +220,14 @@ static void list_objects(struct provider_call *c, const char *selector)
         return;
     }
     const struct kube_gvr gvr = {c->asked->group, c->asked->version, c->asked->resource};
-    // Answered from inside, the call may be over.
+    // The call may be freed already if the callback has run.
     struct provider_objects_op *op =
         provider_objects_list(c->p->objects, gvr, c->rq.ns, selector, false, on_names_listed, c);
     if (op)
         c->list_op = op;
 }
 
-// --- owners of pods ---
+// --- workloads ---
 
 static const struct provider_workload_kind *owner_of(const struct provider_rest_mapping *r)
 {
@@ -284,7 +284,7 @@ static void ask_owners(struct provider_call *c)
 
 // --- the rule ---
 
-// The mapper may learn something else before the call ends.
+// Copies a mapping: the mapper may load new resources before the call ends.
 static struct provider_rest_mapping copy_mapped(struct provider_call *c,
                                                 const struct provider_rest_mapping *m)
 {
@@ -304,7 +304,7 @@ static bool take(struct provider_call *c, const struct provider_registry_metric 
     return true;
 }
 
-// GPU metrics of an owner: those of its pods.
+// Serves GPU metrics of a workload from those of its pods.
 static bool find_owned(struct provider_call *c)
 {
     const struct provider_rest_mapping *pods =
@@ -400,7 +400,7 @@ static void start_provider_call(struct provider_call *c)
     }
 }
 
-// --- life ---
+// --- setup ---
 
 struct provider *provider_new(const struct provider_options *o)
 {

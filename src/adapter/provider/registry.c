@@ -9,11 +9,11 @@
 
 enum { MAX_METRICS = 500000 };
 
-// One question; rules with the same seriesQuery and source share it.
+// One list of series. Rules with the same seriesQuery and source share it.
 enum {
     FIRST_RETRY_MS = 500,
-    WATCH_MS = 250,  // how often a source that tells its version is inspected
-    ROUND_SHARE = 50 // a round takes at most one in so many parts of the time
+    WATCH_MS = 250,  // interval of checks of source_series_version()
+    ROUND_SHARE = 50 // rounds take at most 1/50 of the time
 };
 
 struct question {
@@ -21,8 +21,8 @@ struct question {
     const char *selector;
     struct source *source;
     struct source_op *op;
-    struct source_shapes *shapes; // last good
-    struct source_shapes *fresh;  // of this round, taken over at its end
+    struct source_shapes *shapes; // of the last successful list
+    struct source_shapes *fresh;  // of this round; replace `shapes` at its end
     char *error;
     int64_t last_ok_ms;
 };
@@ -42,7 +42,7 @@ struct provider_registry {
     size_t *served;      // metrics of each rule
     struct table custom, external;
     struct gs_timer *timer;
-    struct gs_timer *watch;     // NULL: no source tells a version
+    struct gs_timer *watch;     // NULL: no source has a version
     uint64_t version;           // of the sources when the last round began
     int64_t begun_ns, ended_ns; // of the last round
     int64_t retry_ms;           // the next wait while nothing was found
@@ -70,7 +70,7 @@ static void make_key(struct gs_buf *key, const char *group, const char *resource
 static void put(struct table *t, struct gs_buf *key, const struct provider_registry_metric *m)
 {
     size_t at = (size_t)(uintptr_t)gs_hmap_get(t->index, gs_buf_slice(key));
-    if (at) { // the later wins
+    if (at) { // the later series wins
         struct provider_registry_metric *old = &t->items[at - 1];
         if (old->rule == m->rule && old->order > m->order)
             return;
@@ -189,7 +189,7 @@ void provider_registry_rebuild(struct provider_registry *r)
     count_served(r, &r->external);
 }
 
-// --- asking ---
+// --- lists ---
 
 static void on_relist_timer(void *arg)
 {
@@ -212,7 +212,7 @@ static void take_fresh(struct provider_registry *r)
     free(old);
 }
 
-// False: the source has not begun to answer, or to scrape.
+// False: the source does not respond yet or has not scraped any series.
 bool provider_registry_found(const struct provider_registry *r)
 {
     for (size_t i = 0; i < r->n_questions; i++)
@@ -255,7 +255,7 @@ static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *
     q->error = err ? gs_strdup(gs_error_message(err)) : NULL;
     gs_error_free(err);
     if (!q->error) {
-        // The tables point into the old one until they are built again at the end of the round.
+        // The tables refer to the old shapes until the end of the round rebuilds them.
         source_shapes_free(q->fresh);
         q->fresh = shapes;
         q->last_ok_ms = gs_unix_ms();
@@ -264,7 +264,7 @@ static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *
         end_round(r);
 }
 
-// 0: no source tells it.
+// Returns the sum of the sources' versions; 0: no source has one.
 static uint64_t sources_version(const struct provider_registry *r)
 {
     uint64_t sum = 0;
@@ -273,7 +273,7 @@ static uint64_t sources_version(const struct provider_registry *r)
     return sum;
 }
 
-// New series are listed at once, and not with the next round in turn.
+// Lists new series immediately instead of in the next periodic round.
 static void on_watch_timer(void *arg)
 {
     struct provider_registry *r = arg;
@@ -306,10 +306,10 @@ void provider_registry_stop(struct provider_registry *r)
         source_cancel(r->questions[i].op);
         r->questions[i].op = NULL;
     }
-    r->waiting = SIZE_MAX; // no other round begins
+    r->waiting = SIZE_MAX; // prevents further rounds
 }
 
-// --- life ---
+// --- setup ---
 
 static void make_questions(struct provider_registry *r)
 {
@@ -372,7 +372,7 @@ void provider_registry_free(struct provider_registry *r)
     free(r);
 }
 
-// --- looking up ---
+// --- lookups ---
 
 static const struct provider_registry_metric *find_metric(const struct table *t, const char *group,
                                                           const char *resource, bool namespaced,

@@ -21,7 +21,7 @@ struct table {
 struct load;
 struct provider_rest_mapper {
     struct table now;
-    struct load *load; // under way
+    struct load *load; // in progress
 };
 
 struct part {
@@ -65,7 +65,7 @@ static bool known(const struct table *t, const char *group, const char *resource
     return false;
 }
 
-// The first version of a resource that is added is the one that counts.
+// If a resource is added in several versions, the first one is kept.
 static void add_resource_mapping(struct table *t, const struct provider_rest_mapping *r)
 {
     if (t->n == MAX_RESOURCES || strchr(r->resource, '/') || known(t, r->group, r->resource))
@@ -143,7 +143,7 @@ struct provider_rest_mapper *provider_rest_mapper_new(void)
     return m;
 }
 
-// --- finding ---
+// --- lookups ---
 
 static bool same_name(const struct provider_rest_mapping *r, const char *lower)
 {
@@ -191,7 +191,7 @@ bool provider_rest_mapper_is_root(const struct provider_rest_mapping *r)
     return false;
 }
 
-// --- the cluster's ---
+// --- loading from the cluster ---
 
 static void load_free(struct load *l)
 {
@@ -243,7 +243,7 @@ static void finish_load(struct load *l, struct gs_error *err)
         struct table fresh = {0};
         for (size_t i = 0; i < l->n; i++)
             add_list(&fresh, &l->parts[i]);
-        // A group that did not answer keeps its resources.
+        // A group that failed keeps its resources.
         for (size_t i = 0; i < m->now.n; i++)
             for (size_t k = 0; k < l->n; k++)
                 if (l->parts[k].failed && gs_streq(l->parts[k].group, m->now.items[i].group))
@@ -289,7 +289,7 @@ static void add_group(struct load *l, const json_t *group)
     const char *preferred = codec_json_str(group, "preferredVersion", "version", NULL);
     size_t i;
     json_t *v;
-    // The metrics APIs have pods and nodes, too, and are often our own.
+    // Skips the metrics APIs: they also have pods and nodes, and the adapter often serves them.
     if (!name || gs_ends(name, "metrics.k8s.io"))
         return;
     if (preferred)

@@ -10,7 +10,7 @@ bool provider_times_known(const char *template_text)
     return strstr(template_text, ".Series") && strstr(template_text, ".LabelMatchers");
 }
 
-// The line break ends a comment at the end of the query.
+// The line break ends a comment in the last line of the query.
 void provider_times_add(const struct gs_buf *query, struct gs_slice label, struct gs_slice series,
                         struct gs_slice matchers, struct gs_buf *out)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of the source's answer -> values of objects; and why there are none.
+// Converts samples to values of objects, and reports why there are none.
 #include "adapter/provider/provider_private.h"
 #include "base/mem.h"
 
 #include <math.h>
 
-// Samples by the value of the object's label; the last one of several counts, as in
+// Maps the value of the object's label to its sample. The last of several samples wins, as in
 // prometheus-adapter.
 static struct gs_hmap *by_object(const struct provider_call *c, const struct source_result *r)
 {
@@ -17,7 +17,7 @@ static struct gs_hmap *by_object(const struct provider_call *c, const struct sou
     return map;
 }
 
-// --- why there is none ---
+// --- no data ---
 
 enum { MAX_DIAGNOSES = 16 };
 
@@ -34,7 +34,7 @@ static void on_missing(void *arg, const char *cause)
                       c->query.data);
 }
 
-// Asks why, unless very many ask that.
+// Starts the search for the reason, unless too many searches are in progress.
 static void diagnose(struct provider_call *c)
 {
     const struct provider_rest_mapping *m = c->resource;
@@ -68,7 +68,7 @@ static void no_sample(struct provider_call *c, size_t n, bool unusable)
 
 // --- values ---
 
-// Of an owner's pods one value. False: none of them has one.
+// Aggregates the values of a workload's pods. False: no pod has a value.
 static bool aggregate_workload(const struct provider_call *c, const struct gs_hmap *map,
                                const struct gs_hmap *times, const struct provider_workload *o,
                                struct provider_value *ret)
@@ -156,7 +156,7 @@ static void take_external(struct provider_call *c, const struct source_result *r
 void provider_take_result(struct provider_call *c, const struct source_result *r)
 {
     static const struct source_result none;
-    // The call may be gone when its end was told.
+    // provider_end() may free the call.
     bool external = c->rq.external, aggregates = c->aggregates;
     struct gs_hmap *times = provider_times_index(c->timed ? r : &none, gs_buf_slice(&c->label));
     struct gs_hmap *map = external ? NULL : by_object(c, r);

@@ -21,13 +21,13 @@ struct provider_workloads_op {
     provider_workloads_fn cb;
     void *arg;
     struct kube_request *get;
-    json_t *answer; // holds the names
+    json_t *answer; // owns the names
     struct candidate *list;
     size_t n;
-    char *pod_selector; // of a single one; NULL: all pods
+    char *pod_selector; // of a single workload; NULL: all pods
     struct provider_objects_op *pods_op, *sets_op;
-    struct provider_object_names *pods, *sets; // sets: of a Deployment; NULL: not known
-    bool starting;                             // the lists are still being asked for
+    struct provider_object_names *pods, *sets; // sets: ReplicaSets of a Deployment; NULL: unknown
+    bool starting;                             // the requests for the lists are being sent
     bool waits_pods, waits_sets;
     bool inside, done;
 };
@@ -66,9 +66,9 @@ void provider_workloads_free(struct provider_workloads *o)
     free(o);
 }
 
-// --- whose pod ---
+// --- controllers of pods ---
 
-// Names of ReplicaSets -> names of their Deployments.
+// Maps names of ReplicaSets to names of their Deployments.
 static struct gs_hmap *deployments_of(const struct provider_object_names *sets)
 {
     struct gs_hmap *map = gs_hmap_new(NULL);
@@ -78,8 +78,8 @@ static struct gs_hmap *deployments_of(const struct provider_object_names *sets)
     return map;
 }
 
-// The name of the only owner of this kind that the pod may have; NULL: none. *ret_any: it may be
-// any, as far as is known.
+// Returns the name of the only workload of this kind that can own the pod; NULL: none. *ret_any:
+// every workload can own it, because the controller is unknown.
 static const char *controller(const struct provider_workloads_op *op,
                               const struct gs_hmap *deployments,
                               const struct provider_object_detail *pod, bool *ret_any)
@@ -136,7 +136,7 @@ static struct provider_workloads *collect_workloads(const struct provider_worklo
     struct provider_workloads *o = gs_alloc(sizeof(*o));
     struct provider_workload *items = gs_arena_alloc(&o->arena, (op->n + 1) * sizeof(*items));
     const char **pods = gs_arena_alloc(&o->arena, (op->pods->n + 1) * sizeof(*pods));
-    size_t *place = gs_alloc_array(op->pods->n + 1, sizeof(*place)); // in pods, + 1
+    size_t *place = gs_alloc_array(op->pods->n + 1, sizeof(*place)); // index in pods + 1
     for (size_t i = 0; i < op->n; i++) {
         const struct candidate *c = &op->list[i];
         size_t *own = gs_arena_alloc(&o->arena, (c->n + 1) * sizeof(*own));
@@ -187,7 +187,7 @@ static void on_sets(void *arg, struct provider_object_names *names, struct gs_er
     struct provider_workloads_op *op = arg;
     op->sets_op = NULL;
     op->waits_sets = false;
-    if (err) // then selectors alone say which pods are whose
+    if (err) // then only selectors assign pods to workloads
         gs_warn("adapter", "listing replicasets: %s", gs_error_message(err));
     else
         op->sets = provider_object_names_ref(names);
@@ -200,7 +200,7 @@ static void ask_lists(struct provider_workloads_op *op)
     const struct provider_workloads_request *rq = &op->rq;
     op->starting = op->waits_pods = true;
     op->waits_sets = gs_streq(rq->kind->kind, "Deployment");
-    // Either may be answered from inside.
+    // Both may call back before they return.
     if (op->waits_sets) {
         struct provider_objects_op *sets = provider_objects_list(
             rq->objects, KUBE_REPLICASETS, rq->ns, op->pod_selector, true, on_sets, op);
@@ -208,7 +208,7 @@ static void ask_lists(struct provider_workloads_op *op)
             op->sets_op = sets;
     }
     bool inside = op->inside;
-    op->inside = true; // a failure must not free it here
+    op->inside = true; // prevents a failure from freeing op here
     struct provider_objects_op *pods =
         provider_objects_list(rq->objects, KUBE_PODS, rq->ns, op->pod_selector, true, on_pods, op);
     op->inside = inside;
@@ -221,9 +221,9 @@ static void ask_lists(struct provider_workloads_op *op)
         op_free(op);
 }
 
-// --- the owners ---
+// --- workloads ---
 
-// A selector that picks nothing is none.
+// An empty selector selects no pods.
 static bool read_selector(const struct provider_workload_kind *kind, const json_t *obj,
                           struct kube_selector *ret)
 {

@@ -15,8 +15,8 @@ struct serving {
     bool made_here, handed;
     char *cert, *key;
     int64_t from, until;         // of the certificate, in seconds
-    int64_t warned;              // when its end was last reported
-    struct gs_file_watch *watch; // of both files; NULL: there are none
+    int64_t warned;              // time of the last expiry warning
+    struct gs_file_watch *watch; // of both files; NULL: no files
     struct http_server *server;
 };
 
@@ -34,7 +34,7 @@ static int64_t now_s(void)
     return gs_unix_ms() / 1000;
 }
 
-// Takes both texts, also on failure.
+// Takes ownership of both texts, also on failure.
 static struct gs_error *use(struct serving *s, char *cert, char *key)
 {
     int64_t from = 0, until = 0;
@@ -56,7 +56,7 @@ static struct gs_error *use(struct serving *s, char *cert, char *key)
     return NULL;
 }
 
-// From before the files are read, so that a later change is a change.
+// Called before the files are read, so that a change during reading is detected.
 static void watch_files(struct serving *s)
 {
     static const struct gs_file_watch_options o = {.missing_is_change = true};
@@ -121,7 +121,7 @@ static struct gs_error *make(struct serving *s)
     return err;
 }
 
-// In memory: no file is written.
+// Makes a certificate in memory and writes no file.
 static struct gs_error *start_handed(struct serving *s)
 {
     char *cert = NULL, *key = NULL;
@@ -129,7 +129,7 @@ static struct gs_error *start_handed(struct serving *s)
     return err ? err : use(s, cert, key);
 }
 
-// Once a day, of a certificate that nobody here renews.
+// Warns once a day about a certificate that gpuscale does not renew.
 static void warn_of_end(struct serving *s)
 {
     char when[GS_RFC3339_SIZE];
@@ -232,12 +232,12 @@ int64_t serving_expiry(const struct serving *s)
 void serving_poll(struct serving *s)
 {
     if (s->handed) {
-        if (s->until - now_s() < (int64_t)(RENEW_DAYS - 1) * DAY_S) // it should be renewed by now
+        if (s->until - now_s() < (int64_t)(RENEW_DAYS - 1) * DAY_S) // renewal is overdue
             warn_of_end(s);
         return;
     }
     bool changed = gs_file_watch_check(s->watch);
-    if (changed) // what somebody else has put there is theirs to renew
+    if (changed) // whoever replaced the files renews them
         s->made_here = false;
     bool old = s->made_here && s->until - now_s() < (int64_t)RENEW_DAYS * DAY_S;
     struct gs_error *err = old ? make(s) : NULL;

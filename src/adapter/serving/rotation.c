@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A check is a chain: Secret -> (a new certificate -> Secret) -> APIServices one by one -> served.
-// The Secret decides between replicas that renew at the same time: the second write is a conflict,
-// and that replica takes what the first one wrote. A certificate is served only when all
-// APIServices trust its CA; the CA before it stays in their bundles, for replicas that still serve
-// that one.
+// A check is a chain of steps: read the Secret, write a new certificate to it if needed, update the
+// APIServices one by one, serve the certificate. If several replicas renew at the same time, the
+// second write is a conflict and its replica uses the certificate of the first. A certificate is
+// served only after all APIServices trust its CA. The previous CA stays in their bundles for
+// replicas that still serve its certificate.
 #include "adapter/serving/serving.h"
 
 #include "base/clock.h"
@@ -27,16 +27,16 @@ struct serving_rotation {
     char *ns, *service, *secret;
     struct gs_timer *timer;
     struct kube_request *rq;
-    char *ca, *cert, *key; // of the Secret
-    size_t at;             // of the APIServices
+    char *ca, *cert, *key; // from the Secret
+    size_t at;             // index of the next APIService
     bool failed, served;
-    char *wrong; // of the last check; NULL: it was good
+    char *wrong; // of the last check; NULL: it succeeded
 };
 
 static void get_secret(struct serving_rotation *r);
 static void get_apiservice(struct serving_rotation *r);
 
-// --- ends ---
+// --- end of a check ---
 
 static void on_rotation_timer(void *arg)
 {
@@ -51,7 +51,7 @@ static void again(struct serving_rotation *r, int64_t ms)
     gs_timer_start(r->timer, on_rotation_timer, (uint64_t)ms);
 }
 
-// Takes the error. Told once as long as it stays the same.
+// Takes the error. Logs it once as long as it stays the same.
 static void complain(struct serving_rotation *r, struct gs_error *err)
 {
     if (!gs_streq(r->wrong, gs_error_message(err)))
@@ -97,7 +97,7 @@ static char *encode(const char *text)
     return gs_buf_take(&out);
 }
 
-// The first certificate of a bundle, unless it has expired. Caller frees; "" for none.
+// Returns the first certificate of a bundle, or "" if it has expired. Caller frees.
 static char *kept_of(const char *bundle)
 {
     static const char end[] = "-----END CERTIFICATE-----\n";
@@ -186,7 +186,7 @@ static void take_secret(struct serving_rotation *r, const json_t *secret)
     r->key = data_of(secret, "tls.key");
 }
 
-// Why the Secret's certificate is not served. Caller frees; NULL: it is good.
+// Returns why the Secret's certificate cannot be served. Caller frees; NULL: it can.
 static char *unfit(const struct serving_rotation *r)
 {
     int64_t from = 0, until = 0, now = gs_unix_ms() / 1000;
@@ -238,7 +238,7 @@ static void on_written(void *arg, int status, json_t *body, struct gs_error *err
 {
     struct serving_rotation *r = arg;
     r->rq = NULL;
-    if (status == 409) { // another replica was faster: what it wrote counts
+    if (status == 409) { // another replica was faster: use its certificate
         gs_error_free(err);
         get_secret(r);
         return;
@@ -282,7 +282,7 @@ static void get_secret(struct serving_rotation *r)
     r->rq = kube_get(r->o.kube, SECRETS, r->ns, r->secret, NULL, on_secret, r);
 }
 
-// --- life ---
+// --- setup ---
 
 struct gs_error *serving_check_service(const char *service)
 {

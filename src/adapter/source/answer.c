@@ -8,8 +8,8 @@
 #include "codec/json.h"
 
 enum {
-    MAX_LABELS = 512,     // of one series
-    MAX_SHOWN_TEXT = 300, // of what is not JSON, in an error
+    MAX_LABELS = 512,     // maximum of a series
+    MAX_SHOWN_TEXT = 300, // of a body that is not JSON, in an error
 };
 
 struct gs_slice source_sample_label(const struct source_sample *s, struct gs_slice name)
@@ -76,7 +76,7 @@ static enum gs_code code_of(struct gs_slice type)
                                                   : GS_EIO;
 }
 
-// Statuses with which Prometheus sends its envelope; anything else comes from somebody in between.
+// Prometheus sends its envelope with these statuses only; others come from a proxy.
 static bool has_envelope(int status)
 {
     return status / 100 == 2 || status == 400 || status == 422 || status == 503;
@@ -165,7 +165,7 @@ static bool read_sample_labels(struct codec_json_pull *j, struct gs_arena *a,
     return true;
 }
 
-// False in *ret_has: a native histogram, which has no one value.
+// *ret_has is false for a native histogram, which has no single value.
 static bool read_sample(struct codec_json_pull *j, struct gs_arena *a, struct source_sample *s,
                         bool *ret_has)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions and their answers, shared: equal queries that are asked at the same time are sent once,
-// and an answer is shared for max_age_ms, so that requests of many autoscalers in one sync period
-// read one answer.
+// Shares calls: equal queries at the same time are sent once, and a response is shared for
+// max_age_ms, so that many autoscalers in one sync period need one query.
 #include "adapter/source/source.h"
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -16,8 +15,8 @@ struct fetch;
 // One caller.
 struct source_op {
     TAILQ_ENTRY(source_op) peers;
-    struct fetch *fetch;          // under way; NULL: ready
-    struct source *source;        // of a ready one
+    struct fetch *fetch;          // pending; NULL: ready
+    struct source *source;        // of a ready call
     struct source_result *result; // of a ready one
     source_vector_fn on_vector;
     source_shapes_fn on_shapes;
@@ -25,7 +24,7 @@ struct source_op {
 };
 TAILQ_HEAD(op_list, source_op);
 
-// One question to the server, and its answer for a while.
+// One call to the backend and its cached response.
 struct fetch {
     struct source *source;
     TAILQ_ENTRY(fetch) all;
@@ -43,14 +42,14 @@ struct source {
     int64_t max_age_ns;
     struct fetch_list fetches;
     struct gs_hmap *shared; // key -> struct fetch
-    struct op_list ready;   // answered from what is there, told in the next turn
+    struct op_list ready;   // served from the cache, delivered in the next turn
     size_t n_ready;
     uv_idle_t *idle;
     struct source_stats stats;
     char *last_error;
 };
 
-// --- ends ---
+// --- delivery ---
 
 static void fetch_free(struct fetch *f)
 {
@@ -68,7 +67,7 @@ static struct gs_error *copy_error(const struct gs_error *err)
     return err ? gs_error_new(gs_error_code(err), "%s", gs_error_message(err)) : NULL;
 }
 
-// Tells all callers. They may ask again from inside.
+// Delivers to all callers. Their callbacks may start new calls.
 static void tell(struct fetch *f, struct gs_error *err)
 {
     struct source_op *op;
@@ -114,8 +113,8 @@ static void on_series(void *arg, struct source_shapes *shapes, struct gs_error *
     fetch_free(f);
 }
 
-// Answers that are too old to be given again. The list is in the order of asking, so they are in
-// front; what is under way there holds them up no longer than its timeout.
+// Frees expired responses. The list is in the order of the calls, so expired ones are at its front.
+// A pending call at the front delays them by its timeout at most.
 static void drop_old(struct source *s)
 {
     int64_t now = gs_mono_ns();
@@ -154,7 +153,7 @@ static void on_query_result(void *arg, struct source_result *r, struct gs_error 
     drop_old(s);
 }
 
-// --- asking ---
+// --- calls ---
 
 static struct fetch *fetch_new(struct source *s)
 {
@@ -181,7 +180,7 @@ static void on_idle(uv_idle_t *h)
         uv_idle_start(h, on_idle);
 }
 
-// An answer that is there already, told in the next turn of the loop.
+// Schedules a cached response for delivery in the next turn of the loop.
 static struct source_op *take_ready(struct source *s, struct fetch *f, source_vector_fn cb,
                                     void *arg)
 {
@@ -261,7 +260,7 @@ void source_cancel(struct source_op *op)
     free(op);
 }
 
-// --- set-up ---
+// --- setup ---
 
 static void idle_closed(uv_handle_t *h)
 {

@@ -10,10 +10,10 @@ enum { PERIOD_MS = 5000, TIMEOUT_MS = 5000, SILENCE_MS = 30000 };
 struct source_probe {
     struct source_probe_options o;
     struct gs_timer *timer;
-    struct source_op *op; // under way
+    struct source_op *op; // in progress
     int64_t sent_ns;
-    char *error; // of the last query; NULL: it was good
-    char *text;  // of source_probe_wrong
+    char *error; // of the last query; NULL: it succeeded
+    char *text;  // result of source_probe_wrong()
 };
 
 static void set_error(struct source_probe *p, char *text)
@@ -31,7 +31,7 @@ static void on_probe_result(void *arg, struct source_result *r, struct gs_error 
     gs_error_free(err);
 }
 
-// With a time of its own: an answer that is kept for others proves nothing.
+// Sets the time explicitly, because queries with a time bypass the cache.
 static void send_probe(struct source_probe *p)
 {
     p->sent_ns = gs_mono_ns();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prometheus' HTTP API. Answers are taken as they come: a list of series is read piece by piece,
-// and what is held of all other answers together is bounded, whatever a server sends.
+// The backend for Prometheus' HTTP API. Lists of series are parsed incrementally, and the total
+// size of all other pending responses is limited.
 #include "adapter/source/source.h"
 #include "adapter/source/source_private.h"
 #include "base/clock.h"
@@ -12,11 +12,11 @@
 enum {
     MAX_GET = 6000, // bytes of parameters; longer ones are posted
     DEFAULT_TIMEOUT_MS = 30000,
-    REFRESH_MS = 10000, // of files with secrets and certificates
+    REFRESH_MS = 10000, // interval of reading secrets and certificates again
 };
 #define MAX_ANSWER ((size_t)128 * 1024 * 1024)
-#define MAX_HELD   ((size_t)192 * 1024 * 1024) // of all calls that are under way
-#define MAX_ERROR  ((size_t)1024 * 1024)       // of answers that are none of 200
+#define MAX_HELD   ((size_t)192 * 1024 * 1024) // total of pending responses
+#define MAX_ERROR  ((size_t)1024 * 1024)       // of a response with a status other than 200
 
 struct remote {
     struct source_backend base;
@@ -47,8 +47,8 @@ static void remote_call_free(struct call *c)
     free(c);
 }
 
-// What libcurl reports as input or output trouble is a peer that cannot be reached. Its texts read
-// "GET URL: reason", and the URL is named here.
+// Maps libcurl's I/O errors to "cannot be reached". Its texts are "GET URL: reason"; the method and
+// URL are removed because the caller adds the name of the source.
 static struct gs_error *transport_error(const struct remote *r, struct gs_error *err)
 {
     enum gs_code code = gs_error_code(err);
@@ -113,7 +113,7 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
         err = transport_error(c->remote, err);
     } else if (c->series) {
         err = a->body.len ? source_series_reader_feed(c->series, a->body) : NULL;
-        if (err && a->status != 200) { // it is told by its status
+        if (err && a->status != 200) { // the status is the error
             gs_error_free(err);
             err = NULL;
         }
@@ -129,7 +129,7 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
     finish_remote_call(c, result, shapes, err);
 }
 
-// --- asking ---
+// --- calls ---
 
 static void add_parameter(struct gs_buf *out, const char *name, const char *value)
 {
@@ -199,7 +199,7 @@ static void remote_cancel(struct source_backend *b, void *call)
     remote_call_free(c);
 }
 
-// --- life ---
+// --- setup ---
 
 static const char *remote_name(const struct source_backend *b)
 {

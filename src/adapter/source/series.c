@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of series may be a hundred megabytes long, and what is kept of it are its shapes: so it is
-// taken apart as it comes. Objects in an array of the outermost object are the series, each is read
-// when it is whole and forgotten; the rest is the envelope, read at the end.
+// Parses a list of series incrementally, because it may have a hundred megabytes and only its
+// shapes are kept. Each object in an array of the outermost object is a series; it is parsed when
+// it is complete, then discarded. The rest is the envelope, which is parsed at the end.
 #include "adapter/source/source_private.h"
 
 #include "base/hmap.h"
@@ -13,27 +13,27 @@ enum { MAX_LABELS = 512, MAX_ELEMENT = 1024 * 1024, MAX_ENVELOPE = 1024 * 1024 }
 
 enum place {
     OUTSIDE,       // not in an array of the outermost object
-    ARRAY_START,   // behind [
-    AFTER_ELEMENT, // behind an object
-    AFTER_COMMA,   // before the next
-    OTHER_ARRAY,   // of something else
+    ARRAY_START,   // after [
+    AFTER_ELEMENT, // after an object
+    AFTER_COMMA,   // after a comma
+    OTHER_ARRAY,   // an array of other values
     ELEMENT,
 };
 
 struct source_series_reader {
     struct source_shapes *out;
-    struct gs_hmap *index; // name and label names -> position + 1
+    struct gs_hmap *index; // name and label names -> index + 1
     size_t cap;
-    struct gs_arena scratch; // of one series
+    struct gs_arena scratch; // for one series
     struct gs_slice labels[MAX_LABELS];
     size_t n_labels;
     struct gs_slice name;
     struct gs_buf key;
-    // Where in the text the next byte is.
+    // Parser state at the next byte.
     enum place place;
     size_t depth;
     bool in_string, escaped;
-    struct gs_buf element; // what has come of one
+    struct gs_buf element; // the received part of a series
     struct gs_buf envelope;
 };
 
@@ -114,9 +114,9 @@ static struct gs_error *read_element(struct source_series_reader *r, struct gs_s
     return ok ? NULL : source_answer_malformed(&j);
 }
 
-// --- taking the text apart ---
+// --- splitting the text ---
 
-// Whether c is of a string, its quotes included.
+// Returns true if c belongs to a string, including its quotes.
 static bool is_of_string(struct source_series_reader *r, char c)
 {
     bool was = r->in_string;
@@ -131,7 +131,7 @@ static bool is_of_string(struct source_series_reader *r, char c)
     return was || r->in_string;
 }
 
-// The end of the object that begins, or went on, at text; text.len: it does not end here.
+// Returns the end of the object that starts or continues at text; text.len: it does not end here.
 static size_t scan_element(struct source_series_reader *r, struct gs_slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -235,7 +235,7 @@ struct gs_error *source_series_reader_end(struct source_series_reader *r, int st
     struct gs_slice data = {0};
     struct gs_arena texts = {.limit = (size_t)2 * 1024 * 1024};
     struct gs_error *err = source_answer_open(status, gs_buf_slice(&r->envelope), &texts, &data);
-    if (!err && (!data.len || data.data[0] != '[')) // null is no list
+    if (!err && (!data.len || data.data[0] != '[')) // null is not a list
         err = gs_error_new(GS_EPROTO, "not an answer of Prometheus: no list of series");
     if (!err) {
         struct codec_json_pull j = codec_json_pull_of(data);

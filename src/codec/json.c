@@ -7,8 +7,8 @@
 
 #include <stdarg.h>
 
-// jansson recurses per nesting level and has its own limit of 2048; deeper than ours is refused
-// before it parses, so that hostile nesting costs no stack.
+// jansson recurses per nesting level, with a limit of 2048. A lower limit is checked before
+// parsing, so that hostile nesting does not use up the stack.
 static bool too_deep(struct gs_slice text)
 {
     int depth = 0;
@@ -124,7 +124,7 @@ void codec_json_del(json_t *j, ...)
         json_object_del(j, key);
 }
 
-// As Go's encoder: what is no UTF-8 becomes U+FFFD. A peer's answer may be in a text.
+// As in Go's encoder, invalid UTF-8 becomes U+FFFD. The text can contain a response of a peer.
 static json_t *any_text(const char *value)
 {
     GS_AUTO_BUF struct gs_buf out = {0};

@@ -48,7 +48,7 @@ bool codec_json_pull_array(struct codec_json_pull *j)
     return enter_container(j, '[', "an array is expected");
 }
 
-// In front of a member or item, behind the comma of the last one. False at the closing bracket.
+// Moves to the next member or item, after the comma. Returns false at the closing bracket.
 static bool pull_step(struct codec_json_pull *j, char first, char close)
 {
     char c = codec_json_pull_peek(j);
@@ -121,7 +121,7 @@ static char *put_utf8(char *out, unsigned c)
     return out;
 }
 
-// p is behind "\u". Lone surrogates become U+FFFD, as Go reads them.
+// p is after "\u". Lone surrogates become U+FFFD, as in Go.
 static bool read_unicode(const char **p, const char *end, char **out)
 {
     int hi = end - *p >= 4 ? hex4(*p) : -1;

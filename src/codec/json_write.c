@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON text of jansson's values. jansson itself prints numbers with 17 digits: 0.7 becomes
-// 0.69999999999999996. Here a number has the fewest digits that read back as the same number.
+// Prints jansson's values as JSON. jansson itself prints numbers with 17 digits: 0.7 becomes
+// 0.69999999999999996. This printer uses the shortest form that parses to the same number.
 #include "base/num.h"
 #include "codec/json.h"
 
@@ -39,7 +39,7 @@ static void add_integer(struct gs_buf *out, json_int_t v)
     gs_buf_add_u64(out, v < 0 ? -(uint64_t)v : (uint64_t)v);
 }
 
-// Whole numbers keep a ".0", so that a reader finds a real number again.
+// Whole numbers keep a ".0", so that they are parsed as reals again.
 static void add_real(struct gs_buf *out, double v)
 {
     char text[GS_DOUBLE_SIZE];

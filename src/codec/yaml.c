@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser's event stream becomes JSON values with a stack of open containers. Aliases copy the
-// anchored value; the total of values made is limited, so that nested aliases cannot explode.
+// Converts the parser's events to JSON values with a stack of open containers. Aliases copy the
+// anchored value; the total number of values is limited against nested aliases.
 #include "codec/yaml.h"
 
 #include "base/file.h"
@@ -17,7 +17,7 @@ struct level {
     json_t *container; // object or array
     char *key;         // pending key of an object
     bool key_merges;   // it is "<<"
-    json_t *merged;    // what "<<" gave: defaults for keys not set here; NULL: nothing
+    json_t *merged;    // keys merged by "<<": defaults for keys not set here; NULL: none
     char *anchor;      // to be recorded when the container closes
     struct codec_yaml_mark at;
 };
@@ -32,7 +32,7 @@ struct builder {
     size_t n_values;
     struct codec_yaml_docs docs;
     struct codec_yaml_marks *marks; // NULL: none are kept
-    bool texts;                     // plain scalars stay texts
+    bool texts;                     // plain scalars are strings
 };
 
 struct codec_yaml_marks {
@@ -44,7 +44,7 @@ static struct gs_slice mark_key(const json_t *const *value)
     return gs_slice_make(value, sizeof(*value));
 }
 
-// Booleans and null are shared by all documents, so they have no place.
+// Booleans and null are shared by all documents, so they have no position.
 static void set_mark(struct builder *b, const json_t *value, struct codec_yaml_mark at)
 {
     if (!b->marks || !at.line || json_is_null(value) || json_is_boolean(value))
@@ -99,8 +99,8 @@ static char *anchor_name(struct fy_event *ev)
     return text ? gs_strndup(text, len) : NULL;
 }
 
-// "<<", the merge key of YAML 1.1, gives a mapping or several, the first of which win. Of several
-// "<<" the last wins, as Go's packages have it.
+// "<<", the merge key of YAML 1.1, merges one or several mappings, of which earlier ones win. If
+// "<<" is repeated, the last one wins, as in Go's packages.
 static bool merge(struct level *l, const json_t *value)
 {
     CODEC_AUTO_JSON json_t *given = json_object();
@@ -120,14 +120,14 @@ static bool merge(struct level *l, const json_t *value)
     return true;
 }
 
-// A quoted "<<" is a key as any other.
+// A quoted "<<" is an ordinary key.
 static bool is_merge_key(struct fy_event *ev, const char *key)
 {
     struct fy_token *t = ev->type == FYET_SCALAR ? fy_event_get_token(ev) : NULL;
     return t && fy_token_scalar_style(t) == FYSS_PLAIN && gs_streq(key, "<<");
 }
 
-// Puts a finished value where it belongs. Steals it.
+// Adds a finished value to its container. Steals it.
 static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *value)
 {
     CODEC_AUTO_JSON json_t *own = value;
@@ -166,7 +166,7 @@ static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *va
     return NULL;
 }
 
-// A copy of an anchored value is reported at the places of the original.
+// A copy of an anchored value has the positions of the original.
 static void copy_marks(struct builder *b, const json_t *from, const json_t *to)
 {
     const char *key;
@@ -181,7 +181,8 @@ static void copy_marks(struct builder *b, const json_t *from, const json_t *to)
         copy_marks(b, v, json_array_get(to, i));
 }
 
-// Adds the values to n_values. False: nested more than depth levels, or too many.
+// Adds the number of values to n_values. Returns false if there are too many or they are nested
+// deeper than depth.
 static bool count_values(struct builder *b, const json_t *j, size_t depth)
 {
     const char *key;
@@ -240,7 +241,7 @@ static struct gs_error *on_scalar(struct builder *b, struct fy_event *ev)
     free(anchor);
     struct codec_yaml_mark at = event_mark(ev);
     enum fy_scalar_style style = t ? fy_token_scalar_style(t) : FYSS_PLAIN;
-    // The parser's mark is behind the quote.
+    // The parser's mark is after the quote.
     at.column -= (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) && at.column > 1;
     if (!is_key)
         set_mark(b, value, at);
@@ -343,7 +344,7 @@ static struct gs_error *stream_error(const struct builder *b, struct fy_diag *di
     return gs_error_new(GS_EINVAL, "%s: not valid YAML", b->name);
 }
 
-// libfyaml 0.7 can loop for ever on bytes that YAML does not allow, so they never reach it.
+// libfyaml 0.7 can loop forever on bytes that YAML does not allow, so they are rejected first.
 static struct gs_error *check_characters(struct gs_slice text, const char *name)
 {
     size_t valid = codec_utf8_valid_prefix(text), line = 1;

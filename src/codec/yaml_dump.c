@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Written here and not by libfyaml: its emitter either quotes every text or none ("12" becomes the
-// number 12).
+// libfyaml is not used: its emitter quotes either all strings or none ("12" becomes the number 12).
 #include "codec/yaml.h"
 
 #include <ctype.h>
 #include <string.h>
 
-// Only what is a text under every version of YAML and needs no look at its surroundings.
+// True only if it is a string in every version of YAML and every context.
 static bool is_plain(const char *text, size_t len)
 {
     if (!len || !(isalpha((unsigned char)text[0]) || text[0] == '/') || text[len - 1] == ' ')
@@ -27,7 +26,7 @@ static void dump_text(const char *text, size_t len, struct gs_buf *out)
         return;
     }
     json_t *quoted = json_stringn_nocheck(text, len);
-    codec_json_dump(quoted, out); // a text of JSON is one of YAML
+    codec_json_dump(quoted, out); // a JSON string is a YAML string
     json_decref(quoted);
 }
 

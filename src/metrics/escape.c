@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that are not [a-zA-Z_:][a-zA-Z0-9_:]* for readers that know no others.
+// Escapes names that are not [a-zA-Z_:][a-zA-Z0-9_:]* for clients that support no others.
 // https://prometheus.io/docs/instrumenting/escaping_schemes/
 #include "metrics/write.h"
 
@@ -117,7 +117,7 @@ static struct element read_element(struct gs_slice s)
     return e;
 }
 
-// As Prometheus: the last scheme that is named by an element not less wanted than plain text.
+// As in Prometheus: the last scheme of an element that is not less preferred than plain text.
 enum metrics_escaping metrics_escaping_for(const char *accept)
 {
     struct element items[MAX_ELEMENTS];

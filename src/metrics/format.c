@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which exposition format a server answers in, and which one an answer is in.
+// Selects the exposition format of a response, and detects the format of a received one.
 #include "metrics/reader.h"
 #include "metrics/write.h"
 

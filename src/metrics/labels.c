@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One allocation a set: the header, the sorted array of slices, then the bytes that they point to.
+// A set is one allocation: the header, the sorted array of slices, then the bytes of the strings.
 #include "metrics/labels.h"
 
 #include "base/hmap.h"
@@ -45,7 +45,7 @@ struct metrics_labels *metrics_labels_new(const struct metrics_label *items, siz
     GS_AUTO_FREE struct metrics_label *sorted = gs_alloc_array(n, sizeof(*sorted));
     size_t unique = sort_unique(sorted, items, n), len = 0, bytes = 0;
     for (size_t i = 0; i < unique; i++) {
-        if (!sorted[i].value.len) // an empty label is the same as none
+        if (!sorted[i].value.len) // an empty label is an absent label
             continue;
         bytes += sorted[i].name.len + sorted[i].value.len;
         sorted[len++] = sorted[i];

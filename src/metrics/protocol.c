@@ -27,8 +27,8 @@ bool metrics_protocol_of(const char *name, enum metrics_protocol *ret)
     return false;
 }
 
-// q counts down from 0.6, also over a protocol that is left out: the others keep what they have
-// beside Prometheus.
+// q counts down from 0.6, also for a protocol that is left out: the others have the same values as
+// in Prometheus.
 void metrics_accept(const enum metrics_protocol *wanted, size_t n, enum metrics_escaping escaping,
                     struct gs_buf *out)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines and identities. A line that is the expected one costs a hash and its value; another one the
-// search for its end and for the brace that closes its labels.
+// Lines and identities. An expected line costs a hash and its value. For other lines, the end and
+// the closing brace of the labels are searched.
 #include "metrics/metrics_private.h"
 
 #include "base/mem.h"
@@ -62,7 +62,7 @@ void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum m
     static const struct metrics_limits none = {0};
     r->next = r->fetched = text.data;
     r->end = text.len ? text.data + text.len : text.data;
-    if (r->om != (f == METRICS_OPENMETRICS)) // other rules for what # lines may be
+    if (r->om != (f == METRICS_OPENMETRICS)) // the rules for # lines differ
         metrics_reader_forget_metadata(r);
     r->om = f == METRICS_OPENMETRICS;
     r->comment_at = 0;
@@ -104,7 +104,7 @@ struct gs_slice metrics_reader_take_name(struct metrics_reader *r, bool colon)
     return gs_slice_make(start, (size_t)(p - start));
 }
 
-// Processors follow a stream themselves, though not from page to page.
+// Processors prefetch streams, but not across pages.
 static inline void prefetch(struct metrics_reader *r)
 {
     const char *p = r->fetched, *to = r->end - r->next > PREFETCH ? r->next + PREFETCH : r->end;
@@ -113,8 +113,8 @@ static inline void prefetch(struct metrics_reader *r)
     r->fetched = p;
 }
 
-// The line at the place is the expected one, with a plain number and nothing behind it. False when
-// anything is otherwise: then nothing has changed.
+// Reads the line if it is the expected one, with a plain number at its end. Otherwise returns false
+// and changes nothing.
 static bool next_expected(struct metrics_reader *r, struct metrics_line *ret)
 {
     size_t len = r->expect_len;
@@ -139,7 +139,8 @@ static bool next_expected(struct metrics_reader *r, struct metrics_line *ret)
     return true;
 }
 
-// The # line at the place is that of the last text. False: then nothing has changed.
+// Skips the # line if it is the same as in the last text. Otherwise returns false and changes
+// nothing.
 static bool next_known_comment(struct metrics_reader *r)
 {
     const char *p = r->next;
@@ -204,8 +205,8 @@ static struct gs_error *find_close(struct metrics_reader *r, bool named)
     return NULL;
 }
 
-// In the text format nothing behind the labels has a brace, so the last one closes them. When it
-// does not (it is quoted), metrics_reader_labels says so.
+// In the text format no brace follows the labels, so the last one closes them. If it is quoted,
+// metrics_reader_labels reports an error.
 static struct gs_error *find_end(struct metrics_reader *r)
 {
     bool named = is_name_start(metrics_reader_peek(r), true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The labels of an identity that is new.
+// Parses the labels of a new identity.
 #include "metrics/metrics_private.h"
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// The room for what the line can unescape to, and for a bound in its one form.
+// Space for the unescaped strings of the line and a normalized bound.
 static void reserve_scratch(struct metrics_reader *r)
 {
     size_t need = r->line.len + GS_DOUBLE_SIZE * 2;
@@ -89,7 +89,7 @@ static void normalize_bound(struct metrics_reader *r, struct metrics_label *l)
         gs_error_free(err);
         return;
     }
-    // One bound a line is enough: a second le is a duplicate.
+    // One bound per line is enough: a second le is a duplicate.
     char text[GS_DOUBLE_SIZE * 2];
     size_t n = format_bound(v, text);
     if (r->scratch_len + n > r->scratch_cap)
@@ -116,7 +116,7 @@ static struct gs_error *add_label(struct metrics_reader *r, size_t *n, struct me
     return NULL;
 }
 
-// A quoted text where a label name is expected, with ',' or '}' behind it: the metric's name.
+// A quoted string in place of a label name, followed by ',' or '}', is the metric name.
 static bool is_metric_name(const struct metrics_reader *r)
 {
     return metrics_reader_peek(r) == ',' || metrics_reader_peek(r) == '}';
@@ -151,7 +151,7 @@ static struct gs_error *take_pair(struct metrics_reader *r, struct metrics_label
     return take_quoted(r, &ret->value);
 }
 
-// At '{'. labels[0] is the metric's name, empty: not known yet (then not for exemplars).
+// The cursor is at '{'. labels[0] is the metric name; if it is empty, it must be in the braces.
 static struct gs_error *take_labels(struct metrics_reader *r, bool exemplar, size_t *n)
 {
     r->at++;

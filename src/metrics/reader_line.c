@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind an identity, and the # lines.
+// Parses the rest of a line after the identity, and # lines.
 #include "metrics/metrics_private.h"
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#define MAX_COMMENTS ((size_t)100000) // remembered; further ones are read each time
+#define MAX_COMMENTS ((size_t)100000) // cached; more are parsed each time
 
 static struct gs_slice take_word(struct metrics_reader *r)
 {
@@ -260,7 +260,7 @@ struct gs_error *metrics_reader_comment(struct metrics_reader *r)
         r->seen_eof = true;
         return NULL;
     }
-    // As nearly all of them are written.
+    // The common notation.
     if (r->line.len > 7 &&
         (memcmp(r->line.data, "# HELP ", 7) == 0 || memcmp(r->line.data, "# TYPE ", 7) == 0)) {
         r->at = 7;

@@ -130,8 +130,8 @@ static inline uint64_t eight_digits(uint64_t x)
     return (x * 42949672960001ULL) >> 32;
 }
 
-// Up to 7 characters, digits and maybe a point, without a branch for each: nearly all values. The
-// length, 0 when it is another one.
+// Reads a number of up to 7 digits and a point without a branch for each: nearly all values.
+// Returns the length; 0: not such a number.
 static inline size_t short_number(const char *p, double *ret)
 {
     static const double tens[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};

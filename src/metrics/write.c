@@ -40,7 +40,7 @@ void metrics_write_label_value(struct gs_buf *out, struct gs_slice value)
     add_escaped(out, value, true);
 }
 
-// In the form that every version of the format reads.
+// In the form that all versions of the format accept.
 static bool is_plain(struct gs_slice name, bool colon)
 {
     for (size_t i = 0; i < name.len; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregations that give one value a group: sum, avg, count …, quantile. Selecting ones and
+// Aggregations with one value per group: sum, avg, count …, quantile. topk, bottomk and
 // count_values are in aggregate_select.c.
 #include "promql/eval_private.h"
 
@@ -175,7 +175,7 @@ static struct gs_error *quantile(struct promql_eval *ev, const struct promql_nod
     return err;
 }
 
-struct group_labels { // kept for a known input
+struct group_labels { // cached for a cached input
     struct tsdb_labels *labels;
     uint64_t set;
 };

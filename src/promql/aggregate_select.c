@@ -9,7 +9,7 @@
 
 // --- topk, bottomk ---
 
-struct heap { // of series; the one that goes first is on top
+struct heap { // of series; the first to be removed is on top
     uint32_t *items;
     size_t len;
 };
@@ -136,7 +136,7 @@ struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_no
     struct heap *heaps;
     bool *kept;
     struct choice c = {&g->input, 0, n->u.aggregate.op == PROMQL_BOTTOMK};
-    bool some = false; // a step wants series
+    bool some = false; // a step selects series
     for (size_t i = 0; i < ev->steps.n; i++)
         some = some || !(k[i] < 1);
     struct gs_error *err = heaps_of(ev, g, &heaps);
@@ -260,7 +260,7 @@ struct gs_error *promql_eval_count_values(struct promql_eval *ev, const struct p
     struct gs_error *err = promql_eval_intern(ev, param->u.string, &label);
     if (!err)
         err = labelled(ev, input, label, &values);
-    // The label is one of the grouping; among those that go, it goes.
+    // The label is part of the grouping; with `without`, it is removed if it is listed.
     struct promql_node grouped = *n;
     struct gs_slice *names = NULL;
     const struct promql_names *from = &n->u.aggregate.grouping;

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define MAX_NOTES ((size_t)10) // of a kind, as in Prometheus' answers
+#define MAX_NOTES ((size_t)10) // of each kind, as in Prometheus' responses
 
 static void add_annotation(const struct promql_annotations *n, char ***list, size_t *len,
                            size_t *cap, const char *kind, uint32_t pos, const char *fmt, va_list ap)
@@ -23,7 +23,7 @@ static void add_annotation(const struct promql_annotations *n, char ***list, siz
     }
     GS_AUTO_FREE char *what = gs_vformat(fmt, ap);
     char *text = gs_format("PromQL %s: %s (%zu:%zu)", kind, what, line, pos - start + 1);
-    size_t same = (size_t)(strrchr(text, '(') - text) + 1; // without the place
+    size_t same = (size_t)(strrchr(text, '(') - text) + 1; // without the position
     for (size_t i = 0; i < *len; i++) {
         if (strncmp((*list)[i], text, same) == 0) {
             free((*list)[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary operators with a scalar on one side at least; those of two vectors are in match.c.
+// Binary operators with at least one scalar. Operators on two vectors are in match.c.
 #include "promql/eval_private.h"
 
 #include <math.h>
@@ -64,7 +64,7 @@ static void scalar_scalar(const struct promql_node *n, const double *a, const do
     }
 }
 
-// The vector's values in place. swapped: the scalar stands on the left.
+// Changes the values of the vector in place. swapped: the scalar is on the left.
 static struct gs_error *vector_scalar(struct promql_eval *ev, const struct promql_node *n,
                                       struct promql_matrix *m, const double *scalar, bool swapped)
 {

@@ -62,7 +62,7 @@ static void renew_view(struct promql_cache *c, const struct tsdb *db)
     if (c->generation == tsdb_generation(db) && !full)
         return;
     c->generation = tsdb_generation(db);
-    // One that somebody reads belongs to the series as they were, also when it is empty.
+    // A view in use belongs to the old series, even if it is empty.
     if (!gs_hmap_len(old->entries) && !old->n_results)
         return;
     c->now = view_new();

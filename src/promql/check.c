@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of all nodes, children first, and the rules that the grammar does not hold.
+// Sets the types of all nodes, children first, and checks the rules that are not part of the
+// grammar.
 #include "promql/functions.h"
 #include "promql/parser_private.h"
 
@@ -26,7 +27,7 @@ static bool is_operand(const struct promql_node *n)
     return n->type == PROMQL_SCALAR || n->type == PROMQL_VECTOR;
 }
 
-// Where the operator stands, for errors.
+// The position of the operator, for errors.
 static uint32_t operator_at(const struct promql_parser *p, const struct promql_node *n)
 {
     uint32_t at = n->u.binary.lhs->end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries from outside: limits, one evaluation, its result.
+// The public query functions: limits, evaluation and result.
 #include "promql/eval_private.h"
 
 #include "base/clock.h"
@@ -242,7 +242,7 @@ static struct gs_error *run_query(struct promql_engine *e, const struct promql_e
                                   struct promql_result *ret)
 {
     const struct promql_config cfg = e->cfg;
-    promql_engine_set_limits(e, 0, 0); // others may begin in a pause
+    promql_engine_set_limits(e, 0, 0); // other queries can start during a pause
     struct promql_eval *ev = eval_new(e, x, steps, end_ms, &cfg);
     struct promql_result r = {
         .engine = e, .own = ev, .start_ms = steps.start_ms, .step_ms = steps.step_ms};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over the tree: every node is evaluated once, for all steps.
+// Evaluates the tree: every node once, for all steps.
 #include "promql/eval_private.h"
 
 #include "base/clock.h"
@@ -43,7 +43,7 @@ static struct gs_error *pause_query(struct promql_eval *ev)
 struct gs_error *promql_eval_work(struct promql_eval *ev, size_t values)
 {
     ev->work += values;
-    // The clock is asked once for each 16,384 values.
+    // The clock is read once for each 16,384 values.
     if ((ev->work - values) >> 14 == ev->work >> 14)
         return NULL;
     int64_t now_ns = gs_mono_ns();
@@ -148,7 +148,7 @@ void promql_eval_compact(struct promql_matrix *m)
 
 struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text, uint32_t *ret)
 {
-    // Its own first: the store may have come to know the text in a pause.
+    // The query's own symbols first: the store may have added the string during a pause.
     size_t known = (size_t)(uintptr_t)gs_hmap_get(ev->own_symbols, text);
     if (known) {
         *ret = PROMQL_OWN_SYMBOL | (uint32_t)(known - 1);
@@ -297,7 +297,7 @@ struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_
     return promql_eval_merge_equal(ev, m, true, NULL);
 }
 
-struct nameless { // the label sets of a known matrix without their names
+struct nameless { // the label sets of a cached matrix without their names
     struct tsdb_labels *labels;
     uint64_t set;
 };
@@ -511,7 +511,7 @@ struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_no
                                   struct promql_matrix *ret)
 {
     struct gs_error *err = promql_eval_known(ev, n, ret);
-    ret->set = 0; // who asks may change them
+    ret->set = 0; // callers may change them
     return err;
 }
 

@@ -24,7 +24,7 @@
         .name = name_, .kind = PROMQL_FN_TIME, .ret = V, .args = {V}, .n_args = 1, .variadic = 1,  \
         .map = fn_                                                                                 \
     }
-// Over native histograms only: nothing of a vector of floats is left.
+// These functions apply to native histograms only: the result for floats is empty.
 #define NATIVE(name_)                                                                              \
     {                                                                                              \
         .name = name_, .kind = PROMQL_FN_SPECIAL, .ret = V, .args = {V}, .n_args = 1,              \

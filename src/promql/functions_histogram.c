@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define SMALL_DELTA 1e-12 // relative; counts that near are the same but for rounding
+#define SMALL_DELTA 1e-12 // relative; a smaller difference of counts is a rounding error
 
 struct bucket {
     double upper, count;
@@ -41,7 +41,7 @@ static bool nearly_equal(double a, double b)
     return diff / fmin(sum, 1.7976931348623157e308) < SMALL_DELTA;
 }
 
-// Counts that fall from one bucket to the next are raised. True when that was more than rounding.
+// Makes counts monotonic. Returns true if a count was lower by more than a rounding error.
 static bool make_monotonic(struct bucket *b, size_t n)
 {
     bool forced = false;
@@ -77,7 +77,7 @@ static double bucket_quantile(double q, struct bucket *b, size_t n, bool *ret_fo
         return (double)NAN;
     *ret_forced = forced;
     double rank = q * observations;
-    size_t at = 0, end = n - 1; // by halves, also where counts are not numbers
+    size_t at = 0, end = n - 1; // binary search, also if counts are NaN
     while (at < end) {
         size_t middle = (at + end) / 2;
         if (b[middle].count >= rank)
@@ -132,7 +132,7 @@ static double bucket_fraction(double lower, double upper, struct bucket *b, size
 
 struct histograms {
     struct promql_eval *ev;
-    struct promql_matrix input; // only series with a sound le
+    struct promql_matrix input; // only series with a valid le
     double *bounds;             // le of each
     struct promql_keys keys;    // one for each histogram
     struct bucket *buckets;
@@ -206,7 +206,7 @@ static struct gs_error *result_of(struct histograms *h, uint32_t id, struct prom
     return err;
 }
 
-// first: at the first step with buckets. Prometheus has forgotten the name at later ones.
+// first: at the first step with buckets. At later steps, Prometheus omits the name.
 static void note_forced(const struct histograms *h, const struct promql_node *arg, uint32_t id,
                         bool first)
 {

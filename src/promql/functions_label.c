@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that change or order by labels.
+// Functions that change labels or sort by them.
 #include "promql/eval_private.h"
 #include "promql/parser_private.h"
 
@@ -118,7 +118,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-// Runs of digits by their number, the rest byte by byte: "gpu2" before "gpu10".
+// Natural order: runs of digits are compared as numbers, the rest by byte. "gpu2" is before
+// "gpu10".
 static int compare_naturally(struct gs_slice a, struct gs_slice b)
 {
     size_t i = 0, k = 0;

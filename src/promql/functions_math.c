@@ -36,12 +36,13 @@ PLAIN(rad, v *M_PI / 180)
 
 double promql_map_round(double v, const double *args, size_t n_args)
 {
-    // The inverse first, as Prometheus, for the same rounding errors.
+    // Computes the inverse first, for the same rounding errors as Prometheus.
     double inverse = 1.0 / (n_args ? args[0] : 1);
     return floor(v * inverse + 0.5) / inverse;
 }
 
-// An infinity on the side asked for wins over NaN, and NaN over every number; -0 is below 0.
+// As Go's math.Max and math.Min: the infinity in that direction wins over NaN, and NaN over every
+// number; -0 is less than 0.
 static double smaller(double a, double b)
 {
     if (isnan(a) || isnan(b))
@@ -56,7 +57,7 @@ static double larger(double a, double b)
     return -smaller(-a, -b);
 }
 
-// With the lower limit above the upper there is no value: the evaluator drops the absent marker.
+// If the minimum is above the maximum, there is no value: the evaluator drops the absent marker.
 static double clamp(double v, double low, double high)
 {
     if (low > high)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that see a whole vector: absent, scalar, vector, sort, timestamp.
+// Functions of a whole vector: absent, scalar, vector, sort, timestamp.
 #include "promql/eval_private.h"
 
 #include <math.h>
@@ -92,7 +92,7 @@ static const struct promql_node *unwrap_argument(const struct promql_node *n)
     return n;
 }
 
-// A label of the selector's equality matchers; one that is matched twice is left out.
+// Labels of the selector's equality matchers, except labels that are matched twice.
 static bool label_stands(const struct promql_node *selector, size_t i)
 {
     const struct tsdb_matcher *m = selector->u.selector.matchers;
@@ -205,7 +205,7 @@ static void merge_sort(struct promql_series *s, struct promql_series *scratch, s
         scratch[out++] = before(&s[right], &s[left], descending) ? s[right++] : s[left++];
     while (left < half)
         scratch[out++] = s[left++];
-    memcpy(s, scratch, out * sizeof(*s)); // what is left on the right is in its place
+    memcpy(s, scratch, out * sizeof(*s)); // the rest on the right is sorted
 }
 
 static struct gs_error *sort_series(struct promql_eval *ev, const struct promql_node *call,

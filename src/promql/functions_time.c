@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a time, in UTC, of seconds since 1970.
+// Date and time functions, in UTC, of seconds since 1970.
 #include "promql/eval_private.h"
 
 #include <math.h>
@@ -9,8 +9,9 @@ struct parts {
     int month, day, day_of_year, day_of_week, hour, minute; // month, day and day of year from 1
 };
 
-// NaN and what is beyond 64 bits count as the least number of 64 bits, and seconds are counted from
-// a year far back, modulo 2^64: the results for such values then are those of Prometheus on x86-64.
+// NaN and values beyond 64 bits become the minimum of int64_t, and seconds are counted from a year
+// far in the past, modulo 2^64. The results for such values are then the same as those of
+// Prometheus on x86-64.
 enum { DAYS_400_YEARS = 146097, DAY_S = 86400 };
 #define YEAR_ZERO   INT64_C(-292277022400)                                  // divisible by 400
 #define BEFORE_1970 (UINT64_C(9223371966579724800) + UINT64_C(62135596800)) // s from year zero + 1

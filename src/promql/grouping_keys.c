@@ -11,7 +11,7 @@ static bool in_rule(const struct promql_key_rule *r, uint32_t name)
     return false;
 }
 
-// The key as words: values in the order of the rule's names, or the pairs that stay.
+// The key as words: values in the order of the rule's names, or the remaining pairs.
 static size_t key_words(const struct promql_key_rule *r, struct tsdb_labels l, uint32_t *out)
 {
     size_t n = 0;
@@ -164,7 +164,7 @@ void promql_eval_rule_key(const struct promql_key_rule *rule, struct gs_buf *key
     gs_buf_add_char(key, rule->on ? 'o' : 'i');
     gs_buf_add_char(key, rule->with_name ? 'n' : '-');
     for (size_t i = 0; i < rule->n; i++) {
-        // The query's own texts are names that no kept series has.
+        // No stored series has a name that is a symbol of the query.
         uint32_t name = rule->names[i] & PROMQL_OWN_SYMBOL ? TSDB_NO_SYMBOL : rule->names[i];
         gs_buf_add(key, &name, sizeof(name));
     }

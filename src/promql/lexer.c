@@ -98,7 +98,7 @@ static size_t rune_len(const struct promql_lexer *l, size_t at)
     return n < l->input.len - at ? n : l->input.len - at;
 }
 
-// "what: 'x'" for the character at this place, as Go's %q prints a rune.
+// "what: 'x'" for the character at this position, as Go's %q prints a rune.
 static struct promql_token fail_rune(struct promql_lexer *l, const char *what, size_t at)
 {
     if (at >= l->input.len)
@@ -139,8 +139,8 @@ static bool is_any(const struct promql_lexer *l, const char *set)
     return c > 0 && strchr(set, c);
 }
 
-// Digits with dots, exponents and underscores in places that are allowed. False: not a number (it
-// may be a duration); l->at stands where it stopped.
+// Reads digits with dots, exponents and underscores. Returns false if it is not a number (it may be
+// a duration); l->at is where it stopped.
 static bool scan_number(struct promql_lexer *l)
 {
     const char *digits = "0123456789";
@@ -229,7 +229,7 @@ static int hex_digits(struct promql_lexer *l, int n, int base, uint32_t *ret)
 static const char UNKNOWN[] = "unknown escape sequence";
 static const char ILLEGAL[] = "illegal character in escape sequence";
 
-// Behind a backslash. NULL when the escape is sound.
+// l->at is after a backslash. Returns NULL if the escape is valid.
 static const char *check_escape(struct promql_lexer *l, char quote)
 {
     int c = peek(l), n, base = 16;
@@ -357,7 +357,7 @@ static struct promql_token inside_brackets(struct promql_lexer *l)
         return emit_token(l, PROMQL_T_RIGHT_BRACKET, 0);
     case ':':
         if (!l->got_duration) {
-            l->start = l->at; // where Prometheus tells it
+            l->start = l->at; // where Prometheus reports it
             return fail_lexer(l, "unexpected colon before duration in duration expression");
         }
         if (l->got_colon)
@@ -397,7 +397,7 @@ static struct promql_token bracket(struct promql_lexer *l, int c)
     }
     l->paren_depth += c == '(' ? 1 : -1;
     if (l->paren_depth < 0) {
-        l->start = l->at; // where Prometheus tells it
+        l->start = l->at; // where Prometheus reports it
         return fail_lexer(l, "unexpected right parenthesis ')'");
     }
     return emit_token(l, c == '(' ? PROMQL_T_LEFT_PAREN : PROMQL_T_RIGHT_PAREN, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and durations, read as Go's strconv and Prometheus' model.ParseDuration read them.
+// Numbers and durations, parsed as by Go's strconv and Prometheus' model.ParseDuration.
 #include "promql/parser_private.h"
 
 #include "base/num.h"
@@ -51,7 +51,7 @@ static size_t run_of(struct gs_slice s, size_t at, bool digits)
     return n;
 }
 
-// The unit's place, from the largest; -1: none.
+// The index of the unit, from the largest; -1: none.
 static int unit_of(struct gs_slice name)
 {
     static const char *const names[] = {"y", "w", "d", "h", "m", "s", "ms"};

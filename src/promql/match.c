@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of two vectors: which series belong together, and what becomes of their labels.
+// Operators on two vectors: matching of series and the labels of results.
 #include "promql/eval_private.h"
 
 #include "base/mem.h"
@@ -96,7 +96,7 @@ struct match {
     uint32_t *current; // of each id: the one-side series at this step, NONE
     uint32_t *matched; // of each id: the last step + 1 with a result (one to one)
     struct {
-        uint32_t one, result; // of each many-side series: the last partner, the series made with it
+        uint32_t one, result; // of each many-side series: the last match and the result series
     } * last;
 };
 
@@ -119,7 +119,7 @@ static struct gs_error *duplicate_on_one_side(const struct match *m, uint32_t a,
     return gs_error_new(GS_ECONFLICT, "%s", text.data);
 }
 
-// Who stands on the one side of each id at this step. *ret_any: somebody does.
+// Finds the one-side series of each id at this step. *ret_any: there is at least one.
 static struct gs_error *place_one_side(struct match *m, size_t step, bool *ret_any)
 {
     memset(m->current, 0xff, m->one_keys.n_ids * sizeof(*m->current));
@@ -165,7 +165,7 @@ static struct gs_error *result_labels(const struct match *m, uint32_t many, uint
                                      m->many->series[many].labels, m->one->series[one].labels, ret);
 }
 
-// The series that results of these two go to.
+// Returns the result series of a match.
 static struct gs_error *result_series(struct match *m, uint32_t many, uint32_t one,
                                       struct promql_matrix *ret, double **ret_v)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of two vectors whose series are known and have at most one partner: who belongs to whom
-// and the labels of the results are kept, what is left is arithmetic on columns.
+// Operators on two vectors with cached series that have at most one match. The matches and the
+// labels of the results are cached, so only arithmetic on columns remains.
 #include "promql/eval_private.h"
 
 #include "base/mem.h"
@@ -11,7 +11,7 @@ struct pair {
     uint32_t many, one; // series
 };
 struct pairs {
-    bool simple; // false: partners must be looked for at each step
+    bool simple; // false: matches must be found at each step
     struct pair *items;
     struct tsdb_labels *labels; // of the results
     size_t n;
@@ -41,7 +41,7 @@ static void pairs_key(const struct build *b, struct gs_buf *key)
     promql_eval_rule_key(&include, key);
 }
 
-// False: a series has more than one partner.
+// Returns false if a series has more than one match.
 static struct gs_error *find_pairs(struct build *b, struct pairs *ret)
 {
     uint32_t *one_of;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selectors, and what may stand behind them: ranges, subqueries, offset, @.
+// Parses selectors and their suffixes: ranges, subqueries, offset, @.
 #include "promql/parser_private.h"
 
 #include "base/mem.h"
@@ -138,7 +138,7 @@ static struct promql_shift *shift_of(struct promql_node *n)
     return n->kind == PROMQL_SUBQUERY ? &n->u.subquery.shift : NULL;
 }
 
-// A number or duration, with a sign when one may stand there.
+// A number or duration, with a sign where it is allowed.
 static bool seconds(struct promql_parser *p, bool sign, const char *context, const char *expected,
                     double *ret)
 {

@@ -165,7 +165,7 @@ static size_t put_utf8(char *out, uint32_t c)
     return n;
 }
 
-// At the character behind a backslash, which the lexer has checked. Returns the bytes used.
+// Decodes the escape after a backslash, which the lexer has checked. Returns the bytes used.
 static size_t unescape_literal(const char *in, char *out, size_t *len)
 {
     static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";
@@ -262,7 +262,7 @@ static bool add_node(struct promql_parser *p, struct node_list *l, const struct 
     return true;
 }
 
-// "(a, b)". ret_end: behind the parenthesis.
+// "(a, b)". ret_end: after the parenthesis.
 static bool arguments(struct promql_parser *p, struct node_list *ret, uint32_t *ret_end)
 {
     if (!promql_parser_accept(p, PROMQL_T_LEFT_PAREN)) {
@@ -441,7 +441,7 @@ static struct promql_node *parenthesised(struct promql_parser *p)
     return p->err ? NULL : n;
 }
 
-// A name that begins a call, an aggregation or a selector: the token behind it decides.
+// A name that starts a call, an aggregation or a selector, depending on the next token.
 static struct promql_node *named_function(struct promql_parser *p)
 {
     struct promql_lexer saved = p->lexer;
@@ -621,7 +621,7 @@ typedef struct promql_node *(*start_rule)(struct promql_parser *p);
 static struct promql_node *whole_expression(struct promql_parser *p)
 {
     if (p->tok.type == PROMQL_T_EOF) {
-        if (!p->err) // in an empty text there is no place to point at
+        if (!p->err) // an empty text has no position
             p->err = gs_error_new(GS_EINVAL, "%s: parse error: no expression found in input",
                                   p->lexer.input.len ? "1:1" : "unknown position");
         return NULL;

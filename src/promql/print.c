@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions as text again, on one line.
+// Prints expressions on one line.
 #include "promql/parser_private.h"
 
 #include "base/clock.h"

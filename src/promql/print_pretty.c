@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions with line breaks: what is longer than a line is opened up, two blanks a level.
+// Prints expressions with line breaks: parts that do not fit on a line are split, with two blanks
+// of indentation per level.
 #include "promql/parser_private.h"
 
 #include "base/buf.h"
@@ -66,7 +67,7 @@ static void binary(const struct promql_node *n, int level, struct gs_buf *out)
     pretty(n->u.binary.rhs, level + 1, out);
 }
 
-// Without the indent in front of the first line.
+// Does not indent the first line.
 static void unbroken_start(const struct promql_node *n, int level, struct gs_buf *out)
 {
     size_t start = out->len;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of ranges: windows that slide over the samples of a selector or of a subquery. Windows
-// are left-open: a sample exactly at their start is out.
+// Range functions: windows that slide over the samples of a selector or subquery. Windows are
+// left-open: a sample exactly at the start is excluded.
 #include "promql/eval_private.h"
 
-#define SLIDE_FROM 4 // steps that a window spans, for its overlap to be worth keeping
+#define SLIDE_FROM 4 // minimum number of steps in a window for the sliding version
 
 struct rollup {
     const struct promql_function *fn;
@@ -76,7 +76,7 @@ static void drop_stale(struct tsdb_samples *s)
     s->n = kept;
 }
 
-// The column of the next series, of which `left` may come; taken when the series has a value.
+// The column for the next series, of at most `left` more. It is used if the series has a value.
 static struct gs_error *next_column(struct promql_eval *ev, struct rollup *r, size_t left,
                                     double **ret)
 {
@@ -133,7 +133,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
     return err;
 }
 
-// The grid of a subquery: multiples of its step, over all that its windows need.
+// The grid of a subquery: multiples of its step that cover all windows.
 static struct promql_steps subquery_steps(const struct promql_eval *ev, const struct promql_node *n)
 {
     int64_t step = n->u.subquery.step_ms ? n->u.subquery.step_ms : ev->cfg.default_step_ms;
@@ -227,7 +227,7 @@ struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_
     while (range->kind == PROMQL_PAREN)
         range = range->u.unary.expr;
     bool selector = range->kind == PROMQL_SELECTOR;
-    // Prometheus has forgotten where a subquery stands.
+    // Prometheus does not keep the position of a subquery.
     r.arg_start = first_is_range && !selector ? 0 : first->start;
     r.shift = selector ? &range->u.selector.shift : &range->u.subquery.shift;
     r.range_ms = selector ? range->u.selector.range_ms : range->u.subquery.range_ms;

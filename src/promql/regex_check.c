@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a regular expression in the words of Go's regexp/syntax, and what Go has not
-// (look-around, back references, possessive repetition): PCRE2 compiles what passes.
+// Checks a regular expression and reports errors with the texts of Go's regexp/syntax. Features
+// that Go does not have (look-around, back references, possessive repetition) are errors. PCRE2
+// compiles accepted expressions.
 #include "promql/parser_private.h"
 
 #include <stdint.h>
@@ -12,8 +13,8 @@ struct scan {
     struct gs_slice text;
     size_t at;
     size_t depth;      // of groups
-    bool repeatable;   // something stands before a repetition
-    bool after_repeat; // … and it is one, that began at `repeat`
+    bool repeatable;   // a repetition has an operand
+    bool after_repeat; // the operand is a repetition that began at `repeat`
     size_t repeat;
     struct gs_error *err;
 };
@@ -47,7 +48,7 @@ static void escape(struct scan *s)
             s->at++;
 }
 
-// A class: up to its bracket, that is none right behind the first one.
+// A class, up to its closing bracket. A bracket directly after the opening one is literal.
 static void class(struct scan *s)
 {
     size_t start = s->at++;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of a range that look at how values change: rate and its family, regression.
+// Range functions of changes: rate and related functions, regression.
 #include "promql/eval_private.h"
 
 #include <math.h>
 
 typedef double two __attribute__((vector_size(16)));
 
-// Mostly not: looked for two by two, without a branch a sample.
+// Mostly false, so pairs of samples are checked without a branch for each.
 static bool falls(const double *v, size_t n)
 {
     int64_t any __attribute__((vector_size(16))) = {0};
@@ -20,7 +20,7 @@ static bool falls(const double *v, size_t n)
     return any[0] || any[1] || (i < n && v[i] < v[i - 1]);
 }
 
-// The sum of all rises: what a counter counted, a fall being a reset to zero.
+// The total increase of a counter: a decrease is a reset to zero.
 static double counted(const struct promql_window *w)
 {
     double sum = w->v[w->n - 1] - w->v[0];
@@ -31,8 +31,8 @@ static double counted(const struct promql_window *w)
     return sum;
 }
 
-// From the sampled interval to the whole range: up to its ends when the samples reach near them,
-// else by half of the mean interval; a counter is not followed below zero.
+// Extrapolates from the sampled interval to the range: to its ends if the samples are close to
+// them, otherwise by half of the mean interval. A counter is not extrapolated below zero.
 static bool extrapolated(const struct promql_window *w, double v, bool counter, bool per_second,
                          double *ret)
 {
@@ -120,7 +120,7 @@ bool promql_rollup_idelta(const struct promql_window *w, double *ret)
     return instant(w, false, ret);
 }
 
-// Two compensated sums side by side.
+// Two compensated sums in parallel.
 static inline void add_two(two v, two *sum, two *error)
 {
     two t = *sum + v, part = t - *sum;
@@ -146,7 +146,7 @@ static void sums_of(const struct promql_window *w, int64_t origin, double ret[4]
     ret[3] = products[0];
 }
 
-// As sums_of() as long as nothing overflows.
+// As sums_of() if nothing overflows.
 static void careful_sums_of(const struct promql_window *w, int64_t origin, double ret[4])
 {
     double sum[4] = {0}, error[4] = {0};

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-// A compensated sum as long as it does not overflow, then an incremental mean.
+// A compensated sum, or an incremental mean after an overflow.
 bool promql_rollup_avg(const struct promql_window *w, double *ret)
 {
     double sum = w->v[0], count = 1, mean = 0, c = 0;

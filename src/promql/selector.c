@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selectors: their series, and the newest sample of each at each step. The look-back is left-open:
-// a sample exactly at its start is out.
+// Selectors: the newest sample of each series at each step. The look-back is left-open: a sample
+// exactly at its start is excluded.
 #include "promql/eval_private.h"
 
 int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *s, int64_t t_ms)
@@ -155,7 +155,7 @@ static struct gs_error *latest(struct promql_eval *ev, struct promql_cached_seri
     return promql_eval_count(ev, ret->n);
 }
 
-// One series' values at all steps; false: it has none.
+// Reads the values of a series at all steps. Returns false if it has none.
 static bool fill_steps(struct promql_eval *ev, const struct promql_shift *shift, bool times,
                        double *v)
 {
@@ -201,8 +201,8 @@ static struct gs_error *columns(struct promql_eval *ev, const struct promql_node
     return err;
 }
 
-// timestamp() under @ looks at the time of @ whatever the offset says, though only among what the
-// offset lets it read: Prometheus' ways.
+// As in Prometheus, timestamp() with @ uses the time of @ without the offset, but reads only the
+// samples that the offset selects.
 static struct gs_error *fixed_times(struct promql_eval *ev, struct promql_cached_series *k,
                                     const struct promql_shift *shift, struct promql_matrix *ret)
 {

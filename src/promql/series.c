@@ -38,7 +38,7 @@ static struct gs_error *unexpected_token(const struct scan *s, const char *wante
                         n > 40 ? 40 : (int)n, s->text.data + s->at, wanted);
 }
 
-// A letter ends numbers: 0x10 is a zero ten times.
+// A letter ends a number: 0x10 is ten times zero.
 static size_t number_length(const struct scan *s)
 {
     const char *p = s->text.data + s->at;
@@ -65,7 +65,7 @@ static bool scan_number(struct scan *s, double *ret)
         n = strncasecmp(p, "inf", 3) == 0 || strncasecmp(p, "nan", 3) == 0 ? 3 : 0;
         text.len = n;
     }
-    // As Prometheus' lexer: no underscore at the edge of a run of digits.
+    // As in Prometheus' lexer: no underscore at the start or end of a run of digits.
     if (!n || text.data[0] == '_' || text.data[n - 1] == '_' || !promql_parse_number(text, ret))
         return false;
     s->at += n;
@@ -190,8 +190,8 @@ bool promql_values_next(struct promql_values_reader *r, double *ret, bool *ret_o
     if (r->run == v->n_runs)
         return false;
     const struct promql_run *run = &v->runs[r->run];
-    // Added up, as Prometheus: 0.1 added ten times is not 0.1 * 10. An omitted or stale value and
-    // one without a step stay as they are: adding 0 could change the bits of a NaN.
+    // Added repeatedly, as in Prometheus: 0.1 added ten times is not 0.1 * 10. Omitted and stale
+    // values and values without a step are not changed: adding 0 could change the bits of a NaN.
     r->value = r->i == 0 || run->by == 0 ? run->first : r->value + run->by;
     r->i++;
     *ret = r->value;

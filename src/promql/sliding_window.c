@@ -33,7 +33,7 @@ static struct span span_of(const struct promql_slider *s, const struct promql_wi
 
 // --- sums ---
 
-// No sum of such overflows, in whatever order.
+// Sums of such values cannot overflow, in any order.
 static bool is_tame(double v)
 {
     return fabs(v) < 1e290;
@@ -74,7 +74,7 @@ static void move_sums(struct promql_slider *s, struct span to)
         move_border(s, s->from);
 }
 
-// False: the order of the samples matters.
+// Returns false if the order of the samples matters.
 static bool sum_of(struct promql_slider *s, const struct promql_window *w, double *ret_sum,
                    double *ret_error)
 {
@@ -110,7 +110,7 @@ bool promql_slide_avg(struct promql_slider *s, const struct promql_window *w, do
 
 // --- extremes ---
 
-// Places of samples that no later one has passed; of equal ones the first counts. NaN is none.
+// Indexes of samples that no later sample exceeds; the first of equal ones. NaN is ignored.
 static void move_extreme(struct promql_slider *s, struct span to, bool max)
 {
     for (; s->until < to.until; s->until++) {
@@ -145,7 +145,7 @@ bool promql_slide_max(struct promql_slider *s, const struct promql_window *w, do
 
 // --- from one sample to the next ---
 
-// Places of samples that differ from the one before them, both within the window.
+// Indexes of samples that differ from their predecessor in the window.
 static void move_steps(struct promql_slider *s, struct span to,
                        bool (*differs)(double before, double v))
 {

@@ -75,7 +75,7 @@ static void add_array(const struct writer *w, const json_t *j, unsigned depth)
     gs_buf_add_char(w->out, ']');
 }
 
-static void add_object(const struct writer *w, const json_t *j, unsigned depth)
+static void json_add_object(const struct writer *w, const json_t *j, unsigned depth)
 {
     bool first = true;
     gs_buf_add_char(w->out, '{');
@@ -96,7 +96,7 @@ static void add_object(const struct writer *w, const json_t *j, unsigned depth)
 static void write_value(const struct writer *w, const json_t *j, unsigned depth)
 {
     if (json_is_object(j))
-        add_object(w, j, depth);
+        json_add_object(w, j, depth);
     else if (json_is_array(j))
         add_array(w, j, depth);
     else if (json_is_string(j))

@@ -6,7 +6,7 @@
 #include <string.h>
 
 // True only if it is a string in every version of YAML and every context.
-static bool is_plain(const char *text, size_t len)
+static bool is_plain_text(const char *text, size_t len)
 {
     if (!len || !(isalpha((unsigned char)text[0]) || text[0] == '/') || text[len - 1] == ' ')
         return false;
@@ -21,7 +21,7 @@ static bool is_plain(const char *text, size_t len)
 
 static void dump_text(const char *text, size_t len, struct gs_buf *out)
 {
-    if (is_plain(text, len)) {
+    if (is_plain_text(text, len)) {
         gs_buf_add(out, text, len);
         return;
     }
@@ -44,7 +44,7 @@ static bool is_block(const json_t *j)
 }
 
 // first_inline: the first key continues the line of a "- ".
-static void add_object(const json_t *j, int indent, bool first_inline, struct gs_buf *out)
+static void yaml_add_object(const json_t *j, int indent, bool first_inline, struct gs_buf *out)
 {
     const char *key;
     json_t *v;
@@ -75,7 +75,7 @@ static void add_list(const json_t *j, int indent, bool first_inline, struct gs_b
 static void dump_value(const json_t *j, int indent, bool in_list, struct gs_buf *out)
 {
     if (is_block(j) && json_is_object(j)) {
-        add_object(j, indent, in_list, out);
+        yaml_add_object(j, indent, in_list, out);
     } else if (is_block(j)) {
         add_list(j, indent, in_list, out);
     } else {

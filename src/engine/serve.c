@@ -284,7 +284,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
     return engine_new(&r->loop, &o, &r->engine);
 }
 
-static struct gs_error *start_server(struct server *r, const struct engine_flags *f)
+static struct gs_error *start_engine_server(struct server *r, const struct engine_flags *f)
 {
     struct gs_error *err = web_config_load(f->web_config, &r->web);
     if (!err)
@@ -357,7 +357,7 @@ struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt 
                        .flush_deadline_ms = f->flush_deadline_ns / GS_NS_PER_MS};
     uv_loop_init(&r.loop);
     handle_signals(&r);
-    err = start_server(&r, f);
+    err = start_engine_server(&r, f);
     if (!err) {
         gs_info("engine", "gpuscale %s is ready", GPUSCALE_VERSION);
         uv_run(&r.loop, UV_RUN_DEFAULT);

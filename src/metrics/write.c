@@ -41,7 +41,7 @@ void metrics_write_label_value(struct gs_buf *out, struct gs_slice value)
 }
 
 // In the form that all versions of the format accept.
-static bool is_plain(struct gs_slice name, bool colon)
+static bool is_plain_identifier(struct gs_slice name, bool colon)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.data[i];
@@ -60,9 +60,9 @@ static void add_quoted(struct gs_buf *out, struct gs_slice s)
     gs_buf_add_char(out, '"');
 }
 
-static void add_name(struct gs_buf *out, struct gs_slice name, bool colon)
+static void add_quoted_name(struct gs_buf *out, struct gs_slice name, bool colon)
 {
-    if (is_plain(name, colon))
+    if (is_plain_identifier(name, colon))
         gs_buf_add_slice(out, name);
     else
         add_quoted(out, name);
@@ -72,7 +72,7 @@ void metrics_write_sample(struct gs_buf *out, const char *name, const struct met
                           size_t n_labels, double value)
 {
     struct gs_slice metric = gs_slice_of(name);
-    bool plain = is_plain(metric, true);
+    bool plain = is_plain_identifier(metric, true);
     if (plain)
         gs_buf_add_slice(out, metric);
     if (!plain || n_labels)
@@ -82,7 +82,7 @@ void metrics_write_sample(struct gs_buf *out, const char *name, const struct met
     for (size_t i = 0; i < n_labels; i++) {
         if (i || !plain)
             gs_buf_add_char(out, ',');
-        add_name(out, labels[i].name, false);
+        add_quoted_name(out, labels[i].name, false);
         gs_buf_add(out, "=\"", 2);
         metrics_write_label_value(out, labels[i].value);
         gs_buf_add_char(out, '"');
@@ -100,7 +100,7 @@ static void add_meta(struct gs_buf *out, const char *keyword, struct gs_slice na
     gs_buf_add_str(out, "# ");
     gs_buf_add_str(out, keyword);
     gs_buf_add_char(out, ' ');
-    add_name(out, name, true);
+    add_quoted_name(out, name, true);
     gs_buf_add_char(out, ' ');
 }
 

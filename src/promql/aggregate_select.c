@@ -20,7 +20,7 @@ struct choice {
     bool bottom;
 };
 
-static double value_of(const struct choice *c, uint32_t series)
+static double topk_value(const struct choice *c, uint32_t series)
 {
     return c->m->series[series].v[c->step];
 }
@@ -28,7 +28,7 @@ static double value_of(const struct choice *c, uint32_t series)
 // a goes before b: the smaller one for topk, the larger for bottomk; NaN before everything.
 static bool goes_first(const struct choice *c, uint32_t a, uint32_t b)
 {
-    double x = value_of(c, a), y = value_of(c, b);
+    double x = topk_value(c, a), y = topk_value(c, b);
     if (isnan(x))
         return true;
     return c->bottom ? x > y : x < y;
@@ -72,7 +72,7 @@ static void offer(const struct choice *c, struct heap *h, size_t k, uint32_t ser
         push_heap(c, h, series);
         return;
     }
-    double top = value_of(c, h->items[0]), v = value_of(c, series);
+    double top = topk_value(c, h->items[0]), v = topk_value(c, series);
     bool better = c->bottom ? top > v : top < v;
     if (!better && !(isnan(top) && !isnan(v)))
         return;

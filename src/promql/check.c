@@ -125,7 +125,7 @@ static void check_aggregate(struct promql_parser *p, struct promql_node *n)
     n->type = PROMQL_VECTOR;
 }
 
-static void check_selector(struct promql_parser *p, struct promql_node *n)
+static void check_series_selector(struct promql_parser *p, struct promql_node *n)
 {
     n->type = n->u.selector.range_ms ? PROMQL_MATRIX : PROMQL_VECTOR;
     bool named = n->u.selector.name.len > 0, selective = named;
@@ -155,7 +155,7 @@ static void check_node(struct promql_parser *p, struct promql_node *n)
         n->type = PROMQL_STRING;
         break;
     case PROMQL_SELECTOR:
-        check_selector(p, n);
+        check_series_selector(p, n);
         break;
     case PROMQL_SUBQUERY:
         if (n->u.subquery.expr->type != PROMQL_VECTOR)

@@ -302,7 +302,7 @@ static bool at_preprocessor(struct promql_parser *p, struct promql_shift *ret)
     return !p->err;
 }
 
-static bool at(struct promql_parser *p, struct promql_node *n)
+static bool parse_at_modifier(struct promql_parser *p, struct promql_node *n)
 {
     struct promql_shift found = {0};
     promql_parser_advance(p);
@@ -334,7 +334,7 @@ struct promql_node *promql_parse_postfix(struct promql_parser *p, struct promql_
         else if (promql_parser_is_keyword(p, PROMQL_K_OFFSET))
             n = offset(p, n) ? n : NULL;
         else if (p->tok.type == PROMQL_T_AT)
-            n = at(p, n) ? n : NULL;
+            n = parse_at_modifier(p, n) ? n : NULL;
         else
             return n;
     }

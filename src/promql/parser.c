@@ -211,7 +211,7 @@ struct gs_slice promql_parser_unquote(struct promql_parser *p, const struct prom
     return gs_slice_make(out, len);
 }
 
-static struct promql_node *number(struct promql_parser *p)
+static struct promql_node *parse_number_literal(struct promql_parser *p)
 {
     struct promql_node *n = promql_parser_node(p, PROMQL_NUMBER, p->tok.start);
     double v = 0;
@@ -481,7 +481,7 @@ static struct promql_node *primary(struct promql_parser *p)
     switch (p->tok.type) {
     case PROMQL_T_NUMBER:
     case PROMQL_T_DURATION:
-        return number(p);
+        return parse_number_literal(p);
     case PROMQL_T_STRING:
         return string(p);
     case PROMQL_T_LEFT_PAREN:

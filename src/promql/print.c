@@ -155,7 +155,7 @@ void promql_print_aggregate_head(const struct promql_node *n, struct gs_buf *out
     gs_buf_add_char(out, ' ');
 }
 
-static void number(const struct promql_node *n, struct gs_buf *out)
+static void print_number(const struct promql_node *n, struct gs_buf *out)
 {
     if (n->is_duration && n->u.number == 0 && signbit(n->u.number))
         gs_buf_add_str(out, "-0s");
@@ -169,7 +169,7 @@ void promql_print(const struct promql_node *n, struct gs_buf *out)
 {
     switch (n->kind) {
     case PROMQL_NUMBER:
-        number(n, out);
+        print_number(n, out);
         break;
     case PROMQL_STRING_LITERAL:
         promql_quote(out, n->u.string);

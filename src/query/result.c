@@ -15,13 +15,13 @@ static struct gs_error *no_memory(void)
     return gs_error_new(GS_ELIMIT, "no memory for the answer");
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_label_names(const void *a, const void *b)
 {
     return strcmp(((const struct query_label *)a)->name, ((const struct query_label *)b)->name);
 }
 
-static struct gs_error *read_labels(const json_t *metric, struct gs_arena *arena,
-                                    struct query_series *ret)
+static struct gs_error *read_series_labels(const json_t *metric, struct gs_arena *arena,
+                                           struct query_series *ret)
 {
     const char *name;
     json_t *value;
@@ -36,7 +36,7 @@ static struct gs_error *read_labels(const json_t *metric, struct gs_arena *arena
         ret->labels[ret->n_labels++] = (struct query_label){name, json_string_value(value)};
     }
     if (ret->n_labels)
-        qsort(ret->labels, ret->n_labels, sizeof(*ret->labels), by_name);
+        qsort(ret->labels, ret->n_labels, sizeof(*ret->labels), compare_label_names);
     return NULL;
 }
 
@@ -97,7 +97,7 @@ static struct gs_error *read_list(const json_t *list, struct gs_arena *arena,
     for (size_t i = 0; i < n && !err; i++) {
         const json_t *item = json_array_get(list, i);
         struct query_series *s = &ret->series[ret->n++];
-        err = read_labels(json_object_get(item, "metric"), arena, s);
+        err = read_series_labels(json_object_get(item, "metric"), arena, s);
         if (!err)
             err = read_points(item, arena, s);
     }
@@ -138,7 +138,7 @@ struct gs_error *query_read_series(const json_t *data, struct gs_arena *arena,
     if (!ret->series)
         return err ? err : no_memory();
     for (; ret->n < n && !err; ret->n++)
-        err = read_labels(json_array_get(data, ret->n), arena, &ret->series[ret->n]);
+        err = read_series_labels(json_array_get(data, ret->n), arena, &ret->series[ret->n]);
     return err;
 }
 
@@ -146,11 +146,12 @@ const char *query_label_of(const struct query_series *s, const char *name)
 {
     const struct query_label key = {name, NULL};
     const struct query_label *found =
-        s->n_labels ? bsearch(&key, s->labels, s->n_labels, sizeof(key), by_name) : NULL;
+        s->n_labels ? bsearch(&key, s->labels, s->n_labels, sizeof(key), compare_label_names)
+                    : NULL;
     return found ? found->value : NULL;
 }
 
-static int by_text(const void *a, const void *b)
+static int compare_name_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -167,7 +168,7 @@ struct query_names query_label_names(const struct query_result *r, struct gs_are
         for (size_t k = 0; k < r->series[i].n_labels; k++)
             names[n++] = r->series[i].labels[k].name;
     if (n)
-        qsort(names, n, sizeof(*names), by_text);
+        qsort(names, n, sizeof(*names), compare_name_text);
     for (size_t i = 0; i < n; i++)
         if (!distinct || !gs_streq(names[distinct - 1], names[i]))
             names[distinct++] = names[i];

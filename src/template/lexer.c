@@ -18,7 +18,7 @@ static bool is_word(char c)
     return c == '_' || isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-static char at(const struct template_lexer *lx, size_t offset)
+static char peek_char(const struct template_lexer *lx, size_t offset)
 {
     size_t i = lx->pos + offset;
     return (char)(i < lx->text.len ? lx->text.data[i] : '\0');
@@ -33,14 +33,14 @@ static bool looking_at(const struct template_lexer *lx, size_t offset, const cha
 
 static void skip_spaces(struct template_lexer *lx)
 {
-    while (is_space(at(lx, 0)))
+    while (is_space(peek_char(lx, 0)))
         lx->pos++;
 }
 
 // " -}}": the text behind the action loses its blanks in front.
 static bool trims_right(const struct template_lexer *lx)
 {
-    return is_space(at(lx, 0)) && at(lx, 1) == '-' && looking_at(lx, 2, lx->close);
+    return is_space(peek_char(lx, 0)) && peek_char(lx, 1) == '-' && looking_at(lx, 2, lx->close);
 }
 
 bool template_skip_comment(struct template_lexer *lx)
@@ -76,7 +76,7 @@ bool template_next_text(struct template_lexer *lx, struct gs_slice *ret, bool *r
     }
     rest.len = (size_t)(open - rest.data);
     lx->pos += (uint32_t)rest.len + 2;
-    if (at(lx, 0) == '-' && is_space(at(lx, 1))) {
+    if (peek_char(lx, 0) == '-' && is_space(peek_char(lx, 1))) {
         while (rest.len && is_space(rest.data[rest.len - 1]))
             rest.len--;
         lx->pos += 2;
@@ -111,7 +111,7 @@ static bool digits(struct template_lexer *lx, size_t n, unsigned base, uint32_t 
 {
     uint32_t v = 0;
     for (size_t i = 0; i < n; i++) {
-        char c = at(lx, i);
+        char c = peek_char(lx, i);
         unsigned d = isdigit((unsigned char)c)    ? (unsigned)(c - '0')
                      : isxdigit((unsigned char)c) ? (unsigned)(tolower(c) - 'a' + 10)
                                                   : 99;
@@ -128,7 +128,7 @@ static bool digits(struct template_lexer *lx, size_t n, unsigned base, uint32_t 
 static bool escape(struct template_lexer *lx, struct gs_buf *out, char quote)
 {
     static const char from[] = "abfnrtv\\", to[] = "\a\b\f\n\r\t\v\\";
-    char c = at(lx, 0);
+    char c = peek_char(lx, 0);
     const char *hit = c ? strchr(from, c) : NULL;
     uint32_t v;
     if (hit || c == quote) {
@@ -160,12 +160,12 @@ static bool escape(struct template_lexer *lx, struct gs_buf *out, char quote)
 static bool quoted(struct template_lexer *lx, struct gs_buf *out, char quote)
 {
     for (;;) {
-        if (lx->pos >= lx->text.len || at(lx, 0) == '\n') {
+        if (lx->pos >= lx->text.len || peek_char(lx, 0) == '\n') {
             lx->wrong =
                 quote == '"' ? "unterminated quoted string" : "unterminated character constant";
             return false;
         }
-        char c = at(lx, 0);
+        char c = peek_char(lx, 0);
         lx->pos++;
         if (c == quote)
             return true;
@@ -261,7 +261,7 @@ static bool lex_number(struct template_lexer *lx, struct template_token *t)
     size_t n = 0;
     bool hex = false;
     while (n < sizeof(text) - 1) {
-        char c = at(lx, 0);
+        char c = peek_char(lx, 0);
         bool sign = (c == '+' || c == '-') && (n == 0 || (!hex && tolower(text[n - 1]) == 'e') ||
                                                tolower(text[n - 1]) == 'p');
         if (!isalnum((unsigned char)c) && c != '.' && c != '_' && !sign)
@@ -288,7 +288,7 @@ static bool lex_number(struct template_lexer *lx, struct template_token *t)
 static struct gs_slice take_word(struct template_lexer *lx)
 {
     const char *from = lx->text.data + lx->pos;
-    while (is_word(at(lx, 0)))
+    while (is_word(peek_char(lx, 0)))
         lx->pos++;
     return gs_slice_make(from, (size_t)(lx->text.data + lx->pos - from));
 }
@@ -296,14 +296,14 @@ static struct gs_slice take_word(struct template_lexer *lx)
 // What may follow a word, field or variable.
 static bool at_terminator(const struct template_lexer *lx)
 {
-    return lx->pos >= lx->text.len || is_space(at(lx, 0)) || strchr(".,|:=)(", at(lx, 0)) ||
-           looking_at(lx, 0, lx->close);
+    return lx->pos >= lx->text.len || is_space(peek_char(lx, 0)) ||
+           strchr(".,|:=)(", peek_char(lx, 0)) || looking_at(lx, 0, lx->close);
 }
 
 static bool lex_words(struct template_lexer *lx, struct template_token *t)
 {
-    char c = at(lx, 0);
-    if (c == '.' && !is_word(at(lx, 1))) {
+    char c = peek_char(lx, 0);
+    if (c == '.' && !is_word(peek_char(lx, 1))) {
         t->kind = TOKEN_DOT;
         lx->pos++;
         return true;
@@ -328,7 +328,7 @@ static bool lex_sign(struct template_lexer *lx, struct template_token *t)
         lx->pos += 2;
         return true;
     }
-    switch (at(lx, 0)) {
+    switch (peek_char(lx, 0)) {
     case '(':
         t->kind = TOKEN_LPAREN;
         break;
@@ -354,7 +354,7 @@ static bool lex_sign(struct template_lexer *lx, struct template_token *t)
 
 static bool lex_close(struct template_lexer *lx, struct template_token *t)
 {
-    bool trim = is_space(at(lx, 0));
+    bool trim = is_space(peek_char(lx, 0));
     t->kind = TOKEN_CLOSE;
     lx->pos += trim ? 4 : 2;
     t->end = lx->pos;
@@ -365,12 +365,12 @@ static bool lex_close(struct template_lexer *lx, struct template_token *t)
 
 static bool lex_any(struct template_lexer *lx, struct template_token *t)
 {
-    char c = at(lx, 0);
+    char c = peek_char(lx, 0);
     if (looking_at(lx, 0, lx->close) || trims_right(lx))
         return lex_close(lx, t);
     if (is_space(c)) {
         t->kind = TOKEN_SPACE;
-        while (is_space(at(lx, 0)) && !trims_right(lx))
+        while (is_space(peek_char(lx, 0)) && !trims_right(lx))
             lx->pos++;
         return true;
     }
@@ -380,8 +380,8 @@ static bool lex_any(struct template_lexer *lx, struct template_token *t)
         return lex_raw(lx, t);
     if (c == '\'')
         return lex_char(lx, t);
-    if (isdigit((unsigned char)c) || ((c == '+' || c == '-') && at(lx, 1)) ||
-        (c == '.' && isdigit((unsigned char)at(lx, 1))))
+    if (isdigit((unsigned char)c) || ((c == '+' || c == '-') && peek_char(lx, 1)) ||
+        (c == '.' && isdigit((unsigned char)peek_char(lx, 1))))
         return lex_number(lx, t);
     if (c == '.' || c == '$' || is_word(c))
         return lex_words(lx, t);

@@ -111,7 +111,7 @@ static bool word_is(const struct parser *p, const char *word)
 
 // --- operands ---
 
-static bool add_name(struct parser *p, struct template_argument *a, struct gs_slice name)
+static bool add_variable_name(struct parser *p, struct template_argument *a, struct gs_slice name)
 {
     if ((a->n_names & (a->n_names - 1)) == 0) { // full at 0, 1, 2, 4, 8 …
         struct gs_slice *more = make_node(p, (a->n_names ? a->n_names * 2 : 1) * sizeof(*more));
@@ -166,13 +166,13 @@ static bool parse_term(struct parser *p, struct template_argument *a)
         return true;
     case TOKEN_FIELD:
         a->kind = ARG_FIELD;
-        return add_name(p, a, p->tok.s);
+        return add_variable_name(p, a, p->tok.s);
     case TOKEN_VARIABLE:
         a->kind = ARG_VARIABLE;
         if (!known_variable(p, p->tok.s))
             return fail_parser(p, "undefined variable \"" GS_SLICE_FMT "\"",
                                GS_SLICE_ARG(p->tok.s));
-        return add_name(p, a, p->tok.s);
+        return add_variable_name(p, a, p->tok.s);
     case TOKEN_INT:
         a->kind = ARG_INT;
         a->i = p->tok.i;
@@ -214,7 +214,7 @@ static bool parse_operand(struct parser *p, struct template_argument **ret)
             return fail_parser(p, "unexpected . after term \"" GS_SLICE_FMT "\"",
                                (int)(a->end - a->start), p->lx.text.data + a->start);
         a->end = p->tok.end;
-        if (!add_name(p, a, p->tok.s) || !next(p))
+        if (!add_variable_name(p, a, p->tok.s) || !next(p))
             return false;
     }
     *ret = a;

@@ -39,7 +39,7 @@ static void add_found(const struct tsdb *db, const struct tsdb_refs *refs, int64
     }
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_metric_names(const void *a, const void *b)
 {
     const struct sample *x = a, *y = b;
     size_t n = x->name.len < y->name.len ? x->name.len : y->name.len;
@@ -63,7 +63,7 @@ static struct gs_error *collect_federated(struct engine_api_request *r,
             add_found(cfg->db, &refs, r->now_ms, cfg->lookback_ms, ret);
     }
     if (!err && ret->len)
-        qsort(ret->items, ret->len, sizeof(*ret->items), by_name);
+        qsort(ret->items, ret->len, sizeof(*ret->items), compare_metric_names);
     return err;
 }
 

@@ -122,7 +122,7 @@ static void collect_text(void *arg, struct gs_slice text)
     t->items[t->len++] = text;
 }
 
-static int by_text(const void *a, const void *b)
+static int compare_texts_by_bytes(const void *a, const void *b)
 {
     const struct gs_slice *x = a, *y = b;
     size_t n = x->len < y->len ? x->len : y->len;
@@ -135,7 +135,7 @@ static void reply_texts(struct engine_api_request *r, struct texts *t, size_t li
     struct gs_buf *out = engine_api_begin(r);
     size_t n = 0;
     if (t->len)
-        qsort(t->items, t->len, sizeof(*t->items), by_text);
+        qsort(t->items, t->len, sizeof(*t->items), compare_texts_by_bytes);
     gs_buf_add_char(out, '[');
     for (size_t i = 0; i < t->len; i++) {
         if (i && gs_slice_eq(t->items[i - 1], t->items[i]))

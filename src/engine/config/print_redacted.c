@@ -27,7 +27,7 @@ static bool holds_secrets(const char *key)
 }
 
 // Scalars that YAML reads back as they are, without quotes.
-static bool is_plain(const char *s)
+static bool is_plain_scalar(const char *s)
 {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./"
                                "-+$^()|\\=<>";
@@ -36,7 +36,7 @@ static bool is_plain(const char *s)
 
 static void show_text(struct gs_buf *out, const char *s)
 {
-    if (is_plain(s)) {
+    if (is_plain_scalar(s)) {
         gs_buf_add_str(out, s);
         return;
     }

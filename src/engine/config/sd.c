@@ -33,7 +33,7 @@ static void read_targets(struct codec_reader *r, const json_t *value, void *out)
     codec_read_texts(r, value, &g->targets, &g->n_targets);
 }
 
-static void read_labels(struct codec_reader *r, const json_t *value, void *out)
+static void read_static_labels(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_static_group *g = out;
     engine_config_labels(r, value, &g->labels, &g->n_labels);
@@ -43,7 +43,7 @@ static void read_static(struct codec_reader *r, const json_t *item, void *out)
 {
     static const struct codec_field fields[] = {
         {"targets", CODEC_FIELD_CUSTOM, 0, read_targets},
-        {"labels", CODEC_FIELD_CUSTOM, 0, read_labels},
+        {"labels", CODEC_FIELD_CUSTOM, 0, read_static_labels},
         {0},
     };
     codec_read_mapping(r, item, fields, "static_configs", out);
@@ -251,7 +251,7 @@ static bool takes_selector(enum engine_config_sd_role role, enum engine_config_s
            (endpoints && (of == ENGINE_CONFIG_SD_POD || of == ENGINE_CONFIG_SD_SERVICE));
 }
 
-static void check_selector(struct codec_reader *r, const json_t *at, const struct selector *s)
+static void check_sd_selector(struct codec_reader *r, const json_t *at, const struct selector *s)
 {
     struct kube_selector parsed = {0};
     struct gs_error *err = kube_selector_parse(s->label, &parsed);
@@ -284,7 +284,7 @@ static void take_selectors(struct codec_reader *r, const json_t *list,
                                   : "",
                               role_names[k->role]);
         else
-            check_selector(r, at, &s[i]);
+            check_sd_selector(r, at, &s[i]);
         seen |= 1U << s[i].role;
         if (s[i].role == k->role) {
             k->label_selector = s[i].label;

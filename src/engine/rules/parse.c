@@ -61,7 +61,7 @@ bool rules_scalar(struct rules_builder *b, const json_t *value, const char **ret
     return true;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_group_names(const void *a, const void *b)
 {
     const struct metrics_label *x = a, *y = b;
     size_t n = x->name.len < y->name.len ? x->name.len : y->name.len;
@@ -93,7 +93,7 @@ const char *rules_label_map(struct rules_builder *b, const json_t *value, bool l
                                             gs_slice_of(text)};
     }
     if (n)
-        qsort(items, n, sizeof(*items), by_name);
+        qsort(items, n, sizeof(*items), compare_group_names);
     *ret = items;
     *ret_n = n;
     return NULL;

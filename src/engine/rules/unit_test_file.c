@@ -58,7 +58,7 @@ static void read_start(struct codec_reader *r, const json_t *value, void *out)
     gs_error_free(err);
 }
 
-static void read_labels(struct codec_reader *r, const json_t *value, void *out)
+static void read_alert_labels(struct codec_reader *r, const json_t *value, void *out)
 {
     struct rules_test_alert *a = out;
     engine_config_labels(r, value, &a->labels, &a->n_labels);
@@ -73,7 +73,7 @@ static void read_annotations(struct codec_reader *r, const json_t *value, void *
 static void read_alert(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
-        {"exp_labels", CODEC_FIELD_CUSTOM, 0, read_labels},
+        {"exp_labels", CODEC_FIELD_CUSTOM, 0, read_alert_labels},
         {"exp_annotations", CODEC_FIELD_CUSTOM, 0, read_annotations},
         {0},
     };

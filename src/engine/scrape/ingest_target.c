@@ -161,7 +161,7 @@ static void forget_lines(struct lines *l, bool only_timed)
             l->items[i].kind = LINE_NEW;
 }
 
-static void forget(struct scrape_ingest *in, bool only_timed)
+static void clear_series_cache(struct scrape_ingest *in, bool only_timed)
 {
     forget_lines(&in->lines, only_timed);
 }
@@ -172,7 +172,7 @@ void scrape_ingest_reconfigure(struct scrape_ingest *in,
     in->cfg = cfg;
     if (!cfg->track_staleness) // else the next scrape would end them all
         scrape_timestamped_set_finish(&in->timed);
-    forget(in, false);
+    clear_series_cache(in, false);
 }
 
 // --- the table of lines, for scrapes that are not like the last one ---
@@ -356,7 +356,7 @@ static bool ingest_remaining(void *arg)
     if (!in->go_on(in->go_on_arg))
         return false;
     if (tsdb_group_epoch(in->group) != in->epoch) {
-        forget(in, false);
+        clear_series_cache(in, false);
         forget_lines(&in->pass->fresh, false);
         in->reports_known = false;
         in->epoch = tsdb_group_epoch(in->group);
@@ -480,9 +480,9 @@ static struct gs_error *scrape(struct pass *p, struct gs_slice body, const char 
     if (err || !body.len)
         return err;
     if (tsdb_group_epoch(p->in->group) != p->in->epoch)
-        forget(p->in, false);
+        clear_series_cache(p->in, false);
     else if (tsdb_generation(p->in->db) != p->in->generation)
-        forget(p->in, true); // numbers of series may be others' now
+        clear_series_cache(p->in, true); // numbers of series may be others' now
     p->in->epoch = tsdb_group_epoch(p->in->group);
     err = read_body(p, body, format);
     if (p->whole) // also over a limit: the next scrape that is so has nothing new

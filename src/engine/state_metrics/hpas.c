@@ -4,7 +4,7 @@
 #include "kube/object.h"
 #include "kube/quantity.h"
 
-static void identify(struct state_metrics_writer *w, const void *hpa)
+static void add_hpa_identity(struct state_metrics_writer *w, const void *hpa)
 {
     state_metrics_label(w, "namespace", kube_namespace(hpa));
     state_metrics_label(w, "horizontalpodautoscaler", kube_name(hpa));
@@ -13,7 +13,7 @@ static void identify(struct state_metrics_writer *w, const void *hpa)
 static void begin_hpa_sample(struct state_metrics_writer *w, const json_t *hpa)
 {
     state_metrics_begin(w);
-    identify(w, hpa);
+    add_hpa_identity(w, hpa);
 }
 
 static void info(struct state_metrics_writer *w, const json_t *hpa)
@@ -28,14 +28,14 @@ static void info(struct state_metrics_writer *w, const json_t *hpa)
     state_metrics_end(w, 1);
 }
 
-static void labels(struct state_metrics_writer *w, const json_t *hpa)
+static void write_hpa_labels(struct state_metrics_writer *w, const json_t *hpa)
 {
     begin_hpa_sample(w, hpa);
     state_metrics_object_labels(w, hpa);
     state_metrics_end(w, 1);
 }
 
-static void number(struct state_metrics_writer *w, const json_t *hpa, int64_t v)
+static void metric_target_number(struct state_metrics_writer *w, const json_t *hpa, int64_t v)
 {
     begin_hpa_sample(w, hpa);
     state_metrics_end(w, (double)v);
@@ -43,33 +43,34 @@ static void number(struct state_metrics_writer *w, const json_t *hpa, int64_t v)
 
 static void min_replicas(struct state_metrics_writer *w, const json_t *hpa)
 {
-    number(w, hpa, codec_json_int(hpa, 1, "spec", "minReplicas", NULL));
+    metric_target_number(w, hpa, codec_json_int(hpa, 1, "spec", "minReplicas", NULL));
 }
 
 static void max_replicas(struct state_metrics_writer *w, const json_t *hpa)
 {
-    number(w, hpa, codec_json_int(hpa, 0, "spec", "maxReplicas", NULL));
+    metric_target_number(w, hpa, codec_json_int(hpa, 0, "spec", "maxReplicas", NULL));
 }
 
 static void current_replicas(struct state_metrics_writer *w, const json_t *hpa)
 {
-    number(w, hpa, codec_json_int(hpa, 0, "status", "currentReplicas", NULL));
+    metric_target_number(w, hpa, codec_json_int(hpa, 0, "status", "currentReplicas", NULL));
 }
 
 static void desired_replicas(struct state_metrics_writer *w, const json_t *hpa)
 {
-    number(w, hpa, codec_json_int(hpa, 0, "status", "desiredReplicas", NULL));
+    metric_target_number(w, hpa, codec_json_int(hpa, 0, "status", "desiredReplicas", NULL));
 }
 
 static void generation(struct state_metrics_writer *w, const json_t *hpa)
 {
     if (json_is_integer(codec_json_get(hpa, "metadata", "generation", NULL)))
-        number(w, hpa, codec_json_int(hpa, 0, "metadata", "generation", NULL));
+        metric_target_number(w, hpa, codec_json_int(hpa, 0, "metadata", "generation", NULL));
 }
 
-static void conditions(struct state_metrics_writer *w, const json_t *hpa)
+static void write_hpa_conditions(struct state_metrics_writer *w, const json_t *hpa)
 {
-    state_metrics_conditions(w, codec_json_get(hpa, "status", "conditions", NULL), identify, hpa);
+    state_metrics_conditions(w, codec_json_get(hpa, "status", "conditions", NULL), add_hpa_identity,
+                             hpa);
 }
 
 // --- targets and current values of metrics ---
@@ -138,7 +139,7 @@ static void status_metrics(struct state_metrics_writer *w, const json_t *hpa)
 #define PREFIX "kube_horizontalpodautoscaler_"
 const struct state_metrics_family state_metrics_hpa_families[] = {
     {PREFIX "info", "What an autoscaler scales.", METRICS_GAUGE, info},
-    {PREFIX "labels", "The labels of the object, as label_*.", METRICS_GAUGE, labels},
+    {PREFIX "labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_hpa_labels},
     {PREFIX "metadata_generation", "The generation of the wanted state.", METRICS_GAUGE,
      generation},
     {PREFIX "spec_min_replicas", "The lower limit of replicas.", METRICS_GAUGE, min_replicas},
@@ -149,7 +150,8 @@ const struct state_metrics_family state_metrics_hpa_families[] = {
     {PREFIX "status_current_replicas", "Replicas that exist.", METRICS_GAUGE, current_replicas},
     {PREFIX "status_desired_replicas", "Replicas that the autoscaler wants.", METRICS_GAUGE,
      desired_replicas},
-    {PREFIX "status_condition", "1 for the status of each condition.", METRICS_GAUGE, conditions},
+    {PREFIX "status_condition", "1 for the status of each condition.", METRICS_GAUGE,
+     write_hpa_conditions},
     {0},
 };
 #undef PREFIX

@@ -2,7 +2,7 @@
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 
-static void identify(struct state_metrics_writer *w, const void *node)
+static void add_node_identity(struct state_metrics_writer *w, const void *node)
 {
     state_metrics_label(w, "node", kube_name(node));
 }
@@ -10,7 +10,7 @@ static void identify(struct state_metrics_writer *w, const void *node)
 static void begin_node_sample(struct state_metrics_writer *w, const json_t *node)
 {
     state_metrics_begin(w);
-    identify(w, node);
+    add_node_identity(w, node);
 }
 
 static const char *internal_ip(const json_t *node)
@@ -43,7 +43,7 @@ static void info(struct state_metrics_writer *w, const json_t *node)
     state_metrics_end(w, 1);
 }
 
-static void labels(struct state_metrics_writer *w, const json_t *node)
+static void write_node_labels(struct state_metrics_writer *w, const json_t *node)
 {
     begin_node_sample(w, node);
     state_metrics_object_labels(w, node);
@@ -78,31 +78,34 @@ static void taints(struct state_metrics_writer *w, const json_t *node)
     }
 }
 
-static void conditions(struct state_metrics_writer *w, const json_t *node)
+static void write_node_conditions(struct state_metrics_writer *w, const json_t *node)
 {
-    state_metrics_conditions(w, codec_json_get(node, "status", "conditions", NULL), identify, node);
+    state_metrics_conditions(w, codec_json_get(node, "status", "conditions", NULL),
+                             add_node_identity, node);
 }
 
 static void capacity(struct state_metrics_writer *w, const json_t *node)
 {
-    state_metrics_resources(w, codec_json_get(node, "status", "capacity", NULL), identify, node);
+    state_metrics_resources(w, codec_json_get(node, "status", "capacity", NULL), add_node_identity,
+                            node);
 }
 
 static void allocatable(struct state_metrics_writer *w, const json_t *node)
 {
-    state_metrics_resources(w, codec_json_get(node, "status", "allocatable", NULL), identify, node);
+    state_metrics_resources(w, codec_json_get(node, "status", "allocatable", NULL),
+                            add_node_identity, node);
 }
 
 const struct state_metrics_family state_metrics_node_families[] = {
     {"kube_node_info", "Versions and addresses of a node.", METRICS_GAUGE, info},
-    {"kube_node_labels", "The labels of the object, as label_*.", METRICS_GAUGE, labels},
+    {"kube_node_labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_node_labels},
     {"kube_node_created", "When the object was made, in seconds since 1970.", METRICS_GAUGE,
      created},
     {"kube_node_spec_unschedulable", "1 when the node takes no new pods.", METRICS_GAUGE,
      unschedulable},
     {"kube_node_spec_taint", "The taints of a node.", METRICS_GAUGE, taints},
     {"kube_node_status_condition", "1 for the status of each condition.", METRICS_GAUGE,
-     conditions},
+     write_node_conditions},
     {"kube_node_status_capacity", "What a node has of each resource.", METRICS_GAUGE, capacity},
     {"kube_node_status_allocatable", "What pods may use of each resource of a node.", METRICS_GAUGE,
      allocatable},

@@ -2,7 +2,7 @@
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 
-static void identify(struct state_metrics_writer *w, const void *pod)
+static void add_pod_identity(struct state_metrics_writer *w, const void *pod)
 {
     state_metrics_label(w, "namespace", kube_namespace(pod));
     state_metrics_label(w, "pod", kube_name(pod));
@@ -12,7 +12,7 @@ static void identify(struct state_metrics_writer *w, const void *pod)
 static void begin_pod_sample(struct state_metrics_writer *w, const json_t *pod)
 {
     state_metrics_begin(w);
-    identify(w, pod);
+    add_pod_identity(w, pod);
 }
 
 static void info(struct state_metrics_writer *w, const json_t *pod)
@@ -32,7 +32,7 @@ static void info(struct state_metrics_writer *w, const json_t *pod)
     state_metrics_end(w, 1);
 }
 
-static void labels(struct state_metrics_writer *w, const json_t *pod)
+static void write_pod_labels(struct state_metrics_writer *w, const json_t *pod)
 {
     begin_pod_sample(w, pod);
     state_metrics_object_labels(w, pod);
@@ -120,7 +120,7 @@ static void start_time(struct state_metrics_writer *w, const json_t *pod)
 
 const struct state_metrics_family state_metrics_pod_families[] = {
     {"kube_pod_info", "Where a pod runs and who made it.", METRICS_GAUGE, info},
-    {"kube_pod_labels", "The labels of the object, as label_*.", METRICS_GAUGE, labels},
+    {"kube_pod_labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_pod_labels},
     {"kube_pod_owner", "The owners of a pod.", METRICS_GAUGE, owner},
     {"kube_pod_status_phase", "1 for the phase that the pod is in.", METRICS_GAUGE, phase},
     {"kube_pod_status_ready", "1 for the status of the pod's Ready condition.", METRICS_GAUGE,
@@ -145,7 +145,7 @@ struct container {
 static void identify_container(struct state_metrics_writer *w, const void *arg)
 {
     const struct container *c = arg;
-    identify(w, c->pod);
+    add_pod_identity(w, c->pod);
     state_metrics_label(w, "container", codec_json_str(c->spec, "name", NULL));
 }
 

@@ -10,8 +10,8 @@ static void identify_as(struct state_metrics_writer *w, const json_t *obj, const
 }
 
 // A number of the object at two keys; absent: the fallback, which is left out when it is negative.
-static void number(struct state_metrics_writer *w, const json_t *obj, const char *kind,
-                   int64_t fallback, const char *part, const char *key)
+static void add_object_number(struct state_metrics_writer *w, const json_t *obj, const char *kind,
+                              int64_t fallback, const char *part, const char *key)
 {
     int64_t v = codec_json_int(obj, fallback, part, key, NULL);
     if (v < 0)
@@ -36,7 +36,7 @@ static void created_as(struct state_metrics_writer *w, const json_t *obj, const 
 #define DEPLOYMENT_NUMBER(fn, fallback, part, key)                                                 \
     static void fn(struct state_metrics_writer *w, const json_t *obj)                              \
     {                                                                                              \
-        number(w, obj, "deployment", fallback, part, key);                                         \
+        add_object_number(w, obj, "deployment", fallback, part, key);                              \
     }
 DEPLOYMENT_NUMBER(deployment_spec, 1, "spec", "replicas")
 DEPLOYMENT_NUMBER(deployment_replicas, 0, "status", "replicas")
@@ -120,17 +120,17 @@ static void replicaset_owner(struct state_metrics_writer *w, const json_t *obj)
 
 static void replicaset_spec(struct state_metrics_writer *w, const json_t *obj)
 {
-    number(w, obj, "replicaset", 1, "spec", "replicas");
+    add_object_number(w, obj, "replicaset", 1, "spec", "replicas");
 }
 
 static void replicaset_replicas(struct state_metrics_writer *w, const json_t *obj)
 {
-    number(w, obj, "replicaset", 0, "status", "replicas");
+    add_object_number(w, obj, "replicaset", 0, "status", "replicas");
 }
 
 static void replicaset_ready(struct state_metrics_writer *w, const json_t *obj)
 {
-    number(w, obj, "replicaset", 0, "status", "readyReplicas");
+    add_object_number(w, obj, "replicaset", 0, "status", "readyReplicas");
 }
 
 const struct state_metrics_family state_metrics_replicaset_families[] = {

@@ -53,6 +53,14 @@ void hpa_add_event(struct hpa_decision *d, bool warning, const char *reason, con
         (struct hpa_event){.warning = warning, .reason = reason, .message = gs_strdup(message)};
 }
 
+const struct hpa_condition *hpa_decision_condition(const struct hpa_decision *d, const char *type)
+{
+    for (size_t i = 0; i < d->n_conditions; i++)
+        if (gs_streq(d->conditions[i].type, type))
+            return &d->conditions[i];
+    return NULL;
+}
+
 void hpa_decision_finish(struct hpa_decision *d)
 {
     for (size_t i = 0; i < d->n_conditions; i++)

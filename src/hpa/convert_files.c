@@ -33,14 +33,14 @@ static struct gs_error *convert_object(const json_t *obj, const char *version, j
     return err ? gs_error_wrap(err, "HorizontalPodAutoscaler %s", name ? name : "") : NULL;
 }
 
-static struct gs_error *add_object(json_t *items, const json_t *obj, const char *version)
+static struct gs_error *add_converted(json_t *items, const json_t *obj, const char *version)
 {
     const json_t *list = json_object_get(obj, "items");
     const char *kind = codec_json_str(obj, "kind", NULL);
     if (kind && gs_ends(kind, "List") && json_is_array(list)) {
         struct gs_error *err = NULL;
         for (size_t i = 0; !err && i < json_array_size(list); i++)
-            err = add_object(items, json_array_get(list, i), version);
+            err = add_converted(items, json_array_get(list, i), version);
         return err;
     }
     json_t *converted = NULL;
@@ -68,7 +68,7 @@ static struct gs_error *add_file(json_t *items, const char *path, const char *ve
     struct codec_yaml_docs docs = {0};
     struct gs_error *err = read_docs(path, &docs);
     for (size_t i = 0; !err && i < docs.len; i++) {
-        err = add_object(items, docs.items[i].value, version);
+        err = add_converted(items, docs.items[i].value, version);
         if (err)
             err = gs_error_wrap(err, "%s:%d", path, docs.items[i].line);
     }

@@ -149,7 +149,7 @@ static const struct {
                   "Decisions that change the replicas (in shadow mode: would change them)."},
 };
 
-static double value_of(const struct logged_object *s, size_t family)
+static double log_value_of(const struct logged_object *s, size_t family)
 {
     switch (family) {
     case DESIRED:
@@ -176,7 +176,7 @@ void hpa_decision_log_metrics(const struct hpa_decision_log *w, struct gs_buf *o
             const struct logged_object *s = item;
             if (f != CLUSTER || s->cluster >= 0)
                 gs_buf_addf(out, "%s{namespace=\"%s\",horizontalpodautoscaler=\"%s\"} %.0f\n",
-                            families[f].name, s->ns, s->name, value_of(s, f));
+                            families[f].name, s->ns, s->name, log_value_of(s, f));
         }
     }
 }

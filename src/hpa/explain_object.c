@@ -44,7 +44,7 @@ static void on_inspection_timeout(uv_timer_t *t)
     uv_stop(&r->loop);
 }
 
-static struct gs_error *connect_cluster(struct explain_run *r, char **ret_ns)
+static struct gs_error *connect_explained_cluster(struct explain_run *r, char **ret_ns)
 {
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     struct gs_error *err = kube_config_load(r->o->kubeconfig, r->o->context, &k);
@@ -112,7 +112,7 @@ struct gs_error *hpa_explain_object(const struct hpa_explain_options *o, const c
     uv_loop_init(&r.loop);
     uv_timer_init(&r.loop, &r.timer);
     r.timer.data = &r;
-    r.err = connect_cluster(&r, &ns);
+    r.err = connect_explained_cluster(&r, &ns);
     if (!r.err)
         r.err = connect_controller(&r);
     if (!r.err) {

@@ -55,7 +55,7 @@ static const struct hpa_sample *sample_of(const struct hpa_metric_observation *o
     return NULL;
 }
 
-static void add_owner(json_t *out, const json_t *pod)
+static void add_pod_owner(json_t *out, const json_t *pod)
 {
     const json_t *ref = kube_controller_ref(pod);
     const char *kind = codec_json_str(ref, "kind", NULL), *name = codec_json_str(ref, "name", NULL);
@@ -76,7 +76,7 @@ static json_t *pods_json(const struct hpa_inspection_result *found, const struct
         const struct hpa_sample *s = sample_of(o, pod->name);
         json_t *p = json_object();
         codec_json_set_str(p, "name", pod->name);
-        add_owner(p, found->pods[i]);
+        add_pod_owner(p, found->pods[i]);
         if (s)
             add_sample(p, s, found->now_ms);
         if (pod->requests_milli && pod->requests_milli[metric] >= 0)
@@ -151,19 +151,11 @@ static void differ(json_t *list, const char *fmt, ...)
     json_array_append_new(list, json_string(text));
 }
 
-static const struct hpa_condition *find_condition(const struct hpa_decision *d, const char *type)
-{
-    for (size_t i = 0; i < d->n_conditions; i++)
-        if (gs_streq(d->conditions[i].type, type))
-            return &d->conditions[i];
-    return NULL;
-}
-
 static void compare_condition(const json_t *object, const struct hpa_decision *d, const char *type,
                               json_t *list)
 {
     const json_t *theirs = kube_condition(object, type);
-    const struct hpa_condition *ours = find_condition(d, type);
+    const struct hpa_condition *ours = hpa_decision_condition(d, type);
     const char *status = codec_json_str(theirs, "status", NULL),
                *reason = codec_json_str(theirs, "reason", NULL);
     if (!ours || !status || !reason ||

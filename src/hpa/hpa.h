@@ -223,6 +223,8 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret);
 
+// The condition of that type which this evaluation set; NULL: not set. Borrowed from the decision.
+const struct hpa_condition *hpa_decision_condition(const struct hpa_decision *d, const char *type);
 // Records the result of the scale write in the decision: condition, event, ScaledToZero. error
 // NULL: success. The caller also calls hpa_history_scaled().
 void hpa_decision_written(const struct hpa_spec *spec, const struct hpa_config *cfg,

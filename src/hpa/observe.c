@@ -76,8 +76,8 @@ struct request_sum {
 };
 
 // Adds the request of one container. Absent: the sum of the pod is absent, too.
-static void add_container(const json_t *c, const char *pod, const struct hpa_metric_spec *m,
-                          struct gs_arena *arena, struct request_sum *sum)
+static void add_container_request(const json_t *c, const char *pod, const struct hpa_metric_spec *m,
+                                  struct gs_arena *arena, struct request_sum *sum)
 {
     const char *name = codec_json_str(c, "name", NULL);
     if (sum->total.milli < 0 || (*m->container && !gs_streq(name, m->container)))
@@ -110,13 +110,13 @@ static struct request pod_request(const json_t *pod, const struct hpa_metric_spe
     const json_t *containers = json_object_get(spec, "containers");
     const json_t *init = json_object_get(spec, "initContainers");
     for (size_t i = 0; i < json_array_size(containers); i++)
-        add_container(json_array_get(containers, i), name, m, arena, &sum);
+        add_container_request(json_array_get(containers, i), name, m, arena, &sum);
     bool sidecars = hpa_since(release, HPA_SINCE_RESTARTABLE_INIT);
     for (size_t i = 0; sidecars && i < json_array_size(init); i++) {
         const json_t *c = json_array_get(init, i);
         // Only sidecars: init containers that continue to run.
         if (gs_streq(codec_json_str(c, "restartPolicy", NULL), "Always"))
-            add_container(c, name, m, arena, &sum);
+            add_container_request(c, name, m, arena, &sum);
     }
     if (*m->container && !sum.containers)
         return (struct request){-1,

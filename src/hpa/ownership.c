@@ -212,8 +212,8 @@ void hpa_ownership_forget(struct hpa_ownership *c, const json_t *hpa)
         owned_object_free(old);
 }
 
-static struct owned_object *add_object(struct hpa_ownership *all, const char *key,
-                                       const json_t *hpa)
+static struct owned_object *add_owned_object(struct hpa_ownership *all, const char *key,
+                                             const json_t *hpa)
 {
     struct owned_object *c = gs_alloc(sizeof(*c));
     c->ownership = all;
@@ -230,7 +230,7 @@ bool hpa_ownership_update(struct hpa_ownership *all, const json_t *hpa)
     if (c && !gs_streq(kube_uid(c->object), kube_uid(hpa)))
         c = NULL; // another object with that name
     if (!c)
-        return add_object(all, key, hpa)->state == OURS;
+        return add_owned_object(all, key, hpa)->state == OURS;
     json_decref(c->object);
     c->object = json_incref((json_t *)hpa);
     struct writers w = writers_of(all, hpa);

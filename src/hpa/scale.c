@@ -65,7 +65,7 @@ static struct gs_error *check_scale(const json_t *body)
 }
 
 // Kubernetes clients read the selector from the scale.
-static struct gs_error *check_selector(const json_t *body)
+static struct gs_error *check_scale_selector(const json_t *body)
 {
     const char *text = codec_json_str(body, "status", "selector", NULL);
     struct kube_selector selector = {0};
@@ -85,7 +85,7 @@ static struct gs_error *read_scale(struct hpa_scale *s, json_t *body)
 {
     struct gs_error *err = check_scale(body);
     if (!err)
-        err = check_selector(body);
+        err = check_scale_selector(body);
     if (err)
         return err;
     json_decref(s->object);

@@ -186,7 +186,7 @@ static void handle_request(void *arg, struct http_exchange *x)
             "/v1/namespaces/NS/histories/NAME\n");
 }
 
-static struct gs_error *start_server(struct hpa_server *r)
+static struct gs_error *start_hpa_server(struct hpa_server *r)
 {
     const char *colon = strrchr(r->o->listen, ':');
     uint64_t port = 0;
@@ -209,7 +209,7 @@ static struct gs_error *start_server(struct hpa_server *r)
 
 // --- run ---
 
-static struct gs_error *connect_cluster(struct hpa_server *r)
+static struct gs_error *connect_controlled_cluster(struct hpa_server *r)
 {
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     struct gs_error *err = kube_config_load(r->o->kubeconfig, NULL, &k);
@@ -324,11 +324,11 @@ struct gs_error *hpa_server_run(const struct hpa_server_options *o, int *ret_exi
     r.reported = gs_hmap_new(NULL);
     uv_loop_init(&r.loop);
     watch_signals(&r);
-    err = connect_cluster(&r);
+    err = connect_controlled_cluster(&r);
     if (!err)
         start_controller(&r);
     if (!err)
-        err = start_server(&r);
+        err = start_hpa_server(&r);
     if (!err)
         uv_run(&r.loop, UV_RUN_DEFAULT);
     finish_server(&r);

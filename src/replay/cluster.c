@@ -20,7 +20,7 @@ static size_t count_live_nodes(const struct replay_cluster *cluster)
     return n;
 }
 
-static void add_node(struct replay_cluster *cluster, int64_t ready_ms)
+static void add_simulated_node(struct replay_cluster *cluster, int64_t ready_ms)
 {
     gs_grow(&cluster->nodes, &cluster->nodes_cap, cluster->n_nodes, sizeof(*cluster->nodes));
     cluster->nodes[cluster->n_nodes++] =
@@ -46,7 +46,7 @@ static void provision(struct replay_cluster *cluster)
         waiting += cluster->pods[i].started_ms == INT64_MAX;
     size_t wanted = waiting * cluster->s->gpus_per_replica, have = free_gpus(cluster);
     while (have < wanted && count_live_nodes(cluster) < cluster->s->max_nodes) {
-        add_node(cluster, cluster->t_ms + cluster->s->provision_ms);
+        add_simulated_node(cluster, cluster->t_ms + cluster->s->provision_ms);
         cluster->sum.nodes_added++;
         have += cluster->s->gpus_per_node;
     }
@@ -451,11 +451,11 @@ void replay_cluster_start(struct replay_cluster *cluster, const struct replay_sc
     cluster->past = gs_alloc_array(cluster->n_past, sizeof(*cluster->past));
     cluster->sum.min_replicas = INT32_MAX;
     for (size_t i = 0; s->gpus_per_node && i < s->min_nodes; i++)
-        add_node(cluster, 0);
+        add_simulated_node(cluster, 0);
     // The initial pods are ready, and have the nodes that they need.
     while (s->gpus_per_node && cluster->n_nodes < s->max_nodes &&
            free_gpus(cluster) < (size_t)s->replicas * s->gpus_per_replica)
-        add_node(cluster, 0);
+        add_simulated_node(cluster, 0);
     replay_cluster_scale(cluster, s->replicas);
     for (size_t i = 0; i < cluster->n_pods; i++)
         if (cluster->pods[i].started_ms != INT64_MAX)

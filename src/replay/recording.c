@@ -51,7 +51,7 @@ static void add_param(struct gs_buf *out, const char *name, const char *value)
     http_encode(gs_slice_of(value), out);
 }
 
-static void add_time(struct gs_buf *out, const char *name, int64_t ms)
+static void add_query_time(struct gs_buf *out, const char *name, int64_t ms)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     query_add_seconds(&text, ms);
@@ -85,9 +85,9 @@ static struct gs_error *fetch_points(const struct replay_recording *r, const cha
     GS_AUTO_BUF struct gs_buf params = {0};
     CODEC_AUTO_JSON json_t *answer = NULL;
     add_param(&params, "query", expr);
-    add_time(&params, "start", span->start_ms);
-    add_time(&params, "end", span->end_ms);
-    add_time(&params, "step", span->step_ms);
+    add_query_time(&params, "start", span->start_ms);
+    add_query_time(&params, "end", span->end_ms);
+    add_query_time(&params, "step", span->step_ms);
     struct gs_error *err =
         query_fetch(&peer, "/api/v1/query_range", gs_buf_slice(&params), &answer);
     if (err)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static void add_time(struct gs_buf *out, int64_t t_ms)
+static void add_clock_time(struct gs_buf *out, int64_t t_ms)
 {
     long long s = (long long)(t_ms / 1000);
     gs_buf_addf(out, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
@@ -59,7 +59,7 @@ void replay_print_table(const struct replay_scenario *s, const struct replay_res
         if (i && i + 1 < r->n && !row->why)
             continue;
         GS_AUTO_BUF struct gs_buf time = {0};
-        add_time(&time, row->t_ms);
+        add_clock_time(&time, row->t_ms);
         gs_buf_addf(out, "%9s %10.6g %6.0f %8.6g %8d %6d", time.data, row->load, row->utilization,
                     row->queue, row->desired, row->ready);
         if (s->gpus_per_node)
@@ -220,7 +220,7 @@ static void add_padded(const char *text, int width, bool right, struct gs_buf *o
 enum { LABEL = 32, COLUMN = 22 };
 
 // A name that is too long for its column is cut.
-static void add_name(const char *name, struct gs_buf *out)
+static void add_column_name(const char *name, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf cut = {0};
     for (const char *c = name; *c; c++) {
@@ -234,7 +234,7 @@ static void add_name(const char *name, struct gs_buf *out)
     add_padded(cut.len ? cut.data : "", COLUMN, true, out);
 }
 
-static void add_value(double v, double first, bool is_first, int decimals, struct gs_buf *out)
+static void add_figure(double v, double first, bool is_first, int decimals, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf cell = {0};
     gs_buf_addf(&cell, "%.*f", decimals, v);
@@ -247,7 +247,7 @@ void replay_print_comparison(const struct replay_outcome *shown, size_t n, struc
 {
     add_padded("", LABEL, false, out);
     for (size_t k = 0; k < n; k++)
-        add_name(shown[k].scenario->name, out);
+        add_column_name(shown[k].scenario->name, out);
     gs_buf_add_char(out, '\n');
     for (size_t i = 0; i < GS_ARRAY_LEN(figures); i++) {
         const struct figure *f = &figures[i];
@@ -258,7 +258,7 @@ void replay_print_comparison(const struct replay_outcome *shown, size_t n, struc
             continue;
         add_padded(f->label, LABEL, false, out);
         for (size_t k = 0; k < n; k++)
-            add_value(f->of(&shown[k].result->summary), first, k == 0, f->decimals, out);
+            add_figure(f->of(&shown[k].result->summary), first, k == 0, f->decimals, out);
         gs_buf_add_char(out, '\n');
     }
 }

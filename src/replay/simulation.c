@@ -58,8 +58,8 @@ static bool is_of_pods(const struct hpa_metric_spec *m)
 }
 
 // The value of one pod (its share of load and queue), or of all pods.
-static double value_of(struct replay_cluster *cluster, const struct replay_metric *m, bool of_pod,
-                       struct view_curves *at)
+static double observed_value(struct replay_cluster *cluster, const struct replay_metric *m,
+                             bool of_pod, struct view_curves *at)
 {
     const struct replay_moment *seen = replay_cluster_observed(cluster);
     double share = of_pod ? fmax(seen->ready, 1) : 1;
@@ -88,7 +88,7 @@ static void view_metric(struct replay_cluster *cluster, size_t i, struct view *v
     const struct replay_metric *m = &cluster->s->metrics[i];
     bool of_pods = is_of_pods(spec), resource = of_pods && spec->type != HPA_METRIC_PODS;
     struct hpa_sample *samples = v->samples[i];
-    double value = value_of(cluster, m, of_pods, &v->curves[i]);
+    double value = observed_value(cluster, m, of_pods, &v->curves[i]);
     size_t n = 0;
     // The usage of a resource in percent of a request of 1.
     int64_t shown = resource ? milli(value / 100) : milli(value);

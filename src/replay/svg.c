@@ -144,7 +144,7 @@ static int64_t time_step(int64_t duration_ms)
     return duration_ms;
 }
 
-static void add_time(int64_t t_ms, int64_t step_ms, struct gs_buf *out)
+static void add_axis_time(int64_t t_ms, int64_t step_ms, struct gs_buf *out)
 {
     const int64_t day_ms = INT64_C(86400000);
     if (step_ms % day_ms == 0)
@@ -165,7 +165,7 @@ static void add_times(const struct scale *s, bool with_text, struct gs_buf *out)
             continue;
         gs_buf_addf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">", x, s->y + PANEL + 18,
                     x > WIDTH - RIGHT - 20 ? "end" : "middle");
-        add_time(t, step, out);
+        add_axis_time(t, step, out);
         gs_buf_add_str(out, "</text>\n");
     }
 }

@@ -71,14 +71,6 @@ static void expect_quantity(struct comparison *c, const char *what, const json_t
     }
 }
 
-static const struct hpa_condition *find_condition(const struct hpa_decision *d, const char *type)
-{
-    for (size_t i = 0; i < d->n_conditions; i++)
-        if (gs_streq(d->conditions[i].type, type))
-            return &d->conditions[i];
-    return NULL;
-}
-
 // The text form: "True Reason", or "True Reason: message" to compare the message, too.
 static bool condition_text_fits(const char *want, const struct hpa_condition *got, char **ret_got)
 {
@@ -111,7 +103,7 @@ static void check_conditions(struct comparison *c, const json_t *want, const str
     const char *type;
     json_t *v;
     json_object_foreach ((json_t *)want, type, v)
-        check_condition(c, type, v, find_condition(d, type));
+        check_condition(c, type, v, hpa_decision_condition(d, type));
 }
 
 static void check_event(struct comparison *c, const json_t *want, const struct hpa_event *got)

@@ -43,7 +43,8 @@ static char *plural_of(const char *kind)
     return plural;
 }
 
-static struct gs_error *add_object(struct up_apply *a, json_t *object, const char *path, int line)
+static struct gs_error *add_file_object(struct up_apply *a, json_t *object, const char *path,
+                                        int line)
 {
     const char *api_version = kube_api_version(object), *kind = kube_kind(object);
     if (!api_version || !kind || !kube_name(object))
@@ -70,11 +71,11 @@ static struct gs_error *add_document(struct up_apply *a, const struct codec_yaml
     if (!json_is_object(doc->value))
         return gs_error_new(GS_EINVAL, "%s:%d: not a Kubernetes object", path, doc->line);
     if (!list)
-        return add_object(a, doc->value, path, doc->line);
+        return add_file_object(a, doc->value, path, doc->line);
     size_t i;
     json_t *object;
     json_array_foreach (list, i, object) {
-        struct gs_error *err = add_object(a, object, path, doc->line);
+        struct gs_error *err = add_file_object(a, object, path, doc->line);
         if (err)
             return err;
     }

@@ -15,7 +15,7 @@ extern char **environ;
 
 #define FIRST_DELAY_MS UINT64_C(500)
 #define MAX_DELAY_MS   UINT64_C(30000)
-#define STABLE_NS      (10 * GS_NS_PER_SEC) // a child that ran longer is restarted with the first delay
+#define STABLE_NS      (10 * GS_NS_PER_SEC) // longer runs reset the delay
 #define KILL_AFTER_MS  UINT64_C(2000)
 #define MAX_LINE       ((size_t)8192)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags of Prometheus' unit files are taken.
+// Flags of Prometheus' unit files are accepted.
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "engine/serve.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale sim as it is typed.
+// Command lines of gpuscale sim.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Kubernetes API small enough to script: HPAs and pods with list and watch, scale subresources,
-// events that are recorded, and metrics APIs that answer what the test says. It is a handler behind
-// the loopback client, so the controller under test cannot tell. For one test program, hence
-// static.
+// A scripted Kubernetes API: HPAs and pods with list and watch, scale subresources, recorded
+// events, and metrics APIs with responses that the test sets. It is the handler of a loopback
+// client. Functions are static because one test program includes it.
 #pragma once
 
 #include "base/clock.h"
@@ -301,7 +300,7 @@ static inline void fake_release(struct fake_api *f)
     }
 }
 
-// --- looking at it ---
+// --- inspection ---
 static inline bool fake_has_event(const struct fake_api *f, const char *reason, const char *part)
 {
     for (size_t i = 0; i < json_array_size(f->events); i++) {
@@ -325,7 +324,7 @@ static inline void fake_tick(uv_timer_t *t)
 {
 }
 
-// Runs the loop until cond() holds or long enough; gives back what cond() says.
+// Runs the loop until cond() is true or a timeout. Returns the last result of cond().
 static inline bool fake_wait(struct fake_api *f, bool (*cond)(void *arg), void *arg)
 {
     const int64_t deadline = gs_mono_ns() + WAIT_NS;

@@ -19,11 +19,11 @@ struct bench {
     struct fake_api api;
     struct kube_cache *pods;
     struct hpa_controller *controller;
-    // What the observer saw.
+    // recorded by the observer
     int passes;
     int32_t last_desired;
     char last_explanation[400];
-    // What a test waits for.
+    // conditions that a test waits for
     int want;
     const char *text, *message;
 };
@@ -99,7 +99,7 @@ static int tear_down(void **state)
     return rc;
 }
 
-// --- what is waited for ---
+// --- conditions to wait for ---
 static bool replicas_are(void *arg)
 {
     const struct bench *b = arg;
@@ -318,7 +318,7 @@ static json_t *kinds_of(const char *resource, const char *kind)
                      resource, "kind", kind);
 }
 
-// As the mapper of Kubernetes: the group decides, and its preferred version comes first.
+// Like the REST mapper of Kubernetes: the group decides, and its preferred version comes first.
 static void test_another_version_of_the_group_serves_the_kind(void **state)
 {
     struct bench *b = *state;
@@ -338,7 +338,7 @@ static void test_another_version_of_the_group_serves_the_kind(void **state)
     start(b);
     wait_event(b, "SuccessfulRescale", "");
     assert_int_equal(fake_replicas(&b->api, scale), 10);
-    // It moves to another version: what was found is not used for ever.
+    // The kind moves to another version: the cached result is replaced.
     json_object_del(b->api.scales, scale);
     fake_answer(&b->api, "/apis/ray.io/v1alpha1", 200, kinds_of("rayclusters", "RayCluster"));
     scale = "/apis/ray.io/v1alpha1/namespaces/shop/rayclusters/web/scale";
@@ -415,7 +415,7 @@ static void test_deletion_during_a_pass_ends_it(void **state)
     b->want = 1;
     assert_true(fake_wait(&b->api, something_held, b));
     fake_delete(&b->api, b->api.hpas, "shop/gpu");
-    // The request is given up, and nobody asks again.
+    // The request is cancelled and not repeated.
     assert_true(fake_wait(&b->api, nothing_held, b));
     size_t asked = fake_count_log(&b->api, GPU_GET);
     b->api.hold_prefix = NULL;
@@ -447,7 +447,7 @@ static void test_slow_metrics_api_does_not_block_others(void **state)
     start(b);
     wait_passes(b, 5);
     assert_int_equal(fake_replicas(&b->api, other_scale), 3);
-    // One pass at a time: the slow one was asked once.
+    // Syncs do not overlap: the slow one was requested once.
     assert_int_equal(fake_count_log(&b->api, GPU_GET), 1);
     b->api.hold_prefix = NULL;
     script_values(b, 2, (const char *const[]){"40", "40"});
@@ -506,7 +506,7 @@ static void test_hpa_of_v2beta1(void **state)
     script_values(b, 2, (const char *const[]){"44", "48"});
     fake_put(&b->api, b->api.hpas, v2);
     start(b);
-    // 5 are wanted; a pass may at most double.
+    // 5 are desired; one evaluation may at most double.
     wait_replicas(b, 4);
 }
 
@@ -525,8 +525,8 @@ static bool wrong_is_forgotten(void *arg)
     return !memory;
 }
 
-// An object that asks for a pass an hour gets its first one only, another with a period that is too
-// short the common one of 20 ms.
+// An object with a period of an hour gets only its first sync. An object with a period that is too
+// short gets the configured period of 20 ms.
 static void check_own_period(struct bench *b, const char *annotation)
 {
     script_values(b, 2, (const char *const[]){"20", "20"});
@@ -563,8 +563,8 @@ static void put_with_period(struct bench *b, const char *name, const char *perio
     fake_put(&b->api, b->api.hpas, hpa);
 }
 
-// What fails waits for its period like everything else: no attempt follows another at once, and the
-// status that tells of the failure is no reason to look again.
+// A failed sync is repeated after the period, not immediately. The write of the failure status does
+// not cause another sync.
 static void test_a_failure_waits_for_the_next_period(void **state)
 {
     struct bench *b = *state;
@@ -580,7 +580,7 @@ static void test_a_failure_waits_for_the_next_period(void **state)
     assert_int_equal(fake_count_log(&b->api, "PUT " SCALE), 1);
 }
 
-// However often a spec changes during a pass, one more follows, with the last one.
+// If the spec changes during a sync, one more sync follows, with the last spec.
 static void test_changes_during_a_pass_are_one_more(void **state)
 {
     struct bench *b = *state;
@@ -606,7 +606,7 @@ static void test_changes_during_a_pass_are_one_more(void **state)
     assert_int_equal(fake_count_log(&b->api, GPU_GET), 2);
 }
 
-// The memory that others can ask for: the count of the beginning and the recommendation.
+// The history over HTTP: the count at the start and the recommendation.
 static void test_its_memory_can_be_read(void **state)
 {
     struct bench *b = *state;

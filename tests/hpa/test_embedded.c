@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller on the embedded API, with the custom metrics API over a series store: an HPA of
-// every version goes in, the Deployment's count, status and events come out. Only pods' processes
-// and time are missing.
+// The controller on the embedded API, with the custom metrics API over a series store. Creates an
+// HPA of every version, and checks the Deployment's count, the status and the events. Processes of
+// pods and time are simulated.
 #include "adapter/adapter.h"
 #include "base/clock.h"
 #include "engine/engine.h"

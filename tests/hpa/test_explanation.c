@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at an autoscaler through an API, and what they tell.
+// Inspections of an autoscaler through an API, and their explanations.
 #include "base/file.h"
 #include "hpa/convert.h"
 #include "hpa/inspect.h"
@@ -233,8 +233,8 @@ static void test_from_nothing_there_is_only_up(void **state)
 
 #define MEMORY "/apis/hpa.gpuscale.dev/v1/namespaces/shop/histories/web"
 
-// Half of the target asks for 2; a recommendation of 7 is still in the window, and 6 are allowed in
-// one pass.
+// Half of the target proposes 2. A recommendation of 7 is still in the window, and one evaluation
+// allows 6.
 static void test_the_memory_of_a_controller_counts(void **state)
 {
     struct bench *b = *state;

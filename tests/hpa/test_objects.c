@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion, defaulting and validation, as the tables in tests/hpa/objects say.
+// Conversion, defaulting and validation, with the tables in tests/hpa/objects.
 #include "base/mem.h"
 #include "codec/yaml.h"
 #include "hpa/convert.h"
@@ -71,7 +71,7 @@ static void test_conversions(void **state)
     codec_yaml_docs_finish(&docs);
 }
 
-// What v2 can say, every version keeps: v1 and v2beta1 in annotations.
+// Every version keeps all fields of v2: v1 and v2beta1 use annotations.
 static void test_round_trips(void **state)
 {
     struct codec_yaml_docs docs = {0};

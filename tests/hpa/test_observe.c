@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From API objects to what the decision sees: pods with their requests, bodies of metrics APIs.
+// The observation from API objects: pods with their requests, response bodies of metrics APIs.
 #include "hpa/convert.h"
 #include "hpa/observe.h"
 

@@ -28,7 +28,7 @@ static void changed(void *arg, const char *ns, const char *name)
 }
 
 // --- objects ---
-// Who wrote the status when: pairs of manager and second, ended by NULL.
+// Writers of the status: pairs of manager and second, ended by NULL.
 static json_t *object(const char *first, ...)
 {
     json_t *o =
@@ -56,7 +56,7 @@ static bool see(struct bench *b, json_t *o)
     return hpa_ownership_update(b->claims, o);
 }
 
-// --- the bench ---
+// --- fixture ---
 static void begin(struct bench *b, bool trusted, int wait_ms, int again_ms)
 {
     const struct hpa_ownership_config cfg = {.manager = OURS,
@@ -115,7 +115,7 @@ static void test_a_new_object_of_another(void **state)
     assert_false(see(&b, object(CLUSTER, 10, NULL)));
     assert_true(fake_wait(&b.api, was_told, &b));
     assert_false(was_asked(&b));
-    // It is asked later; the other one is gone by then.
+    // It is probed later, when the other controller has stopped.
     assert_true(fake_wait(&b.api, was_asked, &b));
     assert_int_equal(b.changes, 0);
     const json_t *stored = json_object_get(b.api.hpas, "shop/web");
@@ -136,7 +136,7 @@ static void test_an_object_at_rest_is_asked(void **state)
     assert_true(fake_wait(&b.api, was_asked, &b));
     assert_false(see(&b, object(CLUSTER, 10, OURS, 20, NULL)));
     assert_false(was_told(&b));
-    assert_false(see(&b, object(CLUSTER, 21, NULL))); // it puts the message right
+    assert_false(see(&b, object(CLUSTER, 21, NULL))); // it corrects the message
     assert_true(fake_wait(&b.api, was_told, &b));
     end(&b);
     (void)state;
@@ -163,7 +163,7 @@ static void test_ours_goes_on_until_another_writes(void **state)
     assert_true(see(&b, object(CLUSTER, 10, OURS, 30, "kubectl", 40, NULL)));
     assert_false(see(&b, object(CLUSTER, 31, OURS, 30, NULL)));
     assert_false(see(&b, object(CLUSTER, 31, OURS, 30, NULL)));
-    // Marked anew, or another object of that name: from the beginning.
+    // Labelled again, or another object of that name: starts from the beginning.
     hpa_ownership_forget(b.claims, b.object);
     assert_true(see(&b, object(CLUSTER, 31, OURS, 40, NULL)));
     json_t *other = object(NULL);

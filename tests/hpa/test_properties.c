@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold for every input, tried with a seeded generator. A failure names the seed:
-// HPA_SEED=N runs that one alone.
+// Properties that hold for every input, checked with a seeded generator. A failure prints the seed;
+// HPA_SEED=N runs only this seed.
 #include "base/mem.h"
 #include "codec/json.h"
 #include "hpa/convert.h"
@@ -196,7 +196,8 @@ static void for_all(void (*fn)(struct world *w))
     (unsigned long long)(w)->seed, (w)->spec.min_replicas, (w)->spec.max_replicas,                 \
         (w)->spec.has_behavior, (int)(w)->spec.metrics[0].type
 
-// Whatever is seen, what is written lies within the limits, and the same input gives the same.
+// The written count is within the limits for every observation, and equal inputs give equal
+// results.
 static void check_limits(struct world *w)
 {
     int32_t replicas = (int32_t)between(&w->rng, 1, 45);
@@ -252,7 +253,7 @@ static void test_monotone_in_the_metric(void **state)
     for_all(check_monotone);
 }
 
-// On target nothing moves, however long.
+// On target, the count never changes.
 static void check_idempotent(struct world *w)
 {
     int32_t replicas = (int32_t)between(&w->rng, w->spec.min_replicas, w->spec.max_replicas);
@@ -275,7 +276,7 @@ static void test_idempotent_at_steady_state(void **state)
     for_all(check_idempotent);
 }
 
-// After a peak nothing goes down before the window has passed.
+// After a peak, nothing is scaled down before the end of the window.
 static void check_window(struct world *w)
 {
     int64_t window_ms = w->cfg.downscale_window_ms;
@@ -304,7 +305,7 @@ static void test_no_scale_down_before_its_window(void **state)
     for_all(check_window);
 }
 
-// Rates: within a policy's period not more is added than the most generous policy allows.
+// Rate limits: within a policy's period, no more is added than the most permissive policy allows.
 static void check_rates(struct world *w)
 {
     if (!w->spec.has_behavior || w->spec.n_metrics != 1)
@@ -340,7 +341,7 @@ static void test_rates_are_kept(void **state)
     for_all(check_rates);
 }
 
-// Times of a clock that was set move along: the window still holds, and no longer.
+// Times are shifted when the clock is set: the window lasts as long as before.
 static void test_clock_set_back_and_forth(void **state)
 {
     for (int64_t step = -7200000; step <= 7200000; step += 14400000) {
@@ -363,9 +364,9 @@ static void test_clock_set_back_and_forth(void **state)
     }
 }
 
-// --- what would change it ---
+// --- what-if ---
 
-// Every sample shows the number that is said.
+// Sets every sample to the reported number.
 static void show(struct world *w, const struct hpa_metric_result *at)
 {
     for (size_t i = 0; i < w->metric.n_samples; i++)
@@ -399,7 +400,7 @@ static void check_turns(struct world *w)
     struct hpa_threshold below, above;
     struct hpa_decision d;
     observe_random(w, (int32_t)between(&w->rng, 1, 30));
-    // Half of them with the memory of a controller that scaled before.
+    // Half of them with the history of a controller that scaled before.
     for (int i = 0; i < 4; i++) {
         hpa_decide(&w->spec, &w->obs, &w->cfg, w->history, T0_MS - 60000 + 10000 * i, &d);
         if (d.rescale)
@@ -425,7 +426,7 @@ static void test_what_is_said_to_change_it_does(void **state)
         assert_true(turns_checked > SEEDS / 3);
 }
 
-// A memory as data is the same memory.
+// A history that is written as JSON and read again is the same.
 static void check_memory(struct world *w)
 {
     struct hpa_history *read = NULL;

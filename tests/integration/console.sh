@@ -1,10 +1,10 @@
 #!/bin/sh
-# What gpuscale up prints: why pods do not run, once for each cause; where its Prometheus API is when
-# its usual port is taken; and the status block in windows that change their size (with tmux).
+# The output of gpuscale up: why pods do not run, once for each cause; the port of the Prometheus API if
+# its default port is in use; and the status block in windows that change their size (with tmux).
 . "$(dirname "$0")/lib.sh"
 need kubectl curl python3
 
-# Someone else's server on the usual port, unless there is one already.
+# Another server on the default port, unless one already runs.
 (cd "$dir" && exec python3 -m http.server 9090 --bind 127.0.0.1) >"$dir/stranger.log" 2>&1 &
 echo $! >"$dir/stranger.pid"
 wait_for "port 9090 is taken" curl -sS --max-time 60 -o "$dir/answer" http://127.0.0.1:9090/

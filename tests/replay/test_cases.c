@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision tables of tests/hpa/cases, and what wrong tables give.
+// The decision tables of tests/hpa/cases, and errors in tables.
 #include "base/file.h"
 #include "base/mem.h"
 #include "replay/decision_tables.h"

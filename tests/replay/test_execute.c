@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gpuscale replay prints: one scenario, a comparison, a sweep, and a scenario from the
-// responses of a server that stands for a Prometheus.
+// The output of gpuscale replay: one scenario, a comparison, a sweep, and a scenario from the
+// responses of a simulated Prometheus.
 #include "base/file.h"
 #include "base/mem.h"
 #include "net/http/server.h"

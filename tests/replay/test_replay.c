@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scenarios whose outcome can be computed by hand, and what wrong ones give.
+// Scenarios with results that can be computed by hand, and errors in scenarios.
 #include "base/file.h"
 #include "base/mem.h"
 #include "replay/replay.h"
@@ -94,7 +94,7 @@ static void test_replicas_wait_for_nodes(void **state)
     (void)state;
 }
 
-// A recorded metric leads, whatever the replicas do; with replicas it follows theirs.
+// A recorded metric is independent of the replicas; with recorded replicas it depends on them.
 static void test_a_recorded_metric_leads(void **state)
 {
     struct replay_scenario *s;
@@ -189,8 +189,8 @@ static void test_wrong_scenarios_name_the_place(void **state)
     (void)state;
 }
 
-// Of the target's scale somebody sets 6, of which 30 % are too little; two are lost, and for two
-// minutes there are no metrics: then nothing is done.
+// A user scales the target to 6, of which 30 % are too little. Two replicas are lost. For two
+// minutes there are no metrics: nothing is scaled.
 static void test_things_happen(void **state)
 {
     struct replay_scenario *s;
@@ -218,8 +218,8 @@ static void test_things_happen(void **state)
     (void)state;
 }
 
-// Skipping quiet seconds changes nothing but the rounding: a load that never rests at a straight
-// line for two seconds gives what a straight one gives.
+// Skipping seconds changes only the rounding: a load that is never a straight line for two seconds
+// gives the same result as a straight line.
 static void test_quiet_seconds_are_served_too(void **state)
 {
     GS_AUTO_BUF struct gs_buf dense = {0};
@@ -269,8 +269,8 @@ static void test_a_repeated_load_starts_over(void **state)
     (void)state;
 }
 
-// Of 100 a second ten seconds come, 50 a second can be served: what comes last waits for 10 s, half
-// of the work for at most 5.
+// Work of 100 per second arrives for ten seconds, and 50 per second are served: the last work waits
+// for 10 s, half of the work for at most 5 s.
 static void test_waits_are_those_of_a_queue(void **state)
 {
     struct replay_waits w = {0};
@@ -294,7 +294,7 @@ static void test_waits_are_those_of_a_queue(void **state)
     (void)state;
 }
 
-// A replica that goes keeps its GPUs for the drain time, and its node with them.
+// A terminating replica keeps its GPUs and its node for the drain time.
 static void test_replicas_drain(void **state)
 {
     static const char *const drains[] = {"0s", "4m"};
@@ -341,7 +341,7 @@ static void test_prices_come_from_a_table(void **state)
     assert_ok(replay_scenario_set(s, "gpu", "A100"));
     replay_summarize(s, &sum);
     assert_true(fabs(sum.price - sum.gpu_hours) < 1e-9);
-    // Of a node the hour is paid, however many of its GPUs are used.
+    // The price of a node does not depend on the number of GPUs in use.
     assert_ok(replay_scenario_set(s, "instance", "big"));
     replay_summarize(s, &sum);
     assert_true(fabs(sum.node_hours - 1) < 1e-6 && fabs(sum.price - 16) < 1e-4);
@@ -352,7 +352,7 @@ static void test_prices_come_from_a_table(void **state)
     (void)state;
 }
 
-// On all processors what comes one after the other, in the same order.
+// Parallel runs give the same results as sequential runs, in the same order.
 static void test_many_at_once_are_the_same(void **state)
 {
     enum { N = 9 };

@@ -41,7 +41,7 @@ static void test_made_once_and_private(void **state)
     up_pki_finish(&second);
 }
 
-// A damaged leaf is made anew under the same CA; without the CA everything is.
+// A damaged certificate is created again with the same CA. Without the CA, all are created again.
 static void test_damage_is_mended(void **state)
 {
     struct up_pki before = {0}, after = {0};

@@ -35,7 +35,7 @@ static struct console_gpu *row_of(struct console_gpus *gpus, tsdb_ref ref)
     return r;
 }
 
-static void add_pod(struct console_gpu *r, struct gs_slice name)
+static void add_pod_name(struct console_gpu *r, struct gs_slice name)
 {
     GS_AUTO_FREE char *pod = gs_slice_dup(name);
     if (!*pod || (r->pods.len && strstr(r->pods.data, pod)))
@@ -64,7 +64,7 @@ static bool on_value(void *arg, tsdb_ref ref, struct tsdb_point p)
         r->lost = p.value > 0;
     } else {
         r->n_processes++;
-        add_pod(r, tsdb_series_label(gpus->db, ref, "PodName"));
+        add_pod_name(r, tsdb_series_label(gpus->db, ref, "PodName"));
     }
     return true;
 }

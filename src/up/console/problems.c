@@ -31,7 +31,7 @@ struct console_problems {
     size_t len, cap;
     struct gs_hmap *by_key;      // of this update
     struct gs_hmap *pods_events; // of this update: pod uid -> json_t, the array of its warnings
-    struct gs_hmap *logged;      // key -> int64_t, when it was last there
+    struct gs_hmap *logged;      // key -> int64_t, time when the problem last existed
 };
 
 static void drop_events(void *array)
@@ -102,7 +102,7 @@ static char *workload_of(const json_t *pod)
     return gs_strdup(name);
 }
 
-static void add(struct console_problems *p, struct entry e)
+static void add_problem(struct console_problems *p, struct entry e)
 {
     struct entry *same = NULL;
     void *at = gs_hmap_get_str(p->by_key, e.key);
@@ -119,7 +119,7 @@ static void add(struct console_problems *p, struct entry e)
     gs_hmap_put_str(p->by_key, e.key, (void *)(uintptr_t)p->len); // never NULL
 }
 
-static void add_pod(struct console_problems *p, const json_t *pod, int64_t now_ms)
+static void add_pod_problems(struct console_problems *p, const json_t *pod, int64_t now_ms)
 {
     const struct console_find_context context = {p->pods_events, console_last_lines_get, p->lines,
                                                  now_ms, p->start_ms};
@@ -135,7 +135,7 @@ static void add_pod(struct console_problems *p, const json_t *pod, int64_t now_m
     e.key = gs_format("%s/%s/%s/%d/%s", e.is.ns ? e.is.ns : "", e.workload ? e.workload : e.pod,
                       f.container ? f.container : "", (int)f.kind, f.identity);
     console_finding_finish(&f);
-    add(p, e);
+    add_problem(p, e);
 }
 
 static void index_event(struct console_problems *p, const json_t *event)
@@ -175,7 +175,7 @@ static void add_event(struct console_problems *p, const json_t *event, int64_t n
                        : gs_format("kubectl describe %s %s", kind ? kind : "", name ? name : "");
     e.pod = gs_format("%s %s", kind ? kind : "", name ? name : "");
     e.key = gs_format("%s/%s/%s", e.is.ns ? e.is.ns : "", e.pod, reason);
-    add(p, e);
+    add_problem(p, e);
 }
 
 static int by_kind_and_key(const void *a, const void *b)
@@ -233,7 +233,7 @@ void console_problems_update(struct console_problems *p, int64_t now_ms)
     }
     pos = 0;
     for (const json_t *pod; (pod = kube_cache_next(p->pods, &pos));)
-        add_pod(p, pod, now_ms);
+        add_pod_problems(p, pod, now_ms);
     if (p->len)
         qsort(p->items, p->len, sizeof(*p->items), by_kind_and_key);
     for (size_t i = 0; i < p->len; i++) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Broken pods against a scripted API: what is found, how it is worded, and that the log has it
-// once.
+// Broken pods with a scripted API: the problems, their texts, and that each is logged once.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

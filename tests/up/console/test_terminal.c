@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-// What arrives on the other side of a pseudo-terminal.
+// The output at the other side of a pseudo-terminal.
 static char *read_all(int fd)
 {
     struct gs_buf out = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times. Monotonic nanoseconds for durations, Unix milliseconds for what is shown or stored.
+// Times: monotonic nanoseconds for durations, Unix milliseconds for output and storage.
 #pragma once
 
 #include "base/error.h"
@@ -11,7 +11,7 @@
 #define GS_NS_PER_SEC INT64_C(1000000000)
 
 int64_t gs_mono_ns(void); // CLOCK_MONOTONIC
-int64_t gs_boot_ns(void); // CLOCK_BOOTTIME: goes on while the machine is suspended
+int64_t gs_boot_ns(void); // CLOCK_BOOTTIME: also counts while the machine is suspended
 int64_t gs_unix_ms(void); // CLOCK_REALTIME
 int64_t gs_unix_us(void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function on a stack of its own that pauses and goes on, all on the caller's thread: long work
-// in turns with an event loop, without locks.
+// A coroutine: a function with a separate stack that can pause and resume on the caller's thread.
+// It lets long work alternate with an event loop, without locks.
 #pragma once
 
 #include "base/error.h"
@@ -10,11 +10,11 @@
 
 struct gs_fiber;
 
-// Nothing runs yet. GS_EIO: no memory for the stack, of which only what is used is taken.
+// Does not run a function yet. GS_EIO: no memory for the stack. Only used pages become resident.
 struct gs_error *gs_fiber_new(struct gs_fiber **ret);
-// Not while a function is paused.
+// Not allowed while a function is paused.
 void gs_fiber_free(struct gs_fiber *f);
-// Runs fn until it pauses (false) or returns (true: the fiber takes another one).
+// Runs fn until it pauses (false) or returns (true: the fiber can start another function).
 bool gs_fiber_start(struct gs_fiber *f, void (*fn)(void *arg), void *arg);
-bool gs_fiber_resume(struct gs_fiber *f); // goes on behind gs_fiber_pause(); as _start
-void gs_fiber_pause(struct gs_fiber *f);  // from fn alone
+bool gs_fiber_resume(struct gs_fiber *f); // continues after gs_fiber_pause(); returns like _start
+void gs_fiber_pause(struct gs_fiber *f);  // only inside fn

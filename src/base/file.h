@@ -9,15 +9,16 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-// Reads all of a file (also of /proc) up to max bytes; more is GS_ELIMIT. ret->data is
+// Reads a whole file (also of /proc) of at most max bytes. GS_ELIMIT: it is longer. ret->data is
 // NUL-terminated.
 struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret);
-// Writes to a temporary file beside `path`, syncs and renames it: readers see the old or the new.
+// Writes to a temporary file beside `path`, syncs and renames it: readers see the
+// old or the new contents.
 struct gs_error *gs_file_write_atomic(const char *path, mode_t mode, struct gs_slice content);
 struct gs_error *gs_mkdir_p(const char *path, mode_t mode);
 
-// Each connection of a server is an open file: the soft limit of a shell or unit (1024) goes up to
-// the hard one.
+// Raises the soft limit of open files (1024 in a shell or unit) to the hard limit, since each
+// connection of a server is an open file.
 void gs_raise_file_limit(void);
 
 static inline void gs_closep(int *fd)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hash map from byte strings to pointers. Keys are copied; values are the caller's, freed by the
-// optional free function. Open addressing with linear probing; XXH3. Not thread-safe.
+// Hash map from byte strings to pointers. Keys are copied. Values belong to the caller or,
+// with a free function, to the map. Open addressing with linear probing; XXH3. Not thread-safe.
 #pragma once
 
 #include "base/slice.h"
@@ -19,13 +19,13 @@ void *gs_hmap_get_str(const struct gs_hmap *m, const char *key);
 // Sets or replaces (the replaced value is freed). value must not be NULL.
 void gs_hmap_put(struct gs_hmap *m, struct gs_slice key, void *value);
 void gs_hmap_put_str(struct gs_hmap *m, const char *key, void *value);
-// Removes and returns the value without freeing it; NULL when absent.
+// Removes and returns the value without freeing it; NULL if absent.
 void *gs_hmap_remove(struct gs_hmap *m, struct gs_slice key);
 void *gs_hmap_remove_str(struct gs_hmap *m, const char *key);
 void gs_hmap_clear(struct gs_hmap *m);
 
-// Iteration: *pos starts at 0; false at the end. The map may not be changed meanwhile, except by
-// gs_hmap_put of a key that is already there.
+// Iteration: *pos starts at 0; false at the end. The map must not be changed meanwhile, except by
+// gs_hmap_put of an existing key.
 bool gs_hmap_next(const struct gs_hmap *m, size_t *pos, struct gs_slice *ret_key, void **ret_value);
 
 uint64_t gs_hash(const void *data, size_t len); // XXH3, 64 bits

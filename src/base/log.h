@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines on stderr, one an event, as text or JSON. Thread-safe: a line is written by one
-// write(). Repeated identical messages of one component within a second are folded into a count.
+// Log lines on stderr, one per event, as text or JSON. Thread-safe: each line is one write().
+// Repeated identical messages of one component within a second are combined into a count.
 #pragma once
 
 #include "base/attr.h"
@@ -9,11 +9,11 @@
 enum gs_log_level { GS_LOG_DEBUG, GS_LOG_INFO, GS_LOG_WARN, GS_LOG_ERROR };
 enum gs_log_format { GS_LOG_TEXT, GS_LOG_JSON };
 
-// Process-wide settings, made once before threads start.
+// Process-wide settings. Call once, before threads start.
 void gs_log_configure(enum gs_log_level min_level, enum gs_log_format format);
 struct gs_error *gs_log_configure_text(const char *level, const char *format); // flag values
 enum gs_log_level gs_log_level(void);
-// Redirects lines to a sink (the live status block draws around them). NULL: stderr again.
+// Redirects lines to a sink, such as the live status display. NULL: stderr.
 void gs_log_set_sink(void (*sink)(void *arg, const char *line, size_t len), void *arg);
 
 // component: a short constant such as "kubelet".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation. The plain functions end the process when memory runs out: use them for sizes that
-// this program chooses. The `try` functions return NULL: use them for sizes that a peer chooses.
+// Allocation. The plain functions end the process if memory is exhausted: use them for sizes that
+// gpuscale chooses. The `try` functions return NULL: use them for sizes that a peer chooses.
 #pragma once
 
 #include "base/attr.h"
@@ -12,10 +12,10 @@
 void *gs_alloc(size_t size) GS_MUST_USE;                 // zeroed
 void *gs_alloc_array(size_t n, size_t size) GS_MUST_USE; // zeroed, overflow-checked
 void *gs_realloc_array(void *p, size_t n, size_t size) GS_MUST_USE;
-void *gs_try_alloc(size_t size) GS_MUST_USE; // zeroed, NULL when out of memory
+void *gs_try_alloc(size_t size) GS_MUST_USE; // zeroed; NULL: out of memory
 void *gs_try_realloc(void *p, size_t size) GS_MUST_USE;
-// Whole pages, zeroed, at a multiple of size (a power of two, of pages): resident as they are used,
-// and the operating system's again when freed.
+// Zeroed pages, aligned to size (a power of two and a multiple of the page size). They become
+// resident on use and return to the operating system when freed.
 void *gs_alloc_pages(size_t size) GS_MUST_USE;
 void gs_free_pages(void *p, size_t size);
 char *gs_strdup(const char *s) GS_MUST_USE; // NULL gives NULL
@@ -33,7 +33,7 @@ static inline void gs_freep(void *p)
 }
 #define GS_AUTO_FREE GS_CLEANUP(gs_freep)
 
-// Hands ownership over: returns the pointer and leaves NULL behind.
+// Moves ownership: returns the pointer and sets the variable to NULL.
 #define GS_TAKE(ptr)                                                                               \
     __extension__({                                                                                \
         __typeof__(ptr) *gs_take_p_ = &(ptr);                                                      \

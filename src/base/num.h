@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked, locale-independent numbers: the whole text must be the number, and it must fit.
+// Checked, locale-independent numbers. Parsers require that the whole text is the number and that
+// it is in range (GS_EINVAL).
 #pragma once
 
 #include "base/error.h"
@@ -16,11 +17,11 @@ struct gs_error *gs_parse_double(struct gs_slice s, double *ret);
 // in the form of Go's strconv 'g' with exponent threshold 21 (what Prometheus prints).
 #define GS_DOUBLE_SIZE 40
 char *gs_format_double(double v, char buf[GS_DOUBLE_SIZE]);
-// The same without a NUL at its end, for hot writers: returns the place behind the text. Numbers of
-// at least 10^min_exponent are written without an exponent (Prometheus: -4 in text, -6 in JSON).
+// The same without a NUL, for code where speed matters. Returns the end of the text. Numbers of at
+// least 10^min_exponent are written without an exponent (Prometheus: -4 in text, -6 in JSON).
 char *gs_put_double(char *at, double v, int min_exponent);
 char *gs_put_u64(char *at, uint64_t v); // decimal, at most 20 digits
-// As printf's "%f": six decimals, rounded exactly. Returns the place behind the text.
+// Like printf's "%f": six decimals, rounded exactly. Returns the end of the text.
 #define GS_FIXED6_SIZE 328
 char *gs_put_fixed6(char *at, double v);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands and their flags as constant tables: one row parses, checks, documents and defaults a
-// flag, so that --help and behaviour cannot drift apart. Accepts --name=value, --name value, -x
+// Commands and their flags as constant tables. One row defines the parsing, checks, help text and
+// default of a flag, so that --help and behavior agree. Accepts --name=value, --name value, -x
 // value, bare boolean --name, --name=false, and "--" to end the flags. Precedence: flag,
 // environment, default.
 #pragma once
@@ -15,7 +15,7 @@
 enum gs_opt_type {
     GS_OPT_BOOL,     // bool
     GS_OPT_SWITCH,   // enum gs_switch: a boolean whose default depends on something else
-    GS_OPT_STRING,   // const char *, NULL when absent without default
+    GS_OPT_STRING,   // const char *, NULL if absent without a default
     GS_OPT_STRINGS,  // struct gs_opt_list, repeatable
     GS_OPT_INT,      // int64_t, within min..max (both 0: any)
     GS_OPT_DOUBLE,   // double

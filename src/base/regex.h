@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions with the syntax and meaning of Go (RE2), run by PCRE2 under limits: users of
-// Prometheus, prometheus-adapter and dcgm-exporter wrote their patterns for Go.
+// Regular expressions with the syntax and semantics of Go (RE2), executed by PCRE2 with limits.
+// Patterns of Prometheus, prometheus-adapter and dcgm-exporter are written for Go.
 #pragma once
 
 #include "base/buf.h"
@@ -16,13 +16,13 @@ struct gs_regex_options {
     bool any_bytes;       // texts may be invalid UTF-8, which no character class matches
     bool jit;             // compile to machine code: for patterns that are matched often
     size_t max_pattern;   // bytes; 0: 16 KiB
-    uint32_t match_limit; // of PCRE2's steps, so that no pattern runs for long; 0: 1000000
+    uint32_t match_limit; // PCRE2 steps per match, bounds its time; 0: 1000000
 };
 
 // o may be NULL. GS_EINVAL with PCRE2's reason and the offset in the pattern; GS_ELIMIT: too long.
 struct gs_error *gs_regex_new(struct gs_slice pattern, const struct gs_regex_options *o,
                               struct gs_regex **ret);
-void gs_regex_free(struct gs_regex *r);             // NULL is fine
+void gs_regex_free(struct gs_regex *r);             // accepts NULL
 unsigned gs_regex_groups(const struct gs_regex *r); // number of capture groups
 
 // A match that exceeds a limit is no match.

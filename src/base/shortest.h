@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shortest decimal that reads back as the same double (of those the closest), by Schubfach:
-// R. Giulietti, "The Schubfach way to render doubles", 2020.
+// The shortest decimal that parses to the same double, the closest if there are several
+// (Schubfach): R. Giulietti, "The Schubfach way to render doubles", 2020.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A length-carrying view of bytes that somebody else owns. Not NUL-terminated.
+// A borrowed view of bytes with a length. Not NUL-terminated.
 #pragma once
 
 #include "base/attr.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed-by-path client of a Kubernetes API, over any http_client (TLS to a cluster, or the
-// in-process loopback to the embedded API: callers cannot distinguish them). Asynchronous, on the
-// loop's thread.
+// Asynchronous client of a Kubernetes API on any http_client: TLS to a cluster, or the in-process
+// loopback to the embedded API. Only the thread of the loop may use it.
 #pragma once
 
 #include "codec/json.h"
@@ -28,13 +27,13 @@ struct kube_gvr {
 
 // client is borrowed and must outlive the kube_client.
 struct kube_client *kube_client_new(struct http_client *client);
-void kube_client_free(struct kube_client *c);                      // cancels what is under way
+void kube_client_free(struct kube_client *c);                      // cancels all requests
 struct http_client *kube_client_http(const struct kube_client *c); // borrowed
 
 // status 0 and err set: the transfer failed. Else the HTTP status and the parsed body (borrowed for
 // the call; take a reference to keep it). For status >= 400 err is set too, with the Status message
 // (GS_ENOTFOUND 404, GS_EEXIST / GS_ECONFLICT 409, GS_EPERM 401 and 403, GS_EINVAL 400 and 422).
-// err is owned by the callee. A NULL kube_done: nobody wants to know.
+// err is owned by the callee. kube_done may be NULL: the result is ignored.
 typedef void (*kube_done)(void *arg, int status, json_t *body, struct gs_error *err);
 
 struct kube_request *kube_get(struct kube_client *c, struct kube_gvr r, const char *ns,
@@ -63,7 +62,7 @@ struct kube_request *kube_patch(struct kube_client *c, struct kube_gvr r, const 
 struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const char *name, int grace_seconds, kube_done cb, void *arg);
 struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg);
-void kube_request_cancel(struct kube_request *r); // cb is not called; NULL is fine
+void kube_request_cancel(struct kube_request *r); // cb is not called; accepts NULL
 
 // "/api/v1/namespaces/NS/pods/NAME/SUB"; ns, name and subresource may be NULL.
 void kube_path(struct gs_buf *out, struct kube_gvr r, const char *ns, const char *name,

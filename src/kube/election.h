@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leader election by a Lease, as Kubernetes' components do it: one of several replicas holds the
-// lease and renews it; another takes it when it was not renewed for its duration. Times of other
-// holders are never compared with this machine's clock: a lease counts as old when its record did
-// not change for its duration.
+// Leader election by a Lease, as in Kubernetes' components. One of several replicas holds the lease
+// and renews it; another replica takes it if it was not renewed for its duration. Timestamps of
+// other holders are never compared with the local clock: a lease has expired if its record did not
+// change for its duration. Only the thread of the loop may use an election.
 #pragma once
 
 #include "kube/client.h"
@@ -15,7 +15,7 @@ struct kube_election_config {
     const char *ns, *name; // of the Lease
     const char *identity;  // of this replica
     int64_t lease_ms;      // 0: 15 s
-    int64_t renew_ms;      // 0: 10 s; without a renewal for so long leadership is given up
+    int64_t renew_ms;      // 0: 10 s; leadership ends if no renewal succeeds in this time
     int64_t retry_ms;      // 0: 2 s
     void (*on_leading)(void *arg);
     void (*on_lost)(void *arg); // only after on_leading
@@ -26,5 +26,5 @@ struct kube_election_config {
 struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *client,
                                         const struct kube_election_config *cfg);
 bool kube_election_leading(const struct kube_election *e);
-// Without a word to the Lease: it runs out. No callback any more; NULL is fine.
+// Does not change the Lease, which expires. No callback follows. Accepts NULL.
 void kube_election_free(struct kube_election *e);

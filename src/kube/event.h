@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records core/v1 Events about objects; repeats of the same event raise its count instead.
+// Records core/v1 Events about objects. A repeated event increments the count of the first.
 #pragma once
 
 #include "kube/client.h"

@@ -7,18 +7,18 @@
 struct kube_config {
     char *server; // "https://127.0.0.1:6443"
     char *ca_pem, *client_cert_pem, *client_key_pem, *token;
-    char *token_file; // that token is of: changes with time; NULL: none
-    char *ns;         // of the context, "default" when unset
+    char *token_file; // source of token, reread because it changes; NULL: none
+    char *ns;         // of the context, "default" if unset
     int insecure;
 };
 void kube_config_finish(struct kube_config *c); // wipes secrets
 
 // path NULL: KUBECONFIG, then ~/.kube/config, then the pod's service account.
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
-// How its server is reached; borrows the texts.
+// The connection settings of its server. Borrows the texts.
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c);
 #define KUBE_CONFIG_REFRESH_MS 60000 // tokens of service accounts expire after an hour
-// For requests to its server; user_agent may be NULL.
+// A client for its server. user_agent may be NULL.
 struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
                                      const char *user_agent, struct http_client **ret);
 // Mode 0600, atomic. name: of cluster, user and context.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kubernetes' rules for names, label keys and label values, with its error texts. Each check
-// returns true for a good value; otherwise it appends the problems to `why` (NULL: not wanted),
-// several joined by "; ". Source: API machinery's validation package.
+// returns true for a valid value. Otherwise it appends the problems to `why` (may be NULL), joined
+// by "; ". Source: API machinery's validation package.
 #pragma once
 
 #include "base/buf.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes objects as JSON values: the accessors that every module needs. Strings are borrowed
-// from the object; NULL when absent.
+// Accessors of Kubernetes objects, which are JSON values. Strings are borrowed from the object,
+// NULL if absent.
 #pragma once
 
 #include "codec/json.h"
@@ -16,7 +16,7 @@ const char *kube_annotation(const json_t *obj, const char *name);
 bool kube_is_deleting(const json_t *obj); // metadata.deletionTimestamp is set
 // "ns/name", or "name" without namespace. Caller frees.
 char *kube_key(const json_t *obj);
-// The owner reference with controller: true; NULL when none.
+// The owner reference with controller: true; NULL if there is no such reference.
 const json_t *kube_controller_ref(const json_t *obj);
 json_t *kube_make_controller_ref(const json_t *owner); // new reference
 // Conditions (type, status, reason, message, lastTransitionTime): in place at obj.status.conditions
@@ -28,21 +28,20 @@ void kube_set_condition(json_t *conditions, const char *type, const char *status
 
 // --- moved ports ---
 
-// The annotation of a Pod or Service whose declared ports are reached at other numbers:
-// "80=8080,443=8443". `gpuscale up` writes it where it may not bind low ports; whoever connects to
-// a port or scrapes it reads it.
+// Annotation of a Pod or Service whose declared ports listen on other numbers: "80=8080,443=8443".
+// `gpuscale up` sets it if it may not bind low ports. Clients and scrapes of a port read it.
 
 #define KUBE_ANN_PORTS "gpuscale.dev/ports"
 
-// Where the declared port is reached: by the annotation, else the port itself.
+// The port number on which a declared port listens: from the annotation, else the port itself.
 int kube_port(const json_t *obj, int port);
-// The same by the annotation's text; 0: it does not name the port. NULL is fine.
+// The same from the text of the annotation (may be NULL). 0: the port is not listed.
 int kube_port_in(const char *text, int port);
 
 // --- version ---
 
-// The release of Kubernetes that `gpuscale up` presents, in one place: /version, the node's
-// versions, probes, and the autoscaler that it follows.
+// The release of Kubernetes that `gpuscale up` reports in /version, the node's versions and probes,
+// and whose autoscaler it follows.
 
 #define KUBE_VERSION_MAJOR "1"
 #define KUBE_VERSION_MINOR "36"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fields Kubernetes objects have: one table of types drives unknown-field errors, type checks,
-// strategic merge patch (list keys), and the OpenAPI documents that kubectl requests.
+// The fields of Kubernetes objects. One table of types is used for unknown-field errors, type
+// checks, strategic merge patches (list keys), and the OpenAPI documents that kubectl requests.
 #pragma once
 
 #include "base/buf.h"
@@ -38,16 +38,16 @@ struct kube_type {
     const struct kube_field *fields; // ends with a NULL name
 };
 
-// NULL when the kind is not one of the known ones.
+// NULL if the table has no such kind.
 const struct kube_type *kube_schema_find(const char *api_version, const char *kind);
 const struct kube_field *kube_schema_field(const struct kube_type *t, const char *name);
 
-// All known kinds in turn; NULL after the last one.
+// All kinds of the table in turn; NULL after the last one.
 const struct kube_type *kube_schema_nth(size_t i, const char **ret_api_version,
                                         const char **ret_kind);
 
-// Adds one text a problem to the arrays of strings: `unknown field "spec.foo"`, and for wrong types
-// kube-apiserver's decode errors (`json: cannot unmarshal string into Go struct field
+// Adds one text per problem to the arrays of strings: `unknown field "spec.foo"`, and for wrong
+// types kube-apiserver's decode errors (`json: cannot unmarshal string into Go struct field
 // DeploymentSpec.spec.replicas of type int32`), of which it shows the first. null fits every field.
 // drop: unknown fields and nulls are removed from obj. At most KUBE_SCHEMA_MAX_PROBLEMS texts each.
 #define KUBE_SCHEMA_MAX_PROBLEMS 100
@@ -56,13 +56,14 @@ void kube_schema_check(const struct kube_type *t, json_t *obj, bool drop, json_t
 
 // --- OpenAPI documents ---
 
-// The OpenAPI documents that kubectl reads, made from the table of types: version 3 a group-version
-// (kubectl from 1.24: server-side validation, apply, explain), version 2 as a whole (older ones:
-// client-side validation, apply, explain) in JSON and in the protobuf form that kubectl requests.
-// Kinds without a type are described as free-form. The documents are large: make them once and keep
-// the bytes.
+// The OpenAPI documents that kubectl reads, generated from the table of types. Version 3 has one
+// document per group-version (kubectl from 1.24: server-side validation, apply, explain). Version 2
+// is one document (older versions: client-side validation, apply, explain) in JSON and in the
+// protobuf encoding that kubectl requests. Kinds without a type are described as free-form. The
+// documents are large: generate them once and keep the bytes.
 
-// What kubectl accepts, and what the reply must be called: the former is not a valid media type.
+// The Accept header of kubectl, and the Content-Type of the reply. The former is not a valid media
+// type.
 #define KUBE_OPENAPI_V2_ACCEPT "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 #define KUBE_OPENAPI_V2_TYPE   "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 

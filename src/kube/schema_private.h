@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the tables of Kubernetes' types are written (schema_*.c). One line a field, in the order of
-// the API reference; options after the name:
-//   REQUIRED   the OpenAPI documents say so
+// Macros for the tables of Kubernetes' types (schema_*.c). One line per field, in the order of the
+// API reference. Options follow the name:
+//   REQUIRED   required in the OpenAPI documents
 //   BY(key)    a strategic merge patch merges the list by this member; SET: a set of scalars
 //   RETAIN     patchStrategy retainKeys: a one-of, where a patch names the members that may stay
 // Private to the schema files. Source: the Kubernetes API reference.

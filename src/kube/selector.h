@@ -29,7 +29,7 @@ struct kube_requirement {
 struct kube_selector {
     struct kube_requirement *items;
     size_t len, cap;
-    bool nothing; // made from a missing LabelSelector: matches no labels at all
+    bool nothing; // from an absent LabelSelector: matches no labels
 };
 
 struct gs_error *kube_selector_parse(const char *text, struct kube_selector *ret); // NULL, "": all

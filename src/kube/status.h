@@ -10,10 +10,10 @@
 json_t *kube_status_failure(int code, const char *reason, const char *message, json_t *details);
 void kube_reply_status(struct http_exchange *x, json_t *status); // steals; HTTP code = status.code
 void kube_reply_json(struct http_exchange *x, int code, const json_t *body); // borrowed
-// A body that is written already, compact; indented where kube_reply_json does it.
+// A serialized compact body. It is indented under the conditions of kube_reply_json.
 void kube_reply_compact(struct http_exchange *x, int code, struct gs_slice body);
 void kube_reply_bytes(struct http_exchange *x, int code, struct http_bytes *body); // never indented
-bool kube_wants_pretty(const struct http_exchange *x); // is it indented?
+bool kube_wants_pretty(const struct http_exchange *x); // whether replies are indented
 void kube_reply_failure(struct http_exchange *x, int code, const char *reason, const char *fmt, ...)
     GS_PRINTF(4, 5);
 
@@ -23,8 +23,8 @@ json_t *kube_status_already_exists(const char *resource, const char *name);
 json_t *kube_status_conflict(const char *resource, const char *name, const char *why);
 json_t *kube_status_gone(const char *message); // 410, reason Expired
 
-// Field errors collected by validation, rendered as one 422 Invalid with causes. Those beyond the
-// limit are counted in len only: each is compared with all before it.
+// Field errors of a validation, reported as one 422 Invalid with causes. Errors beyond the limit
+// are only counted in len, because each is compared with all previous ones.
 #define KUBE_MAX_FIELD_ERRORS 100
 struct kube_field_errors {
     json_t *causes;     // array of {reason, message, field}
@@ -33,9 +33,9 @@ struct kube_field_errors {
     size_t distinct; // texts in `text`
 };
 // type: FieldValueInvalid, FieldValueRequired, FieldValueNotSupported, FieldValueForbidden, …
-// value is shown for Invalid, NotSupported and Duplicate ("spec.x: Invalid value: V: detail") as it
-// is given: 3, "text" with its quotes (kube_quote in names.h), {…}. NULL where there is none.
-// An empty detail leaves ": detail" out.
+// value is printed unchanged for Invalid, NotSupported and Duplicate ("spec.x: Invalid value: V:
+// detail"): 3, "text" with its quotes (kube_quote in names.h), {…}. NULL: no value. ": detail" is
+// omitted if the detail is empty.
 void kube_field_error(struct kube_field_errors *e, const char *type, const char *field,
                       const char *value, const char *fmt, ...) GS_PRINTF(5, 6);
 void kube_field_errors_finish(struct kube_field_errors *e);

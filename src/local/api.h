@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one-node Kubernetes API: objects in SQLite, list/watch/create/update/patch/delete with
-// Kubernetes' semantics and error bodies, discovery, OpenAPI, tables. An http_handler: the TLS
-// server and the in-process loopback both feed it.
+// Kubernetes' semantics and error bodies, discovery, OpenAPI, tables. An http_handler of the TLS
+// server and of the in-process loopback. Only the thread of the loop may use it.
 #pragma once
 
 #include "codec/json.h"
@@ -14,7 +14,8 @@ struct local_api;
 struct local_api_config {
     const char *data_dir;  // objects in data_dir/state.db; NULL: memory only (tests)
     const char *node_name; // for the sources of events
-    // Creating more is refused as by a ResourceQuota. Events are not counted: the oldest go.
+    // More objects are rejected like by a ResourceQuota. Events are not counted: the oldest are
+    // deleted.
     size_t max_objects; // of all kinds together; 0: 10000
     size_t max_pods;    // Pod objects in any phase; 0: 1000
 };
@@ -24,9 +25,9 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
 void local_api_free(struct local_api *api); // ends watches, closes the store
 void local_api_handle(void *api, struct http_exchange *x);
 
-// Serves a further API group (aggregation): /apis/<group>/… goes to the handler, and the group's
-// APIGroup document (from `describe`, new reference) appears in /apis. While `describe` gives NULL
-// the group does not exist.
+// Serves another API group (aggregation): the handler answers /apis/<group>/…, and /apis lists the
+// group's APIGroup document (from `describe`, new reference). While `describe` returns NULL the
+// group does not exist.
 void local_api_mount(struct local_api *api, const char *group,
                      json_t *(*describe)(const void *ctx, const char *group), http_handler handler,
                      void *ctx);

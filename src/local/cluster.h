@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loops of the one-node cluster share: the client, the watch caches, names and settings.
-// Every loop reads the caches and writes through the client; none calls another directly.
+// Shared by the controllers of the one-node cluster: the client, the watch caches and settings.
+// Each controller reads the caches and writes through the client. No controller calls another
+// directly.
 #pragma once
 
 #include "kube/cache.h"
@@ -16,22 +17,22 @@ struct local_cluster {
     struct kube_cache *pods, *services, *endpoints, *nodes, *namespaces, *deployments, *replicasets;
 };
 
-// Makes and starts the caches. client and strings are borrowed.
+// Creates and starts the caches. client and strings are borrowed.
 struct local_cluster *local_cluster_new(uv_loop_t *loop, struct kube_client *client,
                                         const char *node_name, const char *data_dir);
 void local_cluster_free(struct local_cluster *c);
 bool local_cluster_synced(const struct local_cluster *c);
-// The namespace is being deleted: nothing can be created in it any more.
+// True while the namespace is deleted: nothing can be created in it.
 bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 
-// Annotations and environment that the parts agree on.
+// Annotations and environment variables.
 #define LOCAL_ANN_ADDRESS   "gpuscale.dev/address" // Service: "127.97.0.1:8080", where it listens
 #define LOCAL_ANN_GPUS      "gpuscale.dev/gpus" // Pod: {"container":["GPU-…::0"]}, by the scheduler
 #define LOCAL_ENV_POD_UID   "GPUSCALE_POD_UID"
 #define LOCAL_ENV_POD_NAME  "GPUSCALE_POD_NAME"
 #define LOCAL_ENV_POD_NS    "GPUSCALE_POD_NAMESPACE"
 #define LOCAL_ENV_CONTAINER "GPUSCALE_CONTAINER_NAME"
-#define LOCAL_ENV_POD_IP    "GPUSCALE_POD_IP" // the address a container must bind
+#define LOCAL_ENV_POD_IP    "GPUSCALE_POD_IP" // the address that a container must bind
 
 // Address plan (all of 127.0.0.0/8 is this machine): node 127.0.0.1; pods 127.64.0.1 to
 // 127.95.255.254; ClusterIPs 127.96.x.y; LoadBalancer addresses 127.97.x.y.
@@ -40,6 +41,6 @@ bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 #define LOCAL_BALANCER_IPS    "127.97.0.0/16"
 #define LOCAL_NODE_PORT_FIRST 30000
 #define LOCAL_NODE_PORT_LAST  32767
-// An address of these ranges, other than its first and last. NULL is none.
+// True for an address of the range, except its first and last. ip may be NULL.
 bool local_is_cluster_ip(const char *ip);
 bool local_is_balancer_ip(const char *ip);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet of the one node: runs each container of the pods bound to it as a process under a
-// supervisor process (`gpuscale pod-shim`) that ends with us, restarts with back-off, probes, keeps
-// logs, reports status, serves PodResources v1, registers the Node and renews its Lease.
+// The kubelet of the one node. Runs each container of its pods as a process under a supervisor
+// process (`gpuscale pod-shim`), which ends with gpuscale. Restarts containers with backoff, probes
+// them, writes logs, reports status, serves PodResources v1, registers the Node and renews its
+// Lease. Only the thread of the loop may use it.
 #pragma once
 
 #include "local/api.h"
@@ -11,20 +12,20 @@ struct kubelet;
 
 struct local_image {
     const char *image;   // exact image name, or a prefix ending in '*'
-    const char *command; // split as a shell splits words
+    const char *command; // split into words like by a shell
 };
 
 struct local_kubelet_config {
     const char *self_exe; // this program, for the supervisor processes
     const struct local_image *images;
     size_t n_images;
-    const char *const *device_ids; // as given to the scheduler; served as nvidia.com/gpu
+    const char *const *device_ids; // those of the scheduler; served as nvidia.com/gpu
     size_t n_devices;
     const char *gpu_product;         // node label nvidia.com/gpu.product, NULL: none
     const char *podresources_socket; // path to serve on
-    int64_t max_pods;                // that the node runs at most; 0: 110
+    int64_t max_pods;                // maximum of the node; 0: 110
     const char *const *extra_env;    // "NAME=value" for every container, NULL-terminated; or NULL
-    const char *work_dir;            // where commands of `images` run; NULL: the current directory
+    const char *work_dir;            // of the commands of `images`; NULL: the current directory
 };
 
 struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
@@ -33,11 +34,11 @@ struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
 void kubelet_stop(struct kubelet *k, unsigned timeout_ms, void (*done)(void *arg), void *arg);
 void kubelet_free(struct kubelet *k);
 
-// CPU time and memory of the running containers and of the node, in Prometheus' text format, under
-// the names of a kubelet's /metrics/resource and of cAdvisor. Memory is the sum of the resident
-// memory of a container's processes: pages that they share count for each.
+// Writes CPU time and memory of the running containers and of the node in Prometheus' text format,
+// with the names of a kubelet's /metrics/resource and of cAdvisor. Memory is the sum of the
+// resident memory of a container's processes; shared pages count for each process.
 void kubelet_write_metrics(struct kubelet *k, struct gs_buf *out);
 
-// The supervisor process: runs argv as its child, forwards SIGTERM, dies with its parent, ends all
-// descendants when the child ends or the parent dies, exits with the child's status.
+// The main function of the supervisor process. Runs argv as its child, forwards SIGTERM, and exits
+// with the child's status. Kills all descendants when the child or the parent ends.
 int kubelet_pod_shim_main(int argc, char **argv);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loops ask about pods and about integers-or-percentages.
+// Properties of pods, and integers or percentages, for the controllers.
 #pragma once
 
 #include "codec/json.h"
 
-const char *local_pod_phase(const json_t *pod); // "Pending" when unset
+const char *local_pod_phase(const json_t *pod); // "Pending" if unset
 bool local_pod_terminal(const json_t *pod);     // Succeeded or Failed
 bool local_pod_active(const json_t *pod);       // neither terminal nor being deleted
 bool local_pod_ready(const json_t *pod);        // condition Ready is True
-// Ready for at least min_ready_seconds. *ret_wait_ms: how long until it will be, -1: not
-// foreseeable.
+// Ready for at least min_ready_seconds. *ret_wait_ms: the time until it is available, -1: unknown.
 bool local_pod_available(const json_t *pod, int64_t min_ready_seconds, int64_t now_ms,
                          int64_t *ret_wait_ms);
 int64_t local_time_ms(const json_t *rfc3339, int64_t fallback); // of a JSON string
 
-// The longest grace period that is honoured (24 days): as milliseconds it fits every counter. A
-// manifest may ask for any int64.
+// The longest grace period (24 days), so that milliseconds fit every counter. Manifests may contain
+// any int64.
 #define LOCAL_MAX_GRACE_S INT64_C(2000000)
 
 // "25%" or 3, of total; percentages rounded up or down.

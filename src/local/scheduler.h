@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds Pending pods to the node when their requests fit its allocatable cpu, memory and GPUs,
-// picks the GPU devices of each container (least loaded first; recorded in LOCAL_ANN_GPUS), and
-// leaves the rest Pending with the scheduler's usual message ("0/1 nodes are available: 1
+// Binds Pending pods to the node if their requests fit its allocatable CPU, memory and GPUs.
+// Selects the GPU devices of each container (least loaded first) and records them in
+// LOCAL_ANN_GPUS. Other pods stay Pending with Kubernetes' message ("0/1 nodes are available: 1
 // Insufficient nvidia.com/gpu.").
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services: allocates ClusterIP, NodePort and LoadBalancer addresses (see the plan in cluster.h),
-// keeps Endpoints from ready pods, and balances TCP connections over them (fewest connections
-// first).
+// The service controller. Allocates ClusterIP, NodePort and LoadBalancer addresses (address plan:
+// cluster.h), writes Endpoints from ready pods, and balances TCP connections over them (fewest
+// connections first).
 #pragma once
 
 #include "local/cluster.h"

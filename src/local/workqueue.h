@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A work queue of object keys ("ns/name"), as controllers use it. A key that is added many times is
-// reconciled once, never twice at a time, again if it was added meanwhile, and with exponential
-// backoff after failures. A reconciliation reads caches, decides, and writes through
-// local_reconcile_*(). It ends when its function has returned and all its writes are answered.
-// Only the thread that made the queue may use it.
+// A work queue of object keys ("ns/name") for controllers. A key that is added several times is
+// reconciled once. Reconciliations of one key never overlap; a key that is added during one is
+// reconciled again. Failures are retried with exponential backoff. A reconciliation reads caches,
+// decides, and writes through local_reconcile_*(). It ends when its function has returned and all
+// its writes are answered. Only the thread that made the queue may use it.
 #pragma once
 
 #include "kube/event.h"

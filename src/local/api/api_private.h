@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the API server share. Functions that can refuse a request return a
-// metav1.Status for it (the caller sends or frees it), NULL when all is well.
+// Shared by the files of the API server. Functions that can reject a request return a
+// metav1.Status, which the caller sends or frees, and NULL on success.
 #pragma once
 
 #include "base/hmap.h"
@@ -31,14 +31,14 @@ struct local_api {
     char **bucket_names;
     struct local_api_watch *watches; // list
     size_t n_watches;
-    bool dispatching; // watches that end meanwhile are freed afterwards
+    bool dispatching; // watches that end during it are freed afterwards
     struct local_api_mount *mounts;
     size_t n_mounts, mounts_cap;
     local_api_logs_fn logs;
     void *logs_ctx;
     struct gs_timer *sweep;
     uint64_t event_seq;
-    struct gs_hmap *openapi; // documents by name, made when first asked for
+    struct gs_hmap *openapi; // documents by name, generated on first request
 };
 
 enum local_api_form { LOCAL_API_FORM_OBJECT, LOCAL_API_FORM_TABLE, LOCAL_API_FORM_PARTIAL };
@@ -64,14 +64,14 @@ struct local_api_request {
 };
 
 // --- api_reply.c: from stored objects to replies ---
-// Reads the Accept header. 406 when nothing that it lists can be made.
+// Reads the Accept header. 406 if no listed type is supported.
 json_t *local_api_negotiate(struct local_api_request *r);
 void local_api_reply_status(const struct local_api_request *r, json_t *status); // steals
 void local_api_reply_object(const struct local_api_request *r, int code, const json_t *stored);
 // The stored object in the request's version: new reference.
 json_t *local_api_to_served(const struct local_api_request *r, const json_t *stored);
-// What a get or watch shows of a stored object in the request's form: new reference. header: a
-// Table carries its column definitions.
+// The representation of a stored object in the request's form: new reference. header: a Table has
+// its column definitions.
 json_t *local_api_render(const struct local_api_request *r, const json_t *stored, bool header);
 json_t *local_api_not_found(const struct local_api_request *r);
 json_t *local_api_error_status(struct gs_error *err); // steals; 500, or 400 for GS_EINVAL
@@ -80,7 +80,8 @@ void local_api_warning(const struct local_api_request *r, const char *fmt, ...) 
 
 // --- api_body.c: from request bodies to objects ---
 json_t *local_api_read_body(const struct local_api_request *r, json_t **ret);
-// Kind and version as the path wants them, fields as the schema has them, quantities canonical.
+// Checks kind and version against the path and fields against the schema. Makes quantities
+// canonical.
 json_t *local_api_check_object(const struct local_api_request *r, json_t *obj);
 // Into the stored version. Steals obj.
 json_t *local_api_to_stored(const struct local_api_request *r, json_t *obj, json_t **ret);
@@ -92,22 +93,23 @@ json_t *local_api_create(const struct local_api_request *r);
 json_t *local_api_update(const struct local_api_request *r);
 json_t *local_api_patch(const struct local_api_request *r);
 // Replaces a stored object by `next` (stored form, stolen): metadata rules, defaults, validation,
-// store, removal when the last finalizer went. ret: new reference of what is stored now.
+// store, removal after the last finalizer. ret: new reference of the stored object.
 json_t *local_api_replace(const struct local_api_request *r, const json_t *old, json_t *next,
                           json_t **ret);
-// Stores without any rules beyond the store's. Steals. ret (new reference) may be NULL.
+// Stores without further checks. Steals. ret (new reference) may be NULL.
 json_t *local_api_store(const struct local_api_request *r, json_t *obj, json_t **ret);
 json_t *local_api_apply_patch(const struct local_api_request *r, const struct kube_type *type,
                               const json_t *target, json_t **ret);
 bool local_api_is_apply(const struct local_api_request *r);
 
-// --- local_api_delete.c ---
+// --- api_delete.c ---
 json_t *local_api_delete(const struct local_api_request *r);
 json_t *local_api_delete_collection(const struct local_api_request *r);
-// The rules of deletion with given options (may be NULL). ret_gone: removed now, else marked.
+// The rules of deletion with given options (may be NULL). ret_gone: true: removed, false: has a
+// deletion timestamp.
 json_t *local_api_delete_object(const struct local_api_request *r, const json_t *obj,
                                 const json_t *options, json_t **ret_obj, bool *ret_gone);
-// True when nothing holds a deleted object back any more.
+// True if nothing prevents the removal of a deleted object.
 bool local_api_can_vanish(const struct local_api *api, const struct local_api_resource *res,
                           const json_t *obj);
 
@@ -140,7 +142,7 @@ bool local_api_discovery_version(struct local_api *api, struct http_exchange *x,
                                  const char *version);
 void local_api_openapi(struct local_api *api, struct http_exchange *x, const char *path);
 void local_api_version_info(struct http_exchange *x);
-// The review kinds of authentication.k8s.io and authorization.k8s.io: NULL when plural is none.
+// The review kinds of authentication.k8s.io and authorization.k8s.io: NULL if plural is another.
 const char *local_api_review_kind(const char *group, const char *plural);
 json_t *local_api_review(struct http_exchange *x, const char *group, const char *plural);
 void local_api_review_resources(const char *group, json_t *resources);
@@ -155,14 +157,14 @@ json_t *local_api_check_namespace(const struct local_api_request *r, const char 
 char *local_api_new_uid(void) GS_MUST_USE;
 void local_api_now(json_t *obj, const char *key); // sets a metav1.Time of now
 
-// --- api_services.c: what two Services cannot both have ---
+// --- api_services.c: addresses and ports that only one Service can have ---
 void local_api_check_service(const struct local_api_request *r, const json_t *obj,
                              const json_t *old, struct kube_field_errors *errors);
 
-// --- api_notices.c: what the server itself writes ---
+// --- api_notices.c: objects that the server itself writes ---
 void local_api_make_base_objects(struct local_api *api);
 void local_api_notice_inert(const struct local_api_request *r, const json_t *obj);
-// Removes events that are too old, and the oldest when there are too many.
+// Removes old events, and the oldest if there are too many.
 void local_api_sweep_events(struct local_api *api);
-// After a creation: a burst of events must not fill the store.
+// Called after each creation, so that a burst of events cannot fill the store.
 void local_api_bound_events(const struct local_api_request *r);

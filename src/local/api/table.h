@@ -14,7 +14,7 @@ struct local_api_column {
 
 struct local_api_table {
     const struct local_api_column *columns; // ends with a NULL name
-    // Appends one cell a column to cells. obj is in its stored version.
+    // Appends one cell per column to cells. obj is in its stored version.
     void (*add_cells)(const json_t *obj, json_t *cells, int64_t now_ms);
 };
 
@@ -37,8 +37,8 @@ extern const struct local_api_table local_api_table_pods, local_api_table_deploy
 
 // version: "v1" or "v1beta1" of meta.k8s.io. header: with column definitions.
 json_t *local_api_table_new(const struct local_api_table *t, const char *version, bool header);
-// include: what rows carry beside cells: "None", "Object", else the metadata. served: the object in
-// the version asked for.
+// include: the object of each row: "None", "Object", else the metadata. served: the object in the
+// requested version.
 void local_api_table_add(json_t *table, const struct local_api_table *t, const char *version,
                          const json_t *stored, const json_t *served, const char *include);
 // {"kind": "PartialObjectMetadata", …, "metadata": …}: new reference.
@@ -48,7 +48,7 @@ json_t *local_api_partial_metadata(const json_t *obj, const char *version);
 #define LOCAL_API_AGE_SIZE 32
 // kubectl's short form: "52m", "3d4h".
 char *local_api_format_duration(int64_t ms, char buf[LOCAL_API_AGE_SIZE]);
-// Age of an RFC 3339 text; "<unknown>" when it is none.
+// Age of an RFC 3339 text; "<unknown>" if it is invalid.
 char *local_api_format_age(const char *since, int64_t now_ms, char buf[LOCAL_API_AGE_SIZE]);
 void local_api_cell_str(json_t *cells, const char *text); // NULL: ""
 void local_api_cell_or(json_t *cells, const char *text, const char *fallback);
@@ -56,7 +56,7 @@ void local_api_cell_int(json_t *cells, int64_t n);
 void local_api_cell_buf(json_t *cells, struct gs_buf *text, const char *fallback); // finishes text
 void local_api_cell_name(json_t *cells, const json_t *obj);
 void local_api_cell_age(json_t *cells, const json_t *obj, int64_t now_ms);
-// "a=1,b=2" of a map; fallback when empty.
+// "a=1,b=2" of a map; fallback if empty.
 void local_api_cell_map(json_t *cells, const json_t *map, const char *fallback);
 // CONTAINERS, IMAGES of a pod template.
 void local_api_cell_containers(json_t *cells, const json_t *containers);

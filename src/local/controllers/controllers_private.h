@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the module: the controllers behind local_workloads, what the files of the Deployment
-// controller share, and the filters of the scheduler.
+// Private to the module: the controllers of local_workloads, functions shared by the files of the
+// Deployment controller, and the filters of the scheduler.
 #pragma once
 
 #include "codec/json.h"
@@ -17,12 +17,12 @@ struct controllers_replicasets;
 struct controllers_replicasets *controllers_replicasets_new(struct local_cluster *c);
 void controllers_replicasets_free(struct controllers_replicasets *r);
 
-// Deletes what lost all its owners; carries out cascading deletion "Orphan" and "Foreground".
+// Deletes objects without owners, and executes cascading deletion "Orphan" and "Foreground".
 struct controllers_garbage_collector;
 struct controllers_garbage_collector *controllers_garbage_collector_new(struct local_cluster *c);
 void controllers_garbage_collector_free(struct controllers_garbage_collector *g);
 
-// Empties namespaces that are being deleted, then finalises them.
+// Deletes the objects of deleted namespaces, then finalizes the namespaces.
 struct controllers_namespaces;
 struct controllers_namespaces *controllers_namespaces_new(struct local_cluster *c);
 void controllers_namespaces_free(struct controllers_namespaces *n);
@@ -39,7 +39,7 @@ void controllers_namespaces_free(struct controllers_namespaces *n);
 
 struct controllers_rollout_rs {
     const json_t *obj;
-    int64_t spec;                       // replicas asked for
+    int64_t spec;                       // desired replicas
     int64_t replicas, ready, available; // of its status
 };
 
@@ -49,7 +49,7 @@ struct controllers_rollout {
     const json_t *deployment;
     struct controllers_rollout_rs *all; // owned, oldest first
     size_t len, cap;
-    struct controllers_rollout_rs *current; // of today's template; NULL: none yet
+    struct controllers_rollout_rs *current; // of the current template; NULL: none yet
     int64_t replicas, max_surge, max_unavailable;
     bool recreate;
     json_t *status; // under construction: starts as a copy
@@ -61,13 +61,13 @@ int64_t controllers_rollout_max_replicas(
     const struct controllers_rollout *r); // with surge; 0 when replicas is 0
 int64_t controllers_rollout_spec_sum(const struct controllers_rollout *r);
 
-// Writes spec.replicas with the size annotations and the event. False when nothing is to be done.
+// Writes spec.replicas with the size annotations and the event. False if nothing changes.
 bool controllers_rollout_scale(struct controllers_rollout *r, struct controllers_rollout_rs *rs,
                                int64_t replicas);
-// replicas that the ReplicaSet of today's template should have now, given what exists.
+// The desired replicas of the ReplicaSet of the current template, given the existing ones.
 int64_t controllers_rollout_current_target(const struct controllers_rollout *r, int64_t now_spec);
 
-// Each makes at most the writes of one step. True: something was scaled.
+// Each does at most one step of a rollout. True: a ReplicaSet was scaled.
 bool controllers_rollout_rolling_step(struct controllers_rollout *r);
 bool controllers_rollout_recreate_down(struct controllers_rollout *r);
 bool controllers_rollout_is_scaling(
@@ -102,7 +102,7 @@ void controllers_filter_node_init(struct controllers_filter_node *n, const json_
 void controllers_filter_node_finish(struct controllers_filter_node *n);
 void controllers_filter_node_use(struct controllers_filter_node *n,
                                  const json_t *requests); // one more pod
-// Counts why not, by the scheduler's texts, in `reasons` (text -> count).
+// Counts the reasons of a failure in `reasons` (the scheduler's text -> count).
 bool controllers_filter_check(const struct controllers_filter_node *n, const json_t *pod,
                               const json_t *requests, json_t *reasons);
 // "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."; caller frees.
@@ -124,11 +124,11 @@ void controllers_filter_devices_init(struct controllers_filter_devices *d, const
                                      size_t n);
 void controllers_filter_devices_finish(struct controllers_filter_devices *d);
 void controllers_filter_devices_release_all(struct controllers_filter_devices *d);
-// assignment: {"container": ["id", …]}; unknown ids are passed over.
+// assignment: {"container": ["id", …]}; unknown ids are ignored.
 void controllers_filter_devices_take(struct controllers_filter_devices *d,
                                      const json_t *assignment);
 int64_t controllers_filter_gpus_wanted(const json_t *container);
-// *ret_assignment is NULL when the pod wants none. False when there are not enough free ones;
-// what was taken stays taken only on success.
+// *ret_assignment is NULL if the pod requests none. False, without an assignment, if too few are
+// free.
 bool controllers_filter_devices_assign(struct controllers_filter_devices *d, const json_t *pod,
                                        json_t **ret_assignment);

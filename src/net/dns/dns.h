@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All records of a name, from the name servers of resolv.conf(5): c-ares on the event loop.
+// Looks up all records of a name with the name servers of resolv.conf(5), by c-ares on the loop.
 #pragma once
 
 #include "base/error.h"
@@ -26,17 +26,16 @@ struct dns_answer {
 struct dns_config {
     const char *resolv_conf; // NULL: /etc/resolv.conf
     uint16_t port;           // of the servers; 0: 53
-    unsigned timeout_ms;     // of a query to a server; 0: 2000, as Prometheus' library
+    unsigned timeout_ms;     // of a query to a server; 0: 2000, as in Prometheus
 };
 
-// err: some server could not answer, so nothing is known of the name. The callee owns it, and
-// answer is NULL.
+// err: the lookup failed, and answer is NULL. The callee owns it.
 typedef void (*dns_fn)(void *arg, const struct dns_answer *answer, struct gs_error *err);
 
-// Queries the name with each suffix of the search list in turn, each server in turn, over TCP when
-// an answer is truncated. resolv.conf is read by each lookup. cfg NULL: all defaults; borrowed only
-// during the call. fn is called once, from the loop, unless the lookup was cancelled.
+// Queries the name with each suffix of the search list and each server in turn, over TCP if an
+// answer is truncated. Each lookup reads resolv.conf. cfg NULL: all defaults; borrowed only during
+// the call. fn is called once, from the loop, unless the lookup was cancelled.
 struct dns_lookup;
 struct dns_lookup *dns_lookup_start(uv_loop_t *loop, const struct dns_config *cfg, const char *name,
                                     enum dns_type type, dns_fn fn, void *arg);
-void dns_lookup_cancel(struct dns_lookup *l); // NULL is fine; not from fn
+void dns_lookup_cancel(struct dns_lookup *l); // accepts NULL; not inside fn

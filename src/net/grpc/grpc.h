@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC over cleartext HTTP/2 (nghttp2) on Unix and TCP sockets, as the kubelet's PodResources and
 // autoscaler plug-ins speak it: unary calls and server streaming, deadlines, status codes, message
-// size limits, flow control. Messages are opaque bytes; the rooms that call it pack and unpack
-// them. Everything runs on the event loop's thread.
+// size limits, flow control. Messages are opaque bytes; callers encode and decode
+// them. Only the thread of the loop may use servers and clients.
 #pragma once
 
 #include "base/error.h"
@@ -37,20 +37,20 @@ enum grpc_status {
 struct grpc_server;
 struct grpc_call; // server side of one call
 
-// Called with the request message. Answers with any number of grpc_call_send() (one for unary) and
-// one grpc_call_finish(), now or later. on_cancel (optional, set by grpc_call_on_cancel) is called
-// if the client left or its deadline has passed; then the call must not be used any more. Without
-// it the answer is discarded. After grpc_call_finish() the call must not be used either.
+// Receives the request message. Answers with any number of grpc_call_send() (one for unary calls)
+// and one grpc_call_finish(), now or later. on_cancel (optional, set by grpc_call_on_cancel) is
+// called if the client disconnects or its deadline expires; the call is invalid then. Without it
+// the answer is discarded. The call is also invalid after grpc_call_finish().
 typedef void (*grpc_method_fn)(void *ctx, struct grpc_call *call, struct gs_slice request);
 
 struct grpc_server *grpc_server_new(uv_loop_t *loop);
 void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn fn, void *ctx);
-// A left-over socket file of a dead server is replaced; the mode of the new one is 0600.
+// Replaces the socket file of a dead server. The mode of the new file is 0600.
 struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path);
 struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *address, uint16_t port,
                                         uint16_t *ret_port);
-// Closes sockets and connections, removes the file; handlers are called by on_cancel before it
-// returns. The loop must run on until the handles are closed. NULL is fine, for the client, too.
+// Closes sockets and connections and removes the file. on_cancel of open calls is called before it
+// returns. The loop must run until the handles are closed. Accepts NULL, like grpc_client_free.
 void grpc_server_free(struct grpc_server *s);
 
 void grpc_call_send(struct grpc_call *call, struct gs_slice message);
@@ -58,7 +58,7 @@ void grpc_call_finish(struct grpc_call *call, enum grpc_status status, const cha
 void grpc_call_on_cancel(struct grpc_call *call, void (*cb)(void *arg), void *arg);
 
 // --- client ---
-struct grpc_client; // one target; connects on first use and again after a failure
+struct grpc_client; // one target; connects on first use and after failures
 struct grpc_pending;
 
 // target: "unix:/path/to.sock" or "127.0.0.1:50051".
@@ -66,22 +66,22 @@ struct gs_error *grpc_client_new(uv_loop_t *loop, const char *target, struct grp
 void grpc_client_free(struct grpc_client *c); // running calls end without callback
 
 struct grpc_reply {
-    enum grpc_status status; // GRPC_UNAVAILABLE when it could not connect
+    enum grpc_status status; // GRPC_UNAVAILABLE: connecting failed
     const char *message;     // "" or the text of the status
-    struct gs_slice body;    // the message, when status is GRPC_OK
+    struct gs_slice body;    // the message, if status is GRPC_OK
 };
 typedef void (*grpc_reply_fn)(void *arg, const struct grpc_reply *reply);
 
-// timeout_ms 0: 30000; UINT_MAX: none. Callbacks come in a later loop turn, once for a call. The
+// timeout_ms 0: 30000; UINT_MAX: none. The callback is called once, in a later loop turn. The
 // request is copied.
 struct grpc_pending *grpc_client_call(struct grpc_client *c, const char *path,
                                       struct gs_slice request, unsigned timeout_ms,
                                       grpc_reply_fn cb, void *arg);
-// Server streaming: on_message for each message as it comes, then cb (whose body is empty).
+// Server streaming: on_message for each message as it arrives, then cb with an empty body.
 typedef void (*grpc_message_fn)(void *arg, struct gs_slice message);
 struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *path,
                                              struct gs_slice request, unsigned timeout_ms,
                                              grpc_message_fn on_message, grpc_reply_fn cb,
                                              void *arg);
-// No callback afterwards; NULL is fine; not after cb.
+// No callback follows. Accepts NULL. Not allowed after cb.
 void grpc_pending_cancel(struct grpc_pending *p);

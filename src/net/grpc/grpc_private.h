@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module: what server and client have in common (wire.c), and the
-// server's parts. server.c owns sockets and connections, call.c turns HTTP/2 streams into calls.
+// Shared by the files of this module: code common to server and client (wire.c), and the server's
+// parts. server.c owns sockets and connections, call.c turns HTTP/2 streams into calls.
 // Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 #pragma once
 
@@ -41,7 +41,7 @@ struct grpc_conn {
     nghttp2_session *session;
     // The handles are closed and the session is gone: the owner ends its calls and frees this.
     void (*on_closed)(struct grpc_conn *c);
-    char reason[128]; // why it was closed, for people
+    char reason[128]; // why it was closed
     bool connected, writing, closing;
     bool detached; // no socket: fed by grpc_conn_feed(), output dropped
     int open_handles;
@@ -52,7 +52,7 @@ void grpc_conn_init(struct grpc_conn *c, uv_loop_t *loop, void (*on_closed)(stru
 // The session is set and the socket connected: sends SETTINGS, starts reading.
 void grpc_conn_start(struct grpc_conn *c);
 void grpc_conn_feed(struct grpc_conn *c, struct gs_slice bytes);
-// Sends what the session has, from a later point of the loop; never calls anybody back at once.
+// Sends the session's pending data later in the loop. Calls no callback at once.
 void grpc_conn_flush_soon(struct grpc_conn *c);
 void grpc_conn_close(struct grpc_conn *c, const char *reason);
 
@@ -65,16 +65,16 @@ struct grpc_reader {
     struct gs_buf body;
 };
 
-// Takes bytes off *in up to the end of a message. On anything but GRPC_OK *ret_why says what is
-// wrong with the message; the reader must not be fed again.
+// Consumes bytes of *in up to the end of a message. If the result is not GRPC_OK, *ret_why is the
+// problem, and the reader must not be fed again.
 enum grpc_status grpc_reader_feed(struct grpc_reader *r, struct gs_slice *in, bool *ret_complete,
                                   const char **ret_why);
 void grpc_reader_next(struct grpc_reader *r); // ready for another message
 void grpc_reader_finish(struct grpc_reader *r);
 void grpc_add_message(struct gs_buf *out, struct gs_slice message);
 
-// Hands out bytes of a queue to nghttp2 and counts them in *sent; the queue shrinks when it is
-// worth it.
+// Copies bytes of a queue for nghttp2 and counts them in *sent. Sent bytes are removed from the
+// queue when they are many.
 size_t grpc_take_queued(struct gs_buf *queue, size_t *sent, uint8_t *out, size_t max);
 
 // --- header texts ---
@@ -111,9 +111,9 @@ struct grpc_server {
 struct grpc_server_conn {
     struct grpc_conn base;
     LIST_ENTRY(grpc_server_conn) all;
-    struct grpc_server *server; // NULL once that is being freed: no handler is called any more
+    struct grpc_server *server; // NULL while that is freed: handlers are not called
     struct server_calls calls;
-    size_t buffered; // bytes of requests that are still coming in
+    size_t buffered; // bytes of incomplete requests
 };
 
 // The server side of an HTTP/2 connection without a socket, for tests of hostile bytes. Bytes go in
@@ -127,6 +127,6 @@ void grpc_server_calls_end(struct grpc_server_conn *c);
 
 // --- client ---
 
-// Gives the client a connection without a socket, for tests of hostile bytes: calls go out to
-// nowhere, replies come in by grpc_conn_feed().
+// Gives the client a connection without a socket, for tests of hostile bytes. Calls are dropped;
+// grpc_conn_feed() supplies replies.
 struct grpc_conn *grpc_client_detached_conn(struct grpc_client *c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous HTTP client. Implementations of one interface: libcurl on a libuv loop; a short path
-// for GET requests over plain HTTP; and the in-process loopback, which calls a handler directly
-// (the same code path as over the network, without TCP).
+// Asynchronous HTTP client with three implementations: libcurl on a libuv loop; a fast path for GET
+// requests over plain HTTP; and the in-process loopback, which calls a handler without TCP. Only
+// the thread of the loop may use a client.
 #pragma once
 
 #include "net/http/http.h"
@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <uv.h>
 
-struct http_client; // counted by its owner; free it after its operations are done or cancelled
+struct http_client; // free it after its operations are done or cancelled
 struct http_op;
 
 struct http_client_config {
@@ -17,10 +17,10 @@ struct http_client_config {
     const char *unix_socket;                 // connect here instead
     const char *ca_pem, *cert_pem, *key_pem; // PEM text; ca NULL: the system's
     bool insecure;                           // no verification of the peer
-    int tls_min, tls_max;    // 10 … 13 for TLS 1.0 … 1.3; 0: as the library has it
+    int tls_min, tls_max;    // 10 … 13 for TLS 1.0 … 1.3; 0: the library's default
     const char *server_name; // sent as SNI and verified instead of the URL's host
-    const char *proxy;       // NULL: as the environment says; "": none
-    const char *no_proxy;    // with proxy: hosts that are reached without it
+    const char *proxy;       // NULL: from the environment; "": none
+    const char *no_proxy;    // with proxy: hosts that do not use it
     const struct http_header *proxy_headers; // of CONNECT; ends with a NULL name; NULL: none
     bool follow_redirects;                   // of GET, up to 10
     const char *user_agent;
@@ -30,17 +30,16 @@ struct http_client_config {
 
 struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,
                                       struct http_client **ret);
-// The same interface for callers that query many servers each second (scrapes): a GET request over
-// plain HTTP without proxy costs a write and a read on a kept connection, half of the time that
-// libcurl needs. libcurl sends all other requests, and repeats those that fail on the short path
-// for another reason than a timeout.
+// For callers that query many servers each second (scrapes). A GET request over plain HTTP without
+// a proxy costs one write and one read on a kept connection, half of libcurl's time. libcurl sends
+// all other requests, and repeats those that fail on the fast path, except on a timeout.
 struct gs_error *http_client_new_direct(uv_loop_t *loop, const struct http_client_config *cfg,
                                         struct http_client **ret);
-// identity is copied (NULL: anonymous). Replies arrive in a later loop turn, never from inside
+// identity is copied (NULL: anonymous). Replies arrive in a later loop turn, never inside
 // http_send.
 struct http_client *http_client_new_loopback(uv_loop_t *loop, http_handler handler, void *ctx,
                                              const struct http_identity *identity);
-void http_client_free(struct http_client *c); // cancels what is under way
+void http_client_free(struct http_client *c); // cancels all operations
 GS_DEFINE_CLEANUP(struct http_client *, http_client_free)
 
 struct http_call {
@@ -53,34 +52,34 @@ struct http_call {
     size_t max_reply;         // bytes, 0: 64 MiB
 };
 
-const char *http_reason(int status); // "Not Found"; "" of what is none
+const char *http_reason(int status); // "Not Found"; "" if unknown
 
 struct http_answer {
-    int status;               // 0 when the transfer failed
+    int status;               // 0: the transfer failed
     const char *content_type; // may be NULL
-    struct gs_slice body;     // empty when on_data took it
+    struct gs_slice body;     // empty if on_data received it
     int64_t retry_after_s;    // of Retry-After; 0: none
-    struct gs_buf *buffer;    // that body lies in; may be moved out to keep it. NULL: none
+    struct gs_buf *buffer;    // contains body; may be moved out to keep it. NULL: none
 };
 
 struct http_callbacks {
-    // Optional: with it, body bytes of a 200 reply are handed over as they come and not collected.
+    // Optional. If set, it receives the body bytes of a 200 reply as they arrive.
     void (*on_data)(void *arg, struct gs_slice bytes);
-    // Always called once, unless cancelled. err is owned by the callee; NULL when a reply arrived
-    // (of any status).
+    // Always called once, unless cancelled. The callee owns err, which is NULL if a reply
+    // of any status arrived.
     void (*on_done)(void *arg, const struct http_answer *answer, struct gs_error *err);
 };
 
 struct http_op *http_send(struct http_client *c, const struct http_call *call,
                           const struct http_callbacks *cb, void *arg);
-void http_op_cancel(struct http_op *op); // no callback afterwards; NULL is fine; not from on_done
+void http_op_cancel(struct http_op *op); // no callback follows; accepts NULL; not inside on_done
 
 // Percent-encodes a path segment or query value.
 void http_encode(struct gs_slice s, struct gs_buf *out);
 
 // --- implementations ---
 
-// For other implementations of a client: what struct http_client and struct http_op begin with.
+// First members of struct http_client and struct http_op, for other implementations of a client.
 
 struct http_client_ops {
     struct http_op *(*send)(struct http_client *c, const struct http_call *call,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcurl as this module uses it: the loaded library, and its easy handles between requests.
+// The loaded libcurl, and its easy handles between requests.
 #pragma once
 
 #include "base/error.h"
@@ -9,9 +9,9 @@
 
 // --- library ---
 
-// libcurl, loaded when the first client is made. It loads about twenty libraries (LDAP, Kerberos,
-// SSH …), a third of the resident memory of a process; the exporter and the supervisor of each
-// container run without them.
+// libcurl is loaded when the first client is created. It loads about twenty libraries (LDAP,
+// Kerberos, SSH …), a third of the resident memory of a process. The exporter and the supervisor of
+// each container run without them.
 
 #define HTTP_CURL_LIB_FUNCTIONS(X)                                                                 \
     X(easy_cleanup)                                                                                \
@@ -44,13 +44,13 @@ struct http_curl_lib {
 #undef HTTP_CURL_LIB_MEMBER
 };
 
-// GS_ENOTFOUND, with the package to install, when it is not on this machine. It stays loaded.
+// GS_ENOTFOUND, with the package to install, if the library is not installed. It stays loaded.
 struct gs_error *http_curl_lib_load(const struct http_curl_lib **ret);
 
 // --- spare handles ---
 
-// Handles of finished GET requests, kept for the next request of the same URL: a scrape each second
-// would otherwise make and fill a handle each time.
+// Handles of finished GET requests, kept for the next request of the same URL. Otherwise a scrape
+// each second would create and fill a handle each time.
 
 enum { HTTP_CURL_SPARES = 32 };
 
@@ -62,10 +62,10 @@ struct http_curl_spare {
 
 struct http_curl_spares {
     struct http_curl_spare items[HTTP_CURL_SPARES];
-    size_t n, next_out; // the one that goes when all places are taken
+    size_t n, next_out; // next_out: replaced when all entries are used
 };
 
-// easy NULL: none of this URL. Otherwise the caller's.
+// easy NULL: no handle for this URL. Otherwise the caller owns it.
 struct http_curl_spare http_curl_spares_take(struct http_curl_spares *s, const char *url);
 // Takes easy; url is copied.
 void http_curl_spares_put(struct http_curl_spares *s, const struct http_curl_lib *curl, CURL *easy,

@@ -27,14 +27,14 @@ struct tls_leaf {
 };
 struct gs_error *tls_make_leaf(const struct tls_pair *ca, const struct tls_leaf *leaf,
                                struct tls_pair *ret);
-// Seconds until the certificate ends; negative when past.
+// Seconds until the certificate expires; negative after that.
 struct gs_error *tls_cert_seconds_left(const char *cert_pem, long *ret);
 
-// Whether a text holds certificates in PEM that can be parsed. GS_EINVAL with the reason.
+// Checks that a text contains valid PEM certificates. GS_EINVAL with the reason.
 struct gs_error *tls_check_certificates(const char *pem);
-// The same, and whether the key belongs to the first of them.
+// The same, and that the key belongs to the first certificate.
 struct gs_error *tls_check_pair(const char *cert_pem, const char *key_pem);
-// From when to when the first certificate of a text is valid, in seconds of Unix time.
+// The validity period of the first certificate of a text, in Unix seconds.
 struct gs_error *tls_cert_validity(const char *cert_pem, int64_t *ret_from, int64_t *ret_until);
 
 // Whether a certificate may replace the one that is served (NULL: none). GS_EINVAL if it is broken,

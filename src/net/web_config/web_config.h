@@ -8,19 +8,19 @@
 
 struct web_config;
 
-// path NULL: plain HTTP for everybody. Unknown keys are errors, as there.
+// path NULL: plain HTTP without authentication. Unknown keys are errors (GS_EINVAL).
 struct gs_error *web_config_load(const char *path, struct web_config **ret);
-// Reads the file again; what it says counts from then on for the servers, which web_config_apply()
-// configured. Users, headers and the certificate may be others; TLS itself and the checking of
-// client certificates may not. On an error all stays as it was.
+// Reads the file again and applies it to the servers, which web_config_apply() configured. Users,
+// headers and the certificate may change. TLS itself and the verification of client certificates
+// may not. On an error nothing changes.
 struct gs_error *web_config_renew(struct web_config *w, const char *path,
                                   struct http_server *const *servers, size_t n);
 void web_config_free(struct web_config *w);
-// The files that it names, for a file watch; NULL: none.
+// The files of the certificate and key, for a file watch. NULL: none.
 const char *web_config_cert_file(const struct web_config *w);
 const char *web_config_key_file(const struct web_config *w);
 bool web_config_tls(const struct web_config *w);
-// Fills in what the server has to know; borrowed from w.
+// Sets the server's options. Their texts are borrowed from w.
 void web_config_apply(const struct web_config *w, struct http_server_config *server);
 // An http_handler before `next`: 401 without a valid user and password.
 void web_config_guard(struct web_config *w, http_handler next, void *ctx);

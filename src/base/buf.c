@@ -54,7 +54,7 @@ void gs_buf_add_char(struct gs_buf *b, char c)
     gs_buf_add(b, &c, 1);
 }
 
-// Into the room that there is, which mostly suffices; else once more when the length is known.
+// Prints into the free space first, which is usually enough. Otherwise the length is known then.
 void gs_buf_vaddf(struct gs_buf *b, const char *fmt, va_list ap)
 {
     va_list again;

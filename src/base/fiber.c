@@ -102,7 +102,7 @@ bool gs_fiber_start(struct gs_fiber *f, void (*fn)(void *arg), void *arg)
     getcontext(&f->own);
     f->own.uc_stack.ss_sp = f->stack;
     f->own.uc_stack.ss_size = f->size;
-    f->own.uc_link = NULL; // begin() goes back by itself
+    f->own.uc_link = NULL; // begin() switches back itself
     makecontext(&f->own, (void (*)(void))begin, 2, (unsigned)((uintptr_t)f >> 32),
                 (unsigned)(uintptr_t)f);
     return enter(f);

@@ -52,7 +52,7 @@ static void on_timer_due(uv_timer_t *handle)
     t->fn(t->arg);
 }
 
-// libuv counts from the loop's cached time, which falls behind in a long turn.
+// libuv counts from the loop's cached time, which is outdated after a long turn.
 static void start_timer(struct gs_timer *t, gs_timer_fn fn, uint64_t first_ms, uint64_t period_ms)
 {
     gs_assert(fn && !uv_is_closing((uv_handle_t *)&t->handle));

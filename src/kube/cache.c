@@ -7,7 +7,7 @@
 //                        │  ▼            │ ▼
 //                     backing off ◀──────┴─┘   (then lists when `relist`, else watches on)
 //
-// While a handler runs the cache may be freed: every dispatch goes by `closed` afterwards.
+// A handler may free the cache: check `closed` after every dispatch.
 #include "kube/cache.h"
 
 #include "base/assert.h"

@@ -372,7 +372,7 @@ static struct gs_error *apply_orders(const struct kube_type *t, json_t *obj, con
         if (list && !json_is_array(list) && !json_is_null(list))
             return bad_type("[]interface {}", list);
         if (json_is_null(list))
-            continue; // the list goes
+            continue; // remove the list
         struct gs_error *err = patch_list(t, obj, name, list, order, depth);
         if (err)
             return err;

@@ -192,7 +192,7 @@ static json_t *on_object(const struct local_api_request *r, const char *method)
     return local_api_method_not_allowed();
 }
 
-// Fills in ns, name and sub from the part of the path behind the version. NULL: no such resource.
+// Fills in ns, name and sub from the part of the path after the version. NULL: no such resource.
 static const struct local_api_resource *find_resource(struct local_api_request *r,
                                                       const char *group, char *const *seg, size_t n)
 {

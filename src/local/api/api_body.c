@@ -260,7 +260,7 @@ static bool canonicalise(const struct kube_type *type, json_t *obj, unsigned dep
     return true;
 }
 
-// Metadata of kinds whose fields are not known.
+// Metadata of kinds without a schema.
 static json_t *check_metadata_types(const struct local_api_request *r, const json_t *obj)
 {
     static const char *const strings[] = {"name", "namespace", "generateName", "resourceVersion",

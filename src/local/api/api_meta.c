@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Object metadata: what the server sets, what may change, what names and labels may look like.
+// Object metadata: fields that the server sets, allowed changes, syntax of names and labels.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/names.h"

@@ -160,7 +160,7 @@ static json_t *read_page(const struct local_api_request *r, struct page *ret)
     return NULL;
 }
 
-// A list that is asked to be of a version this server has not reached, or has left behind.
+// Rejects a list of a resourceVersion that is newer than the store or no longer available.
 static json_t *check_list_version(const struct local_api_request *r)
 {
     const char *text = http_query(r->x, "resourceVersion");

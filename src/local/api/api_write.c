@@ -177,8 +177,8 @@ static void copy_member(json_t *to, const json_t *from, const char *key)
         json_object_del(to, key);
 }
 
-// What a status write may not touch: the spec, and of the metadata all but labels and annotations
-// of Pods and Nodes (whose agents keep some there).
+// A status write may not change the spec, and of the metadata only labels and annotations of Pods
+// and Nodes, where agents write some.
 static json_t *with_status_only(const struct local_api_request *r, const json_t *old,
                                 const json_t *next)
 {
@@ -201,8 +201,7 @@ static void count_generation(const struct local_api_request *r, const json_t *ol
 
     if (!local_api_resource_has(r->res, LOCAL_API_R_GENERATION) || gs_streq(r->sub, "status"))
         return;
-    // A Deployment's annotations are carried to its ReplicaSets: its controller has to look at
-    // them.
+    // A Deployment's annotations are copied to its ReplicaSets, so its controller must sync.
     if (strcmp(r->res->plural, "deployments") == 0 &&
         !local_api_same(codec_json_get(old, "metadata", "annotations", NULL),
                         codec_json_get(next, "metadata", "annotations", NULL)))

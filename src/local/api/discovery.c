@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server serves, told to clients: API groups, versions, resources, and the server's
-// version.
+// Discovery: the API groups, versions and resources of the server, and its version.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAPI documents for the kinds whose fields are known: made when first asked for, then kept.
+// OpenAPI documents for the kinds with a schema, generated on the first request and cached.
 #include "kube/schema.h"
 
 #include "base/mem.h"

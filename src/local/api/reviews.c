@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// authentication.k8s.io and authorization.k8s.io: questions about who one is and what one may do.
-// Whoever got in is the administrator, so the answers are short.
+// The reviews of authentication.k8s.io and authorization.k8s.io. Every authenticated client is the
+// administrator, so they allow everything.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"

@@ -15,7 +15,7 @@
 
 #define SCHEMA_VERSION 1
 // resourceVersions are reserved in blocks, so that a write need not update the counter's row: after
-// a restart the counter goes on behind the reserved block.
+// a restart the counter continues after the reserved block.
 #define RV_BLOCK 1000
 
 enum { STMT_PUT, STMT_DELETE, STMT_RV, N_STMTS };

@@ -207,7 +207,7 @@ static void add_target(struct gs_buf *out, const json_t *metric, const json_t *s
     }
     const json_t *source = json_object_get(metric, member);
     const json_t *target = json_object_get(source, "target");
-    // A status of another metric at this place would be somebody else's value.
+    // A status of another metric at this place would be the value of the other one.
     const json_t *current = gs_streq(codec_json_str(status, "type", NULL), type)
                                 ? codec_json_get(status, member, "current", NULL)
                                 : NULL;

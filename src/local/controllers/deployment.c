@@ -204,7 +204,7 @@ static void create_current(struct controllers_deployments *d, struct controllers
     const char *ns = kube_namespace(r->deployment);
     GS_AUTO_FREE char *name = gs_format("%s-%s", kube_name(r->deployment), hash);
     if (kube_cache_get(d->cluster->replicasets, ns, name)) {
-        // The name is taken by another template or owner: the next look tries another hash.
+        // The name is taken by another template or owner: the next sync tries another hash.
         int64_t n = codec_json_int(r->status, 0, "collisionCount", NULL);
         codec_json_set_int(r->status, "collisionCount", n + 1);
         return;
@@ -256,7 +256,7 @@ static bool refresh_current(struct controllers_rollout *r)
     return true;
 }
 
-// True: the Deployment was written and the look is over.
+// True: the Deployment was written, and the sync ends.
 static bool copy_revision(struct controllers_rollout *r)
 {
     const char *have = kube_annotation(r->deployment, CONTROLLERS_ROLLOUT_ANN_REVISION);

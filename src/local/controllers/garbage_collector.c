@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Garbage collection. A dependent whose owners are all gone is deleted; that an owner is gone is
-// believed only from the watch's DELETED or from the API itself, never from a cache that may be
-// behind. Uids do not come back, so what is known to be gone stays known.
+// Garbage collection deletes a dependent after all its owners were deleted. The deletion of an
+// owner is taken from the watch's DELETED event or from the API, never from a cache, which may be
+// outdated. UIDs are not reused, so deleted owners are remembered.
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/object.h"
@@ -26,7 +26,7 @@ enum fate { FATE_UNKNOWN = 1, FATE_GONE };
 
 struct probe { // what is known of an owner
     struct controllers_garbage_collector *collector;
-    char *dependent_ns, *dependent; // to look at again when the answer is there
+    char *dependent_ns, *dependent; // to reconcile after the response
     char *uid;
     enum fate fate;
     bool asking;
@@ -93,7 +93,7 @@ static bool has_finalizer(const json_t *obj, const char *name)
     return false;
 }
 
-// --- who depends on whom ---
+// --- dependents of owners ---
 
 static void dependent_free(void *p)
 {
@@ -234,7 +234,7 @@ static void finish_deletion(struct controllers_garbage_collector *g, struct loca
         if (each_dependent(g, w, obj, policies[i].fn) == 0)
             drop_finalizer(w, k, obj, policies[i].finalizer);
         else
-            local_reconcile_requeue(w, 1000); // the going of a dependent is not told to its owner
+            local_reconcile_requeue(w, 1000); // owners get no event of a deleted dependent
         return;
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ReplicaSet loop: as many pods as asked for. What it has created or deleted but does not see
-// in the cache yet is kept as expectations, and while there are any of a ReplicaSet nothing more is
-// created or deleted for it: it never overshoots, however late the watch is.
+// The ReplicaSet controller creates and deletes pods until their number is spec.replicas. Created
+// and deleted pods that the cache does not show yet are kept as expectations. While a ReplicaSet
+// has expectations, nothing more is created or deleted for it, so that a late watch causes no
+// overshoot.
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -87,7 +88,7 @@ static void answered(void *arg, const json_t *body, const struct gs_error *err)
     if (!e->deletion)
         note_creation(e->owner, e->rs_uid, err);
     e->answered = true;
-    // Without an answer the pod may have been made all the same: the watch will tell.
+    // Without a response the pod may exist all the same: the watch reports it.
     e->seen = e->seen || (err && gs_error_code(err) != GS_ETIMEOUT);
     settle(e);
 }

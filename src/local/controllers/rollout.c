@@ -93,8 +93,8 @@ int64_t controllers_rollout_current_target(const struct controllers_rollout *r, 
 {
     if (r->recreate)
         return r->replicas;
-    // Stricter than Kubernetes, which goes by the specs alone: pods that a ReplicaSet still has
-    // above its size hold GPUs, and count.
+    // Stricter than Kubernetes, which uses only the specs: pods above the size of a ReplicaSet
+    // still use GPUs, so they count.
     int64_t room = r->replicas + r->max_surge;
     for (size_t i = 0; i < r->len; i++)
         room -= max64(r->all[i].spec, r->all[i].replicas);
@@ -113,7 +113,7 @@ static bool scale_current(struct controllers_rollout *r)
     return target != r->current->spec && controllers_rollout_scale(r, r->current, target);
 }
 
-// Pods of old ReplicaSets that are not available go first: they serve nobody.
+// Unavailable pods of old ReplicaSets are deleted first: they serve no requests.
 static int64_t drop_unhealthy(struct controllers_rollout *r, int64_t budget)
 {
     int64_t dropped = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass looks at all pending pods in order of priority and age. A pass runs after any change of
-// pods or nodes and lasts until its bindings are answered; what is bound but not yet seen as bound
-// in the cache is "assumed" and counts as bound. Everything else is rebuilt from the caches in each
-// pass: devices from the annotations of live pods, so a restart loses and doubles nothing.
+// A scheduling cycle checks all pending pods in order of priority and age. It runs after any change
+// of pods or nodes and ends when its bindings are answered. A bound pod that the cache still shows
+// as pending is "assumed" and counts as bound. All other state is rebuilt from the caches in each
+// cycle. Devices come from the annotations of live pods, so a restart loses and doubles nothing.
 #include "local/scheduler.h"
 
 #include "base/clock.h"
@@ -39,7 +39,7 @@ struct pass {
     size_t n_nodes, nodes_cap;
     const json_t **pending;
     size_t n_pending, pending_cap;
-    size_t n_left_pending; // whose condition this pass has written
+    size_t n_left_pending; // conditions written by this cycle
 };
 
 // --- assumed pods ---

@@ -85,7 +85,7 @@ int64_t controllers_filter_gpus_wanted(const json_t *container)
     return text && *text && *end == '\0' ? n : 0; // the API takes whole numbers only
 }
 
-// The free device whose GPU has given least to this container, then to everybody.
+// The free device on the GPU with the fewest devices of this container, then of all containers.
 static struct controllers_filter_device *pick(struct controllers_filter_devices *d,
                                               const size_t *given)
 {

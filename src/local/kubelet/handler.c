@@ -15,7 +15,7 @@ enum { MAX_OUTPUT = 10 * 1024, MAX_REPLY = 1024 * 1024, MAX_HEADERS = 64 };
 struct connect_try {
     uv_tcp_t tcp;
     uv_connect_t request;
-    struct kubelet_handler *handler; // NULL: nobody waits any more
+    struct kubelet_handler *handler; // NULL: was cancelled
 };
 
 struct kubelet_handler {

@@ -20,7 +20,7 @@ struct kubelet_images {
 
 void kubelet_words_add(struct kubelet_words *w, const char *word)
 {
-    // Always room for the NULL behind the last.
+    // Always keeps space for the final NULL.
     gs_grow(&w->items, &w->cap, w->len + 1, sizeof(*w->items));
     w->items[w->len++] = gs_strdup(word);
     w->items[w->len] = NULL;

@@ -41,7 +41,7 @@ struct kubelet_log_stream {
     struct gs_buf entries; // the start of an entry whose end has not been read
 };
 
-// --- what is asked for ---
+// --- parameters ---
 
 static struct gs_error *number_param(struct http_exchange *x, const char *name, int64_t min,
                                      int64_t *ret)
@@ -181,7 +181,7 @@ static void stream_free(struct kubelet_log_stream *s)
 
 static void on_log_timer(void *arg);
 
-// Our caller may be writing: the memory goes in a turn of its own.
+// The caller may be writing, so the memory is freed in a later turn of the loop.
 static void on_close(void *arg)
 {
     struct kubelet_log_stream *s = arg;
@@ -297,7 +297,7 @@ static void on_log_timer(void *arg)
         gs_timer_start(s->timer, on_log_timer, more ? BUSY_MS : POLL_MS);
 }
 
-// Opens the file in which the first wanted line is and goes there.
+// Opens the file with the first requested line and seeks to it.
 static struct gs_error *open_log(struct kubelet_log_stream *s)
 {
     GS_AUTO_FREE char *old = gs_format("%s.1", s->path);

@@ -215,7 +215,7 @@ static void on_status(void *arg, int code, json_t *body, struct gs_error *err)
     (void)body;
     n->node_request = NULL;
     if (code == 404)
-        n->registered = false; // somebody deleted it: made again at the next heartbeat
+        n->registered = false; // deleted by a client: the next heartbeat creates it again
     if (err)
         complain(n, "status of node", err);
 }

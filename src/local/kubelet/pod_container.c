@@ -413,7 +413,7 @@ static void begin_stop(struct kubelet_container *c, int64_t grace_ms, const char
     GS_AUTO_FREE char *text = gs_format("Stopping container %s", c->name);
     event(c, "Normal", "Killing", why ? why : text);
     c->stopping = true;
-    // Called from a probe too: the probes are freed with the exit, here they are only told to rest.
+    // Also called by a probe: probes are only stopped here, and freed on exit.
     drop_hook(c);
     if (hook && grace_ms > 0 && c->state == KUBELET_RUNNING)
         c->hook = kubelet_handler_start(c, hook, (unsigned)grace_ms, on_pre_stop, c);

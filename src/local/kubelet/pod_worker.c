@@ -252,7 +252,7 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
     if (err) {
         json_decref(w->sent_status);
         w->sent_status = NULL;
-        // Not found: the cache will tell that the pod is gone.
+        // Not found: the cache reports the deletion.
         if (status != 404)
             gs_warn("kubelet", "status of pod %s/%s: %s", w->ns, w->name, gs_error_message(err));
         gs_error_free(err);
@@ -280,7 +280,7 @@ static bool publish(struct kubelet_worker *w)
     // The uid makes the server refuse it when another pod has the name by now.
     codec_json_set(patch, json_string(w->uid), "metadata", "uid", NULL);
     json_object_set(patch, "status", status);
-    // In one write with the address, so that nobody ever sees the address without its ports.
+    // In one write with the address, so that no client reads the address without its ports.
     if (!gs_streq(kube_annotation(w->pod, KUBE_ANN_PORTS), w->ports))
         codec_json_set(patch, w->ports ? json_string(w->ports) : json_null(), "metadata",
                        "annotations", KUBE_ANN_PORTS, NULL);

@@ -17,7 +17,7 @@ struct kubelet_probe {
     struct gs_timer *timer;
     struct kubelet_handler *handler; // a run under way
     int64_t successes, failures;     // in a row
-    bool passing;                    // what the container was told last
+    bool passing;                    // the last reported result
 };
 
 static int64_t setting(const struct kubelet_probe *p, const char *name, int64_t fallback)

@@ -167,7 +167,7 @@ static int read_exec_errno(int fd)
     return n == (ssize_t)sizeof(error) ? error : 0;
 }
 
-// The third pipe tells whether exec worked: it closes by itself then, else it brings the errno.
+// The third pipe reports the result of exec: it is closed on success, else it has the errno.
 static struct gs_error *start_command(struct shim *s)
 {
     int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
@@ -278,7 +278,7 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-// Orphans come to us (we are their subreaper), so when we have no child, nobody is left.
+// Orphans become children of this subreaper, so no descendant is left when it has no child.
 static void kill_everything(struct shim *s)
 {
     for (int pause_ms = REAP_PAUSE_MS;;

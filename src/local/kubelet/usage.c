@@ -104,7 +104,7 @@ static pid_t find_supervisor(const struct usage_table *t, const struct usage_pro
     return 0;
 }
 
-// The counter never goes back: the time of a child that nobody waited for is lost to its parent.
+// The counter never decreases, although a parent loses the time of children without a wait().
 static void count_cpu(struct kubelet_container *c, pid_t root, uint64_t ticks)
 {
     if (c->usage_pid != root) {

@@ -124,12 +124,12 @@ const char *services_addresses_lease_ip(struct services_addresses *a, const char
 {
     GS_AUTO_FREE char *key = lease_key(service, kind);
     const char *have = gs_hmap_get_str(a->leases, key);
-    // Before it was written, somebody may have made a service with this address.
+    // A client may have created a service with this address before this one was written.
     if (have && !services_addresses_taken(a, have, service))
         return have;
     for (int k = 1; k < 0xffff; k++) {
         int n = (a->first + k) & 0xffff;
-        if ((n & 0xff) == 0 || (n & 0xff) == 0xff) // look like network and broadcast addresses
+        if ((n & 0xff) == 0 || (n & 0xff) == 0xff) // resemble network and broadcast addresses
             continue;
         GS_AUTO_FREE char *ip = gs_format("127.%d.%d.%d", (int)kind, n >> 8, n & 0xff);
         if (services_addresses_taken(a, ip, service) || is_wanted(a, ip))

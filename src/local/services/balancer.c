@@ -33,7 +33,7 @@ struct services_balancer_pool {
     struct services_balancer *balancer;
     struct endpoint **endpoints;
     size_t len;
-    size_t turn; // where the round robin stands
+    size_t turn; // position of the round robin
 };
 
 struct services_balancer_listener {

@@ -151,7 +151,7 @@ void services_endpoints_write(struct local_cluster *c, struct local_reconcile *w
 {
     if (json_object_size(codec_json_get(service, "spec", "selector", NULL)) == 0 ||
         gs_streq(codec_json_str(service, "spec", "type", NULL), "ExternalName"))
-        return; // its Endpoints are somebody else's to write
+        return; // another client writes its Endpoints
     const char *ns = kube_namespace(service), *name = kube_name(service);
     const json_t *have = kube_cache_get(c->endpoints, ns, name);
     CODEC_AUTO_JSON json_t *subsets = make_subsets(c, service);
@@ -187,7 +187,7 @@ void services_endpoints_delete(struct local_cluster *c, struct local_reconcile *
 
 // --- reading ---
 
-// In Endpoints that somebody else writes, a pod's port may be the one that the pod declares.
+// In Endpoints of other clients, the port of a pod may be its declared port.
 static bool is_local_pod(const char *ip)
 {
     struct in_addr a;

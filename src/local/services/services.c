@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One look at a service: give it the addresses that it lacks, keep its Endpoints, listen where it
-// should be reached, point the listeners at the ready endpoints, and show where it really listens.
+// One reconciliation of a service allocates its missing addresses, writes its Endpoints, opens its
+// listeners, connects them with the ready endpoints, and reports the actual addresses.
 #include "local/services.h"
 
 #include "base/hmap.h"
@@ -22,7 +22,7 @@ struct pool { // of one port of a service
 struct listening {
     char *ip;
     int asked, port;  // what the service says, where it listens
-    int service_port; // whose pool it feeds
+    int service_port; // port of its pool
     struct services_balancer_listener *listener;
     bool wanted;
 };
@@ -70,7 +70,7 @@ static struct service *service_of(struct local_services *l, const char *key)
     return s;
 }
 
-// --- what a service asks for ---
+// --- the spec of a service ---
 
 static bool has_type(const json_t *svc, const char *type)
 {
@@ -148,8 +148,8 @@ static bool allocate(struct local_services *l, struct local_reconcile *w, const 
     return true;
 }
 
-// What the service has, or asks for, when it is one of ours and no other service has it: anybody
-// may write the status, and 127.0.0.1 is the machine's.
+// True if the address is in our ranges and no other service has it. The check is necessary because
+// any client may write the status, and 127.0.0.1 belongs to the machine.
 static bool may_have(const struct local_services *l, const char *key, const char *ip)
 {
     return local_is_balancer_ip(ip) && !services_addresses_taken(l->addresses, ip, key);
@@ -329,7 +329,7 @@ static void update_listeners(struct service *s, struct local_reconcile *w, const
 {
     for (size_t i = 0; i < s->n_listening; i++)
         s->listening[i].wanted = false;
-    // What goes is closed first: its ports may be asked for at once.
+    // Close removed listeners first: new ones may need their ports.
     each_address(s, w, svc, cluster_ip, lb_ip, keep);
     drop_unwanted(s);
     drop_pools(s, svc);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search list is followed here and not by ares_search(): a name may only be reported as absent
-// when a server has said so for every suffix, and ares_search() forgets the suffixes whose servers
-// failed.
+// This file follows the search list instead of ares_search(). A name may only be reported as absent
+// if a server did so for every suffix, and ares_search() ignores suffixes with failed servers.
 #include "net/dns/dns.h"
 
 #include "base/arena.h"
@@ -341,7 +340,7 @@ static bool is_absolute(const char *name)
     return gs_ends(name, ".");
 }
 
-// As resolv.conf(5) says, whose search list and ndots the channel has read.
+// Follows resolv.conf(5). The channel has read its search list and ndots.
 static int make_names(struct dns_lookup *l)
 {
     struct ares_options o = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who the peer is: a verified client certificate (CN and O, as Kubernetes reads them), else a
-// bearer token, else nobody.
+// Authenticates the peer by a verified client certificate (CN and O, as in Kubernetes), else by a
+// bearer token. Other peers are anonymous.
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/http/server_private.h"

@@ -221,8 +221,8 @@ static void deliver_curl_op(struct http_curl_op *op)
         free_op(op);
 }
 
-// A kept connection that the peer closed meanwhile is only found out by using it (libcurl's GnuTLS
-// build cannot ask), and there may be more of them than libcurl tries: once more, on a new one.
+// libcurl's GnuTLS build notices that a peer closed a kept connection only when it uses it, and
+// there may be more of them than libcurl tries. The request is repeated on a new connection.
 static bool repeat_curl_op(struct http_curl_op *op, CURLcode result)
 {
     long connects = 0, status = 0;

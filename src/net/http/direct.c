@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short way: a request is one write, its reply is read into a buffer that serves all replies.
+// The fast path: a request is one write, and its reply is read into a buffer shared by all replies.
 // A connection carries one operation at a time and is kept for the next one to the same authority.
-// Whatever is not an ordinary reply goes once more through libcurl with the time that is left,
-// which a GET allows; so this file knows neither redirects nor second addresses nor texts for
-// errors.
+// If the reply is not an ordinary one, libcurl repeats the request with the remaining time, which
+// is safe for GET. So this file needs no redirects, no second addresses and no error texts.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -143,7 +142,7 @@ static struct direct_conn *find_idle(struct direct_client *c, struct gs_slice au
     return NULL;
 }
 
-// Memory of replies goes around, so that one of the usual size never grows.
+// Memory of replies is reused, so that a buffer of the usual size never grows.
 static void borrow_memory(struct direct_conn *conn)
 {
     struct gs_buf *own = &conn->reply.bytes, *spare = &conn->client->spare;
@@ -260,8 +259,8 @@ static void on_direct_deadline(uv_timer_t *t)
                                               conn->op->timeout_ms));
 }
 
-// The timer of an earlier operation goes on when it ends in time to look: a connection that is
-// busy all the time sets it once in a timeout and not for each request.
+// A timer of an earlier operation keeps running if it ends early enough: a busy connection then
+// sets it once per timeout and not for each request.
 static void set_deadline(struct direct_conn *conn)
 {
     struct direct_op *op = conn->op;

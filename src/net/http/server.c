@@ -89,7 +89,7 @@ static void on_grace(uv_timer_t *t)
 static void run_daemon(struct http_server *s)
 {
     s->connection_closed = false;
-    uv_idle_stop(&s->again); // before the run, in which handlers may ask for another
+    uv_idle_stop(&s->again); // before the run, because handlers may request another
     s->running++;
     MHD_run(s->daemon);
     http_server_connections_check(s);

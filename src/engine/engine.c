@@ -43,7 +43,7 @@ struct engine {
     struct gs_file_watch *watch; // NULL: files are not watched
     struct engine_config *config;
     struct engine_clock_steps clock;
-    int disk_error; // errno that the log has told of
+    int disk_error; // last logged errno
     int64_t disk_failing_ns;
     struct gs_timer *gc, *sync;
     struct gs_timer *drain; // until when the end waits for receivers; NULL: it does not wait
@@ -60,8 +60,8 @@ static void on_gc(void *arg)
     tsdb_gc(e->db, gs_unix_ms());
 }
 
-// Samples that are ahead of the clock would be the newest until it has come there, and nothing
-// could be appended.
+// Samples ahead of the clock would remain the newest, and nothing could be appended until the clock
+// reaches them.
 static uint64_t drop_ahead(struct engine *e, int64_t now_ms)
 {
     uint64_t n = tsdb_newest_ms(e->db) > now_ms + AHEAD_MS ? tsdb_delete_after(e->db, now_ms) : 0;
@@ -175,7 +175,7 @@ static void stop_remotes(struct engine *e)
     e->n_remotes = 0;
 }
 
-// The one that ran for this receiver, out of the list; NULL: none.
+// Removes the sender for this receiver from the list and returns it, or NULL.
 static struct remote_write *take_remote(struct engine *e,
                                         const struct engine_config_remote_write_config *cfg)
 {
@@ -189,7 +189,7 @@ static struct remote_write *take_remote(struct engine *e,
     return NULL;
 }
 
-// Receivers that stay lose nothing.
+// Receivers that are kept lose no samples.
 static void start_remotes(struct engine *e, const struct engine_config *cfg)
 {
     struct remote_write **remotes =
@@ -248,13 +248,13 @@ static void watch_files(struct engine *e)
     gs_file_watch_set(e->watch, patterns, n);
 }
 
-// load() and what is told about it. Who gets the error also logs it.
+// Calls load() and logs the result. Callers log the error.
 static struct gs_error *load_and_tell(struct engine *e)
 {
     int64_t begun = gs_mono_ns();
     struct gs_error *err = load_config(e);
     engine_api_set_reload(e->api, !err, gs_unix_ms());
-    watch_files(e); // also after an error: the next change may mend it
+    watch_files(e); // also after an error: the next change may fix it
     if (err)
         return err;
     gs_info("engine",

@@ -156,7 +156,7 @@ static void on_drained(void *arg)
     uv_stop(&r->loop);
 }
 
-// Asked again while receivers are waited for: at once.
+// A second request while waiting for receivers: exit immediately.
 static void stop_server(struct server *r)
 {
     if (r->stopping) {
@@ -203,7 +203,7 @@ static void handle_signals(struct server *r)
 
 // --- until the log is read ---
 
-// What Prometheus answers then: it is alive, it is not ready, and nothing else is there yet.
+// As in Prometheus: healthy, not ready, and no other endpoint is available yet.
 static void handle_while_reading(void *arg, struct http_exchange *x)
 {
     const struct server *r = arg;
@@ -307,7 +307,7 @@ static struct gs_error *start_engine_server(struct server *r, const struct engin
     return NULL;
 }
 
-// Servers first, so that no request comes to what is gone; then the loop runs out.
+// Close the servers first, so that no request uses freed objects; then the loop ends.
 static void finish_server(struct server *r)
 {
     for (size_t i = 0; i < r->n_servers; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale query`: asks an engine or a Prometheus, and formats expressions.
+// `gpuscale query`: queries an engine or a Prometheus, and formats expressions.
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer's JSON in its parts.
+// Reads the JSON of a response.
 #include "query/query_private.h"
 
 #include <math.h>

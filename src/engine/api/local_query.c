@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions of this process: the same queue, limits and statistics as those over HTTP, but the
-// answer is handed over as it is.
+// Queries of this process: the same queue, limits and statistics as over HTTP, but the result is
+// passed without JSON.
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ void engine_api_local_query_free(struct engine_api_local_query *ask)
     free(ask);
 }
 
-// Who is still in the asking frees it.
+// The caller that is still submitting it frees it.
 static void call_local_done(struct engine_api_local_query *ask,
                             const struct engine_api_local_result *t, struct gs_error *err)
 {

@@ -59,7 +59,7 @@ void engine_api_reply_body(struct engine_api_request *r, int status, const char 
                            struct gs_slice body)
 {
     GS_AUTO_BUF struct gs_buf packed = {0};
-    if (!r->x) // the peer has left
+    if (!r->x) // the client has disconnected
         return;
     // On the same host compressing costs more than it saves.
     if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets, metadata, rules and alerts: what scraping and rules tell, filtered by the parameters.
+// Targets, metadata, rules and alerts, filtered by the parameters.
 #include "engine/api/api_private.h"
 
 #include "base/num.h"

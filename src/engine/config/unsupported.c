@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sections that Prometheus knows and this engine does not act on. They are read, so that a mistake
-// in them is found in the same way, and told to have no effect.
+// Sections of Prometheus without effect in this engine. They are checked for errors, and a warning
+// says that they have no effect.
 #include "engine/config/config_private.h"
 
 #include "base/mem.h"

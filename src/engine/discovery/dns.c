@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dns_sd_configs: the records of names, asked for at each interval. A name that no server can tell
-// of keeps its last targets; one that does not exist has none.
+// dns_sd_configs: looks up the records of names at each interval. On a lookup failure the targets
+// are kept. On NXDOMAIN they are removed.
 #include "engine/discovery/discovery.h"
 
 #include "base/clock.h"

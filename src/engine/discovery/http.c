@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// http_sd_configs: a list of target groups in JSON, asked for at each interval; when it cannot be
-// had, the last one stays. https://prometheus.io/docs/prometheus/latest/http_sd/
+// http_sd_configs: requests a list of target groups in JSON at each interval. On an error, the last
+// list is kept. https://prometheus.io/docs/prometheus/latest/http_sd/
 #include "engine/discovery/discovery.h"
 
 #include "base/clock.h"
@@ -113,7 +113,7 @@ static void finish_refresh(struct discovery_http *s, struct discovery_group_list
     discovery_group_list_finish(l);
 }
 
-// Most lists are those of a minute ago: their targets need no new look at labels and rules.
+// Most lists have not changed: their targets are not relabelled again.
 static bool is_known_list(const struct discovery_http *s, const struct http_answer *answer)
 {
     return s->n_groups && answer->status == 200 && is_json_type(answer->content_type) &&

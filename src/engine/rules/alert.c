@@ -471,7 +471,7 @@ void rules_runner_restore(struct rules_runner *r, int64_t now_ms)
         if (s->restored)
             continue;
         s->restored = true;
-        // A short `for` starts anew: the grace period would only make it longer.
+        // A short `for` starts again: the grace period would only make it longer.
         if (s->rule->for_ms < FOR_GRACE_MS)
             continue;
         GS_CLEANUP(gs_hmap_freep) struct gs_hmap *stored = gs_hmap_new(free);

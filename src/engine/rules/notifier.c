@@ -264,7 +264,7 @@ static void send_to_set(struct rules_notifier *n, struct rules_alertmanager_set 
     }
 }
 
-// Nobody is known yet, and somebody may be found soon.
+// No Alertmanager is discovered yet, but discovery is still running.
 static bool still_looking(const struct rules_notifier *n)
 {
     bool looking = false;
@@ -295,7 +295,7 @@ void rules_notifier_flush(struct rules_notifier *n)
                 n->dropped += json_array_size(n->batch);
                 break;
             }
-        json_decref(n->batch); // nobody to send to
+        json_decref(n->batch); // no Alertmanagers
         n->batch = NULL;
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did not come out as expected, as text: both sides, or the lines in which they differ.
+// Prints differences from the expected result: both sides, or the lines in which they differ.
 #include "engine/rules/unit_test_private.h"
 
 #include "base/clock.h"

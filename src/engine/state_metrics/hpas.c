@@ -35,7 +35,7 @@ static void write_hpa_labels(struct state_metrics_writer *w, const json_t *hpa)
     state_metrics_end(w, 1);
 }
 
-static void metric_target_number(struct state_metrics_writer *w, const json_t *hpa, int64_t v)
+static void write_hpa_number(struct state_metrics_writer *w, const json_t *hpa, int64_t v)
 {
     begin_hpa_sample(w, hpa);
     state_metrics_end(w, (double)v);
@@ -43,28 +43,28 @@ static void metric_target_number(struct state_metrics_writer *w, const json_t *h
 
 static void min_replicas(struct state_metrics_writer *w, const json_t *hpa)
 {
-    metric_target_number(w, hpa, codec_json_int(hpa, 1, "spec", "minReplicas", NULL));
+    write_hpa_number(w, hpa, codec_json_int(hpa, 1, "spec", "minReplicas", NULL));
 }
 
 static void max_replicas(struct state_metrics_writer *w, const json_t *hpa)
 {
-    metric_target_number(w, hpa, codec_json_int(hpa, 0, "spec", "maxReplicas", NULL));
+    write_hpa_number(w, hpa, codec_json_int(hpa, 0, "spec", "maxReplicas", NULL));
 }
 
 static void current_replicas(struct state_metrics_writer *w, const json_t *hpa)
 {
-    metric_target_number(w, hpa, codec_json_int(hpa, 0, "status", "currentReplicas", NULL));
+    write_hpa_number(w, hpa, codec_json_int(hpa, 0, "status", "currentReplicas", NULL));
 }
 
 static void desired_replicas(struct state_metrics_writer *w, const json_t *hpa)
 {
-    metric_target_number(w, hpa, codec_json_int(hpa, 0, "status", "desiredReplicas", NULL));
+    write_hpa_number(w, hpa, codec_json_int(hpa, 0, "status", "desiredReplicas", NULL));
 }
 
 static void generation(struct state_metrics_writer *w, const json_t *hpa)
 {
     if (json_is_integer(codec_json_get(hpa, "metadata", "generation", NULL)))
-        metric_target_number(w, hpa, codec_json_int(hpa, 0, "metadata", "generation", NULL));
+        write_hpa_number(w, hpa, codec_json_int(hpa, 0, "metadata", "generation", NULL));
 }
 
 static void write_hpa_conditions(struct state_metrics_writer *w, const json_t *hpa)

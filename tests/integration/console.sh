@@ -99,5 +99,5 @@ window_is() { # WIDTH HEIGHT PART…
 copies() { tmux_ capture-pane -p -t up -S -5000 | grep -c '── gpuscale up'; }
 window_is 80 24 '  ! noimage: ImagePullBackOff: no command is configured for image "my-api:v1"' "→ start gpuscale up with --image 'my-api:v1=COMMAND'" 'Pods: '
 window_is 60 20 '  ! noimage: ' '  ! unready: ' '…' 'Pods: '
-window_is 40 10 '  ! noimage: no command is configured…' 'more reasons' 'Pods: '
+window_is 40 10 '  ! noimage: no command is configured …' 'more reasons' 'Pods: '
 window_is 30 6 'reasons'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter's API with a Prometheus and a cluster that are played, asked in this process.
+// The adapter's API with a fake Prometheus and a fake API server, all in this process.
 #pragma once
 
 #include "adapter/api/api.h"
@@ -16,16 +16,16 @@
 
 struct api_fixture {
     uv_loop_t loop;
-    const char *rules;    // of the configuration
-    const char *series;   // what Prometheus lists, a JSON array
+    const char *rules;    // the configuration
+    const char *series;   // series of the fake Prometheus, a JSON array
     bool gpu;             // with the rules of GPU metrics
-    http_handler queries; // answers to /api/v1/query; arg: the fixture
+    http_handler queries; // serves /api/v1/query; arg: the fixture
     http_handler cluster; // the Kubernetes API
     const char *user;     // who asks; NULL: "admin"
     int64_t value_age_ms;
     struct adapter_api_options options;
     struct source_probe_options probe; // period_ms 0: there is none
-    // Made by start:
+    // Set by start:
     struct http_client *prometheus, *kube_http, *client;
     struct kube_client *kube;
     struct source *source;
@@ -35,12 +35,12 @@ struct api_fixture {
     struct provider *provider;
     struct adapter_api_auth *auth;
     struct adapter_api *api;
-    bool down; // Prometheus does not answer
-    bool hung; // it takes requests and never answers them
+    bool down; // the fake Prometheus returns errors
+    bool hung; // it accepts requests and never responds
     int n_queries;
     bool posted; // the last query
     struct gs_buf last_query;
-    // The last answer:
+    // The last response:
     bool done;
     int status;
     struct gs_buf body, type;
@@ -53,7 +53,7 @@ static inline void fixture_json(struct http_exchange *x, const char *text)
 
 static inline void fixture_left(void *arg)
 {
-    (void)arg; // the client gave up: there is nobody to answer
+    (void)arg; // the client has disconnected: no response is needed
 }
 
 static inline void fixture_prometheus(void *arg, struct http_exchange *x)
@@ -95,7 +95,7 @@ static inline struct provider_registry *fixture_registry(struct api_fixture *f,
     return r;
 }
 
-// f->loop is initialised by the caller.
+// The caller initializes f->loop.
 static inline void fixture_start(struct api_fixture *f)
 {
     static const char *const groups[] = {"system:masters"};
@@ -179,7 +179,7 @@ static inline void fixture_done(void *arg, const struct http_answer *a, struct g
     gs_buf_add_str(&f->type, a->content_type ? a->content_type : "");
 }
 
-// headers may be NULL. The answer is in f; returns its status.
+// headers may be NULL. Stores the response in f and returns its status.
 static inline int fixture_send(struct api_fixture *f, const char *method, const char *path,
                                const struct http_header *headers)
 {

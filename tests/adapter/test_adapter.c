@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter as `gpuscale up` mounts it: an engine of the same process, rules of a ConfigMap, the
-// API groups that are served, and new series that are listed at once.
+// The adapter as `gpuscale up` mounts it: an engine in the same process, rules from a ConfigMap,
+// the served API groups, and the immediate listing of new series.
 #include "adapter/adapter.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -83,7 +83,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-// Asks until the status is this one.
+// Repeats the request until it returns this status.
 static struct reply wait_status(struct fixture *f, const char *path, int status)
 {
     const int64_t deadline = gs_mono_ns() + WAIT_NS;
@@ -108,7 +108,7 @@ static void test_new_series_are_served_without_a_wait_for_the_next_list(void **s
     int64_t begun = gs_mono_ns();
     struct reply r AUTO_REPLY = wait_status(
         f, CUSTOM "/v1beta1/namespaces/default/pods/%2A/DCGM_CUSTOM_PROCESS_SM_UTIL", 200);
-    assert_true(gs_mono_ns() - begun < 8 * GS_NS_PER_SEC); // lists in turn come each 10 s
+    assert_true(gs_mono_ns() - begun < 8 * GS_NS_PER_SEC); // periodic lists come every 10 s
     const json_t *item = json_array_get(json_object_get(r.body, "items"), 0);
     assert_string_equal(codec_json_str(item, "value", NULL), "37500m");
     assert_string_equal(codec_json_str(item, "describedObject", "name", NULL), "w-0");

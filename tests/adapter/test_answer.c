@@ -107,7 +107,7 @@ static struct gs_error *read_in_parts(const char *body, size_t size, struct sour
     return err;
 }
 
-// Wherever the parts of a list end, it reads the same; what is wrong is wrong in all parts.
+// The boundaries of the parts of a list do not change the result or the error.
 static void test_series_in_parts(void **state)
 {
     static const char good[] = " {\"warnings\":[\"a ] } \\\" {\", \"b\"], \"status\" : "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API's answers: their forms, what stands in them, health, OpenAPI.
+// Responses of the API: representations, contents, health, OpenAPI.
 #include "api_fixture.h"
 #include "base/clock.h"
 
@@ -30,7 +30,7 @@ static const char rules[] =
 struct fixture {
     struct api_fixture api;
     const char *value;
-    size_t n_pods, name_len; // of the played cluster
+    size_t n_pods, name_len; // of the fake API server
 };
 
 static void queries(void *arg, struct http_exchange *x)
@@ -103,7 +103,7 @@ static void test_values(void **state)
     stop(&f);
 }
 
-// What is no number, or none that a quantity can hold, is never served.
+// Values that a quantity cannot represent are never served.
 static void test_no_numbers(void **state)
 {
     static const char *const values[] = {"NaN", "+Inf", "-Inf", "1e300", "-1e16"};
@@ -128,7 +128,7 @@ static int get_as(struct fixture *f, const char *path, const char *accept)
 
 static void test_accept(void **state)
 {
-    // As the autoscaler, kubectl, the aggregator and others ask.
+    // Accept headers of the autoscaler, kubectl, the aggregator and others.
     static const char *const good[] = {"application/vnd.kubernetes.protobuf, */*",
                                        "application/vnd.kubernetes.protobuf,application/json",
                                        "application/json;g=apidiscovery.k8s.io;v=v2;as="
@@ -175,7 +175,7 @@ static void test_table(void **state)
                             "application/json;as=Table;v=v1beta1;g=meta.k8s.io"),
                      200);
     fixture_has(&f.api, "\"apiVersion\":\"meta.k8s.io/v1beta1\"");
-    // What likes JSON better, and forms that nobody knows.
+    // Clients that prefer JSON, and unknown media types.
     assert_int_equal(get_as(&f, USAGE "/namespaces/ml/pods", "application/json," TABLE), 200);
     fixture_has(&f.api, "PodMetricsList");
     assert_int_equal(get_as(&f, USAGE "/namespaces/ml/pods",
@@ -230,7 +230,7 @@ static void test_parameters(void **state)
             fail_msg("%s: %d %s", cases[i].path, f.api.status, f.api.body.data);
         fixture_has(&f.api, cases[i].text);
     }
-    f.api.hung = true; // a source that never answers
+    f.api.hung = true;
     assert_int_equal(fixture_get(&f.api, V1 ONE "?timeout=20ms", NULL), 504);
     assert_int_equal(fixture_get(&f.api, USAGE "/pods?timeout=20ms", NULL), 504);
     stop(&f);
@@ -276,7 +276,7 @@ static void test_forms(void **state)
 
 // --- OpenAPI ---
 
-// Each reference leads to a schema; counts them.
+// Asserts that each reference has a schema. Returns the number of references.
 static size_t check_references(const json_t *doc, const json_t *v)
 {
     size_t n = 0, i;
@@ -320,7 +320,7 @@ static void test_openapi(void **state)
         const char *url = codec_json_str(entry, "serverRelativeURL", NULL);
         CODEC_AUTO_JSON json_t *doc = document(&f, url);
         assert_true(check_references(doc, doc) > 1);
-        // The hash is that of the document, so it is not fetched again.
+        // The hash matches the document, so clients do not fetch it again.
         GS_AUTO_FREE char *tag = gs_format("\"%s\"", strstr(url, "hash=") + 5);
         const struct http_header known[] = {{"If-None-Match", tag}, {0}};
         assert_int_equal(fixture_get(&f.api, url, known), 304);
@@ -408,7 +408,7 @@ static void test_ready_without_queries(void **state)
     stop(&f);
 }
 
-// A source that takes requests and does not answer them is as bad as one that is down.
+// A source that accepts requests and does not respond counts as down.
 static void test_source_hangs(void **state)
 {
     struct fixture f = {.api.probe = {.period_ms = 10, .timeout_ms = 50, .silence_ms = 200}};
@@ -426,7 +426,7 @@ static void test_source_hangs(void **state)
     stop(&f);
 }
 
-// Values are as old as one scrape at most, also when they are asked for all the time.
+// Values are at most one scrape interval old, even if they are requested all the time.
 static void test_ages(void **state)
 {
     struct fixture f = {.api.value_age_ms = 300};
@@ -462,7 +462,7 @@ static void test_many_pods(void **state)
     assert_int_equal(fixture_get(&f.api, V1 "/namespaces/ml/pods/*/gpu?labelSelector=c", NULL),
                      200);
     assert_true(f.api.last_query.len > 600000);
-    // More than any server reads.
+    // Longer than the limit of any server.
     f.n_pods = 45000;
     f.name_len = 200;
     int before = f.api.n_queries;
@@ -483,7 +483,7 @@ static void test_source_down(void **state)
                         "status 502");
     assert_int_equal(fixture_get(&f.api, V1 "/namespaces/ml/pods/p0/none", NULL), 404);
     fixture_has(&f.api, "no rule serves it");
-    assert_int_equal(fixture_get(&f.api, V1, NULL), 200); // what was found stays
+    assert_int_equal(fixture_get(&f.api, V1, NULL), 200); // the metrics stay
     fixture_has(&f.api, "pods/gpu");
     stop(&f);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The audit log: which requests it tells of, what its lines say, and its files.
+// The audit log: selected requests, contents of events, and files.
 #include "adapter/api/audit.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -153,18 +153,18 @@ static void test_rotation(void **state)
     for (int i = 0; i < 20; i++)
         assert_ok(
             adapter_api_audit_log_write(l, GS_SLICE("0123456789012345678901234567890123456789\n")));
-    assert_int_equal(count_files(folder), 4); // the present one, two old ones, the other
+    assert_int_equal(count_files(folder), 4); // the current one, two rotated ones, the other
     GS_AUTO_BUF struct gs_buf text = {0};
     assert_ok(gs_file_read(path, 1000, &text));
     assert_true(text.len == 41 * 2);
-    // Taken away from outside: there is a new one.
+    // A deleted file is created again.
     assert_int_equal(unlink(path), 0);
     assert_ok(adapter_api_audit_log_write(l, GS_SLICE("again\n")));
     gs_buf_finish(&text);
     assert_ok(gs_file_read(path, 1000, &text));
     assert_string_equal(text.data, "again\n");
     adapter_api_audit_log_free(l);
-    // A longer line than a file may be has a file of its own.
+    // A line that exceeds the maximum file size has a file of its own.
     assert_ok(adapter_api_audit_log_new(&o, &l));
     GS_AUTO_FREE char *line = gs_format("%0200d\n", 0);
     assert_ok(adapter_api_audit_log_write(l, gs_slice_of(line)));
@@ -204,7 +204,7 @@ static void serve(void *arg, struct http_exchange *x)
     if (s->allowed) {
         adapter_api_audit_decided(e, &d);
         http_reply(x, 200, "application/json", GS_SLICE("{\"a\":\n 1}"));
-    } else { // refused before it is told
+    } else { // refused before it is logged
         http_reply(x, 403, "application/json",
                    GS_SLICE("{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Forbidden\","
                             "\"message\":\"no\",\"code\":403}"));
@@ -253,7 +253,7 @@ static void test_events(void **state)
     struct adapter_api_audit_stats stats;
     adapter_api_audit_stats(s.audit, &stats);
     assert_int_equal(stats.events, 2);
-    adapter_api_audit_free(s.audit); // writes what waits
+    adapter_api_audit_free(s.audit); // writes pending lines
     uv_run(&loop, UV_RUN_DEFAULT);
     GS_AUTO_BUF struct gs_buf text = {0};
     assert_ok(gs_file_read(path, 100000, &text));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may ask, over a real TLS server, with a cluster that is played.
+// Authentication and authorization, over a real TLS server and with a fake API server.
 #include "adapter/api/auth.h"
 #include "base/mem.h"
 #include "kube/status.h"
@@ -29,7 +29,7 @@ struct fixture {
     const char *token_file;       // of clients; NULL: none
     const struct tls_pair *leaf;  // of clients, instead of a fresh one
     int64_t ttl_ms;               // 0: an hour
-    bool known;                   // the last request was, before it was checked
+    bool known;                   // the decision for the last request was cached
 };
 
 // --- the cluster ---
@@ -81,7 +81,7 @@ static void cluster(void *arg, struct http_exchange *x)
         reply = config_map();
     } else if (http_query(x, "watch")) {
         (void)http_reply_stream(x, 200, "application/json", on_watch_closed, NULL);
-        return; // nothing ever happens
+        return; // a watch without events
     } else {
         reply = json_pack("{s:s, s:{s:s}, s:[o]}", "kind", "ConfigMapList", "metadata",
                           "resourceVersion", "1", "items", config_map());
@@ -167,7 +167,7 @@ static void stop(struct fixture *f)
     free(f->last_spec);
 }
 
-// --- asking ---
+// --- requests ---
 
 struct answer {
     int status;
@@ -235,15 +235,15 @@ static void test_front_proxy(void **state)
         "\"resourceAttributes\":{\"group\":\"custom.metrics.k8s.io\",\"name\":\"*\",\"namespace\":"
         "\"ml\",\"resource\":\"pods\",\"subresource\":\"gpu\",\"verb\":\"get\",\"version\":"
         "\"v1beta1\"},\"user\":\"through-proxy\"}");
-    // Masters are not asked about.
+    // system:masters needs no access review.
     const struct http_header masters[] = {
         {"X-Remote-User", "root"}, {"X-Remote-Group", "system:masters"}, {0}};
     assert_int_equal(ask(&f, &proxy_ca, "front-proxy", METRIC, masters, NULL), 200);
     assert_int_equal(f.access_reviews, 1);
-    // Another name of the same CA is not the front proxy; a foreign CA is nobody.
+    // Another name of the same CA is not the front proxy. An unknown CA is rejected.
     assert_int_equal(ask(&f, &proxy_ca, "somebody", METRIC, masters, NULL), 401);
     assert_int_equal(ask(&f, &foreign_ca, "front-proxy", METRIC, masters, NULL), 401);
-    // Without a certificate the headers mean nothing.
+    // Without a certificate the headers are ignored.
     char *body = NULL;
     assert_int_equal(ask(&f, NULL, NULL, METRIC, masters, &body), 403);
     assert_non_null(strstr(body, "pods.custom.metrics.k8s.io \\\"*\\\" is forbidden: User "
@@ -265,7 +265,7 @@ static void test_certificates_and_tokens(void **state)
     assert_int_equal(ask(&f, &user_ca, "bob", METRIC, NULL, NULL), 403);
     assert_int_equal(ask(&f, NULL, NULL, METRIC, good, NULL), 200);
     assert_int_equal(ask(&f, NULL, NULL, METRIC, good, NULL), 200);
-    assert_int_equal(f.token_reviews, 1); // kept
+    assert_int_equal(f.token_reviews, 1); // cached
     assert_int_equal(ask(&f, NULL, NULL, METRIC, bad, NULL), 401);
     assert_int_equal(ask(&f, NULL, NULL, METRIC, bad, NULL), 401);
     assert_int_equal(f.token_reviews, 2);
@@ -283,7 +283,7 @@ static void test_open_paths(void **state)
     assert_int_equal(ask(&f, NULL, NULL, "/metrics", NULL, &body), 403);
     assert_non_null(strstr(body, "User \\\"system:anonymous\\\" cannot get path \\\"/metrics\\\""));
     free(body);
-    // Who cannot be asked about is not let in.
+    // A failed review denies the request.
     f.access_status = 403;
     assert_int_equal(ask(&f, NULL, NULL, "/version", NULL, NULL), 500);
     stop(&f);
@@ -303,7 +303,7 @@ static void test_no_config_map(void **state)
     stop(&f);
 }
 
-// A client's token file is what counts, also when the first token is another.
+// A changed token file is used instead of the first token.
 static void test_token_file(void **state)
 {
     struct fixture f = {0};
@@ -319,7 +319,7 @@ static void test_token_file(void **state)
     stop(&f);
 }
 
-// A new serving certificate is shown to new connections; a wrong one changes nothing.
+// New connections get the new serving certificate. A wrong one changes nothing.
 static void test_serving_certificate(void **state)
 {
     static const char *const addresses[] = {"127.0.0.1"};
@@ -342,7 +342,7 @@ static void test_serving_certificate(void **state)
     stop(&f);
 }
 
-// What was allowed is known until any part of the decision would be another, and nothing else is.
+// Only allowed requests are cached, and only until a part of the decision changes.
 static void test_known_requests(void **state)
 {
     struct fixture f = {0};
@@ -389,7 +389,7 @@ static void test_known_requests(void **state)
         if (status != steps[i].status || f.known != steps[i].known)
             fail_msg("step %zu: status %d, known %d", i, status, f.known);
     }
-    // The same bytes of another CA are another certificate.
+    // Certificates of another CA are not equal.
     f.leaf = NULL;
     assert_int_equal(ask(&f, &foreign_ca, "front-proxy", METRIC, user, NULL), 401);
     assert_false(f.known);

@@ -178,7 +178,7 @@ static void test_sources(void **state)
         assert_int_equal(c->rules[i].source, want[i]);
     assert_int_equal(c->resource.source, 2);
     adapter_config_free(c);
-    // Apart from rules that prometheus-adapter can read, too.
+    // A separate file, so that prometheus-adapter can read the rules.
     GS_AUTO_FREE char *indented =
         gs_strdup("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  config.yaml: |\n "
                   "   rules:\n"
@@ -217,7 +217,7 @@ static void test_defaults(void **state)
     adapter_config_free(c);
 }
 
-// The manifests of the guides, and the guides' own files where they are beside the project.
+// The manifests of the guides, and the original files of the guides where they exist.
 static void test_guides(void **state)
 {
     const char *root = getenv("GPUSCALE_SOURCE_ROOT");

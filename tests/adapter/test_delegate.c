@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A previous owner of the API groups behind this one, over TLS.
+// A delegate of the API groups, over TLS.
 #include "api_fixture.h"
 #include "net/http/server.h"
 #include "net/tls/tls.h"
@@ -25,7 +25,7 @@ static void owner(void *arg, struct http_exchange *x)
     struct fixture *f = arg;
     const char *path = http_path(x), *name, *value;
     f->requests++;
-    bool list = gs_ends(path, "/v1beta1"); // of the timer: comes at any time
+    bool list = gs_ends(path, "/v1beta1"); // sent by the timer at any time
     if (!list)
         gs_buf_clear(&f->headers);
     for (size_t i = 0; !list && (value = http_header_nth(x, i, &name)); i++)
@@ -104,10 +104,10 @@ static void test_passed_on(void **state)
 {
     struct fixture f = {0};
     start(&f, false);
-    // What is served here is answered here.
+    // Metrics of rules are not forwarded.
     assert_int_equal(fixture_get(&f.api, CUSTOM "/namespaces/ml/pods/a/mine", NULL), 200);
     fixture_has(&f.api, "\"metricName\":\"mine\"");
-    // The rest there, with our own credentials.
+    // Others are forwarded with the adapter's credentials.
     const struct http_header headers[] = {
         {"Authorization", "Bearer caller"}, {"Accept", "application/json;as=Table"}, {0}};
     assert_int_equal(
@@ -125,7 +125,7 @@ static void test_passed_on(void **state)
     assert_int_equal(fixture_get(&f.api, CUSTOM "/namespaces/ml/pods/a/binary", NULL), 200);
     assert_string_equal(f.api.type.data, "application/vnd.kubernetes.protobuf");
     assert_int_equal(f.api.body.len, 5);
-    // Neither here nor there.
+    // Neither side has the metric.
     assert_int_equal(fixture_get(&f.api, CUSTOM "/namespaces/ml/pods/a/none", NULL), 404);
     fixture_has(&f.api, "could not find the metric none for pods: no rule serves it; the previous "
                         "owner of custom.metrics.k8s.io: never heard of it");
@@ -142,8 +142,8 @@ static void test_lists(void **state)
     assert_int_equal(fixture_get(&f.api, CUSTOM, NULL), 200);
     fixture_has(&f.api, "{\"name\":\"pods/mine\",\"singularName\"");
     fixture_has(&f.api, "{\"name\":\"pods/theirs\",\"namespaced\":true}");
-    assert_null(strstr(f.api.body.data, "owner")); // ours counts
-    // Both would ask each other for ever.
+    assert_null(strstr(f.api.body.data, "owner")); // the adapter's entry wins
+    // Prevents an endless loop between two adapters.
     const struct http_header mark[] = {{ADAPTER_API_FORWARDED_HEADER, "1"}, {0}};
     int before = f.requests;
     assert_int_equal(fixture_get(&f.api, CUSTOM, mark), 200);
@@ -151,7 +151,7 @@ static void test_lists(void **state)
     assert_int_equal(fixture_get(&f.api, CUSTOM "/namespaces/ml/pods/a/theirs", mark), 404);
     assert_int_equal(fixture_get(&f.api, "/apis", NULL), 200);
     fixture_has(&f.api, "external.metrics.k8s.io");
-    assert_in_range(f.requests - before, 0, 3); // lists of the timer at most
+    assert_in_range(f.requests - before, 0, 3); // at most lists by the timer
     stop(&f);
 }
 
@@ -186,7 +186,7 @@ static void test_down(void **state)
     assert_false(s.up);
     assert_int_equal(s.requests, 2);
     assert_int_equal(s.failures, 1);
-    // What it served stays in the list, and ours goes on.
+    // Its resources stay listed, and the adapter's rules are still served.
     assert_int_equal(fixture_get(&f.api, CUSTOM, NULL), 200);
     fixture_has(&f.api, "pods/theirs");
     assert_int_equal(fixture_get(&f.api, CUSTOM "/namespaces/ml/pods/a/mine", NULL), 200);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine as a source gives what it gives over its HTTP API.
+// The engine as a source gives the same results as its HTTP API.
 #include "adapter/sources.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -90,7 +90,7 @@ static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *
 
 static void wait_for(struct fixture *f, struct answer *a)
 {
-    assert_false(a->done); // never from inside the asking
+    assert_false(a->done); // never before the call returns
     while (!a->done)
         uv_run(&f->loop, UV_RUN_ONCE);
 }
@@ -180,7 +180,7 @@ static void test_series(void **state)
     assert_int_equal(a.code, GS_EINVAL);
 }
 
-// Cancelled in each state: waiting, under way, answered and not yet told.
+// Cancels in each state: waiting, in progress, answered but not delivered.
 static void test_cancel(void **state)
 {
     struct fixture *f = *state;
@@ -206,7 +206,7 @@ static void test_cancel(void **state)
     }
 }
 
-// The source goes while questions are under way.
+// Frees the source while calls are in progress.
 static void test_free_while_busy(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU metrics without rules, of what an exporter shows and an engine has: several GPUs in a pod, a
-// shared GPU, a divided one; and whose pods are whose.
+// GPU metrics without rules, from an exporter's page in an engine: several GPUs in a pod, a shared
+// GPU, a MIG GPU, and the pods of workloads.
 #include "adapter/provider/provider.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -26,8 +26,8 @@
 #define CLOCKS        "DCGM_EXP_CLOCK_EVENTS_TOTAL"
 static char *page; // of gpu_page.txt
 
-// Another exporter for the same devices: it counts them otherwise, has other labels, an older name
-// for the UUID on one of them, and repeats the device's values for each pod.
+// Another exporter of the same devices. It numbers them differently, has other labels, uses an
+// older label for the UUID of one device, and repeats the device's values for each pod.
 #define LINE(name, uuid, host, more, value)                                                        \
     name "{gpu=\"7\"," uuid ",Hostname=\"" host "\",modelName=\"other\"" more "} " value "\n"
 static const char other_page[] =
@@ -56,8 +56,8 @@ static const struct job twice[] = {{"gpu", "/metrics", ""}, {"again", "/metrics"
 static const struct job beside[] = {
     {"gpu", "/metrics", OWN_POD}, {"other", "/other", OWN_POD}, {0}};
 
-// web and canary have the same selector: their ReplicaSets tell which pods are whose. The pod
-// "lost" belongs to nobody's ReplicaSet and has no sample.
+// web and canary have the same selector, so only their ReplicaSets assign pods to them. The pod
+// "lost" belongs to no ReplicaSet and has no sample.
 static const char deployments[] =
     "[{\"metadata\":{\"name\":\"web\",\"labels\":{\"team\":\"x\"}},\"spec\":{\"selector\":{"
     "\"matchLabels\":{\"app\":\"web\"}}}},{\"metadata\":{\"name\":\"canary\"},\"spec\":{"
@@ -111,7 +111,7 @@ static void exporter(void *arg, struct http_exchange *x)
     http_reply(x, 200, "text/plain; version=0.0.4", gs_slice_of(other ? other_page : page));
 }
 
-// What the selector picks of a list; one object when the path names it.
+// Returns the objects that the selector selects, or the one object that the path names.
 static void reply_objects(struct http_exchange *x, const char *text, const char *name)
 {
     CODEC_AUTO_JSON json_t *list = NULL, *items = json_array();
@@ -282,7 +282,7 @@ static void ask(struct fixture *f, const char *resource, const char *name, const
         uv_run(&f->loop, UV_RUN_ONCE);
 }
 
-// Where the machine stands still a scrape is late, and its values come back with the next.
+// On a slow machine a scrape may be late. Its values return with the next scrape.
 static void assert_value(struct fixture *f, const char *resource, const char *name,
                          const char *metric, double want)
 {
@@ -307,7 +307,7 @@ static void assert_answer(struct fixture *f, const char *resource, const char *n
 
 static void check_devices(struct fixture *f)
 {
-    // Pods: levels are averaged over their devices, a share counts once.
+    // Pods: levels are averaged over their devices. A share counts once.
     assert_value(f, "pods", "a", UTIL, 60);
     assert_value(f, "pods", "b", UTIL, 30);
     assert_value(f, "pods", "d", UTIL, 90);
@@ -320,12 +320,12 @@ static void check_devices(struct fixture *f)
     assert_value(f, "pods", "a", SM_UTIL, 60);
     assert_value(f, "pods", "b", SM_UTIL, 30);
     assert_value(f, "pods", "e", ALLOCATED_MEM, 1000);
-    // Namespaces: a shared device is one device, with its pods' parts added up.
+    // Namespaces: a shared device is one device with the sum of its pods' shares.
     assert_value(f, "namespaces", "ml", UTIL, (80 + 40 + 70 + 90 + 50) / 5.0);
     assert_value(f, "namespaces", "ml", POWER, 100 + 200 + 300 + 400);
     assert_value(f, "namespaces", "ml", USED, 1000 + 1000 + 600 + 400);
     assert_value(f, "namespaces", "ml", SM_UTIL,
-                 (50 + 70 + 100 + 10) / 4.0); // 125 is no part of 100
+                 (50 + 70 + 100 + 10) / 4.0); // a share of 125 is impossible
     assert_value(f, "namespaces", "ml", SHARE, 25);
     // Kinds of events are added up, and repeated lines of a device count once.
     assert_value(f, "pods", "a", XIDS, 5);
@@ -336,7 +336,7 @@ static void check_devices(struct fixture *f)
     assert_value(f, "nodes", "n1", XIDS, 5 + 4);
     assert_value(f, "nodes", "n2", XIDS, 1 + 1);
     assert_value(f, "nodes", "n1", CLOCKS, 13);
-    // Nodes: all devices, also those of nobody.
+    // Nodes: all devices, including unused ones.
     assert_value(f, "nodes", "n1", UTIL, 40);
     assert_value(f, "nodes", "n2", UTIL, (70 + 90 + 10) / 3.0);
     assert_value(f, "nodes", "n1", POWER, 350);
@@ -398,21 +398,21 @@ static void test_owners(void **state)
     assert_value(&f, "deployments.apps", "canary", UTIL, 90);
     assert_value(&f, "replicasets.apps", "web-1", UTIL, 45);
     assert_value(&f, "statefulsets.apps", "db", UTIL, 40);
-    assert_value(&f, "services", "front", UTIL, 60); // a, b and d, whosever they are
+    assert_value(&f, "services", "front", UTIL, 60); // a, b and d, regardless of their controllers
     assert_value(&f, "deployments.apps", "web", USED, 1100);
     // All at once.
     assert_answer(&f, "deployments.apps", "*", UTIL, NULL, "web=45 canary=90");
     assert_answer(&f, "deployments.apps", "*", UTIL, "team=x", "web=45");
     assert_answer(&f, "services", "*", UTIL "_MAX", NULL, "front=90");
     assert_answer(&f, "statefulsets.apps", "*", UTIL, NULL, "db=40");
-    // Nothing to tell, and why.
+    // No value, with the cause.
     assert_answer(&f, "deployments.apps", "idle", UTIL, NULL, "it has no pods");
     assert_answer(&f, "services", "none", UTIL, NULL, "it selects no pods");
     assert_answer(&f, "deployments.apps", "gone", UTIL, NULL, "\"gone\" not found");
     assert_answer(&f, "deployments.apps", "*", UTIL, "team=y",
                   "no deployments in namespace ml match the selector team=y");
     assert_int_equal(f.outcome, PROVIDER_NO_METRIC);
-    // Without the right to list ReplicaSets selectors alone tell.
+    // Without permission to list ReplicaSets only selectors assign pods.
     f.no_sets = true;
     assert_value(&f, "deployments.apps", "canary", UTIL, 60);
     stop(&f);

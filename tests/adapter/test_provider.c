@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules, discovery and requests, with a Prometheus and a cluster that are played.
+// Rules, discovery and requests, with a fake Prometheus and a fake API server.
 #include "adapter/provider/provider.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -32,10 +32,10 @@ struct fixture {
     struct provider_registry *registry, *gpu;
     struct provider *provider;
     enum provider_times times;
-    const char *last_answer; // of the query for the last sample; NULL: as others
+    const char *last_answer; // to the query for the last sample; NULL: as to others
     bool no_object;
     bool bad_fails, all_fail;
-    const char *answer; // of queries
+    const char *answer; // to queries
     char *query;        // the last one
     int queries, list_status;
     size_t waiting;
@@ -295,7 +295,7 @@ static void test_causes(void **state)
     stop(&f);
 }
 
-// A failing rule keeps what it found, the others go on.
+// A failing rule keeps its series and does not affect other rules.
 static void test_isolation(void **state)
 {
     struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1")), .bad_fails = true};
@@ -334,8 +334,8 @@ static void test_equal_queries_run_once(void **state)
     ask_only(&f, &rq);
     while (f.waiting)
         uv_run(&f.loop, UV_RUN_ONCE);
-    assert_int_equal(f.queries, 2); // nothing is kept without an age
-    // A caller that goes away does not disturb the others.
+    assert_int_equal(f.queries, 2); // without an age nothing is cached
+    // A cancelled call does not affect the others.
     f.waiting = 1;
     struct provider_call *gone = provider_request_values(f.provider, &rq, on_answer, &f);
     provider_request_values(f.provider, &rq, on_answer, &f);
@@ -346,7 +346,7 @@ static void test_equal_queries_run_once(void **state)
     stop(&f);
 }
 
-// GPU metrics of what owns pods, without a rule.
+// GPU metrics of workloads, without a rule.
 static void test_owners(void **state)
 {
     struct fixture f = {.answer = VECTOR(SAMPLE("exported_pod", "a", "80") "," SAMPLE(
@@ -373,7 +373,7 @@ static void test_owners(void **state)
 #define MARKED(labels, seconds)                                                                    \
     "{\"metric\":{" labels "\"__gpuscale_time__\":\"1\"},\"value\":[5,\"" seconds "\"]}"
 
-// The timestamp of a value is that of its samples, asked for in the same query.
+// A value has the timestamp of its samples, from the same query.
 static void test_times(void **state)
 {
     struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1.5") "," SAMPLE(
@@ -388,13 +388,13 @@ static void test_times(void **state)
     ask(&f, "pods", "*", "m", NULL);
     assert_int_equal(f.n, 2);
     assert_int_equal(f.times_ms[0], 1700000000250);
-    assert_int_equal(f.times_ms[1], 5000); // no time: that of the query
-    // Only times: the query itself gives nothing.
+    assert_int_equal(f.times_ms[1], 5000); // no timestamp: the time of the query
+    // Only timestamps: the query itself has no result.
     f.answer = VECTOR(MARKED("\"pod\":\"a\",", "1700000000.25"));
     f.last_answer = VECTOR("");
     ask(&f, "pods", "a", "m", NULL);
     assert_cause(&f, PROVIDER_NO_SAMPLE, "in the last hour");
-    // External metrics: one time for all.
+    // External metrics: one timestamp for all values.
     f.answer = VECTOR(SAMPLE("l", "1", "7") "," MARKED("", "1700000001"));
     const struct provider_request rq = {.ns = "ml", .metric = "ext_m", .external = true};
     ask_only(&f, &rq);
@@ -403,7 +403,7 @@ static void test_times(void **state)
     assert_int_equal(f.n, 1);
     assert_true(f.values[0] == 7);
     assert_int_equal(f.times_ms[0], 1700000001000);
-    // A query that cannot be asked so is asked alone, and from then on at once.
+    // A query that fails with timestamps is sent without them, from then on at once.
     f.answer = VECTOR(SAMPLE("pod", "a", "1.5"));
     f.timed_fails = true;
     int before = f.queries;
@@ -425,7 +425,7 @@ static void other_prometheus(void *arg, struct http_exchange *x)
                    "\"ml\"}]}");
 }
 
-// Each rule asks its own source; one that is down takes only its rules with it.
+// Each rule uses its own source. A source that is down affects only its rules.
 static void test_sources(void **state)
 {
     struct fixture f = {.answer = VECTOR(SAMPLE("pod", "a", "1.5"))};
@@ -469,7 +469,7 @@ static void test_sources(void **state)
     ask(&f, "pods", "a", "far", NULL);
     assert_int_equal(f.outcome, PROVIDER_OK);
     assert_true(f.values[0] == 7);
-    ask(&f, "pods", "a", "also_far", NULL); // the same seriesQuery, of the other source
+    ask(&f, "pods", "a", "also_far", NULL); // the same seriesQuery, in the other source
     assert_true(f.values[0] == 7);
     f.all_fail = true;
     ask(&f, "pods", "a", "m", NULL);

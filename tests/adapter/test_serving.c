@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter's serving certificate: files that change, and the Secret that replicas share.
+// The adapter's serving certificate: changed files, and the Secret that replicas share.
 #include "adapter/serving/serving.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -22,7 +22,7 @@ struct files {
 
 static void write_pair(const struct files *f, const struct tls_pair *p)
 {
-    usleep(20000); // another time of change
+    usleep(20000); // a different modification time
     assert_ok(gs_file_write_atomic(f->key, 0600, gs_slice_of(p->key_pem)));
     assert_ok(gs_file_write_atomic(f->cert, 0644, gs_slice_of(p->cert_pem)));
 }
@@ -34,7 +34,7 @@ static const char *served(const struct serving *s)
     return cfg.cert_pem;
 }
 
-// An expired certificate, one of the future and one with another's key leave a valid one in use.
+// A valid certificate is not replaced by one that is expired, not yet valid or has another key.
 static void test_files(void **state)
 {
     struct files f = {.folder = "/tmp/gpuscale-cert-XXXXXX"};
@@ -49,7 +49,7 @@ static void test_files(void **state)
     f.cert = gs_format("%s/crt", f.folder);
     f.key = gs_format("%s/key", f.folder);
     const struct serving_options o = {.cert_file = f.cert, .key_file = f.key, .cert_dir = ""};
-    write_pair(&f, &expired); // better than none
+    write_pair(&f, &expired); // used if there is no valid one
     assert_ok(serving_new(&o, &s));
     assert_true(serving_expiry(s) < gs_unix_ms() / 1000);
     write_pair(&f, &good);
@@ -104,7 +104,7 @@ static void set_pair(struct fixture *f, const struct tls_pair *p)
 {
     if (!json_object_get(f->secret, "data"))
         json_object_set_new(f->secret, "data", json_object());
-    set_data(f->secret, "ca.crt", p->cert_pem); // signed by itself
+    set_data(f->secret, "ca.crt", p->cert_pem); // self-signed
     set_data(f->secret, "tls.crt", p->cert_pem);
     set_data(f->secret, "tls.key", p->key_pem);
 }
@@ -193,7 +193,7 @@ static char *text_of(const char *base64)
     return gs_buf_take(&out);
 }
 
-// What is served is the Secret's, and our APIService trusts its CA.
+// The Secret's certificate is served, and the adapter's APIService trusts its CA.
 static bool settled(const struct fixture *f)
 {
     GS_AUTO_FREE char *cert = text_of(codec_json_str(f->secret, "data", "tls.crt", NULL));
@@ -218,9 +218,9 @@ static void test_secret(void **state)
     settle(&f);
     assert_null(serving_rotation_error(f.rotation));
     assert_int_equal(f.writes, 1);
-    assert_null(f.bundles[0]); // of another Service
+    assert_null(f.bundles[0]); // it belongs to another Service
     assert_true(serving_expiry(f.serving) > gs_unix_ms() / 1000 + 360 * 86400);
-    // Another bundle is replaced; what was trusted stays trusted.
+    // A changed bundle is replaced. Trusted CAs stay trusted.
     make_certificate(-1, 100, &foreign);
     GS_AUTO_BUF struct gs_buf coded = {0};
     codec_base64_encode(gs_slice_of(foreign.cert_pem), &coded);
@@ -242,7 +242,7 @@ static void test_secret(void **state)
     stop(&f);
 }
 
-// Two replicas find an empty Secret: the one that comes second serves what the first one wrote.
+// If two replicas find an empty Secret, the second serves the certificate of the first.
 static void test_two_replicas(void **state)
 {
     struct fixture f = {0};

@@ -264,8 +264,8 @@ first_resource(struct dry_run_rule_check *k, const struct source_shape *s, struc
         if (!m)
             continue;
         gs_buf_addf(ret_list, "%s%s", ret_list->len ? ", " : "", m->resource);
-        if (!found || provider_rest_mapper_is_root(
-                          found)) // prefer a namespaced object: its query has more matchers
+        // Prefer a namespaced object: its query has more matchers.
+        if (!found || provider_rest_mapper_is_root(found))
             found = m;
     }
     return found;

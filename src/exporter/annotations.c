@@ -24,14 +24,14 @@ static const char *annotation(const json_t *pod, const char *name)
     return text && strlen(text) <= MAX_ANNOTATION ? text : NULL;
 }
 
-static bool number(struct gs_slice s, uint64_t max, uint64_t *ret)
+static bool parse_number(struct gs_slice s, uint64_t max, uint64_t *ret)
 {
     struct gs_error *err = gs_parse_u64(gs_slice_trim(s), max, ret);
     gs_error_free(err);
     return !err;
 }
 
-// Position of a container in spec.containers or spec.initContainers; -1: not there.
+// Index of a container in spec.containers or spec.initContainers; -1: not found.
 static int position(const json_t *pod, const char *list, const char *container)
 {
     const json_t *items = codec_json_get(pod, "spec", list, NULL);
@@ -47,7 +47,7 @@ static int position(const json_t *pod, const char *list, const char *container)
 
 // --- gpushare of Alibaba ---
 
-// {"<container>":{"<GPU>":<units>}}; the numbers may come as text.
+// {"<container>":{"<GPU>":<units>}}; numbers may be strings.
 static const json_t *of_container(const json_t *allocation, int container)
 {
     char key[16];
@@ -61,7 +61,7 @@ static uint64_t units_of(const json_t *value)
     if (json_is_integer(value) && json_integer_value(value) > 0)
         n = (uint64_t)json_integer_value(value);
     else if (json_is_string(value))
-        number(gs_slice_of(json_string_value(value)), UINT32_MAX, &n);
+        parse_number(gs_slice_of(json_string_value(value)), UINT32_MAX, &n);
     return n <= UINT32_MAX ? n : 0;
 }
 
@@ -94,7 +94,7 @@ static size_t aliyun_allocation(const json_t *pod, const char *container,
     json_object_foreach ((json_t *)(uintptr_t)of_container(memory, at), gpu, units) {
         uint64_t index;
         if (n == EXPORTER_GRANT_MAX || !units_of(units) ||
-            !number(gs_slice_of(gpu), MAX_NUMBER, &index))
+            !parse_number(gs_slice_of(gpu), MAX_NUMBER, &index))
             continue;
         ret[n++] = (struct exporter_annotation_grant){
             .number = (uint32_t)index,
@@ -105,8 +105,8 @@ static size_t aliyun_allocation(const json_t *pod, const char *container,
     return n;
 }
 
-// The open-source one: one GPU for the pod. The index is assumed by the scheduler before the
-// device plug-in has given it out.
+// The open-source gpushare: one GPU per pod. The scheduler sets the index before the device plugin
+// has allocated it.
 static size_t aliyun_index(const json_t *pod, struct exporter_annotation_grant *ret,
                            bool *ret_found)
 {
@@ -115,10 +115,10 @@ static size_t aliyun_index(const json_t *pod, struct exporter_annotation_grant *
     const char *total = annotation(pod, "ALIYUN_COM_GPU_MEM_DEV");
     uint64_t n, units = 0;
     *ret_found =
-        index && number(gs_slice_of(index), MAX_NUMBER, &n) && !gs_streq(assigned, "false");
+        index && parse_number(gs_slice_of(index), MAX_NUMBER, &n) && !gs_streq(assigned, "false");
     if (!*ret_found)
         return 0;
-    if (total && !number(gs_slice_of(total), UINT32_MAX, &units))
+    if (total && !parse_number(gs_slice_of(total), UINT32_MAX, &units))
         units = 0;
     ret[0] =
         (struct exporter_annotation_grant){.number = (uint32_t)n, .device_units = (unsigned)units};
@@ -132,10 +132,10 @@ static size_t aliyun(const json_t *pod, const char *container,
     return *ret_found ? n : aliyun_index(pod, ret, ret_found);
 }
 
-// --- HAMi, and Volcano's vGPU which is of the same origin ---
+// --- HAMi, and Volcano's vGPU, which is derived from it ---
 
-// "UUID,type,MiB,percent". A MIG device that HAMi cuts itself ("UUID[0-1]") cannot be told apart
-// from its neighbours by this, so it is nobody's.
+// "UUID,type,MiB,percent". A MIG device that HAMi creates itself ("UUID[0-1]") cannot be
+// distinguished from the other MIG devices of the GPU, so it is not attributed.
 static bool hami_device(struct gs_slice text, struct exporter_annotation_grant *ret)
 {
     struct gs_slice uuid = gs_slice_trim(gs_slice_cut(&text, ','));
@@ -144,8 +144,8 @@ static bool hami_device(struct gs_slice text, struct exporter_annotation_grant *
     uint64_t mib = 0, percent = 0;
     bool known = gs_slice_starts(uuid, "GPU-") || gs_slice_starts(uuid, "MIG-");
     if (!known || uuid.len >= sizeof(ret->uuid) || memchr(uuid.data, '[', uuid.len) ||
-        !gs_slice_starts(type, "NVIDIA") || !number(memory, UINT32_MAX, &mib) ||
-        (cores.data && !number(cores, 100, &percent)))
+        !gs_slice_starts(type, "NVIDIA") || !parse_number(memory, UINT32_MAX, &mib) ||
+        (cores.data && !parse_number(cores, 100, &percent)))
         return false;
     *ret = (struct exporter_annotation_grant){
         .memory_mib = mib, .cores = (unsigned)percent, .whole = percent == 100};
@@ -161,8 +161,8 @@ static size_t hami_container(struct gs_slice text, struct exporter_annotation_gr
     return n;
 }
 
-// One entry for each container, separated by ';' with one at the end: of the init containers too
-// in newer versions. Their number says which of the two it is.
+// One entry per container, each terminated by ';'. Newer versions include the init containers; the
+// number of entries shows which version wrote them.
 static size_t hami(const json_t *pod, const char *text, const char *container,
                    struct exporter_annotation_grant *ret, bool *ret_found)
 {
@@ -200,7 +200,7 @@ static size_t hami_any(const json_t *pod, const char *const *names, size_t n_nam
 
 // --- Volcano's gpu-share ---
 
-// "0" or "0,2", of the pod; more than one only where whole cards are asked for.
+// "0" or "0,2" for the whole pod; several only if whole GPUs are requested.
 static size_t volcano(const json_t *pod, struct exporter_annotation_grant *ret, bool *ret_found)
 {
     const char *text = annotation(pod, "volcano.sh/gpu-index");
@@ -210,7 +210,7 @@ static size_t volcano(const json_t *pod, struct exporter_annotation_grant *ret, 
     struct gs_slice rest = *ret_found ? gs_slice_of(text) : (struct gs_slice){0};
     while (rest.data && n < EXPORTER_GRANT_MAX) {
         uint64_t index;
-        if (number(gs_slice_cut(&rest, ','), MAX_NUMBER, &index))
+        if (parse_number(gs_slice_cut(&rest, ','), MAX_NUMBER, &index))
             ret[n++] = (struct exporter_annotation_grant){.number = (uint32_t)index};
         else
             *ret_found = false;

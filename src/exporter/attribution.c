@@ -28,11 +28,11 @@ struct exporter_attribution {
     struct gs_timer *timer;
     struct exporter_device_map *map;
     struct exporter_device_replicas *replicas;
-    uint64_t list_hash, allocatable_hash; // of the last replies: equal ones change nothing
-    int64_t asked_ns;                     // of the last good answer
+    uint64_t list_hash, allocatable_hash; // of the last replies: equal replies change nothing
+    int64_t asked_ns;                     // when the last successful call was made
     int64_t last_list_ns, last_allocatable_ns;
-    bool old;   // the kubelet has v1alpha1 only
-    bool stale; // a source has changed since the map was made
+    bool old;   // the kubelet only provides v1alpha1
+    bool stale; // a source has changed since the map was created
     unsigned backoff_ms;
     struct exporter_attribution_status status;
     char *problem;
@@ -81,21 +81,21 @@ static void take_map(struct exporter_attribution *a, struct gs_slice body)
     a->cfg.on_change(a->cfg.arg);
 }
 
-static void on_list(void *arg, const struct grpc_reply *reply);
+static void on_pod_list(void *arg, const struct grpc_reply *reply);
 
 static void call_list(struct exporter_attribution *a)
 {
     a->last_list_ns = gs_mono_ns();
     a->list = grpc_client_call(a->client, a->old ? OLD_LIST_PATH : LIST_PATH, GS_SLICE(""),
-                               a->cfg.call_timeout_ms, on_list, a);
+                               a->cfg.call_timeout_ms, on_pod_list, a);
 }
 
-static void on_list(void *arg, const struct grpc_reply *reply)
+static void on_pod_list(void *arg, const struct grpc_reply *reply)
 {
     struct exporter_attribution *a = arg;
     a->list = NULL;
     if (reply->status == GRPC_UNIMPLEMENTED) {
-        a->old = !a->old; // the other one, once at once and then with back-off
+        a->old = !a->old; // try the other version at once, then with backoff
         if (a->old && !a->backoff_ms) {
             call_list(a);
             return;
@@ -117,7 +117,7 @@ static void on_list(void *arg, const struct grpc_reply *reply)
     schedule(a, a->cfg.interval_ns / GS_NS_PER_MS);
 }
 
-// Optional: without it only the share that a replica stands for is unknown.
+// Optional. Without it, only the share that a replica represents is unknown.
 static void on_allocatable(void *arg, const struct grpc_reply *reply)
 {
     struct exporter_attribution *a = arg;
@@ -210,7 +210,7 @@ struct exporter_attribution_status exporter_attribution_status(const struct expo
 
 void exporter_attribution_request_soon(struct exporter_attribution *a)
 {
-    // While the kubelet is away the back-off stands.
+    // While the kubelet is unavailable, the backoff timer runs.
     if (a->list || a->backoff_ms)
         return;
     int64_t since_ms = (gs_mono_ns() - a->last_list_ns) / GS_NS_PER_MS;

@@ -19,8 +19,8 @@ const char *exporter_attribution_problem_name(enum exporter_attribution_problem 
 struct seen {
     size_t processes, of_pods, gone;
     size_t held;                            // devices with a holder
-    size_t unheld;                          // processes of pods on devices without one
-    const struct exporter_owner *anonymous; // one that only its name would tell apart; NULL: none
+    size_t unheld;                          // processes of pods on devices without a holder
+    const struct exporter_owner *anonymous; // a process whose pod name is needed; NULL: none
 };
 
 static void look_at_processes(const struct exporter_sample *s,
@@ -61,7 +61,7 @@ static unsigned bit(bool holds, enum exporter_attribution_problem r)
 
 static unsigned of_kubelet(const struct exporter_attribution_status *a)
 {
-    if (a->up || !a->problem[0]) // or not asked yet
+    if (a->up || !a->problem[0]) // or before the first call
         return 0;
     if (strstr(a->problem, "no such file"))
         return bit(true, EXPORTER_PROBLEM_SOCKET);
@@ -104,24 +104,24 @@ unsigned exporter_attribution_problems(const struct exporter_attribution_facts *
            bit(seen.anonymous != NULL, EXPORTER_PROBLEM_NAMES);
 }
 
-// --- in words ---
+// --- texts ---
 
 static void kubelet_text(const struct exporter_attribution_facts *f,
                          enum exporter_attribution_problem r, char *ret, size_t size)
 {
     struct exporter_attribution_status status = exporter_attribution_status(f->attribution);
     const char *meanwhile =
-        exporter_attribution_map(f->attribution) ? "; its last answer is used" : "";
+        exporter_attribution_map(f->attribution) ? "; its last response is used" : "";
     if (r == EXPORTER_PROBLEM_SOCKET)
         snprintf(ret, size,
-                 "there is no kubelet socket at %s: mount its folder as a hostPath volume, or name "
-                 "the right path by --pod-resources-kubelet-socket%s",
+                 "there is no kubelet socket at %s: mount its folder as a hostPath volume, or set "
+                 "its path with --pod-resources-kubelet-socket%s",
                  f->socket, meanwhile);
     else if (r == EXPORTER_PROBLEM_PERMISSION)
         snprintf(ret, size, "no permission to connect to %s: the exporter must run as root%s",
                  f->socket, meanwhile);
     else
-        snprintf(ret, size, "the kubelet does not answer on %s: %.300s%s", f->socket,
+        snprintf(ret, size, "the kubelet does not respond on %s: %.300s%s", f->socket,
                  status.problem, meanwhile);
 }
 
@@ -132,22 +132,21 @@ static void map_text(const struct exporter_attribution_facts *f,
     const struct exporter_device_gaps *gaps = exporter_device_map_gaps(map);
     if (r == EXPORTER_PROBLEM_RESOURCE)
         snprintf(ret, size,
-                 "pods have the resource %s, which does not count as a GPU: name it by "
+                 "pods have the resource %s, which does not count as a GPU: add it to "
                  "--nvidia-resource-names",
                  gaps->resource[0] ? gaps->resource : gaps->nvidia);
     else if (r == EXPORTER_PROBLEM_IDS)
-        snprintf(ret, size, "pods hold %zu devices, but under ids that no GPU here has",
+        snprintf(ret, size, "pods hold %zu devices, but under IDs of no GPU on this machine",
                  exporter_device_map_len(map));
     else if (r == EXPORTER_PROBLEM_ANNOTATION)
         snprintf(ret, size,
-                 "%u pods have a share of a GPU by %s, and no annotation was to be had that says "
-                 "of which GPU; %.300s is one",
+                 "%u pods have a share of a GPU by %s, but no annotation names the "
+                 "GPU of a pod such as %.300s",
                  gaps->pods, exporter_sharing_name(gaps->pod_sharing), gaps->pod);
     else
         snprintf(ret, size,
-                 "the devices of %u claims cannot be told: no ResourceSlice "
-                 "of " EXPORTER_DEVICE_CLAIM_DRIVER
-                 " that names the GPU was to be had; %.400s is one",
+                 "the devices of %u claims are unknown: no ResourceSlice "
+                 "of " EXPORTER_DEVICE_CLAIM_DRIVER " names the GPU of a claim such as %.400s",
                  gaps->claims, gaps->claim);
 }
 
@@ -157,12 +156,12 @@ static void process_text(const struct exporter_attribution_facts *f,
     struct seen seen = inspect_owners(f->sample, exporter_attribution_map(f->attribution));
     if (r == EXPORTER_PROBLEM_PROCESSES)
         snprintf(ret, size,
-                 "none of the %zu processes on the GPUs is to be seen in /proc: the exporter needs "
-                 "hostPID, or the host's /proc by --host-proc",
+                 "none of the %zu processes on the GPUs is visible in /proc: the exporter needs "
+                 "hostPID, or the host's /proc with --host-proc",
                  seen.processes);
     else
         snprintf(ret, size,
-                 "the pod with the UID %s uses a GPU and its name is not known: mount "
+                 "the pod with the UID %s uses a GPU, but its name is unknown: mount "
                  "/var/log/containers and /var/log/pods of the host, or allow the exporter to list "
                  "and watch pods",
                  seen.anonymous ? seen.anonymous->pod_uid : "?");

@@ -11,8 +11,8 @@ struct exporter_cluster {
     uv_loop_t *loop;
     struct exporter_cluster_config cfg;
     struct kube_client *kube;   // NULL: not connected
-    int64_t connect_failed_ns;  // 0: never
-    char *problem;              // why not connected
+    int64_t connect_failed_ns;  // gs_mono_ns; 0: never
+    char *problem;              // why the connection failed
     struct exporter_pods *pods; // each NULL until needed
     struct exporter_resource_slices *slices;
 };
@@ -36,7 +36,7 @@ void exporter_cluster_free(struct exporter_cluster *c)
     free(c);
 }
 
-// A service account's token may be mounted later than we start.
+// The token of the service account may be mounted after the exporter starts.
 static bool connected(struct exporter_cluster *c)
 {
     int64_t now = gs_mono_ns();

@@ -14,10 +14,10 @@ struct name_row {
     const char *type; // NULL: the field's own
     enum gpu_field field;
     bool listed;      // in 1.x-compatibility-metrics.csv
-    const char *help; // of that file; NULL: the field's own
+    const char *help; // help of that file; NULL: the field's own
 };
 
-// dcgm-exporter 1.x.
+// Names of dcgm-exporter 1.x.
 static const struct name_row old_names[] = {
     {"dcgm_sm_clock", NULL, GPU_F_SM_CLOCK, true},
     {"dcgm_memory_clock", NULL, GPU_F_MEM_CLOCK, true},
@@ -68,7 +68,7 @@ static const struct name_row old_names[] = {
      "Total number of bytes received through PCIe RX via NVML."},
 };
 
-// The active rows of default-counters.csv and dcp-metrics-included.csv, which are alike.
+// The active rows of default-counters.csv and dcp-metrics-included.csv, which are identical.
 static const enum gpu_field default_fields[] = {
     GPU_F_DRIVER_VERSION,
     GPU_F_SM_CLOCK,
@@ -146,7 +146,7 @@ static void add_field(struct exporter_counters *c, enum gpu_field f, const char 
            });
 }
 
-static int compare(const void *a, const void *b)
+static int compare_counters(const void *a, const void *b)
 {
     const struct exporter_counter *x = a, *y = b;
     bool x_label = x->kind == EXPORTER_COUNTER_LABEL, y_label = y->kind == EXPORTER_COUNTER_LABEL;
@@ -160,7 +160,7 @@ static int compare(const void *a, const void *b)
 static void sort(struct exporter_counters *c)
 {
     if (c->len)
-        qsort(c->rows, c->len, sizeof(*c->rows), compare);
+        qsort(c->rows, c->len, sizeof(*c->rows), compare_counters);
     c->n_families = 0;
     while (c->n_families < c->len && c->rows[c->n_families].kind != EXPORTER_COUNTER_LABEL)
         c->n_families++;
@@ -209,12 +209,12 @@ void exporter_counters_wanted(const struct exporter_counters *c, bool *ret)
         if (c->rows[i].kind == EXPORTER_COUNTER_EXP_HEALTH)
             exporter_health_wanted(ret);
     }
-    ret[GPU_F_XID_ERRORS] = true; // XIDs are logged
-    // What the families per process and container are made of.
+    ret[GPU_F_XID_ERRORS] = true; // logged
+    // Inputs of the families per process and container.
     ret[GPU_F_FB_USED] = ret[GPU_F_GPU_UTIL] = true;
 }
 
-// What the readings of processes are compared with is as new as they are.
+// Values that are compared with those of processes must be equally recent.
 static bool is_of_processes(enum gpu_field f)
 {
     enum gpu_group g = gpu_field_info(f)->group;
@@ -225,7 +225,7 @@ void exporter_counters_intervals(const struct exporter_counters *c, int64_t *ret
 {
     bool seen[GPU_F_COUNT] = {0};
     memset(ret, 0, GPU_F_COUNT * sizeof(*ret));
-    for (size_t i = 0; i < c->len; i++) { // the shortest of its rows
+    for (size_t i = 0; i < c->len; i++) { // the shortest interval of its rows
         const struct exporter_counter *row = &c->rows[i];
         if (is_of_processes(row->field))
             continue;
@@ -237,14 +237,14 @@ void exporter_counters_intervals(const struct exporter_counters *c, int64_t *ret
 
 // --- the file ---
 
-// One field of a CSV record, as Go's encoding/csv reads it. False: a stray or missing quote.
+// Reads a field of a CSV record like Go's encoding/csv. False: a stray or missing quote.
 static bool read_cell(struct gs_slice *line, struct gs_buf *ret, bool *ret_more)
 {
     gs_buf_clear(ret);
     gs_buf_add(ret, "", 0);
     const char *p = line->data, *end = p + line->len;
     const char *first = p;
-    while (first < end && *first == ' ') // Go takes a quote behind a blank for a stray one
+    while (first < end && *first == ' ') // Go does not accept a quote after a blank
         first++;
     bool quoted = first < end && *first == '"';
     p = quoted ? first : p;
@@ -315,7 +315,7 @@ static bool known_type(const char *type)
     return false;
 }
 
-// What dcgm-exporter computes itself.
+// Metrics that dcgm-exporter computes itself.
 static bool add_computed(struct exporter_counters *c, char *const *cells)
 {
     static const struct {
@@ -364,7 +364,8 @@ static struct gs_error *take_record(struct exporter_counters *c, char *const *ce
                             number, cells[1], cells[0]);
     enum gpu_field f = find_field(cells[0]);
     if (f == GPU_F_COUNT && gpu_field_is_dcgm_only(cells[0])) {
-        warn(c, gs_format("line %u: %s is not read from NVML and left out", number, cells[0]));
+        warn(c, gs_format("line %u: %s is ignored because NVML does not provide it", number,
+                          cells[0]));
         return NULL;
     }
     if (f == GPU_F_COUNT)
@@ -373,12 +374,12 @@ static struct gs_error *take_record(struct exporter_counters *c, char *const *ce
                             "shows all)",
                             number, cells[0]);
     if (gpu_field_info(f)->kind == GPU_TEXT && !gs_streq(cells[1], "label")) {
-        warn(c, gs_format("line %u: %s is a text, so only the type label has a meaning: left out",
-                          number, cells[0]));
+        warn(c, gs_format("line %u: %s is a text, so its type must be label: ignored", number,
+                          cells[0]));
         return NULL;
     }
     if (is_listed(c, gpu_field_info(f)->id))
-        warn(c, gs_format("line %u: %s stands twice; the first row counts", number, cells[0]));
+        warn(c, gs_format("line %u: %s occurs twice; the first row is used", number, cells[0]));
     else
         add_field(c, f, cells[0], cells[1], cells[2]);
     return NULL;

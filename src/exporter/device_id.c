@@ -24,7 +24,7 @@ static bool fits(int n, size_t size)
 
 // --- resources ---
 
-// How a resource's GPU is chosen, whatever its ids look like.
+// How the GPU of a resource is selected, independent of the format of its IDs.
 static enum exporter_sharing sharing_of_resource(const char *resource)
 {
     static const struct {
@@ -79,9 +79,9 @@ bool exporter_device_resource_of_nvidia(const char *resource)
     return gs_starts(resource, "nvidia.com/") && !is_companion(resource);
 }
 
-// --- ids ---
+// --- IDs ---
 
-// Cuts "::<n>" (NVIDIA) or "/vgpu<n>" (GKE) off; true when there was one.
+// Removes "::<n>" (NVIDIA) or "/vgpu<n>" (GKE); true if present.
 static bool cut_replica(struct gs_slice *id, struct gs_slice *ret_mark)
 {
     for (size_t i = 0; i + 1 < id->len; i++) {
@@ -125,7 +125,7 @@ static bool old_mig_key(struct gs_slice id, char *ret, size_t size)
 {
     struct gs_slice rest = gs_slice_make(id.data + 4, id.len - 4);
     struct gs_slice uuid = gs_slice_cut(&rest, '/'), gi = gs_slice_cut(&rest, '/');
-    bool later = all_digits(rest) && !gs_slice_eq_str(rest, "0"); // the first one has no number
+    bool later = all_digits(rest) && !gs_slice_eq_str(rest, "0"); // the first device has no number
     return all_digits(gi) &&
            fits(snprintf(ret, size, GS_SLICE_FMT "/gi" GS_SLICE_FMT "%s" GS_SLICE_FMT,
                          GS_SLICE_ARG(uuid), GS_SLICE_ARG(gi), later ? "/ci" : "",
@@ -204,7 +204,7 @@ bool exporter_device_key_of_claim(const char *device, char *ret, size_t size)
         return false;
     gs_slice_cut(&rest, '-');
     struct gs_slice name = gs_slice_cut(&rest, '-');
-    // Older drivers write the profile's number here, which does not tell its name.
+    // Older drivers have the number of the profile here instead of its name.
     if (all_digits(name) ||
         !fits(snprintf(profile, sizeof(profile), GS_SLICE_FMT, GS_SLICE_ARG(name)),
               sizeof(profile)))

@@ -11,15 +11,15 @@
 #include <stdio.h>
 
 enum {
-    MAX_DEVICES = 1024, // far above what a node has; more is a broken plug-in
-    MAX_HOLDERS = 1024, // of one device
+    MAX_DEVICES = 1024, // far above a real node; more indicate a broken plugin
+    MAX_HOLDERS = 1024, // per device
     MAX_NAME = 253,     // RFC 1123 subdomain
-    MAX_KEYS = 8,       // by which one device is looked up
+    MAX_KEYS = 8,       // maximum number of keys of one device
 };
 
 struct exporter_device_map {
     struct gs_hmap *devices; // key -> struct exporter_device_holders
-    struct gs_hmap *merged;  // of devices that several keys name; holders borrow their texts
+    struct gs_hmap *merged;  // of devices with several keys; holders borrow their strings
     struct gs_hmap *unsure;  // "namespace/name" of pods with a device that was not found
     struct exporter_device_gaps gaps;
 };
@@ -30,10 +30,10 @@ struct exporter_device_replicas {
 
 struct replica_count {
     unsigned n;
-    bool renamed; // counted by a resource that is not known
+    bool renamed; // through an unknown resource
 };
 
-// --- unpacking within a memory limit ---
+// --- decoding with a memory limit ---
 
 static void *arena_alloc(void *arena, size_t size)
 {
@@ -42,7 +42,7 @@ static void *arena_alloc(void *arena, size_t size)
 
 static void arena_free(void *arena, void *p)
 {
-    (void)arena, (void)p; // all at once, with the arena
+    (void)arena, (void)p; // freed together with the arena
 }
 
 static ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type, struct gs_slice message,
@@ -95,15 +95,15 @@ static void merged_free(void *p)
     free(h);
 }
 
-// The container that a device is given to, while the reply is read.
+// The container whose devices are being read.
 struct reader {
     struct exporter_device_map *map;
     const struct exporter_device_sources *sources;
     const char *const *extra;
     size_t n_extra;
     const char *ns, *pod, *container;
-    const json_t *object; // of the pod; NULL: not known
-    bool renamed;         // second time: resources that are not known
+    const json_t *object; // of the pod; NULL: unknown
+    bool renamed;         // second run: unknown resources
 };
 
 static struct exporter_device_holders *holders_of(struct exporter_device_map *m, const char *key)
@@ -122,7 +122,7 @@ static bool same_claim(const struct exporter_device_claim *a, const struct expor
            gs_streq(a->pool, b->pool) && gs_streq(a->device, b->device);
 }
 
-// The holder that is this container, or its pod where both have the device by the same claim.
+// Finds the holder of this container, or of its pod if both hold the device through the same claim.
 static struct exporter_device_holder *find_same(struct exporter_device_holders *h,
                                                 const struct reader *r,
                                                 const struct exporter_device_claim *claim)
@@ -136,8 +136,8 @@ static struct exporter_device_holder *find_same(struct exporter_device_holders *
     return NULL;
 }
 
-// given: what the holder has of it; its claim is taken over. A device may be split over several
-// entries of the reply, one for each NUMA node.
+// Adds a holder and takes its claim. The kubelet splits a device over several entries, one per NUMA
+// node; they are merged. given: the part that the holder has.
 static void add_holder(const struct reader *r, const char *key, struct exporter_device_holder given)
 {
     struct exporter_device_holders *h = holders_of(r->map, key);
@@ -145,7 +145,7 @@ static void add_holder(const struct reader *r, const char *key, struct exporter_
     if (same) {
         same->replicas += given.shared ? given.replicas : 0;
         same->memory_mib += given.memory_mib;
-        if (!gs_streq(same->container, r->container)) { // by the same claim
+        if (!gs_streq(same->container, r->container)) { // through the same claim
             free(same->container);
             same->container = gs_strdup("");
         }
@@ -168,7 +168,7 @@ static void set_unsure(const struct reader *r)
         gs_hmap_put_str(r->map->unsure, name, r->map);
 }
 
-// --- by annotations ---
+// --- annotations ---
 
 static void add_grant(const struct reader *r, enum exporter_sharing sharing,
                       const struct exporter_annotation_grant *g, unsigned units)
@@ -212,14 +212,14 @@ static void add_by_annotation(const struct reader *r, enum exporter_sharing shar
     gaps->pod_sharing = sharing;
 }
 
-// --- by device ids ---
+// --- device IDs ---
 
 struct units {
     unsigned of[EXPORTER_SHARING_KINDS];
-    bool whole; // cards, not parts of them
+    bool whole; // whole GPUs, not parts of them
 };
 
-// HAMi leaves the ids of MIG devices as they are, but still chooses the device itself.
+// HAMi does not change the IDs of MIG devices, but still selects the device itself.
 static bool hami_chose(const struct reader *r)
 {
     return r->object &&
@@ -248,9 +248,9 @@ static void add_devices(const struct reader *r, const Podresources__ContainerDev
     }
 }
 
-// --- by claims ---
+// --- claims ---
 
-// "vendor.com/class=GPU-…" names the device itself.
+// "vendor.com/class=GPU-…" identifies the device.
 static bool key_of_cdi(const Podresources__ClaimResource *c, char *ret, size_t size)
 {
     for (size_t i = 0; i < c->n_cdi_devices; i++) {
@@ -264,7 +264,7 @@ static bool key_of_cdi(const Podresources__ClaimResource *c, char *ret, size_t s
     return false;
 }
 
-// By the ResourceSlice, else by what the names themselves say.
+// By the ResourceSlice, otherwise by the names themselves.
 static bool key_of_claim(const struct reader *r, const Podresources__ClaimResource *c,
                          struct exporter_device_slice *ret_slice, char *ret, size_t size)
 {
@@ -276,7 +276,7 @@ static bool key_of_claim(const struct reader *r, const Podresources__ClaimResour
         memcpy(ret, ret_slice->uuid, strlen(ret_slice->uuid) + 1);
         return true;
     }
-    // MIG devices that are made for the claim have no UUID in the slice.
+    // MIG devices that are created for the claim have no UUID in the slice.
     return (ret_slice->parent_uuid[0] && ret_slice->profile[0] &&
             exporter_device_key_of_profile(ret_slice->parent_uuid, ret_slice->profile, ret,
                                            size)) ||
@@ -335,7 +335,7 @@ static void add_claims(const struct reader *r, const Podresources__ContainerReso
     }
 }
 
-// --- by ids of resources that are not known ---
+// --- IDs of unknown resources ---
 
 static bool is_held_by_known(const struct exporter_device_map *m, const char *key)
 {
@@ -365,9 +365,10 @@ static void add_renamed(const struct reader *r, const Podresources__ContainerDev
         snprintf(gaps->nvidia, sizeof(gaps->nvidia), "%.100s", d->resource_name);
 }
 
-// --- the reply ---
+// --- reply ---
 
-static void add_container(const struct reader *r, const Podresources__ContainerResources *container)
+static void add_container_devices(const struct reader *r,
+                                  const Podresources__ContainerResources *container)
 {
     struct units units = {0};
     for (size_t i = 0; i < container->n_devices; i++) {
@@ -386,14 +387,14 @@ static void add_container(const struct reader *r, const Podresources__ContainerR
     add_claims(r, container);
 }
 
-// Kubelets before 1.34 go on listing the devices of pods that have ended.
+// Kubelets before 1.34 still list the devices of ended pods.
 static bool has_ended(const json_t *pod)
 {
     const char *phase = codec_json_str(pod, "status", "phase", NULL);
     return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
 }
 
-static void add_pod(struct reader *r, const Podresources__PodResources *pod)
+static void add_pod_devices(struct reader *r, const Podresources__PodResources *pod)
 {
     const struct exporter_device_sources *s = r->sources;
     if (strlen(pod->name) > MAX_NAME || strlen(pod->namespace_) > MAX_NAME)
@@ -406,7 +407,7 @@ static void add_pod(struct reader *r, const Podresources__PodResources *pod)
     for (size_t c = 0; c < pod->n_containers; c++) {
         r->container = pod->containers[c]->name;
         if (strlen(r->container) <= MAX_NAME)
-            add_container(r, pod->containers[c]);
+            add_container_devices(r, pod->containers[c]);
     }
 }
 
@@ -430,7 +431,7 @@ struct gs_error *exporter_device_map_parse(struct gs_slice message, const char *
     for (int pass = 0; pass < 2; pass++) {
         r.renamed = pass == 1;
         for (size_t i = 0; i < reply->n_pod_resources; i++)
-            add_pod(&r, reply->pod_resources[i]);
+            add_pod_devices(&r, reply->pod_resources[i]);
     }
     gs_arena_finish(&arena);
     *ret = m;
@@ -464,7 +465,7 @@ bool exporter_device_map_is_complete(const struct exporter_device_map *m, const 
     return !gs_hmap_get_str(m->unsure, name);
 }
 
-// --- look-up ---
+// --- lookup ---
 
 struct keys {
     char items[MAX_KEYS][EXPORTER_DEVICE_KEY_SIZE];
@@ -478,7 +479,7 @@ static bool same_profile(const char *a, const char *b)
            exporter_device_key_of_profile("", b, y, sizeof(y)) && gs_streq(x, y);
 }
 
-// The profile tells the MIG device only when no other one of the GPU has the same.
+// The profile identifies the MIG device only if no other one of the GPU has the same profile.
 static bool only_of_profile(const struct gpu_device *d, const struct gpu_instance *instance)
 {
     for (size_t i = 0; i < d->n_instances; i++)
@@ -503,7 +504,7 @@ static void add_profile_key(struct keys *k, const char *gpu, const char *profile
         exporter_device_key_of_profile(gpu, profile, k->items[k->len], EXPORTER_DEVICE_KEY_SIZE);
 }
 
-// Under what a GPU or a MIG device may be listed.
+// Lists the keys under which the map may contain a GPU or MIG device.
 static void list_keys(const struct gpu_device *d, const struct gpu_instance *instance,
                       struct keys *k)
 {
@@ -556,7 +557,7 @@ static void append_holders(struct exporter_device_holders *to,
     }
 }
 
-// Two plug-ins on a node may name the same GPU in different ways.
+// Two plugins on a node may use different keys for the same GPU.
 static const struct exporter_device_holders *merge(const struct exporter_device_map *m,
                                                    const struct keys *k)
 {

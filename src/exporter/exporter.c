@@ -12,7 +12,7 @@
 #include <inttypes.h>
 
 #define STUCK_DEFAULT_NS (10 * GS_NS_PER_SEC)
-// Nothing to do is not a failure: a DaemonSet on such a node is complete with it.
+// This is success, not failure: a DaemonSet is complete on a node without a GPU.
 #define NO_DEVICE_TEXT "OK, but there is no NVIDIA GPU in this machine"
 #define METRICS_TYPE   "text/plain; version=0.0.4; charset=utf-8"
 enum { WATCH_MS = 1000 };
@@ -21,29 +21,31 @@ struct exporter {
     struct exporter_config cfg;
     struct http_server *server;
     struct exporter_sampler *sampler;
-    struct exporter_attribution *attribution; // NULL: not asked for
-    struct exporter_cluster *cluster;         // NULL likewise
+    struct exporter_attribution *attribution; // NULL: not configured
+    struct exporter_cluster *cluster;         // NULL: not configured
     struct gs_timer *watch;
-    struct exporter_sample *sample; // NULL: none yet, or NVML fails as a whole
-    enum gpu_driver driver;         // as of the last pass
-    char *problem;                  // why there is none; NULL: none
-    int64_t away_since;             // of the driver; 0: it is there
-    size_t n_gpus;                  // as told last
-    size_t n_unopened;              // likewise
+    struct exporter_sample *sample; // NULL: none yet, or NVML as a whole fails
+    enum gpu_driver driver;         // as of the last sample
+    char *problem;                  // why there is no sample; NULL: none
+    int64_t away_since;             // when the driver became unavailable; 0: it is available
+    size_t n_gpus;                  // as logged last
+    size_t n_unopened;              // as logged last
     bool opened, simulated, was_stuck, has_given_up;
     unsigned missing,
-        missing_before; // as told, and as found last: bits of enum exporter_attribution_problem
+        // bits of enum exporter_attribution_problem: as logged last, and as found last
+        missing_before;
     struct exporter_gpu_events *gpu_events;
     struct exporter_sources sources;
     uint64_t samples, failures;
-    uint64_t processes_seen; // look-ups at the last sample: more of them are new processes
+    uint64_t processes_seen; // lookups at the last sample; more mean new processes
     struct exporter_renderer *renderer;
-    struct exporter_health *health; // NULL: no family asks for it
+    struct exporter_health *health; // NULL: no family needs it
     uint64_t map_version;
-    struct http_bytes *page; // of /metrics; the first gpu_len bytes are of sample and map
+    // of /metrics; the first gpu_len bytes depend on the sample and the map
+    struct http_bytes *page;
     size_t gpu_len;
-    bool dirty;     // sample or map are newer than the page
-    bool asked_for; // somebody got this page
+    bool dirty;     // the sample or map is newer than the page
+    bool asked_for; // the page was requested
 };
 
 static size_t count_hung(const struct exporter *e)
@@ -54,7 +56,7 @@ static size_t count_hung(const struct exporter *e)
     return n;
 }
 
-// A GPU that hangs is left out while the others go on; stuck is when nothing goes on.
+// A hung GPU is skipped while the others are sampled. Stuck means that nothing is sampled.
 static bool is_stuck(const struct exporter *e, int64_t now)
 {
     int64_t since = exporter_sampler_busy_since_ns(e->sampler);
@@ -63,7 +65,7 @@ static bool is_stuck(const struct exporter *e, int64_t now)
            (e->sample && hung && hung == e->sample->gpus->n_devices);
 }
 
-// What is older is left out: repeating it would look like a measurement.
+// Old samples are not served: a repeated value would look like a measurement.
 static bool is_fresh(const struct exporter *e, int64_t now)
 {
     return e->sample && !is_stuck(e, now) &&
@@ -144,7 +146,7 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
         e->gpu_len = 0;
         e->dirty = true;
     }
-    // What tells of ages is new in each reply.
+    // The values of these metrics, such as ages, differ in each response.
     exporter_render_self(&self, http_bytes_edit(&e->page, e->gpu_len));
     http_reply_bytes(x, 200, METRICS_TYPE, e->page);
 }
@@ -195,7 +197,7 @@ void exporter_handle(void *exporter, struct http_exchange *x)
     http_reply_text(x, 404, "404 page not found\n");
 }
 
-// --- what arrives ---
+// --- updates ---
 
 static void give_up(struct exporter *e, struct gs_error *err)
 {
@@ -206,7 +208,7 @@ static void give_up(struct exporter *e, struct gs_error *err)
     e->has_given_up = true;
 }
 
-// One line when it goes or is not there yet, one for each other reason, one when it comes.
+// Logs one line when the driver is unavailable, for each new cause, and when it is available again.
 static void tell_away(struct exporter *e, const char *problem, enum gpu_driver state)
 {
     bool simulate = state == GPU_DRIVER_NO_LIBRARY || state == GPU_DRIVER_NO_DEVICE;
@@ -239,7 +241,7 @@ static void take_failure(struct exporter *e, struct gs_error *err, enum gpu_driv
     e->sample = NULL;
 }
 
-// What may come later must not come unnoticed.
+// Logs GPUs that appear later.
 static void log_driver_found(struct exporter *e, const struct gpu_snapshot *g)
 {
     if (e->away_since)
@@ -269,8 +271,8 @@ static void poke_for_new_processes(struct exporter *e)
     e->processes_seen = seen;
 }
 
-// One line for each reason that comes or goes; the metric says it all the time. It must hold for
-// two rounds: the API server and the kubelet do not answer at the same moment.
+// Logs one line per problem that begins or ends; the metric always shows the state. A problem must
+// exist in two checks, because the API server and the kubelet do not respond at the same time.
 static void log_attribution_problems(struct exporter *e)
 {
     const struct exporter_attribution_facts facts = {e->sample, e->attribution, e->cluster,
@@ -297,7 +299,7 @@ static void copy_name(char *to, size_t size, const char *from)
     snprintf(to, size, "%s", from);
 }
 
-// The kubelet's log folders have not told all names: the API server may.
+// Names that the kubelet's log directories did not provide may come from the API server.
 static void name_owners(const struct exporter *e, struct exporter_sample *s)
 {
     const char *ns, *pod, *container;
@@ -315,7 +317,7 @@ static void name_owners(const struct exporter *e, struct exporter_sample *s)
     }
 }
 
-static void take_sample(struct exporter *e, struct exporter_sample *s, enum gpu_driver driver)
+static void accept_sample(struct exporter *e, struct exporter_sample *s, enum gpu_driver driver)
 {
     name_owners(e, s);
     log_driver_found(e, s->gpus);
@@ -344,14 +346,14 @@ static void on_sample(void *arg, struct exporter_sample *s, struct gs_error *err
     if (err)
         take_failure(e, err, driver);
     else
-        take_sample(e, s, driver);
-    // Who asked for the last page will ask for this one: it need not wait then.
+        accept_sample(e, s, driver);
+    // The client that requested the last page will request this one. Render it in advance.
     if (e->asked_for)
         write_page(e);
     e->asked_for = false;
 }
 
-// What the kubelet's answer leaves open is asked of the API server, and nothing else is.
+// Requests from the API server only what the kubelet's reply lacks.
 static void request_cluster_objects(struct exporter *e)
 {
     const struct exporter_device_map *map = exporter_attribution_map(e->attribution);
@@ -378,8 +380,8 @@ static void on_cluster_change(void *arg)
     exporter_attribution_refresh(e->attribution);
 }
 
-// In a container the driver's files are often those of its start: another one may have those of
-// today's driver.
+// In a container, the driver's files often date from its start. A new container may have those of
+// the current driver.
 static void end_waiting(struct exporter *e)
 {
     int64_t limit = e->cfg.driver_wait_limit_ns;
@@ -408,7 +410,7 @@ static void on_watch_timer(void *arg)
     e->was_stuck = stuck;
 }
 
-// --- life ---
+// --- lifecycle ---
 
 static struct gs_error *start_attribution(struct exporter *e, uv_loop_t *loop)
 {
@@ -470,7 +472,7 @@ static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
     return exporter_sampler_start(loop, &cfg, &e->sampler);
 }
 
-static struct gs_error *start_server(struct exporter *e, uv_loop_t *loop)
+static struct gs_error *start_metrics_server(struct exporter *e, uv_loop_t *loop)
 {
     if (!e->cfg.address)
         return NULL;
@@ -483,7 +485,7 @@ static struct gs_error *start_server(struct exporter *e, uv_loop_t *loop)
     return http_server_start(loop, &cfg, exporter_handle, e, &e->server);
 }
 
-// What has been seen so far stays when it is still asked for.
+// Keeps the state if the families still need it.
 static void set_health(struct exporter *e)
 {
     const struct exporter_counters *c = e->cfg.names.counters;
@@ -513,12 +515,12 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     e->page = http_bytes_new(&empty);
     e->watch = gs_timer_new(loop, e);
     gs_timer_repeat(e->watch, on_watch_timer, WATCH_MS, WATCH_MS);
-    // The sampler first: the pages ask it for its state.
+    // The sampler starts first, because the pages show its state.
     struct gs_error *err = start_sampler(e, loop);
     if (!err)
         err = start_attribution(e, loop);
     if (!err)
-        err = start_server(e, loop);
+        err = start_metrics_server(e, loop);
     if (err) {
         exporter_stop(e);
         return err;

@@ -13,7 +13,7 @@
 enum { NAME_SIZE = 160 };
 
 struct logged_xid {
-    uint32_t xid, count; // in all, as of the line
+    uint32_t xid, count; // total at the last log line
     int64_t ns;
 };
 
@@ -26,7 +26,7 @@ struct gpu_state {
 
 struct exporter_gpu_events {
     struct gpu_state gpus[GPU_MAX_DEVICES];
-    size_t n, next; // next: whose place a new one takes when all are taken
+    size_t n, next; // next: the slot to replace when all are used
 };
 
 struct exporter_gpu_events *exporter_gpu_events_new(void)

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-// Counters are compared with what they were a minute ago, by marks a twelfth of it apart.
+// Counters are compared with their values one minute ago. Values are stored at intervals of a
+// twelfth of it.
 #define WINDOW_NS (60 * GS_NS_PER_SEC)
 #define STEP_NS   (5 * GS_NS_PER_SEC)
 enum { MARKS = 13 };
@@ -21,7 +22,7 @@ enum {
 
 static const char fine[] = "DCGM_FR_OK";
 
-// Counters whose movement is a finding.
+// Counters whose increase is a finding.
 static const enum gpu_field counters[] = {
     GPU_F_PCIE_REPLAY,
     GPU_F_THERMAL_VIOLATION,
@@ -44,7 +45,7 @@ static const enum gpu_field counters[] = {
 enum { REPLAY, THERMAL, POWER, CRC_FLIT, CRC_DATA, LINK_REPLAY, N_COUNTERS = 17 };
 _Static_assert(GS_ARRAY_LEN(counters) == N_COUNTERS, "counters");
 
-// States, and what judges the counters.
+// States, and fields that are needed to evaluate the counters.
 static const enum gpu_field states[] = {
     GPU_F_PCIE_GEN,
     GPU_F_PCIE_WIDTH,
@@ -117,8 +118,8 @@ struct mark {
 
 struct gpu_health {
     char uuid[96];
-    bool here, known; // in the last snapshot; something can be said
-    uint32_t seen;    // rows of xids
+    bool here, known; // part of the last snapshot; at least one check is possible
+    uint32_t seen;    // bits of the rows of xids
     struct mark marks[MARKS];
     size_t n_marks, next_mark;
     struct exporter_health_result results[EXPORTER_HEALTH_WATCHES];
@@ -211,7 +212,7 @@ static void judge_inforom(struct gpu_health *g, const struct gpu_device *d)
         record_finding(g, EXPORTER_HEALTH_INFOROM, EXPORTER_HEALTH_WARN, "DCGM_FR_CORRUPT_INFOROM");
 }
 
-// What the driver says that the GPU needs.
+// The recovery action that the driver recommends.
 static void judge_recovery(struct gpu_health *g, const struct gpu_device *d)
 {
     static const struct exporter_health_result actions[] = {
@@ -226,8 +227,8 @@ static void judge_recovery(struct gpu_health *g, const struct gpu_device *d)
         record_finding(g, EXPORTER_HEALTH_DRIVER, actions[action].level, actions[action].code);
 }
 
-// Of NVSwitch systems. The mask has two bits for each property, 1: it is so, 2: it is not, 0: not
-// told; from bit 8 on four for a wrong configuration, 1: it is right.
+// For NVSwitch systems. The mask has two bits per property (1: true, 2: false, 0: not reported),
+// and from bit 8 on four bits for a wrong configuration (1: it is correct).
 static void judge_fabric(struct gpu_health *g, const struct gpu_device *d)
 {
     enum { DEGRADED_BANDWIDTH = 0, ROUTE_RECOVERY = 2, ROUTE_UNHEALTHY = 4, TIMEOUT_RECOVERY = 6 };
@@ -250,13 +251,13 @@ static void judge_fabric(struct gpu_health *g, const struct gpu_device *d)
                        "DCGM_FR_FABRIC_PROBE_STATE");
 }
 
-// Blackwell and newer: only they count recoveries of links.
+// Blackwell and newer: only these count link recoveries.
 static bool has_nvlink5(const struct gpu_device *d)
 {
     return d->fields[GPU_F_NVLINK5_RECOVERY_FAILED].validity == GPU_VALID;
 }
 
-// Above 1e-12, which is 1 at the exponent 12 and 10 at 13.
+// Above 1e-12: a mantissa above 1 with the exponent 12, or above 10 with 13.
 static bool is_effective_ber_high(uint64_t encoded)
 {
     struct gpu_ber b = gpu_nvlink_ber(encoded);
@@ -266,7 +267,7 @@ static bool is_effective_ber_high(uint64_t encoded)
            (b.exponent == 13 && b.mantissa > 10);
 }
 
-// More than can be told from none: the exponent of a sum over links has another floor.
+// The rate is distinguishable from zero: the exponent of a sum over links has another minimum.
 static bool is_symbol_ber_high(uint64_t encoded, bool over_links)
 {
     struct gpu_ber b = gpu_nvlink_ber(encoded);
@@ -277,7 +278,7 @@ static bool is_symbol_ber_high(uint64_t encoded, bool over_links)
 static void judge_links(struct gpu_health *g, const struct gpu_device *d, bool any_mig)
 {
     static const char critical[] = "DCGM_FR_NVLINK_ERROR_CRITICAL";
-    // With MIG links are down by design, those of other GPUs to such a one, too.
+    // With MIG, links are down by design, including those of other GPUs to this one.
     if (!any_mig && is_at_least(d, GPU_F_NVLINKS_DOWN, 1))
         record_finding(g, EXPORTER_HEALTH_NVLINK, EXPORTER_HEALTH_FAIL, "DCGM_FR_NVLINK_DOWN");
     bool nvlink5 = has_nvlink5(d);
@@ -336,7 +337,7 @@ static void remember(struct gpu_health *g, const struct mark *m)
     g->n_marks += g->n_marks < MARKS;
 }
 
-// How far a counter has moved within the window; 0 too when it started anew with the driver.
+// The increase of a counter within the window; 0 if it was reset with the driver.
 static int64_t moved(const struct gpu_health *g, const struct mark *now, size_t counter)
 {
     const struct mark *oldest = NULL;
@@ -350,7 +351,7 @@ static int64_t moved(const struct gpu_health *g, const struct mark *now, size_t 
     return now->values[counter] - oldest->values[counter];
 }
 
-// One bit in 10^12 may be wrong: so many replays a minute, by generation and lanes.
+// One wrong bit in 10^12 is allowed: replays per minute by generation and lane count.
 static int64_t allowed_replays(const struct gpu_device *d)
 {
     static const double gbit[] = {2.5, 5, 8, 16, 32, 64};
@@ -432,7 +433,7 @@ void exporter_health_update(struct exporter_health *h, const struct gpu_snapshot
         if (s->devices[i].uuid[0])
             update_gpu(gpu_of(h, s->devices[i].uuid), &s->devices[i], any_mig, now_ns);
     size_t kept = 0;
-    for (size_t i = 0; i < h->n; i++) // taken out: another board may come into its place
+    for (size_t i = 0; i < h->n; i++) // removed: the slot may be reused for another board
         if (h->gpus[i].here)
             h->gpus[kept++] = h->gpus[i];
     h->n = kept;

@@ -12,9 +12,9 @@
 static const struct {
     const char *name, *without;
 } kinds[EXPORTER_SOURCE_COUNT] = {
-    {"configmap", "the families are those of the default file until it can be read"},
+    {"configmap", "the default metrics are exported until it can be read"},
     {"hpc_job_mapping", "no line has hpc_job"},
-    {"host_proc", "whose the processes on the GPUs are is not known: mount the host's /proc there"},
+    {"host_proc", "the owners of processes on the GPUs are unknown: mount the host's /proc there"},
 };
 
 void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind k,
@@ -43,7 +43,7 @@ void exporter_sources_check(struct exporter_sources *s)
     if (s->hpc_dir)
         look_for(s, EXPORTER_SOURCE_HPC_JOBS, "--hpc-job-mapping-dir", s->hpc_dir, s->hpc_dir,
                  R_OK | X_OK);
-    // "self" is of no use where /proc is that of another pid namespace.
+    // "self" cannot be used if /proc belongs to another PID namespace.
     const char *proc = s->proc ? s->proc : "/proc";
     GS_AUTO_FREE char *first = gs_format("%s/1", proc);
     look_for(s, EXPORTER_SOURCE_PROC, "--host-proc", proc, first, F_OK);
@@ -53,7 +53,7 @@ void exporter_sources_render(const struct exporter_sources *s, struct gs_buf *ou
 {
     static const char name[] = "gpuscale_exporter_source_up";
     metrics_write_family(out, name, METRICS_GAUGE,
-                         "1 when what a flag names is there, 0 while it is missing.");
+                         "1 if the object that a flag names is available, otherwise 0.");
     for (enum exporter_source_kind k = 0; k < EXPORTER_SOURCE_COUNT; k++) {
         struct metrics_label l = {gs_slice_of("source"), gs_slice_of(kinds[k].name)};
         if (s->asked >> k & 1)

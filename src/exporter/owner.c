@@ -30,7 +30,7 @@ struct entry {
 
 struct exporter_owner_cache {
     char *proc, *container_logs, *pod_logs;
-    struct gs_hmap *entries;                   // pid as bytes -> struct entry
+    struct gs_hmap *entries;                   // PID as bytes -> struct entry
     char own_pod_uid[EXPORTER_OWNER_UID_SIZE]; // of this process; "" outside of pods
     struct exporter_owner gone;
     int64_t ticks_per_s;
@@ -73,7 +73,7 @@ static bool find_uid(struct gs_slice path, char *ret, size_t size)
     for (size_t i = 0; i + 3 < path.len; i++) {
         if (memcmp(path.data + i, "pod", 3) != 0)
             continue;
-        // "kubepods" holds the word too; a UID follows a separator.
+        // "kubepods" contains the word, too; a UID follows a separator.
         if (i > 0 && path.data[i - 1] != '/' && path.data[i - 1] != '-')
             continue;
         size_t n = uid_at(path.data + i + 3, path.len - i - 3);
@@ -149,9 +149,9 @@ bool exporter_owner_parse_environ(struct gs_slice text, struct exporter_owner *r
     return true;
 }
 
-// --- names by the kubelet's log folders ---
+// --- names from the kubelet's log directories ---
 
-// Calls fn with each name in a folder until it returns true. A folder that is not there has none.
+// Calls fn with each name in a directory until it returns true. A missing directory is empty.
 static bool each_name(const char *dir, bool (*fn)(const char *name, void *arg), void *arg)
 {
     DIR *d = opendir(dir);
@@ -210,7 +210,8 @@ static struct gs_error *read_proc(const struct exporter_owner_cache *c, uint32_t
     return gs_file_read(path, max, ret);
 }
 
-// Name and start time (field 22) of "pid (name) S 1 …"; the name may hold blanks and parentheses.
+// Name and start time (field 22) of "pid (name) S 1 …"; the name may contain blanks and
+// parentheses.
 static bool parse_stat(struct gs_slice text, char *ret_name, size_t size, uint64_t *ret_start)
 {
     const char *open = memchr(text.data, '(', text.len);
@@ -235,8 +236,9 @@ static bool read_stat(const struct exporter_owner_cache *c, uint32_t pid, char *
     return !err && text.len && parse_stat(gs_buf_slice(&text), ret_name, size, ret_start);
 }
 
-// The cgroup counts first: a container can write anything into its environment. Only where all
-// processes share our own pod (the one-node cluster run inside a container) it says nothing.
+// The cgroup has precedence, because a container can write anything into its environment. If all
+// processes share this process's own pod (the one-node cluster inside a container), the cgroup is
+// not used.
 static void resolve(const struct exporter_owner_cache *c, uint32_t pid, struct exporter_owner *o)
 {
     GS_AUTO_BUF struct gs_buf cgroup = {0}, env = {0};
@@ -300,7 +302,7 @@ void exporter_owner_cache_begin(struct exporter_owner_cache *c)
         ((struct entry *)value)->seen = false;
 }
 
-// Start times are in clock ticks since the machine was started.
+// Start times are in clock ticks since boot.
 static bool started_after(const struct exporter_owner_cache *c, uint64_t start_time,
                           int64_t named_ns)
 {
@@ -318,7 +320,7 @@ static const struct exporter_owner *gone(struct exporter_owner_cache *c)
     return &c->gone;
 }
 
-// NULL when the pid became another process's while it was looked at.
+// Returns NULL if the PID was reused for another process meanwhile.
 static struct entry *look(struct exporter_owner_cache *c, uint32_t pid, struct exporter_owner fresh,
                           uint64_t start_time)
 {
@@ -350,7 +352,7 @@ const struct exporter_owner *exporter_owner_lookup(struct exporter_owner_cache *
         return gone(c);
     e->seen = true;
     if (e->owner.kind == EXPORTER_OWNER_POD &&
-        !e->owner.pod[0]) // the logs may come after the process
+        !e->owner.pod[0]) // the logs may appear after the process
         name_by_logs(c, &e->owner);
     return &e->owner;
 }
@@ -368,7 +370,7 @@ void exporter_owner_cache_end(struct exporter_owner_cache *c)
                 continue;
             uint32_t pid = e->pid;
             free(gs_hmap_remove(c->entries, gs_slice_make(&pid, sizeof(pid))));
-            again = true; // the map may not change under an iteration
+            again = true; // the map must not change during an iteration
         }
     }
 }

@@ -14,11 +14,11 @@ enum { MAX_REGEX = 64, MAX_LABELS = 64, MAX_REGEX_STEPS = 100000 };
 struct exporter_pods {
     struct exporter_pods_config cfg;
     struct kube_cache *cache;
-    struct gs_hmap *by_uid; // UID, or hash of a static pod's manifest -> "namespace/name"
+    struct gs_hmap *by_uid; // UID, or manifest hash of a static pod -> "namespace/name"
     struct gs_regex *allow[MAX_REGEX];
     size_t n_allow;
-    bool restricted;    // an allow list was given
-    struct gs_buf text; // of the last answer
+    bool restricted;    // an allow list is configured
+    struct gs_buf text; // of the last result
     uint64_t version;
 };
 
@@ -50,8 +50,8 @@ static void read_allowlist(struct exporter_pods *p, const char *list)
 
 // --- the pods ---
 
-// Pods are large; of 110 of them only what is used here is kept.
-static void keep(json_t *obj, const char *const *names, size_t n)
+// Pods are large: remove the members that are not used here.
+static void keep_members(json_t *obj, const char *const *names, size_t n)
 {
     const char *key;
     json_t *value;
@@ -68,7 +68,7 @@ static void keep(json_t *obj, const char *const *names, size_t n)
 static void keep_each(json_t *items, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < json_array_size(items); i++)
-        keep(json_array_get(items, i), names, n);
+        keep_members(json_array_get(items, i), names, n);
 }
 
 static void drop_unused_members(json_t *pod)
@@ -79,10 +79,10 @@ static void drop_unused_members(json_t *pod)
     static const char *const spec[] = {"containers", "initContainers"};
     static const char *const status[] = {"phase", "containerStatuses"};
     static const char *const container[] = {"name", "containerID"};
-    keep(pod, top, GS_ARRAY_LEN(top));
-    keep(codec_json_get(pod, "metadata", NULL), meta, GS_ARRAY_LEN(meta));
-    keep(codec_json_get(pod, "spec", NULL), spec, GS_ARRAY_LEN(spec));
-    keep(codec_json_get(pod, "status", NULL), status, GS_ARRAY_LEN(status));
+    keep_members(pod, top, GS_ARRAY_LEN(top));
+    keep_members(codec_json_get(pod, "metadata", NULL), meta, GS_ARRAY_LEN(meta));
+    keep_members(codec_json_get(pod, "spec", NULL), spec, GS_ARRAY_LEN(spec));
+    keep_members(codec_json_get(pod, "status", NULL), status, GS_ARRAY_LEN(status));
     keep_each(codec_json_get(pod, "spec", "containers", NULL), container, 2);
     keep_each(codec_json_get(pod, "spec", "initContainers", NULL), container, 2);
     keep_each(codec_json_get(pod, "status", "containerStatuses", NULL), container, 2);
@@ -99,13 +99,13 @@ static void remember(struct exporter_pods *p, const char *uid, const json_t *pod
         gs_hmap_put_str(p->by_uid, uid, kube_key(pod));
 }
 
-static void forget(struct exporter_pods *p, const char *uid)
+static void remove_uid(struct exporter_pods *p, const char *uid)
 {
     if (uid)
         free(gs_hmap_remove_str(p->by_uid, uid));
 }
 
-// What the device map may rest on. The rest of a pod's status changes all the time.
+// Members that the device map may depend on. The remaining status changes often.
 static bool matters(const json_t *a, const json_t *b)
 {
     return !a || !b ||
@@ -115,7 +115,7 @@ static bool matters(const json_t *a, const json_t *b)
                        codec_json_get(b, "metadata", "annotations", NULL));
 }
 
-// What the pages show.
+// Members that the pages contain.
 static bool shows(const json_t *a, const json_t *b)
 {
     return !a || !b || !gs_streq(kube_uid(a), kube_uid(b)) ||
@@ -128,8 +128,8 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
     struct exporter_pods *p = arg;
     p->version += shows(old_obj, new_obj);
     if (old_obj && !new_obj) {
-        forget(p, kube_uid(old_obj));
-        forget(p, config_hash(old_obj));
+        remove_uid(p, kube_uid(old_obj));
+        remove_uid(p, config_hash(old_obj));
     }
     if (new_obj) {
         remember(p, kube_uid(new_obj), new_obj);
@@ -182,7 +182,7 @@ static bool allowed(struct exporter_pods *p, const char *name)
     return !p->restricted;
 }
 
-// What has a meaning here must not come a second time.
+// Label names that have a meaning here must not occur twice.
 static bool reserved(const char *name)
 {
     static const char *const names[] = {
@@ -203,7 +203,7 @@ struct label {
     const char *value;
 };
 
-static int by_name(const void *a, const void *b)
+static int compare_label_names(const void *a, const void *b)
 {
     return strcmp(((const struct label *)a)->name, ((const struct label *)b)->name);
 }
@@ -217,7 +217,7 @@ static char *sanitized(const char *name)
     return out;
 }
 
-static size_t collect(struct exporter_pods *p, const json_t *labels, struct label *ret)
+static size_t collect_labels(struct exporter_pods *p, const json_t *labels, struct label *ret)
 {
     size_t n = 0;
     const char *name;
@@ -227,14 +227,15 @@ static size_t collect(struct exporter_pods *p, const json_t *labels, struct labe
             continue;
         char *clean = sanitized(name);
         bool bad = !*clean || (*clean >= '0' && *clean <= '9') || reserved(clean);
-        for (size_t i = 0; i < n && !bad; i++) // two names that become one: the first stays
+        // two names become the same: the first has precedence
+        for (size_t i = 0; i < n && !bad; i++)
             bad = gs_streq(ret[i].name, clean);
         if (bad)
             free(clean);
         else
             ret[n++] = (struct label){clean, json_string_value(value)};
     }
-    qsort(ret, n, sizeof(*ret), by_name);
+    qsort(ret, n, sizeof(*ret), compare_label_names);
     return n;
 }
 
@@ -248,7 +249,7 @@ bool exporter_pods_find(void *arg, const char *ns, const char *pod, struct expor
     gs_buf_clear(&p->text);
     gs_buf_add(&p->text, "", 0);
     struct label labels[MAX_LABELS];
-    size_t n = p->cfg.labels ? collect(p, json_object_get(meta, "labels"), labels) : 0;
+    size_t n = p->cfg.labels ? collect_labels(p, json_object_get(meta, "labels"), labels) : 0;
     for (size_t i = 0; i < n; i++) {
         gs_buf_addf(&p->text, ",%s=\"", labels[i].name);
         metrics_write_label_value(&p->text, gs_slice_of(labels[i].value));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/sampler.h"
 
+#include "base/assert.h"
 #include "base/slice.h"
 
 #include <stddef.h>
@@ -10,15 +11,15 @@ struct part {
     enum gpu_field device;
 };
 
-static uint32_t *at(struct gpu_process *p, const struct part *part)
+static uint32_t *usage_part(struct gpu_process *p, const struct part *part)
 {
     return (uint32_t *)((char *)p + part->offset);
 }
 
-// --- activity that is booked on the MPS server ---
+// --- activity that is reported for the MPS server ---
 
-// Some drivers book what MPS clients run on their server. Nothing tells who of them ran, so each
-// gets an equal part.
+// Some drivers report the activity of MPS clients for their server. The individual clients are
+// unknown, so each gets an equal part.
 static void split_mps_server(struct gpu_device *d, const struct exporter_owner *owners)
 {
     struct gpu_process *server = NULL;
@@ -28,7 +29,7 @@ static void split_mps_server(struct gpu_device *d, const struct exporter_owner *
         if (gs_streq(owners[i].process_name, EXPORTER_MPS_SERVER))
             server = p;
         else if (p->mps && p->sm_util)
-            return; // this driver tells it
+            return; // this driver reports the clients
         else
             clients += p->mps;
     }
@@ -50,7 +51,7 @@ static void split_mps_server(struct gpu_device *d, const struct exporter_owner *
 
 // --- caps ---
 
-// Running sums are rounded, so that the parts add up to the bound exactly.
+// Running sums are rounded, so that the parts add up exactly to the limit.
 struct scale {
     uint64_t sum, bound;
     uint64_t seen, given;
@@ -72,16 +73,17 @@ static void cap_part(struct gpu_device *d, const struct part *part)
     if (whole->validity == GPU_VALID && !whole->is_double && whole->i >= 0 && whole->i < 100)
         s.bound = (uint64_t)whole->i;
     for (size_t i = 0; i < d->n_processes; i++)
-        s.sum += d->processes[i].has_util ? *at(&d->processes[i], part) : 0;
+        s.sum += d->processes[i].has_util ? *usage_part(&d->processes[i], part) : 0;
     if (s.sum <= s.bound)
         return;
     for (size_t i = 0; i < d->n_processes; i++) {
         struct gpu_process *p = &d->processes[i];
-        if (!p->has_util || !*at(p, part))
+        if (!p->has_util || !*usage_part(p, part))
             continue;
-        *at(p, part) = (uint32_t)scaled(&s, *at(p, part));
+        *usage_part(p, part) = (uint32_t)scaled(&s, *usage_part(p, part));
         p->util_estimated = true;
     }
+    gs_assert(s.given == s.bound);
 }
 
 static bool is_in(const struct gpu_process *p, const struct gpu_instance *instance)
@@ -107,6 +109,7 @@ static void cap_memory(struct gpu_device *d, const struct gpu_instance *instance
         p->memory_bytes = scaled(&s, p->memory_bytes >> 20) << 20;
         p->memory_estimated = true;
     }
+    gs_assert(s.given == s.bound);
 }
 
 static void clamp_device(struct gpu_device *d, const struct exporter_owner *owners)

@@ -8,7 +8,7 @@
 #include <math.h>
 
 enum {
-    NUMBER_SIZE = 48, // of an integer, a time, and what is around them
+    NUMBER_SIZE = 48, // an integer, a timestamp and separators
 };
 
 // --- lines ---
@@ -18,7 +18,7 @@ void exporter_render_write_header(struct gs_buf *cache, const char *name, const 
 {
     if (!cache->len) {
         metrics_write_family(cache, name, METRICS_GAUGE, help);
-        // Help and type as the file has them; the type may be one that is not ours.
+        // Help and type as in the file; the type may be unknown to gpuscale.
         cache->len -= strlen("gauge\n");
         gs_buf_add_str(cache, type);
         gs_buf_add_char(cache, '\n');
@@ -39,7 +39,7 @@ static char *put_integer(char *at, int64_t v)
     return gs_put_u64(at, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
-// As dcgm-exporter prints them, but for what that would make a 0: bit error rates are that small.
+// Formats like dcgm-exporter, except for values that would become 0, such as low bit error rates.
 static char *put_double(char *at, double v)
 {
     return v != 0 && fabs(v) < 1e-6 ? gs_put_double(at, v, -4) : gs_put_fixed6(at, v);
@@ -67,7 +67,7 @@ void exporter_render_write_line(const struct exporter_renderer *r, const char *n
     out->len += (size_t)(at - start);
 }
 
-// --- what is kept ---
+// --- cache ---
 
 static void add_text(struct gs_buf *key, const char *text)
 {
@@ -113,7 +113,7 @@ static void add_device(const struct exporter_renderer *r, size_t device_at, stru
     }
 }
 
-// All that labels of devices are made of, but what is constant.
+// Everything that device labels depend on, except for constants.
 static void make_key(const struct exporter_renderer *r, struct gs_buf *key)
 {
     const struct exporter_render_names *names = r->names;
@@ -132,7 +132,7 @@ static bool same(const struct gs_buf *a, const struct gs_buf *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
-static void forget(struct exporter_renderer *r)
+static void clear_cached_lines(struct exporter_renderer *r)
 {
     exporter_render_entities_finish(&r->entities);
     r->entities_version++;
@@ -140,7 +140,7 @@ static void forget(struct exporter_renderer *r)
         r->processes.items[i].hash = 0;
 }
 
-static void take_sample(struct exporter_renderer *r)
+static void bind_sample(struct exporter_renderer *r)
 {
     const struct gpu_snapshot *g = r->in.sample->gpus;
     for (size_t i = 0; i < r->entities.len; i++) {
@@ -152,19 +152,19 @@ static void take_sample(struct exporter_renderer *r)
     }
 }
 
-// Job files may change at any time, and so may a pod of which no version is known.
+// Job files may change at any time, and so may pods without a version.
 static void prepare(struct exporter_renderer *r)
 {
     make_key(r, &r->next_key);
     if (r->names->hpc_dir || (r->names->pod && !r->names->pod_version) ||
         !same(&r->key, &r->next_key)) {
-        forget(r);
+        clear_cached_lines(r);
         exporter_render_list_entities(r, &r->entities);
         struct gs_buf key = r->key;
         r->key = r->next_key;
         r->next_key = key;
     } else {
-        take_sample(r);
+        bind_sample(r);
     }
     exporter_render_sum_pods(r->in.sample, &r->entities);
 }

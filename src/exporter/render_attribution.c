@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale_exporter_pod_attribution: beside each pod's figures, how they came about.
+// gpuscale_exporter_pod_attribution: how the values of each pod were determined.
 #include "exporter/exporter_private.h"
 
 #include "base/mem.h"
@@ -25,7 +25,7 @@ void exporter_render_pod_labels(const struct exporter_entity *e, const char *ns,
     exporter_render_add_label(ret, "pod", pod);
 }
 
-// --- what is known of a pod on a device ---
+// --- pods on a device ---
 
 enum value { UTILIZATION, MEMORY, VALUES };
 
@@ -52,7 +52,8 @@ static struct pod_line *line_of(struct pod_lines *list, const struct gs_buf *lab
     return &list->items[list->len++];
 }
 
-static void add_value(struct pod_line *l, enum value v, enum exporter_attribution_kind kind)
+static void add_attributed_value(struct pod_line *l, enum value v,
+                                 enum exporter_attribution_kind kind)
 {
     l->has[v] = true;
     if (kind > l->kind[v])
@@ -64,9 +65,11 @@ static void add_process(struct pod_lines *list, const struct exporter_process_li
     const struct gpu_process *g = p->process;
     struct pod_line *l = line_of(list, &p->pod_labels);
     if (g->has_util)
-        add_value(l, UTILIZATION, g->util_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
+        add_attributed_value(l, UTILIZATION,
+                             g->util_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
     if (g->has_memory)
-        add_value(l, MEMORY, g->memory_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
+        add_attributed_value(l, MEMORY,
+                             g->memory_estimated ? EXPORTER_ATTRIBUTION_ESTIMATE : p->kind);
 }
 
 // --- writing ---
@@ -89,8 +92,8 @@ static bool has_activity(const struct exporter_entity *e)
     return !e->instance || e->instance->prof[0].validity == GPU_VALID;
 }
 
-// Of a pod that has the device to itself the device's lines are the figures; but not when processes
-// of others are on it.
+// If a pod has the device to itself, the device's lines contain its values, unless processes of
+// others use the device.
 static void write_exclusive(const struct exporter_renderer *r, const struct exporter_entity *e,
                             struct gs_buf *own, struct gs_buf *out)
 {
@@ -98,7 +101,7 @@ static void write_exclusive(const struct exporter_renderer *r, const struct expo
     struct pod_line l = {.labels = own, .has = {true, true}};
     if (!h || e->device->lost || e->device->hung)
         return;
-    // Of a MIG device there is activity where the driver has performance counters for it.
+    // A MIG device has activity values if the driver provides performance counters for it.
     l.has[UTILIZATION] = has_activity(e);
     gs_buf_clear(own);
     exporter_render_pod_labels(e, h->namespace_name, h->pod, h->container, own);
@@ -133,7 +136,7 @@ static void write_all_pods(struct exporter_renderer *r, struct gs_buf *out)
     free(list.items);
 }
 
-// Of all that the lines are made of.
+// Everything that the lines depend on.
 static uint64_t hash_of(const struct exporter_renderer *r)
 {
     uint64_t hash = r->entities_version + 1;

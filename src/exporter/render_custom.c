@@ -6,7 +6,7 @@
 
 #include <xxhash.h>
 
-// Places in renderer.custom_headers; those of processes come first.
+// Indices of renderer.custom_headers; the families of processes come first.
 enum { ALLOCATED_HEADER = 10, COMPUTE_HEADER = 11, DEVICE_HEADERS = 12 };
 
 // --- families per process and per container ---
@@ -33,9 +33,9 @@ static void add_identity(const struct exporter_entity *e, struct gs_buf *b)
     exporter_render_add_label(b, "modelName", e->device->name);
 }
 
-static void add_container(const struct exporter_render_names *names,
-                          const struct exporter_entity *e, const char *mode, const char *ns,
-                          const char *pod, const char *container, struct gs_buf *b)
+static void add_container_label(const struct exporter_render_names *names,
+                                const struct exporter_entity *e, const char *mode, const char *ns,
+                                const char *pod, const char *container, struct gs_buf *b)
 {
     exporter_render_add_label(b, "AllocateMode", mode);
     exporter_render_add_label_if(b, "ContainerName", container);
@@ -61,15 +61,15 @@ static const char *mode_of(const struct exporter_entity *e, const struct exporte
     return !h ? "none" : h == e->exclusive ? "exclusive" : "share";
 }
 
-// Whose a process is, and how that is known.
+// The owner of a process, and how it was determined.
 struct whose {
-    const struct exporter_device_holder *holder; // NULL: who was not given the device
-    const char *ns, *pod, *container;            // "" when not known
+    const struct exporter_device_holder *holder; // NULL: its container does not hold the device
+    const char *ns, *pod, *container;            // "" if unknown
     enum exporter_attribution_kind kind;
     bool foreign;
 };
 
-// False when nothing can be said about whose the process is, and it is not here any more.
+// False: the owner is unknown and the process has ended.
 static bool find_whose(const struct exporter_renderer *r, const struct exporter_entity *e,
                        const struct exporter_owner *o, struct whose *ret)
 {
@@ -83,7 +83,8 @@ static bool find_whose(const struct exporter_renderer *r, const struct exporter_
         ret->foreign = !ret->holder && r->in.map && r->in.map_asked_ns > o->seen_ns &&
                        exporter_device_map_is_complete(r->in.map, o->namespace_name, o->pod);
     } else if (o->kind != EXPORTER_OWNER_HOST) {
-        // A pod without a name, or a pid that we cannot see: who alone holds the GPU is meant.
+        // If the pod name is unknown or the PID is invisible, the exclusive holder of the GPU is
+        // assumed.
         ret->holder = e->exclusive;
         ret->kind = EXPORTER_ATTRIBUTION_ESTIMATE;
     }
@@ -110,7 +111,7 @@ static void add_process(const struct exporter_renderer *r, const struct exporter
     l->foreign = w.foreign;
     l->of_exclusive = w.holder && w.holder == e->exclusive;
     l->kind = w.kind;
-    add_container(r->names, e, mode_of(e, w.holder), w.ns, w.pod, w.container, &l->labels);
+    add_container_label(r->names, e, mode_of(e, w.holder), w.ns, w.pod, w.container, &l->labels);
     exporter_render_add_label_u64(&l->labels, "ProcessId", "", p->pid);
     exporter_render_add_label_if(&l->labels, "ProcessName", o->process_name);
     exporter_render_add_label_if(&l->labels, "ProcessType", process_type(p));
@@ -119,11 +120,11 @@ static void add_process(const struct exporter_renderer *r, const struct exporter
         exporter_render_pod_labels(e, w.ns, w.pod, w.container, &l->pod_labels);
 }
 
-// Of all that the labels of a process are made of but its device, for which there is the entity.
+// Everything that the labels of a process depend on, except its device (that is the entity's).
 static uint64_t hash_of(const struct exporter_renderer *r, const struct gpu_process *p,
                         const struct exporter_owner *o, size_t device)
 {
-    bool known = r->in.map_asked_ns > o->seen_ns; // to the map, if it is of a pod with a GPU
+    bool known = r->in.map_asked_ns > o->seen_ns; // the map contains it if its pod holds a GPU
     const struct {
         uint64_t device;
         uint32_t pid, gpu_instance, compute_instance, compute, graphics, known;
@@ -209,7 +210,8 @@ static const struct {
     {"DCGM_CUSTOM_PROCESS_DECODE_UTIL",
      "Decoder utilization of the process over the sample interval (in %).", dec_util_of},
     {"DCGM_CUSTOM_PROCESS_MEM_USED", "GPU memory used by the process (in MiB).", memory_of},
-    // Of containers that see GPUs without having been given them, as by NVIDIA_VISIBLE_DEVICES=all.
+    // Containers that can use GPUs which they do not hold, for example with
+    // NVIDIA_VISIBLE_DEVICES=all.
     {"DCGM_CUSTOM_ILLEGAL_PROCESS_SM_UTIL",
      "SM utilization of a process whose container was not given the GPU (in %).", sm_util_of},
     {"DCGM_CUSTOM_ILLEGAL_PROCESS_MEM_COPY_UTIL",
@@ -224,7 +226,7 @@ static const struct {
 };
 enum { FIRST_ILLEGAL = 5 };
 
-// Families of this file have their headers behind each other.
+// The headers of these families are consecutive.
 static void write_header(struct exporter_renderer *r, size_t at, const char *name, const char *help,
                          struct gs_buf *out)
 {
@@ -248,8 +250,8 @@ static void write_process_family(struct exporter_renderer *r, size_t family, str
     }
 }
 
-// What an annotation grants; else each replica or unit stands for an equal part of the memory, as
-// far as it is known how many there are.
+// The annotation's grant. Otherwise each replica or unit represents an equal part of the memory, if
+// their number is known.
 static bool allocated_mib(const struct exporter_entity *e, const struct exporter_device_holder *h,
                           const struct exporter_device_replicas *replicas, uint64_t *ret)
 {
@@ -280,7 +282,7 @@ static const struct gs_buf *held_labels(const struct exporter_renderer *r,
     const struct exporter_device_holder *h = &e->holders->items[k];
     struct gs_buf *b = &e->held[k];
     if (!b->len) {
-        add_container(r->names, e, mode_of(e, h), h->namespace_name, h->pod, h->container, b);
+        add_container_label(r->names, e, mode_of(e, h), h->namespace_name, h->pod, h->container, b);
         add_identity(e, b);
     }
     return b;
@@ -305,7 +307,7 @@ static void write_allocated(struct exporter_renderer *r, struct gs_buf *out)
     }
 }
 
-// Of a GPU that is shared without a limit of the compute there is no line.
+// A GPU that is shared without a compute limit has no line.
 static void write_compute(struct exporter_renderer *r, struct gs_buf *out)
 {
     static const char name[] = "DCGM_CUSTOM_CONTAINER_CP_ALLOCATED";
@@ -331,7 +333,7 @@ static void write_compute(struct exporter_renderer *r, struct gs_buf *out)
 
 // --- families per device of ACK's exporter ---
 
-// 0: nobody has it, 1: one container as a whole, 2: shared.
+// 0: not allocated, 1: allocated to one container, 2: shared.
 static bool mode_number(const struct exporter_entity *e,
                         const struct exporter_device_replicas *replicas, struct gpu_value *ret)
 {

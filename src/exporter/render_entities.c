@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lines are about: GPUs and MIG devices as --devices selects them, and their several owners.
+// The objects of lines: GPUs and MIG devices that --devices selects, and their owners.
 #include "exporter/exporter_private.h"
 
 #include "base/file.h"
@@ -33,7 +33,7 @@ static void make_virtual(const struct exporter_render_names *names, struct expor
     }
 }
 
-// Each line of the file is a job; the pods that there are stay on each line.
+// Each line of the file is a job. Labels of the pods are kept on each line.
 static void make_jobs(const struct exporter_render_names *names, struct exporter_entity *e)
 {
     if (!names->hpc_dir)
@@ -42,7 +42,7 @@ static void make_jobs(const struct exporter_render_names *names, struct exporter
                                                       e->instance->gpu_instance_id)
                                           : gs_format("%s/%u", names->hpc_dir, e->device->index);
     struct stat st;
-    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) // a FIFO would be waited for
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) // opening a FIFO would block
         return;
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_JOB_FILE, &text);
@@ -66,9 +66,9 @@ static void finish_variants(const struct exporter_render_names *names, struct ex
     }
 }
 
-// --- which devices ---
+// --- selection of devices ---
 
-// The next range of "g:0,2-4". *at: NULL at first, then where to go on.
+// Parses the next range of "g:0,2-4". *at: NULL for the first one, then the position to continue.
 static bool next_range(const char *devices, const char **at, unsigned *ret_first,
                        unsigned *ret_last)
 {
@@ -85,8 +85,8 @@ static bool next_range(const char *devices, const char **at, unsigned *ret_first
     return true;
 }
 
-// "g:0,2-4" has `n`; without a list all.
-static bool listed(const char *devices, unsigned n)
+// Whether "g:0,2-4" contains `n`. A selection without a list contains all.
+static bool is_index_listed(const char *devices, unsigned n)
 {
     const char *at = NULL;
     unsigned first = 0, last = 0;
@@ -132,8 +132,8 @@ static void add_entity(const struct exporter_renderer *r, size_t device_at, size
     *e = (struct exporter_entity){.device_at = device_at, .instance_at = instance_at, .device = d};
     e->instance = instance_at == EXPORTER_NO_INSTANCE_AT ? NULL : &d->instances[instance_at];
     e->holders = exporter_device_map_find(r->in.map, d, e->instance);
-    // The values of a GPU that several pods share are nobody's in particular: the last of them
-    // would win, and change with every kubelet reply. The per-process families tell who does what.
+    // Values of a GPU that several pods share are not attributed to a pod: the label would be
+    // arbitrary and change with each reply of the kubelet. The per-process families attribute them.
     e->exclusive = exporter_device_holders_exclusive(e->holders);
     e->lone = exporter_render_sole_holder(r->in.sample, device_at, e->instance, e->holders);
     exporter_render_add_entity_labels(r, e);
@@ -145,18 +145,18 @@ static void add_entity(const struct exporter_renderer *r, size_t device_at, size
     finish_variants(names, e);
 }
 
-// As dcgm-exporter: by default the MIG devices of a GPU, or the GPU when it has none.
+// As in dcgm-exporter, the default is the MIG devices of a GPU, or the GPU if it has none.
 static bool means_gpu(const char *devices, const struct gpu_device *d)
 {
     bool gpu = devices[0] == 'f' ? !d->n_instances : devices[0] == 'g';
-    return gpu && d->uuid[0] && listed(devices, d->index);
+    return gpu && d->uuid[0] && is_index_listed(devices, d->index);
 }
 
 static bool means_instance(const char *devices, const struct gpu_instance *i)
 {
     if (devices[0] == 'g')
         return gs_streq(devices, "g+i");
-    return devices[0] != 'i' || listed(devices, i->gpu_instance_id);
+    return devices[0] != 'i' || is_index_listed(devices, i->gpu_instance_id);
 }
 
 bool exporter_render_selects(const char *devices, const struct gpu_device *d,
@@ -238,7 +238,7 @@ static void entity_finish(struct exporter_entity *e)
     gs_buf_finish(&e->all_labels);
     gs_buf_finish(&e->xid.text);
     gs_buf_finish(&e->custom);
-    for (size_t i = 0; i < e->n_held; i++) // the holders may be gone
+    for (size_t i = 0; i < e->n_held; i++) // the holders may have been freed
         gs_buf_finish(&e->held[i]);
     free(e->held);
     for (size_t i = 0; i < e->n_variants; i++)
@@ -264,7 +264,7 @@ exporter_render_find_holder(const struct exporter_device_holders *holders,
         const struct exporter_device_holder *h = &holders->items[i];
         if (!gs_streq(h->namespace_name, o->namespace_name) || !gs_streq(h->pod, o->pod))
             continue;
-        // Without a container the pod as such is meant.
+        // An owner without a container represents the whole pod.
         if (gs_streq(h->container, o->container) || !h->container[0])
             return h;
         of_pod = h;
@@ -285,7 +285,7 @@ static struct exporter_variant *variant_of(const struct exporter_entity *e,
     return NULL;
 }
 
-// A process that belongs to the pod, but to which of its containers is not known.
+// A process that belongs to the pod, but to an unknown container of it.
 static void set_busy(struct exporter_entity *e, const struct exporter_owner *o)
 {
     for (size_t i = 0; i < e->n_variants; i++) {
@@ -295,15 +295,15 @@ static void set_busy(struct exporter_entity *e, const struct exporter_owner *o)
     }
 }
 
-// A process without a known owner may be anybody's. An MPS server works for clients that the driver
-// may not list.
+// A process without a known owner may belong to anyone. An MPS server works for clients that the
+// driver may not list.
 static bool is_owner_known(const struct exporter_owner *o)
 {
     return (o->kind == EXPORTER_OWNER_HOST || (o->kind == EXPORTER_OWNER_POD && o->pod[0])) &&
            !gs_streq(o->process_name, EXPORTER_MPS_SERVER);
 }
 
-// Whether all processes are listed, each with its owner.
+// Whether all processes are listed and have a known owner.
 static bool is_list_complete(const struct exporter_sample *sample, size_t device_at)
 {
     const struct gpu_device *d = &sample->gpus->devices[device_at];
@@ -369,7 +369,7 @@ static void sum_pods(const struct exporter_sample *sample, struct exporter_entit
     }
 }
 
-// Never above the device's own values: see shares.h.
+// Never exceeds the device's own values: see exporter_clamp_process_usage.
 void exporter_render_sum_pods(const struct exporter_sample *sample, struct exporter_entities *list)
 {
     for (size_t i = 0; i < list->len; i++)

@@ -14,7 +14,7 @@ static struct gpu_value field_of(const struct exporter_entity *e, enum gpu_field
     return own ? *own : e->device->fields[f];
 }
 
-// Made anew when another XID came.
+// Rebuilt when the XID changes.
 static const struct gs_buf *xid_labels(const struct exporter_renderer *r, struct exporter_entity *e,
                                        struct exporter_variant *variant, int64_t xid)
 {
@@ -46,8 +46,8 @@ static void write_plain(const struct exporter_renderer *r, const struct exporter
     exporter_render_write_line(r, c->name, labels, v, out);
 }
 
-// What a pod's processes have of a field; 0 when it certainly has none. False: a pod has no own
-// value of it.
+// The value of a field for a pod's processes; 0 if it certainly has none. False: the field has no
+// value per pod.
 static bool own_value(const struct exporter_variant *p, enum gpu_field f, uint64_t *ret,
                       bool *ret_has)
 {
@@ -73,7 +73,8 @@ static bool own_value(const struct exporter_variant *p, enum gpu_field f, uint64
     }
 }
 
-// With --kubernetes-virtual-gpus utilisation and memory are the device's first, then each pod's.
+// With --kubernetes-virtual-gpus, utilization and memory are written for the device, then for each
+// pod.
 static void write_shared(const struct exporter_renderer *r, const struct exporter_counter *c,
                          struct exporter_entity *e, struct gpu_value v, struct gs_buf *out)
 {
@@ -168,7 +169,7 @@ static const char *const clock_event_names[GPU_CLOCK_EVENTS] = {
     "sw_thermal", "hw_thermal",     "hw_power_brake", "display_clocks",
 };
 
-// From 0 on, so that increase() sees the first.
+// Written from 0 on, so that increase() includes the first event.
 static void write_clock_totals(const struct exporter_renderer *r, const struct exporter_entity *e,
                                const struct exporter_counter *c, struct gs_buf *out)
 {
@@ -225,7 +226,7 @@ static void write_p2p(const struct exporter_renderer *r, const struct exporter_e
     }
 }
 
-// Both are of whole GPUs only. A lost GPU has a state of health, too: it is bad.
+// Both exist only for whole GPUs. A lost GPU also has a health state: failed.
 static bool has_computed(const struct exporter_renderer *r, const struct exporter_entity *e,
                          const struct exporter_counter *c)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels of a device and of whose it is, in dcgm-exporter's order.
+// Labels of a device and its holder, in dcgm-exporter's order.
 #include "exporter/exporter_private.h"
 
 #include "metrics/write.h"
@@ -60,7 +60,8 @@ bool exporter_render_is_on(const struct gpu_process *p, const struct gpu_instanc
                   (!i->divided || p->compute_instance == i->compute_instance_id));
 }
 
-// dcgm-exporter has one line for each GPU instance. Several would be the same series without it.
+// dcgm-exporter has one line per GPU instance. Without this label, several would be the same
+// series.
 void exporter_render_add_compute_instance(struct gs_buf *b, const struct gpu_instance *i)
 {
     if (i->divided)

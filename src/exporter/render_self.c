@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exporter tells about itself, and the page for people.
+// Metrics about the exporter itself, and the HTML page.
 #include "exporter/render.h"
 
 #include "base/clock.h"
@@ -40,22 +40,22 @@ static void render_build(const struct exporter_render_self *self, struct gs_buf 
 
 static void render_sampling(const struct exporter_render_self *self, struct gs_buf *out)
 {
-    single(out, "gpuscale_exporter_samples_total", METRICS_COUNTER,
-           "Sampling passes that gave a result.", (double)self->samples);
+    single(out, "gpuscale_exporter_samples_total", METRICS_COUNTER, "Samples that succeeded.",
+           (double)self->samples);
     single(out, "gpuscale_exporter_sample_failures_total", METRICS_COUNTER,
-           "Sampling passes in which NVML as a whole failed.", (double)self->failures);
+           "Samples that failed because NVML as a whole failed.", (double)self->failures);
     single(out, "gpuscale_exporter_sampler_stuck", METRICS_GAUGE,
            "1 while the driver does not return from a call.", self->stuck);
     if (!self->sample)
         return;
     single(out, "gpuscale_exporter_sample_age_seconds", METRICS_GAUGE,
-           "Time since the last sampling pass ended.",
+           "Time since the last sample ended.",
            (double)(self->now_ns - self->sample->mono_ns) / (double)GS_NS_PER_SEC);
     single(out, "gpuscale_exporter_sample_duration_seconds", METRICS_GAUGE,
-           "How long the last sampling pass took.", (double)self->sample->gpus->duration_us / 1e6);
+           "Duration of the last sample.", (double)self->sample->gpus->duration_us / 1e6);
 }
 
-// In the words of the metric; NULL: none.
+// As in the label of the metric; NULL: none.
 static const char *driver_problem(const struct exporter_render_self *self)
 {
     if (self->stuck)
@@ -68,9 +68,9 @@ static void render_driver(const struct exporter_render_self *self, struct gs_buf
     static const char name[] = "gpuscale_exporter_driver_problem";
     const char *problem = driver_problem(self);
     single(out, "gpuscale_exporter_driver_up", METRICS_GAUGE,
-           "1 when the driver has given a sample and goes on doing so.", self->fresh);
+           "1 while the driver provides samples.", self->fresh);
     family(out, name, METRICS_GAUGE,
-           "1 for the reason why the driver gives nothing, 0 for the others.");
+           "1 for the reason why the driver provides no samples, 0 for the others.");
     for (enum gpu_driver d = GPU_DRIVER_UP; d < GPU_DRIVER_STATES; d++) {
         const char *reason = d == GPU_DRIVER_UP ? "no_answer" : gpu_driver_name(d);
         struct metrics_label l = label("reason", reason);
@@ -104,7 +104,8 @@ static bool is_hung(const struct gpu_device *d)
 static void render_absent(const struct gpu_snapshot *g, struct gs_buf *out)
 {
     static const char name[] = "gpuscale_exporter_absent_fields";
-    family(out, name, METRICS_GAUGE, "Fields that the GPU does not give, by reason; / names them.");
+    family(out, name, METRICS_GAUGE,
+           "Fields that the GPU does not provide, by reason; the page / lists them.");
     for (size_t i = 0; i < g->n_devices; i++) {
         char index[16];
         snprintf(index, sizeof(index), "%u", g->devices[i].index);
@@ -131,7 +132,7 @@ static void render_calls(const struct gpu_snapshot *g, struct gs_buf *out)
         if (g->calls[i].count)
             metrics_write_sample(out, count, &l, 1, (double)g->calls[i].count);
     }
-    family(out, seconds, METRICS_COUNTER, "Time that NVML calls took.");
+    family(out, seconds, METRICS_COUNTER, "Duration of NVML calls.");
     for (size_t i = 0; i < g->n_calls; i++) {
         struct metrics_label l = label("call", g->calls[i].call);
         if (g->calls[i].count)
@@ -161,7 +162,7 @@ static void render_errors(const struct gpu_snapshot *g, struct gs_buf *out)
 static void render_attributions(const struct exporter_sample *s, struct gs_buf *out)
 {
     static const char name[] = "gpuscale_exporter_attributions_total";
-    family(out, name, METRICS_COUNTER, "Processes looked up in /proc, by what was found.");
+    family(out, name, METRICS_COUNTER, "Processes looked up in /proc, by result.");
     for (int k = 0; k < EXPORTER_OWNER_KINDS; k++) {
         struct metrics_label l = label("result", exporter_owner_kind_name(k));
         metrics_write_sample(out, name, &l, 1, (double)s->resolved[k]);
@@ -172,7 +173,7 @@ static void render_podresources(const struct exporter_render_self *self, struct 
 {
     const struct exporter_attribution_status *a = self->attribution;
     single(out, "gpuscale_exporter_podresources_up", METRICS_GAUGE,
-           "1 when the kubelet answered the last PodResources call.", a->up);
+           "1 if the last PodResources call succeeded.", a->up);
     static const char name[] = "gpuscale_exporter_podresources_calls_total";
     family(out, name, METRICS_COUNTER, "PodResources List calls, by result.");
     struct metrics_label ok = label("result", "ok"), failed = label("result", "failed");
@@ -202,7 +203,7 @@ void exporter_render_self(const struct exporter_render_self *self, struct gs_buf
     render_sampling(self, out);
     if (self->sample) {
         single(out, "gpuscale_exporter_gpus_not_opened", METRICS_GAUGE,
-               "GPUs that the driver counts and does not let the exporter open.",
+               "GPUs that the driver counts but the exporter cannot open.",
                (double)self->sample->gpus->n_unopened);
         render_state(self->sample->gpus, "gpuscale_exporter_gpu_lost",
                      "1 when the driver has lost the GPU.", is_lost, out);
@@ -219,7 +220,7 @@ void exporter_render_self(const struct exporter_render_self *self, struct gs_buf
     if (self->sources)
         exporter_sources_render(self->sources, out);
     single(out, "gpuscale_exporter_rows_left_out", METRICS_GAUGE,
-           "Rows of the counters file that have no family here.", (double)self->rows_left_out);
+           "Ignored rows of the counters file.", (double)self->rows_left_out);
 }
 
 // --- page ---
@@ -280,7 +281,7 @@ void exporter_render_index(const struct exporter_render_self *self, struct gs_bu
         gs_buf_add_str(out, "</p>\n");
     }
     if (self->attribution && !self->attribution->up && self->attribution->problem[0]) {
-        gs_buf_add_str(out, "<p>No answer from PodResources: ");
+        gs_buf_add_str(out, "<p>The PodResources API is unavailable: ");
         add_html(out, self->attribution->problem);
         gs_buf_add_str(out, "</p>\n");
     }

@@ -17,13 +17,13 @@ struct exporter_resource_slices {
     struct kube_request *discovery;
     struct gs_timer *timer;
     struct kube_cache *cache;
-    struct gs_hmap *devices; // "pool/device" -> json_t of the device, made anew when it is stale
+    struct gs_hmap *devices; // "pool/device" -> JSON of the device; rebuilt after a change
     bool stale;
     char *problem; // of the discovery
     bool denied;
 };
 
-// --- which version ---
+// --- API version ---
 
 static void on_cache_change(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
@@ -42,7 +42,7 @@ static void start_cache(struct exporter_resource_slices *s, const char *version)
     kube_cache_start(s->cache);
 }
 
-// The newest one that is understood, as a text that stays; NULL: none.
+// The newest supported version, a static string; NULL: none.
 static const char *choose(const json_t *group)
 {
     static const char *const known[] = {"v1", "v1beta2", "v1beta1"};
@@ -116,7 +116,7 @@ void exporter_resource_slices_free(struct exporter_resource_slices *s)
 
 // --- devices ---
 
-// A slice of an older generation is on its way out.
+// A slice of an older generation will be deleted.
 static int64_t newest_generation(const struct exporter_resource_slices *s, const char *pool)
 {
     size_t pos = 0;
@@ -155,7 +155,7 @@ static void index_all(struct exporter_resource_slices *s)
     s->stale = false;
 }
 
-// v1beta1 has them one level deeper; a name may be qualified by its domain.
+// In v1beta1 attributes are one level deeper. A name may have a domain prefix.
 static const char *attribute(const json_t *device, const char *name)
 {
     GS_AUTO_FREE char *qualified = gs_format(EXPORTER_DEVICE_CLAIM_DRIVER "/%s", name);

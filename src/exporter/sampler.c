@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/sampler.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -11,25 +12,25 @@
 #define STOP_WAIT_NS (500 * GS_NS_PER_MS)
 
 struct exporter_sampler {
-    // The loop's.
+    // Used only by the loop.
     uv_async_t async;
     pthread_t thread;
     struct exporter_sampler_config cfg; // constant while the thread runs
 
-    // Under the lock.
+    // Protected by the lock.
     pthread_mutex_t lock;
     pthread_cond_t changed; // stopping, ended
     bool stopping, ended;
     bool left_behind; // a thread of the back end hangs in the driver
-    unsigned refs;    // of the loop's handle and of the thread
+    unsigned refs;    // held by the loop's handle and the thread
     enum gpu_driver driver;
     int64_t busy_since_ns;
     bool wanted[GPU_F_COUNT], wanted_changed;
     int64_t every_ns[GPU_F_COUNT];
-    struct exporter_sample *sample; // handed over, not yet taken; a newer one replaces it
+    struct exporter_sample *sample; // delivered, not yet taken; a newer sample replaces it
     struct gs_error *error;
 
-    // The thread's.
+    // Used only by the thread.
     struct gpu_backend *backend;
     struct exporter_owner_cache *owners;
 };
@@ -59,6 +60,7 @@ static void sampler_free(struct exporter_sampler *s)
 static void sampler_unref(struct exporter_sampler *s)
 {
     pthread_mutex_lock(&s->lock);
+    gs_assert(s->refs > 0);
     bool last = --s->refs == 0;
     pthread_mutex_unlock(&s->lock);
     if (last)
@@ -106,7 +108,7 @@ static void find_owners(struct exporter_sampler *s, struct exporter_sample *samp
     memcpy(sample->resolved, exporter_owner_cache_resolved(s->owners), sizeof(sample->resolved));
 }
 
-static struct gs_error *take_sample(struct exporter_sampler *s, struct exporter_sample **ret)
+static struct gs_error *sample_gpus(struct exporter_sampler *s, struct exporter_sample **ret)
 {
     prepare_backend(s);
     struct gpu_snapshot *gpus = NULL;
@@ -129,10 +131,11 @@ static void set_busy(struct exporter_sampler *s, int64_t since_ns)
     pthread_mutex_unlock(&s->lock);
 }
 
-// The async handle may be closed once `stopping` is set: it is only touched under the lock.
+// The async handle may be closed once `stopping` is set: use it only under the lock.
 static void hand_over(struct exporter_sampler *s, struct exporter_sample *sample,
                       struct gs_error *err)
 {
+    gs_assert(!sample != !err);
     pthread_mutex_lock(&s->lock);
     s->busy_since_ns = 0;
     if (s->stopping) {
@@ -149,7 +152,7 @@ static void hand_over(struct exporter_sampler *s, struct exporter_sample *sample
     pthread_mutex_unlock(&s->lock);
 }
 
-// Sleeps to the time; false when it is time to end.
+// Sleeps until the time. False: the thread must end.
 static bool sleep_until(struct exporter_sampler *s, int64_t mono_ns)
 {
     struct timespec at = {mono_ns / GS_NS_PER_SEC, mono_ns % GS_NS_PER_SEC};
@@ -161,7 +164,7 @@ static bool sleep_until(struct exporter_sampler *s, int64_t mono_ns)
     return go_on;
 }
 
-// A steady beat; what a long pass has missed is skipped and not made up for.
+// A fixed period: samples missed by a long one are skipped.
 static int64_t next_beat(const struct exporter_sampler *s, int64_t last)
 {
     int64_t now = gs_mono_ns(), next = last + s->cfg.interval_ns;
@@ -182,7 +185,7 @@ static void *sampler_main(void *arg)
     do {
         set_busy(s, gs_mono_ns());
         struct exporter_sample *sample = NULL;
-        struct gs_error *err = take_sample(s, &sample);
+        struct gs_error *err = sample_gpus(s, &sample);
         pause = err ? longer_pause(s, pause) : 0;
         hand_over(s, sample, err);
         next = pause ? gs_mono_ns() + pause : next_beat(s, next);
@@ -222,7 +225,7 @@ static void init_sync(struct exporter_sampler *s)
     pthread_condattr_destroy(&attr);
 }
 
-// Signals are the loop's.
+// Signals are handled by the loop's thread.
 static int start_thread(struct exporter_sampler *s)
 {
     sigset_t all, old;
@@ -311,7 +314,7 @@ bool exporter_sampler_stop(struct exporter_sampler *s)
     if (ended)
         pthread_join(s->thread, NULL);
     else
-        pthread_detach(s->thread); // it frees what it still uses if it ever comes back
+        pthread_detach(s->thread); // the thread frees its memory if it ever returns
     uv_close((uv_handle_t *)&s->async, unref_on_close);
     return clean;
 }

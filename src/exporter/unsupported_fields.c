@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 
-enum { MAX_NAMES = 12 }; // in a line
+enum { MAX_NAMES = 12 }; // per line
 
 static enum gpu_validity of_instance(const struct gpu_device *d, const struct gpu_instance *i,
                                      enum gpu_field f)
@@ -13,7 +13,7 @@ static enum gpu_validity of_instance(const struct gpu_device *d, const struct gp
     return own ? own->validity : d->fields[f].validity;
 }
 
-// The reason that the first of them gives; GPU_VALID: one has it, or may have it later.
+// The reason of the first GPU. GPU_VALID: at least one provides the field, or may provide it later.
 struct reason {
     enum gpu_validity first;
     bool any, has;
@@ -26,7 +26,7 @@ static void count_reason(struct reason *r, enum gpu_validity v)
     r->any = true;
 }
 
-// Of the GPUs and MIG devices that have lines.
+// For the GPUs and MIG devices that have lines.
 static enum gpu_validity why(const struct exporter_unsupported_fields *c, enum gpu_field f)
 {
     struct reason r = {0};
@@ -41,7 +41,7 @@ static enum gpu_validity why(const struct exporter_unsupported_fields *c, enum g
     return r.any && !r.has ? r.first : GPU_VALID;
 }
 
-// What is computed from many fields is there without most of them.
+// A computed metric may be available although most of its fields are not.
 static enum gpu_validity why_row(const struct exporter_unsupported_fields *c,
                                  const struct exporter_counter *row)
 {
@@ -56,7 +56,7 @@ static enum gpu_validity why_no_processes(const struct gpu_snapshot *s)
     return s->n_devices ? s->devices[0].process_util : GPU_VALID;
 }
 
-static void add_name(struct gs_buf *names, size_t *n, const char *name)
+static void add_field_name(struct gs_buf *names, size_t *n, const char *name)
 {
     if (*n < MAX_NAMES)
         gs_buf_addf(names, "%s%s", *n ? ", " : "", name);
@@ -71,9 +71,9 @@ static void tell_reason(const struct exporter_unsupported_fields *c, enum gpu_va
     size_t n = 0;
     for (size_t i = 0; i < c->counters->len; i++)
         if (why_row(c, &c->counters->rows[i]) == reason)
-            add_name(&names, &n, c->counters->rows[i].name);
+            add_field_name(&names, &n, c->counters->rows[i].name);
     if (why_no_processes(c->gpus) == reason)
-        add_name(&names, &n, "DCGM_CUSTOM_PROCESS_SM_UTIL");
+        add_field_name(&names, &n, "DCGM_CUSTOM_PROCESS_SM_UTIL");
     if (!n)
         return;
     if (reason == GPU_NOT_SUPPORTED)

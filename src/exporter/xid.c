@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an XID means, in short; from NVIDIA's public "Xid Errors" catalogue.
+// Short descriptions of XIDs, from NVIDIA's public catalog of Xid errors.
 #include "exporter/render.h"
 
 const char *exporter_render_xid_text(int64_t xid)

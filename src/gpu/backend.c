@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Before the first pass there is no previous one; the window of rates starts this long ago.
+// The first sample has no previous one; its rates start this long ago.
 #define FIRST_WINDOW_US 1000000
 #define STOP_WAIT_NS    (300 * GS_NS_PER_MS)
 
@@ -30,7 +30,7 @@ enum gpu_validity gpu_backend_validity(nvml_ret ret)
     }
 }
 
-// What a device or driver lacks, and what is an answer and not a failure.
+// False for missing capabilities and for normal results.
 static bool is_failure(enum nvml_call call, nvml_ret ret)
 {
     if (ret == NVML_OK || gpu_backend_validity(ret) == GPU_NOT_SUPPORTED)
@@ -42,13 +42,13 @@ static bool is_failure(enum nvml_call call, nvml_ret ret)
     case NVML_CALL_process_utilization:
     case NVML_CALL_processes_utilization:
         return ret != NVML_NOT_FOUND && ret != NVML_INSUFFICIENT_SIZE;
-    case NVML_CALL_validate_inforom: // a finding
+    case NVML_CALL_validate_inforom: // reports a finding
         return ret != NVML_CORRUPTED_INFOROM;
-    case NVML_CALL_fabric_info: // an older version is asked for then
+    case NVML_CALL_fabric_info: // an older version is tried next
     case NVML_CALL_unrepairable:
     case NVML_CALL_margin:
         return ret != NVML_ARGUMENT_VERSION_MISMATCH;
-    case NVML_CALL_sram_status: // of root only
+    case NVML_CALL_sram_status: // only root may call it
         return ret != NVML_ARGUMENT_VERSION_MISMATCH && ret != NVML_NO_PERMISSION;
     case NVML_CALL_link_state: // boards have fewer links than their chip
         return ret != NVML_INVALID_ARGUMENT;
@@ -70,7 +70,7 @@ nvml_ret gpu_backend_note(struct gpu_reader *b, enum nvml_call call, nvml_ret re
         b->driverless++;
         b->driverless_code = ret;
     }
-    // The event wait speaks for all devices together, and a pair may have lost the other one.
+    // The event wait concerns all devices, and in a pair the other GPU may be the lost one.
     if (ret == NVML_GPU_IS_LOST && call != NVML_CALL_event_set_wait && call != NVML_CALL_p2p_status)
         b->device_lost = true;
     if (!is_failure(call, ret))
@@ -107,8 +107,8 @@ bool gpu_backend_wants(const struct gpu_reader *r, enum gpu_field first, enum gp
     return false;
 }
 
-// What the driver has said of a device: another one may say something else, and handles of its may
-// be equal to those of the old one.
+// Removes state that depends on the driver: another driver may return other values, and handles may
+// have the same addresses.
 static void expire(struct gpu_known_device *k)
 {
     k->xid_registered = false;
@@ -123,7 +123,7 @@ static void expire(struct gpu_known_device *k)
     memset(k->kept, 0, sizeof(k->kept));
 }
 
-// One that comes late is taken in a later pass.
+// An event set that is created late is used in a later sample.
 static void take_event_set(struct gpu_backend *b)
 {
     if (!b->events && gpu_worker_idle(b->event_worker) && b->event_worker && b->event_worker->made)
@@ -151,7 +151,7 @@ void gpu_backend_unload(struct gpu_backend *b)
     b->ready = false;
 }
 
-// The library stays while a thread hangs in it.
+// The library stays loaded while a thread hangs in it.
 static void unready(struct gpu_backend *b)
 {
     if (gpu_workers_idle(b))
@@ -171,7 +171,7 @@ static struct gs_error *nvml_error(struct gpu_backend *b, const char *what, nvml
     const char *hint = "";
     set_driver(b, gpu_driver_of(ret));
     if (ret == NVML_DRIVER_NOT_LOADED)
-        hint = "; the NVIDIA kernel module is not loaded (nvidia-smi tells more)";
+        hint = "; the NVIDIA kernel module is not loaded (run nvidia-smi for details)";
     else if (ret == NVML_LIB_RM_VERSION_MISMATCH)
         hint = "; the driver was upgraded: reload the kernel module or restart the machine";
     else if (ret == NVML_NO_PERMISSION)
@@ -300,7 +300,7 @@ bool gpu_backend_stop(struct gpu_backend *b)
     while (any_thread(b) && gs_mono_ns() < deadline)
         pthread_cond_timedwait(&b->done, &b->lock, &at);
     bool ended = !any_thread(b);
-    // Who has left the loop is about to drop its reference and touches nothing else.
+    // A worker that has left its loop only drops its reference.
     while (ended && b->refs > 1) {
         pthread_mutex_unlock(&b->lock);
         sched_yield();
@@ -326,7 +326,7 @@ enum gpu_driver gpu_backend_driver(const struct gpu_backend *b)
     return b->driver;
 }
 
-// --- which device is which ---
+// --- assignment of devices ---
 
 static struct gpu_worker *worker_of_uuid(struct gpu_backend *b, const char *uuid)
 {
@@ -338,7 +338,7 @@ static struct gpu_worker *worker_of_uuid(struct gpu_backend *b, const char *uuid
     return NULL;
 }
 
-static void forget(struct gpu_backend *b, struct gpu_worker *w)
+static void remove_known_device(struct gpu_backend *b, struct gpu_worker *w)
 {
     if (w->known)
         gpu_backend_free_gpm(&b->nvml, w->known);
@@ -357,16 +357,17 @@ static struct gpu_known_device *known_new(const char *uuid)
     return k;
 }
 
-// Gives what is known of the device behind this index to its worker; false: there is none.
+// Gives the worker the state of the device at its index. False: there is none.
 static bool assign(struct gpu_backend *b, struct gpu_worker *w)
 {
-    if (w->ret == NVML_GPU_IS_LOST) // its name is still known
+    if (w->ret == NVML_GPU_IS_LOST) // its name is still available
         return w->known != NULL;
     if (w->ret != NVML_OK)
         return false;
     struct gpu_worker *other = worker_of_uuid(b, w->uuid);
     if (other && other != w) {
-        // Indices have shifted. Twice the same UUID, or a worker that hangs: that one keeps it.
+        // Indices have changed. If a UUID occurs twice, or the other worker hangs, the other worker
+        // keeps the device.
         if (!gpu_worker_idle(other) || (other->index < w->index && gs_streq(other->uuid, w->uuid)))
             return false;
         struct gpu_known_device *k = w->known;
@@ -376,7 +377,7 @@ static bool assign(struct gpu_backend *b, struct gpu_worker *w)
         other->known = k;
         other->last = last;
     } else if (!other) {
-        forget(b, w);
+        remove_known_device(b, w);
         w->known = known_new(w->uuid);
     }
     if (w->known->handle != w->handle)
@@ -385,7 +386,7 @@ static bool assign(struct gpu_backend *b, struct gpu_worker *w)
     return true;
 }
 
-// --- a pass ---
+// --- sampling ---
 
 static void mark_absent(struct gpu_device *d, enum gpu_validity why)
 {
@@ -451,8 +452,8 @@ static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_
     }
 }
 
-// A driver may go while the library still counts its GPUs. An error when none of them can be
-// opened; one that does not answer or is lost has a line of its own.
+// A driver may be unloaded while the library still counts its GPUs. Fails if no GPU can be opened.
+// A GPU that hangs or is lost still has an entry.
 static struct gs_error *check_opened(struct gpu_backend *b, unsigned count)
 {
     nvml_ret ret = NVML_OK;
@@ -466,7 +467,7 @@ static struct gs_error *check_opened(struct gpu_backend *b, unsigned count)
     return count ? nvml_error(b, "opening the GPUs", ret) : NULL;
 }
 
-// Likewise when handles and names are still known and most of the rest is not.
+// The same if handles and names are still cached but most calls fail.
 static struct gs_error *check_answers(struct gpu_backend *b, unsigned count)
 {
     unsigned answered = 0, driverless = 0;
@@ -512,13 +513,13 @@ static void take_known(struct gpu_backend *b, struct gpu_known_device *k, struct
     memset(k->links, 0, sizeof(k->links));
 }
 
-// What this pass can say about the device behind an index.
-static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified,
-                    struct gpu_snapshot *s)
+// Adds the device of an index to the snapshot.
+static void collect_device(struct gpu_backend *b, struct gpu_worker *w, bool identified,
+                           struct gpu_snapshot *s)
 {
     struct gpu_device *d = &s->devices[s->n_devices];
     int64_t since = gpu_worker_busy_since_ns(w);
-    if (!since && w->device) { // also that of a late one
+    if (!since && w->device) { // also for a late worker
         gpu_device_free(w->last);
         w->last = GS_TAKE(w->device);
         if (w->last->lost)
@@ -542,7 +543,7 @@ static void collect(struct gpu_backend *b, struct gpu_worker *w, bool identified
     }
     if (hung) {
         mark_absent(d, GPU_HUNG);
-        // Of a worker that hangs only its name and the XIDs are ours to read.
+        // If a worker hangs, only its device's name and XIDs may be read.
         if (w->known)
             gpu_backend_fill_xids(b, w->known, d);
     }
@@ -557,7 +558,7 @@ static void collect_all(struct gpu_backend *b, unsigned count, const bool *poste
         size_t before = s->n_devices;
         if (!w)
             continue;
-        collect(b, w, posted[i], s);
+        collect_device(b, w, posted[i], s);
         if (s->n_devices == before && gpu_worker_idle(w) && w->ret != NVML_OK) {
             s->n_unopened++;
             s->unopened_code = w->ret;
@@ -600,7 +601,7 @@ static void fill_counts(struct gpu_backend *b, struct gpu_snapshot *s)
             merge_reader(&b->workers[i]->reader, s);
 }
 
-// Before the devices: some fields have other ids in other drivers.
+// Before the devices: the IDs of some fields depend on the driver.
 static void read_driver_version(struct gpu_backend *b, char *ret, unsigned size)
 {
     if (NVML(&b->reader, driver_version, ret, size) != NVML_OK)
@@ -626,7 +627,7 @@ static void read_system(struct gpu_backend *b, struct gpu_snapshot *s)
         b->wanted[GPU_F_CUDA_DRIVER_VERSION] ? gpu_backend_validity(ret) : GPU_UNKNOWN;
 }
 
-// What is the same for all GPUs of the driver.
+// Values that are the same for all GPUs of the driver.
 static void fill_system(struct gpu_snapshot *s)
 {
     for (size_t i = 0; i < s->n_devices; i++)
@@ -645,7 +646,7 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     nvml_ret code = NVML(&b->reader, count, &count);
     if (code != NVML_OK) {
         err = nvml_error(b, nvml_call_symbol(NVML_CALL_count), code);
-        // Also after the driver was unloaded or replaced: a fresh start is the only way back.
+        // After the driver was unloaded or replaced, only a new initialization works.
         unready(b);
         return err;
     }
@@ -667,7 +668,7 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     fill_system(s);
     for (uint32_t i = count; i < GPU_MAX_DEVICES; i++)
         if (b->workers[i] && gpu_worker_idle(b->workers[i]))
-            forget(b, b->workers[i]);
+            remove_known_device(b, b->workers[i]);
     fill_counts(b, s);
     s->unix_ms = gs_unix_ms();
     s->duration_us = (gs_mono_ns() - start) / 1000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether there is a driver and something for it to drive.
+// Finds out whether a driver and a GPU exist.
 #include "gpu/backend.h"
 
 #include "base/mem.h"
@@ -37,7 +37,7 @@ enum gpu_driver gpu_driver_of(nvml_ret ret)
     }
 }
 
-// The first `size` - 1 bytes of a small file; "" when there is none.
+// Reads the first `size` - 1 bytes of a small file; "" if it does not exist.
 static void read_start(const char *path, char *ret, size_t size)
 {
     FILE *f = fopen(path, "re");
@@ -47,8 +47,8 @@ static void read_start(const char *path, char *ret, size_t size)
         (void)fclose(f);
 }
 
-// Display controllers, with a connector for a screen or without one; not the vendor's switches and
-// sound devices.
+// Display controllers with or without a display connector, but not NVIDIA's switches and audio
+// devices.
 static bool is_gpu(const char *devices, const char *name)
 {
     GS_AUTO_FREE char *vendor = gs_format("%s/%s/vendor", devices, name);
@@ -61,8 +61,8 @@ static bool is_gpu(const char *devices, const char *name)
     return gs_starts(text, "0x03");
 }
 
-// NVIDIA's library makes the device node also where no driver is loaded, if it runs as root, so the
-// node alone proves nothing.
+// As root, NVIDIA's library creates the device node even if no driver is loaded, so the node alone
+// is no proof.
 static bool has_driver(const char *node)
 {
     int fd = open(node, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -73,13 +73,13 @@ static bool has_driver(const char *node)
 
 bool gpu_machine_may_have_gpu(const char *sys)
 {
-    // WSL2 and Tegra boards have theirs elsewhere than on the PCI bus.
+    // The GPUs of WSL2 and Tegra are not on the PCI bus.
     if (has_driver("/dev/nvidiactl") || has_driver("/dev/dxg") ||
         access("/etc/nv_tegra_release", F_OK) == 0)
         return true;
     GS_AUTO_FREE char *devices = gs_format("%s/bus/pci/devices", sys ? sys : "/sys");
     DIR *dir = opendir(devices);
-    if (!dir) // nobody knows
+    if (!dir) // unknown
         return true;
     bool found = false;
     for (struct dirent *e; !found && (e = readdir(dir)) != NULL;)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XID errors, by an event set of our own. Only what happens after the registration is seen.
+// XID errors, from an event set. Only events after the registration are received.
 #include "gpu/backend.h"
 
 #include "base/slice.h"
@@ -14,7 +14,7 @@ void gpu_backend_watch_events(struct gpu_reader *r, struct gpu_known_device *k)
     nvml_event_set set = r->events;
     unsigned long long supported = 0;
     nvml_ret ret = set ? NVML(r, supported_events, k->handle, &supported) : NVML_NOT_SUPPORTED;
-    // Types that the device does not have make the registration fail.
+    // Registration fails if it includes event types that the device does not support.
     if (ret == NVML_OK && !(supported & NVML_EVENT_XID))
         ret = NVML_NOT_SUPPORTED;
     if (ret == NVML_OK)
@@ -46,9 +46,9 @@ nvml_ret gpu_backend_take_events(struct gpu_reader *r, struct gpu_worker *w)
     return NVML_OK;
 }
 
-// --- the coordinator ---
+// --- coordinator ---
 
-// Of more numbers than there is room for the first ones are counted.
+// If there are more XIDs than slots, only the first ones are counted.
 static void total_xid(struct gpu_known_device *k, uint32_t xid)
 {
     size_t at = 0;
@@ -85,8 +85,8 @@ void gpu_backend_remember_events(struct gpu_backend *b)
     for (size_t i = 0; i < w->n_taken; i++)
         remember_xid(b, &w->taken[i]);
     w->n_taken = 0;
-    // A set with a lost GPU in it may answer with that for ever: the next pass makes a new one of
-    // the GPUs that are there.
+    // A set that contains a lost GPU may return this forever. The next sample creates a new set
+    // with the remaining GPUs.
     if (!b->events || w->ret == NVML_OK || w->ret == NVML_TIMEOUT || !gpu_workers_idle(b))
         return;
     NVML(&b->reader, event_set_free, b->events);
@@ -100,7 +100,7 @@ void gpu_backend_fill_xids(const struct gpu_backend *b, const struct gpu_known_d
                            struct gpu_device *d)
 {
     int64_t since = gs_mono_ns() - b->cfg.xid_window_ns;
-    // Of a worker that hangs xid_validity is not ours to read.
+    // If a worker hangs, xid_validity must not be read.
     if (k->xid_watched || (!d->lost && !d->hung))
         d->fields[GPU_F_XID_ERRORS] = (struct gpu_value){
             .validity = k->xid_watched ? GPU_VALID : k->xid_validity,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DCGM's fields that NVML can give, and at the end our own: X(symbol, name, DCGM's number, kind,
-// group, Prometheus type, unit, source, help). The order is by number, which is the order of
-// output. A group is what one step of a pass reads; steps of which no field is wanted are left out.
+// The DCGM fields that NVML provides, followed by gpuscale's own: X(symbol, name, DCGM field ID,
+// kind, group, Prometheus type, unit, source, help). Rows are sorted by ID, which is the order of
+// output. A group is read in one step of sampling; steps without a wanted field are skipped.
 #pragma once
 
 // clang-format off

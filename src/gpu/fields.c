@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readers: which NVML call gives which field, and in which unit.
+// Field readers: the NVML call and unit of each field.
 #include "gpu/backend.h"
 
 #include "base/slice.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor answer with more (DCGM drops it too)
+    MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor return more (DCGM ignores them, too)
     MAX_SAMPLES = 4096,
 };
 
@@ -37,7 +37,7 @@ struct gpu_value gpu_backend_double(nvml_ret ret, double v)
 
 static struct gpu_value watts(nvml_ret ret, unsigned milliwatt)
 {
-    if (ret == NVML_OK && milliwatt > 100000000) // more than 100 kW is no board
+    if (ret == NVML_OK && milliwatt > 100000000) // no board uses more than 100 kW
         return (struct gpu_value){.validity = GPU_FAILED};
     return gpu_backend_double(ret, milliwatt / 1000.0);
 }
@@ -92,7 +92,7 @@ static void read_set_clocks(struct gpu_reader *b, struct gpu_known_device *k, st
     d->fields[GPU_F_MAX_VIDEO_CLOCK] = gpu_backend_integer(ret, mhz);
 }
 
-// With more samples than the ring has room for it keeps the newest of each small step.
+// If there are more samples than slots, the newest of each short interval is kept.
 static void remember_clock_events(const struct gpu_reader *b, struct gpu_known_device *k,
                                   uint16_t bits)
 {
@@ -108,7 +108,7 @@ static void remember_clock_events(const struct gpu_reader *b, struct gpu_known_d
     k->clocks[at].bits = bits;
 }
 
-// What holds when the first sample is taken is nothing new.
+// Reasons in the first sample do not count as new.
 static void total_clock_events(struct gpu_known_device *k, uint16_t bits)
 {
     unsigned begun = k->has_clock_bits ? bits & ~(unsigned)k->clock_bits : 0;
@@ -207,7 +207,7 @@ static void read_state(struct gpu_reader *b, struct gpu_known_device *k, struct 
     d->fields[GPU_F_PSTATE] = ret == NVML_OK && !known ? gpu_backend_invalid(NVML_UNKNOWN)
                                                        : gpu_backend_integer(ret, (uint64_t)state);
     ret = NVML(b, fan_speed, k->handle, &fan);
-    // Boosted fans tell more than 100.
+    // Boosted fans report more than 100.
     d->fields[GPU_F_FAN_SPEED] = ret == NVML_OK && fan > 1000 ? gpu_backend_invalid(NVML_UNKNOWN)
                                                               : gpu_backend_integer(ret, fan);
 }
@@ -304,9 +304,9 @@ static bool sample_percent(int value_type, union nvml_value v, double *ret)
     return *ret >= 0 && *ret <= 100;
 }
 
-// Mean of the driver's utilisation samples since the last pass, each weighted by the time that it
-// stands for. A single reading covers 1/6 s on most boards and would miss the rest of the second.
-// Or the highest of them, when that is asked for.
+// The mean of the driver's utilization samples since the last sample, weighted by duration, or
+// their maximum if configured. A single value covers 1/6 s on most boards and would miss the rest
+// of the second.
 static bool mean_utilization(struct gpu_reader *b, struct gpu_known_device *k, double *ret_mean)
 {
     unsigned n = 0;
@@ -374,11 +374,11 @@ struct gpu_memory_values gpu_backend_read_memory(struct gpu_reader *b, nvml_devi
         m.used = old.used;
         m.reserved = 0;
     }
-    if (ret == NVML_OK && m.total == 0) // integrated GPUs without memory of their own
+    if (ret == NVML_OK && m.total == 0) // integrated GPUs without dedicated memory
         ret = NVML_NOT_SUPPORTED;
     uint64_t usable = m.total - m.reserved;
     bool sane = m.reserved < m.total && m.used <= usable && m.free <= m.total;
-    if (ret == NVML_OK && !sane) // garbage
+    if (ret == NVML_OK && !sane) // implausible
         ret = NVML_UNKNOWN;
     return (struct gpu_memory_values){
         .total = gpu_backend_integer(ret, m.total >> 20),
@@ -419,7 +419,7 @@ static void read_license(struct gpu_reader *b, struct gpu_known_device *k, struc
 {
     struct nvml_license_features f = {0};
     nvml_ret ret = NVML(b, licensable, k->handle, &f);
-    if (ret == NVML_OK && !f.supported) // bare metal needs no licence: nothing to report
+    if (ret == NVML_OK && !f.supported) // bare metal needs no license
         ret = NVML_NOT_SUPPORTED;
     unsigned licensed = 0;
     for (uint32_t i = 0; i < f.count && i < GS_ARRAY_LEN(f.features); i++)
@@ -427,12 +427,12 @@ static void read_license(struct gpu_reader *b, struct gpu_known_device *k, struc
     d->fields[GPU_F_VGPU_LICENSE] = gpu_backend_integer(ret, licensed);
 }
 
-// Which DCGM fields are of the MIG mode of a GPU or nobody's business here stands in the table; an
-// identity field has been read before.
+// Identity fields were read before. The table contains the fields that depend on the MIG mode or
+// that gpuscale does not provide.
 static void fill_identity(const struct gpu_known_device *k, struct gpu_device *d)
 {
     static const enum gpu_field texts[] = {
-        // as enum gpu_text
+        // in the order of enum gpu_text
         GPU_F_BRAND,         GPU_F_SERIAL,        GPU_F_OEM_INFOROM, GPU_F_ECC_INFOROM,
         GPU_F_POWER_INFOROM, GPU_F_INFOROM_IMAGE, GPU_F_VBIOS,
     };

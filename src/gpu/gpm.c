@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performance counters of Hopper and newer (DCGM_FI_PROF_*): NVML gives a value for the time
-// between two samples, here those of two passes. Older GPUs tell them to DCGM only.
+// Performance counters of Hopper and newer (DCGM_FI_PROF_*). NVML calculates a value for the time
+// between two samples. Older GPUs provide them only through DCGM.
 #include "gpu/backend.h"
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MIN_SPAN_NS (100 * GS_NS_PER_MS) // NVML wants more than that between two samples
+#define MIN_SPAN_NS (100 * GS_NS_PER_MS) // NVML requires more than this between samples
 
 struct row {
     enum gpu_field field;
@@ -126,8 +126,8 @@ static struct gpu_gpm_slot *slot_of(struct gpu_known_device *k, uint32_t gpu_ins
     return free_slot;
 }
 
-static nvml_ret take_sample(struct gpu_reader *r, struct gpu_known_device *k,
-                            struct gpu_gpm_slot *s)
+static nvml_ret get_gpm_sample(struct gpu_reader *r, struct gpu_known_device *k,
+                               struct gpu_gpm_slot *s)
 {
     nvml_ret ret = s->older ? NVML_OK : NVML(r, gpm_alloc, &s->older);
     if (ret == NVML_OK && !s->newer)
@@ -140,16 +140,16 @@ static nvml_ret take_sample(struct gpu_reader *r, struct gpu_known_device *k,
                : NVML(r, gpm_get_mig, k->handle, s->gpu_instance, into);
 }
 
-static struct gpu_value value_of(const struct row *row, const struct nvml_gpm_metric *m)
+static struct gpu_value gpm_value(const struct row *row, const struct nvml_gpm_metric *m)
 {
     if (m->ret != NVML_OK || isnan(m->value))
         return gpu_backend_invalid(m->ret == NVML_OK ? NVML_NOT_SUPPORTED : m->ret);
     if (m->value < 0 || !isfinite(m->value))
         return gpu_backend_invalid(NVML_UNKNOWN);
-    if (gpu_field_info(row->field)->kind == GPU_INTEGER) // MiB/s; none moves 2^40 of them
+    if (gpu_field_info(row->field)->kind == GPU_INTEGER) // MiB/s; no GPU transfers 2^40
         return m->value < 1e12 ? gpu_backend_integer(NVML_OK, (uint64_t)(m->value * 1048576.0))
                                : gpu_backend_invalid(NVML_UNKNOWN);
-    // A little above 100 happens; far above it is garbage.
+    // Values slightly above 100 occur; much higher ones are invalid.
     if (m->value > 110)
         return gpu_backend_invalid(NVML_UNKNOWN);
     return gpu_backend_double(NVML_OK, m->value > 100 ? 1 : m->value / 100);
@@ -175,7 +175,7 @@ static void compute(struct gpu_reader *r, struct gpu_gpm_slot *s, struct gpu_val
     nvml_ret ret = NVML(r, gpm_metrics, q);
     for (uint32_t i = 0; i < q->n && i < GS_ARRAY_LEN(rows); i++)
         prof[of[i]->field - GPU_F_PROF_FIRST] =
-            ret == NVML_OK ? value_of(of[i], &q->metrics[i]) : gpu_backend_invalid(ret);
+            ret == NVML_OK ? gpm_value(of[i], &q->metrics[i]) : gpu_backend_invalid(ret);
 }
 
 static void read_slot(struct gpu_reader *r, struct gpu_known_device *k, uint32_t gpu_instance,
@@ -191,7 +191,7 @@ static void read_slot(struct gpu_reader *r, struct gpu_known_device *k, uint32_t
         memcpy(prof, s->last, sizeof(s->last));
         return;
     }
-    nvml_ret ret = take_sample(r, k, s);
+    nvml_ret ret = get_gpm_sample(r, k, s);
     if (ret != NVML_OK) {
         set_all(prof, gpu_backend_validity(ret));
         set_all(s->last, GPU_UNKNOWN);
@@ -242,6 +242,6 @@ void gpu_backend_read_gpm(struct gpu_reader *r, struct gpu_known_device *k, stru
     for (size_t i = 0; i < d->n_instances && !r->device_lost; i++)
         read_slot(r, k, d->instances[i].gpu_instance_id, d->instances[i].prof);
     for (size_t i = 0; i < GS_ARRAY_LEN(k->gpm); i++)
-        if (k->gpm[i].used && !k->gpm[i].seen) // an instance that is gone
+        if (k->gpm[i].used && !k->gpm[i].seen) // the instance no longer exists
             free_slot(r->nvml, &k->gpm[i]);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU reports, per field with its validity. A back end (NVML, real or simulated) fills
-// snapshots; the exporter reads them. A field that the driver does not give is invalid with a
-// reason, never 0.
+// What a GPU reports: a value and its validity per field. The back end (NVML, real or simulated)
+// creates snapshots and the exporter reads them. A field that the driver does not provide is
+// invalid with a reason, never 0.
 #pragma once
 
 #include "base/error.h"
@@ -17,7 +17,7 @@
 
 enum gpu_kind { GPU_INTEGER, GPU_DOUBLE, GPU_TEXT };
 
-// What one step of a pass reads.
+// What one step of sampling reads.
 enum gpu_group {
     GPU_G_SYSTEM,
     GPU_G_IDENTITY,
@@ -62,7 +62,7 @@ enum gpu_field {
         GPU_F_COUNT
 };
 
-// Of GPUs with GPM; of MIG devices too. They are neighbours.
+// Fields of GPUs with GPM and of their MIG devices. They are consecutive.
 #define GPU_F_PROF_FIRST GPU_F_PROF_GR_ENGINE_ACTIVE
 #define GPU_F_PROF_END   GPU_F_NVLINK5_TX_PACKETS
 enum { GPU_PROF_COUNT = GPU_F_PROF_END - GPU_F_PROF_FIRST };
@@ -70,47 +70,47 @@ enum { GPU_PROF_COUNT = GPU_F_PROF_END - GPU_F_PROF_FIRST };
 enum gpu_validity {
     GPU_UNKNOWN, // not read yet
     GPU_VALID,
-    GPU_NOT_SUPPORTED, // the device or driver does not have it
+    GPU_NOT_SUPPORTED, // the device or driver does not provide it
     GPU_NO_PERMISSION,
     GPU_LOST,
-    GPU_FAILED, // the call failed otherwise
+    GPU_FAILED, // the call failed for another reason
     GPU_HUNG,   // a call for this device has not returned
 };
 
 struct gpu_value {
     enum gpu_validity validity;
-    bool is_double; // else integer
+    bool is_double; // otherwise an integer
     union {
         double d;
         int64_t i;
     };
 };
 
-// Per-process reading of the last interval.
+// Usage of one process over the last interval.
 struct gpu_process {
     uint32_t pid;
     bool has_memory, has_util;
     uint64_t memory_bytes;
     uint32_t sm_util, mem_util, enc_util, dec_util; // percent of the interval
     uint32_t gpu_instance, compute_instance;        // GPU_NO_INSTANCE outside MIG
-    bool compute, graphics; // which lists name it; neither: seen in the utilisation records only
+    bool compute, graphics; // the lists that contain it; neither: only in the utilization records
     bool mps;               // a client of the MPS server
-    // Not the driver's own readings but parts of the device's.
+    // Not measured by the driver, but a part of the device's value.
     bool util_estimated, memory_estimated;
 };
 
-// A MIG device. What is not here (clocks, temperatures, power …) is the parent's.
+// A MIG device. Other fields (clocks, temperatures, power …) are those of the parent.
 struct gpu_instance {
     uint32_t gpu_instance_id, compute_instance_id;
-    bool divided;          // the GPU instance has several compute instances: they share its memory
+    bool divided;          // the GPU instance has several compute instances that share its memory
     char uuid[96];         // "MIG-…"
-    char profile[32];      // "1g.10gb"; "" when unknown
+    char profile[32];      // "1g.10gb"; "" if unknown
     uint64_t memory_total; // bytes, 0: unknown
     struct gpu_value fb_total, fb_free, fb_used, fb_reserved, fb_used_ratio;
-    struct gpu_value prof[GPU_PROF_COUNT]; // from GPU_F_PROF_FIRST on
+    struct gpu_value prof[GPU_PROF_COUNT]; // starting at GPU_F_PROF_FIRST
 };
 
-// Whether two GPUs reach each other by NVLink peer to peer: nvmlGpuP2PStatus_t.
+// Whether two GPUs can use NVLink peer to peer: nvmlGpuP2PStatus_t.
 enum gpu_p2p {
     GPU_P2P_OK,
     GPU_P2P_CHIPSET_NOT_SUPPORTED,
@@ -119,10 +119,10 @@ enum gpu_p2p {
     GPU_P2P_DISABLED,
     GPU_P2P_NOT_SUPPORTED,
     GPU_P2P_UNKNOWN,
-    GPU_P2P_NONE = 255, // not asked: the GPU itself, or none at this index
+    GPU_P2P_NONE = 255, // not queried: the GPU itself, or no GPU has this index
 };
 
-// What the texts of a device are about.
+// The text fields of a device.
 enum gpu_text {
     GPU_T_BRAND,
     GPU_T_SERIAL,
@@ -131,17 +131,17 @@ enum gpu_text {
     GPU_T_POWER_INFOROM,
     GPU_T_INFOROM_IMAGE,
     GPU_T_VBIOS,
-    GPU_T_CLUSTER, // the NVLink fabric's; not read with the others
+    GPU_T_CLUSTER, // of the NVLink fabric; read separately from the others
     GPU_T_COUNT
 };
 enum { GPU_TEXT_SIZE = 64 };
 
 enum {
-    GPU_MAX_XIDS = 64,    // kept for the window of a device
+    GPU_MAX_XIDS = 64,    // maximum per device within the window
     GPU_CLOCK_EVENTS = 9, // bits of CLOCKS_EVENT_REASONS
 };
 struct gpu_xid_count {
-    uint32_t xid, count; // within the window
+    uint32_t xid, count; // count within the window
 };
 
 struct gpu_device {
@@ -153,37 +153,38 @@ struct gpu_device {
     char pci_bus_id[32];
     uint64_t memory_total; // bytes, 0: unknown
     bool lost;
-    bool hung;                            // the driver does not answer for it; fields are GPU_HUNG
-    int64_t mono_ns;                      // when its values were read
-    struct gpu_value fields[GPU_F_COUNT]; // a text's says only whether there is one
+    bool hung;       // driver calls for it do not return; its fields are GPU_HUNG
+    int64_t mono_ns; // when its values were read
+    struct gpu_value fields[GPU_F_COUNT]; // of a text field only the validity is set
     char texts[GPU_T_COUNT][GPU_TEXT_SIZE];
-    // Events are facts: they stay when the GPU is lost or hangs.
-    struct gpu_xid_count xids[GPU_MAX_XIDS]; // valid with XID_ERRORS
+    // Events stay valid when the GPU is lost or hangs.
+    struct gpu_xid_count xids[GPU_MAX_XIDS]; // valid if XID_ERRORS is
     size_t n_xids;
-    struct gpu_xid_count xid_totals[GPU_MAX_XIDS]; // since the GPU is known; likewise
+    // since the GPU was found; also valid if XID_ERRORS is
+    struct gpu_xid_count xid_totals[GPU_MAX_XIDS];
     size_t n_xid_totals;
-    bool has_clock_events;                   // the reasons were read once
+    bool has_clock_events;                   // the reasons were read at least once
     uint32_t clock_events[GPU_CLOCK_EVENTS]; // samples of the window with the bit; not of a GPU
                                              // that hangs
-    uint64_t clock_totals[GPU_CLOCK_EVENTS]; // how often the bit was set anew
-    uint8_t p2p[GPU_MAX_DEVICES];            // enum gpu_p2p by index; valid with NVLINK_P2P
+    uint64_t clock_totals[GPU_CLOCK_EVENTS]; // how often the bit changed to 1
+    uint8_t p2p[GPU_MAX_DEVICES];            // enum gpu_p2p by index; valid if NVLINK_P2P is
     int64_t processes_ns;                    // gs_mono_ns before the processes were listed
-    bool processes_valid;                    // false: the driver gives no process list here
-    enum gpu_validity process_util;          // whether it tells who of them was how active
+    bool processes_valid;                    // false: the driver provides no process list
+    enum gpu_validity process_util; // whether the driver reports the utilization of each process
     struct gpu_process *processes;
     size_t n_processes;
-    struct gpu_instance *instances; // empty: MIG is off, or no instance was made
+    struct gpu_instance *instances; // empty: MIG is off, or no instance exists
     size_t n_instances;
 };
 
-// How often an NVML call has failed since the back end was opened. What a device lacks (not
-// supported, function not found) and what is no failure (nobody active, no event) is not counted.
+// How often an NVML call has failed since the back end was opened. Missing capabilities (not
+// supported, function not found) and normal results (no active process, no event) are not counted.
 struct gpu_call_errors {
     const char *call; // NVML symbol, static
     int code;         // nvmlReturn_t
     uint64_t count;
 };
-// Calls and the time that they took since the back end was opened.
+// Calls and their total duration since the back end was opened.
 struct gpu_call_time {
     const char *call; // NVML symbol, static
     uint64_t count;
@@ -191,17 +192,17 @@ struct gpu_call_time {
 };
 const char *gpu_nvml_error_name(int code); // "GPU_IS_LOST"; never NULL
 
-// One sampling pass over all devices.
+// One sample of all devices.
 struct gpu_snapshot {
-    int64_t unix_ms;     // when the pass ended
-    int64_t duration_us; // how long the pass took
+    int64_t unix_ms;     // when sampling ended
+    int64_t duration_us; // duration of sampling
     bool simulated;
     char driver_version[80], nvml_version[80];
     int32_t cuda_version; // 1000 major + 10 minor; 0: unknown
     enum gpu_validity cuda_validity;
     struct gpu_device *devices;
     size_t n_devices;
-    size_t n_unopened; // GPUs that the driver counts and does not give: in no place of devices
+    size_t n_unopened; // GPUs that the driver counts but cannot open; they are not in devices
     int unopened_code; // nvmlReturn_t of one of them
     struct gpu_call_errors *errors;
     size_t n_errors;
@@ -216,21 +217,21 @@ struct gpu_field_info {
     enum gpu_kind kind;
     enum gpu_group group;
 };
-// What a MIG device has of its own; NULL: the field is its GPU's.
+// The value of a MIG device itself. NULL: the field belongs to the parent GPU.
 const struct gpu_value *gpu_instance_value(const struct gpu_instance *i, enum gpu_field f);
-// The text of a text field; NULL when there is none.
+// The value of a text field. NULL: not available.
 const char *gpu_field_text(const struct gpu_snapshot *s, const struct gpu_device *d,
                            enum gpu_field f);
-// By DCGM's name; GPU_F_COUNT: NVML does not give it.
+// Finds a field by its DCGM name. GPU_F_COUNT: NVML does not provide it.
 enum gpu_field gpu_field_by_name(const char *name);
-// Whether DCGM has a field of this name that NVML does not give.
+// Whether DCGM has a field of this name that NVML does not provide.
 bool gpu_field_is_dcgm_only(const char *name);
-const char *gpu_dcgm_only_field(size_t i); // without DCGM_FI_; NULL at the end
+const char *gpu_dcgm_only_field(size_t i); // without the prefix DCGM_FI_; NULL: end of the list
 const struct gpu_field_info *gpu_field_info(enum gpu_field f);
 const char *gpu_field_name(enum gpu_field f);
 const char *gpu_validity_text(enum gpu_validity v); // "not supported", …
 
-// A bit error rate of NVLink 5, as NVML encodes it. 15 and 255: none.
+// A bit error rate of NVLink 5 in NVML's encoding. Mantissa 15 with exponent 255: no rate.
 struct gpu_ber {
     unsigned mantissa, exponent;
     double ratio; // mantissa / 10^exponent
@@ -240,53 +241,54 @@ struct gpu_ber gpu_nvlink_ber(uint64_t encoded);
 // --- back end ---
 struct gpu_backend;
 
-// Whether there is a driver, as of the last attempt to use it.
+// State of the driver at the last attempt to use it.
 enum gpu_driver {
     GPU_DRIVER_UP,
     GPU_DRIVER_NO_LIBRARY,
-    GPU_DRIVER_NOT_LOADED,    // the kernel module is not there, or not yet
+    GPU_DRIVER_NOT_LOADED,    // the kernel module is not loaded (yet)
     GPU_DRIVER_MISMATCH,      // library and kernel module are of different versions
     GPU_DRIVER_NO_PERMISSION, // no access to the device nodes
-    GPU_DRIVER_NO_GPU,        // the driver is there and knows no GPU
-    GPU_DRIVER_NO_DEVICE,     // nor can it come: the machine has no NVIDIA GPU
-    GPU_DRIVER_FAILED,        // it answers with another error
+    GPU_DRIVER_NO_GPU,        // the driver works, but finds no GPU
+    GPU_DRIVER_NO_DEVICE,     // the same, and the machine has no NVIDIA GPU
+    GPU_DRIVER_FAILED,        // the driver returns another error
     GPU_DRIVER_STATES
 };
 const char *gpu_driver_name(enum gpu_driver d); // "library_not_found"; "up"
 
 struct gpu_backend_config {
-    const char *library; // path; NULL: the search order of docs (driver's libnvidia-ml.so.1)
+    const char *library; // path; NULL: the default search order (see nvml.c)
     const char *sys;     // the host's /sys, for GPU_DRIVER_NO_DEVICE; NULL: "/sys"
     bool simulated_only; // refuse a library that is not the simulated one
-    const bool *wanted;  // GPU_F_COUNT of them, copied; NULL: all that take no long time to read
-    // GPU_F_COUNT of them, copied: a field is read again after so long and keeps its value until
-    // then. What one call of the driver gives is read together. 0, and NULL: in each pass.
+    const bool *wanted;  // GPU_F_COUNT elements, copied; NULL: all fields except slow ones
+    // GPU_F_COUNT elements, copied: the interval at which a field is read. It keeps its value in
+    // between. Fields of the same driver call are read together. 0 or NULL: in each sample.
     const int64_t *every_ns;
-    int64_t pass_ns;       // between two passes, for every_ns
-    bool max_util;         // GPU_UTIL is the highest of the interval's samples instead of the mean
-    int64_t patience_ns;   // how long a pass waits for a device; 0: 1 s
-    int64_t hung_after_ns; // after it a device that does not answer is hung; 0: 10 s
+    int64_t pass_ns;       // interval between samples, for every_ns
+    bool max_util;         // GPU_UTIL is the maximum of the interval's samples instead of the mean
+    int64_t patience_ns;   // how long sampling waits for a device; 0: 1 s
+    int64_t hung_after_ns; // a device that does not respond for this time is hung; 0: 10 s
     int64_t xid_window_ns; // of gpu_device.xids; 0: 5 min
     int64_t clock_window_ns; // of gpu_device.clock_events; 0: 5 min
 };
 
-// Loads NVML and initialises it. GS_ENOTFOUND when there is no library; the text says where it
-// looked. Everything below may block as long as the driver blocks: call it on a thread of its own.
-// A pass asks each GPU about 15 things. Slow in real drivers: the process lists and the per-process
-// utilisation (milliseconds each, they walk the clients). PCIe throughput (20 ms a call) is not
-// read.
+// Loads and initializes NVML. GS_ENOTFOUND: no library was found; the text lists the searched
+// paths. The functions below block while the driver blocks: call them on a separate thread, one
+// thread at a time unless stated otherwise. A sample takes about 15 calls per GPU. Slow calls of
+// real drivers are the process lists and the per-process utilization (milliseconds each,
+// proportional to the number of clients). PCIe throughput (20 ms per call) is not read.
 struct gs_error *gpu_backend_open(const struct gpu_backend_config *cfg, struct gpu_backend **ret);
-// The same without a driver as yet: the first sample opens it, or a later one.
+// The same, but does not need a driver yet: the samples try to open it.
 struct gpu_backend *gpu_backend_new(const struct gpu_backend_config *cfg);
 enum gpu_driver gpu_backend_driver(const struct gpu_backend *b);
-// False when a thread hangs in the driver: its memory and the library are left behind.
+// False if a thread hangs in the driver: its memory and the library are not freed.
 bool gpu_backend_stop(struct gpu_backend *b);
 void gpu_backend_close(struct gpu_backend *b);
 GS_DEFINE_CLEANUP(struct gpu_backend *, gpu_backend_close)
 bool gpu_backend_simulated(const struct gpu_backend *b); // it exports gpuscaleNvmlIsSimulated
-// Other fields from the next pass on, as in gpu_backend_config. From any thread.
+// Changes the fields to read from the next sample on, as in gpu_backend_config. Any thread may call
+// it.
 void gpu_backend_want(struct gpu_backend *b, const bool *wanted, const int64_t *every_ns);
-// Reads everything once, enumerating anew, so that GPUs may come and go. A GPU that is lost is
-// listed with `lost` set; an error means that NVML as a whole gave nothing. After the driver was
-// unloaded or replaced, a later call opens it again.
+// Takes one sample. Enumerates the devices each time, because GPUs may appear and disappear. A lost
+// GPU is listed with `lost` set. An error means that NVML as a whole provided nothing. If the
+// driver was unloaded or replaced, a later call opens it again.
 struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot **ret);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does not change while a device is there: names, addresses, versions of its firmware.
+// Constant properties of a device: names, addresses, firmware versions.
 #include "gpu/backend.h"
 
 #include "base/slice.h"
@@ -85,12 +85,12 @@ void gpu_backend_read_identity(struct gpu_reader *r, struct gpu_known_device *k)
     k->minor = minor;
     struct nvml_pci_info pci = {0};
     if (NVML(r, pci_info, k->handle, &pci) == NVML_OK)
-        // A fallback symbol fills the legacy text only, with a domain of four digits.
+        // A fallback symbol only fills the legacy text, whose domain has four digits.
         snprintf(k->pci_bus_id, sizeof(k->pci_bus_id), "%s%.*s", pci.bus_id[0] ? "" : "0000",
                  pci.bus_id[0] ? 31 : 15, pci.bus_id[0] ? pci.bus_id : pci.bus_id_legacy);
     gpu_backend_clean_text(k->pci_bus_id, sizeof(k->pci_bus_id));
     if (wants_texts(r))
         read_texts(r, k);
-    // A device without a name is asked again.
+    // A device without a name is queried again.
     k->named = k->name[0] && k->pci_bus_id[0];
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells of a board and its fabric rather than of its load: the checksums of the InfoROM,
-// memory that cannot be repaired, where the GPU stands with the fabric manager of an NVSwitch
-// system, and how many of its links are down.
+// State of the board and its fabric: InfoROM checksum, unrepairable memory, registration with the
+// fabric manager of an NVSwitch system, and links that are down.
 #include "gpu/backend.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// The driver reads all of the InfoROM for it.
+// The driver reads the whole InfoROM for this call.
 #define INFOROM_AGAIN_NS (60 * GS_NS_PER_SEC)
-// A call for each link: 18 of them on the largest boards of today.
+// One call per link; the largest boards have 18.
 #define LINKS_AGAIN_NS (5 * GS_NS_PER_SEC)
 enum { MAX_LINKS = 36 };
 
@@ -25,7 +24,7 @@ static void read_inforom(struct gpu_reader *r, struct gpu_known_device *k, struc
     d->fields[GPU_F_INFOROM_VALID] = k->inforom;
 }
 
-// DCGM's numbers; its 0, for a GPU without a fabric, is absence here.
+// DCGM's numbers. Its 0, a GPU without a fabric, is an invalid value here.
 static struct gpu_value fabric_status(const struct nvml_fabric_info *f)
 {
     enum { NOT_STARTED = 1, IN_PROGRESS, SUCCESS, FAILURE, UNRECOGNIZED };
@@ -44,14 +43,14 @@ static struct gpu_value fabric_status(const struct nvml_fabric_info *f)
 static void read_fabric_ids(struct gpu_known_device *k, struct gpu_device *d,
                             const struct nvml_fabric_info *f, nvml_ret ret)
 {
-    // Only a completed registration has given the GPU a cluster and a clique.
+    // A GPU has a cluster and a clique only after a completed registration.
     if (ret == NVML_OK && (f->state != NVML_FABRIC_COMPLETED || f->status != NVML_OK))
         ret = NVML_NOT_SUPPORTED;
     d->fields[GPU_F_FABRIC_CLIQUE_ID] = gpu_backend_integer(ret, f->clique);
-    static const uint8_t no_cluster[sizeof(f->cluster)]; // its NVLinks end in this machine
+    static const uint8_t no_cluster[sizeof(f->cluster)]; // its NVLinks do not leave this machine
     if (ret == NVML_OK && memcmp(f->cluster, no_cluster, sizeof(no_cluster)) == 0)
         ret = NVML_NOT_SUPPORTED;
-    d->fields[GPU_F_FABRIC_CLUSTER_UUID] = gpu_backend_integer(ret, 0); // a text
+    d->fields[GPU_F_FABRIC_CLUSTER_UUID] = gpu_backend_integer(ret, 0); // a text field
     k->cluster[0] = '\0';
     if (ret != NVML_OK)
         return;
@@ -83,7 +82,8 @@ static void read_fabric(struct gpu_reader *r, struct gpu_known_device *k, struct
 
 static void read_repair(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
 {
-    // Neither word is a flag before the call, so the one that the driver changes is the flag.
+    // Before the call, both words have an unused value. The word that the driver changes is the
+    // flag.
     static const uint32_t untouched = 0xA5A5A5A5;
     union nvml_unrepairable u = {.versioned = {NVML_UNREPAIRABLE_VERSION, untouched}};
     nvml_ret ret = NVML(r, unrepairable, k->handle, &u);
@@ -94,7 +94,7 @@ static void read_repair(struct gpu_reader *r, struct gpu_known_device *k, struct
         flag = u.versioned.flag;
     else if (ret == NVML_OK && u.flag_alone != NVML_UNREPAIRABLE_VERSION)
         flag = u.flag_alone;
-    else if (ret == NVML_OK) // success, and nothing was written
+    else if (ret == NVML_OK) // success, but nothing was written
         ret = NVML_UNKNOWN;
     d->fields[GPU_F_MEMORY_UNREPAIRABLE] = gpu_backend_integer(ret, flag != 0);
 }
@@ -129,7 +129,7 @@ static unsigned count_links(struct gpu_reader *r, struct gpu_known_device *k, nv
     return n < MAX_LINKS ? n : MAX_LINKS;
 }
 
-// A link that does not tell is none, as DCGM has it.
+// A link without a state does not exist, as in DCGM.
 static struct gpu_value links_down(struct gpu_reader *r, struct gpu_known_device *k)
 {
     nvml_ret ret = NVML_OK;

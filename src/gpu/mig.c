@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MIG devices of a GPU. Their handles go stale when somebody reconfigures the GPU, so every pass
-// asks anew.
+// MIG devices of a GPU. Their handles become invalid when the GPU is reconfigured, so they are
+// queried for each sample.
 #include "gpu/backend.h"
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// "NVIDIA A100-SXM4-80GB MIG 1g.10gb" -> "1g.10gb": the one source that needs no privilege.
+// "NVIDIA A100-SXM4-80GB MIG 1g.10gb" -> "1g.10gb": the only source that needs no privilege.
 static void read_profile(struct gpu_reader *b, nvml_device handle, struct gpu_instance *i)
 {
     char name[NVML_TEXT_NAME] = "";
@@ -61,7 +61,8 @@ void gpu_backend_read_instances(struct gpu_reader *b, struct gpu_known_device *k
     bool valid = true;
     for (unsigned n = 0; n < max && !b->device_lost; n++) {
         nvml_device handle = NULL;
-        if (NVML(b, mig_handle, k->handle, n, &handle) != NVML_OK) // a hole, or past the last one
+        // an unused index, or after the last one
+        if (NVML(b, mig_handle, k->handle, n, &handle) != NVML_OK)
             continue;
         struct gpu_instance i = {0};
         if (!read_instance(b, handle, &i))

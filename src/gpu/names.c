@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of DCGM 4: the newer ones of fields that are read here, and the fields that are not: what
-// only DCGM's engine, NVSwitches, NICs, CPUs or a vGPU host has, or what nobody has asked for yet.
+// Names of DCGM 4: newer names of supported fields, and fields that gpuscale does not read: those
+// of DCGM's engine, NVSwitches, NICs, CPUs and vGPU hosts, and fields that have not been needed so
+// far.
 #include "gpu/gpu.h"
 
 #include "base/slice.h"

@@ -11,8 +11,8 @@
 #define NVML_PATH_ENV      "GPUSCALE_NVML_LIBRARY"
 #define NVML_SIMULATED_SYM "gpuscaleNvmlIsSimulated"
 
-// The plain name lets ld.so decide (LD_LIBRARY_PATH, ld.so.cache); the rest is where distributions,
-// the GPU operator's driver container, container volume mounts, GKE's COS and WSL2 put it.
+// For the plain name, ld.so searches LD_LIBRARY_PATH and ld.so.cache. The paths are those of
+// distributions, the GPU operator's driver container, container volume mounts, GKE's COS and WSL2.
 static const char *const search_order[] = {
     "libnvidia-ml.so.1",
     "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loaded library: one function pointer a call, NULL when the library does not export it.
+// The loaded NVML library: one function pointer per call, NULL if the library does not export it.
 #pragma once
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 // X(member, symbol, first fallback, second fallback, arguments). A fallback takes the same
-// arguments. The process lists are not alike between their versions: see processes.c.
+// arguments. The layouts of the process lists differ between versions: see processes.c.
 #define NVML_CALLS(X)                                                                              \
     X(init, "nvmlInit_v2", "nvmlInit", NULL, (void))                                               \
     X(shutdown, "nvmlShutdown", NULL, NULL, (void))                                                \
@@ -150,7 +150,7 @@ struct nvml {
 #undef NVML_CALL_MEMBER
 };
 
-// path NULL: the search order of nvml.c. Loads, does not initialise.
+// Loads the library without initializing it. path NULL: the search order in nvml.c.
 struct gs_error *nvml_load(const char *path, struct nvml *ret);
 void nvml_unload(struct nvml *n);
 const char *nvml_call_symbol(enum nvml_call c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of NVML's binary interface that is used here, declared from its published sizes, offsets
-// and numbers (x86-64 and arm64 Linux, R450 to R595). Names are ours. Handles are opaque pointers
-// by value, enums are 4-byte ints.
+// The part of NVML's binary interface that gpuscale uses, declared from its published sizes,
+// offsets and numbers (x86-64 and arm64 Linux, R450 to R595). The names are gpuscale's. Handles are
+// opaque pointers passed by value, enums are 4-byte integers.
 #pragma once
 
 #include <assert.h>
@@ -86,7 +86,7 @@ struct nvml_utilization {
 static_assert(sizeof(struct nvml_utilization) == 8, "nvmlUtilization_t");
 
 struct nvml_memory {
-    uint64_t total, free, used; // bytes; used includes what the driver reserves
+    uint64_t total, free, used; // bytes; used includes memory reserved by the driver
 };
 static_assert(sizeof(struct nvml_memory) == 24, "nvmlMemory_t");
 
@@ -125,7 +125,7 @@ struct nvml_row_histogram {
 };
 static_assert(sizeof(struct nvml_row_histogram) == 20, "nvmlRowRemapperHistogramValues_t");
 
-// Where a GPU of an NVSwitch system stands with the fabric. Version 2 ends before the summary.
+// State of a GPU in the fabric of an NVSwitch system. Version 2 ends before the summary.
 enum { NVML_FABRIC_NOT_STARTED = 1, NVML_FABRIC_IN_PROGRESS, NVML_FABRIC_COMPLETED };
 struct nvml_fabric_info {
     uint32_t version;
@@ -134,7 +134,7 @@ struct nvml_fabric_info {
     uint32_t clique;
     uint8_t state; // 0: the GPU has no fabric
     uint32_t health_mask;
-    uint8_t health_summary; // 0: not told
+    uint8_t health_summary; // 0: not reported
 };
 static_assert(NVML_VERSION_WORD(struct nvml_fabric_info, 3) == 0x03000028, "nvmlGpuFabricInfo_v3");
 static_assert(offsetof(struct nvml_fabric_info, health_summary) == 36, "nvmlGpuFabricInfo_v2");
@@ -146,7 +146,7 @@ union nvml_unrepairable {
         uint32_t version, flag;
     } versioned;
     uint32_t flag_alone;
-    uint32_t room[16]; // in case a later struct is longer
+    uint32_t room[16]; // reserve for longer structs of later drivers
 };
 #define NVML_UNREPAIRABLE_VERSION UINT32_C(0x01000008)
 
@@ -182,14 +182,14 @@ struct nvml_event {
 };
 static_assert(sizeof(struct nvml_event) == 32, "nvmlEventData_t");
 
-// Process list entry behind the unsuffixed symbols.
+// Process list entry of the unsuffixed symbols.
 struct nvml_process_v1 {
     uint32_t pid;
     uint64_t memory; // bytes or NVML_MEMORY_UNKNOWN
 };
 static_assert(sizeof(struct nvml_process_v1) == 16, "nvmlProcessInfo_v1_t");
 
-// Behind _v2, and behind _v3 except in R535.43 to R535.86, whose entries have 8 more bytes.
+// Entry of _v2, and of _v3 except in R535.43 to R535.86, whose entries have 8 more bytes.
 struct nvml_process_v2 {
     uint32_t pid;
     uint64_t memory;
@@ -238,8 +238,8 @@ struct nvml_license_features {
 };
 static_assert(sizeof(struct nvml_license_features) == 860, "nvmlGridLicensableFeatures_t v4");
 
-// GPU performance monitoring; here a version is the plain number. A value is of the time between
-// two samples.
+// GPU performance monitoring; its version is a plain number. A value covers the time between two
+// samples.
 enum { NVML_GPM_VERSION = 1, NVML_GPM_MAX_METRICS = 333 };
 struct nvml_gpm_support {
     uint32_t version, supported;

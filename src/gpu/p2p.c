@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs reach each other by NVLink peer to peer.
+// Finds the GPUs that can use NVLink peer to peer.
 #include "gpu/backend.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static void read_links(struct gpu_reader *r, struct gpu_known_device *k, uint32_
         if (i == index || !k->p2p_peers[i])
             continue;
         nvml_ret ret = NVML(r, p2p_status, k->handle, k->p2p_peers[i], P2P_INDEX_NVLINK, &status);
-        if (ret != NVML_OK) { // of this pair: the others may answer
+        if (ret != NVML_OK) { // only for this pair; the others may succeed
             failed = ret;
             continue;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who uses a GPU: the process lists in their three layouts, and the per-process utilisation.
+// Processes on a GPU: the process lists in their three layouts, and the per-process utilization.
 #include "gpu/backend.h"
 
 #include "base/clock.h"
@@ -9,14 +9,14 @@
 #include <string.h>
 
 enum {
-    LIST_FIRST = 64, // entries of the first try
+    LIST_FIRST = 64, // entries of the first call
     LIST_MAX = 1024,
     LIST_TRIES = 5,
-    UTIL_FIRST = 128, // older drivers want at least 100
+    UTIL_FIRST = 128, // older drivers require at least 100
     UTIL_MAX = 8192,
     CLOCK_BACK_US = 1000000,
-    CLOCK_AHEAD_US = 60000000, // a record may be younger than our look at the clock
-    SENTINEL = 0xEE,           // no field of an entry looks like this
+    CLOCK_AHEAD_US = 60000000, // records may be newer than the time that was read before
+    SENTINEL = 0xEE,           // no field of an entry has this value
 };
 
 // Of a MIG device: GPU instance and compute instance.
@@ -64,7 +64,7 @@ static const struct list_kind list_kinds[] = {
     LIST_KIND(mps, false, true),
 };
 
-// A process is in several lists when it computes and draws; its memory counts once.
+// A process that uses compute and graphics is in several lists; its memory counts once.
 static void add_process(struct gpu_device *d, uint32_t pid, uint64_t memory, struct place at,
                         const struct list_kind *kind)
 {
@@ -82,8 +82,8 @@ static void add_process(struct gpu_device *d, uint32_t pid, uint64_t memory, str
     }
 }
 
-// How long the entries are that the library wrote, from how far it wrote into a sentinel-filled
-// buffer: behind _v3 there are 24, 32 (R535.43 to R535.86) or, it is said, 16 bytes.
+// Returns the size of the entries that the library wrote into a buffer filled with the sentinel:
+// for _v3 24, 32 (R535.43 to R535.86) or, reportedly, 16 bytes.
 static size_t probe_stride(const unsigned char *buf, size_t size, unsigned n)
 {
     size_t end = size;
@@ -113,7 +113,7 @@ static list_fn choose_list(const struct nvml *n, const struct list_kind *kind,
         return fn;
     fn = list_at(n, kind->v3_offset);
     *ret_call = kind->v3;
-    *ret_stride = 0; // to be probed
+    *ret_stride = 0; // must be determined by probing
     if (fn)
         return fn;
     *ret_call = kind->v1;
@@ -121,8 +121,8 @@ static list_fn choose_list(const struct nvml *n, const struct list_kind *kind,
     return list_at(n, kind->v1_offset);
 }
 
-// The list of a MIG device names no instance in old layouts; the caller knows it. A driver may list
-// all processes of the GPU instance for each of its compute instances.
+// Old layouts do not contain the MIG instance; the caller provides it. A driver may list all
+// processes of the GPU instance for each of its compute instances.
 static struct place place_of(const struct nvml_process_v2 *e, const struct gpu_instance *instance)
 {
     if (!instance)
@@ -169,7 +169,7 @@ static nvml_ret read_list(struct gpu_reader *b, nvml_device handle, const struct
         }
         if (ret != NVML_INSUFFICIENT_SIZE || capacity == LIST_MAX)
             return ret;
-        // Processes may start meanwhile: leave room.
+        // Processes may start meanwhile: allocate more.
         capacity = n > capacity && n < LIST_MAX / 2 ? n * 2 : LIST_MAX;
     }
     return NVML_INSUFFICIENT_SIZE;
@@ -189,21 +189,21 @@ bool gpu_backend_list_processes(struct gpu_reader *b, nvml_device handle,
     return valid;
 }
 
-// --- utilisation ---
+// --- utilization ---
 
-// What the records of a pass say of each process: most drivers give one record, the mean over the
-// window; of several each counts for the time since the one before.
+// Sums of the utilization records of one sample. Most drivers return one record per process, the
+// mean over the window. If there are several, each counts for the time since the previous one.
 struct util_sums {
-    uint64_t since_us, until_us; // records outside are stale, or garbage
+    uint64_t since_us, until_us; // records outside are stale or invalid
     struct {
         uint64_t last_us, weight, sm, mem, enc, dec;
-    } of[GPU_MAX_PROCESSES]; // as in the device
+    } of[GPU_MAX_PROCESSES]; // same index as in the device
 };
 
 static void take_util(struct gpu_device *d, const struct nvml_process_util *u,
                       struct util_sums *sums)
 {
-    // Unused slots are zero; records outside the window or the range are known garbage.
+    // Unused slots are zero; records outside the window or range are invalid.
     if (u->pid == 0 || u->time_us <= sums->since_us || u->time_us > sums->until_us)
         return;
     if (u->sm > 100 || u->mem > 100 || u->enc > 100 || u->dec > 100)
@@ -287,7 +287,7 @@ static nvml_ret read_util_info(struct gpu_reader *b, struct gpu_known_device *k,
 static void read_utilization(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     uint64_t now = (uint64_t)gs_unix_us();
-    // A clock that was set back must not make all records look stale until it has caught up.
+    // If the clock was set back, the records must not look stale until it has caught up.
     if (k->process_seen_us > now)
         k->process_seen_us = now - CLOCK_BACK_US;
     struct util_sums sums = {.since_us = k->process_seen_us, .until_us = now + CLOCK_AHEAD_US};
@@ -301,7 +301,8 @@ static void read_utilization(struct gpu_reader *b, struct gpu_known_device *k, s
     if (d->process_util != GPU_VALID)
         return;
     give_util(d, &sums);
-    // Only who was active has a record (NOT_FOUND: nobody): the others were idle, which is a value.
+    // Only active processes have a record (NOT_FOUND: none is active). The others are idle, which
+    // is a value.
     for (size_t i = 0; i < d->n_processes; i++)
         d->processes[i].has_util = true;
 }
@@ -309,7 +310,7 @@ static void read_utilization(struct gpu_reader *b, struct gpu_known_device *k, s
 void gpu_backend_read_processes(struct gpu_reader *b, struct gpu_known_device *k,
                                 struct gpu_device *d)
 {
-    // With MIG devices the lists were read per instance, and utilisation does not exist.
+    // With MIG, the lists were read per instance, and the driver provides no utilization.
     d->process_util = GPU_NOT_SUPPORTED;
     if (d->n_instances)
         return;

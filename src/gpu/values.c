@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvmlDeviceGetFieldValues gives: error and throttle counters, NVLink traffic.
+// Fields of nvmlDeviceGetFieldValues: error and throttle counters, NVLink traffic.
 #include "gpu/backend.h"
 
 #include "base/slice.h"
@@ -7,11 +7,11 @@
 #include <math.h>
 
 enum {
-    MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor answer with more (DCGM drops it too)
+    MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor return more (DCGM ignores them, too)
     FI_POWER_INSTANT = 186,
     MAX_VALUES = 128,
-    // Times of clock reductions have other ids in the drivers R575 to R589 than in later ones, and
-    // none before. There the same ids are values of power smoothing.
+    // The times of clock reductions have other IDs in R575 to R589 than in later drivers, and do
+    // not exist before. In those drivers the same IDs are used for power smoothing.
     FIRST_BRANCH_OF_TIMES = 575,
     FIRST_BRANCH_OF_NEW_IDS = 590,
 };
@@ -19,8 +19,8 @@ enum {
 struct row {
     enum gpu_field field;
     uint32_t id;     // NVML's
-    bool links;      // over all links: must be said of NVLink 5's
-    uint32_t old_id; // of R575 to R589, where the id was renumbered
+    bool links;      // sum over all links: required for NVLink 5
+    uint32_t old_id; // in R575 to R589, if the ID has changed
 };
 
 static const struct row rows[] = {
@@ -107,7 +107,7 @@ static const struct row rows[] = {
 };
 static_assert(GS_ARRAY_LEN(rows) + 2 * (GPU_NVLINK_LINKS + 1) <= MAX_VALUES, "room for all");
 
-// 0: the driver has no such field.
+// 0: the driver does not have the field.
 static uint32_t id_of(const struct gpu_reader *r, const struct row *row)
 {
     unsigned branch = r->backend->driver_branch;
@@ -118,7 +118,7 @@ static uint32_t id_of(const struct gpu_reader *r, const struct row *row)
 
 static nvml_ret field_integer(const struct nvml_field_value *v, int64_t *ret)
 {
-    // A board without the part answers unknown ids with either code.
+    // If the board lacks the part, the driver may return either code.
     if (v->ret == NVML_INVALID_ARGUMENT)
         return NVML_NOT_SUPPORTED;
     if (v->ret != NVML_OK)
@@ -150,7 +150,7 @@ struct gpu_ber gpu_nvlink_ber(uint64_t encoded)
     return b;
 }
 
-static struct gpu_value value_of(enum gpu_field f, nvml_ret ret, int64_t v)
+static struct gpu_value field_value(enum gpu_field f, nvml_ret ret, int64_t v)
 {
     if (ret == NVML_OK && f == GPU_F_MEMORY_TEMP)
         return v > MAX_PLAUSIBLE_CELSIUS || v < -MAX_PLAUSIBLE_CELSIUS
@@ -160,11 +160,11 @@ static struct gpu_value value_of(enum gpu_field f, nvml_ret ret, int64_t v)
         return gpu_backend_double(ret, (double)v / 1000.0);
     if (f == GPU_F_NVLINK5_SYMBOL_BER_FLOAT || f == GPU_F_NVLINK5_EFFECTIVE_BER_FLOAT)
         return gpu_backend_double(ret, gpu_nvlink_ber((uint64_t)v).ratio);
-    return gpu_backend_integer(ret, (uint64_t)v); // counters: a negative one is garbage
+    return gpu_backend_integer(ret, (uint64_t)v); // a negative counter is invalid
 }
 
-// DCGM's meaning of the field: both directions, KiB since the last pass per second and 1000. So
-// the first pass has no value yet.
+// As in DCGM: both directions, KiB since the last sample, per second, divided by 1000. The first
+// sample therefore has no value.
 static struct gpu_value link_rate(struct gpu_nvlink_counter *c, nvml_ret ret, uint64_t kib,
                                   int64_t now)
 {
@@ -258,7 +258,7 @@ void gpu_backend_read_values(struct gpu_reader *r, struct gpu_known_device *k, s
     for (int i = 0; i < first_link; i++) {
         int64_t value = 0;
         nvml_ret rc = ret == NVML_OK ? field_integer(&v[i], &value) : ret;
-        d->fields[of[i]->field] = value_of(of[i]->field, rc, value);
+        d->fields[of[i]->field] = field_value(of[i]->field, rc, value);
     }
     for (int i = first_link; i < n; i += 2) {
         size_t link = v[i].scope_id == NVML_SCOPE_ALL ? GPU_NVLINK_LINKS : v[i].scope_id;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that read devices, and what is given to them and taken back.
+// The threads that read devices, and the exchange with the coordinator.
 #include "gpu/backend.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 
 #include <signal.h>
@@ -53,10 +54,11 @@ static void worker_free(struct gpu_worker *w)
     free(w);
 }
 
-// The last one out frees: a thread that comes back from the driver after everybody has gone.
+// The last reference frees the back end. This may be a thread that returns from the driver late.
 void gpu_backend_unref(struct gpu_backend *b)
 {
     pthread_mutex_lock(&b->lock);
+    gs_assert(b->refs > 0);
     bool last = --b->refs == 0;
     pthread_mutex_unlock(&b->lock);
     if (!last)
@@ -73,9 +75,9 @@ void gpu_backend_unref(struct gpu_backend *b)
     free(b);
 }
 
-// --- a thread ---
+// --- worker thread ---
 
-static void identify(struct gpu_worker *w)
+static void identify_device(struct gpu_worker *w)
 {
     w->reader.device_lost = false;
     w->reader.answered = w->reader.driverless = 0;
@@ -88,7 +90,7 @@ static void identify(struct gpu_worker *w)
         w->ret = NVML_NOT_FOUND;
 }
 
-// A pass may come a little early.
+// Sampling may start slightly early.
 static bool is_due(const struct gpu_backend *b, const struct gpu_known_device *k, enum gpu_field f,
                    int64_t now)
 {
@@ -108,8 +110,9 @@ static void find_due(struct gpu_reader *r, struct gpu_known_device *k)
     }
 }
 
-// What was not due has the value of the pass in which it was.
-static void keep(const struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)
+// Fields that were not due keep their last value.
+static void keep_values(const struct gpu_reader *r, struct gpu_known_device *k,
+                        struct gpu_device *d)
 {
     if (r->device_lost) {
         memset(k->read_ns, 0, sizeof(k->read_ns));
@@ -130,7 +133,7 @@ static void read_device(struct gpu_worker *w)
     struct gpu_reader *r = &w->reader;
     struct gpu_known_device *k = w->known;
     struct gpu_device *d = gs_alloc(sizeof(*d));
-    gpu_device_free(w->device); // one that came too late to be taken
+    gpu_device_free(w->device); // a late result that was not used
     w->device = d;
     d->index = w->index;
     memcpy(d->uuid, k->uuid, sizeof(d->uuid));
@@ -162,7 +165,7 @@ static void read_device(struct gpu_worker *w)
         gpu_backend_read_gpm(r, k, d);
     if (!r->device_lost)
         gpu_backend_read_processes(r, k, d);
-    keep(r, k, d);
+    keep_values(r, k, d);
     gpu_backend_fill_clock_events(r, k, d);
     d->lost = r->device_lost;
     d->mono_ns = gs_mono_ns();
@@ -173,7 +176,7 @@ static void run_job(struct gpu_worker *w, enum gpu_job job)
 {
     switch (job) {
     case GPU_JOB_IDENTIFY:
-        identify(w);
+        identify_device(w);
         break;
     case GPU_JOB_READ:
         read_device(w);
@@ -243,11 +246,11 @@ void gpu_worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker *
     pthread_attr_setstacksize(&attr, STACK_SIZE);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     sigset_t all, old;
-    sigfillset(&all); // signals are the loop's
+    sigfillset(&all); // signals are handled by the loop's thread
     pthread_mutex_lock(&b->lock);
     b->refs++;
     w->started = true;
-    *ret = w; // the other threads look through all workers
+    *ret = w; // the other threads iterate over all workers
     pthread_mutex_unlock(&b->lock);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int rc = pthread_create(&w->thread, &attr, worker_main, w);
@@ -262,12 +265,13 @@ void gpu_worker_start(struct gpu_backend *b, uint32_t index, struct gpu_worker *
     }
 }
 
-// --- the coordinator ---
+// --- coordinator ---
 
 void gpu_worker_post(struct gpu_worker *w, enum gpu_job job)
 {
     struct gpu_backend *b = w->backend;
     pthread_mutex_lock(&b->lock);
+    gs_assert(!w->busy); // else both threads would own its members
     w->job = job;
     w->busy = true;
     w->busy_since_ns = gs_mono_ns();

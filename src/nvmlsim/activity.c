@@ -3,8 +3,8 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-// First-order lag of the temperatures: the part of the way that they go in one bucket, for time
-// constants of about 6 s and 10 s.
+// First-order lag of the temperatures: the fraction of the difference that is covered in one
+// bucket, for time constants of about 6 s and 10 s.
 #define TEMP_STEP     0.0274
 #define MEM_TEMP_STEP 0.0165
 
@@ -26,7 +26,7 @@ static int64_t clamp(int64_t v, int64_t low, int64_t high)
 void nvmlsim_activity_add(struct nvmlsim_shm_bucket *ring, int64_t start, int64_t end,
                           int64_t *busy_end, uint32_t sm_ppm, uint32_t mem_ppm)
 {
-    int64_t fresh = clamp(*busy_end, start, end); // what is before it is busy already
+    int64_t fresh = clamp(*busy_end, start, end); // earlier time is already busy
     for (int64_t at = start; at < end;) {
         uint32_t id = nvmlsim_activity_bucket(at);
         int64_t stop = clamp((int64_t)(id + 1) * NVMLSIM_SHM_BUCKET_NS, at, end);
@@ -43,7 +43,7 @@ void nvmlsim_activity_add(struct nvmlsim_shm_bucket *ring, int64_t start, int64_
 
 void nvmlsim_activity_window(int64_t since, int64_t now, uint32_t *ret_first, uint32_t *ret_end)
 {
-    uint32_t end = nvmlsim_activity_bucket(now); // the bucket of now is not complete
+    uint32_t end = nvmlsim_activity_bucket(now); // the current bucket is incomplete
     uint32_t first = end > NVMLSIM_SHM_HISTORY ? end - NVMLSIM_SHM_HISTORY : 1;
     uint32_t wanted = since > 0 ? nvmlsim_activity_bucket(since) : 0;
     *ret_first = wanted > end ? end : wanted > first ? wanted : first;
@@ -108,7 +108,7 @@ void nvmlsim_activity_totals(const struct nvmlsim_shm_timeline *t, int64_t now,
     };
 }
 
-// Idle power for the whole time, plus the dynamic part for the SM time that has passed.
+// Idle power for the whole time, plus the dynamic part for the SM time used.
 static uint64_t energy_mj(const struct nvmlsim_shm_gpu *g, const struct nvmlsim_shm_board *b,
                           int64_t created, int64_t now)
 {
@@ -127,7 +127,7 @@ static void temperatures(const struct nvmlsim_shm_gpu *g, const struct nvmlsim_s
 {
     uint32_t first, end;
     nvmlsim_activity_window(0, now, &first, &end);
-    double core = 0, memory = 0; // 0: idle temperature, 1: that of full load
+    double core = 0, memory = 0; // 0: idle temperature, 1: at full load
     for (uint32_t id = first; id != end; id++) {
         struct nvmlsim_activity_sum sum;
         nvmlsim_activity_sum_gpu(g, b->n_mig, id, id + 1, &sum);

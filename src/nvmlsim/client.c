@@ -26,11 +26,11 @@ struct nvmlsim_ctx {
     const struct nvmlsim_shm_board *board;
     unsigned index, place, timeline;
     pid_t pid;
-    uint64_t memory;              // under the GPU's mutex
-    struct nvmlsim_alloc *allocs; // likewise
+    uint64_t memory;              // protected by the GPU's mutex
+    struct nvmlsim_alloc *allocs; // protected by the GPU's mutex
 };
 
-// A device as CUDA counts them: a whole GPU, or a MIG instance.
+// A device as CUDA counts them: a whole GPU or a MIG instance.
 struct visible {
     unsigned gpu, timeline;
 };
@@ -49,7 +49,7 @@ static void add_visible(struct visible_list *list, unsigned gpu, unsigned timeli
         list->items[list->n++] = (struct visible){gpu, timeline};
 }
 
-// A GPU that is divided shows its first instance when it is named as a whole, as CUDA does.
+// As in CUDA, the name of a GPU with MIG refers to its first instance.
 static unsigned whole_timeline(const struct nvmlsim_shm_board *g)
 {
     return g->n_mig ? 1 : 0;
@@ -72,7 +72,7 @@ static bool add_named(const struct nvmlsim *sim, struct gs_slice word, struct vi
 {
     for (size_t i = 0; i + 1 < word.len; i++)
         if (word.data[i] == ':' && word.data[i + 1] == ':')
-            word.len = i; // the replica of a time-sliced GPU
+            word.len = i; // replica suffix of a time-sliced GPU
     if (gs_slice_starts(word, "MIG-"))
         return add_mig(sim, word, list);
     uint64_t index = 0;
@@ -98,7 +98,7 @@ static void add_all(const struct nvmlsim *sim, struct visible_list *list)
     }
 }
 
-// As CUDA reads the variable: the list ends before the first entry that names nothing.
+// As in CUDA, the list ends before the first invalid entry.
 static void list_visible(const struct nvmlsim *sim, const char *variable, struct visible_list *list)
 {
     list->n = 0;
@@ -183,7 +183,7 @@ void nvmlsim_ctx_close(struct nvmlsim_ctx *c)
 {
     if (!c)
         return;
-    if (c->pid == getpid()) { // a forked child has nothing to give back
+    if (c->pid == getpid()) { // a forked child holds no resources
         NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
         nvmlsim_process_close(c->gpu, c->place, c->memory);
     }
@@ -260,7 +260,8 @@ static void sleep_until(int64_t mono_ns)
         continue;
 }
 
-// Reserves the next slice; ret->end is where to wake up. Not *ret_ok: no room, try again.
+// Reserves the next slice; the caller sleeps until ret->end. *ret_ok false: no free reservation,
+// try again.
 static struct gs_error *reserve(struct nvmlsim_ctx *c, int64_t earliest, int64_t length,
                                 uint32_t share_ppm, bool *ret_ok,
                                 struct nvmlsim_timeline_slice *ret)
@@ -274,8 +275,8 @@ static struct gs_error *reserve(struct nvmlsim_ctx *c, int64_t earliest, int64_t
     return NULL;
 }
 
-// What the kernel is on this part of the device: one that wants more SMs than a MIG instance has
-// takes longer, one that wants fewer takes more of the instance than of the whole.
+// Converts the kernel to this part of the device: a kernel that needs more SMs than a MIG instance
+// has takes longer; one that needs fewer occupies a larger share of the instance than of the GPU.
 static void fit(const struct nvmlsim_ctx *c, double sm_share, int64_t *length,
                 uint32_t *ret_share_ppm)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Using the simulated GPUs as a workload does: open a device, allocate memory, run kernels. The
-// call returns when the device has executed the kernel: kernels of one process and of others share
-// the device's time (a full kernel has it alone; time slices alternate between processes). A
-// process that dies leaves nothing behind.
+// Use of simulated GPUs as a workload: open a device, allocate memory, run kernels. A call returns
+// when the device has executed the kernel. Kernels of all processes share the device's time: a
+// kernel that needs all SMs runs alone, and time slices alternate between processes. The resources
+// of a process that dies are released.
 #pragma once
 
 #include "base/error.h"
@@ -12,19 +12,18 @@
 struct nvmlsim_ctx;
 struct nvmlsim_alloc;
 
-// Opens the device number `ordinal` among those that CUDA_VISIBLE_DEVICES allows (UUIDs, MIG UUIDs
-// or indices; "::n" suffixes are ignored), of the segment named by GPUSCALE_SIM. Thread-safe
-// afterwards.
+// Opens device number `ordinal` among those that CUDA_VISIBLE_DEVICES allows (UUIDs, MIG UUIDs or
+// indices; "::n" suffixes are ignored), in the segment that GPUSCALE_SIM names. Several threads may
+// use the context.
 struct gs_error *nvmlsim_ctx_open(unsigned ordinal, struct nvmlsim_ctx **ret);
 void nvmlsim_ctx_close(struct nvmlsim_ctx *c);
-unsigned nvmlsim_ctx_gpu(const struct nvmlsim_ctx *c); // the number of its GPU in the whole set
+unsigned nvmlsim_ctx_gpu(const struct nvmlsim_ctx *c); // index of its GPU in the set
 
-// GS_ELIMIT "out of memory" when the device (or MIG instance) has not enough left.
+// GS_ELIMIT "out of memory" if the device (or MIG instance) has too little free memory.
 struct gs_error *nvmlsim_mem_alloc(struct nvmlsim_ctx *c, uint64_t bytes,
                                    struct nvmlsim_alloc **ret);
 void nvmlsim_mem_free(struct nvmlsim_ctx *c, struct nvmlsim_alloc *a);
 
-// Runs a kernel that needs `duration_us` of the device at share 1.0. sm_share in (0, 1]: the part
-// of the SMs that it occupies; kernels whose shares add up to at most 1 overlap. GS_EUNAVAIL when
-// the device is lost.
+// Runs a kernel that takes `duration_us`. sm_share in (0, 1]: the part of the SMs that it occupies.
+// Kernels whose shares add up to at most 1 overlap. GS_EUNAVAIL if the device is lost.
 struct gs_error *nvmlsim_kernel_run(struct nvmlsim_ctx *c, uint64_t duration_us, double sm_share);

@@ -130,7 +130,7 @@ static struct gs_error *add_fault(struct nvmlsim *s, const char *call,
     }
     if (!at)
         return gs_error_new(GS_ELIMIT,
-                            "%s has %d fault rules, which is the most; clear them with "
+                            "%s has %d fault rules, the maximum; clear them with "
                             "\"gpuscale sim clear\"",
                             s->name, NVMLSIM_SHM_FAULTS);
     if (!at->call[0])
@@ -144,7 +144,7 @@ struct gs_error *nvmlsim_fail_call(struct nvmlsim *s, const char *call, int gpu,
                                    unsigned count)
 {
     if (nvml_code <= 0)
-        return gs_error_new(GS_EINVAL, "%d is no NVML error code", nvml_code);
+        return gs_error_new(GS_EINVAL, "%d is not an NVML error code", nvml_code);
     return add_fault(
         s, call,
         &(struct nvmlsim_shm_fault){.gpu = gpu < 0 ? -1 : gpu, .code = nvml_code, .left = count});
@@ -176,8 +176,8 @@ struct gs_error *nvmlsim_set_value(struct nvmlsim *s, unsigned gpu, uint32_t wha
             break;
     }
     if (!at)
-        return gs_error_new(GS_ELIMIT, "GPU %u of %s has %d set values, which is the most", gpu,
-                            s->name, NVMLSIM_SHM_VALUES);
+        return gs_error_new(GS_ELIMIT, "GPU %u of %s has %d set values, the maximum", gpu, s->name,
+                            NVMLSIM_SHM_VALUES);
     bool is_new = !at->used;
     *at = (struct nvmlsim_shm_value){.what = what, .used = 1, .value = value};
     if (is_new)
@@ -217,10 +217,11 @@ struct gs_error *nvmlsim_value_parse(const char *text, uint32_t *ret)
     if (!err)
         return NULL;
     const char *near = gs_suggest(text, names, GS_ARRAY_LEN(names));
-    return gs_error_new(GS_EINVAL,
-                        "\"%s\" is no value of a GPU: give the number of an NVML field, or a name "
-                        "such as %s",
-                        text, near ? near : names[0]);
+    return gs_error_new(
+        GS_EINVAL,
+        "\"%s\" is not a value of a GPU: give the number of an NVML field, or a name "
+        "such as %s",
+        text, near ? near : names[0]);
 }
 
 static void clear_values(struct nvmlsim_shm_gpu *g)
@@ -270,7 +271,7 @@ struct gs_error *nvmlsim_report_xid(struct nvmlsim *s, unsigned gpu, unsigned xi
     if (err)
         return err;
     if (xid == 0 || xid > XID_MAX)
-        return gs_error_new(GS_EINVAL, "%u is no XID: they are 1 to %d", xid, XID_MAX);
+        return gs_error_new(GS_EINVAL, "%u is not an XID: want 1 to %d", xid, XID_MAX);
     {
         NVMLSIM_SHM_HOLD(held, &s->seg->gpus[gpu].lock);
         add_xid(&s->seg->gpus[gpu], xid);
@@ -306,7 +307,7 @@ struct gs_error *nvmlsim_nvml_code_parse(const char *text, int *ret)
     }
     const char *near = gs_suggest(name, names, GS_ARRAY_LEN(names));
     return gs_error_new(GS_EINVAL,
-                        "\"%s\" is no NVML error: give a number 1 to 30 or 999, or a name "
+                        "\"%s\" is not an NVML error: give a number 1 to 30 or 999, or a name "
                         "such as %s",
                         text, near ? near : "GPU_IS_LOST");
 }

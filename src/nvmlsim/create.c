@@ -13,7 +13,7 @@
 
 #define MIB UINT64_C(1048576)
 
-// A version 4 style UUID from the segment's name and what it is of: the same every time.
+// A version 4 style UUID from the names of the segment and object; the same for each creation.
 static void make_uuid(const char *prefix, const char *segment, unsigned gpu, unsigned instance,
                       char *ret, size_t size)
 {
@@ -100,7 +100,7 @@ static struct gs_error *fill_segment(struct nvmlsim *s, const struct nvmlsim_spe
     return nvmlsim_shm_copy_constants(s);
 }
 
-// Takes an old segment of that name away unless a process is attached to it.
+// Deletes an existing segment of that name unless a process is attached to it.
 static struct gs_error *remove_old(const char *name)
 {
     GS_AUTO_CLOSE int fd = shm_open(name, O_RDWR, 0);
@@ -123,14 +123,14 @@ static struct gs_error *make_file(const char *name, size_t size, int *ret_fd)
         return gs_error_errno(errno, "creating the shared memory %s", name);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return gs_error_new(GS_EEXIST, "another process is creating %s", name);
-    // Space is taken now: a full /dev/shm is an error here instead of a SIGBUS later.
+    // Allocates the memory now: a full /dev/shm is an error here instead of a SIGBUS later.
     int rc = posix_fallocate(fd, 0, (off_t)size);
     if (rc) {
         shm_unlink(name);
         return gs_error_errno(rc, "making %zu KiB of shared memory for %s", size / 1024, name);
     }
     *ret_fd = fd;
-    fd = -1; // NOLINT(clang-analyzer-deadcode.DeadStores): the clean-up reads it
+    fd = -1; // the cleanup reads it
     return NULL;
 }
 
@@ -179,8 +179,8 @@ struct gs_error *nvmlsim_unlink(const char *name)
         return NULL;
     if (errno == ENOENT)
         return gs_error_new(GS_ENOTFOUND,
-                            "there are no simulated GPUs %s; \"gpuscale sim list\" shows "
-                            "what there is",
+                            "there are no simulated GPUs %s; \"gpuscale sim list\" lists "
+                            "the existing ones",
                             name);
     return gs_error_errno(errno, "deleting the simulated GPUs %s", name);
 }

@@ -76,7 +76,7 @@ const struct nvmlsim_mig_profile *nvmlsim_mig_profiles(const char *model, unsign
     return NULL;
 }
 
-// Cuts "1c." off. 0: the whole GPU instance.
+// Removes "1c.". 0: the whole GPU instance.
 static uint32_t cut_slices(const char **name)
 {
     const char *p = *name;
@@ -105,7 +105,7 @@ static struct gs_error *find_profile(const struct nvmlsim_model *model, const ch
                         known.data);
 }
 
-// Ids as the driver gives them: the larger the instance, the lower; then by place.
+// IDs as the driver assigns them: larger instances first, then by position.
 static uint32_t instance_id(const struct nvmlsim_mig_profile *p, uint32_t start, uint32_t all_mem)
 {
     return all_mem / p->mem_slices - 1 + start / p->mem_slices;
@@ -115,7 +115,7 @@ struct board {
     uint32_t mem_slices, slices;
 };
 
-// Depth-first over the possible starts. `used` is the mask of memory slices taken so far.
+// Depth-first search over the possible starts. `used` is the bitmask of occupied memory slices.
 static bool place_from(const struct board *b, struct nvmlsim_mig_placed *p, unsigned i, unsigned n,
                        uint32_t used, uint32_t compute_left)
 {
@@ -126,7 +126,7 @@ static bool place_from(const struct board *b, struct nvmlsim_mig_placed *p, unsi
         return false;
     uint32_t mask = (1U << prof->mem_slices) - 1;
     for (uint32_t at = 0; at + prof->mem_slices <= b->mem_slices; at += prof->mem_slices) {
-        // The compute slices lie under the memory slices; the eighth memory slice has none.
+        // Compute slices are assigned to memory slices; the eighth memory slice has none.
         if (at + prof->slices > b->slices || (used & (mask << at)))
             continue;
         p[i].start = at;
@@ -149,7 +149,8 @@ static bool counts_fit(const struct nvmlsim_mig_placed *p, unsigned n)
     return true;
 }
 
-// A compute instance goes into the GPU instance before it, if that has the profile and room.
+// A compute instance is added to the previous GPU instance if the profile matches and slices are
+// free.
 static bool join_last(struct nvmlsim_mig_placed *p, unsigned i)
 {
     if (!i || p[i - 1].profile != p[i].profile ||
@@ -160,8 +161,7 @@ static bool join_last(struct nvmlsim_mig_placed *p, unsigned i)
     return true;
 }
 
-// Fills profiles and compute instances; *ret_first: those that begin a GPU instance, *ret_n of
-// them.
+// Fills profiles and compute instances. *ret_first: the *ret_n entries that begin a GPU instance.
 static struct gs_error *read_names(const struct nvmlsim_model *model, const char *const *names,
                                    unsigned n, struct nvmlsim_mig_placed *placed,
                                    unsigned *ret_first, unsigned *ret_n)

@@ -419,7 +419,7 @@ static const char *without(const char *name, const char *prefix)
     return strncasecmp(name, prefix, n) == 0 ? name + n : name;
 }
 
-// What clouds, node labels and data sheets call the same boards.
+// Names of the same boards in clouds, node labels and data sheets.
 static const struct {
     const char *alias, *name;
 } aliases[] = {

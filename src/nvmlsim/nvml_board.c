@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCIe, ECC, retired and remapped memory, NVLink. The simulated boards have the counters of the
-// real ones; nothing is transferred and nothing breaks, so what is counted is 0.
+// PCIe, ECC, retired and remapped memory, NVLink. The simulated boards have the counters of real
+// ones; because nothing is transferred and nothing fails, they are 0.
 #include "nvmlsim/nvml_lib.h"
 
 #include <time.h>
@@ -10,7 +10,7 @@
 #define ECC_LOCATIONS  8
 #define ECC_DRAM       2
 
-// Blocks for its window of 20 ms, as the driver does.
+// Blocks for the sample window of 20 ms, as the driver does.
 NVML_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int counter, unsigned *kbps)
 {
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_MAXWELL,
@@ -87,7 +87,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int error
     return c.rc;
 }
 
-// On a MIG instance only the volatile uncorrected counters outside DRAM.
+// A MIG instance only has the volatile uncorrected counters outside DRAM.
 NVML_API nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, int error, int counter,
                                                       int location, unsigned long long *count)
 {
@@ -120,7 +120,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
-// Pages are retired up to Volta; newer boards remap rows.
+// Boards up to Volta retire pages; newer boards remap rows.
 static nvmlReturn_t retired_pages(const char *fn, nvmlDevice_t device, bool valid, unsigned *count)
 {
     NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_ECC, valid);
@@ -183,7 +183,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
-// Boards with ECC are those with an InfoROM that matters.
+// Boards with ECC have an InfoROM.
 NVML_API nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
 {
     NVML_CALL c =
@@ -191,7 +191,7 @@ NVML_API nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
     return c.rc;
 }
 
-// Boards with 18 links are those behind NVSwitches here; they are registered and well.
+// Boards with 18 links are simulated behind NVSwitches; they are registered and healthy.
 NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v3_t *info)
 {
     enum { NVSWITCH_LINKS = 18, COMPLETED = 3, HEALTHY = 1, ALL_WELL = 0x1aa };
@@ -207,7 +207,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFa
         f.state = COMPLETED;
         f.healthMask = ALL_WELL;
         f.healthSummary = HEALTHY;
-        if (c.board->model.c2c_links) // one of a rack: its NVLinks reach other machines
+        if (c.board->model.c2c_links) // part of a rack: its NVLinks reach other machines
             memcpy(f.clusterUuid, "gpuscale-cluster", sizeof(f.clusterUuid));
     }
     uint64_t set = 0;
@@ -258,7 +258,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned lin
     return NVML_SUCCESS;
 }
 
-// All GPUs with NVLinks are on one fabric. index 2: by NVLink; the others: over PCIe.
+// All GPUs with NVLinks are on one fabric. index 2: NVLink; others: PCIe.
 NVML_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, int index,
                                              int *status)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event sets. Only what happens after the registration is delivered; a waiter sleeps on the event
-// counter in shared memory.
+// Event sets. Only events after the registration are delivered. Waiters sleep on the event counter
+// in shared memory.
 #include "base/mem.h"
 #include "nvmlsim/nvml_lib.h"
 
-#define WAIT_STEP_MS 100 // a waiter looks whether NVML was shut down
+#define WAIT_STEP_MS 100 // interval at which a waiter checks for nvmlShutdown
 #define V1_SIZE      offsetof(nvmlEventData_t, gpuInstanceId)
 
 struct nvml_event_set {
     pthread_mutex_t lock;
     uint64_t mask[NVMLSIM_MAX_GPUS]; // 0: not registered
-    uint64_t next[NVMLSIM_MAX_GPUS]; // number of the next event to look at
+    uint64_t next[NVMLSIM_MAX_GPUS]; // index of the next event to read
 };
 
 static uint64_t supported(const struct nvmlsim_shm_board *g)
@@ -64,7 +64,7 @@ static bool next_of_gpu(struct nvml_event_set *set, struct nvmlsim_shm_gpu *g, u
     NVMLSIM_SHM_HOLD(held, &g->lock);
     uint64_t n = __atomic_load_n(&g->n_events, __ATOMIC_RELAXED);
     if (n > NVMLSIM_SHM_EVENTS && set->next[index] < n - NVMLSIM_SHM_EVENTS)
-        set->next[index] = n - NVMLSIM_SHM_EVENTS; // older ones are overwritten
+        set->next[index] = n - NVMLSIM_SHM_EVENTS; // older ones were overwritten
     if (set->next[index] > n)
         set->next[index] = n;
     while (set->next[index] < n) {
@@ -81,7 +81,7 @@ static bool next_of_gpu(struct nvml_event_set *set, struct nvmlsim_shm_gpu *g, u
     return false;
 }
 
-// An event, else GPU_IS_LOST when a registered GPU is, else TIMEOUT.
+// Returns an event, else GPU_IS_LOST if a registered GPU is lost, else TIMEOUT.
 static nvmlReturn_t poll_set(struct nvml_event_set *set, const struct nvml_call *c,
                              nvmlEventData_t *ret)
 {
@@ -97,8 +97,8 @@ static nvmlReturn_t poll_set(struct nvml_event_set *set, const struct nvml_call 
     return lost ? NVML_ERROR_GPU_IS_LOST : NVML_ERROR_TIMEOUT;
 }
 
-// A look at the set, then a wait for something new. The wait is short enough that it may keep the
-// attachment: nvmlShutdown waits for it.
+// Checks the set, then waits for a new event. The wait is short and therefore keeps the attachment:
+// nvmlShutdown waits for it.
 static nvmlReturn_t wait_step(nvmlEventSet_t set, int64_t until, nvmlEventData_t *ret)
 {
     NVML_CALL c = nvmlsim_call_attached();

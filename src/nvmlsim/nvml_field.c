@@ -6,7 +6,7 @@
 #define SEEN_SLACK_NS GS_NS_PER_MS // see nvml_process.c
 #define SCOPE_ALL     UINT32_MAX
 
-// --- samples: one for each bucket ---
+// --- samples: one per bucket ---
 
 static uint32_t sample_value(const struct nvml_call *c, int type, uint32_t bucket)
 {
@@ -25,7 +25,7 @@ static uint32_t sample_value(const struct nvml_call *c, int type, uint32_t bucke
     case NVML_SAMPLE_MEM_CLOCK:
         return sum.busy_ns ? m->mem_max_mhz : m->mem_idle_mhz;
     default:
-        return 0; // encoder and decoder: nobody can use them
+        return 0; // encoder and decoder cannot be used
     }
 }
 
@@ -57,7 +57,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type,
         *count = end - first;
         return NVML_SUCCESS;
     }
-    if (*count < end - first) // the newest that fit
+    if (*count < end - first) // the newest ones that fit
         first = end - *count;
     for (uint32_t id = first; id != end; id++)
         samples[id - first] = (nvmlSample_t){
@@ -72,11 +72,11 @@ NVML_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type,
 enum field_id {
     FIELD_ECC_CURRENT = 1,
     FIELD_ECC_PENDING = 2,
-    FIELD_ECC_FIRST = 3, // counters: volatile and aggregate, totals and by unit
+    FIELD_ECC_FIRST = 3, // counters: volatile and aggregate, totals and per unit
     FIELD_ECC_LAST = 28,
     FIELD_RETIRED_FIRST = 29, // single-bit, double-bit, pending
     FIELD_RETIRED_LAST = 31,
-    FIELD_POLICY_FIRST = 74, // time below the wanted clocks, by reason
+    FIELD_POLICY_FIRST = 74, // time below the requested clocks, by reason
     FIELD_POLICY_LAST = 81,
     FIELD_MEMORY_TEMP = 82,
     FIELD_ENERGY = 83,
@@ -120,7 +120,7 @@ enum field_id {
     FIELD_C2C_ERROR_FIRST = 231, // CRC, replay, back-to-back replay
     FIELD_C2C_ERROR_LAST = 233,
     FIELD_C2C_POWER = 234,
-    // Times of reduced clocks: thermal by software, by hardware, power brake.
+    // Times of reduced clocks: software thermal, hardware thermal, power brake.
     FIELD_OLD_CLOCK_TIME_FIRST = 251, // R575 to R589
     FIELD_OLD_CLOCK_TIME_LAST = 253,
     FIELD_CLOCK_TIME_FIRST = 269, // R590 and newer
@@ -157,7 +157,7 @@ static int give_i32(nvmlFieldValue_t *f, int32_t v)
     return NVML_SUCCESS;
 }
 
-// Counters that stand at 0 where the board has them. Not one of those: -1.
+// Counters that are always 0 on boards that have them. -1: not such a counter.
 static int fill_counter(const struct nvmlsim_shm_board *g, nvmlFieldValue_t *f)
 {
     const struct nvmlsim_model *m = &g->model;
@@ -210,8 +210,8 @@ static int fill_c2c(const struct nvmlsim_model *m, nvmlFieldValue_t *f)
     }
 }
 
-// Whether the simulated driver has the field. The others with these ids, of power smoothing, are on
-// no board here.
+// Whether the simulated driver has the field. The other fields with these IDs (power smoothing)
+// exist on no simulated board.
 static bool has_clock_time(const struct nvml_call *c, uint32_t id)
 {
     enum { FIRST = 575, NEW_IDS = 590 };
@@ -249,7 +249,7 @@ static int fill_remap(const struct nvmlsim_shm_board *g, nvmlFieldValue_t *f)
     return has ? give_u32(f, 0) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-// Distance to a limit in °C: Ada and newer.
+// Distance to a limit in °C, on Ada and newer.
 static int fill_tlimit(const struct nvmlsim_model *m, nvmlFieldValue_t *f)
 {
     static const int32_t behind_max[] = {-9, -4, 0, 0}; // shutdown, slowdown, memory, GPU
@@ -262,7 +262,7 @@ static int fill_power(const struct nvmlsim_model *m, const struct nvmlsim_activi
                       nvmlFieldValue_t *f)
 {
     if (m->arch < NVMLSIM_AMPERE || f->scopeId != 0)
-        return NVML_ERROR_NOT_SUPPORTED; // scope 1: the module around it, which none of these has
+        return NVML_ERROR_NOT_SUPPORTED; // scope 1: the module, which no simulated board has
     switch (f->fieldId) {
     case FIELD_POWER_AVERAGE:
         return give_u32(f, v->power_mw);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Utilisation, memory, temperature, power, clocks, fan.
+// Utilization, memory, temperature, power, clocks, fan.
 #include "nvmlsim/nvml_lib.h"
 
 #define PERIOD_US (NVMLSIM_SHM_PERIOD * (NVMLSIM_SHM_BUCKET_NS / 1000))
@@ -22,7 +22,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUti
     return NVML_SUCCESS;
 }
 
-// The engines for video and images exist; clients of the simulated device have no way to use them.
+// Video and image engines exist, but clients of the simulated device cannot use them.
 static nvmlReturn_t engine(const char *fn, nvmlDevice_t device, unsigned flags, unsigned *percent,
                            unsigned *period)
 {
@@ -296,7 +296,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, int ty
     return NVML_SUCCESS;
 }
 
-// Boards whose memory clock drops at idle are in P8 then; the others stay in P0.
+// Boards whose memory clock drops at idle are then in P8; the others stay in P0.
 NVML_API nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, int *state)
 {
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, state != NULL);
@@ -307,7 +307,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, int *st
     return NVML_SUCCESS;
 }
 
-// The fan follows the temperature between idle and its maximum.
+// The fan speed follows the temperature between idle and maximum.
 static unsigned fan_percent(const struct nvml_call *c)
 {
     struct nvmlsim_activity_gauges v;
@@ -376,7 +376,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t dev
     return event_reasons(__func__, device, reasons);
 }
 
-// A simulated board never has to slow down.
+// A simulated board never reduces its clocks.
 NVML_API nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, int policy,
                                                    nvmlViolationTime_t *time)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU performance monitoring, Hopper and newer: a metric is the difference of two samples. What a
-// kernel does inside its SMs is not simulated, so there are activity, occupancy (taken as the part
-// of the SMs), memory bandwidth, tensor pipes as a whole and the idle PCIe, NVLink and C2C links;
-// single pipes and formats are NOT_SUPPORTED.
+// GPU performance monitoring, Hopper and newer: a metric is the difference between two samples. The
+// execution inside SMs is not simulated. Supported are activity, occupancy (the part of the SMs),
+// memory bandwidth, tensor pipes as a whole, and idle PCIe, NVLink and C2C links. Single pipes and
+// formats are NOT_SUPPORTED.
 #include "base/mem.h"
 #include "nvmlsim/nvml_lib.h"
 
-#define GPM_VERSION 1 // a plain number here
+#define GPM_VERSION 1 // a plain number
 
 enum gpm_metric {
     GPM_GRAPHICS_UTIL = 1,
@@ -16,16 +16,16 @@ enum gpm_metric {
     GPM_DRAM_UTIL = 10,
     GPM_PCIE_TX = 20,
     GPM_PCIE_RX = 21,
-    GPM_NVLINK_FIRST = 60, // all received, all sent, then likewise each link
+    GPM_NVLINK_FIRST = 60, // total received, total sent, then the same for each link
     GPM_NVLINK_LINKS = 62,
     GPM_C2C_FIRST = 100,
     GPM_C2C_LAST = 103,
 };
 
 struct nvml_gpm_sample {
-    int64_t at; // 0: not taken yet
+    int64_t at; // 0: none yet
     unsigned nvlinks, c2c_links;
-    double busy, sm, mem; // ns since the device was made, of the GPU or of the instance
+    double busy, sm, mem; // ns since the device was created, of the GPU or of the instance
 };
 
 NVML_API nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
@@ -61,13 +61,13 @@ static void add_timeline(const struct nvmlsim_shm_timeline *t, int64_t now, bool
     struct nvmlsim_activity_sum sum;
     nvmlsim_activity_totals(t, now, &sum);
     double part = (double)nvmlsim_shm_sm_ppm(t) / NVMLSIM_SHM_PPM;
-    double scale = of_whole || part <= 0 ? 1 : 1 / part; // an instance counts its own SMs
+    double scale = of_whole || part <= 0 ? 1 : 1 / part; // an instance counts only its own SMs
     sample->busy += of_whole ? (double)sum.busy_ns * part : (double)sum.busy_ns;
     sample->sm += (double)sum.sm_ns * scale;
     sample->mem += (double)sum.mem_ns * scale;
 }
 
-// A GPU instance is busy as its compute instances are, each with its part of the SMs.
+// The activity of a GPU instance is that of its compute instances, weighted by their SMs.
 static void take_instance(const struct nvml_call *c, uint32_t gi_id, nvmlGpmSample_t sample)
 {
     double all = 0;
@@ -157,7 +157,7 @@ static int fill_metric(const struct nvml_gpm_sample *a, const struct nvml_gpm_sa
     case GPM_SM_OCCUPANCY:
         m->value = percent(b->sm - a->sm, span);
         return NVML_SUCCESS;
-    case GPM_ANY_TENSOR: // taken as half of the SM time, as the memory traffic is
+    case GPM_ANY_TENSOR: // assumed to be half of the SM time, like memory traffic
         m->value = percent((b->sm - a->sm) / 2, span);
         return NVML_SUCCESS;
     case GPM_DRAM_UTIL:

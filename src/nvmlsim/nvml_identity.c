@@ -26,7 +26,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
     return get_count(__func__, count);
 }
 
-// A handle by a key: the checks of a device call apply to what was found.
+// Finds a handle by a key. The checks of a device call apply to the result.
 static nvmlReturn_t give_handle(const char *fn, unsigned gpu, unsigned timeline, nvmlDevice_t *ret)
 {
     nvmlDevice_t handle = nvmlsim_device_handle(gpu, timeline);
@@ -80,13 +80,13 @@ NVML_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *
     return rc ? rc : give_handle(__func__, found->gpu, found->timeline, device);
 }
 
-// "00000000:10:00.0" and the forms with a shorter domain or none.
+// "00000000:10:00.0", also with a shorter domain or without one.
 static bool same_bus_id(const char *full, const char *given)
 {
     const char *first = strchr(full, ':'), *mine = strchr(given, ':');
     if (!mine)
         return false;
-    if (strchr(mine + 1, ':')) { // a domain is given
+    if (strchr(mine + 1, ':')) { // a domain is present
         char *end = NULL;
         return strtoul(given, &end, 16) == 0 && end == mine && strcasecmp(first, mine) == 0;
     }
@@ -228,7 +228,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, in
     return c.rc;
 }
 
-// Not virtualised, persistence mode on, shared compute mode.
+// Not virtualized, persistence mode on, shared compute mode.
 static nvmlReturn_t constant(const char *fn, nvmlDevice_t device, int value, int *ret)
 {
     NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, ret != NULL);
@@ -252,7 +252,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, int *mode)
     return constant(__func__, device, 0, mode);
 }
 
-// There is no bus that it hangs on.
+// A simulated GPU is on no bus.
 NVML_API nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned *node)
 {
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, node != NULL);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// 12.8 is the newest interface whose calls and field ids this library has.
+// 12.8 is the newest interface version whose calls and field IDs this library provides.
 #define DRIVER_BRANCH 570
 #define DRIVER_MINOR  "124.06-simulated"
 #define CUDA_VERSION  12080
@@ -22,7 +22,7 @@
 
 enum { INIT_FLAG_ALL = 7 };
 
-// Calls hold it shared; init and shutdown exclusively.
+// Calls hold it shared; init and shutdown hold it exclusively.
 static pthread_rwlock_t state_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct nvmlsim *attached;
 static unsigned n_init;
@@ -57,7 +57,7 @@ static void call_enter(struct nvml_call *c)
         c->rc = NVML_ERROR_UNINITIALIZED;
 }
 
-// Sleeps outside the lock: a hung call does not keep nvmlShutdown from coming back.
+// Sleeps without the lock, so that a hanging call does not block nvmlShutdown.
 static void hang(struct nvml_call *c, const struct nvmlsim_fault_hit *hit)
 {
     int64_t until = gs_mono_ns() + (int64_t)hit->hang_ms * GS_NS_PER_MS;
@@ -139,7 +139,7 @@ struct nvml_call nvmlsim_call_device(const char *fn, nvmlDevice_t device, unsign
     }
     c.device = device;
     apply_faults(&c, fn, (int)device->gpu);
-    // After a hang the attachment may be another one.
+    // After a hang, the attachment may have changed.
     if (!c.rc && !valid_handle(c.sim, device))
         c.rc = NVML_ERROR_INVALID_ARGUMENT;
     if (c.rc)
@@ -366,7 +366,7 @@ NVML_API nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
     return cuda_version(__func__, version);
 }
 
-// The command line, as the driver's library reads it; cut to the buffer like there.
+// The command line, as the driver's library reads it; truncated to the buffer.
 NVML_API nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 {
     NVML_CALL c = nvmlsim_call_system(__func__, name != NULL && length > 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // MIG: mode, instances, profiles. A MIG device is a compute instance. The handle of the first one
-// of a GPU instance stands for the GPU instance, too.
+// of a GPU instance also represents the GPU instance.
 #include "nvmlsim/nvml_lib.h"
 
-#define N_PROFILES 18 // NVML_GPU_INSTANCE_PROFILE_COUNT of 12.8, rounded up to what exists
+#define N_PROFILES 18 // NVML_GPU_INSTANCE_PROFILE_COUNT of 12.8, rounded up
 
 NVML_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current,
                                            unsigned *pending)
@@ -154,7 +154,7 @@ NVML_API nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t in
     return NVML_ERROR_NOT_FOUND;
 }
 
-// The timeline whose handle stands for the GPU instance: that of its first compute instance.
+// The timeline whose handle represents the GPU instance: its first compute instance.
 static unsigned first_of(const struct nvml_call *c, const struct nvmlsim_shm_mig *m)
 {
     for (unsigned i = 0; i < c->board->n_mig; i++)
@@ -182,7 +182,7 @@ NVML_API nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t instan
     return NVML_SUCCESS;
 }
 
-// Callers count up from 0 until INVALID_ARGUMENT and skip what is NOT_SUPPORTED.
+// Callers count up from 0 until INVALID_ARGUMENT and skip NOT_SUPPORTED.
 static nvmlReturn_t find_profile(const struct nvml_call *c, unsigned profile,
                                  const struct nvmlsim_mig_profile **ret)
 {

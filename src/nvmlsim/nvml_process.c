@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes: who has a device open with how much memory, and what each of them ran.
+// Processes: which of them have a device open, their memory, and their utilization.
 #include "base/mem.h"
 #include "nvmlsim/nvml_lib.h"
 
-// The end of a bucket in Unix time wavers by a microsecond or so between two calls: what the caller
-// has seen is not news because of that.
+// The end of a bucket in Unix time varies by about a microsecond between calls. This must not make
+// a record that the caller has read look new.
 #define SEEN_SLACK_NS GS_NS_PER_MS
 
 enum { MODE_COMPUTE, MODE_GRAPHICS, MODE_MPS, MODE_ALL };
@@ -14,7 +14,7 @@ struct process_list {
     unsigned n;
 };
 
-// A pid on the same instance twice (its number was used again) cannot be: the dead one is reaped.
+// A PID cannot occur twice on the same instance: if it was reused, the dead process is removed.
 static void list_processes(const struct nvml_call *c, struct process_list *ret)
 {
     struct nvmlsim_shm_gpu *g = c->gpu;
@@ -36,8 +36,8 @@ static void list_processes(const struct nvml_call *c, struct process_list *ret)
     }
 }
 
-// Fills a caller's array of entries with that stride; the first `stride` bytes of a detail entry
-// are the entry of the shorter layouts.
+// Fills the caller's array of entries of `stride` bytes. The first bytes of a detail entry are the
+// entry of the shorter layouts.
 static nvmlReturn_t give_processes(const struct process_list *list, size_t stride, unsigned *count,
                                    void *infos)
 {
@@ -50,7 +50,7 @@ static nvmlReturn_t give_processes(const struct process_list *list, size_t strid
     return NVML_SUCCESS;
 }
 
-// Other users' processes on a divided GPU are for root.
+// On a GPU with MIG, only root sees processes of other users.
 static nvmlReturn_t check_list(const struct nvml_call *c)
 {
     return c->device->timeline == 0 && c->board->n_mig && !nvmlsim_is_privileged()
@@ -70,7 +70,7 @@ static nvmlReturn_t compute_processes(const char *fn, nvmlDevice_t device, size_
     return give_processes(list, stride, count, infos);
 }
 
-// No graphics and no MPS server here.
+// Graphics and MPS are not simulated.
 static nvmlReturn_t no_processes(const char *fn, nvmlDevice_t device, unsigned *count)
 {
     NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_ANY, count != NULL);
@@ -171,7 +171,7 @@ static uint32_t last_active_bucket(const struct nvmlsim_shm_bucket *ring, uint32
     return 0;
 }
 
-// One record for each process that was active since then: averages over the whole window.
+// One record per process that was active since then: averages over the whole window.
 static void list_utilisation(const struct nvml_call *c, uint64_t last_seen, struct util_list *ret)
 {
     struct nvmlsim_shm_gpu *g = c->gpu;
@@ -207,7 +207,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     if (c.rc)
         return c.rc;
     if (!samples) {
-        *count = NVMLSIM_SHM_PROCESSES; // a capacity, as the driver gives it
+        *count = NVMLSIM_SHM_PROCESSES; // the capacity, as the driver returns it
         return NVML_ERROR_INSUFFICIENT_SIZE;
     }
     GS_AUTO_FREE struct util_list *list = gs_alloc(sizeof(*list));

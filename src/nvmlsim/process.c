@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STAT_STATE = 0, STAT_START_TIME = 19 }; // fields behind the command name, counted from 0
+enum { STAT_STATE = 0, STAT_START_TIME = 19 }; // fields after the command name, from 0
 
-// State and start time from the text of /proc/<pid>/stat. The command name may contain anything,
-// also ")": the fields follow the last one.
+// Parses state and start time from /proc/<pid>/stat. The command name may contain any character,
+// including ")": the fields follow the last one.
 static bool parse_stat(struct gs_slice text, char *ret_state, uint64_t *ret_start)
 {
     while (text.len && text.data[text.len - 1] != ')')
@@ -36,7 +36,7 @@ static bool parse_stat(struct gs_slice text, char *ret_state, uint64_t *ret_star
     return false;
 }
 
-// 0 or the errno of reading it.
+// Returns 0 or the errno of the read.
 static int read_stat(int32_t pid, char *ret_state, uint64_t *ret_start)
 {
     char path[40], text[1024];
@@ -73,7 +73,7 @@ struct gs_error *nvmlsim_process_self(struct nvmlsim_process_id *ret)
     return NULL;
 }
 
-// Only a clear answer counts as dead: a table of descriptors that is full, for example, is none.
+// Only a definite result means dead; a full descriptor table, for example, does not.
 static bool is_dead(const struct nvmlsim_shm_process *p)
 {
     char state = 0;
@@ -84,7 +84,7 @@ static bool is_dead(const struct nvmlsim_shm_process *p)
     return start != p->start_time || state == 'Z' || state == 'X';
 }
 
-static void end(struct nvmlsim_shm_process *p)
+static void end_process(struct nvmlsim_shm_process *p)
 {
     p->memory = 0;
     p->n_open = 0;
@@ -100,9 +100,10 @@ void nvmlsim_process_reap(struct nvmlsim_shm_gpu *g)
             continue;
         if (!ns)
             ns = own_pid_ns();
-        // Pids of another namespace mean nothing here: its own processes will look.
+        // PIDs of other namespaces cannot be checked here: processes of those namespaces check
+        // them.
         if (p->pid_ns == ns && is_dead(p))
-            end(p);
+            end_process(p);
     }
 }
 
@@ -112,7 +113,7 @@ static bool same_process(const struct nvmlsim_shm_process *p, const struct nvmls
            p->start_time == id->start_time && p->pid_ns == id->pid_ns;
 }
 
-// Its own place, else a free one, else the one whose samples are the oldest.
+// Returns the slot of the process, else a free one, else the one with the oldest samples.
 static struct nvmlsim_shm_process *
 find_place(struct nvmlsim_shm_gpu *g, const struct nvmlsim_process_id *id, uint32_t timeline)
 {
@@ -141,7 +142,7 @@ struct gs_error *nvmlsim_process_open(struct nvmlsim_shm_gpu *g,
                             NVMLSIM_SHM_PROCESSES);
     unsigned place = (unsigned)(p - g->processes);
     if (!same_process(p, id) || p->timeline != timeline) {
-        // Free until it is complete: a death in between leaves nothing.
+        // The slot is free until it is complete, so that nothing remains if this process dies.
         *p = (struct nvmlsim_shm_process){.pid = id->pid,
                                           .start_time = id->start_time,
                                           .pid_ns = id->pid_ns,
@@ -161,7 +162,7 @@ void nvmlsim_process_close(struct nvmlsim_shm_gpu *g, unsigned place, uint64_t m
     if (p->n_open > 0)
         p->n_open--;
     if (p->n_open == 0)
-        end(p);
+        end_process(p);
 }
 
 uint64_t nvmlsim_process_memory_limit(const struct nvmlsim_shm_board *b, uint32_t timeline)

@@ -83,7 +83,7 @@ static bool in_order(uint32_t low, uint32_t high, uint32_t most)
     return low <= high && high <= most;
 }
 
-// Numbers that no board has would overflow what is calculated from them.
+// Implausible numbers could overflow calculations.
 static const char *model_fault(const struct nvmlsim_model *m)
 {
     if (!text_ends(m->name, sizeof(m->name)) || !text_ends(m->product, sizeof(m->product)))
@@ -144,7 +144,7 @@ struct gs_error *nvmlsim_shm_copy_constants(struct nvmlsim *s)
     return NULL;
 }
 
-// The creator holds the segment exclusively while it fills it: wait a moment for it.
+// The creator holds the segment exclusively while it initializes it: wait for a moment.
 static struct gs_error *lock_shared(const char *name, int fd)
 {
     for (int tries = 0; flock(fd, LOCK_SH | LOCK_NB) < 0; tries++) {
@@ -157,8 +157,8 @@ static struct gs_error *lock_shared(const char *name, int fd)
     return NULL;
 }
 
-// The owner can change everything in the segment, also while it is read. Root uses that of another
-// user only if that user is named.
+// The owner can change everything in the segment at any time. Root uses the segment of another user
+// only if that user is configured.
 static struct gs_error *check_owner(const char *name, const struct stat *st)
 {
     const char *named = getenv(NVMLSIM_UID_ENV);
@@ -193,7 +193,7 @@ static struct gs_error *open_segment(const char *name, int *ret_fd, size_t *ret_
         return err;
     struct stat st;
     if (fstat(fd, &st) < 0)
-        return gs_error_errno(errno, "looking at the simulated GPUs %s", name);
+        return gs_error_errno(errno, "inspecting the simulated GPUs %s", name);
     err = check_owner(name, &st);
     if (err)
         return err;
@@ -201,7 +201,7 @@ static struct gs_error *open_segment(const char *name, int *ret_fd, size_t *ret_
         return corrupt(name, "wrong size");
     *ret_size = (size_t)st.st_size;
     *ret_fd = fd;
-    fd = -1; // NOLINT(clang-analyzer-deadcode.DeadStores): the clean-up reads it
+    fd = -1; // the cleanup reads it
     return NULL;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control of the simulated GPUs: create the devices in POSIX shared memory, look at them, break
-// them. The simulated libnvidia-ml and the client library (client.h) attach to the same memory by
-// the name in the environment variable GPUSCALE_SIM ("/gpuscale-…").
+// Control of the simulated GPUs: creates the devices in POSIX shared memory, inspects them, and
+// injects faults. The simulated libnvidia-ml and the client library (client.h) attach to the same
+// memory by the name in the environment variable GPUSCALE_SIM ("/gpuscale-…"). One thread at a time
+// per struct nvmlsim.
 #pragma once
 
 #include "base/error.h"
@@ -12,7 +13,7 @@
 #define NVMLSIM_MAX_GPUS 16
 #define NVMLSIM_MAX_MIG  7
 #define NVMLSIM_ENV      "GPUSCALE_SIM"
-#define NVMLSIM_UID_ENV  "GPUSCALE_SIM_UID"       // the other user whose GPUs root may use
+#define NVMLSIM_UID_ENV  "GPUSCALE_SIM_UID"       // UID of another user whose GPUs root may use
 #define NVMLSIM_LIBRARY  "libgpuscale-nvmlsim.so" // file name of the simulated libnvidia-ml
 
 struct nvmlsim_mig_spec {
@@ -20,8 +21,8 @@ struct nvmlsim_mig_spec {
 };
 
 struct nvmlsim_gpu_spec {
-    char model[64];       // "A100-SXM4-80GB": a row of the model table, or any name with memory_mib
-    uint64_t memory_mib;  // 0: the model's
+    char model[64];      // "A100-SXM4-80GB": a model of the table, or any name if memory_mib is set
+    uint64_t memory_mib; // 0: the memory of the model
     unsigned time_slices; // replicas offered to the scheduler; 0 or 1: whole
     struct nvmlsim_mig_spec mig[NVMLSIM_MAX_MIG];
     unsigned n_mig; // 0: MIG off
@@ -32,36 +33,36 @@ struct nvmlsim_spec {
     unsigned n_gpus;
 };
 
-// "8xA100-SXM4-80GB", "2xTesla-K80,1xTesla-T4". An unknown model lists the known ones.
+// Parses "8xA100-SXM4-80GB" or "2xTesla-K80,1xTesla-T4". The error for an unknown model lists all
+// models.
 struct gs_error *nvmlsim_spec_parse(const char *text, struct nvmlsim_spec *ret);
-// Sets a model by name (memory_mib first, when the model is not a known one), adds `count` such
-// GPUs.
+// Sets the model by name. If the model is not in the table, set memory_mib first.
 struct gs_error *nvmlsim_gpu_spec_set_model(struct nvmlsim_gpu_spec *g, const char *name);
-// Whether such a GPU can be made: model and memory size, MIG profiles that fit.
+// Checks that such a GPU can be created: model, memory size, MIG profiles that fit.
 struct gs_error *nvmlsim_gpu_spec_check(const struct nvmlsim_gpu_spec *g);
 struct gs_error *nvmlsim_spec_add(struct nvmlsim_spec *spec, const struct nvmlsim_gpu_spec *gpu,
                                   unsigned count);
-// The models that need no memory size, for help texts; NULL-terminated.
+// The models that need no memory size, for help texts. NULL-terminated.
 const char *const *nvmlsim_model_names(void);
 
 struct nvmlsim; // attached shared memory
 
-// name starts with "/gpuscale-". Replaces an old segment of that name when no process is attached
-// to it; GS_EEXIST otherwise. The same name gives the same UUIDs.
+// name starts with "/gpuscale-". Replaces an existing segment if no process is attached to it;
+// otherwise GS_EEXIST. The same name results in the same UUIDs.
 struct gs_error *nvmlsim_create(const char *name, const struct nvmlsim_spec *spec,
                                 struct nvmlsim **ret);
 struct gs_error *nvmlsim_attach(const char *name, struct nvmlsim **ret);
 void nvmlsim_detach(struct nvmlsim *s);
-struct gs_error *nvmlsim_unlink(const char *name); // who is attached keeps what he has
+struct gs_error *nvmlsim_unlink(const char *name); // attached processes keep their devices
 const char *nvmlsim_name(const struct nvmlsim *s);
-// Names of the segments of this machine; the caller frees each and the array with free().
+// Lists the segments of this machine. The caller frees each name and the array with free().
 struct gs_error *nvmlsim_list(char ***ret_names, size_t *ret_n);
 
 unsigned nvmlsim_gpu_count(const struct nvmlsim *s);
 struct nvmlsim_gpu_info {
     char uuid[96], model[64], pci_bus_id[32];
     char product[96]; // what NVML calls it: "NVIDIA A100-SXM4-80GB"
-    // Bytes. used: what processes have allocated; reserved: what the driver keeps for itself.
+    // Bytes. used: allocated by processes; reserved: by the driver.
     uint64_t memory_total, memory_used, memory_reserved;
     unsigned time_slices;
     unsigned n_mig;
@@ -76,32 +77,31 @@ struct nvmlsim_gpu_info {
 };
 void nvmlsim_gpu_info(struct nvmlsim *s, unsigned gpu, struct nvmlsim_gpu_info *ret);
 
-// Faults, for tests. call: an NVML symbol, or "*". gpu -1: all (calls that have no device match
-// only then). count 0: until cleared. A later rule for the same call and GPU replaces the earlier
-// one.
+// Injects faults. call: an NVML symbol, or "*". gpu -1: all GPUs, and calls without a device. count
+// 0: until cleared. A new rule replaces the previous one for the same call and GPU.
 struct gs_error *nvmlsim_fail_call(struct nvmlsim *s, const char *call, int gpu, int nvml_code,
                                    unsigned count);
 struct gs_error *nvmlsim_hang_call(struct nvmlsim *s, const char *call, int gpu, unsigned ms,
                                    unsigned count);
 struct gs_error *nvmlsim_lose_gpu(struct nvmlsim *s, unsigned gpu, bool lost);
 struct gs_error *nvmlsim_report_xid(struct nvmlsim *s, unsigned gpu, unsigned xid);
-// What a board says of itself, instead of what is well: the field of nvmlDeviceGetFieldValues with
-// that id (counters of errors, NVLink 5, recovery action …), or one of these.
+// Values that differ from those of a healthy board: a field ID of nvmlDeviceGetFieldValues (error
+// counters, NVLink 5, recovery action …), or one of these.
 enum nvmlsim_value {
-    NVMLSIM_VALUE_LINKS_DOWN = 0x10000, // bits of NVLinks
+    NVMLSIM_VALUE_LINKS_DOWN = 0x10000, // bitmask of NVLinks
     NVMLSIM_VALUE_FABRIC_STATE,         // nvmlGpuFabricInfo state
     NVMLSIM_VALUE_FABRIC_STATUS,        // an NVML code
-    NVMLSIM_VALUE_FABRIC_HEALTH,        // its mask
+    NVMLSIM_VALUE_FABRIC_HEALTH,        // health mask
     NVMLSIM_VALUE_UNREPAIRABLE,         // 0 or 1
     NVMLSIM_VALUE_FABRIC_CLIQUE,
     NVMLSIM_VALUE_SRAM_EXCEEDED, // 0 or 1
-    NVMLSIM_VALUE_BANKS_NONE,    // memory banks that have no spare row left
-    NVMLSIM_VALUE_DRIVER_BRANCH, // 590: the driver calls itself 590.48.01; of GPU 0, for all
+    NVMLSIM_VALUE_BANKS_NONE,    // memory banks without a spare row
+    NVMLSIM_VALUE_DRIVER_BRANCH, // 590: driver version 590.48.01; set on GPU 0 for all GPUs
 };
 struct gs_error *nvmlsim_set_value(struct nvmlsim *s, unsigned gpu, uint32_t what, uint64_t value);
-// "links-down", "fabric-state", "driver-branch" and the like, or the number of a field.
+// Parses "links-down", "fabric-state", "driver-branch" and so on, or a field ID.
 struct gs_error *nvmlsim_value_parse(const char *text, uint32_t *ret);
-// Failing and hanging calls, and set values; lost GPUs stay lost.
+// Removes failing and hanging calls and set values. Lost GPUs stay lost.
 void nvmlsim_clear_faults(struct nvmlsim *s);
-// "15", "GPU_IS_LOST" or "NVML_ERROR_GPU_IS_LOST".
+// Parses "15", "GPU_IS_LOST" or "NVML_ERROR_GPU_IS_LOST".
 struct gs_error *nvmlsim_nvml_code_parse(const char *text, int *ret);

@@ -15,7 +15,7 @@ static struct gs_error *unknown_model(const char *name)
     for (; names[n]; n++)
         gs_buf_addf(&known, "%s%s", n ? ", " : "", names[n]);
     const char *near = gs_suggest(name, names, n);
-    return gs_error_new(GS_EINVAL, "unknown GPU model \"%s\"%s%s%s; known are %s", name,
+    return gs_error_new(GS_EINVAL, "unknown GPU model \"%s\"%s%s%s; known models: %s", name,
                         near ? " (did you mean " : "", near ? near : "", near ? "?)" : "",
                         known.data);
 }
@@ -40,8 +40,8 @@ struct gs_error *nvmlsim_model_resolve(const struct nvmlsim_gpu_spec *g, struct 
     if (g->memory_mib > UINT32_MAX || (!known && g->memory_mib < 16))
         return gs_error_new(
             GS_EINVAL,
-            "the model \"%s\" is not a known one and needs a memory size, of 16 MiB "
-            "at least",
+            "the model \"%s\" is unknown and therefore needs a memory size of at least 16 "
+            "MiB",
             g->model);
     if (!known) {
         nvmlsim_model_custom(g->model, g->memory_mib, ret);
@@ -65,7 +65,7 @@ struct gs_error *nvmlsim_gpu_spec_check(const struct nvmlsim_gpu_spec *g)
     return err || !g->n_mig ? err : nvmlsim_mig_place_spec(g, &model, placed);
 }
 
-// "8x" off the front; 1 when there is none. A model's own name may contain an x.
+// Removes a prefix such as "8x"; returns 1 if there is none. Model names may contain an x.
 static struct gs_error *cut_count(struct gs_slice *item, uint64_t *ret)
 {
     size_t digits = 0;
@@ -109,7 +109,7 @@ struct gs_error *nvmlsim_spec_parse(const char *text, struct nvmlsim_spec *ret)
             return err;
         if (!item.len)
             return gs_error_new(GS_EINVAL,
-                                "\"%s\" is no list of GPUs; write for example "
+                                "\"%s\" is not a list of GPUs; write for example "
                                 "8xA100-SXM4-80GB or 2xTesla-K80,1xTesla-T4",
                                 text);
         GS_AUTO_FREE char *name = gs_slice_dup(item);

@@ -3,13 +3,13 @@
 
 #include "base/clock.h"
 
-// A client that was late by more than this (stopped, starved) has left its device idle.
+// A client that was late by more than this (stopped or starved) has left its device idle.
 #define LATE_LIMIT_NS (50 * GS_NS_PER_MS)
 #define MOST_AHEAD_NS (NVMLSIM_SHM_RESERVATIONS * NVMLSIM_TIMELINE_SLICE_NS)
-// A kernel on all SMs is taken to move half of what the memory can.
+// A kernel on all SMs is assumed to use half of the memory bandwidth.
 #define MEM_PER_SM 2
 
-// Returns how many are left.
+// Returns the number of remaining reservations.
 static uint32_t drop_ended(struct nvmlsim_shm_timeline *t, int64_t now)
 {
     uint32_t kept = 0;
@@ -17,7 +17,7 @@ static uint32_t drop_ended(struct nvmlsim_shm_timeline *t, int64_t now)
     for (uint32_t i = 0; i < n; i++) {
         struct nvmlsim_shm_reservation r = t->reservations[i];
         if (r.end > now + MOST_AHEAD_NS)
-            continue; // none of ours
+            continue; // not a reservation of this library
         if (r.end > now)
             t->reservations[kept++] = r;
         else if (r.end > t->floor)
@@ -27,7 +27,7 @@ static uint32_t drop_ended(struct nvmlsim_shm_timeline *t, int64_t now)
     return kept;
 }
 
-// All reservations start at or before `from`, so what is free can only grow when one of them ends.
+// All reservations start at or before `from`, so the free share only grows when one of them ends.
 static int64_t first_room(const struct nvmlsim_shm_timeline *t, uint32_t n, int64_t from,
                           uint32_t share_ppm)
 {
@@ -54,14 +54,13 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-// What is ahead of now is at most what the reservations can take.
+// Future time is limited to what the reservations can hold.
 static int64_t not_far(int64_t t, int64_t now)
 {
     return t < now + MOST_AHEAD_NS ? t : now;
 }
 
-// Rounded up, where nvmlsim_activity_totals rounds what lies ahead down: totals as of now never
-// step back.
+// Rounded up, while nvmlsim_activity_totals rounds future time down, so that totals never decrease.
 static uint64_t part_of(uint64_t ns, uint64_t ppm)
 {
     return (ns * ppm + NVMLSIM_SHM_PPM - 1) / NVMLSIM_SHM_PPM;

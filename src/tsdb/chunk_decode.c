@@ -31,7 +31,7 @@ struct last {
     double other;
 };
 
-static inline double value_of(const struct last *l)
+static inline double last_value(const struct last *l)
 {
     return l->is_number ? (double)l->number / tsdb_decimal_powers[l->places] : l->other;
 }
@@ -49,7 +49,7 @@ static size_t get_other(const uint8_t **at, uint8_t first, struct last *l, doubl
         l->other =
             tsdb_decimal_of_bits(first == TSDB_CHUNK_RAW ? get_bytes(at, 8) : TSDB_STALE_BITS);
     }
-    *ret_v = value_of(l);
+    *ret_v = last_value(l);
     return first < 0x80 ? first - (TSDB_CHUNK_REPEATS - 1u) : 1;
 }
 

@@ -37,7 +37,7 @@ static struct gs_slice key_of_symbol(const uint32_t *s)
     return gs_slice_make(s, sizeof(*s));
 }
 
-static void add_value(struct tsdb *db, const struct tsdb_pair *pair)
+static void add_label_value(struct tsdb *db, const struct tsdb_pair *pair)
 {
     struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&pair->name));
     if (!v) {
@@ -103,7 +103,7 @@ void tsdb_index_add(struct tsdb *db, tsdb_ref ref)
         if (!list) {
             list = gs_alloc(sizeof(*list));
             gs_hmap_put(db->postings, key_of_pair(&s->pairs[i]), list);
-            add_value(db, &s->pairs[i]);
+            add_label_value(db, &s->pairs[i]);
         }
         insert_ref(list, ref);
     }

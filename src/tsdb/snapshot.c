@@ -255,7 +255,7 @@ static void settled(struct tsdb_snapshots *s, struct tsdb_wal *w, bool ok)
     s->state = MAPPING;
 }
 
-static void end(struct tsdb_snapshots *s, struct tsdb_wal *w)
+static void end_snapshot(struct tsdb_snapshots *s, struct tsdb_wal *w)
 {
     bool ok = false;
     write_buffer(s);
@@ -301,7 +301,7 @@ static void write_some(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wa
             put_series(s, db, series);
     }
     if (n < SERIES_A_STEP)
-        end(s, w);
+        end_snapshot(s, w);
 }
 
 static void map_some(struct tsdb_snapshots *s, struct tsdb *db)

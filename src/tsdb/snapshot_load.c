@@ -24,7 +24,7 @@ struct loader {
     tsdb_ref next; // behind the series of the last record
 };
 
-static void forget(struct loader *l, struct numbered *item)
+static void free_numbered(struct loader *l, struct numbered *item)
 {
     if (item->is_label) {
         tsdb_symbol_unref(l->db->symbols, item->pair.name);
@@ -47,7 +47,7 @@ static struct numbered *get_numbered(struct loader *l, struct tsdb_wal_cursor *c
         l->n++;
     }
     if (*ret_first)
-        forget(l, &l->items[id]);
+        free_numbered(l, &l->items[id]);
     return &l->items[id];
 }
 
@@ -203,7 +203,7 @@ int64_t tsdb_snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest
     } while (more);
     (void)tsdb_recovery_continues(db, file.len - told);
     for (size_t i = 0; i < l.n; i++)
-        forget(&l, &l.items[i]);
+        free_numbered(&l, &l.items[i]);
     free(l.items);
     if (l.newest_ms > db->newest_ms)
         db->newest_ms = l.newest_ms;

@@ -91,7 +91,8 @@ struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
     db->snapshots = snapshots;
     db->wal = wal;
     if (db->recovered.corrupt)
-        gs_warn("tsdb", "%s: %llu places of the log were torn or corrupt; what they held is lost",
+        gs_warn("tsdb",
+                "%s: %llu records of the log are incomplete or corrupt; their samples are lost",
                 dir, (unsigned long long)db->recovered.corrupt);
     *ret = db;
     return NULL;

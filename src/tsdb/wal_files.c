@@ -17,13 +17,14 @@ static char *path_of(const struct tsdb_wal_files *f, unsigned number)
     return gs_format("%s/%s%08u", f->dir, f->prefix, number);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_wal_files(const void *a, const void *b)
 {
     const struct tsdb_wal_file *x = a, *y = b;
     return (x->number > y->number) - (x->number < y->number);
 }
 
-static struct tsdb_wal_file *add(struct tsdb_wal_files *f, unsigned number, int64_t newest_ms)
+static struct tsdb_wal_file *add_wal_file(struct tsdb_wal_files *f, unsigned number,
+                                          int64_t newest_ms)
 {
     gs_grow(&f->items, &f->cap, f->n, sizeof(*f->items));
     f->items[f->n] = (struct tsdb_wal_file){.number = number, .newest_ms = newest_ms};
@@ -50,7 +51,7 @@ struct gs_error *tsdb_wal_files_list(struct tsdb_wal_files *f, const char *dir_p
         struct stat st;
         if (err)
             continue;
-        struct tsdb_wal_file *file = add(f, (unsigned)number, INT64_MAX);
+        struct tsdb_wal_file *file = add_wal_file(f, (unsigned)number, INT64_MAX);
         if (fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
             file->bytes = (uint64_t)st.st_size;
         f->bytes += file->bytes;
@@ -58,7 +59,7 @@ struct gs_error *tsdb_wal_files_list(struct tsdb_wal_files *f, const char *dir_p
     closedir(dir);
     if (!f->n)
         return NULL;
-    qsort(f->items, f->n, sizeof(*f->items), compare);
+    qsort(f->items, f->n, sizeof(*f->items), compare_wal_files);
     f->next_number = f->items[f->n - 1].number + 1;
     return NULL;
 }
@@ -129,7 +130,7 @@ void tsdb_wal_files_sync_last(const struct tsdb_wal_files *f)
 
 int tsdb_wal_files_create(struct tsdb_wal_files *f)
 {
-    const struct tsdb_wal_file *file = add(f, f->next_number++, INT64_MIN);
+    const struct tsdb_wal_file *file = add_wal_file(f, f->next_number++, INT64_MIN);
     GS_AUTO_FREE char *path = path_of(f, file->number);
     // O_TRUNC: a file of this number can only be one that could not be written.
     int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);

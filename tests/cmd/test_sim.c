@@ -108,9 +108,9 @@ static void test_wrong_use(void **state)
     gives(2, "load --memory=2GiX", "--memory");
     gives(2, "fail nvmlDeviceGetName", "--code");
     gives(2, "fail nvmlDeviceGetNam --code=3", "did you mean nvmlDeviceGetName");
-    gives(2, "fail nvmlDeviceGetName --code=NOPE", "no NVML error");
+    gives(2, "fail nvmlDeviceGetName --code=NOPE", "not an NVML error");
     gives(2, "hang nvmlDeviceGetName", "--for");
-    gives(2, "xid 0 5000", "no XID");
+    gives(2, "xid 0 5000", "not an XID");
     gives(2, "status -o xml", "table, json or yaml");
     gives(0, "delete", "");
 }

@@ -274,7 +274,7 @@ static void test_configmap_that_comes_late(void **state)
     start(state, flags);
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_source_up", "configmap", "") == 0);
     assert_non_null(strstr(f->body.data, "DCGM_FI_DEV_SM_CLOCK{"));
-    assert_non_null(read_log(f, "the families are those of the default file"));
+    assert_non_null(read_log(f, "the default metrics are exported"));
     c->refuse = false;
     ask(c, "POST", maps,
         "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"families\"},"

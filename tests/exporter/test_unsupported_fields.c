@@ -68,7 +68,7 @@ static const struct row rows[] = {
         .what = "a field that only DCGM has",
         .args = {"--collectors=FILE"},
         .file = "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_DEV_NVSWITCH_LINK_STATUS, gauge, x\n",
-        .line = "line 2: DCGM_FI_DEV_NVSWITCH_LINK_STATUS is not read",
+        .line = "line 2: DCGM_FI_DEV_NVSWITCH_LINK_STATUS is ignored",
         .metric = "gpuscale_exporter_rows_left_out",
         .part = "",
         .value = 1,

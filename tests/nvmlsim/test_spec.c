@@ -34,8 +34,8 @@ static void test_wrong_lists_say_what_to_write(void **state)
 {
     struct nvmlsim_spec spec;
     fails(nvmlsim_spec_parse("", &spec), GS_EINVAL, "8xA100-SXM4-80GB");
-    fails(nvmlsim_spec_parse("2x", &spec), GS_EINVAL, "no list of GPUs");
-    fails(nvmlsim_spec_parse("L4,,L4", &spec), GS_EINVAL, "no list of GPUs");
+    fails(nvmlsim_spec_parse("2x", &spec), GS_EINVAL, "not a list of GPUs");
+    fails(nvmlsim_spec_parse("L4,,L4", &spec), GS_EINVAL, "not a list of GPUs");
     fails(nvmlsim_spec_parse("0xL4", &spec), GS_EINVAL, "1 to 16");
     fails(nvmlsim_spec_parse("17xL4", &spec), GS_EINVAL, "1 to 16");
     fails(nvmlsim_spec_parse("99999999999999999999xL4", &spec), GS_EINVAL, "1 to 16");
@@ -268,7 +268,7 @@ static void test_error_code_names(void **state)
     assert_int_equal(code, 15);
     ok(nvmlsim_nvml_code_parse("NVML_ERROR_UNKNOWN", &code));
     assert_int_equal(code, 999);
-    fails(nvmlsim_nvml_code_parse("31", &code), GS_EINVAL, "no NVML error");
+    fails(nvmlsim_nvml_code_parse("31", &code), GS_EINVAL, "not an NVML error");
     fails(nvmlsim_nvml_code_parse("GPU_IS_LOSD", &code), GS_EINVAL, "GPU_IS_LOST");
 }
 

@@ -63,7 +63,7 @@ static void add_column(struct gs_buf *row, const char *text, char end)
     for (; *text; text++) {
         if (*text == '"')
             gs_buf_add_char(row, '"');
-        if (*text == '\n' || *text == '\r') // a row is a line
+        if (*text == '\n' || *text == '\r') // a row is one line
             gs_buf_add_char(row, ' ');
         else
             gs_buf_add_char(row, *text);

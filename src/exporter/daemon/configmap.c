@@ -11,11 +11,11 @@ enum { FIRST_PAUSE_MS = 1000, MAX_PAUSE_MS = 16000 };
 struct daemon_configmap {
     struct daemon_configmap_config cfg;
     char *ns, *source;
-    const char *object; // into cfg.name
+    const char *object; // points into cfg.name
     struct gs_timer *timer;
     struct kube_client *kube;
     struct kube_request *request;
-    char *problem; // as told last; NULL: none
+    char *problem; // the last one reported; NULL: none
     unsigned pause_ms;
     bool answered;
 };

@@ -13,9 +13,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-// After the first sample, so that what opening the driver's library took is over.
+// After the first sample, when the memory that opening the library needs is free again.
 enum { TRIM_AFTER_MS = 2000 };
-enum { CONFIGMAP_WAIT_MS = 3000 }; // then it starts without, and takes it when it comes
+// then the exporter starts without it, and uses it when it arrives
+enum { CONFIGMAP_WAIT_MS = 3000 };
 enum { POLL_MS = 2000, MIN_INTERVAL_MS = 50, MAX_INTERVAL_MS = 3600000 };
 
 struct run {
@@ -28,17 +29,17 @@ struct run {
     struct exporter *exporter;
     struct exporter_counters *counters;
     struct web_config *web;
-    struct http_server *servers[DAEMON_LISTEN_FDS_MAX]; // one, but of the sockets of systemd
+    struct http_server *servers[DAEMON_LISTEN_FDS_MAX]; // one, or one per socket of systemd
     size_t n_servers;
     struct http_client *http;
     struct kube_client *kube;
-    struct daemon_configmap *configmap; // NULL: none is asked for
-    char *configmap_problem;            // before the exporter is there
-    struct gs_error *rows_err;          // likewise: its rows are wrong
+    struct daemon_configmap *configmap; // NULL: not configured
+    char *configmap_problem;            // before the exporter exists
+    struct gs_error *rows_err;          // also before: an invalid row
     bool has_counters;
     struct gs_error *err;
     int64_t started_ns;
-    bool ending; // by a signal
+    bool ending; // after a signal
 };
 
 // --- reloading ---
@@ -63,7 +64,7 @@ static struct gs_error *set_groups(const struct daemon_options *o, const struct 
     return err ? gs_error_wrap(err, "--config-file %s", o->config_file) : NULL;
 }
 
-// By flag or environment, else the configuration file's, else the default file's.
+// The file of the flag or environment variable, else of the configuration file, else the default.
 static struct gs_error *read_counters(const struct daemon_options *o, const struct daemon_file *f,
                                       struct exporter_counters *ret)
 {
@@ -75,7 +76,7 @@ static struct gs_error *read_counters(const struct daemon_options *o, const stru
     return err ? err : set_groups(o, f, ret);
 }
 
-// A file that is wrong changes nothing: what was read before goes on.
+// After an error, the previous metrics stay in use.
 static void reload_counters(struct run *r)
 {
     const struct daemon_options *o = r->opts;
@@ -99,7 +100,7 @@ static void reload_counters(struct run *r)
     gs_info("exporter", "reloaded: %zu metrics", counters->n_families);
 }
 
-// Again after each reading: the files may name others.
+// Called after each load, because the files may name others.
 static void watch_files(struct run *r)
 {
     const struct daemon_options *o = r->opts;
@@ -165,8 +166,8 @@ static void on_trim(uv_timer_t *t)
     gs_trim_memory();
 }
 
-// As in dcgm-exporter, what is asked for and is not there ends the start. A GPU that cannot be
-// opened may be the one that is meant, and without any GPU each pass looks for new ones.
+// As in dcgm-exporter, a selected device that does not exist ends the start. A GPU that cannot be
+// opened may be the selected one. If there is no GPU at all, each sample checks for new ones.
 static void check_devices(struct run *r, const struct gpu_snapshot *first)
 {
     const char *devices = r->opts->devices;
@@ -212,7 +213,7 @@ static void on_open_failed(void *arg, struct gs_error *err)
     uv_stop(&r->loop);
 }
 
-// Closes what is left and lets the close callbacks run.
+// Closes the remaining handles and runs their close callbacks.
 static void finish_loop(struct run *r)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
@@ -223,7 +224,7 @@ static void finish_loop(struct run *r)
     uv_loop_close(&r->loop);
 }
 
-// They stand in front of the exporter when it asks for passwords or speaks TLS.
+// Separate servers are needed for passwords and TLS.
 static struct gs_error *start_servers(struct run *r, const struct exporter_config *cfg)
 {
     int fds[DAEMON_LISTEN_FDS_MAX] = {0};
@@ -247,8 +248,8 @@ static struct gs_error *start_servers(struct run *r, const struct exporter_confi
     return err;
 }
 
-// Makes the client when the exporter first needs it.
-static struct gs_error *connect_cluster(void *arg, struct kube_client **ret)
+// Creates the client when the exporter first needs it.
+static struct gs_error *daemon_connect(void *arg, struct kube_client **ret)
 {
     struct run *r = arg;
     struct gs_error *err = NULL;
@@ -306,12 +307,12 @@ static void on_wait_over(uv_timer_t *t)
     *(bool *)t->data = true;
 }
 
-// What is wrong in it ends the start; that it cannot be had does not.
+// An invalid ConfigMap ends the start; an unavailable one does not.
 static struct gs_error *await_configmap(struct run *r)
 {
     const struct daemon_configmap_config cfg = {
         .name = r->opts->configmap,
-        .connect = connect_cluster,
+        .connect = daemon_connect,
         .on_text = on_configmap,
         .on_problem = on_configmap_problem,
         .arg = r,
@@ -338,8 +339,8 @@ static struct gs_error *load_counters(struct run *r)
     return err || r->has_counters ? err : read_counters(r->opts, &r->file, r->counters);
 }
 
-// Passes come as often as the group that is read most often; what is read less often is left out of
-// some of them.
+// The sampling interval is that of the most frequent watch group. Fields of other groups are
+// skipped in some samples.
 static struct gs_error *set_interval(const struct run *r, struct exporter_config *cfg)
 {
     int64_t ms = base_interval_ms(r->opts, &r->file);
@@ -372,7 +373,7 @@ static struct gs_error *start_all(struct run *r, const struct daemon_options *o,
     struct exporter_config without_server = *cfg;
     without_server.address = NULL;
     without_server.names.counters = r->counters;
-    without_server.connect = connect_cluster;
+    without_server.connect = daemon_connect;
     err = exporter_start(&r->loop, &without_server, &r->exporter);
     if (!err && daemon_configmap_name(o))
         exporter_set_source(r->exporter, EXPORTER_SOURCE_CONFIGMAP,
@@ -421,7 +422,7 @@ static struct gs_error *serve(const struct daemon_options *o, const struct expor
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
     finish_run(&r, ret_ended);
-    if (r.ending) { // what it broke off is no failure
+    if (r.ending) { // errors caused by shutting down are not failures
         gs_error_free(r.err);
         r.err = NULL;
     }
@@ -430,7 +431,7 @@ static struct gs_error *serve(const struct daemon_options *o, const struct expor
 
 // --- the process ---
 
-// Splits at commas; the names point into *copy.
+// Splits at commas. The names point into *copy.
 static void split_names(char *copy, struct gs_opt_list *ret)
 {
     char *rest = copy;
@@ -508,7 +509,7 @@ static struct gs_error *serve_with(const struct daemon_options *o, const struct 
 
 struct gs_error *daemon_run(const struct daemon_options *o)
 {
-    mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little, and seldom at once
+    mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little and rarely at the same time
     struct simulation sim = {0};
     bool ended = true;
     struct gs_error *err = simulation_start(o->simulate, &sim);
@@ -517,7 +518,7 @@ struct gs_error *daemon_run(const struct daemon_options *o)
         err = serve_with(o, &sim, &ended);
     simulation_finish(&sim);
     if (!ended) {
-        // The driver holds the sampler's thread: exit() would wait for it in library destructors.
+        // The driver blocks the sampler's thread: exit() would wait for it in library destructors.
         gs_warn("exporter", "shutting down although a driver call has not returned");
         if (err)
             fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));

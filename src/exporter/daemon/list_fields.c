@@ -12,7 +12,7 @@ static void print_field(enum gpu_field f, const struct gpu_snapshot *s, int widt
     bool valid = false;
     for (size_t i = 0; s && i < s->n_devices && !valid; i++) {
         enum gpu_validity v = s->devices[i].fields[f].validity;
-        // A rate has no value after one sample, but is supported.
+        // A rate has no value in the first sample, but is supported.
         valid = v == GPU_VALID || v == GPU_UNKNOWN;
         state = valid ? "yes" : gpu_validity_text(v);
     }

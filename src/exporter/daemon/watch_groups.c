@@ -9,7 +9,7 @@ enum { MAX_GROUPS = 256, MAX_PATTERNS = 1024, MAX_PATTERN = 256 };
 
 // --- patterns ---
 
-// A character of a set: as it stands, or behind a backslash. False: there is none.
+// Reads a character of a set, literal or after a backslash. False: end of the pattern.
 static bool set_char(const char **p, char *ret)
 {
     if (**p == '\\')
@@ -22,7 +22,7 @@ static bool set_char(const char **p, char *ret)
     return true;
 }
 
-// *p behind the "["; then behind the "]". False: it is malformed.
+// *p is after the "["; set to after the "]". False: malformed.
 static bool match_set(const char **p, char c, bool *ret)
 {
     bool negated = **p == '^', found = false;
@@ -44,7 +44,7 @@ static bool match_set(const char **p, char c, bool *ret)
     return true;
 }
 
-// One character of the text against one element of the pattern, which *p then is behind.
+// Compares one character of the text with one element of the pattern, and moves *p after it.
 static bool match_one(const char **p, char c, bool *ret)
 {
     char first = *(*p)++;
@@ -75,8 +75,7 @@ static bool is_pattern(const char *p)
     return true;
 }
 
-// Of a well-formed pattern. The last star takes one more character each time that what is behind it
-// does not fit.
+// The pattern is valid. On a mismatch, the last star consumes one more character.
 static bool pattern_matches(const char *p, const char *text)
 {
     const char *star = NULL, *star_text = NULL;
@@ -100,7 +99,7 @@ static bool pattern_matches(const char *p, const char *text)
     }
 }
 
-// --- the file ---
+// --- parsing ---
 
 static struct gs_error *read_patterns(const json_t *list, const char *where,
                                       struct daemon_watch_group *g)
@@ -176,7 +175,7 @@ void daemon_watch_groups_finish(struct daemon_watch_groups *g)
     *g = (struct daemon_watch_groups){0};
 }
 
-// --- their effect ---
+// --- effect ---
 
 int64_t daemon_watch_groups_shortest_ms(const struct daemon_watch_groups *g)
 {
@@ -195,7 +194,7 @@ static bool group_selects(const struct daemon_watch_group *g, const char *name)
     return found;
 }
 
-// What dcgm-exporter computes is made of a field, by whose name it is in a group.
+// A metric that dcgm-exporter computes belongs to the group of its field's name.
 static const char *watched_name(const struct exporter_counter *row)
 {
     switch (row->kind) {
@@ -230,7 +229,7 @@ struct gs_error *daemon_watch_groups_apply(const struct daemon_watch_groups *g, 
         }
         c->rows[i].every_ns = (of ? of->interval_ms : base_ms) * GS_NS_PER_MS;
     }
-    // Rows that cannot be had here are left out with a warning, so this is one, too.
+    // Rows that are not available here are skipped with a warning; so are groups without rows.
     for (size_t k = 0; k < g->len; k++)
         if (!used[k])
             gs_warn("exporter", "watch group \"%s\" matched no configured fields",

@@ -53,7 +53,7 @@ struct gs_error *simulation_find_library(char **ret)
     }
     return gs_error_new(
         GS_ENOTFOUND,
-        "the simulated NVML library is not there; looked for %s (environment variable " LIBRARY_ENV
+        "the simulated NVML library was not found; searched %s (environment variable " LIBRARY_ENV
         " names another path)",
         looked.data);
 }

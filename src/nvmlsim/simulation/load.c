@@ -27,7 +27,7 @@ static struct gs_error *run_kernels(const struct simulation_load *l, struct nvml
         ran += (int64_t)kernel_us * 1000;
         next += LOAD_PERIOD_NS;
         int64_t now = gs_mono_ns();
-        if (next < now) // other processes use the device, too: lost time is not made up for
+        if (next < now) // other processes use the device, too: lost time is skipped
             next = now;
         sleep_until(next);
     }

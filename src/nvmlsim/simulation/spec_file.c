@@ -31,7 +31,7 @@ static int line_of_node(struct fy_node *node)
     return mark ? mark->line + 1 : 0;
 }
 
-// The line of a value in the file; that of the nearest thing around it when it has none.
+// The line of a value in the file, or of the nearest enclosing value with a line.
 static int line_of(const struct reader *r, const char *where)
 {
     struct fy_document *doc = fy_document_build_from_string(NULL, r->text.data, r->text.len);
@@ -51,8 +51,8 @@ static int line_of(const struct reader *r, const char *where)
     return line ? line : 1;
 }
 
-static struct gs_error *at(const struct reader *r, const char *item, const char *key,
-                           struct gs_error *err)
+static struct gs_error *spec_error(const struct reader *r, const char *item, const char *key,
+                                   struct gs_error *err)
 {
     GS_AUTO_FREE char *where = gs_format("%s%s%s", item, key ? "/" : "", key ? key : "");
     return gs_error_wrap(err, "%s:%d", r->path, line_of(r, where));
@@ -71,16 +71,16 @@ static struct gs_error *check_keys(const struct reader *r, const char *item, jso
             continue;
         bool plain =
             key[strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")] == 0;
-        return at(r, item, plain && *key ? key : NULL,
-                  gs_error_new(GS_EINVAL,
-                               "unknown field \"%s\"; there are model, count, memory, "
-                               "timeSlicing.replicas and mig",
-                               key));
+        return spec_error(r, item, plain && *key ? key : NULL,
+                          gs_error_new(GS_EINVAL,
+                                       "unknown field \"%s\"; there are model, count, memory, "
+                                       "timeSlicing.replicas and mig",
+                                       key));
     }
     return NULL;
 }
 
-// An integer member within 1..max; *ret keeps its value when the member is absent.
+// Reads an integer member within 1..max. *ret keeps its value if the member is absent.
 static struct gs_error *read_count(const struct reader *r, const char *item, json_t *object,
                                    const char *key, int max, unsigned *ret)
 {
@@ -88,7 +88,8 @@ static struct gs_error *read_count(const struct reader *r, const char *item, jso
     if (!v)
         return NULL;
     if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > max)
-        return at(r, item, key, gs_error_new(GS_EINVAL, "%s is a number from 1 to %d", key, max));
+        return spec_error(r, item, key,
+                          gs_error_new(GS_EINVAL, "%s is a number from 1 to %d", key, max));
     *ret = (unsigned)json_integer_value(v);
     return NULL;
 }
@@ -108,7 +109,7 @@ static struct gs_error *read_memory(const struct reader *r, const char *item, js
     if (!err && bytes < 1 << 20)
         err = gs_error_new(GS_EINVAL, "a size such as 24Gi is expected");
     if (err)
-        return at(r, item, "memory", gs_error_wrap(err, "memory"));
+        return spec_error(r, item, "memory", gs_error_wrap(err, "memory"));
     *ret_mib = (uint64_t)bytes >> 20;
     return NULL;
 }
@@ -118,10 +119,10 @@ static struct gs_error *read_model(const struct reader *r, const char *item, jso
 {
     json_t *v = json_object_get(object, "model");
     if (!json_is_string(v))
-        return at(r, item, v ? "model" : NULL,
-                  gs_error_new(GS_EINVAL, "a GPU needs a model, such as A100-SXM4-80GB"));
+        return spec_error(r, item, v ? "model" : NULL,
+                          gs_error_new(GS_EINVAL, "a GPU needs a model, such as A100-SXM4-80GB"));
     struct gs_error *err = nvmlsim_gpu_spec_set_model(g, json_string_value(v));
-    return err ? at(r, item, "model", err) : NULL;
+    return err ? spec_error(r, item, "model", err) : NULL;
 }
 
 static struct gs_error *read_mig(const struct reader *r, const char *item, json_t *object,
@@ -132,16 +133,16 @@ static struct gs_error *read_mig(const struct reader *r, const char *item, json_
     if (!list)
         return NULL;
     if (!json_is_array(list) || json_array_size(list) > NVMLSIM_MAX_MIG)
-        return at(r, item, "mig",
-                  gs_error_new(GS_EINVAL,
-                               "mig is a list of at most %d profiles, such as "
-                               "[1g.10gb, 2g.20gb]",
-                               NVMLSIM_MAX_MIG));
+        return spec_error(r, item, "mig",
+                          gs_error_new(GS_EINVAL,
+                                       "mig is a list of at most %d profiles, such as "
+                                       "[1g.10gb, 2g.20gb]",
+                                       NVMLSIM_MAX_MIG));
     json_array_foreach (list, i, v) {
         const char *profile = json_string_value(v);
         if (!profile || strlen(profile) >= sizeof(g->mig[i].profile))
-            return at(r, item, "mig",
-                      gs_error_new(GS_EINVAL, "a MIG profile is a name such as 1g.10gb"));
+            return spec_error(r, item, "mig",
+                              gs_error_new(GS_EINVAL, "a MIG profile is a name such as 1g.10gb"));
         memcpy(g->mig[i].profile, profile, strlen(profile) + 1);
     }
     g->n_mig = (unsigned)json_array_size(list);
@@ -157,7 +158,8 @@ static struct gs_error *read_time_slicing(const struct reader *r, const char *it
         return NULL;
     GS_AUTO_FREE char *where = gs_format("%s/timeSlicing", item);
     if (!json_is_object(v))
-        return at(r, where, NULL, gs_error_new(GS_EINVAL, "timeSlicing is {replicas: NUMBER}"));
+        return spec_error(r, where, NULL,
+                          gs_error_new(GS_EINVAL, "timeSlicing is {replicas: NUMBER}"));
     struct gs_error *err = check_keys(r, where, v, known, GS_ARRAY_LEN(known));
     return err ? err : read_count(r, where, v, "replicas", MAX_TIME_SLICES, &g->time_slices);
 }
@@ -169,7 +171,8 @@ static struct gs_error *read_gpu(const struct reader *r, size_t index, json_t *o
     char item[ITEM_PATH_SIZE];
     snprintf(item, sizeof(item), "/gpus/%zu", index);
     if (!json_is_object(object))
-        return at(r, item, NULL, gs_error_new(GS_EINVAL, "a GPU is written as model: NAME"));
+        return spec_error(r, item, NULL,
+                          gs_error_new(GS_EINVAL, "a GPU is written as model: NAME"));
     struct nvmlsim_gpu_spec g = {0};
     unsigned count = 1;
     struct gs_error *err = check_keys(r, item, object, known, GS_ARRAY_LEN(known));
@@ -188,7 +191,7 @@ static struct gs_error *read_gpu(const struct reader *r, size_t index, json_t *o
     err = nvmlsim_gpu_spec_check(&g);
     if (!err)
         err = nvmlsim_spec_add(spec, &g, count);
-    return err ? at(r, item, g.n_mig ? "mig" : NULL, err) : NULL;
+    return err ? spec_error(r, item, g.n_mig ? "mig" : NULL, err) : NULL;
 }
 
 static struct gs_error *read_docs(const struct reader *r, const struct codec_yaml_docs *docs,

@@ -110,7 +110,7 @@ struct tsdb_regions { // zeros: empty
 // A copy of the data, 1 to 65535 bytes, until tsdb_regions_drop() with the same length.
 const uint8_t *tsdb_regions_put(struct tsdb_regions *s, const uint8_t *data, size_t len);
 void tsdb_regions_drop(struct tsdb_regions *s, const uint8_t *data, size_t len);
-void tsdb_regions_finish(struct tsdb_regions *s); // all was dropped
+void tsdb_regions_finish(struct tsdb_regions *s); // all data was dropped before
 
 // --- chunks ---
 
@@ -141,15 +141,15 @@ void tsdb_regions_finish(struct tsdb_regions *s); // all was dropped
 #define TSDB_CHUNK_MIN_STEP  12u // bytes
 #define TSDB_CHUNK_MAX_BYTES (TSDB_TIMESTAMPS_MAX * TSDB_DECIMAL_MAX_BYTES)
 
-struct tsdb_head_chunk { // the newest, which takes more values
+struct tsdb_head_chunk { // the newest chunk, to which values are appended
     struct tsdb_timestamps *times;
     double last_value;
     int64_t last_number;
     uint32_t len : 11, cap : 11;                // bytes
     uint32_t step : 8;                          // bytes that it grows by
-    uint32_t first : 7, n : 7;                  // passes of the column
-    uint32_t samples : 7;                       // how many of them have one
-    uint32_t dirty : 1;                         // has more than the snapshot of it
+    uint32_t first : 7, n : 7;                  // range in the time column
+    uint32_t samples : 7;                       // how many of them have a sample
+    uint32_t dirty : 1;                         // has samples that the snapshot lacks
     uint32_t last_places : 4, last_repeats : 4; // the last byte encodes this many repeats; 0: none
     uint8_t data[];
 };
@@ -202,7 +202,7 @@ static inline bool tsdb_chunks_empty(const struct tsdb_chunks *s)
 int64_t tsdb_chunks_first_ms(const struct tsdb_chunks *s);
 int64_t tsdb_chunks_last_ms(const struct tsdb_chunks *s);
 
-// Fetch from memory what tsdb_chunks_put() will access.
+// Prefetches what tsdb_chunks_put() accesses.
 static inline void tsdb_chunks_prefetch(const struct tsdb_chunks *s)
 {
     __builtin_prefetch(s->open, 1);
@@ -212,7 +212,7 @@ static inline void tsdb_chunks_prefetch_end(const struct tsdb_chunks *s)
     if (s->open)
         __builtin_prefetch(s->open->data + s->open->len, 1);
 }
-// Appends the values of n passes, from pass `at` of the column on. They are newer than all samples.
+// Appends n values, from row `at` of the time column on. They are newer than all samples.
 void tsdb_chunks_put(struct tsdb_chunks *s, struct tsdb_timestamps *times, size_t at,
                      const double *values, size_t n, struct tsdb_chunk_heap *heap);
 // Appends one sample with a timestamp of its own, newer than all samples.
@@ -274,7 +274,7 @@ void tsdb_chunks_add_sealed(struct tsdb_chunks *s, const struct tsdb_chunk *b,
 
 // --- decoding ---
 
-// The hot path of range functions.
+// A hot path of range functions.
 
 enum { // first bytes of a value
     TSDB_CHUNK_REPEATS = 112,
@@ -285,12 +285,12 @@ enum { // first bytes of a value
     TSDB_CHUNK_ABSENT,
 };
 
-// Where reading stopped.
+// The position after reading.
 struct tsdb_chunk_position {
     const uint8_t *at;
     int64_t number; // the last one
     unsigned places;
-    size_t pending; // passes of a repeat or absence not read yet
+    size_t pending; // remaining repeats or absent values
 };
 
 // Decodes the passes from <= i < until into ret; tsdb_absent() for passes without a sample.
@@ -300,9 +300,9 @@ void tsdb_chunk_decode(const uint8_t *data, size_t from, size_t until, double *r
 
 // --- encoding ---
 
-// The hot path of appending.
+// A hot path of appending.
 
-// The maximum that one call writes, with the bytes after it that are overwritten, too.
+// Maximum output of one call, including the bytes after it that are overwritten.
 #define TSDB_CHUNK_RUN_BYTES (TSDB_CHUNK_RUN * (TSDB_DECIMAL_MAX_BYTES + 2) + 2 + 8)
 
 // Encodes 1 to TSDB_CHUNK_RUN passes after `gap` passes without a sample; the first and the last

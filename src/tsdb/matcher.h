@@ -10,14 +10,14 @@ enum tsdb_match { TSDB_EQ, TSDB_NEQ, TSDB_RE, TSDB_NRE };
 
 struct tsdb_regex; // compiled, immutable, counted
 
-// GS_EINVAL with PCRE2's reason and offset. Literal patterns and alternations of literals
-// ("a|b|c"), ".*", ".+", "prefix.*" are recognised and do not reach PCRE2.
+// Compiles a pattern. GS_EINVAL with PCRE2's reason and offset. Literals, alternations of literals
+// ("a|b|c"), ".*", ".+" and "prefix.*" are matched without PCRE2.
 struct gs_error *tsdb_regex_new(struct gs_slice pattern, struct tsdb_regex **ret);
 void tsdb_regex_free(struct tsdb_regex *r);
-bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text); // whole text
-// The capture groups of a whole match, for relabelling and label_replace: spans[2*i], spans[2*i+1]
-// are the byte range of group i (group 0 the match; -1, -1: not taken part). False: no match.
-// Expands "$1", "${1}", "${name}" and "$$" in template as Go's regexp.Expand does.
+bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text); // the whole text
+// The capture groups of a whole match, for relabeling and label_replace. spans[2*i] and
+// spans[2*i+1] are the byte range of group i (0: the match; -1, -1: not part of the match). False:
+// no match. Expands "$1", "${1}", "${name}" and "$$" in the template like Go's regexp.Expand.
 bool tsdb_regex_expand(const struct tsdb_regex *r, struct gs_slice text, struct gs_slice template_,
                        struct gs_buf *ret);
 

@@ -7,8 +7,8 @@
 // The log is not used: the program's state is not to be trusted, and the log may be the caller.
 void gs_assert_fail(const char *file, int line, const char *function, const char *condition)
 {
-    fprintf(stderr, "%s:%d: %s: assertion failed: %s\n", file, line, function, condition);
-    fflush(stderr);
+    (void)fprintf(stderr, "%s:%d: %s: assertion failed: %s\n", file, line, function, condition);
+    (void)fflush(stderr);
     abort();
 }
 

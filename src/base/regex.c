@@ -23,17 +23,21 @@ struct gs_regex {
 
 // --- from Go's syntax to that of PCRE2 ---
 
+static bool is_decimal_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 // Bytes of "{2}", "{2,}" or "{2,3}" at the beginning; 0: it is none of them.
 static size_t repeat_len(struct gs_slice s)
 {
-    static const char digits[] = "0123456789";
     size_t i = 1;
-    while (i < s.len && memchr(digits, s.data[i], 10))
+    while (i < s.len && is_decimal_digit(s.data[i]))
         i++;
     if (i == 1)
         return 0;
     if (i < s.len && s.data[i] == ',')
-        for (i++; i < s.len && memchr(digits, s.data[i], 10);)
+        for (i++; i < s.len && is_decimal_digit(s.data[i]);)
             i++;
     return i < s.len && s.data[i] == '}' ? i + 1 : 0;
 }

@@ -31,22 +31,37 @@ static void usage_table_finish(struct usage_table *t)
     free(t->items);
 }
 
-// Source: proc_pid_stat(5). The name, in parentheses, may have any characters.
+// The word at position n, from 0, as a number. Words are separated by blanks.
+static bool number_at(const char *text, size_t n, uint64_t *ret)
+{
+    text += strspn(text, " ");
+    for (; n; n--) {
+        text += strcspn(text, " ");
+        text += strspn(text, " ");
+    }
+    struct gs_error *err = gs_parse_u64(gs_slice_make(text, strcspn(text, " \n")), UINT64_MAX, ret);
+    bool ok = !err;
+    gs_error_free(err);
+    return ok;
+}
+
+// Source: proc_pid_stat(5). The name, in parentheses, may have any characters; the state follows
+// it.
 static bool parse_stat(const char *text, struct usage_process *ret)
 {
-    int parent = 0;
-    unsigned long user = 0, system = 0;
-    long children_user = 0, children_system = 0, resident = 0;
+    enum { PARENT = 1, USER = 11, SYSTEM, CHILDREN_USER, CHILDREN_SYSTEM, RESIDENT = 21 };
+    uint64_t parent = 0, user = 0, system = 0, children_user = 0, children_system = 0, resident = 0;
     const char *end = strrchr(text, ')');
-    if (!end || sscanf(end + 1,
-                       " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d "
-                       "%*d %*u %*u %ld",
-                       &parent, &user, &system, &children_user, &children_system, &resident) != 6)
+    if (!end || !number_at(end + 1, PARENT, &parent) || !number_at(end + 1, USER, &user) ||
+        !number_at(end + 1, SYSTEM, &system) ||
+        !number_at(end + 1, CHILDREN_USER, &children_user) ||
+        !number_at(end + 1, CHILDREN_SYSTEM, &children_system) ||
+        !number_at(end + 1, RESIDENT, &resident))
         return false;
-    ret->parent = parent;
+    ret->parent = (int)parent;
     ret->own_ticks = user + system;
-    ret->children_ticks = (uint64_t)(children_user + children_system);
-    ret->resident_pages = (uint64_t)resident;
+    ret->children_ticks = children_user + children_system;
+    ret->resident_pages = resident;
     return true;
 }
 
@@ -148,24 +163,28 @@ static bool measure_container(const struct usage_table *t, struct kubelet_contai
 static bool read_node_cpu(double *ret_seconds)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    unsigned long long user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0;
+    enum { USER, NICE, SYSTEM, IDLE, WAIT, IRQ, SOFT_IRQ, N_TIMES };
+    uint64_t times[N_TIMES] = {0};
     struct gs_error *err = gs_file_read("/proc/stat", 1024 * 1024, &text);
-    bool ok = !err && sscanf(text.data, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice,
-                             &system, &idle, &wait, &irq, &soft) == 7;
+    bool ok = !err && !strncmp(text.data, "cpu ", 4);
+    for (size_t i = 0; ok && i < N_TIMES; i++)
+        ok = number_at(text.data, i + 1, &times[i]);
     gs_error_free(err);
-    *ret_seconds = (double)(user + nice + system + irq + soft) / (double)sysconf(_SC_CLK_TCK);
+    *ret_seconds =
+        (double)(times[USER] + times[NICE] + times[SYSTEM] + times[IRQ] + times[SOFT_IRQ]) /
+        (double)sysconf(_SC_CLK_TCK);
     return ok;
 }
 
 static bool read_node_memory(double *ret_bytes)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    unsigned long long total = 0, available = 0;
+    uint64_t total = 0, available = 0;
     struct gs_error *err = gs_file_read("/proc/meminfo", 64 * 1024, &text);
     const char *total_at = err ? NULL : strstr(text.data, "MemTotal:");
     const char *available_at = err ? NULL : strstr(text.data, "MemAvailable:");
-    bool ok = total_at && available_at && sscanf(total_at, "MemTotal: %llu kB", &total) == 1 &&
-              sscanf(available_at, "MemAvailable: %llu kB", &available) == 1 && available <= total;
+    bool ok = total_at && available_at && number_at(total_at, 1, &total) &&
+              number_at(available_at, 1, &available) && available <= total;
     gs_error_free(err);
     *ret_bytes = (double)(total - available) * 1024;
     return ok;

@@ -397,9 +397,10 @@ static void endpoint_cancel(struct http_op *base)
 static void endpoint_free(struct http_client *base)
 {
     struct endpoint *e = GS_CONTAINER_OF(base, struct endpoint, base);
-    struct endpoint_op *op;
-    while ((op = LIST_FIRST(&e->ops)))
+    for (struct endpoint_op *op = LIST_FIRST(&e->ops), *next; op; op = next) {
+        next = LIST_NEXT(op, all);
         endpoint_cancel(&op->base);
+    }
     gs_file_watch_free(e->pem_watch);
     generation_unref(e->current);
     endpoint_tokens_unref(e->tokens);

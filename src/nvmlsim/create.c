@@ -130,7 +130,7 @@ static struct gs_error *make_file(const char *name, size_t size, int *ret_fd)
         return gs_error_errno(rc, "making %zu KiB of shared memory for %s", size / 1024, name);
     }
     *ret_fd = fd;
-    fd = -1; // the cleanup reads it
+    fd = -1; // NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it
     return NULL;
 }
 

@@ -201,7 +201,7 @@ static struct gs_error *open_segment(const char *name, int *ret_fd, size_t *ret_
         return corrupt(name, "wrong size");
     *ret_size = (size_t)st.st_size;
     *ret_fd = fd;
-    fd = -1; // the cleanup reads it
+    fd = -1; // NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it
     return NULL;
 }
 

@@ -19,10 +19,10 @@ static void on_data(void *arg, struct gs_slice bytes)
     (void)bytes;
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct call *c = arg;
-    (void)answer;
+    (void)response;
     c->done = true;
     gs_error_free(err);
 }
@@ -33,12 +33,12 @@ static void ask(uv_loop_t *loop, struct http_client *client, const char *method,
     const struct http_header headers[] = {{"Accept", accept}, {NULL, NULL}};
     struct call c = {0};
     struct http_op *op = http_send(client,
-                                   &(struct http_call){.method = method,
-                                                       .path = path,
-                                                       .headers = headers,
-                                                       .content_type = type,
-                                                       .body = body,
-                                                       .timeout_ms = UINT32_MAX},
+                                   &(struct http_request){.method = method,
+                                                          .path = path,
+                                                          .headers = headers,
+                                                          .content_type = type,
+                                                          .body = body,
+                                                          .timeout_ms = UINT32_MAX},
                                    &(struct http_callbacks){on_data, on_done}, &c);
 
     // A watch does not end by itself.

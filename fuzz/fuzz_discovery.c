@@ -35,9 +35,9 @@ static void read_list(struct gs_slice body)
 {
     struct discovery_group_list l = {0};
     size_t n = 0;
-    const struct http_answer answer = {
+    const struct http_response response = {
         .status = 200, .content_type = "application/json", .body = body};
-    gs_error_free(discovery_http_read(&answer, "http://h/", 3, &l, &n));
+    gs_error_free(discovery_http_read(&response, "http://h/", 3, &l, &n));
     check_groups(&l);
     discovery_group_list_finish(&l);
 }
@@ -45,9 +45,9 @@ static void read_list(struct gs_slice body)
 static void read_token(int status, const char *content_type, struct gs_slice body)
 {
     struct endpoint_token t = {0};
-    const struct http_answer answer = {
+    const struct http_response response = {
         .status = status, .content_type = content_type, .body = body};
-    GS_AUTO_ERROR struct gs_error *err = endpoint_token_read_answer(&answer, &t);
+    GS_AUTO_ERROR struct gs_error *err = endpoint_token_read_answer(&response, &t);
     if (!err && (strpbrk(t.authorization, "\r\n") || t.lifetime_s < 0))
         abort();
     endpoint_token_finish(&t);

@@ -48,7 +48,7 @@ static void serve(void *arg, struct http_exchange *x)
     adapter_api_auth_check(r->f->auth, x, &r->f->path, on_decision, r);
 }
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct fuzz *f = arg;
     (void)a;
@@ -66,8 +66,8 @@ static void ask(uv_loop_t *loop, struct fuzz *f)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     static const struct http_header headers[] = {{"Authorization", "Bearer t"}, {NULL, NULL}};
-    const struct http_call call = {.path = "/apis/custom.metrics.k8s.io/v1beta1/nodes/n/m",
-                                   .headers = headers};
+    const struct http_request call = {.path = "/apis/custom.metrics.k8s.io/v1beta1/nodes/n/m",
+                                      .headers = headers};
     struct http_client *client = http_client_new_loopback(loop, serve, f, NULL);
     http_send(client, &call, &callbacks, f);
     for (int i = 0; i < MAX_TURNS && !f->done; i++)

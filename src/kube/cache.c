@@ -452,7 +452,7 @@ static void watch_data(void *arg, struct gs_slice bytes)
     }
 }
 
-static void watch_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void watch_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct kube_cache *c = arg;
     c->watch = NULL;
@@ -460,15 +460,16 @@ static void watch_done(void *arg, const struct http_answer *answer, struct gs_er
         gs_error_free(err);
         return;
     }
-    if (!err && answer->status != 200) {
+    if (!err && response->status != 200) {
         c->relist = true;
-        if (answer->status == 410 && c->failures == 0) {
+        if (response->status == 410 && c->failures == 0) {
             c->failures = 1;
             send_list(c);
             return;
         }
-        err = gs_error_new(answer->status == 401 || answer->status == 403 ? GS_EPERM : GS_EUNAVAIL,
-                           "the API server answered HTTP %d", answer->status);
+        err = gs_error_new(response->status == 401 || response->status == 403 ? GS_EPERM
+                                                                              : GS_EUNAVAIL,
+                           "the API server answered HTTP %d", response->status);
     }
     bool served = c->watch_fruitful || gs_mono_ns() - c->watch_started_ns > WATCH_HEALTHY_NS;
     if (served)
@@ -499,7 +500,7 @@ static void send_watch(struct kube_cache *c)
 
     static const struct http_header headers[] = {{"Accept", "application/json"}, {NULL, NULL}};
     static const struct http_callbacks callbacks = {.on_data = watch_data, .on_done = watch_done};
-    struct http_call call = {
+    struct http_request request = {
         .path = path.data,
         .headers = headers,
         .timeout_ms = (seconds + 30) * 1000, // a peer that vanished silently is noticed by then
@@ -511,7 +512,7 @@ static void send_watch(struct kube_cache *c)
     c->watch_started_ns = gs_mono_ns();
     if (c->failures > 0 || c->error)
         gs_timer_start(c->timer, watch_stands, WATCH_HEALTHY_NS / GS_NS_PER_MS);
-    c->watch = http_send(kube_client_http(c->client), &call, &callbacks, c);
+    c->watch = http_send(kube_client_http(c->client), &request, &callbacks, c);
 }
 
 // --- reading ---

@@ -68,7 +68,7 @@ void kube_request_cancel(struct kube_request *r)
     request_free(r);
 }
 
-static void request_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void request_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct kube_request *r = arg;
     CODEC_AUTO_JSON json_t *body = NULL;
@@ -77,16 +77,16 @@ static void request_done(void *arg, const struct http_answer *answer, struct gs_
     request_unlink(r);
     r->in_callback = true;
     if (!err) {
-        status = answer->status;
-        if (answer->body.len > 0) {
-            struct gs_error *bad = codec_json_parse(answer->body, false, &body);
+        status = response->status;
+        if (response->body.len > 0) {
+            struct gs_error *bad = codec_json_parse(response->body, false, &body);
             if (bad && status < 400)
                 err = gs_error_wrap(bad, "reading the API server's reply");
             else
                 gs_error_free(bad);
         }
         if (status >= 400)
-            err = kube_response_error(r->method, r->path, answer, body);
+            err = kube_response_error(r->method, r->path, response, body);
     }
     if (r->cb)
         r->cb(r->arg, status, body, err);
@@ -95,21 +95,21 @@ static void request_done(void *arg, const struct http_answer *answer, struct gs_
     request_free(r);
 }
 
-static struct kube_request *request_send(struct kube_client *c, const struct http_call *call,
+static struct kube_request *request_send(struct kube_client *c, const struct http_request *request,
                                          kube_done cb, void *arg)
 {
     struct kube_request *r = gs_alloc(sizeof(*r));
     r->client = c;
     r->cb = cb;
     r->arg = arg;
-    r->method = gs_strdup(call->method ? call->method : "GET");
-    r->path = gs_strdup(call->path);
+    r->method = gs_strdup(request->method ? request->method : "GET");
+    r->path = gs_strdup(request->path);
     r->next = c->requests;
     if (r->next)
         r->next->prev = r;
     c->requests = r;
     static const struct http_callbacks callbacks = {.on_done = request_done};
-    r->op = http_send(c->http, call, &callbacks, r);
+    r->op = http_send(c->http, request, &callbacks, r);
     return r;
 }
 
@@ -144,8 +144,8 @@ static const struct http_header accept_json[] = {{"Accept", "application/json"},
 
 struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg)
 {
-    struct http_call call = {.path = path, .headers = accept_json};
-    return request_send(c, &call, cb, arg);
+    struct http_request request = {.path = path, .headers = accept_json};
+    return request_send(c, &request, cb, arg);
 }
 
 struct kube_request *kube_get(struct kube_client *c, struct kube_gvr r, const char *ns,
@@ -173,14 +173,14 @@ static struct kube_request *send_json(struct kube_client *c, const char *method,
     GS_AUTO_BUF struct gs_buf text = {0};
     if (body)
         codec_json_dump(body, &text);
-    struct http_call call = {
+    struct http_request request = {
         .method = method,
         .path = path,
         .headers = accept_json,
         .body = gs_buf_slice(&text),
         .content_type = content_type,
     };
-    return request_send(c, &call, cb, arg);
+    return request_send(c, &request, cb, arg);
 }
 
 struct kube_request *kube_create_sub(struct kube_client *c, struct kube_gvr r, const char *ns,

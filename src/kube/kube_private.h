@@ -14,7 +14,7 @@
 // Kubernetes' client for other bodies: "the server could not find the requested resource (get
 // pods.metrics.k8s.io)".
 struct gs_error *kube_response_error(const char *method, const char *path,
-                                     const struct http_answer *answer, const json_t *body);
+                                     const struct http_response *response, const json_t *body);
 
 // --- limits of events ---
 

@@ -122,7 +122,7 @@ static void add_resource_name(const char *method, const char *path, struct gs_bu
 }
 
 struct gs_error *kube_response_error(const char *method, const char *path,
-                                     const struct http_answer *a, const json_t *body)
+                                     const struct http_response *a, const json_t *body)
 {
     const char *message = codec_json_str(body, "message", NULL);
     enum gs_code code = code_of_status(a->status, codec_json_str(body, "reason", NULL));

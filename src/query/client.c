@@ -15,13 +15,13 @@ struct exchange {
     struct gs_error *err;
 };
 
-static void on_query_response(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_query_response(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct exchange *x = arg;
     x->err = err;
-    x->status = answer ? answer->status : 0;
-    if (!err && answer)
-        gs_buf_add_slice(&x->body, answer->body);
+    x->status = response ? response->status : 0;
+    if (!err && response)
+        gs_buf_add_slice(&x->body, response->body);
 }
 
 static char *base_url(const char *url)
@@ -53,10 +53,10 @@ static struct gs_error *add_request_headers(const struct query_peer *peer, struc
 }
 
 static struct gs_error *send_and_wait(uv_loop_t *loop, struct http_client *client,
-                                      const struct http_call *call, struct exchange *x)
+                                      const struct http_request *request, struct exchange *x)
 {
     const struct http_callbacks cb = {.on_done = on_query_response};
-    (void)http_send(client, call, &cb, x);
+    (void)http_send(client, request, &cb, x);
     uv_run(loop, UV_RUN_DEFAULT);
     return x->err;
 }
@@ -73,7 +73,7 @@ static struct gs_error *exchange(const struct query_peer *peer,
     struct gs_slice in_path = post ? GS_SLICE("") : parameters;
     GS_AUTO_FREE char *target =
         gs_format("%s%s" GS_SLICE_FMT, path, in_path.len ? "?" : "", GS_SLICE_ARG(in_path));
-    struct http_call call = {
+    struct http_request request = {
         .method = post ? "POST" : "GET",
         .path = target,
         .headers = headers,
@@ -81,15 +81,15 @@ static struct gs_error *exchange(const struct query_peer *peer,
         .max_reply = MAX_REPLY,
     };
     if (post) {
-        call.body = parameters;
-        call.content_type = "application/x-www-form-urlencoded";
+        request.body = parameters;
+        request.content_type = "application/x-www-form-urlencoded";
     }
     static const struct endpoint_options options = {0};
     struct gs_error *err = add_request_headers(peer, &mem, headers);
     if (!err)
         err = endpoint_client_new(loop, url, http, &options, &client);
     if (!err)
-        err = send_and_wait(loop, client, &call, x);
+        err = send_and_wait(loop, client, &request, x);
     http_client_free(client);
     gs_arena_finish(&mem);
     return err;

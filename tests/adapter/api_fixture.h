@@ -166,7 +166,7 @@ static inline void fixture_close_loop(struct api_fixture *f)
     assert_int_equal(uv_loop_close(&f->loop), 0);
 }
 
-static inline void fixture_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static inline void fixture_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct api_fixture *f = arg;
     assert_ok(err);
@@ -184,9 +184,9 @@ static inline int fixture_send(struct api_fixture *f, const char *method, const 
                                const struct http_header *headers)
 {
     static const struct http_callbacks callbacks = {.on_done = fixture_done};
-    const struct http_call call = {.method = method, .path = path, .headers = headers};
+    const struct http_request request = {.method = method, .path = path, .headers = headers};
     f->done = false;
-    http_send(f->client, &call, &callbacks, f);
+    http_send(f->client, &request, &callbacks, f);
     while (!f->done)
         uv_run(&f->loop, UV_RUN_ONCE);
     return f->status;

@@ -214,7 +214,7 @@ static void serve(void *arg, struct http_exchange *x)
     json_decref(user.groups);
 }
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
     *(bool *)arg = true;
     assert_ok(err);
@@ -227,8 +227,8 @@ static void ask(uv_loop_t *loop, struct server *s, const char *path)
         {"X-Forwarded-For", "10.0.0.1, 10.0.0.2"}, {"User-Agent", "kubectl/v1.36"}, {0}};
     struct http_client *c = http_client_new_loopback(loop, serve, s, NULL);
     bool done = false;
-    const struct http_call call = {.path = path, .headers = headers};
-    http_send(c, &call, &callbacks, &done);
+    const struct http_request request = {.path = path, .headers = headers};
+    http_send(c, &request, &callbacks, &done);
     while (!done)
         uv_run(loop, UV_RUN_ONCE);
     http_client_free(c);

@@ -174,7 +174,7 @@ struct answer {
     struct gs_buf body;
 };
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct answer *r = arg;
     assert_ok(err);
@@ -204,7 +204,7 @@ static int ask(struct fixture *f, const struct tls_pair *ca, const char *cn, con
     struct http_client *c = NULL;
     assert_ok(endpoint_client_new(&f->loop, url, &s, &options, &c));
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    const struct http_call call = {.path = path, .headers = headers};
+    const struct http_request call = {.path = path, .headers = headers};
     struct answer a = {0};
     http_send(c, &call, &callbacks, &a);
     while (!a.status)

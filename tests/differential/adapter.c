@@ -28,7 +28,7 @@ static size_t asked, good, failed, meant;
 static char **differences;
 static size_t n_differences;
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct side *s = arg;
     if (err) {
@@ -46,9 +46,9 @@ static void on_done(void *arg, const struct http_answer *a, struct gs_error *err
 static void ask(struct side *s, const char *path)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    const struct http_call call = {.path = path};
+    const struct http_request request = {.path = path};
     s->status = 0;
-    http_send(s->client, &call, &callbacks, s);
+    http_send(s->client, &request, &callbacks, s);
     while (!s->status)
         uv_run(&loop, UV_RUN_ONCE);
 }

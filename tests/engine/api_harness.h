@@ -21,13 +21,13 @@ struct harness {
     struct gs_error *reload_error; // what the next reload gives
 };
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct harness *h = arg;
     h->done++;
-    h->status = answer->status;
+    h->status = response->status;
     gs_buf_clear(&h->body);
-    gs_buf_add(&h->body, answer->body.data, answer->body.len);
+    gs_buf_add(&h->body, response->body.data, response->body.len);
     if (err)
         fail_msg("%s", gs_error_message(err));
 }
@@ -35,7 +35,7 @@ static void on_done(void *arg, const struct http_answer *answer, struct gs_error
 static void request(struct harness *h, const char *method, const char *path, const char *form)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct http_call call = {.method = method, .path = path};
+    struct http_request call = {.method = method, .path = path};
     if (form) {
         call.body = gs_slice_of(form);
         call.content_type = "application/x-www-form-urlencoded; charset=utf-8";

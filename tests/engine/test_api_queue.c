@@ -17,10 +17,10 @@ struct caller {
     struct http_op *op;
 };
 
-static void on_answer(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_answer(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct caller *c = arg;
-    c->status = answer->status;
+    c->status = response->status;
     c->op = NULL;
     gs_error_free(err);
 }
@@ -29,7 +29,7 @@ static void call(struct harness *h, struct caller *c, const char *path)
 {
     static const struct http_callbacks callbacks = {.on_done = on_answer};
     *c = (struct caller){0};
-    c->op = http_send(h->client, &(struct http_call){.path = path}, &callbacks, c);
+    c->op = http_send(h->client, &(struct http_request){.path = path}, &callbacks, c);
 }
 
 static void turn(struct harness *h, int n)

@@ -132,11 +132,11 @@ struct metrics_reply {
     bool done, found;
 };
 
-static void metrics_took(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void metrics_took(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct metrics_reply *r = arg;
     assert_null(err);
-    GS_AUTO_FREE char *text = gs_slice_dup(answer->body);
+    GS_AUTO_FREE char *text = gs_slice_dup(response->body);
     r->found = strstr(text, r->line) != NULL;
     r->done = true;
 }
@@ -220,7 +220,7 @@ static bool metrics_have(struct fixture *f, const char *line)
     struct http_client *client = http_client_new_loopback(&f->loop, engine_handle, f->engine, NULL);
     struct metrics_reply r = {.line = line};
     const struct http_callbacks cb = {.on_done = metrics_took};
-    http_send(client, &(struct http_call){.path = "/metrics"}, &cb, &r);
+    http_send(client, &(struct http_request){.path = "/metrics"}, &cb, &r);
     loop_until(&f->loop, r.done);
     http_client_free(client);
     return r.found;

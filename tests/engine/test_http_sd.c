@@ -212,9 +212,9 @@ static struct gs_error *read_answer(int status, const char *type, const char *bo
 {
     struct discovery_group_list l = {0};
     size_t n = 0;
-    const struct http_answer answer = {
+    const struct http_response response = {
         .status = status, .content_type = type, .body = gs_slice_of(body)};
-    struct gs_error *err = discovery_http_read(&answer, "u", 0, &l, &n);
+    struct gs_error *err = discovery_http_read(&response, "u", 0, &l, &n);
     discovery_group_list_finish(&l);
     return err;
 }

@@ -81,7 +81,7 @@ static void run_for(struct world *w, unsigned ms)
         uv_run(&w->loop, UV_RUN_ONCE);
 }
 
-static void on_reply(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_reply(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct world *w = arg;
     w->status = err ? 0 : a->status;
@@ -94,9 +94,9 @@ static void on_reply(void *arg, const struct http_answer *a, struct gs_error *er
 static int get(struct world *w, const char *path)
 {
     static const struct http_callbacks callbacks = {.on_done = on_reply};
-    const struct http_call call = {.path = path};
+    const struct http_request request = {.path = path};
     w->status = -1;
-    http_send(w->client, &call, &callbacks, w);
+    http_send(w->client, &request, &callbacks, w);
     while (w->status < 0)
         uv_run(&w->loop, UV_RUN_ONCE);
     return w->status;

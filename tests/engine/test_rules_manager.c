@@ -379,13 +379,13 @@ static void test_extra_sets(void **state)
 
 #define ALERTMANAGER "/usr/bin/prometheus-alertmanager"
 
-static void on_alerts(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_alerts(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct world *w = arg;
-    if (!err && answer->status == 200) {
+    if (!err && response->status == 200) {
         json_decref(w->last);
         w->last = NULL;
-        gs_error_free(codec_json_parse(answer->body, false, &w->last));
+        gs_error_free(codec_json_parse(response->body, false, &w->last));
     }
     gs_error_free(err);
     w->requests = 0;
@@ -401,7 +401,7 @@ static bool alertmanager_has_it(struct world *w)
         return true;
     if (!w->requests) {
         w->requests = 1;
-        (void)http_send(asked, &(struct http_call){.path = "/api/v2/alerts"}, &cb, w);
+        (void)http_send(asked, &(struct http_request){.path = "/api/v2/alerts"}, &cb, w);
     }
     return false;
 }

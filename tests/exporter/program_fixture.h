@@ -226,21 +226,21 @@ static inline int wait_exporter(struct fixture *f)
 
 // --- HTTP ---
 
-static inline void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static inline void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct fixture *f = arg;
     f->done = true;
-    f->status = err ? 0 : answer->status;
+    f->status = err ? 0 : response->status;
     gs_buf_clear(&f->body);
     gs_buf_add(&f->body, "", 0);
     if (!err)
-        gs_buf_add_slice(&f->body, answer->body);
+        gs_buf_add_slice(&f->body, response->body);
     gs_error_free(err);
 }
 
 static inline int get(struct fixture *f, const char *path)
 {
-    struct http_call call = {.path = path, .timeout_ms = WAIT_MS};
+    struct http_request call = {.path = path, .timeout_ms = WAIT_MS};
     struct http_callbacks callbacks = {.on_done = on_done};
     f->done = false;
     http_send(f->client, &call, &callbacks, f);

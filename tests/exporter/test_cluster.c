@@ -85,25 +85,25 @@ static void start_api(struct cluster_fixture *f)
     setenv("KUBECONFIG", f->kubeconfig, 1);
 }
 
-static void on_asked(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_asked(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct cluster_fixture *f = arg;
     f->asked = true;
-    f->asked_status = err ? 0 : answer->status;
+    f->asked_status = err ? 0 : response->status;
     gs_error_free(err);
 }
 
 static void ask(struct cluster_fixture *f, const char *method, const char *path, const char *body)
 {
-    struct http_call call = {.method = method,
-                             .path = path,
-                             .content_type = gs_streq(method, "PATCH")
-                                                 ? "application/merge-patch+json"
-                                                 : "application/json",
-                             .body = gs_slice_of(body ? body : "")};
+    struct http_request request = {.method = method,
+                                   .path = path,
+                                   .content_type = gs_streq(method, "PATCH")
+                                                       ? "application/merge-patch+json"
+                                                       : "application/json",
+                                   .body = gs_slice_of(body ? body : "")};
     struct http_callbacks callbacks = {.on_done = on_asked};
     f->asked = false;
-    http_send(f->admin, &call, &callbacks, f);
+    http_send(f->admin, &request, &callbacks, f);
     while (!f->asked)
         uv_run(&f->base.loop, UV_RUN_ONCE);
     if (f->asked_status < 200 || f->asked_status > 299)

@@ -55,14 +55,14 @@ static void harness_close(struct harness *h)
     assert_int_equal(uv_loop_close(&h->loop), 0);
 }
 
-static void reply_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void reply_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct reply *r = arg;
 
     r->done = true;
-    r->status = answer->status;
-    r->text = gs_strndup(answer->body.data ? answer->body.data : "", answer->body.len);
-    GS_AUTO_ERROR struct gs_error *bad = codec_json_parse(answer->body, false, &r->body);
+    r->status = response->status;
+    r->text = gs_strndup(response->body.data ? response->body.data : "", response->body.len);
+    GS_AUTO_ERROR struct gs_error *bad = codec_json_parse(response->body, false, &r->body);
     gs_error_free(err);
 }
 
@@ -75,11 +75,11 @@ static inline struct reply request_with(struct harness *h, const char *method, c
     struct reply r = {0};
 
     http_send(h->client,
-              &(struct http_call){.method = method,
-                                  .path = path,
-                                  .headers = headers,
-                                  .content_type = content_type,
-                                  .body = gs_slice_of(body)},
+              &(struct http_request){.method = method,
+                                     .path = path,
+                                     .headers = headers,
+                                     .content_type = content_type,
+                                     .body = gs_slice_of(body)},
               &cb, &r);
     while (!r.done)
         uv_run(&h->loop, UV_RUN_ONCE);
@@ -137,7 +137,7 @@ static inline void watch_data(void *arg, struct gs_slice bytes)
     gs_buf_add_slice(&w->text, bytes);
 }
 
-static inline void watch_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static inline void watch_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct watched *w = arg;
     w->ended = true;
@@ -151,9 +151,9 @@ static inline void watch_start(struct harness *h, struct watched *w, const char 
     const struct http_callbacks cb = {.on_data = watch_data, .on_done = watch_done};
 
     *w = (struct watched){.h = h};
-    w->op = http_send(h->client,
-                      &(struct http_call){.path = path, .headers = headers, .timeout_ms = UINT_MAX},
-                      &cb, w);
+    w->op = http_send(
+        h->client, &(struct http_request){.path = path, .headers = headers, .timeout_ms = UINT_MAX},
+        &cb, w);
 }
 
 // The next event, waiting for it; NULL when the watch has ended.

@@ -345,10 +345,10 @@ static void test_protobuf_bodies_are_read(void **state)
     for (size_t cut = 0; cut <= whole.len; cut++) {
         reply_finish(&r);
         http_send(h->client,
-                  &(struct http_call){.method = "POST",
-                                      .path = DEPLOYMENTS "?fieldValidation=Strict",
-                                      .content_type = "application/vnd.kubernetes.protobuf",
-                                      .body = gs_slice_make(whole.data, cut)},
+                  &(struct http_request){.method = "POST",
+                                         .path = DEPLOYMENTS "?fieldValidation=Strict",
+                                         .content_type = "application/vnd.kubernetes.protobuf",
+                                         .body = gs_slice_make(whole.data, cut)},
                   &cb, &r);
         while (!r.done)
             uv_run(&h->loop, UV_RUN_ONCE);

@@ -6,7 +6,7 @@
 #include "kube/podresources.pb-c.h"
 #include "net/grpc/grpc.h"
 
-struct answer {
+struct response {
     struct grpc_reply reply;
     struct gs_buf body;
     bool done;
@@ -14,17 +14,17 @@ struct answer {
 
 static void on_reply(void *arg, const struct grpc_reply *reply)
 {
-    struct answer *a = arg;
+    struct response *a = arg;
     a->reply = *reply;
     gs_buf_add_slice(&a->body, reply->body);
     a->done = true;
 }
 
-static void call(struct fixture *f, const char *path, struct gs_slice request, struct answer *ret)
+static void call(struct fixture *f, const char *path, struct gs_slice request, struct response *ret)
 {
     struct grpc_client *client = NULL;
     GS_AUTO_FREE char *target = gs_format("unix:%s", f->socket);
-    *ret = (struct answer){0};
+    *ret = (struct response){0};
     assert_null(grpc_client_new(&f->h.loop, target, &client));
     grpc_client_call(client, path, request, 10000, on_reply, ret);
     while (!ret->done)
@@ -47,7 +47,7 @@ static void create_gpu_pod(struct fixture *f, const char *name, const char *devi
 static void test_pod_resources(void **state)
 {
     struct fixture *f = *state;
-    struct answer a;
+    struct response a;
     create_gpu_pod(f, "p", "GPU-aaa::1");
     create_pod(
         f, "ended", "",
@@ -78,7 +78,7 @@ static void test_pod_resources(void **state)
 static void test_pod_resources_of_one(void **state)
 {
     struct fixture *f = *state;
-    struct answer a;
+    struct response a;
     create_gpu_pod(f, "p", "GPU-bbb");
     await_pod(f, "p", "ready", is_ready, NULL);
     Podresources__GetPodResourcesRequest in = PODRESOURCES__GET_POD_RESOURCES_REQUEST__INIT;
@@ -104,7 +104,7 @@ static void test_pod_resources_of_one(void **state)
 static void test_allocatable_resources(void **state)
 {
     struct fixture *f = *state;
-    struct answer a;
+    struct response a;
     call(f, "/v1.PodResourcesLister/GetAllocatableResources", (struct gs_slice){0}, &a);
     Podresources__AllocatableResourcesResponse *out =
         podresources__allocatable_resources_response__unpack(NULL, a.body.len,
@@ -268,9 +268,9 @@ static void on_text(void *arg, struct gs_slice bytes)
     gs_buf_add_slice(&((struct followed *)arg)->text, bytes);
 }
 
-static void on_end(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_end(void *arg, const struct http_response *response, struct gs_error *err)
 {
-    (void)answer;
+    (void)response;
     ((struct followed *)arg)->ended = true;
     gs_error_free(err);
 }
@@ -279,8 +279,8 @@ static struct http_op *follow(struct fixture *f, struct followed *ret)
 {
     static const struct http_callbacks callbacks = {.on_data = on_text, .on_done = on_end};
     *ret = (struct followed){0};
-    const struct http_call c = {.path = "/api/v1/namespaces/default/pods/p/log?follow=true",
-                                .timeout_ms = UINT_MAX};
+    const struct http_request c = {.path = "/api/v1/namespaces/default/pods/p/log?follow=true",
+                                   .timeout_ms = UINT_MAX};
     return http_send(f->h.client, &c, &callbacks, ret);
 }
 

@@ -331,7 +331,8 @@ static void test_more_replicas_than_the_quota_are_refused(void **state)
     const json_t *first = kube_cache_next(k.c->pods, &(size_t){0});
     GS_AUTO_FREE char *name = gs_strdup(kube_name(first));
     cluster_delete(&k, KUBE_PODS, "default", name);
-    loop_until(&k.loop, !kube_cache_get(k.c->pods, "default", name) && cluster_pods(&k, NULL) == 150);
+    loop_until(&k.loop,
+               !kube_cache_get(k.c->pods, "default", name) && cluster_pods(&k, NULL) == 150);
     cluster_delete(&k, KUBE_DEPLOYMENTS, "default", "web");
     loop_until(&k.loop, cluster_pods(&k, NULL) == 0 && kube_cache_len(k.c->replicasets) == 0);
     finish(&k);
@@ -350,7 +351,7 @@ static void test_names_that_come_twice_are_not_used_twice(void **state)
     finish(&k);
 }
 
-static void policy_answered(void *arg, const struct http_answer *a, struct gs_error *err)
+static void policy_answered(void *arg, const struct http_response *a, struct gs_error *err)
 {
     assert_null(err);
     assert_true(a->status == 200 || a->status == 202);
@@ -361,7 +362,7 @@ static void delete_orphaning(struct cluster *k)
 {
     static const char body[] =
         "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Orphan\"}";
-    struct http_call call = {
+    struct http_request call = {
         .method = "DELETE",
         .path = "/apis/apps/v1/namespaces/default/deployments/web",
         .body = gs_slice_of(body),

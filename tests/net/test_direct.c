@@ -100,13 +100,13 @@ struct result {
     struct http_client **free_client;
 };
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct result *r = arg;
     r->done++;
-    r->status = answer->status;
-    r->type = gs_strdup(answer->content_type);
-    r->body = gs_slice_dup(answer->body);
+    r->status = response->status;
+    r->type = gs_strdup(response->content_type);
+    r->body = gs_slice_dup(response->body);
     r->err = err;
     if (r->free_client)
         http_client_free(GS_TAKE(*r->free_client));
@@ -138,10 +138,10 @@ static void end(struct fixture *f)
     free(f->base);
 }
 
-static void get(struct fixture *f, const struct http_call *call, struct result *r)
+static void get(struct fixture *f, const struct http_request *request, struct result *r)
 {
     static const struct http_callbacks cb = {.on_done = on_done};
-    assert_non_null(http_send(f->client, call, &cb, r));
+    assert_non_null(http_send(f->client, request, &cb, r));
     assert_int_equal(r->done, 0);
     while (!r->done)
         uv_run(&f->loop, UV_RUN_ONCE);
@@ -149,9 +149,9 @@ static void get(struct fixture *f, const struct http_call *call, struct result *
 
 static void assert_get(struct fixture *f, const char *path, int status, const char *body)
 {
-    struct http_call call = {.path = path, .timeout_ms = WAIT_MS};
+    struct http_request request = {.path = path, .timeout_ms = WAIT_MS};
     struct result r = {0};
-    get(f, &call, &r);
+    get(f, &request, &r);
     assert_ok(GS_TAKE(r.err));
     assert_int_equal(r.status, status);
     assert_string_equal(r.body, body);
@@ -195,9 +195,9 @@ static void test_headers_are_sent(void **state)
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT(OK("1", "x"))));
     struct http_header headers[] = {{"Accept", "text/plain"}, {"Authorization", "Bearer t"}, {0}};
-    struct http_call call = {.path = "/", .headers = headers};
+    struct http_request request = {.path = "/", .headers = headers};
     struct result r = {0};
-    get(&f, &call, &r);
+    get(&f, &request, &r);
     assert_true(was_asked(&f.peer, "\r\nAccept: text/plain\r\nAuthorization: Bearer t\r\n\r\n"));
     assert_string_equal(r.type, "text/plain");
     result_finish(&r);
@@ -210,9 +210,9 @@ static void test_header_cannot_smuggle(void **state)
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT(OK("1", "x"))));
     struct http_header headers[] = {{"X", "a\r\nY: b"}, {0}};
-    struct http_call call = {.path = "/", .headers = headers};
+    struct http_request request = {.path = "/", .headers = headers};
     struct result r = {0};
-    get(&f, &call, &r);
+    get(&f, &request, &r);
     assert_error(GS_TAKE(r.err), GS_EINVAL, "line break");
     result_finish(&r);
     assert_int_equal(f.peer.requests, 0);
@@ -244,9 +244,9 @@ static void test_nonsense_is_an_error(void **state)
 {
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT("SSH-2.0-x\r\n\r\n"), SCRIPT("SSH-2.0-x\r\n\r\n")));
-    struct http_call call = {.path = "/", .timeout_ms = WAIT_MS};
+    struct http_request request = {.path = "/", .timeout_ms = WAIT_MS};
     struct result r = {0};
-    get(&f, &call, &r);
+    get(&f, &request, &r);
     assert_non_null(r.err);
     assert_int_equal(r.status, 0);
     result_finish(&r);
@@ -266,9 +266,9 @@ static void test_wrong_length_is_an_error(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(replies); i++) {
         struct fixture f;
         begin(&f, SCRIPTS(SCRIPT(replies[i]), SCRIPT(replies[i])));
-        struct http_call call = {.path = "/", .timeout_ms = WAIT_MS};
+        struct http_request request = {.path = "/", .timeout_ms = WAIT_MS};
         struct result r = {0};
-        get(&f, &call, &r);
+        get(&f, &request, &r);
         assert_non_null(r.err);
         assert_non_null(strstr(gs_error_message(r.err), "Content-Length"));
         result_finish(&r);
@@ -281,9 +281,9 @@ static void test_cut_body_is_an_error(void **state)
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"),
                       SCRIPT("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")));
-    struct http_call call = {.path = "/", .timeout_ms = WAIT_MS};
+    struct http_request request = {.path = "/", .timeout_ms = WAIT_MS};
     struct result r = {0};
-    get(&f, &call, &r);
+    get(&f, &request, &r);
     assert_non_null(r.err);
     result_finish(&r);
     end(&f);
@@ -305,11 +305,11 @@ static void test_headers_go_along_through_libcurl(void **state)
     static const char odd[] = "HTTP/1.1 100 Continue\r\n\r\n" OK("3", "one");
     const struct http_header headers[] = {
         {"Accept", "text/plain;q=0.5"}, {"X-Other", "a: b"}, {NULL, NULL}};
-    struct http_call call = {.path = "/", .headers = headers, .timeout_ms = WAIT_MS};
+    struct http_request request = {.path = "/", .headers = headers, .timeout_ms = WAIT_MS};
     struct fixture f;
     struct result r = {0};
     begin(&f, SCRIPTS(SCRIPT(odd), SCRIPT(odd)));
-    get(&f, &call, &r);
+    get(&f, &request, &r);
     assert_ok(GS_TAKE(r.err));
     assert_int_equal(f.peer.connections, 2);
     assert_true(was_asked(&f.peer, "\r\nAccept: text/plain;q=0.5\r\n"));
@@ -339,9 +339,9 @@ static void test_nobody_listens(void **state)
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT(OK("1", "x"))));
     stop_peer(&f.peer);
-    struct http_call call = {.path = "/", .timeout_ms = WAIT_MS};
+    struct http_request request = {.path = "/", .timeout_ms = WAIT_MS};
     struct result r = {0};
-    get(&f, &call, &r);
+    get(&f, &request, &r);
     assert_error(GS_TAKE(r.err), GS_EUNAVAIL, f.base);
     result_finish(&r);
     f.peer.listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -359,9 +359,9 @@ static void test_errors_cover_the_password(void **state)
         struct http_client_config cfg = {.base_url = "http://name:word@127.0.0.1:1"};
         struct http_client *client;
         struct result r = {0};
-        struct http_call call = {.method = methods[i], .path = "/a", .timeout_ms = WAIT_MS};
+        struct http_request request = {.method = methods[i], .path = "/a", .timeout_ms = WAIT_MS};
         assert_ok(http_client_new_direct(&f.loop, &cfg, &client));
-        (void)http_send(client, &call, &cb, &r);
+        (void)http_send(client, &request, &cb, &r);
         while (!r.done)
             uv_run(&f.loop, UV_RUN_ONCE);
         assert_null(strstr(gs_error_message(r.err), "word"));
@@ -376,9 +376,9 @@ static void test_too_large(void **state)
 {
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT(OK("7", "1234567"))));
-    struct http_call call = {.path = "/", .timeout_ms = WAIT_MS, .max_reply = 6};
+    struct http_request request = {.path = "/", .timeout_ms = WAIT_MS, .max_reply = 6};
     struct result r = {0};
-    get(&f, &call, &r);
+    get(&f, &request, &r);
     assert_error(GS_TAKE(r.err), GS_ELIMIT, "larger than the limit of 6 bytes");
     result_finish(&r);
     end(&f);
@@ -388,9 +388,9 @@ static void test_no_reply_in_time(void **state)
 {
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT("HTTP/1.1 200 OK\r\n", "")));
-    struct http_call call = {.path = "/slow", .timeout_ms = 50};
+    struct http_request request = {.path = "/slow", .timeout_ms = 50};
     struct result r = {0};
-    get(&f, &call, &r);
+    get(&f, &request, &r);
     assert_error(GS_TAKE(r.err), GS_ETIMEOUT, "/slow: no complete reply within 50 ms");
     result_finish(&r);
     end(&f);
@@ -402,12 +402,12 @@ static void test_cancel(void **state)
     struct fixture f;
     struct result r = {0};
     begin(&f, SCRIPTS(SCRIPT("HTTP/1.1 200 OK\r\n", "")));
-    struct http_call call = {.path = "/"};
-    struct http_op *op = http_send(f.client, &call, &cb, &r);
+    struct http_request request = {.path = "/"};
+    struct http_op *op = http_send(f.client, &request, &cb, &r);
     while (!f.peer.requests)
         uv_run(&f.loop, UV_RUN_NOWAIT);
     http_op_cancel(op);
-    (void)http_send(f.client, &call, &cb, &r); // ended by the client's end, not yet connected
+    (void)http_send(f.client, &request, &cb, &r); // ended by the client's end, not yet connected
     end(&f);
     assert_int_equal(r.done, 0);
 }
@@ -418,8 +418,8 @@ static void test_client_freed_by_who_is_told(void **state)
     struct fixture f;
     begin(&f, SCRIPTS(SCRIPT(OK("1", "x"))));
     struct result r = {.free_client = &f.client};
-    struct http_call call = {.path = "/"};
-    (void)http_send(f.client, &call, &cb, &r);
+    struct http_request request = {.path = "/"};
+    (void)http_send(f.client, &request, &cb, &r);
     while (!r.done)
         uv_run(&f.loop, UV_RUN_ONCE);
     assert_string_equal(r.body, "x");

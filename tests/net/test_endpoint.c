@@ -89,7 +89,7 @@ static void stop(struct fixture *f)
     free(f->path);
 }
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct fixture *f = arg;
     f->done = true;
@@ -102,9 +102,9 @@ static int ask(struct fixture *f, struct http_client *client)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     static const struct http_header headers[] = {{"X-Own", "1"}, {0}};
-    const struct http_call call = {.path = "/api", .headers = headers};
+    const struct http_request request = {.path = "/api", .headers = headers};
     f->done = false;
-    http_send(client, &call, &callbacks, f);
+    http_send(client, &request, &callbacks, f);
     while (!f->done)
         uv_run(&f->loop, UV_RUN_ONCE);
     return f->status;
@@ -193,12 +193,12 @@ static void test_new_ca(void **state)
     write_file(&f, "ca", f.ca.cert_pem);
     // Under way with the old ones while new ones come.
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    const struct http_call call = {.path = "/old"};
-    http_send(p, &call, &callbacks, &f);
+    const struct http_request request = {.path = "/old"};
+    http_send(p, &request, &callbacks, &f);
     GS_AUTO_FREE char *both = gs_format("%s%s", f.ca.cert_pem, f.other_ca.cert_pem);
     write_file(&f, "ca", both);
     f.done = false;
-    struct http_op *gone = http_send(p, &call, &callbacks, &f);
+    struct http_op *gone = http_send(p, &request, &callbacks, &f);
     http_op_cancel(gone);
     while (!f.done)
         uv_run(&f.loop, UV_RUN_ONCE);
@@ -294,10 +294,10 @@ static void test_files_for_each_request(void **state)
     assert_int_equal(unlink(token), 0);
     // A request that has failed already can be cancelled, and goes with its client.
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    const struct http_call call = {.path = "/"};
+    const struct http_request request = {.path = "/"};
     f.done = false;
-    http_op_cancel(http_send(client, &call, &callbacks, &f));
-    http_send(client, &call, &callbacks, &f);
+    http_op_cancel(http_send(client, &request, &callbacks, &f));
+    http_send(client, &request, &callbacks, &f);
     http_client_free(client);
     stop(&f);
     assert_false(f.done);

@@ -55,10 +55,10 @@ static void finish(struct fixture *f)
     free(f->error);
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct fixture *f = arg;
-    f->status = answer->status;
+    f->status = response->status;
     free(f->error);
     f->error = err ? gs_strdup(gs_error_message(err)) : NULL;
     gs_error_free(err);
@@ -72,10 +72,10 @@ static void get(struct fixture *f, const struct endpoint_settings *http, const c
     static const struct endpoint_options options = {0};
     struct http_client *client;
     assert_ok(endpoint_client_new(&f->loop, "", http, &options, &client));
-    const struct http_call call = {.path = url, .method = method, .timeout_ms = WAIT_MS};
+    const struct http_request request = {.path = url, .method = method, .timeout_ms = WAIT_MS};
     f->done = false;
     f->seen.len = 0;
-    http_send(client, &call, &callbacks, f);
+    http_send(client, &request, &callbacks, f);
     loop_until(&f->loop, f->done);
     http_client_free(client);
     gs_buf_add_char(&f->seen, '\0');
@@ -216,14 +216,14 @@ static void on_asked(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 {
     struct proxy *p = s->data;
     static char no[] = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
-    uv_buf_t answer = uv_buf_init(no, sizeof(no) - 1);
+    uv_buf_t response = uv_buf_init(no, sizeof(no) - 1);
     if (n < 0) {
         uv_close((uv_handle_t *)s, peer_closed);
         return;
     }
     gs_buf_add(&p->asked, buf->base, (size_t)n);
     if (strstr(p->asked.data, "\r\n\r\n"))
-        assert_int_equal(uv_try_write(s, &answer, 1), sizeof(no) - 1);
+        assert_int_equal(uv_try_write(s, &response, 1), sizeof(no) - 1);
 }
 
 static void on_peer(uv_stream_t *s, int status)

@@ -35,13 +35,13 @@ static void result_finish(struct result *r)
     gs_buf_finish(&r->data);
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct result *r = arg;
     r->done++;
-    r->status = answer->status;
-    r->content_type = gs_strdup(answer->content_type);
-    gs_buf_add_slice(&r->body, answer->body);
+    r->status = response->status;
+    r->content_type = gs_strdup(response->content_type);
+    gs_buf_add_slice(&r->body, response->body);
     r->code = err ? gs_error_code(err) : 0;
     gs_error_free(err);
 }
@@ -124,8 +124,8 @@ static struct result *send_call(struct fixture *f, const char *path,
 {
     struct result *r = gs_alloc(sizeof(*r));
     r->f = f;
-    struct http_call call = {.path = path};
-    r->op = http_send(f->client, &call, cb, r);
+    struct http_request request = {.path = path};
+    r->op = http_send(f->client, &request, cb, r);
     return r;
 }
 
@@ -161,12 +161,12 @@ static void test_loopback_round_trip(void **state)
     struct fixture *f = setup(handle_echo);
     struct result *r = gs_alloc(sizeof(*r));
     struct http_header headers[] = {{"X-Test", "yes"}, {NULL, NULL}};
-    struct http_call call = {.method = "POST",
-                             .path = "/a%2Fb/c?x=1&y=a%20b+c&z&w=%25",
-                             .headers = headers,
-                             .content_type = "text/plain",
-                             .body = GS_SLICE("hello")};
-    http_send(f->client, &call, &collect, r);
+    struct http_request request = {.method = "POST",
+                                   .path = "/a%2Fb/c?x=1&y=a%20b+c&z&w=%25",
+                                   .headers = headers,
+                                   .content_type = "text/plain",
+                                   .body = GS_SLICE("hello")};
+    http_send(f->client, &request, &collect, r);
     assert_int_equal(f->handled, 0);
     turn(f, 1);
     assert_int_equal(f->handled, 1);
@@ -362,8 +362,8 @@ static void test_loopback_limits(void **state)
 {
     struct fixture *f = setup(handle_echo);
     struct result *r = gs_alloc(sizeof(*r));
-    struct http_call call = {.path = "/", .max_reply = 10};
-    http_send(f->client, &call, &collect, r);
+    struct http_request request = {.path = "/", .max_reply = 10};
+    http_send(f->client, &request, &collect, r);
     turn(f, 5);
     assert_int_equal(r->done, 1);
     assert_int_equal(r->code, GS_ELIMIT);
@@ -372,8 +372,8 @@ static void test_loopback_limits(void **state)
 
     f = setup(handle_hold);
     r = gs_alloc(sizeof(*r));
-    call = (struct http_call){.path = "/", .timeout_ms = 5};
-    http_send(f->client, &call, &collect, r);
+    request = (struct http_request){.path = "/", .timeout_ms = 5};
+    http_send(f->client, &request, &collect, r);
     while (!r->done)
         uv_run(&f->loop, UV_RUN_ONCE);
     assert_int_equal(r->code, GS_ETIMEOUT);
@@ -386,7 +386,7 @@ static void test_loopback_head(void **state)
 {
     struct fixture *f = setup(handle_echo);
     struct result *r = gs_alloc(sizeof(*r));
-    http_send(f->client, &(struct http_call){.method = "HEAD", .path = "/"}, &collect, r);
+    http_send(f->client, &(struct http_request){.method = "HEAD", .path = "/"}, &collect, r);
     turn(f, 5);
     assert_int_equal(r->status, 201);
     assert_int_equal(r->body.len, 0);
@@ -394,7 +394,7 @@ static void test_loopback_head(void **state)
     teardown(f);
     f = setup(handle_stream);
     r = gs_alloc(sizeof(*r));
-    http_send(f->client, &(struct http_call){.method = "HEAD", .path = "/"}, &collect, r);
+    http_send(f->client, &(struct http_request){.method = "HEAD", .path = "/"}, &collect, r);
     turn(f, 5);
     assert_int_equal(r->status, 200);
     assert_int_equal(r->body.len, 0);

@@ -230,13 +230,13 @@ static void teardown(struct fixture *f)
 
 // --- calls ---
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct result *r = arg;
     r->done++;
     r->f->done++;
-    r->status = answer->status;
-    gs_buf_add_slice(&r->body, answer->body);
+    r->status = response->status;
+    gs_buf_add_slice(&r->body, response->body);
     if (err) {
         r->code = gs_error_code(err);
         r->message = gs_strdup(gs_error_message(err));
@@ -257,19 +257,19 @@ static void on_data(void *arg, struct gs_slice bytes)
 static const struct http_callbacks collect = {.on_done = on_done};
 static const struct http_callbacks streaming = {.on_data = on_data, .on_done = on_done};
 
-static struct result *start(struct fixture *f, struct http_client *c, struct http_call call,
+static struct result *start(struct fixture *f, struct http_client *c, struct http_request request,
                             const struct http_callbacks *cb)
 {
     struct result *r = gs_alloc(sizeof(*r));
     r->f = f;
-    call.timeout_ms = call.timeout_ms ? call.timeout_ms : WAIT_MS;
-    r->op = http_send(c, &call, cb, r);
+    request.timeout_ms = request.timeout_ms ? request.timeout_ms : WAIT_MS;
+    r->op = http_send(c, &request, cb, r);
     return r;
 }
 
-static struct result *fetch(struct fixture *f, struct http_client *c, struct http_call call)
+static struct result *fetch(struct fixture *f, struct http_client *c, struct http_request request)
 {
-    struct result *r = start(f, c, call, &collect);
+    struct result *r = start(f, c, request, &collect);
     wait_for(f, r->done);
     return r;
 }
@@ -315,32 +315,32 @@ static void test_plain_requests(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
     f->client = client_for(f, false, (struct http_client_config){0});
-    struct result *r = fetch(f, f->client, (struct http_call){.path = "/a%2Fb?x=1+2&y=%26"});
+    struct result *r = fetch(f, f->client, (struct http_request){.path = "/a%2Fb?x=1+2&y=%26"});
     assert_int_equal(r->status, 200);
     assert_string_equal(r->body.data, "GET /a%2Fb user=- groups= x=1 2 y=& body=0:");
     drop(r);
     r = fetch(f, f->client,
-              (struct http_call){.method = "PATCH", .path = "/p", .body = GS_SLICE("{}")});
+              (struct http_request){.method = "PATCH", .path = "/p", .body = GS_SLICE("{}")});
     assert_string_equal(r->body.data, "PATCH /p user=- groups= body=2:{}");
     drop(r);
-    r = fetch(f, f->client, (struct http_call){.method = "DELETE", .path = "/p"});
+    r = fetch(f, f->client, (struct http_request){.method = "DELETE", .path = "/p"});
     assert_string_equal(r->body.data, "DELETE /p user=- groups= body=0:");
     drop(r);
-    r = fetch(f, f->client, (struct http_call){.path = "/empty"});
+    r = fetch(f, f->client, (struct http_request){.path = "/empty"});
     assert_int_equal(r->status, 204);
     drop(r);
-    r = fetch(f, f->client, (struct http_call){.path = "/redirect"});
+    r = fetch(f, f->client, (struct http_request){.path = "/redirect"});
     assert_int_equal(r->status, 302); // not followed
     drop(r);
-    r = fetch(f, f->client, (struct http_call){.path = "/big"});
+    r = fetch(f, f->client, (struct http_request){.path = "/big"});
     assert_int_equal(r->body.len, 3000000);
     drop(r);
     int handled = f->handled;
-    r = fetch(f, f->client, (struct http_call){.path = "/?a=%zz"});
+    r = fetch(f, f->client, (struct http_request){.path = "/?a=%zz"});
     assert_int_equal(r->status, 400);
     assert_int_equal(f->handled, handled);
     drop(r);
-    r = fetch(f, f->client, (struct http_call){.method = "HEAD", .path = "/big"});
+    r = fetch(f, f->client, (struct http_request){.method = "HEAD", .path = "/big"});
     assert_int_equal(r->status, 200);
     assert_int_equal(r->body.len, 0);
     drop(r);
@@ -351,18 +351,19 @@ static void test_client_limits_and_errors(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
     f->client = client_for(f, false, (struct http_client_config){0});
-    struct result *r = fetch(f, f->client, (struct http_call){.path = "/big", .max_reply = 100000});
+    struct result *r =
+        fetch(f, f->client, (struct http_request){.path = "/big", .max_reply = 100000});
     assert_int_equal(r->status, 0);
     assert_int_equal(r->code, GS_ELIMIT);
     assert_non_null(strstr(r->message, "/big: the reply is larger than the limit of 100000"));
     drop(r);
-    r = fetch(f, f->client, (struct http_call){.path = "/hold", .timeout_ms = 50});
+    r = fetch(f, f->client, (struct http_request){.path = "/hold", .timeout_ms = 50});
     assert_int_equal(r->code, GS_ETIMEOUT);
     wait_for(f, f->aborted); // and the handler hears of it
     drop(r);
     struct http_header injected[] = {{"X-A", "b\r\nX-C: d"}, {NULL, NULL}};
     int handled = f->handled;
-    r = start(f, f->client, (struct http_call){.path = "/", .headers = injected}, &collect);
+    r = start(f, f->client, (struct http_request){.path = "/", .headers = injected}, &collect);
     assert_int_equal(r->done, 0);
     wait_for(f, r->done);
     assert_int_equal(r->code, GS_EINVAL);
@@ -371,7 +372,7 @@ static void test_client_limits_and_errors(void **state)
     uint16_t port = http_server_port(f->server);
     http_server_stop(GS_TAKE(f->server));
     run_ms(f, 20);
-    r = fetch(f, f->client, (struct http_call){.path = "/"});
+    r = fetch(f, f->client, (struct http_request){.path = "/"});
     assert_int_equal(r->code, GS_EUNAVAIL);
     GS_AUTO_FREE char *url = gs_format("GET http://127.0.0.1:%u/: ", port);
     assert_non_null(strstr(r->message, url));
@@ -385,15 +386,15 @@ static void test_connection_is_reused(void **state)
     setenv("http_proxy", "http://127.0.0.1:1", 1); // not for this machine itself
     setenv("all_proxy", "http://127.0.0.1:1", 1);
     f->client = client_for(f, false, (struct http_client_config){0});
-    struct result *a = fetch(f, f->client, (struct http_call){.path = "/peer"});
-    struct result *b = fetch(f, f->client, (struct http_call){.path = "/peer"});
+    struct result *a = fetch(f, f->client, (struct http_request){.path = "/peer"});
+    struct result *b = fetch(f, f->client, (struct http_request){.path = "/peer"});
     assert_int_equal(a->status, 200);
     assert_true(gs_starts(a->body.data, "127.0.0.1:"));
     assert_string_equal(a->body.data, b->body.data);
     drop(a);
     drop(b);
     // With on_data, the body of an error is collected all the same.
-    a = start(f, f->client, (struct http_call){.path = "/redirect"}, &streaming);
+    a = start(f, f->client, (struct http_request){.path = "/redirect"}, &streaming);
     wait_for(f, a->done);
     assert_int_equal(a->data.len, 0);
     assert_string_equal(a->body.data, "go away");
@@ -411,7 +412,7 @@ static void test_closed_connections_are_noticed(void **state)
     f->client = client_for(f, true, (struct http_client_config){.ca_pem = f->ca.cert_pem});
     struct result *r[N];
     for (int i = 0; i < N; i++)
-        r[i] = start(f, f->client, (struct http_call){.path = "/peer"}, &collect);
+        r[i] = start(f, f->client, (struct http_request){.path = "/peer"}, &collect);
     for (int i = 0; i < N; i++) {
         wait_for(f, r[i]->done);
         assert_int_equal(r[i]->status, 200);
@@ -424,11 +425,11 @@ static void test_closed_connections_are_noticed(void **state)
                                              .client_ca_pem = f->ca.cert_pem};
     http_server_stop(GS_TAKE(f->server));
     assert_null(http_server_start(&f->loop, &again, handle, f, &f->server));
-    struct result *after = fetch(f, f->client, (struct http_call){.path = "/peer"});
+    struct result *after = fetch(f, f->client, (struct http_request){.path = "/peer"});
     assert_null(after->message);
     assert_int_equal(after->status, 200);
     drop(after);
-    after = fetch(f, f->client, (struct http_call){.path = "/peer"});
+    after = fetch(f, f->client, (struct http_request){.path = "/peer"});
     assert_int_equal(after->status, 200);
     drop(after);
     teardown(f);
@@ -446,7 +447,7 @@ static void test_unix_socket_client(void **state)
     assert_int_equal(listen(listener, 1), 0);
     struct http_client_config cfg = {.base_url = "http://docker", .unix_socket = sa.sun_path};
     assert_null(http_client_new_curl(&f->loop, &cfg, &f->client));
-    struct result *r = start(f, f->client, (struct http_call){.path = "/v1"}, &collect);
+    struct result *r = start(f, f->client, (struct http_request){.path = "/v1"}, &collect);
     int fd = -1;
     fcntl(listener, F_SETFL, O_NONBLOCK);
     wait_until(f, (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0);
@@ -469,13 +470,14 @@ static void test_body_limits(void **state)
     f->client = client_for(f, false, (struct http_client_config){0});
     GS_AUTO_FREE char *body = gs_alloc(2000);
     memset(body, 'x', 2000);
-    struct result *r =
-        fetch(f, f->client,
-              (struct http_call){.method = "POST", .path = "/", .body = gs_slice_make(body, 1000)});
+    struct result *r = fetch(
+        f, f->client,
+        (struct http_request){.method = "POST", .path = "/", .body = gs_slice_make(body, 1000)});
     assert_int_equal(r->status, 200);
     drop(r);
-    r = fetch(f, f->client,
-              (struct http_call){.method = "POST", .path = "/", .body = gs_slice_make(body, 1001)});
+    r = fetch(
+        f, f->client,
+        (struct http_request){.method = "POST", .path = "/", .body = gs_slice_make(body, 1001)});
     assert_int_equal(r->status, 413);
     assert_non_null(strstr(r->body.data, "limit of 1000 bytes"));
     assert_int_equal(f->handled, 1);
@@ -549,9 +551,9 @@ static void test_late_answer_and_stream(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){.idle_timeout_s = 1});
     f->client = client_for(f, false, (struct http_client_config){0});
-    struct result *hold = start(f, f->client, (struct http_call){.path = "/hold"}, &collect);
+    struct result *hold = start(f, f->client, (struct http_request){.path = "/hold"}, &collect);
     struct result *r = start(
-        f, f->client, (struct http_call){.path = "/stream", .timeout_ms = UINT_MAX}, &streaming);
+        f, f->client, (struct http_request){.path = "/stream", .timeout_ms = UINT_MAX}, &streaming);
     wait_until(f, f->held && r->data.len);
     assert_string_equal(r->data.data, "first ");
     run_ms(f, 2500); // longer than the idle timeout
@@ -580,7 +582,7 @@ static void check_disconnects(bool tls)
 {
     struct fixture *f = setup(tls, (struct http_server_config){0});
     f->client = client_for(f, tls, (struct http_client_config){.ca_pem = f->ca.cert_pem});
-    struct result *r = start(f, f->client, (struct http_call){.path = "/stream"}, &streaming);
+    struct result *r = start(f, f->client, (struct http_request){.path = "/stream"}, &streaming);
     wait_until(f, r->data.len);
     assert_non_null(f->stream);
     run_ms(f, 50);
@@ -589,13 +591,13 @@ static void check_disconnects(bool tls)
     assert_int_equal(r->done, 0);
     drop(r);
 
-    r = start(f, f->client, (struct http_call){.path = "/hold"}, &collect);
+    r = start(f, f->client, (struct http_request){.path = "/hold"}, &collect);
     wait_until(f, f->held);
     http_op_cancel(r->op);
     wait_for(f, f->aborted);
     drop(r);
 
-    r = start(f, f->client, (struct http_call){.path = "/stream"}, &streaming);
+    r = start(f, f->client, (struct http_request){.path = "/stream"}, &streaming);
     r->cancel_on_data = true;
     f->closed = 0;
     wait_for(f, f->closed);
@@ -603,7 +605,7 @@ static void check_disconnects(bool tls)
     assert_int_equal(r->done, 0);
     drop(r);
 
-    r = start(f, f->client, (struct http_call){.path = "/stream"}, &streaming);
+    r = start(f, f->client, (struct http_request){.path = "/stream"}, &streaming);
     r->free_client_on_data = true;
     f->closed = 0;
     wait_for(f, f->closed);
@@ -714,7 +716,7 @@ static void test_certificates_and_tokens(void **state)
         const struct http_header headers[] = {{cases[i].token ? "Authorization" : NULL, value},
                                               {0}};
         struct result *r =
-            fetch(f, c, (struct http_call){.path = cases[i].path, .headers = headers});
+            fetch(f, c, (struct http_request){.path = cases[i].path, .headers = headers});
         assert_int_equal(r->code, 0);
         assert_int_equal(r->status, cases[i].status);
         assert_non_null(strstr(r->body.data, cases[i].reply));
@@ -729,14 +731,14 @@ static void test_wrong_ca_is_refused(void **state)
     struct fixture *f = setup(true, (struct http_server_config){0});
     struct http_client *c =
         client_for(f, true, (struct http_client_config){.ca_pem = f->other_ca.cert_pem});
-    struct result *r = fetch(f, c, (struct http_call){.path = "/"});
+    struct result *r = fetch(f, c, (struct http_request){.path = "/"});
     assert_int_equal(r->status, 0);
     assert_int_equal(r->code, GS_EPERM);
     assert_int_equal(f->handled, 0);
     drop(r);
     http_client_free(c);
     c = client_for(f, true, (struct http_client_config){.insecure = true});
-    r = fetch(f, c, (struct http_call){.path = "/"});
+    r = fetch(f, c, (struct http_request){.path = "/"});
     assert_int_equal(r->status, 200);
     drop(r);
     http_client_free(c);
@@ -751,7 +753,7 @@ static void test_many_requests(bool tls)
     struct result *r[N];
     for (int i = 0; i < N; i++) {
         GS_AUTO_FREE char *path = gs_format("/n?i=%d", i);
-        r[i] = start(f, f->client, (struct http_call){.path = path}, &collect);
+        r[i] = start(f, f->client, (struct http_request){.path = path}, &collect);
         if (i % 50 == 49) // waves: the later ones find idle connections
             for (int j = 0; j <= i; j++)
                 wait_for(f, r[j]->done);
@@ -791,7 +793,7 @@ static void test_accepts_again_after_descriptors_ran_out(void **state)
     for (size_t i = 0; i < GS_ARRAY_LEN(fds); i++)
         close(fds[i]);
     run_ms(f, 200);
-    struct result *r = start(f, f->client, (struct http_call){.path = "/"}, &collect);
+    struct result *r = start(f, f->client, (struct http_request){.path = "/"}, &collect);
     wait_for(f, r->done);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
     assert_int_equal(r->status, 200);
@@ -842,8 +844,8 @@ static void test_stop_while_busy(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
     f->client = client_for(f, false, (struct http_client_config){0});
-    struct result *hold = start(f, f->client, (struct http_call){.path = "/hold"}, &collect);
-    struct result *r = start(f, f->client, (struct http_call){.path = "/stream"}, &streaming);
+    struct result *hold = start(f, f->client, (struct http_request){.path = "/hold"}, &collect);
+    struct result *r = start(f, f->client, (struct http_request){.path = "/stream"}, &streaming);
     wait_until(f, f->held && r->data.len);
     http_server_stop(GS_TAKE(f->server));
     assert_int_equal(f->closed, 1); // at once: the handler's context may go away now
@@ -897,7 +899,7 @@ static void test_stop_from_a_handler(void **state)
     struct fixture *f = setup(false, (struct http_server_config){0});
     f->client = client_for(f, false, (struct http_client_config){0});
     f->stop_in_handler = true;
-    struct result *r = fetch(f, f->client, (struct http_call){.path = "/bye"});
+    struct result *r = fetch(f, f->client, (struct http_request){.path = "/bye"});
     assert_int_equal(r->done, 1);
     assert_null(f->server);
     drop(r);
@@ -908,9 +910,9 @@ static void test_one_handler_answers_another(void **state)
 {
     struct fixture *f = setup(false, (struct http_server_config){0});
     f->client = client_for(f, false, (struct http_client_config){0});
-    struct result *hold = start(f, f->client, (struct http_call){.path = "/hold"}, &collect);
+    struct result *hold = start(f, f->client, (struct http_request){.path = "/hold"}, &collect);
     wait_until(f, f->held);
-    struct result *r = start(f, f->client, (struct http_call){.path = "/release"}, &collect);
+    struct result *r = start(f, f->client, (struct http_request){.path = "/release"}, &collect);
     wait_for(f, hold->done);
     wait_for(f, r->done);
     assert_string_equal(hold->body.data, "released");

@@ -108,10 +108,10 @@ static void finish(struct fixture *f)
     free(f->error);
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct fixture *f = arg;
-    f->status = answer->status;
+    f->status = response->status;
     keep(&f->error, err ? gs_strdup(gs_error_message(err)) : NULL);
     gs_error_free(err);
     f->done++;
@@ -121,12 +121,12 @@ static struct http_op *ask(struct fixture *f, const char *path, const char *body
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     const struct http_header headers[] = {{"X-A", "b"}, {NULL, NULL}};
-    const struct http_call call = {.method = *body ? "POST" : NULL,
-                                   .path = path,
-                                   .headers = headers,
-                                   .body = gs_slice_of(body),
-                                   .timeout_ms = WAIT_MS};
-    return http_send(f->client, &call, &callbacks, f);
+    const struct http_request request = {.method = *body ? "POST" : NULL,
+                                         .path = path,
+                                         .headers = headers,
+                                         .body = gs_slice_of(body),
+                                         .timeout_ms = WAIT_MS};
+    return http_send(f->client, &request, &callbacks, f);
 }
 
 static void ask_and_wait(struct fixture *f, const char *path)
@@ -311,9 +311,9 @@ static void test_a_client_can_go_while_requests_wait(void **state)
 static struct gs_error *read_answer(int status, const char *type, const char *body, char **ret)
 {
     struct endpoint_token t = {0};
-    const struct http_answer answer = {
+    const struct http_response response = {
         .status = status, .content_type = type, .body = gs_slice_of(body)};
-    struct gs_error *err = endpoint_token_read_answer(&answer, &t);
+    struct gs_error *err = endpoint_token_read_answer(&response, &t);
     if (!err)
         *ret = gs_format("%s %d %lld", t.authorization, t.expires, (long long)t.lifetime_s);
     endpoint_token_finish(&t);

@@ -63,9 +63,9 @@ static void load(struct fixture *f, const char *text)
     f->client = http_client_new_loopback(&f->loop, web_config_handle, f->web, NULL);
 }
 
-static void on_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
-    ((struct fixture *)arg)->status = answer->status;
+    ((struct fixture *)arg)->status = response->status;
     gs_error_free(err);
 }
 
@@ -79,9 +79,9 @@ static int ask(struct fixture *f, const char *credentials)
         codec_base64_encode(gs_slice_of(credentials), &value);
         headers[0] = (struct http_header){"Authorization", value.data};
     }
-    struct http_call call = {.path = "/", .headers = headers};
+    struct http_request request = {.path = "/", .headers = headers};
     f->status = 0;
-    http_send(f->client, &call, &callbacks, f);
+    http_send(f->client, &request, &callbacks, f);
     for (int i = 0; i < 100 && !f->status; i++)
         uv_run(&f->loop, UV_RUN_NOWAIT);
     return f->status;

@@ -39,7 +39,7 @@ struct adapter_api_delegate {
 struct adapter_api_delegate_op {
     struct adapter_api_delegate *p;
     struct http_op *op;
-    void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err);
+    void (*cb)(void *arg, const struct http_response *a, struct gs_error *err);
     void *arg;
 };
 
@@ -53,7 +53,7 @@ static void note(struct adapter_api_delegate *p, const struct gs_error *err)
 
 // --- resource lists ---
 
-static void take_list(struct list *l, const struct http_answer *a)
+static void take_list(struct list *l, const struct http_response *a)
 {
     CODEC_AUTO_JSON json_t *body = NULL;
     gs_error_free(codec_json_parse(a->body, false, &body));
@@ -64,7 +64,7 @@ static void take_list(struct list *l, const struct http_answer *a)
     l->resources = json_incref(resources);
 }
 
-static void on_resources_response(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_resources_response(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct list *l = arg;
     l->op = NULL;
@@ -86,9 +86,9 @@ static void ask_list(struct list *l)
     if (l->op)
         return;
     GS_AUTO_FREE char *path = gs_format("/apis/%s", l->group_version);
-    const struct http_call call = {
+    const struct http_request request = {
         .path = path, .headers = headers, .timeout_ms = l->p->timeout_ms, .max_reply = MAX_ANSWER};
-    l->op = http_send(l->p->client, &call, &callbacks, l);
+    l->op = http_send(l->p->client, &request, &callbacks, l);
 }
 
 static void on_delegate_timer(void *arg)
@@ -160,7 +160,7 @@ static bool add_user(struct header_list *l, const struct adapter_api_auth_user *
     return ok;
 }
 
-static void on_delegate_response(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_delegate_response(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct adapter_api_delegate_op *op = arg;
     struct adapter_api_delegate *p = op->p;
@@ -175,18 +175,19 @@ static void send_request(struct adapter_api_delegate_op *op, const struct http_e
                          const struct http_header *headers)
 {
     static const struct http_callbacks callbacks = {.on_done = on_delegate_response};
-    const struct http_call call = {.path = http_target(x),
-                                   .headers = headers,
-                                   .timeout_ms = op->p->timeout_ms,
-                                   .max_reply = MAX_ANSWER};
-    op->op = http_send(op->p->client, &call, &callbacks, op);
+    const struct http_request request = {.path = http_target(x),
+                                         .headers = headers,
+                                         .timeout_ms = op->p->timeout_ms,
+                                         .max_reply = MAX_ANSWER};
+    op->op = http_send(op->p->client, &request, &callbacks, op);
 }
 
-struct gs_error *
-adapter_api_delegate_send(struct adapter_api_delegate *p, const struct http_exchange *x,
-                          const struct adapter_api_auth_user *user,
-                          void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err),
-                          void *arg, struct adapter_api_delegate_op **ret)
+struct gs_error *adapter_api_delegate_send(struct adapter_api_delegate *p,
+                                           const struct http_exchange *x,
+                                           const struct adapter_api_auth_user *user,
+                                           void (*cb)(void *arg, const struct http_response *a,
+                                                      struct gs_error *err),
+                                           void *arg, struct adapter_api_delegate_op **ret)
 {
     static const char *const copied[] = {"Accept", "User-Agent", "Audit-ID"};
     struct header_list l = {0};

@@ -38,11 +38,12 @@ struct adapter_api_delegate_op;
 // Forwards the request without its credentials. user: needed if adapter_api_delegate_wants_user().
 // cb has the semantics of on_done in http_callbacks. GS_ELIMIT: too many requests are in progress;
 // *ret is NULL.
-struct gs_error *
-adapter_api_delegate_send(struct adapter_api_delegate *p, const struct http_exchange *x,
-                          const struct adapter_api_auth_user *user,
-                          void (*cb)(void *arg, const struct http_answer *a, struct gs_error *err),
-                          void *arg, struct adapter_api_delegate_op **ret);
+struct gs_error *adapter_api_delegate_send(struct adapter_api_delegate *p,
+                                           const struct http_exchange *x,
+                                           const struct adapter_api_auth_user *user,
+                                           void (*cb)(void *arg, const struct http_response *a,
+                                                      struct gs_error *err),
+                                           void *arg, struct adapter_api_delegate_op **ret);
 void adapter_api_delegate_cancel(struct adapter_api_delegate_op *op); // NULL is fine
 
 struct adapter_api_delegate_stats {

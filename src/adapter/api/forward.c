@@ -43,7 +43,7 @@ static void reply_unavailable(struct adapter_api_call *c, struct gs_error *err)
 }
 
 // The causes for which neither the adapter nor the delegate serves the metric.
-static void reply_neither(struct adapter_api_call *c, const struct http_answer *a)
+static void reply_neither(struct adapter_api_call *c, const struct http_response *a)
 {
     CODEC_AUTO_JSON json_t *body = NULL;
     gs_error_free(codec_json_parse(a->body, false, &body));
@@ -54,7 +54,7 @@ static void reply_neither(struct adapter_api_call *c, const struct http_answer *
     adapter_api_reply_not_found(c, c->forward_cause, theirs);
 }
 
-static void on_forwarded_response(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_forwarded_response(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct adapter_api_call *c = arg;
     c->forwarded = NULL;

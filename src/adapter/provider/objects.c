@@ -234,7 +234,7 @@ static struct gs_error *read_list(struct gs_slice body, bool details,
     return NULL;
 }
 
-static struct gs_error *refusal(const struct http_answer *a)
+static struct gs_error *refusal(const struct http_response *a)
 {
     CODEC_AUTO_JSON json_t *body = NULL;
     gs_error_free(codec_json_parse(a->body, false, &body));
@@ -256,7 +256,7 @@ static void drop_old(struct provider_objects *o)
     }
 }
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct list *l = arg;
     struct provider_objects *o = l->o;
@@ -290,8 +290,9 @@ static void fetch_object_list(struct list *l)
         {"Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
                    "application/json"},
         {0}};
-    const struct http_call call = {.path = l->path, .headers = headers, .max_reply = MAX_REPLY};
-    l->http = http_send(kube_client_http(l->o->kube), &call, &callbacks, l);
+    const struct http_request request = {
+        .path = l->path, .headers = headers, .max_reply = MAX_REPLY};
+    l->http = http_send(kube_client_http(l->o->kube), &request, &callbacks, l);
 }
 
 struct provider_objects_op *provider_objects_list(struct provider_objects *o, struct kube_gvr r,

@@ -29,7 +29,7 @@ struct remote {
     size_t held;
 };
 
-struct call {
+struct request {
     struct remote *remote;
     struct http_op *op;
     struct gs_buf body; // of queries
@@ -39,7 +39,7 @@ struct call {
     void *arg;
 };
 
-static void remote_call_free(struct call *c)
+static void remote_call_free(struct request *c)
 {
     c->remote->held -= c->body.len;
     gs_buf_finish(&c->body);
@@ -67,7 +67,7 @@ static struct gs_error *answer_error(const struct remote *r, struct gs_error *er
     return err ? gs_error_wrap(err, "%s", r->name) : NULL;
 }
 
-static void finish_remote_call(struct call *c, struct source_result *r, struct source_shapes *s,
+static void finish_remote_call(struct request *c, struct source_result *r, struct source_shapes *s,
                                struct gs_error *err)
 {
     source_backend_result_fn on_result = c->on_result;
@@ -80,7 +80,7 @@ static void finish_remote_call(struct call *c, struct source_result *r, struct s
         on_shapes(arg, s, err);
 }
 
-static void give_up(struct call *c, struct gs_error *err)
+static void give_up(struct request *c, struct gs_error *err)
 {
     http_op_cancel(GS_TAKE(c->op));
     finish_remote_call(c, NULL, NULL, answer_error(c->remote, err));
@@ -88,7 +88,7 @@ static void give_up(struct call *c, struct gs_error *err)
 
 static void on_data(void *arg, struct gs_slice bytes)
 {
-    struct call *c = arg;
+    struct request *c = arg;
     if (c->series) {
         struct gs_error *err = source_series_reader_feed(c->series, bytes);
         if (err)
@@ -103,9 +103,9 @@ static void on_data(void *arg, struct gs_slice bytes)
     gs_buf_add_slice(&c->body, bytes);
 }
 
-static void on_done(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
-    struct call *c = arg;
+    struct request *c = arg;
     struct source_result *result = NULL;
     struct source_shapes *shapes = NULL;
     c->op = NULL;
@@ -144,14 +144,15 @@ static void add_time_parameter(struct gs_buf *out, const char *name, int64_t ms)
     add_parameter(out, name, text);
 }
 
-static void send_remote_call(struct call *c, const char *endpoint, const struct gs_buf *parameters)
+static void send_remote_call(struct request *c, const char *endpoint,
+                             const struct gs_buf *parameters)
 {
     static const struct http_callbacks callbacks = {on_data, on_done};
     struct remote *r = c->remote;
     bool post = r->post || parameters->len > MAX_GET;
     GS_AUTO_FREE char *path = gs_format("%s/api/v1/%s%s%s", r->prefix, endpoint, post ? "" : "?",
                                         post ? "" : parameters->data);
-    struct http_call call = {
+    struct http_request request = {
         .method = post ? "POST" : "GET",
         .path = path,
         .body = post ? gs_buf_slice(parameters) : (struct gs_slice){0},
@@ -159,15 +160,15 @@ static void send_remote_call(struct call *c, const char *endpoint, const struct 
         .timeout_ms = r->timeout_ms,
         .max_reply = MAX_ERROR,
     };
-    gs_debug("adapter", "%s %s%s", call.method, r->name, path + strlen(r->prefix));
-    c->op = http_send(r->client, &call, &callbacks, c);
+    gs_debug("adapter", "%s %s%s", request.method, r->name, path + strlen(r->prefix));
+    c->op = http_send(r->client, &request, &callbacks, c);
 }
 
 static void *remote_query(struct source_backend *b, const char *promql, int64_t time_ms,
                           source_backend_result_fn done, void *arg)
 {
-    struct call *c = gs_alloc(sizeof(*c));
-    *c = (struct call){
+    struct request *c = gs_alloc(sizeof(*c));
+    *c = (struct request){
         .remote = GS_CONTAINER_OF(b, struct remote, base), .on_result = done, .arg = arg};
     GS_AUTO_BUF struct gs_buf parameters = {0};
     add_parameter(&parameters, "query", promql);
@@ -179,11 +180,11 @@ static void *remote_query(struct source_backend *b, const char *promql, int64_t 
 static void *remote_series(struct source_backend *b, const char *selector, int64_t start_ms,
                            source_shapes_fn done, void *arg)
 {
-    struct call *c = gs_alloc(sizeof(*c));
-    *c = (struct call){.remote = GS_CONTAINER_OF(b, struct remote, base),
-                       .series = source_series_reader_new(),
-                       .on_shapes = done,
-                       .arg = arg};
+    struct request *c = gs_alloc(sizeof(*c));
+    *c = (struct request){.remote = GS_CONTAINER_OF(b, struct remote, base),
+                          .series = source_series_reader_new(),
+                          .on_shapes = done,
+                          .arg = arg};
     GS_AUTO_BUF struct gs_buf parameters = {0};
     add_parameter(&parameters, "match[]", selector);
     add_time_parameter(&parameters, "start", start_ms);
@@ -191,9 +192,9 @@ static void *remote_series(struct source_backend *b, const char *selector, int64
     return c;
 }
 
-static void remote_cancel(struct source_backend *b, void *call)
+static void remote_cancel(struct source_backend *b, void *request)
 {
-    struct call *c = call;
+    struct request *c = request;
     (void)b;
     http_op_cancel(c->op);
     remote_call_free(c);

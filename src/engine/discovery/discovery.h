@@ -64,9 +64,9 @@ struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_c
 void discovery_http_reconfigure(struct discovery_http *s, const struct engine_config_http_sd *cfg);
 void discovery_http_free(struct discovery_http *s);
 // Reads a response. n_before: number of groups in the previous response.
-struct http_answer;
+struct http_response;
 struct discovery_group_list;
-struct gs_error *discovery_http_read(const struct http_answer *answer, const char *url,
+struct gs_error *discovery_http_read(const struct http_response *response, const char *url,
                                      size_t n_before, struct discovery_group_list *ret,
                                      size_t *ret_n);
 

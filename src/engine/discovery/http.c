@@ -47,18 +47,18 @@ static bool is_json_type(const char *content_type)
     return gs_slice_is_word(rest, "charset=utf-8") || gs_slice_is_word(rest, "charset=\"utf-8\"");
 }
 
-struct gs_error *discovery_http_read(const struct http_answer *answer, const char *url,
+struct gs_error *discovery_http_read(const struct http_response *response, const char *url,
                                      size_t n_before, struct discovery_group_list *ret,
                                      size_t *ret_n)
 {
     CODEC_AUTO_JSON json_t *list = NULL;
-    if (answer->status != 200)
-        return gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", answer->status,
-                            http_reason(answer->status));
-    if (!is_json_type(answer->content_type))
+    if (response->status != 200)
+        return gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", response->status,
+                            http_reason(response->status));
+    if (!is_json_type(response->content_type))
         return gs_error_new(GS_EPROTO, "unsupported content type \"%s\"",
-                            answer->content_type ? answer->content_type : "");
-    struct gs_error *err = codec_json_parse(answer->body, false, &list);
+                            response->content_type ? response->content_type : "");
+    struct gs_error *err = codec_json_parse(response->body, false, &list);
     if (!err)
         err = discovery_groups_check(list);
     if (err)
@@ -114,21 +114,21 @@ static void finish_refresh(struct discovery_http *s, struct discovery_group_list
 }
 
 // Most lists have not changed: their targets are not relabelled again.
-static bool is_known_list(const struct discovery_http *s, const struct http_answer *answer)
+static bool is_known_list(const struct discovery_http *s, const struct http_response *response)
 {
-    return s->n_groups && answer->status == 200 && is_json_type(answer->content_type) &&
-           gs_hash(answer->body.data, answer->body.len) == s->list_hash;
+    return s->n_groups && response->status == 200 && is_json_type(response->content_type) &&
+           gs_hash(response->body.data, response->body.len) == s->list_hash;
 }
 
-static void on_target_list(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_target_list(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct discovery_http *s = arg;
     struct discovery_group_list l = {0};
     s->op = NULL;
-    if (!err && !is_known_list(s, answer)) {
-        err = discovery_http_read(answer, s->cfg->url, s->n_groups, &l, &s->n_groups);
+    if (!err && !is_known_list(s, response)) {
+        err = discovery_http_read(response, s->cfg->url, s->n_groups, &l, &s->n_groups);
         if (!err)
-            s->list_hash = gs_hash(answer->body.data, answer->body.len);
+            s->list_hash = gs_hash(response->body.data, response->body.len);
     }
     finish_refresh(s, &l, err);
 }
@@ -145,9 +145,9 @@ static struct gs_error *request_target_list(struct discovery_http *s, unsigned t
     gs_format_double((double)s->cfg->refresh_ms / 1000, interval);
     const struct http_header headers[] = {
         {"Accept", "application/json"}, {"X-Prometheus-Refresh-Interval-Seconds", interval}, {0}};
-    const struct http_call call = {
+    const struct http_request request = {
         .path = s->cfg->url, .headers = headers, .timeout_ms = timeout_ms, .max_reply = MAX_LIST};
-    s->op = http_send(s->client, &call, &callbacks, s);
+    s->op = http_send(s->client, &request, &callbacks, s);
     return NULL;
 }
 

@@ -286,7 +286,7 @@ static void retry(struct remote_write *w, const char *why, int64_t retry_after_s
     arm_send_timer(w, delay);
 }
 
-static void drop_batch(struct remote_write *w, const struct http_answer *a)
+static void drop_batch(struct remote_write *w, const struct http_response *a)
 {
     size_t shown = a->body.len < 200 ? a->body.len : 200;
     gs_err("remote_write", "%s: status %d, %zu samples dropped: %.*s", w->cfg->url, a->status,
@@ -296,7 +296,7 @@ static void drop_batch(struct remote_write *w, const struct http_answer *a)
     arm_send_timer(w, 0);
 }
 
-static void on_write_response(void *arg, const struct http_answer *a, struct gs_error *err)
+static void on_write_response(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct remote_write *w = arg;
     w->op = NULL;
@@ -329,15 +329,15 @@ static void post_batch(struct remote_write *w)
         own[2 * i + 1] = gs_slice_dup(cfg->headers[i].value);
         headers[n++] = (struct http_header){own[2 * i], own[2 * i + 1]};
     }
-    const struct http_call call = {.method = "POST",
-                                   .path = "",
-                                   .headers = headers,
-                                   .body = gs_buf_slice(&w->body),
-                                   .content_type = "application/x-protobuf",
-                                   .timeout_ms = (unsigned)cfg->timeout_ms,
-                                   .max_reply = 1 << 20};
+    const struct http_request request = {.method = "POST",
+                                         .path = "",
+                                         .headers = headers,
+                                         .body = gs_buf_slice(&w->body),
+                                         .content_type = "application/x-protobuf",
+                                         .timeout_ms = (unsigned)cfg->timeout_ms,
+                                         .max_reply = 1 << 20};
     static const struct http_callbacks callbacks = {.on_done = on_write_response};
-    w->op = http_send(w->client, &call, &callbacks, w);
+    w->op = http_send(w->client, &request, &callbacks, w);
     for (size_t i = 0; i < 2 * cfg->n_headers; i++)
         free(own[i]);
 }

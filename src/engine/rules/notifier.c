@@ -199,13 +199,13 @@ static void count_response(struct rules_alertmanager *t)
         batch_done(n);
 }
 
-static void on_alertmanager_response(void *arg, const struct http_answer *answer,
+static void on_alertmanager_response(void *arg, const struct http_response *response,
                                      struct gs_error *err)
 {
     struct rules_alertmanager *t = arg;
     GS_AUTO_ERROR struct gs_error *own = err;
-    bool ok = !err && answer->status / 100 == 2;
-    bool worth_retry = err || answer->status >= 500;
+    bool ok = !err && response->status / 100 == 2;
+    bool worth_retry = err || response->status >= 500;
     t->op = NULL;
     t->answers++;
     t->seconds += (double)(gs_mono_ns() - t->begun_ns) / 1e9;
@@ -224,7 +224,7 @@ static void on_alertmanager_response(void *arg, const struct http_answer *answer
                    gs_error_message(err));
         else
             gs_err("notify", "Alertmanager %s: %zu alerts not sent: bad response status %d", t->url,
-                   t->n_alerts, answer->status);
+                   t->n_alerts, response->status);
     }
     count_response(t);
 }
@@ -233,15 +233,15 @@ static void post_alerts(struct rules_alertmanager *t)
 {
     static const struct http_callbacks callbacks = {.on_done = on_alertmanager_response};
     const struct engine_config_alertmanager_config *cfg = t->set->cfg;
-    struct http_call call = {.method = "POST",
-                             .path = t->path,
-                             .body = gs_buf_slice(&t->body),
-                             .content_type = "application/json",
-                             .timeout_ms = cfg->timeout_ms > 0 ? (unsigned)cfg->timeout_ms
-                                                               : DEFAULT_TIMEOUT_MS,
-                             .max_reply = 1 << 20};
+    struct http_request request = {.method = "POST",
+                                   .path = t->path,
+                                   .body = gs_buf_slice(&t->body),
+                                   .content_type = "application/json",
+                                   .timeout_ms = cfg->timeout_ms > 0 ? (unsigned)cfg->timeout_ms
+                                                                     : DEFAULT_TIMEOUT_MS,
+                                   .max_reply = 1 << 20};
     t->begun_ns = gs_mono_ns();
-    t->op = http_send(t->client, &call, &callbacks, t);
+    t->op = http_send(t->client, &request, &callbacks, t);
 }
 
 static void send_to_set(struct rules_notifier *n, struct rules_alertmanager_set *s)

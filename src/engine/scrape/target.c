@@ -142,33 +142,33 @@ static void cancel_task(struct scrape_target *t)
 }
 
 // A packed page may be large however small the reply is.
-static bool needs_task(const struct scrape_target *t, const struct http_answer *answer)
+static bool needs_task(const struct scrape_target *t, const struct http_response *response)
 {
-    return t->hooks.scheduler && (answer->body.len > ONE_GO || is_gzip(answer->body));
+    return t->hooks.scheduler && (response->body.len > ONE_GO || is_gzip(response->body));
 }
 
-static void read_in_task(struct scrape_target *t, const struct http_answer *answer)
+static void read_in_task(struct scrape_target *t, const struct http_response *response)
 {
     gs_assert(is_idle(t) && !t->content_type && !t->failed);
-    t->body = answer->body;
-    if (answer->buffer) {
-        t->reply = *answer->buffer;
-        *answer->buffer = (struct gs_buf){0};
+    t->body = response->body;
+    if (response->buffer) {
+        t->reply = *response->buffer;
+        *response->buffer = (struct gs_buf){0};
     } else {
-        gs_buf_add_slice(&t->reply, answer->body);
+        gs_buf_add_slice(&t->reply, response->body);
         t->body = gs_buf_slice(&t->reply);
     }
-    t->content_type = gs_strdup(answer->content_type);
+    t->content_type = gs_strdup(response->content_type);
     t->task.run = read_large;
     t->task.done = on_large_read;
     t->task.arg = t;
     scrape_scheduler_start(t->hooks.scheduler, &t->task);
 }
 
-static struct gs_error *take_body(struct scrape_target *t, const struct http_answer *answer)
+static struct gs_error *take_body(struct scrape_target *t, const struct http_response *response)
 {
     GS_AUTO_BUF struct gs_buf plain = {0};
-    struct gs_slice body = answer->body;
+    struct gs_slice body = response->body;
     double seconds = seconds_since(t);
     struct gs_error *err = is_gzip(body) ? inflate_body(t, body, &plain) : NULL;
     if (err) {
@@ -177,29 +177,30 @@ static struct gs_error *take_body(struct scrape_target *t, const struct http_ans
     }
     if (plain.data)
         body = gs_buf_slice(&plain);
-    return scrape_ingest_text(t->ingest, body, answer->content_type, t->started_ms, seconds);
+    return scrape_ingest_text(t->ingest, body, response->content_type, t->started_ms, seconds);
 }
 
-static void on_scrape_response(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_scrape_response(void *arg, const struct http_response *response,
+                               struct gs_error *err)
 {
     struct scrape_target *t = arg;
     gs_assert(!t->task.fiber);
     t->op = NULL;
-    if (!err && answer->status != 200)
-        err = gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", answer->status,
-                           http_reason(answer->status));
+    if (!err && response->status != 200)
+        err = gs_error_new(GS_EPROTO, "server returned HTTP status %d %s", response->status,
+                           http_reason(response->status));
     if (err && gs_error_code(err) == GS_ELIMIT) {
         gs_error_free(err);
         err = gs_error_new(GS_ELIMIT, "body size limit exceeded");
     }
-    if (!err && needs_task(t, answer)) {
-        read_in_task(t, answer);
+    if (!err && needs_task(t, response)) {
+        read_in_task(t, response);
         return;
     }
     if (err)
         scrape_ingest_failed(t->ingest, t->started_ms, seconds_since(t));
     else
-        err = take_body(t, answer);
+        err = take_body(t, response);
     finish_scrape(t, err);
 }
 
@@ -217,11 +218,11 @@ static void send_scrape_request(struct scrape_target *t)
                                           {"X-Prometheus-Scrape-Timeout-Seconds", t->timeout},
                                           {t->compress ? "Accept-Encoding" : NULL, "gzip"},
                                           {0}};
-    const struct http_call call = {.path = t->spec.url,
-                                   .headers = headers,
-                                   .timeout_ms = (unsigned)t->spec.timeout_ms,
-                                   .max_reply = body_limit(t)};
-    t->op = http_send(t->client, &call, &callbacks, t);
+    const struct http_request request = {.path = t->spec.url,
+                                         .headers = headers,
+                                         .timeout_ms = (unsigned)t->spec.timeout_ms,
+                                         .max_reply = body_limit(t)};
+    t->op = http_send(t->client, &request, &callbacks, t);
 }
 
 // Scrapes of all targets are spread over the interval, each at its own place in it.

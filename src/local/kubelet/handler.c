@@ -181,7 +181,7 @@ static void on_body(void *arg, struct gs_slice bytes)
     (void)arg, (void)bytes; // only the code matters
 }
 
-static void on_answer(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_answer(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct kubelet_handler *h = arg;
     if (err && gs_error_code(err) == GS_ETIMEOUT)
@@ -193,10 +193,10 @@ static void on_answer(void *arg, const struct http_answer *answer, struct gs_err
         finish(h, false, "Get \"%s\": dial tcp %s: connect: connection refused", h->url, h->target);
     else if (err)
         finish(h, false, "Get \"%s\": %s", h->url, gs_error_message(err));
-    else if (answer->status >= 200 && answer->status < 400)
+    else if (response->status >= 200 && response->status < 400)
         finish(h, true, "%s", "");
     else
-        finish(h, false, "HTTP probe failed with statuscode: %d", answer->status);
+        finish(h, false, "HTTP probe failed with statuscode: %d", response->status);
     gs_error_free(err);
 }
 
@@ -240,7 +240,7 @@ static void start_http(struct kubelet_handler *h, const json_t *spec)
     }
     struct http_header headers[MAX_HEADERS + 1];
     list_headers(spec, headers);
-    struct http_call call = {
+    struct http_request call = {
         .path = h->url + strlen(base),
         .headers = headers,
         .timeout_ms = h->timeout_ms,

@@ -307,25 +307,25 @@ static void on_endpoint_data(void *arg, struct gs_slice bytes)
 
 // The callback may free the endpoint: the operation is off it by then, and what the answer is made
 // of lives as long as its generation.
-static void end_endpoint_op(struct endpoint_op *op, const struct http_answer *answer,
+static void end_endpoint_op(struct endpoint_op *op, const struct http_response *response,
                             struct gs_error *err)
 {
     const struct http_callbacks cb = op->cb;
     void *arg = op->arg;
     struct generation *g = GS_TAKE(op->generation);
     endpoint_op_free(op);
-    cb.on_done(arg, answer, err);
+    cb.on_done(arg, response, err);
     generation_unref(g);
 }
 
-static void on_endpoint_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_endpoint_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
-    end_endpoint_op(arg, answer, err);
+    end_endpoint_op(arg, response, err);
 }
 
 static void report_failure(void *arg)
 {
-    static const struct http_answer none = {0};
+    static const struct http_response none = {0};
     struct endpoint_op *op = arg;
     end_endpoint_op(op, &none, GS_TAKE(op->err));
 }
@@ -363,15 +363,16 @@ static struct http_header *join_headers(const struct endpoint *e, const struct h
     return all;
 }
 
-static struct http_op *endpoint_send(struct http_client *base, const struct http_call *call,
+static struct http_op *endpoint_send(struct http_client *base, const struct http_request *request,
                                      const struct http_callbacks *cb, void *arg)
 {
     struct endpoint *e = GS_CONTAINER_OF(base, struct endpoint, base);
     struct gs_error *err = refresh_files(e);
     if (err)
         return fail_later(e, err, cb, arg);
-    struct http_call whole = *call;
-    GS_AUTO_FREE struct http_header *headers = e->n_headers ? join_headers(e, call->headers) : NULL;
+    struct http_request whole = *request;
+    GS_AUTO_FREE struct http_header *headers =
+        e->n_headers ? join_headers(e, request->headers) : NULL;
     if (headers)
         whole.headers = headers;
     if (!e->pem_watch)

@@ -50,5 +50,5 @@ struct gs_error *endpoint_token_request_body(const struct endpoint_oauth2 *cfg, 
 void endpoint_token_request_header(const struct endpoint_oauth2 *cfg, const char *secret,
                                    struct gs_buf *out);
 // Errors contain the server's error code and no other part of the response.
-struct gs_error *endpoint_token_read_answer(const struct http_answer *answer,
+struct gs_error *endpoint_token_read_answer(const struct http_response *response,
                                             struct endpoint_token *ret);

@@ -45,7 +45,7 @@ struct oauth2_op {
     struct http_op *inner; // NULL: waits
     struct http_callbacks cb;
     void *arg;
-    struct http_call call; // a copy
+    struct http_request call; // a copy
     struct http_header *headers;
     size_t n_headers;
     char *method, *path, *content_type;
@@ -80,12 +80,12 @@ static size_t count_headers(const struct http_header *h)
     return n;
 }
 
-static struct http_op *send_with_token(struct oauth2_client *c, const struct http_call *call,
+static struct http_op *send_with_token(struct oauth2_client *c, const struct http_request *call,
                                        const struct http_callbacks *cb, void *arg)
 {
     size_t n = count_headers(call->headers);
     GS_AUTO_FREE struct http_header *headers = gs_alloc_array(n + 2, sizeof(*headers));
-    struct http_call with_token = *call;
+    struct http_request with_token = *call;
     if (n)
         memcpy(headers, call->headers, n * sizeof(*headers));
     headers[n] = (struct http_header){"Authorization", c->tokens->authorization};
@@ -99,13 +99,13 @@ static void on_oauth2_data(void *arg, struct gs_slice bytes)
     op->cb.on_data(op->arg, bytes);
 }
 
-static void on_oauth2_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_oauth2_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct oauth2_op *op = arg;
     const struct http_callbacks cb = op->cb;
     void *cb_arg = op->arg;
     oauth2_op_free(op);
-    cb.on_done(cb_arg, answer, err);
+    cb.on_done(cb_arg, response, err);
 }
 
 // What is left of the request's time.
@@ -148,7 +148,7 @@ static void token_drop(struct endpoint_tokens *t)
 static void fail_all(struct endpoint_tokens *t, struct gs_error *err)
 {
     struct oauth2_ops failed = LIST_HEAD_INITIALIZER(failed);
-    const struct http_answer none = {0};
+    const struct http_response none = {0};
     struct oauth2_op *op;
     while ((op = LIST_FIRST(&t->waiting))) {
         LIST_REMOVE(op, queue);
@@ -159,7 +159,7 @@ static void fail_all(struct endpoint_tokens *t, struct gs_error *err)
     gs_error_free(err);
 }
 
-static void on_token(void *arg, const struct http_answer *answer, struct gs_error *err);
+static void on_token(void *arg, const struct http_response *response, struct gs_error *err);
 
 static struct gs_error *request_token(struct endpoint_tokens *t)
 {
@@ -173,13 +173,13 @@ static struct gs_error *request_token(struct endpoint_tokens *t)
         endpoint_token_request_header(&t->cfg, t->secret, &authorization);
         headers[1] = (struct http_header){"Authorization", authorization.data};
     }
-    const struct http_call call = {.method = "POST",
-                                   .path = t->cfg.token_url,
-                                   .headers = headers,
-                                   .body = gs_buf_slice(&body),
-                                   .content_type = "application/x-www-form-urlencoded",
-                                   .timeout_ms = t->timeout_ms,
-                                   .max_reply = ENDPOINT_MAX_TOKEN_REPLY};
+    const struct http_request call = {.method = "POST",
+                                      .path = t->cfg.token_url,
+                                      .headers = headers,
+                                      .body = gs_buf_slice(&body),
+                                      .content_type = "application/x-www-form-urlencoded",
+                                      .timeout_ms = t->timeout_ms,
+                                      .max_reply = ENDPOINT_MAX_TOKEN_REPLY};
     t->op = http_send(t->client, &call, &callbacks, t);
     return NULL;
 }
@@ -195,7 +195,7 @@ static void take_token(struct endpoint_tokens *t, struct endpoint_token *token)
 
 // A server that refuses may expect the secret in the other place: the request is repeated once,
 // until one form has succeeded.
-static void on_token(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_token(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct endpoint_tokens *t = arg;
     struct endpoint_token token = {0};
@@ -203,7 +203,7 @@ static void on_token(void *arg, const struct http_answer *answer, struct gs_erro
     if (err)
         err = gs_error_wrap(err, "oauth2: cannot fetch token");
     else
-        err = endpoint_token_read_answer(answer, &token);
+        err = endpoint_token_read_answer(response, &token);
     if (!err) {
         take_token(t, &token);
         return;
@@ -325,7 +325,7 @@ void endpoint_tokens_unref(struct endpoint_tokens *t)
 
 // --- the client ---
 
-static void copy_call(struct oauth2_op *op, const struct http_call *call)
+static void copy_call(struct oauth2_op *op, const struct http_request *call)
 {
     op->call = *call;
     op->n_headers = count_headers(call->headers);
@@ -341,7 +341,7 @@ static void copy_call(struct oauth2_op *op, const struct http_call *call)
     op->call.body = gs_buf_slice(&op->body);
 }
 
-static struct http_op *oauth2_send(struct http_client *base, const struct http_call *call,
+static struct http_op *oauth2_send(struct http_client *base, const struct http_request *call,
                                    const struct http_callbacks *cb, void *arg)
 {
     struct oauth2_client *c = GS_CONTAINER_OF(base, struct oauth2_client, base);

@@ -187,12 +187,12 @@ static bool is_form(const char *content_type)
            gs_slice_is_word(type, "text/plain");
 }
 
-static struct gs_error *refusal_error(const struct http_answer *answer, const struct said *s)
+static struct gs_error *refusal_error(const struct http_response *response, const struct said *s)
 {
     if (s->error && *s->error && strlen(s->error) <= MAX_CODE && !gs_has_control(s->error))
         return gs_error_new(GS_EPERM, "oauth2: \"%s\"", s->error);
-    return gs_error_new(GS_EPERM, "oauth2: cannot fetch token: %d %s", answer->status,
-                        http_reason(answer->status));
+    return gs_error_new(GS_EPERM, "oauth2: cannot fetch token: %d %s", response->status,
+                        http_reason(response->status));
 }
 
 static const char *type_of(const char *type)
@@ -227,16 +227,16 @@ static struct gs_error *take_token(const struct said *s, struct endpoint_token *
     return NULL;
 }
 
-struct gs_error *endpoint_token_read_answer(const struct http_answer *answer,
+struct gs_error *endpoint_token_read_answer(const struct http_response *response,
                                             struct endpoint_token *ret)
 {
     struct said s = {0};
-    bool failed = answer->status < 200 || answer->status > 299;
-    struct gs_error *err =
-        is_form(answer->content_type) ? read_form(answer->body, &s) : read_json(answer->body, &s);
+    bool failed = response->status < 200 || response->status > 299;
+    struct gs_error *err = is_form(response->content_type) ? read_form(response->body, &s)
+                                                           : read_json(response->body, &s);
     if (failed || (!err && s.error && *s.error)) {
         gs_error_free(err);
-        err = refusal_error(answer, &s);
+        err = refusal_error(response, &s);
     }
     if (!err)
         err = take_token(&s, ret);

@@ -3,10 +3,10 @@
 
 #include <microhttpd.h>
 
-struct http_op *http_send(struct http_client *c, const struct http_call *call,
+struct http_op *http_send(struct http_client *c, const struct http_request *request,
                           const struct http_callbacks *cb, void *arg)
 {
-    return c->ops->send(c, call, cb, arg);
+    return c->ops->send(c, request, cb, arg);
 }
 
 void http_op_cancel(struct http_op *op)

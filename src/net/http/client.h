@@ -42,7 +42,7 @@ struct http_client *http_client_new_loopback(uv_loop_t *loop, http_handler handl
 void http_client_free(struct http_client *c); // cancels all operations
 GS_DEFINE_CLEANUP(struct http_client *, http_client_free)
 
-struct http_call {
+struct http_request {
     const char *method;                // NULL: GET
     const char *path;                  // "/api/v1/pods?watch=1", already encoded
     const struct http_header *headers; // ends with a NULL name; may be NULL
@@ -54,7 +54,7 @@ struct http_call {
 
 const char *http_reason(int status); // "Not Found"; "" if unknown
 
-struct http_answer {
+struct http_response {
     int status;               // 0: the transfer failed
     const char *content_type; // may be NULL
     struct gs_slice body;     // empty if on_data received it
@@ -67,10 +67,10 @@ struct http_callbacks {
     void (*on_data)(void *arg, struct gs_slice bytes);
     // Always called once, unless cancelled. The callee owns err, which is NULL if a reply
     // of any status arrived.
-    void (*on_done)(void *arg, const struct http_answer *answer, struct gs_error *err);
+    void (*on_done)(void *arg, const struct http_response *response, struct gs_error *err);
 };
 
-struct http_op *http_send(struct http_client *c, const struct http_call *call,
+struct http_op *http_send(struct http_client *c, const struct http_request *request,
                           const struct http_callbacks *cb, void *arg);
 void http_op_cancel(struct http_op *op); // no callback follows; accepts NULL; not inside on_done
 
@@ -82,7 +82,7 @@ void http_encode(struct gs_slice s, struct gs_buf *out);
 // First members of struct http_client and struct http_op, for other implementations of a client.
 
 struct http_client_ops {
-    struct http_op *(*send)(struct http_client *c, const struct http_call *call,
+    struct http_op *(*send)(struct http_client *c, const struct http_request *request,
                             const struct http_callbacks *cb, void *arg);
     void (*cancel)(struct http_op *op);
     void (*free)(struct http_client *c);

@@ -188,7 +188,7 @@ static struct gs_error *error_of(struct http_curl_op *op)
 
 static void complete_curl_op(struct http_curl_op *op)
 {
-    struct http_answer answer = {0};
+    struct http_response response = {0};
     struct gs_error *err = error_of(op);
     if (!err) {
         long status = 0;
@@ -197,12 +197,12 @@ static void complete_curl_op(struct http_curl_op *op)
         curl->easy_getinfo(op->easy, CURLINFO_CONTENT_TYPE, &content_type);
         curl_off_t retry_after = 0;
         curl->easy_getinfo(op->easy, CURLINFO_RETRY_AFTER, &retry_after);
-        answer = (struct http_answer){(int)status, content_type, gs_buf_slice(&op->body),
-                                      retry_after > 0 ? (int64_t)retry_after : 0, &op->body};
+        response = (struct http_response){(int)status, content_type, gs_buf_slice(&op->body),
+                                          retry_after > 0 ? (int64_t)retry_after : 0, &op->body};
     }
     retire_curl_op(op);
     op->body_len = op->body.len;
-    op->cb.on_done(op->arg, &answer, err);
+    op->cb.on_done(op->arg, &response, err);
 }
 
 static void deliver_curl_op(struct http_curl_op *op)
@@ -410,13 +410,14 @@ static struct gs_error *add_curl_header(struct http_curl_op *op, const char *nam
     return NULL;
 }
 
-static struct gs_error *add_curl_headers(struct http_curl_op *op, const struct http_call *call)
+static struct gs_error *add_curl_headers(struct http_curl_op *op,
+                                         const struct http_request *request)
 {
     struct gs_error *err = NULL;
-    for (const struct http_header *h = call->headers; !err && h && h->name; h++)
+    for (const struct http_header *h = request->headers; !err && h && h->name; h++)
         err = add_curl_header(op, h->name, h->value);
-    if (!err && call->content_type)
-        err = add_curl_header(op, "Content-Type", call->content_type);
+    if (!err && request->content_type)
+        err = add_curl_header(op, "Content-Type", request->content_type);
     else if (!err)
         op->headers = curl->slist_append(op->headers, "Content-Type:");
     // No round trip before a body: our peers read bodies at once.
@@ -527,15 +528,15 @@ static void set_up(struct http_curl_op *op, const char *method, const char *url,
         curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
 }
 
-static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_call *call)
+static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_request *request)
 {
     struct http_curl_client *c = http_curl_client_of(op);
-    const char *method = call->method ? call->method : "GET";
-    unsigned timeout = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
-    GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", call->path);
+    const char *method = request->method ? request->method : "GET";
+    unsigned timeout = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", request->path);
     op->name = gs_format("%s %s", method, url);
     op->repeatable = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    op->plain_get = strcmp(method, "GET") == 0 && !call->body.len && !c->server_name;
+    op->plain_get = strcmp(method, "GET") == 0 && !request->body.len && !c->server_name;
     struct http_curl_spare spare = {0};
     if (op->plain_get)
         spare = http_curl_spares_take(&c->spares, url);
@@ -549,8 +550,8 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     curl->easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, timeout != UINT_MAX ? (long)timeout : 0L);
     op->body_len = spare.body;
     if (!spare.easy)
-        set_up(op, method, url, call->body);
-    struct gs_error *err = add_curl_headers(op, call);
+        set_up(op, method, url, request->body);
+    struct gs_error *err = add_curl_headers(op, request);
     if (err)
         return err;
     CURLMcode rc = curl->multi_add_handle(c->multi, op->easy);
@@ -559,7 +560,7 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     return NULL;
 }
 
-static struct http_op *http_curl_send(struct http_client *base, const struct http_call *call,
+static struct http_op *http_curl_send(struct http_client *base, const struct http_request *request,
                                       const struct http_callbacks *cb, void *arg)
 {
     struct http_curl_client *c = GS_CONTAINER_OF(base, struct http_curl_client, base);
@@ -567,9 +568,9 @@ static struct http_op *http_curl_send(struct http_client *base, const struct htt
     op->base.client = base;
     op->cb = *cb;
     op->arg = arg;
-    op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;
+    op->max_reply = request->max_reply ? request->max_reply : HTTP_DEFAULT_MAX_REPLY;
     TAILQ_INSERT_TAIL(&c->ops, op, all);
-    op->failed = prepare_easy(op, call);
+    op->failed = prepare_easy(op, request);
     if (op->failed) {
         op->completed = true;
         queue_news(op);

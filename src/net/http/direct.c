@@ -184,29 +184,29 @@ static void direct_cancel(struct http_op *base)
 }
 
 // op's connection is closed or kept by the caller. Takes err.
-static void finish_direct_op(struct direct_op *op, const struct http_answer *answer,
+static void finish_direct_op(struct direct_op *op, const struct http_response *response,
                              struct gs_error *err)
 {
     struct http_callbacks cb = op->cb;
     void *arg = op->arg;
     free_op(op);
-    cb.on_done(arg, answer, err);
+    cb.on_done(arg, response, err);
 }
 
 static void fail_direct_op(struct direct_op *op, struct gs_error *err)
 {
-    static const struct http_answer none;
+    static const struct http_response none;
     struct direct_client *c = client_of(op);
     err = gs_error_wrap(err, "GET %s%s", c->base_url ? c->base_url : "", op->path);
     close_conn(op->conn);
     finish_direct_op(op, &none, err);
 }
 
-static void on_passed_done(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_passed_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct direct_op *op = arg;
     op->passed = NULL;
-    finish_direct_op(op, answer, err);
+    finish_direct_op(op, response, err);
 }
 
 // The caller's headers out of the request, which ends with that: each line becomes two strings.
@@ -235,10 +235,10 @@ static void forward_to_curl(struct direct_op *op)
     struct direct_client *c = client_of(op);
     int64_t spent_ms = (gs_mono_ns() - op->started_ns) / 1000000;
     GS_AUTO_FREE struct http_header *headers = take_headers(op);
-    struct http_call call = {.path = op->path,
-                             .headers = headers,
-                             .timeout_ms = op->timeout_ms,
-                             .max_reply = op->max_reply};
+    struct http_request call = {.path = op->path,
+                                .headers = headers,
+                                .timeout_ms = op->timeout_ms,
+                                .max_reply = op->max_reply};
     if (op->timeout_ms != UINT_MAX)
         call.timeout_ms = spent_ms < op->timeout_ms ? op->timeout_ms - (unsigned)spent_ms : 1;
     if (op->conn)
@@ -279,15 +279,15 @@ static void deliver_reply(struct direct_conn *conn)
     struct direct_op *op = conn->op;
     struct direct_client *c = conn->client;
     struct http_reply reply = conn->reply;
-    struct http_answer answer = {reply.status, http_reply_content_type(&reply),
-                                 http_reply_body(&reply), reply.retry_after_s, &reply.bytes};
+    struct http_response response = {reply.status, http_reply_content_type(&reply),
+                                     http_reply_body(&reply), reply.retry_after_s, &reply.bytes};
     conn->reply = (struct http_reply){0};
     if (reply.keep)
         keep_conn(conn);
     else
         close_conn(conn);
     conn->open++; // the callback may free the client
-    finish_direct_op(op, &answer, NULL);
+    finish_direct_op(op, &response, NULL);
     return_memory(c, &reply.bytes);
     conn_ended(conn);
 }
@@ -453,7 +453,7 @@ static void add_request_header(struct gs_buf *out, const char *name, const char 
 }
 
 // *ret_headers: where the caller's begin.
-static bool write_request(struct direct_client *c, const struct http_call *call,
+static bool write_request(struct direct_client *c, const struct http_request *call,
                           const struct http_url *url, struct gs_buf *out, size_t *ret_headers)
 {
     (void)gs_buf_room(out, TYPICAL_REQUEST);
@@ -475,7 +475,7 @@ static bool write_request(struct direct_client *c, const struct http_call *call,
     return true;
 }
 
-static struct http_op *direct_send(struct http_client *base, const struct http_call *call,
+static struct http_op *direct_send(struct http_client *base, const struct http_request *call,
                                    const struct http_callbacks *cb, void *arg)
 {
     struct direct_client *c = GS_CONTAINER_OF(base, struct direct_client, base);

@@ -148,26 +148,26 @@ static void retire_loopback_op(struct loopback_op *op)
 }
 
 // Takes err.
-static void finish_loopback_op(struct loopback_op *op, const struct http_answer *answer,
+static void finish_loopback_op(struct loopback_op *op, const struct http_response *response,
                                struct gs_error *err)
 {
     retire_loopback_op(op);
     if (op->cancelled) // by the handler, in its on_abort or on_close
         gs_error_free(err);
     else
-        op->cb.on_done(op->arg, answer, err);
+        op->cb.on_done(op->arg, response, err);
 }
 
 static void fail_loopback_op(struct loopback_op *op, struct gs_error *err)
 {
-    struct http_answer none = {0};
+    struct http_response none = {0};
     finish_loopback_op(op, &none, err);
 }
 
 static void complete_loopback_op(struct loopback_op *op)
 {
-    struct http_answer answer = {op->status, op->content_type, gs_buf_slice(&op->body)};
-    finish_loopback_op(op, &answer, NULL);
+    struct http_response response = {op->status, op->content_type, gs_buf_slice(&op->body)};
+    finish_loopback_op(op, &response, NULL);
 }
 
 static struct gs_error *too_large(const struct loopback_op *op)
@@ -259,25 +259,25 @@ static void on_loopback_deadline(void *arg)
 }
 
 static struct loopback_exchange *make_exchange(struct loopback_client *c, struct loopback_op *op,
-                                               const struct http_call *call)
+                                               const struct http_request *request)
 {
     struct loopback_exchange *e = gs_alloc(sizeof(*e));
     struct http_exchange *x = &e->x;
     e->op = op;
     http_exchange_init(x, c->loop, &carrier_ops);
-    http_exchange_set_method(x, op->is_head || !call->method ? "GET" : call->method);
+    http_exchange_set_method(x, op->is_head || !request->method ? "GET" : request->method);
     http_exchange_set_identity(x, &c->identity);
     http_exchange_set_peer(x, "loopback");
-    for (const struct http_header *h = call->headers; h && h->name; h++)
+    for (const struct http_header *h = request->headers; h && h->name; h++)
         http_exchange_add_request_header(x, h->name, h->value);
-    if (call->content_type)
-        http_exchange_add_request_header(x, "Content-Type", call->content_type);
-    gs_buf_add_slice(&x->body, call->body);
-    op->failed = http_exchange_set_target(x, gs_slice_of(call->path));
+    if (request->content_type)
+        http_exchange_add_request_header(x, "Content-Type", request->content_type);
+    gs_buf_add_slice(&x->body, request->body);
+    op->failed = http_exchange_set_target(x, gs_slice_of(request->path));
     return e;
 }
 
-static struct http_op *loopback_send(struct http_client *base, const struct http_call *call,
+static struct http_op *loopback_send(struct http_client *base, const struct http_request *request,
                                      const struct http_callbacks *cb, void *arg)
 {
     struct loopback_client *c = GS_CONTAINER_OF(base, struct loopback_client, base);
@@ -285,14 +285,14 @@ static struct http_op *loopback_send(struct http_client *base, const struct http
     op->base.client = base;
     op->cb = *cb;
     op->arg = arg;
-    op->is_head = gs_streq(call->method, "HEAD");
-    op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;
-    op->timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    op->is_head = gs_streq(request->method, "HEAD");
+    op->max_reply = request->max_reply ? request->max_reply : HTTP_DEFAULT_MAX_REPLY;
+    op->timeout_ms = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     op->deadline = gs_timer_new(c->loop, op);
     uv_update_time(c->loop); // a long turn must not eat up the timeout
     if (op->timeout_ms != UINT_MAX)
         gs_timer_start(op->deadline, on_loopback_deadline, op->timeout_ms);
-    op->exchange = make_exchange(c, op, call);
+    op->exchange = make_exchange(c, op, request);
     TAILQ_INSERT_TAIL(&c->ops, op, all);
     wake_loopback(op);
     return &op->base;

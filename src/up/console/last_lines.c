@@ -68,12 +68,12 @@ static char *visible(struct gs_slice line)
     return gs_buf_take(&out);
 }
 
-static void on_log(void *arg, const struct http_answer *answer, struct gs_error *err)
+static void on_log(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct entry *e = arg;
     e->op = NULL;
     struct gs_slice last = {NULL, 0};
-    struct gs_slice rest = answer && answer->status == 200 ? answer->body : last;
+    struct gs_slice rest = response && response->status == 200 ? response->body : last;
     gs_error_free(err);
     while (rest.data) {
         struct gs_slice line = gs_slice_trim(gs_slice_cut(&rest, '\n'));
@@ -93,9 +93,9 @@ static void fetch_last_line(struct entry *e, const json_t *pod, const char *cont
     http_encode(gs_slice_of(container), &path);
     if (runs_again)
         gs_buf_add_str(&path, "&previous=true");
-    const struct http_call call = {.path = path.data};
+    const struct http_request request = {.path = path.data};
     const struct http_callbacks cb = {.on_done = on_log};
-    e->op = http_send(kube_client_http(e->lines->client), &call, &cb, e);
+    e->op = http_send(kube_client_http(e->lines->client), &request, &cb, e);
 }
 
 static struct entry *find_or_add_line(struct console_last_lines *l, const char *key)

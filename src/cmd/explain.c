@@ -3,6 +3,7 @@
 #include "adapter/dry_run/dry_run.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
+#include "cmd/option_rows.h"
 #include "hpa/inspect.h"
 
 #include <stdio.h>
@@ -69,8 +70,8 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
     return print_explanation(o, name);
 }
 
-#define AT(field)  .offset = offsetof(struct explain_opts, field)
-#define AS_CLUSTER .group = "Settings of the cluster's controller, where they are not its defaults"
+#define AT(field)     .offset = offsetof(struct explain_opts, field)
+#define HPA_AT(field) AT(hpa.field)
 
 static const struct gs_opt opts[] = {
     {.name = "namespace",
@@ -93,12 +94,7 @@ static const struct gs_opt opts[] = {
      .help = "For hpa: URL of a `gpuscale hpa` whose history of recommendations and scale events "
              "is used, such as http://localhost:9408. Default: the history of the cluster, which "
              "gpuscale up publishes."},
-    {.name = "kubeconfig",
-     .arg = "FILE",
-     .type = GS_OPT_STRING,
-     AT(hpa.kubeconfig),
-     .help = "The cluster. Default: KUBECONFIG, ~/.kube/config, or the cluster in which gpuscale "
-             "runs."},
+    CMD_KUBECONFIG_ROW(HPA_AT),
     {.name = "context",
      .arg = "NAME",
      .type = GS_OPT_STRING,
@@ -109,54 +105,26 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(hpa.compat),
      .help = "Kubernetes release whose controller is followed, such as 1.29. Default: the newest."},
-    {.name = "horizontal-pod-autoscaler-tolerance",
-     .arg = "RATIO",
-     .def = "0.1",
-     .type = GS_OPT_DOUBLE,
-     AT(hpa.tolerance),
-     AS_CLUSTER,
-     .help = "Distance of the metric ratio from 1 within which nothing is scaled."},
-    {.name = "horizontal-pod-autoscaler-downscale-stabilization",
-     .arg = "DURATION",
-     .def = "5m",
-     .type = GS_OPT_DURATION,
-     AT(hpa.downscale_window),
-     AS_CLUSTER,
-     .help = "Time during which the highest recommendation prevents a scale-down."},
-    {.name = "horizontal-pod-autoscaler-cpu-initialization-period",
-     .arg = "DURATION",
-     .def = "5m",
-     .type = GS_OPT_DURATION,
-     AT(hpa.cpu_init_period),
-     AS_CLUSTER,
-     .help =
-         "Time after a pod's start during which CPU samples from before it was ready are ignored."},
-    {.name = "horizontal-pod-autoscaler-initial-readiness-delay",
-     .arg = "DURATION",
-     .def = "30s",
-     .type = GS_OPT_DURATION,
-     AT(hpa.readiness_delay),
-     AS_CLUSTER,
-     .help = "Time after a pod's start during which changes of its readiness count as part of the "
-             "start."},
+    CMD_AUTOSCALER_ROWS(HPA_AT,
+                        "Settings of the cluster's controller, if they differ from its defaults"),
     {.name = "config",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(config),
-     .group = "Of metric",
+     .group = "Flags of explain metric",
      .help = "The adapter's configuration, in any of its formats. Default: GPU metrics only."},
     {.name = "sources",
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(sources),
-     .group = "Of metric",
+     .group = "Flags of explain metric",
      .help = "The adapter's file of additional sources."},
     {.name = "source",
      .alias = "prometheus-url",
      .arg = "URL",
      .type = GS_OPT_STRING,
      AT(source),
-     .group = "Of metric",
+     .group = "Flags of explain metric",
      .help = "URL of the Prometheus. Default: prometheus.url of Helm values."},
     {.name = NULL},
 };

@@ -2,18 +2,13 @@
 #include "hpa/server.h"
 
 #include "cmd/commands.h"
+#include "cmd/option_rows.h"
 
-#define AT(field)  .offset = offsetof(struct hpa_server_options, field)
-#define AS_CLUSTER .group = "Autoscaler flags (as kube-controller-manager's)"
-#define ELECTION   .group = "Leader election flags"
+#define AT(field) .offset = offsetof(struct hpa_server_options, field)
+#define ELECTION  .group = "Leader election flags"
 
 static const struct gs_opt opts[] = {
-    {.name = "kubeconfig",
-     .arg = "FILE",
-     .type = GS_OPT_STRING,
-     AT(kubeconfig),
-     .help = "The cluster. Default: KUBECONFIG, ~/.kube/config, or the cluster in which gpuscale "
-             "runs."},
+    CMD_KUBECONFIG_ROW(AT),
     {.name = "mode",
      .arg = "shadow|control",
      .def = "shadow",
@@ -47,54 +42,19 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(listen),
      .help = "HOST:PORT of /metrics, /healthz and /readyz. Empty: no server."},
-    {.name = "horizontal-pod-autoscaler-sync-period",
-     .arg = "DURATION",
-     .def = "15s",
-     .type = GS_OPT_DURATION,
-     AT(sync_period),
-     AS_CLUSTER,
-     .help = "Interval between evaluations of each object."},
-    {.name = "horizontal-pod-autoscaler-downscale-stabilization",
-     .arg = "DURATION",
-     .def = "5m",
-     .type = GS_OPT_DURATION,
-     AT(downscale_window),
-     AS_CLUSTER,
-     .help = "Time during which the highest recommendation prevents a scale-down."},
-    {.name = "horizontal-pod-autoscaler-tolerance",
-     .arg = "RATIO",
-     .def = "0.1",
-     .type = GS_OPT_DOUBLE,
-     AT(tolerance),
-     AS_CLUSTER,
-     .help = "Distance of the metric ratio from 1 within which nothing is scaled."},
-    {.name = "horizontal-pod-autoscaler-cpu-initialization-period",
-     .arg = "DURATION",
-     .def = "5m",
-     .type = GS_OPT_DURATION,
-     AT(cpu_init_period),
-     AS_CLUSTER,
-     .help =
-         "Time after a pod's start during which CPU samples from before it was ready are ignored."},
-    {.name = "horizontal-pod-autoscaler-initial-readiness-delay",
-     .arg = "DURATION",
-     .def = "30s",
-     .type = GS_OPT_DURATION,
-     AT(readiness_delay),
-     AS_CLUSTER,
-     .help = "Time after a pod's start during which changes of its readiness count as part of the "
-             "start."},
+    CMD_SYNC_PERIOD_ROW(AT, CMD_AUTOSCALER_FLAGS, "15s"),
+    CMD_AUTOSCALER_ROWS(AT, CMD_AUTOSCALER_FLAGS),
     {.name = "compat",
      .arg = "RELEASE",
      .type = GS_OPT_STRING,
      AT(compat),
-     AS_CLUSTER,
+     .group = CMD_AUTOSCALER_FLAGS,
      .help = "Kubernetes release whose controller is followed, with its feature gates: 1.20 to "
              "1.38. Default: the newest."},
     {.name = "scale-to-zero",
      .type = GS_OPT_BOOL,
      AT(scale_to_zero),
-     AS_CLUSTER,
+     .group = CMD_AUTOSCALER_FLAGS,
      .help = "Enable the feature gate HPAScaleToZero also for releases before 1.37, which have it "
              "off."},
     {.name = "leader-elect",

@@ -2,6 +2,7 @@
 #include "up/up.h"
 
 #include "cmd/commands.h"
+#include "cmd/option_rows.h"
 
 #define AT(member) .offset = offsetof(struct up_options, member)
 
@@ -131,48 +132,13 @@ static const struct gs_opt opts[] = {
      .max = 1000000,
      .help = "Maximum number of objects of all kinds except events. Further ones are refused with "
              "403 Forbidden."},
-    {.name = "horizontal-pod-autoscaler-sync-period",
-     .arg = "DURATION",
-     .def = "5s",
-     .type = GS_OPT_DURATION,
-     AT(sync_period),
-     .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "Interval between evaluations of each HorizontalPodAutoscaler (15s in a cluster)."},
-    {.name = "horizontal-pod-autoscaler-downscale-stabilization",
-     .arg = "DURATION",
-     .def = "5m",
-     .type = GS_OPT_DURATION,
-     AT(downscale_window),
-     .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "Time during which the highest recommendation prevents a scale-down."},
-    {.name = "horizontal-pod-autoscaler-tolerance",
-     .arg = "RATIO",
-     .def = "0.1",
-     .type = GS_OPT_DOUBLE,
-     AT(tolerance),
-     .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "Distance of the metric ratio from 1 within which nothing is scaled."},
-    {.name = "horizontal-pod-autoscaler-cpu-initialization-period",
-     .arg = "DURATION",
-     .def = "5m",
-     .type = GS_OPT_DURATION,
-     AT(cpu_init_period),
-     .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help =
-         "Time after a pod's start during which CPU samples from before it was ready are ignored."},
-    {.name = "horizontal-pod-autoscaler-initial-readiness-delay",
-     .arg = "DURATION",
-     .def = "30s",
-     .type = GS_OPT_DURATION,
-     AT(readiness_delay),
-     .group = "Autoscaler flags (as kube-controller-manager's)",
-     .help = "Time after a pod's start during which changes of its readiness count as part of the "
-             "start."},
+    CMD_SYNC_PERIOD_ROW(AT, CMD_AUTOSCALER_FLAGS, "5s"),
+    CMD_AUTOSCALER_ROWS(AT, CMD_AUTOSCALER_FLAGS),
     {.name = "hpa-compat",
      .arg = "RELEASE",
      .type = GS_OPT_STRING,
      AT(hpa_compat),
-     .group = "Autoscaler flags (as kube-controller-manager's)",
+     .group = CMD_AUTOSCALER_FLAGS,
      .help = "Kubernetes release whose autoscaler is followed, with its feature gates: 1.20 to "
              "1.38. Default: 1.36, the release of the API, with HPAScaleToZero on."},
     {0},

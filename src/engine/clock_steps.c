@@ -5,9 +5,9 @@
 
 enum {
     LEAST_STEP_MS = 2000,
-    // A clock that is wrong is set right within this time. Nothing is deleted on its word before.
+    // The time in which a wrong clock is corrected. No data is deleted before it has elapsed.
     GRACE_MS = 10 * 60 * 1000,
-    // Scrapes and evaluations that began before the step end within this time.
+    // The time in which scrapes and evaluations that began before the step end.
     SET_BACK_MS = 15 * 1000,
 };
 

@@ -18,12 +18,12 @@
 enum {
     GC_EVERY_MS = 2000,
     SYNC_EVERY_MS = 1000,
-    EMPTY_FILE_MS = 3000, // a file that is empty for so long is meant to be empty
+    EMPTY_FILE_MS = 3000, // a file that is empty for longer is treated as empty
     DEFAULT_RETENTION_MS = 2 * 3600 * 1000,
     DEFAULT_LOOKBACK_MS = 5 * 60 * 1000,
     DEFAULT_TIMEOUT_MS = 2 * 60 * 1000,
     MOST_AHEAD_MS = 60 * 1000,
-    AHEAD_MS = 1000, // samples that are more than this ahead of the clock are wrong
+    AHEAD_MS = 1000, // samples with a time further in the future are errors of the clock
 };
 
 struct engine {
@@ -36,9 +36,9 @@ struct engine {
     struct remote_write **remotes;
     size_t n_remotes;
     struct discovery_stats sd_stats;
-    struct state_metrics_feed *state;   // NULL: not wanted
-    struct rules_objects *rule_objects; // NULL: not wanted
-    struct monitors *monitors;          // NULL: not wanted
+    struct state_metrics_feed *state;   // NULL: disabled
+    struct rules_objects *rule_objects; // NULL: disabled
+    struct monitors *monitors;          // NULL: disabled
     struct engine_api *api;
     struct gs_file_watch *watch; // NULL: files are not watched
     struct engine_config *config;
@@ -46,7 +46,7 @@ struct engine {
     int disk_error; // last logged errno
     int64_t disk_failing_ns;
     struct gs_timer *gc, *sync;
-    struct gs_timer *drain; // until when the end waits for receivers; NULL: it does not wait
+    struct gs_timer *drain; // the shutdown waits for receivers until then; NULL: it does not wait
     size_t n_flushing;
     void (*drained)(void *arg);
     void *drained_arg;
@@ -60,8 +60,8 @@ static void on_gc(void *arg)
     tsdb_gc(e->db, gs_unix_ms());
 }
 
-// Samples ahead of the clock would remain the newest, and nothing could be appended until the clock
-// reaches them.
+// Drops samples with a time in the future. They would remain the newest, so that nothing could be
+// appended until that time.
 static uint64_t drop_ahead(struct engine *e, int64_t now_ms)
 {
     uint64_t n = tsdb_newest_ms(e->db) > now_ms + AHEAD_MS ? tsdb_delete_after(e->db, now_ms) : 0;
@@ -70,8 +70,8 @@ static uint64_t drop_ahead(struct engine *e, int64_t now_ms)
     return n;
 }
 
-// At the start. Where all of the history is ahead, as with a clock that has lost its battery, it is
-// more likely that the clock is wrong.
+// At the start: drops samples in the future. If all samples are in the future, the clock is more
+// likely to be wrong (for example after a battery failure), and they are kept.
 static void check_recovered(struct engine *e)
 {
     struct tsdb_stats s;
@@ -113,7 +113,7 @@ static void watch_clock(struct engine *e)
                 to, (unsigned long long)dropped);
 }
 
-// Once when it begins and once when it ends.
+// Logs one line when the disk fails and one when it works again.
 static void watch_disk(struct engine *e)
 {
     int error = tsdb_disk_error(e->db);
@@ -189,7 +189,7 @@ static struct remote_write *take_remote(struct engine *e,
     return NULL;
 }
 
-// Receivers that are kept lose no samples.
+// Receivers in both configurations keep their sender, so no samples are lost.
 static void start_remotes(struct engine *e, const struct engine_config *cfg)
 {
     struct remote_write **remotes =
@@ -208,7 +208,7 @@ static void start_remotes(struct engine *e, const struct engine_config *cfg)
     e->n_remotes = cfg->n_remote_writes;
 }
 
-// Everything that can fail comes before anything that changes.
+// All steps that can fail precede all changes.
 static struct gs_error *load_config(struct engine *e)
 {
     GS_CLEANUP(engine_config_freep) struct engine_config *cfg = NULL;
@@ -248,13 +248,13 @@ static void watch_files(struct engine *e)
     gs_file_watch_set(e->watch, patterns, n);
 }
 
-// Calls load() and logs the result. Callers log the error.
+// Calls load() and logs success. The caller logs the error.
 static struct gs_error *load_and_tell(struct engine *e)
 {
     int64_t begun = gs_mono_ns();
     struct gs_error *err = load_config(e);
     engine_api_set_reload(e->api, !err, gs_unix_ms());
-    watch_files(e); // also after an error: the next change may fix it
+    watch_files(e); // also after an error, because the next change may fix it
     if (err)
         return err;
     gs_info("engine",
@@ -279,7 +279,7 @@ struct gs_error *engine_reload(struct engine *e)
 static void on_files_changed(void *arg)
 {
     gs_info("engine", "configuration or rule files changed");
-    gs_error_free(engine_reload(arg)); // logged there
+    gs_error_free(engine_reload(arg)); // engine_reload() has logged it
 }
 
 // --- what the API asks for ---
@@ -341,7 +341,7 @@ static struct gs_error *compose(struct engine *e)
     struct gs_error *err = tsdb_open(&e->o.store, &e->db);
     if (err)
         return err;
-    gs_trim_heap(); // what only the recovery needed
+    gs_trim_heap(); // free the memory that only the recovery used
     check_recovered(e);
     e->promql = promql_engine_new(e->db, &e->o.query);
     struct scrape_manager_config scraping = {.kube = e->o.kube, .sd_stats = &e->sd_stats};
@@ -399,7 +399,7 @@ void engine_free(struct engine *e)
     gs_timer_free(e->sync);
     gs_timer_free(e->drain);
     stop_remotes(e);
-    // Readers before what they read.
+    // Free users of data before the data.
     engine_api_free(e->api);
     state_metrics_feed_free(e->state);
     rules_objects_free(e->rule_objects);

@@ -15,8 +15,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { MAX_BODY = 10 * 1024 * 1024 }; // of a form, as in Prometheus
-#define TELL_NS (5 * GS_NS_PER_SEC)   // between two lines about the log that is read
+enum { MAX_BODY = 10 * 1024 * 1024 }; // bytes of a form, as in Prometheus
+#define TELL_NS (5 * GS_NS_PER_SEC)   // between two log lines about the progress of the recovery
 
 struct server {
     uv_loop_t loop;
@@ -31,7 +31,7 @@ struct server {
     struct http_header *flags;
     int64_t flush_deadline_ms;
     bool stopping;
-    uint64_t done_bytes, total_bytes; // of the log, while it is read
+    uint64_t done_bytes, total_bytes; // of the write-ahead log, during the recovery
     int64_t told_ns;
 };
 
@@ -97,7 +97,7 @@ static struct gs_error *start_servers(struct server *r, const struct engine_flag
     return err;
 }
 
-// The path of the external URL, without a slash at its end; "" for none.
+// The path of the external URL without a trailing slash. "" if it has none.
 static char *path_of(const char *url)
 {
     const char *host = strstr(url, "://");
@@ -131,7 +131,7 @@ static struct gs_error *read_urls(struct server *r, const struct engine_flags *f
 
 // --- the cluster ---
 
-// Without --kubeconfig only the cluster that we run in is meant: a file in somebody's home folder
+// Without --kubeconfig, only the in-cluster configuration is used: a kubeconfig in a home directory
 // must not change what a service scrapes.
 static struct gs_error *connect_kube_cluster(struct server *r, const char *kubeconfig)
 {
@@ -164,7 +164,7 @@ static void stop_server(struct server *r)
         return;
     }
     r->stopping = true;
-    if (!r->engine) // the log is being read: that ends by itself
+    if (!r->engine) // the log is being read; the recovery ends on its own
         return;
     engine_stopping(r->engine);
     engine_drain(r->engine, r->flush_deadline_ms, on_drained, r);
@@ -177,7 +177,7 @@ static void on_server_signal(uv_signal_t *s, int signum)
         return;
     if (signum == SIGHUP) {
         gs_info("engine", "SIGHUP: reloading the configuration");
-        gs_error_free(engine_reload(r->engine)); // logged there
+        gs_error_free(engine_reload(r->engine)); // engine_reload() has logged it
         return;
     }
     gs_info("engine", "%s: stopping", strsignal(signum));
@@ -203,7 +203,7 @@ static void handle_signals(struct server *r)
 
 // --- until the log is read ---
 
-// As in Prometheus: healthy, not ready, and no other endpoint is available yet.
+// As in Prometheus, the server is healthy but not ready, and no other endpoint is available.
 static void handle_while_reading(void *arg, struct http_exchange *x)
 {
     const struct server *r = arg;
@@ -229,7 +229,7 @@ static void handle_while_reading(void *arg, struct http_exchange *x)
                     percent, (unsigned long long)(r->total_bytes >> 20));
 }
 
-// Requests and signals are served between two parts of the log.
+// Serves requests and signals between two parts of the log.
 static bool on_recovery(void *arg, uint64_t done, uint64_t total)
 {
     struct server *r = arg;
@@ -362,7 +362,7 @@ struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt 
         gs_info("engine", "gpuscale %s is ready", GPUSCALE_VERSION);
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
-    bool ended = r.stopping && !r.engine; // by a signal while the log was read
+    bool ended = r.stopping && !r.engine; // by a signal during the recovery
     finish_server(&r);
     if (ended)
         gs_error_free(GS_TAKE(err));

@@ -5,8 +5,8 @@
 #include "query/query_private.h"
 
 #define MAX_REPLY      ((size_t)1 << 30)
-#define MAX_GET        4096 // bytes of parameters; proxies refuse long addresses
-#define MAX_SHOWN      300  // of a reply that is no JSON
+#define MAX_GET        4096 // bytes of parameters; some proxies reject longer URLs
+#define MAX_SHOWN      300  // bytes of a response that is not JSON
 #define SERVER_HEADERS 32
 
 struct exchange {
@@ -135,7 +135,7 @@ static struct gs_error *read_answer(const struct query_peer *peer, const struct 
 struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
                              struct gs_slice parameters, json_t **ret)
 {
-    // As promtool: without a file, the environment's proxy.
+    // As in promtool, the environment's proxy is used if there is no file.
     const struct endpoint_settings plain = {.follow_redirects = true,
                                             .proxy_from_environment = true};
     struct engine_config_http_file *file = NULL;
@@ -143,7 +143,7 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
     uv_loop_t loop;
     struct gs_error *err =
         peer->http_config_file ? engine_config_http_file_load(peer->http_config_file, &file) : NULL;
-    if (err) { // as for promtool, what is wrong in the file is not a wrong command line
+    if (err) { // as in promtool, an error in the file is not a usage error
         GS_AUTO_ERROR struct gs_error *why = err;
         return gs_error_new(GS_EIO, "%s", gs_error_message(why));
     }
@@ -161,7 +161,7 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
 
 // --- the place of a mistake ---
 
-// "…1:9: parse error…": line and column (of a byte, from 1).
+// "…1:9: parse error…": line and column (in bytes, from 1).
 static bool find_error_position(const char *message, size_t *ret_line, size_t *ret_column)
 {
     const char *mark = strstr(message, ": parse error");
@@ -193,11 +193,12 @@ struct gs_error *query_point_at(struct gs_error *err, const char *expr)
         return err;
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_addf(&text, "%s\n    ", gs_error_message(err));
-    for (size_t i = 0; i < line.len; i++) // a tab would move the line, not the caret
+    // Replace tabs: they would move the line, but not the caret.
+    for (size_t i = 0; i < line.len; i++)
         gs_buf_add_char(&text, (char)(line.data[i] == '\t' ? ' ' : line.data[i]));
     gs_buf_add_str(&text, "\n    ");
     for (size_t i = 0; i + 1 < column; i++)
-        if (((unsigned char)line.data[i] & 0xc0) != 0x80) // one blank a character
+        if (((unsigned char)line.data[i] & 0xc0) != 0x80) // one space per character
             gs_buf_add_char(&text, ' ');
     gs_buf_add_char(&text, '^');
     struct gs_error *pointed = gs_error_new(gs_error_code(err), "%s", text.data);

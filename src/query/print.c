@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results for programs: JSON and the text form as promtool prints them, and CSV (RFC 4180).
+// Output formats for programs: JSON, the text format of promtool, and CSV (RFC 4180).
 #include "query/query_private.h"
 
 #include "base/num.h"
@@ -33,7 +33,7 @@ static void add_quoted(struct gs_buf *out, const char *s)
     gs_buf_add_char(out, '"');
 }
 
-// name_in_front: up{job="a"}, else {__name__="up", job="a"}.
+// name_in_front: up{job="a"}, otherwise {__name__="up", job="a"}.
 static void add_label_list(struct gs_buf *out, const struct query_label *l, size_t n,
                            bool name_in_front)
 {
@@ -71,14 +71,14 @@ void query_add_metric(struct gs_buf *out, const struct query_label *l, size_t n)
     add_label_list(out, l, n, true);
 }
 
-// 1e+21 written out, as Go's 'f' format.
+// 1e+21 without an exponent, like Go's 'f' format.
 static void add_decimal(struct gs_buf *out, const char *value)
 {
     const char *e = strchr(value, 'e');
     double v;
     struct gs_error *err = e ? gs_parse_double(gs_slice_of(value), &v) : NULL;
     long exponent = e && !err ? strtol(e + 1, NULL, 10) : 0;
-    if (!e || err || labs(exponent) > 400) { // more than a double has
+    if (!e || err || labs(exponent) > 400) { // exponents of doubles are smaller
         gs_error_free(err);
         gs_buf_add_str(out, value);
         return;
@@ -300,7 +300,7 @@ static struct gs_error *print_into(const struct query_print *p, const json_t *da
     return NULL;
 }
 
-// As promtool: the result alone, on one line.
+// Like promtool, prints the result on one line.
 static void print_json(const struct query_print *p, const json_t *data, struct gs_buf *out)
 {
     gs_buf_clear(out);
@@ -313,7 +313,7 @@ struct gs_error *query_print(const struct query_print *p, const json_t *data, FI
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_arena arena = {0};
-    // Also for JSON: an answer that is none is an error in every format.
+    // Also for JSON: an invalid response is an error in every format.
     struct gs_error *err = print_into(p, data, &arena, &text, ret_any);
     if (!err && p->format == QUERY_JSON)
         print_json(p, data, &text);

@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-#define DEFAULT_RANGE INT64_C(300000) // ms, as promtool
+#define DEFAULT_RANGE INT64_C(300000) // ms, as in promtool
 #define MAX_EXPR      ((size_t)1 << 20)
 
 enum what { INSTANT, RANGE, SERIES, LABELS, METADATA };
@@ -18,7 +18,7 @@ static const char *const words[] = {"instant", "range", "series", "labels", "met
 
 struct question {
     enum what what;
-    const char *url;   // given as promtool has it, in front of the expression; NULL
+    const char *url;   // the URL before the expression, as in promtool; NULL: absent
     char *const *args; // expression, matchers, or a name
     size_t n_args;
 };
@@ -48,8 +48,8 @@ static struct gs_error *check_args(const struct question *q)
     return NULL;
 }
 
-// `query EXPR` is an instant query, or with --start, --end or --step a range; the words series,
-// labels and metadata may stand alone.
+// `query EXPR` is an instant query, or a range query with --start, --end or --step. The words
+// series, labels and metadata can be used as commands.
 static struct gs_error *read_question(const struct query_options *o, int argc, char **argv,
                                       struct question *ret)
 {
@@ -131,7 +131,7 @@ static struct gs_error *add_range(const struct query_options *o, int64_t now_ms,
         return gs_error_wrap(err, "--start");
     if (start > end)
         return gs_error_new(GS_EINVAL, "--start is after --end");
-    // As promtool: at most 251 steps of at least a second.
+    // As in promtool: at most 251 steps of at least one second.
     step = (end - start) / 1000 / 250 * 1000;
     step = step < 1000 ? 1000 : step;
     if (o->step && (err = query_parse_step(o->step, &step)))
@@ -183,7 +183,7 @@ static void print_notes(const json_t *answer, const char *key, const char *word)
     }
 }
 
-// ret_origin: why this one; NULL when the command line names it.
+// ret_origin: why this server is used; NULL if the command line contains its URL.
 static const char *url_of(const struct query_options *o, const struct question *q,
                           const char **ret_origin)
 {
@@ -203,7 +203,7 @@ static const char *url_of(const struct query_options *o, const struct question *
     return QUERY_DEFAULT_URL;
 }
 
-// A mistake in the request is the caller's; all else is about the server.
+// Errors of the request are usage errors. Others are errors of the server.
 static struct gs_error *name_server(struct gs_error *err, const char *url, const char *origin)
 {
     if (gs_error_code(err) == GS_EINVAL || !origin)

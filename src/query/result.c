@@ -40,7 +40,7 @@ static struct gs_error *read_series_labels(const json_t *metric, struct gs_arena
     return NULL;
 }
 
-// A native histogram, which only other servers send, by its count and sum.
+// A native histogram as its count and sum. Only other servers send them.
 static const char *histogram_text(const json_t *h, struct gs_arena *arena)
 {
     const char *count = codec_json_str(h, "count", NULL), *sum = codec_json_str(h, "sum", NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables for people: what all series have in common stands once above, a column for each label in
-// which they differ; of a range, a line for each time and a column for each series.
+// Tables for people. Labels that all series have in common are printed once above the table. For an
+// instant vector, each other label is a column. For a range, each time is a row and each series is
+// a column.
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "query/query_private.h"
@@ -12,7 +13,7 @@ void query_add_visible(struct gs_buf *out, struct gs_slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.data[i];
-        // U+0080 to U+009F, as UTF-8, are controls too.
+        // U+0080 to U+009F in UTF-8 are control characters, too.
         bool c1 = c == 0xc2 && i + 1 < s.len && ((unsigned char)s.data[i + 1] & 0xe0) == 0x80;
         if (c == '\n')
             gs_buf_add_str(out, "\\n");
@@ -29,9 +30,9 @@ void query_add_visible(struct gs_buf *out, struct gs_slice s)
 
 struct table {
     struct gs_arena *arena;
-    const char **cells; // rows of n_columns
+    const char **cells; // rows with n_columns cells
     size_t n_columns, n_rows;
-    bool *right; // by column
+    bool *right; // right-aligned, by column
 };
 
 static bool table_begin(struct table *t, struct gs_arena *arena, size_t rows, size_t columns)
@@ -110,7 +111,7 @@ static bool same_everywhere(const struct query_result *r, const char *name)
     return first != NULL;
 }
 
-// Names that differ move to the front of `names`; the others become `common`.
+// Moves names whose values differ to the front of `names`. The others become `common`.
 static size_t split_names(const struct query_result *r, const struct query_names *names,
                           struct query_label *common, size_t *ret_common)
 {
@@ -215,8 +216,8 @@ static bool tells_all_apart(const struct query_result *r, const char *name, stru
     return true;
 }
 
-// One label is enough of a heading when it tells all series apart; the shortest of those. It moves
-// to the front.
+// If one label distinguishes all series, it is sufficient as heading. The shortest such label is
+// moved to the front.
 static size_t choose_titles(const struct query_result *r, struct query_names *names, size_t differ)
 {
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *seen = gs_hmap_new(NULL);
@@ -232,7 +233,7 @@ static size_t choose_titles(const struct query_result *r, struct query_names *na
     return 1;
 }
 
-// a="1",b="2": the labels in which the series differs from the others.
+// a="1",b="2": the labels that distinguish the series from the others.
 static void add_title(struct gs_buf *out, const struct query_series *s,
                       const struct query_names *names, size_t n)
 {

@@ -14,7 +14,7 @@ static bool promql_parse_seconds(const char *text, double *ret)
     return !err && isfinite(*ret) && fabs(*ret) < MAX_SECONDS;
 }
 
-// "-1h30m" or "now-1h30m"; a plain "-5" is a number of seconds since 1970.
+// "-1h30m" or "now-1h30m". A plain "-5" is a number of seconds since 1970.
 static bool parse_relative(const char *text, int64_t now_ms, int64_t *ret_ms)
 {
     int64_t ns = 0;
@@ -32,7 +32,7 @@ static bool parse_relative(const char *text, int64_t now_ms, int64_t *ret_ms)
     return !err;
 }
 
-// RFC 3339 with fractions of a second too.
+// RFC 3339, with optional fractions of a second.
 static bool parse_rfc3339(const char *text, int64_t *ret_ms)
 {
     struct gs_error *err = gs_parse_rfc3339(gs_slice_of(text), ret_ms);

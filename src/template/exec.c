@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates executed: a walk over the tree with a stack of variables.
+// Executes templates: walks the tree with a stack of variables.
 #include "template/template.h"
 #include "template/template_private.h"
 
@@ -8,7 +8,7 @@
 #define MAX_OUTPUT ((size_t)256 * 1024)
 #define MAX_MEMORY ((size_t)16 * 1024 * 1024)
 #define MAX_STEPS  100000
-#define MAX_SHOWN  100 // of the source in an error
+#define MAX_SHOWN  100 // bytes of the source in an error text
 #define MAX_DEPTH  300
 
 static bool exec_list(struct template_expansion *e, const struct template_node *n,
@@ -16,7 +16,7 @@ static bool exec_list(struct template_expansion *e, const struct template_node *
 static bool eval_pipe(struct template_expansion *e, const struct template_pipeline *p,
                       struct template_value dot, struct template_value *ret);
 
-// Go's form: template: NAME:LINE:COLUMN: executing "NAME" at <SOURCE>: message
+// Formats errors like Go: template: NAME:LINE:COLUMN: executing "NAME" at <SOURCE>: message
 static bool fail_text(struct template_expansion *e, uint32_t at, struct gs_slice src,
                       const char *text)
 {
@@ -143,7 +143,7 @@ static bool get_field(struct template_expansion *e, const struct template_argume
     default:
         break;
     }
-    // Go counts the column of a variable's field from its first dot.
+    // For variables with fields, Go reports the column of the first dot.
     uint32_t at = a->start + (a->kind == ARG_VARIABLE ? (uint32_t)a->names[0].len : 0);
     GS_AUTO_FREE char *text = gs_format("can't evaluate field " GS_SLICE_FMT " in type %s",
                                         GS_SLICE_ARG(name), template_type_name(v));
@@ -216,7 +216,7 @@ static bool eval_arg(struct template_expansion *e, const struct template_argumen
     return true;
 }
 
-// and, or: evaluated only as far as needed.
+// and, or: arguments are evaluated until the result is determined.
 static bool eval_logic(struct template_expansion *e, const struct template_command *c, bool is_or,
                        const struct template_argument *args, struct template_value dot,
                        const struct template_value *final, struct template_value *ret)
@@ -238,7 +238,7 @@ static bool eval_logic(struct template_expansion *e, const struct template_comma
     return true;
 }
 
-// An argument of the wrong type, as Go says it.
+// The error for an argument of the wrong type, with Go's text.
 static bool fail_argument(struct template_expansion *e, const struct template_argument *a,
                           const char *wanted, const struct template_value *got)
 {
@@ -385,7 +385,7 @@ static bool exec_branch(struct template_expansion *e, const struct template_node
     return ok;
 }
 
-// One turn of a range. False: stop (break or error).
+// One iteration of a range. Returns false to stop (break or error).
 static bool range_turn(struct template_expansion *e, const struct template_node *n,
                        struct template_value key, struct template_value item)
 {
@@ -496,8 +496,8 @@ static bool exec_include(struct template_expansion *e, const struct template_nod
     struct template_value v = {0};
     if (n->pipe && !eval_pipe(e, n->pipe, dot, &v))
         return false;
-    // The variables of the caller are not seen: a lookup finds $ first from above, and the parser
-    // refused all others.
+    // Variables of the caller are not visible: a lookup from the top finds $ first, and the parser
+    // rejects all others.
     size_t n_vars = e->n_vars;
     struct gs_slice in = e->in;
     struct template_pipeline at = {.start = n->start, .end = n->end};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of templates: Go's own, and Prometheus'
+// The template functions of Go and of Prometheus
 // (https://prometheus.io/docs/prometheus/latest/configuration/template_reference/).
 #include "template/template_private.h"
 
@@ -482,7 +482,7 @@ static bool fn_parse_duration(struct call *c)
     return true;
 }
 
-// Functions from one text to another.
+// Functions with one text argument and a text result.
 static bool fn_text(struct call *c)
 {
     static const struct {
@@ -547,10 +547,10 @@ static bool fn_external_url(struct call *c)
 
 static const struct function {
     const char *name;
-    int min, max; // arguments; max -1: any number
+    int min, max; // number of arguments; max -1: unlimited
     bool (*fn)(struct call *c);
 } functions[] = {
-    {"and", 1, -1, NULL}, // evaluated where they are called
+    {"and", 1, -1, NULL}, // the calls are evaluated in exec.c
     {"or", 1, -1, NULL},
     {"not", 1, 1, fn_not},
     {"eq", 1, -1, fn_eq},

@@ -37,7 +37,7 @@ static void skip_spaces(struct template_lexer *lx)
         lx->pos++;
 }
 
-// " -}}": the text behind the action loses its blanks in front.
+// " -}}": leading blanks of the text after the action are removed.
 static bool trims_right(const struct template_lexer *lx)
 {
     return is_space(peek_char(lx, 0)) && peek_char(lx, 1) == '-' && looking_at(lx, 2, lx->close);
@@ -124,7 +124,7 @@ static bool digits(struct template_lexer *lx, size_t n, unsigned base, uint32_t 
     return true;
 }
 
-// pos is behind the backslash.
+// pos is after the backslash.
 static bool escape(struct template_lexer *lx, struct gs_buf *out, char quote)
 {
     static const char from[] = "abfnrtv\\", to[] = "\a\b\f\n\r\t\v\\";
@@ -156,7 +156,7 @@ static bool escape(struct template_lexer *lx, struct gs_buf *out, char quote)
     return false;
 }
 
-// Go's interpreted string or character constant; pos is behind the opening quote.
+// An interpreted string or character constant of Go. pos is after the opening quote.
 static bool quoted(struct template_lexer *lx, struct gs_buf *out, char quote)
 {
     for (;;) {
@@ -293,7 +293,7 @@ static struct gs_slice take_word(struct template_lexer *lx)
     return gs_slice_make(from, (size_t)(lx->text.data + lx->pos - from));
 }
 
-// What may follow a word, field or variable.
+// Returns whether the character may follow a word, field or variable.
 static bool at_terminator(const struct template_lexer *lx)
 {
     return lx->pos >= lx->text.len || is_space(peek_char(lx, 0)) ||

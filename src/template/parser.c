@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Template text to its tree: recursive descent with one token of look-ahead.
+// Parses the text of a template to a tree: recursive descent with one token of lookahead.
 #include "base/mem.h"
 #include "template/template.h"
 #include "template/template_private.h"
@@ -8,7 +8,8 @@
 #define MAX_VARS   1000
 #define MAX_MEMORY ((size_t)16 * 1024 * 1024)
 
-// The convenience variables of alert texts. They count in the columns of errors, as in Prometheus.
+// The variables that Prometheus prepends to alert templates. As in Prometheus, they count in the
+// columns of errors.
 #define PRELUDE                                                                                    \
     "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}"                                 \
     "{{$externalURL := .ExternalURL}}{{$value := .Value}}"
@@ -113,7 +114,7 @@ static bool word_is(const struct parser *p, const char *word)
 
 static bool add_variable_name(struct parser *p, struct template_argument *a, struct gs_slice name)
 {
-    if ((a->n_names & (a->n_names - 1)) == 0) { // full at 0, 1, 2, 4, 8 …
+    if ((a->n_names & (a->n_names - 1)) == 0) { // the capacity is reached at 0, 1, 2, 4, 8 …
         struct gs_slice *more = make_node(p, (a->n_names ? a->n_names * 2 : 1) * sizeof(*more));
         if (!more)
             return false;
@@ -197,7 +198,7 @@ static bool parse_term(struct parser *p, struct template_argument *a)
     }
 }
 
-// An operand with the fields chained to it; the token behind it is the current one afterwards.
+// An operand and the fields chained to it. The current token is then the one after it.
 static bool parse_operand(struct parser *p, struct template_argument **ret)
 {
     struct template_argument *a = make_node(p, sizeof(*a));
@@ -262,7 +263,7 @@ static bool define_vars(struct parser *p, const struct template_pipeline *pipe)
     return true;
 }
 
-// "$x := ", "$x = " or "$i, $x := " in front of the commands, found by looking ahead.
+// Parses "$x := ", "$x = " or "$i, $x := " before the commands, which is found by lookahead.
 static bool parse_declaration(struct parser *p, struct template_pipeline *pipe, const char *context)
 {
     if (p->tok.kind != TOKEN_VARIABLE)
@@ -300,7 +301,7 @@ static bool parse_declaration(struct parser *p, struct template_pipeline *pipe, 
     return true;
 }
 
-// Only the first command may be anything; what a pipe goes into must be callable.
+// Only the first command of a pipeline may be any operand. The others must be callable.
 static bool check_pipe(struct parser *p, const struct template_pipeline *pipe, const char *context)
 {
     if (!pipe->cmds)
@@ -337,7 +338,8 @@ static bool parse_pipe_body(struct parser *p, struct template_pipeline *pipe, co
     return check_pipe(p, pipe, context) && define_vars(p, pipe);
 }
 
-// The current token is the first one of the pipeline, afterwards the one that ended it.
+// The current token is the first one of the pipeline; on return, it is the one that ended the
+// pipeline.
 static bool parse_pipe(struct parser *p, struct template_pipeline **ret, const char *context,
                        enum template_token_kind end)
 {
@@ -362,7 +364,7 @@ static bool expect_close(struct parser *p, const char *context)
 
 static bool parse_control(struct parser *p, struct template_node *n, const char *name);
 
-// Behind {{else: the rest of the node, which may be another one: {{else if …}}.
+// After {{else: the rest of the node, which can be another node: {{else if …}}.
 static bool parse_else(struct parser *p, struct template_node *n, const char *name)
 {
     if (!skip_space(p))
@@ -395,7 +397,7 @@ static bool parse_control_body(struct parser *p, struct template_node *n, const 
     return stop == STOP_END || parse_else(p, n, name);
 }
 
-// Behind {{if: the pipeline to the {{end}}.
+// After {{if: from the pipeline to {{end}}.
 static bool parse_control(struct parser *p, struct template_node *n, const char *name)
 {
     size_t n_vars = p->n_vars;
@@ -431,10 +433,10 @@ static bool add_define(struct parser *p, struct gs_slice name, struct template_n
     return true;
 }
 
-// The body of a define or block has only $.
+// In the body of a define or block, only $ is defined.
 static bool parse_define_body(struct parser *p, struct gs_slice name)
 {
-    // The variables outside are hidden: only the first, $, stays visible.
+    // Hides the outer variables except the first one, $.
     size_t n_vars = p->n_vars;
     int range_depth = p->range_depth;
     GS_AUTO_FREE struct gs_slice *hidden = gs_alloc_array(n_vars, sizeof(*hidden));
@@ -498,7 +500,7 @@ static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_k
     return true;
 }
 
-// One action; NULL node: it leaves nothing (define).
+// Parses one action. NULL node: the action has no node (define).
 static bool parse_action(struct parser *p, struct template_node **ret)
 {
     if (word_is(p, "define"))
@@ -535,7 +537,8 @@ static bool at_comment(const struct parser *p)
     return p->lx.text.len - p->lx.pos >= 2 && memcmp(p->lx.text.data + p->lx.pos, "/*", 2) == 0;
 }
 
-// Up to {{end}}, {{else or the end of the text. After STOP_ELSE the token behind else is current.
+// Parses until {{end}}, {{else or the end of the text. After STOP_ELSE, the current token is the
+// one after else.
 static bool parse_node_list(struct parser *p, struct template_node **ret, enum stop *ret_stop)
 {
     struct template_node **tail = ret;

@@ -62,7 +62,7 @@ void template_escape_query(struct gs_slice s, struct gs_buf *out)
     }
 }
 
-// ASCII letters only: label values and units are what these are used on.
+// ASCII letters only, because label values and units consist of these.
 void template_title(struct gs_slice s, struct gs_buf *out)
 {
     bool inside = false;
@@ -88,7 +88,7 @@ void template_lower(struct gs_slice s, struct gs_buf *out)
         gs_buf_add_char(out, (char)tolower((unsigned char)s.data[i]));
 }
 
-// Go's net.SplitHostPort. False: not host:port.
+// Like Go's net.SplitHostPort. Returns false if the text is not host:port.
 static bool split_host_port(struct gs_slice s, struct gs_slice *host, struct gs_slice *port)
 {
     const char *colon = s.len ? memrchr(s.data, ':', s.len) : NULL;

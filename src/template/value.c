@@ -64,7 +64,7 @@ struct gs_slice template_label(const struct template_value *labels, struct gs_sl
     return (struct gs_slice){"", 0};
 }
 
-// Go's time.Time.String in UTC.
+// Formats like Go's time.Time.String in UTC.
 void template_print_time(int64_t unix_ms, struct gs_buf *out)
 {
     int64_t seconds = unix_ms / 1000, ms = unix_ms % 1000;
@@ -102,7 +102,8 @@ static void print_labels(const struct metrics_label *items, size_t n, struct gs_
     gs_buf_add_char(out, ']');
 }
 
-// fmt's %v: shortest digits, with an exponent from 1e+06 (not 1e+21) on.
+// Formats like fmt's %v: shortest digits, with an exponent from 1e+06 on (gs_format_double: from
+// 1e+21 on).
 static void print_double(double v, struct gs_buf *out)
 {
     char text[GS_DOUBLE_SIZE], digits[GS_DOUBLE_SIZE] = "";
@@ -180,7 +181,7 @@ void template_print(const struct template_value *v, struct gs_buf *out)
     case VALUE_SAMPLE:
         print_sample(v->u.sample, out);
         return;
-    case VALUE_VECTOR: // Go prints addresses here; the samples are of more use
+    case VALUE_VECTOR: // Go prints addresses here. The samples are more useful
         gs_buf_add_char(out, '[');
         for (size_t i = 0; i < v->u.vector.n; i++) {
             if (i)
@@ -240,7 +241,7 @@ enum template_comparison template_compare(const struct template_value *a,
     case VALUE_INT:
         *ret = (a->u.i > b->u.i) - (a->u.i < b->u.i);
         return COMPARE_OK;
-    case VALUE_FLOAT: // a NaN is neither equal nor less nor more
+    case VALUE_FLOAT: // comparisons with NaN are false
         *ret = isnan(a->u.f) || isnan(b->u.f) ? 2 : order_double(a->u.f, b->u.f);
         return COMPARE_OK;
     default:

@@ -23,7 +23,7 @@ static inline uint64_t get_change(const uint8_t **at, uint8_t first)
     return first < TSDB_CHUNK_WIDE ? (first & 7u) | get_bytes(at, 4) << 3 : get_bytes(at, 8);
 }
 
-// The last value: a number, or `other`.
+// The previous value: a number, or `other`.
 struct last {
     int64_t number;
     unsigned places;
@@ -36,13 +36,13 @@ static inline double last_value(const struct last *l)
     return l->is_number ? (double)l->number / tsdb_decimal_powers[l->places] : l->other;
 }
 
-// How many passes the byte stands for; *ret_v is the value of each.
+// The number of rows that the byte represents. *ret_v: the value in each row.
 static size_t get_other(const uint8_t **at, uint8_t first, struct last *l, double *ret_v)
 {
     if (first == TSDB_CHUNK_ABSENT) {
         size_t n = (size_t)get_bytes(at, 1);
         *ret_v = tsdb_absent();
-        return n ? n : 1; // none: only a damaged file says so
+        return n ? n : 1; // 0 occurs in damaged files only
     }
     if (first == TSDB_CHUNK_RAW || first == TSDB_CHUNK_STALE) {
         l->is_number = false;
@@ -60,7 +60,7 @@ static inline void get_number(const uint8_t **at, uint8_t first, struct last *l)
         l->number = 0;
         first = *(*at)++;
     }
-    // In unsigned numbers: what a damaged file says may not overflow.
+    // Unsigned, so that values of a damaged file cannot overflow.
     uint64_t change = (uint64_t)tsdb_decimal_unzigzag(get_change(at, first));
     l->number = (int64_t)((uint64_t)l->number + change);
     l->is_number = true;

@@ -5,16 +5,16 @@
 
 #define MAX_REPEATS 15u
 
-// In registers while a run is written.
+// A struct of local variables, so that the compiler keeps them in registers.
 struct writer {
     uint8_t *at;
-    uint64_t last_bits; // of the value before
+    uint64_t last_bits; // bits of the previous value
     int64_t last_number;
     unsigned places, samples;
-    unsigned repeats, absents; // not written yet; one of them is zero
+    unsigned repeats, absents; // not written yet; at least one of them is zero
 };
 
-// One store, of which the first n bytes count.
+// Stores 8 bytes at once. The first n bytes are valid.
 static inline void put_bytes(struct writer *w, uint64_t v, size_t n)
 {
     uint64_t bytes = htole64(v);
@@ -36,13 +36,13 @@ static inline void end_absents(struct writer *w)
     w->absents = 0;
 }
 
-// Sizes of changes come in no order that a processor could guess: without branches.
+// The sizes of changes are not predictable, so the code has no branches.
 static inline void put_change(struct writer *w, int64_t number)
 {
     static const struct {
         uint8_t head, low_bits;
     } forms[] = {{0, 7}, {0x80, 6}, {0xc0, 5}, {0xe0, 4}, {0xf0, 3}};
-    // In unsigned numbers: the one before may be a damaged file's.
+    // Unsigned, because the previous value may come from a damaged file.
     uint64_t z = tsdb_decimal_zigzag((int64_t)((uint64_t)number - (uint64_t)w->last_number));
     w->last_number = number;
     if (z >> 35) {

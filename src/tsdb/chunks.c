@@ -9,8 +9,8 @@
 
 // --- writing ---
 
-// A few places at a time: a chunk comes each two minutes or less often, and there are many chunk
-// lists.
+// Capacity grows in small steps: a series gets a chunk every two minutes or less often, and there
+// are many series.
 void tsdb_chunks_add_sealed(struct tsdb_chunks *s, const struct tsdb_chunk *b,
                             struct tsdb_chunk_heap *heap)
 {
@@ -43,15 +43,15 @@ static void seal_open(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
     free(b);
 }
 
-// In whole steps, and all that malloc gives.
+// Rounds up to whole steps, and to the usable size of the allocation.
 static size_t capacity_for(size_t step, size_t len)
 {
     size_t bytes = sizeof(struct tsdb_head_chunk) + (len / step + 1) * step;
     return (bytes + 7) / 16 * 16 + 8 - sizeof(struct tsdb_head_chunk);
 }
 
-// It grows by half of what the one before it took, so that it is moved once or twice and not much
-// of the heap is not used.
+// The new chunk begins with one and a half times the size of the previous one, so that it is
+// reallocated once or twice and wastes little memory.
 static void open_chunk(struct tsdb_chunks *s, struct tsdb_timestamps *times, size_t at,
                        struct tsdb_chunk_heap *heap)
 {
@@ -103,7 +103,8 @@ void tsdb_chunks_put(struct tsdb_chunks *s, struct tsdb_timestamps *times, size_
     b->dirty = true;
 }
 
-// The column of the open chunk when this chunk list alone has it and it takes one more time.
+// The time column of the open chunk, if no other list shares it and it has space for one more time.
+// Otherwise NULL.
 static struct tsdb_timestamps *own_times(struct tsdb_chunks *s)
 {
     struct tsdb_head_chunk *b = s->open;
@@ -160,7 +161,7 @@ int64_t tsdb_chunks_last_ms(const struct tsdb_chunks *s)
     return tsdb_chunk_last_ms(&b);
 }
 
-// The first chunk that ends at or after t_ms.
+// The index of the first chunk that ends at or after t_ms.
 static size_t find_chunk(const struct tsdb_chunks *s, int64_t t_ms)
 {
     size_t low = 0, high = count_chunks(s);
@@ -191,7 +192,7 @@ void tsdb_samples_push(struct tsdb_samples *s, int64_t t_ms, double value)
     s->v[s->n++] = value;
 }
 
-// The first of n passes at or after t_ms.
+// The index of the first of n rows at or after t_ms.
 static size_t find_pass(const int64_t *t, size_t n, int64_t t_ms)
 {
     size_t low = 0, high = n;
@@ -256,13 +257,14 @@ bool tsdb_chunks_find(const struct tsdb_chunks *s, int64_t t_ms, struct tsdb_poi
     size_t at = find_chunk(s, t_ms);
     struct tsdb_chunk b = tsdb_chunks_at(s, at);
     if (tsdb_chunk_first_ms(&b) > t_ms)
-        b = tsdb_chunks_at(s, at - 1); // in the gap between two chunks
+        b = tsdb_chunks_at(s, at - 1); // t_ms is between two chunks
     int64_t scratch[TSDB_TIMESTAMPS_MAX];
     double values[TSDB_TIMESTAMPS_MAX];
     const int64_t *t = tsdb_timestamps_read(b.times, scratch) + b.first;
-    size_t n = find_pass(t, b.n, t_ms + 1); // t_ms is before the last one, or in the gap
+    // T_ms is before the last row, or after the end of the chunk.
+    size_t n = find_pass(t, b.n, t_ms + 1);
     tsdb_chunk_decode(b.data, 0, n, values, NULL);
-    while (n > 1 && tsdb_is_absent(values[n - 1])) // the first one has a value
+    while (n > 1 && tsdb_is_absent(values[n - 1])) // the first row has a value
         n--;
     *ret = (struct tsdb_point){t[n - 1], values[n - 1]};
     return true;
@@ -304,7 +306,7 @@ void tsdb_chunks_drop(struct tsdb_chunks *s, int64_t oldest_ms, uint64_t *ret_sa
     }
 }
 
-// Takes away the chunks from the `from`th on. Returns how many samples they have.
+// Removes the chunks from index `from` on. Returns the number of their samples.
 static uint64_t drop_newest(struct tsdb_chunks *s, size_t from, struct tsdb_chunk_heap *heap)
 {
     uint64_t samples = 0;
@@ -320,7 +322,8 @@ static uint64_t drop_newest(struct tsdb_chunks *s, size_t from, struct tsdb_chun
     return samples;
 }
 
-// What stays of the last chunk is appended again: the newest chunk is one that takes values.
+// Remaining samples of the last chunk are appended again, because the newest chunk must accept
+// values.
 void tsdb_chunks_delete_after(struct tsdb_chunks *s, int64_t t_ms, uint64_t *ret_samples,
                               struct tsdb_chunk_heap *heap)
 {

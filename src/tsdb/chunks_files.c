@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks in files.
+// Chunks in mapped files.
 #include "tsdb/chunk.h"
 
 #include "base/mem.h"
 
-// Decodes all of a chunk that a file has: what a reader will meet. False: it is not one.
+// Decodes a whole chunk of a file in order to check it. Returns false if it is invalid.
 static bool decode(const struct tsdb_chunk *b, double values[TSDB_TIMESTAMPS_MAX],
                    struct tsdb_chunk_position *ret)
 {
-    // A value takes at most TSDB_DECIMAL_MAX_BYTES: reading stays within the zeros behind the data.
+    // A value has at most TSDB_DECIMAL_MAX_BYTES, so decoding does not read beyond the zeros after
+    // the data.
     uint8_t padded[TSDB_CHUNK_MAX_BYTES + TSDB_DECIMAL_MAX_BYTES + 1] = {0};
     memcpy(padded, b->data, b->len);
     tsdb_chunk_decode(padded, 0, b->n, values, ret);
@@ -16,8 +17,8 @@ static bool decode(const struct tsdb_chunk *b, double values[TSDB_TIMESTAMPS_MAX
            !tsdb_is_absent(values[b->n - 1]);
 }
 
-// Takes away the chunks that the one from first_ms on, and those behind it, replace. False: it
-// would overlap another.
+// Removes the chunks from first_ms on, which the new chunk replaces. Returns false if the new chunk
+// would overlap another one.
 static bool make_place(struct tsdb_chunks *s, int64_t first_ms, ptrdiff_t *samples,
                        struct tsdb_chunk_heap *heap)
 {
@@ -29,8 +30,9 @@ static bool make_place(struct tsdb_chunks *s, int64_t first_ms, ptrdiff_t *sampl
     return !s->n_sealed || tsdb_chunk_last_ms(&s->sealed[s->n_sealed - 1]) < first_ms;
 }
 
-// Whatever its bytes are, reading a chunk stays within TSDB_CHUNK_MAX_BYTES. Where so many are
-// there the checksum of its record alone vouches for them, and a start does not decode the history.
+// Decoding reads at most TSDB_CHUNK_MAX_BYTES, whatever the bytes are. If the file has this many
+// bytes after the chunk, the checksum of the record is sufficient, and the start of the program
+// does not decode the history.
 static bool is_chunk(const struct tsdb_saved_chunk *b, const struct tsdb_chunk *sealed)
 {
     double values[TSDB_TIMESTAMPS_MAX];
@@ -93,12 +95,12 @@ void tsdb_chunks_resume(struct tsdb_chunks *s, ptrdiff_t *samples, struct tsdb_c
     }
 }
 
-// That the file has the bytes at their place is looked at before the heap's are gone.
+// Checks that the file has the bytes of each chunk before its memory is freed.
 void tsdb_chunks_map(struct tsdb_chunks *s, struct gs_slice file, struct tsdb_chunk_heap *heap)
 {
     for (size_t i = s->n_sealed; i > 0 && !tsdb_chunk_is_saved(&s->sealed[i - 1]); i--) {
         struct tsdb_chunk *b = &s->sealed[i - 1];
-        if (b->place == TSDB_CHUNK_UNSAVED) // came behind the snapshot
+        if (b->place == TSDB_CHUNK_UNSAVED) // appended after the snapshot
             continue;
         uint32_t place = b->place;
         b->place = TSDB_CHUNK_SAVED;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define TOO_LARGE 1e12 // its number fits into 63 bits with all places
+#define TOO_LARGE 1e12 // below, the number with all decimals fits into 63 bits
 
 static bool is_decimal(double v, unsigned places, int64_t *ret)
 {
@@ -32,8 +32,8 @@ int tsdb_decimal_places(double v, unsigned hint, int64_t *ret_n)
     return -1;
 }
 
-// What is_decimal() does, for all at once and without branches or conversions of single numbers:
-// the sum of a number below 2^51 and 1.5 * 2^52 has the number in its low bits.
+// Does the same as is_decimal() for all values at once, without branches and conversions of single
+// numbers: the sum of a number below 2^51 and 1.5 * 2^52 has the number in its low bits.
 bool tsdb_decimal_run(const double v[TSDB_DECIMAL_RUN], unsigned places,
                       int64_t ret[TSDB_DECIMAL_RUN])
 {
@@ -42,7 +42,7 @@ bool tsdb_decimal_run(const double v[TSDB_DECIMAL_RUN], unsigned places,
     for (int i = 0; i < TSDB_DECIMAL_RUN; i++) {
         double scaled = v[i] * power, sum = scaled + shift;
         ret[i] = (int64_t)(tsdb_decimal_bits(sum) - tsdb_decimal_bits(shift));
-        // -0 differs, and so does what is too large or no number.
+        // Also differs for -0, for numbers that are too large, and for NaN and infinity.
         differ |= tsdb_decimal_bits((sum - shift) / power) ^ tsdb_decimal_bits(v[i]);
         differ |= (uint64_t) !(fabs(scaled) < limit);
     }

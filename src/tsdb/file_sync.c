@@ -18,8 +18,8 @@ struct tsdb_file_sync {
     atomic_bool done;
 };
 
-// Closes both. Both are tried; the folder's entry is worth nothing without the file and the other
-// way round.
+// Syncs and closes both, even if the first one fails: the file is durable only together with its
+// directory entry.
 static bool sync_both(int fd, int dir_fd)
 {
     bool file = fsync(fd) == 0, dir = fsync(dir_fd) == 0;
@@ -46,7 +46,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-// Signals are the loop's.
+// Blocks all signals in the thread, so that the loop receives them.
 static bool start_thread(struct tsdb_file_sync *s)
 {
     pthread_attr_t attr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Series that are appended together, a pass at a time.
+// Series that are appended together, one row per scrape.
 #include "tsdb/tsdb_private.h"
 
 #include "base/mem.h"
@@ -11,8 +11,8 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
     struct tsdb_group *g = gs_alloc(sizeof(*g));
     g->db = db;
     g->last_ms = g->floor_ms = INT64_MIN;
-    // The first column of each group has another length: were all chunks of a store complete at the
-    // same time, its memory would swing by a whole chunk of each series.
+    // The first column of each group has a different length. Otherwise all chunks of a store would
+    // be complete at the same time, and its memory would vary by a whole chunk of each series.
     enum { LENGTHS = TSDB_TIMESTAMPS_MAX / TSDB_GROUP_ROWS };
     g->column = TSDB_GROUP_ROWS * (LENGTHS - db->groups_made++ * 7 % LENGTHS);
     if (db->wal)
@@ -23,7 +23,8 @@ struct tsdb_group *tsdb_group_new(struct tsdb *db)
 
 static bool is_live(double v)
 {
-    return (tsdb_decimal_bits(v) | 1) != (TSDB_ABSENT_BITS | TSDB_STALE_BITS); // one bit apart
+    // The two values differ in one bit.
+    return (tsdb_decimal_bits(v) | 1) != (TSDB_ABSENT_BITS | TSDB_STALE_BITS);
 }
 
 static size_t row_of_next(const struct tsdb_group *g)
@@ -31,7 +32,7 @@ static size_t row_of_next(const struct tsdb_group *g)
     return g->times ? g->times->n % TSDB_GROUP_ROWS : 0;
 }
 
-// Before the first pass: a row of absent values.
+// The row before the first one has absent values.
 static double *row_before(const struct tsdb_group *g)
 {
     return g->rows[(row_of_next(g) + TSDB_GROUP_ROWS - 1) % TSDB_GROUP_ROWS];
@@ -44,13 +45,13 @@ const double *tsdb_group_last_row(const struct tsdb_group *g)
 
 // --- slots ---
 
-// Its part of the rows goes into its chunks.
+// Moves the buffered values of the slot into its chunks.
 static void flush_slot(struct tsdb_group *g, uint32_t slot)
 {
     double values[TSDB_GROUP_ROWS];
     if (!g->held)
         return;
-    assert(g->times); // a row is held from push_time() on
+    assert(g->times); // rows are buffered after push_time() only
     size_t first = g->times->n - g->held;
     for (size_t i = 0; i < g->held; i++)
         values[i] = g->rows[(first + i) % TSDB_GROUP_ROWS][slot];
@@ -58,8 +59,8 @@ static void flush_slot(struct tsdb_group *g, uint32_t slot)
                     &g->db->heap);
 }
 
-// Between two rounds of rows: a loose series that no other group uses any more is the group's
-// again.
+// If no other group uses a loose series any more, the group owns it again. Called when no rows are
+// buffered.
 static void reattach(struct tsdb_group *g, uint32_t slot)
 {
     struct tsdb_series *s = &g->db->series[g->refs[slot]];
@@ -75,11 +76,11 @@ static void reattach(struct tsdb_group *g, uint32_t slot)
         g->floor_ms = last;
 }
 
-// Where the series, their chunks and the ends of these are is not known to the processor: each is
-// fetched some steps before the next is looked for there. Distances: by trial with 100,000 series.
+// The processor cannot predict the addresses of series, chunks and their ends, so each is
+// prefetched some steps ahead. The distances were measured with 100,000 series.
 enum { SERIES_AHEAD = 24, BLOCK_AHEAD = 12, END_AHEAD = 6 };
 
-// Inlined always: a call of what only fetches has no effect that GCC would keep it for.
+// Always inlined: GCC removes calls of functions that only prefetch, because they have no effect.
 #define FETCH __attribute__((always_inline)) static inline void
 
 static inline const struct tsdb_chunks *stream_of(const struct tsdb_group *g, size_t i)
@@ -129,7 +130,7 @@ FETCH tsdb_prefetch_next(const struct tsdb_group *g, size_t i)
 void tsdb_group_flush(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
-    bool full = g->times && g->times->n == g->column; // once in the time of a chunk is enough
+    bool full = g->times && g->times->n == g->column; // once per chunk is sufficient
     tsdb_prefetch_first(g);
     for (size_t i = 0; i < g->n; i++) {
         tsdb_prefetch_next(g, i);
@@ -176,7 +177,7 @@ static uint32_t take_slot(struct tsdb_group *g)
         gs_grow(&g->rows[i], &g->rows_cap[i], g->n, sizeof(double));
         g->db->heap.bytes += (ptrdiff_t)((g->rows_cap[i] - before) * sizeof(double));
     }
-    g->row = g->rows[row_of_next(g)]; // it may have moved
+    g->row = g->rows[row_of_next(g)]; // the rows may have been reallocated
     return (uint32_t)g->n++;
 }
 
@@ -270,7 +271,7 @@ void tsdb_group_free(struct tsdb_group *g)
 
 // --- a pass ---
 
-// In eights: that many at least are there, as rows double.
+// Clears blocks of eight. The capacity is a multiple of eight, because rows double.
 static void clear_row(double *row, size_t n)
 {
     for (size_t i = 0; i < n; i += 8)
@@ -328,7 +329,7 @@ static void push_time(struct tsdb_group *g)
         db->newest_ms = g->t_ms;
 }
 
-// Series that came with newer samples than this pass: theirs stay.
+// Drops values of series that have samples newer than this row.
 static void refuse_older(struct tsdb_group *g, double *row)
 {
     for (size_t i = 0; i < g->n; i++) {
@@ -348,7 +349,7 @@ static void put_loose(struct tsdb_group *g, const double *row, size_t *added, si
             continue;
         struct tsdb_series *s = &g->db->series[g->refs[i]];
         bool appended, first = tsdb_chunks_empty(&s->samples);
-        // Somebody else goes on with the series that this group ends.
+        // Another group continues the series that this group ends.
         if (tsdb_is_stale_inline(row[i]) && !first && tsdb_chunks_last_ms(&s->samples) >= g->t_ms)
             continue;
         gs_error_free(tsdb_series_append(g->db, s, g->t_ms, row[i], &appended));
@@ -357,7 +358,7 @@ static void put_loose(struct tsdb_group *g, const double *row, size_t *added, si
     }
 }
 
-// Whether a series that gets a sample in this pass had none before.
+// True if a series that gets a sample in this row had none before.
 static bool is_first_sample(const struct tsdb_group *g, size_t slot)
 {
     bool first = tsdb_chunks_empty(&g->db->series[g->refs[slot]].samples);
@@ -366,7 +367,8 @@ static bool is_first_sample(const struct tsdb_group *g, size_t slot)
     return first;
 }
 
-// Ends what the pass did not bring, and counts: `added` and `ended` without loose series.
+// Ends the series without a value in the row, and counts: `added` and `ended` do not include loose
+// series.
 static void close_row(struct tsdb_group *g, double *row, size_t *added, size_t *ended,
                       size_t *fresh)
 {
@@ -374,7 +376,7 @@ static void close_row(struct tsdb_group *g, double *row, size_t *added, size_t *
     for (size_t i = 0; i < g->n; i++) {
         bool had = is_live(before[i]);
         if (g->refs[i] == TSDB_NO_REF)
-            row[i] = tsdb_absent(); // put by one who did not look at the epoch
+            row[i] = tsdb_absent(); // by a caller that did not check the epoch
         else if (tsdb_is_absent(row[i]) && had)
             row[i] = tsdb_stale_marker();
         if (tsdb_is_absent(row[i]) || g->loose[i])
@@ -397,7 +399,7 @@ static bool is_whole(const struct tsdb_group *g, const double *row)
 void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
 {
     gs_thread_owner_assert(&g->db->owner);
-    gs_assert(g->t_ms > g->last_ms); // begun, and not committed yet
+    gs_assert(g->t_ms > g->last_ms); // begun, not committed yet
     struct tsdb *db = g->db;
     double *row = g->rows[row_of_next(g)];
     size_t added = 0, ended = 0, fresh = 0;
@@ -405,7 +407,7 @@ void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new)
         refuse_older(g, row);
     bool whole = is_whole(g, row);
     if (whole && g->whole)
-        added = g->n; // as before: nothing came, nothing went
+        added = g->n; // no series were added or ended
     else if (g->n)
         close_row(g, row, &added, &ended, &fresh);
     g->whole = whole;
@@ -438,14 +440,14 @@ static void swap_rows(struct tsdb_group *g, size_t a, size_t b)
     g->rows_cap[b] = cap;
 }
 
-// The rows begin again, as before the first pass: the last one stays before them, so that what it
-// had and the next pass has not ends; one that a pass is filling goes on.
+// Moves the time of the rows back. The last row remains the previous one, so that series without a
+// value in the next row are ended. A row that is being filled is kept.
 void tsdb_group_restart(struct tsdb_group *g, int64_t t_ms)
 {
     if (g->last_ms <= t_ms)
         return;
     size_t next = row_of_next(g);
-    while (next) { // by turning: the order of the others does not matter
+    while (next) { // swap: the order of the others is irrelevant
         for (size_t i = 0; i + 1 < TSDB_GROUP_ROWS; i++)
             swap_rows(g, i, i + 1);
         next--;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From label pairs to series: an ascending list of series for each pair, and for each label name
-// the set of its values.
+// The index: for each label pair, an ascending list of series; for each label name, the set of its
+// values.
 #include "tsdb/tsdb_private.h"
 
 #include "base/hmap.h"
@@ -8,7 +8,7 @@
 
 enum { FEW = 16 };
 
-struct value_set { // values of a label name that series have
+struct value_set { // the values of a label name that series use
     uint32_t *symbols;
     size_t len, cap;
 };
@@ -48,7 +48,7 @@ static void add_label_value(struct tsdb *db, const struct tsdb_pair *pair)
     v->symbols[v->len++] = pair->value;
 }
 
-// Numbers that are used again may be low ones. Mostly the newest is the highest.
+// Usually the newest number is the highest, but reused numbers may be lower.
 static void insert_ref(struct tsdb_postings *list, tsdb_ref ref)
 {
     size_t cap = list->cap;
@@ -65,7 +65,7 @@ static int compare_refs(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Merges the tail into the rest, from the end.
+// Merges the unsorted tail into the list, from the end.
 static void tidy(struct tsdb_postings *list)
 {
     size_t n = list->tail, head = list->len - n, at = list->len;
@@ -111,7 +111,7 @@ void tsdb_index_add(struct tsdb *db, tsdb_ref ref)
 
 // --- removal ---
 
-struct touched { // by a removal of many
+struct touched { // by the removal of several series
     struct tsdb_pair *pairs;
     size_t n, cap;
 };
@@ -128,7 +128,7 @@ static void note_leaving(struct tsdb *db, tsdb_ref ref, struct touched *t)
     }
 }
 
-// Both ascend.
+// Both lists are ascending.
 static void drop_refs(struct tsdb_postings *list, const tsdb_ref *refs, size_t n)
 {
     uint32_t kept = 0;
@@ -151,7 +151,8 @@ static bool has_pair(const struct tsdb_series *s, const struct tsdb_pair *pair)
     return false;
 }
 
-// A search for each where few leave, else one pass over the list. True: nothing is left.
+// Removes the series from the list of the pair: by binary search if they are few, else in one pass
+// over the list. Returns true if the list is empty.
 static bool shorten(struct tsdb *db, const tsdb_ref *refs, size_t n, const struct tsdb_pair *pair)
 {
     struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(pair));
@@ -180,7 +181,7 @@ static void drop_few_values(struct value_set *v, const struct tsdb_pair *gone, s
 
 static void drop_many_values(struct value_set *v, const struct tsdb_pair *gone, size_t n)
 {
-    uint32_t last = gone[n - 1].value; // the highest
+    uint32_t last = gone[n - 1].value; // the highest symbol
     GS_AUTO_FREE unsigned char *bits = gs_alloc(last / 8 + 1);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
@@ -201,7 +202,7 @@ static int compare_pairs(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-// gone is sorted by this.
+// Sorts `gone`.
 static void drop_values(struct tsdb *db, struct touched *gone)
 {
     if (gone->n)
@@ -283,7 +284,8 @@ static bool matches_empty(const struct tsdb_matcher *m)
     return tsdb_matcher_matches(m, GS_SLICE(""));
 }
 
-// Series whose label has a value that matches; the pattern meets each distinct value once.
+// The series whose label has a matching value. The pattern is evaluated once for each distinct
+// value.
 static void union_of_values(const struct tsdb *db, const struct tsdb_matcher *m, uint32_t name,
                             struct tsdb_refs *ret)
 {
@@ -308,10 +310,10 @@ static void all_series(const struct tsdb *db, struct tsdb_refs *ret)
             add_ref(ret, (tsdb_ref)i);
 }
 
-struct compiled { // a matcher on symbols
+struct compiled { // a matcher with symbols
     const struct tsdb_matcher *m;
-    uint32_t name, value; // value: of TSDB_EQ and TSDB_NEQ
-    uint32_t last_symbol; // memory of the last answer: neighbours share values
+    uint32_t name, value; // value: for TSDB_EQ and TSDB_NEQ
+    uint32_t last_symbol; // cache of the last result, because neighbours often have equal values
     bool last_answer;
 };
 
@@ -339,10 +341,11 @@ static size_t cost_of(const struct tsdb *db, const struct compiled *c)
         const struct tsdb_postings *list = tsdb_index_find(db, c->name, c->value);
         return list ? list->len : 0;
     }
-    return db->n_live; // a union: only when no equality narrows
+    return db->n_live; // a union is used only without an equality matcher
 }
 
-// Candidates by the cheapest matcher; the others are asked series by series.
+// Selects candidates with the most selective matcher. The other matchers are then evaluated for
+// each candidate.
 static void candidates(const struct tsdb *db, const struct compiled *c, size_t n,
                        struct tsdb_refs *ret, size_t *ret_done)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who reads the store in parts holds its series: what was there stays, what comes later is left
-// out. Births and deaths have serial numbers; a hold has the number of the last one before it.
+// Isolation of readers that pause. A reader holds the series that exist when it starts: they are
+// not removed, and later series are not visible to it. Creations and removals have serial numbers.
+// A hold stores the number of the last one before it.
 #include "tsdb/tsdb_private.h"
 
 #include "base/mem.h"
@@ -9,7 +10,7 @@ void tsdb_isolation_begin(struct tsdb *db, struct tsdb_isolation *h)
 {
     gs_thread_owner_assert(&db->owner);
     h->since = db->serial;
-    TAILQ_INSERT_TAIL(&db->holds, h, all); // ascending
+    TAILQ_INSERT_TAIL(&db->holds, h, all); // ascending by number
 }
 
 static void record_event(struct tsdb_isolation_events *e, tsdb_ref ref, uint64_t serial)
@@ -25,7 +26,7 @@ static void drop_front(struct tsdb_isolation_events *e, size_t n)
         memmove(e->items, e->items + n, e->n * sizeof(*e->items));
 }
 
-// How many of them no hold is older than.
+// The number of events that are older than all holds.
 static size_t count_settled(const struct tsdb *db, const struct tsdb_isolation_events *e)
 {
     const struct tsdb_isolation *oldest = TAILQ_FIRST(&db->holds);
@@ -85,7 +86,7 @@ void tsdb_isolation_filter(const struct tsdb *db, const struct tsdb_isolation *h
     for (size_t i = 0; i < n; i++)
         later[i] = e->items[from + i].ref;
     qsort(later, n, sizeof(*later), compare_refs);
-    for (size_t i = 0; i < refs->len; i++) { // both ascend
+    for (size_t i = 0; i < refs->len; i++) { // both lists are ascending
         while (at < n && later[at] < refs->items[i])
             at++;
         if (at == n || later[at] != refs->items[i])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns that label matchers mostly are - literals, alternations of literals, a literal with ".*"
-// at its ends - are compared directly; the rest is PCRE2's, under limits.
+// Regular expressions of label matchers. Common patterns are compared directly: literals,
+// alternations of literals, and a literal with ".*" at its start or end. PCRE2 matches others, with
+// limits.
 #include "tsdb/matcher.h"
 
 #include "base/hmap.h"
@@ -10,15 +11,15 @@
 
 #define MATCH_LIMIT UINT32_C(200000)
 #define MAX_PATTERN ((size_t)64 * 1024)
-// Names of objects that a selector picked come as one alternation.
+// Adapters put the names of all selected objects into one alternation.
 #define MAX_LITERALS      ((size_t)100000)
 #define MAX_LITERALS_TEXT ((size_t)16 * 1024 * 1024)
 
 struct tsdb_regex {
     enum { REGEX_ANY, REGEX_NOT_EMPTY, REGEX_LITERALS, REGEX_AFFIX, REGEX_PCRE } form;
     struct gs_hmap *literals;      // REGEX_LITERALS: a set
-    char *prefix, *suffix, *infix; // REGEX_AFFIX: prefix.*infix.*suffix, NULL: none
-    char *pattern;                 // of literals: compiled when an expansion needs its groups
+    char *prefix, *suffix, *infix; // REGEX_AFFIX: prefix.*infix.*suffix; NULL: absent
+    char *pattern;                 // REGEX_LITERALS: compiled when an expansion needs its groups
     size_t pattern_len;
     struct gs_regex *compiled;
 };
@@ -41,7 +42,8 @@ static bool is_special(char c)
     return strchr("\\.+*?()|[]{}^$", c) != NULL && c != '\0';
 }
 
-// Copies text while it is literal; an escaped special character is one. False: something else.
+// Copies the text without escapes if it is literal. Returns false if it contains other special
+// characters.
 static bool take_literal(struct gs_slice text, struct gs_buf *out)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -63,7 +65,7 @@ static bool take_literals(struct tsdb_regex *r, struct gs_slice text)
         text = gs_slice_make(text.data + 1, text.len - 2);
     while (ok && text.data) {
         GS_AUTO_BUF struct gs_buf literal = {0};
-        // An escaped "|" makes take_literal stop at the backslash before the cut: not this form.
+        // After an escaped "|", the part ends with a backslash, and take_literal() fails.
         ok = take_literal(gs_slice_cut(&text, '|'), &literal) && gs_hmap_len(set) < MAX_LITERALS;
         if (ok)
             gs_hmap_put(set, gs_buf_slice(&literal), r);
@@ -86,7 +88,7 @@ static char *literal_of(struct gs_slice text)
     return NULL;
 }
 
-// "prefix.*", ".*suffix", ".*infix.*"
+// Accepts "prefix.*", ".*suffix" and ".*infix.*".
 static bool take_affixes(struct tsdb_regex *r, struct gs_slice text)
 {
     bool front = gs_slice_starts(text, ".*"), back = text.len > 2 && gs_slice_ends(text, ".*");
@@ -122,7 +124,8 @@ static struct gs_error *compile_pattern(struct tsdb_regex *r, struct gs_slice pa
     return gs_regex_new(pattern, &options, &r->compiled);
 }
 
-// Literals are compared without PCRE2, which takes long to compile many of them and refuses more.
+// Literals are compared without PCRE2, which compiles long alternations slowly and limits their
+// size.
 static bool take_as_literals(struct tsdb_regex *r, struct gs_slice pattern)
 {
     if (pattern.len > MAX_LITERALS_TEXT || codec_utf8_valid_prefix(pattern) < pattern.len ||
@@ -175,7 +178,7 @@ bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text)
 bool tsdb_regex_expand(const struct tsdb_regex *r, struct gs_slice text, struct gs_slice template_,
                        struct gs_buf *ret)
 {
-    if (!r->compiled) { // the one change after creation
+    if (!r->compiled) { // the only change after creation
         struct tsdb_regex *mutable_regex = (struct tsdb_regex *)(uintptr_t)r;
         struct gs_error *err =
             tsdb_regex_matches(r, text)

@@ -9,7 +9,7 @@
 #define REGION_BYTES ((size_t)1 << 20)
 
 struct tsdb_region {
-    size_t used, live; // bytes, of data those that were put and those not dropped
+    size_t used, live; // bytes; live: without removed chunks
     uint8_t data[];
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of single series: the rules of appending, and reading.
+// Appending to single series, and reading of samples.
 #include "tsdb/tsdb_private.h"
 
 #include "base/mem.h"
@@ -59,7 +59,7 @@ struct gs_error *tsdb_series_append(struct tsdb *db, struct tsdb_series *s, int6
     }
     tsdb_chunks_append(&s->samples, t_ms, value, &db->heap);
     tsdb_series_expire(db, s, t_ms - db->cfg.retention_ms);
-    db->generation += empty; // from here on it is found
+    db->generation += empty; // the series becomes visible to queries
     db->samples_held++;
     db->appended++;
     if (t_ms > db->newest_ms)
@@ -94,7 +94,7 @@ struct gs_error *tsdb_append(struct tsdb *db, const struct metrics_label *labels
 
 // --- reading ---
 
-// The value of the last pass, when that is not after t_ms.
+// The value of the group's last row if its time is not after t_ms.
 static bool last_pass(const struct tsdb_series *s, int64_t t_ms, struct tsdb_point *ret)
 {
     const double *row = s->group ? tsdb_group_last_row(s->group) : NULL;
@@ -123,7 +123,7 @@ void tsdb_each_latest(const struct tsdb *db, const struct tsdb_matcher *m, size_
                       void *arg)
 {
     struct tsdb_refs refs = {0};
-    gs_error_free(tsdb_find(db, m, n_m, oldest, t_ms, 0, &refs)); // no limit: cannot fail
+    gs_error_free(tsdb_find(db, m, n_m, oldest, t_ms, 0, &refs)); // cannot fail without a limit
     bool more = true;
     for (size_t i = 0; more && i < refs.len; i++) {
         struct tsdb_point p;
@@ -151,7 +151,7 @@ void tsdb_read(const struct tsdb *db, tsdb_ref ref, int64_t mint, int64_t maxt,
         tsdb_group_read(s->group, s->slot, mint, maxt, ret);
 }
 
-// A series is three steps of addresses away: each is fetched some series ahead of the next one.
+// Reading a series needs three dependent memory accesses. Each is prefetched some series ahead.
 void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size_t n)
 {
     if (i + 9 < n)
@@ -161,7 +161,7 @@ void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size
     const struct tsdb_head_chunk *b = i + 3 < n ? db->series[refs[i + 3]].samples.open : NULL;
     if (!b)
         return;
-    __builtin_prefetch(b->data + 32); // the line of the head is there
+    __builtin_prefetch(b->data + 32); // the cache line of the header is loaded
     __builtin_prefetch(b->data + 96);
     __builtin_prefetch(b->data + 160);
     __builtin_prefetch(&b->times->at[b->first]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of series: numbers, label sets, and the way from a label set to its number.
+// The table of series: numbers, label sets, and lookup by label set.
 #include "tsdb/tsdb_private.h"
 
 #include "base/hmap.h"
@@ -66,7 +66,7 @@ static tsdb_ref take_number(struct tsdb *db)
     return (tsdb_ref)db->n_series++;
 }
 
-// Sorted by the text of the names; each pair holds a reference to its symbols.
+// Interns the pairs, sorted by the text of the names. Each pair holds a reference to its symbols.
 static size_t intern_pairs(struct tsdb *db, const struct metrics_labels *set, struct tsdb_pair *ret)
 {
     size_t n = metrics_labels_len(set);
@@ -165,7 +165,7 @@ void tsdb_series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
     for (size_t i = 0; i < n; i++)
         db->series[refs[i]].shared_by = TSDB_SERIES_DEAD;
     tsdb_index_remove_all(db, refs, n);
-    for (size_t i = n; i > 0; i--) // the lowest number is the first to be used again
+    for (size_t i = n; i > 0; i--) // lowest number last, so that it is reused first
         drop_series(db, refs[i - 1]);
 }
 

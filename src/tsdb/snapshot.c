@@ -14,38 +14,44 @@
 
 #define DEFAULT_LOG_BYTES ((uint64_t)128 << 20)
 #define DEFAULT_EVERY_MS  INT64_C(300000)
-#define AT_LEAST_MS       INT64_C(3600000) // however little came: the log has an end
-#define SERIES_A_STEP     ((size_t)30000)  // some 20 ms
-#define BUFFER_BYTES      ((size_t)1 << 20)
-#define REST_EVERY_MS     INT64_C(10000)
-// Blocks are saved when they take a megabyte and an eighth of what all samples take.
+// Even with few samples, so that the size of the log is bounded.
+#define AT_LEAST_MS   INT64_C(3600000)
+#define SERIES_A_STEP ((size_t)30000) // about 20 ms
+#define BUFFER_BYTES  ((size_t)1 << 20)
+#define REST_EVERY_MS INT64_C(10000)
+// Chunks are saved if they use more than a megabyte and more than an eighth of the bytes of all
+// samples.
 #define SAVE_BYTES ((ptrdiff_t)1 << 20)
 #define SAVE_PART  8
-#define RETRY_MS   INT64_C(10000) // after a save that failed
+#define RETRY_MS   INT64_C(10000) // after a failed save
 
 struct tsdb_snapshots {
     char *dir;
     int64_t retention_ms, every_ms;
     uint64_t log_bytes;
     struct tsdb_wal_files files;
-    // of the one under way
+    // state of the current save
     enum { RESTING, WRITING, MAPPING } state;
-    bool whole; // a snapshot: it takes open chunks too, and the log before it goes
+    bool whole; // a snapshot: contains open chunks, too, and allows deleting the log before it
     bool failed;
-    bool told;         // the log has it that they fail
-    bool all;          // the last snapshot failed: open chunks that it took as written are not
-    int64_t oldest_ms; // what is older is dropped on the way
+    bool told; // the failure has been logged
+    // The last snapshot failed: write all chunks, because open chunks that it marked as written are
+    // not.
+    bool all;
+    int64_t oldest_ms; // older samples are dropped during the save
     int fd;
     struct gs_buf buffer;
-    uint64_t round;    // groups that were settled in it have this number
-    tsdb_ref at;       // next series
-    uint64_t next_id;  // of a label or a column of times
-    unsigned log_from; // the log behind its cut; all before is needed until the file is on the disk
-    struct tsdb_file_sync *sync; // it is on its way there
+    uint64_t round;   // number of this save, stored in the groups that it has flushed
+    tsdb_ref at;      // next series
+    uint64_t next_id; // of labels and time columns in the file
+    // First log segment after the snapshot; older ones are deleted when the file is durable.
+    unsigned log_from;
+    struct tsdb_file_sync *sync; // fsync of the file in progress
     int64_t began_ms, rested_ms;
-    int64_t whole_ms;     // when the last snapshot began
-    uint64_t whole_bytes; // of the log, then
-    // Numbers of labels and columns given in this step; both may be others' at the next one.
+    int64_t whole_ms;     // start of the last snapshot
+    uint64_t whole_bytes; // bytes of the log at that time
+    // Ids of labels and time columns that were assigned in this step. Their addresses may be reused
+    // in the next one.
     struct gs_hmap *labels, *times;
 };
 
@@ -59,7 +65,7 @@ struct tsdb_snapshots *tsdb_snapshots_open(const struct tsdb_snapshot_config *cf
     s->fd = -1;
     s->labels = gs_hmap_new(NULL);
     s->times = gs_hmap_new(NULL);
-    // A folder that cannot be read was reported by tsdb_wal_open().
+    // tsdb_wal_open() has reported a directory that cannot be read.
     gs_error_free(tsdb_wal_files_list(&s->files, cfg->dir, "blocks-"));
     return s;
 }
@@ -73,9 +79,9 @@ void tsdb_snapshots_close(struct tsdb_snapshots *s)
 {
     if (!s)
         return;
-    gs_closep(&s->fd); // one that did not end: what it has counts, the log has the rest
+    gs_closep(&s->fd); // an incomplete file: its contents are used, and the log has the rest
     if (s->sync)
-        tsdb_file_sync_end(s->sync); // the log stays: it is read beside it
+        tsdb_file_sync_end(s->sync); // the log is kept and is read together with the file
     gs_buf_finish(&s->buffer);
     gs_hmap_free(s->labels);
     gs_hmap_free(s->times);
@@ -98,19 +104,20 @@ void tsdb_snapshots_recover(struct tsdb_snapshots *s, struct tsdb *db, int64_t n
             break;
         if (!tsdb_wal_files_keep(&s->files, i)) {
             stats->corrupt++;
-            file->newest_ms = now_ms; // it goes with what is as old
+            file->newest_ms = now_ms; // deleted together with other files of this age
             continue;
         }
         file->newest_ms = tsdb_snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
         stats->bytes += file->kept.len;
-        tsdb_wal_files_rest_one(&s->files, i); // or all files would be resident at once
+        // Otherwise all files would be resident at the same time.
+        tsdb_wal_files_rest_one(&s->files, i);
     }
     ptrdiff_t samples = 0;
     for (size_t i = 0; i < db->n_series; i++)
         tsdb_chunks_resume(&db->series[i].samples, &samples, &db->heap);
-    db->samples_held += (uint64_t)samples; // none, or fewer
+    db->samples_held += (uint64_t)samples; // 0 or negative
     tsdb_wal_files_rest(&s->files);
-    // The program may have been killed before it could wait for the disk.
+    // The program may have been killed before fsync.
     tsdb_wal_files_sync_last(&s->files);
     s->began_ms = s->whole_ms = now_ms;
 }
@@ -124,7 +131,7 @@ static void write_buffer(struct tsdb_snapshots *s)
     gs_buf_clear(&s->buffer);
 }
 
-// Returns whether it is the first use.
+// Returns true on the first use of the key.
 static bool put_id(struct tsdb_snapshots *s, struct gs_hmap *ids, const void *key, size_t len)
 {
     struct gs_slice k = gs_slice_make(key, len);
@@ -160,7 +167,8 @@ static void put_times(struct tsdb_snapshots *s, const struct tsdb_timestamps *t)
     }
 }
 
-// Returns where in the file its bytes are; a place that cannot be said counts as not written.
+// Returns the offset of the chunk's data in the file. A chunk whose offset is too large counts as
+// not written.
 static uint32_t put_chunk(struct tsdb_snapshots *s, const struct tsdb_chunk *b)
 {
     put_times(s, b->times);
@@ -220,7 +228,7 @@ static void begin(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w,
     gs_buf_add(&s->buffer, TSDB_WAL_BLOCKS_MAGIC, 8);
 }
 
-// All series have been gone over: none has a sample before oldest_ms.
+// Ends a save after the last series. No series has samples before oldest_ms any more.
 static void rest(struct tsdb_snapshots *s)
 {
     tsdb_wal_files_drop_older(&s->files, s->oldest_ms);
@@ -251,7 +259,7 @@ static void settled(struct tsdb_snapshots *s, struct tsdb_wal *w, bool ok)
     s->told = false;
     if (s->whole)
         tsdb_wal_drop_before(w, s->log_from);
-    (void)tsdb_wal_files_keep(&s->files, s->files.n - 1); // else the heap keeps the chunks
+    (void)tsdb_wal_files_keep(&s->files, s->files.n - 1); // on failure, the chunks remain in memory
     s->state = MAPPING;
 }
 
@@ -268,7 +276,7 @@ static void end_snapshot(struct tsdb_snapshots *s, struct tsdb_wal *w)
         settled(s, w, ok);
 }
 
-// The newest samples of groups go into chunks. Returns how many series that were.
+// Moves the buffered rows of groups into chunks. Returns the number of their series.
 static size_t settle_groups(struct tsdb_snapshots *s, struct tsdb *db)
 {
     size_t n = 0;
@@ -286,7 +294,7 @@ static size_t settle_groups(struct tsdb_snapshots *s, struct tsdb *db)
     return n;
 }
 
-// Steps over all series; one that cannot write any more still drops what is old.
+// Saves the next series. After a write error, it only drops old samples.
 static void write_some(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w)
 {
     gs_hmap_clear(s->labels);
@@ -314,7 +322,7 @@ static void map_some(struct tsdb_snapshots *s, struct tsdb *db)
         rest(s);
 }
 
-// It writes chunks that are open once more: not for a log that is read in no time.
+// A snapshot writes open chunks again, so it is not worthwhile for a log that is read quickly.
 static bool snapshot_is_due(const struct tsdb_snapshots *s, const struct tsdb_wal *w,
                             int64_t now_ms)
 {

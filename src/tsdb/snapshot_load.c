@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a file of chunks. What makes no sense costs its record and is counted.
+// Reads a file of chunks. Invalid records are skipped and counted.
 #include "tsdb/wal.h"
 
 #include "base/mem.h"
@@ -7,11 +7,11 @@
 
 #define MAX_LABELS ((size_t)256)
 
-struct numbered { // a label or a column of times, whose number is its place in an array
-    struct metrics_label label; // in the file
-    struct tsdb_pair pair;      // of it, one reference of each symbol
+struct numbered {               // a label or time column; its id is the index in an array
+    struct metrics_label label; // points into the file
+    struct tsdb_pair pair;      // references one symbol each
     bool is_label;
-    struct tsdb_timestamps *times; // one reference
+    struct tsdb_timestamps *times; // holds a reference
 };
 
 struct loader {
@@ -21,7 +21,7 @@ struct loader {
     struct tsdb_wal_recovery *stats;
     struct numbered *items;
     size_t n, cap;
-    tsdb_ref next; // behind the series of the last record
+    tsdb_ref next; // the series after that of the last record
 };
 
 static void free_numbered(struct loader *l, struct numbered *item)
@@ -34,12 +34,12 @@ static void free_numbered(struct loader *l, struct numbered *item)
     *item = (struct numbered){0};
 }
 
-// *ret_first: the thing itself follows. NULL: no number that this file can have given here.
+// *ret_first: the definition follows. NULL: invalid id.
 static struct numbered *get_numbered(struct loader *l, struct tsdb_wal_cursor *c, bool *ret_first)
 {
     uint64_t word = tsdb_wal_get_varint(c), id = word >> 1;
     *ret_first = word & 1;
-    // Numbers are given one by one, each with two bytes at least.
+    // Ids are consecutive, and each definition has at least two bytes.
     if (c->bad || id > (size_t)(c->at - (const uint8_t *)l->file.data) / 2)
         return NULL;
     while (l->n <= id) {
@@ -51,7 +51,7 @@ static struct numbered *get_numbered(struct loader *l, struct tsdb_wal_cursor *c
     return &l->items[id];
 }
 
-// NULL: what follows in the record cannot be understood.
+// NULL: the rest of the record cannot be parsed.
 static const struct numbered *get_label(struct loader *l, struct tsdb_wal_cursor *c)
 {
     bool first;
@@ -139,8 +139,8 @@ static bool is_next(const struct loader *l, const struct tsdb_pair *pairs, size_
     return s->pairs && s->n_pairs == n && memcmp(s->pairs, pairs, n * sizeof(*pairs)) == 0;
 }
 
-// All but the first file have series that are there, many in the order of their numbers. False: no
-// labels, or over the limit of series, which is lower than it was.
+// All files but the first contain existing series, usually in the order of their numbers. Returns
+// false if there are no labels, or if the series limit is lower than before and has been reached.
 static bool get_series(struct loader *l, struct tsdb_wal_cursor *c, tsdb_ref *ret)
 {
     struct metrics_label labels[MAX_LABELS];

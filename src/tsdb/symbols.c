@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts live in chained 64 KiB pages and never move; a table of entries gives text and count by
-// symbol; an open-addressing table of symbols finds a text. Freed symbols are used again, and a
-// freed text's bytes are kept for a text of the same rounded size.
+// Interned strings. They are in chained 64 KiB pages and never move. A table of entries has the
+// text and reference count of each symbol. An open-addressing hash table finds the symbol of a
+// text. Freed symbols and the space of freed texts (by rounded size) are reused.
 #include "tsdb/symbols.h"
 
 #include "base/hmap.h"
@@ -9,7 +9,7 @@
 
 #define PAGE_BYTES   ((size_t)64 * 1024)
 #define ROUND        ((size_t)8)
-#define SIZE_CLASSES 33 // free lists of texts of up to 32 rounded units
+#define SIZE_CLASSES 33 // free lists for texts of up to 32 units
 #define PINNED       UINT32_MAX
 
 struct entry {
@@ -17,7 +17,7 @@ struct entry {
     uint32_t len;
     uint32_t refs;
     uint32_t hash;
-    uint32_t next_free; // while free
+    uint32_t next_free; // for free entries
 };
 
 struct page {
@@ -33,8 +33,8 @@ struct tsdb_symbols {
     struct entry *entries;
     size_t n_entries, entries_cap, n_live;
     uint32_t first_free;
-    uint32_t *table;  // symbol + 1, 0: empty
-    size_t table_cap; // power of two
+    uint32_t *table;  // symbol + 1; 0: empty slot
+    size_t table_cap; // a power of two
     struct page *pages;
     size_t page_used, bytes;
     struct free_text *freed[SIZE_CLASSES];
@@ -91,7 +91,7 @@ static uint32_t hash_text(struct gs_slice text)
     return (uint32_t)gs_hash(text.data, text.len);
 }
 
-// Where the text is, or the empty place where it belongs.
+// The slot of the text, or the empty slot where it would be inserted.
 static size_t find_place(const struct tsdb_symbols *s, struct gs_slice text, uint32_t hash)
 {
     size_t at = hash & (s->table_cap - 1);
@@ -122,7 +122,7 @@ static void grow_table(struct tsdb_symbols *s)
     free(old);
 }
 
-// Takes a place out and moves up what was pushed behind it.
+// Empties a slot and moves entries that were displaced by it.
 static void clear_place(struct tsdb_symbols *s, size_t hole)
 {
     size_t mask = s->table_cap - 1, at = hole;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store's life: opening, recovery, upkeep, statistics.
+// Life cycle of a store: opening, recovery, maintenance, statistics.
 #include "tsdb/tsdb_private.h"
 
 #include "base/clock.h"
@@ -9,8 +9,8 @@
 
 #define DEFAULT_RETENTION_MS INT64_C(7200000)
 #define DEFAULT_MAX_SERIES   ((size_t)2000000)
-// Series that one call of tsdb_gc() visits, so that it takes some milliseconds; more if memory is
-// over its limit.
+// The number of series that one call of tsdb_gc() visits, so that it takes a few milliseconds. More
+// if memory is over its limit.
 #define GC_SERIES_A_CALL    ((size_t)50000)
 #define EVICT_SERIES_A_CALL ((size_t)250000)
 #define TELL_EVERY_MS       INT64_C(60000)
@@ -136,7 +136,7 @@ size_t tsdb_series_count(const struct tsdb *db)
     return db->n_live;
 }
 
-// A group that has passes drops old samples of its series itself.
+// Groups with rows drop old samples of their series themselves.
 static void collect_series(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms, bool evicting,
                            struct tsdb_refs *dropped)
 {
@@ -165,8 +165,8 @@ static size_t bytes_held(const struct tsdb *db)
            db->series_cap * sizeof(*db->series) + tsdb_symbols_bytes(db->symbols);
 }
 
-// Over the limit of bytes, the oldest eighth of the time is dropped, by as many calls as it takes
-// to visit all series. Returns the time before which samples are dropped.
+// Over the byte limit, the oldest eighth of the time range is dropped. It takes several calls to
+// visit all series. Returns the time before which samples are dropped.
 static int64_t update_eviction(struct tsdb *db, int64_t oldest_ms, int64_t now_ms)
 {
     size_t bytes = db->cfg.max_bytes && !db->evict_left ? bytes_held(db) : 0;
@@ -193,7 +193,7 @@ static void drop_collected(struct tsdb *db, struct tsdb_refs *dropped)
     dropped->len = 0;
 }
 
-// For debug builds: the number of series, and that groups and series name each other.
+// For debug builds: checks the number of series, and that groups and series refer to each other.
 static bool is_consistent(const struct tsdb *db)
 {
     size_t live = 0;
@@ -234,7 +234,7 @@ void tsdb_gc(struct tsdb *db, int64_t now_ms)
     for (size_t i = 0; i < n; i++) {
         if (db->gc_at >= db->n_series) {
             db->gc_at = 0;
-            drop_collected(db, &dropped); // ascending numbers up to here
+            drop_collected(db, &dropped); // all numbers up to here are ascending
         }
         if (db->series[db->gc_at].pairs)
             collect_series(db, db->gc_at, oldest, evicting, &dropped);

@@ -15,7 +15,7 @@
 #define DEFAULT_SEGMENT_MS    INT64_C(600000)
 #define BUFFER_BYTES          ((size_t)1 << 20)
 
-struct written_group { // what the open segment says of a group
+struct written_group { // what the open segment contains about a group
     uint64_t map_version;
     bool known;
 };
@@ -25,16 +25,16 @@ struct tsdb_wal {
     int64_t retention_ms;
     size_t segment_bytes;
     int64_t segment_ms;
-    int lock_fd, fd; // fd -1: no open segment
+    int lock_fd, fd; // fd: -1 without an open segment
     uint64_t run;
-    struct tsdb_wal_files segments; // the last one is open when fd is
+    struct tsdb_wal_files segments; // the last one is open if fd is
     bool unsynced;                  // fsync of the last complete segment failed
-    struct tsdb_file_sync *sync;    // the one before it is on its way to the disk
+    struct tsdb_file_sync *sync;    // fsync of the previous segment in progress
     int64_t opened_ms;
-    uint64_t written; // samples, bytes since the start
-    uint64_t defined; // of labels and slots in the open segment
+    uint64_t written; // number of samples; bytes since the start
+    uint64_t defined; // bytes of label and slot records in the open segment
     struct gs_buf buffer;
-    uint64_t *seen; // bit per ref: the open segment has its labels
+    uint64_t *seen; // one bit per ref: the open segment has its labels
     size_t seen_words;
     struct written_group *groups;
     size_t n_groups, groups_cap;
@@ -60,8 +60,8 @@ static void end_sync(struct tsdb_wal *w)
     w->status.errors += w->unsynced;
 }
 
-// A full segment goes to the disk in the background, unless the disk is still busy with the one
-// before: then when the operating system likes.
+// A complete segment is synced in the background. If the fsync of the previous one is still in
+// progress, the kernel decides when to write it.
 static void seal_segment(struct tsdb_wal *w)
 {
     bool ok;
@@ -103,7 +103,7 @@ void tsdb_wal_close(struct tsdb_wal *w)
         return;
     if (w->buffer.len)
         tsdb_wal_flush(w, gs_unix_ms());
-    for (int i = 0; i < 2; i++) { // a clean stop is on the disk
+    for (int i = 0; i < 2; i++) { // a clean shutdown is durable
         if (w->sync)
             end_sync(w);
         seal_segment(w);
@@ -168,18 +168,18 @@ static void write_buffer(struct tsdb_wal *w)
     gs_buf_clear(&w->buffer);
     if (ok)
         return;
-    // The segment may end in a torn record: go on in a new one, which defines everything anew.
+    // The segment may end with a torn record. A new segment defines all series again.
     w->status.errors++;
     forget_segment(w);
     if (!w->segments.items[w->segments.n - 1].bytes)
-        tsdb_wal_files_drop_last(&w->segments); // a full disk: not one more empty file each second
+        // The disk may be full: do not create an empty file every second.
+        tsdb_wal_files_drop_last(&w->segments);
 }
 
 void tsdb_wal_flush(struct tsdb_wal *w, int64_t now_ms)
 {
     write_buffer(w);
-    // What a segment defines does not count: with many series the next one would begin with as
-    // much.
+    // Definitions do not count: with many series, the next segment would have to repeat them.
     if (w->fd >= 0 &&
         (w->segments.items[w->segments.n - 1].bytes >= w->segment_bytes + w->defined ||
          now_ms - w->opened_ms >= w->segment_ms || now_ms < w->opened_ms))

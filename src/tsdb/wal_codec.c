@@ -58,7 +58,7 @@ void tsdb_wal_put_text(struct gs_buf *out, struct gs_slice s)
 
 // --- values ---
 
-// *hint: places of the value before, which is mostly one of the same kind.
+// *hint: the decimals of the previous value, which often has the same number of them.
 static size_t put_value(uint8_t *out, double v, unsigned *hint)
 {
     int64_t n;

@@ -110,7 +110,7 @@ void tsdb_wal_files_rest_one(const struct tsdb_wal_files *f, size_t i)
     struct gs_slice kept = f->items[i].kept;
     if (!kept.len)
         return;
-    (void)madvise((void *)kept.data, kept.len, MADV_NORMAL); // it was read from end to end
+    (void)madvise((void *)kept.data, kept.len, MADV_NORMAL); // the file was read sequentially
     (void)madvise((void *)kept.data, kept.len, MADV_DONTNEED);
 }
 
@@ -132,7 +132,7 @@ int tsdb_wal_files_create(struct tsdb_wal_files *f)
 {
     const struct tsdb_wal_file *file = add_wal_file(f, f->next_number++, INT64_MIN);
     GS_AUTO_FREE char *path = path_of(f, file->number);
-    // O_TRUNC: a file of this number can only be one that could not be written.
+    // O_TRUNC: an existing file with this number can only be the rest of a failed write.
     int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         f->error = errno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads segments back into a store. What makes no sense costs itself and is counted.
+// Reads segments into a store. Invalid records are skipped and counted.
 #include "tsdb/wal.h"
 
 #include "base/arena.h"
@@ -16,11 +16,11 @@ struct labels {
     size_t n;
 };
 
-// A group of the log and the group of the store that its passes go into.
+// A group of the log and the group of the store that receives its rows.
 struct group {
     struct tsdb_group *group;
-    tsdb_ref *refs;  // of the log, by slot of the log
-    uint32_t *slots; // of the store, by slot of the log
+    tsdb_ref *refs;  // series of the log by slot of the log
+    uint32_t *slots; // slots of the store by slot of the log
     size_t n;
 };
 
@@ -32,7 +32,7 @@ struct tsdb_recovery {
     struct gs_hmap *series; // ref of the log -> struct labels (in the arena)
     struct gs_hmap *groups; // number of the log -> struct group
     uint64_t run;
-    int64_t newest_ms; // of the segment
+    int64_t newest_ms; // time of the newest row in the segment
 };
 
 static void group_free(void *p)
@@ -72,7 +72,7 @@ static bool read_series(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
 static bool read_slots(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
 {
     uint64_t number = tsdb_wal_get_varint(c), n = tsdb_wal_get_varint(c);
-    if (c->bad || n > (size_t)(c->end - c->at)) // a ref takes at least a byte
+    if (c->bad || n > (size_t)(c->end - c->at)) // a ref has at least one byte
         return false;
     struct group *g = gs_hmap_get(r->groups, key_of(&number));
     if (!g) {
@@ -111,7 +111,7 @@ static bool read_pass(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
     if (t < r->oldest_ms)
         return true;
     struct gs_error *err = tsdb_group_begin(g->group, t);
-    if (err) { // older than what another segment brought
+    if (err) { // older than a row of another segment
         gs_error_free(err);
         return true;
     }
@@ -170,13 +170,14 @@ static bool read_record(struct tsdb_recovery *r, struct tsdb_wal_record *record)
         return read_sample(r, &record->payload);
     case TSDB_WAL_DELETE_AFTER:
         return read_cut(r, &record->payload);
-    case TSDB_WAL_CHUNKS: // not in the log
+    case TSDB_WAL_CHUNKS: // does not occur in the log
         break;
     }
     return false;
 }
 
-// What a segment defines ends with it; the store's groups go on through the segments of one run.
+// Definitions are valid until the end of the segment. Groups of the store continue through all
+// segments of one run of the program.
 static void start_segment(struct tsdb_recovery *r, uint64_t run)
 {
     gs_hmap_clear(r->series);

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 
-enum { DEFAULT_QUERIES = 20 }; // as Prometheus'
+enum { DEFAULT_QUERIES = 20 }; // the value of Prometheus
 enum { GET = 1, POST = 2, PUT = 4, DELETE = 8, GET_POST = GET | POST, POST_PUT = POST | PUT };
 
 static void lifecycle_reload(struct engine_api_request *r);
@@ -13,10 +13,10 @@ static void handle_healthy(struct engine_api_request *r);
 static void handle_ready(struct engine_api_request *r);
 
 struct route {
-    const char *path; // one '*' stands for a path segment
+    const char *path; // '*' matches one path segment
     unsigned methods;
     void (*handle)(struct engine_api_request *r);
-    bool queued; // may take long
+    bool queued; // for requests that can take long
 };
 
 static const struct route routes[] = {
@@ -52,7 +52,7 @@ static const struct route routes[] = {
     {"/", GET, engine_api_home},
 };
 
-enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // counted as a route of its own
+enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // the number for requests without a route
 _Static_assert((int)NO_ROUTE < (int)ENGINE_API_N_ROUTES_MAX, "counters for each route");
 
 const char *engine_api_route_path(size_t i)
@@ -89,7 +89,7 @@ static unsigned method_bit(const char *method)
                                         : 0;
 }
 
-// The part behind the route prefix; without it, nothing.
+// The path without the route prefix. An empty slice if the path does not begin with the prefix.
 static struct gs_slice cut_prefix(const struct engine_api *a, const char *path)
 {
     struct gs_slice s = gs_slice_of(path);

@@ -115,7 +115,7 @@ static json_t *call(const struct promql_node *n)
                      "args", args);
 }
 
-// The parser bounds the depth.
+// The recursion is bounded by the parser's depth limit.
 static json_t *tree(const struct promql_node *n)
 {
     char number[ENGINE_API_JSON_VALUE_SIZE];

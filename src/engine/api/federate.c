@@ -82,7 +82,8 @@ static void add_quoted(struct gs_buf *out, struct gs_slice s)
     gs_buf_add_char(out, '"');
 }
 
-// As the reader can take it. In label names a colon is none of the plain characters.
+// Escapes the name if the client requires it. Unlike metric names, label names cannot contain a
+// colon without quotes.
 static void write_federated_name(struct gs_buf *out, enum metrics_escaping scheme,
                                  struct gs_slice name)
 {
@@ -112,8 +113,8 @@ static void add_external(struct page *p, bool *first, tsdb_ref ref, struct metri
         write_federated_label(p, first, external.name, external.value);
 }
 
-// As Prometheus: labels that the series lacks, and an empty instance so that the puller's own does
-// not come in its place.
+// Like Prometheus, adds the external labels that the series lacks, and an empty instance, so that
+// the scraping server does not add its own.
 static void add_externals(struct page *p, bool *first, tsdb_ref ref)
 {
     static const struct metrics_label instance = {{"instance", 8}, {"", 0}};
@@ -183,7 +184,7 @@ void engine_api_federate(struct engine_api_request *r)
     gs_buf_clear(p.out);
     for (size_t i = 0; i < found.len; i++) {
         const struct sample *s = &found.items[i];
-        if (i && s->ref == s[-1].ref) // selected twice
+        if (i && s->ref == s[-1].ref) // two selectors matched the series
             continue;
         if (!i || !gs_slice_eq(s->name, s[-1].name))
             add_type(&p, s->name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page for people, and /version.
+// The start page (HTML), and /version.
 #include "engine/api/api_private.h"
 
 static const struct {

@@ -30,7 +30,7 @@ static char *put_escaped(char *at, struct gs_slice s)
 
 #define BYTES(b) (UINT64_C(0x0101010101010101) * (b))
 
-// Non-zero when one of eight bytes has to be escaped. May be so for a byte behind such a one, too.
+// Non-zero if one of eight bytes must be escaped. A byte after such a byte can be reported, too.
 static uint64_t special_bytes(uint64_t x)
 {
     uint64_t quote = x ^ BYTES('"'), slash = x ^ BYTES('\\');
@@ -40,7 +40,7 @@ static uint64_t special_bytes(uint64_t x)
     return (control | quote | slash) & BYTES(0x80);
 }
 
-// Copies while it looks; false when there is something to escape.
+// Copies the text and checks it at the same time. Returns false if a byte must be escaped.
 static bool copy_plain(char *at, struct gs_slice s)
 {
     uint64_t word, special = 0;
@@ -50,7 +50,7 @@ static bool copy_plain(char *at, struct gs_slice s)
         memcpy(at + i, &word, 8);
         special |= special_bytes(word);
     }
-    if (i < s.len && s.len >= 8) { // the last eight once more
+    if (i < s.len && s.len >= 8) { // the last eight bytes, which may overlap the previous ones
         i = s.len - 8;
         memcpy(&word, s.data + i, 8);
         memcpy(at + i, &word, 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries of this process: the same queue, limits and statistics as over HTTP, but the result is
-// passed without JSON.
+// Queries within the process. They use the same queue, limits and statistics as queries over HTTP,
+// but the result is not converted to JSON.
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
@@ -9,12 +9,12 @@
 
 struct engine_api_local_query {
     struct engine_api *api;
-    char *text; // a query, or a selector of series
+    char *text; // a query or a series selector
     bool series;
     int64_t t_ms, timeout_ms, begun_ns;
     engine_api_local_fn fn;
     void *arg;
-    bool inside, told; // still in the asking; told there
+    bool inside, told; // the submission has not returned yet; the result has been reported
     bool left;
 };
 
@@ -29,7 +29,7 @@ void engine_api_local_query_free(struct engine_api_local_query *ask)
     free(ask);
 }
 
-// The caller that is still submitting it frees it.
+// During the submission, the caller frees the object.
 static void call_local_done(struct engine_api_local_query *ask,
                             const struct engine_api_local_result *t, struct gs_error *err)
 {
@@ -54,7 +54,7 @@ static void run_query(struct engine_api_local_query *ask)
     struct promql_result result = {0};
     struct gs_error *err = promql_parse(gs_slice_of(ask->text), &expr);
     if (!err) {
-        // The configuration's limit stays the upper one.
+        // The limit of the configuration still applies.
         int64_t left_ms = ask->timeout_ms - (gs_mono_ns() - ask->begun_ns) / GS_NS_PER_MS;
         if (left_ms > a->cfg.timeout_ms)
             left_ms = a->cfg.timeout_ms;

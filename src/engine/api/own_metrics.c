@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /metrics: Prometheus' names where they mean the same, gpuscale_… for the rest.
+// /metrics: the names of Prometheus for metrics with the same meaning, gpuscale_… for others.
 #include "engine/api/api_private.h"
 
 #include "base/file.h"
@@ -51,7 +51,7 @@ static size_t open_fds(void)
     for (struct dirent *e = readdir(dir); e; e = readdir(dir))
         n += e->d_name[0] != '.';
     closedir(dir);
-    return n - 1; // without that of the listing
+    return n - 1; // without the descriptor of this listing
 }
 
 static void write_memory(struct gs_buf *out)

@@ -4,13 +4,13 @@
 
 #include "base/clock.h"
 
-enum { MAX_POINTS = 11000 }; // steps of a range query, as Prometheus
+enum { MAX_POINTS = 11000 }; // steps of a range query, as in Prometheus
 
 struct query {
     struct promql_expr *expr;
     struct promql_result result;
     size_t limit;
-    int64_t timeout_ns, lookback_ns; // 0: the engine's
+    int64_t timeout_ns, lookback_ns; // 0: the default of the engine
     bool stats;
     int64_t begun_ns, prepared_ns, evaluated_ns;
 };
@@ -61,7 +61,7 @@ static bool parse_expression(struct engine_api_request *r, struct query *q)
 
 static void set_limits(struct engine_api_request *r, const struct query *q)
 {
-    // The configuration's limit stays the upper one.
+    // The limit of the configuration still applies.
     int64_t timeout_ms = q->timeout_ns / GS_NS_PER_MS;
     if (timeout_ms > r->api->cfg.timeout_ms)
         timeout_ms = r->api->cfg.timeout_ms;
@@ -186,7 +186,7 @@ void engine_api_query_range(struct engine_api_request *r)
                               step_ms ? step_ms : 1, &q.result));
 }
 
-// There is no exemplar storage: a right request gets none.
+// Exemplars are not stored: a valid request returns an empty list.
 void engine_api_query_exemplars(struct engine_api_request *r)
 {
     int64_t start, end;

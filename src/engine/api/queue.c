@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that may take long run in turns, so that scrapes, rules and short requests get theirs in
-// between: each on a stack of its own, from which a query pauses after some milliseconds. In one
-// turn of the loop they run for TURN_NS. As many as --query.max-concurrency have begun at a time,
-// the others wait; how many is bounded by the server's connections, and the wait counts into the
-// timeout.
+// Runs requests that can take long in time slices, so that scrapes, rules and short requests are
+// not delayed. Each request runs in a fiber, and its query pauses after some milliseconds. In one
+// iteration of the loop, requests run for TURN_NS in total. At most --query.max-concurrency
+// requests run concurrently; others wait. The connection limit of the server bounds the number of
+// waiting requests. The waiting time counts towards the timeout.
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
@@ -16,10 +16,11 @@
 struct job {
     TAILQ_ENTRY(job) entry;
     struct engine_api_queue *queue;
-    struct engine_api_request request;  // its exchange is NULL once the peer has left
-    struct engine_api_local_query *ask; // instead of the request; gone when it was told
-    bool left;                          // nobody wants the answer any more
-    struct fiber_entry *on;             // NULL: it has not begun
+    struct engine_api_request request; // its exchange is NULL after the client has disconnected
+    // A query of this process instead of a request; invalid after its result is reported.
+    struct engine_api_local_query *ask;
+    bool left;              // the client has disconnected
+    struct fiber_entry *on; // NULL: not started
 };
 
 TAILQ_HEAD(jobs, job);
@@ -34,9 +35,9 @@ struct engine_api_queue {
     struct jobs waiting, begun;
     TAILQ_HEAD(, fiber_entry) idle;
     struct job *running;
-    uv_check_t *turn; // a turn of the loop begins
-    uv_idle_t *next;  // runs while somebody waits or has begun
-    int64_t spent_ns; // in this turn
+    uv_check_t *turn; // runs at the start of each loop iteration
+    uv_idle_t *next;  // active while requests wait or run
+    int64_t spent_ns; // in this loop iteration
     size_t len, n_begun, max_begun;
 };
 
@@ -82,7 +83,7 @@ static bool pause_job(void *arg)
     struct engine_api_queue *q = arg;
     struct job *j = q->running;
     if (!j)
-        return true; // a rule's query
+        return true; // the query of a rule
     if (!j->left)
         gs_fiber_pause(j->on->fiber);
     return !j->left;
@@ -90,7 +91,7 @@ static bool pause_job(void *arg)
 
 static void on_peer_left(void *arg);
 
-// From the first turn on, or after a pause.
+// Runs the first time slice or the next one after a pause.
 static void take_turn(struct job *j, bool first)
 {
     struct engine_api_queue *q = j->queue;
@@ -118,7 +119,7 @@ static struct fiber_entry *take_fiber(struct engine_api_queue *q)
     struct gs_fiber *fiber;
     struct gs_error *err = gs_fiber_new(&fiber);
     if (err) {
-        gs_error_free(err); // told to the peer
+        gs_error_free(err); // the client has received it
         return NULL;
     }
     f = gs_alloc(sizeof(*f));
@@ -161,7 +162,7 @@ static void begin_job(struct job *j)
 
 // --- who is next ---
 
-// By turns one that waits and one that has begun: neither holds up the others.
+// Alternates between a waiting request and a started one, so that neither delays the others.
 static void on_next(uv_idle_t *h)
 {
     struct engine_api_queue *q = h->data;
@@ -177,7 +178,7 @@ static void on_next(uv_idle_t *h)
     }
 }
 
-// What has begun is ended from within: its pause returns false.
+// A started request cannot be freed here: its next pause returns false, and it ends itself.
 static void on_peer_left(void *arg)
 {
     struct job *j = arg;

@@ -9,9 +9,9 @@
 #include <strings.h>
 
 enum {
-    COMPRESS_FROM = 1024,           // bytes; smaller bodies do not gain
-    KEEP_BUFFER = 32 * 1024 * 1024, // bytes of the reply buffer kept between requests
-    MAX_NOTES = 10,                 // warnings, and infos, that are told
+    COMPRESS_FROM = 1024,           // bytes; smaller bodies are not compressed
+    KEEP_BUFFER = 32 * 1024 * 1024, // bytes; a larger buffer is freed after the reply
+    MAX_NOTES = 10,                 // maximum number of warnings, and of infos, in a reply
 };
 
 static const char *const codes[ENGINE_API_N_CODES] = {"200", "204", "400", "403", "404",
@@ -61,7 +61,7 @@ void engine_api_reply_body(struct engine_api_request *r, int status, const char 
     GS_AUTO_BUF struct gs_buf packed = {0};
     if (!r->x) // the client has disconnected
         return;
-    // On the same host compressing costs more than it saves.
+    // On the same host, compression costs more time than it saves.
     if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&
         accepts_gzip(http_header(r->x, "Accept-Encoding"))) {
         struct gs_error *err = codec_gzip_fast(body, &packed);

@@ -11,7 +11,8 @@
 
 enum { MAX_MATCHES = 1000 };
 
-// Where Prometheus' optional ranges begin and end; sums with durations stay within 64 bits.
+// The default start and end of optional time ranges in Prometheus. Sums with durations fit into 64
+// bits.
 #define MIN_TIME_MS (INT64_MIN / 4)
 #define MAX_TIME_MS (INT64_MAX / 4)
 
@@ -79,7 +80,8 @@ static struct gs_error *parse_time(const char *text, int64_t *ret_ms)
     if (!err)
         return NULL;
     gs_error_free(err);
-    // The bounds as Prometheus' own clients write them: years of more than four digits.
+    // The minimum and maximum time as Prometheus clients write them. Their years have more than
+    // four digits.
     if (gs_streq(text, "-292273086-05-16T16:47:06Z")) {
         *ret_ms = MIN_TIME_MS;
         return NULL;

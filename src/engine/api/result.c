@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A query's result as JSON, written straight into the buffer: what replies with thousands of series
-// cost.
+// Writes the result of a query as JSON directly into the buffer, without intermediate objects,
+// because replies can have thousands of series.
 #include "engine/api/api_private.h"
 
 enum { LABELS_AT_ONCE = 64 };
@@ -8,7 +8,7 @@ enum { LABELS_AT_ONCE = 64 };
 struct writer {
     const struct promql_result *res;
     struct gs_buf *out;
-    // "[1700000000.123,\"": of an instant vector, the same for all series
+    // "[1700000000.123,\"": the start of a sample in an instant vector, the same for all series
     char point[ENGINE_API_JSON_VALUE_SIZE + 4];
     size_t point_len;
 };
@@ -22,7 +22,7 @@ static void add_pair(struct writer *w, bool first, struct gs_slice name, struct 
     engine_api_json_add_string(w->out, value);
 }
 
-// More labels than the fast way takes.
+// For series with more labels than add_labels() handles.
 static void add_many_labels(struct writer *w, struct tsdb_labels l)
 {
     bool first = true;
@@ -33,7 +33,7 @@ static void add_many_labels(struct writer *w, struct tsdb_labels l)
     }
 }
 
-// Room for all of a series' labels is asked for once.
+// Reserves the space for all labels of a series at once.
 static void add_labels(struct writer *w, struct tsdb_labels l)
 {
     struct gs_slice texts[2 * LABELS_AT_ONCE];
@@ -216,7 +216,7 @@ static void add_raw(struct writer *w, size_t limit, bool *ret_truncated)
     }
 }
 
-// The time of these two has no zeros at its end, unlike that of samples.
+// The time of a scalar or string has no trailing zeros, unlike the time of a sample.
 static void add_single(struct writer *w)
 {
     const struct promql_result *res = w->res;

@@ -106,7 +106,7 @@ void engine_api_series(struct engine_api_request *r)
 // --- distinct texts ---
 
 struct texts {
-    struct gs_slice *items; // into the store's symbols
+    struct gs_slice *items; // points to symbols of the store
     size_t len, cap;
 };
 
@@ -152,7 +152,7 @@ static void reply_texts(struct engine_api_request *r, struct texts *t, size_t li
     engine_api_end(r);
 }
 
-// Values of the label, or label names when it is empty.
+// Writes the values of the label, or the label names if the label is empty.
 static void reply_distinct(struct engine_api_request *r, struct gs_slice label)
 {
     GS_CLEANUP(engine_api_matches_finish) struct engine_api_matches m = {0};
@@ -206,7 +206,7 @@ static void add_utf8(struct gs_buf *out, uint32_t c)
     gs_buf_add_char(out, (char)(0x80 | (c & 0x3f)));
 }
 
-// "_2e_" at *s behind its first underscore: the character, and *s behind the last underscore.
+// Decodes "2e_" of "_2e_": *s is after the first underscore, and after the last one on return.
 static bool take_code(struct gs_slice *s, uint32_t *ret)
 {
     uint32_t c = 0;
@@ -220,8 +220,8 @@ static bool take_code(struct gs_slice *s, uint32_t *ret)
     return true;
 }
 
-// The value encoding of names ("U__gpu_2e_util"): false when it is not one, and then the name is
-// meant as it is.
+// Decodes the value encoding of names ("U__gpu_2e_util"). Returns false if the name is not encoded.
+// It is then used unchanged.
 static bool unescape_name(struct gs_slice s, struct gs_buf *out)
 {
     if (!s.data || !gs_slice_starts(s, "U__"))
@@ -245,7 +245,7 @@ static bool unescape_name(struct gs_slice s, struct gs_buf *out)
     return true;
 }
 
-// Bytes that are no UTF-8 as Go quotes them.
+// Quotes bytes that are not valid UTF-8, as Go does.
 static void quote_bytes(struct gs_slice s, struct gs_buf *out)
 {
     gs_buf_add_str(out, "");

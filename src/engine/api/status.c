@@ -28,8 +28,8 @@ void engine_api_status_flags(struct engine_api_request *r)
     engine_api_reply_json(r, data);
 }
 
-// Clients (Grafana) choose what they may ask by this version, so it is that of the Prometheus whose
-// API this is; our own is the revision.
+// Clients such as Grafana select features by this version. It is therefore the version of the
+// Prometheus API that gpuscale implements, and the revision is the version of gpuscale.
 static json_t *build_info(void)
 {
     return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "version", ENGINE_API_PROMETHEUS_VERSION,
@@ -61,7 +61,7 @@ void engine_api_status_runtimeinfo(struct engine_api_request *r)
     gethostname(host, sizeof(host) - 1);
     struct tsdb_stats s;
     tsdb_stats(a->cfg.db, &s);
-    // The goroutine and GO… keys are there for clients that expect them; there is one thread.
+    // Clients expect the goroutine and GO… keys. The process has one thread for queries.
     engine_api_reply_json(
         r,
         json_pack("{s:s,s:s,s:s,s:s,s:b,s:s,s:I,s:i,s:i,s:i,s:s,s:s,s:s}", "startTime",
@@ -85,7 +85,7 @@ void engine_api_notifications(struct engine_api_request *r)
 
 // --- status/tsdb ---
 
-// The `cap` largest counts, largest first.
+// The largest counts, in descending order, at most `cap`.
 struct top {
     struct entry {
         char *name;
@@ -106,7 +106,7 @@ static bool top_takes(const struct top *t, uint64_t value)
     return t->len < t->cap || value > t->items[t->len - 1].value;
 }
 
-// Takes name.
+// Takes ownership of name.
 static void top_add(struct top *t, char *name, uint64_t value)
 {
     if (t->len == t->cap)
@@ -135,7 +135,7 @@ static json_t *top_json(const struct top *t)
 struct cardinality {
     const struct tsdb *db;
     struct top metrics, labels, bytes, pairs;
-    struct gs_slice label; // whose values are counted now
+    struct gs_slice label; // the label whose values are being counted
     size_t n_values, n_pairs, label_bytes;
     struct gs_slice *names;
     size_t n_names, cap_names;

@@ -15,7 +15,7 @@ static struct gs_slice url_part(const char *start, size_t len)
 }
 
 struct url_parts {
-    struct gs_slice scheme, host, port, rest; // port: with its colon, or empty
+    struct gs_slice scheme, host, port, rest; // port: with the colon, or empty
 };
 
 static bool split_url(const char *url, struct url_parts *ret)
@@ -42,8 +42,8 @@ static const char *own_port(const struct engine_api *a)
     return colon ? colon : "";
 }
 
-// Where a target of this host is reached from elsewhere: by the host of the external URL, the
-// engine itself by the whole of it. NULL: as it is.
+// The URL of a local target as other hosts reach it: with the host of the external URL, or, for the
+// engine itself, with the complete external URL. NULL: unchanged.
 static char *global_url(const struct engine_api *a, const char *url)
 {
     struct url_parts u, external;
@@ -137,11 +137,11 @@ struct rule_filter {
     const struct engine_api_request *r;
     struct engine_api_matches matches;
     bool exclude_alerts;
-    int64_t max_groups; // 0: no pages
+    int64_t max_groups; // 0: no pagination
     const char *token;
 };
 
-// No such parameter at all, or one with this value.
+// True if the parameter is absent or has this value.
 static bool among(const struct engine_api_request *r, const char *param, const char *value)
 {
     const char *name, *v;
@@ -192,7 +192,7 @@ static void filter_rules(const struct rule_filter *f, json_t *rules)
     }
 }
 
-// Names the group that the next page begins with.
+// The token of the group with which the next page begins.
 static char *group_token(const json_t *group)
 {
     return gs_format("%s;%s", codec_json_str(group, "file", NULL),
@@ -207,7 +207,7 @@ static char *hex_of(const char *text)
     return gs_buf_take(&out);
 }
 
-// False when the token names no group.
+// Returns false if no group has the token.
 static bool page_groups(const struct rule_filter *f, json_t *data, json_t *groups)
 {
     bool found = !*f->token;

@@ -15,7 +15,8 @@
 
 #define AT(member) offsetof(struct engine_config, member)
 
-// The name behind a '$' as Go's os.Expand reads it; *ret_len is what it takes, braces included.
+// The name after '$', parsed like Go's os.Expand. *ret_len: the bytes that it occupies, with
+// braces.
 static struct gs_slice variable_name(const char *s, size_t *ret_len)
 {
     static const char special[] = "*#$@!?-0123456789";
@@ -24,7 +25,7 @@ static struct gs_slice variable_name(const char *s, size_t *ret_len)
     if (*s == '{') {
         const char *end = strchr(s, '}');
         if (!end)
-            return gs_slice_make("", 0); // the brace is lost
+            return gs_slice_make("", 0); // the brace is dropped, as in Go
         *ret_len = (size_t)(end + 1 - s);
         return gs_slice_make(s + 1, *ret_len - 2);
     }
@@ -34,7 +35,7 @@ static struct gs_slice variable_name(const char *s, size_t *ret_len)
     return gs_slice_make(s, *ret_len);
 }
 
-// ${NAME} and $NAME from the environment, $$ as $.
+// Replaces ${NAME} and $NAME by environment variables, and $$ by $.
 static const char *expand_environment(struct codec_reader *r, const json_t *at, const char *text)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -108,7 +109,7 @@ static void read_global(struct codec_reader *r, const json_t *value, void *out)
     engine_config_check_global_names(r, value, &c->defaults);
 }
 
-// As in Prometheus stars stand only in the last part.
+// As in Prometheus, only the last path element can contain wildcards.
 static void read_globs(struct codec_reader *r, const json_t *value, const char *kind,
                        const char *const **ret, size_t *ret_n)
 {
@@ -174,7 +175,8 @@ static void read_scrapes(struct codec_reader *r, const json_t *value, void *out)
 }
 
 static const struct codec_field top_fields[] = {
-    {"global", CODEC_FIELD_UNUSED, 0, NULL}, // read first: the others take its defaults
+    // Read before this table, because the other sections use its defaults.
+    {"global", CODEC_FIELD_UNUSED, 0, NULL},
     {"rule_files", CODEC_FIELD_CUSTOM, 0, read_rule_files},
     {"scrape_configs", CODEC_FIELD_CUSTOM, 0, read_scrapes},
     {"alerting", CODEC_FIELD_CUSTOM, 0, read_alerting},
@@ -221,7 +223,7 @@ static void fill_timing(struct codec_reader *r, const json_t *at, const struct e
             c->scrape_timeout_ms < s->interval_ms ? c->scrape_timeout_ms : s->interval_ms;
 }
 
-// names: jobs so far.
+// names: the job names that are already used.
 static void fill_defaults(struct codec_reader *r, const json_t *list, const struct engine_config *c,
                           const struct engine_config_scrape_config *scrapes, size_t n,
                           struct gs_hmap *names)
@@ -282,7 +284,8 @@ static char *folder_of(const char *path)
     return base ? base : GS_TAKE(dir);
 }
 
-// The reader is that of the main file, turned to another one for a while.
+// The reader of the main file is used: it reports the other file's name until this function
+// returns.
 static void read_scrape_file(struct codec_reader *r, const char *path, struct engine_config *c,
                              struct gs_hmap *names)
 {
@@ -314,7 +317,7 @@ static void read_scrape_config_files(struct codec_reader *r, struct engine_confi
     for (size_t i = 0; i < c->n_scrape_config_files && !r->err; i++) {
         glob_t found;
         if (glob(c->scrape_config_files[i], 0, NULL, &found) != 0)
-            continue; // none is no mistake
+            continue; // an empty file is not an error
         for (size_t k = 0; k < found.gl_pathc && !r->err; k++)
             read_scrape_file(r, found.gl_pathv[k], c, names);
         globfree(&found);
@@ -328,7 +331,7 @@ static void read_top(struct codec_reader *r, const json_t *top, bool opens_files
     const json_t *global = json_object_get(top, "global");
     if (global)
         read_global(r, global, c);
-    // Prometheus' rule: a shorter interval takes the default timeout with it.
+    // As in Prometheus, an interval below the default timeout shortens the timeout.
     if (!c->scrape_timeout_ms)
         c->scrape_timeout_ms =
             c->scrape_interval_ms < DEFAULT_TIMEOUT_MS ? c->scrape_interval_ms : DEFAULT_TIMEOUT_MS;

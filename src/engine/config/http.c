@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How peers are reached: basic_auth, authorization, bearer tokens, tls_config.
+// HTTP client settings: basic_auth, authorization, bearer tokens, tls_config.
 #include "engine/config/config_private.h"
 
 #include "base/mem.h"
@@ -166,7 +166,7 @@ VALUES(values)
 VALUES(secrets)
 VALUES(files)
 
-// What a request cannot carry would change it.
+// Characters that are invalid in a header would change the request.
 static void check_header(struct codec_reader *r, const json_t *at, const char *name,
                          const char *text)
 {
@@ -239,7 +239,7 @@ void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *valu
     h->proxy_headers = list;
 }
 
-// As Go writes names: X-Prometheus-Remote-Write-Version.
+// Capitalizes the name like Go: X-Prometheus-Remote-Write-Version.
 static void canonical_header(char *name)
 {
     bool upper = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP settings in a file of their own, as promtool's --http.config.file.
+// The file of promtool's --http.config.file, which contains only HTTP client settings.
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/config/config_private.h"
@@ -25,7 +25,7 @@ static struct gs_error *parse_http_file(struct gs_slice text, const char *path, 
     if (docs.len > 1)
         codec_reader_fail(&r, docs.items[1].value, "HTTP settings are one YAML document");
     engine_config_read_with_http(&r, top, none, "the HTTP settings", NULL, &f->http);
-    // Without it the peer would be asked in another way than the file says.
+    // Ignoring a setting would send requests that the file does not describe.
     if (r.n_ignored && !r.err)
         r.err = gs_error_new(GS_ENOTSUP, "%s", r.ignored[0]);
     codec_yaml_docs_finish(&docs);

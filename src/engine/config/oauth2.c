@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oauth2 of HTTP settings.
+// The oauth2 section of HTTP client settings.
 #include "engine/config/config_private.h"
 
 #define AT(member) offsetof(struct endpoint_oauth2, member)
@@ -17,7 +17,7 @@ static void read_params(struct codec_reader *r, const json_t *value, void *out)
     size_t n = 0;
     engine_config_labels(r, value, &labels, &n);
     struct http_header *params = codec_reader_alloc(r, (n + 1) * sizeof(*params));
-    for (size_t i = 0; i < n; i++) // their texts end with a NUL
+    for (size_t i = 0; i < n; i++) // the strings are NUL-terminated
         params[i] = (struct http_header){labels[i].name.data, labels[i].value.data};
     o->params = params;
     o->n_params = n;

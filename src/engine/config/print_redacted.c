@@ -20,13 +20,14 @@ static bool is_secret(const char *key)
     return false;
 }
 
-// Lists and mappings of nothing but secrets: of http_headers, and headers for proxies.
+// True for keys whose lists and mappings contain only secrets: http_headers, and headers for
+// proxies.
 static bool holds_secrets(const char *key)
 {
     return gs_streq(key, "secrets") || gs_streq(key, "proxy_connect_header");
 }
 
-// Scalars that YAML reads back as they are, without quotes.
+// True if YAML reads the scalar back unchanged without quotes.
 static bool is_plain_scalar(const char *s)
 {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./"
@@ -45,11 +46,11 @@ static void show_text(struct gs_buf *out, const char *s)
     json_decref(j);
 }
 
-// Where and how a part of the document is written.
+// Position and style of the part that is being written.
 struct place {
     int indent;
-    bool in_list; // the cursor stands behind "- "
-    bool cover;   // all scalars are secrets
+    bool in_list; // the cursor is after "- "
+    bool cover;   // redact all scalars
 };
 
 static void add_node(struct gs_buf *out, const json_t *j, struct place at);

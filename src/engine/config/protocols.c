@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What targets are asked for and which names may come: scrape_protocols, fallback_scrape_protocol,
+// Exposition formats and names of metrics: scrape_protocols, fallback_scrape_protocol,
 // metric_name_validation_scheme, metric_name_escaping_scheme.
 #include "engine/config/config_private.h"
 
@@ -14,7 +14,7 @@ void engine_config_read_protocols(struct codec_reader *r, const json_t *value, v
     struct engine_config_scrape_config *s = out;
     codec_read_texts(r, value, &s->protocols, &s->n_protocols);
     if (!s->protocols)
-        s->protocols = codec_reader_alloc(r, 0); // an empty list is not none
+        s->protocols = codec_reader_alloc(r, 0); // an empty list differs from NULL
 }
 
 static char *list_of(const struct engine_config_scrape_config *s)
@@ -41,7 +41,7 @@ static bool is_repeated(const struct engine_config_scrape_config *s, size_t i)
     return false;
 }
 
-// whom: "global config", "scrape config with job name …". Without a list: Prometheus' own.
+// whom: "global config", "scrape config with job name …". The default list is that of Prometheus.
 static size_t take_protocols(struct codec_reader *r, const json_t *at,
                              const struct engine_config_scrape_config *s, const char *whom,
                              enum metrics_protocol ret[METRICS_N_PROTOCOLS])
@@ -69,7 +69,7 @@ static size_t take_protocols(struct codec_reader *r, const json_t *at,
     return n;
 }
 
-// Protobuf is left out of what is asked for.
+// Logs that Protobuf is not requested.
 static void tell_of_protobuf(struct codec_reader *r, const json_t *at,
                              const enum metrics_protocol *p, size_t n)
 {
@@ -103,8 +103,8 @@ static const char *or_else(const char *text, const char *other)
     return text && *text ? text : other;
 }
 
-// As in Prometheus the schemes of global are looked at where a scrape config is, and one that has
-// legacy names under a global that has not must say how they are to be escaped.
+// As in Prometheus, the schemes of the global section are checked for each scrape config. A scrape
+// config with legacy names in a configuration with UTF-8 names must have an escaping scheme.
 static enum metrics_escaping take_schemes(struct codec_reader *r, const json_t *at,
                                           struct engine_config_scrape_config *s,
                                           const struct engine_config_scrape_config *global)

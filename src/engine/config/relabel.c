@@ -8,7 +8,7 @@
 
 // --- label builder ---
 
-// Where name is or belongs.
+// The position of the label, or the position at which it would be inserted.
 static size_t label_position(const struct engine_config_label_builder *b, struct gs_slice name,
                              bool *ret_found)
 {
@@ -96,7 +96,7 @@ static void join_sources(const struct engine_config_relabel *r,
     }
 }
 
-// As in Prometheus 3: any UTF-8.
+// As in Prometheus 3, any UTF-8 text is valid.
 static bool is_label_name(struct gs_slice s)
 {
     return s.len && codec_utf8_valid_prefix(s) == s.len;

@@ -137,8 +137,7 @@ static void read_headers(struct codec_reader *r, const json_t *value, void *out)
     engine_config_check_headers(r, value, ENGINE_CONFIG_AUTHORIZATION_ELSEWHERE);
 }
 
-// Version 2 of the protocol is not spoken: what is sent is the first, which its receivers take too
-// when they take both.
+// Only version 1 of the protocol is implemented. Receivers of version 2 accept it, too.
 static void read_message(struct codec_reader *r, const json_t *value, void *out)
 {
     const char *text = codec_read_text(r, value);

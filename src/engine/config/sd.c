@@ -51,7 +51,7 @@ static void read_static(struct codec_reader *r, const json_t *item, void *out)
 
 LIST(config_read_statics, "static_configs", statics, read_static)
 
-// A URL in the place of an address is a mistake unless relabelling makes one of it, as for probes.
+// A URL as an address is an error, unless relabeling rewrites it, as for blackbox probes.
 void engine_config_check_statics(struct codec_reader *r, const json_t *obj,
                                  const struct engine_config_sd_configs *sd,
                                  const struct engine_config_relabels *relabel)
@@ -72,7 +72,7 @@ static void read_files(struct codec_reader *r, const json_t *value, void *out)
     codec_read_texts(r, value, &f->files, &f->n_files);
     const char **files = (const char **)f->files;
     for (size_t i = 0; i < f->n_files && !r->err; i++) {
-        // A star only in the name, as in Prometheus.
+        // As in Prometheus, only the file name can contain a wildcard.
         const char *star = strchr(files[i], '*');
         if ((!gs_ends(files[i], ".json") && !gs_ends(files[i], ".yml") &&
              !gs_ends(files[i], ".yaml")) ||
@@ -243,7 +243,8 @@ static void read_attach(struct codec_reader *r, const json_t *value, void *out)
     codec_read_mapping(r, value, fields, "attach_metadata", out);
 }
 
-// The roles whose selectors a role may have: its objects', and what endpoints lead to.
+// True if a role accepts selectors for objects of the role `of`: its own objects, and objects that
+// endpoints refer to.
 static bool takes_selector(enum engine_config_sd_role role, enum engine_config_sd_role of)
 {
     bool endpoints = role == ENGINE_CONFIG_SD_ENDPOINTS || role == ENGINE_CONFIG_SD_ENDPOINTSLICE;
@@ -293,7 +294,7 @@ static void take_selectors(struct codec_reader *r, const json_t *list,
     }
 }
 
-// Settings of HTTP that a kubernetes_sd_config has none of.
+// True if HTTP client settings are present that kubernetes_sd_configs do not support.
 static bool has_http_settings(const json_t *item)
 {
     for (const struct codec_field *f = engine_config_http_fields; f->name; f++)
@@ -326,7 +327,7 @@ static void check_kubernetes(struct codec_reader *r, const json_t *item,
                           api ? "api_server" : "kubeconfig_file");
 }
 
-// The client of API servers knows certificates and tokens alone.
+// The client of the Kubernetes API supports certificates and tokens only.
 static void note_unused(struct codec_reader *r, const json_t *item)
 {
     static const char *const keys[] = {"basic_auth",
@@ -358,7 +359,8 @@ static void read_kubernetes_sd(struct codec_reader *r, const json_t *item, void 
          offsetof(struct engine_config_kubernetes_sd, kubeconfig_file), NULL},
         {"namespaces", CODEC_FIELD_CUSTOM, 0, read_namespaces},
         {"attach_metadata", CODEC_FIELD_CUSTOM, 0, read_attach},
-        {"selectors", CODEC_FIELD_UNUSED, 0, NULL}, // below: they need the role
+        // Read after this table, because they depend on the role.
+        {"selectors", CODEC_FIELD_UNUSED, 0, NULL},
         {0},
     };
     struct engine_config_kubernetes_sd *k = out;
@@ -428,7 +430,7 @@ static void compile_regex(struct codec_reader *r, const json_t *at, const char *
     own->regexes[own->n_regexes++] = *ret;
 }
 
-// Settings that an action does not look at: Prometheus takes them for a misunderstanding.
+// Reports settings that the action ignores. They are errors in Prometheus.
 static void check_relabel_keys(struct codec_reader *r, const json_t *item,
                                const struct engine_config_relabel *l, const char *action)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sections of Prometheus without effect in this engine. They are checked for errors, and a warning
-// says that they have no effect.
+// Sections of Prometheus that have no effect in this engine. They are validated, and a warning
+// states that they have no effect.
 #include "engine/config/config_private.h"
 
 #include "base/mem.h"
@@ -79,7 +79,7 @@ static void check_tsdb(struct codec_reader *r, const json_t *value, void *out)
     int64_t window_ms = 0;
     (void)out;
     codec_read_mapping(r, value, fields, "tsdb", &window_ms);
-    if (window_ms) // 0 is what there is
+    if (window_ms) // 0 is supported
         codec_reader_ignore(r, "out_of_order_time_window", value, "storage");
 }
 

@@ -11,25 +11,25 @@
 #include "net/dns/dns.h"
 
 #define MAX_AT_ONCE      16
-#define DEFAULT_REFRESH  INT64_C(30000) // where the configuration says 0
+#define DEFAULT_REFRESH  INT64_C(30000) // if the configuration says 0
 #define FIRST_REFRESH_MS 1
 
 struct asked_name {
     struct discovery_dns *sd;
-    const char *name; // of the configuration
+    const char *name; // borrowed from the configuration
     struct dns_lookup *lookup;
-    char *problem; // what the log has of it; NULL: none
+    char *problem; // the last logged error; NULL: none
 };
 
 struct discovery_dns {
     uv_loop_t *loop;
     const struct engine_config_dns_sd *cfg;
-    const struct dns_config *servers; // NULL: those of the system
+    const struct dns_config *servers; // NULL: the system's servers
     struct discovery_stats *stats;
     discovery_update_fn fn;
     void *arg;
     struct asked_name *names;
-    size_t n_begun, n_ended; // its names; all ended: none is under way
+    size_t n_begun, n_ended; // lookups of the current refresh; equal: no refresh is in progress
     struct discovery_group_list found;
     int64_t begun_ns;
     bool spoke;
@@ -38,7 +38,7 @@ struct discovery_dns {
 
 // --- targets ---
 
-// Without the dot that a whole name ends with.
+// Removes the trailing dot of an absolute name.
 static const char *host_of(struct gs_arena *a, const char *target)
 {
     size_t len = strlen(target);
@@ -87,7 +87,7 @@ static void add_answer(struct discovery_dns *s, const char *name, const struct d
 
 // --- a refresh ---
 
-// The log has each problem once. err is taken.
+// Logs each error once. Takes ownership of err.
 static void report_dns_groups(struct asked_name *n, struct gs_error *err)
 {
     const char *text = err ? gs_error_message(err) : NULL;
@@ -142,7 +142,7 @@ static void ask_more(struct discovery_dns *s)
 static void on_dns_refresh(void *arg)
 {
     struct discovery_dns *s = arg;
-    if (s->n_ended < s->n_begun) // the last one is under way
+    if (s->n_ended < s->n_begun) // the previous refresh is still in progress
         return;
     s->begun_ns = gs_mono_ns();
     s->n_begun = s->n_ended = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// file_sd_configs: JSON or YAML files with lists of targets. A file that changes is read again; a
-// file that cannot be read keeps its last targets.
+// file_sd_configs: JSON or YAML files with lists of targets. A changed file is read again. If a
+// file cannot be read, its last targets are kept.
 #include "engine/discovery/discovery.h"
 
 #include "base/file.h"
@@ -22,13 +22,13 @@ struct discovered_file {
 struct discovery_files {
     struct gs_file_watch *watch;
     struct gs_hmap *files;               // path -> struct discovered_file
-    struct discovery_group_list changed; // of the files of the change that is being reported
+    struct discovery_group_list changed; // groups of the files whose change is being reported
     bool reported;
     discovery_update_fn fn;
     void *arg;
 };
 
-// As Prometheus' decoders: YAML gives every scalar as its text, JSON only what is a text.
+// As in Prometheus, YAML scalars of any type are read as text, but JSON values must be strings.
 static struct gs_error *load_target_file(const char *path, struct codec_yaml_docs *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};

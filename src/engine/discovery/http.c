@@ -15,7 +15,7 @@
 #include <limits.h>
 
 #define MAX_LIST         ((size_t)32 << 20)
-#define DEFAULT_REFRESH  INT64_C(60000) // where the configuration says 0
+#define DEFAULT_REFRESH  INT64_C(60000) // if the configuration says 0
 #define FIRST_REQUEST_MS 1
 
 struct discovery_http {
@@ -24,17 +24,17 @@ struct discovery_http {
     struct discovery_refreshes *stats;
     discovery_update_fn fn;
     void *arg;
-    struct http_client *client; // NULL: not yet, or its files cannot be read
-    struct http_op *op;         // NULL: nothing under way
+    struct http_client *client; // NULL: not created yet, or its files cannot be read
+    struct http_op *op;         // NULL: no request is in progress
     int64_t begun_ns;
-    size_t n_groups;    // of the last list that was right
-    uint64_t list_hash; // of its text; with n_groups 0: of none
+    size_t n_groups;    // of the last valid list
+    uint64_t list_hash; // hash of its text; invalid if n_groups is 0
     bool spoke;
-    char *problem; // what the log has of it; NULL: none
+    char *problem; // the last logged error; NULL: none
     struct gs_timer *timer;
 };
 
-// application/json, with nothing but charset=utf-8 behind it.
+// True for application/json, optionally with charset=utf-8.
 static bool is_json_type(const char *content_type)
 {
     struct gs_slice rest = gs_slice_of(content_type);
@@ -68,7 +68,7 @@ struct gs_error *discovery_http_read(const struct http_response *response, const
     return NULL;
 }
 
-// What a log may have of a URL: no user, no query.
+// The URL for log lines: without credentials and query.
 static char *shown_url(const char *url)
 {
     const char *host = strstr(url, "://") + 3;
@@ -78,7 +78,7 @@ static char *shown_url(const char *url)
     return gs_format("%.*s%.*s", (int)(host - url), url, (int)strcspn(from, "?#"), from);
 }
 
-// The client's errors begin with the URL.
+// Errors of the client begin with the URL, which is replaced by `shown`.
 static char *shown_problem(const struct discovery_http *s, const char *shown, const char *text)
 {
     GS_AUTO_FREE char *redacted = gs_redact_url(s->cfg->url);
@@ -87,7 +87,7 @@ static char *shown_problem(const struct discovery_http *s, const char *shown, co
               : gs_strdup(text);
 }
 
-// The log has each problem once. err is taken.
+// Logs each error once. Takes ownership of err.
 static void report_http_groups(struct discovery_http *s, struct gs_error *err)
 {
     GS_AUTO_FREE char *url = shown_url(s->cfg->url);
@@ -100,7 +100,7 @@ static void report_http_groups(struct discovery_http *s, struct gs_error *err)
     gs_error_free(err);
 }
 
-// err is taken.
+// Takes ownership of err.
 static void finish_refresh(struct discovery_http *s, struct discovery_group_list *l,
                            struct gs_error *err)
 {
@@ -113,7 +113,7 @@ static void finish_refresh(struct discovery_http *s, struct discovery_group_list
     discovery_group_list_finish(l);
 }
 
-// Most lists have not changed: their targets are not relabelled again.
+// True if the list has not changed. Its targets are then not relabeled again.
 static bool is_known_list(const struct discovery_http *s, const struct http_response *response)
 {
     return s->n_groups && response->status == 200 && is_json_type(response->content_type) &&
@@ -161,7 +161,7 @@ static void on_http_refresh(void *arg)
     struct discovery_http *s = arg;
     struct discovery_group_list none = {0};
     int64_t interval = interval_of(s);
-    if (s->op) // its timeout will end it
+    if (s->op) // the request ends by its timeout
         return;
     s->begun_ns = gs_mono_ns();
     struct gs_error *err =

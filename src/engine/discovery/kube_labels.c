@@ -43,7 +43,7 @@ void discovery_labels_addf(struct discovery_labels *l, const char *name, const c
     discovery_labels_add(l, name, text);
 }
 
-// What is no letter, digit or underscore becomes an underscore.
+// Replaces characters other than letters, digits and underscores by underscores.
 static char *label_name(struct gs_arena *a, const char *role, const char *what, const char *key)
 {
     char *name = discovery_format(a, "__meta_kubernetes_%s_%s_%s", role, what, key);

@@ -11,7 +11,7 @@ struct target {
     struct target *next;
 };
 
-// A container port that some endpoint of the group has covered already.
+// A container port that an endpoint of the group refers to.
 struct covered {
     const json_t *pod;
     int64_t port;
@@ -21,7 +21,7 @@ struct covered {
 struct build {
     const struct discovery_kube_lookup *lookup;
     struct gs_arena *arena;
-    struct discovery_labels labels; // of the group
+    struct discovery_labels labels; // labels of the group
     struct target *first, **last;
     size_t n_targets;
     struct covered *covered; // in reverse order of the endpoints
@@ -102,7 +102,7 @@ static void add_pod_labels(struct discovery_labels *l, const json_t *pod)
     }
 }
 
-// Both lists of a pod's containers, in order. *i starts at 0.
+// Iterates over init containers and containers of a pod in order. *i starts at 0.
 static const json_t *next_container(const json_t *pod, size_t *i, bool *ret_init)
 {
     const json_t *containers = codec_json_get(pod, "spec", "containers", NULL);
@@ -137,7 +137,7 @@ static int64_t container_port(const json_t *port)
     return codec_json_int(port, 0, "containerPort", NULL);
 }
 
-// Where that port of the pod is reached.
+// The port number under which the pod's port is reachable.
 static int64_t reached_port(const json_t *pod, const json_t *port)
 {
     return kube_port(pod, (int)container_port(port));
@@ -153,7 +153,7 @@ static void add_port(struct discovery_labels *l, const json_t *port, const char 
 static void build_pod(struct build *b, const json_t *pod)
 {
     const char *ip = codec_json_str(pod, "status", "podIP", NULL);
-    if (!ip || !*ip) // starting, or evicted
+    if (!ip || !*ip) // the pod is starting or was evicted
         return;
     add_pod_labels(&b->labels, pod);
     discovery_labels_add(&b->labels, META "namespace", kube_namespace(pod));
@@ -163,7 +163,7 @@ static void build_pod(struct build *b, const json_t *pod)
     for (size_t i = 0; (container = next_container(pod, &i, &init));) {
         const char *id = container_id(pod, codec_json_str(container, "name", NULL), init);
         const json_t *ports = codec_json_get(container, "ports", NULL), *port;
-        if (!json_array_size(ports)) { // the user relabels a port onto the address
+        if (!json_array_size(ports)) { // users add a port to the address by relabeling
             struct discovery_labels *l = add_target(b, ip);
             add_container(l, container, init);
             discovery_labels_add(l, META "pod_container_id", id);
@@ -197,7 +197,7 @@ static const json_t *find_pod(const struct build *b, const json_t *ref)
     return b->lookup->pod(b->lookup->arg, ns, name);
 }
 
-// The pod behind an endpoint, and its container whose port the endpoint is. port < 0: none.
+// Adds the labels of the endpoint's pod and of the container that has the port. port < 0: no port.
 static void add_endpoint_pod(struct build *b, struct discovery_labels *l, const json_t *pod,
                              int64_t port)
 {
@@ -226,7 +226,7 @@ static bool is_covered(const struct build *b, const json_t *pod, int64_t port)
     return false;
 }
 
-// Ports of the group's pods that no endpoint has are targets too.
+// Adds targets for ports of the group's pods that no endpoint refers to.
 static void add_uncovered_ports(struct build *b)
 {
     for (const struct covered *c = b->covered; c; c = c->next) {
@@ -433,7 +433,7 @@ static void build_node(struct build *b, const json_t *node)
                              address_of_type(node, types[i]));
 }
 
-// "*.example.org" stands for one more label in front.
+// "*.example.org" matches names with one more label.
 static bool host_matches(const char *pattern, const char *host)
 {
     if (gs_streq(pattern, host))
@@ -487,7 +487,7 @@ static void build_ingress(struct build *b, const json_t *obj)
 
 static const struct {
     void (*build)(struct build *b, const json_t *obj);
-    const char *source; // in front of "/namespace/name"
+    const char *source; // the prefix of "/namespace/name"
 } roles[] = {
     [ENGINE_CONFIG_SD_NODE] = {build_node, "node"},
     [ENGINE_CONFIG_SD_POD] = {build_pod, "pod"},

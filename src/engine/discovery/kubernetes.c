@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kubernetes_sd_config: watches what its role needs. A change is answered soon after, together
-// with what else changed meanwhile, by building all groups again and handing on those that differ.
+// One kubernetes_sd_config: watches the objects of its role. Soon after a change, all groups are
+// built again, and those that differ are reported. Changes within the delay are handled together.
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -8,17 +8,17 @@
 #include "engine/discovery/discovery_private.h"
 #include "kube/object.h"
 
-#define FIRST_DELAY_MS UINT64_C(50)  // gathers what comes together
-#define NEXT_DELAY_MS  UINT64_C(500) // at most this often under constant change
+#define FIRST_DELAY_MS UINT64_C(50)  // changes within this time are handled together
+#define NEXT_DELAY_MS  UINT64_C(500) // minimum time between two updates under constant change
 #define IN_CLUSTER_NS  "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 struct watch {
     enum { WATCH_ROLE, WATCH_PODS, WATCH_SERVICES, WATCH_NODES } what;
-    const char *ns; // NULL: all; borrowed from the provider
+    const char *ns; // NULL: all namespaces; borrowed from the provider
     struct discovery_informer *cache;
 };
 
-struct sent { // a group that was handed on
+struct sent { // a group that was reported
     uint64_t fingerprint;
     uint64_t pass;
 };
@@ -35,7 +35,7 @@ struct discovery_kubernetes {
     void *arg;
     uv_loop_t *loop;
     struct gs_timer *timer;
-    uint64_t last_pass_ms; // of the loop's clock
+    uint64_t last_pass_ms; // time of the last update, by the clock of the loop
     uint64_t pass;
     struct gs_hmap *sent; // source -> struct sent
 };
@@ -153,7 +153,7 @@ static void on_kubernetes_update(void *arg)
     struct discovery_kubernetes *s = arg;
     s->last_pass_ms = uv_now(s->loop);
     if (!all_synced(s))
-        return; // on_synced comes back
+        return; // on_synced calls this function again
     s->pass++;
     struct gs_arena arena = {0};
     struct group_list changed = {0};
@@ -280,7 +280,7 @@ struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
     take_namespaces(s, cfg);
     GS_AUTO_FREE char *query = selectors_query(cfg);
     add_watches(s, query);
-    // Shared caches may be synced already: they replay what they hold, which only sets the timer.
+    // Shared caches that are synced already replay their objects here. This only starts the timer.
     const struct kube_cache_handlers handlers = {on_object_changed, on_objects_synced, s};
     for (size_t i = 0; i < s->n_watches; i++)
         kube_cache_add_handlers(discovery_informer_cache(s->watches[i].cache), &handlers);

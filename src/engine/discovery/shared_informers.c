@@ -15,7 +15,7 @@ struct discovery_informer {
 };
 
 struct discovery_informer_cluster {
-    char *key; // "" the engine's own
+    char *key; // "": the engine's own cluster
     unsigned refs;
     struct http_client *http; // NULL: the kube_client is borrowed
     struct kube_client *kube;

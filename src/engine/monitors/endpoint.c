@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an endpoint is scraped and reached: paths, intervals, credentials, TLS.
+// Settings of an endpoint as settings of a scrape config: paths, intervals, credentials, TLS.
 #include "engine/monitors/monitors_private.h"
 
 #include "base/mem.h"
@@ -48,7 +48,7 @@ static json_t *decoded(struct monitors_build *b, const char *base64, const char 
     return text;
 }
 
-// The text that {name, key} points to. New reference; NULL: an error, or not known yet.
+// The text to which {name, key} refers. New reference. NULL: an error, or not cached yet.
 static json_t *content(struct monitors_build *b, enum monitors_asset kind, const json_t *ref)
 {
     const char *name = codec_json_str(ref, "name", NULL), *key = codec_json_str(ref, "key", NULL);
@@ -167,7 +167,7 @@ static void add_oauth2(struct monitors_build *b, const json_t *from, json_t *job
     json_object_set_new(job, "oauth2", oauth2);
 }
 
-// A Go zero value is no reference: {} and {"key": ""} are what older operators write.
+// {} and {"key": ""} are not references: older operators write them as Go's zero value.
 static void add_bearer_token(struct monitors_build *b, const json_t *from, json_t *job)
 {
     const char *name = codec_json_str(from, "name", NULL);

@@ -54,7 +54,7 @@ static void set_label(json_t *list, const char *target, const char *value)
     add_rule(list, (struct rule){.target = target, .replacement = value});
 }
 
-// What no label name may have becomes "_". Caller frees.
+// Replaces characters that label names cannot contain by "_". Caller frees.
 static char *sanitized_label(const char *label)
 {
     char *out = gs_strdup(label);
@@ -64,7 +64,7 @@ static char *sanitized_label(const char *label)
     return out;
 }
 
-// A label of the service or pod, when it has one, as a label of the target.
+// Copies a label of the service or pod to the target if it exists.
 static void take_label(json_t *list, const char *object, const char *label, const char *target)
 {
     GS_AUTO_FREE char *name = sanitized_label(label);
@@ -127,7 +127,7 @@ static void select_expression(json_t *list, const char *object, const json_t *e)
         select_presence(list, object, key, gs_streq(op, "Exists") ? "keep" : "drop");
 }
 
-// The selector was checked before.
+// The selector is valid: it was checked before.
 static void select_objects(json_t *list, const char *object, const json_t *selector)
 {
     const char *key;
@@ -176,7 +176,7 @@ static void select_port(json_t *list, enum monitors_kind kind, const json_t *end
         keep_container_port(list, target);
 }
 
-// A portNumber gives no such label.
+// An endpoint with portNumber has no endpoint label.
 static void name_endpoint(json_t *list, const json_t *endpoint)
 {
     const json_t *port = json_object_get(endpoint, "port");
@@ -244,7 +244,7 @@ static void pod_rules(json_t *list, const json_t *obj, const json_t *spec, const
     name_endpoint(list, endpoint);
 }
 
-// The endpoint's own rules.
+// Adds the relabeling rules of the endpoint.
 static void add_own(json_t *list, const json_t *rules)
 {
     static const struct monitors_rename names[] = {
@@ -260,7 +260,7 @@ static void add_own(json_t *list, const json_t *rules)
             json_object_set(rule, "source_labels", sources);
         if (modulus)
             json_object_set_new(rule, "modulus", codec_json_strf("%lld", (long long)modulus));
-        // Here an empty text is a setting.
+        // An empty separator differs from an absent one.
         codec_json_set_str(rule, "separator", codec_json_str(from, "separator", NULL));
         codec_json_set_str(rule, "replacement", codec_json_str(from, "replacement", NULL));
         json_array_append_new(list, rule);
@@ -348,7 +348,7 @@ static void check_spec(struct monitors_build *b, const json_t *spec)
             monitors_fail(b, gs_error_wrap(err, "selector"));
         kube_selector_finish(&selector);
     }
-    // Classes belong to the operator's Prometheus objects.
+    // Classes refer to Prometheus objects of the operator.
     if (class && *class)
         monitors_fail(b, gs_error_new(GS_ENOTFOUND, "scrapeClass \"%s\" not found", class));
 }

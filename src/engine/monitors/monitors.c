@@ -10,8 +10,8 @@
 
 #define GROUP "monitoring.coreos.com"
 
-// A Secret or ConfigMap that monitors name, watched alone: reading all Secrets is more than an
-// account should be allowed.
+// A Secret or ConfigMap that a monitor refers to. Each is watched individually, because permission
+// to read all Secrets is too broad.
 struct asset {
     struct monitors *owner;
     enum monitors_asset kind;
@@ -25,16 +25,16 @@ struct asset {
 struct monitor {
     struct monitors *owner;
     enum monitors_kind kind;
-    char *name; // "serviceMonitor/NS/NAME", also of its set of jobs
+    char *name; // "serviceMonitor/NS/NAME"; also the name of its set of jobs
     json_t *obj;
-    struct engine_config *cfg; // what its jobs run with; NULL: none
+    struct engine_config *cfg; // the configuration of its jobs; NULL: none
     char *error;
     bool waiting;
-    struct asset **assets; // what it named when it was read last
+    struct asset **assets; // the assets that it referred to when it was last read
     size_t n_assets, assets_cap;
 };
 
-struct watched { // one of the two resources
+struct watched { // ServiceMonitors or PodMonitors
     struct monitors *owner;
     enum monitors_kind kind;
     struct kube_cache *cache;
@@ -46,9 +46,9 @@ struct monitors {
     struct kube_client *client;
     struct scrape_manager *scrapes;
     struct watched watched[MONITORS_KINDS];
-    struct gs_hmap *by_name; // -> struct monitor
+    struct gs_hmap *by_name; // name -> struct monitor
     struct asset *assets;
-    json_t *global; // the defaults, as a configuration has them
+    json_t *global; // the defaults, in the form of the configuration
 };
 
 // --- Secrets and ConfigMaps ---
@@ -70,7 +70,7 @@ static void asset_changed(struct asset *a)
     size_t pos = 0;
     void *m;
     struct gs_hmap *all = a->owner->by_name;
-    a->users++; // it stays while the monitors that use it are read
+    a->users++; // keep it while the monitors that use it are read
     while (gs_hmap_next(all, &pos, NULL, &m))
         if (uses(m, a))
             read_monitor(m);
@@ -177,7 +177,7 @@ static struct gs_error *make_config(struct monitor *m, struct engine_config **re
     return engine_config_from_json(doc, "spec", ret);
 }
 
-// The jobs' configuration outlives the jobs.
+// The configuration must outlive the jobs that use it.
 static void apply_monitor(struct monitor *m, struct engine_config *cfg)
 {
     struct engine_config *old = m->cfg;
@@ -202,7 +202,7 @@ static void report_monitor_error(struct monitor *m, struct gs_error *err)
         gs_warn("monitors", "%s: %s", m->name, m->cfg->ignored[i]);
 }
 
-// While a Secret is not known yet, the jobs that are there go on.
+// Until all Secrets are cached, the existing jobs continue.
 static void read_monitor(struct monitor *m)
 {
     struct asset **before = m->assets;
@@ -287,7 +287,7 @@ struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
     return o;
 }
 
-// Of scrape_protocols: NULL, or how they are written.
+// Protocols in the form of scrape_protocols. NULL: none.
 static json_t *texts(const char *const *items, size_t n)
 {
     json_t *list = items ? json_array() : NULL;

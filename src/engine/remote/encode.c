@@ -50,7 +50,8 @@ static size_t sample_size(int64_t t)
 static char *put_sample(char *p, int64_t t, double v)
 {
     uint64_t bits;
-    memcpy(&bits, &v, sizeof(bits)); // as they are: the stale marker is a NaN with a payload
+    // Copies the bits, because the stale marker is a NaN with a payload.
+    memcpy(&bits, &v, sizeof(bits));
     *p++ = (char)TAG_BYTES(2);
     p = put_varint(p, sample_size(t));
     *p++ = (char)TAG_FIXED64(1);

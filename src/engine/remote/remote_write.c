@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For each series the time of the newest sample that the receiver has (or refused). A turn compares
-// these with the store and sends what is newer, a batch at a time; the store itself is the backlog.
+// Stores for each series the time of the newest sample that the receiver has accepted or rejected.
+// A sync compares these times with the store and sends newer samples in batches. The store itself
+// is the backlog.
 #include "engine/remote/remote_write.h"
 
 #include "base/clock.h"
@@ -13,12 +14,12 @@
 #include "metrics/write.h"
 #include "net/http/client.h"
 
-#define IDLE_MS       INT64_C(1000) // between turns while batches are full
+#define IDLE_MS       INT64_C(1000) // between syncs while batches are full
 #define MAX_RETRY_S   INT64_C(3600)
 #define DEFAULT_BATCH ((size_t)2000)
 
 struct sent {
-    uint64_t id; // of the labels: a number may become another series'
+    uint64_t id; // hash of the labels, because numbers of series are reused
     int64_t t_ms;
 };
 
@@ -38,18 +39,18 @@ struct remote_write {
     struct http_client *client;
     struct http_op *op;
 
-    struct sent *sent; // by series number
+    struct sent *sent; // indexed by series number
     size_t sent_cap;
-    struct tsdb_refs refs; // of the turn under way
-    double *values;        // scratch of the turn
+    struct tsdb_refs refs; // series of the current sync
+    double *values;        // buffer of the current sync
     int64_t *newest;
     size_t turn_cap;
-    size_t at; // in refs
+    size_t at; // index in refs
     uint64_t generation;
     bool in_turn;
-    bool full; // the turn sent a full batch
+    bool full; // the sync has sent a full batch
 
-    struct gs_buf raw, body; // the batch; body empty: none
+    struct gs_buf raw, body; // the batch; no batch if body is empty
     struct mark *marks;
     size_t n_marks, marks_cap;
     size_t batch_samples;
@@ -58,9 +59,9 @@ struct remote_write {
     size_t labels_cap;
     struct engine_config_label_builder builder;
     int64_t backoff_ms;
-    bool new_client;            // the configuration changed: the next request goes by a new one
-    bool last_turn;             // the turn under way has all that a flush is to send
-    void (*flushed)(void *arg); // NULL: no flush was asked for
+    bool new_client;            // the configuration changed: the next request uses a new client
+    bool last_turn;             // the current sync sends all samples that a flush requires
+    void (*flushed)(void *arg); // NULL: no flush was requested
     void *flushed_arg;
     uint64_t samples_sent, bytes_sent, samples_failed, samples_retried, samples_dropped,
         samples_old;
@@ -74,7 +75,7 @@ static void arm_send_timer(struct remote_write *w, int64_t ms);
 static uint64_t receiver_id(const struct tsdb *db, tsdb_ref ref)
 {
     struct tsdb_labels l = tsdb_series_labels(db, ref);
-    return gs_hash(l.pairs, l.n * sizeof(*l.pairs)) | 1; // 0: never seen
+    return gs_hash(l.pairs, l.n * sizeof(*l.pairs)) | 1; // 0: series without a sample
 }
 
 static void know(struct remote_write *w, tsdb_ref ref)
@@ -97,7 +98,7 @@ static void begin_turn(struct remote_write *w)
     w->last_turn = w->flushed != NULL;
     w->full = false;
     tsdb_refs_finish(&w->refs);
-    // Without a limit it cannot fail.
+    // Cannot fail without a limit.
     gs_error_free(tsdb_find(w->db, NULL, 0, INT64_MIN, INT64_MAX, 0, &w->refs));
     size_t n = w->refs.len;
     if (n > w->turn_cap) {
@@ -112,14 +113,14 @@ static void begin_turn(struct remote_write *w)
     tsdb_latest(w->db, w->refs.items, n, INT64_MAX, INT64_MIN, w->values, w->newest);
 }
 
-// The store changed its series while a turn was under way: the turn goes on behind the series where
-// it was, so that none waits for ever.
+// The series of the store changed during a sync: continues after the last series, so that no series
+// waits forever.
 static void renew_turn(struct remote_write *w)
 {
     tsdb_ref next = w->refs.items[w->at];
     bool full = w->full, last_turn = w->last_turn;
     begin_turn(w);
-    w->last_turn = last_turn; // series that it has passed may have more
+    w->last_turn = last_turn; // series before this position may have new samples
     while (w->at < w->refs.len && w->refs.items[w->at] < next)
         w->at++;
     w->full = full;
@@ -133,7 +134,7 @@ static size_t add_external_label(struct remote_write *w, size_t n, struct gs_sli
     return n + 1;
 }
 
-// The series' labels and the external ones that it does not have; both are sorted.
+// Merges the labels of the series and the external labels that it lacks. Both are sorted.
 static size_t merge_labels(struct remote_write *w, tsdb_ref ref)
 {
     struct tsdb_labels l = tsdb_series_labels(w->db, ref);
@@ -153,7 +154,7 @@ static size_t merge_labels(struct remote_write *w, tsdb_ref ref)
     return n;
 }
 
-// The labels that the series goes by; false: relabelling drops it.
+// The labels of the series after relabeling. Returns false if relabeling drops it.
 static bool labels_of(struct remote_write *w, tsdb_ref ref, const struct metrics_label **ret,
                       size_t *ret_n)
 {
@@ -177,8 +178,7 @@ static size_t max_batch(const struct remote_write *w)
     return w->cfg->max_samples_per_send ? w->cfg->max_samples_per_send : DEFAULT_BATCH;
 }
 
-// Samples at the front of those that were read that are older than sample_age_limit are passed
-// over.
+// Skips samples at the start of the buffer that are older than sample_age_limit.
 static void drop_old_samples(struct remote_write *w, tsdb_ref ref)
 {
     struct tsdb_samples *s = &w->samples;
@@ -197,7 +197,7 @@ static void drop_old_samples(struct remote_write *w, tsdb_ref ref)
     memmove(s->v, s->v + n, s->n * sizeof(*s->v));
 }
 
-// A batch that waited too long for its receiver.
+// True if the batch has waited too long for its receiver.
 static bool batch_is_old(const struct remote_write *w)
 {
     if (!w->cfg->age_limit_ms || !w->body.len)
@@ -209,7 +209,7 @@ static bool batch_is_old(const struct remote_write *w)
     return true;
 }
 
-// What the next series has and the receiver does not, as far as it fits.
+// Adds the new samples of the next series to the batch, as far as they fit.
 static void fill_one(struct remote_write *w)
 {
     tsdb_ref ref = w->refs.items[w->at];
@@ -223,7 +223,7 @@ static void fill_one(struct remote_write *w)
     size_t room = max_batch(w) - w->batch_samples, n = w->samples.n, n_labels;
     const struct metrics_label *labels;
     if (n && !labels_of(w, ref, &labels, &n_labels)) {
-        w->samples_dropped += n; // all at once: they need no room
+        w->samples_dropped += n; // drop all at once: they need no space
     } else if (n) {
         n = n < room ? n : room;
         remote_encode_series(&w->raw, labels, n_labels, w->samples.t, w->samples.v, n);
@@ -250,7 +250,7 @@ static void acknowledge(struct remote_write *w)
     w->backoff_ms = w->cfg->min_backoff_ms;
 }
 
-// False: nothing is to be sent now.
+// Returns false if there is nothing to send.
 static bool fill_batch(struct remote_write *w)
 {
     if (!w->in_turn)
@@ -263,7 +263,7 @@ static bool fill_batch(struct remote_write *w)
         fill_one(w);
     w->in_turn = w->raw.len > 0;
     if (!w->in_turn) {
-        acknowledge(w); // what relabelling dropped
+        acknowledge(w); // samples that relabeling dropped count as sent
         return false;
     }
     w->full = w->full || w->batch_samples >= max_batch(w);
@@ -416,7 +416,7 @@ void remote_write_cut(struct remote_write *w, int64_t t_ms)
     bound_backlog(&w->newest_sent_ms, t_ms);
     for (size_t i = 0; i < w->sent_cap; i++)
         bound_backlog(&w->sent[i].t_ms, t_ms);
-    for (size_t i = 0; i < w->n_marks; i++) // of a batch under way
+    for (size_t i = 0; i < w->n_marks; i++) // of the current batch
         bound_backlog(&w->marks[i].to.t_ms, t_ms);
 }
 
@@ -427,8 +427,8 @@ bool remote_write_is(const struct remote_write *w,
            gs_streq(w->cfg->name ? w->cfg->name : "", cfg->name ? cfg->name : "");
 }
 
-// A batch that is made is sent as it is: whether the receiver has it is not known, and the same
-// samples again would be out of order there.
+// The current batch is sent unchanged: the receiver may have accepted it, and would reject the same
+// samples in another batch as out of order.
 void remote_write_reconfigure(struct remote_write *w,
                               const struct engine_config_remote_write_config *cfg,
                               const struct metrics_label *external_labels, size_t n)
@@ -470,7 +470,7 @@ void remote_write_free(struct remote_write *w)
     free(w);
 }
 
-// reason NULL: without that label.
+// reason: the value of a label; NULL: no such label.
 static void receiver_metric(const struct remote_write *w, struct gs_buf *out, const char *name,
                             enum metrics_type type, const char *help, const char *reason,
                             double value)
@@ -482,7 +482,7 @@ static void receiver_metric(const struct remote_write *w, struct gs_buf *out, co
     };
     const struct metrics_label *labels = reason ? all : all + 1;
     GS_AUTO_FREE char *told = gs_format("# TYPE %s ", name);
-    if (!out->data || !strstr(out->data, told)) // by another remote
+    if (!out->data || !strstr(out->data, told)) // another remote may have written it
         metrics_write_family(out, name, type, help);
     metrics_write_sample(out, name, labels, GS_ARRAY_LEN(all) - !reason, value);
 }

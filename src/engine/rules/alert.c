@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of alerts: pending, firing, kept firing, resolved.
+// The states of alerts: pending, firing, kept firing, resolved.
 // https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/
 #include "engine/rules/rules_private.h"
 
@@ -24,7 +24,8 @@ static struct template_program **parse_all(const struct rules_rule *rule,
 {
     GS_AUTO_FREE char *name = gs_format("__alert_%s", rule->name);
     struct template_program **list = gs_alloc_array(n + 1, sizeof(struct template_program *));
-    for (size_t i = 0; i < n; i++) // a wrong one has switched the rule off, or is a group label
+    // A label with an invalid template disabled the rule, or belongs to the group.
+    for (size_t i = 0; i < n; i++)
         gs_error_free(template_parse(items[i].value, name, &list[i]));
     return list;
 }
@@ -104,7 +105,7 @@ static struct rules_labels *pack(const struct metrics_label *items, size_t n)
     return out;
 }
 
-// The labels of the alert and its annotations as the templates make them.
+// Labels and annotations of the alert, with templates executed.
 static struct rules_active_alert *make_alert(struct expansion *x, const struct rules_sample *in)
 {
     const struct rules_rule *rule = x->s->rule;
@@ -166,7 +167,7 @@ static struct gs_error *make_alerts(struct expansion *x, const struct rules_samp
 
 // --- states ---
 
-// New alerts become active; those that already are get their new value and annotations.
+// Adds new alerts. Alerts that are active already get their new value and annotations.
 static void merge_alerts(struct rules_state *s, struct gs_hmap *now)
 {
     size_t pos = 0;
@@ -192,7 +193,7 @@ static void merge_alerts(struct rules_state *s, struct gs_hmap *now)
     gs_hmap_free(fresh);
 }
 
-// False: the alert is to be forgotten.
+// Returns false if the alert can be removed.
 static bool without_result(struct rules_state *s, struct rules_active_alert *x, int64_t t_ms,
                            bool *ret_keep_firing)
 {
@@ -242,8 +243,8 @@ static void add_alert_sample(struct gathering *g, const struct rules_rule *rule,
     g->items[g->n++] = (struct rules_sample){labels, n, value};
 }
 
-// Times that are ahead belong to a clock that was set back since: an alert must not wait until they
-// come.
+// If the clock was set back, times can be in the future. They are limited to now, so that alerts do
+// not wait until then.
 static void bound_times(struct rules_active_alert *x, int64_t t_ms)
 {
     int64_t *times[] = {&x->a.active_at_ms, &x->a.fired_at_ms, &x->a.keep_firing_since_ms,
@@ -275,7 +276,7 @@ static void one_alert(struct rules_state *s, struct rules_active_alert *x, bool 
     if (!s->restored)
         return;
     add_alert_sample(g, s->rule, a, "ALERTS", 1);
-    // Whole seconds, rounded down, as Go's Time.Unix.
+    // Whole seconds, rounded down, like Go's Time.Unix.
     int64_t since_s = a->active_at_ms / 1000 - (a->active_at_ms % 1000 < 0);
     add_alert_sample(g, s->rule, a, "ALERTS_FOR_STATE", (double)since_s);
 }
@@ -381,7 +382,8 @@ void rules_runner_due(struct rules_runner *r, int64_t t_ms, int64_t resend_ms,
                       void (*fn)(void *arg, const struct rules_alert *a, int64_t valid_until_ms),
                       void *arg)
 {
-    // Two evaluations or sends may fail before the Alertmanager takes the alert for resolved.
+    // The Alertmanager resolves the alert only after more than two evaluations or requests have
+    // failed.
     int64_t valid_ms = 4 * (r->interval_ms > resend_ms ? r->interval_ms : resend_ms);
     for (size_t i = 0; i < r->group->n_rules; i++) {
         size_t pos = 0;
@@ -452,7 +454,7 @@ static void restore_alert(struct rules_alert *a, const struct tsdb_point *last, 
                           int64_t now_ms)
 {
     int64_t down_at = last->t_ms / 1000 * 1000;
-    if (!(last->value > -1e12 && last->value < 1e12)) // not a time
+    if (!(last->value > -1e12 && last->value < 1e12)) // not a valid time
         return;
     int64_t active_at = (int64_t)last->value * 1000;
     int64_t remaining = for_ms - (down_at - active_at);
@@ -471,7 +473,8 @@ void rules_runner_restore(struct rules_runner *r, int64_t now_ms)
         if (s->restored)
             continue;
         s->restored = true;
-        // A short `for` starts again: the grace period would only make it longer.
+        // If `for` is shorter than the grace period, it starts again: the grace period would extend
+        // it.
         if (s->rule->for_ms < FOR_GRACE_MS)
             continue;
         GS_CLEANUP(gs_hmap_freep) struct gs_hmap *stored = gs_hmap_new(free);

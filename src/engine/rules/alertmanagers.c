@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Alertmanagers there are: static and discovered targets, relabelled, as HTTP clients.
+// The current Alertmanagers: static and discovered targets after relabeling, each with an HTTP
+// client.
 #include "engine/rules/rules_private.h"
 
 #include "base/log.h"
@@ -9,14 +10,14 @@
 struct am_group {
     char *source;
     size_t n;
-    struct metrics_label **targets; // copies, each ends with an empty name
+    struct metrics_label **targets; // copies; the last label has an empty name
 };
 
 struct rules_alertmanager_discovery {
     struct rules_alertmanager_set *set;
     uv_loop_t *loop;
     struct discovery_provider *provider;
-    bool spoke; // has given its first groups
+    bool spoke; // discovery has reported its first groups, or has failed
     struct am_group *groups;
     size_t n, cap;
 };
@@ -34,7 +35,7 @@ static void target_free(struct rules_alertmanager *t)
     free(t);
 }
 
-// "host" → "host:80", as Prometheus.
+// Adds the default port: "host" → "host:80", as in Prometheus.
 static char *address_with_port(struct gs_slice address, bool https)
 {
     const char *bracket = address.len ? memrchr(address.data, ']', address.len) : NULL;
@@ -136,7 +137,7 @@ static void add_alertmanager_group(struct rules_alertmanager_set *s, uv_loop_t *
     }
 }
 
-// The targets anew; those that stay keep their connection and counts.
+// Updates the list of targets. Targets in both lists keep their connection and counters.
 static void rebuild(struct rules_alertmanager_set *s, uv_loop_t *loop)
 {
     for (size_t i = 0; i < s->n_dropped; i++)
@@ -150,7 +151,8 @@ static void rebuild(struct rules_alertmanager_set *s, uv_loop_t *loop)
             add_alertmanager_group(s, loop, &s->discoveries[f].groups[g]);
     size_t kept = 0;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->targets[i]->keep || s->targets[i]->op) // one that sends goes next time
+        // A target with a request in progress is removed later.
+        if (s->targets[i]->keep || s->targets[i]->op)
             s->targets[kept++] = s->targets[i];
         else
             target_free(s->targets[i]);
@@ -169,7 +171,8 @@ static void group_clear(struct am_group *g)
     g->n = 0;
 }
 
-// A target's labels over its group's, in one allocation, ended by an empty name.
+// The labels of a target and its group in one allocation. The target's labels have precedence. The
+// last label has an empty name.
 static struct metrics_label *copy_target(const struct discovery_group *from, size_t target)
 {
     size_t n = from->n_labels + from->n_target_labels[target], bytes = 0;
@@ -216,7 +219,7 @@ static void on_alertmanager_groups(void *arg, const struct discovery_group *grou
     }
     f->spoke = true;
     rebuild(f->set, f->loop);
-    rules_notifier_flush(f->set->notifier); // what waited for it
+    rules_notifier_flush(f->set->notifier); // alerts that waited for discovery
 }
 
 static void start_discovery(struct rules_alertmanager_set *s, const struct discovery_context *ctx,
@@ -226,7 +229,7 @@ static void start_discovery(struct rules_alertmanager_set *s, const struct disco
     *d = (struct rules_alertmanager_discovery){.set = s, .loop = ctx->loop};
     GS_AUTO_ERROR struct gs_error *err =
         discovery_provider_new(ctx, source, on_alertmanager_groups, d, &d->provider);
-    d->spoke = err != NULL; // nothing will come of it
+    d->spoke = err != NULL; // discovery failed: do not wait for it
     if (err)
         gs_err("notify", "Alertmanagers: %s", gs_error_message(err));
 }

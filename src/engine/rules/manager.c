@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups on their timers. A group is evaluated on a stack of its own, from which its queries pause:
-// scrapes, requests and other groups get their turns meanwhile. Each source of rules (the
-// configuration's files, each set beside them) is replaced as a whole; groups that stay hand their
-// state over.
+// Evaluates groups by timers. Each evaluation runs in a fiber and pauses in its queries, so that
+// scrapes, requests and other groups are not delayed. Each source of rules (the files of the
+// configuration, and each additional set) is replaced as a whole. Groups that exist in both
+// versions keep their state.
 #include "engine/rules/rules_private.h"
 
 #include "base/clock.h"
@@ -48,7 +48,8 @@ static int64_t floor_mod(int64_t a, int64_t b)
     return r < 0 ? r + b : r;
 }
 
-// The evaluation time at or before now: groups are spread over their interval by their name.
+// The evaluation time at or before now. Groups are spread over their interval by a hash of their
+// name.
 static int64_t slot_before(const struct rules_managed_group *g, int64_t now_ms)
 {
     int64_t interval = g->runner->interval_ms;
@@ -61,7 +62,7 @@ static void on_evaluation_timer(void *arg);
 static void schedule_evaluation(struct rules_managed_group *g)
 {
     int64_t now = gs_unix_ms(), wait = g->next_ms - now;
-    if (wait > g->runner->interval_ms) { // the clock went back
+    if (wait > g->runner->interval_ms) { // the clock was set back
         g->next_ms = slot_before(g, now) + g->runner->interval_ms;
         wait = g->next_ms - now;
     }
@@ -112,11 +113,12 @@ static void give_fiber_back(struct rules_manager *m, struct gs_fiber *f)
         m->spare = f;
 }
 
-// From its begin or its last pause to the next one. True: it has ended.
+// Runs the evaluation until its next pause or its end. Returns true if it has ended.
 static bool run_evaluation_step(struct rules_managed_group *g, bool first)
 {
     struct rules_manager *m = g->manager;
-    struct rules_managed_group *outer = m->running; // a reload may come out of another's turn
+    // A reload may run within an evaluation of another group.
+    struct rules_managed_group *outer = m->running;
     struct promql_pause ours = {pause_eval, m};
     struct promql_pause before = promql_engine_swap_pause(m->runner_cfg.engine, ours);
     m->running = g;
@@ -146,7 +148,7 @@ static void begin_eval(struct rules_managed_group *g)
     struct rules_manager *m = g->manager;
     g->fiber = GS_TAKE(m->spare);
     struct gs_error *err = g->fiber ? NULL : gs_fiber_new(&g->fiber);
-    if (err) { // no memory for a stack: in one go
+    if (err) { // no memory for a fiber: evaluate without pauses
         gs_error_free(err);
         struct promql_pause before =
             promql_engine_swap_pause(m->runner_cfg.engine, (struct promql_pause){NULL, NULL});
@@ -161,7 +163,7 @@ static void begin_eval(struct rules_managed_group *g)
     }
 }
 
-// Its rules are about to go.
+// Must be called before the rules of the group are freed.
 static void cancel_eval(struct rules_managed_group *g)
 {
     struct rules_manager *m = g->manager;
@@ -181,9 +183,9 @@ static void on_evaluation_timer(void *arg)
     struct rules_managed_group *g = arg;
     struct rules_runner *r = g->runner;
     int64_t now = gs_unix_ms(), late = now - g->next_ms;
-    if (g->fiber) // the end of the evaluation sets the timer
+    if (g->fiber) // the timer is set at the end of the evaluation
         return;
-    if (late < 0) { // a timer of the loop can be early by a rounding
+    if (late < 0) { // timers of the loop can be early because of rounding
         schedule_evaluation(g);
         return;
     }
@@ -262,7 +264,7 @@ static void source_clear(struct rules_file_source *s, bool end_series)
     s->n = 0;
 }
 
-// Takes set. The source's groups become those of the set.
+// Takes ownership of set. Its groups replace those of the source.
 static void source_replace(struct rules_manager *m, struct rules_file_source *s,
                            struct rules_set *set)
 {
@@ -285,7 +287,7 @@ static void source_replace(struct rules_manager *m, struct rules_file_source *s,
         start_group(g);
     }
     s->loaded = true;
-    source_clear(&old, true); // of groups that were taken over nothing is left to end
+    source_clear(&old, true); // groups that were taken over have no series to end
 }
 
 static struct rules_file_source *find_source(struct rules_manager *m, const char *name, bool make)
@@ -314,7 +316,7 @@ void rules_manager_apply_extra(struct rules_manager *m, const char *name, struct
     *s = m->extras[--m->n_extras];
 }
 
-// What comes from the configuration, for the groups that do not.
+// Passes the settings of the configuration to the additional sets.
 static void update_extras(struct rules_manager *m)
 {
     for (size_t i = 0; i < m->n_extras; i++)

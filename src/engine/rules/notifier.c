@@ -14,14 +14,14 @@ enum { QUEUE_CAPACITY = 10000, BATCH_MAX = 64, DEFAULT_TIMEOUT_MS = 10000 };
 
 struct rules_notifier {
     char *external_url;
-    const struct engine_config *cfg; // NULL: none yet
+    const struct engine_config *cfg; // NULL: not configured yet
     struct discovery_context discovery;
     struct rules_alertmanager_set **sets;
     size_t n_sets;
-    json_t *queue[QUEUE_CAPACITY]; // a ring
+    json_t *queue[QUEUE_CAPACITY]; // ring buffer
     size_t head, len;
-    json_t *batch;     // under way: an array
-    size_t n_requests; // of the batch that have not been answered
+    json_t *batch;     // alerts that are being sent, an array
+    size_t n_requests; // requests of the batch without a response
     uint64_t dropped;
 };
 
@@ -109,7 +109,7 @@ static char *generator_url(const struct rules_notifier *n, const struct rules_ru
     return gs_buf_take(&url);
 }
 
-// NULL: relabelling dropped it.
+// NULL: relabeling dropped the alert.
 static json_t *alert_json(const struct rules_notifier *n, const struct rules_alert *a,
                           int64_t valid_until_ms)
 {
@@ -140,7 +140,7 @@ void rules_notifier_add(struct rules_notifier *n, const struct rules_alert *a,
     json_t *obj = alert_json(n, a, valid_until_ms);
     if (!obj)
         return;
-    if (n->len == QUEUE_CAPACITY) { // the oldest goes: newer ones say more
+    if (n->len == QUEUE_CAPACITY) { // drop the oldest alert: newer ones are more useful
         json_decref(n->queue[n->head]);
         n->head = (n->head + 1) % QUEUE_CAPACITY;
         n->len--;
@@ -151,7 +151,7 @@ void rules_notifier_add(struct rules_notifier *n, const struct rules_alert *a,
 
 // --- sending ---
 
-// The batch as a set's alert_relabel_configs leave it. New reference; NULL: nothing left.
+// The batch after alert_relabel_configs of the set. New reference. NULL: empty.
 static json_t *batch_for(const struct rules_alertmanager_set *s, json_t *batch)
 {
     if (!s->cfg->alert_relabel.n)
@@ -295,14 +295,14 @@ void rules_notifier_flush(struct rules_notifier *n)
                 n->dropped += json_array_size(n->batch);
                 break;
             }
-        json_decref(n->batch); // no Alertmanagers
+        json_decref(n->batch); // there is no Alertmanager
         n->batch = NULL;
     }
 }
 
 void rules_notifier_apply(struct rules_notifier *n, const struct engine_config *cfg)
 {
-    // A batch under way goes to the new Alertmanagers once more: they deduplicate.
+    // The current batch is sent to the new Alertmanagers again: they deduplicate alerts.
     if (n->batch) {
         size_t i;
         json_t *alert;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rule files: the documents and their groups. What is wrong with the shape of a document refuses
-// it; what is wrong with one rule is for rules_build_rule.
+// Parses rule files: documents and their groups. A document with a wrong structure is rejected.
+// rules_build_rule() reports errors of single rules.
 #include "engine/rules/rules_private.h"
 
 #include "base/file.h"
@@ -84,7 +84,8 @@ const char *rules_label_map(struct rules_builder *b, const json_t *value, bool l
     json_t *v;
     json_object_foreach ((json_t *)value, name, v) {
         const char *text = "";
-        // As Prometheus 3: any UTF-8 text is a name (the parser of the file saw to the UTF-8).
+        // As in Prometheus 3, any UTF-8 text is a valid name. The YAML parser has checked the
+        // encoding.
         if (!*name || (label_names && gs_streq(name, "__name__")))
             return rules_format(b, "invalid %s name: %s", what, name);
         if (!rules_scalar(b, v, &text))
@@ -180,7 +181,7 @@ static struct gs_error *build_group(struct rules_builder *b, const struct rules_
 {
     static const char *const keys[] = {
         "name", "interval", "query_offset", "limit", "labels", "rules",
-        // Of PrometheusRule objects: Thanos' own, without meaning here.
+        // A Thanos field of PrometheusRule objects, which has no effect.
         "partial_response_strategy", NULL};
     if (!json_is_object(obj))
         return fail_parse(src, obj, NULL, "a group must be a mapping");
@@ -325,7 +326,7 @@ static struct gs_error *build_text(struct rules_builder *b, struct gs_slice text
     for (size_t i = 0; !err && i < docs.len; i++)
         err = rules_build_document(b, &src, docs.items[i].value);
     if (err)
-        b->n_groups = old_groups; // a refused file leaves nothing
+        b->n_groups = old_groups; // keep no groups of a rejected file
     codec_yaml_docs_finish(&docs);
     return err;
 }
@@ -361,7 +362,7 @@ struct gs_error *rules_load_files(const char *const *globs, size_t n,
         glob_t found = {0};
         int rc = glob(globs[i], 0, NULL, &found);
         for (size_t f = 0; rc == 0 && f < found.gl_pathc; f++) {
-            if (!gs_hmap_get_str(seen, found.gl_pathv[f])) // two globs may name one file
+            if (!gs_hmap_get_str(seen, found.gl_pathv[f])) // two globs may match the same file
                 load_file(&b, found.gl_pathv[f]);
             gs_hmap_put_str(seen, found.gl_pathv[f], seen);
         }

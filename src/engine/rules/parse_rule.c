@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rule: its fields, checked as Prometheus' rulefmt does.
+// Parses one rule, with the checks of Prometheus' rulefmt.
 #include "engine/rules/rules_private.h"
 
 #include "base/mem.h"
@@ -15,7 +15,7 @@ struct rule_build {
     struct rules_rule *rule;
 };
 
-// The first problem is what the rule shows; all are reported.
+// The rule stores the first error. All errors are logged.
 static void report_wrong_rule(struct rule_build *r, const json_t *at, const char *fmt, ...)
     GS_PRINTF(3, 4);
 static void report_wrong_rule(struct rule_build *r, const json_t *at, const char *fmt, ...)
@@ -139,7 +139,7 @@ static void parse_labels(struct rule_build *r)
     }
 }
 
-// A rule's own labels win over the group's.
+// The labels of the rule have precedence over those of the group.
 static void add_group_labels(struct rule_build *r)
 {
     const struct rules_group *g = r->group;

@@ -36,7 +36,7 @@ static struct gs_error *build_rule_set(const json_t *obj, const char *name, stru
     return err;
 }
 
-// A changed object that is wrong keeps the rules it had before.
+// If a changed object is invalid, its previous rules are kept.
 static void on_rule_object_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct rules_objects *o = arg;
@@ -45,7 +45,7 @@ static void on_rule_object_changed(void *arg, const json_t *old_obj, const json_
     if (new_obj && old_obj &&
         json_equal(codec_json_get(old_obj, "spec", NULL), codec_json_get(new_obj, "spec", NULL)))
         return;
-    // Items of a list come without their kind.
+    // Items of a list have no kind.
     CODEC_AUTO_JSON json_t *doc = new_obj ? json_copy((json_t *)new_obj) : NULL;
     if (doc)
         codec_json_set_str(doc, "kind", "PrometheusRule");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /api/v1/rules, /alerts, /alertmanagers and the rules' own metrics, in Prometheus' form:
+// /api/v1/rules, /alerts, /alertmanagers and the metrics of rules, in the format of Prometheus:
 // https://prometheus.io/docs/prometheus/latest/querying/api/#rules
 #include "engine/rules/rules_private.h"
 
@@ -37,7 +37,7 @@ const struct rules_runner **rules_manager_groups(const struct rules_manager *m, 
 
 // --- JSON ---
 
-// Go's RFC3339Nano in UTC; 0 is Go's zero time.
+// Go's RFC3339Nano format in UTC. 0 becomes Go's zero time.
 static json_t *time_json(int64_t unix_ms)
 {
     char text[64];
@@ -88,7 +88,8 @@ static json_t *value_json(double v)
             point = (int)n;
             continue;
         }
-        if (leading && *p == '0') { // 0.00…: each zero behind the point is one power of ten
+        // 0.00…: each zero after the point decreases the exponent by one.
+        if (leading && *p == '0') {
             exponent -= point >= 0;
             continue;
         }
@@ -154,7 +155,7 @@ static json_t *seconds_json(int64_t ms)
     return ms % 1000 ? json_real((double)ms / 1000) : json_integer(ms / 1000);
 }
 
-// In the order of Prometheus.
+// The fields in the order of Prometheus.
 static void add_alert_fields(json_t *obj, const struct rules_state *s)
 {
     const struct rules_rule *rule = s->rule;

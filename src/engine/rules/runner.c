@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group evaluated: its rules one after the other, each sees what the one before it stored.
+// Evaluates the rules of a group in order. Each rule can use the results of the rules before it.
 #include "engine/rules/rules_private.h"
 
 #include "base/clock.h"
@@ -60,7 +60,7 @@ void rules_runner_free(struct rules_runner *r)
 
 int64_t rules_runner_offset(const struct rules_runner *r)
 {
-    int64_t own = r->group->query_offset_ms; // below 0: none
+    int64_t own = r->group->query_offset_ms; // negative: not set
     return own >= 0 ? own : r->cfg.query_offset_ms;
 }
 
@@ -81,7 +81,7 @@ static struct gs_error *copy_sample(const struct promql_result *res, struct tsdb
     for (size_t i = 0; i < labels.n; i++) {
         struct gs_slice name = promql_text(res, labels.pairs[i].name);
         struct gs_slice text = promql_text(res, labels.pairs[i].value);
-        // Copied: what the rule stores can make the store drop symbols.
+        // Copied, because the store can free symbols when results are stored.
         const char *n = gs_arena_strndup(arena, name.data, name.len);
         const char *v = gs_arena_strndup(arena, text.data, text.len);
         if (!n || !v)
@@ -182,7 +182,8 @@ static struct gs_error *put_sample(struct tsdb_group *g, const struct rules_samp
     return err;
 }
 
-// One pass of the rule's series. What cannot be stored costs itself; the first reason is returned.
+// Stores one sample of a series of the rule. An error affects only this sample. The first error is
+// returned.
 static struct gs_error *store_sample(const struct tsdb *db, struct rules_state *s, int64_t t_ms,
                                      const struct rules_sample *items, size_t n, size_t *ret_stored)
 {
@@ -224,7 +225,7 @@ static bool has_duplicates(const struct rules_sample *items, size_t n)
     return false;
 }
 
-// The recorded name and the rule's labels over what the expression gave.
+// Applies the metric name and the labels of the rule to the results of the expression.
 static struct gs_error *record_samples(struct rules_runner *r, const struct rules_rule *rule,
                                        struct gs_arena *arena, struct rules_sample *items, size_t n)
 {
@@ -265,7 +266,7 @@ static struct gs_error *eval_rule(struct rules_runner *r, struct rules_state *s,
     return err ? err : store_sample(r->cfg.db, s, at, items, n, ret_stored);
 }
 
-// True: an error that it did not have at the last evaluation.
+// Returns true if the error is new since the last evaluation.
 static bool set_health(struct rules_state *s, struct gs_error *err)
 {
     bool news = err && !gs_streq(gs_error_message(err), s->last_error);
@@ -282,7 +283,7 @@ static void end_removed(struct rules_runner *r, int64_t t_ms)
         size_t added, fresh;
         if (!err)
             tsdb_group_commit(r->ended[i], &added, &fresh);
-        gs_error_free(err); // nothing newer is there to be ended
+        gs_error_free(err); // there is no newer sample to end
         tsdb_group_free(r->ended[i]);
     }
     r->n_ended = 0;
@@ -306,7 +307,7 @@ void rules_runner_eval(struct rules_runner *r, int64_t t_ms)
         s->duration_ns = gs_mono_ns() - rule_begun;
         r->evaluations++;
         r->failures += err != NULL;
-        if (news) // not each second
+        if (news) // log only new errors
             gs_warn("rules", "%s: group \"%s\", %s: %s", r->group->file, r->group->name,
                     s->rule->name, gs_error_message(err));
         gs_arena_clear(&arena);
@@ -355,7 +356,7 @@ static void move_state(struct rules_state *to, struct rules_state *from)
     }
 }
 
-// Matched by name and labels, duplicates first with first, as Prometheus.
+// Matches rules by name and labels. Duplicates are matched in order, as in Prometheus.
 void rules_runner_take_over(struct rules_runner *r, struct rules_runner *old)
 {
     for (size_t i = 0; i < r->group->n_rules; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of unit tests: its rules, loaded once, and its tests one after the other.
+// Runs a file of unit tests: loads its rules once, then runs its tests in order.
 #include "engine/rules/unit_test.h"
 
 #include "base/log.h"
@@ -35,10 +35,10 @@ static size_t group_order(const struct rules_test_file *f, const struct rules_gr
     for (size_t i = 0; i < f->n_order; i++)
         if (gs_streq(f->order[i], g->name))
             return i;
-    return 0; // as promtool: before or with the first
+    return 0; // as in promtool, groups that are not listed have the first position
 }
 
-// Groups of the same place stay in the order of their files.
+// The sort is stable: groups with the same position keep the order of their files.
 static void order_groups(const struct rules_test_file *f, struct loaded *l)
 {
     size_t n = l->set->n_groups;
@@ -52,7 +52,7 @@ static void order_groups(const struct rules_test_file *f, struct loaded *l)
     }
 }
 
-// A pattern without files is no mistake, as in promtool.
+// As in promtool, a pattern without matching files is not an error.
 static struct gs_error *load_rules(const struct rules_test_file *f,
                                    struct codec_test_report *report, struct loaded *ret)
 {
@@ -148,7 +148,7 @@ struct gs_error *rules_tests_run_files(const struct codec_test_options *opts, in
                                           .color =
                                               isatty(STDERR_FILENO) && !(no_color && *no_color),
                                           .ignore_unknown_fields = opts->ignore_unknown_fields};
-    if (gs_log_level() == GS_LOG_INFO) // a failed rule is a failure of its test
+    if (gs_log_level() == GS_LOG_INFO) // errors of rules are reported as failures of the test
         gs_log_configure(GS_LOG_ERROR, GS_LOG_TEXT);
     *ret_exit = 0;
     codec_junit_begin(&junit);

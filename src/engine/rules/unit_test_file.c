@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of unit tests, read by tables of fields.
+// Reads files of unit tests with field tables.
 #include "engine/rules/unit_test_private.h"
 
 #include "base/clock.h"
@@ -21,7 +21,7 @@ static void read_duration(struct codec_reader *r, const json_t *value, void *out
         codec_reader_fail(r, value, "not a valid duration string: \"%s\"", text);
 }
 
-// As YAML 1.1 writes numbers, and as Prometheus does.
+// Accepts the number formats of YAML 1.1 and Prometheus.
 static void read_value(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct {

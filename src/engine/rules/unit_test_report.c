@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints differences from the expected result: both sides, or the lines in which they differ.
+// Prints differences from the expected result: both results, or the lines that differ.
 #include "engine/rules/unit_test_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 
-#define MAX_DIFF_LINES 2000 // of a side: the table of the comparison is the square
+#define MAX_DIFF_LINES 2000 // per side: the size of the comparison table is its square
 
 void rules_test_fail(struct codec_test_case *c, const char *fmt, ...)
 {
@@ -41,7 +41,7 @@ static void add_diff_line(struct gs_buf *out, char sign, struct gs_slice line, b
                 GS_SLICE_ARG(line), colored ? "\x1b[0m" : "");
 }
 
-// table[i][j]: the length of the longest common part of a from i on and b from j on.
+// table[i][j]: length of the longest common subsequence of a[i..] and b[j..].
 static void diff(const struct lines *a, const struct lines *b, bool color, struct gs_buf *out)
 {
     size_t w = b->n + 1, i = 0, j = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test evaluated as promtool does: at each evaluation the samples up to its time are stored, the
-// groups run in their order, and the alerts whose time falls into the step are compared; the
-// expressions are asked at the end.
+// Runs a test like promtool. Each evaluation stores the samples up to its time, evaluates the
+// groups in order, and compares the alerts whose time is within the step. The expressions are
+// evaluated at the end.
 #include "engine/rules/unit_test_private.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@ struct input {
     size_t n_labels;
     struct promql_values values;
     struct promql_values_reader reader;
-    uint64_t next; // index of the value that the reader gives next
+    uint64_t next; // index of the next value
     const char *where;
 };
 
@@ -35,7 +35,7 @@ struct run {
 
 // --- input series ---
 
-// `name{a="b"}` or nothing, as label sets in the arena.
+// Parses `name{a="b"}` or an empty text to label sets in the arena.
 static struct gs_error *parse_labels(struct gs_arena *arena, const char *text,
                                      struct metrics_label **ret, size_t *ret_n)
 {
@@ -80,7 +80,7 @@ static int compare_labels(const struct metrics_label *a, size_t n_a, const struc
     return (n_a > n_b) - (n_a < n_b);
 }
 
-// The last one of a series counts, as in promtool.
+// As in promtool, the last of several definitions of a series is used.
 static void add_input(struct run *r, const struct input *in)
 {
     for (size_t i = 0; i < r->n_inputs; i++)
@@ -122,7 +122,7 @@ static bool read_inputs(struct run *r)
     return true;
 }
 
-// Samples from the start up to t_ms after it.
+// Stores the samples from the start until t_ms after it.
 static bool store_until(struct run *r, int64_t t_ms)
 {
     uint64_t n = (uint64_t)(t_ms / r->test->interval_ms) + 1;
@@ -188,7 +188,7 @@ static int by_labels(const void *a, const void *b)
              : compare_labels(x->annotations, x->n_annotations, y->annotations, y->n_annotations);
 }
 
-// The expected alerts with their alertname, which the file leaves out.
+// The expected alerts with the label alertname, which the file omits.
 static struct rules_test_alert *wanted_alerts(struct run *r, const struct rules_test_alerts *x)
 {
     struct rules_test_alert *wanted =

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of the last good scrape are kept in their order as (hash, length, slot). A line at its
-// place costs a comparison; one that moved, a look into a table made when the first line differs;
-// one that is new, labels, relabelling and the store's index.
+// The lines of the last complete scrape are cached in order as (hash, length, slot). A line at the
+// same position needs one comparison. A line at another position needs a lookup in a table, which
+// is created when the first line differs. A new line needs parsing of its labels, relabeling and
+// the index of the store.
 #include "engine/scrape/scrape.h"
 
 #include "base/mem.h"
 #include "engine/scrape/scrape_private.h"
 #include "metrics/labels.h"
 
-#define MAX_SAMPLES ((size_t)2000000) // of one scrape
+#define MAX_SAMPLES ((size_t)2000000) // per scrape
 #define MAX_LINE    ((size_t)1 << 20)
 #define MAX_LABELS  ((size_t)1024)
-// Scrapes for which the metadata of a gone family stays, as in Prometheus.
+// Number of scrapes after which the metadata of an absent family is removed, as in Prometheus.
 #define KEEP_METADATA 10
-#define PAUSE_LINES   256             // calls of go_on are so many lines apart
-#define MAX_AHEAD_MS  INT64_C(600000) // of a sample's own timestamp, as in Prometheus
+#define PAUSE_LINES   256             // lines between two calls of go_on
+#define MAX_AHEAD_MS  INT64_C(600000) // for timestamps of samples, as in Prometheus
 
 enum kind {
-    LINE_NEW,     // to be resolved
-    LINE_SLOT,    // a slot of the group
-    LINE_TIMED,   // a series with own timestamps: its number
+    LINE_NEW,     // not resolved yet
+    LINE_SLOT,    // slot of the group
+    LINE_TIMED,   // number of a series with timestamps
     LINE_DROPPED, // by metric_relabel_configs
 };
 
@@ -27,7 +28,7 @@ struct line {
     uint64_t hash;
     uint32_t len : 30;
     uint32_t kind : 2;
-    uint32_t at; // slot or series
+    uint32_t at; // slot or series number
 };
 
 struct lines {
@@ -48,37 +49,40 @@ static const char *const report_names[N_REPORTS] = {
 struct scrape_ingest {
     struct tsdb *db;
     const struct engine_config_scrape_config *cfg;
-    struct gs_arena arena; // of target
+    struct gs_arena arena; // owns the strings of target
     struct scrape_sample_target target;
     struct tsdb_group *group;
     struct metrics_reader *reader;
     struct engine_config_label_builder builder;
     struct scrape_metadata *metadata;
-    unsigned metadata_sweep_in; // scrapes; 0: nothing has changed
+    unsigned metadata_sweep_in; // scrapes until the metadata is swept; 0: unchanged
     bool metadata_sweeping;
-    struct lines lines;                  // of the last good scrape
-    struct scrape_timestamped_set timed; // of the last scrape, with track_timestamps_staleness
+    struct lines lines; // of the last complete scrape
+    // Series of the last scrape with timestamps, if track_timestamps_staleness is set.
+    struct scrape_timestamped_set timed;
     uint32_t report_slots[N_REPORTS];
     bool reports_known;
-    uint64_t epoch, generation; // of the group and the store, when the last scrape ended
+    uint64_t epoch, generation; // of the group and the store at the end of the last scrape
     bool (*go_on)(void *arg);
     void *go_on_arg;
-    struct pass *pass; // under way
+    struct pass *pass; // the current scrape; NULL: none
     struct scrape_ingest_counts counts;
 };
 
-// A scrape under way.
+// The state of a scrape in progress.
 struct pass {
     struct scrape_ingest *in;
     int64_t t_ms;
-    size_t pos;         // where the next line is expected in the old lines
-    bool differs;       // then `fresh` has the lines so far and `table` finds the old ones
+    size_t pos; // index in the cached lines at which the next line is expected
+    // The lines differ from the cached ones: `fresh` has the lines so far, and `table` finds cached
+    // ones.
+    bool differs;
     struct lines fresh; // lines of this scrape
-    uint32_t *table;    // index + 1: below lines.n in the old ones, else in fresh
+    uint32_t *table;    // index + 1: in the cached lines if below lines.n, else in fresh
     size_t table_cap;
     struct scrape_timestamped_scrape timed;
     size_t scraped, post, added, put;
-    bool limit, full; // the job's limit of samples, the store's of series
+    bool limit, full; // sample limit of the job reached; series limit of the store reached
     bool whole;       // all lines were read
 };
 
@@ -96,7 +100,8 @@ static void on_metadata(void *arg, const struct metrics_metadata *m)
     scrape_metadata_set(in->metadata, m);
 }
 
-// After a change all lines are read anew once, and the families that they do not name are dropped.
+// After a change, all lines are parsed again once, and families that they do not contain are
+// removed.
 static void metadata_scraped(struct scrape_ingest *in)
 {
     bool changed = metrics_reader_metadata_changed(in->reader);
@@ -170,7 +175,7 @@ void scrape_ingest_reconfigure(struct scrape_ingest *in,
                                const struct engine_config_scrape_config *cfg)
 {
     in->cfg = cfg;
-    if (!cfg->track_staleness) // else the next scrape would end them all
+    if (!cfg->track_staleness) // otherwise the next scrape would end all of them
         scrape_timestamped_set_finish(&in->timed);
     clear_series_cache(in, false);
 }
@@ -202,7 +207,7 @@ static void table_build(struct pass *p, size_t n)
         table_put(p, (uint32_t)i);
 }
 
-// The index, UINT32_MAX when there is none.
+// Returns the index, or UINT32_MAX if the line is not cached.
 static uint32_t table_find(struct pass *p, const struct metrics_line *l)
 {
     size_t mask = p->table_cap - 1;
@@ -229,7 +234,7 @@ static bool over_limit(const struct pass *p)
     return p->in->cfg->sample_limit && p->post >= p->in->cfg->sample_limit;
 }
 
-// It may have been one with timestamps until now.
+// The series may have had timestamps before.
 static void saw_untimed(struct pass *p, const struct engine_config_label_builder *b)
 {
     tsdb_ref ref;
@@ -238,7 +243,7 @@ static void saw_untimed(struct pass *p, const struct engine_config_label_builder
         scrape_timestamped_mark_seen(&p->timed, p->in->db, ref);
 }
 
-// Labels, relabelling, the store.
+// Parses the labels, relabels them and finds the series in the store.
 static struct gs_error *resolve_line(struct pass *p, const struct metrics_line *l, bool timed,
                                      struct line *k)
 {
@@ -246,7 +251,7 @@ static struct gs_error *resolve_line(struct pass *p, const struct metrics_line *
     const struct metrics_label *labels;
     size_t n;
     struct gs_error *err = metrics_reader_labels(in->reader, l, &labels, &n);
-    if (err) { // no sample
+    if (err) { // the line has no sample
         p->scraped--;
         return err;
     }
@@ -348,8 +353,8 @@ static struct gs_error *ingest_line(struct pass *p, const struct metrics_line *l
     return err;
 }
 
-// What was read stays valid: series with values in the pass are not dropped, and the numbers of
-// others are held. Only slots of the group may have become another series'.
+// After a pause, series numbers are still valid: series with values in this scrape are not dropped,
+// and the numbers of others are reserved. Slots of the group may have been reused.
 static bool ingest_remaining(void *arg)
 {
     struct scrape_ingest *in = arg;
@@ -396,7 +401,7 @@ static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum met
     p->whole = true;
     if (p->limit)
         return gs_error_new(GS_ELIMIT, "sample limit exceeded");
-    // Half of a target's series would look like all of them.
+    // A partial scrape must not end the series that it lacks.
     if (p->full)
         return gs_error_new(GS_ELIMIT, "series limit of the store exceeded");
     metadata_scraped(in);
@@ -405,8 +410,8 @@ static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum met
 
 // --- a scrape ---
 
-// The series about the scrape, as the last of the pass: what the target exposes under the same name
-// and labels comes first, as in Prometheus.
+// Finds the series about the scrape (such as up). They are the last of the scrape: a series of the
+// target with the same name and labels has precedence, as in Prometheus.
 static void find_reports(struct scrape_ingest *in)
 {
     in->reports_known = true;
@@ -454,7 +459,7 @@ static void keep_lines(struct pass *p)
         in->lines = p->fresh;
         p->fresh = (struct lines){0};
     } else {
-        in->lines.n = p->pos; // lines at the end are gone
+        in->lines.n = p->pos; // lines at the end have disappeared
     }
     in->counts.known = in->lines.n;
 }
@@ -482,10 +487,10 @@ static struct gs_error *scrape(struct pass *p, struct gs_slice body, const char 
     if (tsdb_group_epoch(p->in->group) != p->in->epoch)
         clear_series_cache(p->in, false);
     else if (tsdb_generation(p->in->db) != p->in->generation)
-        clear_series_cache(p->in, true); // numbers of series may be others' now
+        clear_series_cache(p->in, true); // series numbers may have been reused
     p->in->epoch = tsdb_group_epoch(p->in->group);
     err = read_body(p, body, format);
-    if (p->whole) // also over a limit: the next scrape that is so has nothing new
+    if (p->whole) // also over a limit: an equal next scrape then counts no new series
         keep_lines(p);
     return err;
 }
@@ -508,7 +513,7 @@ static struct gs_error *scrape_and_commit(struct pass *p, struct gs_slice body,
 {
     struct scrape_ingest *in = p->in;
     int64_t t_ms = p->t_ms;
-    if (!in->reports_known) // before the target's series take the last room
+    if (!in->reports_known) // before the target's series use the remaining capacity
         find_reports(in);
     struct gs_error *err = scrape(p, body, content_type);
     if (err && gs_error_code(err) == GS_ECONFLICT) {
@@ -566,7 +571,7 @@ void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duratio
 
 void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
 {
-    // Within the same millisecond as a scrape the marker would not be newer than its samples.
+    // In the same millisecond as a scrape, the marker would not be newer than the samples.
     t_ms = scrape_ingest_time(in, t_ms);
     GS_AUTO_ERROR struct gs_error *err = tsdb_group_begin(in->group, t_ms);
     if (err)

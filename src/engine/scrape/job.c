@@ -5,17 +5,17 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-// One discovery of the job with the groups it gave. A reload moves it to the job that follows when
-// its configuration is the same.
+// One discovery of the job and its groups. If its configuration is unchanged, a reload moves it to
+// the new job.
 struct scrape_job_provider {
     struct scrape_job *job;
-    char *id;                      // equal for equal configurations
+    char *id;                      // configurations are equal if their ids are equal
     struct gs_hmap *groups;        // source -> struct job_group
-    bool spoke;                    // has given its first groups
-    struct discovery_provider *sd; // NULL: static targets, or it cannot run
+    bool spoke;                    // has reported its first groups
+    struct discovery_provider *sd; // NULL: static targets, or it could not be started
 };
 
-struct job_group { // a copy of what discovery gave
+struct job_group { // a copy of a group that discovery reported
     struct gs_arena arena;
     struct metrics_label *labels;
     size_t n_labels;
@@ -73,13 +73,14 @@ static void keep_dropped(struct scrape_job *j, const struct scrape_target_spec *
 
 static struct gs_error *connect_client(struct scrape_job *j, struct http_client **ret)
 {
-    // A connection for each target: a new one for a scrape would cost more than the scrape.
+    // One client for each target keeps its connection open. Connecting costs more than a scrape.
     const struct endpoint_options o = {.tokens = &j->tokens,
                                        .idle_connections = ENDPOINT_SCRAPE_CONNECTIONS};
     return endpoint_client_new(j->loop, "", &j->cfg->http, &o, ret);
 }
 
-// The first one when another cannot be made (certificates went away since).
+// If a client cannot be created (for example, because certificate files were removed), the first
+// client of the job is used.
 static struct http_client *client_for(struct scrape_job *j, const struct scrape_target_spec *spec)
 {
     struct http_client **c = &j->clients[spec->key % SCRAPE_JOB_CLIENTS];
@@ -88,19 +89,19 @@ static struct http_client *client_for(struct scrape_job *j, const struct scrape_
     return *c ? *c : j->clients[0];
 }
 
-// Moves a target that stays from the old set to the new one, or makes it.
+// Moves an existing target to the new set, or creates it.
 static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
                         const struct scrape_target_spec *spec)
 {
     if (gs_hmap_get(wanted, target_key_bytes(&spec->key)))
-        return; // discovered twice
+        return; // discovered by two providers
     struct scrape_target *t = gs_hmap_remove(j->targets, target_key_bytes(&spec->key));
     if (!t)
         t = scrape_target_new(j->loop, j->db, j->cfg, client_for(j, spec), spec, &j->hooks);
     gs_hmap_put(wanted, target_key_bytes(&spec->key), t);
 }
 
-// As in Prometheus they are no targets; the log has the first of them, once.
+// As in Prometheus, invalid targets are not targets. Only the first one is logged, once.
 static void count_invalid(struct scrape_job *j, const struct scrape_target_spec *spec)
 {
     if (j->n_invalid++ || gs_streq(j->invalid, spec->invalid))
@@ -148,7 +149,7 @@ static void resolve_groups(struct scrape_job *j, struct gs_hmap *wanted,
     }
 }
 
-// As in Prometheus, too many targets fail all of them rather than some chosen by chance.
+// As in Prometheus, too many targets fail all targets instead of an arbitrary selection.
 static void apply_target_limit(struct scrape_job *j)
 {
     size_t n = gs_hmap_len(j->targets), limit = j->cfg->target_limit, pos = 0;
@@ -211,7 +212,7 @@ static void on_scrape_groups(void *arg, const struct discovery_group *groups, si
         update_targets(j);
 }
 
-// One that ran with this configuration, out of the list; NULL: none.
+// Removes a provider with this configuration from the list and returns it. NULL: none.
 static struct scrape_job_provider *take_provider(struct scrape_job *old, const char *id)
 {
     for (size_t i = 0; old && i < old->n_providers; i++) {
@@ -224,7 +225,7 @@ static struct scrape_job_provider *take_provider(struct scrape_job *old, const c
     return NULL;
 }
 
-// id is taken.
+// Takes ownership of id.
 static struct scrape_job_provider *add_provider(struct scrape_job *j, struct scrape_job *old,
                                                 char *id)
 {
@@ -288,7 +289,7 @@ static void start_provider(struct scrape_job *j, struct scrape_job *old,
     struct gs_error *err = discovery_provider_new(ctx, source, on_scrape_groups, p, &p->sd);
     if (!err)
         return;
-    p->spoke = true; // the job's other discovery goes on
+    p->spoke = true; // other discoveries of the job continue
     gs_err("scrape", "job %s: %s", j->cfg->job_name, gs_error_message(err));
     gs_error_free(err);
 }
@@ -303,8 +304,8 @@ static void start_providers(struct scrape_job *j, struct scrape_job *old,
         start_provider(j, old, ctx, discovery_source_at(&j->cfg->sd, i));
 }
 
-// What the old job had found by discovery that the configuration no longer has in this form. It
-// stays until the new discovery has spoken, so that targets that both find go on.
+// Takes groups of discoveries that the new configuration no longer contains. They are kept until
+// the new discoveries have reported, so that targets that both contain continue without a gap.
 static void take_leavers(struct scrape_job *j, struct scrape_job *old)
 {
     bool all_spoke = true;
@@ -329,7 +330,7 @@ static void take_leavers(struct scrape_job *j, struct scrape_job *old)
     }
 }
 
-// The targets of the job that this one follows, their loops going on.
+// Takes the targets of the previous job. Their scrape loops continue.
 static void take_targets(struct scrape_job *j, struct scrape_job *old)
 {
     struct gs_hmap *targets = j->targets;

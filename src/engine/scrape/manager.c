@@ -76,7 +76,7 @@ static void apply_jobs(struct scrape_manager *m, const char *name,
     set->next = old ? old->next : NULL;
     *link = set;
     if (old)
-        free_set(old, true); // what was not taken over ends
+        free_set(old, true); // end the jobs that were not taken over
 }
 
 void scrape_manager_apply(struct scrape_manager *m, const struct engine_config *cfg)

@@ -7,10 +7,10 @@
 #define MAX_FAMILIES ((size_t)20000)
 
 struct family {
-    const char *type_name; // static
+    const char *type_name; // static string
     enum metrics_type type;
     char *help, *unit;
-    uint64_t sweep; // in which it was set last
+    uint64_t sweep; // the sweep in which it was last set
 };
 
 struct scrape_metadata {
@@ -93,7 +93,7 @@ void scrape_metadata_sweep(struct scrape_metadata *m)
     size_t pos = 0, n = 0, cap = 0;
     struct gs_slice name;
     void *value;
-    char **gone = NULL; // the map may not change while it is walked
+    char **gone = NULL; // the map must not change during the iteration
     while (gs_hmap_next(m->families, &pos, &name, &value)) {
         if (((const struct family *)value)->sweep == m->sweep)
             continue;

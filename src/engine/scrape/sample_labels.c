@@ -15,7 +15,7 @@ static const struct metrics_label *find_label(const struct metrics_label *items,
     return NULL;
 }
 
-// "exported_" in front until nothing else has the name.
+// Adds the prefix "exported_" until the name is unique.
 static void set_exported(struct engine_config_label_builder *b, const struct metrics_label *l)
 {
     GS_AUTO_FREE char *name = gs_format("exported_" GS_SLICE_FMT, GS_SLICE_ARG(l->name));
@@ -51,12 +51,12 @@ void scrape_sample_labels_merge(const struct scrape_sample_target *target, bool 
         const struct metrics_label *t = &target->items[i];
         const struct metrics_label *own = find_label(scraped, n, t->name);
         if (own && honor_labels)
-            continue; // also an empty one: the target wants the label away
+            continue; // also if the label is empty: the target's label is then removed
         if (own && own->value.len)
             conflicts[n_conflicts++] = own;
         engine_config_labels_set(b, t->name, t->value);
     }
-    // The shorter first: "x" takes exported_x before "exported_x" needs another name.
+    // Shorter names first: "x" becomes exported_x before a scraped "exported_x" is renamed.
     qsort(conflicts, n_conflicts, sizeof(struct metrics_label *), by_name_length);
     for (size_t i = 0; i < n_conflicts; i++)
         set_exported(b, conflicts[i]);
@@ -67,8 +67,8 @@ static int shown(struct gs_slice s)
     return (int)(s.len < 50 ? s.len : 50);
 }
 
-// Where metric_name_validation_scheme is legacy. What there is otherwise is valid: the reader and
-// relabelling let nothing but UTF-8 through.
+// For metric_name_validation_scheme: legacy. Otherwise names are valid: the reader and relabeling
+// accept UTF-8 only.
 static bool names_are_legacy(const struct engine_config_label_builder *b)
 {
     for (size_t i = 0; i < b->len; i++)

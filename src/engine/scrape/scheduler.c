@@ -46,7 +46,7 @@ static void give_fiber_back(struct scrape_task *t)
         t->scheduler->spare = f;
 }
 
-// From the begin or the last pause to the next one. True: run has returned.
+// Runs the task until its next pause or its end. Returns true if it has ended.
 static bool run_slice(struct scrape_task *t, bool first)
 {
     t->begun_ns = gs_mono_ns();

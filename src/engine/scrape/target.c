@@ -9,39 +9,40 @@
 
 #include <stdlib.h>
 
-#define MAX_BODY ((size_t)256 << 20) // also unpacked; when the configuration has no limit
-// Scrapes begin at steps of so much, so that a wake-up of the process serves several targets.
+#define MAX_BODY ((size_t)256 << 20) // the limit without body_size_limit; also after decompression
+// Scrape times are aligned to this step, so that one wake-up of the process serves several targets.
 #define STEP_MS 20
-// As in Prometheus: so little beside its time, and at most a hundredth of the interval, a scrape
-// counts as one at that time. Samples are then as far from each other as the interval says.
+// As in Prometheus, a scrape that is at most this late, and at most a hundredth of the interval,
+// gets its scheduled time as timestamp. The distances between samples are then equal to the
+// interval.
 #define ADJUST_MS 2
-#define ONE_GO    ((size_t)1024 * 1024) // smaller pages are read without a pause
+#define ONE_GO    ((size_t)1024 * 1024) // smaller bodies are parsed without a pause
 
 struct scrape_target {
-    struct gs_arena arena; // of spec
+    struct gs_arena arena; // owns the strings of spec
     struct scrape_target_spec spec;
     const struct engine_config_scrape_config *cfg;
     struct http_client *client;
     struct scrape_ingest *ingest;
     struct scrape_target_hooks hooks;
-    struct http_op *op; // NULL: nothing under way
+    struct http_op *op; // NULL: no request is in progress
     struct gs_timer *timer;
-    int64_t due_ms;   // of the next scrape
-    char timeout[24]; // for its header
-    bool compress;    // gzip is asked for
+    int64_t due_ms;   // time of the next scrape
+    char timeout[24]; // value of the timeout header
+    bool compress;    // request gzip
     int64_t started_ns, started_ms;
     struct scrape_target_state state;
     char *error, *refused;
 
-    // The reply, while a task reads it.
+    // The response, while a task parses it.
     struct scrape_task task;
-    struct gs_buf reply; // with body
+    struct gs_buf reply; // owns the body
     struct gs_slice body;
     char *content_type;
     struct gs_error *failed;
 };
 
-// A target is idle, waits for a response (op), or ingests one in a task: never two of them.
+// A target is idle, or waits for a response (op), or ingests a response in a task.
 static bool is_idle(const struct scrape_target *t)
 {
     gs_assert(!(t->op && t->task.fiber));
@@ -74,7 +75,7 @@ static size_t body_limit(const struct scrape_target *t)
     return t->cfg->body_size_limit ? t->cfg->body_size_limit : MAX_BODY;
 }
 
-// The magic of gzip cannot begin a text exposition.
+// A text exposition cannot begin with the magic number of gzip.
 static bool is_gzip(struct gs_slice body)
 {
     return body.len > 2 && (unsigned char)body.data[0] == 0x1f &&
@@ -87,7 +88,7 @@ static bool go_on(void *arg)
     return scrape_task_yield(&t->task);
 }
 
-// As a page that is too large without gzip.
+// Reports the same error as for an uncompressed body that is too large.
 static struct gs_error *inflate_body(struct scrape_target *t, struct gs_slice body,
                                      struct gs_buf *ret)
 {
@@ -141,7 +142,7 @@ static void cancel_task(struct scrape_target *t)
     gs_error_free(end_task(t));
 }
 
-// A packed page may be large however small the reply is.
+// A compressed body may be large even if the response is small.
 static bool needs_task(const struct scrape_target *t, const struct http_response *response)
 {
     return t->hooks.scheduler && (response->body.len > ONE_GO || is_gzip(response->body));
@@ -204,7 +205,7 @@ static void on_scrape_response(void *arg, const struct http_response *response,
     finish_scrape(t, err);
 }
 
-// Inflating costs more than the parse: not asked for where the bytes do not travel.
+// Decompression costs more than parsing, so gzip is not requested from this host.
 static bool is_local(const char *url)
 {
     const char *host = strstr(url, "://") + 3;
@@ -225,7 +226,7 @@ static void send_scrape_request(struct scrape_target *t)
     t->op = http_send(t->client, &request, &callbacks, t);
 }
 
-// Scrapes of all targets are spread over the interval, each at its own place in it.
+// The scrapes of all targets are spread over the interval. Each target has a fixed offset.
 static int64_t place_after(const struct scrape_target_spec *s, int64_t t_ms)
 {
     int64_t interval = s->interval_ms, offset = (int64_t)(s->key % (uint64_t)interval);
@@ -237,7 +238,8 @@ static int64_t place_after(const struct scrape_target_spec *s, int64_t t_ms)
 
 static void on_scrape_timer(void *arg);
 
-// A timer may be a little early; a clock that was set back is no reason to wait for it.
+// A timer may be slightly early. If the clock was set back, the target does not wait until the
+// previously planned time.
 static void wait_for_next(struct scrape_target *t, int64_t now)
 {
     bool early = now < t->due_ms && t->due_ms - now <= t->spec.interval_ms / 2;
@@ -254,8 +256,8 @@ static void on_scrape_timer(void *arg)
         return;
     if (llabs(now - due) <= ADJUST_MS && llabs(now - due) <= t->spec.interval_ms / 100)
         now = due;
-    // A clock that was set back does not stop the target: what it brings comes after what there is,
-    // until the samples ahead of the clock are dropped.
+    // If the clock was set back, scraping continues: samples get a time after the newest sample,
+    // until samples in the future have been dropped.
     t->started_ms = scrape_ingest_time(t->ingest, now);
     t->started_ns = gs_mono_ns();
     const char *wrong = t->spec.error ? t->spec.error : t->refused;
@@ -306,7 +308,7 @@ void scrape_target_reconfigure(struct scrape_target *t,
                                const struct engine_config_scrape_config *cfg,
                                struct http_client *client)
 {
-    if (t->client != client && t->op) { // the old client goes away
+    if (t->client != client && t->op) { // the request uses the old client, which is freed
         http_op_cancel(GS_TAKE(t->op));
     }
     cancel_task(t);

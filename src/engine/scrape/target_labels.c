@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From discovered labels to a target: defaults, relabel_configs, the URL.
+// Creates a target from discovered labels: defaults, relabel_configs, the URL.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@ static void set_defaults(struct engine_config_label_builder *b,
     set_text(b, "__scheme__", cfg->scheme);
     set_text(b, "__scrape_interval__", gs_format_units(cfg->interval_ms * GS_NS_PER_MS, text));
     set_text(b, "__scrape_timeout__", gs_format_units(cfg->timeout_ms * GS_NS_PER_MS, text));
-    for (size_t i = cfg->n_params; i-- > 0;) { // the first value of each name
+    for (size_t i = cfg->n_params; i-- > 0;) { // the first value of each parameter
         GS_AUTO_FREE char *name =
             gs_format("__param_" GS_SLICE_FMT, GS_SLICE_ARG(cfg->params[i].name));
         engine_config_labels_set(b, gs_slice_of(name), cfg->params[i].value);
@@ -44,7 +44,7 @@ static struct gs_slice copy_label(struct gs_arena *arena, struct gs_slice s)
     return gs_slice_make(gs_arena_strndup(arena, s.data ? s.data : "", s.len), s.len);
 }
 
-// only_own: without the names that begin with "__".
+// only_own: omits names that begin with "__".
 static struct metrics_label *copy_labels(struct gs_arena *arena,
                                          const struct engine_config_label_builder *b, bool only_own,
                                          size_t *ret_n)
@@ -59,7 +59,7 @@ static struct metrics_label *copy_labels(struct gs_arena *arena,
     return l;
 }
 
-// As in forms, and in Prometheus' requests: '+' for a blank.
+// Form encoding, as in Prometheus' requests: a space becomes '+'.
 static void add_encoded(struct gs_buf *out, struct gs_slice text)
 {
     for (;;) {
@@ -91,7 +91,7 @@ static void add_params(struct gs_buf *out, const struct engine_config_scrape_con
         struct gs_slice name = b->items[i].name;
         name = gs_slice_make(name.data + prefix, name.len - prefix);
         add_query(out, name, b->items[i].value, &first);
-        bool skipped = false; // the first value is the label's
+        bool skipped = false; // the label has the first value
         for (size_t k = 0; k < cfg->n_params; k++) {
             if (!gs_slice_eq(cfg->params[k].name, name))
                 continue;
@@ -102,8 +102,8 @@ static void add_params(struct gs_buf *out, const struct engine_config_scrape_con
     }
 }
 
-// As Go writes the path of a URL: what a label says is a path and no more, also "?", blanks and
-// ends of lines, which would make another request of it.
+// Encodes the path like Go's URLs. A label sets the path only: "?", spaces and newlines in it must
+// not change the rest of the request.
 static void add_path(struct gs_buf *out, struct gs_slice path)
 {
     static const char as_is[] = "-_.~$&+,/:;=@";
@@ -131,7 +131,7 @@ static const char *make_url(const struct engine_config_scrape_config *cfg,
     return gs_arena_strndup(arena, url.data, url.len);
 }
 
-// what: "interval". An error, NULL when it is right.
+// what: "interval". Returns an error, or NULL if the value is valid.
 static char *read_ms(const struct engine_config_label_builder *b, const char *name,
                      const char *what, int64_t *ret_ms)
 {
@@ -144,7 +144,7 @@ static char *read_ms(const struct engine_config_label_builder *b, const char *na
     return *ret_ms ? NULL : gs_format("scrape %s cannot be 0", what);
 }
 
-// Why there is no such target, as Prometheus says it; NULL: there is.
+// Returns why the target is invalid, with Prometheus' text. NULL: it is valid.
 static char *check_target(const struct engine_config_label_builder *b, struct scrape_target_spec *s)
 {
     struct gs_slice address = get(b, "__address__");
@@ -163,7 +163,7 @@ static char *check_target(const struct engine_config_label_builder *b, struct sc
     return wrong;
 }
 
-// What would be no host and port in a URL.
+// True if the address in a URL would not be a host and port.
 static bool is_odd_host(struct gs_slice address)
 {
     for (size_t i = 0; i < address.len; i++) {
@@ -174,7 +174,7 @@ static bool is_odd_host(struct gs_slice address)
     return false;
 }
 
-// Why a target fails at each scrape.
+// Returns why each scrape of the target fails. NULL: the URL is valid.
 static const char *check_url(const struct engine_config_label_builder *b, const char *url,
                              struct gs_arena *arena)
 {

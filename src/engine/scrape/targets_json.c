@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown of targets: the data of /api/v1/targets, targets/metadata, metadata, scrape_pools,
-// and own metrics.
+// Targets in the API: /api/v1/targets, targets/metadata, metadata, scrape_pools, and metrics about
+// targets.
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -53,7 +53,7 @@ static int compare_jobs(const void *a, const void *b)
     return strcmp(x->cfg->job_name, y->cfg->job_name);
 }
 
-// Calls fn for each job, by name.
+// Calls fn for each job in the order of names.
 static void each_job(const struct scrape_manager *m,
                      void (*fn)(void *arg, const struct scrape_job *j), void *arg)
 {
@@ -115,7 +115,7 @@ static void add_job(void *arg, const struct scrape_job *j)
         each_target(j, add_active, v);
     if (!v->shows_dropped)
         return;
-    // As in Prometheus the counts are of all pools.
+    // As in Prometheus, the counts include all pools.
     json_object_set_new(v->counts, j->cfg->job_name, json_integer((json_int_t)j->n_dropped));
     for (size_t i = 0; wanted && i < j->n_dropped_kept; i++) {
         json_t *d = json_object();
@@ -159,7 +159,7 @@ json_t *scrape_pools_json(const struct scrape_manager *m)
 // --- metadata ---
 
 struct metadata_view {
-    json_t *out; // an object by metric, or (target set) an array
+    json_t *out; // an object by metric name, or, if target is set, an array
     const char *metric;
     int64_t limit, limit_per_metric;
     const struct tsdb_matcher *matchers;

@@ -46,7 +46,7 @@ void scrape_timestamped_append(struct scrape_timestamped_scrape *p, struct tsdb 
             counts->duplicates++;
         else if (err)
             counts->out_of_order++;
-        // As in Prometheus one that was refused is as if it were not there.
+        // As in Prometheus, a rejected sample is treated as absent.
         if (track && (!err || s->is_new))
             scrape_timestamped_mark_seen(p, db, s->ref);
         gs_error_free(err);
@@ -86,7 +86,7 @@ void scrape_timestamped_end_missing(struct scrape_timestamped_set *before,
         while (k < seen.n && seen.items[k].ref < s->ref)
             k++;
         bool goes_on = k < seen.n && seen.items[k].ref == s->ref;
-        // One that has a newer sample does not end, and that is no mistake.
+        // A series with a newer sample is not ended. This is not an error.
         if (!goes_on && series_id(db, s->ref) == s->id)
             gs_error_free(tsdb_append_ref(db, s->ref, t_ms, tsdb_stale_marker()));
     }

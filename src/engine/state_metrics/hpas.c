@@ -75,7 +75,7 @@ static void write_hpa_conditions(struct state_metrics_writer *w, const json_t *h
 
 // --- targets and current values of metrics ---
 
-// "pods" -> the metric's own object {metric or name, target or current}.
+// "pods" -> the object of the metric {metric or name, target or current}.
 static const char *metric_name(const json_t *source)
 {
     const char *name = codec_json_str(source, "metric", "name", NULL);
@@ -102,7 +102,7 @@ static void quantity_value(struct state_metrics_writer *w, const json_t *hpa, co
     gs_error_free(err);
 }
 
-// part: "target" of the specification or "current" of the status.
+// part: "target" of the spec or "current" of the status.
 static void metrics(struct state_metrics_writer *w, const json_t *hpa, const json_t *list,
                     const char *part)
 {

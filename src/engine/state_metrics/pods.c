@@ -177,7 +177,7 @@ static void limits(struct state_metrics_writer *w, const json_t *pod)
     resources(w, pod, "limits");
 }
 
-// One sample for each container status; value gives it.
+// Writes one sample for each container status. `value` returns the value.
 static void each_status(struct state_metrics_writer *w, const json_t *pod,
                         double (*value)(const json_t *status))
 {

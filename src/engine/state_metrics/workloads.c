@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deployments, ReplicaSets and namespaces.
+// Metrics of Deployments, ReplicaSets and namespaces.
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 
@@ -9,7 +9,8 @@ static void identify_as(struct state_metrics_writer *w, const json_t *obj, const
     state_metrics_label(w, kind, kube_name(obj));
 }
 
-// A number of the object at two keys; absent: the fallback, which is left out when it is negative.
+// Writes the number at two keys of the object. If it is absent, the fallback is written; a negative
+// fallback means no sample.
 static void add_object_number(struct state_metrics_writer *w, const json_t *obj, const char *kind,
                               int64_t fallback, const char *part, const char *key)
 {

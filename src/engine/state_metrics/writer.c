@@ -58,7 +58,8 @@ static bool is_lower_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-// As kube-state-metrics names them: other characters become "_", camelCase becomes camel_case.
+// Converts names like kube-state-metrics: other characters become "_", camelCase becomes
+// camel_case.
 static char *prometheus_name(const char *key)
 {
     struct gs_buf out = {0};
@@ -107,7 +108,7 @@ void state_metrics_object_labels(struct state_metrics_writer *w, const json_t *o
             list[n++] = (struct shown){prometheus_name(key), json_string_value(value)};
     }
     qsort(list, n, sizeof(*list), compare_shown);
-    // Keys that fall together get _conflict1, _conflict2 ….
+    // Keys with the same converted name get the suffixes _conflict1, _conflict2 ….
     for (size_t i = 0; i < n;) {
         size_t same = i + 1;
         while (same < n && gs_streq(list[same].name, list[i].name))

@@ -47,6 +47,28 @@ static const char other_page[] =
     LINE(USED, "UUID=\"D\"", "n2", OF("c", ",vgpu=\"2\""), "600");
 // clang-format on
 
+// An exporter with another label for the node. In the namespace ci, the pod "both" has two compute
+// instances of a GPU instance, and "one" and "two" have one each. They repeat the memory.
+#define CI(name, gi, ci, pod, value)                                                               \
+    name "{gpu=\"0\",UUID=\"M\",hostname=\"m1\",GPU_I_ID=\"" gi "\",GPU_CI_ID=\"" ci               \
+         "\",namespace=\"ci\",pod=\"" pod "\",container=\"x\"} " value "\n"
+#define CI_ALLOCATED(ci, value)                                                                    \
+    ALLOCATED_MEM "{gpu=\"0\",UUID=\"M\",NodeName=\"m1\",GPU_I_ID=\"1\",GPU_CI_ID=\"" ci           \
+                  "\",NamespaceName=\"ci\",PodName=\"both\",ContainerName=\"x\"} " value "\n"
+static const char instances_page[] =
+    // clang-format off
+    CI(UTIL, "1", "0", "both", "20")
+    CI(UTIL, "1", "1", "both", "40")
+    CI(UTIL, "2", "0", "one", "60")
+    CI(UTIL, "2", "1", "two", "60")
+    CI(USED, "1", "0", "both", "500")
+    CI(USED, "1", "1", "both", "500")
+    CI(USED, "2", "0", "one", "700")
+    CI(USED, "2", "1", "two", "700")
+    CI_ALLOCATED("0", "100")
+    CI_ALLOCATED("1", "200");
+// clang-format on
+
 struct job {
     const char *name, *path, *labels;
 };
@@ -55,6 +77,8 @@ static const struct job once[] = {{"gpu", "/metrics", ""}, {0}};
 static const struct job twice[] = {{"gpu", "/metrics", ""}, {"again", "/metrics", OWN_POD}, {0}};
 static const struct job beside[] = {
     {"gpu", "/metrics", OWN_POD}, {"other", "/other", OWN_POD}, {0}};
+static const struct job instances[] = {
+    {"gpu", "/metrics", ""}, {"instances", "/instances", ""}, {0}};
 
 // web and canary have the same selector, so only their ReplicaSets assign pods to them. The pod
 // "lost" belongs to no ReplicaSet and has no sample.
@@ -99,6 +123,7 @@ struct fixture {
     struct adapter_config *none, *gpu_config;
     struct provider_registry *registry, *gpu;
     struct provider *provider;
+    const char *ns; // of requests; NULL: ml
     bool no_sets, done;
     enum provider_outcome outcome;
     struct gs_buf answer; // "web=60 canary=90"
@@ -107,8 +132,10 @@ struct fixture {
 
 static void exporter(void *arg, struct http_exchange *x)
 {
-    bool other = gs_streq(http_path(x), "/other");
-    http_reply(x, 200, "text/plain; version=0.0.4", gs_slice_of(other ? other_page : page));
+    const char *text = gs_streq(http_path(x), "/other")       ? other_page
+                       : gs_streq(http_path(x), "/instances") ? instances_page
+                                                              : page;
+    http_reply(x, 200, "text/plain; version=0.0.4", gs_slice_of(text));
 }
 
 // Returns the objects that the selector selects, or the one object that the path names.
@@ -272,7 +299,9 @@ static void ask(struct fixture *f, const char *resource, const char *name, const
 {
     bool root = gs_streq(resource, "nodes") || gs_streq(resource, "namespaces");
     const struct provider_request rq = {.resource = resource,
-                                        .ns = root ? NULL : "ml",
+                                        .ns = root    ? NULL
+                                              : f->ns ? f->ns
+                                                      : "ml",
                                         .name = name,
                                         .metric = metric,
                                         .label_selector = selector};
@@ -388,6 +417,31 @@ static void test_device_seen_by_two_exporters(void **state)
     devices_seen_by(beside, 2);
 }
 
+static void test_compute_instances_of_one_gpu_instance(void **state)
+{
+    struct fixture f = {.ns = "ci"};
+    start(&f, instances, 2);
+    assert_value(&f, "pods", "both", UTIL, 30);
+    assert_value(&f, "pods", "one", UTIL, 60);
+    assert_value(&f, "pods", "both", USED, 500);
+    assert_value(&f, "pods", "both", ALLOCATED_MEM, 300);
+    assert_value(&f, "namespaces", "ci", UTIL, (30 + 60) / 2.0);
+    assert_value(&f, "namespaces", "ci", USED, 500 + 700);
+    stop(&f);
+}
+
+static void test_nodes_with_different_labels(void **state)
+{
+    struct fixture f = {0};
+    start(&f, instances, 2);
+    assert_value(&f, "nodes", "n1", UTIL, 40);
+    assert_value(&f, "nodes", "n2", UTIL, (70 + 90 + 10) / 3.0);
+    assert_value(&f, "nodes", "m1", UTIL, (30 + 60) / 2.0);
+    assert_value(&f, "nodes", "m1", USED, 500 + 700);
+    assert_value(&f, "nodes", "m1", ALLOCATED_MEM, 300);
+    stop(&f);
+}
+
 static void test_owners(void **state)
 {
     struct fixture f = {0};
@@ -443,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_device_seen_by_two_jobs),
         cmocka_unit_test(test_device_seen_by_two_exporters),
         cmocka_unit_test(test_one_kind_of_events),
+        cmocka_unit_test(test_compute_instances_of_one_gpu_instance),
+        cmocka_unit_test(test_nodes_with_different_labels),
         cmocka_unit_test(test_owners),
     };
     return cmocka_run_group_tests(tests, read_page, free_page);

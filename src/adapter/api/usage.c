@@ -413,8 +413,9 @@ void adapter_api_usage(struct adapter_api_call *c)
 {
     const struct adapter_api_path *p = &c->path;
     if (!c->a->o.kube) {
-        kube_reply_failure(c->x, 500, "InternalError",
-                           "Internal error occurred: there is no cluster to list objects of");
+        kube_reply_failure(
+            c->x, 500, "InternalError",
+            "Internal error occurred: objects cannot be listed: no cluster is configured");
         adapter_api_call_end(c);
         return;
     }

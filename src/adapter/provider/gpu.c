@@ -12,9 +12,10 @@
 //    cannot attribute shares repeats the device's value for each pod. No share exceeds this value,
 //    so the minimum of two values of a share is correct.
 //  - Other families repeat the device's value, which counts once. MIG devices repeat values that
-//  only
-//    the whole GPU has.
+//    only the whole GPU has.
 //  - Processes are added up, and so are the kinds of counted events, which are separate series.
+//  - The compute instances of a GPU instance share its memory, and may repeat its values. Levels
+//    are averaged over them. Of FB_USED the maximum counts. Memory of processes is added up.
 // As a result each device has one value for an object. Devices are averaged for levels and added up
 // for amounts. A node uses the series of a device without a pod; no pod's share exceeds it.
 #define AMOUNTS_OF_GPUS    "POWER_USAGE|ENERGY|ERRORS|_COUNT|_total$|_bytes$"
@@ -27,8 +28,9 @@
 #define PARTS              "^DCGM_FI_DEV_(GPU_UTIL|MEM_COPY_UTIL|ENC_UTIL|DEC_UTIL|FB_USED)$"
 
 // Exporters may number devices differently, so the number is used only without a UUID.
-#define GPU    "UUID, gpu"
-#define DEVICE GPU ", GPU_I_ID"
+#define GPU      "UUID, gpu"
+#define DEVICE   GPU ", GPU_I_ID"
+#define INSTANCE DEVICE ", GPU_CI_ID"
 #define MATCHING                                                                                   \
     "label_replace(label_join(<<.Series>>{<<.LabelMatchers>>}, 'UUID', '', 'UUID', 'uuid'), "      \
     "'gpu', '', 'UUID', '.+')"
@@ -36,11 +38,16 @@
 #define OF_GPUS  "max by (" GROUP_BY GPU ") (" MATCHING ")"
 #define OF_EVENTS                                                                                  \
     "sum by (" GROUP_BY GPU ") (max by (" GROUP_BY GPU ", xid, clock_event) (" MATCHING "))"
-#define OF_DEVICES        "max by (" GROUP_BY DEVICE ") (" MATCHING ")"
-#define OF_PROCESSES      TOTAL_OF("max by (" GROUP_BY DEVICE ", ProcessId) (" MATCHING ")")
-#define OF_CONTAINERS(by) TOTAL_OF("max by (" by ", " DEVICE ") (" MATCHING ")")
-#define OF_PARTS(by)      TOTAL_OF("min by (" by ", " DEVICE ") (" MATCHING ")")
-#define TOTAL_OF(lines)   "sum by (" GROUP_BY DEVICE ") (" lines ")"
+#define OF_DEVICES "max by (" GROUP_BY DEVICE ") (" MATCHING ")"
+// One value for each compute instance. Only divided GPU instances have the label GPU_CI_ID.
+#define OF_INSTANCES      "max by (" GROUP_BY INSTANCE ") (" MATCHING ")"
+#define OF_PROCESSES      SUM_OF("max by (" GROUP_BY INSTANCE ", ProcessId) (" MATCHING ")")
+#define OF_CONTAINERS(by) SUM_OF("max by (" by ", " INSTANCE ") (" MATCHING ")")
+#define OF_PARTS(by)      SUM_OF("min by (" by ", " INSTANCE ") (" MATCHING ")")
+#define SUM_OF(lines)     "sum by (" GROUP_BY INSTANCE ") (" lines ")"
+// One value for each device.
+#define MEAN(instances)    "avg by (" GROUP_BY DEVICE ") (" instances ")"
+#define LARGEST(instances) "max by (" GROUP_BY DEVICE ") (" instances ")"
 
 #define RULE(match, overrides, filters, query)                                                     \
     "- seriesQuery: \"{__name__=~'DCGM_(FI|CUSTOM|EXP)_.+'" match "}\"\n"                          \
@@ -56,23 +63,23 @@
 
 // The last matching rule wins, so rules for fewer names come later.
 #define RULES(match, overrides, parts, containers)                                                 \
-    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES), AVERAGE(OF_DEVICES))                            \
+    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES), AVERAGE(MEAN(OF_INSTANCES)))                    \
     RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_GPUS), TOTAL(OF_GPUS)) \
     RULE(match, overrides, IS(EVENTS), TOTAL(OF_EVENTS))                                           \
     RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_DEVICES),              \
          TOTAL(OF_DEVICES))                                                                        \
-    RULE(match, overrides, IS(PARTS), AVERAGE(AT_MOST_100(parts)))                                 \
-    RULE(match, overrides, IS(PARTS) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(parts))                    \
-    RULE(match, overrides, IS(PROCESS), AVERAGE(AT_MOST_100(OF_PROCESSES)))                        \
+    RULE(match, overrides, IS(PARTS), AVERAGE(MEAN(AT_MOST_100(parts))))                           \
+    RULE(match, overrides, IS(PARTS) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(LARGEST(parts)))           \
+    RULE(match, overrides, IS(PROCESS), AVERAGE(MEAN(AT_MOST_100(OF_PROCESSES))))                  \
     RULE(match, overrides, IS(PROCESS) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(OF_PROCESSES))           \
-    RULE(match, overrides, IS(CONTAINER), AVERAGE(AT_MOST_100(containers)))                        \
+    RULE(match, overrides, IS(CONTAINER), AVERAGE(MEAN(AT_MOST_100(containers))))                  \
     RULE(match, overrides, IS(CONTAINER) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(containers))
 
 #define POD_RULES(pod, ns, container)                                                              \
     RULES("," pod "!=''," ns "!=''", pod ": {resource: pod}, " ns ": {resource: namespace}",       \
           OF_PARTS(pod ", " ns ", " container), OF_CONTAINERS(pod ", " ns ", " container))
 #define NODE_RULES(node)                                                                           \
-    RULES("," node "!=''", node ": {resource: node}", OF_DEVICES,                                  \
+    RULES("," node "!=''", node ": {resource: node}", OF_INSTANCES,                                \
           OF_CONTAINERS(node ", PodName, NamespaceName, ContainerName"))
 
 const char *provider_gpu_rules(void)
@@ -89,13 +96,13 @@ struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *r
     static const struct {
         const char *suffix;
         enum provider_aggregate aggregate;
-    } known[] = {{"_MAX", PROVIDER_MAX}, {"_MIN", PROVIDER_MIN}, {"_AVG", PROVIDER_AVERAGE}};
+    } suffixes[] = {{"_MAX", PROVIDER_MAX}, {"_MIN", PROVIDER_MIN}, {"_AVG", PROVIDER_AVERAGE}};
     struct gs_slice s = gs_slice_of(name);
     *ret_aggregate = PROVIDER_AVERAGE;
-    for (size_t i = 0; i < GS_ARRAY_LEN(known); i++) {
-        size_t n = strlen(known[i].suffix);
-        if (s.len > n && gs_slice_ends(s, known[i].suffix)) {
-            *ret_aggregate = known[i].aggregate;
+    for (size_t i = 0; i < GS_ARRAY_LEN(suffixes); i++) {
+        size_t n = strlen(suffixes[i].suffix);
+        if (s.len > n && gs_slice_ends(s, suffixes[i].suffix)) {
+            *ret_aggregate = suffixes[i].aggregate;
             s.len -= n;
             break;
         }

@@ -21,6 +21,7 @@ static void value_call_free(struct provider_call *c)
     source_cancel(c->op);
     kube_selector_finish(&c->selector);
     gs_buf_finish(&c->query);
+    gs_buf_finish(&c->timed_query);
     gs_buf_finish(&c->label);
     gs_buf_finish(&c->matchers);
     gs_buf_finish(&c->trace);
@@ -127,12 +128,8 @@ static void on_vector(void *arg, struct source_result *r, struct gs_error *err)
 
 static void send_query(struct provider_call *c)
 {
-    GS_AUTO_BUF struct gs_buf timed = {0};
-    if (c->timed)
-        provider_times_add(&c->query, gs_buf_slice(&c->label), c->series,
-                           gs_buf_slice(&c->matchers), &timed);
-    c->op =
-        source_query(provider_source(c), c->timed ? timed.data : c->query.data, 0, on_vector, c);
+    c->op = source_query(provider_source(c), c->timed ? c->timed_query.data : c->query.data, 0,
+                         on_vector, c);
 }
 
 // Timestamps double the cost of a query, which is small for the engine in this process.
@@ -147,24 +144,60 @@ static bool wants_times(const struct provider_call *c)
            c->n_names <= MAX_FAR;
 }
 
-static void send_value_query(struct provider_call *c)
+static struct gs_error *build_query(const struct provider_call *c,
+                                    const struct adapter_config_rule *rule, struct gs_buf *query,
+                                    struct gs_buf *label, struct gs_buf *matchers)
 {
     const struct provider_query_request q = {
         .mapper = c->p->o.mapper,
-        .resources = &c->rule->resources,
-        .template_ = c->rule->query,
+        .resources = &rule->resources,
+        .template_ = rule->query,
         .series = c->series,
-        .ns = c->rq.external && !c->rule->resources.namespaced ? NULL : c->rq.ns,
+        .ns = c->rq.external && !rule->resources.namespaced ? NULL : c->rq.ns,
         .resource = c->rq.external
                         ? NULL
-                        : provider_rest_mapper_find(c->p->o.mapper, gs_slice_of(c->asked->group),
-                                                    gs_slice_of(c->asked->resource)),
+                        : provider_rest_mapper_find(c->p->o.mapper, gs_slice_of(c->queried->group),
+                                                    gs_slice_of(c->queried->resource)),
         .names = c->names,
         .n_names = c->n_names,
         .selector = &c->selector,
-        .matchers = &c->matchers,
+        .matchers = matchers,
     };
-    struct gs_error *err = provider_query_build(&q, &c->query, &c->label);
+    return provider_query_build(&q, query, label);
+}
+
+static struct gs_error *add_alternative(struct provider_call *c,
+                                        const struct adapter_config_rule *rule)
+{
+    GS_AUTO_BUF struct gs_buf query = {0}, label = {0}, matchers = {0}, timed = {0};
+    struct gs_error *err = build_query(c, rule, &query, &label, &matchers);
+    if (err)
+        return err;
+    provider_times_add(&query, gs_buf_slice(&label), c->series, gs_buf_slice(&matchers), &timed);
+    provider_times_add_alternative(&query, gs_buf_slice(&c->label), gs_buf_slice(&label),
+                                   &c->query);
+    provider_times_add_alternative(&timed, gs_buf_slice(&c->label), gs_buf_slice(&label),
+                                   &c->timed_query);
+    return NULL;
+}
+
+static struct gs_error *build_queries(struct provider_call *c)
+{
+    struct gs_error *err = build_query(c, c->rule, &c->query, &c->label, &c->matchers);
+    if (err)
+        return err;
+    c->timed = wants_times(c);
+    if (c->timed)
+        provider_times_add(&c->query, gs_buf_slice(&c->label), c->series,
+                           gs_buf_slice(&c->matchers), &c->timed_query);
+    for (size_t i = 0; i < PROVIDER_MAX_ALTERNATIVES && c->alternatives[i] && !err; i++)
+        err = add_alternative(c, c->alternatives[i]);
+    return err;
+}
+
+static void send_value_query(struct provider_call *c)
+{
+    struct gs_error *err = build_queries(c);
     if (err) {
         provider_fail(c, c->rq.external ? PROVIDER_SOURCE_FAILED : PROVIDER_NO_METRIC,
                       "rule at %s: %s", c->rule->place, gs_error_message(err));
@@ -174,7 +207,6 @@ static void send_value_query(struct provider_call *c)
     if (c->rule->source)
         provider_trace(c, "source %s", c->p->o.config->sources[c->rule->source - 1].name);
     provider_trace(c, "query: %s", c->query.data);
-    c->timed = wants_times(c);
     send_query(c);
 }
 
@@ -197,7 +229,7 @@ static void on_names_listed(void *arg, struct provider_object_names *names, stru
     struct provider_call *c = arg;
     c->list_op = NULL;
     if (err) {
-        provider_fail(c, PROVIDER_LIST_FAILED, "listing %s: %s", c->asked->resource,
+        provider_fail(c, PROVIDER_LIST_FAILED, "listing %s: %s", c->queried->resource,
                       gs_error_message(err));
         gs_error_free(err);
         return;
@@ -205,7 +237,7 @@ static void on_names_listed(void *arg, struct provider_object_names *names, stru
     c->listed = provider_object_names_ref(names);
     c->names = (const char *const *)names->items;
     c->n_names = names->n;
-    provider_trace(c, "%zu %s match the selector", c->n_names, c->asked->resource);
+    provider_trace(c, "%zu %s match the selector", c->n_names, c->queried->resource);
     if (c->n_names)
         send_value_query(c);
     else
@@ -215,11 +247,11 @@ static void on_names_listed(void *arg, struct provider_object_names *names, stru
 static void list_objects(struct provider_call *c, const char *selector)
 {
     if (!c->p->objects) {
-        provider_fail(c, PROVIDER_LIST_FAILED, "there is no cluster to list %s of",
-                      c->asked->resource);
+        provider_fail(c, PROVIDER_LIST_FAILED, "%s cannot be listed: no cluster is configured",
+                      c->queried->resource);
         return;
     }
-    const struct kube_gvr gvr = {c->asked->group, c->asked->version, c->asked->resource};
+    const struct kube_gvr gvr = {c->queried->group, c->queried->version, c->queried->resource};
     // The call may be freed already if the callback has run.
     struct provider_objects_op *op =
         provider_objects_list(c->p->objects, gvr, c->rq.ns, selector, false, on_names_listed, c);
@@ -238,7 +270,8 @@ static const struct provider_workload_kind *owner_of(const struct provider_rest_
     return NULL;
 }
 
-static void on_owners(void *arg, struct provider_workloads *o, int status, struct gs_error *err)
+static void on_workload_pods(void *arg, struct provider_workloads *o, int status,
+                             struct gs_error *err)
 {
     struct provider_call *c = arg;
     bool all = gs_streq(c->rq.name, "*");
@@ -264,10 +297,11 @@ static void on_owners(void *arg, struct provider_workloads *o, int status, struc
         provider_fail(c, PROVIDER_NO_SAMPLE, "%s", o->n ? "it has no pods" : "it selects no pods");
 }
 
-static void ask_owners(struct provider_call *c)
+static void find_workload_pods(struct provider_call *c)
 {
     if (!c->p->objects) {
-        provider_fail(c, PROVIDER_LIST_FAILED, "there is no cluster to ask for its pods");
+        provider_fail(c, PROVIDER_LIST_FAILED,
+                      "its pods cannot be listed: no cluster is configured");
         return;
     }
     bool all = gs_streq(c->rq.name, "*");
@@ -279,7 +313,7 @@ static void ask_owners(struct provider_call *c)
                                                   .name = all ? NULL : c->rq.name,
                                                   .selector = all ? c->rq.label_selector : NULL};
     provider_trace(c, "pods of %s %s, by selector and controller", c->resource->kind, c->rq.name);
-    c->workloads_op = provider_workloads_find(&rq, on_owners, c);
+    c->workloads_op = provider_workloads_find(&rq, on_workload_pods, c);
 }
 
 // --- the rule ---
@@ -319,8 +353,21 @@ static bool find_owned(struct provider_call *c)
             return false;
     }
     c->pods_copy = copy_mapped(c, pods);
-    c->asked = &c->pods_copy;
+    c->queried = &c->pods_copy;
     c->aggregates = true;
+    return true;
+}
+
+// Exporters name their node by different labels (Hostname, hostname), so a metric of nodes uses all
+// of them. Pods do not: one of their labels may be the pod of the exporter.
+static bool find_gpu_rule(struct provider_call *c)
+{
+    const struct provider_registry_metric *m =
+        provider_registry_find(c->p->o.gpu, c->resource, c->rq.ns != NULL, c->rq.metric);
+    if (!take(c, m))
+        return false;
+    if (!*c->resource->group && gs_streq(c->resource->resource, "nodes"))
+        memcpy(c->alternatives, m->alternatives, sizeof(c->alternatives));
     return true;
 }
 
@@ -329,9 +376,7 @@ static bool find_rule(struct provider_call *c)
     const struct provider_options *o = &c->p->o;
     bool namespaced = c->rq.ns != NULL;
     return take(c, provider_registry_find(o->registry, c->resource, namespaced, c->rq.metric)) ||
-           (o->gpu &&
-            take(c, provider_registry_find(o->gpu, c->resource, namespaced, c->rq.metric))) ||
-           find_owned(c);
+           (o->gpu && find_gpu_rule(c)) || find_owned(c);
 }
 
 static void no_rule(struct provider_call *c)
@@ -381,15 +426,15 @@ static void start_provider_call(struct provider_call *c)
         return;
     }
     c->resource_copy = copy_mapped(c, m);
-    c->resource = c->asked = &c->resource_copy;
+    c->resource = c->queried = &c->resource_copy;
     if (!find_rule(c)) {
-        c->resource = c->asked = &c->resource_copy;
+        c->resource = c->queried = &c->resource_copy;
         no_rule(c);
         return;
     }
     provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
     if (c->aggregates) {
-        ask_owners(c);
+        find_workload_pods(c);
     } else if (gs_streq(c->rq.name, "*")) {
         list_objects(c, c->rq.label_selector);
     } else {

@@ -45,8 +45,12 @@ const struct provider_workload_kind *provider_workload_kind_nth(size_t i); // NU
 
 struct provider_registry;
 
+enum { PROVIDER_MAX_ALTERNATIVES = 3 };
+
 struct provider_registry_metric {
     const struct adapter_config_rule *rule;
+    // Earlier rules with another seriesQuery that serve the same metric, newest first; NULL: none.
+    const struct adapter_config_rule *alternatives[PROVIDER_MAX_ALTERNATIVES];
     struct gs_slice series;
     // NULL for external metrics.
     const char *group, *resource; // canonical: "apps", "deployments"

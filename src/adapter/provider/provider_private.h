@@ -121,6 +121,10 @@ bool provider_times_known(const char *template_text);
 // series), the minimum of the timestamps of the newest samples.
 void provider_times_add(const struct gs_buf *query, struct gs_slice label, struct gs_slice series,
                         struct gs_slice matchers, struct gs_buf *out);
+// Adds the query of another rule for label values of which the previous queries have no sample. The
+// result has `label` instead of `other_label`.
+void provider_times_add_alternative(const struct gs_buf *query, struct gs_slice label,
+                                    struct gs_slice other_label, struct gs_buf *out);
 // True if the sample is a timestamp and not a result of the rule's query.
 bool provider_times_is_mark(const struct source_sample *s);
 // Maps label values to timestamp samples of r, borrowed. Caller frees the map.
@@ -154,10 +158,11 @@ struct provider_call {
     bool done;
     const struct provider_registry_metric *metric; // valid until the next asynchronous step
     const struct adapter_config_rule *rule;
+    const struct adapter_config_rule *alternatives[PROVIDER_MAX_ALTERNATIVES]; // NULL: none
     struct gs_slice series;
     const struct provider_rest_mapping *resource; // of the request
     struct provider_rest_mapping resource_copy, pods_copy;
-    const struct provider_rest_mapping *asked; // the queried resource: `resource`, or pods
+    const struct provider_rest_mapping *queried; // the queried resource: `resource`, or pods
     bool aggregates;
     enum provider_aggregate aggregate;
     const char *const *names;
@@ -166,7 +171,8 @@ struct provider_call {
     struct provider_object_names *listed; // owns names if the objects were listed
     struct provider_objects_op *list_op;
     struct gs_buf query, label, matchers, trace, cause;
-    bool timed; // the query includes timestamps
+    struct gs_buf timed_query; // with the timestamps of the samples
+    bool timed;                // timed_query is used
     bool timed_failed;
     struct provider_no_data_op *no_data;
     struct provider_workloads_op *workloads_op;

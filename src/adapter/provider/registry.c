@@ -67,6 +67,18 @@ static void make_key(struct gs_buf *key, const char *group, const char *resource
     gs_buf_add_slice(key, metric);
 }
 
+// The later rule wins. Rules with the same list differ only in how they aggregate series.
+static void replace_metric(struct provider_registry_metric *old,
+                           const struct provider_registry_metric *m)
+{
+    struct provider_registry_metric merged = *m;
+    bool other_list = strcmp(old->rule->series_query, m->rule->series_query) != 0;
+    merged.name = old->name;
+    for (size_t i = 0, n = 0; n < PROVIDER_MAX_ALTERNATIVES; n++)
+        merged.alternatives[n] = n == 0 && other_list ? old->rule : old->alternatives[i++];
+    *old = merged;
+}
+
 static void put(struct table *t, struct gs_buf *key, const struct provider_registry_metric *m)
 {
     size_t at = (size_t)(uintptr_t)gs_hmap_get(t->index, gs_buf_slice(key));
@@ -74,9 +86,7 @@ static void put(struct table *t, struct gs_buf *key, const struct provider_regis
         struct provider_registry_metric *old = &t->items[at - 1];
         if (old->rule == m->rule && old->order > m->order)
             return;
-        struct gs_slice name = old->name;
-        *old = *m;
-        old->name = name;
+        replace_metric(old, m);
         return;
     }
     if (t->n == MAX_METRICS)

@@ -22,6 +22,16 @@ void provider_times_add(const struct gs_buf *query, struct gs_slice label, struc
                 GS_SLICE_ARG(matchers));
 }
 
+void provider_times_add_alternative(const struct gs_buf *query, struct gs_slice label,
+                                    struct gs_slice other_label, struct gs_buf *out)
+{
+    gs_buf_addf(out,
+                "\nor on (" GS_SLICE_FMT ", " MARK ") label_join((" GS_SLICE_FMT
+                "\n), \"" GS_SLICE_FMT "\", \"\", \"" GS_SLICE_FMT "\")",
+                GS_SLICE_ARG(label), GS_SLICE_ARG(gs_buf_slice(query)), GS_SLICE_ARG(label),
+                GS_SLICE_ARG(other_label));
+}
+
 bool provider_times_is_mark(const struct source_sample *s)
 {
     for (size_t i = 0; i < s->n_labels; i++)

@@ -247,7 +247,7 @@ static void add_workload_object(struct provider_workloads_op *op, const json_t *
         op->list[op->n++] = c;
 }
 
-static void on_owners(void *arg, int status, json_t *body, struct gs_error *err)
+static void on_workload_pods(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct provider_workloads_op *op = arg;
     size_t i;
@@ -291,9 +291,9 @@ struct provider_workloads_op *provider_workloads_find(const struct provider_work
         http_encode(gs_slice_of(rq->selector), &query);
     }
     if (rq->name)
-        op->get = kube_get(rq->kube, gvr, rq->ns, rq->name, NULL, on_owners, op);
+        op->get = kube_get(rq->kube, gvr, rq->ns, rq->name, NULL, on_workload_pods, op);
     else
-        op->get = kube_list(rq->kube, gvr, rq->ns, query.data, on_owners, op);
+        op->get = kube_list(rq->kube, gvr, rq->ns, query.data, on_workload_pods, op);
     return op;
 }
 

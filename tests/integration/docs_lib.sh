@@ -63,6 +63,9 @@ only_looks() {
     esac
 }
 
+# after_command COMMAND: what a test does after each command.
+after_command() { :; }
+
 # run_command WHERE MODE COMMAND: $dir/shown holds what it should print.
 run_command() {
     command=$(echo "$3" | with_ports)
@@ -94,6 +97,7 @@ run_command() {
         fail "$1: $3"
     done
     echo "ok: $1: $3"
+    after_command "$3"
 }
 
 # run_block BASE

@@ -1,0 +1,50 @@
+#!/bin/sh
+# A page of docs/guides, typed as printed: its `gpuscale up` starts, and each marked block after it must print what the page
+# shows (docs_lib.sh). Where the guide's own files are beside the project, they are applied as well and must change nothing.
+# Usage: guide_pages.sh PAGE
+. "$(dirname "$0")/lib.sh"
+page=$source/docs/guides/$1.md
+[ -f "$page" ] || fail "there is no $page"
+need kubectl curl hey jq
+# Pages use the usual ports and the names of one machine.
+[ "${GPUSCALE_OWN_NETWORK:-no}" = yes ] || skip "no network namespace can be made, and ports of the page may be in use"
+# A clone in which `make build` was run.
+mkdir "$dir/clone"
+ln -s "$build" "$dir/clone/build"
+ln -s "$source/examples" "$dir/clone/examples"
+cd "$dir/clone"
+PATH=$(dirname "$gpuscale"):$PATH
+export PATH NODE_NAME=devbox NO_COLOR=1
+
+# The address of a Service is the one that was printed.
+with_ports() { sed 's#^url=.*#url=$(sed -n "s/^Service: //p" "$dir/up.log" | tail -n 1)#'; }
+. "$(dirname "$0")/docs_lib.sh"
+walkthroughs=$source/../shared/walkthroughs
+# specification FILE: of its objects, without what controllers fill in.
+specification() {
+    kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
+}
+# after_command COMMAND: what is applied from examples/guides is what the guide's own file makes.
+after_command() {
+    file=$(echo "$1" | sed -n 's#^kubectl \(apply\|create\) -f examples/guides/\([^ ]*\).*#\2#p')
+    original=$walkthroughs/$file
+    [ -n "$file" ] && [ -f "$original" ] || return 0
+    before=$(specification "examples/guides/$file")
+    kubectl apply -f "$original" >"$dir/apply.log" 2>&1 || fail "$original is refused: $(cat "$dir/apply.log")"
+    [ "$before" = "$(specification "examples/guides/$file")" ] || fail "$original differs from examples/guides/$file"
+    echo "ok: the guide's own $file makes the same objects"
+}
+
+flags=$(awk '/^\$ gpuscale up/ { on = 1 } on { more = sub(/\\$/, ""); print; if (!more) exit }' "$page" | sed '1s/^\$ gpuscale up//' | tr '\n' ' ')
+[ -n "$flags" ] || fail "the page does not start gpuscale up"
+eval "start_up --api-port 6443 --exporter-port 9400 --prometheus-port 9090 $flags"
+extract "$page"
+n=0
+for text in "$dir"/blocks/*.text; do
+    [ -e "$text" ] || fail "no block is marked"
+    run_block "${text%.text}"
+    n=$((n + 1))
+done
+stop_up
+wait_for "nothing is left" nothing_left
+echo "$n blocks"

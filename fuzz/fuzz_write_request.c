@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "engine/remote/remote_private.h"
 
-#include "../tests/engine/write_request.h"
+#include "../tests/engine/remote/write_request.h"
 
 #include <snappy-c.h>
 

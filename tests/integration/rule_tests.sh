@@ -4,7 +4,7 @@
 # of today; Debian's 2.x does not know what ….new.yaml uses. PROMTOOL names another promtool.
 . "$(dirname "$0")/lib.sh"
 need promtool
-corpus=$source/tests/engine/data/unit_tests
+corpus=$source/tests/engine/rules/unit_tests
 
 # outcomes COMMAND… FILES: one line for each file.
 outcomes() { "$@" 2>&1 | sed -n 's/^  \(SUCCESS\|FAILED\).*/\1/p'; }

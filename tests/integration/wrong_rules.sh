@@ -15,7 +15,7 @@ rules_finish() {
 }
 trap rules_finish EXIT
 
-wrong=tests/engine/data/wrong_rules.yaml
+wrong=tests/engine/rules/wrong_rules.yaml
 cd "$source"
 code=0
 "$gpuscale" check rules "$wrong" >"$dir/out" 2>&1 || code=$?

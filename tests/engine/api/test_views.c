@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the HTTP API passes on to scraping and rules, and how it filters what they tell.
-#include "api_harness.h"
+#include "harness.h"
 
 static int setup_parts(void **state)
 {

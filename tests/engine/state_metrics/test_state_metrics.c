@@ -2,7 +2,7 @@
 // Kubernetes objects as series with kube-state-metrics' names: what the exposition holds.
 #include "engine/state_metrics/state_metrics.h"
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/mem.h"
 #include "metrics/reader.h"
 

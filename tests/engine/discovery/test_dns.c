@@ -2,7 +2,7 @@
 // dns_sd_configs against a name server of this machine: the groups that come out, as lines of text.
 #include "engine/discovery/discovery.h"
 
-#include "../net/dns_server.h"
+#include "../../net/dns_server.h"
 
 struct fixture {
     uv_loop_t loop;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP API over a store with known samples, by the loopback client.
-#include "api_harness.h"
+#include "harness.h"
 
 // --- query ---
 

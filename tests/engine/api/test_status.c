@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Status, lifecycle, methods, prefix, own metrics; and what the API says without scraping and
 // rules.
-#include "api_harness.h"
+#include "harness.h"
 
 static const struct http_header flags[] = {{"config.file", "x.yml"}, {"empty", NULL}, {NULL, NULL}};
 

@@ -3,7 +3,7 @@
 // what a reload keeps and ends.
 #include "engine/scrape/scrape.h"
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/encoding.h"

@@ -3,7 +3,7 @@
 // replaces, what a mistake switches off.
 #include "engine/rules/rules.h"
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/mem.h"
 #include "engine/rules/rules_private.h"
 #include "net/http/client.h"

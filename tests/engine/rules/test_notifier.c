@@ -3,10 +3,10 @@
 // Alertmanagers that fail. A server plays Alertmanager, a scripted API the cluster.
 #include "engine/rules/rules_private.h"
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
+#include "../filled.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "filled.h"
 #include "kube/client.h"
 #include "net/http/server.h"
 

@@ -2,7 +2,7 @@
 // http_sd_configs against a scripted server: the groups that come out, as lines of text.
 #include "engine/discovery/discovery.h"
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/discovery/discovery_private.h"

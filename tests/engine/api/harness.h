@@ -2,9 +2,9 @@
 // For the tests of the HTTP API: a store with known samples, the API, a loopback client.
 #pragma once
 
-#include "api_doubles.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "doubles.h"
 #include "engine/api/api.h"
 #include "net/http/client.h"
 #include "patience.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries wait for each other when they take long, and pause; who leaves is forgotten.
-#include "api_harness.h"
+#include "harness.h"
 
 // Takes longer than a turn of the loop may.
 #define LONG_QUERY                                                                                 \

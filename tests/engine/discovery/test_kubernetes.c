@@ -2,7 +2,7 @@
 // kubernetes_sd_configs against a scripted API: the groups that come out, as lines of text.
 #include "engine/discovery/discovery.h"
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/mem.h"
 #include "net/http/client.h"
 

@@ -3,7 +3,7 @@
 // manager, compared with what the Prometheus operator's rules give.
 #include "engine/monitors/monitors.h"
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
@@ -475,7 +475,7 @@ static void compare_jobs(enum monitors_kind kind, const json_t *objects, const j
 static void test_jobs_are_those_of_the_operator(void **state)
 {
     GS_AUTO_FREE char *path =
-        gs_format("%s/tests/engine/data/monitors.json", getenv("GPUSCALE_SOURCE_ROOT"));
+        gs_format("%s/tests/engine/monitors/monitors.json", getenv("GPUSCALE_SOURCE_ROOT"));
     GS_AUTO_BUF struct gs_buf text = {0};
     CODEC_AUTO_JSON json_t *data = NULL;
     size_t at = 0;

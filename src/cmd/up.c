@@ -105,6 +105,18 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(node_name),
      .help = "Name of the node. Default: the host name."},
+    {.name = "node-label",
+     .arg = "KEY=VALUE",
+     .type = GS_OPT_STRINGS,
+     AT(node_labels),
+     .help = "Add this label to the node, instead of a default label with the same key. "
+             "Repeatable."},
+    {.name = "node-taint",
+     .arg = "KEY=VALUE:EFFECT",
+     .type = GS_OPT_STRINGS,
+     AT(node_taints),
+     .help = "Add this taint to the node. EFFECT is NoSchedule, PreferNoSchedule or NoExecute. "
+             "Repeatable."},
     {.name = "max-pods",
      .arg = "N",
      .def = "110",

@@ -21,7 +21,9 @@ struct local_kubelet_config {
     size_t n_images;
     const char *const *device_ids; // those of the scheduler; served as nvidia.com/gpu
     size_t n_devices;
-    const char *gpu_product;         // node label nvidia.com/gpu.product, NULL: none
+    // Added to the node at each start: an object of labels, which replace default labels with the
+    // same key, and an array of taints. NULL: none. Copied.
+    const json_t *node_labels, *node_taints;
     const char *podresources_socket; // path to serve on
     int64_t max_pods;                // maximum of the node; 0: 110
     const char *const *extra_env;    // "NAME=value" for every container, NULL-terminated; or NULL

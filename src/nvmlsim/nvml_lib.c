@@ -14,9 +14,6 @@
 #include <unistd.h>
 
 // 12.8 is the newest interface version whose calls and field IDs this library provides.
-#define DRIVER_BRANCH 570
-#define DRIVER_MINOR  "124.06-simulated"
-#define CUDA_VERSION  12080
 
 #define HANG_STEP_NS (20 * GS_NS_PER_MS)
 
@@ -323,7 +320,7 @@ NVML_API int gpuscaleNvmlIsSimulated(void)
 unsigned nvmlsim_driver_branch(struct nvmlsim_shm_segment *seg)
 {
     struct nvml_call c = {.seg = seg, .gpu = &seg->gpus[0]};
-    uint64_t set = DRIVER_BRANCH;
+    uint64_t set = NVMLSIM_DRIVER_BRANCH;
     nvmlsim_read_set_value(&c, NVMLSIM_VALUE_DRIVER_BRANCH, &set);
     return (unsigned)set % 1000;
 }
@@ -332,7 +329,8 @@ static nvmlReturn_t give_version(const struct nvml_call *c, const char *before, 
                                  unsigned length)
 {
     char text[80];
-    snprintf(text, sizeof(text), "%s%u." DRIVER_MINOR, before, nvmlsim_driver_branch(c->seg));
+    snprintf(text, sizeof(text), "%s%u." NVMLSIM_DRIVER_MINOR, before,
+             nvmlsim_driver_branch(c->seg));
     return nvmlsim_give_text(version, length, text);
 }
 
@@ -352,7 +350,7 @@ static nvmlReturn_t cuda_version(const char *fn, int *version)
 {
     NVML_CALL c = nvmlsim_call_system(fn, version != NULL);
     if (!c.rc)
-        *version = CUDA_VERSION;
+        *version = NVMLSIM_CUDA_VERSION;
     return c.rc;
 }
 

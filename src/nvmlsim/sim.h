@@ -13,8 +13,12 @@
 #define NVMLSIM_MAX_GPUS 16
 #define NVMLSIM_MAX_MIG  7
 #define NVMLSIM_ENV      "GPUSCALE_SIM"
-#define NVMLSIM_UID_ENV  "GPUSCALE_SIM_UID"       // UID of another user whose GPUs root may use
-#define NVMLSIM_LIBRARY  "libgpuscale-nvmlsim.so" // file name of the simulated libnvidia-ml
+#define NVMLSIM_UID_ENV  "GPUSCALE_SIM_UID" // UID of another user whose GPUs root may use
+// The versions of the simulated driver: 570.124.06-simulated with CUDA 12.8.
+#define NVMLSIM_DRIVER_BRANCH 570
+#define NVMLSIM_DRIVER_MINOR  "124.06-simulated"
+#define NVMLSIM_CUDA_VERSION  12080                    // 1000 major + 10 minor
+#define NVMLSIM_LIBRARY       "libgpuscale-nvmlsim.so" // file name of the simulated libnvidia-ml
 
 struct nvmlsim_mig_spec {
     char profile[24]; // "1g.10gb"

@@ -146,6 +146,10 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         env[n++] = o->env.items[i];
     if (c->devices.simulated)
         env[n++] = sim_env;
+    CODEC_AUTO_JSON json_t *labels = up_node_gpu_labels(&c->devices), *taints = json_array();
+    struct gs_error *err = up_node_parse(o, labels, taints);
+    if (err)
+        return err;
     c->cluster = local_cluster_new(c->loop, c->client, c->node_name, c->data_dir);
     c->workloads = controllers_workloads_new(c->cluster);
     c->services = services_new(c->cluster);
@@ -156,7 +160,8 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         .n_images = c->n_images,
         .device_ids = ids,
         .n_devices = c->devices.n,
-        .gpu_product = c->devices.product,
+        .node_labels = labels,
+        .node_taints = taints,
         .podresources_socket = c->podresources,
         .max_pods = o->max_pods,
         .extra_env = env,

@@ -7,22 +7,33 @@
 #include "gpu/gpu.h"
 #include "nvmlsim/simulation/simulation.h"
 
+#include <ctype.h>
 #include <unistd.h>
 
 #define DEFAULT_SPEC "8xA100-SXM4-80GB"
 
 static void add_id(struct up_devices *d, const char *uuid, unsigned slice, unsigned slices)
 {
+    if (slice == 0)
+        d->n_whole++;
     gs_grow(&d->ids, &d->cap, d->n, sizeof(*d->ids));
     d->ids[d->n++] = slices > 1 ? gs_format("%s::%u", uuid, slice) : gs_strdup(uuid);
 }
 
-// Node labels allow letters, digits, '-', '_' and '.'.
+// The longest value of a label without the suffix of shared GPUs.
+#define MAX_PRODUCT ((size_t)63 - strlen("-SHARED"))
+
+// Node labels allow letters, digits, '-', '_' and '.', and begin and end with a letter or digit.
 static char *as_label(const char *text)
 {
-    char *label = gs_strdup(text);
+    while (*text && !isalnum((unsigned char)*text))
+        text++;
+    char *label = gs_strndup(text, strnlen(text, MAX_PRODUCT));
+    size_t len = strlen(label);
+    while (len && !isalnum((unsigned char)label[len - 1]))
+        label[--len] = '\0';
     for (char *c = label; *c; c++)
-        if (*c == ' ' || *c == '/' || *c == '(' || *c == ')')
+        if (!isalnum((unsigned char)*c) && *c != '-' && *c != '_' && *c != '.')
             *c = '-';
     return label;
 }
@@ -33,9 +44,12 @@ static void list_simulated(struct up_devices *d)
     for (unsigned i = 0; i < d->n_gpus; i++) {
         struct nvmlsim_gpu_info info;
         nvmlsim_gpu_info(d->sim, i, &info);
-        if (!d->product)
-            d->product = as_label(info.model);
         unsigned slices = info.time_slices > 1 ? info.time_slices : 1;
+        if (!d->product) {
+            d->product = as_label(info.product);
+            d->memory_mib = info.memory_total >> 20;
+            d->slices = slices;
+        }
         for (unsigned s = 0; s < slices; s++) {
             for (unsigned m = 0; m < info.n_mig; m++)
                 add_id(d, info.mig_uuid[m], s, slices);
@@ -60,6 +74,9 @@ static struct gs_error *open_simulated(const char *text, const char *data_dir, s
     if (err)
         return gs_error_wrap(err, "simulated GPUs");
     d->simulated = true;
+    snprintf(d->driver_version, sizeof(d->driver_version), "%u." NVMLSIM_DRIVER_MINOR,
+             (unsigned)NVMLSIM_DRIVER_BRANCH);
+    d->cuda_version = NVMLSIM_CUDA_VERSION;
     list_simulated(d);
     return NULL;
 }
@@ -75,9 +92,14 @@ static struct gs_error *open_real(struct up_devices *d)
     err = gpu_backend_sample(backend, &snapshot);
     if (!err) {
         d->n_gpus = snapshot->n_devices;
+        d->slices = 1;
+        memcpy(d->driver_version, snapshot->driver_version, sizeof(d->driver_version));
+        d->cuda_version = snapshot->cuda_version;
         for (size_t i = 0; i < snapshot->n_devices; i++) {
-            if (!d->product)
+            if (!d->product) {
                 d->product = as_label(snapshot->devices[i].name);
+                d->memory_mib = snapshot->devices[i].memory_total >> 20;
+            }
             if (!snapshot->devices[i].lost)
                 add_id(d, snapshot->devices[i].uuid, 0, 1);
         }

@@ -19,5 +19,6 @@ struct gs_error *up_options_check(const struct up_options *o)
         if (!equals || equals == item)
             return gs_error_new(GS_EINVAL, "--env %s: write NAME=VALUE", item);
     }
-    return NULL;
+    CODEC_AUTO_JSON json_t *labels = json_object(), *taints = json_array();
+    return up_node_parse(o, labels, taints);
 }

@@ -64,7 +64,13 @@ struct up_devices {
     char **ids; // as the scheduler and PodResources name them: "GPU-…", "GPU-…::1", "MIG-…"
     size_t n, cap;
     size_t n_gpus;
-    char *product; // of the first GPU, as the node label nvidia.com/gpu.product writes it
+    // Properties of the first GPU and of the driver, for the labels of the node.
+    char *product;           // as the node label nvidia.com/gpu.product writes it
+    uint64_t memory_mib;     // 0: unknown
+    size_t n_whole;          // GPUs and MIG devices, without their time slices
+    unsigned slices;         // time slices of the first GPU; 1: not shared
+    char driver_version[80]; // "" if unknown
+    int cuda_version;        // 1000 major + 10 minor; 0: unknown
     bool simulated;
     char *sim_name;    // shared memory; NULL for real GPUs
     char *sim_library; // path of the simulated libnvidia-ml
@@ -74,6 +80,16 @@ struct up_devices {
 // spec NULL: the GPUs of the machine, or simulated ones without a driver.
 struct gs_error *up_devices_open(const char *spec, const char *data_dir, struct up_devices *ret);
 void up_devices_finish(struct up_devices *d); // removes the simulated ones
+
+// --- labels and taints of the node ---
+//
+// From --node-label and --node-taint, and from the GPUs.
+
+// Adds to the object `labels` and to the array `taints`, and may have added some before an error.
+struct gs_error *up_node_parse(const struct up_options *o, json_t *labels, json_t *taints);
+// The labels of GPU feature discovery, and those by which guides for managed clusters select GPU
+// nodes. Labels whose value is unknown are absent. New reference.
+json_t *up_node_gpu_labels(const struct up_devices *d);
 
 // --- objects of -f FILE ---
 //

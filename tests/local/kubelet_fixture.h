@@ -36,13 +36,17 @@ static inline void fixture_start_kubelet(struct fixture *f)
         {"script:*", "sh"},
     };
     f->cluster = local_cluster_new(&f->h.loop, f->client, NODE, f->dir);
+    CODEC_AUTO_JSON json_t *labels = json_pack("{s:s}", "gpu", "t4");
+    CODEC_AUTO_JSON json_t *taints =
+        json_pack("[{s:s, s:s}]", "key", "soft", "effect", "PreferNoSchedule");
     const struct local_kubelet_config cfg = {
         .self_exe = f->exe,
         .images = images,
         .n_images = GS_ARRAY_LEN(images),
         .device_ids = devices,
         .n_devices = GS_ARRAY_LEN(devices),
-        .gpu_product = "Tesla T4",
+        .node_labels = labels,
+        .node_taints = taints,
         .podresources_socket = f->socket,
         .extra_env = extra,
         .work_dir = f->dir,

@@ -128,8 +128,10 @@ static void test_the_node(void **state)
     }
     assert_non_null(node);
     assert_string_equal(kube_label(node, "kubernetes.io/hostname"), NODE);
-    assert_string_equal(kube_label(node, "nvidia.com/gpu.product"), "Tesla-T4");
-    assert_string_equal(kube_label(node, "nvidia.com/gpu.count"), "3");
+    assert_string_equal(kube_label(node, "gpu"), "t4");
+    const json_t *taints = codec_json_get(node, "spec", "taints", NULL);
+    assert_int_equal(json_array_size(taints), 1);
+    assert_string_equal(codec_json_str(json_array_get(taints, 0), "key", NULL), "soft");
     assert_string_equal(codec_json_str(node, "status", "allocatable", "nvidia.com/gpu", NULL), "3");
     assert_string_equal(codec_json_str(node, "status", "capacity", "pods", NULL), "110");
     assert_non_null(codec_json_str(node, "status", "capacity", "memory", NULL));

@@ -227,7 +227,7 @@ static void test_priority_and_age_decide_who_is_first(void **state)
     struct cluster k;
     setup(&k, "0");
     pod(&k, "low", GPU("1"), "");
-    pod(&k, "high", GPU("1"), ", priority: 10");
+    pod(&k, "high", GPU("1"), ", priorityClassName: system-node-critical");
     loop_until(&k.loop, kube_condition(get(&k, "low"), "PodScheduled") &&
                             kube_condition(get(&k, "high"), "PodScheduled"));
     cluster_patch(&k, KUBE_NODES, "node-1", "status",

@@ -18,13 +18,14 @@ static size_t bucket_of(const char *plural)
     return local_api_resource_bucket(local_api_resource_find("", "v1", plural));
 }
 
-static json_t *new_object(const char *kind, const char *ns, const char *name)
+json_t *local_api_base_object(const char *kind, const char *api_version, const char *ns,
+                              const char *name)
 {
     json_t *obj = json_object();
     GS_AUTO_FREE char *uid = local_api_new_uid();
 
     codec_json_set_str(obj, "kind", kind);
-    codec_json_set_str(obj, "apiVersion", "v1");
+    codec_json_set_str(obj, "apiVersion", api_version);
     codec_json_set(obj, json_string(name), "metadata", "name", NULL);
     json_t *meta = json_object_get(obj, "metadata");
     codec_json_set_str(meta, "namespace", ns);
@@ -33,10 +34,11 @@ static json_t *new_object(const char *kind, const char *ns, const char *name)
     return obj;
 }
 
-static void put(struct local_api *api, const char *plural, json_t *obj)
+void local_api_put_base_object(struct local_api *api, const char *group, const char *plural,
+                               json_t *obj)
 {
-    GS_AUTO_ERROR struct gs_error *err =
-        local_api_store_put(api->store, bucket_of(plural), obj, NULL);
+    size_t bucket = local_api_resource_bucket(local_api_resource_find(group, "v1", plural));
+    GS_AUTO_ERROR struct gs_error *err = local_api_store_put(api->store, bucket, obj, NULL);
     if (err)
         gs_warn("api", "%s: %s", plural, gs_error_message(err));
 }
@@ -49,10 +51,11 @@ void local_api_make_base_objects(struct local_api *api)
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
         if (local_api_store_get(api->store, local_api_resource_bucket(namespaces), "", names[i]))
             continue;
-        json_t *ns = new_object("Namespace", NULL, names[i]);
+        json_t *ns = local_api_base_object("Namespace", "v1", NULL, names[i]);
         namespaces->set_defaults(ns, NULL);
-        put(api, "namespaces", ns);
+        local_api_put_base_object(api, "", "namespaces", ns);
     }
+    local_api_make_priority_classes(api);
 }
 
 // --- nothing acts on it ---
@@ -76,7 +79,7 @@ static json_t *make_warning(struct local_api *api, const json_t *about, const ch
     const char *ns = kube_namespace(about) ? kube_namespace(about) : "default";
     GS_AUTO_FREE char *name =
         gs_format("%.200s.%" PRIx64, kube_name(about), (uint64_t)gs_unix_us() + api->event_seq++);
-    json_t *event = new_object("Event", ns, name);
+    json_t *event = local_api_base_object("Event", "v1", ns, name);
 
     json_object_set_new(event, "involvedObject", reference_to(about));
     codec_json_set_str(event, "reason", reason);
@@ -101,7 +104,8 @@ void local_api_notice_inert(const struct local_api_request *r, const json_t *obj
         gs_format("%s \"%s\" is stored, but nothing acts on it here", kind.data, kube_name(obj));
     local_api_warning(r, "%s", message);
     if (!r->dry_run)
-        put(r->api, "events", make_warning(r->api, obj, "NothingActsOnKind", message));
+        local_api_put_base_object(r->api, "", "events",
+                                  make_warning(r->api, obj, "NothingActsOnKind", message));
 }
 
 // --- old events ---

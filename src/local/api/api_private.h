@@ -163,6 +163,13 @@ void local_api_check_service(const struct local_api_request *r, const json_t *ob
 
 // --- api_notices.c: objects that the server itself writes ---
 void local_api_make_base_objects(struct local_api *api);
+void local_api_make_priority_classes(struct local_api *api); // priority_class.c
+// An object with metadata as at its creation (ns NULL: cluster-scoped), and its store (steals obj;
+// a failure is logged).
+json_t *local_api_base_object(const char *kind, const char *api_version, const char *ns,
+                              const char *name);
+void local_api_put_base_object(struct local_api *api, const char *group, const char *plural,
+                               json_t *obj);
 void local_api_notice_inert(const struct local_api_request *r, const json_t *obj);
 // Removes old events, and the oldest if there are too many.
 void local_api_sweep_events(struct local_api *api);

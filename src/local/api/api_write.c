@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "kube/patch.h"
+#include "local/api/admission.h"
 #include "local/api/api_private.h"
 #include "local/api/registry.h"
 
@@ -129,7 +130,9 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
         json_object_del(stored, "status");
     if (r->res->set_defaults)
         r->res->set_defaults(stored, NULL);
-    status = validate(r, stored, NULL);
+    status = local_api_admit(r, stored);
+    if (!status)
+        status = validate(r, stored, NULL);
     if (status)
         return status;
     if (local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns,

@@ -100,6 +100,7 @@ void local_api_default_statefulset(json_t *obj, const json_t *old);
 void local_api_default_daemonset(json_t *obj, const json_t *old);
 void local_api_default_job(json_t *obj, const json_t *old);
 void local_api_default_hpa(json_t *obj, const json_t *old);
+void local_api_default_priority_class(json_t *obj, const json_t *old);
 
 // Set a member if it is absent.
 void local_api_default_str(json_t *obj, const char *key, const char *value);
@@ -143,6 +144,9 @@ void local_api_validate_range(const json_t *obj, const char *key, int64_t min, i
 // Checks a port number or a port name.
 void local_api_validate_port_ref(const json_t *port, const char *path,
                                  struct kube_field_errors *errors);
+
+void local_api_validate_priority_class(const json_t *obj, const json_t *old,
+                                       struct kube_field_errors *errors);
 
 // --- event_view.c: Events in two API groups ---
 // core/v1 is stored. events.k8s.io/v1 has other field names.

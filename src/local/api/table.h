@@ -24,7 +24,8 @@ extern const struct local_api_table local_api_table_pods, local_api_table_deploy
     local_api_table_services, local_api_table_endpoints, local_api_table_endpointslices,
     local_api_table_ingresses, local_api_table_nodes, local_api_table_namespaces,
     local_api_table_events, local_api_table_hpas, local_api_table_configmaps,
-    local_api_table_secrets, local_api_table_serviceaccounts, local_api_table_leases;
+    local_api_table_secrets, local_api_table_serviceaccounts, local_api_table_leases,
+    local_api_table_priority_classes;
 
 #define LOCAL_API_COLUMN_NAME                                                                      \
     {                                                                                              \

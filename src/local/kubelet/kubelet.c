@@ -227,7 +227,6 @@ static struct gs_error *open_data_dir(struct kubelet *k)
 static void copy_config(struct kubelet *k, const struct local_kubelet_config *cfg)
 {
     k->self_exe = gs_strdup(cfg->self_exe);
-    k->gpu_product = gs_strdup(cfg->gpu_product);
     for (size_t i = 0; i < cfg->n_devices; i++)
         kubelet_words_add(&k->device_ids, cfg->device_ids[i]);
     for (size_t i = 0; cfg->extra_env && cfg->extra_env[i]; i++)
@@ -249,7 +248,8 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
         return err;
     k->ips = kubelet_pod_ips_new(k->data_dir);
     k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->cluster->node_name);
-    struct kubelet_node_config node = {.gpu_product = cfg->gpu_product,
+    struct kubelet_node_config node = {.labels = cfg->node_labels,
+                                       .taints = cfg->node_taints,
                                        .n_gpus = cfg->n_devices,
                                        .max_pods = cfg->max_pods,
                                        .data_dir = k->data_dir};
@@ -358,6 +358,5 @@ void kubelet_free(struct kubelet *k)
     free(k->data_dir);
     free(k->work_dir);
     free(k->podnet);
-    free(k->gpu_product);
     free(k);
 }

@@ -198,7 +198,6 @@ struct kubelet {
     char *work_dir; // where the commands of images run; NULL: the current one was removed
     char *podnet;   // path of the bind() library for LD_PRELOAD, NULL if it was not found
     int podnet_fd;  // of the library, if LD_PRELOAD cannot contain its path; else -1
-    char *gpu_product;
     struct kubelet_images *images;
     struct kubelet_words extra_env, device_ids;
     struct gs_hmap *workers; // pod UID -> struct kubelet_worker
@@ -364,10 +363,10 @@ int64_t kubelet_log_tail_seek(int fd, int64_t n);
 // The node is created at the start and sends a heartbeat every 10 seconds.
 
 struct kubelet_node_config {
-    const char *gpu_product; // NULL: none
-    size_t n_gpus;           // capacity of nvidia.com/gpu
-    int64_t max_pods;        // capacity of pods; 0: the kubelet's default
-    const char *data_dir;    // its file system is the node's disk
+    const json_t *labels, *taints; // besides the kubelet's own; may be NULL
+    size_t n_gpus;                 // capacity of nvidia.com/gpu
+    int64_t max_pods;              // capacity of pods; 0: the kubelet's default
+    const char *data_dir;          // its file system is the node's disk
 };
 
 struct kubelet_node *kubelet_node_new(struct local_cluster *c,

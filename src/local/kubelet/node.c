@@ -23,7 +23,8 @@ enum {
 
 struct kubelet_node {
     struct local_cluster *cluster;
-    char *gpu_product, *data_dir;
+    json_t *labels, *taints; // of the configuration
+    char *data_dir;
     size_t n_gpus;
     int64_t max_pods;
     json_t *conditions;
@@ -108,13 +109,9 @@ static json_t *labels(const struct kubelet_node *n)
     codec_json_set_str(l, "beta.kubernetes.io/os", "linux");
     codec_json_set_str(l, "beta.kubernetes.io/arch", architecture(&u));
     codec_json_set_str(l, "node.kubernetes.io/instance-type", "gpuscale-local");
+    codec_json_set_str(l, "beta.kubernetes.io/instance-type", "gpuscale-local");
     codec_json_set_str(l, "node-role.kubernetes.io/control-plane", "");
-    if (!n->n_gpus)
-        return l;
-    GS_AUTO_FREE char *count = gs_format("%zu", n->n_gpus);
-    codec_json_set_str(l, "nvidia.com/gpu.present", "true");
-    codec_json_set_str(l, "nvidia.com/gpu.count", count);
-    codec_json_set_str(l, "nvidia.com/gpu.product", n->gpu_product);
+    json_object_update(l, n->labels);
     return l;
 }
 
@@ -241,16 +238,50 @@ static void on_labelled(void *arg, int code, json_t *body, struct gs_error *err)
     send_status(n);
 }
 
+// The node's taints with those of the configuration, which replace taints with the same key and
+// effect.
+static json_t *merge_taints(const struct kubelet_node *n, const json_t *node)
+{
+    json_t *all = json_deep_copy(n->taints), *old, *ours;
+    size_t i, k;
+    json_array_foreach (codec_json_get(node, "spec", "taints", NULL), i, old) {
+        bool replaced = false;
+        json_array_foreach (n->taints, k, ours)
+            replaced |= json_equal(json_object_get(old, "key"), json_object_get(ours, "key")) &&
+                        json_equal(json_object_get(old, "effect"), json_object_get(ours, "effect"));
+        if (!replaced)
+            json_array_append_new(all, json_deep_copy(old));
+    }
+    return all;
+}
+
+static void on_found(void *arg, int code, json_t *body, struct gs_error *err)
+{
+    struct kubelet_node *n = arg;
+    n->node_request = NULL;
+    if (err) {
+        on_labelled(n, code, body, err);
+        return;
+    }
+    CODEC_AUTO_JSON json_t *patch = json_object();
+    codec_json_set(patch, labels(n), "metadata", "labels", NULL);
+    if (json_array_size(n->taints)) {
+        codec_json_set(patch, merge_taints(n, body), "spec", "taints", NULL);
+        codec_json_set(patch, json_string(kube_resource_version(body)), "metadata",
+                       "resourceVersion", NULL);
+    }
+    n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name, NULL,
+                                 KUBE_MERGE_PATCH, patch, on_labelled, n);
+}
+
 static void on_created(void *arg, int code, json_t *body, struct gs_error *err)
 {
     struct kubelet_node *n = arg;
     n->node_request = NULL;
     if (err && gs_error_code(err) == GS_EEXIST) {
         gs_error_free(err);
-        CODEC_AUTO_JSON json_t *patch = json_object();
-        codec_json_set(patch, labels(n), "metadata", "labels", NULL);
-        n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name,
-                                     NULL, KUBE_MERGE_PATCH, patch, on_labelled, n);
+        n->node_request = kube_get(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name,
+                                   NULL, on_found, n);
         return;
     }
     on_labelled(n, code, body, err);
@@ -263,6 +294,8 @@ static void register_node(struct kubelet_node *n)
     codec_json_set_str(node, "apiVersion", "v1");
     codec_json_set(node, json_string(n->cluster->node_name), "metadata", "name", NULL);
     codec_json_set(node, labels(n), "metadata", "labels", NULL);
+    if (json_array_size(n->taints))
+        codec_json_set(node, json_deep_copy(n->taints), "spec", "taints", NULL);
     json_object_set_new(node, "status", status(n));
     n->node_request = kube_create(n->cluster->client, KUBE_NODES, NULL, node, on_created, n);
 }
@@ -355,13 +388,10 @@ struct kubelet_node *kubelet_node_new(struct local_cluster *c,
         .data_dir = gs_strdup(cfg->data_dir),
         .n_gpus = cfg->n_gpus,
         .max_pods = cfg->max_pods > 0 ? cfg->max_pods : DEFAULT_MAX_PODS,
-        .gpu_product = gs_strdup(cfg->gpu_product),
+        .labels = cfg->labels ? json_deep_copy(cfg->labels) : json_object(),
+        .taints = cfg->taints ? json_deep_copy(cfg->taints) : json_array(),
         .conditions = json_array(),
     };
-    // A label value has no blanks.
-    for (char *at = n->gpu_product; at && *at; at++)
-        if (*at == ' ')
-            *at = '-';
     n->timer = gs_timer_new(c->loop, n);
     gs_timer_repeat(n->timer, on_heartbeat, 0, HEARTBEAT_MS);
     return n;
@@ -375,7 +405,8 @@ void kubelet_node_free(struct kubelet_node *n)
     kube_request_cancel(n->lease_request);
     gs_timer_free(n->timer);
     json_decref(n->conditions);
-    free(n->gpu_product);
+    json_decref(n->labels);
+    json_decref(n->taints);
     free(n->data_dir);
     free(n);
 }

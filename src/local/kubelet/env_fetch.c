@@ -35,7 +35,9 @@ static void on_reply(void *arg, int status, json_t *body, struct gs_error *err)
     item->request = NULL;
     if (!err) {
         json_object_set(f->sources, item->key, body);
-    } else if (status != 404 && !f->err) {
+    } else if (status == 404) {
+        json_object_set_new(f->sources, item->key, json_null());
+    } else if (!f->err) {
         f->err = gs_error_wrap(err, "reading %s", item->key);
         err = NULL;
     }
@@ -44,6 +46,19 @@ static void on_reply(void *arg, int status, json_t *body, struct gs_error *err)
         return;
     f->done(f->arg, f->sources, f->err);
     fetch_free(f);
+}
+
+static struct kube_request *start_request(struct kube_client *client, const char *ns,
+                                          const char *key, const json_t *value, struct item *item)
+{
+    struct kube_gvr accounts = {"", "v1", "serviceaccounts"}, secrets = {"", "v1", "secrets"};
+    const char *name = strchr(key, '/') + 1;
+    const char *account = codec_json_str(value, "serviceAccount", NULL);
+    if (gs_starts(key, "tokens/"))
+        return kube_create_sub(client, accounts, ns, account, "token",
+                               json_object_get(value, "body"), on_reply, item);
+    return kube_get(client, gs_starts(key, "secrets/") ? secrets : KUBE_CONFIGMAPS, ns, name, NULL,
+                    on_reply, item);
 }
 
 struct kubelet_env_fetch *
@@ -59,13 +74,10 @@ kubelet_env_fetch_start(struct kube_client *client, const char *ns, const json_t
     const char *key;
     json_t *value;
     json_object_foreach ((json_t *)refs, key, value) {
-        const char *name = strchr(key, '/') + 1;
         struct item *item = &f->items[f->len++];
-        struct kube_gvr gvr =
-            gs_starts(key, "secrets/") ? (struct kube_gvr){"", "v1", "secrets"} : KUBE_CONFIGMAPS;
         *item = (struct item){.fetch = f, .key = gs_strdup(key)};
         f->pending++;
-        item->request = kube_get(client, gvr, ns, name, NULL, on_reply, item);
+        item->request = start_request(client, ns, key, value, item);
     }
     return f;
 }

@@ -135,7 +135,9 @@ static void start_exec(struct kubelet_handler *h, const json_t *spec)
         .self_exe = c->worker->k->self_exe,
         .argv = argv.items,
         .env = c->env.items,
-        .cwd = c->cwd,
+        .cwd = c->mounted ? "/" : c->cwd,
+        .join = c->mounted ? kubelet_container_pid(c) : 0,
+        .inner_cwd = c->mounted ? c->cwd : NULL,
         .preload = c->worker->k->podnet,
     };
     struct gs_error *err =

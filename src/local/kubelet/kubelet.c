@@ -8,6 +8,7 @@
 #include "kube/event.h"
 #include "kube/names.h"
 #include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/mounts.h"
 #include "local/kubelet/shim.h"
 
 #include <dirent.h>
@@ -231,8 +232,21 @@ static void copy_config(struct kubelet *k, const struct local_kubelet_config *cf
         kubelet_words_add(&k->device_ids, cfg->device_ids[i]);
     for (size_t i = 0; cfg->extra_env && cfg->extra_env[i]; i++)
         kubelet_words_add(&k->extra_env, cfg->extra_env[i]);
+    if (cfg->podresources_socket) {
+        const char *slash = strrchr(cfg->podresources_socket, '/');
+        k->podresources_dir =
+            slash ? gs_strndup(cfg->podresources_socket, (size_t)(slash - cfg->podresources_socket))
+                  : gs_strdup(".");
+    }
     k->work_dir = cfg->work_dir ? gs_strdup(cfg->work_dir) : getcwd(NULL, 0);
     set_podnet(k);
+}
+
+static void check_mounts(struct kubelet *k)
+{
+    GS_AUTO_ERROR struct gs_error *err = kubelet_mounts_check();
+    if (err)
+        k->mount_problem = gs_strdup(gs_error_message(err));
 }
 
 static void on_stop_timer(void *arg);
@@ -246,6 +260,7 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
         err = kubelet_podresources_new(k, cfg->podresources_socket, &k->podresources);
     if (err)
         return err;
+    check_mounts(k);
     k->ips = kubelet_pod_ips_new(k->data_dir);
     k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->cluster->node_name);
     struct kubelet_node_config node = {.labels = cfg->node_labels,
@@ -358,5 +373,7 @@ void kubelet_free(struct kubelet *k)
     free(k->data_dir);
     free(k->work_dir);
     free(k->podnet);
+    free(k->podresources_dir);
+    free(k->mount_problem);
     free(k);
 }

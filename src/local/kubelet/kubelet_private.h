@@ -19,6 +19,7 @@
 #define KUBELET_ENV_CONTAINER_ID "GPUSCALE_CONTAINER_ID"
 
 struct kubelet_container;
+struct kubelet_worker;
 
 // --- images.c: the command of an image on a machine without a container runtime (--image) ---
 
@@ -82,6 +83,18 @@ struct kubelet_env_context {
 struct gs_error *kubelet_env_add_spec(struct kubelet_words *env,
                                       const struct kubelet_env_context *ctx);
 
+// The parts of it that volumes use, too. The ConfigMap or Secret, NULL if it was not found.
+const json_t *kubelet_env_source(const struct kubelet_env_context *ctx, bool secret,
+                                 const char *name);
+// Value of a fieldRef. "" if the pod has no such field.
+const char *kubelet_env_field(const struct kubelet_env_context *ctx, const char *path);
+// Value of a resourceFieldRef of ctx->container. Caller frees.
+char *kubelet_env_resource(const struct kubelet_env_context *ctx, const json_t *ref);
+void kubelet_env_add_reference(json_t *ret, bool secret, const char *name);
+// Replaces $(NAME) as kubelet_env_expand does, and fails if a variable is not set.
+struct gs_error *kubelet_env_expand_strictly(const struct kubelet_words *env, const char *text,
+                                             char **ret);
+
 // The GPUs of a container by LOCAL_ANN_GPUS, in the notation of CUDA and the NVIDIA container tools
 // ("GPU-a,GPU-b"; time slices of one GPU are listed once). "" without GPUs. Caller frees.
 char *kubelet_env_gpus(const json_t *pod, const char *container);
@@ -89,15 +102,67 @@ char *kubelet_env_gpus(const json_t *pod, const char *container);
 // --- env_fetch.c: the ConfigMaps and Secrets of a container's environment ---
 
 struct kubelet_env_fetch;
-// refs: from kubelet_env_references. done is called once, in a later loop turn: sources contains
-// the objects as values, null for those that do not exist (borrowed). err (borrowed) is set if the
-// request failed. The fetch is freed afterwards.
+// refs: from kubelet_env_references and kubelet_volume_references. done is called once, in a later
+// loop turn: sources contains the objects as values, null for those that do not exist (borrowed).
+// err (borrowed) is set if the request failed. The fetch is freed afterwards.
 struct kubelet_env_fetch *
 kubelet_env_fetch_start(struct kube_client *client, const char *ns, const json_t *refs,
                         void (*done)(void *arg, const json_t *sources, const struct gs_error *err),
                         void *arg);
 // Accepts NULL. Not allowed inside `done`.
 void kubelet_env_fetch_cancel(struct kubelet_env_fetch *f);
+
+// --- volume_files.c: the files of configMap, secret, downwardAPI and projected volumes ---
+
+struct kubelet_file {
+    char *path; // relative, without ".."
+    char *data;
+    size_t len;
+    unsigned mode;
+};
+struct kubelet_files {
+    struct kubelet_file *items;
+    size_t len, cap;
+};
+void kubelet_files_finish(struct kubelet_files *f);
+
+// Keys of the objects that the volume needs, as those of kubelet_env_references. Also
+// "tokens/EXPIRATION/AUDIENCE" for tokens of the pod's service account; their values are the
+// requests for kubelet_env_fetch_start, and their results are TokenRequests.
+void kubelet_volume_references(const json_t *pod, const json_t *volume, json_t *ret);
+// The files of a volume. ctx->sources has the objects; ctx->container is not used. Errors are the
+// kubelet's texts.
+struct gs_error *kubelet_volume_files(const struct kubelet_env_context *ctx, const json_t *volume,
+                                      struct kubelet_files *ret);
+// Writes the files into dir so that readers see either all old or all new ones: the entries of dir
+// are links to ..data/NAME, and ..data is a link to the current directory. Source: the documented
+// layout of the kubelet's atomic writer, on which programs that watch files depend.
+struct gs_error *kubelet_files_write(const char *dir, const struct kubelet_files *files);
+uint64_t kubelet_files_hash(const struct kubelet_files *files);
+
+// --- volumes.c: the volumes of a pod as folders, and the mounts of its containers ---
+
+struct kubelet_volumes;
+struct kubelet_volumes *kubelet_volumes_new(struct kubelet_worker *w);
+void kubelet_volumes_free(struct kubelet_volumes *v); // accepts NULL
+// True if all volumes are set up. Otherwise begins or retries that, records FailedMount events, and
+// wakes the worker when they are.
+bool kubelet_volumes_ready(struct kubelet_volumes *v);
+// The pod has changed: its labels or annotations may be in volumes.
+void kubelet_volumes_pod_changed(struct kubelet_volumes *v);
+// The mounts of a container (mounts.h), parents before children. env: for subPathExpr.
+struct gs_error *kubelet_volumes_mounts(const struct kubelet_volumes *v, const json_t *container,
+                                        const struct kubelet_words *env, struct kubelet_words *ret);
+
+// --- volume_paths.c ---
+// A hostPath as the kubelet's user reaches it. Creates it where its type says so. Paths that this
+// machine lacks are in DIR/host. Caller frees.
+struct gs_error *kubelet_host_path(const struct kubelet *k, const char *path, const char *type,
+                                   char **ret);
+// The path `sub` in the volume folder `root`, created as a directory if it does not exist. It
+// cannot lead out of the volume. Caller frees.
+struct gs_error *kubelet_sub_path(const char *root, const char *sub, char **ret);
+bool kubelet_is_inner_path(const char *path); // relative, not empty, no "..", at most 4096 bytes
 
 // --- process.c: a command under a supervisor process (shim.h) ---
 
@@ -112,6 +177,12 @@ struct kubelet_process_spec {
     const char *log_path;    // NULL: on_output receives the output
     const char *status_path; // NULL: none; on_started is not called then
     unsigned grace_ms;
+    // The mount namespace of the command (mounts.h): a new one with these mounts, or that of the
+    // process `join`. NULL and 0: the machine's.
+    const struct kubelet_words *mounts;
+    const char *staging; // for mounts
+    pid_t join;
+    const char *inner_cwd; // in that namespace; NULL: cwd
 };
 
 struct kubelet_process_exit {
@@ -119,6 +190,7 @@ struct kubelet_process_exit {
     int exec_errno; // errno of exec if the command could not be started, else 0
     int64_t started_ms, finished_ms;
     bool supervisor_died; // killed by a signal: descendants may still run
+    const char *message;  // why the command was not started; "" or NULL: exec_errno says it
 };
 
 struct kubelet_process_callbacks {
@@ -194,10 +266,12 @@ struct kubelet {
     struct local_api *api;
     struct kube_recorder *recorder;
     char *self_exe;
-    char *data_dir; // absolute
-    char *work_dir; // where the commands of images run; NULL: the current one was removed
-    char *podnet;   // path of the bind() library for LD_PRELOAD, NULL if it was not found
-    int podnet_fd;  // of the library, if LD_PRELOAD cannot contain its path; else -1
+    char *data_dir;         // absolute
+    char *work_dir;         // where the commands of images run; NULL: the current one was removed
+    char *podnet;           // path of the bind() library for LD_PRELOAD, NULL if it was not found
+    int podnet_fd;          // of the library, if LD_PRELOAD cannot contain its path; else -1
+    char *podresources_dir; // NULL: the service is off
+    char *mount_problem;    // why containers cannot have mounts; NULL: they can
     struct kubelet_images *images;
     struct kubelet_words extra_env, device_ids;
     struct gs_hmap *workers; // pod UID -> struct kubelet_worker
@@ -244,6 +318,7 @@ struct kubelet_container {
     char *failed_image;       // could not be "pulled": no start until the pod's image changes
     struct kubelet_words env; // of the current instance; probes and hooks use it
     char *cwd;                // of the current instance
+    bool mounted;             // it has a mount namespace
     int64_t started_ms;
     struct kubelet_termination current, last;
     int64_t backoff_ms, backoff_since_ms; // 0: none
@@ -279,6 +354,7 @@ struct kubelet_worker {
     bool removed;     // the API server has deleted it, or waits for finalizers only
     int64_t grace_ms;
     bool warned_volumes;
+    struct kubelet_volumes *volumes;
     json_t *conditions;  // of this kubelet, with their transition times
     json_t *sent_status; // the last status that the API server accepted
     bool status_refused; // the last patch failed: the retry timer sends the next one
@@ -302,7 +378,10 @@ const json_t *kubelet_worker_spec(const struct kubelet_worker *w, const char *me
 struct kubelet_container *kubelet_worker_find(struct kubelet_worker *w, const char *container);
 // data_dir/<what>/<pod uid>[/<container>]; caller frees.
 char *kubelet_worker_path(const struct kubelet_worker *w, const char *what, const char *container);
-#define KUBELET_DIR_PODS "pods" // working folders
+#define KUBELET_DIR_PODS    "pods"     // working folders
+#define KUBELET_DIR_VOLUMES ".volumes" // in a pod's folder; no container can have this name
+#define KUBELET_DIR_CLAIMS  "claims"   // <namespace>/<claim>: persistent volumes
+#define KUBELET_DIR_STAGING ".staging" // in a pod's folder: empty, see mounts.h
 // Logs and supervisor status: <restart count>.log, .status.
 #define KUBELET_DIR_CONTAINERS "containers"
 
@@ -320,6 +399,8 @@ void kubelet_container_step(struct kubelet_container *c);
 void kubelet_container_stop(struct kubelet_container *c, int64_t grace_ms, const char *why);
 void kubelet_container_probed(struct kubelet_container *c, enum kubelet_probe_kind kind, bool ok);
 bool kubelet_container_ready(const struct kubelet_container *c);
+// The process of the running command, whose namespaces others may join. 0: unknown.
+pid_t kubelet_container_pid(const struct kubelet_container *c);
 char *kubelet_container_file(const struct kubelet_container *c, unsigned instance,
                              const char *suffix);
 // The declared port, by its number or the name of one of the container's ports. 0: no such port.

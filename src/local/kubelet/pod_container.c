@@ -116,6 +116,15 @@ char *kubelet_container_file(const struct kubelet_container *c, unsigned instanc
     return gs_format("%s/%u.%s", dir, instance, suffix);
 }
 
+pid_t kubelet_container_pid(const struct kubelet_container *c)
+{
+    GS_AUTO_FREE char *path = kubelet_container_file(c, c->restart_count, "status");
+    struct kubelet_shim_status s = {0};
+    GS_AUTO_ERROR struct gs_error *err = c->process ? kubelet_shim_status_read(path, &s) : NULL;
+    bool same = !err && s.pid > 1 && kubelet_proc_start_time(s.pid) == s.start_ticks;
+    return same ? s.pid : 0;
+}
+
 int kubelet_container_port(const struct kubelet_container *c, const json_t *port)
 {
     int64_t number = json_integer_value(port);
@@ -313,7 +322,7 @@ static void note_exit(struct kubelet_container *c, const struct kubelet_process_
     };
     if (!e->exec_errno)
         return;
-    t->message = exec_failure(c, e->exec_errno);
+    t->message = e->message && *e->message ? gs_strdup(e->message) : exec_failure(c, e->exec_errno);
     kube_event(c->worker->k->recorder, c->worker->pod, "Warning", "Failed",
                "Error: failed to start container \"%s\": %s", c->name, t->message);
 }

@@ -132,9 +132,19 @@ static bool is_folder(const char *path)
     return path && stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, X_OK) == 0;
 }
 
+static bool is_mounted(const char *path, const struct kubelet_words *mounts)
+{
+    for (size_t i = 0; i < mounts->len; i++) {
+        size_t len = strcspn(mounts->items[i], ":");
+        if (strncmp(path, mounts->items[i], len) == 0 && (path[len] == '/' || path[len] == '\0'))
+            return true;
+    }
+    return false;
+}
+
 // The pod's workingDir as a folder of this machine; NULL: it has none. An image often has one that
 // this machine lacks (/app).
-static char *given_dir(const struct kubelet_container *c)
+static char *given_dir(const struct kubelet_container *c, const struct kubelet_words *mounts)
 {
     const struct kubelet_worker *w = c->worker;
     const char *dir = codec_json_str(kubelet_container_spec(c), "workingDir", NULL);
@@ -142,7 +152,7 @@ static char *given_dir(const struct kubelet_container *c)
         return NULL;
     GS_AUTO_FREE char *path =
         *dir == '/' || !w->k->work_dir ? gs_strdup(dir) : gs_format("%s/%s", w->k->work_dir, dir);
-    if (is_folder(path))
+    if (is_folder(path) || is_mounted(path, mounts))
         return GS_TAKE(path);
     kube_event(w->k->recorder, w->pod, "Warning", "WorkingDirNotFound",
                "Container %s: workingDir %s is not a directory of this machine that can be "
@@ -153,10 +163,11 @@ static char *given_dir(const struct kubelet_container *c)
 
 // Words of --image such as "python3 app.py" are relative to where it was typed. A pod's own command
 // finds its image's program in a folder of its own.
-static char *choose_cwd(const struct kubelet_container *c, const char *own)
+static char *choose_cwd(const struct kubelet_container *c, const char *own,
+                        const struct kubelet_words *mounts)
 {
     const struct kubelet *k = c->worker->k;
-    char *given = given_dir(c);
+    char *given = given_dir(c, mounts);
     if (given)
         return given;
     bool own_command = json_array_size(json_object_get(kubelet_container_spec(c), "command")) > 0;
@@ -189,15 +200,29 @@ static void begin_instance(struct kubelet_container *c)
     c->container_id = make_container_id(c);
 }
 
-static struct gs_error *try_launch(struct kubelet_container *c, const struct kubelet_words *argv)
+static struct gs_error *make_staging(const struct kubelet_container *c, char **ret)
+{
+    GS_AUTO_FREE char *pod = kubelet_worker_path(c->worker, KUBELET_DIR_PODS, NULL);
+    GS_AUTO_FREE char *path = gs_format("%s/" KUBELET_DIR_STAGING, pod);
+    struct gs_error *err = gs_mkdir_p(path, 0700);
+    if (!err)
+        *ret = GS_TAKE(path);
+    return err;
+}
+
+static struct gs_error *try_launch(struct kubelet_container *c, const struct kubelet_words *argv,
+                                   const struct kubelet_words *mounts)
 {
     struct kubelet *k = c->worker->k;
-    GS_AUTO_FREE char *own = NULL;
+    GS_AUTO_FREE char *own = NULL, *staging = NULL;
     struct gs_error *err = make_folders(c, &own);
+    if (!err && mounts->len)
+        err = make_staging(c, &staging);
     if (err)
         return err;
     free(c->cwd);
-    c->cwd = choose_cwd(c, own);
+    c->cwd = choose_cwd(c, own, mounts);
+    c->mounted = mounts->len > 0;
     begin_instance(c);
     kubelet_env_set(&c->env, KUBELET_ENV_CONTAINER_ID, c->container_id);
     link_program(c, own);
@@ -208,7 +233,10 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
         .self_exe = k->self_exe,
         .argv = argv->items,
         .env = c->env.items,
-        .cwd = c->cwd,
+        .cwd = c->mounted ? own : c->cwd,
+        .inner_cwd = c->mounted ? c->cwd : NULL,
+        .mounts = mounts,
+        .staging = staging,
         .preload = k->podnet,
         .log_path = log,
         .status_path = status,
@@ -219,11 +247,12 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
 }
 
 // An instance that could not be made is none.
-static struct gs_error *launch(struct kubelet_container *c, const struct kubelet_words *argv)
+static struct gs_error *launch(struct kubelet_container *c, const struct kubelet_words *argv,
+                               const struct kubelet_words *mounts)
 {
     bool had_run = c->has_run;
     unsigned restarts = c->restart_count;
-    struct gs_error *err = try_launch(c, argv);
+    struct gs_error *err = try_launch(c, argv, mounts);
     if (err) {
         c->has_run = had_run;
         c->restart_count = restarts;
@@ -250,7 +279,7 @@ static void expand_argv(const struct kubelet_words *env, const struct kubelet_wo
 static void start_with(struct kubelet_container *c, const json_t *sources)
 {
     struct kubelet_worker *w = c->worker;
-    GS_CLEANUP(kubelet_words_finish) struct kubelet_words argv = {0}, expanded = {0};
+    GS_CLEANUP(kubelet_words_finish) struct kubelet_words argv = {0}, expanded = {0}, mounts = {0};
     GS_AUTO_ERROR struct gs_error *err =
         kubelet_images_argv(w->k->images, kubelet_container_spec(c), &argv);
     struct kubelet_words env = {0};
@@ -262,8 +291,14 @@ static void start_with(struct kubelet_container *c, const json_t *sources)
     }
     kubelet_words_finish(&c->env);
     c->env = env;
+    if (!w->k->mount_problem)
+        err = kubelet_volumes_mounts(w->volumes, kubelet_container_spec(c), &c->env, &mounts);
+    if (err) {
+        fail_config(c, gs_error_message(err));
+        return;
+    }
     expand_argv(&c->env, &argv, &expanded);
-    err = launch(c, &expanded);
+    err = launch(c, &expanded, &mounts);
     if (err) {
         kube_event(w->k->recorder, w->pod, "Warning", "Failed", "Error: %s", gs_error_message(err));
         kubelet_container_wait(c, "CreateContainerError", "%s", gs_error_message(err));

@@ -139,6 +139,7 @@ struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod)
     for (size_t i = 0; i < w->n_containers; i++)
         kubelet_container_init(&w->containers[i], w, i < w->n_init,
                                i < w->n_init ? i : i - w->n_init);
+    w->volumes = kubelet_volumes_new(w);
     restore(w);
     kubelet_worker_wake(w);
     return w;
@@ -171,6 +172,7 @@ void kubelet_worker_free(struct kubelet_worker *w)
     for (size_t i = 0; i < w->n_containers; i++)
         kubelet_container_finish(&w->containers[i]);
     free(w->containers);
+    kubelet_volumes_free(w->volumes);
     if (w->ip)
         kubelet_pod_ips_give_back(w->k->ips, w->ip);
     if (w->gone)
@@ -211,6 +213,7 @@ void kubelet_worker_update(struct kubelet_worker *w, const json_t *pod)
         take_object(w, pod);
         for (size_t i = 0; i < w->n_containers && !w->terminating; i++)
             apply_spec_change(&w->containers[i]);
+        kubelet_volumes_pod_changed(w->volumes);
     }
     kubelet_worker_wake(w);
 }
@@ -342,16 +345,6 @@ static void run_containers(struct kubelet_worker *w)
     }
 }
 
-static bool mounts_volumes(const struct kubelet_worker *w)
-{
-    size_t i;
-    json_t *volume;
-    json_array_foreach (kubelet_worker_spec(w, "volumes"), i, volume)
-        if (!json_object_get(volume, "projected"))
-            return true;
-    return false;
-}
-
 static void say_moved_ports(const struct kubelet_worker *w)
 {
     if (!w->ip || !w->ports)
@@ -369,12 +362,14 @@ static void begin(struct kubelet_worker *w)
     }
     if (!w->start_time_ms)
         w->start_time_ms = gs_unix_ms();
-    if (w->warned_volumes || !mounts_volumes(w))
+    if (w->warned_volumes || !w->k->mount_problem ||
+        json_array_size(kubelet_worker_spec(w, "volumes")) == 0)
         return;
     w->warned_volumes = true;
     kube_event(w->k->recorder, w->pod, "Warning", "VolumesNotMounted",
-               "Volumes are not mounted here: containers run as processes of this machine and see "
-               "its files");
+               "Volumes are not mounted: containers see the files of this machine, since mount "
+               "namespaces are not available (%s)",
+               w->k->mount_problem);
 }
 
 static void run(struct kubelet_worker *w)
@@ -395,7 +390,8 @@ static void run(struct kubelet_worker *w)
         stop_all(w);
         return;
     }
-    run_containers(w);
+    if (kubelet_volumes_ready(w->volumes))
+        run_containers(w);
 }
 
 // Frees w when its pod is gone and nothing of it is left.

@@ -69,13 +69,33 @@ char *kubelet_env_expand(const struct kubelet_words *env, const char *text)
     return gs_buf_take(&out);
 }
 
-static void add_reference(json_t *ret, const char *resource, const json_t *ref)
+struct gs_error *kubelet_env_expand_strictly(const struct kubelet_words *env, const char *text,
+                                             char **ret)
 {
-    const char *name = codec_json_str(ref, "name", NULL);
+    for (const char *s = text; (s = strchr(s, '$')); s++) {
+        const char *end = s[1] == '(' ? strchr(s, ')') : NULL;
+        s += s[1] == '$';
+        if (!end)
+            continue;
+        GS_AUTO_FREE char *name = gs_strndup(s + 2, (size_t)(end - s - 2));
+        if (!kubelet_env_get(env, name))
+            return gs_error_new(GS_ENOTFOUND, "missing value for \"%s\"", name);
+    }
+    *ret = kubelet_env_expand(env, text);
+    return NULL;
+}
+
+void kubelet_env_add_reference(json_t *ret, bool secret, const char *name)
+{
     if (!name)
         return;
-    GS_AUTO_FREE char *key = gs_format("%s/%s", resource, name);
+    GS_AUTO_FREE char *key = gs_format("%s/%s", secret ? "secrets" : "configmaps", name);
     json_object_set_new(ret, key, json_null());
+}
+
+static void add_reference(json_t *ret, bool secret, const json_t *ref)
+{
+    kubelet_env_add_reference(ret, secret, codec_json_str(ref, "name", NULL));
 }
 
 void kubelet_env_references(const json_t *container, json_t *ret)
@@ -83,13 +103,13 @@ void kubelet_env_references(const json_t *container, json_t *ret)
     size_t i;
     json_t *entry;
     json_array_foreach (codec_json_get(container, "envFrom", NULL), i, entry) {
-        add_reference(ret, "configmaps", codec_json_get(entry, "configMapRef", NULL));
-        add_reference(ret, "secrets", codec_json_get(entry, "secretRef", NULL));
+        add_reference(ret, false, codec_json_get(entry, "configMapRef", NULL));
+        add_reference(ret, true, codec_json_get(entry, "secretRef", NULL));
     }
     json_array_foreach (codec_json_get(container, "env", NULL), i, entry) {
         const json_t *from = codec_json_get(entry, "valueFrom", NULL);
-        add_reference(ret, "configmaps", codec_json_get(from, "configMapKeyRef", NULL));
-        add_reference(ret, "secrets", codec_json_get(from, "secretKeyRef", NULL));
+        add_reference(ret, false, codec_json_get(from, "configMapKeyRef", NULL));
+        add_reference(ret, true, codec_json_get(from, "secretKeyRef", NULL));
     }
 }
 
@@ -107,13 +127,19 @@ static char *source_value(const json_t *source, bool secret, const char *key)
     return err ? NULL : gs_buf_take(&decoded);
 }
 
+const json_t *kubelet_env_source(const struct kubelet_env_context *ctx, bool secret,
+                                 const char *name)
+{
+    GS_AUTO_FREE char *key =
+        gs_format("%s/%s", secret ? "secrets" : "configmaps", name ? name : "");
+    const json_t *source = json_object_get(ctx->sources, key);
+    return json_is_object(source) ? source : NULL;
+}
+
 static const json_t *find_source(const struct kubelet_env_context *ctx, bool secret,
                                  const json_t *ref)
 {
-    GS_AUTO_FREE char *key =
-        gs_format("%s/%s", secret ? "secrets" : "configmaps", codec_json_str(ref, "name", NULL));
-    const json_t *source = json_object_get(ctx->sources, key);
-    return json_is_object(source) ? source : NULL;
+    return kubelet_env_source(ctx, secret, codec_json_str(ref, "name", NULL));
 }
 
 static struct gs_error *source_missing(bool secret, const json_t *ref)
@@ -170,7 +196,7 @@ static char *subscript(const char *path, const char *map)
     return gs_strndup(path + len + 2, path_len - len - 4);
 }
 
-static const char *field_value(const struct kubelet_env_context *ctx, const char *path)
+const char *kubelet_env_field(const struct kubelet_env_context *ctx, const char *path)
 {
     static const struct {
         const char *path, *a, *b;
@@ -208,7 +234,7 @@ static int64_t parse_milli(const char *text)
 
 // Rounded up in units of the divisor, as the downward API does. Memory in milli-bytes would
 // overflow beyond 8 PiB only.
-static char *resource_value(const struct kubelet_env_context *ctx, const json_t *ref)
+char *kubelet_env_resource(const struct kubelet_env_context *ctx, const json_t *ref)
 {
     const char *resource = codec_json_str(ref, "resource", NULL);
     const char *dot = resource ? strchr(resource, '.') : NULL;
@@ -255,8 +281,8 @@ static struct gs_error *value_from(const struct kubelet_env_context *ctx, const 
         return key_value(ctx, false, config_map, ret);
     if (secret)
         return key_value(ctx, true, secret, ret);
-    *ret =
-        resource ? resource_value(ctx, resource) : gs_strdup(field ? field_value(ctx, field) : "");
+    *ret = resource ? kubelet_env_resource(ctx, resource)
+                    : gs_strdup(field ? kubelet_env_field(ctx, field) : "");
     return NULL;
 }
 

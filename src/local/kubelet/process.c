@@ -58,7 +58,9 @@ static void release(struct kubelet_process *p)
         destroy(p);
 }
 
-static struct kubelet_process_exit describe_exit(const struct kubelet_process *p)
+// The result borrows the message of ret_status.
+static struct kubelet_process_exit describe_exit(const struct kubelet_process *p,
+                                                 struct kubelet_shim_status *ret_status)
 {
     struct kubelet_process_exit e = {
         .exit_code = p->term_signal ? 128 + p->term_signal : (int)p->exit_status,
@@ -66,17 +68,18 @@ static struct kubelet_process_exit describe_exit(const struct kubelet_process *p
         .finished_ms = gs_unix_ms(),
         .supervisor_died = p->term_signal != 0,
     };
-    struct kubelet_shim_status s;
+    struct kubelet_shim_status *s = ret_status;
     if (!p->status_path)
         return e;
-    GS_AUTO_ERROR struct gs_error *err = kubelet_shim_status_read(p->status_path, &s);
+    GS_AUTO_ERROR struct gs_error *err = kubelet_shim_status_read(p->status_path, s);
     if (err)
         return e;
-    e.started_ms = s.started_ms;
-    if (s.finished_ms) {
-        e.finished_ms = s.finished_ms;
-        e.exit_code = s.exit_code;
-        e.exec_errno = s.exec_errno;
+    e.started_ms = s->started_ms;
+    if (s->finished_ms) {
+        e.finished_ms = s->finished_ms;
+        e.exit_code = s->exit_code;
+        e.exec_errno = s->exec_errno;
+        e.message = s->message;
     }
     return e;
 }
@@ -90,7 +93,8 @@ static void maybe_ended(struct kubelet_process *p)
         release(p);
         return;
     }
-    struct kubelet_process_exit e = describe_exit(p);
+    struct kubelet_shim_status s = {0};
+    struct kubelet_process_exit e = describe_exit(p, &s);
     p->cb.on_exit(p->arg, &e);
 }
 
@@ -162,10 +166,11 @@ static void add_option(struct arg_list *l, const char *name, const char *value)
 static int spawn(uv_loop_t *loop, struct kubelet_process *p,
                  const struct kubelet_process_spec *spec)
 {
-    char parent[16], grace[16], fd[16];
+    char parent[16], grace[16], fd[16], join[16];
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
     snprintf(grace, sizeof(grace), "%u", spec->grace_ms > INT_MAX ? INT_MAX : spec->grace_ms);
     snprintf(fd, sizeof(fd), "%d", REPORT_FD);
+    snprintf(join, sizeof(join), "%d", (int)spec->join);
     GS_CLEANUP(arg_list_finish) struct arg_list args = {0};
     add_arg(&args, spec->self_exe);
     add_arg(&args, "pod-shim");
@@ -175,6 +180,11 @@ static int spawn(uv_loop_t *loop, struct kubelet_process *p,
     add_option(&args, "--log", spec->log_path);
     add_option(&args, "--status", spec->status_path);
     add_option(&args, "--preload", spec->preload);
+    add_option(&args, "--cwd", spec->inner_cwd);
+    add_option(&args, "--join", spec->join ? join : NULL);
+    add_option(&args, "--staging", spec->staging);
+    for (size_t i = 0; spec->mounts && i < spec->mounts->len; i++)
+        add_option(&args, "--mount", spec->mounts->items[i]);
     add_arg(&args, "--");
     for (size_t i = 0; spec->argv[i]; i++)
         add_arg(&args, spec->argv[i]);

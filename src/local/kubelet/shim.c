@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "local/kubelet.h"
+#include "local/kubelet/mounts.h"
 #include "local/ports.h"
 
 #include <errno.h>
@@ -22,7 +23,10 @@ enum { DEFAULT_GRACE_MS = 30000, REAP_PAUSE_MS = 2, REAP_PAUSE_MAX_MS = 100 };
 
 struct shim_options {
     pid_t parent; // 0: whoever started us
-    const char *log, *status, *preload;
+    const char *log, *status, *preload, *staging, *cwd;
+    char **mounts; // of argv
+    size_t n_mounts;
+    pid_t join;    // 0: no process
     int report_fd; // -1: none
     int grace_ms;
     char **argv;
@@ -58,6 +62,8 @@ static struct gs_error *parse_option(const char *name, const char *value, struct
 {
     if (gs_streq(name, "parent"))
         return parse_number(name, value, &o->parent);
+    if (gs_streq(name, "join"))
+        return parse_number(name, value, &o->join);
     if (gs_streq(name, "grace"))
         return parse_number(name, value, &o->grace_ms);
     if (gs_streq(name, "report-fd"))
@@ -68,6 +74,12 @@ static struct gs_error *parse_option(const char *name, const char *value, struct
         o->status = value;
     else if (gs_streq(name, "preload"))
         o->preload = value;
+    else if (gs_streq(name, "staging"))
+        o->staging = value;
+    else if (gs_streq(name, "cwd"))
+        o->cwd = value;
+    else if (gs_streq(name, "mount"))
+        o->mounts[o->n_mounts++] = (char *)value;
     else
         return gs_error_new(GS_EINVAL, "pod-shim: unknown option --%s", name);
     return NULL;
@@ -77,6 +89,7 @@ static struct gs_error *parse_options(int argc, char **argv, struct shim_options
 {
     struct shim_options o = {.report_fd = -1, .grace_ms = DEFAULT_GRACE_MS};
     int i = 1;
+    o.mounts = ret->mounts = gs_alloc_array((size_t)argc, sizeof(*o.mounts));
     for (; i < argc && !gs_streq(argv[i], "--"); i += 2) {
         if (!gs_starts(argv[i], "--") || i + 1 >= argc)
             return gs_error_new(GS_EINVAL, "pod-shim: expected --NAME VALUE, got \"%s\"", argv[i]);
@@ -87,6 +100,8 @@ static struct gs_error *parse_options(int argc, char **argv, struct shim_options
     if (i + 1 >= argc)
         return gs_error_new(GS_EINVAL, "pod-shim: no command after \"--\" (this verb is started by "
                                        "gpuscale up)");
+    if (o.n_mounts && !o.staging)
+        return gs_error_new(GS_EINVAL, "pod-shim: --mount requires --staging");
     o.argv = argv + i + 1;
     *ret = o;
     return NULL;
@@ -123,9 +138,41 @@ static void preload(const char *library)
     setenv("LD_PRELOAD", list, 1);
 }
 
+// What the child writes into a pipe if the command was not started.
+struct start_failure {
+    int error; // errno
+    char message[KUBELET_SHIM_MAX_MESSAGE];
+};
+
+static struct gs_error *enter_namespaces(const struct shim_options *o)
+{
+    struct gs_error *err = NULL;
+    if (o->join)
+        err = kubelet_mounts_join(o->join);
+    else if (o->n_mounts)
+        err = kubelet_mounts_enter(o->staging, o->mounts, o->n_mounts);
+    if (!err && o->cwd && chdir(o->cwd) < 0)
+        err = gs_error_errno(errno, "chdir to cwd (\"%s\")", o->cwd);
+    return err;
+}
+
+static bool prepare(const struct shim_options *o, struct start_failure *ret)
+{
+    GS_AUTO_ERROR struct gs_error *err = enter_namespaces(o);
+    if (!err)
+        return true;
+    ret->error = EINVAL;
+    snprintf(ret->message, sizeof(ret->message), "%s", gs_error_message(err));
+    for (char *at = ret->message; *at; at++)
+        if (*at == '\n')
+            *at = ' ';
+    return false;
+}
+
 // In the child. Returns the errno of the failure.
 static int exec_command(const struct shim_options *o, pid_t shim_pid, const int out[2])
 {
+    // After the namespaces, which would clear it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != shim_pid)
         _exit(KUBELET_SHIM_EXIT_NOT_STARTED);
@@ -157,17 +204,29 @@ static void close_pipes(int pipes[3][2])
         }
 }
 
-static int read_exec_errno(int fd)
+static void read_failure(int fd, struct kubelet_shim_status *ret)
 {
-    int error = 0;
+    struct start_failure f = {0};
     ssize_t n;
     do
-        n = read(fd, &error, sizeof(error));
+        n = read(fd, &f, sizeof(f));
     while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof(error) ? error : 0;
+    if (n != (ssize_t)sizeof(f))
+        return;
+    ret->exec_errno = f.error;
+    memcpy(ret->message, f.message, sizeof(ret->message));
 }
 
-// The third pipe reports the result of exec: it is closed on success, else it has the errno.
+static _Noreturn void run_child(const struct shim_options *o, pid_t shim_pid, int pipes[3][2])
+{
+    struct start_failure f = {0};
+    if (prepare(o, &f))
+        f.error = exec_command(o, shim_pid, (int[]){pipes[0][1], pipes[1][1]});
+    ssize_t n = write(pipes[2][1], &f, sizeof(f));
+    _exit(n > 0 ? KUBELET_SHIM_EXIT_NOT_STARTED : 1);
+}
+
+// The third pipe reports the result of exec: it is closed on success, else it has the failure.
 static struct gs_error *start_command(struct shim *s)
 {
     int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
@@ -184,17 +243,14 @@ static struct gs_error *start_command(struct shim *s)
         close_pipes(pipes);
         return err;
     }
-    if (pid == 0) {
-        int error = exec_command(&s->o, shim_pid, (int[]){pipes[0][1], pipes[1][1]});
-        ssize_t n = write(pipes[2][1], &error, sizeof(error));
-        _exit(n > 0 ? KUBELET_SHIM_EXIT_NOT_STARTED : 1);
-    }
+    if (pid == 0)
+        run_child(&s->o, shim_pid, pipes);
     s->status.pid = pid;
     s->status.start_ticks = kubelet_proc_start_time(pid);
     s->status.started_ms = gs_unix_ms();
     gs_closep(&pipes[2][1]);
     pipes[2][1] = -1;
-    s->status.exec_errno = read_exec_errno(pipes[2][0]);
+    read_failure(pipes[2][0], &s->status);
     for (size_t i = 0; i < 2; i++) {
         s->streams[i].fd = pipes[i][0];
         pipes[i][0] = -1;
@@ -380,6 +436,7 @@ static void shim_finish(struct shim *s)
     }
     kubelet_shim_log_finish(&s->log);
     gs_closep(&s->signal_fd);
+    free(s->o.mounts);
 }
 
 static int fail(struct gs_error *err)
@@ -407,7 +464,8 @@ int kubelet_pod_shim_main(int argc, char **argv)
     if (!s.status.exec_errno)
         report(&s);
     else if (!s.o.log)
-        dprintf(STDOUT_FILENO, "exec: \"%s\": %s\n", s.o.argv[0], strerror(s.status.exec_errno));
+        dprintf(STDOUT_FILENO, "exec: \"%s\": %s\n", s.o.argv[0],
+                *s.status.message ? s.status.message : strerror(s.status.exec_errno));
     supervise(&s);
     if (s.status.exec_errno)
         s.status.exit_code = KUBELET_SHIM_EXIT_NOT_STARTED;

@@ -3,7 +3,8 @@
 // protocol with the kubelet. Tests include this header.
 //
 //     gpuscale pod-shim [--parent PID] [--log FILE] [--status FILE] [--report-fd N] [--grace MS]
-//                       [--preload LIBRARY] -- COMMAND [ARG]…
+//                       [--preload LIBRARY] [--staging DIR] [--mount MOUNT]… [--join PID]
+//                       [--cwd DIR] -- COMMAND [ARG]…
 //
 // SIGTERM is forwarded to COMMAND, which has the grace time to end. KUBELET_SHIM_SIGNAL_STOP, sent
 // by sigqueue(3), does the same with its value as the grace time (milliseconds; 0: kill at once). A
@@ -11,6 +12,10 @@
 // the output of COMMAND is copied to the shim's stdout, both streams in one. The status file
 // contains "key value" lines (below). It is written when the command runs and again when everything
 // has ended. A byte on the report descriptor follows the first write.
+//
+// With --mount, COMMAND runs in a mount namespace of its own (mounts.h; --staging is required).
+// With
+// --join it runs in the namespaces of that process. --cwd is its working directory there.
 #pragma once
 
 #include "base/buf.h"
@@ -24,6 +29,7 @@
 #define KUBELET_SHIM_SIGNAL_STOP SIGRTMIN
 // exec failed: the exit code that container runtimes report.
 #define KUBELET_SHIM_EXIT_NOT_STARTED 128
+#define KUBELET_SHIM_MAX_MESSAGE      500
 
 struct kubelet_shim_status {
     pid_t shim_pid, pid;                    // pid: of COMMAND
@@ -31,6 +37,7 @@ struct kubelet_shim_status {
     int64_t started_ms, finished_ms;        // Unix milliseconds; 0: not (yet)
     int exit_code;                          // 128 + signal if a signal killed it
     int exec_errno;                         // errno of exec if COMMAND was not started, else 0
+    char message[KUBELET_SHIM_MAX_MESSAGE]; // why COMMAND was not started; "": exec_errno says it
 };
 
 struct gs_error *kubelet_shim_status_read(const char *path, struct kubelet_shim_status *ret);

@@ -5,6 +5,7 @@
 #include "base/num.h"
 
 #define MAX_STATUS_FILE 4096
+#define MESSAGE         "message "
 
 enum key {
     SHIM_PID,
@@ -34,6 +35,8 @@ struct gs_error *kubelet_shim_status_write(const char *path, const struct kubele
     GS_AUTO_BUF struct gs_buf text = {0};
     for (size_t i = 0; i < N_KEYS; i++)
         gs_buf_addf(&text, "%s %lld\n", key_names[i], (long long)values[i]);
+    if (*s->message)
+        gs_buf_addf(&text, MESSAGE "%s\n", s->message);
     return gs_file_write_atomic(path, 0600, gs_buf_slice(&text));
 }
 
@@ -53,8 +56,13 @@ struct gs_error *kubelet_shim_status_read(const char *path, struct kubelet_shim_
     if (err)
         return err;
     int64_t v[N_KEYS] = {0};
+    struct gs_slice message = {0};
     for (struct gs_slice rest = gs_buf_slice(&text); rest.data && rest.len;) {
-        err = parse_line(gs_slice_cut(&rest, '\n'), v);
+        struct gs_slice line = gs_slice_cut(&rest, '\n');
+        if (gs_slice_starts(line, MESSAGE))
+            message = gs_slice_make(line.data + strlen(MESSAGE), line.len - strlen(MESSAGE));
+        else
+            err = parse_line(line, v);
         if (err)
             return gs_error_wrap(err, "%s", path);
     }
@@ -68,5 +76,6 @@ struct gs_error *kubelet_shim_status_read(const char *path, struct kubelet_shim_
         .exit_code = (int)v[EXIT_CODE],
         .exec_errno = (int)v[EXEC_ERRNO],
     };
+    snprintf(ret->message, sizeof(ret->message), GS_SLICE_FMT, GS_SLICE_ARG(message));
     return NULL;
 }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Volumes of pods, with real processes and the real API server. Tests of mounts are skipped where
+// the machine allows no mount namespaces.
+#include "local/kubelet_fixture.h"
+
+#include "base/file.h"
+#include "local/kubelet/mounts.h"
+#include "unit.h"
+
+static void require_mounts(void)
+{
+    GS_AUTO_ERROR struct gs_error *err = kubelet_mounts_check();
+    if (err)
+        skip_because("%s", gs_error_message(err));
+}
+
+static void create(struct fixture *f, const char *plural, const char *json)
+{
+    GS_AUTO_FREE char *path = gs_format("/api/v1/namespaces/default/%s", plural);
+    GS_AUTO_FREE char *body = requote(json);
+    AUTO_REPLY struct reply r = request(&f->h, "POST", path, body);
+    assert_status(r, 201);
+}
+
+// A pod with the volumes, whose container c has the mounts and runs the script.
+static void create_volume_pod(struct fixture *f, const char *name, const char *volumes,
+                              const char *mounts, const char *script)
+{
+    GS_AUTO_FREE char *spec = gs_format(
+        "'restartPolicy':'Never','terminationGracePeriodSeconds':1,'volumes':[%s],'containers':[{"
+        "'name':'c','image':'any','volumeMounts':[%s],'command':['sh','-c','%s']}]",
+        volumes, mounts, script);
+    create_pod(f, name, "", spec);
+}
+
+static void expect_log(struct fixture *f, const char *name, const char *want)
+{
+    await_pod(f, name, "succeeded", has_phase, "Succeeded");
+    AUTO_REPLY struct reply r = get_log(f, name, "");
+    assert_string_equal(r.text, want);
+}
+
+static void test_a_config_map_at_paths_that_the_machine_lacks(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create(f, "configmaps",
+           "{'metadata':{'name':'counters'},'data':{'a.csv':'1','b.csv':'2'},'binaryData':{'raw':"
+           "'/wA='}}");
+    create_volume_pod(
+        f, "p", "{'name':'v','configMap':{'name':'counters','defaultMode':292}}",
+        "{'name':'v','mountPath':'/etc/gpuscale-test-csv'},"
+        "{'name':'v','mountPath':'/gpuscale-test/deep/a.csv','subPath':'a.csv'}",
+        "cd /etc/gpuscale-test-csv && ls && cat a.csv && stat -L -c %a b.csv && od -An -tx1 raw && "
+        "cat /gpuscale-test/deep/a.csv && test -e /etc/passwd && readlink a.csv");
+    expect_log(f, "p", "a.csv\nb.csv\nraw\n1444\n ff 00\n1..data/a.csv\n");
+    assert_int_equal(access("/etc/gpuscale-test-csv", F_OK), -1);
+    assert_int_equal(access("/gpuscale-test", F_OK), -1);
+}
+
+static void test_selected_keys_of_a_secret(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create(f, "secrets", "{'metadata':{'name':'s'},'data':{'user':'YWxpY2U=','other':'eA=='}}");
+    create_volume_pod(f, "p",
+                      "{'name':'v','secret':{'secretName':'s','items':[{'key':'user','path':"
+                      "'deep/name','mode':256}]}}",
+                      "{'name':'v','mountPath':'/gpuscale-test','readOnly':true}",
+                      "cd /gpuscale-test; ls; cat deep/name; stat -L -c %a deep/name; "
+                      "(echo x > y) 2> /dev/null || echo read-only");
+    expect_log(f, "p", "deep\nalice400\nread-only\n");
+}
+
+static void test_a_missing_config_map_delays_the_pod(void **state)
+{
+    struct fixture *f = *state;
+    create_volume_pod(f, "p", "{'name':'v','configMap':{'name':'late'}}", "", "echo started");
+    wait_event(f, "FailedMount",
+               "MountVolume.SetUp failed for volume \"v\" : configmap \"late\" not found");
+    CODEC_AUTO_JSON json_t *pod =
+        wait_pod(f, "p", "waiting", has_waiting_reason, "ContainerCreating");
+    create(f, "configmaps", "{'metadata':{'name':'late'},'data':{}}");
+    expect_log(f, "p", "started\n");
+}
+
+static void test_a_missing_key(void **state)
+{
+    struct fixture *f = *state;
+    create(f, "configmaps", "{'metadata':{'name':'m'},'data':{'a':'1'}}");
+    create_volume_pod(
+        f, "p", "{'name':'v','configMap':{'name':'m','items':[{'key':'b','path':'b'}]}}", "", "");
+    wait_event(f, "FailedMount", "configmap references non-existent config key: b");
+    create_volume_pod(f, "q",
+                      "{'name':'v','configMap':{'name':'m','optional':true,'items':[{'key':'b',"
+                      "'path':'b'}]}},{'name':'w','secret':{'secretName':'none','optional':true}}",
+                      "", "echo started");
+    expect_log(f, "q", "started\n");
+}
+
+static void test_updates_reach_the_folder(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create(f, "configmaps", "{'metadata':{'name':'m'},'data':{'a':'one','gone':''}}");
+    create_volume_pod(f, "p", "{'name':'v','configMap':{'name':'m'}}",
+                      "{'name':'v','mountPath':'/gpuscale-test'}",
+                      "cd /gpuscale-test; echo started; until grep -q two a; do sleep 0.1; done; "
+                      "while test -e gone; do sleep 0.1; done; ls");
+    await_log(f, "p", "started");
+    AUTO_REPLY struct reply r =
+        request(&f->h, "PUT", "/api/v1/namespaces/default/configmaps/m",
+                "{\"metadata\":{\"name\":\"m\"},\"data\":{\"a\":\"two\",\"b\":\"\"}}");
+    assert_status(r, 200);
+    expect_log(f, "p", "started\na\nb\n");
+}
+
+static void test_containers_share_an_empty_dir(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_pod(f, "p", "",
+               "'restartPolicy':'Never','volumes':[{'name':'v','emptyDir':{}}],'initContainers':[{"
+               "'name':'i','image':'any','volumeMounts':[{'name':'v','mountPath':'/gpuscale-a'}],"
+               "'command':['sh','-c','echo made > /gpuscale-a/file']}],'containers':[{'name':'c',"
+               "'image':'any','env':[{'name':'SUB','value':'logs'}],'workingDir':'/gpuscale-b',"
+               "'volumeMounts':[{'name':'v','mountPath':'/gpuscale-b'},{'name':'v','mountPath':"
+               "'/gpuscale-c','subPathExpr':'$(SUB)/x'}],'command':['sh','-c','cat file; "
+               "echo > /gpuscale-c/y; find logs; stat -c %a .']}]");
+    expect_log(f, "p", "made\nlogs\nlogs/x\nlogs/x/y\n777\n");
+}
+
+static void test_host_paths(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    GS_AUTO_FREE char *volumes = gs_format(
+        "{'name':'here','hostPath':{'path':'%s','type':'Directory'}},{'name':'sockets','hostPath':{"
+        "'path':'/var/lib/kubelet/pod-resources'}},{'name':'new','hostPath':{'path':"
+        "'/gpuscale-test-new/x','type':'DirectoryOrCreate'}}",
+        f->dir);
+    create_volume_pod(
+        f, "p", volumes,
+        "{'name':'here','mountPath':'/host'},{'name':'sockets','mountPath':"
+        "'/var/lib/kubelet/pod-resources'},{'name':'new','mountPath':'/new'}",
+        "test -d /host/pods; test -S "
+        "/var/lib/kubelet/pod-resources/podresources.sock && touch /new/y && echo ok");
+    expect_log(f, "p", "ok\n");
+    assert_int_equal(access("/gpuscale-test-new", F_OK), -1);
+    GS_AUTO_FREE char *file = gs_format("%s/host/gpuscale-test-new/x/y", f->dir);
+    assert_int_equal(access(file, F_OK), 0);
+}
+
+static void test_a_host_path_of_another_type(void **state)
+{
+    struct fixture *f = *state;
+    create_volume_pod(f, "p", "{'name':'v','hostPath':{'path':'/etc','type':'Socket'}}", "", "");
+    wait_event(f, "FailedMount", "hostPath type check failed: /etc is not a socket file");
+    create_volume_pod(f, "q", "{'name':'v','nfs':{'server':'s','path':'/'}}", "", "");
+    wait_event(f, "FailedMount", "volumes of type nfs are not available on this machine");
+}
+
+static void test_downward_and_projected(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create(f, "configmaps", "{'metadata':{'name':'m'},'data':{'a':'1'}}");
+    create_pod(
+        f, "p", "'x':'y','multi':'two\\nlines'",
+        "'restartPolicy':'Never','volumes':[{'name':'v','projected':{'sources':[{'downwardAPI':{"
+        "'items':[{'path':'notes','fieldRef':{'fieldPath':'metadata.annotations'}},{'path':'name',"
+        "'fieldRef':{'fieldPath':'metadata.name'}},{'path':'cpu','resourceFieldRef':{"
+        "'containerName':'c','resource':'limits.cpu','divisor':'1m'}}]}},{'configMap':{'name':'m'}}"
+        "]}}],'containers':[{'name':'c','image':'any','resources':{'limits':{'cpu':'2'}},"
+        "'volumeMounts':[{'name':'v','mountPath':'/gpuscale-test'}],'command':['sh','-c',"
+        "'cd /gpuscale-test; ls; cat notes; echo; cat name cpu']}]");
+    await_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    AUTO_REPLY struct reply r = get_log(f, "p", "");
+    assert_non_null(strstr(r.text, "a\ncpu\nname\nnotes\n"));
+    assert_non_null(strstr(r.text, "multi=\"two\\nlines\"\nx=\"y\"\n"));
+    assert_non_null(strstr(r.text, "p2000"));
+}
+
+static void test_a_sub_path_cannot_leave_its_volume(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_volume_pod(f, "p", "{'name':'v','emptyDir':{}}",
+                      "{'name':'v','mountPath':'/gpuscale-a'}", "ln -s / /gpuscale-a/up");
+    await_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    create_pod(f, "q", "",
+               "'restartPolicy':'Never','volumes':[{'name':'v','emptyDir':{}}],'initContainers':[{"
+               "'name':'i','image':'any','volumeMounts':[{'name':'v','mountPath':'/gpuscale-a'}],"
+               "'command':['ln','-s','/','/gpuscale-a/up']}],'containers':[{'name':'c','image':"
+               "'any','volumeMounts':[{'name':'v','mountPath':'/gpuscale-b','subPath':'up/etc'}],"
+               "'command':['true']}]");
+    wait_event(f, "Failed", "failed to prepare subPath for volumeMount \"v\" of container \"c\"");
+    await_pod(f, "q", "refused", has_waiting_reason, "CreateContainerConfigError");
+}
+
+static bool has_started_error(const json_t *pod, const void *arg)
+{
+    const char *message =
+        codec_json_str(container_status(pod, 0), "state", "terminated", "message", NULL);
+    return message && strstr(message, arg);
+}
+
+static void test_a_mount_that_fails(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_volume_pod(f, "p", "{'name':'v','emptyDir':{}}",
+                      "{'name':'v','mountPath':'/etc/passwd'}", "true");
+    await_pod(f, "p", "failed", has_started_error,
+              "to rootfs at \"/etc/passwd\": not a directory: are you trying to mount a directory");
+}
+
+static void test_probes_see_the_volumes(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_pod(f, "p", "",
+               "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}}],"
+               "'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v','mountPath':"
+               "'/gpuscale-a'}],'command':['sh','-c','touch /gpuscale-a/up; exec sleep 1000'],"
+               "'readinessProbe':{'exec':{'command':['test','-e','/gpuscale-a/up']},"
+               "'periodSeconds':1}}]");
+    await_pod(f, "p", "ready", is_ready, NULL);
+}
+
+static void test_a_claim_outlives_its_pod(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    const char *volume = "{'name':'v','persistentVolumeClaim':{'claimName':'data'}}";
+    const char *mount = "{'name':'v','mountPath':'/gpuscale-test'}";
+    create_volume_pod(f, "p", volume, mount, "echo kept > /gpuscale-test/file");
+    await_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    delete_pod(f, "p", "");
+    wait_pod_gone(f, "p");
+    create_volume_pod(f, "q", volume, mount, "cat /gpuscale-test/file");
+    expect_log(f, "q", "kept\n");
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_open, fixture_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_a_config_map_at_paths_that_the_machine_lacks),
+        T(test_selected_keys_of_a_secret),
+        T(test_a_missing_config_map_delays_the_pod),
+        T(test_a_missing_key),
+        T(test_updates_reach_the_folder),
+        T(test_containers_share_an_empty_dir),
+        T(test_host_paths),
+        T(test_a_host_path_of_another_type),
+        T(test_downward_and_projected),
+        T(test_a_sub_path_cannot_leave_its_volume),
+        T(test_a_mount_that_fails),
+        T(test_probes_see_the_volumes),
+        T(test_a_claim_outlives_its_pod),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

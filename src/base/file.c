@@ -73,14 +73,14 @@ struct gs_error *gs_mkdir_p(const char *path, mode_t mode)
             continue;
         *at = '\0';
         if (mkdir(copy, mode) < 0 && errno != EEXIST)
-            return gs_error_errno(errno, "making the folder %s", copy);
+            return gs_error_errno(errno, "creating the directory %s", copy);
         *at = '/';
     }
     if (mkdir(copy, mode) < 0 && errno != EEXIST)
-        return gs_error_errno(errno, "making the folder %s", copy);
+        return gs_error_errno(errno, "creating the directory %s", copy);
     struct stat st;
     if (stat(copy, &st) < 0 || !S_ISDIR(st.st_mode))
-        return gs_error_new(GS_EEXIST, "%s exists and is not a folder", path);
+        return gs_error_new(GS_EEXIST, "%s exists and is not a directory", path);
     return NULL;
 }
 

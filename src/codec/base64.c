@@ -42,7 +42,7 @@ struct gs_error *codec_base64_decode(struct gs_slice in, struct gs_buf *ret)
         }
     }
     if (digits % 4)
-        return gs_error_new(GS_EINVAL, "base64: the text is cut off");
+        return gs_error_new(GS_EINVAL, "base64: the text is truncated");
     gs_buf_add(&out, "", 0);
     *ret = out;
     out = (struct gs_buf){0};

@@ -12,7 +12,7 @@ enum {
 static struct gs_error *compress_level(struct gs_slice in, int level, struct gs_buf *ret)
 {
     if (in.len > UINT_MAX)
-        return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB in one piece");
+        return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB at once");
     z_stream z = {.next_in = (Bytef *)in.data, .avail_in = (uInt)in.len};
     if (deflateInit2(&z, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return gs_error_new(GS_EIO, "gzip: cannot start");
@@ -52,7 +52,7 @@ struct gs_error *codec_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_o
                                      void *arg, struct gs_buf *ret)
 {
     if (in.len > UINT_MAX)
-        return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB in one piece");
+        return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB at once");
     z_stream z = {.next_in = (Bytef *)in.data, .avail_in = (uInt)in.len};
     if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
         return gs_error_new(GS_EIO, "gzip: cannot start");
@@ -79,7 +79,7 @@ struct gs_error *codec_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_o
     if (out.overflow)
         return gs_error_new(GS_ELIMIT, "gzip: more than %zu bytes when unpacked", max);
     if (state != Z_STREAM_END)
-        return gs_error_new(GS_EINVAL, "gzip: damaged or cut off");
+        return gs_error_new(GS_EINVAL, "gzip: corrupt or truncated data");
     gs_buf_add(&out, "", 0);
     out.limit = 0;
     *ret = out;

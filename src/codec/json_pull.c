@@ -25,7 +25,7 @@ char codec_json_pull_peek(struct codec_json_pull *j)
 bool codec_json_pull_end(struct codec_json_pull *j)
 {
     codec_json_pull_peek(j);
-    return !j->bad && (j->p == j->end || fail_pull(j, "text behind the value"));
+    return !j->bad && (j->p == j->end || fail_pull(j, "unexpected text after the value"));
 }
 
 static bool enter_container(struct codec_json_pull *j, char c, const char *why)
@@ -40,12 +40,12 @@ static bool enter_container(struct codec_json_pull *j, char c, const char *why)
 
 bool codec_json_pull_object(struct codec_json_pull *j)
 {
-    return enter_container(j, '{', "an object is expected");
+    return enter_container(j, '{', "expected an object");
 }
 
 bool codec_json_pull_array(struct codec_json_pull *j)
 {
-    return enter_container(j, '[', "an array is expected");
+    return enter_container(j, '[', "expected an array");
 }
 
 // Moves to the next member or item, after the comma. Returns false at the closing bracket.
@@ -62,12 +62,12 @@ static bool pull_step(struct codec_json_pull *j, char first, char close)
         return false;
     }
     if (at_first)
-        return c || fail_pull(j, "the text ends early");
+        return c || fail_pull(j, "the text is truncated");
     if (c != ',')
-        return fail_pull(j, "a comma or a closing bracket is expected");
+        return fail_pull(j, "expected a comma or a closing bracket");
     j->p++;
     c = codec_json_pull_peek(j);
-    return (c && c != close) || fail_pull(j, "a value is expected behind the comma");
+    return (c && c != close) || fail_pull(j, "expected a value after the comma");
 }
 
 bool codec_json_pull_item(struct codec_json_pull *j)
@@ -80,7 +80,7 @@ bool codec_json_pull_member(struct codec_json_pull *j, struct gs_arena *a, struc
     if (j->bad || !pull_step(j, '{', '}') || !codec_json_pull_string(j, a, ret_key))
         return false;
     if (codec_json_pull_peek(j) != ':')
-        return fail_pull(j, "a colon is expected");
+        return fail_pull(j, "expected a colon");
     j->p++;
     return true;
 }
@@ -161,7 +161,7 @@ static bool unescape_string(struct codec_json_pull *j, struct gs_slice raw, stru
         if (known)
             *out++ = to[known - from];
         else if (!unicode || !read_unicode(&p, end, &out))
-            return fail_pull(j, "a bad escape in a string");
+            return fail_pull(j, "invalid escape in a string");
     }
     *ret = gs_slice_make(text, (size_t)(out - text));
     return true;
@@ -170,12 +170,12 @@ static bool unescape_string(struct codec_json_pull *j, struct gs_slice raw, stru
 static bool raw_string(struct codec_json_pull *j, struct gs_slice *ret, bool *ret_escaped)
 {
     if (codec_json_pull_peek(j) != '"')
-        return fail_pull(j, "a string is expected");
+        return fail_pull(j, "expected a string");
     const char *from = ++j->p;
     *ret_escaped = false;
     for (;; j->p++) {
         if (j->p >= j->end)
-            return fail_pull(j, "a string without its end");
+            return fail_pull(j, "unterminated string");
         if (*j->p == '"')
             break;
         if ((unsigned char)*j->p < 0x20)
@@ -183,7 +183,7 @@ static bool raw_string(struct codec_json_pull *j, struct gs_slice *ret, bool *re
         if (*j->p == '\\') {
             *ret_escaped = true;
             if (++j->p >= j->end)
-                return fail_pull(j, "a string without its end");
+                return fail_pull(j, "unterminated string");
         }
     }
     *ret = gs_slice_make(from, (size_t)(j->p - from));
@@ -213,7 +213,7 @@ bool codec_json_pull_number(struct codec_json_pull *j, double *ret)
                                ? gs_parse_double(gs_slice_make(from, (size_t)(j->p - from)), ret)
                                : gs_error_new(GS_EINVAL, "not a number");
     gs_error_free(err);
-    return !err || fail_pull(j, "a number is expected");
+    return !err || fail_pull(j, "expected a number");
 }
 
 bool codec_json_pull_null(struct codec_json_pull *j)
@@ -267,7 +267,7 @@ bool codec_json_pull_skip(struct codec_json_pull *j, struct gs_slice *ret_raw)
                 level--;
             else if (object &&
                      (!raw_string(j, &key, &escaped) ||
-                      (codec_json_pull_peek(j) != ':' && !fail_pull(j, "a colon is expected"))))
+                      (codec_json_pull_peek(j) != ':' && !fail_pull(j, "expected a colon"))))
                 return false;
             else if (object)
                 j->p++;

@@ -132,7 +132,7 @@ static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *va
 {
     CODEC_AUTO_JSON json_t *own = value;
     if (++b->n_values > MAX_VALUES)
-        return fail_at(b, ev, "too many values (aliases that multiply?)");
+        return fail_at(b, ev, "too many values (nested aliases?)");
     if (!b->depth) {
         b->root = json_incref(own);
         return NULL;
@@ -258,7 +258,7 @@ static struct gs_error *on_alias(struct builder *b, struct fy_event *ev)
         return fail_at(b, ev, "unknown alias");
     if (!count_values(b, value, CODEC_JSON_MAX_DEPTH - b->depth))
         return fail_at(b, ev,
-                       b->n_values > MAX_VALUES ? "too many values (aliases that multiply?)"
+                       b->n_values > MAX_VALUES ? "too many values (nested aliases?)"
                                                 : "nested too deeply");
     json_t *copy = json_deep_copy(value);
     copy_marks(b, value, copy);

@@ -40,7 +40,8 @@ static size_t report_duplicates(const struct rules_set *set)
                 continue;
             rule_key(r, &key);
             if (gs_hmap_get(seen, gs_buf_slice(&key))) {
-                fprintf(stderr, "  %s:%d: %s: another rule records the same name and labels\n",
+                fprintf(stderr,
+                        "  %s:%d: %s: another recording rule has the same name and labels\n",
                         set->groups[g].file, r->line, r->name);
                 found++;
             }
@@ -78,7 +79,7 @@ static bool check_rule_file(const struct engine_check_options *o, const char *pa
     if (!err && !problems.len)
         printf("  SUCCESS: %zu rules found\n", n);
     else if (!err)
-        printf("  %zu rules found, %zu of them wrong: those would not run\n", n, off);
+        printf("  %zu rules found, %zu with errors: these would not be evaluated\n", n, off);
     printf("\n");
     rules_set_free(set);
     return !err && !problems.len && !(o->strict && doubtful);

@@ -86,8 +86,9 @@ static void correct(struct hpa_evaluation *p, int32_t to, const char *reason)
     p->out->outcome = HPA_OUTCOME_OUT_OF_LIMITS;
     p->out->desired = to;
     p->out->reason = reason;
-    hpa_explain(p, "%d replicas are %s %d: corrected without asking the metrics", p->out->current,
-                reason == ABOVE_MAX ? "above maxReplicas" : "below minReplicas", to);
+    hpa_explain(p, "%d replicas are %s %d: corrected without evaluating the metrics",
+                p->out->current, reason == ABOVE_MAX ? "above maxReplicas" : "below minReplicas",
+                to);
 }
 
 static void follow_metrics(struct hpa_evaluation *p)

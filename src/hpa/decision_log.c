@@ -78,7 +78,7 @@ static char *text_line(const struct logged_object *s, const struct hpa_decision 
     if (!shadow)
         return gs_format("%s/%s: %d -> %d: %s", s->ns, s->name, d->current, d->desired, why);
     if (s->cluster < 0)
-        return gs_format("%s/%s: at %d, ours %d, the cluster's not known: %s", s->ns, s->name,
+        return gs_format("%s/%s: at %d, ours %d, the cluster's unknown: %s", s->ns, s->name,
                          d->current, d->desired, why);
     return gs_format("%s/%s: at %d, ours %d, the cluster's %d%s: %s", s->ns, s->name, d->current,
                      d->desired, s->cluster, s->cluster == d->desired ? "" : " (differs)", why);

@@ -123,7 +123,7 @@ static void add_step(struct gs_buf *out, const struct hpa_evaluation *p,
         add_rounded(out, calc->filled_ratio, 3);
     }
     if (calc->step == HPA_STEP_TURNED) {
-        gs_buf_add_str(out, ", which would turn the direction");
+        gs_buf_add_str(out, ", which would reverse the direction");
         return;
     }
     if (p->obs->spec_replicas == 0 && calc->step == HPA_STEP_RATIO) {

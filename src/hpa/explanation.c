@@ -179,7 +179,7 @@ static void compare_counts(const json_t *object, const struct hpa_decision *d, b
     if (d->outcome == HPA_OUTCOME_NO_SCALE)
         return;
     if (current != d->current)
-        differ(list, "its status is of %lld replicas, the target's scale says %d now",
+        differ(list, "its status was calculated for %lld replicas, and the target now has %d",
                (long long)current, d->current);
     if (desired != d->desired && d->outcome != HPA_OUTCOME_NO_COUNT)
         differ(list, "desired: the cluster says %lld, this explanation %d%s", (long long)desired,

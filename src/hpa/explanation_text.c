@@ -170,7 +170,7 @@ static void add_history(const json_t *history, struct gs_buf *out)
                        "available: the decision is calculated without it.\n");
         return;
     }
-    gs_buf_add_str(out, "The controller remembers ");
+    gs_buf_add_str(out, "The controller's history: ");
     add_recommendations(json_object_get(history, "recommendations"), out);
     add_events(json_object_get(history, "scaleUps"), "+", out);
     add_events(json_object_get(history, "scaleDowns"), "-", out);

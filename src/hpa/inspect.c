@@ -165,7 +165,7 @@ static void on_history(void *arg, int status, json_t *body, struct gs_error *err
     struct hpa_inspection *l = arg;
     l->history_request = NULL;
     if (!err && status == 404)
-        err = gs_error_new(GS_ENOTFOUND, "it knows no autoscaler %s/%s", l->ns, l->name);
+        err = gs_error_new(GS_ENOTFOUND, "it has no autoscaler %s/%s", l->ns, l->name);
     else if (!err && status != 200)
         err = gs_error_new(GS_EPROTO, "HTTP status %d", status);
     else if (!err)

@@ -34,9 +34,9 @@ static struct gs_error *items_of(const json_t *body, const json_t **ret)
 {
     const json_t *items = json_object_get(body, "items");
     if (items && !json_is_array(items) && !json_is_null(items))
-        return gs_error_new(GS_EPROTO, "the answer has no list of items");
+        return gs_error_new(GS_EPROTO, "the response has no list of items");
     if (!json_is_object(body))
-        return gs_error_new(GS_EPROTO, "the answer is not an object");
+        return gs_error_new(GS_EPROTO, "the response is not an object");
     *ret = items;
     return NULL;
 }

@@ -278,7 +278,7 @@ static void version_done(void *arg, int status, json_t *body, struct gs_error *e
     const char *version = err ? NULL : choose_version(body);
     source->version_request = NULL;
     if (!err && !version)
-        err = gs_error_new(GS_ENOTSUP, "no version of " CUSTOM_GROUP " that is known here");
+        err = gs_error_new(GS_ENOTSUP, "no version of " CUSTOM_GROUP " that gpuscale supports");
     if (status == 404) {
         gs_error_free(err);
         err = gs_error_new(GS_ENOTFOUND, "no custom metrics API (" CUSTOM_GROUP ") registered");

@@ -74,7 +74,7 @@ int32_t hpa_normalize(struct hpa_evaluation *p, int32_t proposal)
         count = bound;
         why = max > up_limit ? UP_LIMIT : TOO_MANY;
         if (why == UP_LIMIT)
-            hpa_explain(p, "limited to %d: at most double (or %d) in one pass", count,
+            hpa_explain(p, "limited to %d: at most double (or %d) in one sync", count,
                         MIN_UP_LIMIT);
         else
             hpa_explain(p, "limited to maxReplicas %d", count);

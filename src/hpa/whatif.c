@@ -18,14 +18,14 @@ const char *hpa_pod_state_text(enum hpa_pod_state state)
     case HPA_POD_COUNTED:
         return "counted";
     case HPA_POD_OVER:
-        return "left out: it ends or has ended";
+        return "ignored: terminating or finished";
     case HPA_POD_NOT_RUNNING:
-        return "left out on the way down, counted as 0 on the way up: Pending";
+        return "Pending: ignored when scaling down, counted as 0 when scaling up";
     case HPA_POD_NO_SAMPLE:
-        return "no sample: counted as busy on the way down, as 0 on the way up";
+        return "no sample: counted as busy when scaling down, as 0 when scaling up";
     case HPA_POD_NOT_READY:
-        return "left out on the way down, counted as 0 on the way up: not ready yet, or sampled "
-               "before it was";
+        return "not ready yet, or sampled before it was ready: ignored when scaling down, "
+               "counted as 0 when scaling up";
     }
     return "";
 }

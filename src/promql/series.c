@@ -119,7 +119,7 @@ static struct gs_error *scan_omitted(struct scan *s, struct promql_run *ret)
     *ret = (struct promql_run){.omitted = true, .n = 1};
     if (peek(s) == 'x')
         return scan_times(s, &ret->n);
-    return at_end_of_item(s) ? NULL : unexpected_token(s, "a blank or xN behind _");
+    return at_end_of_item(s) ? NULL : unexpected_token(s, "a blank or xN after _");
 }
 
 static struct gs_error *scan_item(struct scan *s, struct promql_run *ret)

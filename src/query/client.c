@@ -106,8 +106,8 @@ static struct gs_error *no_json(const struct query_peer *peer, const struct exch
         line.len = MAX_SHOWN;
     query_add_visible(&shown, line);
     return gs_error_new(x->status / 100 == 2 ? GS_EPROTO : GS_EUNAVAIL,
-                        "%s: status %d and no answer of a Prometheus: %s", peer->url, x->status,
-                        shown.len ? shown.data : "nothing");
+                        "%s: status %d, and the response is not that of a Prometheus: %s",
+                        peer->url, x->status, shown.len ? shown.data : "nothing");
 }
 
 static struct gs_error *read_answer(const struct query_peer *peer, const struct exchange *x,

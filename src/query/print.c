@@ -257,7 +257,7 @@ static struct gs_error *print_texts(const struct query_print *p, const json_t *d
 {
     for (size_t i = 0; i < json_array_size(data); i++)
         if (!json_is_string(json_array_get(data, i)))
-            return gs_error_new(GS_EPROTO, "the answer is no list of texts");
+            return gs_error_new(GS_EPROTO, "the response is not a list of strings");
     if (p->format == QUERY_CSV) {
         csv_texts("value", data, out);
         return NULL;

@@ -7,12 +7,12 @@
 
 static struct gs_error *strange(const char *what)
 {
-    return gs_error_new(GS_EPROTO, "the answer has no %s where the API has one", what);
+    return gs_error_new(GS_EPROTO, "the response lacks a %s", what);
 }
 
 static struct gs_error *no_memory(void)
 {
-    return gs_error_new(GS_ELIMIT, "no memory for the answer");
+    return gs_error_new(GS_ELIMIT, "no memory for the response");
 }
 
 static int compare_label_names(const void *a, const void *b)

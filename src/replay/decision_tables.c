@@ -93,7 +93,8 @@ static struct gs_error *run_step(struct run *r, const json_t *step)
     struct gs_error *err = check_count(r);
     while (!err) {
         if (r->passes++ >= MAX_PASSES)
-            return replay_schema_error(r->src, step, "more than %zu passes in a case", MAX_PASSES);
+            return replay_schema_error(r->src, step, "more than %zu evaluations in a case",
+                                       MAX_PASSES);
         err = run_pass(r, step);
         r->at += every;
         if (!until || r->at > json_number_value(until))

@@ -16,7 +16,7 @@ static struct gs_error *check_gpus(const json_t *gpus)
     const char *model;
     json_t *v;
     if (gpus && !json_is_object(gpus))
-        return gs_error_new(GS_EINVAL, "gpus: want a mapping from models to prices of an hour");
+        return gs_error_new(GS_EINVAL, "gpus: want a mapping from models to prices per hour");
     json_object_foreach ((json_t *)gpus, model, v) {
         if (!is_price(v))
             return gs_error_new(GS_EINVAL, "gpus: %s: want the price of an hour", model);
@@ -74,7 +74,7 @@ struct gs_error *replay_prices_load(const char *path, json_t **ret)
     if (err)
         return err;
     if (docs.len != 1)
-        err = gs_error_new(GS_EINVAL, "prices are one YAML document");
+        err = gs_error_new(GS_EINVAL, "expected one YAML document with prices");
     else
         err = replay_prices_check(docs.items[0].value);
     if (!err)
@@ -91,8 +91,8 @@ static struct gs_error *unknown(const char *what, const char *name, const json_t
     json_object_foreach ((json_t *)known, key, v) {
         gs_buf_addf(&names, "%s%s", names.len ? ", " : "", key);
     }
-    return gs_error_new(GS_ENOTFOUND, "no price of the %s \"%s\"; there are: %s", what, name,
-                        names.len ? names.data : "none");
+    return gs_error_new(GS_ENOTFOUND, "no price for the %s \"%s\"; prices exist for: %s", what,
+                        name, names.len ? names.data : "none");
 }
 
 struct gs_error *replay_prices_of_gpu(const json_t *table, const char *model, double *ret)

@@ -19,7 +19,7 @@ static void add_cost(const struct replay_scenario *s, const struct replay_summar
     const char *currency = replay_currency(s);
     gs_buf_addf(out, "GPU hours %.2f of the replicas", u->gpu_hours);
     if (u->drain_gpu_hours > 0)
-        gs_buf_addf(out, " (%.2f while they ended)", u->drain_gpu_hours);
+        gs_buf_addf(out, " (%.2f while terminating)", u->drain_gpu_hours);
     if (s->gpus_per_node)
         gs_buf_addf(out, ", %.2f of the nodes", u->node_gpu_hours);
     if (u->price > 0)
@@ -28,14 +28,15 @@ static void add_cost(const struct replay_scenario *s, const struct replay_summar
         gs_buf_addf(out, "\n%zu node%s at most, %zu added, %zu removed", u->max_nodes,
                     u->max_nodes == 1 ? "" : "s", u->nodes_added, u->nodes_removed);
     if (u->pending_s > 0)
-        gs_buf_addf(out, "; replicas waited %.0f s for nodes, all together", u->pending_s);
+        gs_buf_addf(out, "; replicas waited %.0f s for nodes in total", u->pending_s);
     gs_buf_add_char(out, '\n');
 }
 
 static void add_summary(const struct replay_scenario *s, const struct replay_summary *u,
                         struct gs_buf *out)
 {
-    gs_buf_addf(out, "replicas %d to %d, mean %.2f; %zu scale-ups, %zu scale-downs in %zu passes\n",
+    gs_buf_addf(out,
+                "replicas %d to %d, mean %.2f; %zu scale-ups, %zu scale-downs in %zu evaluations\n",
                 u->min_replicas, u->max_replicas, u->mean_replicas, u->ups, u->downs, u->passes);
     add_cost(s, u, out);
     gs_buf_addf(out, "above the target for %.0f s; over %g %% or queueing for %.0f s\n",
@@ -132,7 +133,7 @@ FIGURE(unserved_of, u->unserved)
 static const struct figure figures[] = {
     {"price", "price", price_of, 2},
     {"GPU hours of the replicas", "gpuHours", gpu_hours_of, 2},
-    {"… while they ended", "drainGpuHours", drain_hours_of, 2},
+    {"… while terminating", "drainGpuHours", drain_hours_of, 2},
     {"GPU hours of the nodes", "nodeGpuHours", node_gpu_hours_of, 2},
     {"node hours", "nodeHours", node_hours_of, 2},
     {"nodes, at most", "maxNodes", max_nodes_of, 0},
@@ -144,7 +145,7 @@ static const struct figure figures[] = {
     {"replicas, most", "maxReplicas", most_of, 0},
     {"scale-ups", "scaleUps", ups_of, 0},
     {"scale-downs", "scaleDowns", downs_of, 0},
-    {"passes", "passes", passes_of, 0},
+    {"evaluations", "passes", passes_of, 0},
     {"above the target, s", "secondsOverTarget", over_target_of, 0},
     {"over the level or queueing, s", "secondsOverLevel", over_level_of, 0},
     {"longest queue", "longestQueue", queue_of, 0},

@@ -203,7 +203,7 @@ static void evaluate(struct replay_cluster *cluster, struct hpa_history *history
     view_update(cluster, *replicas, v);
     for (size_t i = 0; i < s->spec.n_metrics && metrics_are_away(s, cluster->t_ms); i++)
         v->metrics[i] =
-            (struct hpa_metric_observation){.error = "the simulated metrics API is away"};
+            (struct hpa_metric_observation){.error = "the simulated metrics API is unavailable"};
     hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + cluster->t_ms, &d);
     if (r->rows)
         record_row(cluster, &d, r);

@@ -123,7 +123,7 @@ static struct gs_error *fill(const struct replay_document *src, json_t *doc, jso
                                    n_cells, n);
     if (n_cells > n && !json_is_string(json_array_get(cells, n)))
         return replay_schema_error(src, json_array_get(cells, n),
-                                   "the name of a row must be a text");
+                                   "the name of a row must be a string");
     for (size_t i = 0; !err && i < n; i++) {
         const json_t *cell = json_array_get(cells, i);
         const struct column *c = find_column(json_string_value(json_array_get(names, i)));

@@ -283,7 +283,7 @@ struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
 {
     gs_thread_owner_assert(&g->db->owner);
     if (t_ms <= g->last_ms)
-        return gs_error_new(GS_ECONFLICT, "the pass is not newer than the last one");
+        return gs_error_new(GS_ECONFLICT, "the row is not newer than the previous one");
     g->t_ms = t_ms;
     g->row = g->rows[row_of_next(g)];
     clear_row(g->row, g->n);

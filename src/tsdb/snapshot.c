@@ -246,8 +246,8 @@ static void settled(struct tsdb_snapshots *s, struct tsdb_wal *w, bool ok)
         if (!s->told)
             gs_warn(
                 "tsdb",
-                "%s: a snapshot of the samples cannot be written (%s): they stay in memory and in "
-                "the log, and it is tried again",
+                "%s: cannot write a snapshot: %s. The samples stay in memory and in the log, and "
+                "writing is retried",
                 s->dir, strerror(s->files.error ? s->files.error : EIO));
         s->told = true;
         tsdb_wal_files_drop_last(&s->files);

@@ -86,7 +86,7 @@ struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
         tsdb_snapshots_close(snapshots);
         tsdb_wal_close(wal);
         tsdb_free(db);
-        return gs_error_new(GS_EUNAVAIL, "%s: ended while the log was read", dir);
+        return gs_error_new(GS_EUNAVAIL, "%s: stopped while the write-ahead log was read", dir);
     }
     db->snapshots = snapshots;
     db->wal = wal;

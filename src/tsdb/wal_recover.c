@@ -89,8 +89,9 @@ static bool read_slots(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
         uint64_t ref = tsdb_wal_get_varint(c);
         g->refs[i] = (tsdb_ref)ref;
         const struct labels *l = gs_hmap_get(r->series, key_of(&ref));
-        struct gs_error *err = l ? tsdb_group_slot(g->group, l->items, l->n, &g->slots[i])
-                                 : gs_error_new(GS_ENOTFOUND, "its record is lost");
+        struct gs_error *err =
+            l ? tsdb_group_slot(g->group, l->items, l->n, &g->slots[i])
+              : gs_error_new(GS_ENOTFOUND, "the record of its labels is missing");
         if (err)
             g->slots[i] = NO_SLOT;
         gs_error_free(err);

@@ -25,8 +25,8 @@ static void test_limits_and_damage(void **state)
     struct gs_buf out = {0};
     assert_error(codec_gunzip(gs_buf_slice(&packed), 1000, &out), GS_ELIMIT, "1000");
     assert_error(codec_gunzip(gs_slice_make(packed.data, packed.len / 2), 1000000, &out), GS_EINVAL,
-                 "cut off");
-    assert_error(codec_gunzip(GS_SLICE("not gzip"), 1000, &out), GS_EINVAL, "damaged");
+                 "corrupt or truncated");
+    assert_error(codec_gunzip(GS_SLICE("not gzip"), 1000, &out), GS_EINVAL, "corrupt");
 }
 
 static bool count_down(void *arg)

@@ -139,8 +139,8 @@ static void test_a_pod_without_a_sample_and_a_status_that_differs(void **state)
     assert_null(b->error);
     // 80/20 with the third as 0: 4.
     assert_int_equal(codec_json_int(b->reading, 0, "replicas", "desired", NULL), 4);
-    assert_says(b, "no sample: counted as busy on the way down");
-    assert_says(b, "its status is of 2 replicas, the target's scale says 3 now");
+    assert_says(b, "no sample: counted as busy when scaling down");
+    assert_says(b, "its status was calculated for 2 replicas, and the target now has 3");
     assert_says(b, "desired: the cluster says 9, this explanation 4; an earlier recommendation");
     assert_says(b,
                 "ScalingActive: the cluster says False FailedGetPodsMetric, this explanation True "
@@ -251,7 +251,7 @@ static void test_the_memory_of_a_controller_counts(void **state)
     assert_int_equal(json_array_size(codec_json_get(b->reading, "memory", "recommendations", NULL)),
                      2);
     assert_says(b, "held at 7: highest recommendation of the last 300 s");
-    assert_says(b, "The controller remembers 2 recommendations of the last 55 s, 3 to 7 replicas; "
+    assert_says(b, "The controller's history: 2 recommendations of the last 55 s, 3 to 7 replicas; "
                    "+2 50 s ago.");
 }
 

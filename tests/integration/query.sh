@@ -99,7 +99,7 @@ ends 2 'one expression' --url="$engine" instant util util
 ends 2 '--output' --url="$engine" -o yaml util
 ends 2 'cannot read the time' --url="$engine" --start=yesterday util
 ends 2 '--start is after --end' --url="$engine" --start=now --end=-1h util
-ends 1 'no answer of a Prometheus' --url="$engine/nowhere" util
+ends 1 'the response is not that of a Prometheus' --url="$engine/nowhere" util
 ends 2 '        ^' --format 'sum('
 ends 0 "" --url="$engine" -- "-util"
 [ "$("$gpuscale" query --format 'sum by(a)(b)' | tr -d '\n')" = 'sum by (a) (b)' ] || fail "--format"

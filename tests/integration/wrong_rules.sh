@@ -27,7 +27,7 @@ $wrong:23:13: group "gpu_scaling", rule 4 (vision-api_scaling_max): could not pa
 EOT
 grep "^$wrong:" "$dir/out" >"$dir/got" || true
 diff "$dir/want" "$dir/got" || { cat "$dir/out"; fail "what check rules says"; }
-grep -q '4 rules found, 3 of them wrong' "$dir/out" || fail "how many are wrong"
+grep -q '4 rules found, 3 with errors' "$dir/out" || fail "how many are wrong"
 echo "ok: check rules"
 
 cat >"$dir/prometheus.yml" <<EOT

@@ -174,7 +174,7 @@ static void test_strange_answers(void **state)
         json_t *parsed = json_loads(all[i], JSON_DECODE_ANY, NULL);
         bool any;
         assert_non_null(parsed);
-        assert_error(query_print(&p, parsed, stdout, &any), GS_EPROTO, "the answer has no ");
+        assert_error(query_print(&p, parsed, stdout, &any), GS_EPROTO, "the response lacks a ");
         json_decref(parsed);
     }
     (void)state;

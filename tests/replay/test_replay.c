@@ -174,8 +174,9 @@ static void test_wrong_scenarios_name_the_place(void **state)
         {HPA(UTILIZATION) "prices: {gpu: {A: 1}}\n", "prices have no field \"gpu\""},
         {HPA(UTILIZATION) "prices: {gpus: {A: x}}\n", "gpus: A: want the price of an hour"},
         {HPA(UTILIZATION) "prices: {instances: {a: {gpus: 0, price: 1}}}\n", "instances: a: want"},
-        {HPA(UTILIZATION) "prices: {gpus: {A: 1}}\nworkload: {gpu: B}\n", "there are: A"},
-        {HPA(UTILIZATION) "workload: {gpu: B}\n", "no price of the GPU \"B\"; there are: none"},
+        {HPA(UTILIZATION) "prices: {gpus: {A: 1}}\nworkload: {gpu: B}\n", "prices exist for: A"},
+        {HPA(UTILIZATION) "workload: {gpu: B}\n",
+         "no price for the GPU \"B\"; prices exist for: none"},
         {HPA(UTILIZATION) "prices: none.yaml\n", "none.yaml"},
         {"[]\n", "one YAML mapping"},
     };
@@ -347,7 +348,7 @@ static void test_prices_come_from_a_table(void **state)
     assert_true(fabs(sum.node_hours - 1) < 1e-6 && fabs(sum.price - 16) < 1e-4);
     assert_true(fabs(sum.node_gpu_hours - 8) < 1e-5);
     assert_error(replay_scenario_set(s, "instance", "huge"), GS_ENOTFOUND,
-                 "no price of the instance \"huge\"; there are: big, small");
+                 "no price for the instance \"huge\"; prices exist for: big, small");
     replay_scenario_free(s);
     (void)state;
 }

@@ -5,14 +5,14 @@
 static const struct {
     const char *path, *text;
 } links[] = {
-    {"/api/v1/targets", "targets: what is scraped, and how that goes"},
+    {"/api/v1/targets", "targets and the state of their scrapes"},
     {"/api/v1/query?query=up", "a query: <code>up</code>"},
     {"/api/v1/labels", "label names"},
     {"/api/v1/label/__name__/values", "metric names"},
     {"/api/v1/metadata", "types and help texts"},
     {"/api/v1/rules", "recording and alerting rules"},
     {"/api/v1/alerts", "active alerts"},
-    {"/api/v1/status/tsdb", "what the store holds"},
+    {"/api/v1/status/tsdb", "statistics of the store"},
     {"/api/v1/status/config", "configuration"},
     {"/api/v1/status/flags", "flags"},
     {"/api/v1/status/runtimeinfo", "runtime information"},
@@ -32,8 +32,8 @@ void engine_api_home(struct engine_api_request *r)
     gs_buf_add_str(&out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                          "<title>gpuscale engine</title></head>\n<body>\n<h1>gpuscale engine</h1>\n"
                          "<p>Version " GPUSCALE_VERSION
-                         ". It answers Prometheus' HTTP API and has no graph page: point Grafana, "
-                         "promtool or curl at this address.</p>\n<ul>\n");
+                         ". It serves the HTTP API of Prometheus and has no graph page. Use "
+                         "this address in Grafana, promtool or curl.</p>\n<ul>\n");
     for (size_t i = 0; i < GS_ARRAY_LEN(links); i++)
         gs_buf_addf(&out, "<li><a href=\"%.*s%s\">%s</a></li>\n", (int)n, prefix ? prefix : "",
                     links[i].path, links[i].text);

@@ -101,7 +101,8 @@ static void write_head(const struct tsdb_stats *s, struct gs_buf *out)
     metrics_write_family(out, appended, METRICS_COUNTER, "Total number of appended samples.");
     write_labelled(out, appended, "type", "float", (double)s->samples_appended);
     static const char late[] = "prometheus_tsdb_out_of_order_samples_total";
-    metrics_write_family(out, late, METRICS_COUNTER, "Samples refused: older than the newest.");
+    metrics_write_family(out, late, METRICS_COUNTER,
+                         "Samples rejected because they are older than the newest sample.");
     write_labelled(out, late, "type", "float", (double)s->out_of_order);
     if (s->min_t_ms <= s->max_t_ms) {
         gauge(out, "prometheus_tsdb_head_min_time", "Oldest sample held, in milliseconds.",
@@ -118,23 +119,23 @@ static void write_head(const struct tsdb_stats *s, struct gs_buf *out)
 static void write_store(const struct tsdb_stats *s, struct gs_buf *out)
 {
     static const char bytes[] = "gpuscale_tsdb_bytes";
-    metrics_write_family(out, bytes, METRICS_GAUGE, "Memory of the store, by what it holds.");
+    metrics_write_family(out, bytes, METRICS_GAUGE, "Memory of the store by content.");
     write_labelled(out, bytes, "part", "samples", (double)s->bytes_samples);
     write_labelled(out, bytes, "part", "index", (double)s->bytes_index);
     write_labelled(out, bytes, "part", "symbols", (double)s->bytes_symbols);
     counter(out, "gpuscale_tsdb_duplicate_samples_total",
-            "Samples refused: another value for the same time.", (double)s->duplicates);
-    counter(out, "gpuscale_tsdb_series_refused_total", "Series refused at the series limit.",
+            "Samples rejected because of another value for the same time.", (double)s->duplicates);
+    counter(out, "gpuscale_tsdb_series_refused_total", "Series rejected at the series limit.",
             (double)s->series_refused);
     counter(out, "gpuscale_tsdb_evicted_samples_total", "Samples dropped at the memory limit.",
             (double)s->evicted_samples);
     counter(out, "gpuscale_tsdb_ahead_samples_dropped_total",
-            "Samples dropped because the clock was set back before them.", (double)s->cut_samples);
+            "Samples dropped because the clock was set back to an earlier time.",
+            (double)s->cut_samples);
     gauge(out, "gpuscale_tsdb_wal_on", "1 when samples are also written to disk.", s->wal_on);
     if (!s->wal_on)
         return;
-    gauge(out, "gpuscale_tsdb_wal_failing", "1 while the disk does not take writes.",
-          s->wal_failing);
+    gauge(out, "gpuscale_tsdb_wal_failing", "1 while writes to the disk fail.", s->wal_failing);
     gauge(out, "gpuscale_tsdb_wal_bytes", "Size of the log on disk.", (double)s->wal_bytes);
     gauge(out, "gpuscale_tsdb_blocks_bytes",
           "Size of the files that older samples are read from, also in gpuscale_tsdb_wal_bytes.",
@@ -156,13 +157,14 @@ static void write_build(const struct engine_api *a, struct gs_buf *out)
         write_label("revision", "gpuscale-" GPUSCALE_VERSION),
         write_label("version", ENGINE_API_PROMETHEUS_VERSION),
     };
-    metrics_write_family(out, prometheus, METRICS_GAUGE,
-                         "The Prometheus version whose API is answered; the revision tells whose "
-                         "program it is.");
+    metrics_write_family(
+        out, prometheus, METRICS_GAUGE,
+        "The version of the Prometheus API that is served. The revision is the version "
+        "of gpuscale.");
     metrics_write_sample(out, prometheus, labels, GS_ARRAY_LEN(labels), 1);
     metrics_write_family(out, own, METRICS_GAUGE, "Version of gpuscale.");
     write_labelled(out, own, "version", GPUSCALE_VERSION, 1);
-    gauge(out, "prometheus_ready", "Whether it is ready to serve.", !a->stopping);
+    gauge(out, "prometheus_ready", "1 when the engine is ready to serve requests.", !a->stopping);
     gauge(out, "prometheus_config_last_reload_successful",
           "Whether the last configuration reload attempt was successful.", a->reload_ok);
     gauge(out, "prometheus_config_last_reload_success_timestamp_seconds",

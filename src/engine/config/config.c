@@ -265,7 +265,8 @@ static void read_scrape_docs(struct codec_reader *r, const struct codec_yaml_doc
         {"scrape_configs", CODEC_FIELD_CUSTOM, 0, read_scrapes}, {0}};
     struct engine_config more = {0};
     if (docs->len > 1)
-        codec_reader_fail(r, docs->items[1].value, "a file of scrape configs is one YAML document");
+        codec_reader_fail(r, docs->items[1].value,
+                          "expected one YAML document with scrape configs");
     if (!docs->len)
         return;
     const json_t *top = docs->items[0].value;
@@ -368,7 +369,7 @@ static struct gs_error *read_config_docs(struct engine_config *c,
     struct codec_reader r = {
         .name = name, .base_dir = base_dir, .marks = marks, .arena = &own->arena, .user = own};
     if (docs->len > 1)
-        codec_reader_fail(&r, docs->items[1].value, "a configuration is one YAML document");
+        codec_reader_fail(&r, docs->items[1].value, "expected one YAML document");
     if (docs->len && !json_is_object(docs->items[0].value))
         codec_reader_fail(&r, docs->items[0].value, "the configuration must be a mapping");
     read_top(&r, docs->len ? docs->items[0].value : NULL, opens_files, c);

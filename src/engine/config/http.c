@@ -171,7 +171,7 @@ static void check_header(struct codec_reader *r, const json_t *at, const char *n
                          const char *text)
 {
     if (!*name || strpbrk(name, "\r\n: ") || (text && strpbrk(text, "\r\n")))
-        codec_reader_fail(r, at, "\"%s\" is not a header, or has a value of several lines", name);
+        codec_reader_fail(r, at, "invalid name of header \"%s\", or line break in its value", name);
 }
 
 static void add_http_header(struct codec_reader *r, const json_t *at, struct endpoint_settings *h,

@@ -23,7 +23,7 @@ static struct gs_error *parse_http_file(struct gs_slice text, const char *path, 
     struct codec_reader r = {.name = path, .base_dir = dir, .marks = marks, .arena = &f->arena};
     const json_t *top = docs.len ? docs.items[0].value : NULL;
     if (docs.len > 1)
-        codec_reader_fail(&r, docs.items[1].value, "HTTP settings are one YAML document");
+        codec_reader_fail(&r, docs.items[1].value, "expected one YAML document with HTTP settings");
     engine_config_read_with_http(&r, top, none, "the HTTP settings", NULL, &f->http);
     // Ignoring a setting would send requests that the file does not describe.
     if (r.n_ignored && !r.err)

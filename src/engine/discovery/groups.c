@@ -33,7 +33,7 @@ static struct gs_error *check_labels(const json_t *labels)
         if (!*name)
             return gs_error_new(GS_EINVAL, "\"\" is not a valid label name");
         if (!json_is_string(value))
-            return gs_error_new(GS_EINVAL, "targets and values of labels must be texts");
+            return gs_error_new(GS_EINVAL, "targets and values of labels must be strings");
     }
     return NULL;
 }
@@ -46,7 +46,7 @@ static struct gs_error *check_targets(const json_t *targets)
         return gs_error_new(GS_EINVAL, "targets must be a list");
     json_array_foreach (targets, i, target)
         if (!json_is_string(target))
-            return gs_error_new(GS_EINVAL, "targets and values of labels must be texts");
+            return gs_error_new(GS_EINVAL, "targets and values of labels must be strings");
     return NULL;
 }
 

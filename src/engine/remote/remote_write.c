@@ -499,17 +499,18 @@ void remote_write_metrics(const struct remote_write *w, struct gs_buf *out)
     static const char dropped_help[] =
         "Samples dropped by write_relabel_configs, or older than sample_age_limit.";
     metric(w, out, "prometheus_remote_storage_samples_total", METRICS_COUNTER,
-           "Samples that the receiver took.", (double)w->samples_sent);
+           "Samples that the receiver accepted.", (double)w->samples_sent);
     metric(w, out, "prometheus_remote_storage_bytes_total", METRICS_COUNTER,
-           "Bytes of compressed samples that the receiver took.", (double)w->bytes_sent);
+           "Bytes of compressed samples that the receiver accepted.", (double)w->bytes_sent);
     metric(w, out, "prometheus_remote_storage_samples_failed_total", METRICS_COUNTER,
-           "Samples that the receiver refused for good.", (double)w->samples_failed);
+           "Samples that the receiver rejected.", (double)w->samples_failed);
     metric(w, out, "prometheus_remote_storage_samples_retried_total", METRICS_COUNTER,
-           "Samples that were to be sent again.", (double)w->samples_retried);
+           "Samples in requests that were retried.", (double)w->samples_retried);
     receiver_metric(w, out, dropped, METRICS_COUNTER, dropped_help, "dropped_series",
                     (double)w->samples_dropped);
     receiver_metric(w, out, dropped, METRICS_COUNTER, dropped_help, "too_old",
                     (double)w->samples_old);
     metric(w, out, "prometheus_remote_storage_queue_highest_sent_timestamp_seconds", METRICS_GAUGE,
-           "Time of the newest sample that the receiver took.", (double)w->newest_sent_ms / 1000);
+           "Time of the newest sample that the receiver accepted.",
+           (double)w->newest_sent_ms / 1000);
 }

@@ -382,7 +382,7 @@ void rules_notifier_write_metrics(const struct rules_notifier *n, struct gs_buf 
     alert_to_json(out, "prometheus_notifications_alertmanagers_discovered", METRICS_GAUGE,
                   "Alertmanagers that alerts are sent to.", (double)found);
     alert_to_json(out, "prometheus_notifications_dropped_total", METRICS_COUNTER,
-                  "Alerts that reached no Alertmanager.", (double)n->dropped);
+                  "Alerts that were not sent to any Alertmanager.", (double)n->dropped);
     alert_to_json(out, "prometheus_notifications_queue_capacity", METRICS_GAUGE,
                   "Alerts that the queue can hold.", QUEUE_CAPACITY);
     alert_to_json(out, "prometheus_notifications_queue_length", METRICS_GAUGE,
@@ -390,13 +390,13 @@ void rules_notifier_write_metrics(const struct rules_notifier *n, struct gs_buf 
     if (!found)
         return;
     metrics_write_family(out, "prometheus_notifications_errors_total", METRICS_COUNTER,
-                         "Alerts whose sending failed.");
+                         "Alerts that could not be sent.");
     per_target(n, out, "prometheus_notifications_errors_total", value_errors);
     metrics_write_family(out, "prometheus_notifications_sent_total", METRICS_COUNTER,
                          "Alerts sent, failures included.");
     per_target(n, out, "prometheus_notifications_sent_total", value_sent);
     metrics_write_family(out, "prometheus_notifications_latency_seconds", METRICS_SUMMARY,
-                         "How long sending took.");
+                         "Durations of requests.");
     per_target(n, out, "prometheus_notifications_latency_seconds_sum", value_seconds);
     per_target(n, out, "prometheus_notifications_latency_seconds_count", value_answers);
 }

@@ -89,7 +89,7 @@ const char *rules_label_map(struct rules_builder *b, const json_t *value, bool l
         if (!*name || (label_names && gs_streq(name, "__name__")))
             return rules_format(b, "invalid %s name: %s", what, name);
         if (!rules_scalar(b, v, &text))
-            return rules_format(b, "%s \"%s\" must be a text", what, name);
+            return rules_format(b, "%s \"%s\" must be a string", what, name);
         items[n++] = (struct metrics_label){gs_slice_of(gs_arena_strdup(&b->arena, name)),
                                             gs_slice_of(text)};
     }
@@ -239,8 +239,8 @@ static struct gs_error *build_object(struct rules_builder *b, const struct rules
 {
     const json_t *spec = json_object_get(doc, "spec");
     if (!gs_streq(kind, "PrometheusRule"))
-        return fail_parse(src, doc, NULL, "an object of kind %s has no rules; PrometheusRule has",
-                          kind);
+        return fail_parse(src, doc, NULL,
+                          "objects of kind %s have no rules; expected PrometheusRule", kind);
     if (spec && !json_is_object(spec))
         return fail_parse(src, spec, doc, "spec must be a mapping");
     return spec ? build_groups(b, src, spec) : NULL;

@@ -40,7 +40,7 @@ static const char *text_field(struct rule_build *r, const char *key)
 {
     const char *text = NULL;
     if (!rules_scalar(r->b, field(r, key), &text))
-        report_wrong_rule(r, field(r, key), "%s must be a text", key);
+        report_wrong_rule(r, field(r, key), "%s must be a string", key);
     return text && *text ? text : NULL;
 }
 

@@ -298,18 +298,19 @@ static const struct {
     {"prometheus_rule_group_iterations_total", "Evaluations of groups, missed ones included.",
      METRICS_COUNTER, ITERATIONS},
     {"prometheus_rule_group_iterations_missed_total",
-     "Evaluations of groups missed because the one before took too long.", METRICS_COUNTER, MISSED},
-    {"prometheus_rule_group_last_duration_seconds", "How long the last evaluation took.",
+     "Missed evaluations of groups because the previous one took too long.", METRICS_COUNTER,
+     MISSED},
+    {"prometheus_rule_group_last_duration_seconds", "Duration of the last evaluation.",
      METRICS_GAUGE, LAST_DURATION},
-    {"prometheus_rule_group_last_evaluation_timestamp_seconds", "When the last evaluation was.",
+    {"prometheus_rule_group_last_evaluation_timestamp_seconds", "Time of the last evaluation.",
      METRICS_GAUGE, LAST_TIMESTAMP},
     {"prometheus_rule_group_last_evaluation_samples", "Samples that the last evaluation stored.",
      METRICS_GAUGE, LAST_SAMPLES},
     {"prometheus_rule_group_last_restore_duration_seconds",
-     "How long the restoring of for states took.", METRICS_GAUGE, LAST_RESTORE},
+     "Duration of restoring the states of alerts.", METRICS_GAUGE, LAST_RESTORE},
     {"prometheus_rule_group_rules", "Rules of a group.", METRICS_GAUGE, N_RULES},
-    {"gpuscale_rule_group_rules_switched_off", "Rules of a group that are wrong and do not run.",
-     METRICS_GAUGE, SWITCHED_OFF},
+    {"gpuscale_rule_group_rules_switched_off",
+     "Rules of a group that are not evaluated because of errors.", METRICS_GAUGE, SWITCHED_OFF},
 };
 
 static void write_group_metrics(const struct rules_runner **groups, size_t n, struct gs_buf *out)
@@ -333,7 +334,7 @@ void rules_manager_write_metrics(const struct rules_manager *m, struct gs_buf *o
     GS_AUTO_FREE const struct rules_runner **groups = rules_manager_groups(m, &n);
     write_group_metrics(groups, n, out);
     metrics_write_family(out, "prometheus_rule_group_duration_seconds", METRICS_SUMMARY,
-                         "How long evaluations of groups took.");
+                         "Durations of evaluations of groups.");
     metrics_write_sample(out, "prometheus_rule_group_duration_seconds_sum", NULL, 0, m->seconds);
     metrics_write_sample(out, "prometheus_rule_group_duration_seconds_count", NULL, 0,
                          (double)m->evaluations);

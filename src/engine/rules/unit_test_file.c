@@ -246,7 +246,7 @@ struct gs_error *rules_test_file_parse(struct gs_slice text, const char *path, c
         return err;
     struct codec_reader r = {.name = path, .base_dir = dir, .marks = marks, .arena = &f.arena};
     if (docs.len > 1)
-        codec_reader_fail(&r, docs.items[1].value, "a file of tests is one YAML document");
+        codec_reader_fail(&r, docs.items[1].value, "expected one YAML document with tests");
     read_top(&r, docs.len ? docs.items[0].value : NULL, &f);
     codec_yaml_docs_finish(&docs);
     free(r.ignored);

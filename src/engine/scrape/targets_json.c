@@ -329,9 +329,10 @@ void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf 
                          "Current number of discovered targets.");
     each_job(m, write_discovered, out);
     write_one(out, "prometheus_target_scrapes_sample_duplicate_timestamp_total", METRICS_COUNTER,
-              "Samples refused: another value at the same time.", (double)t.duplicates);
+              "Samples rejected because of another value for the same time.", (double)t.duplicates);
     write_one(out, "prometheus_target_scrapes_sample_out_of_order_total", METRICS_COUNTER,
-              "Samples refused: older than the last one.", (double)t.out_of_order);
+              "Samples rejected because they are older than the previous sample.",
+              (double)t.out_of_order);
     write_one(out, "prometheus_target_scrapes_exceeded_sample_limit_total", METRICS_COUNTER,
               "Scrapes that failed at a limit.", (double)t.limit_failures);
     write_one(out, "gpuscale_scrapes_total", METRICS_COUNTER, "Scrapes done.", (double)m->scrapes);

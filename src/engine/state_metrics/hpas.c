@@ -138,18 +138,17 @@ static void status_metrics(struct state_metrics_writer *w, const json_t *hpa)
 
 #define PREFIX "kube_horizontalpodautoscaler_"
 const struct state_metrics_family state_metrics_hpa_families[] = {
-    {PREFIX "info", "What an autoscaler scales.", METRICS_GAUGE, info},
+    {PREFIX "info", "The scale target of the autoscaler.", METRICS_GAUGE, info},
     {PREFIX "labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_hpa_labels},
-    {PREFIX "metadata_generation", "The generation of the wanted state.", METRICS_GAUGE,
+    {PREFIX "metadata_generation", "The generation of the desired state.", METRICS_GAUGE,
      generation},
     {PREFIX "spec_min_replicas", "The lower limit of replicas.", METRICS_GAUGE, min_replicas},
     {PREFIX "spec_max_replicas", "The upper limit of replicas.", METRICS_GAUGE, max_replicas},
     {PREFIX "spec_target_metric", "The target of each metric.", METRICS_GAUGE, spec_metrics},
     {PREFIX "status_target_metric", "The last value of each metric.", METRICS_GAUGE,
      status_metrics},
-    {PREFIX "status_current_replicas", "Replicas that exist.", METRICS_GAUGE, current_replicas},
-    {PREFIX "status_desired_replicas", "Replicas that the autoscaler wants.", METRICS_GAUGE,
-     desired_replicas},
+    {PREFIX "status_current_replicas", "Current replicas.", METRICS_GAUGE, current_replicas},
+    {PREFIX "status_desired_replicas", "Desired replicas.", METRICS_GAUGE, desired_replicas},
     {PREFIX "status_condition", "1 for the status of each condition.", METRICS_GAUGE,
      write_hpa_conditions},
     {0},

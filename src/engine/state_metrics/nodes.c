@@ -99,15 +99,15 @@ static void allocatable(struct state_metrics_writer *w, const json_t *node)
 const struct state_metrics_family state_metrics_node_families[] = {
     {"kube_node_info", "Versions and addresses of a node.", METRICS_GAUGE, info},
     {"kube_node_labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_node_labels},
-    {"kube_node_created", "When the object was made, in seconds since 1970.", METRICS_GAUGE,
+    {"kube_node_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
      created},
     {"kube_node_spec_unschedulable", "1 when the node takes no new pods.", METRICS_GAUGE,
      unschedulable},
     {"kube_node_spec_taint", "The taints of a node.", METRICS_GAUGE, taints},
     {"kube_node_status_condition", "1 for the status of each condition.", METRICS_GAUGE,
      write_node_conditions},
-    {"kube_node_status_capacity", "What a node has of each resource.", METRICS_GAUGE, capacity},
-    {"kube_node_status_allocatable", "What pods may use of each resource of a node.", METRICS_GAUGE,
+    {"kube_node_status_capacity", "Capacity of a node by resource.", METRICS_GAUGE, capacity},
+    {"kube_node_status_allocatable", "Capacity of a node for pods by resource.", METRICS_GAUGE,
      allocatable},
     {0},
 };

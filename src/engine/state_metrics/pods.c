@@ -119,7 +119,7 @@ static void start_time(struct state_metrics_writer *w, const json_t *pod)
 }
 
 const struct state_metrics_family state_metrics_pod_families[] = {
-    {"kube_pod_info", "Where a pod runs and who made it.", METRICS_GAUGE, info},
+    {"kube_pod_info", "Node, addresses and creator of a pod.", METRICS_GAUGE, info},
     {"kube_pod_labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_pod_labels},
     {"kube_pod_owner", "The owners of a pod.", METRICS_GAUGE, owner},
     {"kube_pod_status_phase", "1 for the phase that the pod is in.", METRICS_GAUGE, phase},
@@ -127,12 +127,12 @@ const struct state_metrics_family state_metrics_pod_families[] = {
      ready},
     {"kube_pod_status_scheduled", "1 for the status of the pod's PodScheduled condition.",
      METRICS_GAUGE, scheduled},
-    {"kube_pod_status_unschedulable", "1 for a pod that found no node.", METRICS_GAUGE,
+    {"kube_pod_status_unschedulable", "1 for a pod that cannot be scheduled.", METRICS_GAUGE,
      unschedulable},
-    {"kube_pod_created", "When the object was made, in seconds since 1970.", METRICS_GAUGE,
+    {"kube_pod_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
      created},
-    {"kube_pod_start_time", "When the kubelet took the pod, in seconds since 1970.", METRICS_GAUGE,
-     start_time},
+    {"kube_pod_start_time", "Time when the kubelet accepted the pod, in seconds since 1970.",
+     METRICS_GAUGE, start_time},
     {0},
 };
 
@@ -261,9 +261,11 @@ static void container_info(struct state_metrics_writer *w, const json_t *pod)
 
 const struct state_metrics_family state_metrics_container_families[] = {
     {"kube_pod_container_info", "Image and id of a container.", METRICS_GAUGE, container_info},
-    {"kube_pod_container_resource_requests", "What a container requests.", METRICS_GAUGE, requests},
-    {"kube_pod_container_resource_limits", "The limits of a container.", METRICS_GAUGE, limits},
-    {"kube_pod_container_status_restarts_total", "How often a container was started again.",
+    {"kube_pod_container_resource_requests", "The resource requests of a container.", METRICS_GAUGE,
+     requests},
+    {"kube_pod_container_resource_limits", "The resource limits of a container.", METRICS_GAUGE,
+     limits},
+    {"kube_pod_container_status_restarts_total", "Number of restarts of a container.",
      METRICS_COUNTER, restarts},
     {"kube_pod_container_status_ready", "1 when the container is ready.", METRICS_GAUGE,
      container_ready},
@@ -271,7 +273,7 @@ const struct state_metrics_family state_metrics_container_families[] = {
      container_running},
     {"kube_pod_container_status_waiting", "1 when the container waits to run.", METRICS_GAUGE,
      container_waiting},
-    {"kube_pod_container_status_waiting_reason", "1 for the reason that a container waits for.",
+    {"kube_pod_container_status_waiting_reason", "1 for the reason why a container waits.",
      METRICS_GAUGE, waiting_reason},
     {0},
 };

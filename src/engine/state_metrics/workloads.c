@@ -81,25 +81,25 @@ static void deployment_conditions(struct state_metrics_writer *w, const json_t *
 }
 
 const struct state_metrics_family state_metrics_workload_families[] = {
-    {"kube_deployment_created", "When the object was made, in seconds since 1970.", METRICS_GAUGE,
-     deployment_created},
+    {"kube_deployment_created", "Creation time of the object, in seconds since 1970.",
+     METRICS_GAUGE, deployment_created},
     {"kube_deployment_labels", "The labels of the object, as label_*.", METRICS_GAUGE,
      deployment_labels},
-    {"kube_deployment_spec_replicas", "Replicas that are wanted.", METRICS_GAUGE, deployment_spec},
+    {"kube_deployment_spec_replicas", "Desired replicas.", METRICS_GAUGE, deployment_spec},
     {"kube_deployment_spec_paused", "1 when the Deployment is paused.", METRICS_GAUGE,
      deployment_paused},
-    {"kube_deployment_status_replicas", "Replicas that exist.", METRICS_GAUGE, deployment_replicas},
+    {"kube_deployment_status_replicas", "Current replicas.", METRICS_GAUGE, deployment_replicas},
     {"kube_deployment_status_replicas_ready", "Replicas that are ready.", METRICS_GAUGE,
      deployment_ready},
     {"kube_deployment_status_replicas_available", "Replicas that are available.", METRICS_GAUGE,
      deployment_available},
     {"kube_deployment_status_replicas_unavailable", "Replicas that are missing or not available.",
      METRICS_GAUGE, deployment_unavailable},
-    {"kube_deployment_status_replicas_updated", "Replicas of the newest template.", METRICS_GAUGE,
-     deployment_updated},
-    {"kube_deployment_status_observed_generation", "The generation that the controller has seen.",
-     METRICS_GAUGE, deployment_observed},
-    {"kube_deployment_metadata_generation", "The generation of the wanted state.", METRICS_GAUGE,
+    {"kube_deployment_status_replicas_updated", "Replicas with the latest pod template.",
+     METRICS_GAUGE, deployment_updated},
+    {"kube_deployment_status_observed_generation",
+     "The generation that the controller has observed.", METRICS_GAUGE, deployment_observed},
+    {"kube_deployment_metadata_generation", "The generation of the desired state.", METRICS_GAUGE,
      deployment_generation},
     {"kube_deployment_status_condition", "1 for the status of each condition.", METRICS_GAUGE,
      deployment_conditions},
@@ -136,8 +136,8 @@ static void replicaset_ready(struct state_metrics_writer *w, const json_t *obj)
 
 const struct state_metrics_family state_metrics_replicaset_families[] = {
     {"kube_replicaset_owner", "The owner of a ReplicaSet.", METRICS_GAUGE, replicaset_owner},
-    {"kube_replicaset_spec_replicas", "Replicas that are wanted.", METRICS_GAUGE, replicaset_spec},
-    {"kube_replicaset_status_replicas", "Replicas that exist.", METRICS_GAUGE, replicaset_replicas},
+    {"kube_replicaset_spec_replicas", "Desired replicas.", METRICS_GAUGE, replicaset_spec},
+    {"kube_replicaset_status_replicas", "Current replicas.", METRICS_GAUGE, replicaset_replicas},
     {"kube_replicaset_status_ready_replicas", "Replicas that are ready.", METRICS_GAUGE,
      replicaset_ready},
     {0},
@@ -171,7 +171,7 @@ static void namespace_phase(struct state_metrics_writer *w, const json_t *obj)
 }
 
 const struct state_metrics_family state_metrics_namespace_families[] = {
-    {"kube_namespace_created", "When the object was made, in seconds since 1970.", METRICS_GAUGE,
+    {"kube_namespace_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
      namespace_created},
     {"kube_namespace_labels", "The labels of the object, as label_*.", METRICS_GAUGE,
      namespace_labels},

@@ -93,7 +93,7 @@ static void test_structure(void **state)
     assert_refused("groups:\n- name: a\n  bogus: 1\n", "r.yaml:3:10: field bogus not found");
     assert_refused("groups:\n- name: a\n  labels: {__name__: x}\n", "invalid label name: __name__");
     assert_refused("groups:\n- name: a\n  rules: [5]\n", "a rule must be a mapping");
-    assert_refused("kind: Deployment\nspec: {}\n", "of kind Deployment has no rules");
+    assert_refused("kind: Deployment\nspec: {}\n", "of kind Deployment have no rules");
     assert_refused("groups: [\n", "r.yaml:");
 }
 

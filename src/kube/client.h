@@ -13,17 +13,24 @@ struct kube_request;
 struct kube_gvr {
     const char *group, *version, *resource;
 };
-#define KUBE_PODS        ((struct kube_gvr){"", "v1", "pods"})
-#define KUBE_SERVICES    ((struct kube_gvr){"", "v1", "services"})
-#define KUBE_ENDPOINTS   ((struct kube_gvr){"", "v1", "endpoints"})
-#define KUBE_NODES       ((struct kube_gvr){"", "v1", "nodes"})
-#define KUBE_NAMESPACES  ((struct kube_gvr){"", "v1", "namespaces"})
-#define KUBE_EVENTS      ((struct kube_gvr){"", "v1", "events"})
-#define KUBE_CONFIGMAPS  ((struct kube_gvr){"", "v1", "configmaps"})
-#define KUBE_DEPLOYMENTS ((struct kube_gvr){"apps", "v1", "deployments"})
-#define KUBE_REPLICASETS ((struct kube_gvr){"apps", "v1", "replicasets"})
-#define KUBE_HPAS        ((struct kube_gvr){"autoscaling", "v2", "horizontalpodautoscalers"})
-#define KUBE_LEASES      ((struct kube_gvr){"coordination.k8s.io", "v1", "leases"})
+#define KUBE_PODS                   ((struct kube_gvr){"", "v1", "pods"})
+#define KUBE_SERVICES               ((struct kube_gvr){"", "v1", "services"})
+#define KUBE_ENDPOINTS              ((struct kube_gvr){"", "v1", "endpoints"})
+#define KUBE_NODES                  ((struct kube_gvr){"", "v1", "nodes"})
+#define KUBE_NAMESPACES             ((struct kube_gvr){"", "v1", "namespaces"})
+#define KUBE_EVENTS                 ((struct kube_gvr){"", "v1", "events"})
+#define KUBE_CONFIGMAPS             ((struct kube_gvr){"", "v1", "configmaps"})
+#define KUBE_CLAIMS                 ((struct kube_gvr){"", "v1", "persistentvolumeclaims"})
+#define KUBE_REPLICATIONCONTROLLERS ((struct kube_gvr){"", "v1", "replicationcontrollers"})
+#define KUBE_DEPLOYMENTS            ((struct kube_gvr){"apps", "v1", "deployments"})
+#define KUBE_REPLICASETS            ((struct kube_gvr){"apps", "v1", "replicasets"})
+#define KUBE_DAEMONSETS             ((struct kube_gvr){"apps", "v1", "daemonsets"})
+#define KUBE_STATEFULSETS           ((struct kube_gvr){"apps", "v1", "statefulsets"})
+#define KUBE_REVISIONS              ((struct kube_gvr){"apps", "v1", "controllerrevisions"})
+#define KUBE_HPAS                   ((struct kube_gvr){"autoscaling", "v2", "horizontalpodautoscalers"})
+#define KUBE_JOBS                   ((struct kube_gvr){"batch", "v1", "jobs"})
+#define KUBE_CRONJOBS               ((struct kube_gvr){"batch", "v1", "cronjobs"})
+#define KUBE_LEASES                 ((struct kube_gvr){"coordination.k8s.io", "v1", "leases"})
 
 // client is borrowed and must outlive the kube_client.
 struct kube_client *kube_client_new(struct http_client *client);

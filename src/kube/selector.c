@@ -106,6 +106,17 @@ static void requirement_finish(struct kube_requirement *r)
     *r = (struct kube_requirement){0};
 }
 
+struct gs_error *kube_selector_of(const json_t *owner, struct kube_selector *ret)
+{
+    const json_t *selector = codec_json_get(owner, "spec", "selector", NULL);
+    const char *kind = codec_json_str(owner, "kind", NULL);
+
+    if (!gs_streq(kind, "ReplicationController") && !gs_streq(kind, "Service"))
+        return kube_selector_from_json(selector, ret);
+    kube_selector_from_map(selector, ret);
+    return NULL;
+}
+
 void kube_selector_finish(struct kube_selector *s)
 {
     for (size_t i = 0; i < s->len; i++)

@@ -37,6 +37,9 @@ struct gs_error *kube_selector_parse(const char *text, struct kube_selector *ret
 struct gs_error *kube_selector_from_json(const json_t *label_selector, struct kube_selector *ret);
 // Equality map only (a Service's spec.selector).
 void kube_selector_from_map(const json_t *map, struct kube_selector *ret);
+// spec.selector of an object that owns pods: a map in Services and ReplicationControllers,
+// otherwise a LabelSelector.
+struct gs_error *kube_selector_of(const json_t *owner, struct kube_selector *ret);
 void kube_selector_finish(struct kube_selector *s);
 bool kube_selector_matches(const struct kube_selector *s,
                            const json_t *labels);                             // labels may be NULL

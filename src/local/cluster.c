@@ -6,6 +6,32 @@
 
 #include <arpa/inet.h>
 
+// Every cache of a cluster and its resource.
+static const struct {
+    size_t cache; // offset in struct local_cluster
+    struct kube_gvr gvr;
+} caches[] = {
+    {offsetof(struct local_cluster, pods), {"", "v1", "pods"}},
+    {offsetof(struct local_cluster, services), {"", "v1", "services"}},
+    {offsetof(struct local_cluster, endpoints), {"", "v1", "endpoints"}},
+    {offsetof(struct local_cluster, nodes), {"", "v1", "nodes"}},
+    {offsetof(struct local_cluster, namespaces), {"", "v1", "namespaces"}},
+    {offsetof(struct local_cluster, claims), {"", "v1", "persistentvolumeclaims"}},
+    {offsetof(struct local_cluster, replicationcontrollers), {"", "v1", "replicationcontrollers"}},
+    {offsetof(struct local_cluster, deployments), {"apps", "v1", "deployments"}},
+    {offsetof(struct local_cluster, replicasets), {"apps", "v1", "replicasets"}},
+    {offsetof(struct local_cluster, daemonsets), {"apps", "v1", "daemonsets"}},
+    {offsetof(struct local_cluster, statefulsets), {"apps", "v1", "statefulsets"}},
+    {offsetof(struct local_cluster, revisions), {"apps", "v1", "controllerrevisions"}},
+    {offsetof(struct local_cluster, jobs), {"batch", "v1", "jobs"}},
+    {offsetof(struct local_cluster, cronjobs), {"batch", "v1", "cronjobs"}},
+};
+
+static struct kube_cache **cache_at(const struct local_cluster *c, size_t i)
+{
+    return (struct kube_cache **)((char *)c + caches[i].cache);
+}
+
 struct local_cluster *local_cluster_new(uv_loop_t *loop, struct kube_client *client,
                                         const char *node_name, const char *data_dir)
 {
@@ -15,18 +41,11 @@ struct local_cluster *local_cluster_new(uv_loop_t *loop, struct kube_client *cli
         .client = client,
         .node_name = node_name,
         .data_dir = data_dir,
-        .pods = kube_cache_new(loop, client, KUBE_PODS, NULL, NULL),
-        .services = kube_cache_new(loop, client, KUBE_SERVICES, NULL, NULL),
-        .endpoints = kube_cache_new(loop, client, KUBE_ENDPOINTS, NULL, NULL),
-        .nodes = kube_cache_new(loop, client, KUBE_NODES, NULL, NULL),
-        .namespaces = kube_cache_new(loop, client, KUBE_NAMESPACES, NULL, NULL),
-        .deployments = kube_cache_new(loop, client, KUBE_DEPLOYMENTS, NULL, NULL),
-        .replicasets = kube_cache_new(loop, client, KUBE_REPLICASETS, NULL, NULL),
     };
-    struct kube_cache *all[] = {c->pods,       c->services,    c->endpoints,  c->nodes,
-                                c->namespaces, c->deployments, c->replicasets};
-    for (size_t i = 0; i < GS_ARRAY_LEN(all); i++)
-        kube_cache_start(all[i]);
+    for (size_t i = 0; i < GS_ARRAY_LEN(caches); i++)
+        *cache_at(c, i) = kube_cache_new(loop, client, caches[i].gvr, NULL, NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(caches); i++)
+        kube_cache_start(*cache_at(c, i));
     return c;
 }
 
@@ -34,22 +53,17 @@ void local_cluster_free(struct local_cluster *c)
 {
     if (!c)
         return;
-    kube_cache_free(c->pods);
-    kube_cache_free(c->services);
-    kube_cache_free(c->endpoints);
-    kube_cache_free(c->nodes);
-    kube_cache_free(c->namespaces);
-    kube_cache_free(c->deployments);
-    kube_cache_free(c->replicasets);
+    for (size_t i = 0; i < GS_ARRAY_LEN(caches); i++)
+        kube_cache_free(*cache_at(c, i));
     free(c);
 }
 
 bool local_cluster_synced(const struct local_cluster *c)
 {
-    return kube_cache_synced(c->pods) && kube_cache_synced(c->services) &&
-           kube_cache_synced(c->endpoints) && kube_cache_synced(c->nodes) &&
-           kube_cache_synced(c->namespaces) && kube_cache_synced(c->deployments) &&
-           kube_cache_synced(c->replicasets);
+    for (size_t i = 0; i < GS_ARRAY_LEN(caches); i++)
+        if (!kube_cache_synced(*cache_at(c, i)))
+            return false;
+    return true;
 }
 
 bool local_namespace_goes(const struct local_cluster *c, const char *ns)

@@ -14,7 +14,9 @@ struct local_cluster {
     struct kube_client *client;
     const char *node_name;
     const char *data_dir;
-    struct kube_cache *pods, *services, *endpoints, *nodes, *namespaces, *deployments, *replicasets;
+    struct kube_cache *pods, *services, *endpoints, *nodes, *namespaces;
+    struct kube_cache *deployments, *replicasets, *replicationcontrollers, *daemonsets,
+        *statefulsets, *revisions, *jobs, *cronjobs, *claims; // claims: PersistentVolumeClaims
 };
 
 // Creates and starts the caches. client and strings are borrowed.

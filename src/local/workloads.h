@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Deployment and ReplicaSet controllers (rolling update, revision, conditions, status), garbage
-// collection by owner references, and deletion of namespaces.
+// The controllers of workloads (Deployments, ReplicaSets, ReplicationControllers, DaemonSets),
+// garbage collection by owner references, and deletion of namespaces.
 #pragma once
 
 #include "local/cluster.h"

@@ -2,6 +2,7 @@
 // Defaults of everything but pods (defaults_pod.c).
 #include "local/api/registry.h"
 
+#include "base/num.h"
 #include "codec/encoding.h"
 #include "hpa/convert.h"
 #include "kube/object.h"
@@ -58,6 +59,22 @@ void local_api_default_replicaset(json_t *obj, const json_t *old)
         codec_json_set(obj, json_integer(0), "status", "replicas", NULL);
 }
 
+void local_api_default_replication_controller(json_t *obj, const json_t *old)
+{
+    json_t *spec = default_workload(obj);
+    json_t *labels = codec_json_get(spec, "template", "metadata", "labels", NULL);
+
+    if (!spec)
+        return;
+    local_api_default_int(spec, "replicas", 1);
+    if (labels && json_object_size(json_object_get(spec, "selector")) == 0)
+        json_object_set_new(spec, "selector", json_deep_copy(labels));
+    if (labels && !codec_json_get(obj, "metadata", "labels", NULL))
+        codec_json_set(obj, json_deep_copy(labels), "metadata", "labels", NULL);
+    if (!old)
+        codec_json_set(obj, json_integer(0), "status", "replicas", NULL);
+}
+
 void local_api_default_statefulset(json_t *obj, const json_t *old)
 {
     json_t *spec = default_workload(obj);
@@ -80,6 +97,22 @@ void local_api_default_statefulset(json_t *obj, const json_t *old)
         codec_json_set(obj, json_integer(0), "status", "replicas", NULL);
 }
 
+// Counts the changes of the template. The pods have the number as a label.
+static void count_templates(json_t *obj, const json_t *old)
+{
+    static const char key[] = "deprecated.daemonset.template.generation";
+    const char *before = kube_annotation(old, key);
+    int64_t n = 0;
+
+    if (before)
+        gs_error_free(gs_parse_i64(gs_slice_of(before), 0, INT32_MAX, &n));
+    if (!old || !json_equal(codec_json_get(obj, "spec", "template", NULL),
+                            codec_json_get(old, "spec", "template", NULL)))
+        n++;
+    codec_json_set(obj, codec_json_strf("%lld", (long long)n), "metadata", "annotations", key,
+                   NULL);
+}
+
 void local_api_default_daemonset(json_t *obj, const json_t *old)
 {
     static const char *const counts[] = {"currentNumberScheduled", "numberMisscheduled",
@@ -100,6 +133,7 @@ void local_api_default_daemonset(json_t *obj, const json_t *old)
             local_api_default_int(rolling, "maxSurge", 0);
         }
     }
+    count_templates(obj, old);
     for (size_t i = 0; !old && i < GS_ARRAY_LEN(counts); i++)
         codec_json_set(obj, json_integer(0), "status", counts[i], NULL);
 }

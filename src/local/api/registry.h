@@ -96,6 +96,7 @@ void local_api_default_secret(json_t *obj, const json_t *old);
 void local_api_default_pvc(json_t *obj, const json_t *old);
 void local_api_default_deployment(json_t *obj, const json_t *old);
 void local_api_default_replicaset(json_t *obj, const json_t *old);
+void local_api_default_replication_controller(json_t *obj, const json_t *old);
 void local_api_default_statefulset(json_t *obj, const json_t *old);
 void local_api_default_daemonset(json_t *obj, const json_t *old);
 void local_api_default_job(json_t *obj, const json_t *old);
@@ -116,7 +117,7 @@ void local_api_validate_service(const json_t *obj, const json_t *old,
                                 struct kube_field_errors *errors);
 // Adds the error of a ClusterIP that is invalid or in use.
 void local_api_bad_cluster_ip(const char *ip, const char *why, struct kube_field_errors *errors);
-// Deployments, ReplicaSets, StatefulSets, DaemonSets.
+// Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets.
 void local_api_validate_workload(const json_t *obj, const json_t *old,
                                  struct kube_field_errors *errors);
 void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors);

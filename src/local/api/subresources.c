@@ -65,8 +65,7 @@ static json_t *scale_of(const json_t *obj)
                    "replicas", NULL);
     codec_json_set(scale, json_integer(codec_json_int(obj, 0, "status", "replicas", NULL)),
                    "status", "replicas", NULL);
-    GS_AUTO_ERROR struct gs_error *err =
-        kube_selector_from_json(codec_json_get(obj, "spec", "selector", NULL), &selector);
+    GS_AUTO_ERROR struct gs_error *err = kube_selector_of(obj, &selector);
     if (!err) {
         kube_selector_format(&selector, &text);
         kube_selector_finish(&selector);

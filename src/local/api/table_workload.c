@@ -5,6 +5,7 @@
 #include "kube/selector.h"
 #include "local/api/table.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 
 static int64_t spec_replicas(const json_t *obj)
@@ -22,8 +23,7 @@ static void cell_selector(json_t *cells, const json_t *obj)
     struct kube_selector selector = {0};
     struct gs_buf text = {0};
 
-    GS_AUTO_ERROR struct gs_error *err =
-        kube_selector_from_json(codec_json_get(obj, "spec", "selector", NULL), &selector);
+    GS_AUTO_ERROR struct gs_error *err = kube_selector_of(obj, &selector);
     if (!err)
         kube_selector_format(&selector, &text);
     kube_selector_finish(&selector);
@@ -142,6 +142,33 @@ const struct local_api_table local_api_table_daemonsets = {
         SELECTOR_COLUMN,
         {0}},
     daemonset_cells};
+
+static void revision_cells(const json_t *obj, json_t *cells, int64_t now_ms)
+{
+    local_api_cell_name(cells, obj);
+    const json_t *owner = kube_controller_ref(obj);
+    const char *version = codec_json_str(owner, "apiVersion", NULL);
+    const char *kind = codec_json_str(owner, "kind", NULL);
+    const char *name = codec_json_str(owner, "name", NULL);
+    size_t group = version && strchr(version, '/') ? strcspn(version, "/") : 0;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    for (const char *c = kind; c && *c; c++)
+        gs_buf_add_char(&text, (char)tolower((unsigned char)*c));
+    if (kind)
+        gs_buf_addf(&text, "%s%.*s/%s", group ? "." : "", (int)group, version, name ? name : "");
+    local_api_cell_or(cells, text.data, "<none>");
+    local_api_cell_int(cells, codec_json_int(obj, 0, "revision", NULL));
+    local_api_cell_age(cells, obj, now_ms);
+}
+
+const struct local_api_table local_api_table_revisions = {
+    (const struct local_api_column[]){
+        LOCAL_API_COLUMN_NAME,
+        {"Controller", "string", 0, "The object that the revision belongs to."},
+        {"Revision", "integer", 0, "Number of the revision."},
+        LOCAL_API_COLUMN_AGE,
+        {0}},
+    revision_cells};
 
 // --- HorizontalPodAutoscalers: the targets ---
 

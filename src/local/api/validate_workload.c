@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs.
+// Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, Jobs.
 #include "base/mem.h"
 #include "kube/names.h"
 #include "kube/object.h"
@@ -52,8 +52,11 @@ static void check_selector(const json_t *obj, struct kube_field_errors *errors)
         local_api_required(errors, "spec.selector", "");
         return;
     }
-    GS_AUTO_ERROR struct gs_error *err = kube_selector_from_json(selector, &parsed);
-    show_selector(selector, &shown);
+    GS_AUTO_ERROR struct gs_error *err = kube_selector_of(obj, &parsed);
+    if (gs_streq(kube_kind(obj), "ReplicationController"))
+        show_map(selector, &shown);
+    else
+        show_selector(selector, &shown);
     if (err) {
         kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data, "%s",
                          gs_error_message(err));
@@ -118,9 +121,9 @@ static bool is_zero(const json_t *value)
     return json_is_string(value) && strcmp(json_string_value(value), "0%") == 0;
 }
 
-static void check_share(const json_t *rolling, const char *key, struct kube_field_errors *errors)
+static void check_share(const json_t *rolling, const char *path, const char *key,
+                        struct kube_field_errors *errors)
 {
-    static const char path[] = "spec.strategy.rollingUpdate";
     const json_t *value = json_object_get(rolling, key);
 
     local_api_validate_range(rolling, key, 0, INT32_MAX, path, LOCAL_API_NOT_NEGATIVE, errors);
@@ -135,6 +138,7 @@ static void check_share(const json_t *rolling, const char *key, struct kube_fiel
 
 static void check_strategy(const json_t *obj, struct kube_field_errors *errors)
 {
+    static const char path[] = "spec.strategy.rollingUpdate";
     const json_t *strategy = codec_json_get(obj, "spec", "strategy", NULL);
     const char *type = codec_json_str(strategy, "type", NULL);
     const json_t *rolling = json_object_get(strategy, "rollingUpdate");
@@ -144,8 +148,8 @@ static void check_strategy(const json_t *obj, struct kube_field_errors *errors)
             kube_field_error(errors, "FieldValueForbidden", "spec.strategy.rollingUpdate", NULL,
                              "may not be specified when strategy `type` is 'Recreate'");
     } else if (gs_streq(type, "RollingUpdate")) {
-        check_share(rolling, "maxUnavailable", errors);
-        check_share(rolling, "maxSurge", errors);
+        check_share(rolling, path, "maxUnavailable", errors);
+        check_share(rolling, path, "maxSurge", errors);
         if (is_zero(json_object_get(rolling, "maxUnavailable")) &&
             is_zero(json_object_get(rolling, "maxSurge")))
             kube_field_error(errors, "FieldValueInvalid",
@@ -171,6 +175,36 @@ static void check_deployment(const json_t *obj, struct kube_field_errors *errors
                                  "must be greater than minReadySeconds", errors);
 }
 
+// --- DaemonSet update strategy ---
+
+static void check_daemon_update(const json_t *obj, struct kube_field_errors *errors)
+{
+    static const char path[] = "spec.updateStrategy.rollingUpdate";
+    const json_t *strategy = codec_json_get(obj, "spec", "updateStrategy", NULL);
+    const char *type = codec_json_str(strategy, "type", NULL);
+    const json_t *rolling = json_object_get(strategy, "rollingUpdate");
+
+    if (gs_streq(type, "OnDelete"))
+        return;
+    if (!gs_streq(type, "RollingUpdate")) {
+        local_api_unsupported(errors, "spec.updateStrategy.type", type ? type : "",
+                              "\"RollingUpdate\", \"OnDelete\"");
+        return;
+    }
+    check_share(rolling, path, "maxUnavailable", errors);
+    check_share(rolling, path, "maxSurge", errors);
+    bool unavailable = !is_zero(json_object_get(rolling, "maxUnavailable"));
+    bool surge = !is_zero(json_object_get(rolling, "maxSurge"));
+    if (unavailable && surge) {
+        GS_AUTO_FREE char *shown = codec_json_text(json_object_get(rolling, "maxSurge"));
+        kube_field_error(errors, "FieldValueInvalid", "spec.updateStrategy.rollingUpdate.maxSurge",
+                         shown, "may not be set when maxUnavailable is non-zero");
+    } else if (!unavailable && !surge) {
+        local_api_required(errors, "spec.updateStrategy.rollingUpdate.maxUnavailable",
+                           "cannot be 0 when maxSurge is 0");
+    }
+}
+
 void local_api_validate_workload(const json_t *obj, const json_t *old,
                                  struct kube_field_errors *errors)
 {
@@ -184,7 +218,9 @@ void local_api_validate_workload(const json_t *obj, const json_t *old,
     check_template(obj, "Always", errors);
     if (gs_streq(kube_kind(obj), "Deployment"))
         check_deployment(obj, errors);
-    if (old)
+    else if (gs_streq(kube_kind(obj), "DaemonSet"))
+        check_daemon_update(obj, errors);
+    if (old && !gs_streq(kube_kind(obj), "ReplicationController"))
         check_same_selector(obj, old, errors);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the module: the controllers of local_workloads, functions shared by the files of the
-// Deployment controller, and the filters of the scheduler.
+// Private to the module: the controllers of local_workloads, what they share (owned pods, history
+// of templates, rollouts), and the filters of the scheduler.
 #pragma once
 
 #include "codec/json.h"
+#include "kube/selector.h"
 #include "local/cluster.h"
 #include "local/workqueue.h"
 
@@ -15,7 +16,13 @@ void controllers_deployments_free(struct controllers_deployments *d);
 
 struct controllers_replicasets;
 struct controllers_replicasets *controllers_replicasets_new(struct local_cluster *c);
+// The same for ReplicationControllers.
+struct controllers_replicasets *controllers_replication_controllers_new(struct local_cluster *c);
 void controllers_replicasets_free(struct controllers_replicasets *r);
+
+struct controllers_daemonsets;
+struct controllers_daemonsets *controllers_daemonsets_new(struct local_cluster *c);
+void controllers_daemonsets_free(struct controllers_daemonsets *d);
 
 // Deletes objects without owners, and executes cascading deletion "Orphan" and "Foreground".
 struct controllers_garbage_collector;
@@ -26,6 +33,104 @@ void controllers_garbage_collector_free(struct controllers_garbage_collector *g)
 struct controllers_namespaces;
 struct controllers_namespaces *controllers_namespaces_new(struct local_cluster *c);
 void controllers_namespaces_free(struct controllers_namespaces *n);
+
+// --- owned pods ---
+// The pods that the objects of one kind own: claims, creation, deletion, and the work queue of the
+// owners. Controllers embed struct controllers_owned.
+
+struct controllers_owned_kind {
+    const char *kind;          // of the owners: "ReplicaSet"
+    const char *component;     // of events
+    const char *queue;         // name of the work queue
+    struct kube_cache *owners; // borrowed
+    bool own_events;           // the controller itself records events of creations and deletions
+    bool revisions;            // changes of ControllerRevisions reconcile their owners, too
+    // Called for an owner in the cache, with its selector.
+    void (*sync)(void *arg, struct local_reconcile *w, const json_t *owner,
+                 const struct kube_selector *selector);
+    // Whether an owner adopts an orphan that its selector matches. NULL: always.
+    bool (*adopts)(const json_t *owner, const json_t *pod);
+    void (*owner_gone)(void *arg, const json_t *owner); // NULL: none
+    void *arg;
+};
+
+struct controllers_owned {
+    struct controllers_owned_kind kind;
+    struct local_cluster *cluster;
+    struct kube_recorder *recorder;
+    struct local_workqueue *queue; // of owners
+    struct gs_hmap *expected;      // pod key -> expectation
+    struct gs_hmap *failures;      // uid of an owner -> why its last creation failed
+};
+
+// A list of pods. They belong to the cache.
+struct controllers_pods {
+    const json_t **items;
+    size_t len, cap;
+};
+
+void controllers_owned_init(struct controllers_owned *o, struct local_cluster *c,
+                            const struct controllers_owned_kind *kind);
+void controllers_owned_finish(struct controllers_owned *o);
+// False while the cache does not show all pods that were created and deleted for the owner.
+bool controllers_owned_settled(struct controllers_owned *o, const json_t *owner);
+// Why the last creation of a pod failed; NULL: it succeeded.
+const char *controllers_owned_failure(const struct controllers_owned *o, const json_t *owner);
+// Adds the owner's pods to ret. active_only: without those that are terminal or being deleted. True
+// if pods were adopted or released: the rest waits until the cache shows that.
+bool controllers_owned_claim(struct controllers_owned *o, struct local_reconcile *w,
+                             const json_t *owner, const struct kube_selector *selector,
+                             bool active_only, struct controllers_pods *ret);
+// pod: from controllers_pod_from_template. Without metadata.name, it gets an unused name that
+// begins with metadata.generateName or the name of the owner.
+void controllers_owned_create(struct controllers_owned *o, struct local_reconcile *w,
+                              const json_t *owner, json_t *pod);
+void controllers_owned_delete(struct controllers_owned *o, struct local_reconcile *w,
+                              const json_t *owner, const json_t *pod);
+json_t *controllers_pod_from_template(const json_t *owner, const json_t *template); // new reference
+char *controllers_random_suffix(char out[6]); // of generated names
+
+void controllers_pods_add(struct controllers_pods *p, const json_t *pod);
+void controllers_pods_finish(struct controllers_pods *p);
+// Kubernetes' order of ActivePodsWithRanks: the first is deleted first.
+void controllers_pods_sort_for_deletion(struct controllers_pods *p);
+void controllers_pods_sort_by_age(struct controllers_pods *p); // oldest first
+int controllers_compare_age(const json_t *a, const json_t *b); // then by name
+
+// Adds a controller reference to `add` and removes references to `drop`. Either may be NULL.
+void controllers_patch_owners(struct local_reconcile *w, struct kube_gvr r, const json_t *obj,
+                              const json_t *add, const json_t *drop);
+void controllers_set_count(json_t *status, const char *key, int64_t n); // removes the key for 0
+// Updates the status subresource if the status differs. status is borrowed.
+void controllers_write_status(struct local_reconcile *w, struct kube_gvr r, const json_t *obj,
+                              json_t *status);
+
+// --- history of templates: ControllerRevisions of DaemonSets and StatefulSets ---
+
+#define CONTROLLERS_REVISION_LABEL "controller-revision-hash"
+
+struct controllers_revisions {
+    const json_t **items; // lowest revision first; owned by the cache
+    size_t len, cap;
+    const json_t *latest; // of the current template
+};
+
+// Creates the revision of the current template if it does not exist, and makes it the latest. False
+// if something was written: the rest waits until the cache shows it.
+bool controllers_revisions_sync(struct local_cluster *c, struct local_reconcile *w,
+                                const json_t *owner, const struct kube_selector *selector,
+                                struct controllers_revisions *ret);
+void controllers_revisions_finish(struct controllers_revisions *r);
+// Deletes the oldest revisions beyond spec.revisionHistoryLimit that no pod uses. keep: the name of
+// another revision that stays, or NULL.
+void controllers_revisions_truncate(struct local_reconcile *w, const json_t *owner,
+                                    const struct controllers_revisions *r,
+                                    const struct controllers_pods *pods, const char *keep);
+const char *controllers_revision_hash(const json_t *revision); // its label
+// A new reference to the pod template of a revision.
+json_t *controllers_revision_template(const json_t *revision);
+// The short hash of a text that names ReplicaSets and ControllerRevisions.
+void controllers_template_hash(const char *text, char out[16]);
 
 // --- rollouts of Deployments ---
 // The state of a Deployment and its ReplicaSets in one sync: the rollout arithmetic, the status and
@@ -105,6 +210,12 @@ void controllers_filter_node_use(struct controllers_filter_node *n,
 // Counts the reasons of a failure in `reasons` (the scheduler's text -> count).
 bool controllers_filter_check(const struct controllers_filter_node *n, const json_t *pod,
                               const json_t *requests, json_t *reasons);
+// Whether the pod's node selector and required node affinity select the node.
+bool controllers_filter_selects(const json_t *pod, const json_t *node);
+// The scheduler's text for the first taint that the pod does not tolerate, NULL if there is none.
+// no_execute: considers only taints that also evict pods. Caller frees.
+char *controllers_filter_taint(const json_t *pod, const json_t *node, bool no_execute);
+#define CONTROLLERS_FILTER_NOT_SELECTED "node(s) didn't match Pod's node affinity/selector"
 // "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."; caller frees.
 char *controllers_filter_message(size_t n_nodes, const json_t *reasons);
 

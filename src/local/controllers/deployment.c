@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Deployment loop: one ReplicaSet per template, named by the template's hash; sizes by the
 // rollout arithmetic (rollout.c); revisions as annotations; old ones kept up to a limit.
-#include "base/hmap.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/object.h"
@@ -31,18 +30,12 @@ static json_t *plain_template(const json_t *owner)
 
 static void template_hash(const json_t *deployment, char out[16])
 {
-    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789"; // spells no words
     CODEC_AUTO_JSON json_t *t = plain_template(deployment);
     GS_AUTO_FREE char *text = json_dumps(t, JSON_COMPACT | JSON_SORT_KEYS);
     int64_t collisions = codec_json_int(deployment, 0, "status", "collisionCount", NULL);
     GS_AUTO_FREE char *salted =
         collisions ? gs_format("%s%lld", text, (long long)collisions) : gs_strdup(text);
-    uint32_t hash = (uint32_t)gs_hash(salted, strlen(salted));
-    char digits[16];
-    int n = snprintf(digits, sizeof(digits), "%u", hash);
-    for (int i = 0; i < n; i++)
-        out[i] = alphabet[(unsigned char)digits[i] % (sizeof(alphabet) - 1)];
-    out[n] = '\0';
+    controllers_template_hash(salted, out);
 }
 
 static int64_t revision_of(const json_t *obj)
@@ -90,19 +83,6 @@ static void add_replicaset(struct controllers_rollout *r, const json_t *rs)
     };
 }
 
-static void adopt(struct controllers_rollout *r, const json_t *rs)
-{
-    CODEC_AUTO_JSON json_t *patch = json_object();
-    json_t *refs = json_deep_copy(codec_json_get(rs, "metadata", "ownerReferences", NULL));
-    if (!refs)
-        refs = json_array();
-    json_array_append_new(refs, kube_make_controller_ref(r->deployment));
-    codec_json_set(patch, refs, "metadata", "ownerReferences", NULL);
-    codec_json_set(patch, json_string(kube_uid(rs)), "metadata", "uid", NULL);
-    local_reconcile_patch(r->work, KUBE_REPLICASETS, kube_namespace(rs), kube_name(rs), NULL, patch,
-                          NULL, NULL);
-}
-
 // False when ReplicaSets were adopted just now: the rest waits until the cache shows it.
 static bool find_replicasets(struct controllers_deployments *d, struct controllers_rollout *r,
                              const struct kube_selector *selector)
@@ -119,7 +99,7 @@ static bool find_replicasets(struct controllers_deployments *d, struct controlle
         } else if (!owner && !kube_is_deleting(rs) && !kube_is_deleting(r->deployment) &&
                    kube_selector_matches(selector,
                                          codec_json_get(rs, "metadata", "labels", NULL))) {
-            adopt(r, rs);
+            controllers_patch_owners(r->work, KUBE_REPLICASETS, rs, r->deployment, NULL);
             settled = false;
         }
     }

@@ -20,6 +20,19 @@ static const struct kind {
     {"Deployment", {"apps", "v1", "deployments"}, offsetof(struct local_cluster, deployments)},
     {"Service", {"", "v1", "services"}, offsetof(struct local_cluster, services)},
     {"Endpoints", {"", "v1", "endpoints"}, offsetof(struct local_cluster, endpoints)},
+    {"PersistentVolumeClaim",
+     {"", "v1", "persistentvolumeclaims"},
+     offsetof(struct local_cluster, claims)},
+    {"ReplicationController",
+     {"", "v1", "replicationcontrollers"},
+     offsetof(struct local_cluster, replicationcontrollers)},
+    {"DaemonSet", {"apps", "v1", "daemonsets"}, offsetof(struct local_cluster, daemonsets)},
+    {"StatefulSet", {"apps", "v1", "statefulsets"}, offsetof(struct local_cluster, statefulsets)},
+    {"ControllerRevision",
+     {"apps", "v1", "controllerrevisions"},
+     offsetof(struct local_cluster, revisions)},
+    {"Job", {"batch", "v1", "jobs"}, offsetof(struct local_cluster, jobs)},
+    {"CronJob", {"batch", "v1", "cronjobs"}, offsetof(struct local_cluster, cronjobs)},
 };
 
 enum fate { FATE_UNKNOWN = 1, FATE_GONE };
@@ -62,11 +75,18 @@ static struct kube_cache *cache_of(const struct controllers_garbage_collector *g
     return *(struct kube_cache **)((char *)g->cluster + k->cache);
 }
 
-static const struct kind *kind_named(const char *kind)
+// The kind of an owner; NULL if it is not one of the kinds above.
+static const struct kind *kind_of(const json_t *ref)
 {
-    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
-        if (gs_streq(kinds[i].kind, kind))
+    const char *kind = codec_json_str(ref, "kind", NULL);
+    const char *version = codec_json_str(ref, "apiVersion", NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        size_t group = strlen(kinds[i].gvr.group);
+        if (gs_streq(kinds[i].kind, kind) && version &&
+            (group ? strncmp(version, kinds[i].gvr.group, group) == 0 && version[group] == '/'
+                   : !strchr(version, '/')))
             return &kinds[i];
+    }
     return NULL;
 }
 
@@ -321,7 +341,7 @@ static void check_owners(struct controllers_garbage_collector *g, struct local_r
     json_array_foreach (owner_refs(obj), i, ref) {
         const char *uid = codec_json_str(ref, "uid", NULL),
                    *name = codec_json_str(ref, "name", NULL);
-        const struct kind *of = kind_named(codec_json_str(ref, "kind", NULL));
+        const struct kind *of = kind_of(ref);
         if (!of || !uid || !name)
             return; // of a kind that is not looked at here: taken to be there
         const json_t *owner = kube_cache_get(cache_of(g, of), kube_namespace(obj), name);

@@ -171,7 +171,7 @@ static bool term_matches(const json_t *term, const json_t *node)
     return json_array_size(labels) + json_array_size(fields) > 0;
 }
 
-static bool selects_node(const json_t *pod, const json_t *node)
+bool controllers_filter_selects(const json_t *pod, const json_t *node)
 {
     const char *key;
     json_t *value, *term;
@@ -216,7 +216,7 @@ static bool tolerates(const json_t *pod, const char *key, const char *value, con
     return false;
 }
 
-static char *untolerated(const json_t *pod, const json_t *node)
+char *controllers_filter_taint(const json_t *pod, const json_t *node, bool no_execute)
 {
     size_t i;
     json_t *taint;
@@ -224,10 +224,19 @@ static char *untolerated(const json_t *pod, const json_t *node)
         const char *key = codec_json_str(taint, "key", NULL);
         const char *value = codec_json_str(taint, "value", NULL);
         const char *effect = codec_json_str(taint, "effect", NULL);
-        bool keeps_off = gs_streq(effect, "NoSchedule") || gs_streq(effect, "NoExecute");
+        bool keeps_off =
+            gs_streq(effect, "NoExecute") || (!no_execute && gs_streq(effect, "NoSchedule"));
         if (key && keeps_off && !tolerates(pod, key, value ? value : "", effect))
             return gs_format("node(s) had untolerated taint {%s: %s}", key, value ? value : "");
     }
+    return NULL;
+}
+
+static char *untolerated(const json_t *pod, const json_t *node)
+{
+    char *taint = controllers_filter_taint(pod, node, false);
+    if (taint)
+        return taint;
     // Kubernetes' node controller turns a lost Ready into this taint; here that is one step.
     static const char not_ready[] = "node.kubernetes.io/not-ready";
     if (!kube_condition_true(node, "Ready") && !tolerates(pod, not_ready, "", "NoSchedule"))
@@ -278,8 +287,8 @@ bool controllers_filter_check(const struct controllers_filter_node *n, const jso
         add_reason(reasons, taint);
         return false;
     }
-    if (!selects_node(pod, n->node)) {
-        add_reason(reasons, "node(s) didn't match Pod's node affinity/selector");
+    if (!controllers_filter_selects(pod, n->node)) {
+        add_reason(reasons, CONTROLLERS_FILTER_NOT_SELECTED);
         return false;
     }
     return has_room(n, requests, reasons);

@@ -6,7 +6,8 @@
 
 struct local_workloads {
     struct controllers_deployments *deployments;
-    struct controllers_replicasets *replicasets;
+    struct controllers_replicasets *replicasets, *replication_controllers;
+    struct controllers_daemonsets *daemonsets;
     struct controllers_garbage_collector *collector;
     struct controllers_namespaces *namespaces;
 };
@@ -16,6 +17,8 @@ struct local_workloads *controllers_workloads_new(struct local_cluster *c)
     struct local_workloads *w = gs_alloc(sizeof(*w));
     w->deployments = controllers_deployments_new(c);
     w->replicasets = controllers_replicasets_new(c);
+    w->replication_controllers = controllers_replication_controllers_new(c);
+    w->daemonsets = controllers_daemonsets_new(c);
     w->collector = controllers_garbage_collector_new(c);
     w->namespaces = controllers_namespaces_new(c);
     return w;
@@ -27,6 +30,8 @@ void controllers_workloads_free(struct local_workloads *w)
         return;
     controllers_deployments_free(w->deployments);
     controllers_replicasets_free(w->replicasets);
+    controllers_replicasets_free(w->replication_controllers);
+    controllers_daemonsets_free(w->daemonsets);
     controllers_garbage_collector_free(w->collector);
     controllers_namespaces_free(w->namespaces);
     free(w);

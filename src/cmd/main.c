@@ -79,9 +79,20 @@ static int print_help(int argc, char **argv)
     return 0;
 }
 
+// The command that a program name stands for, so that a link to gpuscale acts as the program that
+// it replaces. NULL: none.
+static const struct gs_command *command_of_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return gs_streq(slash ? slash + 1 : path, "dcgm-exporter") ? &cmd_exporter : NULL;
+}
+
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN);
+    const struct gs_command *named = argc > 0 ? command_of_name(argv[0]) : NULL;
+    if (named)
+        return run_command(named, argc - 1, argv + 1);
     // Internal: the arguments that follow are the command line of another program.
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))
         return kubelet_pod_shim_main(argc - 1, argv + 1);

@@ -25,6 +25,7 @@ struct local_kubelet_config {
     // same key, and an array of taints. NULL: none. Copied.
     const json_t *node_labels, *node_taints;
     const char *podresources_socket; // path to serve on
+    bool simulated_gpus;             // for texts
     int64_t max_pods;                // maximum of the node; 0: 110
     const char *const *extra_env;    // "NAME=value" for every container, NULL-terminated; or NULL
     const char *work_dir;            // of the commands of `images`; NULL: the current directory

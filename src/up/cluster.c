@@ -140,12 +140,15 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
 {
     const char *const *ids = (const char *const *)c->devices.ids;
     GS_AUTO_FREE char *sim_env = gs_format("%s=%s", NVMLSIM_ENV, c->devices.sim_name);
-    GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + 2, sizeof(*env));
+    GS_AUTO_FREE char *sim_library = gs_format("GPUSCALE_NVML_LIBRARY=%s", c->devices.sim_library);
+    GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + 3, sizeof(*env));
     size_t n = 0;
     for (size_t i = 0; i < o->env.len; i++)
         env[n++] = o->env.items[i];
-    if (c->devices.simulated)
+    if (c->devices.simulated) {
         env[n++] = sim_env;
+        env[n++] = sim_library;
+    }
     CODEC_AUTO_JSON json_t *labels = up_node_gpu_labels(&c->devices), *taints = json_array();
     struct gs_error *err = up_node_parse(o, labels, taints);
     if (err)
@@ -163,6 +166,7 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         .node_labels = labels,
         .node_taints = taints,
         .podresources_socket = c->podresources,
+        .simulated_gpus = c->devices.simulated,
         .max_pods = o->max_pods,
         .extra_env = env,
     };

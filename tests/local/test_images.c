@@ -82,7 +82,7 @@ static void test_which_entry(void **state)
     assert_words(kubelet_images_find(m, "nginx:1.2"), "[/bin/other]");
     assert_words(kubelet_images_find(m, "registry.example/x"), "[/bin/short]");
     assert_words(kubelet_images_find(m, "registry.example/ai/x"), "[/bin/long]");
-    assert_null(kubelet_images_find(m, "busybox"));
+    assert_null(kubelet_images_find(m, "mystery"));
     kubelet_images_free(m);
 }
 
@@ -96,15 +96,53 @@ static void test_command_and_args(void **state)
     assert_argv(m, "{\"image\":\"nginx\",\"command\":[\"sh\"]}", "[sh]");
     assert_argv(m, "{\"image\":\"any\",\"command\":[\"sh\"],\"args\":[\"-c\",\"x y\"]}",
                 "[sh] [-c] [x y]");
-    CODEC_AUTO_JSON json_t *c = json("{\"image\":\"busybox\",\"args\":[\"x\"]}");
+    CODEC_AUTO_JSON json_t *c = json("{\"image\":\"mystery\",\"args\":[\"x\"]}");
     struct kubelet_words w = {0};
     struct gs_error *err = kubelet_images_argv(m, c, &w);
     assert_int_equal(gs_error_code(err), GS_ENOTFOUND);
     assert_string_equal(
         gs_error_message(err),
-        "Failed to pull image \"busybox\": no command is mapped to this image here; "
-        "start gpuscale up with --image 'busybox=COMMAND'");
+        "Failed to pull image \"mystery\": no command is mapped to this image here; "
+        "start gpuscale up with --image 'mystery=COMMAND'");
     gs_error_free(err);
+    kubelet_images_free(m);
+}
+
+static void assert_substitute(const char *image, const char *text)
+{
+    const struct kubelet_substitute *s = kubelet_substitute(kubelet_substitute_index(image));
+    assert_string_equal(s ? s->text : "", text);
+}
+
+static void test_the_built_in_table(void **state)
+{
+    (void)state;
+    static const char load[] = "gpu-load, which loads its GPU", exporter[] = "gpuscale exporter";
+    assert_substitute("nvcr.io/nvidia/k8s/dcgm-exporter:2.3.5-2.6.5-ubuntu20.04", exporter);
+    assert_substitute("localhost:5000/dcgm-exporter@sha256:abc", exporter);
+    assert_substitute("dcgm-exporter", exporter);
+    assert_substitute("my/dcgm-exporter-config:1", "");
+    assert_substitute("k8s.gcr.io/cuda-vector-add:v0.1", load);
+    assert_substitute("nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04", load);
+    assert_substitute("nvidia/samples:dcgmproftester-2.0.10-cuda11.0-ubuntu18.04", load);
+    assert_substitute("registry.cn-hangzhou.aliyuncs.com/ai-samples/bert-intent-detection:1.0.1",
+                      "the example service intent-api");
+    assert_substitute("docker.io/library/busybox:1.36", "the tools of this machine");
+    assert_substitute("registry.k8s.io/pause:3.9", "sleep");
+    assert_substitute("", "");
+    assert_substitute("/:@", "");
+}
+
+static void test_args_of_images_without_an_entry_point(void **state)
+{
+    (void)state;
+    struct kubelet_images *m = NULL;
+    assert_null(kubelet_images_new("/opt/bin/gpuscale", NULL, 0, &m));
+    assert_argv(m, "{\"image\":\"busybox\"}", "[sh]");
+    assert_argv(m, "{\"image\":\"busybox\",\"args\":[\"ls\",\"-l\"]}", "[ls] [-l]");
+    assert_argv(m, "{\"image\":\"a/dcgm-exporter:1\",\"args\":[\"-c\",\"1000\"]}",
+                "[/opt/bin/gpuscale] [exporter] [-c] [1000]");
+    assert_null(kubelet_images_substitute(m, "torchvision")); // intent-api is not installed there
     kubelet_images_free(m);
 }
 
@@ -251,6 +289,8 @@ int main(void)
         cmocka_unit_test(test_split),
         cmocka_unit_test(test_which_entry),
         cmocka_unit_test(test_command_and_args),
+        cmocka_unit_test(test_the_built_in_table),
+        cmocka_unit_test(test_args_of_images_without_an_entry_point),
         cmocka_unit_test(test_bad_map),
         cmocka_unit_test(test_programs_beside_ours),
         cmocka_unit_test(test_expansion),

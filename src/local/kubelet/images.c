@@ -2,6 +2,8 @@
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/buf.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <sys/stat.h>
@@ -16,6 +18,8 @@ struct image {
 struct kubelet_images {
     struct image *items;
     size_t len;
+    struct kubelet_words *builtin; // of kubelet_substitute(i); empty: its program is not installed
+    size_t n_builtin;
 };
 
 void kubelet_words_add(struct kubelet_words *w, const char *word)
@@ -86,7 +90,12 @@ static bool is_program(const char *path)
 char *kubelet_find_program(const char *self_exe, const char *name)
 {
     // The program lies in bin/ when installed and in <build>/src/cmd in a build folder.
-    static const char *const places[] = {"", "../libexec/gpuscale/", "../../", "../../../"};
+    static const char *const places[] = {"",
+                                         "../libexec/gpuscale/",
+                                         "../../",
+                                         "../../examples/intent-api/",
+                                         "../../examples/gpu-load/",
+                                         "../../../"};
     if (name[0] == '/')
         return gs_strdup(name);
     const char *slash = strrchr(self_exe, '/');
@@ -118,18 +127,56 @@ static struct gs_error *image_init(struct image *image, const char *self_exe,
     return NULL;
 }
 
+static bool in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : ""; *at;) {
+        size_t len = strcspn(at, ":");
+        GS_AUTO_FREE char *file = gs_format("%.*s/%s", (int)len, at, name);
+        if (is_program(file))
+            return true;
+        at += len + (at[len] == ':');
+    }
+    return false;
+}
+
+static struct gs_error *init_builtin(struct kubelet_images *m, const char *self_exe)
+{
+    while (kubelet_substitute(m->n_builtin))
+        m->n_builtin++;
+    m->builtin = gs_alloc_array(m->n_builtin, sizeof(*m->builtin));
+    for (size_t i = 0; i < m->n_builtin; i++) {
+        struct kubelet_words words = {0};
+        struct gs_error *err = kubelet_split_words(kubelet_substitute(i)->command, &words);
+        if (err)
+            return err;
+        char *program = gs_streq(words.items[0], "gpuscale")
+                            ? gs_strdup(self_exe)
+                            : kubelet_find_program(self_exe, words.items[0]);
+        free(words.items[0]);
+        words.items[0] = program ? program : gs_strdup("");
+        if (strchr(words.items[0], '/') || in_path(words.items[0]))
+            m->builtin[i] = words;
+        else
+            kubelet_words_finish(&words);
+    }
+    return NULL;
+}
+
 struct gs_error *kubelet_images_new(const char *self_exe, const struct local_image *images,
                                     size_t n, struct kubelet_images **ret)
 {
     struct kubelet_images *m = gs_alloc(sizeof(*m));
     m->items = gs_alloc_array(n ? n : 1, sizeof(*m->items));
     m->len = n;
-    for (size_t i = 0; i < n; i++) {
-        struct gs_error *err = image_init(&m->items[i], self_exe, &images[i]);
-        if (err) {
-            kubelet_images_free(m);
-            return err;
-        }
+    struct gs_error *err = NULL;
+    for (size_t i = 0; !err && i < n; i++)
+        err = image_init(&m->items[i], self_exe, &images[i]);
+    if (!err)
+        err = init_builtin(m, self_exe);
+    if (err) {
+        kubelet_images_free(m);
+        return err;
     }
     *ret = m;
     return NULL;
@@ -144,10 +191,13 @@ void kubelet_images_free(struct kubelet_images *m)
         kubelet_words_finish(&m->items[i].command);
     }
     free(m->items);
+    for (size_t i = 0; i < m->n_builtin; i++)
+        kubelet_words_finish(&m->builtin[i]);
+    free(m->builtin);
     free(m);
 }
 
-const struct kubelet_words *kubelet_images_find(const struct kubelet_images *m, const char *image)
+static const struct kubelet_words *find_mapped(const struct kubelet_images *m, const char *image)
 {
     const struct image *best = NULL;
     for (size_t i = 0; i < m->len; i++) {
@@ -159,6 +209,55 @@ const struct kubelet_words *kubelet_images_find(const struct kubelet_images *m, 
             best = at;
     }
     return best ? &best->command : NULL;
+}
+
+static const struct kubelet_words *find_builtin(const struct kubelet_images *m, const char *image,
+                                                size_t *ret_index)
+{
+    size_t i = kubelet_substitute_index(image);
+    if (i >= m->n_builtin || !m->builtin[i].len)
+        return NULL;
+    *ret_index = i;
+    return &m->builtin[i];
+}
+
+const struct kubelet_words *kubelet_images_find(const struct kubelet_images *m, const char *image)
+{
+    size_t i;
+    const struct kubelet_words *mapped = find_mapped(m, image);
+    return mapped ? mapped : find_builtin(m, image, &i);
+}
+
+const struct kubelet_substitute *kubelet_images_substitute(const struct kubelet_images *m,
+                                                           const char *image)
+{
+    size_t i;
+    return !find_mapped(m, image) && find_builtin(m, image, &i) ? kubelet_substitute(i) : NULL;
+}
+
+static void link_tool(const char *dir, const char *name, const char *target)
+{
+    GS_AUTO_FREE char *link = gs_format("%s/%s", dir, name);
+    if (!strchr(target, '/'))
+        return;
+    unlink(link);
+    if (symlink(target, link) < 0)
+        gs_warn("kubelet", "%s: %m", link);
+}
+
+struct gs_error *kubelet_images_link_tools(const char *self_exe, const char *dir)
+{
+    static const char *const loads[] = {"vectorAdd",        "gpu_burn",         "dcgmproftester",
+                                        "dcgmproftester10", "dcgmproftester11", "dcgmproftester12",
+                                        "dcgmproftester13"};
+    GS_AUTO_FREE char *load = kubelet_find_program(self_exe, "gpu-load");
+    struct gs_error *err = gs_mkdir_p(dir, 0755);
+    if (err)
+        return err;
+    link_tool(dir, "dcgm-exporter", self_exe);
+    for (size_t i = 0; load && i < GS_ARRAY_LEN(loads); i++)
+        link_tool(dir, loads[i], load);
+    return NULL;
 }
 
 static void add_json_words(struct kubelet_words *w, const json_t *list)
@@ -175,7 +274,9 @@ struct gs_error *kubelet_images_argv(const struct kubelet_images *m, const json_
     const char *image = codec_json_str(container, "image", NULL);
     const json_t *command = codec_json_get(container, "command", NULL);
     const struct kubelet_words *mapped = NULL;
-    if (json_array_size(command) == 0) {
+    const struct kubelet_substitute *s = kubelet_images_substitute(m, image ? image : "");
+    bool replaced = s && s->cmd_only && json_array_size(codec_json_get(container, "args", NULL));
+    if (json_array_size(command) == 0 && !replaced) {
         mapped = kubelet_images_find(m, image ? image : "");
         if (!mapped)
             return gs_error_new(GS_ENOTFOUND,

@@ -222,12 +222,15 @@ static struct gs_error *open_data_dir(struct kubelet *k)
     k->data_dir = realpath(dir, NULL);
     if (!k->data_dir)
         return gs_error_errno(errno, "%s", dir);
+    k->tools_dir = gs_format("%s/tools", k->data_dir);
     return lock_data_dir(k);
 }
 
 static void copy_config(struct kubelet *k, const struct local_kubelet_config *cfg)
 {
     k->self_exe = gs_strdup(cfg->self_exe);
+    k->simulated_gpus = cfg->simulated_gpus;
+    k->reported_images = json_object();
     for (size_t i = 0; i < cfg->n_devices; i++)
         kubelet_words_add(&k->device_ids, cfg->device_ids[i]);
     for (size_t i = 0; cfg->extra_env && cfg->extra_env[i]; i++)
@@ -261,6 +264,9 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
     if (err)
         return err;
     check_mounts(k);
+    err = kubelet_images_link_tools(k->self_exe, k->tools_dir);
+    if (err)
+        return err;
     k->ips = kubelet_pod_ips_new(k->data_dir);
     k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->cluster->node_name);
     struct kubelet_node_config node = {.labels = cfg->node_labels,
@@ -374,6 +380,8 @@ void kubelet_free(struct kubelet *k)
     free(k->work_dir);
     free(k->podnet);
     free(k->podresources_dir);
+    free(k->tools_dir);
+    json_decref(k->reported_images);
     free(k->mount_problem);
     free(k);
 }

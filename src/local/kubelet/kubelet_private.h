@@ -40,14 +40,36 @@ struct gs_error *kubelet_images_new(const char *self_exe, const struct local_ima
                                     size_t n, struct kubelet_images **ret);
 void kubelet_images_free(struct kubelet_images *m);
 
-// The command of an image, its program resolved to a path: an exact entry, else the longest prefix
-// entry. NULL if no entry matches.
+// The command of an image, its program resolved to a path: an exact entry of the map, else its
+// longest prefix entry, else that of the built-in table. NULL if no entry matches.
 const struct kubelet_words *kubelet_images_find(const struct kubelet_images *m, const char *image);
 
+// The entry of the built-in table that is used for an image. NULL: there is none, its program is
+// not installed, or the map has the image.
+const struct kubelet_substitute *kubelet_images_substitute(const struct kubelet_images *m,
+                                                           const char *image);
+
 // The argv of a container by Kubernetes' rules: `command` replaces the image's command line, `args`
-// alone are appended to it. GS_ENOTFOUND if neither the pod nor the map has a command.
+// alone are appended to it. GS_ENOTFOUND if neither the pod, the map nor the table has a command.
 struct gs_error *kubelet_images_argv(const struct kubelet_images *m, const json_t *container,
                                      struct kubelet_words *ret);
+
+// A directory with links to the programs that replace those of images: dcgm-exporter, vectorAdd
+// …. It is in the PATH of containers.
+struct gs_error *kubelet_images_link_tools(const char *self_exe, const char *dir);
+
+// --- substitutes.c: the built-in table ---
+struct kubelet_substitute {
+    const char *image;   // the end of its path, or "*:TAG"; a pattern of fnmatch
+    const char *command; // words as in a shell; "gpuscale" is this program
+    const char *text;    // what runs in place of the image, for people
+    bool gpu;            // it uses GPUs, which may be simulated
+    bool cmd_only;       // the image has no entry point: args replace the command
+    bool port;           // PORT is the first port of the container
+    const char *link;    // name of the program in the image's working directory; NULL: none
+};
+const struct kubelet_substitute *kubelet_substitute(size_t i); // NULL: end of the table
+size_t kubelet_substitute_index(const char *image);            // the table's length: no entry
 
 // The path of a program of the map. Relative paths and plain names are searched beside this
 // program, in its build folder and in the current folder. Otherwise the name is returned unchanged
@@ -271,7 +293,10 @@ struct kubelet {
     char *podnet;           // path of the bind() library for LD_PRELOAD, NULL if it was not found
     int podnet_fd;          // of the library, if LD_PRELOAD cannot contain its path; else -1
     char *podresources_dir; // NULL: the service is off
-    char *mount_problem;    // why containers cannot have mounts; NULL: they can
+    char *tools_dir;        // see kubelet_images_link_tools
+    bool simulated_gpus;
+    json_t *reported_images; // set of the images whose substitution was logged
+    char *mount_problem;     // why containers cannot have mounts; NULL: they can
     struct kubelet_images *images;
     struct kubelet_words extra_env, device_ids;
     struct gs_hmap *workers; // pod UID -> struct kubelet_worker

@@ -33,6 +33,30 @@ static void set_identity(struct kubelet_words *env, const struct kubelet_contain
     }
 }
 
+// What the image would set.
+static void set_image_env(struct kubelet_words *env, const struct kubelet_container *c)
+{
+    const struct kubelet *k = c->worker->k;
+    const struct kubelet_substitute *s = kubelet_images_substitute(k->images, c->image);
+    GS_AUTO_FREE char *gpus = kubelet_env_gpus(c->worker->pod, c->name);
+    const json_t *ports = codec_json_get(kubelet_container_spec(c), "ports", NULL);
+    long long port = codec_json_int(json_array_get(ports, 0), 0, "containerPort", NULL);
+    if ((s && s->gpu) || *gpus) {
+        GS_AUTO_FREE char *path = gs_format("%s:%s", k->tools_dir, kubelet_env_get(env, "PATH"));
+        kubelet_env_set(env, "PATH", path);
+    }
+    if (s && s->port && port > 0) {
+        GS_AUTO_FREE char *text = gs_format("%lld", port);
+        kubelet_env_set(env, "PORT", text);
+    }
+    if (c->init)
+        kubelet_env_set(env, "GPUSCALE_INIT_CONTAINER", "true");
+    if (k->mount_problem && k->podresources_dir) {
+        GS_AUTO_FREE char *socket = gs_format("%s/kubelet.sock", k->podresources_dir);
+        kubelet_env_set(env, "DCGM_POD_RESOURCES_KUBELET_SOCKET", socket);
+    }
+}
+
 static void set_base(struct kubelet_words *env, const struct kubelet_container *c)
 {
     const struct kubelet_worker *w = c->worker;
@@ -54,6 +78,7 @@ static void set_base(struct kubelet_words *env, const struct kubelet_container *
         if (name)
             kubelet_env_set(env, name, value + 1);
     }
+    set_image_env(env, c);
     kubelet_env_set(env, "HOSTNAME", hostname ? hostname : w->name);
     kubelet_env_set(env, "POD_IP", w->ip);
     set_identity(env, c);
@@ -96,10 +121,11 @@ static struct gs_error *build_env(struct kubelet_container *c, const json_t *sou
 static void link_program(const struct kubelet_container *c, const char *own)
 {
     const struct kubelet_words *mapped = kubelet_images_find(c->worker->k->images, c->image);
+    const struct kubelet_substitute *s = kubelet_images_substitute(c->worker->k->images, c->image);
     const char *base = mapped ? strrchr(mapped->items[0], '/') : NULL;
     if (!base)
         return;
-    GS_AUTO_FREE char *link = gs_format("%s%s", own, base);
+    GS_AUTO_FREE char *link = gs_format("%s/%s", own, s && s->link ? s->link : base + 1);
     unlink(link);
     if (symlink(mapped->items[0], link) < 0)
         gs_debug("kubelet", "%s: %m", link);
@@ -170,7 +196,8 @@ static char *choose_cwd(const struct kubelet_container *c, const char *own,
     char *given = given_dir(c, mounts);
     if (given)
         return given;
-    bool own_command = json_array_size(json_object_get(kubelet_container_spec(c), "command")) > 0;
+    bool own_command = json_array_size(json_object_get(kubelet_container_spec(c), "command")) > 0 ||
+                       kubelet_images_substitute(k->images, c->image);
     return gs_strdup(!own_command && is_folder(k->work_dir) ? k->work_dir : own);
 }
 
@@ -340,6 +367,25 @@ static bool waits_for_gpus(const struct kubelet_container *c)
     return wants && !*gpus;
 }
 
+static void report_image(const struct kubelet_container *c)
+{
+    struct kubelet *k = c->worker->k;
+    const struct kubelet_substitute *s = kubelet_images_substitute(k->images, c->image);
+    if (!s) {
+        kube_event(k->recorder, c->worker->pod, "Normal", "Pulled",
+                   "Container image \"%s\" already present on machine", c->image);
+        return;
+    }
+    GS_AUTO_FREE char *text =
+        gs_format("Container image \"%s\" is substituted by %s%s", c->image, s->text,
+                  s->gpu && k->simulated_gpus ? " (simulated GPUs)" : "");
+    kube_event(k->recorder, c->worker->pod, "Normal", "Pulled", "%s", text);
+    if (json_object_get(k->reported_images, c->image))
+        return;
+    json_object_set_new(k->reported_images, c->image, json_true());
+    gs_info("kubelet", "%s", text);
+}
+
 void kubelet_container_begin(struct kubelet_container *c)
 {
     struct kubelet_worker *w = c->worker;
@@ -359,8 +405,7 @@ void kubelet_container_begin(struct kubelet_container *c)
                                LOCAL_ANN_GPUS);
         return;
     }
-    kube_event(w->k->recorder, w->pod, "Normal", "Pulled",
-               "Container image \"%s\" already present on machine", c->image);
+    report_image(c);
     CODEC_AUTO_JSON json_t *refs = json_object();
     kubelet_env_references(spec, refs);
     kubelet_container_wait(c, "ContainerCreating", "%s", "");

@@ -30,6 +30,7 @@ static void try(enum monitors_kind kind, json_t *obj)
         engine_config_free(cfg);
     }
     gs_error_free(err);
+    free(monitors_doubles(kind, json_object_get(obj, "spec")));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,11 +5,6 @@
 #include "base/slice.h"
 #include "cmd/commands.h"
 
-static int check_config(const struct cmd_check_opts *o, int n_files, char **files)
-{
-    return engine_check_config(&o->engine, n_files, files);
-}
-
 static int check_rules(const struct cmd_check_opts *o, int n_files, char **files)
 {
     return engine_check_rules(&o->engine, n_files, files);
@@ -22,6 +17,20 @@ static int check_adapter(const struct cmd_check_opts *o, int n_files, char **fil
                                             .sources = o->sources,
                                             .kubeconfig = o->kubeconfig};
     return dry_run_check(&d, n_files, files);
+}
+
+// A file of Helm values may be for several charts.
+static int check_config(const struct cmd_check_opts *o, int n_files, char **files)
+{
+    int code = 0;
+    for (int i = 0; i < n_files; i++) {
+        bool adapter = dry_run_has_rules(files[i]);
+        if (!adapter || engine_check_is_values(files[i]))
+            code |= engine_check_config(&o->engine, 1, &files[i]);
+        if (adapter)
+            code |= check_adapter(o, 1, &files[i]);
+    }
+    return code;
 }
 
 static const struct {
@@ -88,8 +97,10 @@ const struct gs_command cmd_check = {
         "--source, prints for each rule the series that it matches, their names and resources, the "
         "query that a request would run, and its result. If a rule gives no metric, prints the "
         "first step that fails and how to fix it.\n\nconfig: prometheus.yml, with the files of "
-        "secrets, certificates, targets and rules that it names. Settings that the engine accepts "
-        "without effect are warnings.\n\nrules: rule files, PrometheusRule objects, and files with "
+        "secrets, certificates, targets and rules that it names; Helm values of "
+        "kube-prometheus-stack, prometheus-adapter or ACK's adapter; ServiceMonitor and PodMonitor "
+        "objects. Settings without effect, and endpoints that scrape the same port, are "
+        "warnings.\n\nrules: rule files, PrometheusRule objects, and files with "
         "several such documents. Each wrong rule is reported with its file, line, group and the "
         "position in its expression or template. The exit code is 1 if a file is wrong.",
     .examples = "gpuscale check adapter values.yaml --source=http://prometheus:9090\n"

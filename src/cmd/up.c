@@ -99,6 +99,31 @@ static const struct gs_opt opts[] = {
          "Rules of prometheus-adapter: its own file, the values of its Helm chart, or a manifest "
          "with a ConfigMap of either. Read again when it changes. Default: the ConfigMap "
          "adapter-config, prometheus-adapter or gpuscale-adapter of any namespace."},
+    {.name = "values",
+     .arg = "FILE",
+     .type = GS_OPT_STRINGS,
+     AT(values),
+     .help = "Helm values of kube-prometheus-stack, prometheus-adapter, ACK's metrics adapter or "
+             "dcgm-exporter, alone or together in one file: scrape configs, selectors, rules and "
+             "metrics are used, values of the deployment are skipped. Repeatable; a later list "
+             "replaces an earlier one, as with helm -f."},
+    {.name = "scrape-config",
+     .arg = "FILE",
+     .type = GS_OPT_STRINGS,
+     AT(scrape_configs),
+     .help = "Additional scrape_configs, as a file of Prometheus' scrape_config_files. Read again "
+             "when it changes. Repeatable."},
+    {.name = "alertmanager",
+     .arg = "HOST:PORT|URL",
+     .type = GS_OPT_STRINGS,
+     AT(alertmanagers),
+     .help = "Send alerts to this Alertmanager. Without a port: 9093. Repeatable."},
+    {.name = "collectors",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(collectors),
+     .help = "Metrics of the exporter: a CSV file of dcgm-exporter. Default: customMetrics of "
+             "--values, otherwise all."},
     {.name = "node-name",
      .env = "NODE_NAME",
      .arg = "NAME",

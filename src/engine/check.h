@@ -11,6 +11,10 @@ struct engine_check_options {
 };
 
 // Checks each prometheus.yml with the secret, certificate, target and rule files that it names.
+// Helm values of kube-prometheus-stack, and ServiceMonitor and PodMonitor objects, are recognized
+// by their content.
 // Returns the exit code: 1 if a file is wrong.
 int engine_check_config(const struct engine_check_options *o, int n_files, char **files);
+// Whether the file has Helm values of kube-prometheus-stack.
+bool engine_check_is_values(const char *path);
 int engine_check_rules(const struct engine_check_options *o, int n_files, char **files);

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/check.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
+#include "engine/chart/chart.h"
 #include "engine/config/config.h"
 #include "engine/discovery/discovery.h"
+#include "engine/monitors/monitors.h"
 
 #include <glob.h>
 #include <unistd.h>
+
+#define MAX_FILE ((size_t)16 * 1024 * 1024)
 
 static bool check_readable(const char *path, const char *what)
 {
@@ -97,11 +102,95 @@ static bool check_parts(const struct engine_config *c)
     return ok;
 }
 
+// --- Helm values and manifests ---
+
+enum file_kind { FILE_CONFIG, FILE_VALUES, FILE_MANIFESTS };
+
+// A file that cannot be read as YAML is reported as a configuration.
+static enum file_kind kind_of(const struct codec_yaml_docs *docs)
+{
+    for (size_t i = 0; i < docs->len; i++) {
+        if (chart_is_values(docs->items[i].value))
+            return FILE_VALUES;
+        if (json_object_get(docs->items[i].value, "apiVersion") &&
+            json_object_get(docs->items[i].value, "kind"))
+            return FILE_MANIFESTS;
+    }
+    return FILE_CONFIG;
+}
+
+static bool check_values(const struct engine_check_options *o, const char *path)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct chart_values v = {0};
+    bool found = false;
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
+    if (!err)
+        err = chart_values_add(gs_buf_slice(&text), path, &v, &found);
+    if (err)
+        fprintf(stderr, "  FAILED: %s\n\n", gs_error_message(err));
+    for (size_t i = 0; !err && i < v.n_notes; i++)
+        printf("  WARNING: %s\n", v.notes[i]);
+    bool ok = !err && !(o->strict && v.n_notes);
+    if (ok)
+        printf("  SUCCESS: %s has valid values of kube-prometheus-stack: %zu scrape configs, %zu "
+               "objects\n\n",
+               path, json_array_size(json_object_get(v.config, "scrape_configs")),
+               json_array_size(v.objects));
+    chart_values_finish(&v);
+    return ok;
+}
+
+static bool check_monitor(const struct engine_check_options *o, const char *path,
+                          const struct codec_yaml_doc *doc)
+{
+    GS_AUTO_FREE char *warning = NULL;
+    const char *kind = codec_json_str(doc->value, "kind", NULL);
+    GS_AUTO_ERROR struct gs_error *err = monitors_check(doc->value, &warning);
+    const char *name = codec_json_str(doc->value, "metadata", "name", NULL);
+    if (err)
+        fprintf(stderr, "  FAILED: %s:%d: %s %s: %s\n", path, doc->line, kind ? kind : "",
+                name ? name : "(no name)", gs_error_message(err));
+    if (warning)
+        printf("  WARNING: %s:%d: %s %s: %s\n", path, doc->line, kind ? kind : "",
+               name ? name : "(no name)", warning);
+    return !err && !(o->strict && warning);
+}
+
+static bool check_manifests(const struct engine_check_options *o, const char *path,
+                            const struct codec_yaml_docs *docs)
+{
+    bool ok = true;
+    for (size_t i = 0; i < docs->len; i++)
+        ok = check_monitor(o, path, &docs->items[i]) && ok;
+    if (ok)
+        printf("  SUCCESS: the ServiceMonitor and PodMonitor objects of %s are valid\n\n", path);
+    return ok;
+}
+
+bool engine_check_is_values(const char *path)
+{
+    struct codec_yaml_docs docs = {0};
+    GS_AUTO_ERROR struct gs_error *err = codec_yaml_load_file(path, &docs);
+    bool is = !err && kind_of(&docs) == FILE_VALUES;
+    codec_yaml_docs_finish(&docs);
+    return is;
+}
+
+// --- a file ---
+
 static bool check_config_file(const struct engine_check_options *o, const char *path)
 {
     GS_CLEANUP(engine_config_freep) struct engine_config *c = NULL;
+    struct codec_yaml_docs docs = {0};
     printf("Checking %s\n", path);
     (void)fflush(stdout);
+    gs_error_free(codec_yaml_load_file(path, &docs));
+    enum file_kind kind = kind_of(&docs);
+    bool manifests_ok = kind == FILE_MANIFESTS && check_manifests(o, path, &docs);
+    codec_yaml_docs_finish(&docs);
+    if (kind != FILE_CONFIG)
+        return kind == FILE_VALUES ? check_values(o, path) : manifests_ok;
     GS_AUTO_ERROR struct gs_error *err = engine_config_load(path, &c);
     if (err) {
         fprintf(stderr, "  FAILED: %s\n\n", gs_error_message(err));

@@ -354,9 +354,11 @@ static struct gs_error *compose(struct engine *e)
             &(struct state_metrics_feed_config){.state.labels_allowlist = e->o.kube_state_labels},
             &e->state);
     if (e->o.kube && e->o.kube_rules)
-        e->rule_objects = rules_objects_new(e->loop, e->o.kube, NULL, NULL, e->rules);
+        e->rule_objects = rules_objects_new(e->loop, e->o.kube, NULL, e->o.rule_selector, e->rules);
+    const struct monitors_selectors selected = {e->o.service_monitor_selector,
+                                                e->o.pod_monitor_selector};
     if (e->o.kube && e->o.kube_monitors)
-        e->monitors = monitors_new(e->loop, e->o.kube, e->scrapes);
+        e->monitors = monitors_new(e->loop, e->o.kube, e->scrapes, &selected);
     if (!err)
         err = make_api(e);
     if (err)
@@ -482,4 +484,9 @@ struct scrape_manager *engine_scrapes(struct engine *e)
 struct rules_manager *engine_rules(struct engine *e)
 {
     return e->rules;
+}
+
+struct monitors *engine_monitors(struct engine *e)
+{
+    return e->monitors;
 }

@@ -20,11 +20,13 @@ struct engine_options {
     const char *config_text;
     struct tsdb_config store;
     struct promql_config query;
-    size_t max_queries;            // concurrent queries of the HTTP API; 0: 20
-    struct kube_client *kube;      // NULL: no cluster
-    bool kube_state;               // store the cluster's objects as kube_* series
-    bool kube_rules;               // evaluate its PrometheusRule objects
-    bool kube_monitors;            // scrape its ServiceMonitor and PodMonitor objects
+    size_t max_queries;       // concurrent queries of the HTTP API; 0: 20
+    struct kube_client *kube; // NULL: no cluster
+    bool kube_state;          // store the cluster's objects as kube_* series
+    bool kube_rules;          // evaluate its PrometheusRule objects
+    bool kube_monitors;       // scrape its ServiceMonitor and PodMonitor objects
+    // Label selectors of these objects; NULL: all of them.
+    const char *rule_selector, *service_monitor_selector, *pod_monitor_selector;
     const char *kube_state_labels; // allow-list; NULL: the default
     const char *external_url;      // NULL: none
     const char *route_prefix;      // of the HTTP API: "/prometheus"; NULL: none
@@ -54,3 +56,4 @@ struct engine_api *engine_http_api(struct engine *e); // for queries of this pro
 struct tsdb *engine_tsdb(struct engine *e);
 struct scrape_manager *engine_scrapes(struct engine *e);
 struct rules_manager *engine_rules(struct engine *e);
+struct monitors *engine_monitors(struct engine *e); // NULL: not wanted

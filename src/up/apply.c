@@ -56,7 +56,7 @@ static struct gs_error *add_file_object(struct up_apply *a, json_t *object, cons
     struct item *it = &a->items[a->len++];
     const char *slash = strchr(api_version, '/');
     it->object = json_incref(object);
-    it->where = gs_format("%s:%d", path, line);
+    it->where = line ? gs_format("%s:%d", path, line) : gs_strdup(path);
     it->group = slash ? gs_strndup(api_version, (size_t)(slash - api_version)) : gs_strdup("");
     it->version = gs_strdup(slash ? slash + 1 : api_version);
     it->resource = plural_of(kind);
@@ -99,6 +99,17 @@ struct gs_error *up_apply_load(const char *const *paths, size_t n, struct up_app
     }
     *ret = a;
     return NULL;
+}
+
+struct gs_error *up_apply_add(struct up_apply *a, const json_t *objects, const char *where)
+{
+    size_t i;
+    json_t *object;
+    struct gs_error *err = NULL;
+    json_array_foreach (objects, i, object)
+        if (!err)
+            err = add_file_object(a, object, where, 0);
+    return err;
 }
 
 static void apply_next(struct up_apply *a);

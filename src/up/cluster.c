@@ -204,6 +204,16 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
         argv[n++] = "--nvml-library";
         argv[n++] = c->devices.sim_library;
     }
+    GS_AUTO_FREE char *counters = gs_format("%s/counters.csv", c->data_dir);
+    if (!o->collectors && c->values->counters) {
+        err = gs_file_write_atomic(counters, 0600, gs_slice_of(c->values->counters));
+        if (err)
+            return err;
+    }
+    if (o->collectors || c->values->counters) {
+        argv[n++] = "--collectors";
+        argv[n++] = o->collectors ? o->collectors : counters;
+    }
     const char *const env[] = {c->devices.simulated ? sim_env : NULL, NULL};
     const struct up_child_config cfg = {.name = "exporter",
                                         .argv = argv,
@@ -214,15 +224,12 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
     return up_child_start(c->loop, &cfg, &c->exporter);
 }
 
-// One job with the default metrics_path. Rules are PrometheusRule objects.
-static char *engine_config(uint16_t exporter_port)
+static struct gs_error *write_engine_config(const struct up_cluster *c)
 {
-    return gs_format("global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
-                     "scrape_configs:\n"
-                     "- job_name: gpuscale-exporter\n"
-                     "  scrape_interval: %dms\n"
-                     "  static_configs: [{targets: ['" LOOPBACK ":%u']}]\n",
-                     SAMPLE_INTERVAL_MS, exporter_port);
+    GS_AUTO_FREE char *exporter = gs_format(LOOPBACK ":%u", c->exporter_port);
+    const struct up_engine_config cfg = {
+        .exporter = exporter, .interval_ms = SAMPLE_INTERVAL_MS, .hidden = c->hidden};
+    return up_engine_config_write(&cfg, c->options, c->values, c->engine_config);
 }
 
 static json_t *describe_adapter_group(const void *adapter, const char *group)
@@ -235,7 +242,8 @@ static struct gs_error *start_adapter(struct up_cluster *c, const struct up_opti
 {
     static const char *const groups[] = {"custom.metrics.k8s.io", "external.metrics.k8s.io",
                                          "metrics.k8s.io"};
-    const struct adapter_options options = {.config = o->adapter_config,
+    const char *rules = o->adapter_config ? o->adapter_config : c->values->adapter;
+    const struct adapter_options options = {.config = rules,
                                             .kube = c->client,
                                             .engine = c->engine,
                                             .trusted = true,
@@ -252,16 +260,24 @@ static struct gs_error *start_adapter(struct up_cluster *c, const struct up_opti
 
 static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
 {
-    c->engine_config = engine_config(c->exporter_port);
+    c->engine_config = gs_format("%s/prometheus.yml", c->data_dir);
+    struct gs_error *err = write_engine_config(c);
+    if (err)
+        return err;
+    char *const *selectors = c->values->chart.selectors;
     const struct engine_options engine = {
-        .config_text = c->engine_config,
+        .config_path = c->engine_config,
+        .watch_files = true,
+        .service_monitor_selector = selectors[CHART_SERVICE_MONITORS],
+        .pod_monitor_selector = selectors[CHART_POD_MONITORS],
+        .rule_selector = selectors[CHART_RULES],
         .store = {.retention_ms = RETENTION_MS},
         .kube = c->client,
         .kube_state = true,
         .kube_rules = true,
         .kube_monitors = true,
     };
-    struct gs_error *err = engine_new(c->loop, &engine, &c->engine);
+    err = engine_new(c->loop, &engine, &c->engine);
     if (!err)
         err = choose_port(o->prometheus_port, PROMETHEUS_PORT, "the Prometheus API",
                           "prometheus-port", &c->prometheus_port);
@@ -318,12 +334,15 @@ static struct gs_error *prepare(struct up_cluster *c, const struct up_options *o
     return err;
 }
 
-struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, const char *data_dir,
+struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
+                                  const struct up_values *values, const char *data_dir,
                                   void (*line)(void *arg, const char *line), hpa_observer observer,
                                   void *arg, struct up_cluster **ret)
 {
     struct up_cluster *c = gs_alloc(sizeof(*c));
     c->loop = loop;
+    c->options = o;
+    c->values = values;
     c->data_dir = gs_strdup(data_dir);
     struct gs_error *err = prepare(c, o);
     if (!err)

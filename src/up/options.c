@@ -3,7 +3,9 @@
 
 #include "hpa/hpa.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 struct gs_error *up_options_check(const struct up_options *o)
 {
@@ -14,6 +16,11 @@ struct gs_error *up_options_check(const struct up_options *o)
     if (o->exit_after_load && !o->load)
         return gs_error_new(GS_EINVAL, "--exit-after-load needs a load: give its command with "
                                        "--load, such as --load 'hey -z 60s \"$SERVICE_URL/\"'");
+    for (size_t i = 0; i < o->scrape_configs.len; i++)
+        if (access(o->scrape_configs.items[i], R_OK) < 0)
+            return gs_error_errno(errno, "--scrape-config %s", o->scrape_configs.items[i]);
+    if (o->collectors && access(o->collectors, R_OK) < 0)
+        return gs_error_errno(errno, "--collectors %s", o->collectors);
     for (size_t i = 0; i < o->env.len; i++) {
         const char *item = o->env.items[i], *equals = strchr(item, '=');
         if (!equals || equals == item)

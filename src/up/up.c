@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/monitors/monitors.h"
 #include "kube/object.h"
 #include "local/ports.h"
 #include "up/console/console.h"
@@ -31,6 +32,7 @@ struct up {
     struct console_terminal *terminal;
     struct console_decisions *decisions;
     struct console_timeline *timeline;
+    struct up_values values;
     struct up_apply *apply;
     struct up_child *load;
     struct kube_cache *events;
@@ -284,6 +286,21 @@ static void on_resize(uv_signal_t *s, int number)
         draw_status_block(u);
 }
 
+// Monitors that scrape a port twice.
+static void report_monitors(struct up *u)
+{
+    size_t pos = 0;
+    const char *name, *text;
+    const struct monitors *m = engine_monitors(u->cluster->engine);
+    while ((text = monitors_warning(m, &pos, &name))) {
+        const char *remedy = strstr(text, "; ");
+        GS_AUTO_FREE char *problem =
+            remedy ? gs_strndup(text, (size_t)(remedy - text)) : gs_strdup(text);
+        console_problems_report(u->problems, name, "ScrapedTwice", problem,
+                                remedy ? remedy + 2 : "");
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct up *u = timer->data;
@@ -295,8 +312,10 @@ static void on_tick(uv_timer_t *timer)
         print_timeline(u);
     if (u->stopping)
         return;
-    if (u->phase >= PHASE_APPLYING)
+    if (u->phase >= PHASE_APPLYING) {
+        report_monitors(u);
         console_problems_update(u->problems, gs_unix_ms());
+    }
     draw_status_block(u);
 }
 
@@ -363,10 +382,14 @@ static void describe_cluster(struct up *u)
 
 static struct gs_error *start_up(struct up *u, const char *data_dir)
 {
-    struct gs_error *err = up_apply_load(u->o->files.items, u->o->files.len, &u->apply);
+    struct gs_error *err = up_values_load(u->o, &u->values);
     if (!err)
-        err = up_cluster_start(&u->loop, u->o, data_dir, on_exporter_line, on_decision, u,
-                               &u->cluster);
+        err = up_apply_load(u->o->files.items, u->o->files.len, &u->apply);
+    if (!err)
+        err = up_apply_add(u->apply, u->values.chart.objects, "--values");
+    if (!err)
+        err = up_cluster_start(&u->loop, u->o, &u->values, data_dir, on_exporter_line, on_decision,
+                               u, &u->cluster);
     if (err)
         return err;
     watch_problems(u);
@@ -387,6 +410,7 @@ static void release_up(struct up *u)
     console_problems_free(u->problems);
     kube_cache_free(u->events);
     up_cluster_free(u->cluster);
+    up_values_finish(&u->values);
     uv_close((uv_handle_t *)&u->tick, NULL);
     uv_close((uv_handle_t *)&u->sigint, NULL);
     uv_close((uv_handle_t *)&u->sigterm, NULL);

@@ -8,7 +8,9 @@
 // The options of `gpuscale up`. Strings are borrowed; NULL: not given.
 struct up_options {
     const char *gpus, *adapter_config, *data_dir, *node_name, *load, *hpa_compat;
-    struct gs_opt_list files, images, env, node_labels, node_taints;
+    struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
+        alertmanagers;
+    const char *collectors;
     int64_t api_port, exporter_port, prometheus_port; // -1: the default port, or a free one when
                                                       // that port is in use
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns

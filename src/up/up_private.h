@@ -3,6 +3,7 @@
 
 #include "adapter/adapter.h"
 #include "base/error.h"
+#include "engine/chart/chart.h"
 #include "engine/engine.h"
 #include "hpa/controller.h"
 #include "kube/client.h"
@@ -105,6 +106,36 @@ void up_apply_start(struct up_apply *a, struct kube_client *client,
                     void (*done)(void *arg, struct gs_error *err), void *arg);
 void up_apply_free(struct up_apply *a); // cancels requests
 
+// Appends objects that are not from a file. where: for errors. Items are shared.
+struct gs_error *up_apply_add(struct up_apply *a, const json_t *objects, const char *where);
+
+// --- Helm values and the configuration of the metrics engine ---
+
+struct up_values {
+    struct chart_values chart; // of kube-prometheus-stack
+    const char *adapter;       // the last file with rules of the adapter (borrowed); NULL: none
+    char *counters;            // CSV: customMetrics of dcgm-exporter's chart; NULL: none
+};
+
+// Reads the files of --values, and logs the values without effect. Release it with
+// up_values_finish(), also after an error.
+struct gs_error *up_values_load(const struct up_options *o, struct up_values *ret);
+void up_values_finish(struct up_values *v);
+
+// The scrape job of the exporter that `gpuscale up` starts.
+#define UP_EXPORTER_JOB "gpuscale-exporter"
+
+struct up_engine_config {
+    const char *exporter; // HOST:PORT
+    int interval_ms;      // of its scrapes
+    const char *hidden;   // regular expression of its metrics that are not stored; NULL: none
+};
+
+// Writes a prometheus.yml: the job of the exporter, and what the options and values add.
+struct gs_error *up_engine_config_write(const struct up_engine_config *c,
+                                        const struct up_options *o, const struct up_values *v,
+                                        const char *path);
+
 // --- child processes ---
 //
 // A child process whose output is read line by line. With `restart` it is restarted when it ends,
@@ -169,7 +200,10 @@ struct up_cluster {
     struct local_scheduler *scheduler;
     struct local_services *services;
     struct kubelet *kubelet;
-    char *engine_config;
+    char *engine_config; // path of the generated prometheus.yml
+    char *hidden;        // as in struct up_engine_config
+    const struct up_options *options;
+    const struct up_values *values;
     struct engine *engine;
     struct http_server *prometheus; // the engine's HTTP API
     struct up_resource_feed *resource_feed;
@@ -180,7 +214,9 @@ struct up_cluster {
 
 // line: called with each line of the exporter's output. observer: called with each decision of the
 // autoscaler. Both get arg.
-struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o, const char *data_dir,
+// o and values are borrowed.
+struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
+                                  const struct up_values *values, const char *data_dir,
                                   void (*line)(void *arg, const char *line), hpa_observer observer,
                                   void *arg, struct up_cluster **ret);
 // Whether objects may be applied: the caches are synced and the node is Ready.

@@ -142,6 +142,36 @@ static void test_forms(void **state)
     adapter_config_free(c);
 }
 
+static void test_ack_values_have_rules_below_other_keys(void **state)
+{
+    static const char rules[] = "prometheus:\n    enabled: true\n    url: https://p:9443/x\n"
+                                "    metricsRelistInterval: 30s\n    adapter:\n      rules:\n"
+                                "        default: false\n        custom:\n"
+                                "        - {seriesQuery: a, metricsQuery: b}\n";
+    GS_AUTO_FREE char *nested = gs_format("AlibabaCloudMetricsAdapter:\n  %s", rules);
+    const char *const texts[] = {rules, nested};
+    for (size_t i = 0; i < GS_ARRAY_LEN(texts); i++) {
+        struct adapter_config *c = parse(texts[i]);
+        assert_int_equal(c->n_rules, 1);
+        assert_string_equal(c->prometheus_url, "https://p:9443/x");
+        assert_string_equal(c->relist_interval, "30s");
+        adapter_config_free(c);
+    }
+}
+
+static void test_values_of_several_charts_in_one_file(void **state)
+{
+    struct adapter_config *c =
+        parse("prometheus: {prometheusSpec: {replicas: 2}}\numbrella:\n  prometheus-adapter:\n"
+              "    rules: {default: false, custom: [{seriesQuery: a, metricsQuery: b}]}\n");
+    assert_int_equal(c->n_rules, 1);
+    adapter_config_free(c);
+    c = parse("prometheus: {prometheusSpec: {replicas: 2}}\n"
+              "rules: {default: false, custom: [{seriesQuery: a, metricsQuery: b}]}\n");
+    assert_int_equal(c->n_rules, 1);
+    adapter_config_free(c);
+}
+
 static const char two_sources[] = "sources:\n"
                                   "- name: long-term\n"
                                   "  url: https://thanos:10902/prefix\n"
@@ -243,11 +273,17 @@ static void test_guides(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),         cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_query),         cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_forms),         cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_guides),        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_guides),
+        cmocka_unit_test(test_sources),
         cmocka_unit_test(test_wrong_sources),
+        cmocka_unit_test(test_values_of_several_charts_in_one_file),
+        cmocka_unit_test(test_ack_values_have_rules_below_other_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

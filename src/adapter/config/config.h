@@ -109,6 +109,9 @@ struct gs_error *adapter_config_load_with(const char *path, const char *sources_
 void adapter_config_free(struct adapter_config *c);
 GS_DEFINE_CLEANUP(struct adapter_config *, adapter_config_free)
 
+// Whether a YAML document has rules in one of these forms. Manifests are not examined.
+bool adapter_config_has_rules(const json_t *document);
+
 // Returns the chart's default rules as YAML.
 const char *adapter_config_defaults(void);
 

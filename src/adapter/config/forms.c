@@ -2,8 +2,9 @@
 // Detects the form of a configuration by its keys:
 //  - prometheus-adapter's file: rules (a list), externalRules, resourceRules;
 //  - Helm values: prometheus.url/port/path, rules (a mapping) with default, custom, external,
-//    resource, existing. Other values do not concern the rules. The values may be below the key
-//    prometheus-adapter, as in an umbrella chart;
+//    resource, existing. Other values do not concern the rules. The values may be below other
+//    keys, as in an umbrella chart. ACK's chart has the rules in prometheus.adapter.rules, and a
+//    complete URL in prometheus.url;
 //  - manifests: the entries of ConfigMaps. The chart mounts the entry config.yaml.
 #include "adapter/config/config_private.h"
 
@@ -22,15 +23,52 @@ static bool is_manifest(const json_t *doc)
     return json_object_get(doc, "kind") && json_object_get(doc, "apiVersion");
 }
 
-static bool is_helm(const json_t *doc)
+#define MAX_NESTING 4
+
+static const json_t *ack_rules(const json_t *doc)
 {
-    return json_object_get(doc, "prometheus") || json_is_object(json_object_get(doc, "rules"));
+    return codec_json_get(doc, "prometheus", "adapter", "rules", NULL);
 }
 
-static const json_t *nested_values(const json_t *doc)
+static bool is_rules_mapping(const json_t *rules)
 {
-    const json_t *inner = json_object_get(doc, "prometheus-adapter");
-    return inner && is_helm(inner) ? inner : NULL;
+    static const char *const keys[] = {"default", "custom", "external", "resource", "existing"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
+        if (json_object_get(rules, keys[i]))
+            return true;
+    return false;
+}
+
+// "prometheus" alone is that of another chart if it has prometheusSpec.
+static bool is_helm(const json_t *doc)
+{
+    const json_t *prometheus = json_object_get(doc, "prometheus");
+    return (prometheus && !json_object_get(prometheus, "prometheusSpec")) ||
+           json_is_object(json_object_get(doc, "rules"));
+}
+
+static bool has_own_rules(const json_t *doc)
+{
+    return json_is_object(json_object_get(doc, "rules")) || is_rules_mapping(ack_rules(doc));
+}
+
+// Values below other keys; NULL: none.
+static const json_t *nested_values(const json_t *doc, int depth)
+{
+    const char *key;
+    json_t *inner;
+    const json_t *found = NULL;
+    json_object_foreach ((json_t *)(uintptr_t)doc, key, inner) {
+        if (found || !json_is_object(inner))
+            continue;
+        if (is_rules_mapping(json_object_get(inner, "rules")) ||
+            is_rules_mapping(ack_rules(inner)) ||
+            (gs_streq(key, "prometheus-adapter") && is_helm(inner)))
+            found = inner;
+        else if (depth < MAX_NESTING && !gs_streq(key, "prometheus"))
+            found = nested_values(inner, depth + 1);
+    }
+    return found;
 }
 
 // --- Helm values ---
@@ -45,7 +83,7 @@ static void read_helm_url(struct codec_reader *r, const json_t *value, struct ad
     const json_t *url = json_object_get(value, "url"), *port = json_object_get(value, "port"),
                  *path = json_object_get(value, "path");
     u.url = url ? codec_read_text(r, url) : "http://prometheus.default.svc";
-    u.port = port ? codec_read_text(r, port) : "9090";
+    u.port = port ? codec_read_text(r, port) : json_object_get(value, "adapter") ? "" : "9090";
     u.path = path ? codec_read_text(r, path) : "";
     bool no_port = !*u.port || gs_streq(u.port, "0");
     c->prometheus_url = codec_reader_format(r, "%s%s%s%s", u.url, no_port ? "" : ":",
@@ -97,11 +135,12 @@ static void read_helm_rules(struct codec_reader *r, const json_t *rules, struct 
 
 static void read_helm(struct codec_reader *r, const json_t *doc, struct adapter_config *c)
 {
+    const json_t *prometheus = json_object_get(doc, "prometheus"), *ack = ack_rules(doc);
+    const json_t *interval = json_object_get(ack ? prometheus : doc, "metricsRelistInterval");
     c->helm = true;
-    read_helm_url(r, json_object_get(doc, "prometheus"), c);
-    const json_t *interval = json_object_get(doc, "metricsRelistInterval");
+    read_helm_url(r, prometheus, c);
     c->relist_interval = interval ? codec_read_text(r, interval) : "1m";
-    read_helm_rules(r, json_object_get(doc, "rules"), c);
+    read_helm_rules(r, ack ? ack : json_object_get(doc, "rules"), c);
     adapter_config_read_sources(r, json_object_get(doc, "sources"));
 }
 
@@ -177,7 +216,8 @@ static void read_config_map(struct codec_reader *r, const json_t *doc, struct ad
 static void read_doc(struct adapter_config_reader *r, const json_t *doc)
 {
     struct codec_reader *base = &r->base;
-    const json_t *nested = json_is_object(doc) ? nested_values(doc) : NULL;
+    const json_t *nested =
+        json_is_object(doc) && !has_own_rules(doc) ? nested_values(doc, 0) : NULL;
     if (json_is_object(doc) && is_manifest(doc)) {
         if (is_config_map(doc))
             read_config_map(base, doc, r->out);
@@ -188,6 +228,15 @@ static void read_doc(struct adapter_config_reader *r, const json_t *doc)
     } else {
         read_own(base, doc, r->out);
     }
+}
+
+bool adapter_config_has_rules(const json_t *doc)
+{
+    if (!json_is_object(doc) || is_manifest(doc))
+        return false;
+    return json_is_array(json_object_get(doc, "rules")) || json_object_get(doc, "externalRules") ||
+           json_object_get(doc, "resourceRules") || has_own_rules(doc) || nested_values(doc, 0) ||
+           codec_json_get(doc, "prometheus", "url", NULL);
 }
 
 struct gs_error *adapter_config_read_form(struct gs_slice text, const char *name, int first_line,

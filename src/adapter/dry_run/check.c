@@ -392,3 +392,14 @@ int dry_run_check(const struct dry_run_check_options *o, int n_files, char **fil
         ok = check_file(o, files[i]) && ok;
     return ok ? 0 : 1;
 }
+
+bool dry_run_has_rules(const char *path)
+{
+    struct codec_yaml_docs docs = {0};
+    bool found = false;
+    GS_AUTO_ERROR struct gs_error *err = codec_yaml_load_file(path, &docs);
+    for (size_t i = 0; i < docs.len && !err && !found; i++)
+        found = adapter_config_has_rules(docs.items[i].value);
+    codec_yaml_docs_finish(&docs);
+    return found;
+}

@@ -18,6 +18,9 @@ struct dry_run_check_options {
 // Prints the result of each step of each rule. At the first step without a result it prints the
 // cause and the fix. Returns the exit code: 1 if a rule is broken.
 int dry_run_check(const struct dry_run_check_options *o, int n_files, char **files);
+// Whether the file has rules of the adapter, as Helm values or as its configuration file.
+// Manifests are not examined.
+bool dry_run_has_rules(const char *path);
 
 struct dry_run_explain_options {
     const char *config, *sources, *source, *kubeconfig;

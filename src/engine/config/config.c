@@ -419,19 +419,27 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
     return parse_config_text(text, name, base_dir, false, ret);
 }
 
-struct gs_error *engine_config_from_json(const json_t *document, const char *name,
-                                         struct engine_config **ret)
+struct gs_error *engine_config_from_document(const json_t *document, const char *name,
+                                             const char *base_dir,
+                                             const struct codec_yaml_marks *marks,
+                                             struct engine_config **ret)
 {
     struct codec_yaml_doc doc = {.value = (json_t *)(uintptr_t)document};
     const struct codec_yaml_docs docs = {.items = &doc, .len = 1};
     struct engine_config *c = gs_alloc(sizeof(*c));
     c->own = gs_alloc(sizeof(struct engine_config_owned));
-    struct gs_error *err = read_config_docs(c, &docs, NULL, name, NULL, false);
+    struct gs_error *err = read_config_docs(c, &docs, marks, name, base_dir, false);
     if (err)
         engine_config_free(c);
     else
         *ret = c;
     return err;
+}
+
+struct gs_error *engine_config_from_json(const json_t *document, const char *name,
+                                         struct engine_config **ret)
+{
+    return engine_config_from_document(document, name, NULL, NULL, ret);
 }
 
 struct gs_error *engine_config_load(const char *path, struct engine_config **ret)

@@ -189,6 +189,12 @@ struct gs_error *engine_config_parse(struct gs_slice text, const char *name, con
 // Reads a generated configuration from a JSON document. Errors have no positions.
 struct gs_error *engine_config_from_json(const json_t *document, const char *name,
                                          struct engine_config **ret);
+// The same for a document of codec_yaml_parse_texts() or a part of one, with the positions of its
+// values. base_dir: of relative paths; NULL: they stay relative.
+struct gs_error *engine_config_from_document(const json_t *document, const char *name,
+                                             const char *base_dir,
+                                             const struct codec_yaml_marks *marks,
+                                             struct engine_config **ret);
 void engine_config_free(struct engine_config *c);
 GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
 

@@ -5,7 +5,8 @@
 #include "kube/object.h"
 #include "kube/selector.h"
 
-#define META "__meta_kubernetes_"
+#define META         "__meta_kubernetes_"
+#define MAX_COMPARED 100 // endpoints of one object
 
 static const struct {
     const char *name, *role, *object, *endpoints;
@@ -333,6 +334,66 @@ static json_t *make_job(struct monitors_build *b, const json_t *spec, const json
     add_own(metric_rules, json_object_get(endpoint, "metricRelabelings"));
     json_object_set_new(job, "metric_relabel_configs", metric_rules);
     return job;
+}
+
+// --- endpoints that scrape the same port ---
+
+static const char *or_default(const json_t *endpoint, const char *key, const char *fallback)
+{
+    const char *text = codec_json_str(endpoint, key, NULL);
+    return text && *text ? text : fallback;
+}
+
+// Of the members that select a port; NULL: all ports.
+static const char *port_member(enum monitors_kind kind, const json_t *endpoint)
+{
+    static const char *const members[] = {"port", "portNumber", "targetPort"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(members); i++)
+        if ((kind == MONITORS_POD || i != 1) && is_set(json_object_get(endpoint, members[i])))
+            return members[i];
+    return NULL;
+}
+
+static bool same_page(const json_t *a, const json_t *b)
+{
+    const json_t *pa = json_object_get(a, "params"), *pb = json_object_get(b, "params");
+    return gs_streq(or_default(a, "path", "/metrics"), or_default(b, "path", "/metrics")) &&
+           gs_streq(or_default(a, "scheme", "http"), or_default(b, "scheme", "http")) &&
+           (json_object_size(pa) + json_object_size(pb) == 0 || json_equal(pa, pb)) &&
+           !json_array_size(json_object_get(a, "relabelings")) &&
+           !json_array_size(json_object_get(b, "relabelings"));
+}
+
+static char *double_of(enum monitors_kind kind, const json_t *list, size_t i, size_t k)
+{
+    const json_t *a = json_array_get(list, i), *b = json_array_get(list, k);
+    const char *of_a = port_member(kind, a), *of_b = port_member(kind, b);
+    const char *name = kinds[kind].endpoints;
+    if (!json_is_object(a) || !json_is_object(b) || !same_page(a, b))
+        return NULL;
+    if (!of_a || !of_b)
+        return gs_format("%s[%zu] has no port and scrapes every port of the %s, also that of "
+                         "%s[%zu]: each sample is stored twice; remove it, or move its settings "
+                         "to %s[%zu]",
+                         name, of_b ? i : k, kind == MONITORS_SERVICE ? "Service" : "pod", name,
+                         of_b ? k : i, name, of_b ? k : i);
+    if (!gs_streq(of_a, of_b) || !json_equal(json_object_get(a, of_a), json_object_get(b, of_b)))
+        return NULL;
+    CODEC_AUTO_JSON json_t *port = monitors_text(json_object_get(a, of_a));
+    return gs_format("%s[%zu] and %s[%zu] scrape the same %s %s: each sample is stored twice; "
+                     "remove one of them",
+                     name, i, name, k, of_a, json_string_value(port));
+}
+
+char *monitors_doubles(enum monitors_kind kind, const json_t *spec)
+{
+    const json_t *list = json_object_get(spec, kinds[kind].endpoints);
+    size_t n = json_array_size(list);
+    char *found = NULL;
+    for (size_t k = 1; k < n && k < MAX_COMPARED && !found; k++)
+        for (size_t i = 0; i < k && !found; i++)
+            found = double_of(kind, list, i, k);
+    return found;
 }
 
 // --- the object ---

@@ -28,7 +28,7 @@ struct monitor {
     char *name; // "serviceMonitor/NS/NAME"; also the name of its set of jobs
     json_t *obj;
     struct engine_config *cfg; // the configuration of its jobs; NULL: none
-    char *error;
+    char *error, *warning;
     bool waiting;
     struct asset **assets; // the assets that it referred to when it was last read
     size_t n_assets, assets_cap;
@@ -202,6 +202,15 @@ static void report_monitor_error(struct monitor *m, struct gs_error *err)
         gs_warn("monitors", "%s: %s", m->name, m->cfg->ignored[i]);
 }
 
+static void report_doubles(struct monitor *m)
+{
+    char *text = monitors_doubles(m->kind, json_object_get(m->obj, "spec"));
+    if (text && !gs_streq(text, m->warning))
+        gs_warn("monitors", "%s: %s", m->name, text);
+    free(m->warning);
+    m->warning = text;
+}
+
 // Until all Secrets are cached, the existing jobs continue.
 static void read_monitor(struct monitor *m)
 {
@@ -215,6 +224,7 @@ static void read_monitor(struct monitor *m)
     if (!m->waiting)
         apply_monitor(m, cfg);
     report_monitor_error(m, err);
+    report_doubles(m);
 }
 
 static void monitor_free(void *arg)
@@ -224,6 +234,7 @@ static void monitor_free(void *arg)
     engine_config_free(m->cfg);
     json_decref(m->obj);
     free(m->error);
+    free(m->warning);
     free(m->name);
     free(m);
 }
@@ -259,13 +270,19 @@ static void on_monitor_changed(void *arg, const json_t *old_obj, const json_t *n
     read_monitor(m);
 }
 
-static void watch_kind(struct monitors *o, enum monitors_kind kind, const char *resource)
+static void watch_kind(struct monitors *o, enum monitors_kind kind, const char *resource,
+                       const char *selector)
 {
     struct watched *w = &o->watched[kind];
+    GS_AUTO_BUF struct gs_buf query = {0};
+    if (selector) {
+        gs_buf_add_str(&query, "labelSelector=");
+        http_encode(gs_slice_of(selector), &query);
+    }
     w->owner = o;
     w->kind = kind;
-    w->cache =
-        kube_cache_new(o->loop, o->client, (struct kube_gvr){GROUP, "v1", resource}, NULL, NULL);
+    w->cache = kube_cache_new(o->loop, o->client, (struct kube_gvr){GROUP, "v1", resource}, NULL,
+                              selector ? query.data : NULL);
     const struct kube_cache_handlers handlers = {.on_change = on_monitor_changed, .arg = w};
     kube_cache_add_handlers(w->cache, &handlers);
     kube_cache_start(w->cache);
@@ -275,15 +292,16 @@ static void watch_kind(struct monitors *o, enum monitors_kind kind, const char *
 }
 
 struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
-                              struct scrape_manager *scrapes)
+                              struct scrape_manager *scrapes,
+                              const struct monitors_selectors *selectors)
 {
     struct monitors *o = gs_alloc(sizeof(*o));
     o->loop = loop;
     o->client = client;
     o->scrapes = scrapes;
     o->by_name = gs_hmap_new(monitor_free);
-    watch_kind(o, MONITORS_SERVICE, "servicemonitors");
-    watch_kind(o, MONITORS_POD, "podmonitors");
+    watch_kind(o, MONITORS_SERVICE, "servicemonitors", selectors ? selectors->services : NULL);
+    watch_kind(o, MONITORS_POD, "podmonitors", selectors ? selectors->pods : NULL);
     return o;
 }
 
@@ -359,4 +377,48 @@ const char *monitors_error(const struct monitors *o, const char *name)
 {
     const struct monitor *m = gs_hmap_get_str(o->by_name, name);
     return m ? m->error : NULL;
+}
+
+const char *monitors_warning(const struct monitors *o, size_t *pos, const char **ret_name)
+{
+    void *value;
+    while (gs_hmap_next(o->by_name, pos, NULL, &value)) {
+        const struct monitor *m = value;
+        if (!m->warning)
+            continue;
+        *ret_name = m->name;
+        return m->warning;
+    }
+    return NULL;
+}
+
+// Without a cluster, all Secrets and ConfigMaps are unknown.
+static const json_t *nothing_known(void *arg, enum monitors_asset kind, const char *name,
+                                   bool *ret_pending)
+{
+    (void)arg, (void)kind, (void)name;
+    *ret_pending = true;
+    return NULL;
+}
+
+struct gs_error *monitors_check(const json_t *obj, char **ret_warning)
+{
+    static const char *const of_kind[] = {
+        [MONITORS_SERVICE] = "ServiceMonitor", [MONITORS_POD] = "PodMonitor"};
+    for (size_t i = 0; i < MONITORS_KINDS; i++) {
+        if (!gs_streq(kube_kind(obj), of_kind[i]))
+            continue;
+        GS_CLEANUP(engine_config_freep) struct engine_config *cfg = NULL;
+        struct monitors_build b = {
+            .kind = (enum monitors_kind)i, .obj = obj, .lookup = nothing_known};
+        json_t *jobs = NULL;
+        struct gs_error *err = monitors_jobs(&b, &jobs);
+        CODEC_AUTO_JSON json_t *doc = jobs ? json_pack("{s:o}", "scrape_configs", jobs) : NULL;
+        if (!err && doc)
+            err = engine_config_from_json(doc, "spec", &cfg);
+        if (!err)
+            *ret_warning = monitors_doubles(b.kind, json_object_get(obj, "spec"));
+        return err;
+    }
+    return NULL;
 }

@@ -9,9 +9,15 @@
 
 struct monitors;
 
+// Label selectors of the objects; NULL: all objects.
+struct monitors_selectors {
+    const char *services, *pods;
+};
+
 // The jobs of each object are a named set of the manager: "serviceMonitor/NS/NAME".
 struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
-                              struct scrape_manager *scrapes);
+                              struct scrape_manager *scrapes,
+                              const struct monitors_selectors *selectors);
 // Sets the defaults of jobs: the scrape interval, timeout and limits of a configuration. They are
 // copied.
 void monitors_set_defaults(struct monitors *m, const struct engine_config *cfg);
@@ -24,3 +30,9 @@ struct monitors_count {
 struct monitors_count monitors_count(const struct monitors *m);
 // Why an object ("serviceMonitor/NS/NAME") has no jobs; NULL: it has jobs or does not exist.
 const char *monitors_error(const struct monitors *m, const char *name);
+// Iterates over objects whose endpoints scrape a port twice; *pos starts at 0. Returns the text;
+// NULL: the end. Both texts are borrowed until an object changes.
+const char *monitors_warning(const struct monitors *m, size_t *pos, const char **ret_name);
+// Checks a ServiceMonitor or PodMonitor object without a cluster; others pass. *ret_warning: as
+// above, freed by the caller; NULL: none.
+struct gs_error *monitors_check(const json_t *obj, char **ret_warning);

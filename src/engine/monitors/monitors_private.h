@@ -29,6 +29,9 @@ struct monitors_build {
 char *monitors_name(enum monitors_kind kind, const json_t *obj);
 // *ret_jobs: a new array; NULL while an object is pending.
 struct gs_error *monitors_jobs(struct monitors_build *b, json_t **ret_jobs);
+// Two endpoints that scrape the same port of the same objects, and how to fix it; NULL: none.
+// Endpoints with relabelings are not compared. Caller frees.
+char *monitors_doubles(enum monitors_kind kind, const json_t *spec);
 
 // --- between the parts ---
 

@@ -78,6 +78,9 @@ struct console_problems *console_problems_new(struct kube_client *client,
 void console_problems_free(struct console_problems *p);
 // Reads the pods again. Each problem that is new, or was absent for a while, is logged once.
 void console_problems_update(struct console_problems *p, int64_t now_ms);
+// Adds a problem that is not one of pods to the next update. It is not logged. Texts are copied.
+void console_problems_report(struct console_problems *p, const char *who, const char *reason,
+                             const char *text, const char *remedy);
 size_t console_problems_len(const struct console_problems *p);
 const struct console_problem *console_problems_at(const struct console_problems *p, size_t i);
 

@@ -10,10 +10,11 @@
 
 #include <stdlib.h>
 
-#define FORGET_MS   600000 // a problem that returns sooner is not logged again
-#define RECENT_MS   120000 // of events about other objects than pods
-#define MAX_LOGGED  1000
-#define MAX_ENTRIES 200
+#define FORGET_MS    600000 // a problem that returns sooner is not logged again
+#define RECENT_MS    120000 // of events about other objects than pods
+#define MAX_LOGGED   1000
+#define MAX_ENTRIES  200
+#define MAX_REPORTED 20 // not of pods
 
 struct entry {
     struct console_problem is;
@@ -21,6 +22,7 @@ struct entry {
     char *workload; // NULL: the pod has no owner
     enum console_finding_kind kind;
     size_t n_pods;
+    bool logged; // by the part that reported it
 };
 
 struct console_problems {
@@ -29,6 +31,8 @@ struct console_problems {
     int64_t start_ms;
     struct entry *items;
     size_t len, cap;
+    struct entry reported[MAX_REPORTED]; // for the next update
+    size_t n_reported;
     struct gs_hmap *by_key;      // of this update
     struct gs_hmap *pods_events; // of this update: pod uid -> json_t, the array of its warnings
     struct gs_hmap *logged;      // key -> int64_t, time when the problem last existed
@@ -80,6 +84,8 @@ void console_problems_free(struct console_problems *p)
     if (!p)
         return;
     clear_problems(p);
+    for (size_t i = 0; i < p->n_reported; i++)
+        entry_finish(&p->reported[i]);
     console_last_lines_free(p->lines);
     gs_hmap_free(p->by_key);
     gs_hmap_free(p->pods_events);
@@ -196,6 +202,8 @@ static void name_it(struct entry *e)
 
 static void log_new(struct console_problems *p, const struct entry *e, int64_t now_ms)
 {
+    if (e->logged)
+        return;
     int64_t *last = gs_hmap_get_str(p->logged, e->key);
     if (!last && gs_hmap_len(p->logged) >= MAX_LOGGED)
         return;
@@ -234,6 +242,9 @@ void console_problems_update(struct console_problems *p, int64_t now_ms)
     pos = 0;
     for (const json_t *pod; (pod = kube_cache_next(p->pods, &pos));)
         add_pod_problems(p, pod, now_ms);
+    for (size_t i = 0; i < p->n_reported; i++)
+        add_problem(p, p->reported[i]);
+    p->n_reported = 0;
     if (p->len)
         qsort(p->items, p->len, sizeof(*p->items), by_kind_and_key);
     for (size_t i = 0; i < p->len; i++) {
@@ -242,6 +253,20 @@ void console_problems_update(struct console_problems *p, int64_t now_ms)
     }
     console_last_lines_sweep(p->lines);
     forget_old(p, now_ms);
+}
+
+void console_problems_report(struct console_problems *p, const char *who, const char *reason,
+                             const char *text, const char *remedy)
+{
+    if (p->n_reported == MAX_REPORTED)
+        return;
+    struct entry e = {.kind = CONSOLE_FINDING_OTHER, .n_pods = 1, .logged = true};
+    e.is.reason = gs_strdup(reason);
+    e.is.text = gs_strdup(text);
+    e.is.remedy = gs_strdup(remedy);
+    e.pod = gs_strdup(who);
+    e.key = gs_format("%s/%s/%s", who, reason, text);
+    p->reported[p->n_reported++] = e;
 }
 
 size_t console_problems_len(const struct console_problems *p)

@@ -109,7 +109,7 @@ static void start(struct fixture *f)
     f->db = tsdb_new(NULL);
     f->scrapes =
         scrape_manager_new(&f->loop, f->db, &(struct scrape_manager_config){.kube = f->client});
-    f->monitors = monitors_new(&f->loop, f->client, f->scrapes);
+    f->monitors = monitors_new(&f->loop, f->client, f->scrapes, NULL);
     assert_ok(engine_config_parse(GS_SLICE("global: {scrape_interval: 30s, sample_limit: 77}"), "c",
                                   ".", &f->config));
     monitors_set_defaults(f->monitors, f->config);

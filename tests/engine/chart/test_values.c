@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/chart/chart.h"
+
+#include "unit.h"
+
+static struct chart_values added(const char *text)
+{
+    struct chart_values v = {0};
+    bool found = false;
+    assert_ok(chart_values_add(gs_slice_of(text), "values.yaml", &v, &found));
+    assert_true(found);
+    return v;
+}
+
+static void refused(const char *text, const char *part)
+{
+    struct chart_values v = {0};
+    bool found = false;
+    struct gs_error *err = chart_values_add(gs_slice_of(text), "values.yaml", &v, &found);
+    assert_non_null(err);
+    if (!strstr(gs_error_message(err), part))
+        fail_msg("\"%s\" lacks \"%s\"", gs_error_message(err), part);
+    gs_error_free(err);
+    chart_values_finish(&v);
+}
+
+#define SPEC "prometheus:\n  prometheusSpec:\n"
+
+static void test_scrape_configs_and_intervals_become_a_configuration(void **state)
+{
+    struct chart_values v = added(SPEC "    scrapeInterval: 5s\n    externalLabels: {a: b}\n"
+                                       "    additionalScrapeConfigs:\n    - job_name: gpu-metrics\n"
+                                       "      static_configs: [{targets: ['x:1']}]\n");
+    assert_string_equal(codec_json_str(v.config, "global", "scrape_interval", NULL), "5s");
+    assert_string_equal(codec_json_str(v.config, "global", "external_labels", "a", NULL), "b");
+    const json_t *job = json_array_get(json_object_get(v.config, "scrape_configs"), 0);
+    assert_string_equal(codec_json_str(job, "job_name", NULL), "gpu-metrics");
+    assert_int_equal(v.n_notes, 0);
+    chart_values_finish(&v);
+    v = added("kube-prometheus-stack:\n  prometheus:\n    prometheusSpec:\n"
+              "      additionalScrapeConfigs: |\n        - job_name: text\n");
+    job = json_array_get(json_object_get(v.config, "scrape_configs"), 0);
+    assert_string_equal(codec_json_str(job, "job_name", NULL), "text");
+    chart_values_finish(&v);
+}
+
+static void test_selectors_of_later_files_win(void **state)
+{
+    bool found = false;
+    struct chart_values v = added(SPEC "    serviceMonitorSelector: {matchLabels: {a: b}}\n"
+                                       "    ruleSelector: {}\n");
+    assert_string_equal(v.selectors[CHART_SERVICE_MONITORS], "a=b");
+    assert_null(v.selectors[CHART_RULES]);
+    assert_ok(
+        chart_values_add(GS_SLICE(SPEC "    serviceMonitorSelector:\n      matchExpressions:\n"
+                                       "      - {key: team, operator: In, values: [x, y]}\n"),
+                         "more.yaml", &v, &found));
+    assert_string_equal(v.selectors[CHART_SERVICE_MONITORS], "team in (x,y)");
+    chart_values_finish(&v);
+}
+
+static void test_alertmanagers_are_combined(void **state)
+{
+    struct chart_values v =
+        added(SPEC "    alertingEndpoints:\n    - {name: am, namespace: monitoring, port: web, "
+                   "pathPrefix: /x}\n    additionalAlertManagerConfigs:\n"
+                   "    - static_configs: [{targets: ['am:9093']}]\n");
+    const json_t *list = codec_json_get(v.config, "alerting", "alertmanagers", NULL);
+    assert_int_equal(json_array_size(list), 2);
+    assert_string_equal(codec_json_str(json_array_get(list, 0), "path_prefix", NULL), "/x");
+    chart_values_finish(&v);
+}
+
+static void test_rules_and_monitors_become_objects(void **state)
+{
+    struct chart_values v =
+        added("additionalPrometheusRules:\n- name: one\n  additionalLabels: {team: x}\n"
+              "  groups: [{name: g, rules: [{record: a, expr: b, labels: {n: '1'}}]}]\n"
+              "additionalPrometheusRulesMap:\n  two: {groups: []}\n"
+              "prometheus:\n  additionalServiceMonitors:\n  - name: mon\n    selector: {}\n"
+              "    endpoints: [{port: metrics}]\n");
+    assert_int_equal(json_array_size(v.objects), 3);
+    const json_t *rule = json_array_get(v.objects, 0), *monitor = json_array_get(v.objects, 2);
+    assert_string_equal(codec_json_str(rule, "metadata", "name", NULL),
+                        "kube-prometheus-stack-one");
+    assert_string_equal(codec_json_str(rule, "metadata", "labels", "team", NULL), "x");
+    assert_string_equal(codec_json_str(rule, "metadata", "labels", "release", NULL),
+                        "kube-prometheus-stack");
+    assert_string_equal(codec_json_str(monitor, "kind", NULL), "ServiceMonitor");
+    assert_null(codec_json_get(monitor, "spec", "name", NULL));
+    chart_values_finish(&v);
+}
+
+static void test_values_without_effect_are_named(void **state)
+{
+    struct chart_values v = added("alertmanager: {alertmanagerSpec: {}}\n" SPEC
+                                  "    remoteWrite: [{url: x}]\n    replicas: 2\n"
+                                  "    serviceMonitorSelectors: {}\n");
+    assert_int_equal(v.n_notes, 3);
+    assert_string_equal(v.notes[0], "values.yaml:4:18: remoteWrite has no effect here");
+    assert_string_equal(v.notes[1], "values.yaml:6:30: unknown value serviceMonitorSelectors; did "
+                                    "you mean \"serviceMonitorSelector\"?");
+    assert_non_null(strstr(v.notes[2], "--alertmanager"));
+    chart_values_finish(&v);
+}
+
+static void test_wrong_values_have_their_position(void **state)
+{
+    refused(SPEC "    additionalScrapeConfigs:\n    - job_nam: x\n", "values.yaml:4:");
+    refused(SPEC "    additionalScrapeConfigs: {}x\n", "values.yaml:3:");
+    refused(SPEC "    additionalScrapeConfigs: '{{ x }}'\n", "template of Helm");
+    refused(SPEC "    additionalScrapeConfigs: {a: b}\n", "must be a list");
+    refused(SPEC "    scrapeInterval: soon\n", "values.yaml:3:");
+    refused(SPEC "    ruleSelector: {matchLabels: {'a b': c}}\n", "ruleSelector");
+    refused("additionalPrometheusRules: [{name: x}]\n", "values.yaml:1:");
+    refused(SPEC "    alertingEndpoints: [{name: x}]\n", "needs name and port");
+}
+
+static void test_other_documents_are_no_values(void **state)
+{
+    static const char *const others[] = {"", "rules: {custom: []}", "[]", "a: 1",
+                                         "apiVersion: v1\nkind: X\nprometheusOperator: {}\n"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++) {
+        struct chart_values v = {0};
+        bool found = false;
+        assert_ok(chart_values_add(gs_slice_of(others[i]), "values.yaml", &v, &found));
+        assert_false(found);
+        chart_values_finish(&v);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scrape_configs_and_intervals_become_a_configuration),
+        cmocka_unit_test(test_selectors_of_later_files_win),
+        cmocka_unit_test(test_alertmanagers_are_combined),
+        cmocka_unit_test(test_rules_and_monitors_become_objects),
+        cmocka_unit_test(test_values_without_effect_are_named),
+        cmocka_unit_test(test_wrong_values_have_their_position),
+        cmocka_unit_test(test_other_documents_are_no_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -72,6 +72,7 @@ struct kube_openapi_resource {
     const char *group; // "" for core
     const char *version, *plural, *kind;
     bool namespaced;
+    const json_t *schema; // of a custom resource: its OpenAPI v3 schema; NULL: the table of types
 };
 
 // {"paths": {"apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1?hash=…"}}} of all

@@ -131,14 +131,88 @@ static char *api_version_of(const struct kube_openapi_resource *r)
     return gs_format("%s%s%s", r->group, *r->group ? "/" : "", r->version);
 }
 
+// What version 2 of OpenAPI lacks. Free-form objects have no properties there, so that old clients
+// do not reject their members.
+static void reduce_to_v2(json_t *schema, unsigned depth)
+{
+    static const char *const keys[] = {
+        "nullable", "oneOf", "anyOf", "not", "allOf", "default", "additionalProperties"};
+    const char *key;
+    json_t *member;
+    if (!json_is_object(schema) || depth > CODEC_JSON_MAX_DEPTH)
+        return;
+    bool free_form = json_is_true(json_object_get(schema, "x-kubernetes-preserve-unknown-fields"));
+    bool int_or_string = json_is_true(json_object_get(schema, "x-kubernetes-int-or-string"));
+    bool nullable = json_is_true(json_object_get(schema, "nullable"));
+    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
+        if (!json_is_object(json_object_get(schema, keys[i])))
+            json_object_del(schema, keys[i]);
+    json_object_del(schema, "not");
+    if (free_form || int_or_string || nullable) {
+        json_object_del(schema, "type");
+        json_object_del(schema, "properties");
+        json_object_del(schema, "items");
+    }
+    json_object_foreach (json_object_get(schema, "properties"), key, member)
+        reduce_to_v2(member, depth + 1);
+    reduce_to_v2(json_object_get(schema, "items"), depth + 1);
+    reduce_to_v2(json_object_get(schema, "additionalProperties"), depth + 1);
+}
+
+// The schema of a custom resource, with the members that each object has.
+static json_t *custom_schema(struct doc *d, const json_t *schema)
+{
+    static const struct {
+        const char *name, *doc;
+    } strings[] = {
+        {"apiVersion", "The version of this representation of an object."},
+        {"kind", "The kind of the object."},
+    };
+    json_t *s = json_deep_copy(schema);
+    if (!d->v3)
+        reduce_to_v2(s, 0);
+    json_t *properties = json_object_get(s, "properties");
+    if (!json_is_object(properties))
+        return s;
+    for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++) {
+        json_t *member = typed_schema("string", NULL);
+        codec_json_set_str(member, "description", strings[i].doc);
+        json_object_set_new(properties, strings[i].name, member);
+    }
+    const struct kube_field *meta =
+        kube_schema_field(kube_schema_find("v1", "ConfigMap"), "metadata");
+    add_type(d, meta->type);
+    json_object_set_new(properties, "metadata", field_schema(d, meta));
+    return s;
+}
+
+// "com.example.stable.v1.CronTab"
+static char *custom_schema_name(const struct kube_openapi_resource *r)
+{
+    GS_AUTO_BUF struct gs_buf name = {0};
+    size_t end = strlen(r->group);
+    while (end > 0) {
+        size_t start = end;
+        while (start > 0 && r->group[start - 1] != '.')
+            start--;
+        gs_buf_addf(&name, "%.*s.", (int)(end - start), r->group + start);
+        end = start > 0 ? start - 1 : 0;
+    }
+    gs_buf_addf(&name, "%s.%s", r->version, r->kind);
+    return gs_buf_take(&name);
+}
+
 // Adds the resource's own schema; the name is the caller's.
 static char *add_resource_schema(struct doc *d, const struct kube_openapi_resource *r)
 {
     GS_AUTO_FREE char *api_version = api_version_of(r);
     const struct kube_type *t = kube_schema_find(api_version, r->kind);
-    char *name = t ? gs_strdup(t->name)
-                   : gs_format("%s.%s.%s", *r->group ? r->group : "core", r->version, r->kind);
-    if (t) {
+    char *name = r->schema ? custom_schema_name(r)
+                 : t       ? gs_strdup(t->name)
+                     : gs_format("%s.%s.%s", *r->group ? r->group : "core", r->version, r->kind);
+    if (r->schema) {
+        json_object_set_new(d->schemas, name, custom_schema(d, r->schema));
+    } else if (t) {
         add_type(d, t);
     } else {
         json_t *free_form = typed_schema("object", NULL);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/timer.h"
 #include "local/api/api_private.h"
+#include "local/api/crd.h"
 
 #define MAX_SEGMENTS      8
 #define SWEEP_INTERVAL_MS 60000
@@ -20,21 +21,31 @@ static void on_sweep(void *arg)
     local_api_sweep_events(arg);
 }
 
+static void on_store_change(void *arg, const struct local_api_store_change *change)
+{
+    struct local_api *api = arg;
+
+    local_api_watch_dispatch(api, change);
+    local_api_crds_changed(api->crds, change);
+}
+
 static struct gs_error *open_store(struct local_api *api, const char *data_dir)
 {
     GS_AUTO_FREE char *path = data_dir ? gs_format("%s/state.db", data_dir) : NULL;
+    GS_AUTO_FREE char **names = gs_alloc_array(local_api_n_resources, sizeof *names);
 
-    api->bucket_names = gs_alloc_array(local_api_n_resources, sizeof *api->bucket_names);
     for (size_t i = 0; i < local_api_n_resources; i++)
-        api->bucket_names[i] =
-            gs_format("%s/%s", local_api_resources[i].group, local_api_resources[i].plural);
-    return local_api_store_open(
+        names[i] = gs_format("%s/%s", local_api_resources[i].group, local_api_resources[i].plural);
+    struct gs_error *err = local_api_store_open(
         &(struct local_api_store_config){.path = path,
-                                         .bucket_names = (const char *const *)api->bucket_names,
+                                         .bucket_names = (const char *const *)names,
                                          .n_buckets = local_api_n_resources,
-                                         .on_change = local_api_watch_dispatch,
+                                         .on_change = on_store_change,
                                          .arg = api},
         &api->store);
+    for (size_t i = 0; i < local_api_n_resources; i++)
+        free(names[i]);
+    return err;
 }
 
 struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *cfg,
@@ -46,11 +57,13 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
     api->node_name = gs_strdup(cfg->node_name ? cfg->node_name : "localhost");
     api->max_objects = cfg->max_objects ? cfg->max_objects : DEFAULT_MAX_OBJECTS;
     api->max_pods = cfg->max_pods ? cfg->max_pods : DEFAULT_MAX_PODS;
+    api->crds = local_api_crds_new(api);
     struct gs_error *err = open_store(api, cfg->data_dir);
     if (err) {
         local_api_free(api);
         return gs_error_wrap(err, "opening the cluster's state");
     }
+    local_api_crds_load(api->crds);
     local_api_make_base_objects(api);
     api->sweep = gs_timer_new(loop, api);
     gs_timer_repeat(api->sweep, on_sweep, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
@@ -66,9 +79,7 @@ void local_api_free(struct local_api *api)
     local_api_watch_end_all(api);
     gs_timer_free(api->sweep);
     local_api_store_close(api->store);
-    for (size_t i = 0; api->bucket_names && i < local_api_n_resources; i++)
-        free(api->bucket_names[i]);
-    free(api->bucket_names);
+    local_api_crds_free(api->crds);
     for (size_t i = 0; i < api->n_mounts; i++)
         free(api->mounts[i].group);
     free(api->mounts);
@@ -207,7 +218,7 @@ static const struct local_api_resource *find_resource(struct local_api_request *
     }
     if (n > 3)
         return NULL;
-    res = local_api_resource_find(group, r->version, seg[0]);
+    res = local_api_find_resource(r->api, group, r->version, seg[0]);
     if (!res || (of_namespace && !local_api_resource_has(res, LOCAL_API_R_NAMESPACED)))
         return NULL;
     r->name = n > 1 ? seg[1] : NULL;

@@ -5,6 +5,7 @@
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "local/api/api_private.h"
+#include "local/api/crd.h"
 #include "local/api/proto.h"
 
 static json_t *bad_request(const char *fmt, ...) GS_PRINTF(1, 2);
@@ -136,25 +137,39 @@ static json_t *refuse_unknown(const struct local_api_request *r, const json_t *u
     return cannot_handle(r, text.data);
 }
 
-static json_t *check_fields(const struct local_api_request *r, const struct kube_type *type,
-                            json_t *obj)
+static json_t *report_unknown(const struct local_api_request *r, const json_t *unknown)
 {
-    CODEC_AUTO_JSON json_t *unknown = json_array();
-    CODEC_AUTO_JSON json_t *wrong = json_array();
     size_t i;
     json_t *problem;
 
-    kube_schema_check(type, obj, true, unknown, wrong);
-    if (json_array_size(wrong) > 0)
-        return cannot_handle(r, json_string_value(json_array_get(wrong, 0)));
     if (json_array_size(unknown) == 0)
         return NULL;
     if (r->field_validation == LOCAL_API_FIELDS_STRICT)
         return refuse_unknown(r, unknown);
     if (r->field_validation == LOCAL_API_FIELDS_WARN)
-        json_array_foreach (unknown, i, problem)
+        json_array_foreach ((json_t *)unknown, i, problem)
             local_api_warning(r, "%s", json_string_value(problem));
     return NULL;
+}
+
+static json_t *check_fields(const struct local_api_request *r, const struct kube_type *type,
+                            json_t *obj)
+{
+    CODEC_AUTO_JSON json_t *unknown = json_array();
+    CODEC_AUTO_JSON json_t *wrong = json_array();
+
+    kube_schema_check(type, obj, true, unknown, wrong);
+    if (json_array_size(wrong) > 0)
+        return cannot_handle(r, json_string_value(json_array_get(wrong, 0)));
+    return report_unknown(r, unknown);
+}
+
+static json_t *prune_custom(const struct local_api_request *r, json_t *obj)
+{
+    CODEC_AUTO_JSON json_t *unknown = json_array();
+
+    local_api_custom_prune(r->res->custom, obj, unknown);
+    return report_unknown(r, unknown);
 }
 
 // --- canonical form ---
@@ -315,6 +330,8 @@ json_t *local_api_check_object(const struct local_api_request *r, json_t *obj)
                                       "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
     } else {
         drop_null_metadata(obj);
+        if (r->res->custom)
+            status = prune_custom(r, obj);
     }
     return status ? status : check_metadata_types(r, obj);
 }

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
+#include "local/api/crd.h"
 #include "local/pod.h"
 
 #define DEFAULT_GRACE_S 30
@@ -18,13 +19,16 @@ static bool is_core(const struct local_api_resource *res, const char *plural)
 
 static bool namespace_is_empty(const struct local_api *api, const char *ns)
 {
-    for (size_t i = 0; i < local_api_n_resources; i++) {
+    const struct local_api_resource *res;
+
+    for (size_t i = 0; (res = local_api_nth_resource(api, i)); i++) {
         const char *found_ns = NULL;
-        if (!local_api_resource_has(&local_api_resources[i], LOCAL_API_R_NAMESPACED) ||
-            local_api_resources[i].view_of)
+        if (!local_api_resource_has(res, LOCAL_API_R_NAMESPACED) || res->view_of)
             continue;
-        size_t first = local_api_store_seek(api->store, i, ns, "");
-        if (local_api_store_at(api->store, i, first, &found_ns, NULL) && strcmp(found_ns, ns) == 0)
+        size_t bucket = local_api_resource_bucket(res);
+        size_t first = local_api_store_seek(api->store, bucket, ns, "");
+        if (local_api_store_at(api->store, bucket, first, &found_ns, NULL) &&
+            strcmp(found_ns, ns) == 0)
             return false;
     }
     return true;
@@ -151,8 +155,10 @@ static json_t *without_owner(const json_t *obj, const char *uid)
 static json_t *release_dependents(const struct local_api_request *r, const char *uid)
 {
     struct local_api_store *store = r->api->store;
+    const struct local_api_resource *res;
 
-    for (size_t b = 0; uid && b < local_api_n_resources; b++)
+    for (size_t n = 0; uid && (res = local_api_nth_resource(r->api, n)); n++) {
+        size_t b = local_api_resource_bucket(res);
         for (size_t i = 0; i < local_api_store_len(store, b); i++) {
             json_t *free_one =
                 without_owner(local_api_store_at(store, b, i, NULL, NULL)->tree, uid);
@@ -160,6 +166,7 @@ static json_t *release_dependents(const struct local_api_request *r, const char 
             if (err)
                 return local_api_error_status(err);
         }
+    }
     return NULL;
 }
 
@@ -264,6 +271,8 @@ json_t *local_api_delete_object(const struct local_api_request *r, const json_t 
         return status;
     if (is_core(r->res, "namespaces"))
         return delete_namespace(r, keep, ret_obj, ret_gone);
+    if (strcmp(r->res->plural, "customresourcedefinitions") == 0)
+        return local_api_delete_crd(r, keep, ret_obj, ret_gone);
     int64_t grace_s = grace_of(r->res, keep, o.grace_s);
     bool held = json_array_size(codec_json_get(keep, "metadata", "finalizers", NULL)) > 0;
     if (grace_s == 0 && !held)

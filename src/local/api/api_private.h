@@ -28,7 +28,6 @@ struct local_api {
     char *node_name;
     struct local_api_store *store;
     size_t max_objects, max_pods;
-    char **bucket_names;
     struct local_api_watch *watches; // list
     size_t n_watches;
     bool dispatching; // watches that end during it are freed afterwards
@@ -39,6 +38,7 @@ struct local_api {
     struct gs_timer *sweep;
     uint64_t event_seq;
     struct gs_hmap *openapi; // documents by name, generated on first request
+    struct local_api_crds *crds;
 };
 
 enum local_api_form { LOCAL_API_FORM_OBJECT, LOCAL_API_FORM_TABLE, LOCAL_API_FORM_PARTIAL };
@@ -130,6 +130,8 @@ bool local_api_filter_matches(const struct local_api_filter *f, const struct loc
 json_t *local_api_open_watch(const struct local_api_request *r);
 void local_api_watch_dispatch(void *api, const struct local_api_store_change *change);
 void local_api_watch_end_all(struct local_api *api);
+// Ends the watches of a resource that is no longer served in this form.
+void local_api_watch_end_resource(struct local_api *api, const struct local_api_resource *res);
 
 // --- subresources.c ---
 json_t *local_api_subresource(const struct local_api_request *r);

@@ -84,7 +84,9 @@ json_t *local_api_to_served(const struct local_api_request *r, const json_t *sto
 {
     json_t *served = NULL;
 
-    if (!r->res->from_stored || (!r->res->view_of && strcmp(r->version, r->res->versions[0]) == 0))
+    bool stored_first = !r->res->view_of && !r->res->custom;
+
+    if (!r->res->from_stored || (stored_first && strcmp(r->version, r->res->versions[0]) == 0))
         return json_incref((json_t *)stored);
     GS_AUTO_ERROR struct gs_error *err = r->res->from_stored(stored, r->version, &served);
     // What was valid when it was stored always converts; the stored form is better than nothing.

@@ -5,6 +5,7 @@
 #include "kube/patch.h"
 #include "local/api/admission.h"
 #include "local/api/api_private.h"
+#include "local/api/crd.h"
 #include "local/api/registry.h"
 
 // What etcd takes by default, and so what objects are cut to everywhere.
@@ -48,6 +49,8 @@ static json_t *validate(const struct local_api_request *r, const json_t *obj, co
     local_api_meta_validate(r, obj, &errors);
     if (r->res->validate)
         r->res->validate(obj, old, &errors);
+    if (r->res->custom)
+        local_api_custom_validate(r->res->custom, obj, &errors);
     if (strcmp(r->res->plural, "services") == 0 && !gs_streq(r->sub, "status"))
         local_api_check_service(r, obj, old, &errors);
     if (errors.len > 0) {
@@ -62,13 +65,12 @@ static json_t *validate(const struct local_api_request *r, const json_t *obj, co
 
 static void use_stored_version(const struct local_api_request *r, json_t *obj)
 {
-    const struct local_api_resource *stored =
-        &local_api_resources[local_api_resource_bucket(r->res)];
     GS_AUTO_BUF struct gs_buf version = {0};
+    const char *kind;
 
-    local_api_version(stored->group, stored->versions[0], &version);
+    local_api_resource_stored_as(r->res, &version, &kind);
     codec_json_set_str(obj, "apiVersion", version.data);
-    codec_json_set_str(obj, "kind", stored->kind);
+    codec_json_set_str(obj, "kind", kind);
 }
 
 static json_t *over_quota(const struct local_api_request *r, const char *name, const char *what,
@@ -122,6 +124,10 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
         status = local_api_meta_for_create(r, stored);
     if (!status && *r->ns)
         status = local_api_check_namespace(r, r->ns);
+    if (!status && r->res->custom && local_api_custom_is_terminating(r->res->custom))
+        status = kube_status_failure(
+            405, "MethodNotAllowed",
+            "create not allowed while custom resource definition is terminating", NULL);
     if (status)
         return status;
     use_stored_version(r, stored);
@@ -130,6 +136,10 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
         json_object_del(stored, "status");
     if (r->res->set_defaults)
         r->res->set_defaults(stored, NULL);
+    if (r->res->custom)
+        local_api_custom_default(r->res->custom, stored);
+    if (r->res->complete)
+        r->res->complete(r, stored, NULL);
     status = local_api_admit(r, stored);
     if (!status)
         status = validate(r, stored, NULL);
@@ -261,6 +271,10 @@ json_t *local_api_replace(const struct local_api_request *r, const json_t *old, 
     // Defaults carry a namespace's spec over, which is just what finalize changes.
     if (r->res->set_defaults && !gs_streq(r->sub, "finalize"))
         r->res->set_defaults(obj, before);
+    if (r->res->custom)
+        local_api_custom_default(r->res->custom, obj);
+    if (r->res->complete)
+        r->res->complete(r, obj, before);
     count_generation(r, before, obj);
     status = validate(r, obj, before);
     if (status)

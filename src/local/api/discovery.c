@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
+#include "local/api/crd.h"
 
 // Groups that serve reviews only.
 static const char *const review_groups[] = {"authentication.k8s.io", "authorization.k8s.io"};
@@ -20,48 +21,116 @@ static json_t *group_version(const char *group, const char *version)
     return v;
 }
 
-static json_t *group_document(const char *group, const char *const *versions)
+static bool list_contains(const json_t *list, const char *text)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach ((json_t *)list, i, item)
+        if (gs_streq(json_string_value(item), text))
+            return true;
+    return false;
+}
+
+static void add_version(json_t *versions, const char *version)
+{
+    if (!list_contains(versions, version))
+        json_array_append_new(versions, json_string(version));
+}
+
+static bool is_review_group(const char *group)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(review_groups); i++)
+        if (strcmp(review_groups[i], group) == 0)
+            return true;
+    return false;
+}
+
+static int by_version(const void *a, const void *b)
+{
+    return local_api_compare_versions(*(const char *const *)a, *(const char *const *)b);
+}
+
+// In the order of kube-apiserver: stable versions first, the newest of them in front.
+static json_t *ordered(json_t *versions)
+{
+    size_t n = json_array_size(versions);
+    GS_AUTO_FREE const char **texts = gs_alloc_array(n + 1, sizeof *texts);
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        texts[i] = json_string_value(json_array_get(versions, i));
+    qsort(texts, n, sizeof *texts, by_version);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_string(texts[i]));
+    json_decref(versions);
+    return list;
+}
+
+// The versions of a group, an array of strings that is empty for a group without resources. The
+// built-in rows of a group agree, and are in order.
+static json_t *versions_of(const struct local_api *api, const char *group)
+{
+    json_t *list = json_array();
+    const struct local_api_resource *r;
+    bool custom = false;
+
+    for (size_t i = 0; (r = local_api_nth_resource(api, i)); i++) {
+        if (strcmp(r->group, group) != 0)
+            continue;
+        custom |= r->custom != NULL;
+        for (size_t v = 0; r->versions[v]; v++)
+            add_version(list, r->versions[v]);
+    }
+    if (is_review_group(group))
+        add_version(list, "v1");
+    return custom ? ordered(list) : list;
+}
+
+static json_t *group_document(const char *group, const json_t *versions)
 {
     json_t *doc = json_object();
     json_t *list = json_array();
+    size_t i;
+    json_t *version;
 
     codec_json_set_str(doc, "kind", "APIGroup");
     codec_json_set_str(doc, "apiVersion", "v1");
     codec_json_set_str(doc, "name", group);
-    for (size_t i = 0; versions[i]; i++)
-        json_array_append_new(list, group_version(group, versions[i]));
+    json_array_foreach ((json_t *)versions, i, version)
+        json_array_append_new(list, group_version(group, json_string_value(version)));
     json_object_set_new(doc, "versions", list);
-    json_object_set_new(doc, "preferredVersion", group_version(group, versions[0]));
+    json_object_set_new(doc, "preferredVersion",
+                        group_version(group, json_string_value(json_array_get(versions, 0))));
     return doc;
 }
 
-// The versions of a group are those of its rows, which agree within a group.
-static const char *const *versions_of(const char *group)
+// The names of all groups but the core, in the order of discovery.
+static json_t *group_names(const struct local_api *api)
 {
-    static const char *const v1_only[] = {"v1", NULL};
+    json_t *names = json_array();
+    const struct local_api_resource *r;
 
-    for (size_t i = 0; i < local_api_n_resources; i++)
-        if (strcmp(local_api_resources[i].group, group) == 0)
-            return local_api_resources[i].versions;
+    for (size_t i = 0; (r = local_api_nth_resource(api, i)); i++)
+        if (*r->group && !list_contains(names, r->group))
+            json_array_append_new(names, json_string(r->group));
     for (size_t i = 0; i < GS_ARRAY_LEN(review_groups); i++)
-        if (strcmp(review_groups[i], group) == 0)
-            return v1_only;
-    return NULL;
+        json_array_append_new(names, json_string(review_groups[i]));
+    return names;
 }
 
 static json_t *all_groups(const struct local_api *api)
 {
+    CODEC_AUTO_JSON json_t *names = group_names(api);
     json_t *groups = json_array();
+    size_t i;
+    json_t *name;
 
-    for (size_t i = 0; i < local_api_n_resources; i++) {
-        const char *group = local_api_resources[i].group;
-        if (*group && strcmp(group, local_api_resources[i - 1].group) != 0)
-            json_array_append_new(groups, group_document(group, versions_of(group)));
+    json_array_foreach (names, i, name) {
+        CODEC_AUTO_JSON json_t *versions = versions_of(api, json_string_value(name));
+        json_array_append_new(groups, group_document(json_string_value(name), versions));
     }
-    for (size_t i = 0; i < GS_ARRAY_LEN(review_groups); i++)
-        json_array_append_new(groups,
-                              group_document(review_groups[i], versions_of(review_groups[i])));
-    for (size_t i = 0; i < api->n_mounts; i++) {
+    for (i = 0; i < api->n_mounts; i++) {
         json_t *doc = api->mounts[i].describe(api->mounts[i].ctx, api->mounts[i].group);
         if (doc)
             json_array_append_new(groups, doc);
@@ -93,9 +162,9 @@ void local_api_discovery_groups(struct local_api *api, struct http_exchange *x)
 
 bool local_api_discovery_group(struct local_api *api, struct http_exchange *x, const char *group)
 {
-    const char *const *versions = *group ? versions_of(group) : NULL;
+    CODEC_AUTO_JSON json_t *versions = *group ? versions_of(api, group) : json_array();
 
-    if (!versions)
+    if (json_array_size(versions) == 0)
         return false;
     CODEC_AUTO_JSON json_t *doc = group_document(group, versions);
     kube_reply_json(x, 200, doc);
@@ -135,8 +204,10 @@ static void add_main(json_t *list, const struct local_api_resource *r)
 
     if (r->short_names)
         json_object_set_new(entry, "shortNames", strings(r->short_names));
-    if (r->category)
-        json_object_set_new(entry, "categories", strings((const char *[]){r->category, NULL}));
+    if (r->categories || r->category)
+        json_object_set_new(
+            entry, "categories",
+            strings(r->categories ? r->categories : (const char *[]){r->category, NULL}));
     json_array_append_new(list, entry);
 }
 
@@ -177,26 +248,24 @@ static void add_parts(json_t *list, const struct local_api_resource *r)
 bool local_api_discovery_version(struct local_api *api, struct http_exchange *x, const char *group,
                                  const char *version)
 {
-    const char *const *versions = versions_of(group);
+    CODEC_AUTO_JSON json_t *versions = versions_of(api, group);
     CODEC_AUTO_JSON json_t *doc = json_object();
     GS_AUTO_BUF struct gs_buf text = {0};
     json_t *list = json_array();
-    bool served = false;
+    const struct local_api_resource *r;
 
-    for (size_t i = 0; versions && versions[i]; i++)
-        served |= strcmp(versions[i], version) == 0;
     codec_json_set_str(doc, "kind", "APIResourceList");
     codec_json_set_str(doc, "apiVersion", "v1");
     local_api_version(group, version, &text);
     codec_json_set_str(doc, "groupVersion", text.data);
     json_object_set_new(doc, "resources", list);
-    if (!served)
+    if (!list_contains(versions, version))
         return false;
-    for (size_t i = 0; i < local_api_n_resources; i++) {
-        if (strcmp(local_api_resources[i].group, group) != 0)
+    for (size_t i = 0; (r = local_api_nth_resource(api, i)); i++) {
+        if (strcmp(r->group, group) != 0 || !local_api_resource_version(r, version))
             continue;
-        add_main(list, &local_api_resources[i]);
-        add_parts(list, &local_api_resources[i]);
+        add_main(list, r);
+        add_parts(list, r);
     }
     local_api_review_resources(group, list);
     kube_reply_json(x, 200, doc);

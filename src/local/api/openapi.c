@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "local/api/api_private.h"
+#include "local/api/crd.h"
 
 #include <inttypes.h>
 
@@ -21,21 +22,25 @@ static void document_free(void *arg)
 
 // --- the list of what is served ---
 
-static struct kube_openapi_resource *all_resources(size_t *ret_n)
+static struct kube_openapi_resource *all_resources(const struct local_api *api, size_t *ret_n)
 {
+    const struct local_api_resource *r;
     size_t n = 0;
 
-    for (size_t i = 0; i < local_api_n_resources; i++)
-        for (size_t v = 0; local_api_resources[i].versions[v]; v++)
+    for (size_t i = 0; (r = local_api_nth_resource(api, i)); i++)
+        for (size_t v = 0; r->versions[v]; v++)
             n++;
     struct kube_openapi_resource *all = gs_alloc_array(n, sizeof *all);
     n = 0;
-    for (size_t i = 0; i < local_api_n_resources; i++)
-        for (size_t v = 0; local_api_resources[i].versions[v]; v++)
+    for (size_t i = 0; (r = local_api_nth_resource(api, i)); i++)
+        for (size_t v = 0; r->versions[v]; v++)
             all[n++] = (struct kube_openapi_resource){
-                local_api_resources[i].group, local_api_resources[i].versions[v],
-                local_api_resources[i].plural, local_api_resources[i].kind,
-                local_api_resource_has(&local_api_resources[i], LOCAL_API_R_NAMESPACED)};
+                r->group,
+                r->versions[v],
+                r->plural,
+                r->kind,
+                local_api_resource_has(r, LOCAL_API_R_NAMESPACED),
+                r->custom ? local_api_custom_schema(r->custom) : NULL};
     *ret_n = n;
     return all;
 }
@@ -69,10 +74,10 @@ static json_t *make_group_version(const char *name, const struct kube_openapi_re
                                                   : NULL;
 }
 
-static struct document *make_document(const char *name)
+static struct document *make_document(const struct local_api *api, const char *name)
 {
     size_t n;
-    GS_AUTO_FREE struct kube_openapi_resource *r = all_resources(&n);
+    GS_AUTO_FREE struct kube_openapi_resource *r = all_resources(api, &n);
     CODEC_AUTO_JSON json_t *json = gs_starts(name, "v2") ? kube_openapi_v2(r, n)
                                    : strcmp(name, "/openapi/v3") == 0
                                        ? kube_openapi_v3_index(r, n)
@@ -95,7 +100,7 @@ static const struct document *get_document(struct local_api *api, const char *na
         api->openapi = gs_hmap_new(document_free);
     struct document *d = gs_hmap_get_str(api->openapi, name);
     if (!d) {
-        d = make_document(name);
+        d = make_document(api, name);
         if (d)
             gs_hmap_put_str(api->openapi, name, d);
     }

@@ -2,6 +2,7 @@
 #include "local/api/registry.h"
 
 #include "hpa/convert.h"
+#include "local/api/crd.h"
 #include "local/api/table.h"
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -178,7 +179,12 @@ const struct local_api_resource local_api_resources[] = {
      .singular = "customresourcedefinition",
      .kind = "CustomResourceDefinition",
      .short_names = NAMES("crd", "crds"),
-     .flags = STATUS | GEN | INERT},
+     .category = "api-extensions",
+     .flags = STATUS | GEN,
+     .set_defaults = local_api_default_crd,
+     .validate = local_api_validate_crd,
+     .complete = local_api_complete_crd,
+     .table = &local_api_table_crds},
     {.group = "apiregistration.k8s.io",
      .versions = V1,
      .plural = "apiservices",
@@ -411,18 +417,33 @@ const struct local_api_resource *local_api_resource_find(const char *group, cons
     return NULL;
 }
 
-const struct local_api_resource *local_api_resource_by_kind(const char *group, const char *kind)
+bool local_api_resource_is_built_in(const char *group, const char *plural, const char *kind)
 {
     for (size_t i = 0; i < local_api_n_resources; i++)
         if (strcmp(local_api_resources[i].group, group) == 0 &&
-            strcmp(local_api_resources[i].kind, kind) == 0)
-            return &local_api_resources[i];
-    return NULL;
+            (strcmp(local_api_resources[i].plural, plural) == 0 ||
+             strcmp(local_api_resources[i].kind, kind) == 0))
+            return true;
+    return false;
 }
 
 size_t local_api_resource_bucket(const struct local_api_resource *r)
 {
+    if (r->custom)
+        return local_api_custom_bucket(r->custom);
     return r->view_of ? r->view_of - 1 : (size_t)(r - local_api_resources);
+}
+
+void local_api_resource_stored_as(const struct local_api_resource *r, struct gs_buf *version,
+                                  const char **ret_kind)
+{
+    const struct local_api_resource *stored =
+        r->custom ? r : &local_api_resources[local_api_resource_bucket(r)];
+
+    local_api_version(stored->group,
+                      r->custom ? local_api_custom_stored_version(r->custom) : stored->versions[0],
+                      version);
+    *ret_kind = stored->kind;
 }
 
 bool local_api_resource_has(const struct local_api_resource *r, unsigned flag)

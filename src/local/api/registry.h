@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resources that the API serves. One constant row per resource defines routing, discovery,
-// storage, defaults, validation and tables. Private to the API server.
+// The resources that the API serves. One row per resource defines routing, discovery, storage,
+// defaults, validation and tables: a constant one for the built-in resources, one per served
+// version for those of CustomResourceDefinitions (crd.h). Private to the API server.
 #pragma once
 
 #include "codec/json.h"
 #include "kube/status.h"
 
+struct local_api;
+struct local_api_custom;
+struct local_api_request;
 struct local_api_table;
 
 enum local_api_resource_flags {
@@ -29,7 +33,8 @@ struct local_api_resource {
     const char *const *versions; // NULL-terminated, preferred first
     const char *plural, *singular, *kind;
     const char *const *short_names; // NULL-terminated, or NULL
-    const char *category;           // "all" or NULL
+    const char *category;           // "all", or NULL
+    const char *const *categories;  // of custom resources: NULL-terminated, or NULL
     unsigned flags;
     enum local_api_name_rule name_rule;
     const char *const *fields; // for field selectors, beside metadata.name and .namespace
@@ -40,26 +45,42 @@ struct local_api_resource {
     // Sets the defaults of absent fields and, at creation (old NULL), the initial status.
     void (*set_defaults)(json_t *obj, const json_t *old);
     void (*validate)(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
+    // Adds what depends on other objects, after the defaults. NULL: nothing.
+    void (*complete)(const struct local_api_request *r, json_t *obj, const json_t *old);
     const struct local_api_table *table; // NULL: NAME and AGE
+    // Of a CustomResourceDefinition; NULL for built-in resources.
+    const struct local_api_custom *custom;
 };
 
 extern const struct local_api_resource local_api_resources[];
 extern const size_t local_api_n_resources;
 
-// NULL if it is not served.
+// A built-in resource. NULL if it is not served. Requests use local_api_find_resource().
 const struct local_api_resource *local_api_resource_find(const char *group, const char *version,
                                                          const char *plural);
+// Whether a built-in resource of the group has the plural or the kind.
+bool local_api_resource_is_built_in(const char *group, const char *plural, const char *kind);
 // The row's constant for a version that it serves.
 const char *local_api_resource_version(const struct local_api_resource *r, const char *version);
-const struct local_api_resource *local_api_resource_by_kind(const char *group, const char *kind);
 // The store's bucket of a resource (its own, or that of view_of).
 size_t local_api_resource_bucket(const struct local_api_resource *r);
 bool local_api_resource_has(const struct local_api_resource *r, unsigned flag);
+// The version and kind in which its objects are stored: "apps/v1", "Deployment".
+void local_api_resource_stored_as(const struct local_api_resource *r, struct gs_buf *version,
+                                  const char **ret_kind);
 // "pods", "deployments.apps"; "Pod", "Deployment.apps".
 void local_api_resource_name(const struct local_api_resource *r, struct gs_buf *out);
 void local_api_resource_kind_name(const struct local_api_resource *r, struct gs_buf *out);
 // "v1", "apps/v1".
 void local_api_version(const char *group, const char *version, struct gs_buf *out);
+
+// --- crd.c: built-in resources and those of CustomResourceDefinitions ---
+
+const struct local_api_resource *local_api_find_resource(const struct local_api *api,
+                                                         const char *group, const char *version,
+                                                         const char *plural);
+// All resources in turn, the built-in ones first; NULL after the last one.
+const struct local_api_resource *local_api_nth_resource(const struct local_api *api, size_t i);
 
 // --- names.c: checks of names, labels and ports ---
 // Applies kube/names.h to fields, with Kubernetes' messages. Adds the checks that only an API

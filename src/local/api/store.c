@@ -26,8 +26,8 @@ struct bucket {
 struct local_api_store {
     struct local_api_store_db *db;
     struct bucket *buckets;
-    const char *const *bucket_names;
-    size_t n_buckets;
+    char **bucket_names;
+    size_t n_buckets, buckets_cap, names_cap;
     size_t n_objects, max_objects;
     uint64_t rv;
     // Ring of changes: ring[(first + i) % ring_cap], 0 <= i < ring_len.
@@ -182,6 +182,18 @@ const struct local_api_store_version *local_api_store_at(const struct local_api_
     if (ret_name)
         *ret_name = b->items[i].name;
     return b->items[i].version;
+}
+
+size_t local_api_store_bucket(struct local_api_store *s, const char *name)
+{
+    for (size_t b = 0; b < s->n_buckets; b++)
+        if (strcmp(s->bucket_names[b], name) == 0)
+            return b;
+    gs_grow(&s->buckets, &s->buckets_cap, s->n_buckets, sizeof *s->buckets);
+    gs_grow(&s->bucket_names, &s->names_cap, s->n_buckets, sizeof *s->bucket_names);
+    s->buckets[s->n_buckets] = (struct bucket){0};
+    s->bucket_names[s->n_buckets] = gs_strdup(name);
+    return s->n_buckets++;
 }
 
 // --- ring ---
@@ -345,15 +357,7 @@ static void load_row(void *arg, const char *bucket, const char *ns, const char *
 {
     struct local_api_store *s = arg;
     json_t *tree = NULL;
-    size_t b = 0;
 
-    while (b < s->n_buckets && strcmp(s->bucket_names[b], bucket) != 0)
-        b++;
-    if (b == s->n_buckets) {
-        gs_warn("store", "%s \"%s\": this version does not know the kind: kept on disk, not served",
-                bucket, name);
-        return;
-    }
     GS_AUTO_ERROR struct gs_error *err = codec_json_parse(body, false, &tree);
     if (err || !json_is_object(tree)) {
         gs_warn("store", "%s \"%s\": cannot be read, left out: %s", bucket, name,
@@ -361,7 +365,7 @@ static void load_row(void *arg, const char *bucket, const char *ns, const char *
         json_decref(tree);
         return;
     }
-    insert(s, b, ns, name, version_new(tree, rv));
+    insert(s, local_api_store_bucket(s, bucket), ns, name, version_new(tree, rv));
 }
 
 struct gs_error *local_api_store_open(const struct local_api_store_config *cfg,
@@ -369,9 +373,8 @@ struct gs_error *local_api_store_open(const struct local_api_store_config *cfg,
 {
     GS_CLEANUP(local_api_store_closep) struct local_api_store *s = gs_alloc(sizeof *s);
 
-    s->bucket_names = cfg->bucket_names;
-    s->n_buckets = cfg->n_buckets;
-    s->buckets = gs_alloc_array(cfg->n_buckets, sizeof *s->buckets);
+    for (size_t i = 0; i < cfg->n_buckets; i++)
+        local_api_store_bucket(s, cfg->bucket_names[i]);
     s->max_objects = cfg->max_objects ? cfg->max_objects : DEFAULT_MAX_OBJECTS;
     s->ring_cap = cfg->ring_len ? cfg->ring_len : DEFAULT_RING_LEN;
     s->ring = gs_alloc_array(s->ring_cap, sizeof *s->ring);
@@ -400,8 +403,10 @@ void local_api_store_close(struct local_api_store *s)
         for (size_t i = 0; i < s->buckets[b].len; i++)
             entry_finish(&s->buckets[b].items[i]);
         free(s->buckets[b].items);
+        free(s->bucket_names[b]);
     }
     free(s->buckets);
+    free(s->bucket_names);
     free(s->ring);
     local_api_store_db_close(s->db);
     free(s);

@@ -60,6 +60,9 @@ struct gs_error *local_api_store_open(const struct local_api_store_config *cfg,
 void local_api_store_close(struct local_api_store *s);
 GS_DEFINE_CLEANUP(struct local_api_store *, local_api_store_close)
 
+// The bucket of a name that was not among bucket_names; created if absent. Buckets are never
+// removed. Objects on disk of buckets that nobody requested are kept and not listed.
+size_t local_api_store_bucket(struct local_api_store *s, const char *name);
 uint64_t local_api_store_rv(const struct local_api_store *s); // of the last change
 size_t local_api_store_len(const struct local_api_store *s, size_t bucket);
 size_t local_api_store_total(const struct local_api_store *s); // objects in all buckets

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
+#include "local/api/crd.h"
 
 static json_t *stored_object(const struct local_api_request *r)
 {
@@ -47,7 +48,50 @@ static json_t *serve_part(const struct local_api_request *r)
 
 // --- scale ---
 
-static json_t *scale_of(const json_t *obj)
+// Paths of a custom resource are those of its definition.
+static json_t *at_path(const struct local_api_request *r, const json_t *obj, const char *key,
+                       const char *first, const char *second)
+{
+    if (!r->res->custom)
+        return codec_json_get(obj, first, second, NULL);
+    const char *path = codec_json_str(local_api_custom_scale(r->res->custom), key, NULL);
+    return path ? local_api_json_path(obj, path) : NULL;
+}
+
+static int64_t count_at(const json_t *value, int64_t fallback)
+{
+    return json_is_integer(value) ? (int64_t)json_integer_value(value) : fallback;
+}
+
+// Sets the member at a path of dotted names.
+static void set_at_path(json_t *obj, const char *path, json_t *value)
+{
+    struct gs_slice rest = gs_slice_of(path);
+
+    gs_slice_cut(&rest, '.'); // the path starts with a dot
+    while (rest.data) {
+        GS_AUTO_FREE char *key = gs_slice_dup(gs_slice_cut(&rest, '.'));
+        json_t *next = json_object_get(obj, key);
+        if (!rest.data) {
+            json_object_set(obj, key, value);
+        } else if (!json_is_object(next)) {
+            next = json_object();
+            json_object_set_new(obj, key, next);
+        }
+        obj = next;
+    }
+    json_decref(value);
+}
+
+static void set_replicas(const struct local_api_request *r, json_t *obj, int64_t n)
+{
+    const char *path = r->res->custom ? codec_json_str(local_api_custom_scale(r->res->custom),
+                                                       "specReplicasPath", NULL)
+                                      : ".spec.replicas";
+    set_at_path(obj, path, json_integer(n));
+}
+
+static json_t *scale_of(const struct local_api_request *r, const json_t *obj)
 {
     static const char *const from_meta[] = {"name", "namespace", "uid", "resourceVersion",
                                             "creationTimestamp"};
@@ -61,10 +105,18 @@ static json_t *scale_of(const json_t *obj)
     for (size_t i = 0; i < GS_ARRAY_LEN(from_meta); i++)
         codec_json_set_str(meta, from_meta[i], codec_json_str(obj, "metadata", from_meta[i], NULL));
     json_object_set_new(scale, "metadata", meta);
-    codec_json_set(scale, json_integer(codec_json_int(obj, 1, "spec", "replicas", NULL)), "spec",
-                   "replicas", NULL);
-    codec_json_set(scale, json_integer(codec_json_int(obj, 0, "status", "replicas", NULL)),
-                   "status", "replicas", NULL);
+    int64_t wanted =
+        count_at(at_path(r, obj, "specReplicasPath", "spec", "replicas"), r->res->custom ? 0 : 1);
+    int64_t actual = count_at(at_path(r, obj, "statusReplicasPath", "status", "replicas"), 0);
+    codec_json_set(scale, json_integer(wanted), "spec", "replicas", NULL);
+    codec_json_set(scale, json_integer(actual), "status", "replicas", NULL);
+    if (r->res->custom) {
+        const char *selected =
+            json_string_value(at_path(r, obj, "labelSelectorPath", "status", "selector"));
+        if (selected && *selected)
+            codec_json_set(scale, json_string(selected), "status", "selector", NULL);
+        return scale;
+    }
     GS_AUTO_ERROR struct gs_error *err = kube_selector_of(obj, &selector);
     if (!err) {
         kube_selector_format(&selector, &text);
@@ -76,7 +128,7 @@ static json_t *scale_of(const json_t *obj)
 
 static json_t *read_scale(const struct local_api_request *r, const json_t *obj, json_t **ret)
 {
-    CODEC_AUTO_JSON json_t *current = scale_of(obj);
+    CODEC_AUTO_JSON json_t *current = scale_of(r, obj);
     const struct kube_type *type = kube_schema_find("autoscaling/v1", "Scale");
     json_t *status = is_method(r, "PATCH") ? local_api_apply_patch(r, type, current, ret)
                                            : local_api_read_body(r, ret);
@@ -127,11 +179,11 @@ static json_t *write_scale(const struct local_api_request *r, const json_t *obj)
     codec_json_set_str(json_object_get(next, "metadata"), "resourceVersion", rv);
     if (uid)
         codec_json_set_str(json_object_get(next, "metadata"), "uid", uid);
-    codec_json_set(next, json_integer(replicas), "spec", "replicas", NULL);
+    set_replicas(r, next, replicas);
     status = local_api_replace(r, obj, next, &stored);
     if (status)
         return status;
-    CODEC_AUTO_JSON json_t *reply = scale_of(stored);
+    CODEC_AUTO_JSON json_t *reply = scale_of(r, stored);
     kube_reply_json(r->x, 200, reply);
     return NULL;
 }
@@ -146,7 +198,7 @@ static json_t *serve_scale(const struct local_api_request *r)
         return write_scale(r, obj);
     if (!is_method(r, "GET"))
         return local_api_method_not_allowed();
-    CODEC_AUTO_JSON json_t *scale = scale_of(obj);
+    CODEC_AUTO_JSON json_t *scale = scale_of(r, obj);
     kube_reply_json(r->x, 200, scale);
     return NULL;
 }

@@ -14,7 +14,10 @@ static json_t *column_definition(const struct local_api_column *c)
 
     codec_json_set_str(column, "name", c->name);
     codec_json_set_str(column, "type", c->type);
-    codec_json_set_str(column, "format", strcmp(c->name, "Name") == 0 ? "name" : "");
+    codec_json_set_str(column, "format",
+                       c->format                      ? c->format
+                       : strcmp(c->name, "Name") == 0 ? "name"
+                                                      : "");
     codec_json_set_str(column, "description", c->doc ? c->doc : "");
     codec_json_set_int(column, "priority", c->priority);
     return column;
@@ -53,7 +56,10 @@ void local_api_table_add(json_t *table, const struct local_api_table *t, const c
     json_t *row = json_object();
     json_t *cells = json_array();
 
-    t->add_cells(stored, cells, gs_unix_ms());
+    if (t->add_custom_cells)
+        t->add_custom_cells(t, served, cells, gs_unix_ms());
+    else
+        t->add_cells(stored, cells, gs_unix_ms());
     json_object_set_new(row, "cells", cells);
     if (gs_streq(include, "Object"))
         json_object_set(row, "object", (json_t *)served);

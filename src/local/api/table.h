@@ -10,15 +10,20 @@ struct local_api_column {
     const char *type; // "string", "integer", "boolean"
     int priority;     // 0: always shown; 1: with -o wide
     const char *doc;
+    const char *format; // of custom resources; NULL: "name" for Name, else ""
 };
 
 struct local_api_table {
     const struct local_api_column *columns; // ends with a NULL name
     // Appends one cell per column to cells. obj is in its stored version.
     void (*add_cells)(const json_t *obj, json_t *cells, int64_t now_ms);
+    // Instead, for the columns of a CustomResourceDefinition. obj is in the served version.
+    void (*add_custom_cells)(const struct local_api_table *t, const json_t *obj, json_t *cells,
+                             int64_t now_ms);
 };
 
 extern const struct local_api_table local_api_table_plain; // NAME, AGE
+extern const struct local_api_table local_api_table_crds;  // in crd_table.c
 extern const struct local_api_table local_api_table_pods, local_api_table_deployments,
     local_api_table_replicasets, local_api_table_statefulsets, local_api_table_daemonsets,
     local_api_table_services, local_api_table_endpoints, local_api_table_endpointslices,

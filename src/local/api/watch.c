@@ -207,6 +207,22 @@ void local_api_watch_end_all(struct local_api *api)
     }
 }
 
+void local_api_watch_end_resource(struct local_api *api, const struct local_api_resource *res)
+{
+    bool nested = api->dispatching;
+
+    api->dispatching = true;
+    for (struct local_api_watch *w = api->watches, *next; w; w = next) {
+        next = w->next;
+        if (w->request.res != res)
+            continue;
+        retire(w);
+        if (w->stream)
+            http_stream_end(w->stream);
+    }
+    api->dispatching = nested;
+}
+
 // --- opening ---
 
 struct watch_start {

@@ -76,7 +76,7 @@ void gs_fiber_free(struct gs_fiber *f)
 }
 
 // makecontext() hands over ints: the two halves of the pointer.
-static void begin(unsigned high, unsigned low)
+static void fiber_begin(unsigned high, unsigned low)
 {
     struct gs_fiber *f = (struct gs_fiber *)((uintptr_t)high << 32 | low);
     arrive(f, NULL, true);
@@ -102,8 +102,8 @@ bool gs_fiber_start(struct gs_fiber *f, void (*fn)(void *arg), void *arg)
     getcontext(&f->own);
     f->own.uc_stack.ss_sp = f->stack;
     f->own.uc_stack.ss_size = f->size;
-    f->own.uc_link = NULL; // begin() switches back itself
-    makecontext(&f->own, (void (*)(void))begin, 2, (unsigned)((uintptr_t)f >> 32),
+    f->own.uc_link = NULL; // fiber_begin() switches back itself
+    makecontext(&f->own, (void (*)(void))fiber_begin, 2, (unsigned)((uintptr_t)f >> 32),
                 (unsigned)(uintptr_t)f);
     return enter(f);
 }

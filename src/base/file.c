@@ -34,7 +34,7 @@ struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret)
     return NULL;
 }
 
-static struct gs_error *write_all(int fd, const char *path, struct gs_slice content)
+static struct gs_error *write_bytes(int fd, const char *path, struct gs_slice content)
 {
     while (content.len) {
         ssize_t n = write(fd, content.data, content.len);
@@ -57,7 +57,7 @@ struct gs_error *gs_file_write_atomic(const char *path, mode_t mode, struct gs_s
         return gs_error_errno(errno, "%s", temp);
     struct gs_error *err = fchmod(fd, mode) < 0 ? gs_error_errno(errno, "%s", temp) : NULL;
     if (!err)
-        err = write_all(fd, temp, content);
+        err = write_bytes(fd, temp, content);
     if (!err && rename(temp, path) < 0)
         err = gs_error_errno(errno, "renaming %s to %s", temp, path);
     if (err)

@@ -137,7 +137,7 @@ static void inspect_pattern(struct gs_file_watch *w, const char *pattern)
 }
 
 // What counts of the last inspection: what was reported, where the change is not one.
-static struct contents counted(struct gs_file_watch *w, const struct watched_file *f)
+static struct contents reportable_contents(struct gs_file_watch *w, const struct watched_file *f)
 {
     int64_t empty_ms = (gs_mono_ns() - f->empty_since_ns) / GS_NS_PER_MS;
     if (f->seen.kind == FILE_EMPTY && f->reported.kind != FILE_EMPTY &&
@@ -165,7 +165,7 @@ static bool inspect(struct gs_file_watch *w)
             f->seen = (struct contents){.kind = FILE_MISSING};
             w->unsettled = true;
         }
-        struct contents now = counted(w, f);
+        struct contents now = reportable_contents(w, f);
         changed |= !same_contents(now, f->reported);
         w->half_written |= f->seen.kind == FILE_EMPTY && !same_contents(now, f->seen);
     }
@@ -179,7 +179,7 @@ static enum gs_file_event event_of(struct contents before, struct contents now)
                                        : GS_FILE_CHANGED;
 }
 
-static bool is_gone(const struct gs_file_watch *w, const struct watched_file *f)
+static bool was_removed(const struct gs_file_watch *w, const struct watched_file *f)
 {
     return f->inspection != w->inspection && f->reported.kind == FILE_MISSING;
 }
@@ -191,7 +191,7 @@ static void forget_files(struct gs_file_watch *w)
     struct gs_slice path;
     void *value;
     while (gs_hmap_next(w->files, &pos, &path, &value))
-        if (is_gone(w, value)) {
+        if (was_removed(w, value)) {
             free(gs_hmap_remove(w->files, path));
             pos = 0;
         }
@@ -205,7 +205,7 @@ static void report_files(struct gs_file_watch *w)
     while (gs_hmap_next(w->files, &pos, &path, &value)) {
         struct watched_file *f = value;
         struct contents before = f->reported;
-        f->reported = counted(w, f);
+        f->reported = reportable_contents(w, f);
         if (w->o.on_file && !same_contents(before, f->reported)) {
             GS_AUTO_FREE char *name = gs_slice_dup(path);
             w->o.on_file(w->o.arg, name, event_of(before, f->reported));

@@ -61,7 +61,7 @@ size_t gs_hmap_len(const struct gs_hmap *m)
 }
 
 // The slot that holds the key, or NULL.
-static struct slot *find(const struct gs_hmap *m, struct gs_slice key, uint64_t hash)
+static struct slot *find_slot(const struct gs_hmap *m, struct gs_slice key, uint64_t hash)
 {
     if (!m->cap)
         return NULL;
@@ -103,7 +103,7 @@ static void rehash(struct gs_hmap *m)
 
 void *gs_hmap_get(const struct gs_hmap *m, struct gs_slice key)
 {
-    struct slot *s = find(m, key, gs_hash(key.data, key.len));
+    struct slot *s = find_slot(m, key, gs_hash(key.data, key.len));
     return s ? s->value : NULL;
 }
 
@@ -115,7 +115,7 @@ void *gs_hmap_get_str(const struct gs_hmap *m, const char *key)
 void gs_hmap_put(struct gs_hmap *m, struct gs_slice key, void *value)
 {
     uint64_t hash = gs_hash(key.data, key.len);
-    struct slot *s = find(m, key, hash);
+    struct slot *s = find_slot(m, key, hash);
     if (s) {
         if (m->free_value && s->value != value)
             m->free_value(s->value);
@@ -136,7 +136,7 @@ void gs_hmap_put_str(struct gs_hmap *m, const char *key, void *value)
 
 void *gs_hmap_remove(struct gs_hmap *m, struct gs_slice key)
 {
-    struct slot *s = find(m, key, gs_hash(key.data, key.len));
+    struct slot *s = find_slot(m, key, gs_hash(key.data, key.len));
     if (!s)
         return NULL;
     void *value = s->value;

@@ -72,8 +72,8 @@ static void add_json_string(struct gs_buf *out, const char *s)
     gs_buf_add_char(out, '"');
 }
 
-static void add_line(struct gs_buf *out, enum gs_log_level level, const char *component,
-                     const char *message)
+static void append_line(struct gs_buf *out, enum gs_log_level level, const char *component,
+                        const char *message)
 {
     char when[GS_RFC3339_SIZE];
     gs_format_rfc3339_micro(gs_unix_us(), when);
@@ -90,7 +90,7 @@ static void add_line(struct gs_buf *out, enum gs_log_level level, const char *co
     gs_buf_add_char(out, '\n');
 }
 
-static void emit(struct gs_slice text)
+static void write_record(struct gs_slice text)
 {
     if (logger.sink) {
         logger.sink(logger.sink_arg, text.data, text.len);
@@ -121,13 +121,13 @@ void gs_log(enum gs_log_level level, const char *component, const char *fmt, ...
     } else {
         if (logger.folded) {
             GS_AUTO_FREE char *note = gs_format("last message repeated %u times", logger.folded);
-            add_line(&out, level, component, note);
+            append_line(&out, level, component, note);
         }
-        add_line(&out, level, component, message);
+        append_line(&out, level, component, message);
         logger.folded = 0;
         logger.last_hash = hash;
         logger.last_ns = now;
-        emit(gs_buf_slice(&out));
+        write_record(gs_buf_slice(&out));
     }
     pthread_mutex_unlock(&logger.lock);
 }

@@ -5,8 +5,8 @@
 #include <zlib.h>
 
 enum {
-    GZIP_WINDOW = 15 + 16, // zlib: 15 window bits, +16 selects the gzip wrapper
-    ASK_EVERY = 256 * 1024 // bytes of output
+    GZIP_WINDOW = 15 + 16,   // zlib: 15 window bits, +16 selects the gzip wrapper
+    CHECK_EVERY = 256 * 1024 // bytes of output
 };
 
 static struct gs_error *compress_level(struct gs_slice in, int level, struct gs_buf *ret)
@@ -59,11 +59,11 @@ struct gs_error *codec_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_o
     GS_AUTO_BUF struct gs_buf out = {.limit = max};
     unsigned char chunk[16384];
     int state = Z_OK;
-    size_t asked_at = 0;
+    size_t checked_at = 0;
     bool stopped = false;
     while (state == Z_OK && !out.overflow && !stopped) {
-        if (go_on && out.len - asked_at >= ASK_EVERY) {
-            asked_at = out.len;
+        if (go_on && out.len - checked_at >= CHECK_EVERY) {
+            checked_at = out.len;
             stopped = !go_on(arg);
         }
         z.next_out = chunk;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 // "MB" and "MiB" are the same. 0: none.
-static double unit_of(struct gs_slice unit)
+static double size_unit(struct gs_slice unit)
 {
     static const char prefixes[] = "KMGTPE";
     if (gs_slice_eq_str(unit, "B"))
@@ -28,7 +28,7 @@ bool codec_parse_size(const char *text, size_t *ret)
     }
     while (*p) {
         size_t digits = strspn(p, "0123456789."), letters = strcspn(p + digits, "0123456789.");
-        double n, unit = unit_of(gs_slice_make(p + digits, letters));
+        double n, unit = size_unit(gs_slice_make(p + digits, letters));
         struct gs_error *err = gs_parse_double(gs_slice_make(p, digits), &n);
         gs_error_free(err);
         if (err || !(unit > 0))

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static bool is_one_of(struct gs_slice s, const char *const *words)
+static bool is_listed(struct gs_slice s, const char *const *words)
 {
     for (; *words; words++)
         if (gs_slice_eq_str(s, *words))
@@ -57,11 +57,11 @@ json_t *codec_yaml_plain_scalar(struct gs_slice s)
                                         "on",   "On",   "ON",   "y",   "Y",   NULL};
     static const char *const falses[] = {"false", "False", "FALSE", "no", "No", "NO",
                                          "off",   "Off",   "OFF",   "n",  "N",  NULL};
-    if (is_one_of(s, nulls))
+    if (is_listed(s, nulls))
         return json_null();
-    if (is_one_of(s, trues))
+    if (is_listed(s, trues))
         return json_true();
-    if (is_one_of(s, falses))
+    if (is_listed(s, falses))
         return json_false();
     char first = s.data[0];
     bool numeric = (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.';

@@ -249,7 +249,7 @@ static void watch_files(struct engine *e)
 }
 
 // Calls load() and logs success. The caller logs the error.
-static struct gs_error *load_and_tell(struct engine *e)
+static struct gs_error *load_and_log(struct engine *e)
 {
     int64_t begun = gs_mono_ns();
     struct gs_error *err = load_config(e);
@@ -269,7 +269,7 @@ static struct gs_error *load_and_tell(struct engine *e)
 struct gs_error *engine_reload(struct engine *e)
 {
     struct gs_error *err =
-        e->drain ? gs_error_new(GS_EUNAVAIL, "the engine is stopping") : load_and_tell(e);
+        e->drain ? gs_error_new(GS_EUNAVAIL, "the engine is stopping") : load_and_log(e);
     if (err)
         gs_err("engine", "reload failed, the previous configuration stays active: %s",
                gs_error_message(err));
@@ -383,7 +383,7 @@ struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, str
     e->o = *o;
     struct gs_error *err = compose(e);
     if (!err)
-        err = load_and_tell(e);
+        err = load_and_log(e);
     if (err) {
         engine_free(e);
         return err;

@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 enum { MAX_BODY = 10 * 1024 * 1024 }; // bytes of a form, as in Prometheus
-#define TELL_NS (5 * GS_NS_PER_SEC)   // between two log lines about the progress of the recovery
+#define PROGRESS_LOG_NS                                                                            \
+    (5 * GS_NS_PER_SEC) // between two log lines about the progress of the recovery
 
 struct server {
     uv_loop_t loop;
@@ -32,7 +33,7 @@ struct server {
     int64_t flush_deadline_ms;
     bool stopping;
     uint64_t done_bytes, total_bytes; // of the write-ahead log, during the recovery
-    int64_t told_ns;
+    int64_t logged_ns;
 };
 
 // --- addresses ---
@@ -236,10 +237,10 @@ static bool on_recovery(void *arg, uint64_t done, uint64_t total)
     int64_t now = gs_mono_ns();
     r->done_bytes = done;
     r->total_bytes = total;
-    if (now - r->told_ns >= TELL_NS) {
+    if (now - r->logged_ns >= PROGRESS_LOG_NS) {
         gs_info("engine", "replaying the write-ahead log: %llu of %llu MiB",
                 (unsigned long long)(done >> 20), (unsigned long long)(total >> 20));
-        r->told_ns = now;
+        r->logged_ns = now;
     }
     uv_run(&r->loop, UV_RUN_NOWAIT);
     return !r->stopping;
@@ -294,7 +295,7 @@ static struct gs_error *start_engine_server(struct server *r, const struct engin
     if (err)
         return err;
     web_config_guard(r->web, handle_while_reading, r);
-    r->told_ns = gs_mono_ns();
+    r->logged_ns = gs_mono_ns();
     err = start_servers(r, f);
     if (!err)
         err = make_engine(r, f);

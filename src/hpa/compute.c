@@ -303,8 +303,8 @@ static void report_failure(struct hpa_evaluation *p, size_t n_failed, const stru
 }
 
 // A terse evaluation records the calculations that may scale up, and explains them at the end.
-static void tell(struct hpa_evaluation *p, size_t i, struct hpa_metric_result *res,
-                 const struct hpa_calculation *calc)
+static void record_result(struct hpa_evaluation *p, size_t i, struct hpa_metric_result *res,
+                          const struct hpa_calculation *calc)
 {
     bool later = p->cfg->terse && i < HPA_KEPT_CALCULATIONS;
     res->ok = true;
@@ -346,7 +346,7 @@ bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const 
             n_failed++;
             continue;
         }
-        tell(p, i, res, &calc);
+        record_result(p, i, res, &calc);
         if (highest == 0 || res->proposal > highest) {
             highest = res->proposal;
             name = res->description ? res->description : "";

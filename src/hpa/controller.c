@@ -138,7 +138,7 @@ static void report_deprecated_annotation(const char *key, const json_t *object)
                 key);
 }
 
-static void add_item(struct hpa_controller *c, const json_t *object)
+static void new_item(struct hpa_controller *c, const json_t *object)
 {
     struct item *i = gs_alloc(sizeof(*i));
     i->controller = c;
@@ -159,7 +159,7 @@ static void add_item(struct hpa_controller *c, const json_t *object)
 static void update_item(struct hpa_controller *c, struct item *i, const json_t *object)
 {
     if (!gs_streq(kube_uid(i->object), kube_uid(object))) {
-        add_item(c, object);
+        new_item(c, object);
         return;
     }
     bool spec_changed =
@@ -180,8 +180,8 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     struct hpa_controller *c = arg;
     GS_AUTO_FREE char *key = kube_key(new_obj ? new_obj : old_obj);
     struct item *i = gs_hmap_get_str(c->items, key);
-    if (!new_obj && c->cfg.gone)
-        c->cfg.gone(c->cfg.arg, old_obj);
+    if (!new_obj && c->cfg.on_deleted)
+        c->cfg.on_deleted(c->cfg.arg, old_obj);
     if (new_obj && c->cfg.wanted && !c->cfg.wanted(c->cfg.arg, new_obj))
         new_obj = NULL;
     if (!new_obj) {
@@ -190,7 +190,7 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     } else if (i) {
         update_item(c, i, new_obj);
     } else {
-        add_item(c, new_obj);
+        new_item(c, new_obj);
     }
 }
 

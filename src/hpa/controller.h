@@ -24,7 +24,7 @@ struct hpa_controller_config {
     bool shadow;
     // Whether to evaluate an object; called for each change of it. NULL: all objects.
     bool (*wanted)(void *arg, const json_t *hpa);
-    void (*gone)(void *arg, const json_t *hpa); // deleted; may be NULL
+    void (*on_deleted)(void *arg, const json_t *hpa); // deleted; may be NULL
     void *arg;
     const char *ns; // only its objects are read; NULL: all namespaces
 };

@@ -46,7 +46,7 @@ static bool copy(const json_t *from, const char *from_name, json_t *to, const ch
     return true;
 }
 
-static bool is_zero(const json_t *quantity)
+static bool is_zero_member(const json_t *quantity)
 {
     int64_t milli = json_is_string(quantity) ? -1 : (int64_t)json_number_value(quantity);
     GS_AUTO_ERROR struct gs_error *err =
@@ -98,7 +98,7 @@ static json_t *source_from_flat(int source, const json_t *in, const struct flat_
     if (source == PODS && is_spec && !json_object_get(values, "averageValue"))
         json_object_set_new(values, "averageValue", json_string("0"));
     if (source == OBJECT && is_spec && json_object_get(values, "averageValue")) {
-        if (plain && is_zero(json_object_get(values, "value")))
+        if (plain && is_zero_member(json_object_get(values, "value")))
             json_object_del(values, "value");
     } else if (source == OBJECT && is_spec && !plain) {
         json_object_set_new(values, "value", json_string("0"));

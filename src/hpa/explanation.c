@@ -39,7 +39,7 @@ static bool has_pods(const struct hpa_metric_spec *m)
            m->type == HPA_METRIC_PODS;
 }
 
-static void add_sample(json_t *out, const struct hpa_sample *s, int64_t now_ms)
+static void add_pod_sample(json_t *out, const struct hpa_sample *s, int64_t now_ms)
 {
     json_object_set_new(out, "value", quantity(s->value));
     json_object_set_new(out, "ageSeconds", json_real(seconds(now_ms - s->timestamp_ms)));
@@ -78,7 +78,7 @@ static json_t *pods_json(const struct hpa_inspection_result *found, const struct
         codec_json_set_str(p, "name", pod->name);
         add_pod_owner(p, found->pods[i]);
         if (s)
-            add_sample(p, s, found->now_ms);
+            add_pod_sample(p, s, found->now_ms);
         if (pod->requests_milli && pod->requests_milli[metric] >= 0)
             json_object_set_new(p, "request", quantity(pod->requests_milli[metric]));
         codec_json_set_bool(p, "counted", states[i] == HPA_POD_COUNTED);
@@ -94,7 +94,7 @@ static json_t *series_json(const struct hpa_inspection_result *found, size_t met
     json_t *out = json_array();
     for (size_t i = 0; i < o->n_samples; i++) {
         json_t *s = json_object();
-        add_sample(s, &o->samples[i], found->now_ms);
+        add_pod_sample(s, &o->samples[i], found->now_ms);
         json_array_append_new(out, s);
     }
     return out;

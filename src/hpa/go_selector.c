@@ -11,7 +11,7 @@ static int compare_go_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void add_labels(const json_t *labels, struct gs_buf *out)
+static void add_match_labels(const json_t *labels, struct gs_buf *out)
 {
     size_t n = 0;
     const char **keys = gs_alloc_array(json_object_size(labels) + 1, sizeof(*keys));
@@ -49,7 +49,7 @@ void hpa_format_selector(const json_t *selector, struct gs_buf *out)
         return;
     }
     gs_buf_add_str(out, "&LabelSelector{");
-    add_labels(json_object_get(selector, "matchLabels"), out);
+    add_match_labels(json_object_get(selector, "matchLabels"), out);
     gs_buf_add_str(out, "MatchExpressions:[]LabelSelectorRequirement{");
     const json_t *list = json_object_get(selector, "matchExpressions");
     for (size_t i = 0; i < json_array_size(list); i++)

@@ -24,7 +24,7 @@ static int64_t read_time(const json_t *item, int64_t now_ms)
     return err ? now_ms : ms;
 }
 
-static void add_sample(struct hpa_values *values, struct hpa_sample sample)
+static void append_sample(struct hpa_values *values, struct hpa_sample sample)
 {
     gs_grow(&values->items, &values->cap, values->len, sizeof(*values->items));
     values->items[values->len++] = sample;
@@ -61,7 +61,7 @@ struct gs_error *hpa_read_custom(const json_t *body, struct gs_arena *arena, int
                                .window_ms = window_ms(item)};
         err = read_quantity(json_object_get(item, "value"), &s.value);
         if (!err)
-            add_sample(ret, s);
+            append_sample(ret, s);
     }
     return err;
 }
@@ -76,7 +76,7 @@ struct gs_error *hpa_read_external(const json_t *body, int64_t now_ms, struct hp
                                .window_ms = window_ms(item)};
         err = read_quantity(json_object_get(item, "value"), &s.value);
         if (!err)
-            add_sample(ret, s);
+            append_sample(ret, s);
     }
     return err;
 }
@@ -132,7 +132,7 @@ struct gs_error *hpa_read_resource(const json_t *body, const char *resource, con
         bool found;
         err = sum_containers(item, resource, container, &found, &s.value);
         if (!err && found)
-            add_sample(ret, s);
+            append_sample(ret, s);
     }
     if (!err)
         *ret_items = json_array_size(items);

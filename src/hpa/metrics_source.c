@@ -253,7 +253,7 @@ static struct slot *next_waiting(const struct hpa_metrics_source *source)
     return NULL;
 }
 
-static bool version_known(const char *v)
+static bool is_supported_version(const char *v)
 {
     return gs_streq(v, "v1beta1") || gs_streq(v, "v1beta2");
 }
@@ -261,12 +261,12 @@ static bool version_known(const char *v)
 static const char *choose_version(const json_t *group)
 {
     const char *preferred = codec_json_str(group, "preferredVersion", "version", NULL);
-    if (version_known(preferred))
+    if (is_supported_version(preferred))
         return preferred;
     const json_t *versions = json_object_get(group, "versions");
     for (size_t i = 0; i < json_array_size(versions); i++) {
         const char *v = codec_json_str(json_array_get(versions, i), "version", NULL);
-        if (version_known(v))
+        if (is_supported_version(v))
             return v;
     }
     return NULL;

@@ -46,7 +46,7 @@ static void read_ready(const json_t *pod, struct hpa_pod *ret)
 
 // --- requests ---
 // Of one container or pod-level block. -1: absent.
-static int64_t request_of(const json_t *resources, const char *resource)
+static int64_t container_request(const json_t *resources, const char *resource)
 {
     const char *text = codec_json_str(resources, "requests", resource, NULL);
     int64_t milli = -1;
@@ -83,7 +83,7 @@ static void add_container_request(const json_t *c, const char *pod, const struct
     if (sum->total.milli < 0 || (*m->container && !gs_streq(name, m->container)))
         return;
     sum->containers++;
-    int64_t milli = request_of(json_object_get(c, "resources"), m->name);
+    int64_t milli = container_request(json_object_get(c, "resources"), m->name);
     if (milli < 0) {
         sum->total.milli = -1;
         sum->total.error = say(arena, "missing request for %s in container %s of Pod %s", m->name,
@@ -100,7 +100,7 @@ static struct request pod_request(const json_t *pod, const struct hpa_metric_spe
     const json_t *spec = json_object_get(pod, "spec");
     const json_t *pod_level = codec_json_get(spec, "resources", "requests", NULL);
     if (!*m->container && json_object_size(pod_level) && hpa_since(release, HPA_SINCE_POD_LEVEL)) {
-        int64_t milli = request_of(json_object_get(spec, "resources"), m->name);
+        int64_t milli = container_request(json_object_get(spec, "resources"), m->name);
         const char *error =
             milli < 0 ? say(arena, "missing pod-level request for %s in Pod %s", m->name, name)
                       : NULL;

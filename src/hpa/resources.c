@@ -104,7 +104,7 @@ static bool same_kind(const char *kind, const char *text)
     return *kind == *text;
 }
 
-static char *key_of(const char *api_version, const char *kind)
+static char *cache_key(const char *api_version, const char *kind)
 {
     return gs_format("%s %s", api_version, kind);
 }
@@ -125,7 +125,7 @@ struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *ap
             return NULL;
         }
     }
-    GS_AUTO_FREE char *key = key_of(api_version, kind);
+    GS_AUTO_FREE char *key = cache_key(api_version, kind);
     const struct found *f = gs_hmap_get_str(r->found, key);
     *ret_known = f && !f->stale;
     if (f)
@@ -177,16 +177,16 @@ static const char *resource_of(const json_t *list, const char *kind)
 
 void hpa_resources_forget(struct hpa_resources *r, const char *api_version, const char *kind)
 {
-    GS_AUTO_FREE char *key = key_of(api_version, kind);
+    GS_AUTO_FREE char *key = cache_key(api_version, kind);
     struct found *f = gs_hmap_get_str(r->found, key);
     if (f)
         f->stale = true;
 }
 
-static void remember(struct hpa_lookup *l, const char *resource)
+static void cache_resource(struct hpa_lookup *l, const char *resource)
 {
     struct hpa_resources *r = l->owner;
-    GS_AUTO_FREE char *key = key_of(l->api_version, l->kind);
+    GS_AUTO_FREE char *key = cache_key(l->api_version, l->kind);
     struct found *old = gs_hmap_get_str(r->found, key);
     // Another lookup may have ended earlier; its strings are in use.
     if (old && gs_streq(old->version, l->version) && gs_streq(old->resource, resource)) {
@@ -213,20 +213,20 @@ static void lookup_end(struct hpa_lookup *l, struct gs_error *err)
     lookup_free(l);
 }
 
-static void ask_version(struct hpa_lookup *l, const char *version);
-static void ask_group(struct hpa_lookup *l);
+static void request_version(struct hpa_lookup *l, const char *version);
+static void request_group(struct hpa_lookup *l);
 
 // The requested version lacks the kind: try other versions of the group.
-static void ask_next(struct hpa_lookup *l)
+static void request_next_version(struct hpa_lookup *l)
 {
     if (!l->versions) {
-        ask_group(l);
+        request_group(l);
         return;
     }
     while (l->n_tried < json_array_size(l->versions)) {
         const char *v = json_string_value(json_array_get(l->versions, l->n_tried++));
         if (v && !gs_streq(v, l->version)) {
-            ask_version(l, v);
+            request_version(l, v);
             return;
         }
     }
@@ -245,14 +245,14 @@ static void version_answered(void *arg, int status, json_t *body, struct gs_erro
     const char *resource = err ? NULL : resource_of(body, l->kind);
     gs_error_free(err);
     if (resource) {
-        remember(l, resource);
+        cache_resource(l, resource);
         lookup_end(l, NULL);
     } else {
-        ask_next(l);
+        request_next_version(l);
     }
 }
 
-static void ask_version(struct hpa_lookup *l, const char *version)
+static void request_version(struct hpa_lookup *l, const char *version)
 {
     GS_AUTO_BUF struct gs_buf path = {0};
     free(l->version);
@@ -291,14 +291,14 @@ static void group_answered(void *arg, int status, json_t *body, struct gs_error 
     }
     read_versions(l, err ? NULL : body);
     gs_error_free(err);
-    ask_next(l);
+    request_next_version(l);
 }
 
-static void ask_group(struct hpa_lookup *l)
+static void request_group(struct hpa_lookup *l)
 {
     if (!*l->group) {
         l->versions = json_pack("[s]", "v1");
-        ask_next(l);
+        request_next_version(l);
         return;
     }
     GS_AUTO_BUF struct gs_buf path = {0};
@@ -323,6 +323,6 @@ struct hpa_lookup *hpa_resources_discover(struct hpa_resources *r, const char *a
     if (l->next)
         l->next->prev = l;
     r->lookups = l;
-    ask_version(l, slash ? slash + 1 : api_version);
+    request_version(l, slash ? slash + 1 : api_version);
     return l;
 }

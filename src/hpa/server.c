@@ -243,7 +243,7 @@ static void start_controller(struct hpa_server *r)
                                         .decide = hpa_config_default(),
                                         .shadow = r->shadow,
                                         .wanted = is_wanted,
-                                        .gone = on_object_deleted,
+                                        .on_deleted = on_object_deleted,
                                         .arg = r,
                                         .ns = o->ns};
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;

@@ -78,7 +78,7 @@ static enum hpa_metric_type type_of(const char *text)
     return HPA_METRIC_UNKNOWN;
 }
 
-static const char *member_of(const char *type)
+static const char *spec_member(const char *type)
 {
     for (size_t i = 0; i < HPA_N_SOURCES; i++)
         if (gs_streq(type, hpa_sources[i].type))
@@ -115,7 +115,7 @@ static struct gs_error *parse_metric(const json_t *in, size_t index, struct hpa_
     m->type_text = or_empty(codec_json_str(in, "type", NULL));
     m->type = type_of(m->type_text);
     m->name = m->container = m->object_kind = m->object_name = m->object_api_version = "";
-    const char *member = member_of(m->type_text);
+    const char *member = spec_member(m->type_text);
     if (!member)
         return NULL;
     const json_t *source = json_object_get(in, member);

@@ -39,7 +39,7 @@ static json_t *current_values(const struct hpa_metric_spec *m, const struct hpa_
     return current;
 }
 
-static const char *member_of(enum hpa_metric_type type)
+static const char *status_member(enum hpa_metric_type type)
 {
     switch (type) {
     case HPA_METRIC_RESOURCE:
@@ -73,7 +73,7 @@ static json_t *metric_status(const struct hpa_metric_spec *m, const struct hpa_m
                              int release)
 {
     json_t *out = json_object();
-    const char *member = r->ok ? member_of(m->type) : NULL;
+    const char *member = r->ok ? status_member(m->type) : NULL;
     codec_json_set_str(out, "type", member ? m->type_text : "");
     if (!member)
         return out;

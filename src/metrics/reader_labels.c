@@ -99,7 +99,7 @@ static void normalize_bound(struct metrics_reader *r, struct metrics_label *l)
     r->scratch_len += n;
 }
 
-static struct gs_error *add_label(struct metrics_reader *r, size_t *n, struct metrics_label l)
+static struct gs_error *append_label(struct metrics_reader *r, size_t *n, struct metrics_label l)
 {
     if (*n > r->limits.max_labels)
         return metrics_reader_fail(r, "too many labels");
@@ -172,7 +172,7 @@ static struct gs_error *take_labels(struct metrics_reader *r, bool exemplar, siz
         if (metric)
             r->labels[0].value = l.name;
         else
-            err = add_label(r, n, l);
+            err = append_label(r, n, l);
         if (err)
             return err;
         metrics_reader_skip_blanks(r);

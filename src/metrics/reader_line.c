@@ -10,7 +10,7 @@
 
 #define MAX_COMMENTS ((size_t)100000) // cached; more are parsed each time
 
-static struct gs_slice take_word(struct metrics_reader *r)
+static struct gs_slice next_word(struct metrics_reader *r)
 {
     size_t start = r->at;
     while (r->at < r->line.len && metrics_reader_peek(r) != ' ' &&
@@ -41,7 +41,7 @@ static struct gs_error *take_value(struct metrics_reader *r, double *ret)
         return NULL;
     }
     size_t start = r->at;
-    struct gs_slice word = take_word(r);
+    struct gs_slice word = next_word(r);
     struct gs_error *err = gs_parse_double(word, ret);
     if (!err)
         return NULL;
@@ -55,7 +55,7 @@ static struct gs_error *take_seconds(struct metrics_reader *r, int64_t *ret_ms)
 {
     size_t start = r->at;
     double seconds;
-    struct gs_error *err = gs_parse_double(take_word(r), &seconds);
+    struct gs_error *err = gs_parse_double(next_word(r), &seconds);
     bool ok = !err && isfinite(seconds) && fabs(seconds) < 9e15;
     gs_error_free(err);
     if (ok) {
@@ -115,7 +115,7 @@ static struct gs_error *text_tail(struct metrics_reader *r, struct metrics_line 
     if (r->at == r->line.len)
         return NULL;
     size_t start = r->at;
-    struct gs_error *err = gs_parse_i64(take_word(r), INT64_MIN, INT64_MAX, &ret->timestamp_ms);
+    struct gs_error *err = gs_parse_i64(next_word(r), INT64_MIN, INT64_MAX, &ret->timestamp_ms);
     if (err) {
         gs_error_free(err);
         r->at = start;
@@ -272,7 +272,7 @@ struct gs_error *metrics_reader_comment(struct metrics_reader *r)
         take_separator(r);
     metrics_reader_skip_blanks(r);
     bool spaced = r->at > blanks;
-    struct gs_slice word = take_word(r);
+    struct gs_slice word = next_word(r);
     bool known = gs_slice_eq_str(word, "HELP") || gs_slice_eq_str(word, "TYPE") ||
                  (r->om && gs_slice_eq_str(word, "UNIT"));
     if (spaced && known && r->at < r->line.len) {

@@ -266,7 +266,7 @@ struct gs_error *promql_eval_aggregate(struct promql_eval *ev, const struct prom
                                        struct promql_matrix *ret)
 {
     struct promql_matrix input = {.n_steps = ev->steps.n};
-    struct gs_error *err = promql_eval_known(ev, n->u.aggregate.expr, &input);
+    struct gs_error *err = promql_eval_dispatch(ev, n->u.aggregate.expr, &input);
     if (err)
         return err;
     return n->u.aggregate.op == PROMQL_COUNT_VALUES

@@ -46,6 +46,10 @@ enum promql_op {
     PROMQL_UNLESS,
 };
 const char *promql_op_text(enum promql_op op);
+static inline bool promql_op_is_comparison(enum promql_op op)
+{
+    return op >= PROMQL_EQL && op <= PROMQL_GTE;
+}
 
 enum promql_agg {
     PROMQL_SUM,

@@ -48,11 +48,6 @@ double promql_apply(enum promql_op op, double a, double b, bool *ret_keep)
     return a;
 }
 
-static bool is_comparison(enum promql_op op)
-{
-    return op >= PROMQL_EQL && op <= PROMQL_GTE;
-}
-
 static void scalar_scalar(const struct promql_node *n, const double *a, const double *b,
                           size_t n_steps, double *out)
 {
@@ -60,7 +55,7 @@ static void scalar_scalar(const struct promql_node *n, const double *a, const do
     for (size_t i = 0; i < n_steps; i++) {
         bool keep;
         double v = promql_apply(op, a[i], b[i], &keep);
-        out[i] = is_comparison(op) ? keep : v;
+        out[i] = promql_op_is_comparison(op) ? keep : v;
     }
 }
 
@@ -69,7 +64,7 @@ static struct gs_error *vector_scalar(struct promql_eval *ev, const struct promq
                                       struct promql_matrix *m, const double *scalar, bool swapped)
 {
     enum promql_op op = n->u.binary.op;
-    bool comparison = is_comparison(op), to_bool = n->u.binary.return_bool;
+    bool comparison = promql_op_is_comparison(op), to_bool = n->u.binary.return_bool;
     for (size_t s = 0; s < m->n; s++) {
         double *v = m->series[s].v;
         for (size_t i = 0; i < m->n_steps; i++) {
@@ -95,9 +90,9 @@ struct gs_error *promql_eval_binary(struct promql_eval *ev, const struct promql_
                                     struct promql_matrix *ret)
 {
     struct promql_matrix lhs = {0}, rhs = {0};
-    struct gs_error *err = promql_eval_known(ev, n->u.binary.lhs, &lhs);
+    struct gs_error *err = promql_eval_dispatch(ev, n->u.binary.lhs, &lhs);
     if (!err)
-        err = promql_eval_known(ev, n->u.binary.rhs, &rhs);
+        err = promql_eval_dispatch(ev, n->u.binary.rhs, &rhs);
     if (err)
         return err;
     bool left = n->u.binary.lhs->type == PROMQL_VECTOR,

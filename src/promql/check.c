@@ -12,11 +12,6 @@ static void check_is(struct promql_parser *p, const struct promql_node *n, enum 
                            context, promql_type_name(n->type));
 }
 
-static bool is_comparison(enum promql_op op)
-{
-    return op >= PROMQL_EQL && op <= PROMQL_GTE;
-}
-
 static bool is_set_operator(enum promql_op op)
 {
     return op >= PROMQL_AND;
@@ -77,10 +72,10 @@ static void check_binary(struct promql_parser *p, struct promql_node *n)
 {
     const struct promql_node *lhs = n->u.binary.lhs, *rhs = n->u.binary.rhs;
     bool scalars = lhs->type == PROMQL_SCALAR && rhs->type == PROMQL_SCALAR;
-    if (n->u.binary.return_bool && !is_comparison(n->u.binary.op))
+    if (n->u.binary.return_bool && !promql_op_is_comparison(n->u.binary.op))
         promql_parser_fail(p, operator_at(p, n),
                            "bool modifier can only be used on comparison operators");
-    if (scalars && is_comparison(n->u.binary.op) && !n->u.binary.return_bool)
+    if (scalars && promql_op_is_comparison(n->u.binary.op) && !n->u.binary.return_bool)
         promql_parser_fail(p, operator_at(p, n),
                            "comparisons between scalars must use BOOL modifier");
     check_on_and_include(p, n);

@@ -177,13 +177,6 @@ struct gs_slice promql_eval_text(const struct promql_eval *ev, uint32_t symbol)
     return tsdb_symbol_text(tsdb_symbols(ev->engine->db), symbol);
 }
 
-static int compare_text(struct gs_slice a, struct gs_slice b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.data, b.data, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labels from,
                                         uint32_t name, uint32_t value, struct tsdb_labels *ret)
 {
@@ -197,7 +190,7 @@ struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labe
     for (size_t i = 0; i < from.n; i++) {
         if (from.pairs[i].name == name)
             continue;
-        if (!put && compare_text(promql_eval_text(ev, from.pairs[i].name), text) > 0) {
+        if (!put && gs_slice_compare(promql_eval_text(ev, from.pairs[i].name), text) > 0) {
             pairs[n++] = (struct tsdb_pair){name, value};
             put = true;
         }
@@ -409,7 +402,8 @@ static struct gs_error *eval_map(struct promql_eval *ev, const struct promql_nod
     struct promql_matrix m = {0};
     struct gs_error *err = scalar_args(ev, n, columns, &n_args);
     if (!err)
-        err = n->u.call.n_args ? promql_eval_known(ev, n->u.call.args[0], &m) : time_vector(ev, &m);
+        err = n->u.call.n_args ? promql_eval_dispatch(ev, n->u.call.args[0], &m)
+                               : time_vector(ev, &m);
     if (!err)
         err = map_columns(ev, n->u.call.fn, columns, n_args, &m);
     *ret = m;
@@ -456,7 +450,7 @@ static struct gs_error *eval_number(struct promql_eval *ev, double v, struct pro
 static struct gs_error *eval_unary(struct promql_eval *ev, const struct promql_node *n,
                                    struct promql_matrix *ret)
 {
-    struct gs_error *err = promql_eval_known(ev, n->u.unary.expr, ret);
+    struct gs_error *err = promql_eval_dispatch(ev, n->u.unary.expr, ret);
     if (err || !n->u.unary.negative)
         return err;
     for (size_t s = 0; s < ret->n; s++)
@@ -476,7 +470,7 @@ static struct gs_error *eval_varying(struct promql_eval *ev, const struct promql
     case PROMQL_SELECTOR:
         return promql_eval_selector(ev, n, false, ret);
     case PROMQL_PAREN:
-        return promql_eval_known(ev, n->u.unary.expr, ret);
+        return promql_eval_dispatch(ev, n->u.unary.expr, ret);
     case PROMQL_UNARY:
         return eval_unary(ev, n, ret);
     case PROMQL_BINARY:
@@ -510,13 +504,13 @@ struct gs_error *promql_eval_broadcast(struct promql_eval *ev, struct promql_mat
 struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_node *n,
                                   struct promql_matrix *ret)
 {
-    struct gs_error *err = promql_eval_known(ev, n, ret);
+    struct gs_error *err = promql_eval_dispatch(ev, n, ret);
     ret->set = 0; // callers may change them
     return err;
 }
 
-struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_node *n,
-                                   struct promql_matrix *ret)
+struct gs_error *promql_eval_dispatch(struct promql_eval *ev, const struct promql_node *n,
+                                      struct promql_matrix *ret)
 {
     bool once = n->step_invariant && ev->steps.n > 1 && n->kind != PROMQL_NUMBER;
     if (!once)

@@ -170,8 +170,8 @@ static inline int64_t promql_step_time(const struct promql_steps *s, size_t i)
 }
 
 // As promql_eval_node, and sets `set` of the result if its series are cached.
-struct gs_error *promql_eval_known(struct promql_eval *ev, const struct promql_node *n,
-                                   struct promql_matrix *ret);
+struct gs_error *promql_eval_dispatch(struct promql_eval *ev, const struct promql_node *n,
+                                      struct promql_matrix *ret);
 // Repeats the single value of each series for all steps.
 struct gs_error *promql_eval_broadcast(struct promql_eval *ev, struct promql_matrix *m);
 // Counts samples against the limit of samples and checks the timeout.

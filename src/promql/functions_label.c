@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+#include <ctype.h>
+
 static struct gs_slice string_arg(const struct promql_node *call, size_t i)
 {
     const struct promql_node *n = call->u.call.args[i];
@@ -113,18 +115,13 @@ struct gs_error *promql_special_label_join(struct promql_eval *ev, const struct 
 
 // --- sort_by_label ---
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 // Natural order: runs of digits are compared as numbers, the rest by byte. "gpu2" is before
 // "gpu10".
 static int compare_naturally(struct gs_slice a, struct gs_slice b)
 {
     size_t i = 0, k = 0;
     while (i < a.len && k < b.len) {
-        if (!is_digit(a.data[i]) || !is_digit(b.data[k])) {
+        if (!isdigit((unsigned char)a.data[i]) || !isdigit((unsigned char)b.data[k])) {
             if (a.data[i] != b.data[k])
                 return (unsigned char)a.data[i] < (unsigned char)b.data[k] ? -1 : 1;
             i++, k++;
@@ -135,9 +132,9 @@ static int compare_naturally(struct gs_slice a, struct gs_slice b)
         while (k < b.len && b.data[k] == '0')
             k++;
         size_t x = i, y = k;
-        while (x < a.len && is_digit(a.data[x]))
+        while (x < a.len && isdigit((unsigned char)a.data[x]))
             x++;
-        while (y < b.len && is_digit(b.data[y]))
+        while (y < b.len && isdigit((unsigned char)b.data[y]))
             y++;
         if (x - i != y - k)
             return x - i < y - k ? -1 : 1;
@@ -154,21 +151,14 @@ struct order {
     const struct promql_node *call;
 };
 
-static int compare_text(struct gs_slice a, struct gs_slice b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.data, b.data, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_sets(const struct promql_eval *ev, struct tsdb_labels a, struct tsdb_labels b)
 {
     for (size_t i = 0; i < a.n && i < b.n; i++) {
-        int order = compare_text(promql_eval_text(ev, a.pairs[i].name),
-                                 promql_eval_text(ev, b.pairs[i].name));
+        int order = gs_slice_compare(promql_eval_text(ev, a.pairs[i].name),
+                                     promql_eval_text(ev, b.pairs[i].name));
         if (!order)
-            order = compare_text(promql_eval_text(ev, a.pairs[i].value),
-                                 promql_eval_text(ev, b.pairs[i].value));
+            order = gs_slice_compare(promql_eval_text(ev, a.pairs[i].value),
+                                     promql_eval_text(ev, b.pairs[i].value));
         if (order)
             return order;
     }

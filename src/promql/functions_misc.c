@@ -93,7 +93,7 @@ static const struct promql_node *unwrap_argument(const struct promql_node *n)
 }
 
 // Labels of the selector's equality matchers, except labels that are matched twice.
-static bool label_stands(const struct promql_node *selector, size_t i)
+static bool is_result_label(const struct promql_node *selector, size_t i)
 {
     const struct tsdb_matcher *m = selector->u.selector.matchers;
     if (m[i].op != TSDB_EQ || gs_slice_eq_str(m[i].name, "__name__") || !m[i].value.len)
@@ -109,7 +109,7 @@ static struct gs_error *absent_labels(struct promql_eval *ev, const struct promq
 {
     *ret = no_labels;
     for (size_t i = 0; arg->kind == PROMQL_SELECTOR && i < arg->u.selector.n_matchers; i++) {
-        if (!label_stands(arg, i))
+        if (!is_result_label(arg, i))
             continue;
         const struct tsdb_matcher *m = &arg->u.selector.matchers[i];
         uint32_t name, value;

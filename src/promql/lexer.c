@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "promql/ast.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <strings.h>
 
@@ -42,11 +43,6 @@ static const struct {
     {"nan", PROMQL_T_NUMBER, 0},
 };
 
-static bool is_digit(int c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_alpha(int c)
 {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -57,14 +53,14 @@ static bool is_space(int c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static int peek(const struct promql_lexer *l)
+static int lexer_peek(const struct promql_lexer *l)
 {
     return l->at < l->input.len ? (unsigned char)l->input.data[l->at] : -1;
 }
 
 static bool accept(struct promql_lexer *l, const char *set)
 {
-    int c = peek(l);
+    int c = lexer_peek(l);
     if (c <= 0 || !strchr(set, c))
         return false;
     l->at++;
@@ -135,7 +131,7 @@ static struct promql_token fail_rune(struct promql_lexer *l, const char *what, s
 
 static bool is_any(const struct promql_lexer *l, const char *set)
 {
-    int c = peek(l);
+    int c = lexer_peek(l);
     return c > 0 && strchr(set, c);
 }
 
@@ -169,14 +165,14 @@ static bool scan_number(struct promql_lexer *l)
         } else if (accept(l, "eE")) {
             exponent = true;
             (void)accept(l, "+-");
-            if (accept(l, "._eE") || peek(l) < 0)
+            if (accept(l, "._eE") || lexer_peek(l) < 0)
                 return false;
         } else if (accept(l, "_")) {
-            if (accept(l, "._eE") || peek(l) < 0)
+            if (accept(l, "._eE") || lexer_peek(l) < 0)
                 return false;
         }
     }
-    return l->at != first && !is_alpha(peek(l)) && !is_digit(peek(l));
+    return l->at != first && !is_alpha(lexer_peek(l)) && !isdigit(lexer_peek(l));
 }
 
 static bool scan_rest_of_duration(struct promql_lexer *l)
@@ -184,14 +180,14 @@ static bool scan_rest_of_duration(struct promql_lexer *l)
     if (!accept(l, "smhdwy"))
         return false;
     (void)accept(l, "s");
-    while (is_digit(peek(l))) {
-        while (is_digit(peek(l)))
+    while (isdigit(lexer_peek(l))) {
+        while (isdigit(lexer_peek(l)))
             l->at++;
         if (!accept(l, "smhdw"))
             return false;
         (void)accept(l, "s");
     }
-    if (!is_alpha(peek(l)) && !is_digit(peek(l)))
+    if (!is_alpha(lexer_peek(l)) && !isdigit(lexer_peek(l)))
         return true;
     l->at++;
     return false;
@@ -214,9 +210,9 @@ static int hex_digits(struct promql_lexer *l, int n, int base, uint32_t *ret)
 {
     uint32_t v = 0;
     for (int i = 0; i < n; i++) {
-        int c = peek(l), d = is_digit(c)                          ? c - '0'
-                             : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                                  : 16;
+        int c = lexer_peek(l), d = isdigit(c)                           ? c - '0'
+                                   : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                                        : 16;
         if (c < 0 || d >= base)
             return c < 0 ? -1 : 0;
         v = v * (uint32_t)base + (uint32_t)d;
@@ -232,7 +228,7 @@ static const char ILLEGAL[] = "illegal character in escape sequence";
 // l->at is after a backslash. Returns NULL if the escape is valid.
 static const char *check_escape(struct promql_lexer *l, char quote)
 {
-    int c = peek(l), n, base = 16;
+    int c = lexer_peek(l), n, base = 16;
     uint32_t max = 0x10ffff, v = 0;
     if (c < 0)
         return "escape sequence not terminated";
@@ -263,14 +259,14 @@ static struct promql_token string(struct promql_lexer *l, char quote)
 {
     bool raw = quote == '`';
     for (;;) {
-        int c = peek(l);
+        int c = lexer_peek(l);
         if (c < 0 || (c == '\n' && !raw))
             return fail_lexer(l, raw ? "unterminated raw string" : "unterminated quoted string");
         l->at++;
         if (c == quote)
             return emit_token(l, PROMQL_T_STRING, 0);
         const char *wrong = c == '\\' && !raw ? check_escape(l, quote) : NULL;
-        int bad = peek(l);
+        int bad = lexer_peek(l);
         if (wrong == UNKNOWN)
             return fail_lexer(l, "%s U+%04X '%c'", wrong, (unsigned)bad, bad);
         if (wrong == ILLEGAL)
@@ -286,8 +282,8 @@ static struct promql_token string(struct promql_lexer *l, char quote)
 static struct promql_token word(struct promql_lexer *l)
 {
     bool colon = false;
-    while (is_alpha(peek(l)) || is_digit(peek(l)) || peek(l) == ':') {
-        colon |= peek(l) == ':';
+    while (is_alpha(lexer_peek(l)) || isdigit(lexer_peek(l)) || lexer_peek(l) == ':') {
+        colon |= lexer_peek(l) == ':';
         l->at++;
     }
     size_t len = l->at - l->start;
@@ -300,11 +296,11 @@ static struct promql_token word(struct promql_lexer *l)
 
 static struct promql_token inside_braces(struct promql_lexer *l)
 {
-    int c = peek(l);
+    int c = lexer_peek(l);
     if (c < 0)
         return fail_lexer(l, "unexpected end of input inside braces");
     if (is_alpha(c)) {
-        while (is_alpha(peek(l)) || is_digit(peek(l)))
+        while (is_alpha(lexer_peek(l)) || isdigit(lexer_peek(l)))
             l->at++;
         return emit_token(l, PROMQL_T_IDENTIFIER, 0);
     }
@@ -342,11 +338,11 @@ static struct promql_token unclosed(struct promql_lexer *l)
 
 static struct promql_token inside_brackets(struct promql_lexer *l)
 {
-    int c = peek(l);
+    int c = lexer_peek(l);
     if (c < 0)
         return l->got_duration ? unclosed(l)
                                : fail_lexer(l, "unexpected end of input in duration expression");
-    if (is_digit(c) || c == '.') {
+    if (isdigit(c) || c == '.') {
         l->got_duration = true;
         return number_or_duration(l);
     }
@@ -408,11 +404,12 @@ static struct promql_token statement(struct promql_lexer *l)
     static const char arithmetic[] = "+-*/%^";
     static const int arithmetic_ops[] = {PROMQL_ADD, PROMQL_SUB, PROMQL_MUL,
                                          PROMQL_DIV, PROMQL_MOD, PROMQL_POW};
-    int c = peek(l);
+    int c = lexer_peek(l);
     if (c < 0)
         return l->paren_depth ? unclosed(l) : emit_token(l, PROMQL_T_EOF, 0);
-    bool dotted = c == '.' && l->at + 1 < l->input.len && is_digit(l->input.data[l->at + 1]);
-    if (is_digit(c) || dotted)
+    bool dotted =
+        c == '.' && l->at + 1 < l->input.len && isdigit((unsigned char)l->input.data[l->at + 1]);
+    if (isdigit(c) || dotted)
         return number_or_duration(l);
     if (is_alpha(c) || c == ':')
         return word(l);
@@ -428,7 +425,7 @@ static struct promql_token statement(struct promql_lexer *l)
     case '=':
         if (accept(l, "="))
             return emit_token(l, PROMQL_T_OPERATOR, PROMQL_EQL);
-        if (peek(l) == '~')
+        if (lexer_peek(l) == '~')
             return fail_lexer(l, "unexpected character after '=': '~'");
         return emit_token(l, PROMQL_T_EQL, 0);
     case '!':
@@ -457,11 +454,11 @@ static struct promql_token statement(struct promql_lexer *l)
 static void skip_blanks_and_comments(struct promql_lexer *l)
 {
     for (;;) {
-        while (is_space(peek(l)))
+        while (is_space(lexer_peek(l)))
             l->at++;
-        if (peek(l) != '#')
+        if (lexer_peek(l) != '#')
             return;
-        while (peek(l) >= 0 && peek(l) != '\n' && peek(l) != '\r')
+        while (lexer_peek(l) >= 0 && lexer_peek(l) != '\n' && lexer_peek(l) != '\r')
             l->at++;
     }
 }

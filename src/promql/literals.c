@@ -52,7 +52,7 @@ static size_t run_of(struct gs_slice s, size_t at, bool digits)
 }
 
 // The index of the unit, from the largest; -1: none.
-static int unit_of(struct gs_slice name)
+static int duration_unit(struct gs_slice name)
 {
     static const char *const names[] = {"y", "w", "d", "h", "m", "s", "ms"};
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
@@ -85,7 +85,7 @@ static bool seconds_of_duration(struct promql_parser *p, struct promql_token t, 
         size_t digits = run_of(t.text, at, true), letters = run_of(t.text, at + digits, false);
         struct gs_slice number = gs_slice_make(t.text.data + at, digits);
         struct gs_slice name = gs_slice_make(t.text.data + at + digits, letters);
-        int unit = unit_of(name);
+        int unit = duration_unit(name);
         if (!digits || !letters)
             return wrong_duration(p, t, GS_SLICE(""));
         if (unit < 0)

@@ -13,11 +13,6 @@ static struct gs_error *rule_of(struct promql_eval *ev, const struct promql_node
     return promql_eval_names(ev, n->u.binary.labels, &ret->names);
 }
 
-static bool is_comparison(enum promql_op op)
-{
-    return op >= PROMQL_EQL && op <= PROMQL_GTE;
-}
-
 // --- and, or, unless ---
 
 // present[id]: a series of m with this id has a value at the step.
@@ -141,7 +136,7 @@ struct gs_error *promql_eval_result_labels(struct promql_eval *ev, const struct 
                                            const uint32_t *include, struct tsdb_labels many,
                                            struct tsdb_labels one, struct tsdb_labels *ret)
 {
-    bool keep_name = is_comparison(n->u.binary.op) && !n->u.binary.return_bool;
+    bool keep_name = promql_op_is_comparison(n->u.binary.op) && !n->u.binary.return_bool;
     bool one_to_one = n->u.binary.card == PROMQL_ONE_TO_ONE;
     struct tsdb_labels l = many;
     struct gs_error *err = NULL;

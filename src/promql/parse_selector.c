@@ -30,7 +30,7 @@ static bool add_matcher(struct promql_parser *p, struct matcher_list *l, struct 
     return true;
 }
 
-static bool compile_regex(struct promql_parser *p, uint32_t start, struct tsdb_matcher *m)
+static bool compile_matcher(struct promql_parser *p, uint32_t start, struct tsdb_matcher *m)
 {
     struct gs_error *err = promql_regex_check(m->value);
     if (!err)
@@ -87,7 +87,7 @@ static bool label_matcher(struct promql_parser *p, struct matcher_list *l)
         return false;
     }
     m.value = promql_parser_unquote(p, &p->tok);
-    if ((m.op == TSDB_RE || m.op == TSDB_NRE) && !compile_regex(p, name.start, &m))
+    if ((m.op == TSDB_RE || m.op == TSDB_NRE) && !compile_matcher(p, name.start, &m))
         return false;
     promql_parser_advance(p);
     return !p->err && add_matcher(p, l, m);

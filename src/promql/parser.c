@@ -244,7 +244,7 @@ struct node_list {
     size_t n, cap;
 };
 
-static bool add_node(struct promql_parser *p, struct node_list *l, const struct promql_node *n)
+static bool append_node(struct promql_parser *p, struct node_list *l, const struct promql_node *n)
 {
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 4;
@@ -271,7 +271,7 @@ static bool arguments(struct promql_parser *p, struct node_list *ret, uint32_t *
     }
     while (p->tok.type != PROMQL_T_RIGHT_PAREN) {
         struct promql_node *n = expression(p, 0);
-        if (!n || !add_node(p, ret, n))
+        if (!n || !append_node(p, ret, n))
             return false;
         uint32_t comma = p->tok.start;
         if (promql_parser_accept(p, PROMQL_T_COMMA)) {
@@ -372,7 +372,7 @@ static bool takes_param(enum promql_agg op)
            op == PROMQL_QUANTILE;
 }
 
-static struct promql_node *aggregate(struct promql_parser *p, const struct promql_token *op)
+static struct promql_node *parse_aggregate(struct promql_parser *p, const struct promql_token *op)
 {
     struct promql_node *n = promql_parser_node(p, PROMQL_AGGREGATE, op->start);
     struct node_list args = {0};
@@ -406,7 +406,7 @@ static struct promql_node *aggregate(struct promql_parser *p, const struct promq
     return n;
 }
 
-static struct promql_node *call(struct promql_parser *p, const struct promql_token *name)
+static struct promql_node *parse_call(struct promql_parser *p, const struct promql_token *name)
 {
     struct promql_node *n = promql_parser_node(p, PROMQL_CALL, name->start);
     struct node_list args = {0};
@@ -450,11 +450,11 @@ static struct promql_node *named_function(struct promql_parser *p)
                     (next.code == PROMQL_K_BY || next.code == PROMQL_K_WITHOUT);
     if (name.type == PROMQL_T_AGGREGATE && (next.type == PROMQL_T_LEFT_PAREN || grouping)) {
         promql_parser_advance(p);
-        return p->err ? NULL : aggregate(p, &name);
+        return p->err ? NULL : parse_aggregate(p, &name);
     }
     if (name.type == PROMQL_T_IDENTIFIER && next.type == PROMQL_T_LEFT_PAREN) {
         promql_parser_advance(p);
-        return p->err ? NULL : call(p, &name);
+        return p->err ? NULL : parse_call(p, &name);
     }
     return promql_parser_selector(p);
 }
@@ -579,7 +579,7 @@ static bool binary_modifiers(struct promql_parser *p, struct promql_node *n)
     return p->tok.type != PROMQL_T_LEFT_PAREN || grouping_labels(p, &n->u.binary.include);
 }
 
-static struct promql_node *binary(struct promql_parser *p, struct promql_node *lhs, int level)
+static struct promql_node *parse_binary(struct promql_parser *p, struct promql_node *lhs, int level)
 {
     struct promql_node *n = promql_parser_node(p, PROMQL_BINARY, lhs->start);
     if (!n)
@@ -609,7 +609,7 @@ static struct promql_node *expression(struct promql_parser *p, int min_level)
     struct promql_node *n = unary(p);
     int level;
     while (n && !p->err && (level = level_of(&p->tok)) && level >= min_level)
-        n = binary(p, n, level);
+        n = parse_binary(p, n, level);
     p->depth--;
     return p->err ? NULL : n;
 }

@@ -34,7 +34,7 @@ static void close(struct gs_buf *out, int level)
     gs_buf_add_char(out, ')');
 }
 
-static void aggregate(const struct promql_node *n, int level, struct gs_buf *out)
+static void print_aggregate(const struct promql_node *n, int level, struct gs_buf *out)
 {
     promql_print_aggregate_head(n, out);
     open(out);
@@ -46,7 +46,7 @@ static void aggregate(const struct promql_node *n, int level, struct gs_buf *out
     close(out, level);
 }
 
-static void call(const struct promql_node *n, int level, struct gs_buf *out)
+static void print_call(const struct promql_node *n, int level, struct gs_buf *out)
 {
     gs_buf_add_str(out, promql_function_name(n));
     open(out);
@@ -57,7 +57,7 @@ static void call(const struct promql_node *n, int level, struct gs_buf *out)
     close(out, level);
 }
 
-static void binary(const struct promql_node *n, int level, struct gs_buf *out)
+static void print_binary(const struct promql_node *n, int level, struct gs_buf *out)
 {
     pretty(n->u.binary.lhs, level + 1, out);
     gs_buf_add_char(out, '\n');
@@ -83,7 +83,7 @@ static void pretty(const struct promql_node *n, int level, struct gs_buf *out)
 {
     bool broken = !fits_on_line(n);
     if (broken && n->kind == PROMQL_BINARY) {
-        binary(n, level, out);
+        print_binary(n, level, out);
         return;
     }
     if (broken && n->kind == PROMQL_SUBQUERY) {
@@ -93,9 +93,9 @@ static void pretty(const struct promql_node *n, int level, struct gs_buf *out)
     }
     indent_line(out, level);
     if (broken && n->kind == PROMQL_AGGREGATE) {
-        aggregate(n, level, out);
+        print_aggregate(n, level, out);
     } else if (broken && n->kind == PROMQL_CALL) {
-        call(n, level, out);
+        print_call(n, level, out);
     } else if (broken && n->kind == PROMQL_PAREN) {
         open(out);
         pretty(n->u.unary.expr, level + 1, out);

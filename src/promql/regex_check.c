@@ -19,7 +19,7 @@ struct scan {
     struct gs_error *err;
 };
 
-static int peek(const struct scan *s, size_t ahead)
+static int regex_peek(const struct scan *s, size_t ahead)
 {
     return s->at + ahead < s->text.len ? (unsigned char)s->text.data[s->at + ahead] : -1;
 }
@@ -33,18 +33,18 @@ static void report_wrong_regex(struct scan *s, const char *what, size_t from, si
 // From the backslash on.
 static void escape(struct scan *s)
 {
-    int c = peek(s, 1);
+    int c = regex_peek(s, 1);
     if (c < 0) {
         report_wrong_regex(s, "trailing backslash at end of expression", s->text.len, s->text.len);
         return;
     }
-    if (c >= '1' && c <= '9' && !(peek(s, 2) >= '0' && peek(s, 2) <= '7')) {
+    if (c >= '1' && c <= '9' && !(regex_peek(s, 2) >= '0' && regex_peek(s, 2) <= '7')) {
         report_wrong_regex(s, "invalid escape sequence", s->at, s->at + 2);
         return;
     }
     s->at += 2;
     if (c == 'Q') // literally up to \E
-        while (peek(s, 0) >= 0 && !(peek(s, 0) == '\\' && peek(s, 1) == 'E'))
+        while (regex_peek(s, 0) >= 0 && !(regex_peek(s, 0) == '\\' && regex_peek(s, 1) == 'E'))
             s->at++;
 }
 
@@ -52,10 +52,10 @@ static void escape(struct scan *s)
 static void class(struct scan *s)
 {
     size_t start = s->at++;
-    if (peek(s, 0) == '^')
+    if (regex_peek(s, 0) == '^')
         s->at++;
     for (bool first = true;; first = false, s->at++) {
-        int c = peek(s, 0);
+        int c = regex_peek(s, 0);
         if (c < 0) {
             report_wrong_regex(s, "missing closing ]", start, s->text.len);
             return;
@@ -64,7 +64,7 @@ static void class(struct scan *s)
             break;
         if (c == '\\')
             s->at++;
-        if (c == '[' && peek(s, 1) == ':') { // [:alpha:]
+        if (c == '[' && regex_peek(s, 1) == ':') { // [:alpha:]
             size_t end = s->at + 2;
             while (end < s->text.len && s->text.data[end] >= 'a' && s->text.data[end] <= 'z')
                 end++;
@@ -79,20 +79,20 @@ static void open_group(struct scan *s)
 {
     size_t start = s->at++;
     s->depth++;
-    if (peek(s, 0) != '?')
+    if (regex_peek(s, 0) != '?')
         return;
     s->at++;
-    bool named = peek(s, 0) == '<' || (peek(s, 0) == 'P' && peek(s, 1) == '<');
+    bool named = regex_peek(s, 0) == '<' || (regex_peek(s, 0) == 'P' && regex_peek(s, 1) == '<');
     if (named) {
-        while (peek(s, 0) >= 0 && peek(s, 0) != '>')
+        while (regex_peek(s, 0) >= 0 && regex_peek(s, 0) != '>')
             s->at++;
-        if (peek(s, 0) < 0)
+        if (regex_peek(s, 0) < 0)
             report_wrong_regex(s, "invalid named capture", start, s->text.len);
         s->at++;
         return;
     }
     int c;
-    while ((c = peek(s, 0)) > 0 && strchr("imsU-", c))
+    while ((c = regex_peek(s, 0)) > 0 && strchr("imsU-", c))
         s->at++;
     if (c != ':' && c != ')')
         report_wrong_regex(s, "invalid or unsupported Perl syntax", start, s->at + (c >= 0));
@@ -105,24 +105,24 @@ static size_t count_of(const struct scan *s, bool *ret_too_large)
 {
     int64_t min = 0, max = 0;
     size_t at = 1, digits = 0;
-    for (; peek(s, at) >= '0' && peek(s, at) <= '9'; at++, digits++)
-        min = min > MAX_REPEAT ? min : min * 10 + (peek(s, at) - '0');
+    for (; regex_peek(s, at) >= '0' && regex_peek(s, at) <= '9'; at++, digits++)
+        min = min > MAX_REPEAT ? min : min * 10 + (regex_peek(s, at) - '0');
     if (!digits)
         return 0;
     max = min;
-    if (peek(s, at) == ',') {
+    if (regex_peek(s, at) == ',') {
         size_t more = 0;
-        for (at++, max = 0; peek(s, at) >= '0' && peek(s, at) <= '9'; at++, more++)
-            max = max > MAX_REPEAT ? max : max * 10 + (peek(s, at) - '0');
+        for (at++, max = 0; regex_peek(s, at) >= '0' && regex_peek(s, at) <= '9'; at++, more++)
+            max = max > MAX_REPEAT ? max : max * 10 + (regex_peek(s, at) - '0');
         max = more ? max : min;
     }
     *ret_too_large = min > MAX_REPEAT || max > MAX_REPEAT || max < min;
-    return peek(s, at) == '}' ? at + 1 : 0;
+    return regex_peek(s, at) == '}' ? at + 1 : 0;
 }
 
 static void repetition(struct scan *s, size_t len)
 {
-    size_t start = s->at, end = s->at + len + (peek(s, len) == '?');
+    size_t start = s->at, end = s->at + len + (regex_peek(s, len) == '?');
     if (s->after_repeat)
         report_wrong_regex(s, "invalid nested repetition operator", s->repeat, end);
     else if (!s->repeatable)
@@ -133,7 +133,7 @@ static void repetition(struct scan *s, size_t len)
 
 static void check_step(struct scan *s)
 {
-    int c = peek(s, 0);
+    int c = regex_peek(s, 0);
     bool too_large = false, repeats = c == '*' || c == '+' || c == '?';
     size_t len = repeats ? 1 : c == '{' ? count_of(s, &too_large) : 0;
     if (len) {

@@ -21,7 +21,7 @@ static bool falls(const double *v, size_t n)
 }
 
 // The total increase of a counter: a decrease is a reset to zero.
-static double counted(const struct promql_window *w)
+static double total_increase(const struct promql_window *w)
 {
     double sum = w->v[w->n - 1] - w->v[0];
     if (!falls(w->v, w->n))
@@ -86,12 +86,12 @@ bool promql_counter_rate(const struct promql_window *w, double counted, bool per
 
 bool promql_rollup_rate(const struct promql_window *w, double *ret)
 {
-    return promql_counter_rate(w, counted(w), true, ret);
+    return promql_counter_rate(w, total_increase(w), true, ret);
 }
 
 bool promql_rollup_increase(const struct promql_window *w, double *ret)
 {
-    return promql_counter_rate(w, counted(w), false, ret);
+    return promql_counter_rate(w, total_increase(w), false, ret);
 }
 
 bool promql_rollup_delta(const struct promql_window *w, double *ret)

@@ -15,18 +15,18 @@ struct scan {
     size_t at;
 };
 
-static int peek(const struct scan *s)
+static int series_peek(const struct scan *s)
 {
     return s->at < s->text.len ? (unsigned char)s->text.data[s->at] : -1;
 }
 
 static bool at_end_of_item(const struct scan *s)
 {
-    int c = peek(s);
+    int c = series_peek(s);
     return c < 0 || isspace(c);
 }
 
-static struct gs_error *unexpected_token(const struct scan *s, const char *wanted)
+static struct gs_error *fail_expected(const struct scan *s, const char *wanted)
 {
     size_t n = 0;
     while (s->at + n < s->text.len && !isspace((unsigned char)s->text.data[s->at + n]))
@@ -74,7 +74,7 @@ static bool scan_number(struct scan *s, double *ret)
 
 static bool scan_signed(struct scan *s, bool sign_needed, double *ret)
 {
-    int c = peek(s);
+    int c = series_peek(s);
     struct scan ahead = *s;
     double v;
     if (c == '+' || c == '-')
@@ -91,12 +91,12 @@ static bool scan_signed(struct scan *s, bool sign_needed, double *ret)
 static struct gs_error *scan_times(struct scan *s, uint64_t *ret)
 {
     size_t from = ++s->at; // the x
-    while (isdigit(peek(s)))
+    while (isdigit(series_peek(s)))
         s->at++;
     struct gs_slice digits = gs_slice_make(s->text.data + from, s->at - from);
     struct scan start = {s->text, from};
     if (!digits.len || !at_end_of_item(s))
-        return unexpected_token(&start, "a number of repetitions");
+        return fail_expected(&start, "a number of repetitions");
     struct gs_error *err = gs_parse_u64(digits, MAX_TIMES, ret);
     return err ? gs_error_wrap(err, "column %zu: repetitions", from + 1) : NULL;
 }
@@ -117,16 +117,16 @@ static struct gs_error *scan_omitted(struct scan *s, struct promql_run *ret)
 {
     s->at++;
     *ret = (struct promql_run){.omitted = true, .n = 1};
-    if (peek(s) == 'x')
+    if (series_peek(s) == 'x')
         return scan_times(s, &ret->n);
-    return at_end_of_item(s) ? NULL : unexpected_token(s, "a blank or xN after _");
+    return at_end_of_item(s) ? NULL : fail_expected(s, "a blank or xN after _");
 }
 
 static struct gs_error *scan_item(struct scan *s, struct promql_run *ret)
 {
-    if (peek(s) == '_')
+    if (series_peek(s) == '_')
         return scan_omitted(s, ret);
-    if (peek(s) == '{')
+    if (series_peek(s) == '{')
         return gs_error_new(GS_ENOTSUP, "column %zu: native histograms are not supported",
                             s->at + 1);
     *ret = (struct promql_run){.n = 1};
@@ -135,12 +135,12 @@ static struct gs_error *scan_item(struct scan *s, struct promql_run *ret)
         return NULL;
     }
     if (!scan_signed(s, false, &ret->first))
-        return unexpected_token(s, "a number, _ or stale");
+        return fail_expected(s, "a number, _ or stale");
     bool stepped = scan_signed(s, true, &ret->by);
     if (at_end_of_item(s) && !stepped)
         return NULL;
-    if (peek(s) != 'x')
-        return unexpected_token(s, stepped ? "xN" : "xN, +N or -N");
+    if (series_peek(s) != 'x')
+        return fail_expected(s, stepped ? "xN" : "xN, +N or -N");
     uint64_t times = 0;
     struct gs_error *err = scan_times(s, &times);
     ret->n = times + 1;
@@ -149,7 +149,7 @@ static struct gs_error *scan_item(struct scan *s, struct promql_run *ret)
 
 static void skip_blanks(struct scan *s)
 {
-    while (peek(s) >= 0 && isspace(peek(s)))
+    while (series_peek(s) >= 0 && isspace(series_peek(s)))
         s->at++;
 }
 
@@ -157,7 +157,7 @@ static size_t count_items(struct gs_slice text)
 {
     struct scan s = {text, 0};
     size_t n = 0;
-    for (skip_blanks(&s); peek(&s) >= 0; n++, skip_blanks(&s))
+    for (skip_blanks(&s); series_peek(&s) >= 0; n++, skip_blanks(&s))
         while (!at_end_of_item(&s))
             s.at++;
     return n;
@@ -171,7 +171,7 @@ struct gs_error *promql_parse_values(struct gs_slice text, struct gs_arena *aren
     struct promql_run *runs = gs_arena_alloc(arena, (room + 1) * sizeof(*runs));
     if (!runs)
         return gs_error_new(GS_ELIMIT, "%zu values are too many", room);
-    for (skip_blanks(&s); peek(&s) >= 0; skip_blanks(&s)) {
+    for (skip_blanks(&s); series_peek(&s) >= 0; skip_blanks(&s)) {
         struct gs_error *err = scan_item(&s, &runs[n++]);
         if (err)
             return err;

@@ -180,7 +180,7 @@ bool promql_slide_resets(struct promql_slider *s, const struct promql_window *w,
     return true;
 }
 
-static double counted(struct promql_slider *s, const struct promql_window *w)
+static double sliding_increase(struct promql_slider *s, const struct promql_window *w)
 {
     move_steps(s, span_of(s, w), falls);
     double sum = w->v[w->n - 1] - w->v[0];
@@ -191,10 +191,10 @@ static double counted(struct promql_slider *s, const struct promql_window *w)
 
 bool promql_slide_rate(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
-    return promql_counter_rate(w, counted(s, w), true, ret);
+    return promql_counter_rate(w, sliding_increase(s, w), true, ret);
 }
 
 bool promql_slide_increase(struct promql_slider *s, const struct promql_window *w, double *ret)
 {
-    return promql_counter_rate(w, counted(s, w), false, ret);
+    return promql_counter_rate(w, sliding_increase(s, w), false, ret);
 }

@@ -19,7 +19,7 @@ static bool plain_name(const char *s)
     return true;
 }
 
-static void add_quoted(struct gs_buf *out, const char *s)
+static void write_csv_field(struct gs_buf *out, const char *s)
 {
     gs_buf_add_char(out, '"');
     for (; *s; s++) {
@@ -48,7 +48,7 @@ static void add_label_list(struct gs_buf *out, const struct query_label *l, size
         return;
     gs_buf_add_char(out, '{');
     if (name && !in_front) {
-        add_quoted(out, name);
+        write_csv_field(out, name);
         sep = ", ";
     }
     for (size_t i = 0; i < n; i++) {
@@ -58,9 +58,9 @@ static void add_label_list(struct gs_buf *out, const struct query_label *l, size
         if (plain_name(l[i].name))
             gs_buf_add_str(out, l[i].name);
         else
-            add_quoted(out, l[i].name);
+            write_csv_field(out, l[i].name);
         gs_buf_add_char(out, '=');
-        add_quoted(out, l[i].value);
+        write_csv_field(out, l[i].value);
         sep = ", ";
     }
     gs_buf_add_char(out, '}');
@@ -161,7 +161,7 @@ static void print_series(const struct query_result *r, struct gs_buf *out)
 
 // --- CSV ---
 
-static void add_field(struct gs_buf *out, const char *s)
+static void write_field(struct gs_buf *out, const char *s)
 {
     if (!strpbrk(s, ",\"\r\n")) {
         gs_buf_add_str(out, s);
@@ -181,11 +181,11 @@ static void add_csv_line(struct gs_buf *out, const struct query_series *s,
     for (size_t i = 0; i < names->n; i++) {
         const char *value = query_label_of(s, names->items[i]);
         gs_buf_add_str(out, i || p ? "," : "");
-        add_field(out, value ? value : "");
+        write_field(out, value ? value : "");
     }
     if (p) {
         gs_buf_add_char(out, ',');
-        add_field(out, p->value);
+        write_field(out, p->value);
     }
     gs_buf_add_char(out, '\n');
 }
@@ -197,7 +197,7 @@ void query_print_csv(const struct query_result *r, struct gs_arena *arena, bool 
     gs_buf_add_str(out, values ? "time" : "");
     for (size_t i = 0; i < names.n; i++) {
         gs_buf_add_str(out, i || values ? "," : "");
-        add_field(out, names.items[i]);
+        write_field(out, names.items[i]);
     }
     gs_buf_add_str(out, values ? ",value\n" : "\n");
     for (size_t i = 0; i < r->n; i++) {
@@ -213,7 +213,7 @@ static void csv_texts(const char *heading, const json_t *list, struct gs_buf *ou
 {
     gs_buf_addf(out, "%s\n", heading);
     for (size_t i = 0; i < json_array_size(list); i++) {
-        add_field(out, json_string_value(json_array_get(list, i)));
+        write_field(out, json_string_value(json_array_get(list, i)));
         gs_buf_add_char(out, '\n');
     }
 }
@@ -226,11 +226,11 @@ static void csv_metadata(const json_t *data, struct gs_buf *out)
     gs_buf_add_str(out, "metric,type,unit,help\n");
     json_object_foreach ((json_t *)data, name, list)
         for (size_t i = 0; i < json_array_size(list); i++) {
-            add_field(out, name);
+            write_field(out, name);
             for (size_t k = 0; k < GS_ARRAY_LEN(keys); k++) {
                 const char *text = codec_json_str(json_array_get(list, i), keys[k], NULL);
                 gs_buf_add_char(out, ',');
-                add_field(out, text ? text : "");
+                write_field(out, text ? text : "");
             }
             gs_buf_add_char(out, '\n');
         }

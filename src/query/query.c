@@ -14,9 +14,9 @@
 #define MAX_EXPR      ((size_t)1 << 20)
 
 enum what { INSTANT, RANGE, SERIES, LABELS, METADATA };
-static const char *const words[] = {"instant", "range", "series", "labels", "metadata"};
+static const char *const commands[] = {"instant", "range", "series", "labels", "metadata"};
 
-struct question {
+struct query_request {
     enum what what;
     const char *url;   // the URL before the expression, as in promtool; NULL: absent
     char *const *args; // expression, matchers, or a name
@@ -30,7 +30,7 @@ static bool is_url(const char *s)
     return gs_starts(s, "http://") || gs_starts(s, "https://");
 }
 
-static struct gs_error *check_args(const struct question *q)
+static struct gs_error *check_args(const struct query_request *q)
 {
     static const struct {
         size_t min, max;
@@ -43,20 +43,20 @@ static struct gs_error *check_args(const struct question *q)
         [METADATA] = {0, 1, "at most one metric name"},
     };
     if (q->n_args < counts[q->what].min || q->n_args > counts[q->what].max)
-        return gs_error_new(GS_EINVAL, "query %s takes %s, not %zu; is it quoted?", words[q->what],
-                            counts[q->what].wants, q->n_args);
+        return gs_error_new(GS_EINVAL, "query %s takes %s, not %zu; is it quoted?",
+                            commands[q->what], counts[q->what].wants, q->n_args);
     return NULL;
 }
 
 // `query EXPR` is an instant query, or a range query with --start, --end or --step. The words
 // series, labels and metadata can be used as commands.
-static struct gs_error *read_question(const struct query_options *o, int argc, char **argv,
-                                      struct question *ret)
+static struct gs_error *parse_arguments(const struct query_options *o, int argc, char **argv,
+                                        struct query_request *ret)
 {
     size_t at = 0, n = (size_t)argc;
     ret->what = o->start || o->end || o->step ? RANGE : INSTANT;
-    for (size_t i = 0; i < GS_ARRAY_LEN(words); i++)
-        if (gs_streq(argv[0], words[i]) && (argc > 1 || i >= SERIES)) {
+    for (size_t i = 0; i < GS_ARRAY_LEN(commands); i++)
+        if (gs_streq(argv[0], commands[i]) && (argc > 1 || i >= SERIES)) {
             ret->what = (enum what)i;
             at = 1;
         }
@@ -142,7 +142,7 @@ static struct gs_error *add_range(const struct query_options *o, int64_t now_ms,
     return NULL;
 }
 
-static struct gs_error *values_params(const struct query_options *o, const struct question *q,
+static struct gs_error *values_params(const struct query_options *o, const struct query_request *q,
                                       const char *expr, struct gs_buf *out)
 {
     int64_t now = gs_unix_ms();
@@ -156,7 +156,7 @@ static struct gs_error *values_params(const struct query_options *o, const struc
     return q->what == RANGE ? add_range(o, now, out) : add_optional_time(out, "time", o->time, now);
 }
 
-static struct gs_error *names_params(const struct query_options *o, const struct question *q,
+static struct gs_error *names_params(const struct query_options *o, const struct query_request *q,
                                      struct gs_buf *out)
 {
     int64_t now = gs_unix_ms();
@@ -184,7 +184,7 @@ static void print_notes(const json_t *answer, const char *key, const char *word)
 }
 
 // ret_origin: why this server is used; NULL if the command line contains its URL.
-static const char *url_of(const struct query_options *o, const struct question *q,
+static const char *url_of(const struct query_options *o, const struct query_request *q,
                           const char **ret_origin)
 {
     const char *env = getenv("PROMETHEUS_URL");
@@ -211,7 +211,7 @@ static struct gs_error *name_server(struct gs_error *err, const char *url, const
     return gs_error_wrap(err, "server %s (%s)", url, origin);
 }
 
-static struct gs_error *send_query(const struct query_options *o, const struct question *q,
+static struct gs_error *send_query(const struct query_options *o, const struct query_request *q,
                                    const struct query_print *print, const char *path,
                                    const struct gs_buf *params)
 {
@@ -241,8 +241,8 @@ static struct gs_error *send_query(const struct query_options *o, const struct q
     return err;
 }
 
-static struct gs_error *ask_values(const struct query_options *o, const struct question *q,
-                                   struct query_print *print)
+static struct gs_error *query_values(const struct query_options *o, const struct query_request *q,
+                                     struct query_print *print)
 {
     GS_AUTO_BUF struct gs_buf expr = {0}, params = {0};
     struct gs_error *err = read_expr(q->args[0], &expr);
@@ -255,12 +255,12 @@ static struct gs_error *ask_values(const struct query_options *o, const struct q
     return err ? query_point_at(err, expr.data ? expr.data : "") : NULL;
 }
 
-static struct gs_error *ask_names(const struct query_options *o, const struct question *q,
-                                  struct query_print *print)
+static struct gs_error *query_names(const struct query_options *o, const struct query_request *q,
+                                    struct query_print *print)
 {
     GS_AUTO_BUF struct gs_buf path = {0}, params = {0};
     struct gs_error *err = NULL;
-    gs_buf_addf(&path, "/api/v1/%s", words[q->what]);
+    gs_buf_addf(&path, "/api/v1/%s", commands[q->what]);
     print->kind = q->what == SERIES ? QUERY_SERIES : QUERY_LABELS;
     if (q->what == METADATA) {
         print->kind = QUERY_METADATA;
@@ -299,7 +299,7 @@ static struct gs_error *format_expr(int argc, char **argv)
 struct gs_error *query_run(const void *opts, int argc, char **argv, int *ret_exit)
 {
     const struct query_options *o = opts;
-    struct question q = {0};
+    struct query_request q = {0};
     const char *no_color = getenv("NO_COLOR");
     struct query_print print = {.bold = isatty(STDOUT_FILENO) && !(no_color && *no_color)};
     *ret_exit = 0;
@@ -307,9 +307,9 @@ struct gs_error *query_run(const void *opts, int argc, char **argv, int *ret_exi
         return format_expr(argc, argv);
     struct gs_error *err = read_format(o->output, &print.format);
     if (!err)
-        err = read_question(o, argc, argv, &q);
+        err = parse_arguments(o, argc, argv, &q);
     if (err)
         return err;
-    return q.what == INSTANT || q.what == RANGE ? ask_values(o, &q, &print)
-                                                : ask_names(o, &q, &print);
+    return q.what == INSTANT || q.what == RANGE ? query_values(o, &q, &print)
+                                                : query_names(o, &q, &print);
 }

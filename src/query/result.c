@@ -62,8 +62,8 @@ static struct gs_error *read_point(const json_t *pair, struct gs_arena *arena,
     return ret->value ? NULL : no_memory();
 }
 
-static struct gs_error *read_points(const json_t *item, struct gs_arena *arena,
-                                    struct query_series *ret)
+static struct gs_error *read_sample_list(const json_t *item, struct gs_arena *arena,
+                                         struct query_series *ret)
 {
     static const char *const one[] = {"value", "histogram"}, *const many[] = {"values",
                                                                               "histograms"};
@@ -86,8 +86,8 @@ static struct gs_error *read_points(const json_t *item, struct gs_arena *arena,
     return err;
 }
 
-static struct gs_error *read_list(const json_t *list, struct gs_arena *arena,
-                                  struct query_result *ret)
+static struct gs_error *read_result_list(const json_t *list, struct gs_arena *arena,
+                                         struct query_result *ret)
 {
     size_t n = json_array_size(list);
     struct gs_error *err = json_is_array(list) ? NULL : strange("list of series");
@@ -99,7 +99,7 @@ static struct gs_error *read_list(const json_t *list, struct gs_arena *arena,
         struct query_series *s = &ret->series[ret->n++];
         err = read_series_labels(json_object_get(item, "metric"), arena, s);
         if (!err)
-            err = read_points(item, arena, s);
+            err = read_sample_list(item, arena, s);
     }
     return err;
 }
@@ -118,7 +118,7 @@ struct gs_error *query_read_result(const json_t *data, struct gs_arena *arena,
         return strange("known type of result");
     ret->type = (int)i;
     if (ret->type == QUERY_VECTOR || ret->type == QUERY_MATRIX)
-        return read_list(result, arena, ret);
+        return read_result_list(result, arena, ret);
     ret->series = gs_arena_alloc(arena, sizeof(*ret->series));
     struct query_point *point = gs_arena_alloc(arena, sizeof(*point));
     if (!ret->series || !point)

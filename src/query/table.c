@@ -201,8 +201,8 @@ static int64_t *all_times(const struct query_result *r, struct gs_arena *arena, 
     return times;
 }
 
-static bool tells_all_apart(const struct query_result *r, const char *name, struct gs_hmap *seen,
-                            size_t *ret_bytes)
+static bool distinguishes_all(const struct query_result *r, const char *name, struct gs_hmap *seen,
+                              size_t *ret_bytes)
 {
     gs_hmap_clear(seen);
     *ret_bytes = 0;
@@ -223,7 +223,7 @@ static size_t choose_titles(const struct query_result *r, struct query_names *na
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *seen = gs_hmap_new(NULL);
     size_t best = differ, best_bytes = SIZE_MAX, bytes;
     for (size_t i = 0; i < differ; i++)
-        if (tells_all_apart(r, names->items[i], seen, &bytes) && bytes < best_bytes) {
+        if (distinguishes_all(r, names->items[i], seen, &bytes) && bytes < best_bytes) {
             best = i;
             best_bytes = bytes;
         }

@@ -16,7 +16,7 @@ static size_t count_live_nodes(const struct replay_cluster *cluster)
 {
     size_t n = 0;
     for (size_t i = 0; i < cluster->n_nodes; i++)
-        n += !cluster->nodes[i].gone;
+        n += !cluster->nodes[i].removed;
     return n;
 }
 
@@ -33,7 +33,7 @@ static size_t free_gpus(const struct replay_cluster *cluster)
 {
     size_t n = 0;
     for (size_t i = 0; i < cluster->n_nodes; i++)
-        if (!cluster->nodes[i].gone)
+        if (!cluster->nodes[i].removed)
             n += cluster->s->gpus_per_node - cluster->nodes[i].used;
     return n;
 }
@@ -57,9 +57,9 @@ static void remove_idle_nodes(struct replay_cluster *cluster)
     for (size_t i = 0; i < cluster->n_nodes && count_live_nodes(cluster) > cluster->s->min_nodes;
          i++) {
         struct replay_node *n = &cluster->nodes[i];
-        if (!n->gone && !n->used && n->ready_ms <= cluster->t_ms &&
+        if (!n->removed && !n->used && n->ready_ms <= cluster->t_ms &&
             cluster->t_ms - n->idle_since_ms >= cluster->s->idle_ms) {
-            n->gone = cluster->counts.stale = true;
+            n->removed = cluster->counts.stale = true;
             cluster->sum.nodes_removed++;
         }
     }
@@ -74,7 +74,7 @@ static bool place_pod(struct replay_cluster *cluster, struct replay_pod *p)
         return true;
     for (size_t i = 0; i < cluster->n_nodes; i++) {
         struct replay_node *n = &cluster->nodes[i];
-        if (n->gone || n->ready_ms > cluster->t_ms || cluster->s->gpus_per_node - n->used < gpus)
+        if (n->removed || n->ready_ms > cluster->t_ms || cluster->s->gpus_per_node - n->used < gpus)
             continue;
         n->used += gpus;
         n->idle_since_ms = INT64_MAX;
@@ -206,7 +206,7 @@ static void count_nodes(const struct replay_cluster *cluster, struct replay_coun
     for (size_t i = 0; i < cluster->n_nodes; i++) {
         const struct replay_node *n = &cluster->nodes[i];
         bool ready = n->ready_ms <= cluster->t_ms;
-        if (n->gone)
+        if (n->removed)
             continue;
         c->nodes_ready += ready;
         if (!ready)
@@ -254,7 +254,7 @@ static struct replay_moment in_calm(struct replay_cluster *cluster, int64_t seco
 static void end_calm(struct replay_cluster *cluster)
 {
     struct replay_calm *c = &cluster->calm;
-    int64_t from = c->last - (int64_t)cluster->looked_back + 1;
+    int64_t from = c->last - (int64_t)cluster->history_steps + 1;
     for (int64_t s = from > c->first ? from : c->first; s <= c->last; s++)
         *past_at(cluster, s) = in_calm(cluster, s, &cluster->load_before);
     *c = (struct replay_calm){.last = -1};
@@ -408,7 +408,7 @@ static void skip_stretch(struct replay_cluster *cluster, const struct stretch *t
     const struct replay_counts *c = replay_cluster_count(cluster);
     double n = (double)to->n, gpus = (double)cluster->s->gpus_per_replica;
     int64_t second = cluster->t_ms / STEP_MS;
-    if (to->n < (int64_t)cluster->looked_back)
+    if (to->n < (int64_t)cluster->history_steps)
         end_calm(cluster);
     cluster->calm = (struct replay_calm){second + 1, second + to->n, c->ready};
     cluster->t_ms += to->n * STEP_MS;
@@ -443,8 +443,8 @@ void replay_cluster_run(struct replay_cluster *cluster, int64_t until_ms)
 void replay_cluster_start(struct replay_cluster *cluster, const struct replay_scenario *s)
 {
     *cluster = (struct replay_cluster){
-        .s = s, .looked_back = (size_t)(s->delay_ms / STEP_MS) + 1, .n_past = 1};
-    while (cluster->n_past < cluster->looked_back)
+        .s = s, .history_steps = (size_t)(s->delay_ms / STEP_MS) + 1, .n_past = 1};
+    while (cluster->n_past < cluster->history_steps)
         cluster->n_past *= 2;
     cluster->counts.stale = true;
     cluster->calm.last = -1;

@@ -59,7 +59,7 @@ static void add_query_time(struct gs_buf *out, const char *name, int64_t ms)
 }
 
 // [["0s", 1.5], …]; samples that are not finite are omitted.
-static struct gs_error *read_points(const json_t *series, int64_t start_ms, json_t *ret)
+static struct gs_error *read_recorded(const json_t *series, int64_t start_ms, json_t *ret)
 {
     const json_t *values = json_object_get(series, "values");
     for (size_t i = 0; i < json_array_size(values); i++) {
@@ -98,7 +98,7 @@ static struct gs_error *fetch_points(const struct replay_recording *r, const cha
                             "%s: %zu series in that range; want one series (use sum() or avg())",
                             expr, json_array_size(result));
     json_t *points = json_array();
-    err = read_points(json_array_get(result, 0), span->start_ms, points);
+    err = read_recorded(json_array_get(result, 0), span->start_ms, points);
     if (!err && !json_array_size(points))
         err = gs_error_new(GS_EINVAL, "no finite sample in the range");
     if (err) {

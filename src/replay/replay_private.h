@@ -86,7 +86,7 @@ struct replay_drain { // a pod that is terminating
 struct replay_node {
     int64_t ready_ms, idle_since_ms; // idle: INT64_MAX while a pod is on it
     size_t used;                     // GPUs
-    bool gone;
+    bool removed;
 };
 
 // The state at one second; the controller sees it `delay` later.
@@ -124,7 +124,7 @@ struct replay_cluster {
     double queue; // work that waits, in units of load * seconds
     struct replay_waits waits;
     struct replay_moment *past; // of the last seconds, by second modulo n_past, a power of two
-    size_t n_past, looked_back;
+    size_t n_past, history_steps;
     struct replay_calm calm;        // the last seconds, which are not in `past`
     struct replay_moment now, seen; // results of the getters
     struct replay_curve_piece load,

@@ -63,7 +63,7 @@ static void read_replicas(struct codec_reader *r, const json_t *v, void *out)
 }
 
 // [[0s, 10], [5m, 200]]
-static void read_points(struct codec_reader *r, const json_t *list, struct replay_curve *c)
+static void read_curve(struct codec_reader *r, const json_t *list, struct replay_curve *c)
 {
     if (!json_is_array(list))
         codec_reader_fail(r, list, "want a list of points: [[0s, 10], [5m, 200]]");
@@ -82,7 +82,7 @@ static void read_points(struct codec_reader *r, const json_t *list, struct repla
 
 static void read_load(struct codec_reader *r, const json_t *v, void *out)
 {
-    read_points(r, v, &((struct draft *)out)->s.load);
+    read_curve(r, v, &((struct draft *)out)->s.load);
 }
 
 #define AT(field) offsetof(struct draft, s.field)
@@ -154,9 +154,9 @@ static void read_metric(struct codec_reader *r, const char *name, const json_t *
         json_t *points;
         json_object_foreach ((json_t *)v, key, points) {
             if (gs_streq(key, "series"))
-                read_points(r, points, &m->series);
+                read_curve(r, points, &m->series);
             else if (gs_streq(key, "replicas"))
-                read_points(r, points, &m->series_replicas);
+                read_curve(r, points, &m->series_replicas);
             else
                 codec_reader_fail(r, points,
                                   "a metric has no field \"%s\"; it has series and replicas", key);
@@ -188,7 +188,7 @@ static void read_metrics(struct codec_reader *r, const json_t *v, void *out)
     }
 }
 
-static void read_scale(struct codec_reader *r, const json_t *v, void *out)
+static void read_scale_event(struct codec_reader *r, const json_t *v, void *out)
 {
     double n = read_number(r, v);
     if (n > REPLAY_MAX_REPLICAS || n != floor(n))
@@ -204,7 +204,7 @@ static void read_event(struct codec_reader *r, const json_t *v, struct replay_ev
         {"at", CODEC_FIELD_DURATION, AT_EVENT(at_ms), NULL},
         {"for", CODEC_FIELD_DURATION, AT_EVENT(for_ms), NULL},
         {"lose", CODEC_FIELD_COUNT, AT_EVENT(lose), NULL},
-        {"scale", CODEC_FIELD_CUSTOM, 0, read_scale},
+        {"scale", CODEC_FIELD_CUSTOM, 0, read_scale_event},
         {"noMetrics", CODEC_FIELD_BOOL, AT_EVENT(no_metrics), NULL},
         {0},
     };

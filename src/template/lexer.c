@@ -285,7 +285,7 @@ static bool lex_number(struct template_lexer *lx, struct template_token *t)
     return false;
 }
 
-static struct gs_slice take_word(struct template_lexer *lx)
+static struct gs_slice lex_word(struct template_lexer *lx)
 {
     const char *from = lx->text.data + lx->pos;
     while (is_word(peek_char(lx, 0)))
@@ -311,7 +311,7 @@ static bool lex_words(struct template_lexer *lx, struct template_token *t)
     t->kind = c == '.' ? TOKEN_FIELD : c == '$' ? TOKEN_VARIABLE : TOKEN_WORD;
     const char *from = lx->text.data + lx->pos;
     lx->pos += t->kind != TOKEN_WORD;
-    t->s = take_word(lx);
+    t->s = lex_word(lx);
     if (t->kind == TOKEN_VARIABLE)
         t->s = gs_slice_make(from, t->s.len + 1);
     if (!at_terminator(lx)) {

@@ -89,7 +89,7 @@ static struct gs_slice token_text(const struct parser *p)
     return gs_slice_make(p->lx.text.data + p->tok.start, p->tok.end - p->tok.start);
 }
 
-static bool unexpected_token(struct parser *p, const char *context)
+static bool fail_unexpected(struct parser *p, const char *context)
 {
     if (p->tok.kind == TOKEN_END)
         return fail_parser(p, "unclosed action");
@@ -105,7 +105,7 @@ static bool unexpected_token(struct parser *p, const char *context)
                        GS_SLICE_ARG(s), context);
 }
 
-static bool word_is(const struct parser *p, const char *word)
+static bool is_keyword(const struct parser *p, const char *word)
 {
     return p->tok.kind == TOKEN_WORD && gs_slice_eq_str(p->tok.s, word);
 }
@@ -126,7 +126,7 @@ static bool add_variable_name(struct parser *p, struct template_argument *a, str
     return true;
 }
 
-static bool known_variable(const struct parser *p, struct gs_slice name)
+static bool is_defined_variable(const struct parser *p, struct gs_slice name)
 {
     for (size_t i = 0; i < p->n_vars; i++)
         if (gs_slice_eq(p->vars[i], name))
@@ -150,7 +150,7 @@ static bool parse_word(struct parser *p, struct template_argument *a)
                                            "block", "template", "break", "define", "continue"};
     for (size_t i = 0; i < GS_ARRAY_LEN(keywords); i++)
         if (gs_slice_eq_str(s, keywords[i]))
-            return unexpected_token(p, "operand");
+            return fail_unexpected(p, "operand");
     a->kind = ARG_FUNCTION;
     a->s = s;
     return template_is_function(s) ||
@@ -170,7 +170,7 @@ static bool parse_term(struct parser *p, struct template_argument *a)
         return add_variable_name(p, a, p->tok.s);
     case TOKEN_VARIABLE:
         a->kind = ARG_VARIABLE;
-        if (!known_variable(p, p->tok.s))
+        if (!is_defined_variable(p, p->tok.s))
             return fail_parser(p, "undefined variable \"" GS_SLICE_FMT "\"",
                                GS_SLICE_ARG(p->tok.s));
         return add_variable_name(p, a, p->tok.s);
@@ -194,7 +194,7 @@ static bool parse_term(struct parser *p, struct template_argument *a)
         p->parens--;
         return true;
     default:
-        return unexpected_token(p, "operand");
+        return fail_unexpected(p, "operand");
     }
 }
 
@@ -241,7 +241,7 @@ static bool parse_command(struct parser *p, struct template_command **ret,
         tail = &(*tail)->next;
         c->n_args++;
         if (p->tok.kind != TOKEN_SPACE && p->tok.kind != end && p->tok.kind != TOKEN_PIPE)
-            return unexpected_token(p, "operand");
+            return fail_unexpected(p, "operand");
     }
     *ret = c;
     return c->n_args || fail_parser(p, "empty command");
@@ -251,7 +251,7 @@ static bool define_vars(struct parser *p, const struct template_pipeline *pipe)
 {
     for (size_t i = 0; i < pipe->n_vars; i++) {
         if (pipe->assign) {
-            if (!known_variable(p, pipe->vars[i]))
+            if (!is_defined_variable(p, pipe->vars[i]))
                 return fail_parser(p, "undefined variable \"" GS_SLICE_FMT "\"",
                                    GS_SLICE_ARG(pipe->vars[i]));
             continue;
@@ -325,7 +325,7 @@ static bool parse_pipe_body(struct parser *p, struct template_pipeline *pipe, co
     while (p->tok.kind != end) {
         if (p->tok.kind == TOKEN_PIPE || p->tok.kind == TOKEN_COMMA ||
             p->tok.kind == TOKEN_DECLARE || p->tok.kind == TOKEN_ASSIGN)
-            return unexpected_token(p, context);
+            return fail_unexpected(p, context);
         if (!parse_command(p, tail, end))
             return false;
         tail = &(*tail)->next;
@@ -359,7 +359,7 @@ static bool parse_pipe(struct parser *p, struct template_pipeline **ret, const c
 
 static bool expect_close(struct parser *p, const char *context)
 {
-    return skip_space(p) && (p->tok.kind == TOKEN_CLOSE || unexpected_token(p, context));
+    return skip_space(p) && (p->tok.kind == TOKEN_CLOSE || fail_unexpected(p, context));
 }
 
 static bool parse_control(struct parser *p, struct template_node *n, const char *name);
@@ -369,7 +369,7 @@ static bool parse_else(struct parser *p, struct template_node *n, const char *na
 {
     if (!skip_space(p))
         return false;
-    if (n->kind != NODE_RANGE && word_is(p, name)) {
+    if (n->kind != NODE_RANGE && is_keyword(p, name)) {
         struct template_node *chained = make_node(p, sizeof(*chained));
         if (!chained)
             return false;
@@ -415,7 +415,7 @@ static bool parse_include(struct parser *p, struct template_node *n, const char 
     if (!skip_space(p))
         return false;
     if (p->tok.kind != TOKEN_STRING)
-        return unexpected_token(p, context);
+        return fail_unexpected(p, context);
     n->text = p->tok.s;
     n->start = p->tok.start;
     if (!next_solid(p))
@@ -464,7 +464,7 @@ static bool parse_define(struct parser *p)
     if (!next_solid(p))
         return false;
     if (p->tok.kind != TOKEN_STRING)
-        return unexpected_token(p, "define clause");
+        return fail_unexpected(p, "define clause");
     struct gs_slice name = p->tok.s;
     return next_solid(p) && expect_close(p, "define clause") && parse_define_body(p, name);
 }
@@ -476,12 +476,12 @@ static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_k
         enum template_node_kind kind;
     } controls[] = {{"if", NODE_IF}, {"with", NODE_WITH}, {"range", NODE_RANGE}};
     for (size_t i = 0; i < GS_ARRAY_LEN(controls); i++)
-        if (word_is(p, controls[i].name)) {
+        if (is_keyword(p, controls[i].name)) {
             n->kind = controls[i].kind;
             return next_solid(p) && parse_control(p, n, controls[i].name);
         }
-    if (word_is(p, "template") || word_is(p, "block")) {
-        bool block = word_is(p, "block");
+    if (is_keyword(p, "template") || is_keyword(p, "block")) {
+        bool block = is_keyword(p, "block");
         n->kind = NODE_INCLUDE;
         if (!next_solid(p) || !parse_include(p, n, block ? "block clause" : "template clause"))
             return false;
@@ -489,8 +489,8 @@ static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_k
             return fail_parser(p, "missing value for block clause");
         return !block || parse_define_body(p, n->text);
     }
-    if (word_is(p, "break") || word_is(p, "continue")) {
-        bool stop = word_is(p, "break");
+    if (is_keyword(p, "break") || is_keyword(p, "continue")) {
+        bool stop = is_keyword(p, "break");
         n->kind = stop ? NODE_BREAK : NODE_CONTINUE;
         if (!p->range_depth)
             return fail_parser(p, "{{%s}} outside {{range}}", stop ? "break" : "continue");
@@ -503,7 +503,7 @@ static bool parse_keyword(struct parser *p, struct template_node *n, bool *ret_k
 // Parses one action. NULL node: the action has no node (define).
 static bool parse_action(struct parser *p, struct template_node **ret)
 {
-    if (word_is(p, "define"))
+    if (is_keyword(p, "define"))
         return parse_define(p);
     struct template_node *n = make_node(p, sizeof(*n));
     if (!n)
@@ -558,11 +558,11 @@ static bool parse_node_list(struct parser *p, struct template_node **ret, enum s
         }
         if (!next_solid(p))
             return false;
-        if (word_is(p, "end")) {
+        if (is_keyword(p, "end")) {
             *ret_stop = STOP_END;
             return next_solid(p) && expect_close(p, "end");
         }
-        if (word_is(p, "else")) {
+        if (is_keyword(p, "else")) {
             *ret_stop = STOP_ELSE;
             return next(p);
         }

@@ -292,14 +292,14 @@ static void free_open(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
 void tsdb_chunks_drop(struct tsdb_chunks *s, int64_t oldest_ms, uint64_t *ret_samples,
                       struct tsdb_chunk_heap *heap)
 {
-    uint32_t gone = 0;
-    while (gone < s->n_sealed && tsdb_chunk_last_ms(&s->sealed[gone]) < oldest_ms) {
-        *ret_samples += s->sealed[gone].samples;
-        tsdb_chunk_free(&s->sealed[gone++], heap);
+    uint32_t n_dropped = 0;
+    while (n_dropped < s->n_sealed && tsdb_chunk_last_ms(&s->sealed[n_dropped]) < oldest_ms) {
+        *ret_samples += s->sealed[n_dropped].samples;
+        tsdb_chunk_free(&s->sealed[n_dropped++], heap);
     }
-    s->n_sealed -= gone;
-    if (gone && s->n_sealed)
-        memmove(s->sealed, s->sealed + gone, s->n_sealed * sizeof(*s->sealed));
+    s->n_sealed -= n_dropped;
+    if (n_dropped && s->n_sealed)
+        memmove(s->sealed, s->sealed + n_dropped, s->n_sealed * sizeof(*s->sealed));
     if (!s->n_sealed && s->open && tsdb_chunks_last_ms(s) < oldest_ms) {
         *ret_samples += s->open->samples;
         tsdb_chunks_clear(s, heap);

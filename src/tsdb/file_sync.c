@@ -38,7 +38,7 @@ bool tsdb_file_sync_now(int fd, const char *dir)
     return sync_both(fd, open_folder(dir));
 }
 
-static void *run(void *arg)
+static void *sync_thread(void *arg)
 {
     struct tsdb_file_sync *s = arg;
     s->ok = sync_both(s->fd, s->dir_fd);
@@ -56,7 +56,7 @@ static bool start_thread(struct tsdb_file_sync *s)
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool ok = pthread_create(&s->thread, &attr, run, s) == 0;
+    bool ok = pthread_create(&s->thread, &attr, sync_thread, s) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     return ok;
@@ -70,7 +70,7 @@ struct tsdb_file_sync *tsdb_file_sync_start(int fd, const char *dir, bool *ret_o
     atomic_init(&s->done, false);
     if (start_thread(s))
         return s;
-    run(s);
+    sync_thread(s);
     *ret_ok = s->ok;
     free(s);
     return NULL;

@@ -169,23 +169,23 @@ static bool shorten(struct tsdb *db, const tsdb_ref *refs, size_t n, const struc
     return false;
 }
 
-static void drop_few_values(struct value_set *v, const struct tsdb_pair *gone, size_t n)
+static void drop_few_values(struct value_set *v, const struct tsdb_pair *removed, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t at = 0;
-        while (v->symbols[at] != gone[i].value)
+        while (v->symbols[at] != removed[i].value)
             at++;
         v->symbols[at] = v->symbols[--v->len];
     }
 }
 
-static void drop_many_values(struct value_set *v, const struct tsdb_pair *gone, size_t n)
+static void drop_many_values(struct value_set *v, const struct tsdb_pair *removed, size_t n)
 {
-    uint32_t last = gone[n - 1].value; // the highest symbol
+    uint32_t last = removed[n - 1].value; // the highest symbol
     GS_AUTO_FREE unsigned char *bits = gs_alloc(last / 8 + 1);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
-        bits[gone[i].value / 8] |= (unsigned char)(1u << gone[i].value % 8);
+        bits[removed[i].value / 8] |= (unsigned char)(1u << removed[i].value % 8);
     for (size_t i = 0; i < v->len; i++) {
         uint32_t value = v->symbols[i];
         if (value > last || !(bits[value / 8] >> value % 8 & 1))
@@ -203,21 +203,21 @@ static int compare_pairs(const void *a, const void *b)
 }
 
 // Sorts `gone`.
-static void drop_values(struct tsdb *db, struct touched *gone)
+static void drop_values(struct tsdb *db, struct touched *removed)
 {
-    if (gone->n)
-        qsort(gone->pairs, gone->n, sizeof(*gone->pairs), compare_pairs);
-    for (size_t i = 0, n; i < gone->n; i += n) {
-        uint32_t name = gone->pairs[i].name;
+    if (removed->n)
+        qsort(removed->pairs, removed->n, sizeof(*removed->pairs), compare_pairs);
+    for (size_t i = 0, n; i < removed->n; i += n) {
+        uint32_t name = removed->pairs[i].name;
         struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&name));
-        for (n = 1; i + n < gone->n && gone->pairs[i + n].name == name;)
+        for (n = 1; i + n < removed->n && removed->pairs[i + n].name == name;)
             n++;
         if (n == v->len)
             values_free(gs_hmap_remove(db->names, key_of_symbol(&name)));
         else if (n > FEW)
-            drop_many_values(v, &gone->pairs[i], n);
+            drop_many_values(v, &removed->pairs[i], n);
         else
-            drop_few_values(v, &gone->pairs[i], n);
+            drop_few_values(v, &removed->pairs[i], n);
     }
 }
 
@@ -226,11 +226,11 @@ void tsdb_index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
     struct touched t = {0};
     for (size_t i = 0; i < n; i++)
         note_leaving(db, refs[i], &t);
-    size_t gone = 0;
+    size_t removed = 0;
     for (size_t i = 0; i < t.n; i++)
         if (shorten(db, refs, n, &t.pairs[i]))
-            t.pairs[gone++] = t.pairs[i];
-    t.n = gone;
+            t.pairs[removed++] = t.pairs[i];
+    t.n = removed;
     drop_values(db, &t);
     free(t.pairs);
 }

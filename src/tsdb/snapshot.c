@@ -34,7 +34,7 @@ struct tsdb_snapshots {
     enum { RESTING, WRITING, MAPPING } state;
     bool whole; // a snapshot: contains open chunks, too, and allows deleting the log before it
     bool failed;
-    bool told; // the failure has been logged
+    bool failure_logged; // the failure has been logged
     // The last snapshot failed: write all chunks, because open chunks that it marked as written are
     // not.
     bool all;
@@ -208,8 +208,8 @@ static void put_series(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_se
         write_buffer(s);
 }
 
-static void begin(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w, bool whole,
-                  int64_t now_ms)
+static void begin_save(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w, bool whole,
+                       int64_t now_ms)
 {
     s->state = WRITING;
     s->whole = whole;
@@ -229,7 +229,7 @@ static void begin(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w,
 }
 
 // Ends a save after the last series. No series has samples before oldest_ms any more.
-static void rest(struct tsdb_snapshots *s)
+static void end_save(struct tsdb_snapshots *s)
 {
     tsdb_wal_files_drop_older(&s->files, s->oldest_ms);
     tsdb_wal_files_rest(&s->files);
@@ -243,20 +243,20 @@ static void settled(struct tsdb_snapshots *s, struct tsdb_wal *w, bool ok)
         s->all = !ok;
     s->at = 0;
     if (!ok) {
-        if (!s->told)
+        if (!s->failure_logged)
             gs_warn(
                 "tsdb",
                 "%s: cannot write a snapshot: %s. The samples stay in memory and in the log, and "
                 "writing is retried",
                 s->dir, strerror(s->files.error ? s->files.error : EIO));
-        s->told = true;
+        s->failure_logged = true;
         tsdb_wal_files_drop_last(&s->files);
-        rest(s);
+        end_save(s);
         return;
     }
-    if (s->told)
+    if (s->failure_logged)
         gs_info("tsdb", "%s: snapshots are written again", s->dir);
-    s->told = false;
+    s->failure_logged = false;
     if (s->whole)
         tsdb_wal_drop_before(w, s->log_from);
     (void)tsdb_wal_files_keep(&s->files, s->files.n - 1); // on failure, the chunks remain in memory
@@ -319,7 +319,7 @@ static void map_some(struct tsdb_snapshots *s, struct tsdb *db)
         tsdb_chunks_map(&db->series[s->at].samples, file, &db->heap);
     tsdb_wal_files_rest_one(&s->files, s->files.n - 1);
     if (s->at >= db->n_series)
-        rest(s);
+        end_save(s);
 }
 
 // A snapshot writes open chunks again, so it is not worthwhile for a log that is read quickly.
@@ -349,7 +349,7 @@ void tsdb_snapshots_step(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_
         bool whole = snapshot_is_due(s, w, now_ms);
         if (!whole && !save_is_due(s, db, now_ms))
             return;
-        begin(s, db, w, whole, now_ms);
+        begin_save(s, db, w, whole, now_ms);
     }
     if (s->state == MAPPING)
         map_some(s, db);

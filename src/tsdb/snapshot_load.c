@@ -186,14 +186,14 @@ int64_t tsdb_snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest
         stats->corrupt += file.len > 0;
         return INT64_MIN;
     }
-    size_t pos = 8, told = 0;
+    size_t pos = 8, reported = 0;
     struct tsdb_wal_record record;
     bool skipped, more;
     do {
-        if (pos - told >= TSDB_RECOVERY_STEP) {
-            if (!tsdb_recovery_continues(db, pos - told))
+        if (pos - reported >= TSDB_RECOVERY_STEP) {
+            if (!tsdb_recovery_continues(db, pos - reported))
                 break;
-            told = pos;
+            reported = pos;
         }
         more = tsdb_wal_next_record(file, &pos, &record, &skipped);
         stats->corrupt += skipped;
@@ -201,7 +201,7 @@ int64_t tsdb_snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest
             stats->corrupt++;
         stats->records += more;
     } while (more);
-    (void)tsdb_recovery_continues(db, file.len - told);
+    (void)tsdb_recovery_continues(db, file.len - reported);
     for (size_t i = 0; i < l.n; i++)
         free_numbered(&l, &l.items[i]);
     free(l.items);

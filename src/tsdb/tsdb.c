@@ -13,8 +13,8 @@
 // if memory is over its limit.
 #define GC_SERIES_A_CALL    ((size_t)50000)
 #define EVICT_SERIES_A_CALL ((size_t)250000)
-#define TELL_EVERY_MS       INT64_C(60000)
-#define RECOVERY_TELL_NS    (20 * GS_NS_PER_MS)
+#define WARN_EVERY_MS       INT64_C(60000)
+#define RECOVERY_REPORT_NS  (20 * GS_NS_PER_MS)
 
 struct tsdb *tsdb_new(const struct tsdb_config *cfg)
 {
@@ -29,7 +29,7 @@ struct tsdb *tsdb_new(const struct tsdb_config *cfg)
     db->symbols = tsdb_symbols_new();
     db->first_free = TSDB_NO_REF;
     db->newest_ms = db->evicted_until_ms = INT64_MIN;
-    db->told_ms = -TELL_EVERY_MS;
+    db->warned_ms = -WARN_EVERY_MS;
     TAILQ_INIT(&db->groups);
     TAILQ_INIT(&db->holds);
     tsdb_index_init(db);
@@ -54,10 +54,10 @@ bool tsdb_recovery_continues(struct tsdb *db, uint64_t bytes)
     int64_t now = gs_mono_ns();
     db->recovery.done += bytes;
     if (!db->cfg.on_recovery || db->recovery.stopped ||
-        now - db->recovery.told_ns < RECOVERY_TELL_NS)
+        now - db->recovery.logged_ns < RECOVERY_REPORT_NS)
         return !db->recovery.stopped;
     db->recovery.stopped = !db->cfg.on_recovery(db->cfg.arg, db->recovery.done, db->recovery.total);
-    db->recovery.told_ns = gs_mono_ns();
+    db->recovery.logged_ns = gs_mono_ns();
     return !db->recovery.stopped;
 }
 
@@ -176,13 +176,13 @@ static int64_t update_eviction(struct tsdb *db, int64_t oldest_ms, int64_t now_m
         if (min_ms < db->newest_ms)
             db->evicted_until_ms = min_ms + (db->newest_ms - min_ms) / 8 + 1;
         db->evict_left = db->n_series;
-        if (now_ms - db->told_ms >= TELL_EVERY_MS)
+        if (now_ms - db->warned_ms >= WARN_EVERY_MS)
             gs_warn("tsdb",
                     "%zu MiB exceed the limit of %zu MiB: samples are dropped before their "
                     "retention ends",
                     bytes >> 20, db->cfg.max_bytes >> 20);
-        if (now_ms - db->told_ms >= TELL_EVERY_MS)
-            db->told_ms = now_ms;
+        if (now_ms - db->warned_ms >= WARN_EVERY_MS)
+            db->warned_ms = now_ms;
     }
     return oldest_ms > db->evicted_until_ms ? oldest_ms : db->evicted_until_ms;
 }

@@ -79,7 +79,7 @@ struct tsdb {
     struct gs_hmap *names;    // label name symbol -> struct gs_hmap of value symbols -> itself
     uint64_t generation;
     int64_t newest_ms, evicted_until_ms;
-    int64_t told_ms; // time of the last eviction warning
+    int64_t warned_ms; // time of the last eviction warning
     tsdb_ref gc_at;
     size_t evict_left;    // series that the current eviction has not visited yet
     struct tsdb_wal *wal; // NULL: memory only
@@ -92,7 +92,7 @@ struct tsdb {
     struct tsdb_wal_recovery recovered;
     struct {
         uint64_t done, total; // bytes
-        int64_t told_ns;
+        int64_t logged_ns;
         bool stopped;
     } recovery;
     uint64_t appended, out_of_order, duplicates, refused, evicted, cut;

@@ -219,7 +219,7 @@ void tsdb_wal_status(const struct tsdb_wal *w, struct tsdb_wal_status *ret)
 
 // --- writing ---
 
-static void prepare(struct tsdb_wal *w, int64_t t_ms)
+static void prepare_segment(struct tsdb_wal *w, int64_t t_ms)
 {
     if (w->fd < 0)
         start_segment(w, gs_unix_ms());
@@ -290,7 +290,7 @@ static void put_slots(struct tsdb_wal *w, const struct tsdb *db, uint32_t group,
 void tsdb_wal_pass(struct tsdb_wal *w, const struct tsdb *db, uint32_t group, uint64_t map_version,
                    const tsdb_ref *refs, const double *values, size_t n, int64_t t_ms)
 {
-    prepare(w, t_ms);
+    prepare_segment(w, t_ms);
     struct written_group *g = &w->groups[group];
     if (!g->known || g->map_version != map_version)
         put_slots(w, db, group, refs, n);
@@ -306,7 +306,7 @@ void tsdb_wal_pass(struct tsdb_wal *w, const struct tsdb *db, uint32_t group, ui
 void tsdb_wal_sample(struct tsdb_wal *w, const struct tsdb *db, tsdb_ref ref, int64_t t_ms,
                      double value)
 {
-    prepare(w, t_ms);
+    prepare_segment(w, t_ms);
     put_series(w, db, ref);
     size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_SAMPLE);
     tsdb_wal_put_varint(&w->buffer, ref);

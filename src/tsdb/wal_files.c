@@ -174,29 +174,29 @@ static void delete_file(struct tsdb_wal_files *f, const struct tsdb_wal_file *fi
     f->bytes -= file->bytes;
 }
 
-static void drop_front(struct tsdb_wal_files *f, size_t gone)
+static void drop_front(struct tsdb_wal_files *f, size_t n_dropped)
 {
-    for (size_t i = 0; i < gone; i++)
+    for (size_t i = 0; i < n_dropped; i++)
         delete_file(f, &f->items[i]);
-    f->n -= gone;
-    if (gone && f->n)
-        memmove(f->items, f->items + gone, f->n * sizeof(*f->items));
+    f->n -= n_dropped;
+    if (n_dropped && f->n)
+        memmove(f->items, f->items + n_dropped, f->n * sizeof(*f->items));
 }
 
 void tsdb_wal_files_drop_older(struct tsdb_wal_files *f, int64_t oldest_ms)
 {
-    size_t gone = 0;
-    while (gone + 1 < f->n && f->items[gone].newest_ms < oldest_ms)
-        gone++;
-    drop_front(f, gone);
+    size_t n_dropped = 0;
+    while (n_dropped + 1 < f->n && f->items[n_dropped].newest_ms < oldest_ms)
+        n_dropped++;
+    drop_front(f, n_dropped);
 }
 
 void tsdb_wal_files_drop_before(struct tsdb_wal_files *f, unsigned number)
 {
-    size_t gone = 0;
-    while (gone < f->n && f->items[gone].number < number)
-        gone++;
-    drop_front(f, gone);
+    size_t n_dropped = 0;
+    while (n_dropped < f->n && f->items[n_dropped].number < number)
+        n_dropped++;
+    drop_front(f, n_dropped);
 }
 
 void tsdb_wal_files_drop_last(struct tsdb_wal_files *f)

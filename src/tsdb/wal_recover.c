@@ -44,7 +44,7 @@ static void group_free(void *p)
     free(g);
 }
 
-static struct gs_slice key_of(const uint64_t *number)
+static struct gs_slice key_of_number(const uint64_t *number)
 {
     return gs_slice_make(number, sizeof(*number));
 }
@@ -65,7 +65,7 @@ static bool read_series(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
         l->items[l->n].value =
             gs_slice_make(gs_arena_strndup(&r->arena, value.data, value.len), value.len);
     }
-    gs_hmap_put(r->series, key_of(&ref), l);
+    gs_hmap_put(r->series, key_of_number(&ref), l);
     return true;
 }
 
@@ -74,11 +74,11 @@ static bool read_slots(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
     uint64_t number = tsdb_wal_get_varint(c), n = tsdb_wal_get_varint(c);
     if (c->bad || n > (size_t)(c->end - c->at)) // a ref has at least one byte
         return false;
-    struct group *g = gs_hmap_get(r->groups, key_of(&number));
+    struct group *g = gs_hmap_get(r->groups, key_of_number(&number));
     if (!g) {
         g = gs_alloc(sizeof(*g));
         g->group = tsdb_group_new(r->db);
-        gs_hmap_put(r->groups, key_of(&number), g);
+        gs_hmap_put(r->groups, key_of_number(&number), g);
     }
     free(g->refs);
     free(g->slots);
@@ -88,7 +88,7 @@ static bool read_slots(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
     for (size_t i = 0; i < n; i++) {
         uint64_t ref = tsdb_wal_get_varint(c);
         g->refs[i] = (tsdb_ref)ref;
-        const struct labels *l = gs_hmap_get(r->series, key_of(&ref));
+        const struct labels *l = gs_hmap_get(r->series, key_of_number(&ref));
         struct gs_error *err =
             l ? tsdb_group_slot(g->group, l->items, l->n, &g->slots[i])
               : gs_error_new(GS_ENOTFOUND, "the record of its labels is missing");
@@ -104,7 +104,7 @@ static bool read_pass(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
     uint64_t number = tsdb_wal_get_varint(c);
     int64_t t = tsdb_wal_get_signed(c);
     uint64_t n = tsdb_wal_get_varint(c);
-    struct group *g = gs_hmap_get(r->groups, key_of(&number));
+    struct group *g = gs_hmap_get(r->groups, key_of_number(&number));
     if (c->bad || !g || n != g->n || !tsdb_wal_time_is_sane(t))
         return false;
     if (t > r->newest_ms)
@@ -136,7 +136,7 @@ static bool read_sample(struct tsdb_recovery *r, struct tsdb_wal_cursor *c)
     uint64_t ref = tsdb_wal_get_varint(c);
     int64_t t = tsdb_wal_get_signed(c);
     double v = tsdb_wal_get_value(c);
-    const struct labels *l = gs_hmap_get(r->series, key_of(&ref));
+    const struct labels *l = gs_hmap_get(r->series, key_of_number(&ref));
     if (c->bad || !l || !tsdb_wal_time_is_sane(t))
         return false;
     if (t > r->newest_ms)
@@ -199,14 +199,14 @@ static void read_segment(struct tsdb_recovery *r, struct gs_slice segment)
     uint64_t run;
     memcpy(&run, segment.data + 8, sizeof(run));
     start_segment(r, run);
-    size_t pos = TSDB_WAL_HEADER_SIZE, told = 0;
+    size_t pos = TSDB_WAL_HEADER_SIZE, reported = 0;
     struct tsdb_wal_record record;
     bool skipped, more;
     do {
-        if (pos - told >= TSDB_RECOVERY_STEP) {
-            if (!tsdb_recovery_continues(r->db, pos - told))
+        if (pos - reported >= TSDB_RECOVERY_STEP) {
+            if (!tsdb_recovery_continues(r->db, pos - reported))
                 return;
-            told = pos;
+            reported = pos;
         }
         more = tsdb_wal_next_record(segment, &pos, &record, &skipped);
         r->stats->corrupt += skipped;
@@ -214,7 +214,7 @@ static void read_segment(struct tsdb_recovery *r, struct gs_slice segment)
             r->stats->corrupt++;
         r->stats->records += more;
     } while (more);
-    (void)tsdb_recovery_continues(r->db, segment.len - told);
+    (void)tsdb_recovery_continues(r->db, segment.len - reported);
 }
 
 struct tsdb_recovery *tsdb_wal_recovery_new(struct tsdb *db, int64_t oldest_ms,

@@ -173,21 +173,21 @@ void engine_api_queue_free(
 void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request *r);
 size_t engine_api_queue_len(const struct engine_api_queue *q);
 // Queues a query of this process. Takes ask.
-void engine_api_queue_ask(struct engine_api_queue *q, struct engine_api *api,
-                          struct engine_api_local_query *ask);
-void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *ask);
+void engine_api_queue_run_local(struct engine_api_queue *q, struct engine_api *api,
+                                struct engine_api_local_query *query);
+void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *query);
 void engine_api_run(struct engine_api_request *r); // calls the route's handler
 
 // --- ask.c ---
 
 // calls its callback and frees it
-void engine_api_local_query_run(struct engine_api_local_query *ask);
-void engine_api_local_query_refuse(struct engine_api_local_query *ask,
+void engine_api_local_query_run(struct engine_api_local_query *query);
+void engine_api_local_query_refuse(struct engine_api_local_query *query,
                                    // calls its callback and frees it
                                    struct gs_error *err);
 // without calling its callback
-void engine_api_local_query_free(struct engine_api_local_query *ask);
-int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *ask);
+void engine_api_local_query_free(struct engine_api_local_query *query);
+int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *query);
 
 // Names of routes and codes, for /metrics; NULL after the last.
 const char *engine_api_route_path(size_t i);

@@ -78,7 +78,7 @@ static json_t *subquery(const struct promql_node *n)
     return obj;
 }
 
-static json_t *binary(const struct promql_node *n)
+static json_t *binary_json(const struct promql_node *n)
 {
     static const char *const cards[] = {[PROMQL_ONE_TO_ONE] = "one-to-one",
                                         [PROMQL_MANY_TO_ONE] = "many-to-one",
@@ -94,7 +94,7 @@ static json_t *binary(const struct promql_node *n)
                      tree(n->u.binary.rhs), "matching", matching, "bool", n->u.binary.return_bool);
 }
 
-static json_t *aggregate(const struct promql_node *n)
+static json_t *aggregate_json(const struct promql_node *n)
 {
     return json_pack("{s:s,s:s,s:o,s:o,s:o,s:b}", "type", "aggregation", "op",
                      promql_agg_name(n->u.aggregate.op), "expr", tree(n->u.aggregate.expr), "param",
@@ -102,7 +102,7 @@ static json_t *aggregate(const struct promql_node *n)
                      names(&n->u.aggregate.grouping), "without", n->u.aggregate.without);
 }
 
-static json_t *call(const struct promql_node *n)
+static json_t *call_json(const struct promql_node *n)
 {
     const struct promql_function *fn = n->u.call.fn;
     json_t *args = json_array(), *types = json_array();
@@ -137,11 +137,11 @@ static json_t *tree(const struct promql_node *n)
         return json_pack("{s:s,s:s,s:o}", "type", "unaryExpr", "op",
                          n->u.unary.negative ? "-" : "+", "expr", tree(n->u.unary.expr));
     case PROMQL_BINARY:
-        return binary(n);
+        return binary_json(n);
     case PROMQL_AGGREGATE:
-        return aggregate(n);
+        return aggregate_json(n);
     case PROMQL_CALL:
-        return call(n);
+        return call_json(n);
     }
     return json_null();
 }

@@ -75,7 +75,7 @@ struct page {
     enum metrics_escaping scheme;
 };
 
-static void add_quoted(struct gs_buf *out, struct gs_slice s)
+static void write_quoted(struct gs_buf *out, struct gs_slice s)
 {
     gs_buf_add_char(out, '"');
     metrics_write_label_value(out, s);
@@ -93,7 +93,7 @@ static void write_federated_name(struct gs_buf *out, enum metrics_escaping schem
     else if (metrics_is_plain_name(name) && (!colon || scheme != METRICS_ESCAPE_NONE))
         gs_buf_add_slice(out, name);
     else
-        add_quoted(out, name);
+        write_quoted(out, name);
 }
 
 static void write_federated_label(struct page *p, bool *first, struct gs_slice name,
@@ -103,7 +103,7 @@ static void write_federated_label(struct page *p, bool *first, struct gs_slice n
     *first = false;
     write_federated_name(p->out, p->scheme, name);
     gs_buf_add_char(p->out, '=');
-    add_quoted(p->out, value);
+    write_quoted(p->out, value);
 }
 
 static void add_external(struct page *p, bool *first, tsdb_ref ref, struct metrics_label external)
@@ -160,7 +160,7 @@ static void write_federated_sample(struct page *p, const struct sample *s)
     gs_buf_addf(out, " %s %lld\n", gs_format_double(s->value, text), (long long)s->t_ms);
 }
 
-static void add_type(struct page *p, struct gs_slice name)
+static void write_type(struct page *p, struct gs_slice name)
 {
     gs_buf_add_str(p->out, "# TYPE ");
     write_federated_metric(p, name);
@@ -187,7 +187,7 @@ void engine_api_federate(struct engine_api_request *r)
         if (i && s->ref == s[-1].ref) // two selectors matched the series
             continue;
         if (!i || !gs_slice_eq(s->name, s[-1].name))
-            add_type(&p, s->name);
+            write_type(&p, s->name);
         write_federated_sample(&p, s);
     }
     GS_AUTO_FREE char *type = gs_format("text/plain; version=0.0.4; charset=utf-8; escaping=%s",

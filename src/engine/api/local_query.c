@@ -14,93 +14,93 @@ struct engine_api_local_query {
     int64_t t_ms, timeout_ms, begun_ns;
     engine_api_local_fn fn;
     void *arg;
-    bool inside, told; // the submission has not returned yet; the result has been reported
-    bool left;
+    bool submitting, reported; // the submission has not returned yet; the result has been reported
+    bool cancelled;
 };
 
-int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *ask)
+int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *query)
 {
-    return ask->begun_ns;
+    return query->begun_ns;
 }
 
-void engine_api_local_query_free(struct engine_api_local_query *ask)
+void engine_api_local_query_free(struct engine_api_local_query *query)
 {
-    free(ask->text);
-    free(ask);
+    free(query->text);
+    free(query);
 }
 
 // During the submission, the caller frees the object.
-static void call_local_done(struct engine_api_local_query *ask,
+static void call_local_done(struct engine_api_local_query *query,
                             const struct engine_api_local_result *t, struct gs_error *err)
 {
-    if (ask->left)
+    if (query->cancelled)
         gs_error_free(err);
     else
-        ask->fn(ask->arg, err ? NULL : t, err);
-    ask->told = true;
-    if (!ask->inside)
-        engine_api_local_query_free(ask);
+        query->fn(query->arg, err ? NULL : t, err);
+    query->reported = true;
+    if (!query->submitting)
+        engine_api_local_query_free(query);
 }
 
-void engine_api_local_query_refuse(struct engine_api_local_query *ask, struct gs_error *err)
+void engine_api_local_query_refuse(struct engine_api_local_query *query, struct gs_error *err)
 {
-    call_local_done(ask, NULL, err);
+    call_local_done(query, NULL, err);
 }
 
-static void run_query(struct engine_api_local_query *ask)
+static void run_query(struct engine_api_local_query *query)
 {
-    struct engine_api *a = ask->api;
+    struct engine_api *a = query->api;
     GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
     struct promql_result result = {0};
-    struct gs_error *err = promql_parse(gs_slice_of(ask->text), &expr);
+    struct gs_error *err = promql_parse(gs_slice_of(query->text), &expr);
     if (!err) {
         // The limit of the configuration still applies.
-        int64_t left_ms = ask->timeout_ms - (gs_mono_ns() - ask->begun_ns) / GS_NS_PER_MS;
+        int64_t left_ms = query->timeout_ms - (gs_mono_ns() - query->begun_ns) / GS_NS_PER_MS;
         if (left_ms > a->cfg.timeout_ms)
             left_ms = a->cfg.timeout_ms;
         promql_engine_set_limits(a->cfg.promql, left_ms > 0 ? left_ms : 1, 0);
-        err = promql_instant(a->cfg.promql, expr, ask->t_ms, &result);
+        err = promql_instant(a->cfg.promql, expr, query->t_ms, &result);
         promql_engine_set_limits(a->cfg.promql, 0, 0);
     }
     a->n_queries++;
-    a->query_seconds += (double)(gs_mono_ns() - ask->begun_ns) / (double)GS_NS_PER_SEC;
+    a->query_seconds += (double)(gs_mono_ns() - query->begun_ns) / (double)GS_NS_PER_SEC;
     const struct engine_api_local_result t = {.db = a->cfg.db, .result = &result};
-    call_local_done(ask, &t, err);
+    call_local_done(query, &t, err);
     promql_result_finish(&result);
 }
 
-static void run_series(struct engine_api_local_query *ask)
+static void run_series(struct engine_api_local_query *query)
 {
-    struct tsdb *db = ask->api->cfg.db;
+    struct tsdb *db = query->api->cfg.db;
     GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
-    struct gs_error *err = engine_api_parse_strict(ask->text, &expr);
+    struct gs_error *err = engine_api_parse_strict(query->text, &expr);
     if (!err) {
         size_t n;
         const struct tsdb_matcher *m = engine_api_matchers(expr, &n);
-        err = tsdb_find(db, m, n, ask->t_ms, INT64_MAX, 0, &refs);
+        err = tsdb_find(db, m, n, query->t_ms, INT64_MAX, 0, &refs);
     }
     const struct engine_api_local_result t = {.db = db, .refs = &refs};
-    call_local_done(ask, &t, err);
+    call_local_done(query, &t, err);
 }
 
-void engine_api_local_query_run(struct engine_api_local_query *ask)
+void engine_api_local_query_run(struct engine_api_local_query *query)
 {
-    if (ask->series)
-        run_series(ask);
+    if (query->series)
+        run_series(query);
     else
-        run_query(ask);
+        run_query(query);
 }
 
-static struct engine_api_local_query *begin_local_query(struct engine_api_local_query ask)
+static struct engine_api_local_query *begin_local_query(struct engine_api_local_query query)
 {
     struct engine_api_local_query *copy = gs_alloc(sizeof(*copy));
-    *copy = ask;
+    *copy = query;
     copy->begun_ns = gs_mono_ns();
-    copy->inside = true;
-    engine_api_queue_ask(ask.api->queue, ask.api, copy);
-    copy->inside = false;
-    if (!copy->told)
+    copy->submitting = true;
+    engine_api_queue_run_local(query.api->queue, query.api, copy);
+    copy->submitting = false;
+    if (!copy->reported)
         return copy;
     engine_api_local_query_free(copy);
     return NULL;
@@ -130,10 +130,10 @@ struct engine_api_local_query *engine_api_local_series(struct engine_api *a, con
                                                              .arg = arg});
 }
 
-void engine_api_local_query_cancel(struct engine_api_local_query *ask)
+void engine_api_local_query_cancel(struct engine_api_local_query *query)
 {
-    if (!ask)
+    if (!query)
         return;
-    ask->left = true;
-    engine_api_queue_cancel(ask->api->queue, ask);
+    query->cancelled = true;
+    engine_api_queue_cancel(query->api->queue, query);
 }

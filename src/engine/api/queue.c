@@ -18,8 +18,8 @@ struct job {
     struct engine_api_queue *queue;
     struct engine_api_request request; // its exchange is NULL after the client has disconnected
     // A query of this process instead of a request; invalid after its result is reported.
-    struct engine_api_local_query *ask;
-    bool left;              // the client has disconnected
+    struct engine_api_local_query *local;
+    bool disconnected;      // the client has disconnected, or the query was cancelled
     struct fiber_entry *on; // NULL: not started
 };
 
@@ -72,8 +72,8 @@ static void remove_job(struct job *j)
 static void run_job(void *arg)
 {
     struct job *j = arg;
-    if (j->ask)
-        engine_api_local_query_run(j->ask);
+    if (j->local)
+        engine_api_local_query_run(j->local);
     else
         engine_api_run(&j->request);
 }
@@ -84,12 +84,12 @@ static bool pause_job(void *arg)
     struct job *j = q->running;
     if (!j)
         return true; // the query of a rule
-    if (!j->left)
+    if (!j->disconnected)
         gs_fiber_pause(j->on->fiber);
-    return !j->left;
+    return !j->disconnected;
 }
 
-static void on_peer_left(void *arg);
+static void on_client_disconnected(void *arg);
 
 // Runs the first time slice or the next one after a pause.
 static void take_turn(struct job *j, bool first)
@@ -106,7 +106,7 @@ static void take_turn(struct job *j, bool first)
     if (done)
         remove_job(j);
     else if (x)
-        http_on_abort(x, on_peer_left, j);
+        http_on_abort(x, on_client_disconnected, j);
 }
 
 static struct fiber_entry *take_fiber(struct engine_api_queue *q)
@@ -130,13 +130,14 @@ static struct fiber_entry *take_fiber(struct engine_api_queue *q)
 static void refuse_job(struct job *j, bool late)
 {
     struct engine_api_request r = j->request;
-    struct engine_api_local_query *ask = j->ask;
+    struct engine_api_local_query *local = j->local;
     if (r.x)
         http_on_abort(r.x, NULL, NULL);
     remove_job(j);
     const char *why = late ? "query timed out in query queue" : "no memory for another query";
-    if (ask)
-        engine_api_local_query_refuse(ask, gs_error_new(late ? GS_ETIMEOUT : GS_ELIMIT, "%s", why));
+    if (local)
+        engine_api_local_query_refuse(local,
+                                      gs_error_new(late ? GS_ETIMEOUT : GS_ELIMIT, "%s", why));
     else
         engine_api_fail(&r, late ? ENGINE_API_TIMEOUT : ENGINE_API_INTERNAL, "%s", why);
 }
@@ -146,7 +147,7 @@ static void begin_job(struct job *j)
     struct engine_api_queue *q = j->queue;
     struct engine_api_request r = j->request;
     struct engine_api *api = r.api;
-    int64_t begun_ns = j->ask ? engine_api_local_query_begun_ns(j->ask) : r.begun_ns;
+    int64_t begun_ns = j->local ? engine_api_local_query_begun_ns(j->local) : r.begun_ns;
     bool late = gs_mono_ns() - begun_ns > api->cfg.timeout_ms * GS_NS_PER_MS;
     struct fiber_entry *f = late ? NULL : take_fiber(q);
     if (!f) {
@@ -179,17 +180,17 @@ static void on_next(uv_idle_t *h)
 }
 
 // A started request cannot be freed here: its next pause returns false, and it ends itself.
-static void on_peer_left(void *arg)
+static void on_client_disconnected(void *arg)
 {
     struct job *j = arg;
     j->request.x = NULL;
-    j->left = true;
+    j->disconnected = true;
     if (j->on) {
         take_turn(j, false);
         return;
     }
-    if (j->ask)
-        engine_api_local_query_free(j->ask);
+    if (j->local)
+        engine_api_local_query_free(j->local);
     remove_job(j);
 }
 
@@ -202,7 +203,7 @@ static void add_job(struct job *j)
     if (q->len == 1 && q->spent_ns < TURN_NS)
         begin_job(j);
     else if (j->request.x)
-        http_on_abort(j->request.x, on_peer_left, j);
+        http_on_abort(j->request.x, on_client_disconnected, j);
 }
 
 void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request *r)
@@ -213,24 +214,24 @@ void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request 
     add_job(j);
 }
 
-void engine_api_queue_ask(struct engine_api_queue *q, struct engine_api *api,
-                          struct engine_api_local_query *ask)
+void engine_api_queue_run_local(struct engine_api_queue *q, struct engine_api *api,
+                                struct engine_api_local_query *local)
 {
     struct job *j = gs_alloc(sizeof(*j));
     j->queue = q;
     j->request.api = api;
-    j->ask = ask;
+    j->local = local;
     add_job(j);
 }
 
-void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *ask)
+void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *local)
 {
     struct jobs *lists[] = {&q->waiting, &q->begun};
     struct job *j;
     for (size_t i = 0; i < GS_ARRAY_LEN(lists); i++)
         TAILQ_FOREACH(j, lists[i], entry)
-    if (j->ask == ask) {
-        on_peer_left(j);
+    if (j->local == local) {
+        on_client_disconnected(j);
         return;
     }
 }
@@ -264,7 +265,7 @@ static void drop_jobs(struct jobs *list)
 {
     for (struct job *j = TAILQ_FIRST(list), *next; j; j = next) {
         next = TAILQ_NEXT(j, entry);
-        on_peer_left(j);
+        on_client_disconnected(j);
     }
 }
 

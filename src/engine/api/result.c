@@ -130,8 +130,8 @@ static int compare_texts(struct gs_slice a, struct gs_slice b)
     return c ? c : a.len < b.len ? -1 : a.len > b.len;
 }
 
-static int compare_labels(const struct promql_result *res, struct tsdb_labels a,
-                          struct tsdb_labels b)
+static int compare_series_labels(const struct promql_result *res, struct tsdb_labels a,
+                                 struct tsdb_labels b)
 {
     for (size_t i = 0; i < a.n && i < b.n; i++) {
         int c = 0;
@@ -151,8 +151,8 @@ static int by_labels(const void *a, const void *b, void *arg)
     const struct promql_result *res = arg;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     if (res->is_raw)
-        return compare_labels(res, res->raw[x].labels, res->raw[y].labels);
-    return compare_labels(res, res->matrix.series[x].labels, res->matrix.series[y].labels);
+        return compare_series_labels(res, res->raw[x].labels, res->raw[y].labels);
+    return compare_series_labels(res, res->matrix.series[x].labels, res->matrix.series[y].labels);
 }
 
 static uint32_t *sorted_order(const struct promql_result *res, size_t n)

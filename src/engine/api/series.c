@@ -47,7 +47,7 @@ static struct gs_error *find_all(struct engine_api_request *r, const struct engi
     return err;
 }
 
-static void add_labels(struct gs_buf *out, const struct tsdb *db, tsdb_ref ref)
+static void add_series_json(struct gs_buf *out, const struct tsdb *db, tsdb_ref ref)
 {
     const struct tsdb_symbols *symbols = tsdb_symbols(db);
     struct tsdb_labels l = tsdb_series_labels(db, ref);
@@ -69,7 +69,7 @@ static void reply_series(struct engine_api_request *r, const struct tsdb_refs *r
     for (size_t i = 0; i < n; i++) {
         if (i)
             gs_buf_add_char(out, ',');
-        add_labels(out, r->api->cfg.db, refs->items[i]);
+        add_series_json(out, r->api->cfg.db, refs->items[i]);
     }
     gs_buf_add_char(out, ']');
     engine_api_end(r);

@@ -186,7 +186,7 @@ static void add_http_header(struct codec_reader *r, const json_t *at, struct end
     list[h->n_headers++] = (struct endpoint_header){name, {text, file}};
 }
 
-static void read_headers(struct codec_reader *r, const json_t *value, void *out)
+static void read_http_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
         {"values", CODEC_FIELD_CUSTOM, 0, read_values},
@@ -253,7 +253,7 @@ static void check_own_headers(struct codec_reader *r, const json_t *value, void 
 {
     const char *key;
     json_t *item;
-    read_headers(r, value, out);
+    read_http_headers(r, value, out);
     json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
         bool reserved = engine_config_header_is_reserved(key) ||
                         strcasecmp(key, "authorization") == 0 ||

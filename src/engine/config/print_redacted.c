@@ -53,7 +53,7 @@ struct place {
     bool cover;   // redact all scalars
 };
 
-static void add_node(struct gs_buf *out, const json_t *j, struct place at);
+static void print_node(struct gs_buf *out, const json_t *j, struct place at);
 
 static void add_scalar(struct gs_buf *out, const json_t *j, bool cover)
 {
@@ -82,7 +82,7 @@ static void show_value(struct gs_buf *out, const char *key, const json_t *j, str
         gs_buf_addf(out, " %s\n", redacted);
     } else if (is_block(j)) {
         gs_buf_add_char(out, '\n');
-        add_node(out, j, below);
+        print_node(out, j, below);
     } else {
         add_scalar(out, j, at.cover);
     }
@@ -101,7 +101,7 @@ static void add_mapping(struct gs_buf *out, const json_t *j, struct place at)
     }
 }
 
-static void add_node(struct gs_buf *out, const json_t *j, struct place at)
+static void print_node(struct gs_buf *out, const json_t *j, struct place at)
 {
     json_t *value;
     size_t i;
@@ -117,13 +117,13 @@ static void add_node(struct gs_buf *out, const json_t *j, struct place at)
             continue;
         }
         gs_buf_add_char(out, ' ');
-        add_node(out, value,
-                 (struct place){.indent = at.indent + 2, .in_list = true, .cover = at.cover});
+        print_node(out, value,
+                   (struct place){.indent = at.indent + 2, .in_list = true, .cover = at.cover});
     }
 }
 
 void engine_config_print_redacted(const json_t *document, struct gs_buf *out)
 {
     if (is_block(document))
-        add_node(out, document, (struct place){0});
+        print_node(out, document, (struct place){0});
 }

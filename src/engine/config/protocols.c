@@ -42,7 +42,7 @@ static bool is_repeated(const struct engine_config_scrape_config *s, size_t i)
 }
 
 // whom: "global config", "scrape config with job name …". The default list is that of Prometheus.
-static size_t take_protocols(struct codec_reader *r, const json_t *at,
+static size_t read_protocols(struct codec_reader *r, const json_t *at,
                              const struct engine_config_scrape_config *s, const char *whom,
                              enum metrics_protocol ret[METRICS_N_PROTOCOLS])
 {
@@ -70,7 +70,7 @@ static size_t take_protocols(struct codec_reader *r, const json_t *at,
 }
 
 // Logs that Protobuf is not requested.
-static void tell_of_protobuf(struct codec_reader *r, const json_t *at,
+static void warn_of_protobuf(struct codec_reader *r, const json_t *at,
                              const enum metrics_protocol *p, size_t n)
 {
     for (size_t i = 0; i < n && !r->err; i++)
@@ -89,8 +89,8 @@ void engine_config_check_global_names(struct codec_reader *r, const json_t *at,
 {
     enum metrics_protocol protocols[METRICS_N_PROTOCOLS];
     at = place(at, "scrape_protocols");
-    size_t n = take_protocols(r, at, global, "global config", protocols);
-    tell_of_protobuf(r, at, protocols, n);
+    size_t n = read_protocols(r, at, global, "global config", protocols);
+    warn_of_protobuf(r, at, protocols, n);
 }
 
 static bool is_validation(const char *text)
@@ -105,7 +105,7 @@ static const char *or_else(const char *text, const char *other)
 
 // As in Prometheus, the schemes of the global section are checked for each scrape config. A scrape
 // config with legacy names in a configuration with UTF-8 names must have an escaping scheme.
-static enum metrics_escaping take_schemes(struct codec_reader *r, const json_t *at,
+static enum metrics_escaping read_schemes(struct codec_reader *r, const json_t *at,
                                           struct engine_config_scrape_config *s,
                                           const struct engine_config_scrape_config *global)
 {
@@ -179,12 +179,12 @@ void engine_config_check_names(struct codec_reader *r, const json_t *at,
     if (r->err)
         return;
     GS_AUTO_FREE char *whom = gs_format("scrape config with job name \"%s\"", s->job_name);
-    size_t n = take_protocols(r, place(at, "scrape_protocols"), s->protocols ? s : global, whom,
+    size_t n = read_protocols(r, place(at, "scrape_protocols"), s->protocols ? s : global, whom,
                               protocols);
     if (s->protocols)
-        tell_of_protobuf(r, place(at, "scrape_protocols"), protocols, n);
+        warn_of_protobuf(r, place(at, "scrape_protocols"), protocols, n);
     take_fallback(r, at, s);
-    enum metrics_escaping escaping = take_schemes(r, at, s, global);
+    enum metrics_escaping escaping = read_schemes(r, at, s, global);
     if (r->err)
         return;
     metrics_accept(protocols, n, escaping, &accept);

@@ -130,7 +130,7 @@ void engine_config_read_alertmanager(struct codec_reader *r, const json_t *item,
 
 #define AT(member) offsetof(struct engine_config_remote_write_config, member)
 
-static void read_headers(struct codec_reader *r, const json_t *value, void *out)
+static void read_remote_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_remote_write_config *c = out;
     engine_config_labels(r, value, &c->headers, &c->n_headers);
@@ -175,7 +175,7 @@ void engine_config_read_remote_write(struct codec_reader *r, const json_t *item,
         {"url", CODEC_FIELD_URL, AT(url), NULL},
         {"name", CODEC_FIELD_TEXT, AT(name), NULL},
         {"remote_timeout", CODEC_FIELD_DURATION, AT(timeout_ms), NULL},
-        {"headers", CODEC_FIELD_CUSTOM, 0, read_headers},
+        {"headers", CODEC_FIELD_CUSTOM, 0, read_remote_headers},
         {"write_relabel_configs", CODEC_FIELD_CUSTOM, AT(write_relabel),
          engine_config_read_relabels},
         {"queue_config", CODEC_FIELD_CUSTOM, 0, read_queue},

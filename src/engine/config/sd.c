@@ -200,7 +200,7 @@ static void read_role(struct codec_reader *r, const json_t *value, void *out)
     codec_reader_fail(r, value, "unknown Kubernetes SD role \"%s\"", text);
 }
 
-static void read_names(struct codec_reader *r, const json_t *value, void *out)
+static void read_dns_name_list(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_kubernetes_sd *k = out;
     codec_read_texts(r, value, &k->namespaces, &k->n_namespaces);
@@ -209,7 +209,7 @@ static void read_names(struct codec_reader *r, const json_t *value, void *out)
 static void read_namespaces(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
-        {"names", CODEC_FIELD_CUSTOM, 0, read_names},
+        {"names", CODEC_FIELD_CUSTOM, 0, read_dns_name_list},
         {"own_namespace", CODEC_FIELD_BOOL,
          offsetof(struct engine_config_kubernetes_sd, own_namespace), NULL},
         {0},
@@ -416,8 +416,8 @@ static void read_action(struct codec_reader *r, const json_t *value, void *out)
     codec_reader_fail(r, value, "unknown relabel action \"%s\"", text);
 }
 
-static void compile_regex(struct codec_reader *r, const json_t *at, const char *pattern,
-                          struct tsdb_regex **ret)
+static void compile_relabel_regex(struct codec_reader *r, const json_t *at, const char *pattern,
+                                  struct tsdb_regex **ret)
 {
     struct gs_error *err = tsdb_regex_new(gs_slice_of(pattern), ret);
     if (err) {
@@ -503,7 +503,8 @@ static void read_relabel(struct codec_reader *r, const json_t *item, void *out)
         return;
     }
     const json_t *regex = json_object_get(item, "regex");
-    compile_regex(r, regex ? regex : item, regex ? codec_read_text(r, regex) : "(.*)", &l->regex);
+    compile_relabel_regex(r, regex ? regex : item, regex ? codec_read_text(r, regex) : "(.*)",
+                          &l->regex);
     check_relabel(r, item, l);
 }
 

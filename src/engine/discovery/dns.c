@@ -14,7 +14,7 @@
 #define DEFAULT_REFRESH  INT64_C(30000) // if the configuration says 0
 #define FIRST_REFRESH_MS 1
 
-struct asked_name {
+struct sd_name {
     struct discovery_dns *sd;
     const char *name; // borrowed from the configuration
     struct dns_lookup *lookup;
@@ -28,11 +28,11 @@ struct discovery_dns {
     struct discovery_stats *stats;
     discovery_update_fn fn;
     void *arg;
-    struct asked_name *names;
+    struct sd_name *names;
     size_t n_begun, n_ended; // lookups of the current refresh; equal: no refresh is in progress
     struct discovery_group_list found;
     int64_t begun_ns;
-    bool spoke;
+    bool reported;
     struct gs_timer *timer;
 };
 
@@ -88,7 +88,7 @@ static void add_answer(struct discovery_dns *s, const char *name, const struct d
 // --- a refresh ---
 
 // Logs each error once. Takes ownership of err.
-static void report_dns_groups(struct asked_name *n, struct gs_error *err)
+static void report_dns_groups(struct sd_name *n, struct gs_error *err)
 {
     const char *text = err ? gs_error_message(err) : NULL;
     if (text && !gs_streq(text, n->problem))
@@ -100,21 +100,21 @@ static void report_dns_groups(struct asked_name *n, struct gs_error *err)
 
 static void end_refresh(struct discovery_dns *s)
 {
-    bool first = !s->spoke;
+    bool first = !s->reported;
     struct discovery_group_list found = s->found;
     s->found = (struct discovery_group_list){0};
-    s->spoke = true;
+    s->reported = true;
     discovery_stats_refreshed(s->stats ? &s->stats->dns : NULL, s->begun_ns, false);
     if (found.len || first)
         s->fn(s->arg, found.items, found.len);
     discovery_group_list_finish(&found);
 }
 
-static void ask_more(struct discovery_dns *s);
+static void start_lookups(struct discovery_dns *s);
 
 static void on_dns_answer(void *arg, const struct dns_answer *answer, struct gs_error *err)
 {
-    struct asked_name *n = arg;
+    struct sd_name *n = arg;
     struct discovery_dns *s = n->sd;
     n->lookup = NULL;
     s->n_ended++;
@@ -125,15 +125,15 @@ static void on_dns_answer(void *arg, const struct dns_answer *answer, struct gs_
     if (!err)
         add_answer(s, n->name, answer);
     report_dns_groups(n, err);
-    ask_more(s);
+    start_lookups(s);
     if (s->n_ended == s->cfg->n_names)
         end_refresh(s);
 }
 
-static void ask_more(struct discovery_dns *s)
+static void start_lookups(struct discovery_dns *s)
 {
     while (s->n_begun < s->cfg->n_names && s->n_begun - s->n_ended < MAX_AT_ONCE) {
-        struct asked_name *n = &s->names[s->n_begun++];
+        struct sd_name *n = &s->names[s->n_begun++];
         n->lookup = dns_lookup_start(s->loop, s->servers, n->name, (enum dns_type)s->cfg->type,
                                      on_dns_answer, n);
     }
@@ -146,7 +146,7 @@ static void on_dns_refresh(void *arg)
         return;
     s->begun_ns = gs_mono_ns();
     s->n_begun = s->n_ended = 0;
-    ask_more(s);
+    start_lookups(s);
 }
 
 // --- life ---
@@ -158,7 +158,7 @@ static void start_dns_refresh(struct discovery_dns *s, const struct engine_confi
     s->n_begun = s->n_ended = 0;
     s->names = gs_alloc_array(cfg->n_names, sizeof(*s->names));
     for (size_t i = 0; i < cfg->n_names; i++)
-        s->names[i] = (struct asked_name){.sd = s, .name = cfg->names[i]};
+        s->names[i] = (struct sd_name){.sd = s, .name = cfg->names[i]};
     gs_timer_repeat(s->timer, on_dns_refresh, FIRST_REFRESH_MS, (uint64_t)interval);
 }
 

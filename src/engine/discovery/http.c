@@ -29,7 +29,7 @@ struct discovery_http {
     int64_t begun_ns;
     size_t n_groups;    // of the last valid list
     uint64_t list_hash; // hash of its text; invalid if n_groups is 0
-    bool spoke;
+    bool reported;
     char *problem; // the last logged error; NULL: none
     struct gs_timer *timer;
 };
@@ -104,17 +104,17 @@ static void report_http_groups(struct discovery_http *s, struct gs_error *err)
 static void finish_refresh(struct discovery_http *s, struct discovery_group_list *l,
                            struct gs_error *err)
 {
-    bool first = !s->spoke;
+    bool first = !s->reported;
     discovery_stats_refreshed(s->stats, s->begun_ns, err != NULL);
     report_http_groups(s, err);
-    s->spoke = true;
+    s->reported = true;
     if (l->len || first)
         s->fn(s->arg, l->items, l->len);
     discovery_group_list_finish(l);
 }
 
 // True if the list has not changed. Its targets are then not relabeled again.
-static bool is_known_list(const struct discovery_http *s, const struct http_response *response)
+static bool is_unchanged_list(const struct discovery_http *s, const struct http_response *response)
 {
     return s->n_groups && response->status == 200 && is_json_type(response->content_type) &&
            gs_hash(response->body.data, response->body.len) == s->list_hash;
@@ -125,7 +125,7 @@ static void on_target_list(void *arg, const struct http_response *response, stru
     struct discovery_http *s = arg;
     struct discovery_group_list l = {0};
     s->op = NULL;
-    if (!err && !is_known_list(s, response)) {
+    if (!err && !is_unchanged_list(s, response)) {
         err = discovery_http_read(response, s->cfg->url, s->n_groups, &l, &s->n_groups);
         if (!err)
             s->list_hash = gs_hash(response->body.data, response->body.len);

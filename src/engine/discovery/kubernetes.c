@@ -56,7 +56,7 @@ static const json_t *find_object(const struct discovery_kubernetes *s, int what,
     return NULL;
 }
 
-static const json_t *find_pod(void *arg, const char *ns, const char *name)
+static const json_t *lookup_pod(void *arg, const char *ns, const char *name)
 {
     return find_object(arg, WATCH_PODS, ns, name);
 }
@@ -107,7 +107,7 @@ static void add_object_group(struct group_list *l, struct discovery_group g)
 static void build_object(struct discovery_kubernetes *s, const json_t *obj, struct gs_arena *arena,
                          struct group_list *changed)
 {
-    const struct discovery_kube_lookup lookup = {find_pod, find_service, find_node, s,
+    const struct discovery_kube_lookup lookup = {lookup_pod, find_service, find_node, s,
                                                  s->attach_node};
     struct discovery_group g;
     discovery_kube_build(s->role, obj, &lookup, arena, &g);

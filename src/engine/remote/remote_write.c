@@ -481,8 +481,8 @@ static void receiver_metric(const struct remote_write *w, struct gs_buf *out, co
         {GS_SLICE("url"), gs_slice_of(w->cfg->url)},
     };
     const struct metrics_label *labels = reason ? all : all + 1;
-    GS_AUTO_FREE char *told = gs_format("# TYPE %s ", name);
-    if (!out->data || !strstr(out->data, told)) // another remote may have written it
+    GS_AUTO_FREE char *type_line = gs_format("# TYPE %s ", name);
+    if (!out->data || !strstr(out->data, type_line)) // another remote may have written it
         metrics_write_family(out, name, type, help);
     metrics_write_sample(out, name, labels, GS_ARRAY_LEN(all) - !reason, value);
 }

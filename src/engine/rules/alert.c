@@ -284,19 +284,20 @@ static void one_alert(struct rules_state *s, struct rules_active_alert *x, bool 
 static struct gs_error *advance_alert(struct rules_runner *r, struct rules_state *s,
                                       struct gs_hmap *keys, int64_t t_ms, struct gathering *g)
 {
-    size_t pos = 0, active = 0, n_gone = 0;
+    size_t pos = 0, active = 0, n_expired = 0;
     struct gs_slice key;
     void *value;
-    GS_AUTO_FREE struct gs_slice *gone = gs_alloc_array(gs_hmap_len(s->active) + 1, sizeof(*gone));
+    GS_AUTO_FREE struct gs_slice *expired =
+        gs_alloc_array(gs_hmap_len(s->active) + 1, sizeof(*expired));
     while (gs_hmap_next(s->active, &pos, &key, &value)) {
         bool forget = false;
         one_alert(s, value, gs_hmap_get(keys, key) != NULL, t_ms, g, &forget, &active);
         if (forget)
-            gone[n_gone++] = gs_slice_make(gs_slice_dup(key), key.len);
+            expired[n_expired++] = gs_slice_make(gs_slice_dup(key), key.len);
     }
-    for (size_t i = 0; i < n_gone; i++) {
-        rules_active_alert_free(gs_hmap_remove(s->active, gone[i]));
-        free((char *)gone[i].data);
+    for (size_t i = 0; i < n_expired; i++) {
+        rules_active_alert_free(gs_hmap_remove(s->active, expired[i]));
+        free((char *)expired[i].data);
     }
     if (r->group->limit > 0 && active > (size_t)r->group->limit) {
         gs_hmap_clear(s->active);
@@ -453,15 +454,15 @@ static struct gs_error *find_stored(const struct rules_runner *r, const struct r
 static void restore_alert(struct rules_alert *a, const struct tsdb_point *last, int64_t for_ms,
                           int64_t now_ms)
 {
-    int64_t down_at = last->t_ms / 1000 * 1000;
+    int64_t outage_start_ms = last->t_ms / 1000 * 1000;
     if (!(last->value > -1e12 && last->value < 1e12)) // not a valid time
         return;
     int64_t active_at = (int64_t)last->value * 1000;
-    int64_t remaining = for_ms - (down_at - active_at);
+    int64_t remaining = for_ms - (outage_start_ms - active_at);
     if (remaining > 0 && remaining < FOR_GRACE_MS)
         active_at = now_ms + FOR_GRACE_MS - for_ms; // fires after the grace period
     else if (remaining > 0)
-        active_at += now_ms - down_at; // the outage does not count as pending
+        active_at += now_ms - outage_start_ms; // the outage does not count as pending
     a->active_at_ms = active_at;
 }
 

@@ -17,7 +17,7 @@ struct rules_alertmanager_discovery {
     struct rules_alertmanager_set *set;
     uv_loop_t *loop;
     struct discovery_provider *provider;
-    bool spoke; // discovery has reported its first groups, or has failed
+    bool reported; // discovery has reported its first groups, or has failed
     struct am_group *groups;
     size_t n, cap;
 };
@@ -217,7 +217,7 @@ static void on_alertmanager_groups(void *arg, const struct discovery_group *grou
         for (; g->n < groups[i].n_targets; g->n++)
             g->targets[g->n] = copy_target(&groups[i], g->n);
     }
-    f->spoke = true;
+    f->reported = true;
     rebuild(f->set, f->loop);
     rules_notifier_flush(f->set->notifier); // alerts that waited for discovery
 }
@@ -229,7 +229,7 @@ static void start_discovery(struct rules_alertmanager_set *s, const struct disco
     *d = (struct rules_alertmanager_discovery){.set = s, .loop = ctx->loop};
     GS_AUTO_ERROR struct gs_error *err =
         discovery_provider_new(ctx, source, on_alertmanager_groups, d, &d->provider);
-    d->spoke = err != NULL; // discovery failed: do not wait for it
+    d->reported = err != NULL; // discovery failed: do not wait for it
     if (err)
         gs_err("notify", "Alertmanagers: %s", gs_error_message(err));
 }
@@ -252,7 +252,7 @@ rules_alertmanager_set_new(struct rules_notifier *n, const struct discovery_cont
 bool rules_alertmanager_set_pending(const struct rules_alertmanager_set *s)
 {
     for (size_t i = 0; i < s->n_discoveries; i++)
-        if (!s->discoveries[i].spoke)
+        if (!s->discoveries[i].reported)
             return true;
     return false;
 }

@@ -265,20 +265,20 @@ static void send_to_set(struct rules_notifier *n, struct rules_alertmanager_set 
 }
 
 // No Alertmanager is discovered yet, but discovery is still running.
-static bool still_looking(const struct rules_notifier *n)
+static bool discovery_pending(const struct rules_notifier *n)
 {
-    bool looking = false;
+    bool pending = false;
     for (size_t i = 0; i < n->n_sets; i++) {
         if (n->sets[i]->n)
             return false;
-        looking = looking || rules_alertmanager_set_pending(n->sets[i]);
+        pending = pending || rules_alertmanager_set_pending(n->sets[i]);
     }
-    return looking;
+    return pending;
 }
 
 void rules_notifier_flush(struct rules_notifier *n)
 {
-    while (!n->batch && n->len && !still_looking(n)) {
+    while (!n->batch && n->len && !discovery_pending(n)) {
         n->batch = json_array();
         while (n->len && json_array_size(n->batch) < BATCH_MAX) {
             json_array_append_new(n->batch, n->queue[n->head]);
@@ -367,8 +367,8 @@ static double value_answers(const struct rules_alertmanager *t)
     return (double)t->answers;
 }
 
-static void alert_to_json(struct gs_buf *out, const char *name, enum metrics_type type,
-                          const char *help, double value)
+static void write_metric(struct gs_buf *out, const char *name, enum metrics_type type,
+                         const char *help, double value)
 {
     metrics_write_family(out, name, type, help);
     metrics_write_sample(out, name, NULL, 0, value);
@@ -379,14 +379,14 @@ void rules_notifier_write_metrics(const struct rules_notifier *n, struct gs_buf 
     size_t found = 0;
     for (size_t i = 0; i < n->n_sets; i++)
         found += n->sets[i]->n;
-    alert_to_json(out, "prometheus_notifications_alertmanagers_discovered", METRICS_GAUGE,
-                  "Alertmanagers that alerts are sent to.", (double)found);
-    alert_to_json(out, "prometheus_notifications_dropped_total", METRICS_COUNTER,
-                  "Alerts that were not sent to any Alertmanager.", (double)n->dropped);
-    alert_to_json(out, "prometheus_notifications_queue_capacity", METRICS_GAUGE,
-                  "Alerts that the queue can hold.", QUEUE_CAPACITY);
-    alert_to_json(out, "prometheus_notifications_queue_length", METRICS_GAUGE,
-                  "Alerts that wait in the queue.", (double)n->len);
+    write_metric(out, "prometheus_notifications_alertmanagers_discovered", METRICS_GAUGE,
+                 "Alertmanagers that alerts are sent to.", (double)found);
+    write_metric(out, "prometheus_notifications_dropped_total", METRICS_COUNTER,
+                 "Alerts that were not sent to any Alertmanager.", (double)n->dropped);
+    write_metric(out, "prometheus_notifications_queue_capacity", METRICS_GAUGE,
+                 "Alerts that the queue can hold.", QUEUE_CAPACITY);
+    write_metric(out, "prometheus_notifications_queue_length", METRICS_GAUGE,
+                 "Alerts that wait in the queue.", (double)n->len);
     if (!found)
         return;
     metrics_write_family(out, "prometheus_notifications_errors_total", METRICS_COUNTER,

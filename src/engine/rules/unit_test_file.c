@@ -42,7 +42,7 @@ static void read_value(struct codec_reader *r, const json_t *value, void *out)
         codec_reader_fail(r, value, "\"%s\" is not a number", text);
 }
 
-static void read_start(struct codec_reader *r, const json_t *value, void *out)
+static void read_start_time(struct codec_reader *r, const json_t *value, void *out)
 {
     const char *text = codec_read_text(r, value);
     double seconds = 0;
@@ -100,7 +100,7 @@ static void read_alert_test(struct codec_reader *r, const json_t *value, void *o
     codec_read_mapping(r, value, fields, "alert_rule_test", a);
 }
 
-static void read_sample(struct codec_reader *r, const json_t *value, void *out)
+static void read_exp_sample(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
         {"labels", CODEC_FIELD_TEXT, offsetof(struct rules_test_sample, labels), NULL},
@@ -116,7 +116,7 @@ static void read_sample(struct codec_reader *r, const json_t *value, void *out)
 static void read_exp_samples(struct codec_reader *r, const json_t *value, void *out)
 {
     struct rules_test_expr *x = out;
-    codec_read_list(r, value, sizeof(*x->samples), read_sample, &x->samples, &x->n_samples);
+    codec_read_list(r, value, sizeof(*x->samples), read_exp_sample, &x->samples, &x->n_samples);
 }
 
 static void read_expr_test(struct codec_reader *r, const json_t *value, void *out)
@@ -169,7 +169,7 @@ static void read_external_labels(struct codec_reader *r, const json_t *value, vo
     engine_config_labels(r, value, &g->external_labels, &g->n_external_labels);
 }
 
-static void read_group(struct codec_reader *r, const json_t *value, void *out)
+static void read_test_group(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
         {"interval", CODEC_FIELD_CUSTOM, offsetof(struct rules_test_group, interval_ms),
@@ -181,7 +181,7 @@ static void read_group(struct codec_reader *r, const json_t *value, void *out)
         {"external_url", CODEC_FIELD_TEXT, offsetof(struct rules_test_group, external_url), NULL},
         {"name", CODEC_FIELD_TEXT, offsetof(struct rules_test_group, name), NULL},
         {"start_timestamp", CODEC_FIELD_CUSTOM, offsetof(struct rules_test_group, start_ms),
-         read_start},
+         read_start_time},
         {0},
     };
     struct rules_test_group *g = out;
@@ -192,7 +192,7 @@ static void read_group(struct codec_reader *r, const json_t *value, void *out)
 static void read_groups(struct codec_reader *r, const json_t *value, void *out)
 {
     struct rules_test_file *f = out;
-    codec_read_list(r, value, sizeof(*f->groups), read_group, &f->groups, &f->n_groups);
+    codec_read_list(r, value, sizeof(*f->groups), read_test_group, &f->groups, &f->n_groups);
 }
 
 static void read_rule_files(struct codec_reader *r, const json_t *value, void *out)

@@ -64,8 +64,8 @@ static struct gs_error *parse_labels(struct gs_arena *arena, const char *text,
     return NULL;
 }
 
-static int compare_labels(const struct metrics_label *a, size_t n_a, const struct metrics_label *b,
-                          size_t n_b)
+static int compare_label_sets(const struct metrics_label *a, size_t n_a,
+                              const struct metrics_label *b, size_t n_b)
 {
     for (size_t i = 0; i < n_a && i < n_b; i++) {
         const struct gs_slice sides[][2] = {{a[i].name, b[i].name}, {a[i].value, b[i].value}};
@@ -84,8 +84,8 @@ static int compare_labels(const struct metrics_label *a, size_t n_a, const struc
 static void add_input(struct run *r, const struct input *in)
 {
     for (size_t i = 0; i < r->n_inputs; i++)
-        if (compare_labels(r->inputs[i].labels, r->inputs[i].n_labels, in->labels, in->n_labels) ==
-            0) {
+        if (compare_label_sets(r->inputs[i].labels, r->inputs[i].n_labels, in->labels,
+                               in->n_labels) == 0) {
             r->inputs[i] = *in;
             return;
         }
@@ -164,7 +164,7 @@ static bool evaluate_groups(struct run *r, int64_t t_ms)
     return ok;
 }
 
-struct collect {
+struct collected {
     const char *name;
     struct rules_test_alert *items;
     size_t n, cap;
@@ -172,7 +172,7 @@ struct collect {
 
 static void collect_alert(void *arg, const struct rules_alert *a)
 {
-    struct collect *c = arg;
+    struct collected *c = arg;
     if (a->state != RULES_ALERT_FIRING || !gs_streq(a->rule->name, c->name))
         return;
     gs_grow(&c->items, &c->cap, c->n, sizeof(*c->items));
@@ -183,9 +183,10 @@ static void collect_alert(void *arg, const struct rules_alert *a)
 static int by_labels(const void *a, const void *b)
 {
     const struct rules_test_alert *x = a, *y = b;
-    int c = compare_labels(x->labels, x->n_labels, y->labels, y->n_labels);
+    int c = compare_label_sets(x->labels, x->n_labels, y->labels, y->n_labels);
     return c ? c
-             : compare_labels(x->annotations, x->n_annotations, y->annotations, y->n_annotations);
+             : compare_label_sets(x->annotations, x->n_annotations, y->annotations,
+                                  y->n_annotations);
 }
 
 // The expected alerts with the label alertname, which the file omits.
@@ -211,7 +212,7 @@ static struct rules_test_alert *wanted_alerts(struct run *r, const struct rules_
 
 static void compare_alerts(struct run *r, const struct rules_test_alerts *x)
 {
-    struct collect got = {.name = x->name};
+    struct collected got = {.name = x->name};
     for (size_t g = 0; g < r->n_runners; g++)
         rules_runner_alerts(r->runners[g], collect_alert, &got);
     if (got.n)
@@ -230,7 +231,7 @@ static void compare_alerts(struct run *r, const struct rules_test_alerts *x)
 static int sample_by_labels(const void *a, const void *b)
 {
     const struct rules_sample *x = a, *y = b;
-    return compare_labels(x->labels, x->n_labels, y->labels, y->n_labels);
+    return compare_label_sets(x->labels, x->n_labels, y->labels, y->n_labels);
 }
 
 static bool same_value(const struct run *r, double a, double b)

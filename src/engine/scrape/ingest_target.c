@@ -61,7 +61,7 @@ struct scrape_ingest {
     // Series of the last scrape with timestamps, if track_timestamps_staleness is set.
     struct scrape_timestamped_set timed;
     uint32_t report_slots[N_REPORTS];
-    bool reports_known;
+    bool reports_cached;
     uint64_t epoch, generation; // of the group and the store at the end of the last scrape
     bool (*go_on)(void *arg);
     void *go_on_arg;
@@ -363,7 +363,7 @@ static bool ingest_remaining(void *arg)
     if (tsdb_group_epoch(in->group) != in->epoch) {
         clear_series_cache(in, false);
         forget_lines(&in->pass->fresh, false);
-        in->reports_known = false;
+        in->reports_cached = false;
         in->epoch = tsdb_group_epoch(in->group);
     }
     return true;
@@ -414,22 +414,22 @@ static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum met
 // target with the same name and labels has precedence, as in Prometheus.
 static void find_reports(struct scrape_ingest *in)
 {
-    in->reports_known = true;
+    in->reports_cached = true;
     for (int i = 0; i < N_REPORTS; i++) {
         struct metrics_label name = {GS_SLICE("__name__"), gs_slice_of(report_names[i])};
         scrape_sample_labels_merge(&in->target, false, &name, 1, &in->builder);
         struct gs_error *err = tsdb_group_slot_always(in->group, in->builder.items, in->builder.len,
                                                       &in->report_slots[i]);
-        in->reports_known = in->reports_known && !err;
+        in->reports_cached = in->reports_cached && !err;
         gs_error_free(err); // too many labels
     }
 }
 
 static void put_reports(struct scrape_ingest *in, const double values[N_REPORTS])
 {
-    if (!in->reports_known || tsdb_group_epoch(in->group) != in->epoch)
+    if (!in->reports_cached || tsdb_group_epoch(in->group) != in->epoch)
         find_reports(in);
-    for (int i = 0; in->reports_known && i < N_REPORTS; i++)
+    for (int i = 0; in->reports_cached && i < N_REPORTS; i++)
         if (!tsdb_group_put(in->group, in->report_slots[i], values[i]))
             in->counts.duplicates++;
 }
@@ -513,7 +513,7 @@ static struct gs_error *scrape_and_commit(struct pass *p, struct gs_slice body,
 {
     struct scrape_ingest *in = p->in;
     int64_t t_ms = p->t_ms;
-    if (!in->reports_known) // before the target's series use the remaining capacity
+    if (!in->reports_cached) // before the target's series use the remaining capacity
         find_reports(in);
     struct gs_error *err = scrape(p, body, content_type);
     if (err && gs_error_code(err) == GS_ECONFLICT) {

@@ -11,7 +11,7 @@ struct scrape_job_provider {
     struct scrape_job *job;
     char *id;                      // configurations are equal if their ids are equal
     struct gs_hmap *groups;        // source -> struct job_group
-    bool spoke;                    // has reported its first groups
+    bool reported;                 // has reported its first groups
     struct discovery_provider *sd; // NULL: static targets, or it could not be started
 };
 
@@ -200,15 +200,15 @@ static void on_scrape_groups(void *arg, const struct discovery_group *groups, si
 {
     struct scrape_job_provider *p = arg;
     struct scrape_job *j = p->job;
-    bool all_spoke = p->spoke = true;
+    bool all_reported = p->reported = true;
     for (size_t i = 0; i < n; i++)
         take_group(p, &groups[i]);
     for (size_t i = 0; i < j->n_providers; i++)
-        all_spoke = all_spoke && j->providers[i]->spoke;
-    bool last_word = all_spoke && j->n_leavers;
-    if (last_word)
+        all_reported = all_reported && j->providers[i]->reported;
+    bool complete = all_reported && j->n_leavers;
+    if (complete)
         forget_leavers(j);
-    if (n || last_word)
+    if (n || complete)
         update_targets(j);
 }
 
@@ -247,7 +247,7 @@ static struct scrape_job_provider *add_provider(struct scrape_job *j, struct scr
 static void take_statics(struct scrape_job *j)
 {
     struct scrape_job_provider *p = add_provider(j, NULL, gs_strdup("static"));
-    p->spoke = true;
+    p->reported = true;
     for (size_t i = 0; i < j->cfg->sd.n_statics; i++) {
         const struct engine_config_static_group *s = &j->cfg->sd.statics[i];
         GS_AUTO_FREE struct metrics_label *addresses =
@@ -289,7 +289,7 @@ static void start_provider(struct scrape_job *j, struct scrape_job *old,
     struct gs_error *err = discovery_provider_new(ctx, source, on_scrape_groups, p, &p->sd);
     if (!err)
         return;
-    p->spoke = true; // other discoveries of the job continue
+    p->reported = true; // other discoveries of the job continue
     gs_err("scrape", "job %s: %s", j->cfg->job_name, gs_error_message(err));
     gs_error_free(err);
 }
@@ -308,10 +308,10 @@ static void start_providers(struct scrape_job *j, struct scrape_job *old,
 // the new discoveries have reported, so that targets that both contain continue without a gap.
 static void take_leavers(struct scrape_job *j, struct scrape_job *old)
 {
-    bool all_spoke = true;
+    bool all_reported = true;
     for (size_t i = 0; i < j->n_providers; i++)
-        all_spoke = all_spoke && j->providers[i]->spoke;
-    if (all_spoke)
+        all_reported = all_reported && j->providers[i]->reported;
+    if (all_reported)
         return;
     j->leavers = gs_alloc_array(old->n_providers + old->n_leavers + 1, sizeof(*j->leavers));
     for (size_t i = 0; i < old->n_leavers; i++)

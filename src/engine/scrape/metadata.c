@@ -93,18 +93,18 @@ void scrape_metadata_sweep(struct scrape_metadata *m)
     size_t pos = 0, n = 0, cap = 0;
     struct gs_slice name;
     void *value;
-    char **gone = NULL; // the map must not change during the iteration
+    char **expired = NULL; // the map must not change during the iteration
     while (gs_hmap_next(m->families, &pos, &name, &value)) {
         if (((const struct family *)value)->sweep == m->sweep)
             continue;
-        gs_grow(&gone, &cap, n, sizeof(*gone));
-        gone[n++] = gs_slice_dup(name);
+        gs_grow(&expired, &cap, n, sizeof(*expired));
+        expired[n++] = gs_slice_dup(name);
     }
     for (size_t i = 0; i < n; i++) {
-        family_free(gs_hmap_remove_str(m->families, gone[i]));
-        free(gone[i]);
+        family_free(gs_hmap_remove_str(m->families, expired[i]));
+        free(expired[i]);
     }
-    free(gone);
+    free(expired);
 }
 
 void scrape_metadata_each(const struct scrape_metadata *m,

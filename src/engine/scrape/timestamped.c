@@ -85,9 +85,9 @@ void scrape_timestamped_end_missing(struct scrape_timestamped_set *before,
         const struct scrape_timestamped_series *s = &before->items[i];
         while (k < seen.n && seen.items[k].ref < s->ref)
             k++;
-        bool goes_on = k < seen.n && seen.items[k].ref == s->ref;
+        bool continues = k < seen.n && seen.items[k].ref == s->ref;
         // A series with a newer sample is not ended. This is not an error.
-        if (!goes_on && series_id(db, s->ref) == s->id)
+        if (!continues && series_id(db, s->ref) == s->id)
             gs_error_free(tsdb_append_ref(db, s->ref, t_ms, tsdb_stale_marker()));
     }
     scrape_timestamped_set_finish(before);

@@ -16,7 +16,7 @@ static void begin_hpa_sample(struct state_metrics_writer *w, const json_t *hpa)
     add_hpa_identity(w, hpa);
 }
 
-static void info(struct state_metrics_writer *w, const json_t *hpa)
+static void write_hpa_info(struct state_metrics_writer *w, const json_t *hpa)
 {
     begin_hpa_sample(w, hpa);
     state_metrics_label(w, "scaletargetref_api_version",
@@ -138,7 +138,7 @@ static void status_metrics(struct state_metrics_writer *w, const json_t *hpa)
 
 #define PREFIX "kube_horizontalpodautoscaler_"
 const struct state_metrics_family state_metrics_hpa_families[] = {
-    {PREFIX "info", "The scale target of the autoscaler.", METRICS_GAUGE, info},
+    {PREFIX "info", "The scale target of the autoscaler.", METRICS_GAUGE, write_hpa_info},
     {PREFIX "labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_hpa_labels},
     {PREFIX "metadata_generation", "The generation of the desired state.", METRICS_GAUGE,
      generation},

@@ -24,7 +24,7 @@ static const char *internal_ip(const json_t *node)
     return NULL;
 }
 
-static void info(struct state_metrics_writer *w, const json_t *node)
+static void write_node_info(struct state_metrics_writer *w, const json_t *node)
 {
     static const char *const parts[][2] = {
         {"kernel_version", "kernelVersion"},
@@ -97,7 +97,7 @@ static void allocatable(struct state_metrics_writer *w, const json_t *node)
 }
 
 const struct state_metrics_family state_metrics_node_families[] = {
-    {"kube_node_info", "Versions and addresses of a node.", METRICS_GAUGE, info},
+    {"kube_node_info", "Versions and addresses of a node.", METRICS_GAUGE, write_node_info},
     {"kube_node_labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_node_labels},
     {"kube_node_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
      created},

@@ -15,7 +15,7 @@ static void begin_pod_sample(struct state_metrics_writer *w, const json_t *pod)
     add_pod_identity(w, pod);
 }
 
-static void info(struct state_metrics_writer *w, const json_t *pod)
+static void write_pod_info(struct state_metrics_writer *w, const json_t *pod)
 {
     const json_t *owner = kube_controller_ref(pod);
     begin_pod_sample(w, pod);
@@ -99,7 +99,7 @@ static void unschedulable(struct state_metrics_writer *w, const json_t *pod)
     state_metrics_end(w, 1);
 }
 
-static void time_of(struct state_metrics_writer *w, const json_t *pod, const char *text)
+static void time_member(struct state_metrics_writer *w, const json_t *pod, const char *text)
 {
     double s;
     if (!state_metrics_seconds(text, &s))
@@ -110,16 +110,16 @@ static void time_of(struct state_metrics_writer *w, const json_t *pod, const cha
 
 static void created(struct state_metrics_writer *w, const json_t *pod)
 {
-    time_of(w, pod, codec_json_str(pod, "metadata", "creationTimestamp", NULL));
+    time_member(w, pod, codec_json_str(pod, "metadata", "creationTimestamp", NULL));
 }
 
 static void start_time(struct state_metrics_writer *w, const json_t *pod)
 {
-    time_of(w, pod, codec_json_str(pod, "status", "startTime", NULL));
+    time_member(w, pod, codec_json_str(pod, "status", "startTime", NULL));
 }
 
 const struct state_metrics_family state_metrics_pod_families[] = {
-    {"kube_pod_info", "Node, addresses and creator of a pod.", METRICS_GAUGE, info},
+    {"kube_pod_info", "Node, addresses and creator of a pod.", METRICS_GAUGE, write_pod_info},
     {"kube_pod_labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_pod_labels},
     {"kube_pod_owner", "The owners of a pod.", METRICS_GAUGE, owner},
     {"kube_pod_status_phase", "1 for the phase that the pod is in.", METRICS_GAUGE, phase},

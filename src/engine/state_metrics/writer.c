@@ -128,7 +128,7 @@ void state_metrics_object_labels(struct state_metrics_writer *w, const json_t *o
 
 // --- resource lists and conditions ---
 
-static const char *unit_of(const char *resource)
+static const char *resource_unit(const char *resource)
 {
     if (gs_streq(resource, "cpu"))
         return "core";
@@ -174,7 +174,7 @@ void state_metrics_resources(struct state_metrics_writer *w, const json_t *list,
         state_metrics_begin(w);
         each(w, arg);
         state_metrics_label(w, "resource", name);
-        state_metrics_label(w, "unit", unit_of(key));
+        state_metrics_label(w, "unit", resource_unit(key));
         state_metrics_end(w, v);
     }
 }

@@ -34,3 +34,8 @@ void local_api_mount(struct local_api *api, const char *group,
 // Serves GET …/pods/NAME/log: set by the kubelet. pod is borrowed.
 typedef void (*local_api_logs_fn)(void *ctx, const json_t *pod, struct http_exchange *x);
 void local_api_set_logs(struct local_api *api, local_api_logs_fn fn, void *ctx);
+// Serves connect requests on …/pods/NAME/exec, attach and portforward (`subresource`): set by the
+// kubelet. pod is borrowed.
+typedef void (*local_api_connect_fn)(void *ctx, const char *subresource, const json_t *pod,
+                                     struct http_exchange *x);
+void local_api_set_connect(struct local_api *api, local_api_connect_fn fn, void *ctx);

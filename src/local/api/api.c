@@ -103,6 +103,12 @@ void local_api_set_logs(struct local_api *api, local_api_logs_fn fn, void *ctx)
     api->logs_ctx = ctx;
 }
 
+void local_api_set_connect(struct local_api *api, local_api_connect_fn fn, void *ctx)
+{
+    api->connect = fn;
+    api->connect_ctx = ctx;
+}
+
 // --- paths ---
 
 struct path {

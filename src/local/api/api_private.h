@@ -35,6 +35,8 @@ struct local_api {
     size_t n_mounts, mounts_cap;
     local_api_logs_fn logs;
     void *logs_ctx;
+    local_api_connect_fn connect;
+    void *connect_ctx;
     struct gs_timer *sweep;
     uint64_t event_seq;
     struct gs_hmap *openapi; // documents by name, generated on first request

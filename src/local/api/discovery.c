@@ -230,6 +230,7 @@ static void add_parts(json_t *list, const struct local_api_resource *r)
     static const char *const create[] = {"create", NULL};
     static const char *const get[] = {"get", NULL};
     static const char *const update[] = {"update", NULL};
+    static const char *const connect[] = {"create", "get", NULL};
     bool core = *r->group == '\0';
 
     if (core && strcmp(r->plural, "namespaces") == 0)
@@ -237,6 +238,7 @@ static void add_parts(json_t *list, const struct local_api_resource *r)
     if (core && strcmp(r->plural, "pods") == 0) {
         add_part(list, r, "binding", NULL, NULL, "Binding", create);
         add_part(list, r, "eviction", "policy", "v1", "Eviction", create);
+        add_part(list, r, "exec", NULL, NULL, "PodExecOptions", connect);
         add_part(list, r, "log", NULL, NULL, "Pod", get);
     }
     if (local_api_resource_has(r, LOCAL_API_R_SCALE))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// status, scale, log, binding, eviction, finalize.
+// status, scale, log, exec, binding, eviction, finalize.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
@@ -219,6 +219,17 @@ static json_t *serve_log(const struct local_api_request *r)
     return NULL;
 }
 
+static json_t *serve_connect(const struct local_api_request *r)
+{
+    CODEC_AUTO_JSON json_t *pod = stored_object(r);
+    if (!pod)
+        return local_api_not_found(r);
+    if (!r->api->connect)
+        return kube_status_failure(503, "ServiceUnavailable", "no kubelet is running here", NULL);
+    r->api->connect(r->api->connect_ctx, r->sub, pod, r->x);
+    return NULL;
+}
+
 static json_t *already_bound(const struct local_api_request *r, const json_t *pod)
 {
     GS_AUTO_FREE char *why = gs_format("pod %s is already assigned to node \"%s\"", r->name,
@@ -312,8 +323,8 @@ static json_t *not_here(const struct local_api_request *r)
 
 static json_t *serve_pod_part(const struct local_api_request *r)
 {
-    static const char *const known[] = {
-        "exec", "attach", "portforward", "proxy", "ephemeralcontainers", "resize"};
+    static const char *const known[] = {"attach", "portforward", "proxy", "ephemeralcontainers",
+                                        "resize"};
 
     if (strcmp(r->sub, "log") == 0)
         return serve_log(r);
@@ -321,6 +332,8 @@ static json_t *serve_pod_part(const struct local_api_request *r)
         return serve_binding(r);
     if (strcmp(r->sub, "eviction") == 0)
         return serve_eviction(r);
+    if (strcmp(r->sub, "exec") == 0)
+        return serve_connect(r);
     for (size_t i = 0; i < GS_ARRAY_LEN(known); i++)
         if (strcmp(r->sub, known[i]) == 0)
             return not_here(r);

@@ -10,6 +10,7 @@
 #include "local/kubelet/kubelet_private.h"
 #include "local/kubelet/mounts.h"
 #include "local/kubelet/shim.h"
+#include "local/kubelet/streaming.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -276,8 +277,10 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
                                        .data_dir = k->data_dir};
     k->node = kubelet_node_new(k->cluster, &node);
     each_known_pod(k, KUBELET_DIR_CONTAINERS, kill_leftovers_of);
-    if (k->api)
+    if (k->api) {
         local_api_set_logs(k->api, kubelet_logs_handle, k);
+        local_api_set_connect(k->api, kubelet_streams_handle, k);
+    }
     struct kube_cache_handlers handlers = {
         .on_change = on_change, .on_synced = on_synced, .arg = k};
     kube_cache_add_handlers(k->cluster->pods, &handlers);
@@ -358,8 +361,11 @@ void kubelet_free(struct kubelet *k)
     if (!k)
         return;
     kube_cache_remove_handlers(k->cluster->pods, k);
-    if (k->api)
+    if (k->api) {
         local_api_set_logs(k->api, NULL, NULL);
+        local_api_set_connect(k->api, NULL, NULL);
+    }
+    kubelet_streams_close_all(k);
     kubelet_logs_close_all(k);
     kubelet_podresources_free(k->podresources);
     kubelet_node_free(k->node);

@@ -280,6 +280,7 @@ void kubelet_pod_ips_give_back(struct kubelet_pod_ips *ips, const char *ip);
 // --- the state of the kubelet ---
 
 struct kubelet_log_stream;
+struct kubelet_stream;
 struct kubelet_node;
 struct kubelet_podresources;
 
@@ -304,6 +305,7 @@ struct kubelet {
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;
     struct kubelet_log_stream *log_streams;
+    struct kubelet_stream *streams; // streaming.h
     int lock_fd;
     bool synced; // the cache has its first list, so all used addresses are reserved
     bool stopping;
@@ -460,6 +462,10 @@ int64_t kubelet_worker_default_grace_ms(const struct kubelet_worker *w);
 // follow, previous, timestamps, tailLines, sinceSeconds, sinceTime, limitBytes.
 
 void kubelet_logs_handle(void *kubelet, const json_t *pod, struct http_exchange *x);
+// The container of a request on a pod: the parameter `container`, else the pod's only one.
+// Borrowed. GS_EINVAL: it has to be given.
+struct gs_error *kubelet_choose_container(struct http_exchange *x, const json_t *pod,
+                                          const char **ret);
 void kubelet_logs_close_all(struct kubelet *k); // ends all open streams
 // Moves the file offset to the start of the n-th line from the end, or to the beginning if there
 // are fewer lines. Returns the number of lines after the offset, at most n.

@@ -107,9 +107,8 @@ static void add_names(const json_t *pod, const char *list, struct gs_buf *out)
     }
 }
 
-// The container's name; NULL with an error when it has to be given. Borrowed.
-static struct gs_error *choose_container(struct http_exchange *x, const json_t *pod,
-                                         const char **ret)
+struct gs_error *kubelet_choose_container(struct http_exchange *x, const json_t *pod,
+                                          const char **ret)
 {
     const char *given = http_query(x, "container");
     const json_t *all = codec_json_get(pod, "spec", "containers", NULL);
@@ -359,7 +358,7 @@ void kubelet_logs_handle(void *kubelet, const json_t *pod, struct http_exchange 
     struct log_options o;
     struct gs_error *err = parse_options(x, &o);
     if (!err)
-        err = choose_container(x, pod, &name);
+        err = kubelet_choose_container(x, pod, &name);
     struct kubelet_container *c = w && name ? kubelet_worker_find(w, name) : NULL;
     if (!err && !w)
         err = gs_error_new(GS_EINVAL, "pod %s does not have a host assigned", kube_name(pod));

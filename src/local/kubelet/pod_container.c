@@ -5,6 +5,7 @@
 #include "kube/event.h"
 #include "local/kubelet/kubelet_private.h"
 #include "local/kubelet/shim.h"
+#include "local/kubelet/streaming.h"
 
 #include <errno.h>
 #include <string.h>
@@ -349,6 +350,7 @@ static void on_process_exit(void *arg, const struct kubelet_process_exit *e)
     struct kubelet_container *c = arg;
     kubelet_process_free(c->process);
     c->process = NULL;
+    kubelet_streams_end(c->worker->k, c->container_id);
     stop_probes(c);
     drop_hook(c);
     c->started = c->ready = false;

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -26,8 +27,9 @@ struct shim_options {
     const char *log, *status, *preload, *staging, *cwd;
     char **mounts; // of argv
     size_t n_mounts;
-    pid_t join;    // 0: no process
-    int report_fd; // -1: none
+    pid_t join;             // 0: no process
+    bool session, terminal; // the command has our standard streams
+    int report_fd;          // -1: none
     int grace_ms;
     char **argv;
 };
@@ -80,7 +82,10 @@ static struct gs_error *parse_option(const char *name, const char *value, struct
         o->cwd = value;
     else if (gs_streq(name, "mount"))
         o->mounts[o->n_mounts++] = (char *)value;
-    else
+    else if (gs_streq(name, "session")) {
+        o->session = true;
+        o->terminal = gs_streq(value, "terminal");
+    } else
         return gs_error_new(GS_EINVAL, "pod-shim: unknown option --%s", name);
     return NULL;
 }
@@ -182,8 +187,12 @@ static int exec_command(const struct shim_options *o, pid_t shim_pid, const int 
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (dup2(out[0], STDOUT_FILENO) < 0 || dup2(out[1], STDERR_FILENO) < 0)
+    if (o->session) {
+        if (o->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+            return errno;
+    } else if (dup2(out[0], STDOUT_FILENO) < 0 || dup2(out[1], STDERR_FILENO) < 0) {
         return errno;
+    }
     if (close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC) < 0)
         return errno;
     if (o->preload)
@@ -258,6 +267,23 @@ static struct gs_error *start_command(struct shim *s)
     }
     close_pipes(pipes);
     return NULL;
+}
+
+// The command alone has the streams of a session, so that they end with it.
+static void leave_streams(void)
+{
+    GS_AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+}
+
+static void report_session(const struct shim *s)
+{
+    GS_AUTO_FREE char *text = s->status.exec_errno
+                                  ? gs_format("e%d %s", s->status.exec_errno, s->status.message)
+                                  : gs_strdup("s");
+    if (s->o.report_fd >= 0 && write(s->o.report_fd, text, strlen(text)) < 0)
+        return; // the kubelet is gone, which ends us as well
 }
 
 static void report(struct shim *s)
@@ -461,7 +487,10 @@ int kubelet_pod_shim_main(int argc, char **argv)
         err = start_command(&s);
     if (err)
         return fail(err);
-    if (!s.status.exec_errno)
+    if (s.o.session) {
+        leave_streams();
+        report_session(&s);
+    } else if (!s.status.exec_errno)
         report(&s);
     else if (!s.o.log)
         dprintf(STDOUT_FILENO, "exec: \"%s\": %s\n", s.o.argv[0],
@@ -469,6 +498,7 @@ int kubelet_pod_shim_main(int argc, char **argv)
     supervise(&s);
     if (s.status.exec_errno)
         s.status.exit_code = KUBELET_SHIM_EXIT_NOT_STARTED;
-    report(&s);
+    if (!s.o.session)
+        report(&s);
     return s.status.exit_code;
 }

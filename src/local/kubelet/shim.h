@@ -4,7 +4,7 @@
 //
 //     gpuscale pod-shim [--parent PID] [--log FILE] [--status FILE] [--report-fd N] [--grace MS]
 //                       [--preload LIBRARY] [--staging DIR] [--mount MOUNT]… [--join PID]
-//                       [--cwd DIR] -- COMMAND [ARG]…
+//                       [--cwd DIR] [--session pipes|terminal] -- COMMAND [ARG]…
 //
 // SIGTERM is forwarded to COMMAND, which has the grace time to end. KUBELET_SHIM_SIGNAL_STOP, sent
 // by sigqueue(3), does the same with its value as the grace time (milliseconds; 0: kill at once). A
@@ -16,6 +16,11 @@
 // With --mount, COMMAND runs in a mount namespace of its own (mounts.h; --staging is required).
 // With
 // --join it runs in the namespaces of that process. --cwd is its working directory there.
+//
+// With --session (exec in a container) COMMAND has the shim's own standard streams, and with
+// "terminal" the terminal of its stdin becomes its controlling terminal. Nothing is copied. The
+// report descriptor receives "s" when COMMAND runs, or "e", the number of exec's errno, a blank and
+// the message of the status.
 #pragma once
 
 #include "base/buf.h"

@@ -144,6 +144,8 @@ static void settle_gone(struct http_server *s)
         leave_gone(c);
         if (waits_for_peer)
             shut_down(c);
+        else if (c->request && c->request->upgrade)
+            http_server_upgrade_hung_up(c->request->upgrade);
         else if (c->request && c->request->suspended)
             http_server_request_abandon(c->request);
     }

@@ -396,6 +396,18 @@ void http_reply_text(struct http_exchange *x, int status, const char *fmt, ...)
     http_reply(x, status, "text/plain; charset=utf-8", gs_buf_slice(&text));
 }
 
+struct http_upgrade *http_reply_upgrade(struct http_exchange *x, const char *protocol,
+                                        const struct http_upgrade_callbacks *cb, void *arg)
+{
+    if (!x->ops->upgrade || x->gone || !answer_once(x))
+        return NULL;
+    if (x->on_answer)
+        x->on_answer(x->answer_arg, 101, NULL, (struct gs_slice){0});
+    struct http_upgrade *u = x->ops->upgrade(x, protocol, cb, arg);
+    http_exchange_unref(x);
+    return u;
+}
+
 void http_on_abort(struct http_exchange *x, void (*cb)(void *arg), void *arg)
 {
     x->on_abort = cb;

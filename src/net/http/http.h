@@ -91,6 +91,30 @@ void http_stream_write(struct http_stream *s, struct gs_slice bytes);
 size_t http_stream_pending(const struct http_stream *s);
 void http_stream_end(struct http_stream *s);
 
+// --- another protocol on the connection ---
+
+// A connection whose peer has asked for another protocol in the header Upgrade (RFC 9110, section
+// 7.8). After the reply, which has the status 101, all bytes of both directions belong to the
+// handler.
+struct http_upgrade;
+struct http_upgrade_callbacks {
+    void (*on_data)(void *arg, struct gs_slice bytes); // borrowed for the call
+    void (*on_drained)(void *arg); // everything written was taken by the system; may be NULL
+    // Called once; the object must not be used from then on. Never called inside a function of this
+    // section, but possibly inside http_server_stop().
+    void (*on_close)(void *arg);
+};
+// Answers the exchange; the header Upgrade of the reply is `protocol`. NULL: this transport cannot
+// upgrade (the in-process loopback), and the exchange is still to be answered.
+struct http_upgrade *http_reply_upgrade(struct http_exchange *x, const char *protocol,
+                                        const struct http_upgrade_callbacks *cb, void *arg);
+// Queues bytes. The connection is closed if more than 4 MiB are pending.
+void http_upgrade_write(struct http_upgrade *u, struct gs_slice bytes);
+size_t http_upgrade_pending(const struct http_upgrade *u);
+void http_upgrade_pause(struct http_upgrade *u, bool pause); // reads nothing meanwhile
+// Closes the connection when what is queued is written. No more on_data follows.
+void http_upgrade_end(struct http_upgrade *u);
+
 void http_on_abort(struct http_exchange *x, void (*cb)(void *arg), void *arg);
 // Called once with the reply, inside http_reply() or, without a body, http_reply_stream(): for logs
 // of requests. body is borrowed for the call.

@@ -128,6 +128,13 @@ static void carrier_stream_changed(struct http_exchange *x)
     resume_connection(r);
 }
 
+static struct http_upgrade *carrier_upgrade(struct http_exchange *x, const char *protocol,
+                                            const struct http_upgrade_callbacks *cb, void *arg)
+{
+    struct http_server_request *r = request_of(x);
+    return http_server_upgrade(r, protocol, cb, arg);
+}
+
 static void carrier_release(struct http_exchange *x)
 {
     free(request_of(x));
@@ -137,6 +144,7 @@ static const struct http_carrier_ops carrier_ops = {
     .reply = carrier_reply,
     .stream_begin = carrier_stream_begin,
     .stream_changed = carrier_stream_changed,
+    .upgrade = carrier_upgrade,
     .release = carrier_release,
 };
 
@@ -291,7 +299,7 @@ enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *
     }
     if (r->response)
         return queue_response(r);
-    if (r->x.gone)
+    if (r->x.gone || r->over)
         return MHD_NO;
     suspend_connection(r);
     return MHD_YES;
@@ -308,6 +316,8 @@ void http_server_request_completed(void *server, struct MHD_Connection *connecti
     r->suspended = false;
     r->connection = NULL;
     r->on->request = NULL;
+    if (r->upgrade)
+        http_server_upgrade_forget(r->upgrade);
     http_server_connection_enter(r->on, HTTP_CONNECTION_IDLE);
     if (r->response)
         MHD_destroy_response(r->response);
@@ -316,9 +326,19 @@ void http_server_request_completed(void *server, struct MHD_Connection *connecti
     http_exchange_unref(&r->x);
 }
 
+void http_server_request_over(struct http_server_request *r)
+{
+    r->over = true;
+    resume_connection(r);
+}
+
 void http_server_request_abandon(struct http_server_request *r)
 {
     bool streaming = r->x.stream.open;
+    if (r->upgrade) {
+        http_server_upgrade_cut(r->upgrade);
+        return;
+    }
     bool unanswered = r->handed_over && !r->x.answered;
     r->x.refs++; // the callbacks may come back to the server
     http_exchange_gone(&r->x);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of the server share. server.c owns the daemon and the loop
 // handles, connections.c the limits of connections, request.c carries exchanges over it,
-// auth.c authenticates the peer.
+// auth.c authenticates the peer, upgrade.c serves connections with another protocol.
 #pragma once
 
 #include "net/http/http_private.h"
@@ -25,7 +25,8 @@ enum http_connection_state {
     HTTP_CONNECTION_HANDLER,
     HTTP_CONNECTION_REPLY, // for the peer, to take a reply
     HTTP_CONNECTION_STREAM,
-    HTTP_CONNECTION_CLOSING, // its socket is shut down
+    HTTP_CONNECTION_UPGRADED, // has another protocol
+    HTTP_CONNECTION_CLOSING,  // its socket is shut down
     HTTP_CONNECTION_STATES
 };
 
@@ -99,10 +100,12 @@ struct http_server_request {
     struct MHD_Connection *connection; // NULL once MHD is done with it
     struct http_server_connection *on; // the same, ours
     struct MHD_Response *response;     // answered, not yet queued
+    struct http_upgrade *upgrade;      // of this connection, until its end
     struct gs_error *bad_target;
     int status;
     int fd;
     bool begun, handed_over, suspended, too_large;
+    bool over;        // an upgraded connection has ended: MHD is to close it
     size_t discarded; // bytes of a body that is too large
 };
 
@@ -139,6 +142,17 @@ void http_server_request_completed(void *server, struct MHD_Connection *connecti
                                    enum MHD_RequestTerminationCode code);
 // The peer hung up, or the server stops: ends the handler's part and lets MHD finish the rest.
 void http_server_request_abandon(struct http_server_request *r);
+// An upgraded connection has ended.
+void http_server_request_over(struct http_server_request *r);
+
+// --- upgrade.c ---
+struct http_upgrade *http_server_upgrade(struct http_server_request *r, const char *protocol,
+                                         const struct http_upgrade_callbacks *cb, void *arg);
+// The peer sends nothing any more. What has arrived is still read.
+void http_server_upgrade_hung_up(struct http_upgrade *u);
+// The server stops: calls on_close before it returns.
+void http_server_upgrade_cut(struct http_upgrade *u);
+void http_server_upgrade_forget(struct http_upgrade *u); // MHD ends the connection
 
 // --- tls.c ---
 int http_server_pick_certificate(gnutls_session_t session, const gnutls_datum_t *issuers,

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/kubelet/streaming.h"
+
+#include "base/mem.h"
+#include "kube/status.h"
+
+// --- the list ---
+
+void kubelet_stream_add(struct kubelet *k, struct kubelet_stream *s, enum kubelet_stream_kind kind,
+                        const struct kubelet_worker *w, const char *container_id)
+{
+    s->k = k;
+    s->kind = kind;
+    s->pod_uid = gs_strdup(w->uid);
+    s->container_id = gs_strdup(container_id);
+    s->prev = NULL;
+    s->next = k->streams;
+    if (s->next)
+        s->next->prev = s;
+    k->streams = s;
+}
+
+void kubelet_stream_remove(struct kubelet_stream *s)
+{
+    if (s->prev)
+        s->prev->next = s->next;
+    else if (s->k)
+        s->k->streams = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    s->k = NULL;
+    s->prev = s->next = NULL;
+    free(GS_TAKE(s->pod_uid));
+    free(GS_TAKE(s->container_id));
+}
+
+static size_t count_of_pod(const struct kubelet *k, const char *uid)
+{
+    size_t n = 0;
+    for (const struct kubelet_stream *s = k->streams; s; s = s->next)
+        n += gs_streq(s->pod_uid, uid);
+    return n;
+}
+
+void kubelet_streams_end(struct kubelet *k, const char *container_id)
+{
+    for (struct kubelet_stream *s = k->streams; s; s = s->next)
+        if (gs_streq(s->container_id, container_id))
+            s->end(s);
+}
+
+void kubelet_streams_close_all(struct kubelet *k)
+{
+    for (struct kubelet_stream *s = k->streams, *next; s; s = next) {
+        next = s->next;
+        s->k = NULL;
+        s->prev = s->next = NULL;
+        s->end(s);
+    }
+    k->streams = NULL;
+}
+
+// --- requests ---
+
+static void reply_bad(struct http_exchange *x, struct gs_error *err)
+{
+    kube_reply_failure(x, 400, "BadRequest", "%s", gs_error_message(err));
+    gs_error_free(err);
+}
+
+static bool is_connect_method(struct http_exchange *x)
+{
+    const char *method = http_method(x);
+    if (gs_streq(method, "GET") || gs_streq(method, "POST"))
+        return true;
+    kube_reply_failure(x, 405, "MethodNotAllowed",
+                       "the server does not allow this method on the requested resource");
+    return false;
+}
+
+// The kubelet answers in plain text, which the API server passes on.
+static struct kubelet_container *find_running(struct http_exchange *x, struct kubelet_worker *w,
+                                              const json_t *pod)
+{
+    const char *name = NULL;
+    struct gs_error *err = kubelet_choose_container(x, pod, &name);
+    struct kubelet_container *c = err ? NULL : kubelet_worker_find(w, name);
+    if (!err && !c)
+        err = gs_error_new(GS_EINVAL, "container %s is not valid for pod %s", name, kube_name(pod));
+    if (err) {
+        reply_bad(x, err);
+        return NULL;
+    }
+    if (c->state == KUBELET_RUNNING && c->process)
+        return c;
+    http_reply_text(x, 500, "container not found (\"%s\")", name);
+    return NULL;
+}
+
+static void serve(struct kubelet *k, const char *subresource, const json_t *pod,
+                  struct kubelet_worker *w, struct http_exchange *x)
+{
+    struct kubelet_container *c = find_running(x, w, pod);
+    if (c)
+        kubelet_exec(k, c, x);
+}
+
+void kubelet_streams_handle(void *kubelet, const char *subresource, const json_t *pod,
+                            struct http_exchange *x)
+{
+    struct kubelet *k = kubelet;
+    const char *uid = kube_uid(pod);
+    struct kubelet_worker *w = uid ? gs_hmap_get_str(k->workers, uid) : NULL;
+    if (!is_connect_method(x))
+        return;
+    if (!w)
+        kube_reply_failure(x, 400, "BadRequest", "pod %s does not have a host assigned",
+                           kube_name(pod));
+    else if (count_of_pod(k, uid) >= KUBELET_STREAMS_PER_POD)
+        kube_reply_failure(x, 429, "TooManyRequests",
+                           "pod %s has %d exec, attach and port-forward sessions, which is the "
+                           "limit; end one",
+                           kube_name(pod), KUBELET_STREAMS_PER_POD);
+    else
+        serve(k, subresource, pod, w, x);
+}

@@ -1,0 +1,88 @@
+#!/bin/sh
+# exec and cp with kubectl: exit codes, streams, a terminal, many at once, and clients that vanish.
+. "$(dirname "$0")/lib.sh"
+need kubectl python3 script
+
+start_up --gpus 1xTesla-T4
+kubectl apply -f - <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: web
+    image: any
+    command: [python3, -m, http.server, "8000"]
+    ports: [{containerPort: 8000}]
+    env: [{name: COLOUR, value: green}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: two}
+spec:
+  containers:
+  - {name: a, image: any, command: [sleep, infinity]}
+  - {name: b, image: any, command: [sleep, infinity]}
+Y
+kubectl wait --for=condition=Ready --timeout=180s pod/web pod/two
+head -c 10000000 /dev/urandom >"$dir/large"
+
+# exec_tests: all of them, by the transport that the environment chooses.
+exec_tests() {
+    code=0
+    kubectl exec web -- sh -c 'echo "out $COLOUR"; echo err >&2; exit 3' >"$dir/out" 2>"$dir/err" || code=$?
+    [ "$code" = 3 ] || fail "exit code $code instead of 3"
+    [ "$(cat "$dir/out")" = "out green" ] || fail "stdout: $(cat "$dir/out")"
+    grep -qx err "$dir/err" || fail "stderr: $(cat "$dir/err")"
+    kubectl exec -i web -- cat <"$dir/large" | cmp - "$dir/large" || fail "10 MB through cat differ"
+    [ "$(printf x | kubectl exec -i web -- wc -c)" = 1 ] || fail "stdin does not end"
+    ! kubectl exec web -- /no/such/program 2>"$dir/err" || fail "a missing program succeeds"
+    grep -q 'No such file or directory' "$dir/err" || fail "missing program: $(cat "$dir/err")"
+    ! kubectl exec two -c none -- true 2>"$dir/err" || fail "a missing container succeeds"
+    grep -q 'container none is not valid for pod two' "$dir/err" || fail "missing container: $(cat "$dir/err")"
+    [ "$(kubectl exec two -c b -- sh -c 'echo $GPUSCALE_CONTAINER_NAME')" = b ] || fail "not container b"
+    kubectl cp "$dir/large" web:copy
+    kubectl cp web:copy "$dir/back" >/dev/null
+    cmp "$dir/large" "$dir/back" || fail "cp changed the file"
+    rm "$dir/back"
+    echo "ok: exec and cp $1"
+}
+exec_tests "over WebSocket"
+
+# A terminal with the size of the client's, and its exit code.
+code=0
+(
+    soon grep -q ready "$dir/terminal" && printf 'stty size; exit 5\r'
+    soon grep -q 'exit code 5' "$dir/terminal"
+) | script -qefc 'stty rows 33 cols 101; kubectl exec -it web -- sh -c "echo ready; exec sh"' /dev/null >"$dir/terminal" 2>&1 || code=$?
+[ "$code" = 5 ] || fail "exit code $code of the terminal: $(cat "$dir/terminal")"
+grep -q '^33 101' "$dir/terminal" || fail "size of the terminal: $(cat "$dir/terminal")"
+echo "ok: terminal"
+
+# Many at once.
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    kubectl exec web -- sh -c "seq 20000 | md5sum" >"$dir/many$i" &
+    many="${many:-} $!"
+done
+for pid in $many; do wait "$pid" || fail "one of ten failed"; done
+[ "$(cat "$dir"/many* | sort -u | wc -l)" = 1 ] || fail "ten outputs differ"
+echo "ok: ten at once"
+
+# Nothing is left of a client that vanishes, and a container takes its sessions with it.
+kubectl exec web -- sleep 98761 &
+client=$!
+wait_for "the command runs" pgrep -f '^sleep 98761'
+kill -9 "$client"
+wait "$client" 2>/dev/null || true
+gone() { ! pgrep -f "^$1"; }
+wait_for "the command of a killed client has ended" gone 'sleep 98761'
+code=0
+kubectl exec two -c a -- sleep 98762 2>"$dir/err" &
+client=$!
+wait_for "the command runs" pgrep -f '^sleep 98762'
+kubectl delete pod two --grace-period=0 --force >/dev/null 2>&1
+wait "$client" || code=$?
+[ "$code" = 137 ] || fail "exit code $code of a session whose pod was deleted"
+wait_for "the command of a deleted pod has ended" gone 'sleep 98762'
+
+stop_up

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define NVML_PATH_ENV      "GPUSCALE_NVML_LIBRARY"
+#define NVML_ROOT_ENV      "DRIVER_ROOT_CTR_PATH" // as in NVIDIA's device plug-in
 #define NVML_SIMULATED_SYM "gpuscaleNvmlIsSimulated"
 
 // For the plain name, ld.so searches LD_LIBRARY_PATH and ld.so.cache. The paths are those of
@@ -124,20 +125,26 @@ struct gs_error *nvml_load(const char *path, struct nvml *ret)
         struct gs_error *err = load_one(path, ret);
         return err ? gs_error_wrap(err, "loading NVML") : NULL;
     }
-    GS_AUTO_BUF struct gs_buf looked = {0};
-    for (size_t i = 0; i < GS_ARRAY_LEN(search_order); i++) {
-        GS_AUTO_ERROR struct gs_error *err = load_one(search_order[i], ret);
+    GS_AUTO_BUF struct gs_buf tried = {0};
+    const char *roots[] = {"", getenv(NVML_ROOT_ENV)};
+    for (size_t i = 0; i < 2 * GS_ARRAY_LEN(search_order); i++) {
+        const char *root = roots[i / GS_ARRAY_LEN(search_order)];
+        const char *name = search_order[i % GS_ARRAY_LEN(search_order)];
+        if (!root || (*root && *name != '/'))
+            continue;
+        GS_AUTO_FREE char *candidate = gs_format("%s%s", root, name);
+        GS_AUTO_ERROR struct gs_error *err = load_one(candidate, ret);
         if (!err)
             return NULL;
         if (gs_error_code(err) != GS_ENOTFOUND)
             return gs_error_wrap(GS_TAKE(err), "loading NVML");
-        gs_buf_addf(&looked, "%s%s", looked.len ? ", " : "", search_order[i]);
+        gs_buf_addf(&tried, "%s%s", tried.len ? ", " : "", candidate);
     }
-    return gs_error_new(
-        GS_ENOTFOUND,
-        "no NVIDIA driver library found; looked for %s (environment variable " NVML_PATH_ENV
-        " names another path)",
-        looked.data);
+    return gs_error_new(GS_ENOTFOUND,
+                        "no NVIDIA driver library found; tried %s (" NVML_PATH_ENV
+                        " sets another path, " NVML_ROOT_ENV
+                        " the directory where the root of the host is mounted)",
+                        tried.data);
 }
 
 void nvml_unload(struct nvml *n)

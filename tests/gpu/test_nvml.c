@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
 #include "fake_nvml.h"
 #include "gpu/gpu.h"
+#include "gpu/nvml.h"
 #include "patience.h"
+#include "unit.h"
 
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct fixture {
@@ -113,6 +110,47 @@ static void test_no_library_says_where_it_looked(void **state)
     assert_null(b);
     assert_int_equal(gs_error_code(err), GS_ENOTFOUND);
     assert_non_null(strstr(gs_error_message(err), "/nonexistent/libnvidia-ml.so.1"));
+}
+
+// In a container without NVIDIA's runtime, the driver is below a mount of the host's root.
+static void test_library_below_the_root_of_the_host(void **state)
+{
+    void *installed = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (installed) {
+        dlclose(installed);
+        skip_because("this machine has a driver, which is found first");
+    }
+    static const char *const folders[] = {"/home", "/home/kubernetes", "/home/kubernetes/bin",
+                                          "/home/kubernetes/bin/nvidia",
+                                          "/home/kubernetes/bin/nvidia/lib64"};
+    char root[] = "/tmp/gpuscale-root-XXXXXX";
+    assert_non_null(mkdtemp(root));
+    char *paths[GS_ARRAY_LEN(folders)];
+    for (size_t i = 0; i < GS_ARRAY_LEN(folders); i++) {
+        paths[i] = gs_format("%s%s", root, folders[i]);
+        assert_int_equal(mkdir(paths[i], 0700), 0);
+    }
+    GS_AUTO_FREE char *link = gs_format("%s/libnvidia-ml.so.1", paths[GS_ARRAY_LEN(folders) - 1]);
+    GS_AUTO_FREE char *library = library_path("fakenvml2");
+    assert_int_equal(symlink(library, link), 0);
+    unsetenv("GPUSCALE_NVML_LIBRARY");
+    setenv("DRIVER_ROOT_CTR_PATH", root, 1);
+    struct nvml n = {0};
+    assert_null(nvml_load(NULL, &n));
+    assert_string_equal(n.path, link);
+    nvml_unload(&n);
+
+    // Without the library, the text names the paths below the root.
+    unlink(link);
+    GS_AUTO_ERROR struct gs_error *err = nvml_load(NULL, &n);
+    assert_int_equal(gs_error_code(err), GS_ENOTFOUND);
+    assert_non_null(strstr(gs_error_message(err), link));
+    unsetenv("DRIVER_ROOT_CTR_PATH");
+    for (size_t i = GS_ARRAY_LEN(folders); i-- > 0;) {
+        rmdir(paths[i]);
+        free(paths[i]);
+    }
+    rmdir(root);
 }
 
 static void test_library_that_is_no_nvml(void **state)
@@ -605,6 +643,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_no_library_says_where_it_looked, teardown),
+        cmocka_unit_test_teardown(test_library_below_the_root_of_the_host, teardown),
         cmocka_unit_test_teardown(test_library_that_is_no_nvml, teardown),
         cmocka_unit_test_teardown(test_real_library_where_simulated_is_demanded, teardown),
         cmocka_unit_test_teardown(test_fields_and_identity, teardown),

@@ -36,3 +36,10 @@ for file in adapter engine hpa; do
     [ $file = engine ] || grep -q 'matchLabelKeys: \[pod-template-hash\]' "$dir/deployment" || fail "$file.yaml counts pods of older revisions"
 done
 echo "ok: pods of dead nodes are replaced soon, on different nodes"
+
+if command -v kubectl >/dev/null; then
+    kubectl kustomize --load-restrictor LoadRestrictionsNone "$deploy/exporter-runtime-class" >"$dir/exporter.yaml" || fail "the overlay does not fit its base"
+    grep -q 'runtimeClassName: nvidia' "$dir/exporter.yaml" || fail "the overlay sets no RuntimeClass"
+    ! grep -q -e 'privileged: true' -e 'mountPath: /host' "$dir/exporter.yaml" || fail "the overlay leaves privileges"
+    echo "ok: the exporter with the least privileges"
+fi

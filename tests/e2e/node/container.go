@@ -28,6 +28,20 @@ type containerSpec struct {
 	ReadOnlyRoot       bool
 	NoNewPrivileges    bool
 	DropAll            bool
+	Driver             string // where the root of the machine is mounted, which has a driver as on GKE; "": nowhere
+}
+
+// The driver's library below the mounted root of a machine, where GKE's installer puts it.
+func installDriver(root string) error {
+	home := filepath.Join(root, "home")
+	if err := unix.Mount("tmpfs", home, "tmpfs", 0, "mode=755"); err != nil {
+		return err
+	}
+	folder := filepath.Join(home, "kubernetes/bin/nvidia/lib64")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return os.Symlink("/usr/local/bin/libgpuscale-nvmlsim.so", filepath.Join(folder, "libnvidia-ml.so.1"))
 }
 
 func bind(root string, m containerMount) error {
@@ -86,6 +100,11 @@ func build(c *containerSpec) error {
 	mounts = append(mounts, containerMount{c.Hosts, "/etc/hosts", false})
 	for _, m := range mounts {
 		if err := bind(c.Root, m); err != nil {
+			return err
+		}
+	}
+	if c.Driver != "" {
+		if err := installDriver(filepath.Join(c.Root, c.Driver)); err != nil {
 			return err
 		}
 	}

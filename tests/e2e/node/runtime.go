@@ -160,6 +160,14 @@ func (r *runtime) start(p *process, sandboxID string) (*exec.Cmd, error) {
 		command.Env = append(env, "GPUSCALE_SIM="+r.options.sim, "CUDA_VISIBLE_DEVICES="+visible)
 		return command, nil
 	}
+	security := p.config.GetLinux().GetSecurityContext()
+	driver := "" // the device files are there for privileged containers alone
+	for _, m := range p.config.Mounts {
+		if m.HostPath == "/" && security.GetPrivileged() {
+			driver = m.ContainerPath
+			env = append(env, "GPUSCALE_SIM="+r.options.sim)
+		}
+	}
 	if exporter || (p.handler == "nvidia" && visible != "") { // NVIDIA's container runtime brings the driver's library
 		env = append(env, "GPUSCALE_SIM="+r.options.sim, "GPUSCALE_NVML_LIBRARY=/usr/local/bin/libgpuscale-nvmlsim.so")
 	}
@@ -174,8 +182,7 @@ func (r *runtime) start(p *process, sandboxID string) (*exec.Cmd, error) {
 	if exporter {
 		argv = append([]string{"/usr/local/bin/gpuscale", "exporter"}, p.config.Args...)
 	}
-	c := containerSpec{Root: "/run/roots/" + space, Image: r.options.image, Hosts: r.options.hosts, Env: env, Argv: argv}
-	security := p.config.GetLinux().GetSecurityContext()
+	c := containerSpec{Root: "/run/roots/" + space, Image: r.options.image, Hosts: r.options.hosts, Env: env, Argv: argv, Driver: driver}
 	c.UID, c.GID = int(security.GetRunAsUser().GetValue()), int(security.GetRunAsGroup().GetValue())
 	c.ReadOnlyRoot = security.GetReadonlyRootfs()
 	c.NoNewPrivileges = security.GetNoNewPrivs()

@@ -156,11 +156,14 @@ walk() {
     has "can-i" "^yes" $k auth can-i create pods
     has "not found" 'pods "nope" not found' $k get pod nope
     has "no namespace" 'namespaces "nope" not found' $k -n nope create configmap c
-    has "inert kinds say so" "nothing acts on it here" $k create job j --image=x
+    has "inert kinds say so" "nothing acts on it here" $k create poddisruptionbudget j --selector=app=x --min-available=1
     will "inert event" "NothingActsOnKind" $k get events
+    has "create job" "created" $k create job j --image=x
+    will "job" "^j +(Running +)?0/1" $k get job j
+    will "pods of a job" "^j-" $k get pods -l job-name=j
     has "no kubelet" "no kubelet" $k logs once
     has "delete pod" "deleted" $k delete pod once --grace-period=0 --force
-    has "delete all" "deployment.apps \"web\" deleted" $k delete deploy,svc,hpa,job --all
+    has "delete all" "deployment.apps \"web\" deleted" $k delete deploy,svc,hpa,job,pdb --all
     has "delete by file" "not found" as_input "delete -f -"
     has "new namespace" "created" $k create namespace n
     $k -n n create configmap c >/dev/null

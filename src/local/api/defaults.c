@@ -138,23 +138,6 @@ void local_api_default_daemonset(json_t *obj, const json_t *old)
         codec_json_set(obj, json_integer(0), "status", counts[i], NULL);
 }
 
-void local_api_default_job(json_t *obj, const json_t *old)
-{
-    json_t *spec = default_workload(obj);
-
-    if (!spec)
-        return;
-    if (!json_object_get(spec, "completions") && !json_object_get(spec, "parallelism"))
-        codec_json_set_int(spec, "completions", 1);
-    local_api_default_int(spec, "parallelism", 1);
-    local_api_default_int(spec, "backoffLimit", 6);
-    local_api_default_str(spec, "completionMode", "NonIndexed");
-    if (!json_object_get(spec, "suspend"))
-        codec_json_set_bool(spec, "suspend", false);
-    if (!old)
-        local_api_default_object(obj, "status");
-}
-
 void local_api_default_hpa(json_t *obj, const json_t *old)
 {
     hpa_default(obj);

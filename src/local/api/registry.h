@@ -103,7 +103,7 @@ void local_api_required(struct kube_field_errors *errors, const char *field, con
 void local_api_unsupported(struct kube_field_errors *errors, const char *field, const char *value,
                            const char *choices);
 
-// --- defaults.c, defaults_pod.c: Kubernetes' defaults and the initial status at creation ---
+// --- defaults*.c: Kubernetes' defaults and the initial status at creation ---
 // old NULL: creation.
 
 void local_api_default_pod_spec(json_t *spec); // of pods and of templates
@@ -140,6 +140,12 @@ void local_api_validate_service(const json_t *obj, const json_t *old,
 void local_api_bad_cluster_ip(const char *ip, const char *why, struct kube_field_errors *errors);
 // Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets.
 void local_api_validate_workload(const json_t *obj, const json_t *old,
+                                 struct kube_field_errors *errors);
+// path: "spec.template".
+void local_api_validate_template(const json_t *template, const char *path,
+                                 struct kube_field_errors *errors);
+// path: "spec", or "spec.jobTemplate.spec".
+void local_api_validate_job_spec(const json_t *spec, const char *path,
                                  struct kube_field_errors *errors);
 void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
 void local_api_validate_hpa(const json_t *obj, const json_t *old, struct kube_field_errors *errors);

@@ -31,7 +31,7 @@ extern const struct local_api_table local_api_table_pods, local_api_table_deploy
     local_api_table_events, local_api_table_hpas, local_api_table_configmaps,
     local_api_table_secrets, local_api_table_serviceaccounts, local_api_table_leases,
     local_api_table_priority_classes;
-extern const struct local_api_table local_api_table_revisions;
+extern const struct local_api_table local_api_table_revisions, local_api_table_jobs;
 
 #define LOCAL_API_COLUMN_NAME                                                                      \
     {                                                                                              \
@@ -67,3 +67,4 @@ void local_api_cell_age(json_t *cells, const json_t *obj, int64_t now_ms);
 void local_api_cell_map(json_t *cells, const json_t *map, const char *fallback);
 // CONTAINERS, IMAGES of a pod template.
 void local_api_cell_containers(json_t *cells, const json_t *containers);
+void local_api_cell_selector(json_t *cells, const json_t *obj); // spec.selector

@@ -18,7 +18,7 @@ static int64_t status_int(const json_t *obj, const char *key)
     return codec_json_int(obj, 0, "status", key, NULL);
 }
 
-static void cell_selector(json_t *cells, const json_t *obj)
+void local_api_cell_selector(json_t *cells, const json_t *obj)
 {
     struct kube_selector selector = {0};
     struct gs_buf text = {0};
@@ -56,7 +56,7 @@ static void deployment_cells(const json_t *obj, json_t *cells, int64_t now_ms)
     local_api_cell_int(cells, status_int(obj, "availableReplicas"));
     local_api_cell_age(cells, obj, now_ms);
     cells_template(cells, obj);
-    cell_selector(cells, obj);
+    local_api_cell_selector(cells, obj);
 }
 
 const struct local_api_table local_api_table_deployments = {
@@ -80,7 +80,7 @@ static void replicaset_cells(const json_t *obj, json_t *cells, int64_t now_ms)
     local_api_cell_int(cells, status_int(obj, "readyReplicas"));
     local_api_cell_age(cells, obj, now_ms);
     cells_template(cells, obj);
-    cell_selector(cells, obj);
+    local_api_cell_selector(cells, obj);
 }
 
 const struct local_api_table local_api_table_replicasets = {
@@ -125,7 +125,7 @@ static void daemonset_cells(const json_t *obj, json_t *cells, int64_t now_ms)
                        "<none>");
     local_api_cell_age(cells, obj, now_ms);
     cells_template(cells, obj);
-    cell_selector(cells, obj);
+    local_api_cell_selector(cells, obj);
 }
 
 const struct local_api_table local_api_table_daemonsets = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, Jobs.
+// Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets.
 #include "base/mem.h"
 #include "kube/names.h"
 #include "kube/object.h"
@@ -90,20 +90,24 @@ static void check_same_selector(const json_t *obj, const json_t *old,
                      "field is immutable");
 }
 
-static void check_template(const json_t *obj, const char *restart_policy,
-                           struct kube_field_errors *errors)
+void local_api_validate_template(const json_t *template, const char *path,
+                                 struct kube_field_errors *errors)
+{
+    GS_AUTO_FREE char *labels = gs_format("%s.metadata.labels", path);
+    GS_AUTO_FREE char *spec = gs_format("%s.spec", path);
+
+    local_api_validate_labels(codec_json_get(template, "metadata", "labels", NULL), labels, errors);
+    local_api_validate_pod_spec(json_object_get(template, "spec"), spec, errors);
+}
+
+static void check_template(const json_t *obj, struct kube_field_errors *errors)
 {
     const json_t *template = codec_json_get(obj, "spec", "template", NULL);
-    const json_t *spec = json_object_get(template, "spec");
-    const char *given = codec_json_str(spec, "restartPolicy", NULL);
+    const char *policy = codec_json_str(template, "spec", "restartPolicy", NULL);
 
-    local_api_validate_labels(codec_json_get(template, "metadata", "labels", NULL),
-                              "spec.template.metadata.labels", errors);
-    local_api_validate_pod_spec(spec, "spec.template.spec", errors);
-    if (restart_policy && given && strcmp(given, restart_policy) != 0) {
-        GS_AUTO_FREE char *choice = gs_format("\"%s\"", restart_policy);
-        local_api_unsupported(errors, "spec.template.spec.restartPolicy", given, choice);
-    }
+    local_api_validate_template(template, "spec.template", errors);
+    if (policy && strcmp(policy, "Always") != 0)
+        local_api_unsupported(errors, "spec.template.spec.restartPolicy", policy, "\"Always\"");
 }
 
 // --- Deployment strategy ---
@@ -215,25 +219,11 @@ void local_api_validate_workload(const json_t *obj, const json_t *old,
         local_api_validate_range(spec, counts[i], 0, INT32_MAX, "spec", LOCAL_API_NOT_NEGATIVE,
                                  errors);
     check_selector(obj, errors);
-    check_template(obj, "Always", errors);
+    check_template(obj, errors);
     if (gs_streq(kube_kind(obj), "Deployment"))
         check_deployment(obj, errors);
     else if (gs_streq(kube_kind(obj), "DaemonSet"))
         check_daemon_update(obj, errors);
     if (old && !gs_streq(kube_kind(obj), "ReplicationController"))
         check_same_selector(obj, old, errors);
-}
-
-void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
-{
-    static const char *const counts[] = {"parallelism", "completions", "backoffLimit"};
-    const char *policy = codec_json_str(obj, "spec", "template", "spec", "restartPolicy", NULL);
-
-    for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
-        local_api_validate_range(json_object_get(obj, "spec"), counts[i], 0, INT32_MAX, "spec",
-                                 LOCAL_API_NOT_NEGATIVE, errors);
-    check_template(obj, NULL, errors);
-    if (gs_streq(policy, "Always"))
-        kube_field_error(errors, "FieldValueRequired", "spec.template.spec.restartPolicy", NULL,
-                         "valid values: \"OnFailure\", \"Never\"");
 }

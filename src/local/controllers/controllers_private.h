@@ -132,6 +132,60 @@ json_t *controllers_revision_template(const json_t *revision);
 // The short hash of a text that names ReplicaSets and ControllerRevisions.
 void controllers_template_hash(const char *text, char out[16]);
 
+// --- Jobs ---
+
+struct controllers_jobs;
+struct controllers_jobs *controllers_jobs_new(struct local_cluster *c);
+void controllers_jobs_free(struct controllers_jobs *d);
+bool controllers_job_is_finished(const json_t *job); // Complete or Failed
+
+#define CONTROLLERS_JOB_BACKOFF_MS      10000 // after the first failed pod; doubled by each further one
+#define CONTROLLERS_JOB_BACKOFF_LAST_MS 600000
+#define CONTROLLERS_JOB_MAX_INDEXES     100000 // the API refuses more
+
+// What the controller remembers of the pods of one Job, also after they were deleted.
+struct controllers_job_tracker;
+struct controllers_job_tracker *controllers_job_tracker_new(void);
+void controllers_job_tracker_free(void *tracker);
+// The controller deletes the pod: it counts neither as failed nor as succeeded.
+void controllers_job_tracker_ignore(struct controllers_job_tracker *t, const json_t *pod);
+
+enum controllers_job_index_flags {
+    CONTROLLERS_JOB_INDEX_SUCCEEDED = 1,
+    CONTROLLERS_JOB_INDEX_FAILED = 2, // gets no more pods
+    CONTROLLERS_JOB_INDEX_ACTIVE = 4,
+    CONTROLLERS_JOB_INDEX_RULE = 8,
+};
+
+struct controllers_job { // in one reconciliation
+    const json_t *job;
+    struct local_reconcile *work;
+    struct controllers_job_tracker *tracker;
+    int64_t now_ms;
+    json_t *status;      // under construction; owned
+    int64_t parallelism; // desired
+    int64_t completions; // -1: unset
+    bool indexed;
+    // Filled by controllers_job_count:
+    struct controllers_pods pods;   // all
+    struct controllers_pods active; // neither ended nor being deleted
+    int64_t ready, terminating, succeeded, failed, failed_indexes;
+    uint8_t *indexes;   // flags of each index; NULL unless indexed
+    char *fail_message; // of the FailJob rule that matched; NULL: none
+    size_t writes;      // pods created and deleted
+    bool ended;         // the last condition was set just now
+};
+
+// j->pods is filled. Counts the pods, and sets the indexes in the status.
+void controllers_job_count(struct controllers_job *j);
+void controllers_job_finish(struct controllers_job *j);
+int64_t controllers_job_index(const struct controllers_job *j, const json_t *pod); // -1: none
+// The first rule of spec.successPolicy that is met; -1: none.
+int64_t controllers_job_success_rule(struct controllers_job *j);
+// The time until the next pod may start. index -1: of all pods.
+int64_t controllers_job_backoff_ms(const struct controllers_job *j, int64_t index, int64_t now_ms);
+json_t *controllers_job_new_pod(const struct controllers_job *j, int64_t index); // -1: no index
+
 // --- rollouts of Deployments ---
 // The state of a Deployment and its ReplicaSets in one sync: the rollout arithmetic, the status and
 // the writes share it. Arithmetic and texts follow Kubernetes' deployment controller.

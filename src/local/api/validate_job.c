@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs.
+#include "base/mem.h"
+#include "kube/object.h"
+#include "local/api/registry.h"
+
+#define MAX_INDEXES       100000
+#define MAX_POLICY_RULES  20
+#define MAX_POLICY_VALUES 255
+
+static void immutable(const json_t *spec, const json_t *old_spec, const char *path, const char *key,
+                      struct kube_field_errors *errors)
+{
+    const json_t *value = json_object_get(spec, key);
+
+    if (local_api_same(value, json_object_get(old_spec, key)))
+        return;
+    GS_AUTO_FREE char *field = gs_format("%s.%s", path, key);
+    GS_AUTO_FREE char *shown = value ? codec_json_text(value) : gs_strdup("null");
+    kube_field_error(errors, "FieldValueInvalid", field, shown, "field is immutable");
+}
+
+static void check_codes(const json_t *codes, const char *path, struct kube_field_errors *errors)
+{
+    const char *op = codec_json_str(codes, "operator", NULL);
+    const json_t *values = json_object_get(codes, "values");
+    bool in = gs_streq(op, "In");
+    GS_AUTO_FREE char *field = gs_format("%s.values", path);
+    size_t i;
+    json_t *v;
+
+    if (!in && !gs_streq(op, "NotIn")) {
+        GS_AUTO_FREE char *at = gs_format("%s.operator", path);
+        local_api_unsupported(errors, at, op ? op : "", "\"In\", \"NotIn\"");
+    }
+    if (json_array_size(values) == 0)
+        kube_field_error(errors, "FieldValueInvalid", field, "null",
+                         "at least one value is required");
+    if (json_array_size(values) > MAX_POLICY_VALUES)
+        kube_field_error(errors, "FieldValueTooMany", field, NULL, "must have at most %d items",
+                         MAX_POLICY_VALUES);
+    json_array_foreach ((json_t *)values, i, v)
+        if (in && json_integer_value(v) == 0) {
+            GS_AUTO_FREE char *at = gs_format("%s[%zu]", field, i);
+            kube_field_error(errors, "FieldValueInvalid", at, "0",
+                             "must not be 0 for the In operator");
+        }
+}
+
+static void check_rule(const json_t *spec, const json_t *rule, const char *path,
+                       struct kube_field_errors *errors)
+{
+    static const char *const actions[] = {"Count", "FailIndex", "FailJob", "Ignore"};
+    const char *action = codec_json_str(rule, "action", NULL);
+    const json_t *codes = json_object_get(rule, "onExitCodes");
+    const json_t *conditions = json_object_get(rule, "onPodConditions");
+    GS_AUTO_FREE char *at = gs_format("%s.action", path);
+    bool known = false;
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(actions); i++)
+        known = known || gs_streq(action, actions[i]);
+    if (!action || !*action)
+        local_api_required(errors, at,
+                           "valid values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\"");
+    else if (!known)
+        local_api_unsupported(errors, at, action,
+                              "\"Count\", \"FailIndex\", \"FailJob\", \"Ignore\"");
+    else if (gs_streq(action, "FailIndex") && !json_object_get(spec, "backoffLimitPerIndex"))
+        local_api_invalid(errors, at, action, "requires the backoffLimitPerIndex to be set");
+    if (codes && json_array_size(conditions) > 0)
+        kube_field_error(errors, "FieldValueInvalid", path, "null",
+                         "specifying both OnExitCodes and OnPodConditions is not supported");
+    else if (!codes && json_array_size(conditions) == 0)
+        kube_field_error(errors, "FieldValueInvalid", path, "null",
+                         "specifying one of OnExitCodes and OnPodConditions is required");
+    if (codes) {
+        GS_AUTO_FREE char *below = gs_format("%s.onExitCodes", path);
+        check_codes(codes, below, errors);
+    }
+}
+
+static void check_failure_policy(const json_t *spec, const char *path,
+                                 struct kube_field_errors *errors)
+{
+    const json_t *rules = codec_json_get(spec, "podFailurePolicy", "rules", NULL);
+    const char *restart = codec_json_str(spec, "template", "spec", "restartPolicy", NULL);
+    size_t i;
+    json_t *rule;
+
+    if (!json_object_get(spec, "podFailurePolicy"))
+        return;
+    if (!gs_streq(restart, "Never")) {
+        GS_AUTO_FREE char *field = gs_format("%s.template.spec.restartPolicy", path);
+        local_api_invalid(errors, field, restart ? restart : "",
+                          "only \"Never\" is supported when podFailurePolicy is specified");
+    }
+    GS_AUTO_FREE char *list = gs_format("%s.podFailurePolicy.rules", path);
+    if (json_array_size(rules) > MAX_POLICY_RULES)
+        kube_field_error(errors, "FieldValueTooMany", list, NULL, "must have at most %d items",
+                         MAX_POLICY_RULES);
+    json_array_foreach ((json_t *)rules, i, rule) {
+        GS_AUTO_FREE char *at = gs_format("%s[%zu]", list, i);
+        check_rule(spec, rule, at, errors);
+    }
+}
+
+static void check_mode(const json_t *spec, const char *path, struct kube_field_errors *errors)
+{
+    static const char *const limited[] = {"completions", "parallelism"};
+    const char *mode = codec_json_str(spec, "completionMode", NULL);
+    bool indexed = gs_streq(mode, "Indexed");
+
+    if (!indexed && !gs_streq(mode, "NonIndexed")) {
+        GS_AUTO_FREE char *field = gs_format("%s.completionMode", path);
+        local_api_unsupported(errors, field, mode ? mode : "", "\"NonIndexed\", \"Indexed\"");
+    }
+    if (indexed && !json_object_get(spec, "completions")) {
+        GS_AUTO_FREE char *field = gs_format("%s.completions", path);
+        local_api_required(errors, field, "when completion mode is Indexed");
+    }
+    for (size_t i = 0; indexed && i < GS_ARRAY_LEN(limited); i++)
+        local_api_validate_range(
+            spec, limited[i], INT64_MIN, MAX_INDEXES, path,
+            "must be less than or equal to 100000 when completion mode is Indexed", errors);
+    if (!indexed && json_object_get(spec, "backoffLimitPerIndex")) {
+        GS_AUTO_FREE char *field = gs_format("%s.backoffLimitPerIndex", path);
+        GS_AUTO_FREE char *shown = codec_json_text(json_object_get(spec, "backoffLimitPerIndex"));
+        kube_field_error(errors, "FieldValueInvalid", field, shown,
+                         "requires indexed completion mode");
+    }
+    if (!indexed && json_object_get(spec, "successPolicy")) {
+        GS_AUTO_FREE char *field = gs_format("%s.successPolicy", path);
+        kube_field_error(errors, "FieldValueInvalid", field, "null",
+                         "requires indexed completion mode");
+    }
+}
+
+void local_api_validate_job_spec(const json_t *spec, const char *path,
+                                 struct kube_field_errors *errors)
+{
+    static const char *const counts[] = {"parallelism",
+                                         "completions",
+                                         "backoffLimit",
+                                         "backoffLimitPerIndex",
+                                         "maxFailedIndexes",
+                                         "activeDeadlineSeconds",
+                                         "ttlSecondsAfterFinished"};
+    const json_t *template = json_object_get(spec, "template");
+    const char *policy = codec_json_str(template, "spec", "restartPolicy", NULL);
+    GS_AUTO_FREE char *at = gs_format("%s.template", path);
+    GS_AUTO_FREE char *field = gs_format("%s.spec.restartPolicy", at);
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
+        local_api_validate_range(spec, counts[i], 0,
+                                 gs_starts(counts[i], "active") ? INT64_MAX : INT32_MAX, path,
+                                 LOCAL_API_NOT_NEGATIVE, errors);
+    check_mode(spec, path, errors);
+    local_api_validate_template(template, at, errors);
+    if (!policy || gs_streq(policy, "Always"))
+        local_api_required(errors, field, "valid values: \"OnFailure\", \"Never\"");
+    else if (!gs_streq(policy, "OnFailure") && !gs_streq(policy, "Never"))
+        local_api_unsupported(errors, field, policy, "\"OnFailure\", \"Never\"");
+    check_failure_policy(spec, path, errors);
+}
+
+static void check_selector(const json_t *obj, struct kube_field_errors *errors)
+{
+    const json_t *spec = json_object_get(obj, "spec");
+    const char *uid =
+        codec_json_str(spec, "selector", "matchLabels", "batch.kubernetes.io/controller-uid", NULL);
+    const char *old_uid = codec_json_str(spec, "selector", "matchLabels", "controller-uid", NULL);
+
+    if (codec_json_bool(spec, false, "manualSelector", NULL)) {
+        if (!json_object_get(spec, "selector"))
+            local_api_required(errors, "spec.selector", "");
+        return;
+    }
+    if (gs_streq(uid, kube_uid(obj)) || gs_streq(old_uid, kube_uid(obj)))
+        return;
+    const json_t *selector = json_object_get(spec, "selector");
+    GS_AUTO_FREE char *shown = selector ? codec_json_text(selector) : gs_strdup("null");
+    kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown,
+                     "`selector` not auto-generated");
+}
+
+void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
+{
+    static const char *const fixed[] = {"completionMode",      "selector",      "template",
+                                        "managedBy",           "successPolicy", "podFailurePolicy",
+                                        "backoffLimitPerIndex"};
+    const json_t *spec = json_object_get(obj, "spec"), *old_spec = json_object_get(old, "spec");
+
+    local_api_validate_job_spec(spec, "spec", errors);
+    check_selector(obj, errors);
+    if (!old)
+        return;
+    for (size_t i = 0; i < GS_ARRAY_LEN(fixed); i++)
+        immutable(spec, old_spec, "spec", fixed[i], errors);
+    // An Indexed Job can grow and shrink if both numbers stay equal.
+    if (!gs_streq(codec_json_str(spec, "completionMode", NULL), "Indexed") ||
+        !local_api_same(json_object_get(spec, "completions"), json_object_get(spec, "parallelism")))
+        immutable(spec, old_spec, "spec", "completions", errors);
+}

@@ -228,7 +228,9 @@ static struct gs_error *write_engine_config(const struct up_cluster *c)
 {
     GS_AUTO_FREE char *exporter = gs_format(LOOPBACK ":%u", c->exporter_port);
     const struct up_engine_config cfg = {
-        .exporter = exporter, .interval_ms = SAMPLE_INTERVAL_MS, .hidden = c->hidden};
+        .exporter = exporter,
+        .interval_ms = SAMPLE_INTERVAL_MS,
+        .hidden = c->duplicates ? up_duplicates_pattern(c->duplicates) : NULL};
     return up_engine_config_write(&cfg, c->options, c->values, c->engine_config);
 }
 
@@ -267,7 +269,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     char *const *selectors = c->values->chart.selectors;
     const struct engine_options engine = {
         .config_path = c->engine_config,
-        .watch_files = true,
+        .watch_files = o->scrape_configs.len > 0,
         .service_monitor_selector = selectors[CHART_SERVICE_MONITORS],
         .pod_monitor_selector = selectors[CHART_POD_MONITORS],
         .rule_selector = selectors[CHART_RULES],
@@ -286,6 +288,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);
     if (err)
         return gs_error_wrap(err, "metrics engine");
+    c->duplicates = up_duplicates_new(engine_tsdb(c->engine));
     c->resource_feed = up_resource_feed_new(c->loop, c->engine, c->kubelet, c->node_name);
     return start_adapter(c, o);
 }
@@ -361,6 +364,21 @@ struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
     return err;
 }
 
+void up_cluster_hide_duplicates(struct up_cluster *c)
+{
+    bool hid = up_duplicates_pattern(c->duplicates) != NULL;
+    if (!up_duplicates_update(c->duplicates, gs_unix_ms()))
+        return;
+    GS_AUTO_FREE char *text = up_duplicates_text(c->duplicates);
+    if (!hid || !up_duplicates_pattern(c->duplicates))
+        gs_info("up", "%s", text);
+    GS_AUTO_ERROR struct gs_error *err = write_engine_config(c);
+    if (err)
+        gs_err("up", "%s", gs_error_message(err));
+    else
+        gs_error_free(engine_reload(c->engine)); // logged there
+}
+
 bool up_cluster_ready(const struct up_cluster *c)
 {
     return local_cluster_synced(c->cluster) &&
@@ -386,6 +404,7 @@ void up_cluster_free(struct up_cluster *c)
     up_child_free(c->exporter);
     adapter_free(c->adapter);
     up_resource_feed_free(c->resource_feed);
+    up_duplicates_free(c->duplicates);
     engine_free(c->engine);
     kubelet_free(c->kubelet);
     services_free(c->services);

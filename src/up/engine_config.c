@@ -18,8 +18,8 @@ static json_t *exporter_job(const struct up_engine_config *c)
                             "static_configs", "targets", c->exporter);
     if (c->hidden)
         json_object_set_new(job, "metric_relabel_configs",
-                            json_pack("[{s:s, s:[s], s:s}]", "action", "drop", "source_labels",
-                                      "__name__", "regex", c->hidden));
+                            json_pack("[{s:s, s:[s,s], s:s}]", "action", "drop", "source_labels",
+                                      "__name__", "UUID", "regex", c->hidden));
     return job;
 }
 

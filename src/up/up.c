@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define TICK_MS          1000
+#define DUPLICATES_TICKS 2
 #define LOAD_DELAY_TICKS 5 // seconds with a ready endpoint before the load starts
 
 enum phase { PHASE_STARTING, PHASE_APPLYING, PHASE_READY, PHASE_LOAD, PHASE_COOLING, PHASE_IDLE };
@@ -39,7 +40,7 @@ struct up {
     struct console_problems *problems;
     char *headline, *addresses, *hints[CONSOLE_STATUS_HINTS], *service_url, *load_log;
     enum phase phase;
-    unsigned ready_ticks;
+    unsigned ready_ticks, ticks;
     bool stopping, stopped, load_on, load_ok; // load_ok: the load ended with exit code 0
     struct gs_error *err;                     // why the program ends
 };
@@ -314,6 +315,8 @@ static void on_tick(uv_timer_t *timer)
         return;
     if (u->phase >= PHASE_APPLYING) {
         report_monitors(u);
+        if (++u->ticks % DUPLICATES_TICKS == 0)
+            up_cluster_hide_duplicates(u->cluster);
         console_problems_update(u->problems, gs_unix_ms());
     }
     draw_status_block(u);

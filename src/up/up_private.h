@@ -128,13 +128,28 @@ void up_values_finish(struct up_values *v);
 struct up_engine_config {
     const char *exporter; // HOST:PORT
     int interval_ms;      // of its scrapes
-    const char *hidden;   // regular expression of its metrics that are not stored; NULL: none
+    const char *hidden;   // of its series: "METRIC;UUID" that is not stored; NULL: all are stored
 };
 
 // Writes a prometheus.yml: the job of the exporter, and what the options and values add.
 struct gs_error *up_engine_config_write(const struct up_engine_config *c,
                                         const struct up_options *o, const struct up_values *v,
                                         const char *path);
+
+// --- other exporters of the same GPUs ---
+//
+// Finds metrics of the GPUs of this machine that other targets report, too, such as the
+// dcgm-exporter of a guide. The built-in exporter's series of them are then not stored.
+
+struct up_duplicates;
+
+struct up_duplicates *up_duplicates_new(const struct tsdb *db);
+void up_duplicates_free(struct up_duplicates *d); // NULL is fine
+// Searches the newest samples. Returns whether the result has changed.
+bool up_duplicates_update(struct up_duplicates *d, int64_t now_ms);
+// A regular expression of "METRIC;UUID"; NULL: no duplicates. Borrowed until the next update.
+const char *up_duplicates_pattern(const struct up_duplicates *d);
+char *up_duplicates_text(const struct up_duplicates *d); // for the log; caller frees
 
 // --- child processes ---
 //
@@ -201,7 +216,7 @@ struct up_cluster {
     struct local_services *services;
     struct kubelet *kubelet;
     char *engine_config; // path of the generated prometheus.yml
-    char *hidden;        // as in struct up_engine_config
+    struct up_duplicates *duplicates;
     const struct up_options *options;
     const struct up_values *values;
     struct engine *engine;
@@ -219,6 +234,9 @@ struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
                                   const struct up_values *values, const char *data_dir,
                                   void (*line)(void *arg, const char *line), hpa_observer observer,
                                   void *arg, struct up_cluster **ret);
+// Stores or hides the metrics of the built-in exporter that other exporters report. Call it every
+// few seconds.
+void up_cluster_hide_duplicates(struct up_cluster *c);
 // Whether objects may be applied: the caches are synced and the node is Ready.
 bool up_cluster_ready(const struct up_cluster *c);
 // Ends all containers, then calls done. Call up_cluster_free() after done.

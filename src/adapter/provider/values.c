@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 // Maps the value of the object's label to its sample. The last of several samples wins, as in
 // prometheus-adapter.
@@ -52,11 +53,49 @@ static void diagnose(struct provider_call *c)
         c->no_data = provider_no_data_find(&rq, on_missing, c);
 }
 
-static void no_sample(struct provider_call *c, size_t n, bool unusable)
+enum { MAX_NAMED = 3 };
+
+static int by_name(const void *a, const void *b)
 {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// The objects that have samples, as "services/web, services/web2 and 4 more". NULL: none, because
+// the query does not keep the label. Caller frees.
+static char *objects_of(const struct provider_call *c, const struct gs_hmap *map)
+{
+    struct gs_buf out = {0};
+    size_t pos = 0, n = 0, all = gs_hmap_len(map);
+    GS_AUTO_FREE char **names = gs_alloc_array(all + 1, sizeof(*names));
+    struct gs_slice key;
+    void *value;
+    while (n < all && gs_hmap_next(map, &pos, &key, &value))
+        if (key.len)
+            names[n++] = gs_slice_dup(key);
+    if (n)
+        qsort(names, n, sizeof(*names), by_name);
+    for (size_t i = 0; i < n; i++) {
+        if (i < MAX_NAMED)
+            gs_buf_addf(&out, "%s%s/%s", i ? ", " : "", c->resource->resource, names[i]);
+        free(names[i]);
+    }
+    if (n > MAX_NAMED)
+        gs_buf_addf(&out, " and %zu more", n - MAX_NAMED);
+    return n ? gs_buf_take(&out) : NULL;
+}
+
+static void no_sample(struct provider_call *c, const struct gs_hmap *map, bool unusable)
+{
+    size_t n = gs_hmap_len(map);
+    GS_AUTO_FREE char *others = n ? objects_of(c, map) : NULL;
     if (unusable)
         provider_fail(c, PROVIDER_NO_SAMPLE,
                       "its value is not a number that can be served (NaN or infinite)");
+    else if (others)
+        provider_fail(c, PROVIDER_NO_SAMPLE,
+                      "the query of the rule at %s gives no sample with %s=\"%s\", but samples "
+                      "for %s",
+                      c->rule->place, c->label.data, c->rq.name, others);
     else if (n)
         provider_fail(c, PROVIDER_NO_SAMPLE,
                       "the query of the rule at %s gives %zu samples, none with %s=\"%s\" (is the "
@@ -130,7 +169,7 @@ static void match_names(struct provider_call *c, const struct gs_hmap *map,
         provider_end(c,
                      &(struct provider_answer){.outcome = PROVIDER_OK, .values = values, .n = n});
     else
-        no_sample(c, gs_hmap_len(map), unusable);
+        no_sample(c, map, unusable);
     free(values);
 }
 

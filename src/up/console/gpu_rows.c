@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOOKBACK_MS INT64_C(5000) // older samples are not current: the bar is omitted
+// The scrape interval of a guide's exporter can be 30 s. Older samples are not current.
+#define LOOKBACK_MS INT64_C(35000)
 
 static struct console_gpu *row_of(struct console_gpus *gpus, tsdb_ref ref)
 {

@@ -48,3 +48,28 @@ struct gs_error *codec_base64_decode(struct gs_slice in, struct gs_buf *ret)
     out = (struct gs_buf){0};
     return NULL;
 }
+
+void codec_base64url_encode(struct gs_slice in, struct gs_buf *out)
+{
+    size_t start = out->len;
+    codec_base64_encode(in, out);
+    while (out->len > start && out->data[out->len - 1] == '=')
+        out->data[--out->len] = '\0';
+    for (char *c = out->data + start; out->len > start && *c; c++)
+        *c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c);
+}
+
+struct gs_error *codec_base64url_decode(struct gs_slice in, struct gs_buf *ret)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    for (size_t i = 0; i < in.len; i++) {
+        char c = in.data[i];
+        c = (char)(c == '-' ? '+' : c == '_' ? '/' : c == '+' || c == '/' ? '?' : c);
+        if (digit(c) < 0)
+            return gs_error_new(GS_EINVAL, "base64url: bad character at byte %zu", i);
+        gs_buf_add_char(&text, c);
+    }
+    for (size_t n = in.len; n % 4; n++)
+        gs_buf_add_char(&text, '=');
+    return codec_base64_decode(gs_buf_slice(&text), ret);
+}

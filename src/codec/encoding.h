@@ -14,6 +14,11 @@ void codec_base64_encode(struct gs_slice in, struct gs_buf *out);
 // white space is skipped
 struct gs_error *codec_base64_decode(struct gs_slice in, struct gs_buf *ret);
 
+// The alphabet for URLs without padding (RFC 4648 section 5), as in JSON Web Tokens. Decoding
+// accepts nothing else.
+void codec_base64url_encode(struct gs_slice in, struct gs_buf *out);
+struct gs_error *codec_base64url_decode(struct gs_slice in, struct gs_buf *ret);
+
 // --- gzip ---
 // gzip members (RFC 1952). The decompressed size is limited against decompression bombs.
 

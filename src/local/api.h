@@ -17,6 +17,10 @@ struct local_api_config {
     // More objects are rejected like by a ResourceQuota. Events are not counted: the oldest are
     // deleted.
     size_t max_objects; // of all kinds together; 0: 10000
+    // The key that signs tokens of service accounts, as PEM text (net/tls/signature.h). NULL: a new
+    // one, so that tokens are invalid after a restart.
+    const char *service_account_key;
+    const char *ca_pem; // of the API's certificate, for the ConfigMaps kube-root-ca.crt; NULL: none
     size_t max_pods;    // Pod objects in any phase; 0: 1000
 };
 
@@ -24,6 +28,10 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
                                struct local_api **ret);
 void local_api_free(struct local_api *api); // ends watches, closes the store
 void local_api_handle(void *api, struct http_exchange *x);
+
+// Authenticates a token of a service account: for http_server_config.check_token. The strings of
+// *ret stay valid until the next call.
+bool local_api_check_token(void *api, const char *token, struct http_identity *ret);
 
 // Serves another API group (aggregation): the handler answers /apis/<group>/…, and /apis lists the
 // group's APIGroup document (from `describe`, new reference). While `describe` returns NULL the

@@ -103,7 +103,9 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
     const struct local_api_config api = {.data_dir = c->data_dir,
                                          .node_name = c->node_name,
                                          .max_objects = (size_t)o->max_objects,
-                                         .max_pods = (size_t)o->pod_quota};
+                                         .max_pods = (size_t)o->pod_quota,
+                                         .service_account_key = c->pki.service_account_key,
+                                         .ca_pem = c->pki.ca.cert_pem};
     struct gs_error *err = local_api_new(c->loop, &api, &c->api);
     if (!err)
         err = choose_port(o->api_port, API_PORT, "the Kubernetes API", "api-port", &c->api_port);
@@ -114,6 +116,8 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
         .key_pem = c->pki.server.key_pem,
         .client_ca_pem = c->pki.ca.cert_pem,
         .bearer_token = c->pki.token,
+        .check_token = local_api_check_token,
+        .check_token_arg = c->api,
         .require_identity = true,
         .public_paths = public_paths,
     };

@@ -3,11 +3,19 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "net/tls/signature.h"
 
 #define RENEW_BEFORE_SECONDS (30L * 86400)
 #define LEAF_DAYS            365
 #define CA_DAYS              3650
 #define MAX_PEM              ((size_t)64 * 1024)
+
+static void wipe(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
 
 static struct gs_error *read_text(const char *dir, const char *name, char **ret)
 {
@@ -107,6 +115,22 @@ static struct gs_error *ensure_token(const char *dir, char **ret)
     return err ? err : write_text(dir, "token", *ret);
 }
 
+// The key that signs the tokens of service accounts.
+static struct gs_error *ensure_signing_key(const char *dir, char **ret)
+{
+    struct tls_signing_key *key = NULL;
+    struct gs_error *err = read_text(dir, "sa.key", ret);
+    if (!err)
+        err = tls_signing_key_read(*ret, &key);
+    tls_signing_key_free(key);
+    if (!err)
+        return NULL;
+    gs_error_free(err);
+    wipe(GS_TAKE(*ret));
+    err = tls_signing_key_create(ret);
+    return err ? err : write_text(dir, "sa.key", *ret);
+}
+
 struct gs_error *up_pki_load(const char *dir, struct up_pki *ret)
 {
     struct up_pki p = {0};
@@ -115,6 +139,8 @@ struct gs_error *up_pki_load(const char *dir, struct up_pki *ret)
         err = ensure_pairs(dir, &p);
     if (!err)
         err = ensure_token(dir, &p.token);
+    if (!err)
+        err = ensure_signing_key(dir, &p.service_account_key);
     if (err) {
         up_pki_finish(&p);
         return gs_error_wrap(err, "certificates in %s", dir);
@@ -128,8 +154,7 @@ void up_pki_finish(struct up_pki *p)
     tls_pair_finish(&p->ca);
     tls_pair_finish(&p->server);
     tls_pair_finish(&p->client);
-    if (p->token)
-        explicit_bzero(p->token, strlen(p->token));
-    free(p->token);
+    wipe(p->token);
+    wipe(p->service_account_key);
     *p = (struct up_pki){0};
 }

@@ -52,6 +52,7 @@ struct gs_error *up_datadir_prepare(const char *option, bool stop, bool reset, c
 struct up_pki {
     struct tls_pair ca, server, client;
     char *token;
+    char *service_account_key; // signs the tokens of service accounts; PEM text
 };
 
 struct gs_error *up_pki_load(const char *dir, struct up_pki *ret);

@@ -680,11 +680,23 @@ static void test_shared_body_is_copied_for_a_change(void **state)
     teardown(f);
 }
 
+static bool check_token(void *arg, const char *token, struct http_identity *ret)
+{
+    static const char *const groups[] = {"readers"};
+    assert_string_equal(arg, "arg");
+    if (!gs_streq(token, "signed"))
+        return false;
+    *ret = (struct http_identity){"bob", groups, 1};
+    return true;
+}
+
 static void test_certificates_and_tokens(void **state)
 {
     static const char *const public_paths[] = {"/healthz", NULL};
     struct fixture *f = setup(true, (struct http_server_config){.require_identity = true,
                                                                 .bearer_token = "s3cret",
+                                                                .check_token = check_token,
+                                                                .check_token_arg = "arg",
                                                                 .public_paths = public_paths});
     const char *ca = f->ca.cert_pem;
     struct tls_pair no = {0};
@@ -696,6 +708,8 @@ static void test_certificates_and_tokens(void **state)
     } cases[] = {
         {&f->client_pair, NULL, "/who", 200, "user=alice groups=system:masters,devs"},
         {&no, "s3cret", "/who", 200, "user=admin groups=system:masters"},
+        {&no, "signed", "/who", 200, "user=bob groups=readers"},
+        {&f->client_pair, "signed", "/who", 200, "user=alice groups=system:masters,devs"},
         {&no, NULL, "/who", 401, "\"reason\":\"Unauthorized\",\"code\":401}"},
         {&no, "s3cres", "/who", 401, "Unauthorized"},
         {&no, "s3cret2", "/who", 401, "Unauthorized"},

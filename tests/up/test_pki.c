@@ -30,7 +30,9 @@ static void test_made_once_and_private(void **state)
     assert_string_equal(first.server.cert_pem, second.server.cert_pem);
     assert_string_equal(first.client.key_pem, second.client.key_pem);
     assert_string_equal(first.token, second.token);
-    static const char *const secrets[] = {"ca.key", "apiserver.key", "admin.key", "token"};
+    assert_string_equal(first.service_account_key, second.service_account_key);
+    static const char *const secrets[] = {"ca.key", "apiserver.key", "admin.key", "token",
+                                          "sa.key"};
     for (size_t i = 0; i < GS_ARRAY_LEN(secrets); i++) {
         GS_AUTO_FREE char *path = gs_format("%s/%s", dir, secrets[i]);
         struct stat st;

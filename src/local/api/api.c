@@ -7,6 +7,7 @@
 #include "base/timer.h"
 #include "local/api/api_private.h"
 #include "local/api/crd.h"
+#include "net/tls/signature.h"
 
 #define MAX_SEGMENTS      8
 #define SWEEP_INTERVAL_MS 60000
@@ -48,6 +49,19 @@ static struct gs_error *open_store(struct local_api *api, const char *data_dir)
     return err;
 }
 
+static struct gs_error *read_token_key(struct local_api *api, const char *pem)
+{
+    char *made = NULL;
+    struct gs_error *err = pem ? NULL : tls_signing_key_create(&made);
+
+    if (!err)
+        err = tls_signing_key_read(pem ? pem : made, &api->token_key);
+    if (made)
+        explicit_bzero(made, strlen(made));
+    free(made);
+    return err ? gs_error_wrap(err, "the key of service account tokens") : NULL;
+}
+
 struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *cfg,
                                struct local_api **ret)
 {
@@ -64,6 +78,12 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
         return gs_error_wrap(err, "opening the cluster's state");
     }
     local_api_crds_load(api->crds);
+    err = read_token_key(api, cfg->service_account_key);
+    if (err) {
+        local_api_free(api);
+        return err;
+    }
+    api->ca_pem = gs_strdup(cfg->ca_pem);
     local_api_make_base_objects(api);
     api->sweep = gs_timer_new(loop, api);
     gs_timer_repeat(api->sweep, on_sweep, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
@@ -84,6 +104,10 @@ void local_api_free(struct local_api *api)
         free(api->mounts[i].group);
     free(api->mounts);
     gs_hmap_free(api->openapi);
+    tls_signing_key_free(api->token_key);
+    free(api->ca_pem);
+    json_decref(api->token_user);
+    free(api->token_groups);
     free(api->node_name);
     free(api);
 }
@@ -251,9 +275,10 @@ static void serve_resource(struct local_api *api, struct http_exchange *x, const
         kube_reply_status(x, status);
 }
 
-static void serve_review(struct http_exchange *x, const char *group, const char *plural)
+static void serve_review(struct local_api *api, struct http_exchange *x, const char *group,
+                         const char *plural)
 {
-    json_t *status = strcmp(http_method(x), "POST") == 0 ? local_api_review(x, group, plural)
+    json_t *status = strcmp(http_method(x), "POST") == 0 ? local_api_review(api, x, group, plural)
                                                          : local_api_method_not_allowed();
     if (status)
         kube_reply_status(x, status);
@@ -268,7 +293,7 @@ static void serve_version(struct local_api *api, struct http_exchange *x, const 
             reply_unknown_path(x);
     } else if (local_api_review_kind(group, seg[n - 1]) && strcmp(version, "v1") == 0 &&
                (n == 1 || (n == 3 && strcmp(seg[0], "namespaces") == 0))) {
-        serve_review(x, group, seg[n - 1]);
+        serve_review(api, x, group, seg[n - 1]);
     } else {
         serve_resource(api, x, group, version, seg, n);
     }

@@ -217,6 +217,8 @@ static json_t *delete_now(const struct local_api_request *r, const json_t *obj, 
         return local_api_error_status(err);
     *ret_gone = true;
     *ret_obj = json_incref((json_t *)obj);
+    if (ns && !r->dry_run && local_api_has_account_objects(r->res))
+        local_api_make_account(r->api, ns);
     return NULL;
 }
 

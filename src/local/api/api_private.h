@@ -15,6 +15,7 @@
 #define LOCAL_API_GONE_REASON "Expired"
 
 struct local_api_watch;
+struct tls_signing_key;
 
 struct local_api_mount {
     char *group;
@@ -41,6 +42,10 @@ struct local_api {
     uint64_t event_seq;
     struct gs_hmap *openapi; // documents by name, generated on first request
     struct local_api_crds *crds;
+    struct tls_signing_key *token_key;
+    char *ca_pem;
+    json_t *token_user; // of the last local_api_check_token
+    const char **token_groups;
 };
 
 enum local_api_form { LOCAL_API_FORM_OBJECT, LOCAL_API_FORM_TABLE, LOCAL_API_FORM_PARTIAL };
@@ -148,7 +153,8 @@ void local_api_openapi(struct local_api *api, struct http_exchange *x, const cha
 void local_api_version_info(struct http_exchange *x);
 // The review kinds of authentication.k8s.io and authorization.k8s.io: NULL if plural is another.
 const char *local_api_review_kind(const char *group, const char *plural);
-json_t *local_api_review(struct http_exchange *x, const char *group, const char *plural);
+json_t *local_api_review(struct local_api *api, struct http_exchange *x, const char *group,
+                         const char *plural);
 void local_api_review_resources(const char *group, json_t *resources);
 
 // --- api_meta.c: object metadata ---
@@ -164,6 +170,28 @@ void local_api_now(json_t *obj, const char *key); // sets a metav1.Time of now
 // --- api_services.c: addresses and ports that only one Service can have ---
 void local_api_check_service(const struct local_api_request *r, const json_t *obj,
                              const json_t *old, struct kube_field_errors *errors);
+
+// --- service_account.c: service accounts and the subresource token ---
+json_t *local_api_serve_token(const struct local_api_request *r);
+// Creates the ServiceAccount "default" and the ConfigMap kube-root-ca.crt if they are missing and
+// the namespace exists and is not being deleted.
+void local_api_make_account(struct local_api *api, const char *ns);
+// True for resources of which local_api_make_account creates objects.
+bool local_api_has_account_objects(const struct local_api_resource *res);
+// 403 for a pod whose service account does not exist.
+json_t *local_api_admit_account(const struct local_api_request *r, const json_t *pod);
+
+// --- token.c: signed tokens of service accounts ---
+#define LOCAL_API_ISSUER "https://kubernetes.default.svc.cluster.local"
+struct gs_error *local_api_token_sign(const struct local_api *api, const json_t *claims,
+                                      char **ret);
+// Checks the signature, the times, and that the account and the object to which the token is bound
+// exist. audiences: an array, of which the token must have one; NULL: the API's. *ret_claims: new
+// reference. GS_EPERM: the token is invalid, with the reason.
+struct gs_error *local_api_token_verify(const struct local_api *api, struct gs_slice token,
+                                        const json_t *audiences, json_t **ret_claims);
+// The user of verified claims, as UserInfo of authentication.k8s.io. New reference.
+json_t *local_api_token_user(const json_t *claims);
 
 // --- api_notices.c: objects that the server itself writes ---
 void local_api_make_base_objects(struct local_api *api);

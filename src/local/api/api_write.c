@@ -164,6 +164,8 @@ static json_t *create_and_reply(const struct local_api_request *r, json_t *obj)
     if (local_api_resource_has(r->res, LOCAL_API_R_INERT))
         local_api_notice_inert(r, stored);
     local_api_bound_events(r);
+    if (strcmp(r->res->plural, "namespaces") == 0 && !r->dry_run)
+        local_api_make_account(r->api, kube_name(stored));
     local_api_reply_object(r, 201, stored);
     return NULL;
 }

@@ -241,6 +241,8 @@ static void add_parts(json_t *list, const struct local_api_resource *r)
         add_part(list, r, "exec", NULL, NULL, "PodExecOptions", connect);
         add_part(list, r, "log", NULL, NULL, "Pod", get);
     }
+    if (core && strcmp(r->plural, "serviceaccounts") == 0)
+        add_part(list, r, "token", "authentication.k8s.io", "v1", "TokenRequest", create);
     if (local_api_resource_has(r, LOCAL_API_R_SCALE))
         add_part(list, r, "scale", "autoscaling", "v1", "Scale", write);
     if (local_api_resource_has(r, LOCAL_API_R_STATUS))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reviews of authentication.k8s.io and authorization.k8s.io. Every authenticated client is the
-// administrator, so they allow everything.
+// The reviews of authentication.k8s.io and authorization.k8s.io. Roles are not evaluated:
+// administrators and service accounts may do everything.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
@@ -8,16 +8,16 @@
 struct review {
     const char *group, *plural, *kind;
     bool namespaced;
-    void (*answer)(struct http_exchange *x, json_t *review);
+    void (*answer)(struct local_api *api, struct http_exchange *x, json_t *review);
 };
 
-// True for the user "system:admin" and the group system:masters.
-static bool is_admin(const char *user, const json_t *groups)
+// True for the user "system:admin", the group system:masters and service accounts.
+static bool has_access(const char *user, const json_t *groups)
 {
     size_t i;
     json_t *group;
 
-    if (gs_streq(user, "system:admin"))
+    if (gs_streq(user, "system:admin") || (user && gs_starts(user, "system:serviceaccount:")))
         return true;
     json_array_foreach ((json_t *)groups, i, group)
         if (gs_streq(json_string_value(group), "system:masters"))
@@ -35,7 +35,7 @@ static json_t *caller_groups(const struct http_identity *who)
     return groups;
 }
 
-static void answer_self(struct http_exchange *x, json_t *review)
+static void answer_self(struct local_api *api, struct http_exchange *x, json_t *review)
 {
     const struct http_identity *who = http_identity(x);
 
@@ -43,22 +43,25 @@ static void answer_self(struct http_exchange *x, json_t *review)
     codec_json_set(review, caller_groups(who), "status", "userInfo", "groups", NULL);
 }
 
-static void answer_self_access(struct http_exchange *x, json_t *review)
+static void answer_self_access(struct local_api *api, struct http_exchange *x, json_t *review)
 {
     codec_json_set(review, json_true(), "status", "allowed", NULL);
-    codec_json_set(review, json_string("who has the credential is the administrator"), "status",
-                   "reason", NULL);
+    codec_json_set(review,
+                   json_string("roles are not evaluated: authenticated clients may do everything"),
+                   "status", "reason", NULL);
 }
 
-static void answer_access(struct http_exchange *x, json_t *review)
+static void answer_access(struct local_api *api, struct http_exchange *x, json_t *review)
 {
-    bool allowed = is_admin(codec_json_str(review, "spec", "user", NULL),
-                            codec_json_get(review, "spec", "groups", NULL));
+    bool allowed = has_access(codec_json_str(review, "spec", "user", NULL),
+                              codec_json_get(review, "spec", "groups", NULL));
 
     codec_json_set(review, json_boolean(allowed), "status", "allowed", NULL);
     codec_json_set(review,
-                   json_string(allowed ? "the administrator may do everything"
-                                       : "only the administrator has access to this cluster"),
+                   json_string(allowed ? "roles are not evaluated: administrators and service "
+                                         "accounts may do everything"
+                                       : "only administrators and service accounts have access to "
+                                         "this cluster"),
                    "status", "reason", NULL);
 }
 
@@ -70,7 +73,7 @@ static json_t *star(void)
     return list;
 }
 
-static void answer_rules(struct http_exchange *x, json_t *review)
+static void answer_rules(struct local_api *api, struct http_exchange *x, json_t *review)
 {
     json_t *resources = json_object(), *urls = json_object();
     json_t *resource_rules = json_array(), *url_rules = json_array();
@@ -87,12 +90,41 @@ static void answer_rules(struct http_exchange *x, json_t *review)
     codec_json_set(review, json_false(), "status", "incomplete", NULL);
 }
 
-// Tokens are checked where connections come in; there are none that could be looked up here.
-static void answer_token(struct http_exchange *x, json_t *review)
+// The audiences of the token that the review names; the API's without any.
+static json_t *shared_audiences(const json_t *wanted, const json_t *of_token)
 {
-    codec_json_set(review, json_false(), "status", "authenticated", NULL);
-    codec_json_set(review, json_string("this cluster issues no tokens that can be reviewed"),
-                   "status", "error", NULL);
+    json_t *shared = json_array(), *a, *b;
+    size_t i, k;
+
+    json_array_foreach ((json_t *)of_token, i, a) {
+        bool found =
+            json_array_size(wanted) == 0 && gs_streq(json_string_value(a), LOCAL_API_ISSUER);
+        json_array_foreach ((json_t *)wanted, k, b)
+            found |= json_equal(a, b);
+        if (found)
+            json_array_append(shared, a);
+    }
+    return shared;
+}
+
+static void answer_token(struct local_api *api, struct http_exchange *x, json_t *review)
+{
+    const json_t *audiences = codec_json_get(review, "spec", "audiences", NULL);
+    const char *token = codec_json_str(review, "spec", "token", NULL);
+    CODEC_AUTO_JSON json_t *claims = NULL;
+
+    GS_AUTO_ERROR struct gs_error *err = local_api_token_verify(
+        api, gs_slice_of(token), json_array_size(audiences) ? audiences : NULL, &claims);
+    if (err) {
+        GS_AUTO_FREE char *text = gs_format("[invalid bearer token, %s]", gs_error_message(err));
+        codec_json_set(review, json_object(), "status", "user", NULL);
+        codec_json_set(review, json_string(text), "status", "error", NULL);
+        return;
+    }
+    codec_json_set(review, json_true(), "status", "authenticated", NULL);
+    codec_json_set(review, local_api_token_user(claims), "status", "user", NULL);
+    codec_json_set(review, shared_audiences(audiences, json_object_get(claims, "aud")), "status",
+                   "audiences", NULL);
 }
 
 #define AUTHN "authentication.k8s.io"
@@ -120,7 +152,8 @@ const char *local_api_review_kind(const char *group, const char *plural)
     return r ? r->kind : NULL;
 }
 
-json_t *local_api_review(struct http_exchange *x, const char *group, const char *plural)
+json_t *local_api_review(struct local_api *api, struct http_exchange *x, const char *group,
+                         const char *plural)
 {
     const struct review *kind = find_review(group, plural);
     struct local_api_request r = {.x = x, .version = "v1"};
@@ -136,7 +169,7 @@ json_t *local_api_review(struct http_exchange *x, const char *group, const char 
     json_object_del(review, "status");
     if (!json_is_object(json_object_get(review, "metadata")))
         json_object_set_new(review, "metadata", json_object());
-    kind->answer(x, review);
+    kind->answer(api, x, review);
     kube_reply_json(x, 201, review);
     return NULL;
 }

@@ -351,6 +351,8 @@ json_t *local_api_subresource(const struct local_api_request *r)
         return serve_scale(r);
     if (is_pods(r))
         return serve_pod_part(r);
+    if (strcmp(r->sub, "token") == 0 && strcmp(r->res->plural, "serviceaccounts") == 0)
+        return local_api_serve_token(r);
     return kube_status_failure(404, "NotFound", "the server could not find the requested resource",
                                NULL);
 }

@@ -158,18 +158,28 @@ static void keep_chain(struct MHD_Connection *connection, struct http_server_con
     c->n_chain = n;
 }
 
-static bool has_bearer_token(const struct http_server_request *r)
+static const char *bearer_token_of(const struct http_server_request *r)
 {
     static const char scheme[] = "Bearer ";
     const char *value = http_header(&r->x, "Authorization");
-    return value && strncasecmp(value, scheme, strlen(scheme)) == 0 &&
-           tls_secret_equal(value + strlen(scheme), r->server->bearer_token);
+    return value && strncasecmp(value, scheme, strlen(scheme)) == 0 ? value + strlen(scheme) : NULL;
+}
+
+static void read_bearer_token(struct http_server_request *r)
+{
+    static const char *const admin_groups[] = {"system:masters"};
+    static const struct http_identity admin = {"admin", admin_groups, 1};
+    const struct http_server *s = r->server;
+    const char *token = bearer_token_of(r);
+    struct http_identity found = {0};
+    if (token && s->bearer_token && tls_secret_equal(token, s->bearer_token))
+        http_exchange_set_identity(&r->x, &admin);
+    else if (token && s->check_token && s->check_token(s->check_token_arg, token, &found))
+        http_exchange_set_identity(&r->x, &found);
 }
 
 bool http_server_authenticate(struct http_server_request *r)
 {
-    static const char *const admin_groups[] = {"system:masters"};
-    static const struct http_identity admin = {"admin", admin_groups, 1};
     struct http_server *s = r->server;
     struct http_server_connection *c = r->on;
     if (s->tls && s->client_ca_pem && !c->authenticated) {
@@ -184,8 +194,8 @@ bool http_server_authenticate(struct http_server_request *r)
     r->x.n_peer_chain = c->n_chain;
     if (c->identity.user)
         http_exchange_set_identity(&r->x, &c->identity);
-    else if (s->bearer_token && has_bearer_token(r))
-        http_exchange_set_identity(&r->x, &admin);
+    else
+        read_bearer_token(r);
     if (r->x.identity.user || !s->require_identity)
         return true;
     for (const char **p = s->public_paths; *p; p++)

@@ -237,6 +237,8 @@ static void copy_server_config(struct http_server *s, const struct http_server_c
     for (size_t i = 0; i < n; i++)
         s->public_paths[i] = gs_arena_strdup(&s->arena, cfg->public_paths[i]);
     s->bearer_token = gs_arena_strdup(&s->arena, cfg->bearer_token);
+    s->check_token = cfg->check_token;
+    s->check_token_arg = cfg->check_token_arg;
     s->client_ca_pem = gs_arena_strdup(&s->arena, cfg->client_ca_pem);
     s->tls = cfg->cert_pem && cfg->key_pem;
     s->ask_client_cert = cfg->ask_client_cert;

@@ -19,7 +19,11 @@ struct http_server_config {
     const char *client_ca_pem; // client certificates signed by it: user = CN, groups = O
     // Client certificates are requested, not required, and not verified here: http_peer_chain().
     bool ask_client_cert;
-    const char *bearer_token;        // NULL: none; its sender is user "admin", group system:masters
+    const char *bearer_token; // NULL: none; its sender is user "admin", group system:masters
+    // Called with other bearer tokens. Returns true and sets *ret, whose strings stay valid until
+    // the next call, or false. NULL: other tokens prove nothing.
+    bool (*check_token)(void *arg, const char *token, struct http_identity *ret);
+    void *check_token_arg;
     bool require_identity;           // 401 for whoever proved nothing (except public_paths)
     const char *const *public_paths; // NULL-terminated exact paths
     size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)

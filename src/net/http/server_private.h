@@ -49,6 +49,8 @@ struct http_server {
 
     struct gs_arena arena; // copies of the configuration's strings
     const char *bearer_token, *client_ca_pem;
+    bool (*check_token)(void *arg, const char *token, struct http_identity *ret);
+    void *check_token_arg;
     bool tls, require_identity;
     const char **public_paths; // NULL-terminated
     size_t max_body;

@@ -420,7 +420,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     const char *const program[] = {o->gpuscale, "adapter", NULL};
     const char *const extra[] = {"--gpu-metrics=false", NULL};
     pid_t adapter = adapter_start(&b, "adapter.log", program, l.port, url, rules, extra);
-    free(bench_wait_for_text(adapter, "read the resources of the cluster"));
+    free(bench_wait_for_text(adapter, "discovered the resources of the cluster"));
     bench_sleep(GS_NS_PER_SEC);
     printf("%lld pods, %lld autoscalers that ask each %.1f s, %lld idle connections\n",
            (long long)o->pods, (long long)o->hpas, o->interval, (long long)o->idle);

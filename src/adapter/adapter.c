@@ -96,10 +96,11 @@ static struct gs_error *make_audit(struct adapter *a)
             GS_EINVAL, "--audit-log-mode \"%s\": want batch, blocking or blocking-strict", mode);
     if ((given(o->audit_format) && !gs_streq(o->audit_format, "json")) ||
         (given(o->audit_version) && !gs_streq(o->audit_version, "audit.k8s.io/v1")))
-        return gs_error_new(GS_EINVAL, "audit events are written as json of audit.k8s.io/v1 only");
+        return gs_error_new(GS_EINVAL, "--audit-log-format and --audit-log-version: only json and "
+                                       "audit.k8s.io/v1 are supported");
     if (file != policy)
-        gs_warn("adapter", "nothing is audited: --audit-log-path and --audit-policy-file belong "
-                           "together");
+        gs_warn("adapter",
+                "audit logging is off: set both --audit-log-path and --audit-policy-file");
     if (!file || !policy)
         return NULL;
     const struct adapter_api_audit_options audit = {

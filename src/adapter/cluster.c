@@ -16,7 +16,7 @@ static struct gs_error *connect_adapter_cluster(struct adapter *a, const char *p
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     bool given = path && *path;
     if (!given && !getenv("KUBERNETES_SERVICE_HOST"))
-        return gs_error_new(GS_EINVAL, "outside of a cluster --%s is needed", flag);
+        return gs_error_new(GS_EINVAL, "--%s is required outside a cluster", flag);
     struct gs_error *err = kube_config_load(given ? path : NULL, NULL, &k);
     if (!err)
         err = kube_config_connect(&k, a->loop, "gpuscale-adapter/" GPUSCALE_VERSION, &ret->http);
@@ -70,7 +70,7 @@ static void on_resources_loaded(void *arg, struct gs_error *err)
     int64_t ms = a->o.discovery_interval_ns / GS_NS_PER_MS;
     uint64_t wait = a->rest_mapper_ready ? (uint64_t)(ms ? ms : DISCOVERY_MS) : 2000;
     if (first)
-        gs_info("adapter", "read the resources of the cluster");
+        gs_info("adapter", "discovered the resources of the cluster");
     gs_timer_start(a->discovery, on_discovery_timer, wait);
 }
 

@@ -52,7 +52,7 @@ static void take_config_map(struct adapter *a)
     if (n > 1)
         gs_warn("adapter", "%zu ConfigMaps have rules; those of %s are used", n, name);
     else if (!map && a->map_name)
-        gs_info("adapter", "ConfigMap %s was deleted; its rules end", a->map_name);
+        gs_info("adapter", "ConfigMap %s was deleted; its rules are removed", a->map_name);
     free(a->map_name);
     free(a->map_text);
     a->map_name = GS_TAKE(name);

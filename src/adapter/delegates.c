@@ -68,7 +68,8 @@ static struct gs_error *take_group(struct adapter *a, struct gs_slice group,
         if (!gs_slice_eq_str(group, groups[i].name))
             continue;
         if (*groups[i].slot)
-            return gs_error_new(GS_EINVAL, "--previous-owner=%s: %s has one already", flag,
+            return gs_error_new(GS_EINVAL,
+                                "--previous-owner=%s: a previous owner of %s is already set", flag,
                                 groups[i].name);
         *groups[i].slot = p;
         for (size_t k = 0; groups[i].versions[k]; k++)

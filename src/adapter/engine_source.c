@@ -128,7 +128,7 @@ static struct gs_error *copy_result(const struct promql_result *r, struct source
     bool has_values = to->type == SOURCE_VECTOR || to->type == SOURCE_SCALAR;
     if (has_values && !copy_vector(r, to)) {
         source_result_unref(to);
-        return gs_error_new(GS_ELIMIT, "a result of more than %zu bytes", MAX_RESULT);
+        return gs_error_new(GS_ELIMIT, "the result is larger than %zu bytes", MAX_RESULT);
     }
     *ret = to;
     return NULL;
@@ -196,7 +196,7 @@ static struct gs_error *copy_shapes(const struct engine_api_local_result *t,
         return NULL;
     }
     source_shapes_free(s.out);
-    return gs_error_new(GS_ELIMIT, "shapes of series of more than %zu bytes", MAX_RESULT);
+    return gs_error_new(GS_ELIMIT, "the list of series is larger than %zu bytes", MAX_RESULT);
 }
 
 // --- calls ---

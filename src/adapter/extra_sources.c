@@ -10,7 +10,7 @@ static struct gs_error *make_extra_source(uv_loop_t *loop, const struct adapter_
     struct source_options o = {
         .post = s->post, .timeout_ms = s->timeout_ms, .max_age_ms = max_age_ms};
     if (s->engine && !engine)
-        return gs_error_new(GS_EINVAL, "there is no engine in this process");
+        return gs_error_new(GS_EINVAL, "no engine runs in this process");
     if (s->engine) {
         *ret = adapter_source_new_engine(loop, engine, s->timeout_ms, max_age_ms);
         return NULL;

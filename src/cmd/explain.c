@@ -60,7 +60,7 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
         return gs_error_new(GS_EINVAL, "explain metric needs one PATH");
     const char *name = argc == 1 ? name_of(argv[0]) : NULL;
     if (!name && !gs_streq(argv[0], "hpa"))
-        return gs_error_new(GS_EINVAL, "\"%s\" cannot be explained: want hpa or metric", argv[0]);
+        return gs_error_new(GS_EINVAL, "unknown subject \"%s\": want hpa or metric", argv[0]);
     if (!name && argc != 2)
         return gs_error_new(GS_EINVAL, "explain hpa needs one NAME");
     if (!name)

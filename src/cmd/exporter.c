@@ -465,7 +465,7 @@ static struct gs_error *tie_to_parent(const struct exporter_opts *o)
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
         return gs_error_errno(errno, "--exit-with-parent");
     if (o->parent_pid && getppid() != (pid_t)o->parent_pid)
-        return gs_error_new(GS_EUNAVAIL, "the parent process %d is gone", (int)o->parent_pid);
+        return gs_error_new(GS_EUNAVAIL, "the parent process %d has exited", (int)o->parent_pid);
     return NULL;
 }
 

@@ -9,8 +9,7 @@ static struct gs_error *run_test(const void *opts, int argc, char **argv, int *r
 {
     bool rules = gs_streq(argv[0], "rules");
     if (!rules && !gs_streq(argv[0], "hpa"))
-        return gs_error_new(GS_EINVAL, "nothing called \"%s\" can be tested; rules and hpa can",
-                            argv[0]);
+        return gs_error_new(GS_EINVAL, "unknown test \"%s\": want rules or hpa", argv[0]);
     if (argc < 2)
         return gs_error_new(GS_EINVAL, "test %s needs at least one FILE", argv[0]);
     return (rules ? rules_tests_run_files : replay_test_files)(opts, argc - 1, argv + 1, ret_exit);

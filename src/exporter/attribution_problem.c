@@ -113,10 +113,11 @@ static void kubelet_text(const struct exporter_attribution_facts *f,
     const char *meanwhile =
         exporter_attribution_map(f->attribution) ? "; its last response is used" : "";
     if (r == EXPORTER_PROBLEM_SOCKET)
-        snprintf(ret, size,
-                 "there is no kubelet socket at %s: mount its folder as a hostPath volume, or set "
-                 "its path with --pod-resources-kubelet-socket%s",
-                 f->socket, meanwhile);
+        snprintf(
+            ret, size,
+            "the kubelet's socket %s does not exist: mount its folder as a hostPath volume, or set "
+            "its path with --pod-resources-kubelet-socket%s",
+            f->socket, meanwhile);
     else if (r == EXPORTER_PROBLEM_PERMISSION)
         snprintf(ret, size, "no permission to connect to %s: the exporter must run as root%s",
                  f->socket, meanwhile);
@@ -136,12 +137,12 @@ static void map_text(const struct exporter_attribution_facts *f,
                  "--nvidia-resource-names",
                  gaps->resource[0] ? gaps->resource : gaps->nvidia);
     else if (r == EXPORTER_PROBLEM_IDS)
-        snprintf(ret, size, "pods hold %zu devices, but under IDs of no GPU on this machine",
+        snprintf(ret, size, "pods hold %zu devices, but their IDs match no GPU of this machine",
                  exporter_device_map_len(map));
     else if (r == EXPORTER_PROBLEM_ANNOTATION)
         snprintf(ret, size,
-                 "%u pods have a share of a GPU by %s, but no annotation names the "
-                 "GPU of a pod such as %.300s",
+                 "%u pods have a share of a GPU by %s, but the GPU of a pod such as %.300s is "
+                 "unknown: it has no annotation",
                  gaps->pods, exporter_sharing_name(gaps->pod_sharing), gaps->pod);
     else
         snprintf(ret, size,
@@ -171,10 +172,11 @@ static void cluster_text(const struct exporter_attribution_facts *f,
                          enum exporter_attribution_problem r, char *ret, size_t size)
 {
     struct exporter_cluster_problem p = exporter_cluster_problem(f->cluster);
-    snprintf(ret, size, "%.300s%s", p.text ? p.text : "",
-             r == EXPORTER_PROBLEM_API_FORBIDDEN
-                 ? "; it needs list and watch of pods, and of resourceslices where claims are used"
-                 : "; labels of pods, shares of GPUs and claims need the API server");
+    snprintf(
+        ret, size, "%.300s%s", p.text ? p.text : "",
+        r == EXPORTER_PROBLEM_API_FORBIDDEN
+            ? "; allow the exporter to list and watch pods, and resourceslices if claims are used"
+            : "; labels of pods, shares of GPUs and claims need the API server");
 }
 
 void exporter_attribution_problem_text(const struct exporter_attribution_facts *f,

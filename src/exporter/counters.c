@@ -286,7 +286,7 @@ static struct gs_error *read_record(struct gs_slice line, unsigned number, char 
     unsigned n = 0;
     for (bool more = true; more; n++) {
         if (!read_cell(&line, &cell, &more))
-            return gs_error_new(GS_EINVAL, "line %u: a stray or missing quote", number);
+            return gs_error_new(GS_EINVAL, "line %u: unbalanced quotes", number);
         if (n < COLUMNS)
             ret_cells[n] = gs_slice_dup(trim_spaces(gs_buf_slice(&cell)));
     }
@@ -370,12 +370,12 @@ static struct gs_error *take_record(struct exporter_counters *c, char *const *ce
     }
     if (f == GPU_F_COUNT)
         return gs_error_new(GS_EINVAL,
-                            "line %u: there is no field \"%s\" (gpuscale exporter --list-fields "
+                            "line %u: unknown field \"%s\" (gpuscale exporter --list-fields "
                             "shows all)",
                             number, cells[0]);
     if (gpu_field_info(f)->kind == GPU_TEXT && !gs_streq(cells[1], "label")) {
-        warn(c, gs_format("line %u: %s is a text, so its type must be label: ignored", number,
-                          cells[0]));
+        warn(c, gs_format("line %u: %s is ignored: its value is a text, so its type must be label",
+                          number, cells[0]));
         return NULL;
     }
     if (is_listed(c, gpu_field_info(f)->id))
@@ -410,7 +410,7 @@ struct gs_error *exporter_counters_parse(struct gs_slice text, struct exporter_c
     for (unsigned number = 1; text.data && !err; number++)
         err = take_line(&c, gs_slice_cut(&text, '\n'), number);
     if (!err && !c.len)
-        err = gs_error_new(GS_EINVAL, "no row defines a metric");
+        err = gs_error_new(GS_EINVAL, "the file defines no metrics");
     if (err) {
         exporter_counters_finish(&c);
         return err;

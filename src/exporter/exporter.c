@@ -215,7 +215,7 @@ static void tell_away(struct exporter *e, const char *problem, enum gpu_driver s
     if (e->away_since && state == e->driver)
         return;
     if (e->samples)
-        gs_err("exporter", "%s; no GPU metrics until the driver works again", problem);
+        gs_err("exporter", "%s; GPU metrics are absent until the driver responds", problem);
     else
         gs_warn("exporter", "waiting for the driver: %s%s%s", problem,
                 state == GPU_DRIVER_NO_DEVICE ? "; this machine has no NVIDIA GPU" : "",
@@ -248,7 +248,7 @@ static void log_driver_found(struct exporter *e, const struct gpu_snapshot *g)
         gs_info("exporter", "the driver is available after %" PRId64 " s: version %s, %zu GPUs",
                 (gs_mono_ns() - e->away_since) / GS_NS_PER_SEC, g->driver_version, g->n_devices);
     else if (e->samples && g->n_devices != e->n_gpus)
-        gs_info("exporter", "%zu GPUs now, %zu before", g->n_devices, e->n_gpus);
+        gs_info("exporter", "the number of GPUs changed from %zu to %zu", e->n_gpus, g->n_devices);
     if (!g->n_devices && (!e->samples || e->away_since || e->n_gpus))
         gs_warn("exporter", "the driver reports no GPU; every sample checks for new ones");
     if (g->n_unopened > e->n_unopened)

@@ -158,6 +158,6 @@ static bool add_problem(const struct gpu_snapshot *s, bool (*has)(const struct g
 bool exporter_gpu_events_problems(const struct gpu_snapshot *s, struct gs_buf *out)
 {
     bool lost = add_problem(s, is_lost, "are lost", out);
-    bool hung = add_problem(s, is_hung, "do not answer", out);
+    bool hung = add_problem(s, is_hung, "do not respond", out);
     return lost || hung;
 }

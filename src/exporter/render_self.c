@@ -248,7 +248,7 @@ static void index_device(const struct gpu_device *d, struct gs_buf *out)
     gs_buf_add_str(out, "</h2>\n<p>");
     add_html(out, d->uuid);
     gs_buf_add_str(out, d->lost   ? " is lost.</p>\n"
-                        : d->hung ? " does not answer.</p>\n"
+                        : d->hung ? " does not respond.</p>\n"
                                   : "</p>\n");
     if (d->lost || d->hung)
         return;

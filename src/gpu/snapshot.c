@@ -37,7 +37,7 @@ const char *gpu_validity_text(enum gpu_validity v)
     case GPU_FAILED:
         return "driver call failed";
     case GPU_HUNG:
-        return "the driver does not answer";
+        return "the driver does not respond";
     }
     return "unknown";
 }

@@ -34,14 +34,14 @@ struct kube_cache {
     struct kube_cache_handlers *handlers;
     size_t n_handlers, handlers_cap;
     unsigned dispatching;
-    bool handlers_dropped; // some were taken back while dispatching
+    bool handlers_dropped; // some were removed during a dispatch
 
     struct kube_request *list;
     struct http_op *watch;
-    struct gs_buf frame; // the start of an event whose end has not come yet
+    struct gs_buf frame; // the received part of an incomplete event
     int64_t watch_started_ns;
-    bool watch_fruitful; // an event came on this watch
-    bool frame_bad;      // the watch cannot go on; what follows of it is ignored
+    bool watch_fruitful; // this watch has received an event
+    bool frame_bad;      // the watch has failed; further data is ignored
 
     struct gs_timer *timer;
     unsigned failures;
@@ -114,7 +114,7 @@ static void drop_dead_handlers(struct kube_cache *c)
 
 static void tell_change(struct kube_cache *c, const json_t *old_obj, const json_t *new_obj)
 {
-    size_t n = c->n_handlers; // one that is added meanwhile gets its own replay
+    size_t n = c->n_handlers; // handlers that are added meanwhile get their own replay
     c->dispatching++;
     for (size_t i = 0; i < n && !c->closed; i++) {
         struct kube_cache_handlers h = c->handlers[i];
@@ -169,7 +169,7 @@ void kube_cache_remove_handlers(struct kube_cache *c, const void *arg)
 
 // --- objects ---
 
-// Both false when the cache was freed by a handler.
+// Both return false if a handler freed the cache.
 static bool put_object(struct kube_cache *c, json_t *obj)
 {
     GS_AUTO_FREE char *key = object_key(obj);
@@ -281,7 +281,7 @@ static void watch_stands(void *arg)
 
 // --- list ---
 
-// Lists carry kind and apiVersion once; an object alone has its own.
+// A list contains kind and apiVersion once; a single object contains its own.
 static void complete_items(json_t *list)
 {
     const char *kind = kube_kind(list), *version = kube_api_version(list);
@@ -300,7 +300,8 @@ static void complete_items(json_t *list)
 
 static bool drop_absent(struct kube_cache *c, struct gs_hmap *present)
 {
-    CODEC_AUTO_JSON json_t *gone = json_array(); // keys: the map must not change while it is walked
+    CODEC_AUTO_JSON json_t *gone =
+        json_array(); // keys: the map must not change during an iteration
     size_t pos = 0;
     struct gs_slice key;
     while (gs_hmap_next(c->objects, &pos, &key, NULL))
@@ -351,7 +352,7 @@ static void list_done(void *arg, int status, json_t *body, struct gs_error *err)
     struct kube_cache *c = arg;
     c->list = NULL;
     if (!err && !json_is_array(codec_json_get(body, "items", NULL)))
-        err = gs_error_new(GS_EPROTO, "the API server's answer to %s is not a list", c->path);
+        err = gs_error_new(GS_EPROTO, "the API server's response to %s is not a list", c->path);
     if (err) {
         watch_failed(c, gs_error_wrap(err, "listing %s", c->path));
         return;
@@ -370,12 +371,13 @@ static void send_list(struct kube_cache *c)
 
 // --- watch ---
 
-// The watch cannot go on, whether or not the server ends it.
+// Ends the watch, even if the server does not.
 static void watch_broken(struct kube_cache *c, bool relist, struct gs_error *err)
 {
     c->frame_bad = true;
     c->relist = c->relist || relist;
-    // "Gone" after events is plain ageing and lists at once; without events it could spin.
+    // After events, "Gone" is normal and the cache lists immediately. Without events this could
+    // loop without a pause.
     bool at_once = relist && c->watch_fruitful && c->failures == 0;
     watch_failed(c, err);
     if (at_once)
@@ -393,7 +395,7 @@ static void watch_error(struct kube_cache *c, const json_t *status)
                               message ? message : "the API server reported an error"));
 }
 
-// False when the cache was freed.
+// False: the cache was freed.
 static bool take_event(struct kube_cache *c, struct gs_slice line)
 {
     CODEC_AUTO_JSON json_t *event = NULL;
@@ -422,7 +424,7 @@ static bool take_event(struct kube_cache *c, struct gs_slice line)
         GS_AUTO_FREE char *key = object_key(obj);
         return !key || drop_object(c, key, obj);
     }
-    return true; // BOOKMARK, and types to come
+    return true; // BOOKMARK and unknown types
 }
 
 static void watch_data(void *arg, struct gs_slice bytes)
@@ -478,7 +480,7 @@ static void watch_done(void *arg, const struct http_response *response, struct g
         send_watch(c);
         return;
     }
-    // Our own time limit on a silent stream is no failure of the server.
+    // The time limit for a stream without data is not a failure of the server.
     if (err && served && gs_error_code(err) == GS_ETIMEOUT) {
         gs_error_free(err);
         send_watch(c);
@@ -503,7 +505,7 @@ static void send_watch(struct kube_cache *c)
     struct http_request request = {
         .path = path.data,
         .headers = headers,
-        .timeout_ms = (seconds + 30) * 1000, // a peer that vanished silently is noticed by then
+        .timeout_ms = (seconds + 30) * 1000, // detects a peer that disappeared
     };
     gs_buf_clear(&c->frame);
     c->frame.overflow = false;

@@ -28,7 +28,8 @@ void kube_cache_remove_handlers(struct kube_cache *c, const void *arg);
 // trim removes unneeded members of an object before it is stored. Call before the start.
 void kube_cache_set_trim(struct kube_cache *c, void (*trim)(json_t *obj));
 void kube_cache_start(struct kube_cache *c);
-// Allowed inside a handler. The memory is freed after the loop has closed the cache's timer.
+// It may be called inside a handler. The memory is freed after the loop has closed the cache's
+// timer.
 void kube_cache_free(struct kube_cache *c);
 
 bool kube_cache_synced(const struct kube_cache *c);

@@ -6,7 +6,7 @@
 
 struct kube_client {
     struct http_client *http;
-    struct kube_request *requests; // under way
+    struct kube_request *requests; // in progress
 };
 
 struct kube_request {
@@ -16,7 +16,7 @@ struct kube_request {
     kube_done cb;
     void *arg;
     bool in_callback;
-    char *method, *path; // for errors
+    char *method, *path; // for error texts
 };
 
 struct kube_client *kube_client_new(struct http_client *client)

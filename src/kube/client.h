@@ -50,11 +50,12 @@ struct kube_request *kube_list(struct kube_client *c, struct kube_gvr r, const c
                                const char *query, kube_done cb, void *arg);
 struct kube_request *kube_create(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const json_t *obj, kube_done cb, void *arg);
-// POST to a subresource of an object: "binding", "eviction".
+// POSTs to a subresource of an object: "binding", "eviction".
 struct kube_request *kube_create_sub(struct kube_client *c, struct kube_gvr r, const char *ns,
                                      const char *name, const char *subresource, const json_t *obj,
                                      kube_done cb, void *arg);
-// PUT; subresource "status", "scale" or NULL. A stale metadata.resourceVersion gives 409.
+// PUTs the object; subresource "status", "scale" or NULL. An outdated metadata.resourceVersion
+// returns 409.
 struct kube_request *kube_update(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const char *name, const char *subresource, const json_t *obj,
                                  kube_done cb, void *arg);
@@ -65,7 +66,7 @@ struct kube_request *kube_update(struct kube_client *c, struct kube_gvr r, const
 struct kube_request *kube_patch(struct kube_client *c, struct kube_gvr r, const char *ns,
                                 const char *name, const char *subresource, const char *content_type,
                                 const json_t *patch, kube_done cb, void *arg);
-// grace_seconds < 0: the object's own.
+// grace_seconds < 0: the object's own grace period.
 struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const char *name, int grace_seconds, kube_done cb, void *arg);
 struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg);

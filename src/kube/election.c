@@ -15,13 +15,13 @@ struct kube_election {
     struct kube_client *client;
     struct kube_election_config cfg;
     char *ns, *name, *identity, *holder;
-    char *logged; // the last failure that the log has
+    char *logged; // the failure that was logged last
     struct gs_timer *timer;
     struct kube_request *request;
-    json_t *seen;         // the spec that was seen last
-    int64_t seen_mono_ms; // when it was first seen like that
+    json_t *seen;         // the spec that was received last
+    int64_t seen_mono_ms; // when this spec was received first
     int64_t renewed_mono_ms;
-    int64_t sent_mono_ms; // of the write under way
+    int64_t sent_mono_ms; // of the write in progress
     bool leading;
 };
 
@@ -35,7 +35,8 @@ static void lose_leadership(struct kube_election *e, const char *why)
     if (!e->leading)
         return;
     e->leading = false;
-    gs_warn("election", "lease %s/%s: %s no longer leads: %s", e->ns, e->name, e->identity, why);
+    gs_warn("election", "lease %s/%s: %s is no longer the leader: %s", e->ns, e->name, e->identity,
+            why);
     e->cfg.on_lost(e->cfg.arg);
 }
 
@@ -45,7 +46,7 @@ static void take_leadership(struct kube_election *e)
     if (e->leading)
         return;
     e->leading = true;
-    gs_info("election", "lease %s/%s: %s leads", e->ns, e->name, e->identity);
+    gs_info("election", "lease %s/%s: %s is the leader", e->ns, e->name, e->identity);
     e->cfg.on_leading(e->cfg.arg);
 }
 
@@ -64,7 +65,7 @@ static void observe_lease(struct kube_election *e, const json_t *lease)
     e->holder = holder && *holder ? gs_strdup(holder) : NULL;
 }
 
-// Once for each reason, until it works again.
+// Logs each reason once, until a write succeeds.
 static void report_leadership(struct kube_election *e, const char *failure)
 {
     if (failure && !gs_streq(e->logged, failure))
@@ -84,7 +85,8 @@ static void on_lease_written(void *arg, int status, json_t *body, struct gs_erro
         observe_lease(e, body);
         take_leadership(e);
     } else if (status == 409) {
-        lose_leadership(e, "another took the lease"); // or only touched it: the next attempt shows
+        lose_leadership(
+            e, "another took the lease"); // or only changed metadata: the next attempt shows this
     } else {
         report_leadership(e, gs_error_message(err));
     }
@@ -120,7 +122,7 @@ static void create_lease(struct kube_election *e)
 static void update_lease(struct kube_election *e, const json_t *lease)
 {
     CODEC_AUTO_JSON json_t *copy =
-        json_deep_copy(lease); // with its resourceVersion: a race gives 409
+        json_deep_copy(lease); // with its resourceVersion: a concurrent write returns 409
     json_object_set_new(copy, "spec", our_spec(e, json_object_get(lease, "spec")));
     e->sent_mono_ms = now_ms();
     e->request =

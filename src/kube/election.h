@@ -22,7 +22,7 @@ struct kube_election_config {
     void *arg;
 };
 
-// Copies the texts. Starts at once.
+// Copies the texts. Starts immediately.
 struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *client,
                                         const struct kube_election_config *cfg);
 bool kube_election_leading(const struct kube_election *e);

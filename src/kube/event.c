@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each distinct event (object, type, reason, message; or combined ones without the message) has an
-// entry in a least-recently-used list.
-// An entry has at most one request under way; what happens meanwhile is folded into the next one.
+// Each distinct event (object, type, reason, message; combined events without the message) has an
+// entry in a least-recently-used list. An entry has at most one request in progress. Repeats that
+// occur meanwhile are combined into the next request.
 #include "kube/event.h"
 
 #include "base/clock.h"
@@ -20,7 +20,7 @@ struct entry {
     char *key;
     json_t *event; // as created, with the latest count and time
     bool created;  // the API server has it
-    bool dirty;    // it changed since the request under way was sent
+    bool dirty;    // it has changed since the request in progress was sent
     struct kube_request *request;
 };
 
@@ -31,7 +31,7 @@ struct kube_recorder {
     struct gs_hmap *entries;
     struct entry *newest, *oldest;
     int64_t last_name_ns; // names are unique
-    char *logged;         // the last failure that the log has
+    char *logged;         // the failure that was logged last
 };
 
 struct kube_recorder *kube_recorder_new(struct kube_client *c, const char *component,
@@ -101,7 +101,7 @@ void kube_recorder_free(struct kube_recorder *r)
 
 static void entry_send(struct entry *e);
 
-// Once for each reason.
+// Logs each reason once.
 static void write_event(struct kube_recorder *r, const char *failure)
 {
     if (!gs_streq(r->logged, failure))
@@ -118,12 +118,12 @@ static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err
         write_event(e->recorder, gs_error_message(err));
     gs_error_free(err);
     e->request = NULL;
-    if (failed && e->created && status == 404) { // expired or deleted meanwhile: begin again
+    if (failed && e->created && status == 404) { // expired or deleted meanwhile: create it again
         e->created = false;
         e->dirty = true;
         codec_json_del(e->event, "metadata", "resourceVersion", NULL);
     } else if (failed) {
-        event_entry_free(e); // events are best effort; the next one tries again
+        event_entry_free(e); // events are best effort; the next one is another attempt
         return;
     } else {
         e->created = true;
@@ -223,7 +223,7 @@ static struct entry *entry_new(struct kube_recorder *r, const char *key, json_t 
     return e;
 }
 
-// Cuts at a character's start: the text stays valid UTF-8.
+// Truncates at the start of a character, so that the text stays valid UTF-8.
 static void cut_message(char *message)
 {
     size_t n = strlen(message);
@@ -263,7 +263,7 @@ void kube_event(struct kube_recorder *r, const json_t *about, const char *type, 
         entry_repeat(e, message);
     else
         e = entry_new(r, key, event_new(r, about, type, reason, message));
-    // Repeats that are not written now are in the count of the next write.
+    // The count of the next write includes repeats that are not written now.
     if (!kube_event_limit_allow(r->limit, object, now_ms))
         return;
     e->dirty = true;

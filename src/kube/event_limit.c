@@ -13,7 +13,7 @@
 #define REFILL_MS      INT64_C(300000)
 
 struct similar {
-    int64_t last_ms; // of the newest event; first, as below
+    int64_t last_ms; // time of the newest event; first, because values begin with it (see below)
     size_t n;
     uint64_t messages[MESSAGES_MAX]; // hashes
 };
@@ -44,7 +44,7 @@ void kube_event_limit_free(struct kube_event_limit *l)
     free(l);
 }
 
-// Of values that begin with the time of their last use.
+// A map of values that begin with the time of their last use.
 static void drop_oldest(struct gs_hmap *m)
 {
     size_t pos = 0;
@@ -61,7 +61,7 @@ static void drop_oldest(struct gs_hmap *m)
     free(gs_hmap_remove(m, oldest));
 }
 
-// *ret_fresh: it is empty.
+// *ret_fresh: the value is new and empty.
 static void *find_event_group(struct gs_hmap *m, const char *key, size_t size, bool *ret_fresh)
 {
     void *value = gs_hmap_get_str(m, key);
@@ -96,7 +96,7 @@ bool kube_event_limit_combine(struct kube_event_limit *l, const char *similar, c
         s->messages[s->n++] = hash;
     if (s->n < MESSAGES_MAX)
         return false;
-    s->n--; // the first nine keep events of their own
+    s->n--; // the first nine events are not combined
     return true;
 }
 

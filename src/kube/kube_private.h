@@ -10,9 +10,9 @@
 
 // --- errors of API servers ---
 
-// For a status of 400 or more. The text is the message of a Status body, or the message of
-// Kubernetes' client for other bodies: "the server could not find the requested resource (get
-// pods.metrics.k8s.io)".
+// The error of a response with a status of 400 or more. The text is the message of a Status body,
+// or the message of Kubernetes' client for other bodies: "the server could not find the requested
+// resource (get pods.metrics.k8s.io)".
 struct gs_error *kube_response_error(const char *method, const char *path,
                                      const struct http_response *response, const json_t *body);
 
@@ -29,5 +29,5 @@ void kube_event_limit_free(struct kube_event_limit *l); // accepts NULL
 // similar: key of events that can be combined (object, type, reason). True: write it as combined.
 bool kube_event_limit_combine(struct kube_event_limit *l, const char *similar, const char *message,
                               int64_t now_ms);
-// about: key of object and type. Times are of any monotonic clock.
+// about: key of object and type. Times are those of a monotonic clock.
 bool kube_event_limit_allow(struct kube_event_limit *l, const char *about, int64_t now_ms);

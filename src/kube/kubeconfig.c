@@ -66,7 +66,8 @@ static struct gs_error *sources_add(struct sources *s, const char *path)
     return NULL;
 }
 
-// The entry `name` of the list "clusters", "users" or "contexts": its member "cluster", "user" …
+// Returns the entry `name` of the list "clusters", "users" or "contexts": its member "cluster",
+// "user" …
 static const json_t *find_entry(const struct sources *s, const char *list, const char *member,
                                 const char *name, const char **ret_path)
 {
@@ -103,7 +104,7 @@ static struct gs_error *read_file_beside(const char *config_path, const char *pa
     return NULL;
 }
 
-// PEM from "<key>-data" (base64) or from the file that "<key>" names; absent is fine.
+// Reads PEM from "<key>-data" (base64) or from the file that "<key>" names. Both may be absent.
 static struct gs_error *read_pem_or_data(const json_t *obj, const char *config_path,
                                          const char *key, char **ret)
 {
@@ -130,7 +131,7 @@ static struct gs_error *load_cluster(const struct sources *s, const char *name,
     const char *path = NULL;
     const json_t *cluster = find_entry(s, "clusters", "cluster", name, &path);
     if (!cluster)
-        return gs_error_new(GS_EINVAL, "%s: there is no cluster \"%s\"", s->items[0].path, name);
+        return gs_error_new(GS_EINVAL, "%s: cluster \"%s\" does not exist", s->items[0].path, name);
     c->server = gs_strdup(codec_json_str(cluster, "server", NULL));
     if (!c->server)
         return gs_error_new(GS_EINVAL, "%s: cluster \"%s\" has no server", path, name);
@@ -143,10 +144,10 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
     const char *path = NULL;
     const json_t *user = find_entry(s, "users", "user", name, &path);
     if (!user)
-        return gs_error_new(GS_EINVAL, "%s: there is no user \"%s\"", s->items[0].path, name);
+        return gs_error_new(GS_EINVAL, "%s: user \"%s\" does not exist", s->items[0].path, name);
     if (json_object_get(user, "exec") || json_object_get(user, "auth-provider"))
         return gs_error_new(GS_ENOTSUP,
-                            "%s: user \"%s\" logs in through a plug-in, which is not supported: "
+                            "%s: user \"%s\" uses a credential plug-in, which is not supported: "
                             "use a client certificate or a token",
                             path, name);
     struct gs_error *err = read_pem_or_data(user, path, "client-certificate", &c->client_cert_pem);
@@ -190,7 +191,7 @@ static struct gs_error *load_context(const struct sources *s, const char *name,
                             s->items[0].path);
     const json_t *context = find_entry(s, "contexts", "context", name, &path);
     if (!context)
-        return gs_error_new(GS_EINVAL, "%s: there is no context \"%s\"", s->items[0].path, name);
+        return gs_error_new(GS_EINVAL, "%s: context \"%s\" does not exist", s->items[0].path, name);
     const char *cluster = codec_json_str(context, "cluster", NULL);
     const char *user = codec_json_str(context, "user", NULL);
     const char *ns = codec_json_str(context, "namespace", NULL);
@@ -214,13 +215,13 @@ static struct gs_error *load_in_cluster(const char *host, const char *port, stru
         return gs_error_wrap(err, "the pod's service account");
     c->token[strcspn(c->token, "\r\n")] = '\0';
     c->token_file = gs_strdup(SERVICE_ACCOUNT "/token");
-    gs_error_free(read_file_beside("", SERVICE_ACCOUNT "/namespace", &c->ns)); // default then
+    gs_error_free(read_file_beside("", SERVICE_ACCOUNT "/namespace", &c->ns)); // then "default"
     if (!c->ns)
         c->ns = gs_strdup("default");
     return NULL;
 }
 
-// KUBECONFIG may name several files; those that are absent are passed over.
+// KUBECONFIG may name several files. Absent files are skipped.
 static struct gs_error *find_sources(struct sources *s)
 {
     const char *list = getenv("KUBECONFIG");

@@ -15,11 +15,11 @@ void kube_config_finish(struct kube_config *c); // wipes secrets
 
 // path NULL: KUBECONFIG, then ~/.kube/config, then the pod's service account.
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
-// The connection settings of its server. Borrows the texts.
+// Returns the connection settings of the server. Borrows the texts.
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c);
 #define KUBE_CONFIG_REFRESH_MS 60000 // tokens of service accounts expire after an hour
-// A client for its server. user_agent may be NULL.
+// Returns a client of the server. user_agent may be NULL.
 struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
                                      const char *user_agent, struct http_client **ret);
-// Mode 0600, atomic. name: of cluster, user and context.
+// Writes the file with mode 0600 atomically. name: of cluster, user and context.
 struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c);

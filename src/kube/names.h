@@ -14,5 +14,5 @@ bool kube_check_label_key(struct gs_slice s, struct gs_buf *why);   // "name" or
 bool kube_check_label_value(struct gs_slice s, struct gs_buf *why); // may be empty
 bool kube_check_env_name(struct gs_slice s, struct gs_buf *why);
 
-// A Go string literal of s, as Kubernetes' %q prints it.
+// Appends s as a Go string literal, as %q prints it.
 void kube_quote(struct gs_slice s, struct gs_buf *out);

@@ -16,7 +16,7 @@ const char *kube_annotation(const json_t *obj, const char *name);
 bool kube_is_deleting(const json_t *obj); // metadata.deletionTimestamp is set
 // "ns/name", or "name" without namespace. Caller frees.
 char *kube_key(const json_t *obj);
-// The owner reference with controller: true; NULL if there is no such reference.
+// Returns the owner reference with controller: true, or NULL.
 const json_t *kube_controller_ref(const json_t *obj);
 json_t *kube_make_controller_ref(const json_t *owner); // new reference
 // Conditions (type, status, reason, message, lastTransitionTime): in place at obj.status.conditions
@@ -35,7 +35,7 @@ void kube_set_condition(json_t *conditions, const char *type, const char *status
 
 // The port number on which a declared port listens: from the annotation, else the port itself.
 int kube_port(const json_t *obj, int port);
-// The same from the text of the annotation (may be NULL). 0: the port is not listed.
+// Takes the text of the annotation (may be NULL). 0: the port is not listed.
 int kube_port_in(const char *text, int port);
 
 // --- version ---

@@ -9,7 +9,7 @@ enum {
     MAX_OPERATIONS = 10000, // kube-apiserver's limit
     MAX_COPIED = 8 << 20,   // bytes that all copy operations together may add
     MAX_MOVED = 64 << 20,   // bytes that all move operations together may handle
-    NODE_COST = 32,         // of a value, beside its text
+    NODE_COST = 32,         // of a value, in addition to its text
 };
 
 struct pointer {
@@ -164,7 +164,7 @@ static struct gs_error *bad_index(const char *op, const struct pointer *p)
                         op, p->text, p->tokens[p->len - 1]);
 }
 
-// Takes value. missing: what to say when there is nothing to add to.
+// Takes value. missing: the error text if the parent does not exist.
 static struct gs_error *op_add(struct state *s, const char *op, const char *missing,
                                const struct pointer *p, json_t *value)
 {
@@ -223,8 +223,7 @@ static struct gs_error *op_remove(struct state *s, const char *op, const char *m
     return NULL;
 }
 
-// As in kube-apiserver, and against the RFC, an absent member of an object is no error: it is
-// added.
+// As in kube-apiserver and unlike the RFC, an absent member of an object is added.
 static struct gs_error *op_replace(struct state *s, const struct pointer *p, const json_t *value)
 {
     static const char missing[] = "doc is missing path: ";
@@ -278,7 +277,7 @@ static struct gs_error *op_move(struct state *s, const struct pointer *from,
         return gs_error_new(GS_EINVAL, "move operation cannot move \"%s\" into itself, to \"%s\"",
                             from->text, to->text);
     if (from->len == 0)
-        return NULL; // the whole document onto itself
+        return NULL; // replaces the whole document by itself
     json_t *value = json_incref(descend_pointer(s->doc, from, from->len));
     s->moved += value ? cost_of(value) : 0;
     if (s->moved > MAX_MOVED) {

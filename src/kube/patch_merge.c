@@ -8,7 +8,7 @@ static struct gs_error *too_deep(void)
                         CODEC_JSON_MAX_DEPTH);
 }
 
-// target: a fresh value to be changed, or NULL; taken. *ret is the merged value.
+// target: a new value that is changed, or NULL; taken. *ret is the merged value.
 static struct gs_error *merge_value(json_t *target, const json_t *patch, int depth, json_t **ret)
 {
     if (depth > CODEC_JSON_MAX_DEPTH) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strategic merge patch: a merge patch whose lists are merged item by item where the type says so.
-// Source: Kubernetes' API conventions and kubectl's documentation of the directives. The order of a
-// merged list: items that the patch (or its $setElementOrder) names, in that order; items that only
-// the server has keep their place relative to the others.
+// Strategic merge patch: a merge patch whose lists are merged item by item if the type defines it.
+// Source: Kubernetes' API conventions and kubectl's documentation of the directives. A merged list
+// contains the items of the patch (or of its $setElementOrder) in that order. Items that only the
+// server has keep their place relative to the others.
 #include "kube/patch.h"
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 #define DELETE_PREFIX "$deleteFromPrimitiveList/"
 #define ORDER_PREFIX  "$setElementOrder/"
 
-// Merging compares every item with every other one.
+// Merging compares each item with each other item.
 enum { MAX_COMPARISONS = 16 << 20 };
 
 static struct gs_error *merge_object(const struct kube_type *t, json_t *obj, const json_t *patch,
@@ -21,7 +21,7 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Go's %v of a decoded JSON value.
+// Formats a decoded JSON value like %v of Go.
 static void go_print(const json_t *j, struct gs_buf *out)
 {
     if (json_is_object(j)) {
@@ -89,7 +89,7 @@ static bool has_prefix(const char *key, const char *prefix)
     return *key == '$' && gs_starts(key, prefix);
 }
 
-// A new value: the patch's own without nulls in objects and without what directives say.
+// Returns the patch's value without nulls in objects and without directives.
 static json_t *without_directives(const json_t *patch)
 {
     if (json_is_object(patch)) {
@@ -121,7 +121,8 @@ static json_t *without_directives(const json_t *patch)
     return json_deep_copy(patch);
 }
 
-// The position of what equals `item` in `list`: by the member `key`, or as a whole when key is "".
+// Returns the position of the item of `list` that equals `item`: by the member `key`, or the whole
+// item if key is "".
 static ssize_t find_list_item(const json_t *list, const json_t *item, const char *key)
 {
     const json_t *wanted = *key ? json_object_get(item, key) : item;
@@ -147,7 +148,7 @@ static struct gs_error *check_merge_keys(const json_t *list, const char *key)
     return NULL;
 }
 
-// The items that a list patch names, in its order, must come in that order in $setElementOrder.
+// The items of a list patch must have the same order in $setElementOrder.
 static struct gs_error *check_order(const json_t *patch, const json_t *order, const char *key)
 {
     if (json_array_size(order) == 0)
@@ -175,7 +176,7 @@ static struct gs_error *check_order(const json_t *patch, const json_t *order, co
     return NULL;
 }
 
-// Applies the list elements {"$patch": …}. *ret_replace: the list is to be the patch's own items.
+// Applies the list elements {"$patch": …}. *ret_replace: the patch's items replace the list.
 static struct gs_error *apply_markers(json_t *list, const json_t *patch, const char *key,
                                       bool *ret_replace)
 {
@@ -228,8 +229,8 @@ static struct gs_error *merge_items(const struct kube_field *f, json_t *list, co
     return NULL;
 }
 
-// list: the merged items. Those that `order` names take its order; the others (the server's) go
-// before a named one exactly where they stood before it in `before`.
+// list: the merged items. The items in `order` get this order. The others (the server's) are placed
+// before the item that they preceded in `before`.
 static json_t *in_order(const json_t *list, const json_t *order, const json_t *before,
                         const char *key)
 {
@@ -294,8 +295,8 @@ static struct gs_error *merge_list(const struct kube_field *f, json_t *have, con
     if (err)
         return err;
     CODEC_AUTO_JSON json_t *before = json_copy(have);
-    // With an order given, kube-apiserver lets new items take the places of deleted ones before it
-    // sorts; without, it sorts by what was kept.
+    // With an order, kube-apiserver lets new items take the places of deleted ones before it sorts.
+    // Without one, it sorts by the items that were kept.
     shorten_text(before, order && !replace && length > kept ? length : kept);
     *ret = in_order(have, order ? order : patch, before, key);
     return NULL;
@@ -420,7 +421,7 @@ static struct gs_error *patch_member(const struct kube_type *t, json_t *obj, con
     return NULL;
 }
 
-// Changes obj. t NULL: nothing is known about its members, lists are replaced.
+// Changes obj. t NULL: the type of its members is unknown, so lists are replaced.
 static struct gs_error *merge_object(const struct kube_type *t, json_t *obj, const json_t *patch,
                                      int depth)
 {

@@ -4,7 +4,7 @@
 #include "base/num.h"
 #include "base/slice.h"
 
-// 0: not a port number.
+// Returns 0 if it is not a port number.
 static int read_port_number(struct gs_slice text)
 {
     int64_t port = 0;

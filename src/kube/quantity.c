@@ -6,8 +6,8 @@
 
 typedef unsigned __int128 u128;
 
-// Mantissas without their trailing zeros stay below 10^MAX_DIGITS, so that two more factors of ten
-// never overflow, every canonical text fits KUBE_QUANTITY_SIZE and can be read again.
+// Mantissas without trailing zeros are below 10^MAX_DIGITS. Two more factors of ten therefore never
+// overflow, and each canonical text fits KUBE_QUANTITY_SIZE and can be parsed again.
 #define MAX_DIGITS   28
 #define MAX_EXPONENT 999999
 #define NANO         (-9)
@@ -71,7 +71,8 @@ static struct gs_error *split_quantity(struct gs_slice s, struct text *ret)
         s.len--;
         t.fraction = take_while(&s, "0123456789");
     }
-    // Kubernetes reads a text without any digit as 0, against its own expression; here it is wrong.
+    // Kubernetes parses a text without digits as 0, although its own expression does not match it.
+    // Here it is an error.
     if (t.whole.len + t.fraction.len == 0)
         return bad_format();
     const char *start = s.data;
@@ -90,7 +91,7 @@ static struct gs_error *split_quantity(struct gs_slice s, struct text *ret)
 
 static const struct {
     const char *text;
-    int exponent; // of ten, or of two
+    int exponent; // power of ten, or of two
     enum form form;
 } suffixes[] = {
     {"", 0, DECIMAL_SI},   {"n", -9, DECIMAL_SI}, {"u", -6, DECIMAL_SI}, {"m", -3, DECIMAL_SI},
@@ -142,8 +143,8 @@ static void strip_tens(struct amount *a)
     }
 }
 
-// Reads the digits; those that the mantissa cannot hold must be after the point, and are rounded
-// up.
+// Parses the digits. Digits that do not fit into the mantissa must be after the decimal point and
+// are rounded up.
 static struct gs_error *read_digits(const struct text *t, struct amount *a)
 {
     size_t n = 0;
@@ -235,7 +236,7 @@ static struct gs_error *parse_quantity(struct gs_slice s, struct amount *ret)
     return NULL;
 }
 
-// In units of 10^unit, rounded away from zero, saturating.
+// Returns the value in units of 10^unit, rounded away from zero. Saturates.
 static int64_t in_units(struct amount a, int unit)
 {
     const u128 max = (u128)INT64_MAX + (a.negative ? 1 : 0);

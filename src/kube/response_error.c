@@ -36,7 +36,7 @@ static enum gs_code code_of_status(int status, const char *reason)
     }
 }
 
-// Kubernetes' texts for answers without a Status. NULL: none for this code.
+// Returns Kubernetes' text for a response without a Status. NULL: this code has none.
 static const char *known_text(int status)
 {
     switch (status) {

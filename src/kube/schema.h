@@ -38,18 +38,19 @@ struct kube_type {
     const struct kube_field *fields; // ends with a NULL name
 };
 
-// NULL if the table has no such kind.
+// Returns NULL if the table does not contain the kind.
 const struct kube_type *kube_schema_find(const char *api_version, const char *kind);
 const struct kube_field *kube_schema_field(const struct kube_type *t, const char *name);
 
-// All kinds of the table in turn; NULL after the last one.
+// Returns the kinds of the table one by one; NULL after the last one.
 const struct kube_type *kube_schema_nth(size_t i, const char **ret_api_version,
                                         const char **ret_kind);
 
 // Adds one text per problem to the arrays of strings: `unknown field "spec.foo"`, and for wrong
 // types kube-apiserver's decode errors (`json: cannot unmarshal string into Go struct field
-// DeploymentSpec.spec.replicas of type int32`), of which it shows the first. null fits every field.
-// drop: unknown fields and nulls are removed from obj. At most KUBE_SCHEMA_MAX_PROBLEMS texts each.
+// DeploymentSpec.spec.replicas of type int32`), of which kube-apiserver shows the first. null is
+// valid for each field. drop: removes unknown fields and nulls from obj. At most
+// KUBE_SCHEMA_MAX_PROBLEMS texts each.
 #define KUBE_SCHEMA_MAX_PROBLEMS 100
 void kube_schema_check(const struct kube_type *t, json_t *obj, bool drop, json_t *ret_unknown,
                        json_t *ret_type_errors);
@@ -78,10 +79,10 @@ struct kube_openapi_resource {
 // {"paths": {"apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1?hash=…"}}} of all
 // group-versions among the resources. The hash changes with the document.
 json_t *kube_openapi_v3_index(const struct kube_openapi_resource *r, size_t n);
-// The document of one group-version; resources of others are skipped.
+// Returns the document of one group-version. Resources of other group-versions are skipped.
 json_t *kube_openapi_v3(const char *group, const char *version,
                         const struct kube_openapi_resource *r, size_t n);
 
 json_t *kube_openapi_v2(const struct kube_openapi_resource *r, size_t n);
-// gnostic's openapi.v2.Document of a document made by kube_openapi_v2().
+// Converts a document of kube_openapi_v2() to gnostic's openapi.v2.Document.
 void kube_openapi_v2_encode(const json_t *document, struct gs_buf *out);

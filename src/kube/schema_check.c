@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks an object along its type. Two paths are kept: the one that unknown-field texts show
-// (spec.containers[0].foo) and the one of Go's decoder (spec.containers.foo).
+// Checks an object against its type. Two paths are tracked: the path in texts about unknown fields
+// (spec.containers[0].foo), and the path of Go's decoder (spec.containers.foo).
 #include "kube/schema.h"
 
 #include "base/clock.h"
@@ -35,7 +35,7 @@ static void report_problem(json_t *list, const struct gs_buf *text)
         json_array_append_new(list, json_stringn_nocheck(text->data, text->len));
 }
 
-// "io.k8s.api.core.v1.PodSpec" is v1.PodSpec to Go.
+// Converts "io.k8s.api.core.v1.PodSpec" to Go's name v1.PodSpec.
 static const char *go_type_name(const struct kube_type *t, bool with_package)
 {
     const char *last = strrchr(t->name, '.');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/v1: what is neither Pod nor volume.
+// core/v1: kinds other than Pod and volumes.
 #include "kube/schema_private.h"
 
 #define CORE "io.k8s.api.core.v1."

@@ -86,7 +86,7 @@ static json_t *field_schema(struct doc *d, const struct kube_field *f)
     json_t *s = value_schema(d, f->kind, f);
     bool extended = f->doc || f->merge_key || f->retain_keys;
     if (d->v3 && extended && json_object_get(s, "$ref")) {
-        // Beside a $ref of version 3 nothing else counts.
+        // In version 3, members beside $ref are ignored.
         json_t *around = json_object();
         json_object_set_new(around, "allOf", json_pack("[o]", s));
         s = around;
@@ -202,7 +202,7 @@ static char *custom_schema_name(const struct kube_openapi_resource *r)
     return gs_buf_take(&name);
 }
 
-// Adds the resource's own schema; the name is the caller's.
+// Adds the schema of the resource. The caller owns the name.
 static char *add_resource_schema(struct doc *d, const struct kube_openapi_resource *r)
 {
     GS_AUTO_FREE char *api_version = api_version_of(r);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// openapi.v2.Document (gnostic) as protobuf: the members that our own documents have. Field numbers
-// are those of gnostic's OpenAPIv2.proto.
+// openapi.v2.Document (gnostic) as protobuf, with the members that gpuscale's documents use. Field
+// numbers are those of gnostic's OpenAPIv2.proto.
 #include "kube/schema.h"
 
 static void add_varint(struct gs_buf *out, uint64_t v)

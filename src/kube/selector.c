@@ -25,7 +25,7 @@ enum token {
 
 struct lexer {
     struct gs_slice rest;
-    enum token tok; // the one to be read next
+    enum token tok; // the next one to be read
     struct gs_slice lit;
 };
 
@@ -86,7 +86,7 @@ static void advance_lexer(struct lexer *l)
     l->rest.len -= n;
 }
 
-// The next token where a key or value is expected: "in" and "notin" are plain words there.
+// Reads the next token where a key or value is expected. "in" and "notin" are plain words here.
 static enum token peek_value(const struct lexer *l)
 {
     return l->tok == TOK_IN || l->tok == TOK_NOTIN ? TOK_WORD : l->tok;
@@ -125,7 +125,7 @@ void kube_selector_finish(struct kube_selector *s)
     *s = (struct kube_selector){0};
 }
 
-// Keeps values sorted and unique.
+// Inserts a value; values are sorted and unique.
 static void add_selector_value(struct kube_requirement *r, struct gs_slice value)
 {
     GS_AUTO_FREE char *text = gs_slice_dup(value);
@@ -143,7 +143,7 @@ static void add_selector_value(struct kube_requirement *r, struct gs_slice value
     r->n_values++;
 }
 
-// Takes r; keeps requirements sorted by key, in order of arrival for one key.
+// Takes r. Requirements are sorted by key; those of one key keep their order.
 static void add_selector_requirement(struct kube_selector *s, struct kube_requirement r)
 {
     gs_grow(&s->items, &s->cap, s->len, sizeof(*s->items));
@@ -330,7 +330,7 @@ static struct gs_error *parse_requirement(struct lexer *l, struct kube_requireme
     advance_lexer(l);
     struct gs_error *err = NULL;
     if (negated)
-        r->op = KUBE_SEL_NOT_EXISTS; // what follows must be the end or a comma
+        r->op = KUBE_SEL_NOT_EXISTS; // the end or a comma must follow
     else if (l->tok == TOK_END || l->tok == TOK_COMMA)
         r->op = KUBE_SEL_EXISTS;
     else
@@ -646,7 +646,7 @@ bool kube_field_selector_matches(const struct kube_selector *s, const json_t *ob
     for (size_t i = 0; i < s->len; i++) {
         GS_AUTO_BUF struct gs_buf value = {0};
         field_text(obj, s->items[i].key, &value);
-        // An absent field reads as "", as in Kubernetes.
+        // An absent field has the value "", as in Kubernetes.
         if (!requirement_matches(&s->items[i], value.data ? value.data : ""))
             return false;
     }

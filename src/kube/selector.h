@@ -35,7 +35,7 @@ struct kube_selector {
 struct gs_error *kube_selector_parse(const char *text, struct kube_selector *ret); // NULL, "": all
 // A metav1.LabelSelector. NULL matches nothing by Kubernetes' rule; {} matches everything.
 struct gs_error *kube_selector_from_json(const json_t *label_selector, struct kube_selector *ret);
-// Equality map only (a Service's spec.selector).
+// Converts a map of labels and values (spec.selector of a Service).
 void kube_selector_from_map(const json_t *map, struct kube_selector *ret);
 // spec.selector of an object that owns pods: a map in Services and ReplicationControllers,
 // otherwise a LabelSelector.
@@ -44,6 +44,6 @@ void kube_selector_finish(struct kube_selector *s);
 bool kube_selector_matches(const struct kube_selector *s,
                            const json_t *labels);                             // labels may be NULL
 void kube_selector_format(const struct kube_selector *s, struct gs_buf *out); // "a=b,c in (d,e)"
-// Field selector over an object: keys are dotted paths; only EQ and NEQ.
+// Parses a field selector. Keys are dotted paths; only EQ and NEQ are allowed.
 struct gs_error *kube_field_selector_parse(const char *text, struct kube_selector *ret);
 bool kube_field_selector_matches(const struct kube_selector *s, const json_t *obj);

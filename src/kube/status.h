@@ -13,7 +13,7 @@ void kube_reply_json(struct http_exchange *x, int code, const json_t *body); // 
 // A serialized compact body. It is indented under the conditions of kube_reply_json.
 void kube_reply_compact(struct http_exchange *x, int code, struct gs_slice body);
 void kube_reply_bytes(struct http_exchange *x, int code, struct http_bytes *body); // never indented
-bool kube_wants_pretty(const struct http_exchange *x); // whether replies are indented
+bool kube_wants_pretty(const struct http_exchange *x); // true if replies are indented
 void kube_reply_failure(struct http_exchange *x, int code, const char *reason, const char *fmt, ...)
     GS_PRINTF(4, 5);
 

@@ -36,7 +36,7 @@ struct kube_watch_errors *kube_watch_errors_new(uv_loop_t *loop, const struct ku
     w->what = gs_strdup(what);
     w->timer = gs_timer_new(loop, w);
     gs_timer_repeat(w->timer, check_watch_error, CHECK_EVERY_MS, CHECK_EVERY_MS);
-    gs_timer_unref(w->timer); // this timer alone must not keep the program running
+    gs_timer_unref(w->timer); // the timer must not keep the program running
     return w;
 }
 

@@ -120,11 +120,10 @@ static struct gs_error *choose(const struct nvmlsim *sim, unsigned ordinal, stru
     struct visible_list list;
     list_visible(sim, variable, &list);
     if (ordinal >= list.n)
-        return gs_error_new(GS_ENOTFOUND,
-                            "no simulated device %u: CUDA_VISIBLE_DEVICES%s%s shows %u of "
-                            "%s",
-                            ordinal, variable ? "=" : " is not set and ",
-                            variable ? variable : "all", list.n, sim->name);
+        return gs_error_new(
+            GS_ENOTFOUND,
+            "no simulated device %u: CUDA_VISIBLE_DEVICES%s%s selects %u devices of %s", ordinal,
+            variable ? "=" : " is not set and ", variable ? variable : "all", list.n, sim->name);
     *ret = list.items[ordinal];
     return NULL;
 }
@@ -220,12 +219,12 @@ struct gs_error *nvmlsim_mem_alloc(struct nvmlsim_ctx *c, uint64_t bytes,
         nvmlsim_process_reap(c->gpu);
     uint64_t used = nvmlsim_process_memory_used(c->gpu, c->board, c->timeline);
     if (used > limit || bytes > limit - used)
-        return gs_error_new(GS_ELIMIT,
-                            "out of memory: %llu MiB wanted, the simulated GPU %u has %llu of "
-                            "%llu MiB free",
-                            (unsigned long long)(bytes >> 20), c->index,
-                            (unsigned long long)((limit - (used < limit ? used : limit)) >> 20),
-                            (unsigned long long)(limit >> 20));
+        return gs_error_new(
+            GS_ELIMIT,
+            "out of memory: %llu MiB requested, the simulated GPU %u has %llu of %llu MiB free",
+            (unsigned long long)(bytes >> 20), c->index,
+            (unsigned long long)((limit - (used < limit ? used : limit)) >> 20),
+            (unsigned long long)(limit >> 20));
     struct nvmlsim_alloc *a = gs_alloc(sizeof(*a));
     a->bytes = bytes;
     a->next = c->allocs;
@@ -295,8 +294,8 @@ struct gs_error *nvmlsim_kernel_run(struct nvmlsim_ctx *c, uint64_t duration_us,
 {
     if (!(sm_share > 0 && sm_share <= 1) || duration_us > UINT64_C(1000000) * 86400)
         return gs_error_new(GS_EINVAL,
-                            "a kernel of %llu us on %g of the SMs: the share is above 0 and at "
-                            "most 1, the duration at most a day",
+                            "a kernel of %llu us on a share of %g of the SMs: want a share above 0 "
+                            "and at most 1, and at most a day",
                             (unsigned long long)duration_us, sm_share);
     struct gs_error *err = check_owner(c);
     int64_t left = (int64_t)duration_us * 1000, earliest = 0;

@@ -104,8 +104,8 @@ static struct gs_error *check_call(const char *call)
 static struct gs_error *check_gpu(const struct nvmlsim *s, int gpu)
 {
     if (gpu >= (int)s->n_gpus)
-        return gs_error_new(GS_EINVAL, "there is no GPU %d in %s: it has %u, numbered from 0", gpu,
-                            s->name, s->n_gpus);
+        return gs_error_new(GS_EINVAL, "%s has no GPU %d: it has %u, numbered from 0", s->name, gpu,
+                            s->n_gpus);
     return NULL;
 }
 
@@ -219,8 +219,7 @@ struct gs_error *nvmlsim_value_parse(const char *text, uint32_t *ret)
     const char *near = gs_suggest(text, names, GS_ARRAY_LEN(names));
     return gs_error_new(
         GS_EINVAL,
-        "\"%s\" is not a value of a GPU: give the number of an NVML field, or a name "
-        "such as %s",
+        "\"%s\" is not a value of a GPU: want the number of an NVML field, or a name such as %s",
         text, near ? near : names[0]);
 }
 
@@ -306,8 +305,8 @@ struct gs_error *nvmlsim_nvml_code_parse(const char *text, int *ret)
         }
     }
     const char *near = gs_suggest(name, names, GS_ARRAY_LEN(names));
-    return gs_error_new(GS_EINVAL,
-                        "\"%s\" is not an NVML error: give a number 1 to 30 or 999, or a name "
-                        "such as %s",
-                        text, near ? near : "GPU_IS_LOST");
+    return gs_error_new(
+        GS_EINVAL,
+        "\"%s\" is not an NVML error: want a number from 1 to 30, 999, or a name such as %s", text,
+        near ? near : "GPU_IS_LOST");
 }

@@ -108,8 +108,8 @@ static struct gs_error *remove_old(const char *name)
         return errno == ENOENT ? NULL : gs_error_errno(errno, "opening the old %s", name);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return gs_error_new(GS_EEXIST,
-                            "the simulated GPUs %s exist and are in use; end their users, or "
-                            "choose another name with --name or %s",
+                            "the simulated GPUs %s exist and are in use; stop the programs that "
+                            "use them, or choose another name with --name or %s",
                             name, NVMLSIM_ENV);
     if (shm_unlink(name) < 0 && errno != ENOENT)
         return gs_error_errno(errno, "removing the old %s", name);
@@ -141,8 +141,7 @@ struct gs_error *nvmlsim_create(const char *name, const struct nvmlsim_spec *spe
     if (err)
         return err;
     if (spec->n_gpus == 0 || spec->n_gpus > NVMLSIM_MAX_GPUS)
-        return gs_error_new(GS_EINVAL, "%u GPUs; 1 to %d can be simulated", spec->n_gpus,
-                            NVMLSIM_MAX_GPUS);
+        return gs_error_new(GS_EINVAL, "%u GPUs: want 1 to %d", spec->n_gpus, NVMLSIM_MAX_GPUS);
     err = remove_old(name);
     if (err)
         return err;
@@ -178,9 +177,9 @@ struct gs_error *nvmlsim_unlink(const char *name)
     if (shm_unlink(name) == 0)
         return NULL;
     if (errno == ENOENT)
-        return gs_error_new(GS_ENOTFOUND,
-                            "there are no simulated GPUs %s; \"gpuscale sim list\" lists "
-                            "the existing ones",
-                            name);
+        return gs_error_new(
+            GS_ENOTFOUND,
+            "the simulated GPUs %s do not exist; \"gpuscale sim list\" lists the existing ones",
+            name);
     return gs_error_errno(errno, "deleting the simulated GPUs %s", name);
 }

@@ -92,7 +92,7 @@ static struct gs_error *find_profile(const struct nvmlsim_model *model, const ch
     unsigned n = 0;
     const struct nvmlsim_mig_profile *profiles = nvmlsim_mig_profiles(model->name, &n);
     if (!n)
-        return gs_error_new(GS_EINVAL, "%s cannot be divided: it has no MIG", model->name);
+        return gs_error_new(GS_EINVAL, "%s does not support MIG", model->name);
     GS_AUTO_BUF struct gs_buf known = {0};
     for (unsigned i = 0; i < n; i++) {
         if (gs_streq(profiles[i].name, name)) {
@@ -189,7 +189,7 @@ struct gs_error *nvmlsim_mig_place(const struct nvmlsim_model *model, const char
     struct nvmlsim_mig_placed placed[NVMLSIM_MAX_MIG] = {{0}}, instances[NVMLSIM_MAX_MIG] = {{0}};
     unsigned first[NVMLSIM_MAX_MIG] = {0}, n_instances = 0;
     if (n > NVMLSIM_MAX_MIG)
-        return gs_error_new(GS_EINVAL, "%s: %u MIG instances; a GPU has at most %d", model->name, n,
+        return gs_error_new(GS_EINVAL, "%s: %u MIG instances: a GPU has at most %d", model->name, n,
                             NVMLSIM_MAX_MIG);
     struct gs_error *err = read_names(model, names, n, placed, first, &n_instances);
     if (err)

@@ -65,10 +65,9 @@ struct gs_error *nvmlsim_process_self(struct nvmlsim_process_id *ret)
     char state = 0;
     int rc = read_stat(id.pid, &state, &id.start_time);
     if (rc)
-        return gs_error_errno(rc,
-                              "reading /proc/%d/stat (the simulated device tells processes "
-                              "apart by it)",
-                              (int)id.pid);
+        return gs_error_errno(
+            rc, "reading /proc/%d/stat (it identifies a process of the simulated device)",
+            (int)id.pid);
     *ret = id;
     return NULL;
 }
@@ -138,7 +137,7 @@ struct gs_error *nvmlsim_process_open(struct nvmlsim_shm_gpu *g,
     struct nvmlsim_shm_process *p = find_place(g, id, timeline);
     if (!p)
         return gs_error_new(GS_ELIMIT,
-                            "%d processes have the simulated device open; it has no room for more",
+                            "%d processes have the simulated device open, which is the maximum",
                             NVMLSIM_SHM_PROCESSES);
     unsigned place = (unsigned)(p - g->processes);
     if (!same_process(p, id) || p->timeline != timeline) {

@@ -183,7 +183,7 @@ static struct gs_error *open_segment(const char *name, int *ret_fd, size_t *ret_
     if (fd < 0 && errno == ENOENT)
         return gs_error_new(
             GS_ENOTFOUND,
-            "there are no simulated GPUs %s; create them with \"gpuscale sim create "
+            "the simulated GPUs %s do not exist; create them with \"gpuscale sim create "
             "2xTesla-T4 --name %s\"",
             name, name);
     if (fd < 0)

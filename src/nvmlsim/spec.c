@@ -48,8 +48,7 @@ struct gs_error *nvmlsim_model_resolve(const struct nvmlsim_gpu_spec *g, struct 
         return NULL;
     }
     if (g->memory_mib && g->memory_mib <= known->reserved_mib)
-        return gs_error_new(GS_EINVAL,
-                            "%llu MiB is too small for a %s: its driver keeps %u MiB for itself",
+        return gs_error_new(GS_EINVAL, "%llu MiB is too small for a %s: its driver reserves %u MiB",
                             (unsigned long long)g->memory_mib, known->name, known->reserved_mib);
     *ret = *known;
     if (g->memory_mib)
@@ -78,7 +77,7 @@ static struct gs_error *cut_count(struct gs_slice *item, uint64_t *ret)
     struct gs_error *err = gs_parse_u64(gs_slice_make(item->data, digits), NVMLSIM_MAX_GPUS, ret);
     if (err || *ret == 0) {
         gs_error_free(err);
-        return gs_error_new(GS_EINVAL, "\"" GS_SLICE_FMT "\": the number of GPUs is 1 to %d",
+        return gs_error_new(GS_EINVAL, "\"" GS_SLICE_FMT "\": want 1 to %d GPUs",
                             GS_SLICE_ARG(*item), NVMLSIM_MAX_GPUS);
     }
     item->data += digits + 1;
@@ -109,7 +108,7 @@ struct gs_error *nvmlsim_spec_parse(const char *text, struct nvmlsim_spec *ret)
             return err;
         if (!item.len)
             return gs_error_new(GS_EINVAL,
-                                "\"%s\" is not a list of GPUs; write for example "
+                                "\"%s\" is not a list of GPUs; want, for example, "
                                 "8xA100-SXM4-80GB or 2xTesla-K80,1xTesla-T4",
                                 text);
         GS_AUTO_FREE char *name = gs_slice_dup(item);
@@ -121,7 +120,8 @@ struct gs_error *nvmlsim_spec_parse(const char *text, struct nvmlsim_spec *ret)
             return err;
     }
     if (spec->n_gpus == 0)
-        return gs_error_new(GS_EINVAL, "no GPUs given; write for example 8xA100-SXM4-80GB");
+        return gs_error_new(GS_EINVAL,
+                            "no GPUs are specified; want, for example, 8xA100-SXM4-80GB");
     *ret = *spec;
     return NULL;
 }

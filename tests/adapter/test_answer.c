@@ -57,7 +57,7 @@ static void test_errors(void **state)
           "many");
     wrong(401, "no", GS_EPERM, "401");
     wrong(502, "<html>", GS_EUNAVAIL, "502");
-    wrong(200, "<html>", GS_EPROTO, "not an answer");
+    wrong(200, "<html>", GS_EPROTO, "not a response");
     wrong(200, "{\"status\":\"success\"}", GS_EPROTO, "no data");
     wrong(200, "{\"status\":\"success\",\"data\":null}", GS_EPROTO, "object");
     wrong(200, "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{]}}",
@@ -67,7 +67,7 @@ static void test_errors(void **state)
           "\"value\":[1,\"x\"]}]}}",
           GS_EPROTO, "malformed");
     wrong(200, "{\"status\":\"success\",\"data\":{\"resultType\":\"v\",\"result\":[]}}", GS_EPROTO,
-          "unknown type");
+          "unknown result type");
     wrong(200, "", GS_EPROTO, "");
 }
 

@@ -111,7 +111,7 @@ static void test_no_numbers(void **state)
         struct fixture f = {.value = values[i]};
         start(&f);
         assert_int_equal(fixture_get(&f.api, V1 ONE, NULL), 404);
-        fixture_has(&f.api, "not a number that can be served");
+        fixture_has(&f.api, "its value is NaN or infinite");
         assert_int_equal(fixture_get(&f.api, V1 "/namespaces/ml/pods/*/gpu", NULL), 200);
         fixture_has(&f.api, "\"items\":[]");
         assert_int_equal(fixture_get(&f.api, EXTERNAL "/namespaces/ml/queue", NULL), 200);
@@ -417,7 +417,7 @@ static void test_source_hangs(void **state)
     f.api.hung = true;
     wait_for_source(&f, 500);
     fixture_has(&f.api, "[-]source failed: no good answer for ");
-    fixture_has(&f.api, "no answer within 50 ms");
+    fixture_has(&f.api, "no response within 50 ms");
     f.api.hung = false;
     wait_for_source(&f, 200);
     f.api.down = true;
@@ -479,7 +479,7 @@ static void test_source_down(void **state)
     start(&f);
     f.api.down = true;
     assert_int_equal(fixture_get(&f.api, V1 ONE, NULL), 500);
-    fixture_has(&f.api, "unable to fetch metrics: the source does not answer: http://test: HTTP "
+    fixture_has(&f.api, "unable to fetch metrics: the source is unavailable: http://test: HTTP "
                         "status 502");
     assert_int_equal(fixture_get(&f.api, V1 "/namespaces/ml/pods/p0/none", NULL), 404);
     fixture_has(&f.api, "no rule serves it");

@@ -98,14 +98,14 @@ static void wrong(const char *rules, const char *why)
 static void test_wrong_policies(void **state)
 {
     struct adapter_api_audit_policy *p = NULL;
-    wrong("- level: Everything", "\"Everything\" is none of");
-    wrong("- users: [a]", "level \"\" is none of");
+    wrong("- level: Everything", "unknown level \"Everything\"");
+    wrong("- users: [a]", "unknown level \"\"");
     wrong("- {level: None, user: [a]}", "did you mean \"users\"");
     wrong("- {level: None, nonResourceURLs: [healthz]}", "does not begin with a slash");
     wrong("- {level: None, nonResourceURLs: ['/a*b']}", "not at its end");
-    wrong("- {level: None, nonResourceURLs: [/a], namespaces: [x]}", "not for both");
-    wrong("- {level: None, resources: [{group: apps/v1}]}", "without a version");
-    wrong("- {level: None, resources: [{group: '', resourceNames: [a]}]}", "need resources");
+    wrong("- {level: None, nonResourceURLs: [/a], namespaces: [x]}", "must not have both");
+    wrong("- {level: None, resources: [{group: apps/v1}]}", "without its version");
+    wrong("- {level: None, resources: [{group: '', resourceNames: [a]}]}", "requires resources");
     wrong("- {level: None, omitStages: [Never]}", "p.yaml:4");
     assert_error(adapter_api_audit_policy_parse(
                      GS_SLICE("kind: Policy\napiVersion: audit.k8s.io/v1\n"), "p", &p),

@@ -105,10 +105,10 @@ static void test_wrong(void **state)
     wrong("rules:\n- seriesQuery: x\n  metricQuery: y\n", "did you mean \"metricsQuery\"?");
     wrong("rulez: []\n", "unknown field \"rulez\"");
     wrong("rules:\n- seriesQuery: x\n  seriesQuery: y\n", "rules.yaml:3");
-    wrong("rules:\n- seriesFilters: [{is: a, isNot: b}]\n", "one of is and isNot");
-    wrong("rules:\n- seriesFilters: [{}]\n", "one of is and isNot");
+    wrong("rules:\n- seriesFilters: [{is: a, isNot: b}]\n", "either is or isNot");
+    wrong("rules:\n- seriesFilters: [{}]\n", "either is or isNot");
     wrong("rules:\n- name: {matches: '('}\n", "regular expression");
-    wrong("rules:\n- name: {matches: '(a)(b)'}\n", "name.as is needed");
+    wrong("rules:\n- name: {matches: '(a)(b)'}\n", "name.as is required");
     wrong("rules:\n- metricsQuery: '<<.Series'\n", "metrics-query");
     wrong("rules:\n- resources: {template: 'x'}\n", "must use <<.Resource>>");
     wrong("rules:\n- resources: {overrides: {a: {group: apps}}}\n", "names no resource");
@@ -226,16 +226,16 @@ static void test_sources(void **state)
 static void test_wrong_sources(void **state)
 {
     wrong("sources: [{url: http://x}]", "has no name");
-    wrong("sources: [{name: a}]", "needs one of url and engine");
-    wrong("sources: [{name: a, url: http://x, engine: true}]", "needs one of url and engine");
+    wrong("sources: [{name: a}]", "needs either url or engine");
+    wrong("sources: [{name: a, url: http://x, engine: true}]", "needs either url or engine");
     wrong("sources: [{name: a, url: http://x}, {name: a, url: http://y}]", "another source");
     wrong("sources: [{name: default, url: http://x}]", "another source");
     wrong("sources: [{name: a, url: http://x, verb: PUT}]", "want GET or POST");
     wrong("sources: [{name: a, url: http://x, oauth2: {}}]", "oauth2");
     wrong("sources: [{name: a, url: http://x, rules: ['(']}]", "rules.yaml:1");
     wrong("sources: [{name: a, url: http://x, rule: [a]}]", "did you mean \"rules\"");
-    wrong("rules: [{seriesQuery: a, metricsQuery: x, source: b}]", "there is no source \"b\"");
-    wrong("resourceRules: {source: b}", "there is no source \"b\"");
+    wrong("rules: [{seriesQuery: a, metricsQuery: x, source: b}]", "source \"b\" is not defined");
+    wrong("resourceRules: {source: b}", "source \"b\" is not defined");
 }
 
 static void test_defaults(void **state)

@@ -258,7 +258,7 @@ static void test_causes(void **state)
     assert_cause(&f, PROVIDER_NO_METRIC, "no pods in namespace ml match the selector app=none");
     ask(&f, "pods", "a", "m", NULL);
     assert_cause(&f, PROVIDER_NO_SAMPLE,
-                 "there was no series m{ns=\"ml\",pod=\"a\"} in the last hour");
+                 "no series m{ns=\"ml\",pod=\"a\"} had a sample in the last hour");
     assert_string_equal(f.query, "max(max_over_time(timestamp(m{ns=\"ml\",pod=\"a\"})[1h:1m]))");
     f.last_answer = VECTOR("{\"metric\":{},\"value\":[5,\"1700000000.5\"]}");
     ask(&f, "pods", "a", "m", NULL);
@@ -268,20 +268,20 @@ static void test_causes(void **state)
                                          (long long)(gs_unix_ms() / 1000 - 2));
     f.last_answer = fresh;
     ask(&f, "pods", "a", "m", NULL);
-    assert_cause(&f, PROVIDER_NO_SAMPLE, "and the rule's query gives nothing of it");
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "but the rule's query returns no sample for it");
     f.no_object = true;
     ask(&f, "pods", "a", "m", NULL);
     assert_cause(&f, PROVIDER_NO_SAMPLE, "pods \"a\" not found");
     f.no_object = false;
     f.last_answer = "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"x\"}";
     ask(&f, "pods", "a", "m", NULL);
-    assert_cause(&f, PROVIDER_NO_SAMPLE, "rules.yaml:2 gives no sample for it now");
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "rules.yaml:2 returns no sample for it");
     f.answer = VECTOR(SAMPLE("other", "a", "1"));
     ask(&f, "pods", "a", "m", NULL);
     assert_cause(&f, PROVIDER_NO_SAMPLE, "none with pod=\"a\"");
     f.answer = VECTOR(SAMPLE("pod", "a", "NaN"));
     ask(&f, "pods", "a", "m", NULL);
-    assert_cause(&f, PROVIDER_NO_SAMPLE, "not a number");
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "NaN or infinite");
     ask(&f, "pods", "a", "b", NULL);
     assert_cause(&f, PROVIDER_NO_METRIC, "maps no label to namespaces");
     f.list_status = 403;
@@ -290,7 +290,7 @@ static void test_causes(void **state)
     f.all_fail = true;
     ask(&f, "pods", "a", "m", NULL);
     assert_cause(&f, PROVIDER_SOURCE_FAILED,
-                 "the source does not answer: http://test: HTTP status "
+                 "the source is unavailable: http://test: HTTP status "
                  "502");
     stop(&f);
 }
@@ -307,7 +307,7 @@ static void test_isolation(void **state)
     ask(&f, "pods", "a", "m", NULL);
     assert_int_equal(f.outcome, PROVIDER_OK);
     ask(&f, "pods", "a", "b", NULL);
-    assert_cause(&f, PROVIDER_NO_METRIC, "1 rules do not get their series");
+    assert_cause(&f, PROVIDER_NO_METRIC, "the series of 1 rules cannot be listed");
     f.bad_fails = false;
     provider_registry_relist(f.registry);
     run_until_round(&f, f.registry, 2);

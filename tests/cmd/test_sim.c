@@ -75,7 +75,7 @@ static void test_life_of_a_set(void **state)
     gives(0, "load --for=100ms", "of kernels on simulated GPU 1");
     gives(0, "load --gpu=0 --for=100ms", "of kernels on simulated GPU 0");
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
-    gives(1, "load --for=1ms", "CUDA_VISIBLE_DEVICES= shows 0");
+    gives(1, "load --for=1ms", "CUDA_VISIBLE_DEVICES= selects 0");
     unsetenv("CUDA_VISIBLE_DEVICES");
     gives(1, "load --memory=99Gi --for=1ms", "out of memory");
     gives(0, "lose 1", "");
@@ -91,7 +91,7 @@ static void test_life_of_a_set(void **state)
     gives(0, "hang '*' --for=1ms", "");
     gives(0, "clear", "");
     gives(0, "delete", "");
-    gives(1, "delete", "no simulated GPUs");
+    gives(1, "delete", "do not exist");
 }
 
 static void test_wrong_use(void **state)
@@ -100,9 +100,9 @@ static void test_wrong_use(void **state)
     gives(2, "statos", "did you mean \"sim status\"");
     gives(2, "create", "usage: gpuscale sim create SPEC");
     gives(2, "create 2xTesla-T5", "did you mean Tesla-T4");
-    gives(2, "lose 1", "there is no GPU 1");
+    gives(2, "lose 1", "has no GPU 1");
     gives(2, "lose x", "number of a GPU");
-    gives(2, "load --gpu=3", "there is no GPU 3");
+    gives(2, "load --gpu=3", "has no GPU 3");
     gives(2, "load --util=101", "0 to 100");
     gives(2, "load --sm-share=0", "--sm-share");
     gives(2, "load --memory=2GiX", "--memory");
@@ -154,7 +154,7 @@ static void test_errors_of_a_yaml_file_name_the_line(void **state)
     file_gives(2, "gpus:\n- model: L4\n  cuont: 2\n", "gpus.yaml:3: unknown field \"cuont\"");
     file_gives(2, "gpus:\n- model: L4\n- model: T5\n", "gpus.yaml:3: unknown GPU model \"T5\"");
     file_gives(2, "gpus:\n- count: 2\n", "gpus.yaml:2: a GPU needs a model");
-    file_gives(2, "gpus:\n- model: L4\n  count: many\n", "gpus.yaml:3: count is a number");
+    file_gives(2, "gpus:\n- model: L4\n  count: many\n", "gpus.yaml:3: count: want a number");
     file_gives(2, "gpus:\n- model: L4\n  memory: 24Gx\n", "gpus.yaml:3: memory: ");
     file_gives(2, "gpus:\n- model: L4\n  memory: 1Mi\n", "too small");
     file_gives(2, "gpus:\n- model: A30\n\n  mig:\n  - 2g.12gb\n  - 4g.24gb\n",
@@ -163,9 +163,9 @@ static void test_errors_of_a_yaml_file_name_the_line(void **state)
                "gpus.yaml:4: unknown field");
     file_gives(2, "gpus:\n- model: L4\n  count: 16\n- model: L4\n", "gpus.yaml:4: 17 GPUs");
     file_gives(2, "gpus: [ {", "gpus.yaml:2:1: ");
-    file_gives(2, "gpus: 3\n", "a list \"gpus:\" is expected");
-    file_gives(2, "---\ngpus: []\n---\ngpus: []\n", "a list \"gpus:\" is expected");
-    file_gives(2, "gpus:\n- [1]\n", "gpus.yaml:2: a GPU is written as");
+    file_gives(2, "gpus: 3\n", "want one document with a list \"gpus:\"");
+    file_gives(2, "---\ngpus: []\n---\ngpus: []\n", "want one document with a list \"gpus:\"");
+    file_gives(2, "gpus:\n- [1]\n", "gpus.yaml:2: a GPU: want model: NAME");
     gives(1, "create /nonexistent/gpus.yaml", "No such file");
 }
 

@@ -391,7 +391,7 @@ static void test_refused(void **state)
     start(state, no_flags);
     WAIT_FOR(f, "/metrics",
              value_of(f, "gpuscale_exporter_pods_missing", "api_no_permission", "") == 1);
-    assert_non_null(read_log(f, "needs list and watch of pods"));
+    assert_non_null(read_log(f, "allow the exporter to list and watch pods"));
     // HAMi's ids do not tell whose the GPU is.
     assert_true(__builtin_isnan(value_of(f, "DCGM_FI_DEV_FB_FREE", "pod=", "")));
     GS_AUTO_FREE char *annotation =

@@ -60,10 +60,10 @@ static void test_wrong_files(void **state)
         {"DCGM_FI_DEV_FB_USED, gauge\n", "line 1 has 2 columns"},
         {"DCGM_FI_DEV_FB_USED, gauge, a, b\n", "line 1 has 4 columns"},
         {"\nDCGM_FI_DEV_FB_USED, guage, a\n", "line 2: type \"guage\""},
-        {"DCGM_FI_DEV_FB_USD, gauge, a\n", "there is no field \"DCGM_FI_DEV_FB_USD\""},
-        {"DCGM_FI_DEV_FB_USED, gauge, \"a\n", "line 1: a stray or missing quote"},
-        {"# nothing\n", "no row"},
-        {"", "no row"},
+        {"DCGM_FI_DEV_FB_USD, gauge, a\n", "unknown field \"DCGM_FI_DEV_FB_USD\""},
+        {"DCGM_FI_DEV_FB_USED, gauge, \"a\n", "line 1: unbalanced quotes"},
+        {"# nothing\n", "defines no metrics"},
+        {"", "defines no metrics"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         struct exporter_counters c = {0};

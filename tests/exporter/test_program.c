@@ -69,7 +69,7 @@ static void test_hanging_driver_stops_nothing_else(void **state)
     assert_null(nvmlsim_hang_call(f->sim, "nvmlDeviceGetPowerUsage", -1, 600000, 0));
     WAIT_FOR(f, "/health", f->status == 503 && strstr(f->body.data, "driver"));
     // The second one may be found a pass later.
-    WAIT_FOR(f, "/healthz", f->status == 503 && strstr(f->body.data, "2 of 2 GPUs do not answer"));
+    WAIT_FOR(f, "/healthz", f->status == 503 && strstr(f->body.data, "2 of 2 GPUs do not respond"));
     assert_int_equal(get(f, "/"), 200); // what a liveness probe asks: a restart would not help
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_sampler_stuck", "", "") == 1);
     assert_int_equal(f->status, 200);
@@ -167,7 +167,7 @@ static void test_one_hanging_gpu_leaves_the_others(void **state)
     WAIT_FOR(f, "/metrics", value_of(f, "gpuscale_exporter_samples_total", "", "") > before + 3);
     WAIT_FOR(f, "/health",
              f->status == 200 &&
-                 gs_starts(f->body.data, "OK, but 1 of 2 GPUs do not answer: GPU 1 (") &&
+                 gs_starts(f->body.data, "OK, but 1 of 2 GPUs do not respond: GPU 1 (") &&
                  strstr(f->body.data, f->uuid[1]));
     GS_AUTO_FREE char *line = gs_format("GPU 1 (%s, ", f->uuid[1]);
     assert_non_null(read_log(f, line));

@@ -22,7 +22,7 @@ static const struct row rows[] = {
     {
         .what = "the kubelet's socket",
         .args = {"--kubernetes", "--pod-resources-kubelet-socket=/nonexistent/kubelet.sock"},
-        .line = "there is no kubelet socket at /nonexistent/kubelet.sock",
+        .line = "the kubelet's socket /nonexistent/kubelet.sock does not exist",
         .metric = "gpuscale_exporter_pods_missing",
         .part = "reason=\"socket_not_mounted\"",
         .value = 1,
@@ -60,7 +60,7 @@ static const struct row rows[] = {
     {
         .what = "a file of dcgm-exporter",
         .args = {"--collectors=/nonexistent/dcp-metrics-included.csv"},
-        .line = "using the built-in file",
+        .line = "the built-in file of this name is used",
         .metric = "gpuscale_exporter_rows_left_out",
         .part = "",
     },
@@ -198,7 +198,7 @@ static void test_devices_that_do_not_exist_are_refused(void **state)
 {
     struct fixture *f = *state;
     static const char *const wrong[][2] = {
-        {"g:0,2", "--devices g:0,2: GPU 2 does not exist (GPUs here: 2)"},
+        {"g:0,2", "--devices g:0,2: GPU 2 does not exist (this machine has 2 GPUs)"},
         {"g:1-3", "GPU 2 does not exist"},
         {"i:99", "GPU instance 99 does not exist"},
     };
@@ -228,7 +228,7 @@ static void test_mistakes_are_refused(void **state)
         {"--web-config-file=/nonexistent/web.yml", NULL, "/nonexistent/web.yml", 1},
         {"--config-file=/nonexistent/config.yaml", NULL, "/nonexistent/config.yaml", 1},
         {"--collectors=/nonexistent/own.csv", NULL, "/nonexistent/own.csv", 1},
-        {"--collectors=FILE", "DCGM_FI_DEV_GPU_TEMB, gauge, x\n", "there is no field", 2},
+        {"--collectors=FILE", "DCGM_FI_DEV_GPU_TEMB, gauge, x\n", "unknown field", 2},
         {"--collectors=FILE", "DCGM_FI_DEV_GPU_TEMP, gauge\n", "line 1", 2},
         {"--configmap-data=families", NULL, "want NAMESPACE:NAME", 2},
     };

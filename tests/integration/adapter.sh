@@ -96,7 +96,7 @@ until=$(date -d "$(openssl x509 -in "$dir/cert/apiserver.crt" -noout -enddate | 
 has /metrics "^gpuscale_adapter_certificate_expiry_timestamp_seconds $until\$" || fail "the end of the certificate: $(get /metrics | grep certificate)"
 
 kill -TERM "$prometheus_pid" && wait "$prometheus_pid" 2>/dev/null || true
-wait_for "the source is told to be down" has "$pods/web-0/second" 'the source does not answer'
+wait_for "the source is reported as unavailable" has "$pods/web-0/second" 'the source is unavailable'
 sleep 2
 has /apis/custom.metrics.k8s.io/v1beta1 'pods/second' || fail "what was found is lost"
 wait_for "the rule's state is told" has /metrics '^gpuscale_adapter_rule_up{rule=".*"} 0$'

@@ -80,10 +80,10 @@ explain() { # METRIC-PATH
     [ $code = 1 ] || { cat "$dir/out"; fail "explain metric $1: exit code $code"; }
 }
 explain custom.metrics.k8s.io/v1beta1/namespaces/ml/pods/web-0/DCGM_FI_DEV_GPU_UTIL_AVG
-shows "the rule at $dir/rules.yaml:2 serves it, but its series were not found: DCGM_FI_DEV_GPU_UTIL{exported_pod"
+shows "the rule at $dir/rules.yaml:2 serves it, but no series match its seriesQuery: DCGM_FI_DEV_GPU_UTIL{exported_pod"
 shows "fix     gpuscale check adapter $dir/rules.yaml --source=$url"
 explain external.metrics.k8s.io/v1beta1/namespaces/ml/queue_length
-shows 'serves it, but its series were not found: {__name__="queue_length"}'
+shows 'serves it, but no series match its seriesQuery: {__name__="queue_length"}'
 explain custom.metrics.k8s.io/v1beta1/namespaces/ml/pods/web-0/another
 shows 'no rule serves it'
 echo "ok: a rule whose series were not found"

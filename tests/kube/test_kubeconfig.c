@@ -67,7 +67,8 @@ static void test_written_is_read(void **state)
     assert_string_equal(r.ns, c.ns);
     assert_null(r.token);
     kube_config_finish(&r);
-    assert_error(kube_config_load(f->path, "other", &r), GS_EINVAL, "no context \"other\"");
+    assert_error(kube_config_load(f->path, "other", &r), GS_EINVAL,
+                 "context \"other\" does not exist");
 }
 
 static void test_files_beside_and_several_sources(void **state)

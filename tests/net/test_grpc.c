@@ -551,7 +551,7 @@ static void test_socket_file(void **state)
     struct grpc_server *second = grpc_server_new(&f->loop);
     struct gs_error *err = grpc_server_listen_unix(second, f->path);
     assert_int_equal(gs_error_code(err), GS_EEXIST);
-    assert_non_null(strstr(gs_error_message(err), "a running server listens there already"));
+    assert_non_null(strstr(gs_error_message(err), "a running server uses this socket"));
     gs_error_free(err);
 
     char stale[100]; // bound once, and nobody listens

@@ -134,12 +134,13 @@ static void test_wrong_files(void **state)
     static const struct {
         const char *text, *error;
     } cases[] = {
-        {"tls_config: {}\n", "key \"tls_config\" is not known"},
-        {"tls_server_config: {cert: x}\n", "certificate and key are both needed"},
+        {"tls_config: {}\n", "unsupported key \"tls_config\""},
+        {"tls_server_config: {cert: x}\n", "a certificate and its key are required"},
         {"tls_server_config: {cert: x, key: k, cipher_suites: [a]}\n", "\"cipher_suites\""},
         {"tls_server_config: {cert: x, key: k, min_version: TLS13}\n", "TLS 1.2 and 1.3"},
         {"tls_server_config: {cert: x, key: k, client_auth_type: Sometimes}\n", "\"Sometimes\""},
-        {"tls_server_config: {cert: x, key: k, client_ca: z}\n", "without a client_auth_type"},
+        {"tls_server_config: {cert: x, key: k, client_ca: z}\n",
+         "a client CA requires client_auth_type"},
         {"tls_server_config: {cert_file: gone.pem, key: k}\n", "gone.pem"},
         {"basic_auth_users: {alice: secret}\n", "alice: want a bcrypt hash"},
         {"basic_auth_users: {alice: 5}\n", "alice: want a bcrypt hash"},

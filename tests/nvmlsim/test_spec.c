@@ -140,7 +140,7 @@ static void test_mig_placement(void **state)
     fails(place("A100-SXM4-80GB", "7g.80gb 1g.10gb"), GS_EINVAL, "do not fit");
     fails(place("A100-SXM4-80GB", "1g.10gb+me 1g.10gb+me"), GS_EINVAL, "do not fit");
     fails(place("A100-SXM4-80GB", "1g.5gb"), GS_EINVAL, "it has 1g.10gb, 1g.10gb+me");
-    fails(place("Tesla-T4", "1g.10gb"), GS_EINVAL, "no MIG");
+    fails(place("Tesla-T4", "1g.10gb"), GS_EINVAL, "does not support MIG");
 }
 
 static void test_compute_instances(void **state)

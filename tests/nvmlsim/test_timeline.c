@@ -198,13 +198,13 @@ static void test_visible_devices(void **state)
     ok(nvmlsim_ctx_open(1, &second));
     ok(nvmlsim_mem_alloc(second, 2 << 20, &a));
     assert_int_equal(used_memory(s, 1), 2 << 20);
-    fails(nvmlsim_ctx_open(2, &none), GS_ENOTFOUND, "shows 2");
+    fails(nvmlsim_ctx_open(2, &none), GS_ENOTFOUND, "selects 2");
     nvmlsim_ctx_close(first);
     nvmlsim_ctx_close(second);
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
-    fails(nvmlsim_ctx_open(0, &none), GS_ENOTFOUND, "shows 0");
+    fails(nvmlsim_ctx_open(0, &none), GS_ENOTFOUND, "selects 0");
     setenv("CUDA_VISIBLE_DEVICES", "0,nonsense,1", 1);
-    fails(nvmlsim_ctx_open(1, &none), GS_ENOTFOUND, "shows 1");
+    fails(nvmlsim_ctx_open(1, &none), GS_ENOTFOUND, "selects 1");
     unsetenv("CUDA_VISIBLE_DEVICES");
     ok(nvmlsim_ctx_open(2, &first));
     nvmlsim_ctx_close(first);
@@ -349,7 +349,7 @@ static void test_places_are_used_again(void **state)
         other.pid_ns = 1;
         ok(nvmlsim_process_open(g, &other, 0, &place));
     }
-    fails(nvmlsim_process_open(g, &id, 0, &place), GS_ELIMIT, "no room");
+    fails(nvmlsim_process_open(g, &id, 0, &place), GS_ELIMIT, "which is the maximum");
     free(g);
 }
 

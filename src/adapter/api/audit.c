@@ -51,7 +51,7 @@ static void flush(struct adapter_api_audit *a)
     struct gs_error *err = adapter_api_audit_log_write(a->log, gs_buf_slice(&a->pending));
     gs_buf_clear(&a->pending);
     if (err && !a->failing)
-        gs_err("adapter", "the audit log: %s", gs_error_message(err));
+        gs_err("adapter", "writing the audit log: %s", gs_error_message(err));
     a->failing = err != NULL;
     a->stats.failures += err != NULL;
     gs_error_free(err);

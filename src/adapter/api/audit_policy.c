@@ -68,8 +68,8 @@ static unsigned read_stages(struct codec_reader *r, const json_t *at, const stru
             bit |= gs_streq(t->items[i], stages[k].name) ? stages[k].stage : 0;
         if (!bit)
             codec_reader_fail(r, at,
-                              "omitStages: \"%s\" is none of RequestReceived, ResponseStarted, "
-                              "ResponseComplete, Panic",
+                              "omitStages: unknown stage \"%s\": want RequestReceived, "
+                              "ResponseStarted, ResponseComplete or Panic",
                               t->items[i]);
         bits |= bit;
     }
@@ -88,9 +88,9 @@ static void read_group(struct codec_reader *r, const json_t *item, void *out)
     codec_read_mapping(r, item, fields, "resources of an audit rule", g);
     g->group = g->group ? g->group : "";
     if (strchr(g->group, '/'))
-        codec_reader_fail(r, item, "group \"%s\": without a version", g->group);
+        codec_reader_fail(r, item, "group \"%s\": want the group without its version", g->group);
     if (g->names.n && !g->resources.n)
-        codec_reader_fail(r, item, "resourceNames need resources");
+        codec_reader_fail(r, item, "resourceNames requires resources");
 }
 
 static void read_groups(struct codec_reader *r, const json_t *value, void *out)
@@ -110,7 +110,7 @@ static void check_urls(struct codec_reader *r, const json_t *item, const struct 
             codec_reader_fail(r, item, "nonResourceURLs: * in \"%s\" is not at its end", url);
     }
     if (rule->urls.n && (rule->n_resources || rule->namespaces.n))
-        codec_reader_fail(r, item, "a rule is for resources or for nonResourceURLs, not for both");
+        codec_reader_fail(r, item, "a rule must not have both resources and nonResourceURLs");
 }
 
 static void read_rule(struct codec_reader *r, const json_t *item, void *out)
@@ -137,7 +137,7 @@ static void read_rule(struct codec_reader *r, const json_t *item, void *out)
         }
     if (!known)
         codec_reader_fail(r, item,
-                          "level \"%s\" is none of None, Metadata, Request, RequestResponse",
+                          "unknown level \"%s\": want None, Metadata, Request or RequestResponse",
                           rule->level_text ? rule->level_text : "");
     rule->omitted = read_stages(r, item, &rule->stage_texts);
     check_urls(r, item, rule);

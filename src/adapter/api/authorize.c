@@ -135,7 +135,7 @@ void adapter_api_auth_authorize(struct adapter_api_auth_op *op)
         return;
     }
     if (!a->access) {
-        refuse_403(op, "there is no cluster that could be asked for permission");
+        refuse_403(op, "authorization is unavailable: no API server is configured");
         return;
     }
     // op may be freed already if the callback has run.

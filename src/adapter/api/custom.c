@@ -279,7 +279,7 @@ static void reply_answer(struct adapter_api_call *c, const struct provider_answe
         http_bytes_unref(body);
         return;
     }
-    reply_not_found(c, c->path.object_name, "its value is not a number that can be served", NULL);
+    reply_not_found(c, c->path.object_name, "its value is NaN or infinite", NULL);
 }
 
 static void on_metric_values(void *arg, const struct provider_answer *a)

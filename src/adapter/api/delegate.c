@@ -46,7 +46,7 @@ struct adapter_api_delegate_op {
 static void note(struct adapter_api_delegate *p, const struct gs_error *err)
 {
     if (err && p->stats.up)
-        gs_warn("adapter", "the previous owner %s does not answer: %s", p->name,
+        gs_warn("adapter", "the request to the previous owner %s failed: %s", p->name,
                 gs_error_message(err));
     p->stats.up = !err;
 }
@@ -192,7 +192,8 @@ struct gs_error *adapter_api_delegate_send(struct adapter_api_delegate *p,
     static const char *const copied[] = {"Accept", "User-Agent", "Audit-ID"};
     struct header_list l = {0};
     if (p->under_way >= MAX_UNDER_WAY)
-        return gs_error_new(GS_ELIMIT, "%d requests wait for the previous owner already",
+        return gs_error_new(GS_ELIMIT,
+                            "too many requests to the previous owner: %d are in progress",
                             MAX_UNDER_WAY);
     bool ok = add_header(&l, ADAPTER_API_FORWARDED_HEADER, "1");
     for (size_t i = 0; i < GS_ARRAY_LEN(copied); i++)
@@ -211,7 +212,8 @@ struct gs_error *adapter_api_delegate_send(struct adapter_api_delegate *p,
     free(l.items);
     gs_arena_finish(&l.arena);
     return ok ? NULL
-              : gs_error_new(GS_EINVAL, "the name of who asks cannot be written into a header");
+              : gs_error_new(GS_EINVAL, "the user's name or groups contain characters that an HTTP "
+                                        "header cannot contain");
 }
 
 void adapter_api_delegate_cancel(struct adapter_api_delegate_op *op)
@@ -235,7 +237,7 @@ struct gs_error *adapter_api_delegate_new(uv_loop_t *loop,
     struct http_client *client = NULL;
     char *name = NULL;
     if (!gs_starts(o->url, "https://"))
-        return gs_error_new(GS_EINVAL, "\"%s\": a previous owner is reached by https", o->url);
+        return gs_error_new(GS_EINVAL, "URL of the previous owner \"%s\": want https://…", o->url);
     struct gs_error *err =
         endpoint_client_open(loop, o->url, &o->endpoint, &options, &client, &name);
     if (err)

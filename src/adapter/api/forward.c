@@ -37,8 +37,9 @@ static void reply_unavailable(struct adapter_api_call *c, struct gs_error *err)
 {
     const char *name = adapter_api_delegate_name(adapter_api_delegate(c->a, c->path.group));
     kube_reply_failure(c->x, 503, "ServiceUnavailable",
-                       "%s%sthe previous owner of %s at %s does not answer: %s", c->forward_cause,
-                       *c->forward_cause ? "; " : "", c->path.group, name, gs_error_message(err));
+                       "%s%sthe request to the previous owner of %s at %s failed: %s",
+                       c->forward_cause, *c->forward_cause ? "; " : "", c->path.group, name,
+                       gs_error_message(err));
     gs_error_free(err);
 }
 
@@ -48,9 +49,8 @@ static void reply_neither(struct adapter_api_call *c, const struct http_response
     CODEC_AUTO_JSON json_t *body = NULL;
     gs_error_free(codec_json_parse(a->body, false, &body));
     const char *message = codec_json_str(body, "message", NULL);
-    GS_AUTO_FREE char *theirs =
-        gs_format("the previous owner of %s: %s", c->path.group,
-                  message ? message : "it has no such path (HTTP status 404)");
+    GS_AUTO_FREE char *theirs = gs_format("the previous owner of %s: %s", c->path.group,
+                                          message ? message : "no such path (HTTP status 404)");
     adapter_api_reply_not_found(c, c->forward_cause, theirs);
 }
 
@@ -59,7 +59,8 @@ static void on_forwarded_response(void *arg, const struct http_response *a, stru
     struct adapter_api_call *c = arg;
     c->forwarded = NULL;
     if (!err && a->status == 401)
-        err = gs_error_new(GS_EPERM, "it does not know us (HTTP status 401)");
+        err =
+            gs_error_new(GS_EPERM, "it rejected the credentials of the adapter (HTTP status 401)");
     if (err)
         reply_unavailable(c, err);
     else if (a->status == 404 && c->path.kind == ADAPTER_API_METRIC)

@@ -77,8 +77,8 @@ static void take_map(struct adapter_api_auth *a, const json_t *map)
     read_names(map, "requestheader-group-headers", &a->proxy.group_headers);
     read_names(map, "requestheader-extra-headers-prefix", &a->proxy.extra_prefixes);
     read_names(map, "requestheader-allowed-names", &a->proxy.allowed);
-    gs_info("adapter", "front proxy of " MAP_NS "/" MAP_NAME ": %s",
-            a->proxy.ca ? "its CA is known" : "it names no CA, so nobody is believed");
+    gs_info("adapter", "authentication by front proxy " MAP_NS "/" MAP_NAME " is %s",
+            a->proxy.ca ? "on" : "off: the ConfigMap has no requestheader-client-ca-file");
 }
 
 static void on_map_change(void *arg, const json_t *old_obj, const json_t *new_obj)

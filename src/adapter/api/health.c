@@ -197,8 +197,8 @@ static void add_previous(const struct adapter_api *a, struct gs_buf *out)
     static const struct {
         const char *name, *type, *help;
     } families[] = {
-        {"requests_total", "counter", "Requests passed on to the previous owner of a group."},
-        {"failures_total", "counter", "Those that it did not answer."},
+        {"requests_total", "counter", "Requests forwarded to the previous owner of a group."},
+        {"failures_total", "counter", "Requests that it did not answer."},
         {"up", "gauge", "1: the last question was answered."},
     };
     static const char *const groups[] = {ADAPTER_API_CUSTOM, ADAPTER_API_EXTERNAL,

@@ -19,7 +19,7 @@ static struct gs_error *split(const char *raw, struct adapter_api_path *p)
         if (!part.len)
             continue;
         if (p->n_segments == ADAPTER_API_MAX_SEGMENTS)
-            return gs_error_new(GS_EINVAL, "a path of more than %d parts",
+            return gs_error_new(GS_EINVAL, "the path has more than %d segments",
                                 ADAPTER_API_MAX_SEGMENTS);
         struct gs_error *err = http_decode_segment(part, &p->segments[p->n_segments]);
         if (err)

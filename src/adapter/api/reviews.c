@@ -119,7 +119,7 @@ static void on_review_response(void *arg, int status, json_t *body, struct gs_er
     }
     const json_t *answer = err ? NULL : json_object_get(body, "status");
     if (!err && !json_is_object(answer))
-        err = gs_error_new(GS_EPROTO, "the %s came back without a status", r->o.kind);
+        err = gs_error_new(GS_EPROTO, "the API server returned the %s without a status", r->o.kind);
     if (err) {
         r->stats.failed++;
         gs_hmap_remove_str(r->by_key, e->key);

@@ -329,7 +329,7 @@ static void send_usage_query(struct part *p, int measure)
         .extra_group_by = u->pods ? rule->container_label : NULL,
     };
     struct gs_error *err = t ? provider_query_build(&q, &query, &p->questions[measure].label)
-                             : gs_error_new(GS_EINVAL, "resourceRules lacks a query");
+                             : gs_error_new(GS_EINVAL, "a rule of resourceRules has no query");
     free(names);
     p->questions[measure].part = p;
     if (!err) {

@@ -64,7 +64,7 @@ static void read_filter(struct codec_reader *r, const json_t *item, void *out)
     codec_read_mapping(r, item, fields, "a series filter", &texts);
     bool is = texts.is && *texts.is, is_not = texts.is_not && *texts.is_not;
     if (is == is_not) {
-        codec_reader_fail(r, item, "a series filter needs one of is and isNot");
+        codec_reader_fail(r, item, "a series filter needs either is or isNot");
         return;
     }
     f->negate = is_not;
@@ -171,7 +171,7 @@ static void finish_name(struct codec_reader *r, const json_t *item,
         return;
     unsigned groups = gs_regex_groups(rule->matches);
     if (groups > 1)
-        codec_reader_fail(r, at, "name.as is needed: `%s` has %u groups", rule->matches_text,
+        codec_reader_fail(r, at, "name.as is required: `%s` has %u groups", rule->matches_text,
                           groups);
     rule->as = groups ? "$1" : "$0";
 }

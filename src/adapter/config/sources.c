@@ -82,7 +82,7 @@ static void read_source(struct codec_reader *r, const json_t *item, void *out)
     else if (!s->name || !*s->name)
         codec_reader_fail(r, item, "the source has no name");
     else if ((s->url && *s->url) == s->engine)
-        codec_reader_fail(r, item, "the source %s needs one of url and engine: true", s->name);
+        codec_reader_fail(r, item, "the source %s needs either url or engine: true", s->name);
 }
 
 void adapter_config_read_sources(struct codec_reader *r, const json_t *list)
@@ -103,8 +103,8 @@ void adapter_config_read_sources(struct codec_reader *r, const json_t *list)
     c->sources = all;
     for (size_t i = 0; i < n && !r->err; i++) {
         if (taken(c, items[i].name))
-            codec_reader_fail(r, json_array_get(list, i), "there is another source \"%s\"",
-                              items[i].name);
+            codec_reader_fail(r, json_array_get(list, i),
+                              "the name \"%s\" belongs to another source", items[i].name);
         all[c->n_sources++] = items[i];
     }
 }
@@ -122,7 +122,7 @@ static struct gs_error *find_named_source(const struct adapter_config *c, const 
             *ret = i + 1;
             return NULL;
         }
-    return gs_error_new(GS_EINVAL, "%s: there is no source \"%s\"", place, name);
+    return gs_error_new(GS_EINVAL, "%s: source \"%s\" is not defined", place, name);
 }
 
 static size_t by_pattern(const struct adapter_config *c, const char *series_query)

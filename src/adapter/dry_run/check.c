@@ -86,7 +86,7 @@ static void explain_matchers(const struct promql_node *n, const struct source_sh
             continue;
         GS_AUTO_FREE char *other = other_name(s, m->name);
         if (other)
-            dry_run_report_fix("the label is really `%s`, not `" GS_SLICE_FMT
+            dry_run_report_fix("the name of the label is `%s`, not `" GS_SLICE_FMT
                                "`: change it in seriesQuery and "
                                "resources",
                                other, GS_SLICE_ARG(m->name));
@@ -107,7 +107,7 @@ static void explain_no_series(struct dry_run_rule_check *k)
     dry_run_report_broken(k, "seriesQuery matches no series of the last hour");
     struct gs_error *err = promql_parse_selector(gs_slice_of(k->rule->series_query), &x);
     if (err) {
-        dry_run_report_fix("it is no series selector: %s", gs_error_message(err));
+        dry_run_report_fix("it is not a series selector: %s", gs_error_message(err));
         gs_error_free(err);
         return;
     }
@@ -118,7 +118,7 @@ static void explain_no_series(struct dry_run_rule_check *k)
         printf("  note    %s alone matches %zu series\n", bare, s->series);
         explain_matchers(n, s);
     } else if (bare && !err) {
-        dry_run_report_fix("nothing is called %s: is it scraped?", bare);
+        dry_run_report_fix("no series has the name %s: is it scraped?", bare);
     }
     gs_error_free(err);
     source_shapes_free(s);
@@ -197,7 +197,8 @@ static void try_query(struct dry_run_rule_check *k, struct gs_slice series,
     };
     struct gs_error *err = provider_query_build(&rq, &query, &label);
     if (err) {
-        dry_run_report_broken(k, "a request cannot be asked: %s", gs_error_message(err));
+        dry_run_report_broken(k, "the query of a request cannot be built: %s",
+                              gs_error_message(err));
         if (strstr(gs_error_message(err), "namespaces"))
             dry_run_report_fix("add the label of the namespace to resources.overrides%s",
                                k->rule->external ? ", or namespaced: false" : "");
@@ -281,7 +282,7 @@ static void explain_no_resource(struct dry_run_rule_check *k, const struct sourc
         const struct adapter_config_override *o = &k->rule->resources.overrides[i];
         GS_AUTO_FREE char *other = other_name(all, gs_slice_of(o->label));
         if (!has_label(all, gs_slice_of(o->label)) && other)
-            dry_run_report_fix("the label is really `%s`, not `%s`", other, o->label);
+            dry_run_report_fix("the name of the label is `%s`, not `%s`", other, o->label);
     }
 }
 

@@ -49,7 +49,7 @@ static void check_form(struct dry_run_rule_check *k)
         warn_text(k, "metricsQuery does not use <<.GroupBy>>: an aggregation may drop the label "
                      "that names the object");
     if (!r->external && !r->resources.label_template && !r->resources.n_overrides) {
-        dry_run_report_broken(k, "the rule gives its series to no resource");
+        dry_run_report_broken(k, "the rule maps its series to no resource");
         dry_run_report_fix("add resources.template (\"<<.Resource>>\") or resources.overrides");
     }
 }

@@ -27,7 +27,7 @@ static void fail(struct provider_call *c, const struct provider_registry_rule_st
                       s->error);
     else if (!s->shapes || !s->shapes->series)
         provider_fail(c, PROVIDER_NO_METRIC,
-                      "the rule at %s serves it, but its series were not found: %s", r->place,
+                      "the rule at %s serves it, but no series match its seriesQuery: %s", r->place,
                       r->series_query);
     else
         provider_fail(

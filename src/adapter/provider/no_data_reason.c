@@ -27,8 +27,9 @@ static void tell_last(struct provider_no_data_op *op, const struct source_result
     bool none = r->type != SOURCE_VECTOR || r->n == 0;
     double seconds = none ? 0 : r->samples[0].value;
     if (none || !(seconds > 0 && seconds < 1e12)) {
-        text = gs_format("there was no series " GS_SLICE_FMT "{" GS_SLICE_FMT "} in the last hour",
-                         GS_SLICE_ARG(op->rq.series), GS_SLICE_ARG(op->rq.matchers));
+        text =
+            gs_format("no series " GS_SLICE_FMT "{" GS_SLICE_FMT "} had a sample in the last hour",
+                      GS_SLICE_ARG(op->rq.series), GS_SLICE_ARG(op->rq.matchers));
         end_no_data_search(op, text);
         return;
     }
@@ -36,8 +37,8 @@ static void tell_last(struct provider_no_data_op *op, const struct source_result
     gs_format_rfc3339(t_ms, when);
     gs_format_duration((age_s > 0 ? age_s : 0) * GS_NS_PER_SEC, ago);
     if (age_s * 1000 < FRESH_MS)
-        text = gs_format("its series " GS_SLICE_FMT " had a sample %s ago (%s), and the rule's "
-                         "query gives nothing of it",
+        text = gs_format("its series " GS_SLICE_FMT
+                         " had a sample %s ago (%s), but the rule's query returns no sample for it",
                          GS_SLICE_ARG(op->rq.series), ago, when);
     else
         text = gs_format("its series " GS_SLICE_FMT " exists, but has no sample since %s (%s ago)",

@@ -99,8 +99,8 @@ static void source_failed(struct provider_call *c, struct gs_error *err)
         return;
     }
     provider_fail(c, PROVIDER_SOURCE_FAILED, "%s%s",
-                  unreachable         ? "the source does not answer: "
-                  : code == GS_EINVAL ? "the source calls the query wrong: "
+                  unreachable         ? "the source is unavailable: "
+                  : code == GS_EINVAL ? "the source rejects the query: "
                                       : "",
                   gs_error_message(err));
     gs_error_free(err);
@@ -122,7 +122,7 @@ static void on_vector(void *arg, struct source_result *r, struct gs_error *err)
         provider_take_result(c, r);
     else
         provider_fail(c, PROVIDER_SOURCE_FAILED,
-                      "the query of the rule at %s gives no instant vector: %s", c->rule->place,
+                      "the query of the rule at %s returns no instant vector: %s", c->rule->place,
                       c->query.data);
 }
 
@@ -398,7 +398,7 @@ static void no_rule(struct provider_call *c)
         return;
     else if (bad)
         provider_fail(c, PROVIDER_NO_METRIC,
-                      "no rule serves it, and %zu rules do not get their series", bad);
+                      "no rule serves it, and the series of %zu rules cannot be listed", bad);
     else
         provider_fail(c, PROVIDER_NO_METRIC, "no rule serves it");
 }

@@ -31,7 +31,7 @@ static void on_missing(void *arg, const char *cause)
         provider_fail(c, PROVIDER_NO_SAMPLE, "%s", cause);
     else
         provider_fail(c, PROVIDER_NO_SAMPLE,
-                      "the query of the rule at %s gives no sample for it now: %s", c->rule->place,
+                      "the query of the rule at %s returns no sample for it: %s", c->rule->place,
                       c->query.data);
 }
 
@@ -89,18 +89,18 @@ static void no_sample(struct provider_call *c, const struct gs_hmap *map, bool u
     size_t n = gs_hmap_len(map);
     GS_AUTO_FREE char *others = n ? objects_of(c, map) : NULL;
     if (unusable)
-        provider_fail(c, PROVIDER_NO_SAMPLE,
-                      "its value is not a number that can be served (NaN or infinite)");
+        provider_fail(c, PROVIDER_NO_SAMPLE, "its value is NaN or infinite");
     else if (others)
         provider_fail(c, PROVIDER_NO_SAMPLE,
-                      "the query of the rule at %s gives no sample with %s=\"%s\", but samples "
+                      "the query of the rule at %s returns no sample with %s=\"%s\", but samples "
                       "for %s",
                       c->rule->place, c->label.data, c->rq.name, others);
     else if (n)
-        provider_fail(c, PROVIDER_NO_SAMPLE,
-                      "the query of the rule at %s gives %zu samples, none with %s=\"%s\" (is the "
-                      "label lost by an aggregation?)",
-                      c->rule->place, n, c->label.data, c->rq.name);
+        provider_fail(
+            c, PROVIDER_NO_SAMPLE,
+            "the query of the rule at %s returns %zu samples, none with %s=\"%s\" (is the "
+            "label lost by an aggregation?)",
+            c->rule->place, n, c->label.data, c->rq.name);
     else
         diagnose(c);
 }

@@ -138,10 +138,10 @@ static void warn_of_end(struct serving *s)
     s->warned = now_s();
     gs_format_rfc3339(s->until * 1000, when);
     if (now_s() >= s->until)
-        gs_err("adapter",
-               "the serving certificate has expired at %s: the API server sends no "
-               "requests; renew %s",
-               when, s->cert_path);
+        gs_err(
+            "adapter",
+            "the serving certificate expired at %s, and the API server sends no requests: renew %s",
+            when, s->cert_path);
     else
         gs_warn("adapter", "the serving certificate expires at %s: renew %s", when, s->cert_path);
 }
@@ -158,11 +158,9 @@ struct gs_error *serving_new(const struct serving_options *o, struct serving **r
     bool cert = o->cert_file && *o->cert_file, key = o->key_file && *o->key_file;
     if (cert != key)
         return gs_error_new(GS_EINVAL,
-                            "--tls-cert-file and --tls-private-key-file belong together");
+                            "--tls-cert-file and --tls-private-key-file must be set together");
     if (cert && o->handed)
-        return gs_error_new(GS_EINVAL,
-                            "--tls-service makes the certificate: --tls-cert-file cannot "
-                            "be given with it");
+        return gs_error_new(GS_EINVAL, "--tls-service and --tls-cert-file cannot be combined");
     struct serving *s = gs_alloc(sizeof(*s));
     s->handed = o->handed;
     if (o->handed) {

@@ -247,8 +247,8 @@ static void on_written(void *arg, int status, json_t *body, struct gs_error *err
         give_up(r, gs_error_wrap(err, "Secret %s/%s cannot be written", r->ns, r->secret));
         return;
     }
-    gs_info("adapter", "made a serving certificate of %d days: Secret %s/%s", DAYS, r->ns,
-            r->secret);
+    gs_info("adapter", "created a serving certificate that is valid for %d days: Secret %s/%s",
+            DAYS, r->ns, r->secret);
     take_secret(r, body);
     get_apiservice(r);
 }
@@ -268,7 +268,7 @@ static void on_secret(void *arg, int status, json_t *body, struct gs_error *err)
         get_apiservice(r);
         return;
     }
-    gs_info("adapter", "a new serving certificate is made: %s", why);
+    gs_info("adapter", "a new serving certificate is created: %s", why);
     CODEC_AUTO_JSON json_t *secret = json_deep_copy(body);
     err = make(r, secret);
     if (err)

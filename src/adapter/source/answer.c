@@ -103,21 +103,21 @@ struct gs_error *source_answer_open(int status, struct gs_slice body, struct gs_
         return no_envelope(status, body);
     if (!read_envelope(&j, a, &e))
         return status / 100 == 2
-                   ? gs_error_new(GS_EPROTO, "not an answer of Prometheus: %s at byte %zu", j.bad,
+                   ? gs_error_new(GS_EPROTO, "not a response of Prometheus: %s at byte %zu", j.bad,
                                   (size_t)(j.p - body.data))
                    : no_envelope(status, body);
     if (gs_slice_eq_str(e.status, "error"))
         return gs_error_new(code_of(e.error_type), GS_SLICE_FMT ": " GS_SLICE_FMT,
                             GS_SLICE_ARG(e.error_type), GS_SLICE_ARG(e.error));
     if (!gs_slice_eq_str(e.status, "success") || !e.data.data)
-        return gs_error_new(GS_EPROTO, "not an answer of Prometheus: no status or no data");
+        return gs_error_new(GS_EPROTO, "not a response of Prometheus: no status or no data");
     *ret_data = e.data;
     return NULL;
 }
 
 struct gs_error *source_answer_malformed(const struct codec_json_pull *j)
 {
-    return gs_error_new(GS_EPROTO, "not an answer of Prometheus: %s",
+    return gs_error_new(GS_EPROTO, "not a response of Prometheus: %s",
                         j->bad ? j->bad : "malformed");
 }
 
@@ -244,7 +244,7 @@ static struct gs_error *read_data(struct gs_slice data, struct source_result *r)
     } else if (gs_slice_eq_str(type, "matrix") || gs_slice_eq_str(type, "string")) {
         r->type = gs_slice_eq_str(type, "matrix") ? SOURCE_MATRIX : SOURCE_STRING;
     } else {
-        return gs_error_new(GS_EPROTO, "a result of the unknown type \"" GS_SLICE_FMT "\"",
+        return gs_error_new(GS_EPROTO, "unknown result type \"" GS_SLICE_FMT "\"",
                             GS_SLICE_ARG(type));
     }
     return ok ? NULL : source_answer_malformed(&j);

@@ -45,7 +45,7 @@ static void on_source_probe_timer(void *arg)
         return;
     if (p->op) {
         source_cancel(GS_TAKE(p->op));
-        set_error(p, gs_format("%s: no answer within %lld ms", source_name(p->o.source),
+        set_error(p, gs_format("%s: no response within %lld ms", source_name(p->o.source),
                                (long long)p->o.timeout_ms));
     }
     send_probe(p);
@@ -57,7 +57,7 @@ const char *source_probe_wrong(struct source_probe *p)
     source_stats(p->o.source, &s);
     const char *error = p->error ? p->error : s.last_error;
     if (!s.last_ok_ns)
-        return error ? error : "no answer yet";
+        return error ? error : "no response yet";
     int64_t silence_ms = (gs_mono_ns() - s.last_ok_ns) / GS_NS_PER_MS;
     if (silence_ms <= p->o.silence_ms)
         return NULL;

@@ -96,7 +96,7 @@ static void on_data(void *arg, struct gs_slice bytes)
         return;
     }
     if (bytes.len > MAX_ANSWER - c->body.len || bytes.len > MAX_HELD - c->remote->held) {
-        give_up(c, gs_error_new(GS_ELIMIT, "its answers are longer than what is read at a time"));
+        give_up(c, gs_error_new(GS_ELIMIT, "its responses exceed the memory limit"));
         return;
     }
     c->remote->held += bytes.len;

@@ -157,7 +157,7 @@ static struct gs_error *take_element(struct source_series_reader *r, struct gs_s
     *rest = gs_slice_make(rest->data + n, rest->len - n);
     if (!whole || r->element.len) {
         if (n > MAX_ELEMENT - r->element.len)
-            return gs_error_new(GS_ELIMIT, "a series of more than %d bytes", MAX_ELEMENT);
+            return gs_error_new(GS_ELIMIT, "a series is larger than %d bytes", MAX_ELEMENT);
         gs_buf_add_slice(&r->element, part);
         part = gs_buf_slice(&r->element);
     }
@@ -173,7 +173,7 @@ static struct gs_error *take_envelope(struct source_series_reader *r, char c)
 {
     if (r->envelope.len >= MAX_ENVELOPE)
         return gs_error_new(GS_ELIMIT,
-                            "not an answer of Prometheus: more than %d bytes beside the "
+                            "not a response of Prometheus: more than %d bytes beside the "
                             "series",
                             MAX_ENVELOPE);
     gs_buf_add_char(&r->envelope, c);
@@ -206,7 +206,7 @@ static struct gs_error *take_between(struct source_series_reader *r, char c, boo
     }
     bool end = c == ']' && r->place != AFTER_COMMA;
     if (!end && r->place != ARRAY_START)
-        return gs_error_new(GS_EPROTO, "not an answer of Prometheus: malformed list of series");
+        return gs_error_new(GS_EPROTO, "not a response of Prometheus: malformed list of series");
     if (!end)
         r->place = OTHER_ARRAY;
     return take_envelope(r, c);
@@ -236,11 +236,12 @@ struct gs_error *source_series_reader_end(struct source_series_reader *r, int st
     struct gs_arena texts = {.limit = (size_t)2 * 1024 * 1024};
     struct gs_error *err = source_answer_open(status, gs_buf_slice(&r->envelope), &texts, &data);
     if (!err && (!data.len || data.data[0] != '[')) // null is not a list
-        err = gs_error_new(GS_EPROTO, "not an answer of Prometheus: no list of series");
+        err = gs_error_new(GS_EPROTO, "not a response of Prometheus: it has no list of series");
     if (!err) {
         struct codec_json_pull j = codec_json_pull_of(data);
         if (!codec_json_pull_array(&j) || codec_json_pull_item(&j))
-            err = gs_error_new(GS_EPROTO, "not an answer of Prometheus: a list of something else");
+            err = gs_error_new(GS_EPROTO,
+                               "not a response of Prometheus: its list does not contain series");
     }
     gs_arena_finish(&texts);
     if (!err)

@@ -38,7 +38,7 @@ struct gs_error *daemon_load_counters(const char *path, struct exporter_counters
         return daemon_parse_counters(file, gs_buf_slice(&text), ret);
     if (gs_error_code(err) == GS_ENOTFOUND && exporter_counters_builtin(file, ret)) {
         if (path)
-            gs_info("exporter", "%s does not exist: using the built-in file of that name", path);
+            gs_info("exporter", "%s does not exist; the built-in file of this name is used", path);
         gs_error_free(err);
         return NULL;
     }

@@ -118,7 +118,7 @@ static void reload(struct run *r)
     if (!r->exporter || !r->n_servers)
         return;
     if (daemon_configmap_name(r->opts))
-        gs_info("exporter", "the ConfigMap is not reloaded: it is read only at the start");
+        gs_info("exporter", "the ConfigMap is not reloaded: it is read at startup only");
     else
         reload_counters(r);
     struct gs_error *err = r->opts->web_config ? web_config_renew(r->web, r->opts->web_config,
@@ -176,9 +176,10 @@ static void check_devices(struct run *r, const struct gpu_snapshot *first)
     if (!first->n_devices || first->n_unopened ||
         !exporter_render_devices_missing(devices, first, &n))
         return;
-    r->err = gs_error_new(GS_EINVAL, "--devices %s: %s %u does not exist (GPUs here: %zu%s)",
-                          devices, instances ? "GPU instance" : "GPU", n, first->n_devices,
-                          instances ? "; nvidia-smi mig -lgi lists GPU instances" : "");
+    r->err =
+        gs_error_new(GS_EINVAL, "--devices %s: %s %u does not exist (this machine has %zu GPUs%s)",
+                     devices, instances ? "GPU instance" : "GPU", n, first->n_devices,
+                     instances ? "; nvidia-smi mig -lgi lists GPU instances" : "");
     uv_stop(&r->loop);
 }
 
@@ -193,7 +194,8 @@ static void on_ready(void *arg, const struct gpu_snapshot *first)
             first->simulated ? "SIMULATED " : "", first->driver_version,
             (int)((gs_mono_ns() - r->started_ns) / GS_NS_PER_MS));
     if (first->n_devices && !exporter_render_devices_match(r->opts->devices, first))
-        gs_warn("exporter", "--devices %s: no GPU of this machine matches, so there are no metrics",
+        gs_warn("exporter",
+                "--devices %s: no GPU of this machine matches, so no GPU metrics are exported",
                 r->opts->devices);
     if (first->simulated)
         gs_warn("exporter", "the GPUs are SIMULATED: no value comes from a real GPU");
@@ -329,7 +331,7 @@ static struct gs_error *await_configmap(struct run *r)
     uv_run(&r->loop, UV_RUN_NOWAIT);
     if (over && !r->configmap_problem)
         r->configmap_problem =
-            gs_format("--configmap-data: no answer in %d s", CONFIGMAP_WAIT_MS / 1000);
+            gs_format("--configmap-data: no response in %d s", CONFIGMAP_WAIT_MS / 1000);
     return GS_TAKE(r->rows_err);
 }
 
@@ -447,9 +449,8 @@ static void warn_without_node_name(const struct daemon_options *o)
 {
     if (o->kubernetes && getenv("KUBERNETES_SERVICE_HOST") && !(o->node_name && *o->node_name))
         gs_warn("exporter",
-                "NODE_NAME is not set: the host's labels and NodeName are this host name, "
-                "which is the pod's own unless it uses the host's network, and pods "
-                "of all nodes are asked for; set it from the field spec.nodeName");
+                "NODE_NAME is not set: the pod's host name is used as the name of the node, and "
+                "the pods of all nodes are watched. Set NODE_NAME from the field spec.nodeName");
 }
 
 static struct gs_error *serve_with(const struct daemon_options *o, const struct simulation *s,
@@ -519,7 +520,7 @@ struct gs_error *daemon_run(const struct daemon_options *o)
     simulation_finish(&sim);
     if (!ended) {
         // The driver blocks the sampler's thread: exit() would wait for it in library destructors.
-        gs_warn("exporter", "shutting down although a driver call has not returned");
+        gs_warn("exporter", "shutting down; a driver call has not returned");
         if (err)
             fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
         (void)fflush(NULL);

@@ -23,10 +23,10 @@ struct gs_error *daemon_take_listen_fds(int *ret_fds, size_t *ret_n)
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
     if (!n || pid != (uint64_t)getpid())
-        return gs_error_new(GS_ENOTFOUND, "no socket was passed to this process: start it by a "
-                                          "socket unit of systemd");
+        return gs_error_new(GS_ENOTFOUND,
+                            "systemd passed no socket: start the exporter by a socket unit");
     if (n > DAEMON_LISTEN_FDS_MAX)
-        return gs_error_new(GS_EINVAL, "%d sockets were passed; want %d at most", (int)n,
+        return gs_error_new(GS_EINVAL, "systemd passed %d sockets; at most %d are possible", (int)n,
                             DAEMON_LISTEN_FDS_MAX);
     for (size_t i = 0; i < n; i++)
         ret_fds[i] = FIRST_FD + (int)i;

@@ -173,20 +173,19 @@ static struct gs_error *clear_stale_socket(const struct sockaddr_un *sa)
     if (lstat(sa->sun_path, &st) < 0)
         return NULL; // bind says what is wrong, if anything is
     if (!S_ISSOCK(st.st_mode))
-        return gs_error_new(GS_EEXIST,
-                            "%s: a file that is not a socket is in the way; remove it or pass "
-                            "another path",
-                            sa->sun_path);
+        return gs_error_new(
+            GS_EEXIST,
+            "%s: the path is a file that is not a socket; remove it or choose another path",
+            sa->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return gs_error_errno(errno, "%s: asking whether a server listens there", sa->sun_path);
+        return gs_error_errno(errno, "%s: checking for a running server", sa->sun_path);
     int rc = connect(fd, (const struct sockaddr *)sa, sizeof(*sa));
     int error = errno;
     close(fd);
     if (rc == 0 || error != ECONNREFUSED)
         return gs_error_new(GS_EEXIST,
-                            "%s: a running server listens there already; stop it or pass another "
-                            "path",
+                            "%s: a running server uses this socket; stop it or choose another path",
                             sa->sun_path);
     if (unlink(sa->sun_path) < 0)
         return gs_error_errno(errno, "%s: removing the left-over socket", sa->sun_path);
@@ -212,8 +211,8 @@ struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof(sa.sun_path))
-        return gs_error_new(GS_EINVAL, "%s: a socket path has at most %zu bytes, this one has %zu",
-                            path, sizeof(sa.sun_path) - 1, strlen(path));
+        return gs_error_new(GS_EINVAL, "%s: a socket path has at most %zu bytes, not %zu", path,
+                            sizeof(sa.sun_path) - 1, strlen(path));
     memcpy(sa.sun_path, path, strlen(path));
     int fd = -1;
     struct gs_error *err = clear_stale_socket(&sa);
@@ -253,7 +252,7 @@ struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *addre
     if (uv_ip4_addr(address, port, (struct sockaddr_in *)(void *)&sa) != 0 &&
         uv_ip6_addr(address, port, (struct sockaddr_in6 *)(void *)&sa) != 0)
         return gs_error_new(GS_EINVAL,
-                            "\"%s\" is not an address to listen on; pass a numeric one such as "
+                            "\"%s\" is not a listen address; use a numeric one such as "
                             "127.0.0.1",
                             address);
     struct grpc_server_listener *l = add_listener(s, NULL);
@@ -267,10 +266,10 @@ struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *addre
     }
     close_listener(l);
     if (rc == UV_EADDRINUSE)
-        return gs_error_new(GS_EEXIST,
-                            "%s:%u: address already in use (stop the program that listens there, "
-                            "or pass another port)",
-                            address, port);
+        return gs_error_new(
+            GS_EEXIST,
+            "%s:%u: address already in use (stop the program that uses it, or choose another port)",
+            address, port);
     return gs_error_new(GS_EIO, "%s:%u: listening: %s", address, port, uv_strerror(rc));
 }
 

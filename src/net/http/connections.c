@@ -203,7 +203,8 @@ static void warn_full(struct http_server *s)
     if (s->warned_ms && now - s->warned_ms < WARN_EVERY_MS)
         return;
     gs_warn("http",
-            "port %u: all %u connections are in use; the longest waiting are closed to make room "
+            "port %u: all %u connections are in use; the connections that are idle for the longest "
+            "time are closed "
             "(%" PRIu64 " since the last such line)",
             s->port, s->max_connections, s->evicted);
     s->warned_ms = now ? now : 1;

@@ -542,7 +542,7 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
         spare = http_curl_spares_take(&c->spares, url);
     op->easy = spare.easy ? spare.easy : curl->easy_init();
     if (!op->easy)
-        return gs_error_new(GS_EIO, "libcurl gave no handle");
+        return gs_error_new(GS_EIO, "creating a libcurl handle failed");
     curl->easy_setopt(op->easy, CURLOPT_PRIVATE, op);
     curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
     curl->easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
@@ -692,8 +692,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
                                       struct http_client **ret)
 {
     if (!cfg->cert_pem != !cfg->key_pem)
-        return gs_error_new(GS_EINVAL, "a client certificate needs its key, and a key its "
-                                       "certificate; only one of them is given");
+        return gs_error_new(GS_EINVAL, "a client certificate and its key must be set together");
     struct gs_error *err = http_curl_lib_load(&curl);
     if (err)
         return err;
@@ -717,7 +716,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     TAILQ_INIT(&c->news);
     err = keep_pems(c, cfg);
     if (!err && !(c->multi = make_multi(c, cfg->idle_connections)))
-        err = gs_error_new(GS_EIO, "libcurl does not start");
+        err = gs_error_new(GS_EIO, "initializing libcurl failed");
     if (err) {
         free_client(c);
         return err;

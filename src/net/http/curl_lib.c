@@ -24,11 +24,11 @@ static struct gs_error *resolve_symbols(void *handle, struct http_curl_lib *ret)
     for (size_t i = 0; i < GS_ARRAY_LEN(symbols); i++) {
         void *address = dlsym(handle, symbols[i].name);
         if (!address)
-            return gs_error_new(GS_ENOTFOUND, "libcurl on this machine is too old: %s", dlerror());
+            return gs_error_new(GS_ENOTFOUND, "the installed libcurl is too old: %s", dlerror());
         memcpy((char *)ret + symbols[i].offset, &address, sizeof(address));
     }
     if (ret->global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return gs_error_new(GS_EIO, "libcurl does not start");
+        return gs_error_new(GS_EIO, "initializing libcurl failed");
     return NULL;
 }
 
@@ -47,10 +47,9 @@ struct gs_error *http_curl_lib_load(const struct http_curl_lib **ret)
     if (!handle) {
         void *opened = open_library();
         if (!opened)
-            return gs_error_new(GS_ENOTFOUND,
-                                "no libcurl on this machine (%s); Debian has it in the package "
-                                "libcurl3-gnutls",
-                                dlerror());
+            return gs_error_new(
+                GS_ENOTFOUND, "libcurl is not installed (%s): install the package libcurl3-gnutls",
+                dlerror());
         struct gs_error *err = resolve_symbols(opened, &lib);
         if (err) {
             dlclose(opened);

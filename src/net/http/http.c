@@ -294,8 +294,7 @@ const char *http_peer(const struct http_exchange *x)
 static bool answer_once(struct http_exchange *x)
 {
     if (x->answered) {
-        gs_err("http", "%s %s was answered twice; the second answer is dropped", x->method,
-               x->path);
+        gs_err("http", "second response to %s %s is dropped", x->method, x->path);
         return false;
     }
     x->answered = true;

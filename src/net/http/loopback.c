@@ -180,9 +180,10 @@ static void deliver_stream(struct loopback_op *op)
 {
     struct http_stream *s = &op->exchange->x.stream;
     if (s->cut) {
-        fail_loopback_op(op, gs_error_new(GS_ELIMIT,
-                                          "loopback: the stream was cut, more than %u bytes waited",
-                                          HTTP_STREAM_LIMIT));
+        fail_loopback_op(
+            op, gs_error_new(GS_ELIMIT,
+                             "loopback: the stream was closed: more than %u bytes were buffered",
+                             HTTP_STREAM_LIMIT));
         return;
     }
     bool ended = s->ended;

@@ -131,8 +131,8 @@ static struct gs_error *listen_error(int errno_value, const char *address, uint1
     const char *open = strchr(address, ':') ? "[" : "", *close = *open ? "]" : "";
     if (errno_value == EADDRINUSE)
         return gs_error_new(GS_EEXIST,
-                            "%s%s%s:%u: address already in use (stop the program that listens "
-                            "there, or pass another port)",
+                            "%s%s%s:%u: address already in use (stop the program that uses it, or "
+                            "choose another port)",
                             open, address, close, port);
     return gs_error_errno(errno_value, "listening on %s%s%s:%u", open, address, close, port);
 }
@@ -179,7 +179,7 @@ static struct gs_error *open_listener(const char *address, uint16_t port, int *r
     if (uv_ip4_addr(address, port, (struct sockaddr_in *)(void *)&sa) != 0 &&
         uv_ip6_addr(address, port, (struct sockaddr_in6 *)(void *)&sa) != 0)
         return gs_error_new(GS_EINVAL,
-                            "\"%s\" is not an address to listen on; pass a numeric one such as "
+                            "\"%s\" is not a listen address; use a numeric one such as "
                             "127.0.0.1 or ::",
                             address);
     return open_socket(&sa, address, port, ret_fd);

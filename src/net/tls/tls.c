@@ -282,7 +282,7 @@ struct gs_error *tls_check_replacement(const char *served_pem, const char *cert_
     if (err || is_valid_now(from, until) || !is_served_valid(served_pem))
         return err;
     bool expired = (int64_t)time(NULL) >= until;
-    return gs_error_new(GS_EINVAL, "the certificate %s %s, and the served one is valid",
+    return gs_error_new(GS_EINVAL, "the certificate %s %s; the one in use is still valid",
                         expired ? "expired at" : "is not valid before",
                         gs_format_rfc3339((expired ? until : from) * 1000, when));
 }

@@ -49,8 +49,7 @@ static struct gs_error *check_known_keys(const json_t *obj, const char *const *k
         while (keys[i] && strcmp(keys[i], key) != 0)
             i++;
         if (!keys[i])
-            return gs_error_new(GS_EINVAL, "%s: key \"%s\" is not known or not supported", where,
-                                key);
+            return gs_error_new(GS_EINVAL, "%s: unknown or unsupported key \"%s\"", where, key);
     }
     return NULL;
 }
@@ -92,9 +91,9 @@ static struct gs_error *read_client_auth(const json_t *tls, struct web_config *w
                             "VerifyClientCertIfGiven or RequireAndVerifyClientCert",
                             type);
     if (none && w->client_ca)
-        return gs_error_new(GS_EINVAL, "tls_server_config: a client CA without a client_auth_type");
+        return gs_error_new(GS_EINVAL, "tls_server_config: a client CA requires client_auth_type");
     if (!none && !w->client_ca)
-        return gs_error_new(GS_EINVAL, "tls_server_config: client_auth_type without a client CA");
+        return gs_error_new(GS_EINVAL, "tls_server_config: client_auth_type requires a client CA");
     return NULL;
 }
 
@@ -107,8 +106,8 @@ static struct gs_error *read_tls(const json_t *tls, const char *path, struct web
     const char *min = codec_json_str(tls, "min_version", NULL);
     const char *max = codec_json_str(tls, "max_version", NULL);
     if (!err && ((min && !gs_streq(min, "TLS12")) || (max && !gs_streq(max, "TLS13"))))
-        err = gs_error_new(GS_EINVAL, "tls_server_config: TLS 1.2 and 1.3 are spoken; leave "
-                                      "min_version and max_version out");
+        err = gs_error_new(GS_EINVAL, "tls_server_config: min_version and max_version cannot be "
+                                      "changed: TLS 1.2 and 1.3 are used");
     if (!err)
         err = read_pem_or_text(tls, path, "cert", &w->cert, &w->cert_file);
     if (!err)
@@ -116,7 +115,7 @@ static struct gs_error *read_tls(const json_t *tls, const char *path, struct web
     if (!err)
         err = read_pem_or_text(tls, path, "client_ca", &w->client_ca, NULL);
     if (!err && (!w->cert || !w->key))
-        err = gs_error_new(GS_EINVAL, "tls_server_config: certificate and key are both needed");
+        err = gs_error_new(GS_EINVAL, "tls_server_config: a certificate and its key are required");
     return err ? err : read_client_auth(tls, w);
 }
 
@@ -125,7 +124,7 @@ static struct gs_error *load_crypt(struct web_config *w)
     void *lib = dlopen("libcrypt.so.1", RTLD_NOW | RTLD_LOCAL);
     void *fn = lib ? dlsym(lib, "crypt_r") : NULL;
     if (!fn)
-        return gs_error_new(GS_ENOTSUP, "basic_auth_users: no libcrypt on this machine (%s)",
+        return gs_error_new(GS_ENOTSUP, "basic_auth_users: libcrypt is not installed (%s)",
                             dlerror());
     memcpy(&w->crypt, &fn, sizeof(fn));
     w->crypt_data = gs_alloc(sizeof(*w->crypt_data));

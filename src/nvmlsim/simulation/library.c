@@ -54,6 +54,6 @@ struct gs_error *simulation_find_library(char **ret)
     return gs_error_new(
         GS_ENOTFOUND,
         "the simulated NVML library was not found; searched %s (environment variable " LIBRARY_ENV
-        " names another path)",
+        " sets another path)",
         looked.data);
 }

@@ -38,14 +38,13 @@ static struct gs_error *run_kernels(const struct simulation_load *l, struct nvml
 static struct gs_error *check_load(const struct nvmlsim *s, const struct simulation_load *l)
 {
     if (!(l->util >= 0 && l->util <= 100))
-        return gs_error_new(GS_EINVAL, "--util=%g: a percentage from 0 to 100 is expected",
-                            l->util);
+        return gs_error_new(GS_EINVAL, "--util=%g: want a percentage from 0 to 100", l->util);
     if (!(l->sm_share > 0 && l->sm_share <= 1))
-        return gs_error_new(GS_EINVAL, "--sm-share=%g: above 0 and at most 1 is expected",
+        return gs_error_new(GS_EINVAL, "--sm-share=%g: want a number above 0 and at most 1",
                             l->sm_share);
     if (l->gpu >= (int)nvmlsim_gpu_count(s))
-        return gs_error_new(GS_EINVAL, "there is no GPU %d in %s: it has %u, numbered from 0",
-                            l->gpu, nvmlsim_name(s), nvmlsim_gpu_count(s));
+        return gs_error_new(GS_EINVAL, "%s has no GPU %d: it has %u, numbered from 0",
+                            nvmlsim_name(s), l->gpu, nvmlsim_gpu_count(s));
     return NULL;
 }
 

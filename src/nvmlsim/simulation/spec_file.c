@@ -71,11 +71,12 @@ static struct gs_error *check_keys(const struct reader *r, const char *item, jso
             continue;
         bool plain =
             key[strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")] == 0;
-        return spec_error(r, item, plain && *key ? key : NULL,
-                          gs_error_new(GS_EINVAL,
-                                       "unknown field \"%s\"; there are model, count, memory, "
-                                       "timeSlicing.replicas and mig",
-                                       key));
+        return spec_error(
+            r, item, plain && *key ? key : NULL,
+            gs_error_new(
+                GS_EINVAL,
+                "unknown field \"%s\": want model, count, memory, timeSlicing.replicas or mig",
+                key));
     }
     return NULL;
 }
@@ -89,7 +90,7 @@ static struct gs_error *read_count(const struct reader *r, const char *item, jso
         return NULL;
     if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > max)
         return spec_error(r, item, key,
-                          gs_error_new(GS_EINVAL, "%s is a number from 1 to %d", key, max));
+                          gs_error_new(GS_EINVAL, "%s: want a number from 1 to %d", key, max));
     *ret = (unsigned)json_integer_value(v);
     return NULL;
 }
@@ -107,7 +108,7 @@ static struct gs_error *read_memory(const struct reader *r, const char *item, js
     else if (json_is_string(v))
         err = kube_quantity_parse_value(gs_slice_of(json_string_value(v)), &bytes);
     if (!err && bytes < 1 << 20)
-        err = gs_error_new(GS_EINVAL, "a size such as 24Gi is expected");
+        err = gs_error_new(GS_EINVAL, "want a size such as 24Gi");
     if (err)
         return spec_error(r, item, "memory", gs_error_wrap(err, "memory"));
     *ret_mib = (uint64_t)bytes >> 20;
@@ -135,14 +136,15 @@ static struct gs_error *read_mig(const struct reader *r, const char *item, json_
     if (!json_is_array(list) || json_array_size(list) > NVMLSIM_MAX_MIG)
         return spec_error(r, item, "mig",
                           gs_error_new(GS_EINVAL,
-                                       "mig is a list of at most %d profiles, such as "
+                                       "mig: want a list of at most %d profiles, such as "
                                        "[1g.10gb, 2g.20gb]",
                                        NVMLSIM_MAX_MIG));
     json_array_foreach (list, i, v) {
         const char *profile = json_string_value(v);
         if (!profile || strlen(profile) >= sizeof(g->mig[i].profile))
-            return spec_error(r, item, "mig",
-                              gs_error_new(GS_EINVAL, "a MIG profile is a name such as 1g.10gb"));
+            return spec_error(
+                r, item, "mig",
+                gs_error_new(GS_EINVAL, "a MIG profile: want a name such as 1g.10gb"));
         memcpy(g->mig[i].profile, profile, strlen(profile) + 1);
     }
     g->n_mig = (unsigned)json_array_size(list);
@@ -159,7 +161,7 @@ static struct gs_error *read_time_slicing(const struct reader *r, const char *it
     GS_AUTO_FREE char *where = gs_format("%s/timeSlicing", item);
     if (!json_is_object(v))
         return spec_error(r, where, NULL,
-                          gs_error_new(GS_EINVAL, "timeSlicing is {replicas: NUMBER}"));
+                          gs_error_new(GS_EINVAL, "timeSlicing: want {replicas: NUMBER}"));
     struct gs_error *err = check_keys(r, where, v, known, GS_ARRAY_LEN(known));
     return err ? err : read_count(r, where, v, "replicas", MAX_TIME_SLICES, &g->time_slices);
 }
@@ -171,8 +173,7 @@ static struct gs_error *read_gpu(const struct reader *r, size_t index, json_t *o
     char item[ITEM_PATH_SIZE];
     snprintf(item, sizeof(item), "/gpus/%zu", index);
     if (!json_is_object(object))
-        return spec_error(r, item, NULL,
-                          gs_error_new(GS_EINVAL, "a GPU is written as model: NAME"));
+        return spec_error(r, item, NULL, gs_error_new(GS_EINVAL, "a GPU: want model: NAME"));
     struct nvmlsim_gpu_spec g = {0};
     unsigned count = 1;
     struct gs_error *err = check_keys(r, item, object, known, GS_ARRAY_LEN(known));
@@ -202,8 +203,8 @@ static struct gs_error *read_docs(const struct reader *r, const struct codec_yam
     json_t *gpus = json_is_object(root) ? json_object_get(root, "gpus") : NULL, *gpu;
     size_t i;
     if (!json_is_array(gpus) || json_array_size(gpus) == 0)
-        return gs_error_new(GS_EINVAL, "%s:%d: one document with a list \"gpus:\" is expected",
-                            r->path, docs->len ? docs->items[docs->len - 1].line : 1);
+        return gs_error_new(GS_EINVAL, "%s:%d: want one document with a list \"gpus:\"", r->path,
+                            docs->len ? docs->items[docs->len - 1].line : 1);
     struct gs_error *err = check_keys(r, "", root, known, GS_ARRAY_LEN(known));
     if (err)
         return err;

@@ -300,8 +300,7 @@ static void complete_items(json_t *list)
 
 static bool drop_absent(struct kube_cache *c, struct gs_hmap *present)
 {
-    CODEC_AUTO_JSON json_t *gone =
-        json_array(); // keys: the map must not change during an iteration
+    CODEC_AUTO_JSON json_t *gone = json_array(); // the map must not change in an iteration
     size_t pos = 0;
     struct gs_slice key;
     while (gs_hmap_next(c->objects, &pos, &key, NULL))

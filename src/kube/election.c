@@ -85,8 +85,7 @@ static void on_lease_written(void *arg, int status, json_t *body, struct gs_erro
         observe_lease(e, body);
         take_leadership(e);
     } else if (status == 409) {
-        lose_leadership(
-            e, "another took the lease"); // or only changed metadata: the next attempt shows this
+        lose_leadership(e, "another took the lease"); // the next attempt shows whether this is true
     } else {
         report_leadership(e, gs_error_message(err));
     }

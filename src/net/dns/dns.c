@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This file follows the search list instead of ares_search(). A name may only be reported as absent
-// if a server did so for every suffix, and ares_search() ignores suffixes with failed servers.
+// This file follows the search list instead of ares_search(). A name is absent only if a server
+// reports this for every suffix, and ares_search() ignores suffixes with failed servers.
 #include "net/dns/dns.h"
 
 #include "base/arena.h"
@@ -36,14 +36,14 @@ struct dns_lookup {
     unsigned timeout_ms;
     dns_fn fn;
     void *arg;
-    ares_channel channel;   // NULL: not yet, or no longer
-    struct gs_timer *timer; // the beginning, then the channel's next timeout
+    ares_channel channel;   // NULL: not opened yet, or closed
+    struct gs_timer *timer; // the start of the lookup, then the channel's next timeout
     LIST_HEAD(, dns_watch) watches;
-    char **names; // to be queried, in this order
+    char **names; // queried in this order
     size_t n_names, at;
-    bool unsure; // the servers failed for some name
+    bool unsure; // the servers failed for at least one name
     struct gs_buf problems;
-    // Of the query that has ended; handled when c-ares has returned.
+    // Result of the query that has ended; handled when c-ares has returned.
     bool ended;
     int status;
     struct gs_arena mem;
@@ -66,13 +66,13 @@ static void free_lookup(void *arg)
     free(l);
 }
 
-// A callback is not called any more for a query under way: c-ares reports the end of its channel to
-// it, which on_query_end() ignores.
+// The callback is not called for a query in progress: c-ares reports the end of its channel to
+// on_query_end(), which ignores it.
 static void close_lookup(struct dns_lookup *l)
 {
     ares_channel channel = GS_TAKE(l->channel);
     if (channel)
-        ares_destroy(channel); // closes the watches, too
+        ares_destroy(channel); // also closes the watches
     gs_timer_close(l->timer, free_lookup);
 }
 
@@ -82,7 +82,7 @@ void dns_lookup_cancel(struct dns_lookup *l)
         close_lookup(l);
 }
 
-// err is taken.
+// Takes err.
 static void finish_lookup(struct dns_lookup *l, const struct dns_answer *answer,
                           struct gs_error *err)
 {
@@ -104,7 +104,7 @@ static void make_records(struct dns_lookup *l, size_t n)
     l->records = gs_arena_alloc(&l->mem, (n + 1) * sizeof(*l->records));
 }
 
-enum { MIN_A_SIZE = 16, MIN_AAAA_SIZE = 28 }; // of a record in a message
+enum { MIN_A_SIZE = 16, MIN_AAAA_SIZE = 28 }; // type of a record in a message
 
 static int read_a(struct dns_lookup *l, const unsigned char *message, int len)
 {
@@ -123,7 +123,7 @@ static int read_a(struct dns_lookup *l, const unsigned char *message, int len)
 // An IPv4 address in IPv6 form is written as the IPv4 address, as Prometheus does.
 static const char *ip6_text(const struct ares_in6_addr *ip, char text[static INET6_ADDRSTRLEN])
 {
-    enum { MAPPED = 12 }; // bytes before the IPv4 address
+    enum { MAPPED = 12 }; // the bytes before the IPv4 address
     static const unsigned char mapped[MAPPED] = {[10] = 0xff, [11] = 0xff};
     const unsigned char *bytes = (const unsigned char *)ip;
     if (!memcmp(bytes, mapped, MAPPED))
@@ -231,7 +231,7 @@ static void note_problem(struct dns_lookup *l, const char *name, int status)
                     ares_strerror(status));
 }
 
-// Handles the query that has ended, and begins the next one. False: the lookup is freed.
+// Handles the query that has ended and starts the next one. False: the lookup is freed.
 static bool next_query(struct dns_lookup *l)
 {
     const struct dns_answer none = {.exists = false};
@@ -261,7 +261,7 @@ static bool next_query(struct dns_lookup *l)
 
 static void on_timeout(void *arg);
 
-// After each call of c-ares that may have ended a query.
+// Call it after each call of c-ares that may end a query.
 static void continue_lookup(struct dns_lookup *l)
 {
     struct timeval left;
@@ -286,7 +286,7 @@ static void on_socket(uv_poll_t *p, int status, int events)
 {
     struct dns_watch *w = GS_CONTAINER_OF(p, struct dns_watch, poll);
     struct dns_lookup *l = w->lookup;
-    // An error of the socket is found by reading from it.
+    // A read returns the error of the socket.
     bool readable = status < 0 || (events & UV_READABLE);
     ares_process_fd(l->channel, readable ? w->fd : ARES_SOCKET_BAD,
                     events & UV_WRITABLE ? w->fd : ARES_SOCKET_BAD);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up all records of a name with the name servers of resolv.conf(5), by c-ares on the loop.
+// Looks up all records of a name with the name servers of resolv.conf(5), with c-ares on the loop.
 #pragma once
 
 #include "base/error.h"
@@ -14,7 +14,7 @@ enum dns_type { DNS_A = 1, DNS_NS = 2, DNS_MX = 15, DNS_AAAA = 28, DNS_SRV = 33 
 struct dns_record {
     enum dns_type type;
     const char *target; // the address, or the name with a dot at its end
-    uint16_t port;      // of SRV
+    uint16_t port;      // of an SRV record
 };
 
 struct dns_answer {

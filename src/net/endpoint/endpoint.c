@@ -20,7 +20,7 @@ enum { CA, CERT, KEY, N_PEMS };
 
 LIST_HEAD(endpoint_ops, endpoint_op);
 
-// The client with the certificates of one moment, used until its last operation has ended.
+// A client with one version of the certificates, used until its last operation has ended.
 struct generation {
     struct http_client *client;
     unsigned refs;
@@ -29,14 +29,14 @@ struct generation {
 struct endpoint {
     struct http_client base;
     uv_loop_t *loop;
-    struct gs_arena mem; // of what the settings and options point to
+    struct gs_arena mem; // storage of the settings and options
     struct endpoint_settings settings;
     struct endpoint_options options;
     const char *base_url;
     struct endpoint_tokens *tokens;
     struct generation *current;
     struct gs_file_watch *pem_watch; // NULL: no PEM is in a file
-    bool pems_failed;                // the files are tried again with the next request
+    bool pems_failed;                // the next request reads the files again
     struct gs_arena header_mem;
     struct http_header *headers; // with the credentials; NULL: not read yet
     size_t n_headers;
@@ -45,8 +45,8 @@ struct endpoint {
     struct endpoint_ops ops;
 };
 
-// A request that must keep its generation, or that failed before it was sent. Others go straight to
-// the current client.
+// A request that keeps its generation, or that failed before it was sent. Other requests are sent
+// directly by the current client.
 struct endpoint_op {
     struct http_op base;
     LIST_ENTRY(endpoint_op) all;
@@ -60,7 +60,7 @@ struct endpoint_op {
 
 // --- secrets ---
 
-// first: no earlier contents could stay in use, so the text is used if the file cannot be read.
+// first: there are no earlier contents, so the text is used if the file cannot be read.
 static struct gs_error *read_secret(const struct endpoint_secret *s, bool first, struct gs_buf *out)
 {
     struct gs_error *err = s->file ? gs_file_read(s->file, MAX_SECRET, out) : NULL;
@@ -164,7 +164,7 @@ static const struct endpoint_secret *pem_of(const struct endpoint *e, int i)
     return i == CA ? &s->ca : i == CERT ? &s->cert : &s->key;
 }
 
-// From before the files are read, so that a later change is a change.
+// The time before the files are read, so that later changes are detected.
 static void watch_pems(struct endpoint *e)
 {
     const struct gs_file_watch_options o = {.missing_is_change = true};
@@ -237,7 +237,7 @@ static struct gs_error *make_client(struct endpoint *e, char *const pems[N_PEMS]
     return err;
 }
 
-// With the certificates that the files have now.
+// Creates a client with the current contents of the files.
 static struct gs_error *connect_again(struct endpoint *e)
 {
     char *pems[N_PEMS] = {0};
@@ -251,7 +251,7 @@ static struct gs_error *connect_again(struct endpoint *e)
         explicit_bzero(pems[KEY], strlen(pems[KEY]));
     for (int i = 0; i < N_PEMS; i++)
         free(pems[i]);
-    e->pems_failed = err && !e->options.refresh_ms; // a broken file is reported once
+    e->pems_failed = err && !e->options.refresh_ms; // an invalid file is reported once
     if (err)
         return err;
     generation_unref(e->current);
@@ -305,8 +305,8 @@ static void on_endpoint_data(void *arg, struct gs_slice bytes)
     op->cb.on_data(op->arg, bytes);
 }
 
-// The callback may free the endpoint: the operation is off it by then, and what the answer is made
-// of lives as long as its generation.
+// The callback may free the endpoint: the operation is already removed from it, and the response
+// lives as long as its generation.
 static void end_endpoint_op(struct endpoint_op *op, const struct http_response *response,
                             struct gs_error *err)
 {
@@ -448,7 +448,7 @@ struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
         err = take_tokens(e, settings->oauth2, options->tokens);
     if (!err)
         err = connect_again(e);
-    // Where each request fails by itself, a file may come later.
+    // If each request reports its own failure, the files may appear later.
     if (!err && (options->refresh_ms || !e->has_files))
         err = read_endpoint_headers(e);
     if (err) {

@@ -60,8 +60,8 @@ struct endpoint_options {
     const char *user_agent;      // NULL: "gpuscale/VERSION"
     unsigned connect_timeout_ms; // 0: the default of http_client_config
     unsigned idle_connections;   // kept for the next request; 0: as in http_client_config
-    // Tokens of oauth2, shared by the clients of these settings. The first client creates them, the
-    // caller unreferences them. NULL: the client has its own.
+    // Tokens of oauth2, shared by the clients of these settings. The first client creates them. The
+    // caller drops the last reference. NULL: the client has its own.
     struct endpoint_tokens **tokens;
     // 0: secrets are read for each request, and a request fails if a file cannot be read.
     // Otherwise files are read again after this time. If a file cannot be read, the last contents

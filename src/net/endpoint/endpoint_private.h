@@ -17,7 +17,7 @@ void endpoint_options_copy(const struct endpoint_options *from, struct gs_arena 
 
 // --- oauth2.c: tokens ---
 
-// Counted. The settings are copied. Takes client, which fetches the tokens.
+// Reference-counted. Copies the settings. Takes client, which fetches the tokens.
 struct endpoint_tokens *endpoint_tokens_new(uv_loop_t *loop, const struct endpoint_oauth2 *cfg,
                                             struct http_client *client);
 struct endpoint_tokens *endpoint_tokens_ref(struct endpoint_tokens *t);
@@ -39,14 +39,14 @@ struct endpoint_token {
 };
 void endpoint_token_finish(struct endpoint_token *t);
 
-// The place of the client's name and secret. Servers differ.
+// Where the client's name and secret are sent. Servers differ.
 enum endpoint_token_style { ENDPOINT_TOKEN_IN_HEADER, ENDPOINT_TOKEN_IN_BODY };
 
-// The body of a request, sorted by name like a form of Go's net/url. GS_EINVAL: a parameter would
-// replace one that the grant defines.
+// Returns the body of a request, sorted by name like a form of Go's net/url. GS_EINVAL: a parameter
+// would replace one that the grant defines.
 struct gs_error *endpoint_token_request_body(const struct endpoint_oauth2 *cfg, const char *secret,
                                              enum endpoint_token_style style, struct gs_buf *out);
-// The value of its Authorization header.
+// Returns the value of the Authorization header.
 void endpoint_token_request_header(const struct endpoint_oauth2 *cfg, const char *secret,
                                    struct gs_buf *out);
 // Errors contain the server's error code and no other part of the response.

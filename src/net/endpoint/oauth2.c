@@ -20,9 +20,9 @@ struct endpoint_tokens {
     struct gs_arena mem; // of cfg
     struct endpoint_oauth2 cfg;
     struct http_client *client;
-    struct gs_timer *begin; // the next fetch, in another turn of the loop
+    struct gs_timer *begin; // starts the next fetch in a later turn of the loop
     struct http_op *op;
-    char *secret; // with which the token was requested
+    char *secret; // the secret of the last token request
     char *authorization;
     int64_t expires_ns; // monotonic; 0: never
     enum endpoint_token_style style;
@@ -35,10 +35,10 @@ struct oauth2_client {
     struct http_client base;
     struct http_client *inner;
     struct endpoint_tokens *tokens;
-    struct oauth2_ops ops; // that waited or wait for a token, by `all`
+    struct oauth2_ops ops; // that wait, or have waited, for a token
 };
 
-// A request that had to wait. Others go straight to the inner client.
+// A request that had to wait for a token. Other requests are sent directly by the inner client.
 struct oauth2_op {
     struct http_op base;
     LIST_ENTRY(oauth2_op) all, queue;
@@ -108,7 +108,7 @@ static void on_oauth2_done(void *arg, const struct http_response *response, stru
     cb.on_done(cb_arg, response, err);
 }
 
-// What is left of the request's time.
+// Returns the remaining time of the request.
 static unsigned time_left(const struct oauth2_op *op)
 {
     unsigned timeout = op->call.timeout_ms ? op->call.timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
@@ -143,8 +143,8 @@ static void token_drop(struct endpoint_tokens *t)
     t->authorization = NULL;
 }
 
-// Callbacks may cancel and send what they like: those that wait now are put aside first. err is
-// taken.
+// Callbacks may cancel and send requests, so the waiting ones are moved to a separate list first.
+// Takes err.
 static void fail_all(struct endpoint_tokens *t, struct gs_error *err)
 {
     struct oauth2_ops failed = LIST_HEAD_INITIALIZER(failed);
@@ -193,8 +193,8 @@ static void take_token(struct endpoint_tokens *t, struct endpoint_token *token)
     resume_all(t);
 }
 
-// A server that refuses may expect the secret in the other place: the request is repeated once,
-// until one form has succeeded.
+// A server that rejects the request may expect the secret in the other place. The request is
+// repeated once, until one form has succeeded.
 static void on_token(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct endpoint_tokens *t = arg;

@@ -55,7 +55,7 @@ static struct gs_error *add_extra_params(const struct endpoint_oauth2 *cfg, stru
         size_t k = 0;
         while (k < n_own && !gs_streq(pairs[k].name, p->name))
             k++;
-        // Some servers want another grant type; nothing else of ours may be replaced.
+        // Some servers require another grant type. No other parameter of the grant may be replaced.
         if (k < n_own && !gs_streq(p->name, "grant_type"))
             return gs_error_new(GS_EINVAL, "oauth2: cannot overwrite parameter \"%s\"", p->name);
         pairs[k < n_own ? k : (*n)++] = (struct pair){p->name, p->value};
@@ -63,7 +63,7 @@ static struct gs_error *add_extra_params(const struct endpoint_oauth2 *cfg, stru
     return NULL;
 }
 
-// As in Go the client's name and secret replace parameters of the same name.
+// As in Go, the client's name and secret replace parameters of the same name.
 static void set_pair(struct pair *pairs, size_t *n, const char *name, const char *value)
 {
     size_t k = 0;
@@ -115,7 +115,7 @@ void endpoint_token_request_header(const struct endpoint_oauth2 *cfg, const char
 
 // --- answers ---
 
-// What an answer says, whatever its form. Values may be NULL.
+// The contents of a response in any of its forms. Values may be NULL.
 struct said {
     char *token, *type, *error, *lifetime;
 };
@@ -157,7 +157,7 @@ static char *json_text(const json_t *j)
 {
     if (json_is_integer(j))
         return gs_format("%lld", (long long)json_integer_value(j));
-    return gs_strdup(json_string_value(j)); // NULL of what is no text
+    return gs_strdup(json_string_value(j)); // NULL if the value is not a text
 }
 
 static struct gs_error *read_json(struct gs_slice body, struct said *ret)
@@ -165,7 +165,7 @@ static struct gs_error *read_json(struct gs_slice body, struct said *ret)
     static const char *const names[] = {"access_token", "token_type", "expires_in", "error"};
     CODEC_AUTO_JSON json_t *doc = NULL;
     struct gs_error *err = codec_json_parse(body, false, &doc);
-    if (err) { // its text may be a part of a token
+    if (err) { // the error text could contain a part of a token
         gs_error_free(err);
         return gs_error_new(GS_EPROTO, "oauth2: cannot parse json");
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's calls. A call lives as long as its HTTP/2 stream is open or its handler works on it,
-// whichever is longer.
+// The server's calls. A call lives until its HTTP/2 stream is closed and its handler has finished.
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/timer.h"
@@ -17,9 +16,9 @@ struct grpc_call {
     char *method, *path, *content_type, *timeout;
     struct grpc_reader reader;
     size_t counted; // bytes of the reader in conn->buffered
-    bool requested; // one whole request message is there
+    bool requested; // a complete request message has arrived
     bool refused;   // answered before the request was complete
-    bool handling;  // the handler has it
+    bool handling;  // the handler was called
     bool headers_sent, finished;
     struct gs_buf out;
     size_t out_sent;
@@ -58,7 +57,7 @@ static void free_when_unused(struct grpc_call *call)
         free_call(call);
 }
 
-// A handler that does not listen keeps the call, and answers into the void.
+// A handler without on_cancel keeps the call. Its response is discarded.
 static void cancel_handler(struct grpc_call *call)
 {
     if (!call->handling || !call->on_cancel)
@@ -279,7 +278,8 @@ static void run_method(struct grpc_call *call)
         refuse_call(call, GRPC_INTERNAL, "the request ended before its message was complete");
         return;
     }
-    // The handler may end connection and server; the message lives as long as this function.
+    // The handler may close the connection and the server; the message lives until this function
+    // returns.
     struct gs_buf request = call->reader.body;
     call->reader.body = (struct gs_buf){0};
     uncount_request_bytes(call);
@@ -354,7 +354,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     return 0;
 }
 
-// An answer before the end of the request tells the client to stop sending.
+// A response before the end of the request tells the client to stop sending.
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
     if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&

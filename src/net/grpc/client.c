@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC calls to one target. A connection is made for the first call and, when it was lost or is
-// being shut down by the peer, for the next one.
+// gRPC calls to one target. A connection is opened for the first call, and for the next call after
+// it was lost or the peer has started to close it.
 #include "net/grpc/grpc.h"
 
 #include "base/mem.h"
@@ -21,18 +21,18 @@ LIST_HEAD(client_conns, client_conn);
 
 struct grpc_client {
     uv_loop_t *loop;
-    char *target;    // for people
+    char *target;    // for messages
     char *unix_path; // NULL: TCP
     struct sockaddr_storage address;
     struct client_conn *current; // takes new calls; NULL: none
-    struct client_conns conns;   // also those that only finish their calls
+    struct client_conns conns;   // including connections that only finish their calls
     struct pending_list calls;
 };
 
 struct client_conn {
     struct grpc_conn base;
     LIST_ENTRY(client_conn) all;
-    struct grpc_client *client; // NULL once that is freed
+    struct grpc_client *client; // NULL after the client is freed
     uv_connect_t connect;
 };
 
@@ -42,7 +42,7 @@ struct grpc_pending {
     struct client_conn *conn;
     int32_t stream_id; // 0: waits for the connection
     char *path;
-    struct gs_buf request; // with its prefix
+    struct gs_buf request; // including its prefix
     size_t request_sent;
     unsigned timeout_ms;
     struct gs_timer *deadline;
@@ -70,7 +70,8 @@ static void deadline_closed(void *arg)
     free(p);
 }
 
-// Off the client and its stream; the memory stays until the loop has closed the timer.
+// Removes the call from the client and its stream. The memory stays until the loop has closed the
+// timer.
 static void retire_pending(struct grpc_pending *p)
 {
     p->ended = true;
@@ -98,7 +99,7 @@ static void finish_pending(struct grpc_pending *p, enum grpc_status status, cons
     p->cb(p->arg, &reply);
 }
 
-// Remembers the first thing that is wrong with the reply and stops the stream.
+// Stores the first problem of the reply and resets the stream.
 static void fail_reply(struct grpc_pending *p, enum grpc_status status, const char *why)
 {
     if (p->failed)
@@ -125,7 +126,7 @@ static void on_fail_timer(void *arg)
     finish_pending(p, p->status, text);
 }
 
-// For a call that never becomes a stream.
+// Ends a call that has no stream.
 static void fail_later(struct grpc_pending *p, enum grpc_status status, const char *why)
 {
     p->status = status;
@@ -251,7 +252,7 @@ static int on_reply_data(nghttp2_session *session, uint8_t flags, int32_t stream
 {
     struct grpc_pending *p = nghttp2_session_get_stream_user_data(session, stream_id);
     struct gs_slice in = gs_slice_make(data, len);
-    // The body of an answer that is not gRPC's is not framed.
+    // The body of a response that is not gRPC has no message frames.
     while (p && !p->ended && !p->failed && p->http_status == 200 && in.len) {
         bool complete = false;
         const char *why = NULL;
@@ -356,7 +357,7 @@ static void conn_closed(struct grpc_conn *base)
         c->client->current = NULL;
     while (c->client && (p = first_call_of(c, false))) {
         GS_AUTO_FREE char *text = gs_format("%s: %s", c->client->target, base->reason);
-        p->stream_id = 0; // went with the session
+        p->stream_id = 0; // closed with the session
         finish_pending(p, GRPC_UNAVAILABLE, text);
     }
     if (c->client)
@@ -384,7 +385,7 @@ static void on_connected(uv_connect_t *req, int status)
     grpc_conn_start(&c->base);
     struct grpc_pending *p;
     while ((p = first_call_of(c, true)))
-        submit_request(p); // which gives it a stream or takes it off the connection
+        submit_request(p); // starts a stream, or removes the call from the connection
 }
 
 static struct client_conn *add_conn(struct grpc_client *client, bool detached)
@@ -446,7 +447,7 @@ struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *
         return p;
     }
     grpc_add_message(&p->request, request);
-    uv_update_time(c->loop); // a long turn must not eat up the deadline
+    uv_update_time(c->loop); // the timeout starts now
     if (p->timeout_ms != UINT32_MAX)
         gs_timer_start(p->deadline, on_pending_deadline, p->timeout_ms);
     if (!c->current || c->current->base.closing)

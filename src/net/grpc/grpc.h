@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC over cleartext HTTP/2 (nghttp2) on Unix and TCP sockets, as the kubelet's PodResources and
-// autoscaler plug-ins speak it: unary calls and server streaming, deadlines, status codes, message
-// size limits, flow control. Messages are opaque bytes; callers encode and decode
+// gRPC over cleartext HTTP/2 (nghttp2) on Unix and TCP sockets, as used by the kubelet's
+// PodResources and by autoscaler plug-ins: unary calls and server streaming, deadlines, status
+// codes, message size limits, flow control. Messages are opaque bytes; callers encode and decode
 // them. Only the thread of the loop may use servers and clients.
 #pragma once
 

@@ -39,7 +39,8 @@ struct grpc_conn {
     struct gs_buf out; // being written
     char *in;
     nghttp2_session *session;
-    // The handles are closed and the session is gone: the owner ends its calls and frees this.
+    // The handles are closed and the session is freed: the owner ends its calls and frees this
+    // object.
     void (*on_closed)(struct grpc_conn *c);
     char reason[128]; // why it was closed
     bool connected, writing, closing;
@@ -47,12 +48,13 @@ struct grpc_conn {
     int open_handles;
 };
 
-// io must be initialised by the caller, unless detached.
+// The caller initializes io, unless the connection is detached.
 void grpc_conn_init(struct grpc_conn *c, uv_loop_t *loop, void (*on_closed)(struct grpc_conn *c));
-// The session is set and the socket connected: sends SETTINGS, starts reading.
+// Call it when the session is set and the socket is connected: sends SETTINGS and starts reading.
 void grpc_conn_start(struct grpc_conn *c);
 void grpc_conn_feed(struct grpc_conn *c, struct gs_slice bytes);
-// Sends the session's pending data later in the loop. Calls no callback at once.
+// Sends the session's pending data in a later turn of the loop. Calls no callback before it
+// returns.
 void grpc_conn_flush_soon(struct grpc_conn *c);
 void grpc_conn_close(struct grpc_conn *c, const char *reason);
 
@@ -74,15 +76,16 @@ void grpc_reader_finish(struct grpc_reader *r);
 void grpc_add_message(struct gs_buf *out, struct gs_slice message);
 
 // Copies bytes of a queue for nghttp2 and counts them in *sent. Sent bytes are removed from the
-// queue when they are many.
+// queue when there are many.
 size_t grpc_take_queued(struct gs_buf *queue, size_t *sent, uint8_t *out, size_t max);
 
 // --- header texts ---
 
 nghttp2_nv grpc_nv(const char *name, const char *value); // both borrowed
 void grpc_encode_message(const char *text, struct gs_buf *out);
-void grpc_decode_message(struct gs_slice raw, struct gs_buf *out); // lenient, as the source demands
-bool grpc_parse_timeout(struct gs_slice s, uint64_t *ret_ms);      // rounded up
+void grpc_decode_message(struct gs_slice raw,
+                         struct gs_buf *out); // lenient, as the specification requires
+bool grpc_parse_timeout(struct gs_slice s, uint64_t *ret_ms); // rounded up
 #define GRPC_TIMEOUT_SIZE 16
 void grpc_format_timeout(uint64_t ms, char out[GRPC_TIMEOUT_SIZE]);
 

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MAX_CONNECTIONS = 128, CLOSING = 64 }; // the second: until closed ones are gone
+enum { MAX_CONNECTIONS = 128, CLOSING = 64 }; // the second: until closed connections are freed
 
 struct grpc_server_listener {
     union {
@@ -25,7 +25,7 @@ struct grpc_server_listener {
     LIST_ENTRY(grpc_server_listener) all;
     struct grpc_server *server;
     char *path; // of the socket file; NULL for TCP
-    dev_t dev;  // which file that is: another server may have replaced it
+    dev_t dev;  // identity of the file: another server may have replaced it
     ino_t ino;
 };
 
@@ -95,7 +95,7 @@ struct grpc_server_conn *grpc_server_detached_conn(struct grpc_server *s)
     return c;
 }
 
-// The oldest connection without a call.
+// Returns the oldest connection without a call.
 static void evict_idle_connection(struct grpc_server *s)
 {
     struct grpc_server_conn *c, *victim = NULL;
@@ -166,12 +166,12 @@ static struct grpc_server_listener *add_listener(struct grpc_server *s, const ch
     return l;
 }
 
-// Removes the file of a server that is gone.
+// Removes the file of a server that has ended.
 static struct gs_error *clear_stale_socket(const struct sockaddr_un *sa)
 {
     struct stat st;
     if (lstat(sa->sun_path, &st) < 0)
-        return NULL; // bind says what is wrong, if anything is
+        return NULL; // bind reports errors
     if (!S_ISSOCK(st.st_mode))
         return gs_error_new(
             GS_EEXIST,
@@ -197,7 +197,7 @@ static struct gs_error *bind_unix(const struct sockaddr_un *sa, int *ret_fd)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return gs_error_errno(errno, "%s: socket", sa->sun_path);
-    // Nobody can connect before listen(), so the mode holds from the start.
+    // Clients cannot connect before listen(), so the mode applies from the start.
     if (bind(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 || chmod(sa->sun_path, 0600) < 0) {
         struct gs_error *err = gs_error_errno(errno, "%s: listening on the socket", sa->sun_path);
         close(fd);

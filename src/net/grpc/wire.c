@@ -66,7 +66,8 @@ static void write_out(struct grpc_conn *c)
         c->writing = true;
 }
 
-// One write at a time: what the peer does not take stays in the session, held back by flow control.
+// One write at a time: data that the peer does not accept stays in the session, because of flow
+// control.
 static void flush_session(struct grpc_conn *c)
 {
     while (!c->closing && !c->writing) {
@@ -141,7 +142,7 @@ void grpc_conn_start(struct grpc_conn *c)
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_MAX_STREAMS},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, GRPC_STREAM_WINDOW},
-        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, // last: only a client sends it
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, // last: only clients send it
     };
     size_t n = GS_ARRAY_LEN(settings) - (nghttp2_session_check_server_session(c->session) ? 1 : 0);
     c->connected = true;
@@ -219,7 +220,8 @@ size_t grpc_take_queued(struct gs_buf *queue, size_t *sent, uint8_t *out, size_t
     if (n)
         memcpy(out, queue->data + *sent, n);
     *sent += n;
-    // Moving the rest to the front only when it is the smaller part keeps this linear.
+    // The rest is moved to the front only if it is the smaller part, so that the total cost is
+    // linear.
     if (*sent * 2 >= queue->len) {
         gs_buf_consume(queue, *sent);
         *sent = 0;
@@ -280,7 +282,7 @@ bool grpc_parse_timeout(struct gs_slice s, uint64_t *ret_ms)
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(units); i++)
         if (units[i].unit == s.data[s.len - 1]) {
-            // In two steps: 99999999 hours in nanoseconds do not fit.
+            // In two steps, because 99999999 hours in nanoseconds overflow.
             *ret_ms = units[i].ns >= 1000000 ? value * (units[i].ns / 1000000)
                                              : (value * units[i].ns + 999999) / 1000000;
             return true;

@@ -29,7 +29,7 @@ static void name_peer(const struct sockaddr *sa, char *out, size_t size)
     }
 }
 
-// A peer that vanished without a word is found by the kernel: a stream may be silent for hours.
+// The kernel detects a peer that disappeared: a stream may send no data for hours.
 static void enable_keepalive(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -41,7 +41,7 @@ static void enable_keepalive(struct MHD_Connection *connection)
     setsockopt(info->connect_fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 }
 
-// The session knows its server, for the choice of the certificate.
+// Stores the server in the session, to select the certificate.
 static void prepare_tls(struct http_server *s, struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -141,7 +141,7 @@ static void read_certificate(struct http_server *s, struct MHD_Connection *conne
     gnutls_x509_crt_deinit(crt);
 }
 
-// As the peer showed them, for a handler that verifies them itself.
+// Returns the certificates as the peer sent them, for a handler that verifies them.
 static void keep_chain(struct MHD_Connection *connection, struct http_server_connection *c)
 {
     const union MHD_ConnectionInfo *info =

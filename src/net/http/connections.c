@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of a server's connections: how many, and how long a peer may take. MHD's own timeout
-// starts again with each byte, and its edge-triggered epoll overlooks the end of a peer that
-// arrives together with other bytes. So each socket is also in an epoll of ours, which reports
-// that end, and time limits start at fixed points. A connection is closed by shutting down its
-// socket: MHD sees that in every state and frees the connection in its next run.
+// The limits of a server's connections: their number, and the time of a peer. MHD's own timeout
+// restarts with each byte, and its edge-triggered epoll misses a peer's end of stream that arrives
+// together with other bytes. Each socket is therefore also in a second epoll that reports this end,
+// and time limits start at fixed points. A connection is closed by shutting down its socket: MHD
+// detects this in every state and frees the connection in its next run.
 #include "base/assert.h"
 #include "base/log.h"
 #include "net/http/server_private.h"
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 enum {
-    BUSY_AGE_MS = 10000, // an unfinished body or reply may be closed for others after this time
+    BUSY_AGE_MS = 10000, // an older unfinished body or reply may be closed for other connections
     WARN_EVERY_MS = 60000,
 };
 
@@ -27,7 +27,7 @@ void http_server_connections_init(struct http_server *s)
 
 // --- time limits ---
 
-// In milliseconds; 0: none.
+// Returns milliseconds; 0: no limit.
 static uint64_t limit_of(const struct http_server *s, enum http_connection_state state)
 {
     switch (state) {
@@ -42,7 +42,7 @@ static uint64_t limit_of(const struct http_server *s, enum http_connection_state
     }
 }
 
-// What has arrived meanwhile is read before the check.
+// Data that has arrived meanwhile is read before the check.
 static void on_sweep_timer(uv_timer_t *t)
 {
     struct http_server *s = t->data;
@@ -131,7 +131,7 @@ static bool has_unread(const struct http_server_connection *c)
     return info && info->tls_session && gnutls_record_check_pending(info->tls_session) > 0;
 }
 
-// MHD reads on its own as long as there is something; the connection stays in the queue until then.
+// MHD reads until no data is left; the connection stays in the queue until then.
 static void settle_gone(struct http_server *s)
 {
     struct http_server_connection *next;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP over libcurl's multi socket interface on the event loop. Inside libcurl's callbacks bytes
-// are only collected; callers hear of them after libcurl has returned, so that they may cancel,
-// send and free as they like.
+// HTTP over libcurl's multi socket interface on the event loop. libcurl's callbacks only collect
+// bytes. The callers' callbacks run after libcurl has returned, so they may cancel, send and free.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -21,19 +20,19 @@
 enum { DEFAULT_CONNECT_TIMEOUT_MS = 5000, IDLE_CONNECTIONS = 32 };
 #define MAX_REDIRECTS 10L // as Go's client
 
-static const struct http_curl_lib *curl; // there as soon as there is a client
+static const struct http_curl_lib *curl; // exists while a client exists
 
 struct http_curl_op;
 TAILQ_HEAD(http_curl_ops_list, http_curl_op);
 
-// A PEM text as a file that only this process has: libcurl's GnuTLS build reads files alone.
+// A PEM text as a file of this process only: libcurl's GnuTLS build reads only files.
 struct pem_file {
     int fd;
     char path[40];
 };
 
-// Idle connections are used no longer: API servers close them after 90 s, many load balancers after
-// 60 s, and a POST on a closed one cannot be repeated.
+// Idle connections are closed earlier: API servers close them after 90 s, many load balancers after
+// 60 s, and a POST on a closed connection cannot be repeated.
 #define MAX_IDLE_S 45L
 
 struct http_curl_client {
@@ -47,10 +46,10 @@ struct http_curl_client {
     bool insecure, follow_redirects;
     long tls_versions; // CURLOPT_SSLVERSION
     long connect_timeout_ms;
-    uv_timer_t timer; // libcurl's next timeout
-    uv_idle_t again;  // libcurl or a failed operation has something to say in the next turn
+    uv_timer_t timer;               // libcurl's next timeout
+    uv_idle_t again;                // libcurl or a failed operation has results for the next turn
     struct http_curl_ops_list ops;  // all, by `all`
-    struct http_curl_ops_list news; // those with bytes or a result to hand over, by `queue`
+    struct http_curl_ops_list news; // operations with bytes or a result to deliver
     bool closed;
     int open_handles;
 };
@@ -62,7 +61,7 @@ struct http_curl_op {
     struct curl_slist *headers, *connect_to;
     struct http_callbacks cb;
     void *arg;
-    size_t body_len;         // of the handle's last reply, then of this one
+    size_t body_len;         // size of the handle's last reply, then of this one
     struct gs_error *failed; // found out while sending
     struct gs_buf inbox;     // bytes for on_data
     struct gs_buf body;
@@ -96,7 +95,8 @@ static void queue_news(struct http_curl_op *op)
 
 // --- ends of operations ---
 
-// libcurl copies neither headers nor buffers: what the handle points to goes with the operation.
+// libcurl copies neither headers nor buffers: memory that the handle uses is freed with the
+// operation.
 static void put_away(struct http_curl_op *op)
 {
     struct http_curl_client *c = http_curl_client_of(op);
@@ -124,7 +124,7 @@ static void free_op(struct http_curl_op *op)
     free(op);
 }
 
-// Off the client and off libcurl; not yet freed.
+// Removes the operation from the client and from libcurl without freeing it.
 static void retire_curl_op(struct http_curl_op *op)
 {
     struct http_curl_client *c = http_curl_client_of(op);
@@ -165,7 +165,7 @@ static enum gs_code code_of(CURLcode result)
     }
 }
 
-// For errors: without the password that a URL may have.
+// Returns the URL without a password, for errors.
 static char *shown_name(const struct http_curl_op *op)
 {
     char *redacted = gs_redact_url(op->name);
@@ -321,7 +321,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
         curl->multi_assign(c->multi, fd, NULL);
         return 0;
     }
-    if (c->closed) // libcurl saying goodbye on idle connections
+    if (c->closed) // libcurl closing idle connections
         return -1;
     if (!w) {
         w = gs_alloc(sizeof(*w));
@@ -355,14 +355,14 @@ static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
         op->too_large = true;
         return 0;
     }
-    // Room for a reply like the last one, so that it does not grow through all sizes below.
+    // Allocates the size of the last reply, so that the buffer does not grow in many steps.
     if (!op->body.len && op->body_len > len && op->body_len < op->max_reply)
         (void)gs_buf_room(&op->body, op->body_len);
     gs_buf_add(&op->body, data, len);
     return len;
 }
 
-// libcurl ignores a length that it cannot represent, and then takes the end of the connection for
+// libcurl ignores a length that it cannot represent, and then treats the end of the connection as
 // the end of the body.
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
 {
@@ -420,7 +420,7 @@ static struct gs_error *add_curl_headers(struct http_curl_op *op,
         err = add_curl_header(op, "Content-Type", request->content_type);
     else if (!err)
         op->headers = curl->slist_append(op->headers, "Content-Type:");
-    // No round trip before a body: our peers read bodies at once.
+    // Avoids a round trip before a body: the servers read bodies immediately.
     op->headers = curl->slist_append(op->headers, "Expect:");
     curl->easy_setopt(op->easy, CURLOPT_HTTPHEADER, op->headers);
     return err;
@@ -503,7 +503,8 @@ static void set_peer(struct http_curl_op *op, const char *url)
     curl->easy_setopt(op->easy, CURLOPT_SSLVERSION, c->tls_versions);
     if (c->ca.fd >= 0) {
         curl->easy_setopt(op->easy, CURLOPT_CAINFO, c->ca.path);
-        curl->easy_setopt(op->easy, CURLOPT_CAPATH, NULL); // else the system's would count, too
+        curl->easy_setopt(op->easy, CURLOPT_CAPATH,
+                          NULL); // otherwise the system's certificates are accepted, too
     }
     if (c->cert.fd >= 0 && c->key.fd >= 0) {
         curl->easy_setopt(op->easy, CURLOPT_SSLCERT, c->cert.path);
@@ -511,7 +512,7 @@ static void set_peer(struct http_curl_op *op, const char *url)
     }
 }
 
-// What a handle keeps from one GET to the next.
+// Options that a handle keeps between GET requests.
 static void set_up(struct http_curl_op *op, const char *method, const char *url,
                    struct gs_slice body)
 {
@@ -524,7 +525,7 @@ static void set_up(struct http_curl_op *op, const char *method, const char *url,
         curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
     set_peer(op, url);
     set_method(op, method, body);
-    if (c->follow_redirects && strcmp(method, "GET") == 0) // a POST could lose its body on the way
+    if (c->follow_redirects && strcmp(method, "GET") == 0) // a redirected POST could lose its body
         curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
 }
 
@@ -631,7 +632,7 @@ static void http_curl_free(struct http_client *base)
     }
     c->closed = true;
     http_curl_spares_finish(&c->spares, curl);
-    // Now, not when the handles are closed: its sockets are watched by handles of their own.
+    // Now, not when the handles are closed: other handles watch its sockets.
     curl->multi_cleanup(GS_TAKE(c->multi));
     uv_close((uv_handle_t *)&c->timer, curl_handle_closed);
     uv_close((uv_handle_t *)&c->again, curl_handle_closed);
@@ -643,7 +644,8 @@ static const struct http_client_ops http_curl_ops = {
     .free = http_curl_free,
 };
 
-// libcurl reports a broken one only when a request is sent, and names it by its place in memory.
+// libcurl reports an invalid certificate only when a request is sent, and names it by its memory
+// address.
 static struct gs_error *check_pems(const struct http_client_config *cfg)
 {
     struct gs_error *err = cfg->ca_pem ? tls_check_certificates(cfg->ca_pem) : NULL;

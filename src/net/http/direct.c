@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast path: a request is one write, and its reply is read into a buffer shared by all replies.
 // A connection carries one operation at a time and is kept for the next one to the same authority.
-// If the reply is not an ordinary one, libcurl repeats the request with the remaining time, which
-// is safe for GET. So this file needs no redirects, no second addresses and no error texts.
+// If the reply is unusual, libcurl repeats the request with the remaining time, which is safe for
+// GET. Therefore this file does not handle redirects, further addresses and error texts.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -27,10 +27,10 @@ struct direct_client {
     struct http_client *general;
     uv_loop_t *loop;
     char *base_url, *user_agent;
-    bool eligible;      // nothing in the configuration needs libcurl
-    bool only_loopback; // a proxy of the environment may want the others
+    bool eligible;      // the configuration does not need libcurl
+    bool only_loopback; // a proxy of the environment may apply to other hosts
     bool follow_redirects;
-    struct conn_list idle; // the one used last is first
+    struct conn_list idle; // most recently used first
     unsigned n_idle, max_idle, n_conns;
     struct gs_buf spare; // memory for the next reply
     struct op_list ops;
@@ -40,12 +40,12 @@ struct direct_client {
 struct direct_op {
     struct http_op base;
     TAILQ_ENTRY(direct_op) all;
-    struct direct_conn *conn; // NULL: libcurl has it
+    struct direct_conn *conn; // NULL: libcurl sends it
     struct http_op *passed;
     struct gs_buf request;
-    size_t headers;       // where the caller's begin in it
+    size_t headers;       // offset of the caller's headers
     uint64_t deadline_ms; // of the loop
-    char *path;           // as called, for libcurl
+    char *path;           // the caller's request, for libcurl
     struct http_callbacks cb;
     void *arg;
     size_t max_reply;
@@ -63,7 +63,7 @@ struct direct_conn {
     char *authority;
     struct direct_op *op;
     struct http_reply reply;
-    int open; // handles and requests that the loop has not closed yet
+    int open; // number of handles and requests that the loop has not closed yet
     bool connected;
 };
 
@@ -121,7 +121,7 @@ static void keep_conn(struct direct_conn *conn)
 {
     struct direct_client *c = conn->client;
     conn->op = NULL;
-    uv_unref((uv_handle_t *)&conn->tcp); // a kept connection does not keep the loop
+    uv_unref((uv_handle_t *)&conn->tcp); // an idle connection does not keep the loop running
     uv_unref((uv_handle_t *)&conn->deadline);
     TAILQ_INSERT_HEAD(&c->idle, conn, link);
     if (++c->n_idle <= c->max_idle)
@@ -183,7 +183,7 @@ static void direct_cancel(struct http_op *base)
     free_op(op);
 }
 
-// op's connection is closed or kept by the caller. Takes err.
+// The caller closes or keeps the connection of op. Takes err.
 static void finish_direct_op(struct direct_op *op, const struct http_response *response,
                              struct gs_error *err)
 {
@@ -209,7 +209,8 @@ static void on_passed_done(void *arg, const struct http_response *response, stru
     finish_direct_op(op, response, err);
 }
 
-// The caller's headers out of the request, which ends with that: each line becomes two strings.
+// Extracts the caller's headers from the request, which becomes invalid: each line becomes two
+// strings.
 static struct http_header *take_headers(struct direct_op *op)
 {
     char *line = op->request.data + op->headers;
@@ -267,7 +268,7 @@ static void set_deadline(struct direct_conn *conn)
     op->deadline_ms = UINT64_MAX;
     if (op->timeout_ms == UINT_MAX)
         return;
-    uv_update_time(conn->client->loop); // a long turn must not eat up the timeout
+    uv_update_time(conn->client->loop); // the timeout starts now
     op->deadline_ms = uv_now(conn->client->loop) + op->timeout_ms;
     if (!uv_is_active((uv_handle_t *)&conn->deadline) ||
         uv_timer_get_due_in(&conn->deadline) > op->timeout_ms)
@@ -352,7 +353,7 @@ static void start_request(struct direct_conn *conn)
     struct direct_op *op = conn->op;
     uv_buf_t request = uv_buf_init(op->request.data, (unsigned)op->request.len);
     http_reply_reset(&conn->reply, op->max_reply);
-    // A request that does not fit into an empty socket buffer is not ours.
+    // libcurl sends a request that does not fit into an empty socket buffer.
     if (uv_try_write((uv_stream_t *)&conn->tcp, &request, 1) != (int)op->request.len)
         forward_to_curl(op);
 }
@@ -415,7 +416,7 @@ static struct direct_conn *open_conn(struct direct_client *c, struct gs_slice au
     return conn;
 }
 
-// Over a kept connection, or a new one.
+// Sends over an idle connection, or a new one.
 static void begin_exchange(struct direct_op *op, const struct http_url *url)
 {
     struct direct_client *c = client_of(op);
@@ -452,7 +453,7 @@ static void add_request_header(struct gs_buf *out, const char *name, const char 
     gs_buf_add_str(out, "\r\n");
 }
 
-// *ret_headers: where the caller's begin.
+// *ret_headers: offset of the caller's headers.
 static bool write_request(struct direct_client *c, const struct http_request *call,
                           const struct http_url *url, struct gs_buf *out, size_t *ret_headers)
 {
@@ -533,7 +534,7 @@ static const struct http_client_ops direct_ops = {
     .free = direct_free,
 };
 
-// The variables that libcurl heeds for plain HTTP.
+// The variables that libcurl uses for plain HTTP.
 static bool environment_has_proxy(void)
 {
     static const char *const names[] = {"http_proxy", "all_proxy", "ALL_PROXY"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Request heads that RFC 9112 forbids. Two programs that read such a head differently are how one
-// request is hidden inside another.
+// Detects request heads that RFC 9112 forbids. If two programs parse such a head differently, a
+// request can be hidden inside another (request smuggling).
 #include "net/http/server_private.h"
 
 #include <strings.h>

@@ -290,7 +290,7 @@ const char *http_peer(const struct http_exchange *x)
 
 // --- the reply ---
 
-// False when the exchange was answered before, which is a bug of the handler.
+// False: the exchange was answered before, which is a bug of the handler.
 static bool answer_once(struct http_exchange *x)
 {
     if (x->answered) {
@@ -364,7 +364,7 @@ struct gs_buf *http_bytes_edit(struct http_bytes **b, size_t keep)
     struct http_bytes *old = *b;
     if (old->refs == 1) {
         old->text.len = old->text.len < keep ? old->text.len : keep;
-        gs_buf_add(&old->text, "", 0); // the NUL after it
+        gs_buf_add(&old->text, "", 0); // the NUL at the end
         return &old->text;
     }
     struct gs_slice text = gs_buf_slice(&old->text);
@@ -379,7 +379,7 @@ void http_reply_bytes(struct http_exchange *x, int status, const char *content_t
                       struct http_bytes *body)
 {
     x->shared = body;
-    x->refs++; // the reply may be the last that is known of it
+    x->refs++; // the exchange may be freed after the reply
     http_reply(x, status, content_type, http_bytes_slice(body));
     x->shared = NULL;
     http_exchange_unref(x);
@@ -430,7 +430,7 @@ static void close_unwanted_stream(void *arg)
     gs_timer_free(timer);
 }
 
-// on_close must not run before the handler has the stream in its hands.
+// on_close must not run before the handler has received the stream.
 static void close_stream_later(struct http_exchange *x)
 {
     x->close_timer = gs_timer_new(x->loop, x);
@@ -498,7 +498,8 @@ struct gs_slice http_stream_front(const struct http_stream *s)
 void http_stream_consume(struct http_stream *s, size_t n)
 {
     s->sent += n;
-    // Moving the rest to the front only when it is the smaller part keeps this linear.
+    // The rest is moved to the front only if it is the smaller part, so that the total cost is
+    // linear.
     if (s->sent * 2 < s->queue.len)
         return;
     gs_buf_consume(&s->queue, s->sent);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the files of this module: exchanges as servers see them, URLs, and replies as clients
-// read them.
+// Shared by the files of this module: exchanges of servers, URLs, and replies that clients parse.
 #pragma once
 
 #include "base/arena.h"
@@ -13,16 +12,16 @@
 
 // --- exchanges ---
 
-// An exchange as its carrier (TLS server, loopback) sees it. A carrier embeds struct http_exchange,
+// The carrier's side of an exchange (TLS server, loopback). A carrier embeds struct http_exchange,
 // fills in the request, runs the handler and implements http_carrier_ops.
 //
 // References: the carrier has one. The handler has one from http_exchange_run() until it has
-// answered (a stream: until on_close) or on_abort was called. A handler without on_abort keeps
-// its reference after the peer has left; its late answer is dropped.
+// answered (a stream: until on_close) or on_abort was called. A handler without on_abort keeps its
+// reference after the peer has disconnected; its late answer is dropped.
 
 struct http_carrier_ops {
-    // None of these may call back into the handler; they take effect in a later loop turn or on the
-    // return to the carrier.
+    // None of these may call the handler. They take effect in a later turn of the loop, or when the
+    // carrier continues.
     void (*reply)(struct http_exchange *x, int status, const char *content_type,
                   struct gs_slice body);
     void (*stream_begin)(struct http_exchange *x, int status, const char *content_type);
@@ -47,7 +46,7 @@ struct http_pairs {
 struct http_stream {
     struct gs_buf queue;
     size_t sent; // bytes of queue that are sent already
-    bool open;   // on_close is still to be called
+    bool open;   // on_close was not called yet
     bool ended;
     bool cut; // the peer read too slowly
     void (*on_close)(void *arg);
@@ -57,10 +56,10 @@ struct http_stream {
 struct http_exchange {
     const struct http_carrier_ops *ops;
     uv_loop_t *loop;
-    struct gs_timer *close_timer; // of a stream that nobody wants
+    struct gs_timer *close_timer; // of a stream without a reader
     unsigned refs;
     bool answered;
-    bool gone;             // the carrier has let go of it
+    bool gone;             // the carrier has dropped its reference
     struct gs_arena arena; // strings of the request and the reply headers
     const char *method, *target, *path, *peer;
     struct http_pairs query, headers, reply_headers;
@@ -79,19 +78,19 @@ struct http_exchange {
 void http_exchange_init(struct http_exchange *x, uv_loop_t *loop,
                         const struct http_carrier_ops *ops);
 void http_exchange_set_method(struct http_exchange *x, const char *method);
-// target: origin form "/a/b?c=d", or absolute form. GS_EINVAL when it is malformed.
+// target: origin form "/a/b?c=d", or absolute form. GS_EINVAL: it is malformed.
 struct gs_error *http_exchange_set_target(struct http_exchange *x, struct gs_slice target);
 void http_exchange_set_identity(struct http_exchange *x, const struct http_identity *identity);
 void http_exchange_set_peer(struct http_exchange *x, const char *peer);
 void http_exchange_add_request_header(struct http_exchange *x, const char *name, const char *value);
 
 void http_exchange_run(struct http_exchange *x, http_handler handler, void *ctx);
-// The peer left, or the carrier has finished a stream: calls on_abort or on_close of the handler,
-// once. Then the carrier drops its reference.
+// Call it when the peer has disconnected or the carrier has finished a stream: calls on_abort or
+// on_close of the handler once. Then the carrier drops its reference.
 void http_exchange_gone(struct http_exchange *x);
 void http_exchange_unref(struct http_exchange *x);
 
-struct gs_slice http_stream_front(const struct http_stream *s); // what is to be sent next
+struct gs_slice http_stream_front(const struct http_stream *s); // the bytes to send next
 void http_stream_consume(struct http_stream *s, size_t n);
 
 // Copies into one allocation-owning arena; groups and user included.
@@ -100,27 +99,27 @@ void http_identity_copy(struct gs_arena *arena, const struct http_identity *from
 
 // --- URLs ---
 
-// An http:// URL in its parts, as the short path of the client takes it. Others (another scheme,
-// user information, a fragment, characters that need encoding) are refused: libcurl reads those.
+// The parts of an http:// URL for the fast path of the client. Other URLs (another scheme, user
+// information, a fragment, characters that need encoding) are rejected: libcurl parses those.
 
 struct http_url {
     struct gs_slice authority; // "node-1:9400", for the Host header; of the text
-    struct gs_slice target;    // "/metrics?x=1", "/" when there is none
+    struct gs_slice target;    // "/metrics?x=1"; "/" if the URL has no path
     char host[256];            // without brackets
-    int port;                  // 80 when there is none
+    int port;                  // 80 if the URL has no port
 };
 
 bool http_url_parse(const char *text, struct http_url *ret);
 // "localhost", 127.…, ::1 with or without brackets.
 bool http_host_is_loopback(const char *host);
-// False when the host is a name.
+// False: the host is a name.
 bool http_url_address(const struct http_url *u, struct sockaddr_storage *ret);
 
 // --- replies ---
 
 // One HTTP/1.1 reply as its bytes arrive (RFC 9112): head, then a body by Content-Length, chunked,
-// or until the end. What is unusual or doubtful is reported as odd and not guessed at: the caller
-// then sends the request by libcurl.
+// or until the end. Unusual or ambiguous replies are reported as odd, and the caller sends the
+// request by libcurl.
 
 enum http_reply_state {
     HTTP_REPLY_MORE, // bytes are missing
@@ -132,24 +131,24 @@ enum http_reply_state {
 struct http_reply {
     struct gs_buf bytes; // as received; the caller appends. Decoding happens in place
     size_t max_body;
-    // Of the head, once there is a state other than MORE and ODD:
+    // From the head, valid in all states except MORE and ODD:
     int status;
     bool keep;             // the connection may be used again
     int64_t retry_after_s; // 0: none
     // Private:
-    size_t content_type;   // where its text begins; 0: none
-    size_t looked_at;      // bytes in which the head does not end
-    size_t head;           // its length; 0: not there yet
-    size_t body_end, next; // chunked: end of the decoded bytes, start of those that are not
-    uint64_t left;         // chunked: bytes of the chunk that are missing, with its line end
+    size_t content_type;   // offset of its text; 0: none
+    size_t looked_at;      // searched bytes without the end of the head
+    size_t head;           // its length; 0: incomplete
+    size_t body_end, next; // chunked: end of the decoded bytes, start of the other bytes
+    uint64_t left;         // chunked: missing bytes of the chunk and its line end
     uint64_t length;
     bool has_length, chunked, trailers, has_keep;
 };
 
-// Call after bytes were appended. ended: none will follow.
+// Call it after bytes were appended. ended: no more bytes follow.
 enum http_reply_state http_reply_step(struct http_reply *r, bool ended);
-// When done.
+// Call it when the reply is complete.
 struct gs_slice http_reply_body(const struct http_reply *r);
 const char *http_reply_content_type(const struct http_reply *r); // NULL: none
-// For the next reply; keeps the memory of bytes.
+// Prepares for the next reply; keeps the memory of bytes.
 void http_reply_reset(struct http_reply *r, size_t max_body);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In-process HTTP: the handler is called in a later loop turn, and what it answers is handed to the
-// caller in a turn after that. So neither side is ever called from inside the other.
+// In-process HTTP: the handler is called in a later turn of the loop, and its reply is delivered to
+// the caller in a turn after that. Therefore neither side is called inside the other.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/timer.h"
@@ -9,9 +9,9 @@
 
 #include <sys/queue.h>
 
-// A turn that lasts longer leaves the rest to the next one, so that the sockets of the same loop
-// are served in between, however many requests wait here. A few are always begun: a handler that
-// lets long requests wait by itself must see the short ones after them.
+// If a turn lasts longer, the rest continues in the next turn, so that the sockets of the loop are
+// served meanwhile. A few requests always start: a handler that queues long requests must receive
+// the short ones after them.
 #define TURN_LIMIT_NS (20 * GS_NS_PER_MS)
 #define TURN_FEW      8
 
@@ -25,16 +25,16 @@ struct loopback_client {
     void *ctx;
     struct gs_arena arena; // of identity
     struct http_identity identity;
-    uv_idle_t turn; // runs once in each loop turn; a timer would run again in the same one
+    uv_idle_t turn; // runs once in each turn of the loop; a timer could run twice
     uint64_t turn_number;
     struct loopback_list ops;   // all, by `all`
-    struct loopback_list ready; // those with work for a later turn, by `queue`
+    struct loopback_list ready; // operations with work for a later turn
     bool closed;
 };
 
 struct loopback_exchange {
     struct http_exchange x;
-    struct loopback_op *op; // NULL once the caller has lost interest
+    struct loopback_op *op; // NULL after the caller has cancelled
 };
 
 struct loopback_op {
@@ -135,7 +135,7 @@ static void let_go_of_exchange(struct loopback_op *op)
     http_exchange_unref(&e->x);
 }
 
-// Takes the operation off the client; its memory stays until the loop has closed the timer.
+// Removes the operation from the client. Its memory stays until the loop has closed the timer.
 static void retire_loopback_op(struct loopback_op *op)
 {
     struct loopback_client *c = client_of(op);
@@ -152,7 +152,7 @@ static void finish_loopback_op(struct loopback_op *op, const struct http_respons
                                struct gs_error *err)
 {
     retire_loopback_op(op);
-    if (op->cancelled) // by the handler, in its on_abort or on_close
+    if (op->cancelled) // freed by the handler, in its on_abort or on_close
         gs_error_free(err);
     else
         op->cb.on_done(op->arg, response, err);
@@ -290,7 +290,7 @@ static struct http_op *loopback_send(struct http_client *base, const struct http
     op->max_reply = request->max_reply ? request->max_reply : HTTP_DEFAULT_MAX_REPLY;
     op->timeout_ms = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     op->deadline = gs_timer_new(c->loop, op);
-    uv_update_time(c->loop); // a long turn must not eat up the timeout
+    uv_update_time(c->loop); // the timeout starts now
     if (op->timeout_ms != UINT_MAX)
         gs_timer_start(op->deadline, on_loopback_deadline, op->timeout_ms);
     op->exchange = make_exchange(c, op, request);

@@ -37,13 +37,13 @@ static bool take_connection(struct http_reply *r, struct gs_slice value)
     return true;
 }
 
-// Seconds; a date is left aside.
+// Parses seconds; a date is ignored.
 static void take_retry_after(struct http_reply *r, struct gs_slice value)
 {
     gs_error_free(gs_parse_i64(value, 0, INT64_MAX, &r->retry_after_s));
 }
 
-// Ends the text in place: a line end or a blank follows it.
+// Terminates the text in place: a line end or a blank follows it.
 static void take_content_type(struct http_reply *r, struct gs_slice value)
 {
     r->content_type = (size_t)(value.data - r->bytes.data);
@@ -107,7 +107,7 @@ static bool take_head(struct http_reply *r)
     }
     bool v1_0 = gs_starts(r->bytes.data, "HTTP/1.0");
     if (r->chunked && (r->has_length || v1_0))
-        return false; // the way to smuggle a second reply
+        return false; // this could hide a second reply
     if (r->status == 204 || r->status == 304) {
         r->chunked = false;
         r->has_length = true;
@@ -145,7 +145,7 @@ static bool chunk_size(struct gs_slice line, uint64_t *ret)
     return i > 0 && (i == line.len || line.data[i] == ';' || line.data[i] == ' ');
 }
 
-// The line that starts at r->next, without its end; false: it is not all there.
+// Returns the line that starts at r->next, without its end. False: it is incomplete.
 static bool next_line(struct http_reply *r, struct gs_slice *ret, bool *ret_odd)
 {
     const char *from = r->bytes.data + r->next;
@@ -160,8 +160,8 @@ static bool next_line(struct http_reply *r, struct gs_slice *ret, bool *ret_odd)
     return !*ret_odd;
 }
 
-// Moves what there is of the chunk to the end of the decoded bytes. Its line end counts as the last
-// two bytes and is dropped.
+// Moves the received part of the chunk to the end of the decoded bytes. Its line end counts as the
+// last two bytes and is dropped.
 static enum http_reply_state take_chunk(struct http_reply *r)
 {
     size_t there = r->bytes.len - r->next;
@@ -207,7 +207,7 @@ static enum http_reply_state take_chunks(struct http_reply *r)
     }
 }
 
-// What is not decoded yet follows what is, so that line ends of chunks do not pile up.
+// The other bytes are moved behind the decoded ones, so that line ends of chunks do not accumulate.
 static void close_gap(struct http_reply *r)
 {
     size_t n = r->bytes.len - r->next;

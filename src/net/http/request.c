@@ -11,8 +11,8 @@
 
 enum {
     STREAM_BLOCK = 16 * 1024,
-    // Both heads lie in the connection's 32 KiB of MHD, and what does not fit there ends the
-    // connection without a reply.
+    // Both heads are in the connection's 32 KiB of MHD. If they do not fit, MHD ends the connection
+    // without a reply.
     MAX_REQUEST_HEAD = 20 * 1024,
     MAX_REPLY_HEADERS = 8 * 1024,
 };
@@ -122,7 +122,7 @@ static void carrier_stream_begin(struct http_exchange *x, int status, const char
 static void carrier_stream_changed(struct http_exchange *x)
 {
     struct http_server_request *r = request_of(x);
-    // MHD may be waiting for a slow peer to take more: that wait ends with the socket.
+    // MHD may be waiting for a slow peer: shutting down the socket ends this.
     if (x->stream.cut)
         shutdown(r->fd, SHUT_RDWR);
     resume_connection(r);
@@ -177,7 +177,7 @@ static enum MHD_Result queue_response(struct http_server_request *r)
     return result;
 }
 
-// An answer of the server itself; the handler never sees the exchange.
+// A reply of the server itself; the handler is not called.
 static enum MHD_Result refuse_request(struct http_server_request *r, int status,
                                       const char *content_type, const char *text)
 {
@@ -221,7 +221,7 @@ static enum MHD_Result refuse_head(struct http_server_request *r, int status, co
     return refuse_request(r, status, "text/plain; charset=utf-8", fault);
 }
 
-// Called when the headers are there and before a body is read.
+// Called after the headers have arrived, before a body is read.
 static enum MHD_Result begin_request(struct http_server_request *r, const char *method,
                                      const char *version)
 {
@@ -262,8 +262,8 @@ static enum MHD_Result begin_request(struct http_server_request *r, const char *
     return MHD_YES;
 }
 
-// A body without a declared length that turns out too large is read to its end, so that the peer
-// sees the answer; one without end is cut.
+// A body without a declared length that becomes too large is read to its end, so that the peer
+// receives the reply. If it does not end, the connection is closed.
 static enum MHD_Result take_body(struct http_server_request *r, const char *data, size_t len)
 {
     if (!r->too_large && len <= r->server->max_body - r->x.body.len) {
@@ -340,7 +340,7 @@ void http_server_request_abandon(struct http_server_request *r)
         return;
     }
     bool unanswered = r->handed_over && !r->x.answered;
-    r->x.refs++; // the callbacks may come back to the server
+    r->x.refs++; // the callbacks may call the server
     http_exchange_gone(&r->x);
     if (streaming)
         shutdown(r->fd, SHUT_RDWR);

@@ -89,7 +89,7 @@ static void on_grace(uv_timer_t *t)
 static void run_daemon(struct http_server *s)
 {
     s->connection_closed = false;
-    uv_idle_stop(&s->again); // before the run, because handlers may request another
+    uv_idle_stop(&s->again); // before the run, because handlers may request another run
     s->running++;
     MHD_run(s->daemon);
     http_server_connections_check(s);
@@ -100,8 +100,8 @@ static void run_daemon(struct http_server *s)
     }
     MHD_UNSIGNED_LONG_LONG ms = 0;
     bool timed = MHD_get_timeout(s->daemon, &ms) == MHD_YES;
-    // At its limit, and when file descriptors have run out, MHD stops to accept until a connection
-    // is closed; only its next run then takes up those that waited.
+    // At its limit, and if file descriptors have run out, MHD stops accepting until a connection is
+    // closed. Only its next run accepts the waiting connections.
     if (s->connection_closed) {
         timed = true;
         ms = 0;
@@ -119,7 +119,7 @@ static void on_hangup(uv_poll_t *p, int status, int poll_events)
 {
     struct http_server *s = p->data;
     struct epoll_event event;
-    // One at a time: a callback of a handler may end other requests of the same batch.
+    // One at a time, because a callback of a handler may end other requests.
     while (!s->closed && epoll_wait(s->hangup_fd, &event, 1, 0) == 1)
         http_server_connection_ended(event.data.ptr);
 }
@@ -185,7 +185,7 @@ static struct gs_error *open_listener(const char *address, uint16_t port, int *r
     return open_socket(&sa, address, port, ret_fd);
 }
 
-// One that a parent made.
+// A socket of the parent process.
 static struct gs_error *take_listener(int fd, int *ret_fd)
 {
     int listens = 0;
@@ -273,7 +273,7 @@ static struct gs_error *start_daemon(struct http_server *s, int fd)
     struct MHD_OptionItem options[16];
     size_t n = 0;
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    // The logger comes first, so that what is wrong with the later options is reported through it.
+    // The logger is the first option, so that it reports errors of the later options.
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_daemon, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, fd, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT,
@@ -295,7 +295,8 @@ static struct gs_error *start_daemon(struct http_server *s, int fd)
     if (s->tls) {
         flags |= MHD_USE_TLS;
         void *priorities = (void *)(uintptr_t)TLS_PRIORITIES;
-        // Not the options for one certificate: with them the callback is never called.
+        // The options for a single certificate are not used: with them the callback is never
+        // called.
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, priorities};
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0,
                                                (void *)(uintptr_t)http_server_pick_certificate};

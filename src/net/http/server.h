@@ -16,7 +16,7 @@ struct http_server_config {
     int listen_fd;       // a socket that listens already, ours from then on; 0: none
     // TLS when both are set (PEM text, not paths).
     const char *cert_pem, *key_pem;
-    const char *client_ca_pem; // client certificates signed by it: user = CN, groups = O
+    const char *client_ca_pem; // client certificates signed by it: CN is the user, O the groups
     // Client certificates are requested, not required, and not verified here: http_peer_chain().
     bool ask_client_cert;
     const char *bearer_token; // NULL: none; its sender is user "admin", group system:masters
@@ -24,7 +24,7 @@ struct http_server_config {
     // the next call, or false. NULL: other tokens prove nothing.
     bool (*check_token)(void *arg, const char *token, struct http_identity *ret);
     void *check_token_arg;
-    bool require_identity;           // 401 for whoever proved nothing (except public_paths)
+    bool require_identity;           // 401 for unauthenticated requests (except public_paths)
     const char *const *public_paths; // NULL-terminated exact paths
     size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)
     // 0: 512. When all are in use, the one that has waited longest for a request is closed; if all
@@ -35,18 +35,19 @@ struct http_server_config {
     unsigned body_timeout_s; // of the body of a request; 0: 60
 };
 
-// A busy port gives GS_EEXIST "127.0.0.1:9400: address already in use (…)".
+// GS_EEXIST: the port is in use ("127.0.0.1:9400: address already in use (…)").
 struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,
                                    http_handler handler, void *ctx, struct http_server **ret);
-// Handshakes from now on show this certificate. Of a server that has TLS. GS_EINVAL: not PEM, or
-// the key is not the certificate's; the old one goes on.
+// Later handshakes use this certificate. Only for a server with TLS. GS_EINVAL: it is not PEM, or
+// the key does not belong to it; the previous certificate stays in use.
 struct gs_error *http_server_set_certificate(struct http_server *s, const char *cert_pem,
                                              const char *key_pem);
 uint16_t http_server_port(const struct http_server *s);
-// Closes the listening socket; connections end with their next answer. To be followed by a stop.
+// Closes the listening socket. Connections are closed after their next reply. Call
+// http_server_stop() afterwards.
 void http_server_drain(struct http_server *s);
-// Closes the listening socket, ends what handlers have not answered (503) and streams, both before
-// it returns, and gives replies that are on their way up to a second. The loop must run on until
-// the handles are closed. From then on the server is gone; NULL is fine.
+// Closes the listening socket, ends pending requests (503) and streams before it returns, and
+// allows up to a second for replies that are being sent. Run the loop until the handles are closed.
+// The server is freed. Accepts NULL.
 void http_server_stop(struct http_server *s);
 GS_DEFINE_CLEANUP(struct http_server *, http_server_stop)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the server share. server.c owns the daemon and the loop
-// handles, connections.c the limits of connections, request.c carries exchanges over it,
-// auth.c authenticates the peer, upgrade.c serves connections with another protocol.
+// Shared by the files of the server. server.c owns the daemon and the loop handles, connections.c
+// the limits of connections, request.c carries exchanges over it, auth.c authenticates the peer,
+// upgrade.c serves connections with another protocol.
 #pragma once
 
 #include "net/http/http_private.h"
@@ -16,7 +16,7 @@ struct http_server_connection;
 TAILQ_HEAD(server_requests, http_server_request);
 TAILQ_HEAD(server_connections, http_server_connection);
 
-// What a connection waits for. Each has a queue, the longest waiting first.
+// The state in which a connection waits. Each state has a queue, the longest waiting first.
 enum http_connection_state {
     HTTP_CONNECTION_HEAD, // for its TLS handshake and the head of its first request, or of a
                           // request whose first line has arrived
@@ -56,7 +56,7 @@ struct http_server {
     size_t max_body;
     unsigned idle_timeout_s, head_timeout_s, body_timeout_s;
 
-    struct server_requests requests; // all that MHD knows of
+    struct server_requests requests; // all connections of MHD
     struct server_connections connections[HTTP_CONNECTION_STATES];
     struct server_connections gone; // the peer has sent its end; not yet acted on
     unsigned n_connections, n_closing, max_connections;
@@ -69,12 +69,12 @@ struct http_server {
     int hangup_fd; // epoll for the end of what peers send, which MHD overlooks after other bytes
     int open_handles;
     uv_poll_t io, hangup;
-    uv_timer_t timer, grace; // MHD's next timeout; the end of a stop's patience
+    uv_timer_t timer, grace; // MHD's next timeout, and the time limit of a stop
     uv_timer_t sweep;        // the next time limit of a connection
     uv_idle_t again;         // MHD has work that needs no event
 };
 
-// What is known of a connection (MHD's socket context).
+// A connection (MHD's socket context).
 struct http_server_connection {
     struct http_server *server;
     struct MHD_Connection *mhd;
@@ -86,7 +86,7 @@ struct http_server_connection {
     bool peer_closed, is_gone; // the peer has sent its end; it is in the server's queue of these
     bool surplus;              // accepted although all others were busy
 
-    // found out once
+    // determined once
     bool authenticated; // the certificate was inspected
     struct gs_arena arena;
     struct http_identity identity;
@@ -99,8 +99,8 @@ struct http_server_request {
     struct http_exchange x;
     TAILQ_ENTRY(http_server_request) all;
     struct http_server *server;
-    struct MHD_Connection *connection; // NULL once MHD is done with it
-    struct http_server_connection *on; // the same, ours
+    struct MHD_Connection *connection; // NULL after MHD has finished it
+    struct http_server_connection *on; // gpuscale's object of it
     struct MHD_Response *response;     // answered, not yet queued
     struct http_upgrade *upgrade;      // of this connection, until its end
     struct gs_error *bad_target;
@@ -112,7 +112,7 @@ struct http_server_request {
 };
 
 // --- server.c ---
-void http_server_run_soon(struct http_server *s); // a resumed connection wakes nobody by itself
+void http_server_run_soon(struct http_server *s); // a resumed connection does not wake the daemon
 
 // --- connections.c ---
 #define HTTP_SERVER_SURPLUS                                                                        \
@@ -122,9 +122,10 @@ void http_server_connection_opened(struct http_server_connection *c);
 void http_server_connection_closed(struct http_server_connection *c);
 void http_server_connection_enter(struct http_server_connection *c,
                                   enum http_connection_state state);
-// The peer sends nothing any more. What has arrived is still read.
+// The peer has ended its stream. Received data is still read.
 void http_server_connection_ended(struct http_server_connection *c);
-// To be called after each run of MHD: closes connections whose time or whose peer is over.
+// Call it after each run of MHD: closes connections whose time limit has expired or whose peer has
+// disconnected.
 void http_server_connections_check(struct http_server *s);
 // False: the connection is beyond the limit and the request is not a health probe.
 bool http_server_connection_admits(const struct http_server_connection *c, const char *path);
@@ -142,7 +143,8 @@ enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *
                                            const char *upload, size_t *upload_size, void **request);
 void http_server_request_completed(void *server, struct MHD_Connection *connection, void **request,
                                    enum MHD_RequestTerminationCode code);
-// The peer hung up, or the server stops: ends the handler's part and lets MHD finish the rest.
+// Call it when the peer has disconnected or the server stops: ends the handler's part and lets MHD
+// finish the rest.
 void http_server_request_abandon(struct http_server_request *r);
 // An upgraded connection has ended.
 void http_server_request_over(struct http_server_request *r);

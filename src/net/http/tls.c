@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificates that a server shows, exchangeable while it runs.
+// The certificates of a server. They can be replaced while it runs.
 #include "base/mem.h"
 #include "net/http/server_private.h"
 
@@ -20,7 +20,7 @@ void http_server_certificates_finish(struct http_server *s)
         certificate_free(GS_TAKE(s->certificates[i]));
 }
 
-// GnuTLS checks that they fit each other where it has both.
+// GnuTLS checks that the key belongs to the certificate if it receives both.
 static int check_pair(const gnutls_datum_t *cert, const gnutls_datum_t *key)
 {
     gnutls_certificate_credentials_t both;

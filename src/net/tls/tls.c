@@ -69,7 +69,7 @@ static void set_serial(struct steps *s, gnutls_x509_crt_t crt)
     STEP(s, gnutls_x509_crt_set_serial(crt, serial, sizeof(serial)));
 }
 
-// What CA and leaf have in common. Backdated, so that a peer with a slow clock accepts it.
+// The common part of CA and leaf. Backdated, so that a peer with a slow clock accepts it.
 static void set_basics(struct steps *s, gnutls_x509_crt_t crt, gnutls_x509_privkey_t key,
                        const char *common_name, unsigned days)
 {

@@ -15,8 +15,8 @@
 
 enum {
     MAX_PEM = 1024 * 1024,
-    MAX_KNOWN = 64,    // right credentials that are remembered: a check takes a tenth of a second
-    MAX_FAILURES = 10, // wrong ones that are checked in a second
+    MAX_KNOWN = 64,    // cached valid credentials: a check takes a tenth of a second
+    MAX_FAILURES = 10, // checks of wrong credentials per second
 };
 
 typedef char *(*crypt_r_fn)(const char *phrase, const char *setting, struct crypt_data *data);
@@ -54,7 +54,8 @@ static struct gs_error *check_known_keys(const json_t *obj, const char *const *k
     return NULL;
 }
 
-// The text of KEY, or the content of the file named by KEY_file, relative to the web config's.
+// Reads the text of KEY, or the content of the file named by KEY_file, relative to the web
+// configuration's directory.
 static struct gs_error *read_pem_or_text(const json_t *tls, const char *path, const char *key,
                                          char **ret, char **ret_file)
 {
@@ -282,7 +283,7 @@ static void remember_credentials(struct web_config *w, const char *credentials)
     w->known[at] = gs_strdup(credentials);
 }
 
-// Checks are expensive on purpose: guessed passwords must not block the loop.
+// Checks are expensive by design: guessed passwords must not block the loop.
 static bool may_check(struct web_config *w)
 {
     int64_t now = gs_mono_ns();
@@ -295,7 +296,7 @@ static bool may_check(struct web_config *w)
 
 static bool check_password(struct web_config *w, const char *user, const char *password)
 {
-    // Unknown users cost as much as known ones.
+    // A check of an unknown user takes as long as that of an existing one.
     static const char dummy[] = "$2y$10$abcdefghijklmnopqrstuuXlV7sJ2W3rZ5cF4kq9P6nB8mD0tGyHi";
     const char *hash = codec_json_str(w->users, user, NULL);
     const char *got = w->crypt(password, hash ? hash : dummy, w->crypt_data);

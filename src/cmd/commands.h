@@ -15,6 +15,7 @@ extern const struct gs_command cmd_hpa;
 extern const struct gs_command cmd_query;
 extern const struct gs_command cmd_replay;
 extern const struct gs_command cmd_sim;
+extern const struct gs_command cmd_smi;
 extern const struct gs_command cmd_test;
 extern const struct gs_command cmd_up;
 extern const struct gs_command cmd_version;

@@ -11,7 +11,7 @@ enum { EXIT_RUN_TIME = 1, EXIT_USAGE = 2 };
 
 static const struct gs_command *const commands[] = {
     &cmd_adapter, &cmd_check,  &cmd_convert, &cmd_engine, &cmd_explain, &cmd_exporter, &cmd_hpa,
-    &cmd_query,   &cmd_replay, &cmd_sim,     &cmd_test,   &cmd_up,      &cmd_version,  NULL,
+    &cmd_query,   &cmd_replay, &cmd_sim, &cmd_smi,     &cmd_test,   &cmd_up,      &cmd_version,  NULL,
 };
 
 static int report_error(struct gs_error *err)
@@ -84,7 +84,10 @@ static int print_help(int argc, char **argv)
 static const struct gs_command *command_of_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return gs_streq(slash ? slash + 1 : path, "dcgm-exporter") ? &cmd_exporter : NULL;
+    const char *name = slash ? slash + 1 : path;
+    if (gs_streq(name, "nvidia-smi"))
+        return &cmd_smi;
+    return gs_streq(name, "dcgm-exporter") ? &cmd_exporter : NULL;
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,13 @@
 
 #include <fnmatch.h>
 
+// A driver installer checks the driver that is installed. As an init container it ends, so that the
+// pod goes on.
+#define CHECK_DRIVER                                                                               \
+    "sh -c 'echo \"[INFO] The driver of this machine is used, nothing is installed.\"; "           \
+    "NVIDIA_VISIBLE_DEVICES=all nvidia-smi; "                                                      \
+    "if [ -n \"$GPUSCALE_INIT_CONTAINER\" ]; then exit 0; fi; exec sleep infinity'"
+
 #define TOOLS "the tools of this machine"
 
 static const struct kubelet_substitute table[] = {
@@ -22,6 +29,11 @@ static const struct kubelet_substitute table[] = {
     {"*:dcgmproftester*", "gpu-load dcgmproftester", "gpu-load, which loads its GPU", .gpu = true},
     {"gpu-burn", "gpu-load burn", "gpu-load, which loads its GPU", .gpu = true, .cmd_only = true,
      .link = "gpu_burn"},
+    {"nvidia/cuda", "sh", TOOLS " and an nvidia-smi", .gpu = true, .cmd_only = true},
+    {"cuda", "sh", TOOLS " and an nvidia-smi", .gpu = true, .cmd_only = true},
+    {"cos-nvidia-installer", CHECK_DRIVER, "a check of the driver", .gpu = true},
+    {"*nvidia-driver-installer*", CHECK_DRIVER, "a check of the driver", .gpu = true},
+    {"cos-gpu-installer", CHECK_DRIVER, "a check of the driver", .gpu = true},
     {"nvidia-partition-gpu", "true", "nothing: GPUs are not partitioned", .gpu = true},
     {"bert-intent-detection", "intent-api", "the example service intent-api", .gpu = true,
      .cmd_only = true, .port = true},

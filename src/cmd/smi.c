@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale smi`: the state of the GPUs, with the flags of nvidia-smi. A link named nvidia-smi runs
+// this command.
+#include "smi/smi.h"
+#include "cmd/commands.h"
+
+struct smi_opts {
+    struct smi_options smi;
+    int64_t loop;
+};
+
+#define AT(member) .offset = offsetof(struct smi_opts, smi.member)
+
+static const struct gs_opt opts[] = {
+    {.name = "list-gpus",
+     .alias = "L",
+     .type = GS_OPT_BOOL,
+     AT(list),
+     .help = "Print one line for each GPU and each MIG device."},
+    {.name = "query",
+     .alias = "q",
+     .type = GS_OPT_BOOL,
+     AT(details),
+     .help = "Print the values of each GPU, one in a line."},
+    {.name = "query-gpu",
+     .arg = "FIELDS",
+     .type = GS_OPT_STRING,
+     AT(query_gpu),
+     .help = "Print these fields of each GPU, with --format=csv."},
+    {.name = "query-compute-apps",
+     .arg = "FIELDS",
+     .type = GS_OPT_STRING,
+     AT(query_apps),
+     .help = "Print these fields of each process on a GPU: pid, process_name, used_memory, "
+             "gpu_uuid, gpu_name, gpu_bus_id."},
+    {.name = "format",
+     .arg = "csv[,noheader][,nounits]",
+     .type = GS_OPT_STRING,
+     AT(format),
+     .help = "Format of --query-gpu and --query-compute-apps."},
+    {.name = "help-query-gpu",
+     .type = GS_OPT_BOOL,
+     AT(help_fields),
+     .help = "Print the fields of --query-gpu."},
+    {.name = "id",
+     .alias = "i",
+     .arg = "GPU",
+     .type = GS_OPT_STRING,
+     AT(id),
+     .help = "Only this GPU: its index, UUID or PCI address. Several are separated by commas."},
+    {.name = "loop",
+     .alias = "l",
+     .arg = "SECONDS",
+     .type = GS_OPT_INT,
+     .offset = offsetof(struct smi_opts, loop),
+     .max = 86400,
+     .help = "Repeat at this interval until interrupted."},
+    {.name = "loop-ms",
+     .arg = "MS",
+     .type = GS_OPT_INT,
+     AT(loop_ms),
+     .max = 86400000,
+     .help = "The same in milliseconds."},
+    {.name = "nvml-library",
+     .env = "GPUSCALE_NVML_LIBRARY",
+     .arg = "PATH",
+     .type = GS_OPT_STRING,
+     AT(nvml_library),
+     .help = "Path of the driver's libnvidia-ml.so.1. Default: the paths of drivers and container "
+             "toolkits."},
+    {0},
+};
+
+static struct gs_error *run_smi(const void *options, int argc, char **argv, int *ret_exit)
+{
+    const struct smi_opts *o = options;
+    struct smi_options smi = o->smi;
+    (void)argc, (void)argv;
+    if (o->loop)
+        smi.loop_ms = o->loop * 1000;
+    smi_run(&smi, ret_exit);
+    return NULL;
+}
+
+const struct gs_command cmd_smi = {
+    .name = "smi",
+    .summary = "Print the state of the GPUs as nvidia-smi does.",
+    .description = "Reads the GPUs of this machine through NVML. In a container of gpuscale up, it "
+                   "is also the program nvidia-smi and prints the GPUs of the container.",
+    .examples = "  gpuscale smi\n"
+                "  gpuscale smi --query-gpu=index,name,utilization.gpu --format=csv -l 1\n",
+    .opts = opts,
+    .opts_size = sizeof(struct smi_opts),
+    .run = run_smi,
+};

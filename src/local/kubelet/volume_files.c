@@ -65,7 +65,7 @@ static json_t *token_request(const json_t *pod, const json_t *spec)
     const char *account = codec_json_str(pod, "spec", "serviceAccountName", NULL);
     const char *audience = codec_json_str(spec, "audience", NULL);
     json_t *body =
-        json_pack("{s:s, s:s, s:{s:I, s:{s:s, s:s, s:s, s:s}}}", "apiVersion",
+        json_pack("{s:s, s:s, s:{s:I, s:{s:s, s:s, s:s?, s:s?}}}", "apiVersion",
                   "authentication.k8s.io/v1", "kind", "TokenRequest", "spec", "expirationSeconds",
                   (json_int_t)codec_json_int(spec, TOKEN_SECONDS, "expirationSeconds", NULL),
                   "boundObjectRef", "apiVersion", "v1", "kind", "Pod", "name", kube_name(pod),

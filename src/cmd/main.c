@@ -10,8 +10,9 @@
 enum { EXIT_RUN_TIME = 1, EXIT_USAGE = 2 };
 
 static const struct gs_command *const commands[] = {
-    &cmd_adapter, &cmd_check,  &cmd_convert, &cmd_engine, &cmd_explain, &cmd_exporter, &cmd_hpa,
-    &cmd_query,   &cmd_replay, &cmd_sim, &cmd_smi,     &cmd_test,   &cmd_up,      &cmd_version,  NULL,
+    &cmd_adapter,  &cmd_check, &cmd_convert, &cmd_engine,  &cmd_explain,
+    &cmd_exporter, &cmd_hpa,   &cmd_query,   &cmd_replay,  &cmd_sim,
+    &cmd_smi,      &cmd_test,  &cmd_up,      &cmd_version, NULL,
 };
 
 static int report_error(struct gs_error *err)

@@ -394,8 +394,9 @@ static void test_more_objects_than_the_quota_are_refused(void **state)
                   "message");
     AUTO_REPLY struct reply first = request(&h, "POST", CONFIG_MAPS, CONFIG_MAP("x"));
     AUTO_REPLY struct reply second = request(&h, "POST", CONFIG_MAPS, CONFIG_MAP("y"));
-    AUTO_REPLY struct reply applied = request_with(
-        &h, "PATCH", CONFIG_MAPS "/y", "application/apply-patch+yaml", NULL, CONFIG_MAP("y"));
+    AUTO_REPLY struct reply applied =
+        request_with(&h, "PATCH", CONFIG_MAPS "/y?fieldManager=me", "application/apply-patch+yaml",
+                     NULL, "{apiVersion: v1, kind: ConfigMap, metadata: {name: 'y'}}");
     assert_status(first, 201);
     assert_status(second, 403);
     assert_status(applied, 403);

@@ -291,7 +291,8 @@ static void test_patches_come_in_four_forms(void **state)
     AUTO_REPLY struct reply unknown =
         request_with(*state, "PATCH", DEPLOYMENTS "/d", "text/plain", NULL, "replicas: 5");
     AUTO_REPLY struct reply custom = request_with(
-        *state, "PATCH", "/apis/monitoring.coreos.com/v1/namespaces/default/servicemonitors/m",
+        *state, "PATCH",
+        "/apis/monitoring.coreos.com/v1/namespaces/default/servicemonitors/m?fieldManager=me",
         "application/apply-patch+yaml", NULL,
         "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: m}\n"
         "spec: {endpoints: [{port: a}]}\n");
@@ -307,7 +308,8 @@ static void test_patches_come_in_four_forms(void **state)
     assert_status(custom, 201);
     assert_status(strategic, 415);
     AUTO_REPLY struct reply applied = request_with(
-        *state, "PATCH", DEPLOYMENTS "/d?fieldManager=me", "application/apply-patch+yaml", NULL,
+        *state, "PATCH", DEPLOYMENTS "/d?fieldManager=me&force=true",
+        "application/apply-patch+yaml", NULL,
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 6}\n");
     assert_status(applied, 200);
     assert_number(applied, 6, "spec", "replicas");

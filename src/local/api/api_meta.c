@@ -162,7 +162,6 @@ json_t *local_api_meta_for_update(const struct local_api_request *r, const json_
         status = check_preconditions(r, old, meta);
     if (status)
         return status;
-    json_object_del(meta, "managedFields");
     json_object_del(meta, "selfLink");
     for (size_t i = 0; i < GS_ARRAY_LEN(servers); i++) {
         json_t *value = json_object_get(old_meta, servers[i]);

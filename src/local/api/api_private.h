@@ -68,6 +68,7 @@ struct local_api_request {
     const char *include_object; // what table rows carry, NULL: metadata
     bool dry_run;
     enum local_api_field_validation field_validation;
+    const json_t *managed_fields; // what an apply decided; NULL: the write is tracked
 };
 
 // --- api_reply.c: from stored objects to replies ---
@@ -97,6 +98,8 @@ json_t *local_api_check_kind(const json_t *obj, const char *kind);
 
 // --- api_write.c ---
 json_t *local_api_create(const struct local_api_request *r);
+// Stores a checked object in the served version, which is stolen, and replies.
+json_t *local_api_create_object(const struct local_api_request *r, json_t *obj);
 json_t *local_api_update(const struct local_api_request *r);
 json_t *local_api_patch(const struct local_api_request *r);
 // Replaces a stored object by `next` (stored form, stolen): metadata rules, defaults, validation,

@@ -5,6 +5,7 @@
 #include "kube/patch.h"
 #include "local/api/admission.h"
 #include "local/api/api_private.h"
+#include "local/api/apply.h"
 #include "local/api/crd.h"
 #include "local/api/registry.h"
 
@@ -145,6 +146,7 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
         status = validate(r, stored, NULL);
     if (status)
         return status;
+    local_api_track_fields(r, NULL, stored);
     if (local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns,
                             kube_name(stored)))
         return already_exists(r, kube_name(stored));
@@ -154,7 +156,7 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
     return local_api_store(r, GS_TAKE(stored), ret);
 }
 
-static json_t *create_and_reply(const struct local_api_request *r, json_t *obj)
+json_t *local_api_create_object(const struct local_api_request *r, json_t *obj)
 {
     CODEC_AUTO_JSON json_t *stored = NULL;
     json_t *status = create_object(r, obj, &stored);
@@ -177,7 +179,7 @@ json_t *local_api_create(const struct local_api_request *r)
 
     if (!status)
         status = local_api_check_object(r, obj);
-    return status ? status : create_and_reply(r, GS_TAKE(obj));
+    return status ? status : local_api_create_object(r, GS_TAKE(obj));
 }
 
 // --- replace ---
@@ -278,6 +280,7 @@ json_t *local_api_replace(const struct local_api_request *r, const json_t *old, 
     if (r->res->complete)
         r->res->complete(r, obj, before);
     count_generation(r, before, obj);
+    local_api_track_fields(r, before, obj);
     status = validate(r, obj, before);
     if (status)
         return status;
@@ -398,25 +401,6 @@ json_t *local_api_apply_patch(const struct local_api_request *r, const struct ku
                 : kube_status_failure(400, "BadRequest", "the patched object is too deep", NULL);
 }
 
-// Server-side apply, simplified: fields have no owners here. What is applied is merged into what is
-// there; a field that a later apply leaves out stays.
-static json_t *apply_new(const struct local_api_request *r)
-{
-    CODEC_AUTO_JSON json_t *obj = NULL;
-    json_t *status = local_api_read_body(r, &obj);
-
-    if (!status)
-        status = local_api_check_object(r, obj);
-    if (status)
-        return status;
-    const char *name = kube_name(obj);
-    if (name && strcmp(name, r->name) != 0)
-        return kube_status_failure(
-            400, "BadRequest", "the name of the object does not match the name on the URL", NULL);
-    codec_json_set(obj, json_string(r->name), "metadata", "name", NULL);
-    return create_and_reply(r, GS_TAKE(obj));
-}
-
 json_t *local_api_patch(const struct local_api_request *r)
 {
     const struct local_api_store_version *old =
@@ -424,8 +408,16 @@ json_t *local_api_patch(const struct local_api_request *r)
     CODEC_AUTO_JSON json_t *patched = NULL;
     json_t *next = NULL;
 
+    if (local_api_is_apply(r))
+        return local_api_apply(r);
+    const char *force = http_query(r->x, "force");
+    if (force && *force)
+        return kube_status_failure(422, "Invalid",
+                                   "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: "
+                                   "may not be specified for non-apply patch",
+                                   NULL);
     if (!old)
-        return local_api_is_apply(r) && !r->sub ? apply_new(r) : local_api_not_found(r);
+        return local_api_not_found(r);
     CODEC_AUTO_JSON json_t *before = json_incref(old->tree);
     CODEC_AUTO_JSON json_t *served = local_api_to_served(r, before);
     const struct kube_type *type = kube_schema_find(kube_api_version(served), r->res->kind);

@@ -244,7 +244,8 @@ static void begin_phase(struct load *l, bool good)
 static void end_phase(struct load *l, pid_t adapter, const char *what)
 {
     bench_check_running(adapter);
-    printf("  %-26s %7ld asked: %6ld whole, %5ld without values, %5ld refused; resident %5.1f MB\n",
+    printf("  %-26s %7ld requests: %6ld complete, %5ld without values, %5ld rejected; resident "
+           "%5.1f MB\n",
            what, (long)l->asked, (long)l->whole, (long)l->partial, (long)l->refused,
            resident_mb(adapter));
 }
@@ -319,10 +320,10 @@ static void hang_and_die(struct load *l, pid_t adapter, pid_t *source)
     begin_phase(l, false);
     bench_stop(*source);
     bench_sleep((int64_t)(l->o->phase * 1e9));
-    wait_for(&l->refused, "nobody was told that the source is gone");
+    wait_for(&l->refused, "no response reported that the source is unavailable");
     *source = start_source(l->o, l->bed->source_port);
     settle(l);
-    end_phase(l, adapter, "the source is gone");
+    end_phase(l, adapter, "the source is unavailable");
 }
 
 static void good_phase(struct load *l, pid_t adapter, const char *what)
@@ -345,7 +346,7 @@ static void end_under_load(struct load *l, pid_t adapter)
             bench_fail("the adapter does not end");
         bench_sleep(GS_NS_PER_MS);
     }
-    printf("  ended %.0f ms after it was told to, %ld answered meanwhile\n",
+    printf("  ended %.0f ms after SIGTERM, %ld responses meanwhile\n",
            (double)(gs_mono_ns() - from) / 1e6, (long)l->whole);
     if (status != 0)
         bench_fail("the adapter ended with status %d", status);

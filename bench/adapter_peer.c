@@ -329,8 +329,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     bench_begin();
     struct adapter_bed b = {0};
     adapter_bed_start(&b, "/proc/self/exe", PODS);
-    printf("The adapter beside prometheus-adapter 0.12, %lld series, %d pods\n",
-           (long long)o->series, PODS);
+    printf("The adapter and prometheus-adapter 0.12, %lld series, %d pods\n", (long long)o->series,
+           PODS);
     GS_AUTO_FREE char *source = start_prometheus(o), *rules = write_rules();
     GS_AUTO_FREE char *engine_config = write_engine_config(o, &b);
     GS_AUTO_FREE char *engine_flag = gs_format("--engine-config=%s", engine_config);

@@ -75,7 +75,7 @@ static void clean_up(void)
     free(GS_TAKE(dir));
 }
 
-// On a thread of its own, where exit() and what it runs are safe.
+// In its own thread, in which exit() and its handlers are safe.
 static void *wait_for_signal(void *signals)
 {
     int number;
@@ -266,7 +266,7 @@ int64_t bench_cpu_ns(pid_t pid)
     DIR *tasks = opendir(path);
     int64_t sum = 0;
     if (!tasks)
-        bench_fail("process %d is gone", (int)pid);
+        bench_fail("process %d does not exist any more", (int)pid);
     for (struct dirent *e; (e = readdir(tasks));)
         if (e->d_name[0] != '.' && read_proc(&text, "%s/%s/schedstat", path, e->d_name))
             sum += strtoll(text.data, NULL, 10);
@@ -284,7 +284,7 @@ struct bench_memory bench_memory(pid_t pid)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     if (!read_proc(&text, "/proc/%d/smaps_rollup", (int)pid))
-        bench_fail("process %d is gone", (int)pid);
+        bench_fail("process %d does not exist any more", (int)pid);
     return (struct bench_memory){
         .rss_kib = field_kib(text.data, "\nRss:"),
         .pss_kib = field_kib(text.data, "\nPss:"),
@@ -298,7 +298,7 @@ int64_t bench_status_kib(pid_t pid, const char *field)
     GS_AUTO_BUF struct gs_buf text = {0};
     GS_AUTO_FREE char *line = gs_format("\n%s:", field);
     if (!read_proc(&text, "/proc/%d/status", (int)pid))
-        bench_fail("process %d is gone", (int)pid);
+        bench_fail("process %d does not exist any more", (int)pid);
     return field_kib(text.data, line);
 }
 

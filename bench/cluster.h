@@ -24,7 +24,7 @@ void cluster_add_series(struct gs_buf *out, int64_t i);
     X(JSON, "json")       /* cut short, or no JSON at all */                                       \
     X(TYPES, "types")     /* a matrix, numbers and lists where texts belong */                     \
     X(HUGE, "huge")       /* numbers that no quantity holds, NaN, infinities */                    \
-    X(OTHERS, "others")   /* samples of pods that were not asked for */                            \
+    X(OTHERS, "others")   /* samples of pods that were not requested */                            \
     X(DROP, "drop")       /* no answer: the connection is closed */
 
 #define CLUSTER_MODE_ID(id, name) CLUSTER_##id,

@@ -122,7 +122,7 @@ static void check_processes(uint16_t port)
 
 // --- the peer ---
 
-// A page whose end is the end of the connection: Go's servers send no length.
+// A page without a length, as Go's servers send it: it ends with the connection.
 static void scrape_to_the_end(uint16_t port)
 {
     static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
@@ -374,7 +374,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     bench_begin();
     char segment[64];
     snprintf(segment, sizeof(segment), "/gpuscale-bench-%d", (int)getpid());
-    setenv("GPUSCALE_SIM", segment, 1); // devices of its own
+    setenv("GPUSCALE_SIM", segment, 1); // its own devices
     printf("The exporter, over %d s each (MB of 10^6 bytes; SIMULATED GPUs)\n", (int)o->seconds);
     measure_usage(o);
     measure_latency(o);

@@ -246,7 +246,7 @@ static void print_ratio(const char *what, double theirs, double ours)
     print_row(what, figure, "4", theirs / ours >= PEER);
 }
 
-// Of what was written until the process was killed. The clock has gone on since.
+// Samples that were written until the process was killed. Time has passed since then.
 static int64_t end_of(const struct plan *p)
 {
     return p->begin_ms + (int64_t)(p->rounds + p->tail) * p->o->step_ms;
@@ -286,7 +286,7 @@ static double ask(const struct plan *p, uint16_t port, const char *function, int
 }
 
 // What was written before the kill is there, and it is what Prometheus has. The store drops files
-// by the real clock, which has gone on while Prometheus was filled.
+// by the real clock, which advanced while Prometheus was filled.
 static void compare(const struct plan *p, const struct peer *peer, uint16_t ours)
 {
     size_t targets = ((size_t)(p->o->series + HISTORY_SERIES - 1) / HISTORY_SERIES + 19) / 20;
@@ -419,7 +419,7 @@ static const struct gs_opt rows[] = {
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(gpuscale),
-     .help = "The program whose restart is measured, as an absolute path."},
+     .help = "The absolute path of the program to measure."},
     {.name = "series",
      .arg = "N",
      .def = "100000",

@@ -76,7 +76,7 @@ static char *items_text(const json_t *items, bool sort)
     json_array_foreach (items, i, item) {
         CODEC_AUTO_JSON json_t *copy = json_deep_copy(item);
         json_object_del(copy, "timestamp");
-        json_object_del(copy, "window"); // prometheus-adapter never tells it
+        json_object_del(copy, "window"); // prometheus-adapter never sets it
         json_object_del(copy, "windowSeconds");
         codec_json_del(copy, "metadata", "creationTimestamp", NULL);
         texts[i] = json_dumps(copy, JSON_SORT_KEYS | JSON_COMPACT);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A real prometheus-adapter and ours with the same rules, in front of the same Prometheus and the same
-# Kubernetes API (that of `gpuscale up`): the same requests must get the same answers. `make peers` builds
-# the real one.
+# Compares prometheus-adapter and gpuscale adapter with the same rules, the same Prometheus and the
+# same Kubernetes API (that of `gpuscale up`): responses to the same requests must be equal. `make
+# peers` builds prometheus-adapter.
 set -eu
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
 here=$source/tests/differential/adapter
@@ -17,7 +17,8 @@ stop_all() {
 }
 trap 'code=$?; stop_all; (exit $code); finish' EXIT
 
-# Series of the last half hour and the next two hours: queries at any moment of the test see the same.
+# Series of the last half hour and the next two hours, so that all queries during the test have the
+# same result.
 now=$(date +%s)
 awk -v now="$now" '/^#/ || !NF { next }
     { for (t = now - 1800; t <= now + 7200; t += 15) {
@@ -63,7 +64,7 @@ listed() {
 awk '/client-certificate-data:/ { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/cert.pem"
 awk '/client-key-data:/ { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/key.pem"
 
-# compare NAME RULES: RULES in the adapter's own form.
+# compare NAME RULES: RULES in the format of the adapter.
 compare() {
     echo "== $1"
     cp "$2" "$dir/rules.yaml"
@@ -90,7 +91,7 @@ metadata: {name: gpu-node-1}
 EOF
 compare "resource metrics" "$here/resource.yaml"
 compare "default rules of the chart" "$dir/defaults.yaml"
-# The manifests of the guides, and the guides' own files where they are beside the project.
+# The manifests of the guides, and the guides' own files if they are available.
 for guides in "$source/examples/guides" "$source/../shared/walkthroughs"; do
     [ -d "$guides" ] || continue
     compare "$guides/ack" "$guides/ack/adapter-rules.yaml"

@@ -44,7 +44,8 @@ static bool there(enum shape shape, int series, int i)
 {
     if (shape == GAPS)
         return (i / (20 + series * 3)) % 2 == 0;
-    return !(series == 3 && i < 100) && !(series == 4 && i > 200); // comes late; goes
+    return !(series == 3 && i < 100) &&
+           !(series == 4 && i > 200); // one begins late, and one ends early
 }
 
 struct family {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a real Prometheus and src/promql the same over the same samples, and tells every difference.
+// Sends the same queries to a real Prometheus and to src/promql with the same samples, and prints
+// all differences.
 #include "differential.h"
 
 #include "base/mem.h"

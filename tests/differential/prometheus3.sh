@@ -1,8 +1,9 @@
 #!/bin/sh
-# Builds prometheus and promtool of version 3 from their Go module into the cache folder, once a version
-# (some five minutes on two cores, 220 MB). Prints the folder.
-# Usage: prometheus3.sh [--no-build]: with it the folder only when it is there.
-# Exit 3: there is no Go toolchain, or the modules cannot be had; the reason is on stderr.
+# Builds prometheus and promtool 3 from their Go module into the cache directory, once per version
+# (about five minutes on two cores, 220 MB). Prints the directory.
+# Usage: prometheus3.sh [--no-build]: --no-build prints the directory only if it exists.
+# Exit code 3: there is no Go toolchain, or the modules cannot be downloaded; the reason is on
+# stderr.
 set -eu
 version=${GPUSCALE_PROMETHEUS3_VERSION:-v3.5.0}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/prometheus-$version

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Builds prometheus-adapter from its Go module into the cache folder, once a version (some minutes). Prints the program's path.
-# Usage: prometheus_adapter.sh [--no-build]: with it the path only when it is there.
-# Exit 3: there is no Go toolchain, or the module cannot be downloaded; the reason is on stderr.
+# Builds prometheus-adapter from its Go module into the cache directory, once per version (some
+# minutes). Prints the path of the program.
+# Usage: prometheus_adapter.sh [--no-build]: --no-build prints the path only if it exists.
+# Exit code 3: there is no Go toolchain, or the module cannot be downloaded; the reason is on
+# stderr.
 set -eu
 version=v0.12.0
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/prometheus-adapter

@@ -1,8 +1,9 @@
 #!/bin/sh
-# The same samples in a real Prometheus and in src/promql, the same queries, the results compared.
-# Debian's Prometheus is asked, and version 3 where prometheus3.sh has built it: that one also at times
-# that fall on samples (its ranges leave out their start), queries marked "3: ", texts of errors, forms.
-# GPUSCALE_PROMETHEUS3: another version 3. DIFFERENTIAL_SEED and DIFFERENTIAL_COUNT: of the random queries.
+# Loads the same samples into a real Prometheus and into src/promql, runs the same queries, and
+# compares the results. The peers are Debian's Prometheus and, if prometheus3.sh has built it,
+# version 3. Version 3 is also compared at times of samples (its ranges exclude their start), with
+# queries marked "3: ", and in error texts and formatting. GPUSCALE_PROMETHEUS3 selects another
+# version 3. DIFFERENTIAL_SEED and DIFFERENTIAL_COUNT select random queries.
 set -eu
 build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
 here=$source/tests/differential

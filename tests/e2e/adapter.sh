@@ -1,6 +1,6 @@
-# The adapter as an aggregated API server, and the cluster's own HPA controller scaling the ack guide's
-# Deployment by it, 1 to 5 and back. A script stands for the GPUs: it shares a load among the pods that
-# run, under the names and labels of the guide's exporter.
+# Tests the adapter as an aggregated API server. The cluster's HPA controller uses it to scale the
+# Deployment of the ACK guide from 1 to 5 replicas and back. A script simulates the GPUs: it divides
+# a load among the running pods, with the names and labels of the guide's exporter.
 
 mkdir "$dir/feed"
 echo 20 >"$dir/load"
@@ -25,7 +25,7 @@ scrape_configs:
 EOF
 start metrics "$gpuscale" engine --config.file="$dir/metrics.yml" --web.listen-address="127.0.0.1:$metrics_port"
 
-# Rights as a manifest would give them.
+# Permissions, as a manifest grants them.
 kubectl create namespace monitoring >/dev/null
 kubeconfig adapter "/CN=gpuscale-adapter"
 kubectl create clusterrole gpuscale-adapter --verb=get,list,watch --resource=pods,services,nodes,namespaces,deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch >/dev/null
@@ -66,10 +66,10 @@ wait_for "the guide's metric is listed" listed
 values() { kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL"; }
 reads_20() { values | jq -e '.items | length == 1 and .[0].value == "20"'; }
 wait_for "kubectl get --raw reads the pod's 20 %" reads_20
-# The same for an ordinary user: the adapter asks the cluster whether he may.
+# The same for an ordinary user: the adapter authorizes requests with the cluster.
 kubeconfig nobody "/CN=nobody"
 if KUBECONFIG="$dir/nobody.kubeconfig" kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL" >/dev/null 2>"$dir/denied"; then
-    fail "who has no right reads metrics"
+    fail "a user without permission reads metrics"
 fi
 grep -q 'forbidden' "$dir/denied" || fail "a denied request says: $(cat "$dir/denied")"
 curl -sk "https://127.0.0.1:$adapter_port$api" | jq -e '.code == 403' >/dev/null || fail "an anonymous request past the front proxy is not refused"
@@ -94,14 +94,15 @@ wait_for "back to 1 replica" has_replicas 1
 wait_for "the shadow agrees on 1" shadow_says 1
 ok "the cluster's controller scales the ack guide's Deployment 1 to 5 to 1 by the adapter; ours in its shadow agrees"
 
-# Rights removed: the answer says so.
+# Without permissions, the error names the missing one.
 kubectl delete clusterrole gpuscale-adapter >/dev/null
 denied_list() { ! kubectl get --raw "$api/namespaces/default/pods/*/DCGM_CUSTOM_PROCESS_SM_UTIL?labelSelector=app%3Dbert-intent-detection" >/dev/null 2>"$dir/denied" && grep -qi 'list' "$dir/denied"; }
 wait_for "without the right to list pods a request fails with the reason: $(cat "$dir/denied")" denied_list
 ok "without the right to list pods: $(tail -n 1 "$dir/denied")"
 kubectl create clusterrole gpuscale-adapter --verb=get,list,watch --resource=pods,services,nodes,namespaces,deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch >/dev/null
 
-# The eks guide: Helm values as rules, an Object metric of a Service, autoscalers of a retired version.
+# The EKS guide: Helm values as rules, an Object metric of a Service, autoscalers of a removed API
+# version.
 stop adapter
 cat >"$dir/feed-eks.jq" <<'EOF'
 [.items[] | select(.status.phase == "Running" and .metadata.deletionTimestamp == null)] as $pods

@@ -1,12 +1,13 @@
 #!/bin/sh
-# All end-to-end tests: two clusters side by side, each mostly waits. Exit 3: no control plane can be
-# had here. Where no namespaces can be made for the guides, adapter.sh takes their place as far as it goes.
+# Runs all end-to-end tests on two clusters in parallel, because each of them mostly waits. Exit
+# code 3: no control plane is available. If the namespaces for the guides cannot be created,
+# adapter.sh runs instead and tests a part of them.
 here=$(dirname "$0")
 passed=0 failed=0 guides=
 logs=$(mktemp -d)
 trap '[ -z "$guides" ] || kill "$guides" 2>/dev/null; wait; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
-# What both need is built before they begin; run.sh says what is missing.
+# Builds the programs for both before the start. run.sh reports what is missing.
 "$here/build.sh" >/dev/null || exec "$here/run.sh"
 
 count() { # LOG STATUS: adds up its last line

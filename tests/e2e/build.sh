@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the commands of a Kubernetes control plane from their Go modules into the cache folder, once
-# a version (some ten minutes on two cores, about 400 MB). Prints the folder.
-# Exit 3: there is no Go toolchain, or the modules cannot be had; the reason is on stderr.
+# Builds the programs of a Kubernetes control plane from their Go modules into the cache directory,
+# once per version (about ten minutes on two cores, 400 MB). Prints the directory. Exit code 3:
+# there is no Go toolchain, or the modules cannot be downloaded; the reason is on stderr.
 set -eu
 version=${GPUSCALE_KUBERNETES:-v1.36.3}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/kubernetes-$version
@@ -10,7 +10,7 @@ commands="kube-apiserver kube-controller-manager kube-scheduler kubemark"
 missing=
 here=$(dirname "$(realpath "$0")")
 for c in $commands; do [ -x "$cache/$c" ] || missing="$missing $c"; done
-# The node of tests/e2e/node, again when its sources change.
+# The program of tests/e2e/node is built again when its sources change.
 sum=$(cat "$here"/node/*.go | sha256sum | cut -c1-16)
 [ -x "$cache/node-$sum" ] || missing="$missing node"
 if [ "$missing" ]; then
@@ -21,14 +21,14 @@ if [ "$missing" ]; then
     export GOFLAGS=-mod=mod
     source=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/^\t"GoMod": "\(.*\)",*$/\1/p')
     [ -f "$source" ] || { echo "e2e: the module k8s.io/kubernetes@$version cannot be downloaded" >&2; exit 3; }
-    # The staging modules are published beside it: v1.36.3 is v0.36.3 there.
+    # Staging modules have another version: v1.36.3 is v0.36.3 there.
     {
         echo "module e2e"
         sed -n 's/^go /go /p' "$source"
         echo "require k8s.io/kubernetes $version"
         sed -n "s|^[[:space:]]*\(k8s.io/[a-z0-9-]*\) => ./staging/.*|replace \1 => \1 v0.${version#v1.}|p" "$source"
     } >go.mod
-    # Some packages are not imported by the module itself: the versions are those of its own go.mod.
+    # The module itself does not import some packages. Their versions are those in its go.mod.
     sed -n '/^require/,/^)/p' "$source" >>go.mod
     for c in $missing; do
         echo "e2e: building $c $version" >&2

@@ -1,7 +1,7 @@
-# A Kubernetes control plane on loopback, to be sourced: etcd, kube-apiserver (RBAC on),
-# kube-controller-manager, kube-scheduler and hollow nodes with GPUs. Sets KUBECONFIG (an
-# administrator's), $dir, $kube (the API's URL) and stops everything at exit.
-# Exit 3 where the control plane cannot be had.
+# Starts a Kubernetes control plane on loopback; to be sourced: etcd, kube-apiserver (with RBAC),
+# kube-controller-manager, kube-scheduler and hollow nodes with GPUs. Sets KUBECONFIG (of an
+# administrator), $dir and $kube (the URL of the API). Stops everything at exit. Exit code 3: the
+# control plane is not available.
 set -eu
 source=$(realpath "$(dirname "$0")/../..")
 gpuscale=${GPUSCALE:-$source/build/src/cmd/gpuscale}
@@ -46,10 +46,11 @@ wait_for() { # WHAT COMMAND…
         sleep 0.5
     done
 }
-# The manifests of the guides. Where the guides' own files are beside the project, they are applied as well and must change nothing.
+# Applies manifests of the guides. If the guides' own files are available, they are applied, too,
+# and must not change anything.
 guides=$source/examples/guides
 originals=$source/../shared/walkthroughs
-# apply_guide [--convert] FILE…: --convert passes them through gpuscale convert.
+# apply_guide [--convert] FILE…: --convert converts them with gpuscale convert.
 apply_guide() {
     converter=cat
     [ "$1" != --convert ] || { converter="$gpuscale convert -f -" && shift; }
@@ -88,7 +89,8 @@ current-context: e2e
 EOF
 }
 
-# The API server's address; its Service kubernetes has it for endpoint when it is not a loopback one.
+# The address of the API server. It is the endpoint of the Service kubernetes unless it is a
+# loopback address.
 api_address=127.0.0.1
 start_control_plane() {
     reconciler=none
@@ -108,7 +110,7 @@ start_control_plane() {
     start etcd etcd --data-dir "$dir/etcd" --unsafe-no-fsync --listen-client-urls "http://127.0.0.1:$etcd_port" \
         --advertise-client-urls "http://127.0.0.1:$etcd_port" --listen-peer-urls "http://127.0.0.1:$peer_port" \
         --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" --initial-cluster "default=http://127.0.0.1:$peer_port"
-    # What service accounts of the namespace of our manifests ask for.
+    # Logs the requests of service accounts in the namespace of gpuscale's manifests.
     cat >"$dir/audit.yaml" <<EOF
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -133,7 +135,7 @@ EOF
     wait_for "the default service account" kubectl -n default get serviceaccount default
     say "control plane $(kubectl version -o json 2>/dev/null | jq -r .serverVersion.gitVersion) at $kube"
 }
-# Arguments: further flags.
+# Arguments: additional flags.
 start_controller_manager() {
     start controller-manager "$bin/kube-controller-manager" --kubeconfig "$dir/controller-manager.kubeconfig" \
         --leader-elect=false --use-service-account-credentials --service-account-private-key-file "$dir/sa.key" \
@@ -141,7 +143,8 @@ start_controller_manager() {
         --horizontal-pod-autoscaler-downscale-stabilization=20s --node-monitor-grace-period=200s "$@"
 }
 
-# NAME GPUS: a kubelet without containers: its pods are Running a second after they are bound.
+# NAME GPUS: starts a kubelet without containers. Its pods are Running one second after they are
+# bound.
 start_node() {
     kubeconfig "node-$1" "/O=system:nodes/CN=system:node:$1"
     start "node-$1" "$bin/kubemark" --morph=kubelet --use-host-image-service=false --name="$1" --kubeconfig="$dir/node-$1.kubeconfig" \

@@ -1,5 +1,5 @@
-# The adapter alone, with the engine in its process that finds the exporters itself: no Prometheus, no
-# rules. To be sourced after production.sh.
+# Tests the adapter with the engine in its process, which discovers the exporters: no Prometheus and
+# no rules. To be sourced after production.sh.
 
 kubectl apply -n monitoring -f "$deploy/exporter-daemonset.yaml" >/dev/null # guides put others in its place
 load bert-intent-detection 20

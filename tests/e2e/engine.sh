@@ -1,5 +1,5 @@
-# The engine on the cluster: discovery, the cluster's objects as series, PrometheusRule objects.
-# With the rights of deploy/ alone: what they miss fails here.
+# Tests the engine on the cluster: discovery, state of objects as series, PrometheusRule objects. It
+# has only the permissions of deploy/, so a missing one fails here.
 
 kubectl apply -f - <<EOF >/dev/null
 apiVersion: v1
@@ -32,7 +32,7 @@ cat >"$dir/prometheus.yml" <<EOF
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 scrape_configs:
 EOF
-# Hollow pods have one address all: the pod's name keeps their targets apart.
+# Hollow pods have the same address. The name of the pod distinguishes their targets.
 for role in node pod service endpoints endpointslice; do
     echo "- {job_name: $role, kubernetes_sd_configs: [{role: $role}], relabel_configs: [{source_labels: [__meta_kubernetes_pod_name], target_label: pod}]}" >>"$dir/prometheus.yml"
 done
@@ -68,17 +68,18 @@ wait_for "targets of role endpointslice" has_targets endpointslice '"__meta_kube
 ok "every role of kubernetes_sd_configs finds its targets"
 
 kubectl -n ml scale deployment/web --replicas=1 >/dev/null
-wait_for "gone pods are gone from discovery" sh -c "[ \"\$(curl -sf '$engine/api/v1/targets?state=any' | jq '[.data.activeTargets[] | select(.scrapePool == \"pod\" and (.discoveredLabels.__meta_kubernetes_namespace == \"ml\"))] | length')\" = 1 ]"
-wait_for "gone pods are gone from the series" is 'count(kube_pod_info{namespace="ml"})' 1
+wait_for "discovery removes deleted pods" sh -c "[ \"\$(curl -sf '$engine/api/v1/targets?state=any' | jq '[.data.activeTargets[] | select(.scrapePool == \"pod\" and (.discoveredLabels.__meta_kubernetes_namespace == \"ml\"))] | length')\" = 1 ]"
+wait_for "the series of deleted pods end" is 'count(kube_pod_info{namespace="ml"})' 1
 ok "changes arrive"
 
-# The cluster's own controller, and ours in its shadow, without a metrics API: both say why.
+# The cluster's controller and gpuscale in shadow mode, without a metrics API: both report the
+# reason.
 kubectl -n ml autoscale deployment web --min=1 --max=4 --cpu=50% >/dev/null 2>&1 || kubectl -n ml autoscale deployment web --min=1 --max=4 --cpu-percent=50 >/dev/null
 start hpa "$gpuscale" hpa --kubeconfig="$dir/admin.kubeconfig" --namespace=ml -o json --web.listen-address= --horizontal-pod-autoscaler-sync-period=2s
 condition() { kubectl -n ml get hpa web -o json | jq -r '.status.conditions[]? | select(.type == "ScalingActive") | .reason'; }
 failed_metric() { [ "$(condition)" = FailedGetResourceMetric ]; }
 wait_for "the cluster's controller reports FailedGetResourceMetric" failed_metric
-# Lines of decisions; the log's lines are between them.
+# Lines of decisions. Log lines are between them.
 decision() { grep '^{' "$dir/hpa.log" | tail -n 1 | jq -r "$1"; }
 ours() { decision '.conditions[] | select(.type == "ScalingActive") | .message' | grep -q .; }
 wait_for "ours says the same" ours

@@ -1,7 +1,7 @@
-# The ack guide: adapter rules, Deployment and v2 HPA, to be sourced after production.sh.
+# Runs the ACK guide: adapter rules, Deployment and v2 HPA. To be sourced after production.sh.
 
 adapter_config "$guides/ack/adapter-rules.yaml"
-# What the guide shows of the list.
+# The part of the list that the guide shows.
 shown='["nodes/DCGM_CUSTOM_PROCESS_SM_UTIL", "pods/DCGM_CUSTOM_PROCESS_SM_UTIL", "namespaces/DCGM_CUSTOM_PROCESS_SM_UTIL",
     "pods/DCGM_CUSTOM_PROCESS_GPU_MEM_USED_RATIO", "nodes/DCGM_FI_DEV_GPU_UTIL", "nodes/DCGM_FI_DEV_FB_USED", "pods/DCGM_CUSTOM_PROCESS_MEM_USED"]'
 listed() {
@@ -24,16 +24,16 @@ kubectl get --raw "$api/$pods" | jq -e '.kind == "MetricValueList" and .apiVersi
 for path in "nodes/gpu-0/DCGM_FI_DEV_GPU_UTIL" "nodes/gpu-1/DCGM_FI_DEV_FB_USED" "namespaces/default/metrics/DCGM_CUSTOM_PROCESS_SM_UTIL"; do
     kubectl get --raw "$api/$path" | jq -e '.items | length == 1' >/dev/null || fail "$path: $(kubectl get --raw "$api/$path" 2>&1)"
 done
-# An ordinary user: the adapter asks the cluster whether he may.
+# An ordinary user: the adapter authorizes requests with the cluster.
 kubeconfig nobody "/CN=nobody"
 if KUBECONFIG="$dir/nobody.kubeconfig" kubectl get --raw "$api/$pods" >/dev/null 2>"$dir/denied"; then
-    fail "who has no right reads metrics"
+    fail "a user without permission reads metrics"
 fi
 grep -q forbidden "$dir/denied" || fail "a denied request says: $(cat "$dir/denied")"
 kubectl create rolebinding nobody-views --clusterrole=view --user=nobody >/dev/null
 may() { KUBECONFIG="$dir/nobody.kubeconfig" kubectl get --raw "$api/$pods"; }
-wait_for "who may view the namespace reads its metrics" may
-ok "ack: kubectl get --raw as shown; only for those who may view the namespace"
+wait_for "a user with permission to view the namespace reads its metrics" may
+ok "ack: kubectl get --raw as shown; only for users with permission to view the namespace"
 
 apply_guide ack/hpa-v2.yaml
 "$gpuscale" convert -f "$guides/ack/hpa-v2beta1.yaml" | kubectl apply --dry-run=server -o json -f - |

@@ -1,5 +1,6 @@
-# The eks guide: its exporter's manifests with our exporter in the image, its ServiceMonitor,
-# PrometheusRule, Helm values as rules, Object metric of a Service; to be sourced after production.sh.
+# Runs the EKS guide: the manifests of its exporter with gpuscale in the image, its ServiceMonitor,
+# PrometheusRule, Helm values as rules, and Object metric of a Service. To be sourced after
+# production.sh.
 
 kubectl -n monitoring delete daemonset gpuscale-exporter --ignore-not-found >/dev/null # as if it had never been
 apply_guide eks/dcgm-exporter.yaml eks/prometheus-alert-rule.yaml
@@ -11,7 +12,7 @@ apply_guide --convert eks/vision-api.yaml
 kubectl rollout status daemonset/dcgm-exporter --timeout=300s >/dev/null || fail "the guide's exporter does not roll out"
 kubectl rollout status deployment/vision-api --timeout=300s >/dev/null || fail "the guide's Deployment does not roll out"
 
-# The names that the guide greps for, of the default rules and of its own.
+# The names of default rules and of the guide's rules, for which the guide searches.
 names() {
     kubectl get --raw "$api" | jq -e '
         (["services/DCGM_FI_DEV_GPU_UTIL", "namespaces/DCGM_FI_DEV_GPU_UTIL", "jobs.batch/DCGM_FI_DEV_GPU_UTIL", "pods/DCGM_FI_DEV_GPU_UTIL",
@@ -32,8 +33,9 @@ kubectl get --raw "$api/namespaces/default/pods/*/DCGM_FI_DEV_GPU_UTIL_AVG" | jq
 kubectl get --raw "$api/namespaces/default/services/dcgm-exporter/DCGM_FI_DEV_GPU_UTIL" | jq -e "$shape"' and
     .items[0].describedObject == {kind: "Service", namespace: "default", name: "dcgm-exporter", apiVersion: "/v1"}' >/dev/null ||
     fail "services/dcgm-exporter: $(kubectl get --raw "$api/namespaces/default/services/dcgm-exporter/DCGM_FI_DEV_GPU_UTIL" 2>&1)"
-# The query groups by exported_container, and no container is named as the exporter's Service: the
-# guide's last request, and its HPA on that Service, find nothing, and are told why.
+# The query groups by exported_container, and no container has the name of the exporter's Service.
+# The last request of the guide, and its HPA on that Service, therefore find nothing. The error
+# reports the reason.
 kubectl get --raw "$api/namespaces/default/services/dcgm-exporter/DCGM_FI_DEV_GPU_UTIL_AVG" >/dev/null 2>"$dir/denied" && fail "an average of no container"
 grep -q 'could not find the metric DCGM_FI_DEV_GPU_UTIL_AVG for services dcgm-exporter' "$dir/denied" || fail "services/dcgm-exporter AVG: $(cat "$dir/denied")"
 ok "eks: kubectl get --raw as shown, by our exporter in the guide's DaemonSet and its ServiceMonitor"

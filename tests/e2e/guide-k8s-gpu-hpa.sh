@@ -1,10 +1,10 @@
-# The k8s-gpu-hpa guide: exporter with 1.x names, scrape job, PrometheusRule with a join on the
-# labels of pods, the adapter's default rules; to be sourced after production.sh.
+# Runs the k8s-gpu-hpa guide: exporter with 1.x names, scrape job, PrometheusRule with a join on pod
+# labels, and the adapter's default rules. To be sourced after production.sh.
 
 kubectl -n monitoring delete daemonset gpuscale-exporter --ignore-not-found >/dev/null
 apply_guide k8s-gpu-hpa/dcgm-exporter.yaml k8s-gpu-hpa/cuda-test-deployment.yaml k8s-gpu-hpa/cuda-test-prometheusrule.yaml
 load cuda-test 4
-# The guide's additional scrape job, added to the engine's.
+# The guide's additional scrape job, added to those of the engine.
 {
     kubectl -n monitoring get configmap gpuscale-engine -o jsonpath='{.data.prometheus\.yml}'
     sed -n '/- job_name/,$s/^    //p' "$guides/k8s-gpu-hpa/kube-prometheus-stack-values.yaml"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# The manifests of deploy/ as in production, and the three guides on them: the cluster's own
-# autoscaler scales their Deployments by the load of simulated GPUs. Runs inside namespaces of its own
-# (network, mounts, pids), so that pods have addresses and folders and nothing stays behind.
-# PARTS="guide-ack permissions" runs those alone, COMPONENTS="adapter" of the permissions; HOLD=1 leaves
-# deploy/ running to try things on by hand.
+# Applies deploy/ as in production, and runs the three guides: the cluster's autoscaler scales their
+# Deployments by the load of simulated GPUs. Runs in its own namespaces (network, mounts, pids), so
+# that pods have addresses and directories, and nothing remains. PARTS="guide-ack permissions" runs
+# only these parts, and COMPONENTS="adapter" selects permissions. HOLD=1 leaves the cluster with
+# deploy/ running for experiments.
 if [ -z "${GPUSCALE_E2E_INSIDE:-}" ]; then
     export GPUSCALE_E2E_INSIDE=1
     [ "$(id -u)" = 0 ] || as_root="--map-root-user --map-auto"
@@ -30,7 +30,7 @@ deploy=$source/deploy
 api=/apis/custom.metrics.k8s.io/v1beta1
 load() { echo "$2" >"$dir/load/$1"; } # APP PERCENT, of all its pods together
 has_replicas() { [ "$(kubectl get deployment "$1" -o jsonpath='{.spec.replicas}')" = "$2" ]; }
-# METRIC-PATH VALUE: of its one item.
+# METRIC-PATH VALUE: the value of its only item.
 reads() { [ "$(kubectl get --raw "$api/$1" | jq -r '.items | if length == 1 then .[0].value else empty end')" = "$2" ]; }
 adapter_config() { # FILE
     kubectl -n monitoring create configmap gpuscale-adapter --from-file=config.yaml="$1" --dry-run=client -o yaml |
@@ -44,7 +44,7 @@ start_kubelet gpu-0 1 8xTesla-T4
 start_kubelet gpu-1 2 8xTesla-T4
 ok "control plane, two kubelets with 8 simulated GPUs each"
 
-# What the guides ask for (the label) and what the Prometheus operator brings.
+# The node label that the guides require, and the CRDs of the Prometheus operator.
 kubectl label nodes --all accelerator=nvidia-gpu >/dev/null
 kubectl apply -f "$source/tests/e2e/monitoring-crds.yaml" >/dev/null
 . "$source/tests/e2e/production.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A control plane to try things on by hand: prints how to reach it and stays until it is interrupted.
+# Starts a control plane for experiments, prints how to connect, and runs until it is interrupted.
 . "$(dirname "$0")/cluster.sh"
 start_control_plane
 start_node gpu-0 8

@@ -1,8 +1,8 @@
-# The cluster's own controller of autoscalers and ours side by side, each in a namespace of its own,
-# with the same objects, pods and measurements; then ours in control of a cluster without the other.
+# Runs the cluster's HPA controller and gpuscale's in parallel, each in its own namespace, with the
+# same objects, pods and metrics. Then gpuscale controls a cluster without the other controller.
 side=$source/tests/e2e/hpa
 
-# Something with replicas, a status that the script sets, and a scale subresource.
+# A resource with replicas, a status that the script sets, and a scale subresource.
 kubectl apply -f - >/dev/null <<END
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -22,7 +22,7 @@ spec:
 END
 kubectl wait --for=condition=Established crd/crowds.e2e.example.com --timeout=300s >/dev/null || fail "the kind of the targets is not there"
 
-# The stock controller takes every object that it may write to: here only those of one namespace.
+# The stock controller processes all objects that it may update: here those of one namespace.
 stop controller-manager
 start_controller_manager --feature-gates=HPAScaleToZero=true --kube-api-qps=200 --kube-api-burst=400 \
     --horizontal-pod-autoscaler-downscale-stabilization=8s --horizontal-pod-autoscaler-cpu-initialization-period=25s \
@@ -36,7 +36,7 @@ kubectl -n theirs create rolebinding hpa --clusterrole=$role --serviceaccount=$a
 kubectl create clusterrole hpa-reads --verb=list,watch --resource=pods,horizontalpodautoscalers.autoscaling >/dev/null
 kubectl create clusterrolebinding hpa-reads --clusterrole=hpa-reads --serviceaccount=$account >/dev/null
 
-# Metrics by script, as three aggregated APIs.
+# A script serves the metrics as three aggregated APIs.
 kubectl get namespace monitoring >/dev/null 2>&1 || kubectl create namespace monitoring >/dev/null
 kubectl delete apiservice v1beta1.custom.metrics.k8s.io >/dev/null 2>&1 || true # of another test
 scripted_port=$(free_port)
@@ -62,7 +62,8 @@ spec:
 END
 done
 
-# Ours with the rights of its manifest alone, as its service account: at first in its namespace only.
+# gpuscale uses its service account with the permissions of its manifest; at first in its namespace
+# only.
 kubectl apply -f "$source/deploy/hpa.yaml" >/dev/null || fail "deploy/hpa.yaml is refused"
 kubectl create clusterrole crowd-scaler --verb=get,update --resource=crowds.e2e.example.com/scale,daemonsets.apps/scale >/dev/null
 kubectl -n ours create rolebinding crowd-scaler --clusterrole=crowd-scaler --serviceaccount=monitoring:gpuscale-hpa >/dev/null
@@ -86,7 +87,7 @@ python3 "$side/side_by_side.py" --server="$kube" --ca="$dir/ca.crt" --cert="$dir
     --port="$scripted_port" --serving-cert="$dir/scripted.crt" --serving-key="$dir/scripted.key" ${HPA_CASES:-} >"$dir/side-by-side" ||
     { cat "$dir/side-by-side"; fail "the two controllers differ"; }
 cat "$dir/side-by-side"
-ok "kube-controller-manager and gpuscale decide, report and tell the same: $(head -n 1 "$dir/side-by-side")"
+ok "kube-controller-manager and gpuscale have equal decisions, statuses and events: $(head -n 1 "$dir/side-by-side")"
 
 stop ours
 kubectl apply -f "$source/deploy/hpa.yaml" >/dev/null

@@ -1,5 +1,6 @@
-# A node dies with one of the adapter's replicas, in the highly available form of deploy/: how long the
-# metrics of the pods that are left are away. Last of all parts: the node stays dead.
+# A node fails with one of the adapter's replicas, in the highly available form of deploy/. Measures
+# how long the metrics of the remaining pods are unavailable. This is the last part, because the
+# node does not return.
 
 on_two_nodes() { # of the running replicas
     [ "$(kubectl -n monitoring get pods -l app.kubernetes.io/name=gpuscale-adapter -o json |
@@ -7,7 +8,7 @@ on_two_nodes() { # of the running replicas
 }
 kubectl apply -f "$deploy/adapter-ha.yaml" >/dev/null
 kubectl -n monitoring rollout status deployment/gpuscale-adapter --timeout=300s >/dev/null || fail "the highly available adapter does not roll out: $(tail -n 20 "$dir"/containers/*adapter*)"
-kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the Deployment whose metrics are asked for"
+kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the Deployment with the requested metrics"
 for i in 1 2 3; do
     kubectl -n monitoring rollout restart deployment/gpuscale-adapter >/dev/null
     kubectl -n monitoring rollout status deployment/gpuscale-adapter --timeout=300s >/dev/null || fail "rolling update $i"
@@ -15,7 +16,7 @@ for i in 1 2 3; do
 done
 ok "after each of three rolling updates the replicas are on different nodes"
 
-# Kubernetes' own default of 50 s; the other parts are more patient.
+# The default of Kubernetes (50 s). The other parts use longer times.
 stop controller-manager
 start_controller_manager --node-monitor-grace-period=50s
 load bert-intent-detection 20
@@ -25,7 +26,8 @@ answers() { kubectl get --raw "$api/$path" --request-timeout=5s >/dev/null 2>&1;
 wait_for "the metric before" answers
 if [ "$(kubectl get pod "$pod" -o jsonpath='{.spec.nodeName}')" = gpu-0 ]; then victim=gpu-1 number=2; else victim=gpu-0 number=1; fi
 
-# Packets to it are lost from one moment to the next, so no connection is closed; then all that ran there ends.
+# All packets to the node are dropped at once, so no connection is closed. Then all its processes
+# are killed.
 kill_node() { # NAME NUMBER
     node=$(eval "echo \$pid_node_$(echo "$1" | tr - _)")
     spaces=$(nsenter -t "$node" -m ip netns list | sed -n "s/^\(10-244-$2-[0-9]*\).*/\1/p")
@@ -43,7 +45,7 @@ died=$(date +%s.%N)
 since() { echo "$(date +%s.%N) $died" | awk '{ printf "%.1f", $1 - $2 }'; }
 wait_for "metrics after the death of a node" answers
 first=$(since)
-# Back for good: 40 answers in a row.
+# Available again: 40 successful responses in a row.
 failed=0 row=0 steady=$first
 until=$(($(date +%s) + patience))
 while [ $row -lt 40 ]; do

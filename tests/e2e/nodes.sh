@@ -1,8 +1,8 @@
-# Nodes on which gpuscale's own manifests run, to be sourced after cluster.sh inside network, mount and
-# pid namespaces of the test's own: kubelets (tests/e2e/node) with a bridge for their pods, simulated
-# GPUs, and what passes on to services' addresses.
+# Starts nodes for gpuscale's own manifests; to be sourced after cluster.sh in the test's own
+# network, mount and pid namespaces: kubelets (tests/e2e/node) with a bridge for their pods,
+# simulated GPUs, and a proxy for the addresses of services.
 
-# A folder as the image of all gpuscale containers; the loads of apps; services' names.
+# A directory as the image of all gpuscale containers, the loads of apps, and names of services.
 start_network() {
     mount -t tmpfs tmpfs /run
     mount -t tmpfs tmpfs /dev/shm # simulated GPUs go with the test
@@ -21,7 +21,7 @@ start_proxy() {
     start proxy "$bin/node" --mode=proxy --kubeconfig="$dir/admin.kubeconfig" --hosts="$dir/hosts" --load="$dir/load"
 }
 
-# NAME NUMBER GPUS: with the address 10.244.0.1NUMBER and GPUS simulated ones.
+# NAME NUMBER GPUS: starts a node with the address 10.244.0.1NUMBER and GPUS simulated GPUs.
 start_kubelet() {
     ip addr add "10.244.0.1$2/16" dev pods0
     kubeconfig "node-$1" "/O=system:nodes/CN=system:node:$1"

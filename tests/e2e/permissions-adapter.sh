@@ -1,5 +1,5 @@
-# The adapter's rights one by one, to be sourced by permissions.sh. Rules for objects that the GPU
-# metrics without rules are not listed for.
+# Removes the adapter's permissions one by one; to be sourced by permissions.sh. Rules for objects
+# that the built-in GPU metrics do not list.
 
 cat >"$dir/all-objects.yaml" <<'EOF'
 rules:
@@ -32,7 +32,7 @@ from() { # SUFFIX PATH: with an administrator's certificate, past the API server
     curl -sk --max-time 60 --cert "$dir/admin.crt" --key "$dir/admin.key" "https://$(address_of adapter "no-$1"):6443$2"
 }
 message() { from "$1" "$2" | jq -r '.message // empty'; }
-# SUFFIX PATH RIGHT: refused, with the right in the message.
+# SUFFIX PATH PERMISSION: the request fails, and the message names the permission.
 denied() {
     says_so() { message "$1" "$2" | grep -q "^Internal error occurred: unable to list matching resources: .*is forbidden: .*cannot $3"; }
     wait_for "adapter without $1 on $2: $(message "$1" "$2")" says_so "$1" "$2" "$3"
@@ -54,21 +54,21 @@ denied apps-replicasets "$in_default/replicasets.apps/$set_of/$util" 'get resour
 denied apps-statefulsets "$in_default/statefulsets.apps/any/$util" 'get resource "statefulsets"'
 denied apps-daemonsets "$in_default/daemonsets.apps/any/$util" 'get resource "daemonsets"'
 denied batch-jobs "$in_default/jobs.batch/any/$util" 'get resource "jobs"'
-# Without its certificate a replica is not ready.
+# Without a certificate, a replica is not ready.
 for right in 'secrets Secret' 'apiregistration-k8s-io-apiservices APIService'; do
     forbidden() { logged adapter "no-$1" "serving certificate: $2 .* cannot be read: .*is forbidden"; }
     # shellcheck disable=SC2086
     wait_for "adapter without ${right% *} says so" forbidden $right
     ! ready adapter "no-${right% *}" 2>/dev/null || fail "adapter without ${right% *} is ready"
 done
-# Who asks cannot be found out, or whether he may: nobody is let in by mistake.
+# If authentication or authorization fails, requests are rejected.
 token=$(kubectl create token default)
 code=$(curl -sk -o "$dir/denied" -w '%{http_code}' -H "Authorization: Bearer $token" "https://$(address_of adapter no-delegator):6443$in_default/pods/*/$util")
 [ "$code" = 401 ] || fail "adapter without system:auth-delegator, a token: $code $(cat "$dir/denied")"
 logged adapter no-delegator 'TokenReview: tokenreviews.authentication.k8s.io is forbidden' || fail "TokenReview: $(log_of adapter no-delegator)"
 code=$(curl -sk -o "$dir/denied" -w '%{http_code}' --cert "$dir/node-gpu-0.crt" --key "$dir/node-gpu-0.key" "https://$(address_of adapter no-delegator):6443$in_default/pods/*/$util")
 [ "$code" = 500 ] && grep -q 'subjectaccessreviews.authorization.k8s.io is forbidden' "$dir/denied" || fail "adapter without system:auth-delegator: $code $(cat "$dir/denied")"
-# Without the front proxy's CA nothing can be served: it ends, and says what to bind.
+# Without the CA of the front proxy, the adapter exits and reports the required binding.
 wait_for "adapter without extension-apiserver-authentication-reader ends with the reason" \
     logged adapter no-reader 'bind the role extension-apiserver-authentication-reader'
 kubectl -n monitoring delete deployment gpuscale-adapter-no-reader --wait=false >/dev/null

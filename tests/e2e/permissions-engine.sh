@@ -1,11 +1,11 @@
-# The engine's rights one by one, to be sourced by permissions.sh.
+# Removes the engine's permissions one by one; to be sourced by permissions.sh.
 
 kubectl -n monitoring apply -f "$deploy/exporter-servicemonitor.yaml" >/dev/null # a job of role endpoints
 take_away engine
-# SUFFIX QUERY-AT-THE-COPY EXPECTED
+# SUFFIX QUERY EXPECTED: a query to the copy
 asked() { curl -sf "http://$(address_of engine "no-$1"):9090/api/v1/query" --data-urlencode "query=$2" | jq -r '.data.result[0].value[1] // "none"'; }
 answers() { [ "$(asked "$@")" = "$3" ]; }
-# What the log says: SUFFIX COMPONENT: WHAT
+# SUFFIX TEXT: the log contains TEXT and that the request is forbidden
 lacks() { wait_for "engine without $1: the log says that $2" logged engine "no-$1" "$2.* is forbidden: "; }
 lacks pods 'kube-state: pods cannot be read'
 lacks services 'discovery: services cannot be read'
@@ -21,7 +21,7 @@ lacks monitoring-coreos-com-servicemonitors 'monitors: ServiceMonitor objects ca
 lacks monitoring-coreos-com-podmonitors 'monitors: PodMonitor objects cannot be read'
 refused() { curl -sf "http://$(address_of engine no-nodes-metrics):9090/api/v1/targets" | jq -e '[.data.activeTargets[] | select(.scrapePool == "kubelet" and .health == "down" and (.lastError | test("HTTP status 403")))] | length == 2'; }
 wait_for "engine without nodes/metrics: the kubelets' targets are down with 403" refused
-# What is missing, and that the rest is there.
+# The data of the missing permission is absent, and the rest is present.
 gone() { # SUFFIX SERIES-THAT-IS-MISSING SERIES-THAT-IS-THERE
     wait_for "engine without $1: $3 is there" sh -c "[ \"\$(curl -sf 'http://$(address_of engine "no-$1"):9090/api/v1/query' --data-urlencode 'query=count($3) > 0' | jq '.data.result | length')\" = 1 ]"
     answers "$1" "count($2)" none || fail "engine without $1 has $2: $(asked "$1" "count($2)")"
@@ -55,4 +55,4 @@ done
 none_restarted engine
 remove engine
 kubectl -n monitoring delete -f "$deploy/exporter-servicemonitor.yaml" >/dev/null
-ok "the engine without each of its $n rights: the log names it, all else goes on; given back, it is as before"
+ok "the engine without each of its $n permissions: the log names it, the rest works, and it resumes when the permission is restored"

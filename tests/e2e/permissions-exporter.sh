@@ -1,5 +1,6 @@
-# The exporter's rights one by one, to be sourced by permissions.sh. It needs them only for flags that
-# its DaemonSet does not set; ResourceSlices are asked for only where pods have claims.
+# Removes the exporter's permissions one by one; to be sourced by permissions.sh. They are needed
+# only for flags that its DaemonSet does not set. ResourceSlices are requested only if pods have
+# claims.
 
 kubectl apply -f - >/dev/null <<END
 apiVersion: node.k8s.io/v1
@@ -7,7 +8,8 @@ kind: RuntimeClass
 metadata: {name: nvidia}
 handler: nvidia
 END
-# SUFFIX ARGUMENT…: a copy of the DaemonSet with the least privileges, with the account of exporter-rbac.yaml and more arguments.
+# SUFFIX ARGUMENT…: starts a copy of the DaemonSet with the least privileges, the account of
+# exporter-rbac.yaml and more arguments.
 exporter_copy() {
     name=gpuscale-exporter-$1
     shift

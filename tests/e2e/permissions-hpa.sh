@@ -1,5 +1,5 @@
-# gpuscale hpa's rights one by one, to be sourced by permissions.sh: with the cluster's own autoscaler
-# off, deploy/hpa.yaml scales. Each copy has a namespace with an autoscaler of its own.
+# Removes the permissions of gpuscale hpa one by one; to be sourced by permissions.sh. The cluster's
+# autoscaler is off, and deploy/hpa.yaml scales. Each copy has its own namespace with an autoscaler.
 
 stop controller-manager
 start_controller_manager "--controllers=*,-horizontal-pod-autoscaler-controller"
@@ -41,7 +41,7 @@ for right in $(rights hpa | cut -d' ' -f1); do
     external-metrics-k8s-io-all) metric=$by_queue ;;
     *) metric=$by_gpu ;;
     esac
-    # Kinds whose scale is not asked for here.
+    # Kinds whose scale is not requested here.
     case $right in apps-replicasets-scale | apps-statefulsets-scale) ;; *) with_load "gpuscale-hpa-no-$right" "$metric" ;; esac
 done
 take_away hpa
@@ -59,7 +59,7 @@ without_status() {
     scaled gpuscale-hpa-no-autoscaling-horizontalpodautoscalers-status 2 &&
         kubectl -n gpuscale-hpa-no-autoscaling-horizontalpodautoscalers-status get events -o json | jq -e '[.items[] | select(.reason == "FailedUpdateStatus" and (.message | test("is forbidden")))] | length > 0'
 }
-wait_for "hpa without horizontalpodautoscalers/status: it scales, and an event says that it cannot tell" without_status
+wait_for "hpa without horizontalpodautoscalers/status: it scales, and an event reports that it cannot write the status" without_status
 wait_for "hpa without events: it scales" scaled gpuscale-hpa-no-events 2
 for right in pods autoscaling-horizontalpodautoscalers coordination-k8s-io-leases apps-deployments-scale custom-metrics-k8s-io-all metrics-k8s-io-pods; do
     scaled "gpuscale-hpa-no-$right" 1 || fail "hpa without $right scales"

@@ -1,13 +1,14 @@
-# Each right that deploy/ gives taken away, to be sourced after production.sh: a copy of the program with
-# all rights but one says what it lacks, goes on with the rest, and has it all when the right is back.
-# The copies run at the same time, beside the real ones. docs/cluster.md has the tables.
+# Removes each permission that deploy/ grants; to be sourced after production.sh. A copy of the
+# program with all other permissions must report what is missing, continue with the rest, and resume
+# when the permission is restored. The copies run in parallel to the real programs. docs/cluster.md
+# has the tables.
 
 objects() { # COMPONENT: of its manifest, as JSON
     [ -f "$dir/objects-$1.json" ] || kubectl create --dry-run=client -o json -f "$deploy/$1.yaml" >"$dir/objects-$1.json"
     cat "$dir/objects-$1.json"
 }
-# COMPONENT SUFFIX [GROUP/RESOURCE]: the manifest's objects as a copy that lacks a right; without the
-# third argument with all rights.
+# COMPONENT SUFFIX [GROUP/RESOURCE]: the objects of the manifest as a copy without a permission.
+# Without the third argument, with all permissions.
 copy() {
     objects "$1" | jq -c --arg base "gpuscale-$1" --arg name "gpuscale-$1-$2" --arg right "${3:-}" '
         select(.kind | IN("ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment")) |
@@ -37,7 +38,7 @@ log_of() { cat "$dir"/containers/monitoring_gpuscale-"$1-$2"-*.log 2>/dev/null; 
 logged() { log_of "$1" "$2" | grep -q "$3"; }
 address_of() { kubectl -n monitoring get pods -l "app.kubernetes.io/name=gpuscale-$1-$2" -o jsonpath='{.items[0].status.podIP}'; }
 ready() { kubectl -n monitoring wait --for=condition=Ready pod -l "app.kubernetes.io/name=gpuscale-$1-$2" --timeout=1s; }
-# COMPONENT: all its copies, with all their rights again.
+# COMPONENT: restores all permissions of its copies.
 give_back() {
     rights "$1" | while read -r suffix right; do copy "$1" "no-$suffix"; done | kubectl apply -f - >/dev/null
 }

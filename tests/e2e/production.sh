@@ -1,4 +1,4 @@
-# deploy/ applied unchanged, to be sourced: what becomes of it on real kubelets, under RBAC.
+# Applies deploy/ unchanged, on real kubelets with RBAC; to be sourced.
 
 kubectl apply -f "$deploy/namespace.yaml" >/dev/null
 kubectl apply -f "$deploy/engine.yaml" -f "$deploy/adapter.yaml" -f "$deploy/adapter-apiservices.yaml" \
@@ -15,7 +15,8 @@ wait_for "the APIServices are Available" available
 kubectl get apiservices -o json | jq -e '[.items[] | select(.spec.insecureSkipTLSVerify)] | length == 0' >/dev/null || fail "an APIService skips the verification of TLS"
 ok "deploy/ as in production: all pods are Ready by their probes, all APIServices Available, TLS verified"
 
-# Another CA's bundle: the API server no longer believes the adapter, until that writes its own again.
+# With the bundle of another CA, the API server does not trust the adapter until it updates its
+# bundle.
 ca_of_secret() { kubectl -n monitoring get secret gpuscale-adapter-tls -o jsonpath='{.data.ca\.crt}' | base64 -d; }
 bundle_of() { kubectl get apiservice "$1" -o jsonpath='{.spec.caBundle}' | base64 -d; }
 trusted() { # all APIServices have the Secret's CA
@@ -27,7 +28,7 @@ wait_for "a foreign caBundle is replaced" trusted
 wait_for "the APIServices are Available with it" available
 ok "a foreign caBundle is replaced by the adapter's own"
 
-# The certificate comes to its end: a new one is made, and nobody notices.
+# The certificate expires: a new one is created without an interruption.
 ca ending-ca
 cert ending ending-ca "/CN=gpuscale-adapter" "DNS:gpuscale-adapter.monitoring.svc"
 kubectl -n monitoring patch secret gpuscale-adapter-tls --type=merge -p "{\"data\":{\"ca.crt\":\"$(base64 -w0 <"$dir/ending-ca.crt")\",\"tls.crt\":\"$(base64 -w0 <"$dir/ending.crt")\",\"tls.key\":\"$(base64 -w0 <"$dir/ending.key")\"}}" >/dev/null
@@ -47,7 +48,7 @@ restarts=$(kubectl -n monitoring get pods -o json | jq '[.items[].status.contain
 [ "$restarts" = 0 ] || fail "$restarts restarts"
 ok "a certificate that is about to expire is renewed by the adapter, without a failed request or a restart"
 
-# The kubelet tells the exporter whose the GPUs are; with the kubelet's own device manager and socket.
+# The kubelet reports the owners of GPUs, with its own device manager and socket.
 engine=http://$(kubectl -n monitoring get service gpuscale-engine -o jsonpath='{.spec.clusterIP}'):9090
 value() { curl -sf "$engine/api/v1/query" --data-urlencode "query=$1" | jq -r '.data.result[0].value[1] // "none"'; }
 is() { [ "$(value "$1")" = "$2" ]; }
@@ -60,7 +61,7 @@ is 'count(DCGM_FI_DEV_GPU_UTIL)' 16 || fail "GPUs: $(value 'count(DCGM_FI_DEV_GP
 is 'count(DCGM_FI_DEV_GPU_UTIL{pod!=""})' 1 || fail "GPUs with a pod: $(value 'count(DCGM_FI_DEV_GPU_UTIL{pod!=""})')"
 ok "the exporter names the pod of each GPU by the kubelets' PodResources sockets"
 
-# Without any rule: the average of what a Deployment and a Service own.
+# Without rules: the average of the pods of a Deployment and of a Service.
 for path in deployments.apps/bert-intent-detection services/bert-intent-detection-svc "pods/$pod"; do
     wait_for "$path without a rule" reads "namespaces/default/$path/DCGM_FI_DEV_GPU_UTIL" 20
 done
@@ -79,7 +80,7 @@ wait_for "kubectl top nodes" top_nodes
 wait_for "kubectl top pods" top_pods
 ok "kubectl top nodes and pods, by what the kubelets' /metrics/resource says"
 
-# A rolling update while somebody asks: one replica always answers.
+# A rolling update under requests: one replica always responds.
 kubectl -n monitoring rollout restart deployment/gpuscale-adapter >/dev/null
 asked=0
 kubectl -n monitoring rollout status deployment/gpuscale-adapter --timeout=300s >/dev/null 2>&1 &

@@ -1,6 +1,6 @@
 #!/bin/sh
-# gpuscale against a real Kubernetes control plane (etcd, kube-apiserver with RBAC, the cluster's own
-# controllers, hollow GPU nodes). Built once by build.sh. Exit 3: it cannot be had here.
+# Tests gpuscale on a real Kubernetes control plane (etcd, kube-apiserver with RBAC, the cluster's
+# controllers, hollow GPU nodes), which build.sh builds once. Exit code 3: it is not available.
 # Usage: run.sh [PART…]: engine, adapter, hpa; default: all.
 . "$(dirname "$0")/cluster.sh"
 passed=0

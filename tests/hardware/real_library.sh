@@ -1,6 +1,7 @@
 #!/bin/sh
-# The libnvidia-ml.so.1 of Debian's non-free archive, without a driver: every call that is used is looked up, and the exporter
-# says what is missing. The package is unpacked into a temporary folder and neither installed nor kept.
+# Tests the libnvidia-ml.so.1 of Debian's non-free archive without a driver: all functions that
+# gpuscale calls are looked up, and the exporter must report what is missing. The package is
+# unpacked into a temporary directory and is neither installed nor kept.
 set -eu
 build=${GPUSCALE_BUILD_ROOT:?}
 dir=$(mktemp -d /tmp/gpuscale-nvml-XXXXXX)
@@ -24,7 +25,7 @@ done
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 [ -n "$release" ] || skip "the release of this Debian is unknown"
 
-# A private apt: it reads no other sources and changes nothing on the system.
+# A private apt configuration, which reads no other sources and changes nothing on the system.
 mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $release non-free" >"$dir/sources.list"
 apt() {
@@ -41,7 +42,7 @@ version=$(basename "$dir"/libnvidia-ml1_*.deb | cut -d _ -f 2)
 branch=${version%%.*}
 echo "ok: libnvidia-ml1 $version of $release/non-free"
 
-# As root the library would make /dev/nvidiactl, which stays.
+# As root, the library would create /dev/nvidiactl permanently.
 without_nodes() {
     if [ "$(id -u)" = 0 ]; then setpriv --bounding-set=-mknod --inh-caps=-mknod "$@"; else "$@"; fi
 }
@@ -49,14 +50,15 @@ nodes=$(ls /dev | grep -c '^nvidia' || true)
 without_nodes "$build/tests/hardware/nvml-symbols" "$library" >"$dir/symbols" || fail "the library is not loaded"
 cat "$dir/symbols"
 
-# Calls that came later, with the driver branch that has them first. Whatever else is absent is a name that no driver has.
+# Newer functions, with the first driver branch that has them. Other missing functions are errors in
+# a name.
 later='nvmlDeviceGetGpuFabricInfoV 545
 nvmlDeviceGetSramEccErrorStatus 550
 nvmlDeviceGetProcessesUtilizationInfo 550
 nvmlDeviceGetTemperatureV 570
 nvmlDeviceGetMarginTemperature 570
 nvmlDeviceGetUnrepairableMemoryFlag_v1 590'
-# 535.98 and later R535 drivers do not export the _v3 lists; the _v2 ones are used.
+# Drivers from 535.98 on in R535 do not export the _v3 lists. The _v2 lists are used.
 lists='nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetGraphicsRunningProcesses_v3 nvmlDeviceGetMPSComputeRunningProcesses_v3'
 grep '^absent' "$dir/symbols" | while read -r _ name rest; do
     first=$(echo "$later" | awk -v n="$name" '$1 == n {print $2}')
@@ -72,7 +74,7 @@ grep -qE '^nvmlInit_v2 returns (9 DRIVER_NOT_LOADED|12 LIBRARY_NOT_FOUND)$' "$di
     fail "without a driver: $(tail -n 1 "$dir/symbols")"
 echo "ok: $(tail -n 1 "$dir/symbols")"
 
-# A machine with a GPU whose driver is not loaded.
+# A machine with a GPU and without a loaded driver.
 mkdir -p "$dir/sys/bus/pci/devices/0000:01:00.0"
 echo 0x10de >"$dir/sys/bus/pci/devices/0000:01:00.0/vendor"
 echo 0x030200 >"$dir/sys/bus/pci/devices/0000:01:00.0/class"

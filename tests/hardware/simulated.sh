@@ -1,6 +1,6 @@
 #!/bin/sh
-# The hardware test on simulated GPUs, with a simulated nvidia-smi and a simulated CUDA driver: it passes where both sides agree,
-# finds a side that is wrong, and exits with 77 where there is no GPU.
+# Runs the hardware test on simulated GPUs, with a simulated nvidia-smi and CUDA driver: it must
+# pass if both sides agree, detect a side that is wrong, and exit with 77 without a GPU.
 set -eu
 build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
 here=$source/tests/hardware
@@ -25,11 +25,12 @@ fail() {
 
 (cd "$here" && python3 test_fields.py) || fail "unit tests of the comparison"
 
-# run NAME STATUS [flags]: with $path as PATH; output in $dir/NAME.log, report in $dir/NAME.
+# run NAME STATUS [flags]: with $path as PATH. Output is in $dir/NAME.log, the report in $dir/NAME.
 run() {
     name=$1 want=$2
     shift 2
-    # On a machine that is short of CPU time the load may not keep the simulated GPU busy, so a wrong status is tried again.
+    # On a slow machine, the load may not keep the simulated GPU busy, so the test is repeated if
+    # the status is wrong.
     for try in 1 2 3 4; do
         status=0
         env PATH="$path" "$here/run" "$@" "$build" "$dir/$name" >"$dir/$name.log" 2>&1 || status=$?
@@ -40,7 +41,7 @@ run() {
     fail "$name: exit status $status instead of $want"
 }
 
-# Without a GPU. A path with nothing but an interpreter: nvidia-smi may be installed here.
+# Without a GPU. The path contains only an interpreter, because nvidia-smi may be installed here.
 mkdir "$dir/bin"
 ln -s "$(python3 -c 'import sys; print(sys.executable)')" "$dir/bin/python3"
 path=$dir/bin
@@ -51,17 +52,17 @@ grep -q '^No NVIDIA GPU to test on: nvidia-smi is not installed' "$dir/nothing.l
 
 export CUDA_DRIVER_LIBRARY="$build/tests/hardware/libsimcuda.so"
 export GPUSCALE_NVML_LIBRARY="$build/src/nvmlsim/libgpuscale-nvmlsim.so"
-# The table of fields is read by its columns, so the longest name must not move them.
+# The table of fields is read by columns, so the longest name must not move them.
 "$GPUSCALE" exporter --simulate 1xH100-80GB-HBM3 --list-fields >"$dir/list" 2>/dev/null
 awk 'NR == 1 {at = index($0, "SUPPORTED"); next} $1 ~ /^[0-9]+$/ && $2 !~ /_EXP_/ && substr($0, at - 1, 2) !~ /^ [^ ]$/ {print; bad = 1}
     END {exit bad}' "$dir/list" || fail "columns of --list-fields"
-export HARDWARE_UP_FLAGS=--gpus=1xH100-80GB-HBM3 # a set of its own, which its pods see
+export HARDWARE_UP_FLAGS=--gpus=1xH100-80GB-HBM3 # its own GPUs, which its pods see
 "$GPUSCALE" sim create 2xH100-80GB-HBM3 >/dev/null
 
 run good 0
 jq -e '.facts.simulated and .counts.failed == 0' "$dir/good/report.json" >/dev/null || fail "good: the report's counts"
 grep -q '^# Hardware test (SIMULATED GPUs: no hardware)' "$dir/good/report.md" || fail "the report does not say that it is simulated"
-# passed STAGE CHECK…: these checks were made, and passed.
+# passed STAGE CHECK…: these checks ran and passed.
 passed() {
     stage=$1
     shift
@@ -80,7 +81,7 @@ passed 'cost of the exporter' 'CPU of the exporter' 'memory of the exporter'
 passed 'gpuscale up' 'the autoscaler reads the GPU'"'"'s utilisation' "the pod's GPU is attributed to it"
 echo "ok: both sides agree"
 
-# A side that is wrong: one column, one failing call, and a load that is not there.
+# One side is wrong: one column, one failing call, and a missing load.
 WRONG_COLUMN=temperature.gpu run wrong 1 --only idle
 failed=$(jq -r '[.stages[].checks[] | select(.status == "failed") | .name] | join(", ")' "$dir/wrong/report.json")
 [ "$failed" = 'DCGM_FI_DEV_GPU_TEMP of GPU 0, DCGM_FI_DEV_GPU_TEMP of GPU 1' ] || fail "wrong temperature: failed are $failed"

@@ -129,7 +129,7 @@ def list_fields(gpuscale):
 
 
 class Program:
-    """A process in a session of its own, whose output goes to a file."""
+    """A process in its own session, with its output in a file."""
 
     def __init__(self, args, log, env=None):
         self.log = log

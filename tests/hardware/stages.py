@@ -90,7 +90,7 @@ def of_gpu(exporter, gpu, names):
 # --- under a CUDA load ---
 
 PROFILING = [
-    # field, least when idle load is off, least and most under full load of fused multiply-adds
+    # field, minimum and maximum under full load of fused multiply-adds
     ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.8, 1.0),
     ("DCGM_FI_PROF_SM_ACTIVE", 0.8, 1.0),
     ("DCGM_FI_PROF_SM_OCCUPANCY", 0.1, 1.0),
@@ -153,9 +153,10 @@ def _energy(before, after, seconds):
                  f"{watts:.1f} W from the counter, {mean:.1f} W measured; allowed are 10 W and 20 %")
 
 
-# --- whose load it is ---
+# --- attribution of the load ---
 
-# MiB, percent. The least one first, since each measures its kernel on the GPU beside the others.
+# MiB, percent. The smallest one first, because each measures its kernel on the GPU beside the
+# others.
 LOADS = [("idle", 256, 0), ("light", 512, 20), ("busy", 1024, 60)]
 
 
@@ -327,7 +328,7 @@ def _of_pod(url):
 
 
 def _hpa(data):
-    # Its cache would otherwise stay in the user's home.
+    # Otherwise its cache would remain in the user's home directory.
     status, text, _ = sources.command(["kubectl", "--cache-dir", os.path.join(data, "kubectl"),
                                        "--kubeconfig", os.path.join(data, "kubeconfig"),
                                        "get", "hpa", "intent-api", "-o", "json"])

@@ -40,7 +40,7 @@ class Fields(unittest.TestCase):
         same = (5, 5, 5)
         self.assertEqual(fields.judge(field(FACT), [same] * 5)[0], "passed")
         self.assertEqual(fields.judge(field(FACT), [same] * 4 + [(5, 6, 5)])[0], "failed")
-        # A gauge may be outside once in five rounds, not twice.
+        # A gauge may be outside of the limits in one of five rounds, but not in two.
         far = (0, 90, 0)
         self.assertEqual(fields.judge(field(PERCENT), [same] * 4 + [far])[0], "passed")
         self.assertEqual(fields.judge(field(PERCENT), [same] * 3 + [far] * 2)[0], "failed")

@@ -1,7 +1,6 @@
 #!/bin/sh
-# gpuscale adapter as a program: what it does when its configuration, its certificate, its source and
-# its permissions change while it runs. The series come from a real Prometheus, objects from the API of
-# `gpuscale up`.
+# Tests gpuscale adapter as a program while its configuration, certificate, source and permissions
+# change. Series come from a real Prometheus, and objects from the API of `gpuscale up`.
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
 need prometheus promtool kubectl curl awk openssl
 here=$source/tests/differential/adapter
@@ -62,20 +61,20 @@ pods=/apis/custom.metrics.k8s.io/v1beta1/namespaces/ml/pods
 wait_for "readyz" has /readyz '^ok$'
 wait_for "the metric" has "$pods/web-0/first" '"value": *"1m"'
 has "$pods/*/first" '"name": *"web-1"' || fail "all pods"
-anonymous /livez | grep -q '^ok$' || fail "livez needs no permission"
-anonymous "$pods/web-0/first" | grep -q 'User \\"system:anonymous\\" cannot get resource' || fail "nobody may read"
-echo "ok: who may and who may not"
+anonymous /livez | grep -q '^ok$' || fail "livez requires permission"
+anonymous "$pods/web-0/first" | grep -q 'User \\"system:anonymous\\" cannot get resource' || fail "anonymous users can read metrics"
+echo "ok: authorization"
 grep '"requestURI":"[^"]*/web-0/first"' "$dir/audit.log" | grep '"code":403' | grep -q '"username":"system:anonymous"' ||
-    fail "the refusal is not in the audit log"
+    fail "the rejected request is not in the audit log"
 grep '"requestURI":"[^"]*/web-0/first"' "$dir/audit.log" | grep '"code":200' |
-    grep -q '"authorization.k8s.io/decision":"allow"' || fail "the answer is not in the audit log"
+    grep -q '"authorization.k8s.io/decision":"allow"' || fail "the response is not in the audit log"
 grep -q '"requestURI":"/' "$dir/audit.log" || fail "request URIs"
-! grep -q '"requestURI":"/readyz' "$dir/audit.log" || fail "what the policy leaves out is in the audit log"
+! grep -q '"requestURI":"/readyz' "$dir/audit.log" || fail "requests that the policy excludes are in the audit log"
 echo "ok: the audit log"
 
 echo 'rulez: []' >"$dir/rules.yaml"
-wait_for "a wrong configuration is told" grep -q 'did you mean "rules"' "$dir/adapter.log"
-has "$pods/web-0/first" '"value": *"1m"' || fail "the old configuration does not go on"
+wait_for "an invalid configuration is reported" grep -q 'did you mean "rules"' "$dir/adapter.log"
+has "$pods/web-0/first" '"value": *"1m"' || fail "the previous configuration is not kept"
 has /metrics '^gpuscale_adapter_config_reload_failures_total 1$' || fail "the failure is not counted"
 printf 'rules:\n- seriesQuery: small\n  resources: {overrides: {pod: {resource: pod}, u: {resource: unicorn}}}\n' >"$dir/rules.yaml"
 kill -HUP "$adapter_pid"
@@ -93,25 +92,25 @@ openssl req -x509 -newkey rsa:2048 -nodes -keyout "$dir/cert/apiserver.key" -out
 exchanged() { subject | grep -q exchanged; }
 wait_for "another certificate" exchanged
 until=$(date -d "$(openssl x509 -in "$dir/cert/apiserver.crt" -noout -enddate | cut -d= -f2)" +%s)
-has /metrics "^gpuscale_adapter_certificate_expiry_timestamp_seconds $until\$" || fail "the end of the certificate: $(get /metrics | grep certificate)"
+has /metrics "^gpuscale_adapter_certificate_expiry_timestamp_seconds $until\$" || fail "the expiry time of the certificate: $(get /metrics | grep certificate)"
 
 kill -TERM "$prometheus_pid" && wait "$prometheus_pid" 2>/dev/null || true
 wait_for "the source is reported as unavailable" has "$pods/web-0/second" 'the source is unavailable'
 sleep 2
-has /apis/custom.metrics.k8s.io/v1beta1 'pods/second' || fail "what was found is lost"
-wait_for "the rule's state is told" has /metrics '^gpuscale_adapter_rule_up{rule=".*"} 0$'
+has /apis/custom.metrics.k8s.io/v1beta1 'pods/second' || fail "discovered metrics are lost"
+wait_for "a metric reports the state of the rule" has /metrics '^gpuscale_adapter_rule_up{rule=".*"} 0$'
 start_prometheus
 wait_for "the source is back" has "$pods/web-0/second" '"value": *"1m"'
 
-# A rule with a source of its own: when that is down, the others go on.
+# Rules with different sources: if one source is unavailable, the others continue to work.
 { rules third; printf '  source: gone\n'; rules fourth | tail -n +2
   printf 'sources:\n- {name: gone, url: "http://127.0.0.1:1"}\n'; } >"$dir/rules.yaml"
 kill -HUP "$adapter_pid"
 wait_for "rules of two sources" has "$pods/web-0/fourth" '"value": *"1m"'
-wait_for "the rule without a source is told" has "$pods/web-0/third" 'the rule at .*rules.yaml:[0-9]* serves it, but its series cannot be listed: '
-wait_for "so is its source" has /metrics '^gpuscale_adapter_source_failures_total{source="gone"} [1-9]'
+wait_for "the error names the rule whose source is unavailable" has "$pods/web-0/third" 'the rule at .*rules.yaml:[0-9]* serves it, but its series cannot be listed: '
+wait_for "a metric counts the failures of its source" has /metrics '^gpuscale_adapter_source_failures_total{source="gone"} [1-9]'
 
-# A second replica; and one behind which the first is the previous owner.
+# A second replica, and then a replica that uses the first one as the previous owner.
 second_port=$(shuf -i 20000-29999 -n 1)
 start_second() { # FLAGS…
     "$gpuscale" adapter --prometheus-url="http://127.0.0.1:$port" --secure-port="$second_port" --bind-address=127.0.0.1 \
@@ -127,30 +126,30 @@ end_second() {
     wait "$second_pid" || fail "the second replica ended with exit code $?"
     second_pid=
 }
-# Only resource rules: nothing else queries the source.
+# With resource rules only, the source is not queried for other metrics.
 sed -n '/^resourceRules/,$p' "$here/resource.yaml" >"$dir/resource.yaml"
 start_second --gpu-metrics=false --config="$dir/resource.yaml"
 wait_for "an adapter with resource rules alone is ready" second_has /readyz '^ok$'
 end_second
 
-# A broken certificate ends the start, and is named by its file.
+# With an invalid certificate, the start fails, and the error names the file.
 echo nonsense >"$dir/broken.pem"
 for flags in --prometheus-ca-file="$dir/broken.pem" \
     "--prometheus-client-tls-cert-file=$dir/broken.pem --prometheus-client-tls-key-file=$dir/client-key.pem"; do
     # shellcheck disable=SC2086
     start_second $flags
-    ! wait "$second_pid" || fail "$flags: the start goes on"
+    ! wait "$second_pid" || fail "$flags: the adapter starts"
     second_pid=
     grep -q "broken.pem: not a PEM certificate" "$dir/second.log" || { cat "$dir/second.log"; fail "$flags"; }
 done
-echo "ok: broken certificates end the start"
+echo "ok: the adapter does not start with invalid certificates"
 
 start_second --gpu-metrics=false --previous-owner="https://localhost:$api_port" \
     --previous-owner-ca-file="$dir/cert/apiserver.crt" --previous-owner-client-cert-file="$dir/client-certificate.pem" \
     --previous-owner-client-key-file="$dir/client-key.pem"
 wait_for "the previous owner's list" second_has /apis/custom.metrics.k8s.io/v1beta1 'pods/fourth'
-second_has "$pods/web-0/fourth" '"value": *"1m"' || fail "it is not passed on"
-second_has "$pods/web-0/none" 'the previous owner of custom.metrics.k8s.io: .*no rule serves it' || fail "neither has it"
+second_has "$pods/web-0/fourth" '"value": *"1m"' || fail "the request is not forwarded"
+second_has "$pods/web-0/none" 'the previous owner of custom.metrics.k8s.io: .*no rule serves it' || fail "the error does not name the previous owner"
 end_second
 echo "ok: a previous owner"
 
@@ -165,4 +164,4 @@ wait "$asking"
 [ ! -s "$dir/answers.txt" ] || fail "the second replica: $(head -n 1 "$dir/answers.txt")"
 echo "ok: one of two replicas ends"
 end_second
-echo "ok: ends when it is told to"
+echo "ok: ends on SIGTERM"

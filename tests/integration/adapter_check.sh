@@ -1,6 +1,6 @@
 #!/bin/sh
-# gpuscale check adapter and explain metric: what follows from a rule alone, and resources that do not
-# exist. The source is an engine without series.
+# Tests gpuscale check adapter and explain metric: names that follow from a rule without data, and
+# resources that do not exist. The source is an engine without series.
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
 need curl
 

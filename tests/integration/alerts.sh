@@ -1,7 +1,7 @@
 #!/bin/sh
-# The engine and Debian's Prometheus with the same rules and targets, each with an Alertmanager of its
-# own: both Alertmanagers show the same alerts, a resolved one leaves both, and a restart of the engine
-# keeps the time that a pending alert has waited.
+# Runs the engine and Debian's Prometheus with the same rules and targets, each with its own
+# Alertmanager. Both Alertmanagers must have the same alerts, resolved alerts must disappear from
+# both, and pending alerts must keep their time over a restart of the engine.
 . "$(dirname "$0")/lib.sh"
 need curl jq prometheus prometheus-alertmanager
 
@@ -22,7 +22,7 @@ start_am prometheus "$am_prometheus"
 
 # --- targets that do not answer, rules about them ---
 
-# gpus N…: the targets that there are.
+# gpus N…: writes the list of targets.
 gpus() {
     for gpu in "$@"; do printf '{"targets": ["127.0.0.1:1"], "labels": {"gpu": "%s"}},' "$gpu"; done | sed 's/^/[/; s/,$/]/' >"$dir/new"
     mv "$dir/new" "$dir/gpus.json"
@@ -69,11 +69,12 @@ config am-engine >"$dir/engine.yml"
 config am-prometheus >"$dir/prometheus.yml"
 printf '[{"targets": ["127.0.0.1:%s"]}]\n' "$am_engine" >"$dir/am-engine.json"
 printf '[{"targets": ["127.0.0.1:%s"]}]\n' "$am_prometheus" >"$dir/am-prometheus.json"
-# Debian's Prometheus is too old for keep_firing_for: there the rule goes without, and the alert is not compared.
+# Debian's Prometheus does not support keep_firing_for. Its rule has no such field, and the alert is
+# not compared.
 sed 's/, keep_firing_for: 1h//' "$dir/rules.yml" >"$dir/rules-prometheus.yml"
 sed -i 's#rules.yml#rules-prometheus.yml#' "$dir/prometheus.yml"
 
-# Links of alerts must not differ.
+# Links of alerts must be equal.
 external=http://metrics.example:9090
 start_engine() {
     "$gpuscale" engine --config.file="$dir/engine.yml" --web.listen-address="127.0.0.1:$engine_port" --storage.path="$dir/engine" \
@@ -92,7 +93,7 @@ pids="$pids $!"
 
 # --- the same alerts ---
 
-# alerts PORT: what an Alertmanager shows, a line each.
+# alerts PORT: the alerts of an Alertmanager, one per line.
 alerts() {
     curl -sS "http://127.0.0.1:$1/api/v2/alerts" |
         jq -cS '.[] | select(.labels.alertname != "KeepsFiring") | {labels, annotations, generatorURL, state: .status.state}' | sort
@@ -100,7 +101,7 @@ alerts() {
 count_is() { [ "$(alerts "$1" | wc -l)" = "$2" ]; }
 wait_for "the engine's alerts are there" count_is "$am_engine" 4
 wait_for "Prometheus' alerts are there" count_is "$am_prometheus" 4
-# A value in an annotation may have been sent a pass apart; it is sent again after a minute.
+# Values in annotations can come from different evaluations. Alerts are sent again after a minute.
 same_alerts() {
     alerts "$am_engine" >"$dir/got"
     alerts "$am_prometheus" >"$dir/want"
@@ -115,7 +116,8 @@ echo "ok: both Alertmanagers show the same $(wc -l <"$dir/got") alerts"
 # --- resolved alerts ---
 
 gpus 0 1
-# Without news an alert lasts for four minutes: only the word of its end takes it away sooner.
+# Alerts without updates expire after four minutes. Before that, only a notification about the end
+# resolves them.
 wait_for "the end of one reaches the engine's Alertmanager" count_is "$am_engine" 3
 wait_for "and Prometheus'" count_is "$am_prometheus" 3
 wait_for "both Alertmanagers show the same alerts after the end of one" same_alerts
@@ -124,7 +126,7 @@ echo "ok: resolved alerts, keep_firing_for"
 
 # --- a restart ---
 
-# since: unix seconds since when the patient alert is pending; nothing when it is not.
+# since: the Unix time since which the patient alert is pending. Empty if it is not pending.
 since() {
     curl -sS "$engine/api/v1/alerts" | jq -r '.data.alerts[] | select(.labels.alertname == "Patient" and .state == "pending")
         | .activeAt | sub("\\.[0-9]+"; "") | fromdate'
@@ -136,7 +138,7 @@ down=$(date +%s)
 kill -TERM "$engine_pid"
 wait "$engine_pid" || fail "the engine ended with exit code $?"
 start_engine
-# As Prometheus: the time of being away does not count.
+# As in Prometheus, the outage does not count.
 restored() {
     now=$(since)
     [ -n "$now" ] && [ "$now" -ge "$before" ] && [ "$now" -lt "$down" ]

@@ -1,9 +1,10 @@
 #!/bin/sh
-# The HTTP API with usual and odd parameters: the engine and a Prometheus of version 3 have the same
-# samples and rules, and answer each request of api_requests.txt with the same status, type and body.
+# Sends usual and unusual requests to the HTTP APIs of the engine and of a Prometheus 3 with the
+# same samples and rules. The responses to each request in api_requests.txt must have the same
+# status, type and body.
 . "$(dirname "$0")/pages_lib.sh"
 
-# Samples with times of their own, so that both have the same.
+# Samples have timestamps, so that both servers store the same ones.
 now=$(date +%s)
 base=$((now - now % 60 - 120))
 page data "$text" <<P
@@ -35,7 +36,8 @@ requests_total{code="200",path="/a"} 20 $((base + 30))000
 # TYPE only_second gauge
 only_second 1 $((base + 30))000
 P
-# Groups are evaluated at places of their interval: with years it is not while the test runs.
+# Groups are evaluated at an offset within their interval. With an interval of years, they are not
+# evaluated during the test.
 cat >"$dir/rules.yml" <<'R'
 groups:
 - name: first
@@ -74,21 +76,22 @@ seen() {
 wait_for "the engine has the samples" seen "$ours"
 wait_for "Prometheus has the samples" seen "$theirs"
 
-# Times of evaluations and scrapes are not the same, nor are numbers about oneself.
+# Removes times of evaluations and scrapes, and numbers about the server itself.
 masked() {
     sed -E 's/"(lastScrape|lastEvaluation|startTime|CWD|serverTime|lastConfigTime)":"[^"]*"/"\1":"T"/g
         s/"(lastScrapeDuration|evaluationTime)":[-+.e0-9]+/"\1":0/g
         s/"groupNextToken":"[^"]+"/"groupNextToken":"N"/g
         s/("(evalTotalTime|resultSortTime|queryPreparationTime|innerEvalTime|execQueueTime|execTotalTime)":)[-+.e0-9]+/\10/g'
 }
-# ask URL REQUEST OUT: status, type, body.
+# ask URL REQUEST OUT: writes status, type and body.
 ask() {
     method=${2%% *} rest=${2#* }
     path=${rest%% *} form=
     [ "$path" = "$rest" ] || form=${rest#* }
     type=application/x-www-form-urlencoded
     curl -sS -g --max-time 120 -X "$method" ${form:+-H "Content-Type: $type" --data-raw "$form"} -o "$dir/body" -w '%{http_code} %{content_type}\n' "$1$path" >"$3"
-    # Series come in the order of the store, also in /federate; keys of objects in that of the program.
+    # Series are in the order of the store, also in /federate. Keys of objects are in the order of
+    # the program.
     masked <"$dir/body" | { jq -cS 'if .data.resultType? == "vector" then .data.result |= sort_by(.metric) elif (.data | type) == "array" and (.data[0] | type) == "object" then .data |= sort else . end' 2>/dev/null || masked <"$dir/body" | LC_ALL=C sort; } >>"$3"
 }
 total=0 wrong=0
@@ -106,5 +109,5 @@ while read -r request; do
     printf '%s\n  Prometheus: %s\n  gpuscale:   %s\n' "$request" "$(head -c 1500 "$dir/want" | tr '\n' ' ')" "$(head -c 1500 "$dir/got" | tr '\n' ' ')"
 done <"$source/tests/integration/api_requests.txt"
 [ "$total" -gt 100 ] || fail "only $total requests"
-[ "$wrong" = 0 ] || fail "$wrong of $total answers differ"
-echo "ok: $total answers are the same"
+[ "$wrong" = 0 ] || fail "$wrong of $total responses differ"
+echo "ok: $total responses are the same"

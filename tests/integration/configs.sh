@@ -1,5 +1,5 @@
 #!/bin/sh
-# Small right and wrong configurations: `gpuscale check config` and promtool agree on each.
+# Checks small valid and invalid configurations: `gpuscale check config` and promtool must agree.
 . "$(dirname "$0")/lib.sh"
 need promtool
 
@@ -17,7 +17,7 @@ for file in "$dir"/*.yml; do
     strict) ours=no theirs=ok ;;
     kind) ours=ok theirs=no ;;
     v3 | kubernetes) ours=ok theirs=any ;;
-    *) fail "what is to come of: $name" ;;
+    *) fail "no expected result: $name" ;;
     esac
     got=$(accepts "$gpuscale" check config "$file")
     [ "$got" = "$ours" ] || { echo "gpuscale says $got: $name" && cat "$dir/out"; wrong=$((wrong + 1)); }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Small right and wrong configurations with the keys of Prometheus 3: its promtool (where it has been built,
-# see tests/differential/prometheus3.sh) and `gpuscale check config` agree on each, and on what is wrong.
+# Checks small valid and invalid configurations with keys of Prometheus 3: its promtool (if it has
+# been built, see tests/differential/prometheus3.sh) and `gpuscale check config` must agree, also on
+# the errors.
 . "$(dirname "$0")/lib.sh"
 cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built (make peers)"
 

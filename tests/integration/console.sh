@@ -1,10 +1,11 @@
 #!/bin/sh
-# The output of gpuscale up: why pods do not run, once for each cause; the port of the Prometheus API if
-# its default port is in use; and the status block in windows that change their size (with tmux).
+# Tests the output of gpuscale up: one line for each cause why pods do not run, the port of the
+# Prometheus API if its default port is in use, and the status block in windows whose size changes
+# (with tmux).
 . "$(dirname "$0")/lib.sh"
 need kubectl curl python3
 
-# Another server on the default port, unless one already runs.
+# Occupies the default port, unless another server already uses it.
 (cd "$dir" && exec python3 -m http.server 9090 --bind 127.0.0.1) >"$dir/stranger.log" 2>&1 &
 echo $! >"$dir/stranger.pid"
 wait_for "port 9090 is taken" curl -sS --max-time 60 -o "$dir/answer" http://127.0.0.1:9090/
@@ -13,11 +14,11 @@ start_up --prometheus-port=-1 --gpus 2xTesla-T4
 url=$(sed -n 's/^  export GPUSCALE_URL=//p' "$dir/up.log")
 port=${url##*:}
 [ "$url" = "http://127.0.0.1:$port" ] && [ "$port" != 9090 ] || fail "GPUSCALE_URL is \"$url\""
-command -v gpuscale >/dev/null 2>&1 || grep -q '^  export PATH=.*/src/cmd.*:$PATH$' "$dir/up.log" || fail "the log does not say how a shell finds gpuscale"
-grep -q "port 9090 is in use by another program: the Prometheus API is on port $port" "$dir/up.log" || fail "the log does not say that port 9090 is in use"
+command -v gpuscale >/dev/null 2>&1 || grep -q '^  export PATH=.*/src/cmd.*:$PATH$' "$dir/up.log" || fail "the log does not contain the PATH for gpuscale"
+grep -q "port 9090 is in use by another program: the Prometheus API is on port $port" "$dir/up.log" || fail "the log does not report that port 9090 is in use"
 scraped() { [ "$(GPUSCALE_URL=$url "$gpuscale" query -o csv 'count(DCGM_FI_DEV_GPU_UTIL)' | tail -n 1 | cut -d , -f 2)" = 2 ]; }
-wait_for "gpuscale query asks the server of GPUSCALE_URL" scraped
-(unset GPUSCALE_URL PROMETHEUS_URL && ! "$gpuscale" query up) 2>"$dir/err" || fail "a stranger's server answers queries"
+wait_for "gpuscale query uses the server of GPUSCALE_URL" scraped
+(unset GPUSCALE_URL PROMETHEUS_URL && ! "$gpuscale" query up) 2>"$dir/err" || fail "a query is sent to another program's server"
 grep -q 'server http://localhost:9090 (the default; set --url, or GPUSCALE_URL' "$dir/err" || fail "the error does not name the server: $(cat "$dir/err")"
 echo "ok: errors name the server"
 
@@ -48,12 +49,12 @@ for line in \
     wait_for "the log has \"$line\"" logged "$line"
 done
 restarted() { [ "$(kubectl get pods -l app=crash -o 'jsonpath={.items[0].status.containerStatuses[0].restartCount}')" -ge 2 ]; }
-wait_for "the crash loop goes on" restarted
+wait_for "the container is restarted again" restarted
 for name in noimage crash noexec toobig noconfig unready; do
     n=$(grep -c " pods: $name: " "$dir/up.log")
     [ "$n" = 1 ] || fail "$n lines about $name"
 done
-! grep -q ' pods: fine' "$dir/up.log" || fail "a pod that runs is called a problem"
+! grep -q ' pods: fine' "$dir/up.log" || fail "a running pod is reported as a problem"
 echo "ok: each cause is logged once"
 stop_up
 
@@ -62,7 +63,7 @@ if ! command -v tmux >/dev/null 2>&1; then
     exit 0
 fi
 
-# The objects are still there: the block is higher than the small windows.
+# The objects still exist, so the block is higher than the small windows.
 tmux_() { tmux -S "$dir/tmux" -f /dev/null "$@"; }
 shown() { tmux_ capture-pane -p -t up; }
 has() { shown | grep -qF -- "$1"; }
@@ -80,7 +81,7 @@ trap also_stop_tmux EXIT
 tmux_ new-session -d -s up -x 80 -y 24 \
     "LC_ALL=C.UTF-8 '$gpuscale' up --data-dir '$dir/data' --api-port 0 --exporter-port 0 --prometheus-port 0 --gpus 2xTesla-T4; echo ENDED; sleep 100000"
 
-# In the window: the block once, no row wider than the window, the parts.
+# Checks the window: one block, no row wider than the window, and all parts.
 window_is() { # WIDTH HEIGHT PART…
     width=$1 height=$2
     shift 2

@@ -1,6 +1,6 @@
 #!/bin/sh
-# kill -9 of a pod, of the exporter and of the whole program: what was described comes back, nothing is
-# left running, and the simulated device leaks no memory.
+# Kills a pod, the exporter and the whole program with SIGKILL. The described state must be
+# restored, no process may remain, and the simulated device must not leak memory.
 . "$(dirname "$0")/lib.sh"
 need kubectl jq
 
@@ -29,7 +29,7 @@ samples() {
 }
 wait_for "both pods' GPU memory is served" samples 2
 
-# The processes of this run's pods.
+# Prints the processes of this run's pods.
 own() {
     for pid in $(pgrep -x intent-api); do
         grep -zqsx "GPUSCALE_SIM=$segment" "/proc/$pid/environ" && echo "$pid"
@@ -52,5 +52,5 @@ used=$("$gpuscale" sim status -o json --name "$segment" | jq '[.gpus[].memoryUse
 up
 wait_for "objects and pods are back" pods_ready crash-test 2
 stop_up
-nothing_left || fail "processes are left"
+nothing_left || fail "processes remain"
 [ ! -e "/dev/shm$segment" ] || fail "the segment $segment is left"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The data directory of gpuscale up: one instance, --stop, --reset, and directories that are not its
-# own. Commands of --image run where up was started. One version of Kubernetes everywhere.
+# Tests the data directory of gpuscale up: one instance, --stop, --reset, and directories of others.
+# Also: commands of --image run in the working directory of up, and all parts report one version of
+# Kubernetes.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl jq
 data=$dir/data
@@ -14,9 +15,9 @@ refused() {
     echo "ok: $what is refused"
 }
 
-# Nothing there: nothing is made.
+# Without an instance, no directory is created.
 up --stop | grep -q "^No gpuscale up runs on" || fail "--stop without a directory"
-[ ! -e "$data" ] || fail "--stop makes the directory"
+[ ! -e "$data" ] || fail "--stop creates the directory"
 
 mkdir "$dir/work"
 cat >"$dir/work/app.sh" <<'S'
@@ -29,42 +30,43 @@ first=$up_pid
 kubectl run app --image=script:1 -- word
 wait_for "a relative script of --image runs where up was started" sh -c "kubectl logs app | grep -qx 'in $dir/work with word'"
 
-# One version of Kubernetes.
+# All parts report the same version.
 minor=$(kubectl get --raw /version | jq -r .minor)
 kubectl get nodes -o 'jsonpath={.items[0].status.nodeInfo.kubeletVersion}' | grep -q "^v1\.$minor\." || fail "the node has another version than /version"
 "$gpuscale" up --help | tr '\n' ' ' | tr -s ' ' | grep -q "1\.$minor, the release of the API, with HPAScaleToZero on" || fail "--help names another version than /version"
 kubectl create deployment web --image=script:1 --replicas=0
 kubectl autoscale deployment web --max=3 --cpu-percent=50
 wait_for "the autoscaler acts" sh -c "kubectl get hpa web -o json | jq -e '.status.conditions | length > 0'"
-# status.observedGeneration came with 1.37.
+# status.observedGeneration exists since 1.37.
 [ "$minor" -ge 37 ] || [ -z "$(kubectl get hpa web -o 'jsonpath={.status.observedGeneration}')" ] || fail "the autoscaler is of another version than /version"
 
-# A second one.
+# A second instance on the same directory is rejected.
 refused "a second gpuscale up" "in use by another gpuscale up (process $first); end that one with \"gpuscale up --stop --data-dir '$data'\"" up --api-port 0
-kill -0 "$first" || fail "the first one ended"
+kill -0 "$first" || fail "the first instance ended"
 
-up --stop | grep -qx "Stopped gpuscale up on $data" || fail "--stop says something else"
+up --stop | grep -qx "Stopped gpuscale up on $data" || fail "--stop prints another message"
 wait "$first" || fail "gpuscale up ended with exit code $? after --stop"
 up_pid=
 ! pgrep -f "$dir/data" >/dev/null || fail "processes are left after --stop"
 up --stop | grep -q "^No gpuscale up runs on $data" || fail "a second --stop"
 [ -f "$data/state.db" ] || fail "--stop removes the state"
 
-# The next one finds the objects again; --reset ends it, and the one after has none.
+# The next instance reads the objects again. --reset stops it, and the instance after that has no
+# objects.
 echo mine >"$data/notes.txt"
 mkdir "$dir/elsewhere" && echo keep >"$dir/elsewhere/file" && mkdir -p "$data/pods/x" && ln -s "$dir/elsewhere" "$data/pods/x/link"
 start_up --gpus 2xTesla-T4 --image 'script:*=sh app.sh'
 first=$up_pid
-kubectl get pod app >/dev/null || fail "the objects are gone after a restart"
+kubectl get pod app >/dev/null || fail "the objects are lost after a restart"
 up_pid=
 mv "$dir/up.log" "$dir/first.log"
 start_up --gpus 2xTesla-T4 --reset
 wait "$first" || fail "gpuscale up ended with exit code $? after --reset of another"
-grep -qx "Stopped gpuscale up on $data" "$dir/up.log" || fail "--reset does not say that it stopped another"
-grep -qx "Removed the state in $data; other files in it were kept" "$dir/up.log" || fail "--reset does not say what it did"
+grep -qx "Stopped gpuscale up on $data" "$dir/up.log" || fail "--reset does not report that it stopped another instance"
+grep -qx "Removed the state in $data; other files in it were kept" "$dir/up.log" || fail "--reset does not report what it removed"
 [ -z "$(kubectl get pods -o name)" ] || fail "--reset keeps pods"
 [ "$(cat "$data/notes.txt" "$dir/elsewhere/file")" = "mine
-keep" ] || fail "--reset removes what is not its own"
+keep" ] || fail "--reset removes files of others"
 
 up --stop --reset >"$dir/stop.out"
 wait "$up_pid" || fail "gpuscale up ended with exit code $? after --stop --reset"
@@ -74,7 +76,7 @@ rm "$data/notes.txt"
 up --reset --stop >"$dir/stop.out"
 [ ! -e "$data" ] || fail "an empty directory is left"
 
-# Directories of others: with names like ours, with a lock file that is not ours.
+# Directories of others: with the same names, and with another lock file.
 mkdir -p "$data/pods/mine"
 refused "a directory with foreign pods/" "not a data directory of gpuscale up, and has a file \"pods\"" up --api-port 0
 refused "its reset" "not a data directory of gpuscale up" up --reset
@@ -86,11 +88,11 @@ refused "a directory with a foreign lock" "has a file \"lock\"" up --reset
 [ "$(cat "$data/lock")" = 1 ] || fail "a foreign lock was changed"
 rm "$data/lock"
 
-# A process number in the lock that is another's: nothing is ended.
+# A stale lock with the pid of another process: no process is stopped.
 sleep 1000 &
 pids=$!
 printf 'gpuscale up\n%s\n' "$!" >"$data/lock"
-up --stop | grep -q "^No gpuscale up runs on" || fail "a stale lock counts"
+up --stop | grep -q "^No gpuscale up runs on" || fail "a stale lock is used"
 (
     exec 9>>"$data/lock"
     flock 9

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The manifests of deploy/ without a cluster: their configurations are good, both forms of the adapter
-# are the same but for the source, and what replaces pods of a dead node is there. tests/e2e applies them.
+# Checks the manifests of deploy/ without a cluster: configurations are valid, both forms of the
+# adapter differ in the source only, and settings for dead nodes are present. tests/e2e applies
+# them.
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
 deploy=$source/deploy
 
@@ -10,7 +11,7 @@ entry() { # FILE KEY: the text of a ConfigMap's entry
 for file in engine adapter-ha; do
     entry $file.yaml prometheus.yml >"$dir/prometheus.yml"
     [ -s "$dir/prometheus.yml" ] || fail "$file.yaml has no prometheus.yml"
-    # Files of the service account are those of a pod.
+    # Replaces the files of the service account, which exist only in a pod.
     sed -i 's|/var/run/secrets/kubernetes.io/serviceaccount/|/dev/null|; s|/dev/null[a-z.]*|/dev/null|' "$dir/prometheus.yml"
     "$gpuscale" check config "$dir/prometheus.yml" >"$dir/check.log" 2>&1 || fail "prometheus.yml of $file.yaml"
 done

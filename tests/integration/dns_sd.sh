@@ -1,6 +1,6 @@
 #!/bin/sh
-# dns_sd_configs: the engine and a Prometheus of version 3 make the same targets of the same name server's answers,
-# and find the same mistakes in configurations. Runs in a network and with a resolv.conf of its own.
+# dns_sd_configs: the engine and a Prometheus 3 must create the same targets from the same name
+# server, and report the same errors in configurations. Runs with its own network and resolv.conf.
 if [ -z "${DNS_SD_INSIDE:-}" ]; then
     unshare -rnm true 2>/dev/null || { echo "skipped: no namespaces"; exit 77; }
     command -v ip >/dev/null || { echo "skipped: ip is not installed"; exit 77; }
@@ -58,9 +58,9 @@ about() {
     curl -sS "$1/metrics" | sed -n '/^prometheus_sd_discovered_targets.*scrape/p; /^prometheus_sd_dns_/s/ .*//p; /^prometheus_sd_refresh_.*dns/s/ [^ ]*$//p' | grep -v quantile | sort
 }
 compare 'answers at the start' '10.0.0.7:9400'
-[ "$(grep -c '"job":"big"' "$dir/got")" = 200 ] || fail "an answer over TCP is not whole"
+[ "$(grep -c '"job":"big"' "$dir/got")" = 200 ] || fail "a response over TCP is incomplete"
 
-# A name that goes has no targets any more; one that nobody can tell of keeps them.
+# On NXDOMAIN, targets are removed. On a failed lookup, they are kept.
 sed -i '/^gpu.two.example A /d; s/^_metrics._tcp.gpu.example.*/_metrics._tcp.gpu.example SERVFAIL/' "$dir/zone"
 echo 'mail.example MX 20 mx2.example' >>"$dir/zone"
 compare 'other answers' 'mx2.example:25'
@@ -73,4 +73,4 @@ for s in 'names: [a]' '' 'names: []' 'names: a' 'names: [a], type: A' 'names: [a
     config "alerting: {alertmanagers: [{dns_sd_configs: [{$s}]}]}"
 done
 config "scrape_configs: [{job_name: a, dns_sd_configs: [null]}]"
-echo "ok: $checked configurations are taken or refused alike"
+echo "ok: $checked configurations are accepted or rejected by both"

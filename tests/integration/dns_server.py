@@ -32,7 +32,7 @@ def answer(query, tcp):
     rows = [r for r in rows if r[0] == name]
     code, cut, records = 0 if rows else 3, False, b''
     n = 0
-    # Records of an alias belong to the name that it stands for.
+    # Adds the records of the name to which an alias points.
     alias = [words[0] for _, kind, *words in rows if kind == 'CNAME']
     for _, kind, *words in rows:
         if kind == 'NONE':

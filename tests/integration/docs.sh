@@ -1,10 +1,10 @@
 #!/bin/sh
-# The examples of the documentation, all in one `gpuscale up` with the demo's service. Those of the
-# metrics engine: docs_engine.sh. The DaemonSet is validated too.
+# Runs the examples of the documentation in one `gpuscale up` with the demo service. docs_engine.sh
+# runs those of the metrics engine. Also validates the DaemonSet.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl jq cc nm
 cd "$source"
-# The pages use the usual ports and folders; here they may be others.
+# Replaces the usual ports and directories of the pages.
 with_ports() {
     sed -e "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g" -e "s/127\.0\.0\.1:9401/127.0.0.1:$other_port/g" \
         -e "s/127\.0\.0\.1:6443/127.0.0.1:$api_port/g" -e "s#~/\.local/share/gpuscale#$dir/data#g" \
@@ -14,7 +14,7 @@ with_ports() {
         -e "s#^cc #cc $sanitize #"
 }
 other_port=$(free_port)
-# What is linked with libraries that a sanitizer was built into needs it, too.
+# Programs that are linked with sanitized libraries need the sanitizer's library.
 sanitize=
 ! nm "$build/src/libbase.a" | grep -q __asan_init || sanitize="-fsanitize=address,undefined"
 . "$(dirname "$0")/docs_lib.sh"
@@ -34,11 +34,11 @@ own_gpus docs # for the pages that make some
 
 n=0
 for text in "$dir"/blocks/*.text; do
-    [ -e "$text" ] || fail "no block is marked"
+    [ -e "$text" ] || fail "no block has a test comment"
     run_block "${text%.text}"
     n=$((n + 1))
 done
-[ "$n" -ge 5 ] || fail "only $n blocks are marked"
+[ "$n" -ge 5 ] || fail "only $n blocks have a test comment"
 kubectl apply --dry-run=server -f deploy/exporter-daemonset.yaml || fail "deploy/exporter-daemonset.yaml is refused"
 stop_up
 echo "$n blocks"

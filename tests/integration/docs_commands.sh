@@ -1,6 +1,6 @@
 #!/bin/sh
-# Commands and flags that the documentation names exist: `gpuscale COMMAND --help` works, and each --flag is in the help of
-# a command or belongs to another program.
+# Checks that commands and flags in the documentation exist: `gpuscale COMMAND --help` succeeds, and
+# each --flag is in the help of a command or belongs to another program.
 set -eu
 gpuscale=${GPUSCALE_BUILD_ROOT:?}/src/cmd/gpuscale
 cd "${GPUSCALE_SOURCE_ROOT:?}"
@@ -12,8 +12,7 @@ wrong=0 n=0
 "$gpuscale" --help | awk '/^  [a-z]/ { print $1 }' >"$dir/commands"
 while read -r command; do "$gpuscale" "$command" --help; done <"$dir/commands" >"$dir/help"
 
-# In code, "gpuscale" is followed by a command.
-# shellcheck disable=SC2086
+# In code, a command follows the word "gpuscale".
 grep -noE '(`|^\$ )gpuscale [a-z][a-z-]*' $pages | sed -E 's/^([^:]*:[0-9]*):.*gpuscale /\1 /' >"$dir/named"
 while read -r place command; do
     n=$((n + 1))

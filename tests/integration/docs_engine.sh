@@ -1,6 +1,6 @@
 #!/bin/sh
-# The examples of the pages about the metrics engine, its queries and its rules, with an engine and
-# two simulated GPUs.
+# Runs the examples of the pages about the metrics engine, queries and rules, with an engine and two
+# simulated GPUs.
 . "$(dirname "$0")/lib.sh"
 need curl
 with_ports() { sed "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g; s/127\.0\.0\.1:9090/127.0.0.1:$engine_port/g"; }
@@ -40,5 +40,5 @@ for text in "$dir"/blocks/*.text; do
     run_block "${text%.text}"
     n=$((n + 1))
 done
-[ "$n" -ge 5 ] || fail "only $n blocks are marked"
+[ "$n" -ge 5 ] || fail "only $n blocks have a test comment"
 echo "$n blocks"

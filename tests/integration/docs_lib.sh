@@ -1,10 +1,10 @@
-# Shared by the tests of the documentation: the commands ("$ " lines) of each ```console block that
-# follows a comment <!-- test --> are run, and what they print is compared with what the page shows.
+# Functions of the documentation tests. They run the commands ("$ " lines) of each ```console block
+# after a comment <!-- test -->, and compare the output with the page.
 #
-# Compared are whole lines, after ages, addresses, ports, hashes, UUIDs, timestamps and runs of blanks
-# were made equal; with <!-- test: numbers vary --> all numbers are. "…" stands for any text, a line of
-# it for any lines. Commands that only look are repeated until they agree. A block after
-# <!-- file: NAME --> is the content of that file. A test sets with_ports (a filter) before.
+# Lines are compared after normalization of ages, addresses, ports, hashes, UUIDs, timestamps and
+# spaces, and of all numbers with <!-- test: numbers vary -->. "…" matches any text, and a line with
+# only "…" matches any lines. Commands that only read are repeated until the output matches. A block
+# after <!-- file: NAME --> is the content of that file. A test defines with_ports (a filter) first.
 
 # extract FILE: writes blocks/FILE-LINE.mode and .text for its marked blocks, and its files to files/.
 mkdir "$dir/blocks" "$dir/files"

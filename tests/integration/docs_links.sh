@@ -1,12 +1,13 @@
 #!/bin/sh
-# Links between the pages of the documentation lead to a file, and to a heading where they name one; files of the
-# checkout that a page names in `…` are there.
+# Checks that links between pages lead to existing files and headings, and that files of the
+# checkout that a page names in `…` exist.
 set -eu
 cd "${GPUSCALE_SOURCE_ROOT:?}"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-links-XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 
-# GitHub's anchors: small letters, without punctuation, a hyphen for each space; "-1" for the second of one name.
+# Anchors as GitHub creates them: lower case, without punctuation, a hyphen for each space; "-1" for
+# the second heading with the same name.
 anchors() {
     awk '/^```/ { code = !code } !code && /^#+ / { sub(/^#+ */, ""); print }' "$1" |
         sed -E 's/\[([^]]*)\]\([^)]*\)/\1/g' | LC_ALL=C tr '[:upper:]' '[:lower:]' | LC_ALL=C tr -cd 'a-z0-9_ \n-' |
@@ -23,20 +24,20 @@ for page in *.md docs/*.md docs/*/*.md; do
         to=$page
         [ -z "$file" ] || to=$(dirname "$page")/$file
         if [ ! -e "$to" ]; then
-            echo "$page: there is no $to" && wrong=$((wrong + 1))
+            echo "$page: $to does not exist" && wrong=$((wrong + 1))
         elif [ -n "$heading" ] && ! anchors "$to" | grep -qxF -e "$heading"; then
             echo "$page: $to has no heading #$heading" && wrong=$((wrong + 1))
         fi
         n=$((n + 1))
     done <"$dir/links"
-    # Capital words stand for a name to be chosen.
+    # Words in capitals are placeholders.
     grep -oE '`(src|tests|docs|deploy|tools|bench|fuzz|examples)/[A-Za-z0-9_./-]+`' "$page" | tr -d '`' >"$dir/paths" || true
     while read -r path; do
         n=$((n + 1))
         case $path in *MODULE* | *NAME*) continue ;; esac
-        [ -e "$path" ] || { echo "$page: there is no $path" && wrong=$((wrong + 1)); }
+        [ -e "$path" ] || { echo "$page: $path does not exist" && wrong=$((wrong + 1)); }
     done <"$dir/paths"
 done
 [ "$n" -ge 50 ] || { echo "only $n links" && exit 1; }
-[ "$wrong" = 0 ] || { echo "$wrong of $n lead nowhere" && exit 1; }
+[ "$wrong" = 0 ] || { echo "$wrong of $n are broken" && exit 1; }
 echo "ok: $n links"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# README's "Five minutes", typed as printed. What the page asks the reader to adapt is adapted here:
-# the two exports that `gpuscale up` prints, and the URL of the Service.
+# Runs the commands of "Five minutes" in README as printed, except for the two exports that
+# `gpuscale up` prints, and the URL of the Service.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl hey
 
-# The commands of the first and the second ```console block of the section.
+# The commands of the first and second ```console block of the section.
 commands() {
     awk -v want="$1" '
         /^## / { on = $0 == "## Five minutes" }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# gpuscale engine as a program: scrapes the simulated exporter and itself, is asked by curl, promtool
-# and a real Prometheus, and answers as that Prometheus does.
+# Tests gpuscale engine as a program: it scrapes the simulated exporter and itself, and is queried
+# by curl, promtool and a real Prometheus. Responses must have the form of that Prometheus.
 . "$(dirname "$0")/lib.sh"
 need curl jq promtool prometheus
 
@@ -10,7 +10,7 @@ pids=$!
 wait_for "the simulated exporter listens" grep -q 'http://127.0.0.1:[0-9]*/metrics' "$dir/exporter.log"
 exporter=$(sed -n 's#.*http://\(127.0.0.1:[0-9]*\)/metrics.*#\1#p' "$dir/exporter.log" | head -n 1)
 
-# config [SELF] writes the configuration; with the engine's own address it is a target, too.
+# config [SELF]: writes the configuration. SELF adds the engine's own address as a target.
 config() {
     cat <<Y
 global: {scrape_interval: 1s, evaluation_interval: 1s, external_labels: {site: lab}}
@@ -35,7 +35,7 @@ groups:
 Y
 config >"$dir/prometheus.yml"
 
-# With flags of an existing unit file.
+# Uses the flags of an existing unit file.
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 --web.enable-lifecycle \
     --storage.tsdb.path="$dir/data" --storage.tsdb.retention.time=15d --storage.tsdb.wal-compression \
     --web.console.templates=/etc/prometheus/consoles >"$dir/engine.log" 2>&1 &
@@ -49,14 +49,14 @@ grep -q -- '--web.console.templates has no effect' "$dir/engine.log" || fail "no
 # --- the file watch ---
 
 config "$at" >"$dir/new" && mv "$dir/new" "$dir/prometheus.yml"
-# query EXPRESSION: the first value, nothing without a result.
+# query EXPRESSION: prints the first value, or nothing if the result is empty.
 query() { curl -sS -G "$url/api/v1/query" --data-urlencode "query=$1" | jq -r '.data.result[0].value[1] // empty'; }
 query_is() { [ "$(query "$1")" = "$2" ]; }
 wait_for "both targets are up after the change of the file" query_is 'count(up == 1)' 2
 printf 'scrape_configs: [{job_name: x, no_such_key: 1}]\n' >"$dir/prometheus.yml"
-wait_for "a wrong file is told" grep -q 'reload failed, the previous configuration stays active: .*no_such_key' "$dir/engine.log"
-query_is 'prometheus_config_last_reload_successful' 0 || wait_for "the metric tells it, too" query_is 'prometheus_config_last_reload_successful' 0
-[ "$(curl -s -o "$dir/out" -w '%{http_code}' -X POST "$url/-/reload")" = 500 ] || fail "POST /-/reload of a wrong file is no 500"
+wait_for "an invalid file is reported" grep -q 'reload failed, the previous configuration stays active: .*no_such_key' "$dir/engine.log"
+query_is 'prometheus_config_last_reload_successful' 0 || wait_for "the metric reports it, too" query_is 'prometheus_config_last_reload_successful' 0
+[ "$(curl -s -o "$dir/out" -w '%{http_code}' -X POST "$url/-/reload")" = 500 ] || fail "POST /-/reload of an invalid file does not return 500"
 config "$at" >"$dir/prometheus.yml"
 [ "$(curl -s -o "$dir/out" -w '%{http_code}' -X POST "$url/-/reload")" = 200 ] || { cat "$dir/out"; fail "POST /-/reload"; }
 
@@ -70,7 +70,7 @@ curl -sS "$url/api/v1/rules?type=record" | jq -e '[.data.groups[].rules[].name] 
 curl -sS "$url/api/v1/rules?rule_name[]=AlwaysOn&exclude_alerts=true" -g |
     jq -e '.data.groups[0].rules | length == 1 and .[0].alerts == null' >/dev/null || fail "rules, filtered"
 query_is 'absent(DCGM_FI_DEV_PCIE_REPLAY_COUNTER)' 1 || fail "metric_relabel_configs"
-# As Grafana asks.
+# A query as Grafana sends it.
 range_by_post() {
     now=$(date +%s)
     curl -sS "$url/api/v1/query_range" -H 'Content-Type: application/x-www-form-urlencoded' \
@@ -91,10 +91,10 @@ wait_for "promtool query range" range
 promtool query series "$url" --match='up' | grep -c '__name__="up"' | grep -qx 2 || fail "promtool query series"
 promtool query labels "$url" job | grep -qx engine || fail "promtool query labels"
 curl -sS "$url/metrics" | promtool check metrics || fail "promtool check metrics"
-promtool check config "$dir/prometheus.yml" >/dev/null || fail "the configuration is none for Prometheus"
+promtool check config "$dir/prometheus.yml" >/dev/null || fail "the configuration is invalid for Prometheus"
 echo "ok: promtool"
 
-# --- a Prometheus beside it, with the same configuration, that also pulls from it ---
+# --- a Prometheus with the same configuration, which also federates from the engine ---
 
 port=$(free_port)
 peer=http://127.0.0.1:$port
@@ -110,8 +110,8 @@ peer_has() { curl -sS -G "$peer/api/v1/query" --data-urlencode "query=$1" | jq -
 wait_for "Prometheus pulls the engine's series with their external labels" peer_has 'up{job="gpus",site="lab"} == 1'
 wait_for "Prometheus has scraped and evaluated by itself" peer_has 'ALERTS{alertname="AlwaysOn",alertstate="firing",site=""}'
 
-# Every key that Prometheus sends, with the same type, is in our reply. (It has one job more, with
-# parameters.)
+# The response has each key of Prometheus' response with the same type. (Prometheus has one more
+# job, with parameters.)
 shape() {
     curl -sS -g "$1" | jq -c '[paths(type != "object" and type != "array") as $p
         | {p: ($p | map(if type == "number" then 0 else . end)), t: (getpath($p) | type)}] | unique | .[]' | grep -v __param_ | sort
@@ -133,7 +133,7 @@ for path in alertmanagers 'targets?state=dropped'; do
     [ "$(curl -sS "$peer/api/v1/$path" | jq -S '.data | keys - ["droppedTargetCounts"]')" = \
         "$(curl -sS "$url/api/v1/$path" | jq -S '.data | keys - ["droppedTargetCounts"]')" ] || fail "keys of $path"
 done
-echo "ok: the shape of every endpoint is Prometheus'"
+echo "ok: all endpoints respond in the format of Prometheus"
 
 # --- history over a restart, drain ---
 
@@ -144,8 +144,8 @@ engine_pid=$!
 pids="$pids $engine_pid"
 wait_for "the engine is ready again" grep -q 'is ready' "$dir/engine.log"
 curl -sS -G "$url/api/v1/query" --data-urlencode "query=up{job=\"gpus\"}" -d "time=$now" |
-    jq -e '.data.result | length == 1' >/dev/null || fail "samples from before the restart are gone"
-echo "ok: samples outlive a restart"
+    jq -e '.data.result | length == 1' >/dev/null || fail "samples from before the restart are lost"
+echo "ok: samples are kept over a restart"
 
 # --- wrong input ---
 

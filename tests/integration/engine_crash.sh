@@ -1,6 +1,6 @@
 #!/bin/sh
-# kill -9 of engines under load, fifty rounds, five engines at a time: what was written is
-# there afterwards, to the sample.
+# Kills engines under load with SIGKILL, fifty rounds, five engines at a time. All samples that were
+# written must be present after the restart.
 . "$(dirname "$0")/engine_lib.sh"
 
 everything=
@@ -8,7 +8,8 @@ for name in DCGM_FI_DEV_GPU_UTIL DCGM_FI_DEV_POWER_USAGE DCGM_FI_DEV_FB_USED up 
     everything="$everything${everything:+ + }sum(count_over_time($name[2h]))"
 done
 
-# rounds NAME N: lives of one engine. What it has is counted, and again in the next life.
+# rounds NAME N: restarts one engine N times. The samples before a kill are counted, and again after
+# the next start.
 rounds() {
     known=0 at=0
     for round in $(seq "$2"); do
@@ -25,7 +26,7 @@ rounds() {
         fi
         sleep "1.$(($(od -An -N1 -tu1 /dev/urandom) % 9))"
         at=$(date +%s.%N)
-        soon settled "$at" || { echo "$1, round $round: scrapes or rules do not go on"; return 1; }
+        soon settled "$at" || { echo "$1, round $round: scrapes or rules do not continue"; return 1; }
         known=$(ask "$everything" "$at")
         written "$dir/$1" || { echo "$1, round $round: the log is not written"; return 1; }
         kill_engine "$1"

@@ -24,9 +24,9 @@ Y
     done
 } >"$dir/prometheus.yml"
 
-# is_ready NAME: or it has ended.
+# is_ready NAME: the engine is ready or has ended.
 is_ready() { grep -q 'is ready' "$dir/$1.log" || ! kill -0 "$engine"; }
-# start NAME DIR: the engine with this log and storage; sets engine and url.
+# start NAME DIR: starts an engine with this log and storage. Sets engine and url.
 start() {
     : >"$dir/$1.log" # not the last life's, which was ready
     "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 --storage.path="$2" \
@@ -36,7 +36,7 @@ start() {
     soon is_ready "$1" && kill -0 "$engine" || { echo "$1 does not start"; return 1; }
     url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/$1.log" | head -n 1)
 }
-# kill_engine NAME: with signal 9.
+# kill_engine NAME: sends SIGKILL.
 kill_engine() {
     kill -9 "$engine"
     wait "$engine" 2>/dev/null || true
@@ -44,7 +44,7 @@ kill_engine() {
 }
 # ask QUERY TIME
 ask() { curl -sS "$url/api/v1/query" --data-urlencode "query=$1" --data-urlencode "time=$2" | jq -r '.data.result[].value[1]'; }
-# settled TIME: nothing is added any more to what was there until then, as all targets and rules have newer samples.
+# settled TIME: all targets and rules have samples newer than TIME, so older samples are complete.
 settled() {
     [ "$(ask "count(timestamp(up) > $1)" "$(date +%s.%N)")" = 8 ] &&
         [ "$(ask "count(timestamp({__name__=\"gpu:util:avg\"}) > $1)" "$(date +%s.%N)")" = 8 ]
@@ -52,5 +52,5 @@ settled() {
 # newest_log DIR: its name and size.
 newest_log() { stat -c '%n %s' "$1"/wal/wal-* | tail -n 1; }
 log_has_grown() { [ "$(newest_log "$1")" != "$2" ]; }
-# written DIR: what there is now is in the log; it is written once a second.
+# written DIR: waits until all present samples are in the log. The log is written once a second.
 written() { soon log_has_grown "$1" "$(newest_log "$1")"; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A large log: the engine listens at once, is alive and not ready while it reads the log, ends when it is told to, and
-# has all samples in the end.
+# Starts an engine with a large log. While it reads the log, it must listen, be healthy but not
+# ready, and stop on SIGTERM. In the end it must have all samples.
 . "$(dirname "$0")/engine_lib.sh"
 
 start replay "$dir/data" || fail "the engine does not start"
@@ -11,7 +11,7 @@ known=$(ask 'sum(count_over_time(up[1h]))' "$at")
 written "$dir/data" || fail "the log is not written"
 kill_engine replay
 
-# The same segment under many names: what the others hold is there already, but it has to be read.
+# Copies of a segment: their samples exist already, but must be read.
 segment=$(ls "$dir"/data/wal/wal-* | head -n 1)
 size=$(stat -c %s "$segment")
 copies=$((300000000 / size + 1))
@@ -21,7 +21,7 @@ while [ "$i" -le "$copies" ]; do
     i=$((i + 1))
 done
 
-# begin LOG: the engine that reads; sets engine and url.
+# begin LOG: starts the engine that reads the log. Sets engine and url.
 begin() {
     "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 \
         --storage.path="$dir/data" >"$dir/$1.log" 2>&1 &
@@ -33,7 +33,7 @@ begin() {
 code() { curl -sS -o "$dir/body" -w '%{http_code}' "$url$1"; }
 
 begin first
-[ "$(code /-/ready)" = 503 ] || fail "it is ready at once: $(cat "$dir/body")"
+[ "$(code /-/ready)" = 503 ] || fail "it is ready immediately: $(cat "$dir/body")"
 grep -q 'Service Unavailable: replaying the write-ahead log, [0-9]* % of [0-9]* MiB' "$dir/body" ||
     fail "/-/ready says $(cat "$dir/body")"
 [ "$(code /-/healthy)" = 200 ] || fail "/-/healthy says $(cat "$dir/body")"
@@ -50,4 +50,4 @@ found=$(ask 'sum(count_over_time(up[1h]))' "$at")
 kill -TERM "$engine"
 wait "$engine" || fail "the engine ended with exit code $?"
 rm "$dir/replay.pid"
-echo "ok: a log of $((size * copies / 1000000)) MB is read while the engine answers"
+echo "ok: the engine responds while it reads a log of $((size * copies / 1000000)) MB"

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Floods of connections: the exporter, the engine, the adapter, the API of `gpuscale up` and the autoscaler
-# answer their health page while peers are silent, slow, or leave within a request, and keep no dead sockets.
+# Floods of connections: the exporter, the engine, the adapter, the API of `gpuscale up` and the
+# autoscaler must respond on their health path while clients are silent, slow, or disconnect within
+# a request, and must not keep dead sockets.
 . "$(dirname "$0")/lib.sh"
 need curl python3
 here=$(dirname "$0")
 start_up --gpus 1xTesla-T4
 api=$(sed -n 's#.*https://127.0.0.1:\([0-9]*\).*#\1#p' "$KUBECONFIG" | head -n 1)
 
-# port_in LOG PATTERN: the port that follows it.
+# port_in LOG PATTERN: the port after the pattern.
 port_in() { sed -n "s#.*$2:\([0-9]*\).*#\1#p" "$dir/$1.log" | head -n 1; }
 has_port() { [ -n "$(port_in "$1" "$2")" ]; }
 

@@ -1,15 +1,16 @@
 #!/bin/sh
-# The ACK guide on one machine, with its manifests (examples/guides/ack), curl, hey, and kubectl: replicas follow the GPU
-# utilization up and back to one, with the HPA as autoscaling/v2 and as v2beta1. Flags shorten the windows. Where the guide's
-# own files are beside the project, they are applied as well and must change nothing.
+# Runs the ACK guide on one machine with its manifests (examples/guides/ack), curl, hey and kubectl:
+# replicas must follow the GPU utilization up, and back to one, with the HPA as autoscaling/v2 and
+# as v2beta1. Flags shorten the windows. If the guide's own files are available, they are applied,
+# too, and must not change anything.
 . "$(dirname "$0")/lib.sh"
 need kubectl hey curl jq
 files=$source/examples/guides/ack originals=$source/../shared/walkthroughs/ack
-# specification FILE: of its objects, without what controllers fill in.
+# specification FILE: the specs of its objects without fields that controllers set.
 specification() {
     kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
 }
-# apply_original NAME: the specification that NAME has made stays as it is.
+# apply_original NAME: applies the original file. The specs must not change.
 apply_original() {
     [ -d "$originals" ] || return 0
     before=$(specification "$files/$1")
@@ -30,7 +31,7 @@ wait_for "one pod is ready" pods_ready $deployment 1
 has_address() { [ -n "$(service_address $deployment-svc)" ]; }
 wait_for "the service has an address" has_address
 url=http://$(service_address $deployment-svc)
-# The guide's Deployment has no readiness probe: the pod counts as ready before it listens.
+# The guide's Deployment has no readiness probe: its pod is ready before it listens.
 wait_for "curl $url/predict?query=Music" sh -c "[ \"\$(curl -sS '$url/predict?query=Music')\" = PlayMusic ]"
 
 pod_value() {
@@ -42,7 +43,7 @@ wait_for "in v1beta2 as well" pod_value v1beta2
 kubectl get --raw /apis/custom.metrics.k8s.io/v1beta1 | jq -e ".resources[] | select(.name == \"pods/$metric\")" >/dev/null ||
     fail "discovery does not list pods/$metric"
 
-# Each decision printed: average A of N pods (target 20) must propose ceil(N x A / 20), unless it lies
+# Each logged decision "average A of N pods (target 20)" must propose ceil(N x A / 20), unless it is
 # within the tolerance.
 check_formula() {
     sed -n 's/.*average \([0-9.]*\) of \([0-9]*\) pods* (target 20).*outside.*: \([0-9]*\) replicas.*/\1 \2 \3/p' "$dir/up.log" >"$dir/decisions"
@@ -73,4 +74,4 @@ for hpa in hpa-v2 hpa-v2beta1; do
     kubectl delete hpa gpu-hpa
 done
 stop_up
-nothing_left || fail "processes are left"
+nothing_left || fail "processes remain"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A page of docs/guides, typed as printed: its `gpuscale up` starts, and each marked block after it must print what the page
-# shows (docs_lib.sh). Where the guide's own files are beside the project, they are applied as well and must change nothing.
+# shows (docs_lib.sh). If the guide's own files are available, they are applied, too, and must not change anything.
 # Usage: guide_pages.sh PAGE
 . "$(dirname "$0")/lib.sh"
 page=$source/docs/guides/$1.md

@@ -1,12 +1,13 @@
 #!/bin/sh
-# The compiler's and the linker's protections are in the programs, and the systemd units are valid and closed.
+# Checks that programs have the protections of the compiler and linker, and that the systemd units
+# are valid and restricted.
 . "$(dirname "$0")/lib.sh"
 need readelf objdump
 commands=$build/compile_commands.json
 
-# Programs of other builds (sanitizers, debug) have protections of their own.
+# Other build types (sanitizers, debug) have other protections.
 if grep -q -e '-fsanitize=' "$commands" || ! grep -q -e ' -O[123s]' "$commands"; then
-    echo "no optimized build: only the units are checked"
+    echo "not an optimized build: only the units are checked"
 else
     grep -q -e '-D_FORTIFY_SOURCE=3' "$commands" || fail "not compiled with _FORTIFY_SOURCE=3"
     case $(uname -m) in
@@ -28,7 +29,7 @@ fi
 
 for verb in engine adapter hpa exporter; do
     unit=$source/deploy/gpuscale-$verb.service
-    # The flags of ExecStart are flags of the program.
+    # Flags in ExecStart must exist.
     flags=$(awk '/^ExecStart=/ { on = 1 } on { more = sub(/\\$/, ""); printf "%s ", $0; on = more }' "$unit" | sed "s/^.*gpuscale $verb//; s/\$GPUSCALE_FLAGS//; s#%d#$dir#g")
     # shellcheck disable=SC2086 # words
     "$gpuscale" "$verb" $flags --help >"$dir/help" 2>&1 || { cat "$dir/help"; fail "$unit: flags"; }

@@ -1,17 +1,17 @@
 #!/bin/sh
-# http_sd_configs: the engine and a Prometheus of version 3 make the same targets of the same lists, keep them
-# through the same failures, and find the same mistakes in configurations.
+# http_sd_configs: the engine and a Prometheus 3 must create the same targets from the same lists,
+# keep them on the same failures, and report the same errors in configurations.
 . "$(dirname "$0")/pages_lib.sh"
 
 printf 'global: {scrape_interval: 5m}\nscrape_configs:\n' >"$dir/prometheus.yml"
 json=application/json
-# job NAME TYPE [SETTINGS]: a list that this job asks for; the body from the input.
+# job NAME TYPE [SETTINGS]: adds a job with a list. The body is read from stdin.
 job() {
     page "$1" "$2"
     printf -- '- {job_name: %s, http_sd_configs: [{url: "http://%s/%s?x=%%20y", refresh_interval: 1s%s}]}\n' \
         "$1" "$pages" "$1" "${3:+, $3}" >>"$dir/prometheus.yml"
 }
-# Lists that are taken, and some that are not.
+# Valid and invalid lists.
 echo '[{"targets":["a:1","b"],"labels":{"x":"1","__meta_y":"z","__meta_url":"lie"}},{"targets":["c:1"]}]' | job plain "$json"
 echo '[{"targets":["a:1"]}]' | job charset 'Application/JSON; charset="UTF-8"'
 echo '[{"targets":["a:1"]}]' | job latin 'application/json; charset=latin1'
@@ -43,7 +43,7 @@ for j in latin text null_group no_list unknown_field number number_target empty_
     ! grep -q "\"job\":\"$j\"" "$dir/got" || fail "the list of $j is taken"
 done
 
-# A list that shrinks, then one that is broken: its last targets stay while another changes.
+# One list shrinks and then becomes invalid. Its last targets are kept while another list changes.
 echo '[{"targets":["e:1"]}]' | page plain "$json"
 compare 'a shorter list' 'instance":"e:1"'
 echo 'broken' | page plain "$json"
@@ -58,14 +58,14 @@ echo '[]' | page plain "$json"
 wait_for "an empty list is taken" sh -c "! curl -sS $ours/api/v1/targets | grep -q e:1"
 failures() { curl -sS "$1/metrics" | awk '/^prometheus_sd_http_failures_total/ { print $2 }'; }
 [ "$(failures "$ours")" -gt 8 ] || fail "failures are not counted"
-grep -qx "$json" "$dir/accept/plain" || fail "no JSON is asked for"
+grep -qx "$json" "$dir/accept/plain" || fail "JSON is not requested"
 
-# Another list after a reload: what both find goes on, the rest goes.
+# A reload with another list: common targets are kept, others are removed.
 sed -i "s#http://$pages/gaps#http://$pages/utf8_name#" "$dir/prometheus.yml"
 kill -HUP $both
 compare 'another list after a reload' '"job":"gaps","ü.x"'
 
-# Configurations: both take them, or refuse them with the same words.
+# Both programs must accept the configuration, or reject it with the same error.
 U='url: "http://h/x"'
 for s in "$U" '' 'url: ""' 'url: /x' 'url: "ftp://h/"' 'url: "HTTPS://h"' 'url: "http:///x"' 'url: "http://h:x/"' 'url: h' 'url: "http:x"' 'url: null' \
     "$U, refresh_interval: 5s" "$U, refresh_interval: 5" "$U, refresh_interval: ''" "$U, port: 1" "$U, basic_auth: {username: a, password: b}" \
@@ -79,4 +79,4 @@ done
 for s in '[]' null '[null]' '{}' 'x' "{$U}"; do
     config "scrape_configs: [{job_name: a, http_sd_configs: $s}]"
 done
-echo "ok: $checked configurations are taken or refused alike"
+echo "ok: $checked configurations are accepted or rejected by both"

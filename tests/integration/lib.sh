@@ -1,25 +1,25 @@
-# Shared by the integration tests: starts `gpuscale up` in a folder of its own, waits for conditions,
-# cleans up. Needs GPUSCALE_BUILD_ROOT and GPUSCALE_SOURCE_ROOT. A test sources it and calls fail or
-# ends; exit 77 skips.
+# Functions of the integration tests: they start `gpuscale up` in a temporary directory, wait for
+# conditions and clean up. Needs GPUSCALE_BUILD_ROOT and GPUSCALE_SOURCE_ROOT. A test sources this
+# file, and calls fail on a failure. Exit code 77: skipped.
 set -eu
 
 build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
 gpuscale=$build/src/cmd/gpuscale
 intent_api=$build/examples/intent-api/intent-api
 dir=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-it-XXXXXX")
-# --image takes a command line: the path is one word of it.
+# --image takes a command line, in which the path is one word.
 intent_api_command="'$(printf '%s\n' "$intent_api" | sed "s/'/'\\\\''/g")'"
 up_pid= also_remove= segment=
-# kubectl keeps a cache in the home. What tests build once stays in the user's cache.
+# kubectl has a cache in the home directory. Programs that tests build once are in the user's cache.
 export XDG_CACHE_HOME="${XDG_CACHE_HOME:-$HOME/.cache}" GOPATH="${GOPATH:-$HOME/go}"
 export GOENV="${GOENV:-${XDG_CONFIG_HOME:-$HOME/.config}/go/env}" HOME="$dir/home"
-# What a peer leaves in its folder for temporary files goes with the test's.
+# Temporary files of peers are removed with those of the test.
 export TMPDIR="$dir/tmp"
 mkdir "$HOME" "$TMPDIR"
 export KUBECONFIG=$dir/data/kubeconfig
 unset GPUSCALE_SIM XDG_DATA_HOME XDG_CONFIG_HOME KUBECACHEDIR 2>/dev/null || true
 
-# Programs that a test starts itself, in place of gpuscale up or beside it: their pids in $pids or in $dir/*.pid.
+# Programs that a test starts itself have their pids in $pids or in $dir/*.pid.
 pids=
 stop_all() {
     pids="$pids $(cat "$dir"/*.pid 2>/dev/null || true)"
@@ -64,11 +64,12 @@ need() {
 }
 need pgrep
 
-# How long is waited for what must happen: far beyond what it takes, also on a machine that is slow
-# or stands still for seconds. Shorter than the four minutes that an alert lasts without news.
+# The time limit of all waits, in seconds. It is much longer than needed, also on a slow machine,
+# but shorter than the four minutes after which an alert without updates expires.
 patience=180
 
-# soon COMMAND…: until the command succeeds; fails when it does not, or when gpuscale up ends.
+# soon COMMAND…: repeats the command until it succeeds. Fails at the time limit, or when gpuscale up
+# ends.
 soon() {
     deadline=$(($(date +%s) + patience))
     until "$@" >/dev/null 2>&1; do
@@ -86,7 +87,7 @@ wait_for() {
     echo "ok: $what"
 }
 
-# wait_same FAILURE: until `same` finds no difference any more; what it left in $dir/diff is shown.
+# wait_same FAILURE: waits until `same` finds no difference. Otherwise prints $dir/diff.
 wait_same() { soon same || { cut -c1-400 "$dir/diff"; fail "$1"; }; }
 
 free_port() {
@@ -97,7 +98,8 @@ free_port() {
     echo "$port"
 }
 
-# start_both PROMETHEUS: the engine and this Prometheus on $dir/prometheus.yml; sets ours and theirs.
+# start_both PROMETHEUS: starts the engine and this Prometheus with $dir/prometheus.yml. Sets ours
+# and theirs.
 start_both() {
     : >"$dir/engine.log" # the lines of an earlier one must not be read
     "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
@@ -116,23 +118,24 @@ stop_both() {
     for pid in $both; do kill -TERM "$pid" && wait "$pid" || true; done
 }
 
-# own_gpus NAME: simulated GPUs that this test makes are its own, and go with it.
+# own_gpus NAME: simulated GPUs that this test creates; they are removed at its end.
 own_gpus() {
     export GPUSCALE_SIM="/gpuscale-$1-$$"
     also_remove=/dev/shm$GPUSCALE_SIM
     [ -z "${GPUSCALE_TEST_TRACES:-}" ] || echo "$also_remove" >>"$GPUSCALE_TEST_TRACES"
 }
 
-# start_up [flags]: in the background; returns when the API answers.
+# start_up [flags]: starts gpuscale up in the background, and returns when its API responds.
 start_up() {
     : >"$dir/up.log" # the lines of an earlier one must not be read
     "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 --prometheus-port 0 "$@" >"$dir/up.log" 2>&1 &
     up_pid=$!
     wait_for "gpuscale up is ready" grep -q '^Ready:' "$dir/up.log"
-    # The simulated GPUs of this run: its pods and its exporter carry the name in their environment.
+    # The simulated GPUs of this run: the environment of its pods and its exporter contains the
+    # name.
     segment=$(tr '\0' '\n' <"/proc/$(pgrep -f "exporter .*$dir" | head -n 1)/environ" | sed -n 's/^GPUSCALE_SIM=//p')
     [ -n "$segment" ] || fail "the exporter has no simulated GPUs"
-    # Where this test is killed, tools/one-test removes them.
+    # If this test is killed, tools/one-test removes them.
     [ -z "${GPUSCALE_TEST_TRACES:-}" ] || echo "/dev/shm$segment" >>"$GPUSCALE_TEST_TRACES"
 }
 
@@ -142,7 +145,7 @@ stop_up() {
     up_pid=
 }
 
-# No process of this run is left: none names its folder, none has its GPUs.
+# Succeeds if no process of this run exists: none has its directory or its GPUs in its environment.
 nothing_left() {
     ! pgrep -f "$dir" >/dev/null && ! grep -zqsx "GPUSCALE_SIM=$segment" /proc/[0-9]*/environ
 }

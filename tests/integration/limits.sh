@@ -1,6 +1,6 @@
 #!/bin/sh
-# Limits of a job: the engine and Debian's Prometheus scrape the same exporter under the same limits,
-# and the series about the scrapes are the same.
+# Limits of scrapes: the engine and Debian's Prometheus scrape the same exporter with the same
+# limits, and must have the same series about scrapes.
 . "$(dirname "$0")/lib.sh"
 need curl jq prometheus
 
@@ -13,7 +13,7 @@ lines() { curl -sSf "http://$exporter/metrics" | grep -vc '^#'; }
 wait_for "it has metrics" lines
 count=$(lines)
 
-# job NAME SETTINGS…: on lines of their own.
+# job NAME SETTINGS…: one setting per line.
 job() {
     printf -- '- job_name: %s\n  static_configs: [{targets: ["%s"]}]\n' "$1" "$exporter"
     shift
@@ -38,7 +38,7 @@ job() {
 
 start_both prometheus
 
-# about URL: what is known of the scrapes, and how many series there are of each job.
+# about URL: series about scrapes, and the number of series of each job.
 about() {
     for query in '{__name__=~"up|scrape_samples_scraped|scrape_samples_post_metric_relabeling|scrape_series_added"}' \
         'count by (job) ({__name__=~"DCGM_.*"})'; do
@@ -54,7 +54,8 @@ wait_same "the series about the scrapes differ"
 echo "ok: $(wc -l <"$dir/got") values about scrapes under limits are the same"
 jq -es 'any(.[]; .[0].job == "samples" and .[0].__name__ == "up" and .[1] == "0")' "$dir/got" >/dev/null || fail "the limit of samples was not reached"
 
-# errors URL: the last error of each target, without connections and the names of HTTP's codes.
+# errors URL: the last error of each target, except for connection errors and names of HTTP status
+# codes.
 errors() {
     curl -sS "$1/api/v1/targets" | jq -cS '.data.activeTargets[] | [.scrapePool, .health, .lastError]' | grep -v '127.0.0.1:1' |
         sed 's/404 Not Found/404/' | sort
@@ -65,4 +66,4 @@ same() {
     diff "$dir/want" "$dir/got" >"$dir/diff"
 }
 wait_same "the targets' errors differ"
-echo "ok: so are the errors of the targets"
+echo "ok: the errors of the targets are the same"

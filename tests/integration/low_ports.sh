@@ -1,7 +1,6 @@
 #!/bin/sh
-# Port 80 without the right to bind it: one address for pods, probes, endpoints, services, monitors,
-# tables and the console. An ordinary user has no such right; root is taken the one capability that
-# gives it.
+# Port 80 without permission to bind it: pods, probes, endpoints, services, monitors, tables and the
+# console must show one address. Root drops the capability that permits it.
 held=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
 if [ $((0x$held >> 10 & 1)) = 1 ] && [ -z "${LOW_PORTS_AGAIN:-}" ]; then
     export LOW_PORTS_AGAIN=1
@@ -79,7 +78,7 @@ wait_for "the pod answers" says_music "http://$pod:8080"
 is "the port of the endpoints" 8080 "$(kubectl get endpoints intent -o 'jsonpath={.subsets[0].ports[0].port}')"
 is "the slice's port" 8080 "$(kubectl get endpointslices -l kubernetes.io/service-name=intent -o 'jsonpath={.items[0].ports[0].port}')"
 
-# What kubectl shows is what curl takes.
+# The address that kubectl prints works with curl.
 set -- $(kubectl get svc intent --no-headers)
 address=$4:${5%%:*}
 is "PORT(S)" "$(kubectl get svc intent -o 'jsonpath={.metadata.annotations.gpuscale\.dev/address}')" "$address"
@@ -90,7 +89,7 @@ wait_for "the console has the URL" grep -qx "Service: http://$address" "$dir/up.
 wait_for "an event of the service says so" sh -c 'kubectl get events --field-selector reason=PortMoved | grep -q "service/intent.*instead of port 80"'
 wait_for "an event of the pod says so" sh -c 'kubectl get events --field-selector reason=PortMoved | grep -q "pod/intent-.*80=8080"'
 
-# Two ports that would meet do not.
+# Two ports that would have the same replacement get different ones.
 set -- $(kubectl get svc both --no-headers)
 low=$(echo "$5" | sed 's#/TCP.*##') high=$(echo "$5" | sed 's#.*,\([0-9]*\)/TCP#\1#')
 [ "$low" != "$high" ] || fail "both ports of a service are $low"
@@ -104,7 +103,7 @@ for via in service number pod; do
     wait_for "the monitor by $via scrapes the pod" up_is "$via"
 done
 
-# A program in a pod finds the service at its own port.
+# A program in a pod reaches the service at the service's port.
 kubectl run client --image=any --restart=Never --command -- curl -sS "http://$(kubectl get svc intent -o 'jsonpath={.spec.clusterIP}')/predict?query=music"
 wait_for "a pod reaches port 80 of the service" sh -c 'kubectl logs client | grep -qx PlayMusic'
 stop_up

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ServiceMonitor and PodMonitor objects on a Kubernetes API: `gpuscale up` scrapes what they name, and
-# so does `gpuscale engine --kubeconfig --kube-monitors`; both follow pods, objects and mistakes.
+# ServiceMonitor and PodMonitor objects: `gpuscale up` and `gpuscale engine --kubeconfig
+# --kube-monitors` scrape what they select, and follow changes and errors.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl jq
 
@@ -19,7 +19,7 @@ start_up --gpus 4xTesla-T4 --image "intent:1=$intent_api_command"
 own=http://$(sed -n 's#.*http://\(127.0.0.1:[0-9]*\).*#\1#p' "$dir/up.log" | while read -r at; do
     ! curl -sS --max-time 60 "http://$at/api/v1/status/buildinfo" 2>/dev/null | grep -q '"success"' || { echo "$at" && break; }
 done)
-[ "$own" != http:// ] || fail "gpuscale up does not tell where its Prometheus API is"
+[ "$own" != http:// ] || fail "gpuscale up does not print the URL of its Prometheus API"
 
 kubectl apply -f - <<'Y'
 apiVersion: apps/v1
@@ -64,7 +64,7 @@ metadata: {name: wrong}
 spec: {selector: {}, endpoints: [{port: http, interval: soon}]}
 Y
 
-# With its own flag, over TLS, as it would run beside a cluster.
+# With the flag and over TLS, as for an engine outside of the cluster.
 printf 'global: {scrape_interval: 1s}\n' >"$dir/prometheus.yml"
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --kubeconfig "$KUBECONFIG" --kube-monitors --web.listen-address=127.0.0.1:0 \
     >"$dir/engine.log" 2>&1 &
@@ -84,7 +84,7 @@ for url in "$own" "$beside"; do
     curl -sS "$url/api/v1/targets?state=active" | jq -e '[.data.activeTargets[].scrapePool] | index("serviceMonitor/default/intent/0") and index("podMonitor/default/intent/0")' \
         >/dev/null || fail "the names of the jobs"
 done
-wait_for "the wrong one is told" grep -q 'serviceMonitor/default/wrong: no jobs: .*"soon"' "$dir/engine.log"
+wait_for "the invalid monitor is reported" grep -q 'serviceMonitor/default/wrong: no jobs: .*"soon"' "$dir/engine.log"
 
 kubectl scale deployment intent --replicas=3
 kubectl delete podmonitor intent
@@ -94,7 +94,7 @@ for url in "$own" "$beside"; do
 done
 kubectl patch servicemonitor wrong --type merge -p '{"spec":{"selector":{"matchLabels":{"app":"intent"}},"endpoints":[{"port":"http","interval":"1s"}]}}'
 for url in "$own" "$beside"; do
-    wait_for "the mended one works" count_is "$url" 'up{job="intent"} == 1' 3
+    wait_for "the fixed monitor works" count_is "$url" 'up{job="intent"} == 1' 3
 done
 
 kill -TERM "$engine_pid"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# metric_name_validation_scheme, metric_name_escaping_scheme, scrape_protocols: the engine and a
-# Prometheus of version 3 ask for pages in the same words, take and refuse the same names, and find the
-# same mistakes in configurations.
+# metric_name_validation_scheme, metric_name_escaping_scheme and scrape_protocols: the engine and a
+# Prometheus 3 must send the same Accept headers, accept and reject the same names, and report the
+# same errors in configurations.
 . "$(dirname "$0")/pages_lib.sh"
 
 jobs=
@@ -21,7 +21,7 @@ job "$plain" legacy_underscores "$legacy, metric_name_escaping_scheme: underscor
 job "$utf8" legacy_metric "$legacy, metric_name_escaping_scheme: underscores"
 job 'a 1\nb{"c.d"="x"} 1\n' legacy_label "$legacy, metric_name_escaping_scheme: dots"
 job 'a{"c:d"="x"} 1\n' legacy_colon "$legacy, metric_name_escaping_scheme: values"
-# What relabelling makes of names counts.
+# Names after relabeling count.
 job "$utf8" legacy_mended "$legacy, metric_name_escaping_scheme: values,
    metric_relabel_configs: [{source_labels: [__name__], regex: '(.*)[.](.*)', target_label: __name__, replacement: '\${1}_\$2'}, {regex: pod.name, action: labeldrop}]"
 job "$utf8" legacy_dropped "$legacy, metric_name_escaping_scheme: values, metric_relabel_configs: [{source_labels: [__name__], regex: '.*[.].*', action: drop}]"
@@ -45,7 +45,7 @@ about() {
 all_scraped() {
     curl -sS "$1/api/v1/targets" | jq -e '[.data.activeTargets[].health] | length > 10 and all(. != "unknown")' >/dev/null
 }
-# under GLOBAL: both on the jobs under these settings of global.
+# under GLOBAL: runs both with the jobs and these global settings.
 under() {
     rm -rf "$dir/accept" "$dir/data" && mkdir "$dir/accept"
     printf 'global: {scrape_interval: 4s%s}\nscrape_configs:%s\n' "${1:+, $1}" "$jobs" >"$dir/prometheus.yml"
@@ -54,7 +54,7 @@ under() {
     wait_for "Prometheus has scraped all pages" all_scraped "$theirs"
     compare "names under global {$1}" '"up"'
     [ "$(sort -u "$dir"/accept/* | wc -l)" -gt 5 ] || fail "schemes and protocols are without effect"
-    # Both have asked for each page, in the same words.
+    # Both have requested each page with the same headers.
     for f in "$dir"/accept/*; do
         [ "$(sort -u "$f" | wc -l)" = 1 ] && [ "$(wc -l <"$f")" -ge 2 ] || { cat "$f"; fail "$(basename "$f"): the Accept headers differ"; }
     done
@@ -66,7 +66,8 @@ grep -q '"gpu.util"' "$dir/got" || fail "there are no UTF-8 names"
 under "$legacy"
 under 'metric_name_escaping_scheme: dots, scrape_protocols: [PrometheusText1.0.0, PrometheusText0.0.4]'
 
-# Configurations: both take them, or refuse them with the same words; protocols may be without effect here.
+# Both must accept the configuration, or reject it with the same error. Protocols may have no effect
+# here.
 strict=
 for v in '' utf8 legacy UTF8 x; do
     for e in '' allow-utf-8 underscores dots values x; do
@@ -85,9 +86,9 @@ for p in '' null PrometheusText0.0.4 PrometheusText1.0.0 OpenMetricsText0.0.1 Op
     config "scrape_configs: [{job_name: a, fallback_scrape_protocol: $p}]"
 done
 config 'global: {metric_name_validation_scheme: x, metric_name_escaping_scheme: y}'
-# UTF-8 names of rules and relabelling stay right under legacy, as in 3.5.
+# UTF-8 names in rules and relabeling stay valid with the legacy scheme, as in 3.5.
 printf 'groups: [{name: g, rules: [{record: "a.b", expr: up, labels: {"c.d": e}}]}]\n' >"$dir/rules.yml"
 config 'global: {metric_name_validation_scheme: legacy, external_labels: {"a.b": c}}
 rule_files: [rules.yml]
 scrape_configs: [{job_name: a, static_configs: [{targets: [], labels: {"e.f": g}}], metric_relabel_configs: [{source_labels: [x.y], target_label: "z.z"}, {action: labelmap, regex: "(.+)", replacement: "l.$1"}]}]'
-echo "ok: $checked configurations are taken or refused alike"
+echo "ok: $checked configurations are accepted or rejected by both"

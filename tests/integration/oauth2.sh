@@ -1,6 +1,6 @@
 #!/bin/sh
-# oauth2: scrapes, remote write, Alertmanagers and lists of targets ask for tokens and use them as a Prometheus of
-# version 3 does; secrets are not shown.
+# oauth2: scrapes, remote write, Alertmanagers and HTTP service discovery must request and use
+# tokens like a Prometheus 3, and never show secrets.
 . "$(dirname "$0")/pages_lib.sh"
 need python3
 
@@ -19,7 +19,7 @@ S="client_secret: 's3cret & more'"
 cat >"$dir/rules.yml" <<'Y'
 groups: [{name: g, interval: 1s, rules: [{alert: Always, expr: vector(1)}]}]
 Y
-# Who stands still for longer than a scrape may take asks in other ways, too.
+# Intervals are long, so that a slow machine does not cause additional requests.
 cat >"$dir/prometheus.yml" <<Y
 global: {scrape_interval: 5s, evaluation_interval: 1s}
 rule_files: [rules.yml]
@@ -44,7 +44,7 @@ printf -- '- {job_name: proxied, metrics_path: /page/proxied, static_configs: [{
     "oauth2: {client_id: p, token_url: 'http://token.invalid/token/proxied', proxy_url: 'http://$at'}" >>"$dir/prometheus.yml"
 start_both "$cache/prometheus"
 
-# What was asked, each once, and how the targets are.
+# Prints each distinct request, and the states of the targets.
 about() {
     [ "$1" = "$ours" ] && sort -u "$dir/ours.asked" || sort -u "$dir/theirs.asked"
     curl -sS "$1/api/v1/targets" | jq -cS '.data.activeTargets[] | select(.scrapePool != "list") | [.scrapePool, .health, (.lastError | test("oauth2"))]' | sort
@@ -55,14 +55,14 @@ done
 compare 'all jobs' '"proxied","up"'
 all_up() { same && [ "$(grep -c '"up"' "$dir/got")" = 11 ]; }
 wait_for "all jobs have their token" all_up
-# A token that lasts is asked for once by all that need it, one that ends again and again.
-[ "$(grep -c '^token /token/plain ' "$dir/ours.asked")" = 1 ] || fail "a token is asked for more than once"
-wait_for "a token that ends is asked for again" sh -c "[ \$(grep -c '^token /token/short ' $dir/ours.asked) -gt 2 ]"
-# A changed file of the secret is used from then on.
+# A valid token is requested once for all users. An expired token is requested again.
+[ "$(grep -c '^token /token/plain ' "$dir/ours.asked")" = 1 ] || fail "a token is requested more than once"
+wait_for "an expired token is requested again" sh -c "[ \$(grep -c '^token /token/short ' $dir/ours.asked) -gt 2 ]"
+# After a change of the secret's file, the new secret is used.
 printf 's3cret two\n' >"$dir/secret"
 compare 'another secret in the file' '^token /token/file .my+id:s3cret+two'
 
-# Nothing shows a secret or a token.
+# No response contains a secret or token.
 curl -sS "$ours/api/v1/status/config" >"$dir/shown"
 grep -q 'client_secret: <secret>' "$dir/shown" || fail "the configuration does not show oauth2"
 ! grep -e s3cret -e tok- "$dir/shown" "$dir/engine.log" || fail "a secret is shown"
@@ -78,4 +78,4 @@ for s in "$O" 'client_id: a' 'token_url: b' "$O, client_secret: a, client_secret
     config "alerting: {alertmanagers: [{oauth2: {$s}}]}"
 done
 config "scrape_configs: [{job_name: a, oauth2: {$O}, basic_auth: {username: a}}]"
-echo "ok: $checked configurations are taken or refused alike"
+echo "ok: $checked configurations are accepted or rejected by both"

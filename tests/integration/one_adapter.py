@@ -66,7 +66,7 @@ def compare(path, answered):
     return None if ours == theirs else f"{path}\n  up:      {ours}\n  adapter: {theirs}"
 
 
-# Both have scraped the page: its last lines are there.
+# Both have scraped the page if its last lines are present.
 end = time.monotonic() + patience
 wanted = "pods/queue_length", "pods/DCGM_CUSTOM_PROCESS_SM_UTIL", "namespaces/own_util"
 while not all(set(wanted) <= set(names(s, CUSTOM + "/v1beta1")) for s in (up, adapter)):
@@ -84,7 +84,7 @@ paths += [RESOURCE, f"{RESOURCE}/namespaces/ml/pods", f"{RESOURCE}/namespaces/ml
 paths += [CUSTOM, CUSTOM + "/v1beta1/nonsense", CUSTOM + "/v1beta1/namespaces/ml/pods/%2A/none"]
 answered = {}
 for path in paths:
-    # A value changes between two scrapes only at the start.
+    # Values change between two scrapes only at the start.
     while (difference := compare(path, answered)) and time.monotonic() < end:
         time.sleep(0.2)
     if difference:

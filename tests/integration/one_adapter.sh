@@ -1,14 +1,14 @@
 #!/bin/sh
-# The metrics APIs of `gpuscale up` and of `gpuscale adapter` give equal answers: both scrape the same
-# page, have the same rules and the same objects.
+# Compares the metrics APIs of `gpuscale up` and `gpuscale adapter`. Both scrape the same page and
+# have the same rules and objects, so the responses must be equal.
 . "$(dirname "$0")/lib.sh"
 need kubectl python3
 here=$(dirname "$0")
 
-# The page has GPU series, and of every pod what the other rules read.
+# The page contains GPU series, and for each pod the series of the other rules.
 mkdir "$dir/page"
 {
-    # up has an exporter of its own, with the newer name of this label.
+    # The exporter of up uses the newer name of this label.
     sed s/Hostname=/hostname=/ "$source/tests/adapter/gpu_page.txt"
     i=0
     for pod in a b c d e; do
@@ -50,7 +50,7 @@ resourceRules:
   window: 1m
 Y
 
-# The pods are on nodes that no kubelet serves: they stay as they are here.
+# The pods are on nodes without a kubelet, so they do not change.
 {
     echo 'apiVersion: v1
 kind: Namespace
@@ -122,4 +122,4 @@ kubectl config view --raw -o 'jsonpath={.users[0].user.client-certificate-data}'
 kubectl config view --raw -o 'jsonpath={.users[0].user.client-key-data}' | base64 -d >>"$dir/client.pem"
 chmod 600 "$dir/client.pem"
 up=$(kubectl config view -o 'jsonpath={.clusters[0].cluster.server}')
-python3 "$here/one_adapter.py" "$up" "https://127.0.0.1:$(adapter_port)" "$dir/client.pem" "$patience" || fail "the answers differ"
+python3 "$here/one_adapter.py" "$up" "https://127.0.0.1:$(adapter_port)" "$dir/client.pem" "$patience" || fail "the responses differ"

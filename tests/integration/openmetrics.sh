@@ -1,7 +1,7 @@
 #!/bin/sh
-# OpenMetrics and UTF-8 pages, right and wrong ones: the engine and a Prometheus (version 3 where it has
-# been built, see tests/differential/prometheus3.sh) scrape the same, and have the same series, the same
-# metadata and the same opinion of each page.
+# Valid and invalid OpenMetrics and UTF-8 pages: the engine and a Prometheus (version 3 if it has
+# been built, see tests/differential/prometheus3.sh) must have the same series, the same metadata
+# and the same health for each page.
 . "$(dirname "$0")/pages_lib.sh"
 
 page types "$om" <<'P'
@@ -59,12 +59,12 @@ page utf8_text "$text" <<'P'
 {"gpu.util","pod.name"="a",plain="b"} 3
 {"größe",x="y"} 4
 P
-# wrong TYPE: a page that may be wrong, or strange.
+# wrong TYPE: adds a page that may be invalid or unusual.
 wrong() { page "wrong$(find "$dir/pages" -name 'wrong*' | wc -l)" "$1"; }
 printf 'a 1\n' | wrong "$om"                      # no EOF
 printf 'a 1\n# EOF' | wrong "$om"                 # no end of line
-printf 'a 1\n# EOF\n\n' | wrong "$om"             # an empty line behind
-printf 'a 1\n# EOF\nb 1\n' | wrong "$om"          # a sample behind
+printf 'a 1\n# EOF\n\n' | wrong "$om"             # an empty line after # EOF
+printf 'a 1\n# EOF\nb 1\n' | wrong "$om"          # a sample after # EOF
 printf 'a  1\n# EOF\n' | wrong "$om"              # two blanks
 printf 'a{b="c",} 1\n# EOF\n' | wrong "$om"       # a comma too many
 printf 'a{b="c" } 1\n# EOF\n' | wrong "$om"
@@ -122,8 +122,8 @@ wait_for "Prometheus has scraped all pages" all_scraped "$theirs"
 compare "facts about $(ls "$dir/pages" | wc -l) pages" h_bucket
 [ "$(grep -c '"h_bucket"' "$dir/got")" = 3 ] || fail "the histogram is not there"
 [ "$(sort -u "$dir/accept/accept" | wc -l)" = 1 ] || { cat "$dir/accept/accept"; fail "the Accept headers differ"; }
-echo "ok: so are the Accept headers"
+echo "ok: the Accept headers are the same"
 for query in 'query=h_bucket&start=1700000000&end=1700000001' 'query=up(&start=1&end=2' 'start=1&end=2'; do
     for url in "$theirs" "$ours"; do curl -sS "$url/api/v1/query_exemplars?$query" | jq -cS 'del(.error)'; done | uniq | wc -l | grep -qx 1 || fail "query_exemplars?$query"
 done
-echo "ok: exemplars are answered the same: there are none"
+echo "ok: both return no exemplars"

@@ -4,14 +4,14 @@
 need curl jq perl
 cache=$("$source/tests/differential/prometheus3.sh" --no-build) || skip "no Prometheus 3 has been built (make peers)"
 
-# A page for each name: its first line is the content type.
+# Pages by name. The first line of each file is the content type.
 mkdir "$dir/pages" "$dir/accept"
 om='application/openmetrics-text; version=1.0.0; charset=utf-8'
 text='text/plain; version=0.0.4; charset=utf-8'
-# page NAME TYPE: the rest from the input.
+# page NAME TYPE: the body is read from stdin.
 page() { { echo "$2" && cat; } >"$dir/pages/$1"; }
 
-# What is asked of a page goes to accept/NAME.
+# The request headers for page NAME are written to accept/NAME.
 cat >"$dir/server.pl" <<'P'
 use strict; use IO::Socket::INET;
 my $dir = shift; $SIG{PIPE} = $SIG{CHLD} = 'IGNORE'; $| = 1;
@@ -35,7 +35,8 @@ pids=$!
 wait_for "the pages are served" test -s "$dir/port"
 pages=127.0.0.1:$(cat "$dir/port")
 
-# compare WHAT MARK: until both `about`s are the same, and have the mark. A test says what to look at: about URL.
+# compare WHAT MARK: waits until both results of `about URL`, which the test defines, are equal and
+# contain MARK.
 same() {
     about "$theirs" >"$dir/want"
     about "$ours" >"$dir/got"
@@ -47,7 +48,8 @@ compare() {
     echo "ok: $1: $(wc -l <"$dir/got") lines are the same"
 }
 
-# config YAML: both take it, or refuse it with the same words. What has no effect here is refused, unless a test says strict=.
+# config YAML: both must accept it, or reject it with the same error. Settings without effect are
+# rejected, unless the test sets strict=.
 checked=0 strict=--strict
 config() {
     checked=$((checked + 1))
@@ -56,7 +58,7 @@ config() {
     "$gpuscale" check config $strict "$dir/c.yml" >"$dir/got" 2>&1 && got=ok || got=no
     [ "$want" = "$got" ] || { cat "$dir/want" "$dir/got"; fail "promtool: $want, gpuscale: $got: $1"; }
     [ "$want" = no ] && ! grep -q 'unmarshal errors\|parse "' "$dir/want" || return 0
-    # promtool tells the validation scheme where the escaping scheme is meant.
+    # promtool reports the validation scheme instead of the escaping scheme.
     sed -n 's/.*FAILED: parsing YAML file [^ ]*: //p' "$dir/want" | sed '/escaping method/s/, got .*//' >"$dir/text"
     grep -qF "$(cat "$dir/text")" "$dir/got" || { cat "$dir/want" "$dir/got"; fail "another text: $1"; }
 }

@@ -1,12 +1,12 @@
 #!/bin/sh
-# gpuscale query beside promtool: the same answers of a real Prometheus and of the engine; formats,
+# Compares gpuscale query with promtool, on a real Prometheus and on the engine. Also tests formats,
 # errors, exit codes, TLS and users.
 . "$(dirname "$0")/lib.sh"
 need curl jq promtool prometheus openssl perl
 
 unset GPUSCALE_URL PROMETHEUS_URL http_proxy HTTP_PROXY 2>/dev/null || true
 
-# Rules give both the same series without anything to scrape.
+# Rules give both servers the same series without targets.
 cat >"$dir/rules.yml" <<'Y'
 groups:
 - name: made
@@ -28,7 +28,7 @@ wait_for "Prometheus has series" has_rules "$peer"
 same() {
     [ "$2" = "$3" ] || { printf -- '--- %s: gpuscale:\n%s\n--- promtool:\n%s\n' "$1" "$2" "$3"; fail "$1"; }
 }
-# Nothing is added any more to what was there until now.
+# Waits until samples up to now are complete.
 now=$(date +%s)
 is_past() { [ "$(curl -s "$1/api/v1/query?query=count(timestamp(util)%3E$now)" | jq -r '.data.result[0].value[1]')" = 2 ]; }
 for server in "$engine" "$peer"; do wait_for "$server has evaluated again" is_past "$server"; done
@@ -37,7 +37,7 @@ for server in "$engine" "$peer"; do
     for expr in 'sort_desc(util)' 'sum(util)' 'sum by (gpu) (util)' 'time()' 'sort(far_total)' 'util[3s]' 'vector(1) / 0' \
         '0 - far_total{is=""}'; do
         for o in promql json; do
-            # promtool writes numbers of JSON anew, we give them as the server does.
+            # promtool converts numbers in JSON. gpuscale prints them as the server does.
             case $o$expr in json*far*) continue ;; esac
             ours=$("$gpuscale" query --url="$server" -o $o --time="$now" "$expr")
             theirs=$(promtool query -o $o instant --time="$now" "$server" "$expr" 2>"$dir/err") || theirs=
@@ -62,7 +62,7 @@ for server in "$engine" "$peer"; do
     done
 done
 [ "$n" -ge 30 ] || fail "only $n comparisons"
-echo "ok: $n answers as promtool's"
+echo "ok: $n results are those of promtool"
 
 export GPUSCALE_URL=$engine
 [ "$("$gpuscale" query 'sum(util)' | tail -n 1 | tr -d ' ')" = 100.5 ] || fail "GPUSCALE_URL"
@@ -73,7 +73,7 @@ unset GPUSCALE_URL
 [ "$(PROMETHEUS_URL=$peer "$gpuscale" query 'count(util)' -o promql | cut -d ' ' -f 3)" = 2 ] || fail "PROMETHEUS_URL"
 [ "$(echo 'count(util)' | "$gpuscale" query --url="$engine" - -o csv | cut -d , -f 2 | tail -n 1)" = 2 ] || fail "-"
 
-# ends CODE TEXT ARGUMENTS…: the exit code, and a text on stderr.
+# ends CODE TEXT ARGUMENTS…: checks the exit code, and a text on stderr.
 ends() {
     want=$1 text=$2 code=0
     shift 2

@@ -1,6 +1,6 @@
 #!/bin/sh
-# remote_write to Debian's Prometheus: what it holds is what the engine holds, after it was away for a
-# while, after a reload in between, and after the end of the engine.
+# remote_write to Debian's Prometheus: it must have the samples of the engine, also after an outage
+# of the receiver, a reload, and the shutdown of the engine.
 . "$(dirname "$0")/lib.sh"
 need curl jq prometheus
 away=${AWAY:-15} # seconds
@@ -43,7 +43,8 @@ start_engine() {
 config 1s >"$dir/engine.yml"
 start_engine
 
-# samples URL TIME: of some series in the two minutes before, time and value, without the external label.
+# samples URL TIME: time and value of some series in the two minutes before TIME, without the
+# external label.
 samples() {
     curl -sS -G "$1/api/v1/query" --data-urlencode 'query={__name__=~"up|scrape_duration_seconds|prometheus_build_info|prometheus_remote_storage_.*"}[2m]' \
         -d "time=$2" | jq -cS '.data.result[] | .metric |= del(.site)' | sort
@@ -67,14 +68,14 @@ same() {
 }
 wait_for "Prometheus has every sample of the time that it was away, and of a reload in that time" same
 
-# --- the end ---
+# --- shutdown ---
 
 kill -TERM "$engine_pid"
 wait "$engine_pid" || fail "the engine ended with exit code $?"
 config 1h >"$dir/engine.yml"
 start_engine
 started=$(($(date +%s) + 1)) # no sample of the one before is that new
-# since_start URL: its samples of that time until now.
+# since_start URL: the samples from the start time until now.
 since_start() { samples "$1" "$now" | jq -c --argjson from "$started" '.values |= map(select(.[0] >= $from))'; }
 some() { now=$(date +%s) && since_start "$url" | jq -es 'map(.values | length) | max >= 4'; }
 wait_for "there are samples to send" some
@@ -82,14 +83,14 @@ scraped_again() { [ "$(curl -sS -G "$url/api/v1/query" --data-urlencode "query=c
 wait_for "all until now are there" scraped_again
 since_start "$url" >"$dir/want"
 ! samples "$peer" "$now" | jq -es --argjson from "$started" 'any(.[]; any(.values[]; .[0] >= $from))' >/dev/null ||
-    fail "something was sent before the end"
+    fail "samples were sent before the shutdown"
 kill -TERM "$engine_pid"
 wait "$engine_pid" || fail "the engine ended with exit code $?"
 since_start "$peer" >"$dir/got"
-diff "$dir/want" "$dir/got" >/dev/null || { diff "$dir/want" "$dir/got" | cut -c1-600 | head -n 40; fail "the end lost samples"; }
-echo "ok: the end sends what is left"
+diff "$dir/want" "$dir/got" >/dev/null || { diff "$dir/want" "$dir/got" | cut -c1-600 | head -n 40; fail "the shutdown lost samples"; }
+echo "ok: the shutdown sends the remaining samples"
 
-# --- a receiver that does not come back ---
+# --- a receiver that stays unavailable ---
 
 start_engine
 has_samples() { curl -sS "$url/api/v1/query?query=up" | jq -e '.data.result | length > 0'; }
@@ -98,10 +99,10 @@ kill -TERM "$prometheus_pid"
 wait "$prometheus_pid" || true
 kill -TERM "$engine_pid"
 sleep 1
-kill -0 "$engine_pid" || fail "the end does not wait for the receiver"
+kill -0 "$engine_pid" || fail "the shutdown does not wait for the receiver"
 kill -TERM "$engine_pid"
 wait "$engine_pid" || fail "the engine ended with exit code $?"
-echo "ok: a second SIGTERM ends at once"
+echo "ok: a second SIGTERM ends the engine immediately"
 start_limited() {
     begun=$(date +%s)
     "$gpuscale" engine --config.file="$dir/engine.yml" --web.listen-address="$at" --storage.remote.flush-deadline=2s >"$dir/engine.log" 2>&1 &
@@ -114,4 +115,4 @@ wait_for "there is something to send again" has_samples
 kill -TERM "$engine_pid"
 wait "$engine_pid" || fail "the engine ended with exit code $?"
 grep -q 'the flush deadline has passed: 1 remote write receivers lack samples' "$dir/engine.log" || fail "no word about what is lost"
-echo "ok: the end waits for a limited time"
+echo "ok: the shutdown waits for a limited time"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Resource and external metrics under `gpuscale up`: kubectl top, an autoscaler on cpu, rules of a
-# ConfigMap and an autoscaler on an external metric.
+# Tests resource and external metrics in `gpuscale up`: kubectl top, an autoscaler on cpu, rules in
+# a ConfigMap, and an autoscaler on an external metric.
 . "$(dirname "$0")/lib.sh"
 need kubectl
 cat >"$dir/objects.yaml" <<'Y'
@@ -81,4 +81,4 @@ kubectl -n monitoring delete configmap adapter-config
 no_external() { ! kubectl get --raw /apis/external.metrics.k8s.io/v1beta1; }
 wait_for "without the ConfigMap the group ends" no_external
 stop_up
-nothing_left || fail "processes are left"
+nothing_left || fail "processes remain"

@@ -1,15 +1,16 @@
 #!/bin/sh
-# Unit tests of rules: `gpuscale test rules` and promtool agree on a corpus, file by file, and on the
-# notation of values. pass-… must pass, fail-… fail, ours-… pass here and are newer than the promtools
-# of today; Debian's 2.x does not know what ….new.yaml uses. PROMTOOL names another promtool.
+# Unit tests of rules: `gpuscale test rules` and promtool must agree on each file of a corpus, and
+# on the notation of values. pass-… must pass, fail-… must fail. ours-… pass here, but need a
+# promtool that is newer than current releases. ….new.yaml need a promtool newer than Debian's 2.x.
+# PROMTOOL selects another promtool.
 . "$(dirname "$0")/lib.sh"
 need promtool
 corpus=$source/tests/engine/rules/unit_tests
 
-# outcomes COMMAND… FILES: one line for each file.
+# outcomes COMMAND… FILES: prints one line for each file.
 outcomes() { "$@" 2>&1 | sed -n 's/^  \(SUCCESS\|FAILED\).*/\1/p'; }
 
-# agree NAME FILES…: both give what the file's name says.
+# agree NAME FILES…: both results are those in the names of the files.
 agree() {
     title=$1
     shift
@@ -39,7 +40,8 @@ for file in "$corpus"/*.yaml; do
     [ "$code" = "$wanted" ] || { cat "$dir/said"; fail "$file: exit code $code"; }
 done
 
-# A file of tests for each notation: each minute's sample, and none of another value.
+# Creates a file for each notation. The test expects each minute's sample with its value and no
+# other.
 awk -v dir="$dir" '
     /^#/ { next }
     {
@@ -63,7 +65,7 @@ awk -v dir="$dir" '
     }' "$corpus/values.txt"
 agree "the notation of values" "$dir"/pass-*.yaml "$dir"/fail-*.yaml
 
-# --run, --diff, --junit, and what is wrong with the command.
+# --run, --diff, --junit, and usage errors.
 "$gpuscale" test rules --run '^busy' "$corpus/pass-alerts.yaml" >/dev/null || fail "--run"
 "$gpuscale" test rules --run 'no such test' "$corpus/fail-value.yaml" >/dev/null || fail "--run with no test left"
 "$gpuscale" test rules --diff --junit "$dir/junit.xml" "$corpus/fail-value.yaml" "$corpus/fail-no-yaml.yaml" \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# track_timestamps_staleness: series with timestamps of their own that a page does not have any more end, or go on,
-# as in a Prometheus of version 3.
+# track_timestamps_staleness: series with timestamps that disappear from a page must end or continue
+# as in a Prometheus 3.
 . "$(dirname "$0")/pages_lib.sh"
 
 {
@@ -9,7 +9,8 @@
     printf -- '- {job_name: usual, metrics_path: /page, static_configs: [{targets: ["%s"]}]}\n' "$pages"
     printf -- '- {job_name: ignored, metrics_path: /page, track_timestamps_staleness: true, honor_timestamps: false, static_configs: [{targets: ["%s"]}]}\n' "$pages"
 } >"$dir/prometheus.yml"
-# put NAMES: a page on which these series have the timestamp of now; another one counts the pages.
+# put NAMES: writes a page with these series and the current time as timestamp. Another series
+# counts the pages.
 n=0
 put() {
     n=$((n + 1)) now=$(date +%s%3N)
@@ -20,8 +21,8 @@ put() {
     page page "$text" <"$dir/next"
 }
 about() { curl -sS -G "$1/api/v1/query" --data-urlencode 'query={__name__=~"pages|[a-z]"}' | jq -cS '.data.result[] | [.metric.job, .metric.__name__, .value[1]]' | sort; }
-# compare NAMES EXPECTED: what both have then. A scrape that is late ends tracked series until there are newer
-# timestamps: these come now and then.
+# compare NAMES EXPECTED: both must have the result. A late scrape ends tracked series until there
+# are newer timestamps, so the page is updated from time to time.
 compare() {
     names=$1 expected=$2 tries=0
     put "$names"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What relabelling, files and defaults make of targets: the engine and a Prometheus of version 3 show the same
-# active and dropped ones, with the same addresses, labels and times.
+# Targets after relabeling, files and defaults: the engine and a Prometheus 3 must have the same
+# active and dropped targets, with the same addresses, labels and times.
 . "$(dirname "$0")/pages_lib.sh"
 
 i=0

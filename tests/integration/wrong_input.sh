@@ -1,9 +1,10 @@
 #!/bin/sh
-# Wrong input gets an error that names the place, and exit code 2 where it is usage or configuration.
+# Invalid input must result in an error with its position, and in exit code 2 for usage and
+# configuration errors.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl
 
-# refused CODE TEXT COMMAND…: exits with CODE (0: accepted) and prints TEXT.
+# refused CODE TEXT COMMAND…: expects exit code CODE (0: accepted) and TEXT in the output.
 refused() {
     want=$1 text=$2
     shift 2
@@ -41,7 +42,7 @@ refused 0 'gpuscale ' "$gpuscale" exporter --version
 refused 0 'gpuscale ' "$gpuscale" -v
 refused 0 '"version": "' "$gpuscale" version -o json
 refused 0 'version: ' "$gpuscale" version -o yaml
-# No credentials in a folder that others can change.
+# Rejects credentials in a directory that other users can write to.
 mkdir -m 1777 "$dir/shared"
 refused 1 "$dir/shared can be changed by other users" "$gpuscale" up --data-dir "$dir/shared"
 
@@ -51,7 +52,7 @@ port=$(sed -n 's/.*https:..127.0.0.1:\([0-9]*\).*/\1/p' "$dir/up.log" | head -n 
 refused 1 "port $port of 127.0.0.1 is in use" "$gpuscale" up --data-dir "$dir/other" --api-port "$port"
 refused 1 "127.0.0.1:$port" "$gpuscale" exporter --simulate 1xTesla-T4 --address "127.0.0.1:$port"
 
-# Nobody without the credential gets in.
+# Requests without credentials are rejected.
 code=$(curl -sk -o "$dir/out" -w '%{http_code}' "https://127.0.0.1:$port/api/v1/pods")
 [ "$code" = 401 ] || fail "an anonymous request got HTTP $code"
 [ "$(stat -c %a "$dir/data/kubeconfig")" = 600 ] || fail "the kubeconfig is readable by others"
@@ -64,7 +65,7 @@ spec:
   containers:
   - {name: c, image: x, imagePullPolice: Always}
 Y
-# kubectl before 1.25 checks by our OpenAPI document and words it differently.
+# kubectl before 1.25 validates with the OpenAPI document, with other texts.
 refused 1 'unknown field "' kubectl apply -f "$dir/unknown.yaml"
 grep -q 'spec\.containers\[0\].*imagePullPolice' "$dir/out" || { cat "$dir/out"; fail "the error does not name the field"; }
 cat >"$dir/hpa.yaml" <<'Y'
@@ -81,14 +82,14 @@ refused 1 'spec.maxReplicas: Invalid value: 2: must be greater than or equal to 
 kubectl run lost --image=nowhere/nothing:1 --restart=Never
 wait_for "a missing image mapping is an event on the pod" sh -c "kubectl get events | grep 'pod/lost' | grep -q -- '--image'"
 
-# Without the memory that was asked for, nothing is explained.
+# Without the requested history, the explanation fails.
 sed -i 's/maxReplicas: 2/maxReplicas: 9/' "$dir/hpa.yaml"
 kubectl apply -f "$dir/hpa.yaml"
 refused 0 'memory:' "$gpuscale" explain hpa/x -o yaml
 refused 1 '--controller http://127.0.0.1:1: ' "$gpuscale" explain hpa x --controller=http://127.0.0.1:1
 stop_up
 
-# A script learns whether the load went well and came to its end.
+# The exit code reports whether the load succeeded and came to its end.
 demo() { wanted=$1 text=$2 && shift 2 && up "$wanted" "$text" -f "$source/examples/demo/intent-api.yaml" --image "intent-api:*=$intent_api_command" "$@"; }
 demo 1 "the load failed; its output is in $dir/other/load.log" \
     --load 'exit 3' --exit-after-load

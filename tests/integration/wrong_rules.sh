@@ -1,6 +1,6 @@
 #!/bin/sh
-# A file with one right rule and three wrong ones: `check rules` tells each wrong one with file, group,
-# rule and place; the engine runs the right one and shows why the others are off.
+# A file with one valid rule and three invalid ones: `check rules` reports each with file, group,
+# rule and position. The engine evaluates the valid rule and reports the errors of the others.
 . "$(dirname "$0")/lib.sh"
 need curl jq
 

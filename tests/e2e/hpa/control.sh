@@ -1,5 +1,6 @@
-# Control mode on a cluster: two of ours beside the cluster's own controller, which has an object,
-# gives it up, and one of ours dies. What they ask for is in the audit log.
+# Control mode on a cluster: two replicas of gpuscale and the cluster's own controller. First the
+# cluster's controller scales an object, then gpuscale, then one replica is killed. Their requests
+# are in the audit log.
 kubectl delete namespace ours theirs --wait=false >/dev/null
 kubectl create namespace shop >/dev/null
 kubectl -n shop create rolebinding hpa --clusterrole=$role --serviceaccount=$account >/dev/null
@@ -43,7 +44,7 @@ wait_for "the shadow says 4" shadow_follows
 stop shadow
 sleep 1
 asked_since "$line" >"$dir/shadow-asked"
-grep -q '^list external' "$dir/shadow-asked" || fail "the audit log does not know the shadow's requests"
+grep -q '^list external' "$dir/shadow-asked" || fail "the audit log does not contain the requests of the shadow"
 ! grep -vE '^(get|list|watch) ' "$dir/shadow-asked" || fail "the shadow writes"
 ok "shadow: $(wc -l <"$dir/shadow-asked") requests, all of them reads"
 
@@ -56,7 +57,7 @@ start control-a "$gpuscale" hpa $hpa_flags --identity=a
 # shellcheck disable=SC2086
 start control-b "$gpuscale" hpa $hpa_flags --identity=b
 told() { kubectl -n shop get events -o json | jq -e '.items[] | select(.reason == "ControlledByAnother" and (.message | test("kube-controller-manager")))'; }
-wait_for "that it is the other's is told" told
+wait_for "an event reports the other controller" told
 load 60
 wait_for "the cluster's controller scales to 6" has_web 6
 wait_for "it rests" rests
@@ -64,7 +65,7 @@ wait_for "it rests" rests
 ! asked_since "$line" | grep 'update apps/deployments/scale' || fail "ours writes the scale of the other's object"
 ok "control: an object of the cluster's controller is left alone, with an event"
 
-# That controller is gone: marked anew it is ours.
+# The other controller has ended: with a new label, gpuscale scales the object.
 kubectl -n shop delete rolebinding hpa >/dev/null
 sleep 3
 kubectl -n shop label hpa web gpuscale.dev/autoscaler- >/dev/null
@@ -86,7 +87,7 @@ eval "kill -9 \$pid_control_$leader"
 load 100
 wait_for "the other one scales to 10" has_web 10
 [ "$(holder)" = $other ] || fail "after the death of $leader the Lease is held by $(holder)"
-ok "control: kill -9 of the leader $leader, $other goes on"
+ok "control: after SIGKILL of the leader $leader, $other continues"
 stop "control-$other"
 
 # Its rights: nothing was refused, and nothing is granted that was not used. Objects are read singly

@@ -17,7 +17,7 @@ from world import World
 
 SETTLE = 14  # seconds that a step lasts at least: longer than any window and row of policies takes
 TOLD = 25  # warnings about one object, after which a controller is silent for minutes
-PATIENCE = 20  # seconds more for who is later
+PATIENCE = 20  # additional seconds for the slower controller
 REPEATS = 3
 MAX_AGAIN = 8  # cases that are looked at a second time
 SLACK = 6  # seconds that one may scale after the other: periods begin when they do
@@ -43,7 +43,7 @@ def differences(theirs, ours):
 
 
 def silenced(events):
-    """Who has more warnings than are told: which ones are is a matter of phase."""
+    """Autoscalers with more warnings than the event limit permits: the timing selects them."""
     return {name for name, mine in events.items() if sum(n for key, n in mine.items() if key[0] == "Warning") >= TOLD - 5}
 
 
@@ -197,14 +197,14 @@ class Scene:
         bad |= self.report("replicas over time", diary.differences(SLACK))
         events = [w.events() for w in self.worlds]
         silent = silenced(events[0]) | silenced(events[1])
-        print("%d autoscalers with more warnings than are told: %s" % (len(silent), " ".join(sorted(silent))))
+        print("%d autoscalers with more warnings than the event limit permits: %s" % (len(silent), " ".join(sorted(silent))))
         bad |= self.report("events", event_differences(*events, silent, slack=4))
         bad |= self.report("kubectl describe", page_differences("page", *(shown_pages(w.ns, silent) for w in self.worlds)))
         return bad
 
 
 def wait_for_apis(kube):
-    """The aggregated APIs are asked each few seconds whether they are there."""
+    """The API server checks the availability of aggregated APIs every few seconds."""
     until = time.time() + 300
     for group, version in metrics_api.GROUPS.items():
         while True:

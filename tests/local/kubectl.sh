@@ -161,9 +161,14 @@ walk() {
     has "create job" "created" $k create job j --image=x
     will "job" "^j +(Running +)?0/1" $k get job j
     will "pods of a job" "^j-" $k get pods -l job-name=j
+    has "create cronjob" "created" $k create cronjob cj --image=x --schedule="0 0 1 1 *" -- true
+    has "cronjob" "^cj +0 0 1 1 " $k get cronjob cj
+    has "job from cronjob" "created" $k create job manual --from=cronjob/cj
+    will "pods of that job" "^manual-" $k get pods -l job-name=manual
+    has "bad schedule" "expected exactly 5 fields, found 1" $k create cronjob bad --image=x --schedule=often
     has "no kubelet" "no kubelet" $k logs once
     has "delete pod" "deleted" $k delete pod once --grace-period=0 --force
-    has "delete all" "deployment.apps \"web\" deleted" $k delete deploy,svc,hpa,job,pdb --all
+    has "delete all" "deployment.apps \"web\" deleted" $k delete deploy,svc,hpa,cronjob,job,pdb --all
     has "delete by file" "not found" as_input "delete -f -"
     has "new namespace" "created" $k create namespace n
     $k -n n create configmap c >/dev/null

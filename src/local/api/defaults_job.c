@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defaults of Jobs, and the labels and selector that tie pods to their Job.
+// Defaults of Jobs and CronJobs, and the labels and selector that tie pods to their Job.
 #include "local/api/registry.h"
 
 #include "kube/object.h"
@@ -57,4 +57,21 @@ void local_api_default_job(json_t *obj, const json_t *old)
     if (labels && !codec_json_get(obj, "metadata", "labels", NULL))
         codec_json_set(obj, json_deep_copy(labels), "metadata", "labels", NULL);
     local_api_default_object(obj, "status");
+}
+
+void local_api_default_cronjob(json_t *obj, const json_t *old)
+{
+    json_t *spec = json_object_get(obj, "spec");
+
+    if (!json_is_object(spec))
+        return;
+    local_api_default_pod_spec(
+        codec_json_get(spec, "jobTemplate", "spec", "template", "spec", NULL));
+    local_api_default_str(spec, "concurrencyPolicy", "Allow");
+    if (!json_object_get(spec, "suspend"))
+        codec_json_set_bool(spec, "suspend", false);
+    local_api_default_int(spec, "successfulJobsHistoryLimit", 3);
+    local_api_default_int(spec, "failedJobsHistoryLimit", 1);
+    if (!old)
+        local_api_default_object(obj, "status");
 }

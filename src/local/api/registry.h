@@ -121,6 +121,7 @@ void local_api_default_replication_controller(json_t *obj, const json_t *old);
 void local_api_default_statefulset(json_t *obj, const json_t *old);
 void local_api_default_daemonset(json_t *obj, const json_t *old);
 void local_api_default_job(json_t *obj, const json_t *old);
+void local_api_default_cronjob(json_t *obj, const json_t *old);
 void local_api_default_hpa(json_t *obj, const json_t *old);
 void local_api_default_priority_class(json_t *obj, const json_t *old);
 
@@ -148,6 +149,8 @@ void local_api_validate_template(const json_t *template, const char *path,
 void local_api_validate_job_spec(const json_t *spec, const char *path,
                                  struct kube_field_errors *errors);
 void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
+void local_api_validate_cronjob(const json_t *obj, const json_t *old,
+                                struct kube_field_errors *errors);
 void local_api_validate_hpa(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
 void local_api_validate_configmap(const json_t *obj, const json_t *old,
                                   struct kube_field_errors *errors);

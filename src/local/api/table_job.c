@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs.
+// Jobs and CronJobs.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
@@ -76,3 +76,38 @@ const struct local_api_table local_api_table_jobs = {
         {"Selector", "string", 1, "Label selector for pods."},
         {0}},
     job_cells};
+
+static void cronjob_cells(const json_t *cronjob, json_t *cells, int64_t now_ms)
+{
+    const json_t *job = codec_json_get(cronjob, "spec", "jobTemplate", NULL);
+    const char *last = codec_json_str(cronjob, "status", "lastScheduleTime", NULL);
+    bool suspended = codec_json_bool(cronjob, false, "spec", "suspend", NULL);
+    char age[LOCAL_API_AGE_SIZE];
+
+    local_api_cell_name(cells, cronjob);
+    local_api_cell_str(cells, codec_json_str(cronjob, "spec", "schedule", NULL));
+    local_api_cell_or(cells, codec_json_str(cronjob, "spec", "timeZone", NULL), "<none>");
+    local_api_cell_str(cells, suspended ? "True" : "False");
+    local_api_cell_int(cells,
+                       (int64_t)json_array_size(codec_json_get(cronjob, "status", "active", NULL)));
+    local_api_cell_str(cells, last ? local_api_format_age(last, now_ms, age) : "<none>");
+    local_api_cell_age(cells, cronjob, now_ms);
+    local_api_cell_containers(cells,
+                              codec_json_get(job, "spec", "template", "spec", "containers", NULL));
+    local_api_cell_selector(cells, job);
+}
+
+const struct local_api_table local_api_table_cronjobs = {
+    (const struct local_api_column[]){
+        LOCAL_API_COLUMN_NAME,
+        {"Schedule", "string", 0, "Schedule in the format of cron."},
+        {"Timezone", "string", 0, "Time zone of the schedule."},
+        {"Suspend", "boolean", 0, "Whether no further jobs are created."},
+        {"Active", "integer", 0, "Number of running jobs."},
+        {"Last Schedule", "string", 0, "Time since the last job was created."},
+        LOCAL_API_COLUMN_AGE,
+        {"Containers", "string", 1, "Names of each container in the template."},
+        {"Images", "string", 1, "Images referenced by each container in the template."},
+        {"Selector", "string", 1, "Label selector for pods."},
+        {0}},
+    cronjob_cells};

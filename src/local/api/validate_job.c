@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs.
+// Jobs and CronJobs.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/registry.h"
+#include "local/cron.h"
 
 #define MAX_INDEXES       100000
 #define MAX_POLICY_RULES  20
@@ -110,9 +111,9 @@ static void check_mode(const json_t *spec, const char *path, struct kube_field_e
     const char *mode = codec_json_str(spec, "completionMode", NULL);
     bool indexed = gs_streq(mode, "Indexed");
 
-    if (!indexed && !gs_streq(mode, "NonIndexed")) {
+    if (mode && !indexed && !gs_streq(mode, "NonIndexed")) {
         GS_AUTO_FREE char *field = gs_format("%s.completionMode", path);
-        local_api_unsupported(errors, field, mode ? mode : "", "\"NonIndexed\", \"Indexed\"");
+        local_api_unsupported(errors, field, mode, "\"NonIndexed\", \"Indexed\"");
     }
     if (indexed && !json_object_get(spec, "completions")) {
         GS_AUTO_FREE char *field = gs_format("%s.completions", path);
@@ -200,4 +201,74 @@ void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_fi
     if (!gs_streq(codec_json_str(spec, "completionMode", NULL), "Indexed") ||
         !local_api_same(json_object_get(spec, "completions"), json_object_get(spec, "parallelism")))
         immutable(spec, old_spec, "spec", "completions", errors);
+}
+
+// --- CronJobs ---
+
+#define MAX_CRONJOB_NAME 52 // the names of its Jobs add the time
+
+static void check_zone(const json_t *spec, struct kube_field_errors *errors)
+{
+    const char *zone = codec_json_str(spec, "timeZone", NULL);
+    struct local_timezone *loaded = NULL;
+
+    if (!zone)
+        return;
+    if (!*zone) {
+        local_api_invalid(errors, "spec.timeZone", zone, "must be nil or non-empty value");
+        return;
+    }
+    if (gs_streq(zone, "Local")) {
+        local_api_invalid(errors, "spec.timeZone", zone,
+                          "timeZone must be an explicit time zone as defined in "
+                          "https://www.iana.org/time-zones");
+        return;
+    }
+    GS_AUTO_ERROR struct gs_error *err = local_timezone_load(zone, &loaded);
+    if (err)
+        local_api_invalid(errors, "spec.timeZone", zone, "%s", gs_error_message(err));
+    local_timezone_free(loaded);
+}
+
+static void check_schedule(const json_t *spec, struct kube_field_errors *errors)
+{
+    const char *schedule = codec_json_str(spec, "schedule", NULL);
+    struct local_cron parsed;
+
+    if (!schedule || !*schedule) {
+        local_api_required(errors, "spec.schedule", "");
+        return;
+    }
+    if (strstr(schedule, "TZ")) {
+        local_api_invalid(errors, "spec.schedule", schedule,
+                          "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+        return;
+    }
+    GS_AUTO_ERROR struct gs_error *err = local_cron_parse(gs_slice_of(schedule), &parsed);
+    if (err)
+        local_api_invalid(errors, "spec.schedule", schedule, "%s", gs_error_message(err));
+}
+
+void local_api_validate_cronjob(const json_t *obj, const json_t *old,
+                                struct kube_field_errors *errors)
+{
+    static const char *const counts[] = {"startingDeadlineSeconds", "successfulJobsHistoryLimit",
+                                         "failedJobsHistoryLimit"};
+    const json_t *spec = json_object_get(obj, "spec");
+    const char *policy = codec_json_str(spec, "concurrencyPolicy", NULL);
+    const char *name = kube_name(obj);
+
+    if (name && strlen(name) > MAX_CRONJOB_NAME)
+        local_api_invalid(errors, "metadata.name", name, "must be no more than %d characters",
+                          MAX_CRONJOB_NAME);
+    check_schedule(spec, errors);
+    check_zone(spec, errors);
+    for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
+        local_api_validate_range(spec, counts[i], 0, i == 0 ? INT64_MAX : INT32_MAX, "spec",
+                                 LOCAL_API_NOT_NEGATIVE, errors);
+    if (!gs_streq(policy, "Allow") && !gs_streq(policy, "Forbid") && !gs_streq(policy, "Replace"))
+        local_api_unsupported(errors, "spec.concurrencyPolicy", policy ? policy : "",
+                              "\"Allow\", \"Forbid\", \"Replace\"");
+    local_api_validate_job_spec(codec_json_get(spec, "jobTemplate", "spec", NULL),
+                                "spec.jobTemplate.spec", errors);
 }

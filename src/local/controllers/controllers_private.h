@@ -132,6 +132,10 @@ json_t *controllers_revision_template(const json_t *revision);
 // The short hash of a text that names ReplicaSets and ControllerRevisions.
 void controllers_template_hash(const char *text, char out[16]);
 
+struct controllers_cronjobs;
+struct controllers_cronjobs *controllers_cronjobs_new(struct local_cluster *c);
+void controllers_cronjobs_free(struct controllers_cronjobs *d);
+
 // --- Jobs ---
 
 struct controllers_jobs;

@@ -9,6 +9,7 @@ struct local_workloads {
     struct controllers_replicasets *replicasets, *replication_controllers;
     struct controllers_daemonsets *daemonsets;
     struct controllers_jobs *jobs;
+    struct controllers_cronjobs *cronjobs;
     struct controllers_garbage_collector *collector;
     struct controllers_namespaces *namespaces;
 };
@@ -21,6 +22,7 @@ struct local_workloads *controllers_workloads_new(struct local_cluster *c)
     w->replication_controllers = controllers_replication_controllers_new(c);
     w->daemonsets = controllers_daemonsets_new(c);
     w->jobs = controllers_jobs_new(c);
+    w->cronjobs = controllers_cronjobs_new(c);
     w->collector = controllers_garbage_collector_new(c);
     w->namespaces = controllers_namespaces_new(c);
     return w;
@@ -35,6 +37,7 @@ void controllers_workloads_free(struct local_workloads *w)
     controllers_replicasets_free(w->replication_controllers);
     controllers_daemonsets_free(w->daemonsets);
     controllers_jobs_free(w->jobs);
+    controllers_cronjobs_free(w->cronjobs);
     controllers_garbage_collector_free(w->collector);
     controllers_namespaces_free(w->namespaces);
     free(w);

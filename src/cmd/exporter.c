@@ -262,9 +262,16 @@ static const struct gs_opt exporter_opts[] = {
      .type = GS_OPT_STRING,
      AT(simulate),
      .group = "GPUs",
-     .help = "Use simulated GPUs, such as 2xTesla-T4 or a YAML file. All output says so. If the "
-             "set of GPUSCALE_SIM, or of the user, exists, it is joined; otherwise it is created "
-             "(see gpuscale sim)."},
+     .help = "Use simulated GPUs, such as 2xTesla-T4 or a YAML file. All output says so. They are "
+             "a set of its own unless --sim-set names one."},
+    {.name = "sim-set",
+     .env = "GPUSCALE_SIM",
+     .arg = "NAME",
+     .type = GS_OPT_STRING,
+     AT(sim_set),
+     .group = "GPUs",
+     .help = "With --simulate: the set of simulated GPUs to share with other programs, such as one "
+             "of gpuscale sim create. It is created if it does not exist."},
     {.name = "driver-timeout",
      .env = "GPUSCALE_EXPORTER_DRIVER_TIMEOUT",
      .arg = "DURATION",

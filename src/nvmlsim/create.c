@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/slice.h"
 #include "nvmlsim/nvmlsim_private.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define MIB UINT64_C(1048576)
+#define MIB        UINT64_C(1048576)
+#define CREATION_S 10
 
 // A version 4 style UUID from the names of the segment and object; the same for each creation.
 static void make_uuid(const char *prefix, const char *segment, unsigned gpu, unsigned instance,
@@ -104,9 +106,13 @@ static struct gs_error *fill_segment(struct nvmlsim *s, const struct nvmlsim_spe
 static struct gs_error *remove_old(const char *name)
 {
     GS_AUTO_CLOSE int fd = shm_open(name, O_RDWR, 0);
+    struct stat st = {0};
     if (fd < 0)
         return errno == ENOENT ? NULL : gs_error_errno(errno, "opening the old %s", name);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+    // Its creator takes the lock right after it has created the file, and then its memory.
+    bool new = fstat(fd, &st) == 0 && st.st_size == 0 &&
+               st.st_ctim.tv_sec + CREATION_S > gs_unix_ms() / 1000;
+    if (new || flock(fd, LOCK_EX | LOCK_NB) < 0)
         return gs_error_new(GS_EEXIST,
                             "the simulated GPUs %s exist and are in use; stop the programs that "
                             "use them, or choose another name with --name or %s",
@@ -119,6 +125,8 @@ static struct gs_error *remove_old(const char *name)
 static struct gs_error *make_file(const char *name, size_t size, int *ret_fd)
 {
     GS_AUTO_CLOSE int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return gs_error_new(GS_EEXIST, "another process is creating %s", name);
     if (fd < 0)
         return gs_error_errno(errno, "creating the shared memory %s", name);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -167,6 +175,19 @@ struct gs_error *nvmlsim_create(const char *name, const struct nvmlsim_spec *spe
     flock(s->fd, LOCK_SH);
     *ret = s;
     return NULL;
+}
+
+void nvmlsim_remove_unused(const char *prefix)
+{
+    char **names = NULL;
+    size_t n = 0;
+    GS_AUTO_ERROR struct gs_error *err = nvmlsim_list(&names, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (gs_starts(names[i], prefix))
+            gs_error_free(remove_old(names[i])); // others are in use or of another user
+        free(names[i]);
+    }
+    free(names);
 }
 
 struct gs_error *nvmlsim_unlink(const char *name)

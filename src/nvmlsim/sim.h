@@ -57,6 +57,9 @@ struct gs_error *nvmlsim_create(const char *name, const struct nvmlsim_spec *spe
                                 struct nvmlsim **ret);
 struct gs_error *nvmlsim_attach(const char *name, struct nvmlsim **ret);
 void nvmlsim_detach(struct nvmlsim *s);
+// Deletes the segments of this user whose name begins with prefix and that no process has open, as
+// a killed program leaves them.
+void nvmlsim_remove_unused(const char *prefix);
 struct gs_error *nvmlsim_unlink(const char *name); // attached processes keep their devices
 const char *nvmlsim_name(const struct nvmlsim *s);
 // Lists the segments of this machine. The caller frees each name and the array with free().

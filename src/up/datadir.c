@@ -30,8 +30,8 @@
 // Files of `gpuscale up` except the lock. "state.db" is a prefix.
 #define STATE "state.db"
 static const char *const ours[] = {
-    STATE,           "kubeconfig",   "load.log",       "pki",         "containers", "pods",
-    "pod-resources", "kubelet.lock", "prometheus.yml", "counters.csv"};
+    STATE,           "kubeconfig",   "load.log",       "pki",          "containers", "pods",
+    "pod-resources", "kubelet.lock", "prometheus.yml", "counters.csv", "tools"};
 
 // --- location ---
 

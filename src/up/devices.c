@@ -67,9 +67,10 @@ static struct gs_error *open_simulated(const char *text, const char *data_dir, s
         err = simulation_find_library(&d->sim_library);
     if (err)
         return err;
+    GS_AUTO_FREE char *prefix = gs_format("/gpuscale-up-%u-", (unsigned)getuid());
+    nvmlsim_remove_unused(prefix);
     // The name is unique for each data directory and user, so that instances do not share GPUs.
-    d->sim_name = gs_format("/gpuscale-%u-%08x", (unsigned)getuid(),
-                            (unsigned)gs_hash(data_dir, strlen(data_dir)));
+    d->sim_name = gs_format("%s%08x", prefix, (unsigned)gs_hash(data_dir, strlen(data_dir)));
     err = nvmlsim_create(d->sim_name, &spec, &d->sim);
     if (err)
         return gs_error_wrap(err, "simulated GPUs");

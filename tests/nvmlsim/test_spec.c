@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvmlsim/nvmlsim_private.h"
+#include "nvmlsim/simulation/simulation.h"
 #include "simtest.h"
 
 #include <fcntl.h>
@@ -259,6 +260,44 @@ static void test_what_others_can_write_is_refused(void **state)
     drop_sim(s);
 }
 
+static void test_programs_share_a_set_only_by_its_name(void **state)
+{
+    struct simulation first = {0}, second = {0}, joined = {0};
+    setenv("GPUSCALE_NVMLSIM_LIBRARY", "/library", 1);
+    ok(simulation_start("1xL4", NULL, &first));
+    ok(simulation_start("1xL4", "", &second));
+    assert_string_not_equal(first.name, second.name);
+    ok(simulation_start("2xL4", first.name, &joined));
+    assert_null(joined.name);
+    assert_int_equal(nvmlsim_gpu_count(joined.sim), 1);
+    simulation_finish(&joined);
+    GS_AUTO_FREE char *name = gs_strdup(first.name);
+    simulation_finish(&first);
+    simulation_finish(&second);
+    fails(nvmlsim_attach(name, &joined.sim), GS_ENOTFOUND, name);
+    unsetenv("GPUSCALE_NVMLSIM_LIBRARY");
+    unsetenv(NVMLSIM_ENV);
+}
+
+static void test_sets_that_killed_programs_leave_are_removed(void **state)
+{
+    struct nvmlsim_spec spec;
+    struct nvmlsim *left = NULL, *used = NULL;
+    GS_AUTO_FREE char *prefix = gs_format("/gpuscale-test-left-%d-", (int)getpid());
+    GS_AUTO_FREE char *left_name = gs_format("%s1", prefix);
+    GS_AUTO_FREE char *used_name = gs_format("%s2", prefix);
+    ok(nvmlsim_spec_parse("1xL4", &spec));
+    ok(nvmlsim_create(left_name, &spec, &left));
+    ok(nvmlsim_create(used_name, &spec, &used));
+    nvmlsim_detach(left);
+    nvmlsim_remove_unused(prefix);
+    fails(nvmlsim_attach(left_name, &left), GS_ENOTFOUND, left_name);
+    ok(nvmlsim_attach(used_name, &left));
+    nvmlsim_detach(left);
+    nvmlsim_detach(used);
+    ok(nvmlsim_unlink(used_name));
+}
+
 static void test_error_code_names(void **state)
 {
     int code = 0;
@@ -286,6 +325,8 @@ int main(void)
         cmocka_unit_test(test_a_segment_in_use_is_kept),
         cmocka_unit_test(test_a_corrupt_segment_is_refused),
         cmocka_unit_test(test_what_others_can_write_is_refused),
+        cmocka_unit_test(test_programs_share_a_set_only_by_its_name),
+        cmocka_unit_test(test_sets_that_killed_programs_leave_are_removed),
         cmocka_unit_test(test_error_code_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -513,7 +513,7 @@ struct gs_error *daemon_run(const struct daemon_options *o)
     mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little and rarely at the same time
     struct simulation sim = {0};
     bool ended = true;
-    struct gs_error *err = simulation_start(o->simulate, &sim);
+    struct gs_error *err = simulation_start(o->simulate, o->sim_set, &sim);
     warn_without_node_name(o);
     if (!err)
         err = serve_with(o, &sim, &ended);

@@ -36,6 +36,7 @@ struct daemon_options {
     const char *node_name;
     const char *nvml_library;
     const char *simulate; // specification of simulated GPUs
+    const char *sim_set;  // the set that is joined or made; NULL: one of its own
     int64_t driver_timeout_ns, driver_wait_limit_ns;
     enum gs_switch wait_for_driver;
     const char *host_sys;

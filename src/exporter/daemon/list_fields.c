@@ -73,7 +73,7 @@ static void print_fields(const char *library)
 struct gs_error *daemon_list_fields(const struct daemon_options *o)
 {
     struct simulation sim = {0};
-    struct gs_error *err = simulation_start(o->simulate, &sim);
+    struct gs_error *err = simulation_start(o->simulate, o->sim_set, &sim);
     if (err)
         return err;
     print_fields(sim.library ? sim.library : o->nvml_library);

@@ -34,12 +34,13 @@ struct simulation {
     char *library; // path of the simulated libnvidia-ml; NULL: no simulation
 };
 
-// Joins the set named by GPUSCALE_SIM, or the user's own (simulation_own_name()), or makes it if it
-// does not exist. Sets GPUSCALE_SIM. spec NULL: no simulation. After an error simulation_finish()
-// is needed, too.
-struct gs_error *simulation_start(const char *spec, struct simulation *s);
+// Joins the set with this name, or makes it if it does not exist. set NULL or empty: makes a set
+// that no other program has. Sets GPUSCALE_SIM. spec NULL: no simulation. After an error
+// simulation_finish() is needed, too.
+struct gs_error *simulation_start(const char *spec, const char *set, struct simulation *s);
 void simulation_finish(struct simulation *s); // deletes a set that simulation_start() made
-char *simulation_own_name(void);              // "/gpuscale-sim-UID"; the caller frees it
+// The default set of `gpuscale sim`: "/gpuscale-sim-UID". The caller frees it.
+char *simulation_own_name(void);
 
 // A set for people and as JSON.
 void simulation_print_status(struct nvmlsim *s, FILE *out);

@@ -66,10 +66,10 @@ static void ask(uv_loop_t *loop, struct fuzz *f)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     static const struct http_header headers[] = {{"Authorization", "Bearer t"}, {NULL, NULL}};
-    const struct http_request call = {.path = "/apis/custom.metrics.k8s.io/v1beta1/nodes/n/m",
-                                      .headers = headers};
+    const struct http_request get = {.path = "/apis/custom.metrics.k8s.io/v1beta1/nodes/n/m",
+                                     .headers = headers};
     struct http_client *client = http_client_new_loopback(loop, serve, f, NULL);
-    http_send(client, &call, &callbacks, f);
+    http_send(client, &get, &callbacks, f);
     for (int i = 0; i < MAX_TURNS && !f->done; i++)
         uv_run(loop, UV_RUN_NOWAIT);
     http_client_free(client);

@@ -118,7 +118,7 @@ static struct gs_error *listen_for_requests(struct adapter_server *s)
     struct http_server_config server = {.address =
                                             gs_streq(o->bind_address, "::") ? "" : o->bind_address,
                                         .port = (uint16_t)o->secure_port,
-                                        .ask_client_cert = true,
+                                        .request_client_cert = true,
                                         .max_connections = (unsigned)o->max_connections};
     serving_apply(s->serving, &server);
     err = http_server_start(&s->loop, &server, adapter_handle, s->adapter, &s->http);

@@ -29,7 +29,7 @@ struct exporter_attribution {
     struct exporter_device_map *map;
     struct exporter_device_replicas *replicas;
     uint64_t list_hash, allocatable_hash; // of the last replies: equal replies change nothing
-    int64_t asked_ns;                     // when the last successful call was made
+    int64_t called_ns;                    // when the last successful call was made
     int64_t last_list_ns, last_allocatable_ns;
     bool old;   // the kubelet only provides v1alpha1
     bool stale; // a source has changed since the map was created
@@ -112,7 +112,7 @@ static void on_pod_list(void *arg, const struct grpc_reply *reply)
     set_problem(a, NULL);
     a->backoff_ms = 0;
     a->status.ok++;
-    a->asked_ns = a->last_list_ns;
+    a->called_ns = a->last_list_ns;
     a->status.last_ok_ns = gs_mono_ns();
     schedule(a, a->cfg.interval_ns / GS_NS_PER_MS);
 }
@@ -198,7 +198,7 @@ exporter_attribution_replicas(const struct exporter_attribution *a)
 
 int64_t exporter_attribution_requested_ns(const struct exporter_attribution *a)
 {
-    return a ? a->asked_ns : 0;
+    return a ? a->called_ns : 0;
 }
 
 struct exporter_attribution_status exporter_attribution_status(const struct exporter_attribution *a)

@@ -23,7 +23,7 @@ struct seen {
     const struct exporter_owner *anonymous; // a process whose pod name is needed; NULL: none
 };
 
-static void look_at_processes(const struct exporter_sample *s,
+static void inspect_processes(const struct exporter_sample *s,
                               const struct exporter_device_map *map, size_t at, struct seen *seen)
 {
     const struct gpu_device *d = &s->gpus->devices[at];
@@ -49,7 +49,7 @@ static struct seen inspect_owners(const struct exporter_sample *s,
         seen.held += exporter_device_map_find(map, d, NULL) != NULL;
         for (size_t k = 0; k < d->n_instances; k++)
             seen.held += exporter_device_map_find(map, d, &d->instances[k]) != NULL;
-        look_at_processes(s, map, i, &seen);
+        inspect_processes(s, map, i, &seen);
     }
     return seen;
 }

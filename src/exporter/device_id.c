@@ -17,7 +17,7 @@ static bool all_digits(struct gs_slice s)
     return s.len > 0 && s.len <= 9;
 }
 
-static bool fits(int n, size_t size)
+static bool printed_completely(int n, size_t size)
 {
     return n > 0 && (size_t)n < size;
 }
@@ -127,17 +127,17 @@ static bool old_mig_key(struct gs_slice id, char *ret, size_t size)
     struct gs_slice uuid = gs_slice_cut(&rest, '/'), gi = gs_slice_cut(&rest, '/');
     bool later = all_digits(rest) && !gs_slice_eq_str(rest, "0"); // the first device has no number
     return all_digits(gi) &&
-           fits(snprintf(ret, size, GS_SLICE_FMT "/gi" GS_SLICE_FMT "%s" GS_SLICE_FMT,
-                         GS_SLICE_ARG(uuid), GS_SLICE_ARG(gi), later ? "/ci" : "",
-                         GS_SLICE_ARG(later ? rest : GS_SLICE(""))),
-                size);
+           printed_completely(snprintf(ret, size, GS_SLICE_FMT "/gi" GS_SLICE_FMT "%s" GS_SLICE_FMT,
+                                       GS_SLICE_ARG(uuid), GS_SLICE_ARG(gi), later ? "/ci" : "",
+                                       GS_SLICE_ARG(later ? rest : GS_SLICE(""))),
+                              size);
 }
 
 static bool volcano_key(struct gs_slice id, char *ret, size_t size)
 {
     struct gs_slice index = gs_slice_cut(&id, '-');
     return all_digits(index) &&
-           fits(snprintf(ret, size, "#" GS_SLICE_FMT, GS_SLICE_ARG(index)), size);
+           printed_completely(snprintf(ret, size, "#" GS_SLICE_FMT, GS_SLICE_ARG(index)), size);
 }
 
 bool exporter_device_id_parse(const char *resource, struct gs_slice id,
@@ -153,8 +153,8 @@ bool exporter_device_id_parse(const char *resource, struct gs_slice id,
         return old_mig_key(id, ret->key, sizeof(ret->key));
     if (ret->sharing == EXPORTER_SHARING_VOLCANO)
         return volcano_key(id, ret->key, sizeof(ret->key));
-    return fits(snprintf(ret->key, sizeof(ret->key), GS_SLICE_FMT, GS_SLICE_ARG(id)),
-                sizeof(ret->key));
+    return printed_completely(snprintf(ret->key, sizeof(ret->key), GS_SLICE_FMT, GS_SLICE_ARG(id)),
+                              sizeof(ret->key));
 }
 
 static bool is_uuid(const char *key)
@@ -186,7 +186,7 @@ bool exporter_device_key_of_profile(const char *gpu, const char *profile, char *
         if (isalnum((unsigned char)*profile))
             plain[n++] = (char)tolower((unsigned char)*profile);
     plain[n] = '\0';
-    return n && fits(snprintf(ret, size, "%s/profile/%s", gpu, plain), size);
+    return n && printed_completely(snprintf(ret, size, "%s/profile/%s", gpu, plain), size);
 }
 
 bool exporter_device_key_of_claim(const char *device, char *ret, size_t size)
@@ -199,15 +199,15 @@ bool exporter_device_key_of_claim(const char *device, char *ret, size_t size)
     char gpu[32], profile[32];
     snprintf(gpu, sizeof(gpu), "nvidia" GS_SLICE_FMT, GS_SLICE_ARG(minor));
     if (!rest.data)
-        return fits(snprintf(ret, size, "%s", gpu), size);
+        return printed_completely(snprintf(ret, size, "%s", gpu), size);
     if (!gs_slice_starts(rest, "mig-"))
         return false;
     gs_slice_cut(&rest, '-');
     struct gs_slice name = gs_slice_cut(&rest, '-');
     // Older drivers have the number of the profile here instead of its name.
     if (all_digits(name) ||
-        !fits(snprintf(profile, sizeof(profile), GS_SLICE_FMT, GS_SLICE_ARG(name)),
-              sizeof(profile)))
+        !printed_completely(snprintf(profile, sizeof(profile), GS_SLICE_FMT, GS_SLICE_ARG(name)),
+                            sizeof(profile)))
         return false;
     return exporter_device_key_of_profile(gpu, profile, ret, size);
 }

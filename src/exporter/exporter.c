@@ -45,7 +45,7 @@ struct exporter {
     struct http_bytes *page;
     size_t gpu_len;
     bool dirty;     // the sample or map is newer than the page
-    bool asked_for; // the page was requested
+    bool requested; // the page was requested
 };
 
 static size_t count_hung(const struct exporter *e)
@@ -121,7 +121,7 @@ static void write_page(struct exporter *e)
         .sample = e->sample,
         .map = exporter_attribution_map(e->attribution),
         .map_version = e->map_version,
-        .map_asked_ns = exporter_attribution_requested_ns(e->attribution),
+        .map_requested_ns = exporter_attribution_requested_ns(e->attribution),
         .replicas = exporter_attribution_replicas(e->attribution),
         .health = e->health};
     struct gs_buf *text = http_bytes_edit(&e->page, 0);
@@ -137,7 +137,7 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
         reply_unavailable(e, x);
         return;
     }
-    e->asked_for = true;
+    e->requested = true;
     struct exporter_attribution_status status;
     struct exporter_render_self self = self_of(e, &status);
     if (self.fresh && e->dirty)
@@ -199,7 +199,7 @@ void exporter_handle(void *exporter, struct http_exchange *x)
 
 // --- updates ---
 
-static void give_up(struct exporter *e, struct gs_error *err)
+static void end_with_error(struct exporter *e, struct gs_error *err)
 {
     if (e->has_given_up)
         gs_error_free(err);
@@ -209,7 +209,7 @@ static void give_up(struct exporter *e, struct gs_error *err)
 }
 
 // Logs one line when the driver is unavailable, for each new cause, and when it is available again.
-static void tell_away(struct exporter *e, const char *problem, enum gpu_driver state)
+static void log_unavailable_driver(struct exporter *e, const char *problem, enum gpu_driver state)
 {
     bool simulate = state == GPU_DRIVER_NO_LIBRARY || state == GPU_DRIVER_NO_DEVICE;
     if (e->away_since && state == e->driver)
@@ -227,10 +227,10 @@ static void take_failure(struct exporter *e, struct gs_error *err, enum gpu_driv
     bool can_wait = e->cfg.wait_for_driver && gs_error_code(err) != GS_EINVAL;
     e->failures++;
     if (!e->samples && !can_wait) {
-        give_up(e, err);
+        end_with_error(e, err);
         return;
     }
-    tell_away(e, gs_error_message(err), driver);
+    log_unavailable_driver(e, gs_error_message(err), driver);
     if (!e->away_since)
         e->away_since = gs_mono_ns();
     e->driver = driver;
@@ -348,9 +348,9 @@ static void on_sample(void *arg, struct exporter_sample *s, struct gs_error *err
     else
         accept_sample(e, s, driver);
     // The client that requested the last page will request this one. Render it in advance.
-    if (e->asked_for)
+    if (e->requested)
         write_page(e);
-    e->asked_for = false;
+    e->requested = false;
 }
 
 // Requests from the API server only what the kubelet's reply lacks.
@@ -388,8 +388,8 @@ static void end_waiting(struct exporter *e)
     if (!limit || !e->away_since || e->driver == GPU_DRIVER_NO_DEVICE ||
         gs_mono_ns() - e->away_since < limit)
         return;
-    give_up(e, gs_error_new(GS_EUNAVAIL, "no driver for %" PRId64 " s: %s", limit / GS_NS_PER_SEC,
-                            e->problem));
+    end_with_error(e, gs_error_new(GS_EUNAVAIL, "no driver for %" PRId64 " s: %s",
+                                   limit / GS_NS_PER_SEC, e->problem));
 }
 
 static void on_watch_timer(void *arg)

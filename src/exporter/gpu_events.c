@@ -139,8 +139,8 @@ static bool is_hung(const struct gpu_device *d)
     return d->hung;
 }
 
-static bool add_problem(const struct gpu_snapshot *s, bool (*has)(const struct gpu_device *),
-                        const char *what, struct gs_buf *out)
+static bool add_gpu_problem(const struct gpu_snapshot *s, bool (*has)(const struct gpu_device *),
+                            const char *what, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf names = {0};
     size_t n = 0;
@@ -157,7 +157,7 @@ static bool add_problem(const struct gpu_snapshot *s, bool (*has)(const struct g
 
 bool exporter_gpu_events_problems(const struct gpu_snapshot *s, struct gs_buf *out)
 {
-    bool lost = add_problem(s, is_lost, "are lost", out);
-    bool hung = add_problem(s, is_hung, "do not respond", out);
+    bool lost = add_gpu_problem(s, is_lost, "are lost", out);
+    bool hung = add_gpu_problem(s, is_hung, "do not respond", out);
     return lost || hung;
 }

@@ -21,7 +21,7 @@ void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind 
                           const char *problem)
 {
     unsigned bit = 1u << k;
-    s->asked |= bit;
+    s->configured |= bit;
     if (problem && !(s->missing & bit))
         gs_warn("exporter", "%s; %s", problem, kinds[k].without);
     else if (!problem && (s->missing & bit))
@@ -29,8 +29,8 @@ void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind 
     s->missing = problem ? s->missing | bit : s->missing & ~bit;
 }
 
-static void look_for(struct exporter_sources *s, enum exporter_source_kind k, const char *flag,
-                     const char *dir, const char *path, int mode)
+static void check_source(struct exporter_sources *s, enum exporter_source_kind k, const char *flag,
+                         const char *dir, const char *path, int mode)
 {
     GS_AUTO_FREE char *problem = NULL;
     if (access(path, mode) < 0)
@@ -41,12 +41,12 @@ static void look_for(struct exporter_sources *s, enum exporter_source_kind k, co
 void exporter_sources_check(struct exporter_sources *s)
 {
     if (s->hpc_dir)
-        look_for(s, EXPORTER_SOURCE_HPC_JOBS, "--hpc-job-mapping-dir", s->hpc_dir, s->hpc_dir,
-                 R_OK | X_OK);
+        check_source(s, EXPORTER_SOURCE_HPC_JOBS, "--hpc-job-mapping-dir", s->hpc_dir, s->hpc_dir,
+                     R_OK | X_OK);
     // "self" cannot be used if /proc belongs to another PID namespace.
     const char *proc = s->proc ? s->proc : "/proc";
     GS_AUTO_FREE char *first = gs_format("%s/1", proc);
-    look_for(s, EXPORTER_SOURCE_PROC, "--host-proc", proc, first, F_OK);
+    check_source(s, EXPORTER_SOURCE_PROC, "--host-proc", proc, first, F_OK);
 }
 
 void exporter_sources_render(const struct exporter_sources *s, struct gs_buf *out)
@@ -56,7 +56,7 @@ void exporter_sources_render(const struct exporter_sources *s, struct gs_buf *ou
                          "1 if the object that a flag names is available, otherwise 0.");
     for (enum exporter_source_kind k = 0; k < EXPORTER_SOURCE_COUNT; k++) {
         struct metrics_label l = {gs_slice_of("source"), gs_slice_of(kinds[k].name)};
-        if (s->asked >> k & 1)
+        if (s->configured >> k & 1)
             metrics_write_sample(out, name, &l, 1, !(s->missing >> k & 1));
     }
 }

@@ -321,8 +321,8 @@ static const struct exporter_owner *gone(struct exporter_owner_cache *c)
 }
 
 // Returns NULL if the PID was reused for another process meanwhile.
-static struct entry *look(struct exporter_owner_cache *c, uint32_t pid, struct exporter_owner fresh,
-                          uint64_t start_time)
+static struct entry *lookup_process(struct exporter_owner_cache *c, uint32_t pid,
+                                    struct exporter_owner fresh, uint64_t start_time)
 {
     char name[sizeof(fresh.process_name)];
     uint64_t still = 0;
@@ -347,7 +347,7 @@ const struct exporter_owner *exporter_owner_lookup(struct exporter_owner_cache *
         return gone(c);
     struct entry *e = gs_hmap_get(c->entries, gs_slice_make(&pid, sizeof(pid)));
     if (!e || e->start_time != start_time)
-        e = look(c, pid, fresh, start_time);
+        e = lookup_process(c, pid, fresh, start_time);
     if (!e)
         return gone(c);
     e->seen = true;

@@ -26,7 +26,7 @@ void exporter_render_write_header(struct gs_buf *cache, const char *name, const 
     gs_buf_add_slice(out, gs_buf_slice(cache));
 }
 
-static char *put(char *at, const void *data, size_t len)
+static char *append_bytes(char *at, const void *data, size_t len)
 {
     memcpy(at, data, len);
     return at + len;
@@ -52,11 +52,11 @@ void exporter_render_write_line(const struct exporter_renderer *r, const char *n
     char *start = gs_buf_room(out, name_len + labels->len + GS_FIXED6_SIZE + NUMBER_SIZE);
     if (!start)
         return;
-    char *at = put(start, name, name_len);
+    char *at = append_bytes(start, name, name_len);
     *at++ = '{';
     if (labels->len)
-        at = put(at, labels->data, labels->len);
-    at = put(at, "} ", 2);
+        at = append_bytes(at, labels->data, labels->len);
+    at = append_bytes(at, "} ", 2);
     at = v.is_double ? put_double(at, v.d) : put_integer(at, v.i);
     if (r->names->timestamps) {
         *at++ = ' ';

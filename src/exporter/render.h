@@ -16,7 +16,7 @@ struct exporter_render_input {
     const struct exporter_sample *sample;
     const struct exporter_device_map *map; // NULL: none
     uint64_t map_version;                  // differs for each map
-    int64_t map_asked_ns; // gs_mono_ns; the map need not contain processes that started later
+    int64_t map_requested_ns; // gs_mono_ns; the map need not contain processes that started later
     const struct exporter_device_replicas *replicas; // NULL: unknown
     const struct exporter_health *health;            // NULL: not configured
 };
@@ -124,9 +124,9 @@ bool exporter_gpu_events_problems(const struct gpu_snapshot *s, struct gs_buf *o
 // them, logs that, sets gpuscale_exporter_source_up, and uses them when they appear.
 
 struct exporter_sources {
-    unsigned asked, missing; // bits 1u << exporter_source_kind
-    const char *hpc_dir;     // NULL: not configured
-    const char *proc;        // NULL: "/proc"
+    unsigned configured, missing; // bits 1u << exporter_source_kind
+    const char *hpc_dir;          // NULL: not configured
+    const char *proc;             // NULL: "/proc"
 };
 
 // Checks the directories.

@@ -80,7 +80,7 @@ static bool find_whose(const struct exporter_renderer *r, const struct exporter_
         ret->pod = o->pod;
         ret->container = o->container;
         ret->holder = exporter_render_find_holder(e->holders, o);
-        ret->foreign = !ret->holder && r->in.map && r->in.map_asked_ns > o->seen_ns &&
+        ret->foreign = !ret->holder && r->in.map && r->in.map_requested_ns > o->seen_ns &&
                        exporter_device_map_is_complete(r->in.map, o->namespace_name, o->pod);
     } else if (o->kind != EXPORTER_OWNER_HOST) {
         // If the pod name is unknown or the PID is invisible, the exclusive holder of the GPU is
@@ -124,7 +124,7 @@ static void add_process(const struct exporter_renderer *r, const struct exporter
 static uint64_t hash_of(const struct exporter_renderer *r, const struct gpu_process *p,
                         const struct exporter_owner *o, size_t device)
 {
-    bool known = r->in.map_asked_ns > o->seen_ns; // the map contains it if its pod holds a GPU
+    bool known = r->in.map_requested_ns > o->seen_ns; // the map contains it if its pod holds a GPU
     const struct {
         uint64_t device;
         uint32_t pid, gpu_instance, compute_instance, compute, graphics, known;

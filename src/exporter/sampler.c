@@ -21,8 +21,8 @@ struct exporter_sampler {
     pthread_mutex_t lock;
     pthread_cond_t changed; // stopping, ended
     bool stopping, ended;
-    bool left_behind; // a thread of the back end hangs in the driver
-    unsigned refs;    // held by the loop's handle and the thread
+    bool abandoned; // a thread of the back end hangs in the driver
+    unsigned refs;  // held by the loop's handle and the thread
     enum gpu_driver driver;
     int64_t busy_since_ns;
     bool wanted[GPU_F_COUNT], wanted_changed;
@@ -194,7 +194,7 @@ static void *sampler_main(void *arg)
     exporter_owner_cache_free(s->owners);
     pthread_mutex_lock(&s->lock);
     s->ended = true;
-    s->left_behind = !clean;
+    s->abandoned = !clean;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     sampler_unref(s);
@@ -300,7 +300,7 @@ static bool wait_ended(struct exporter_sampler *s, bool *ret_clean)
     while (!s->ended && gs_mono_ns() < deadline)
         pthread_cond_timedwait(&s->changed, &s->lock, &at);
     bool ended = s->ended;
-    *ret_clean = ended && !s->left_behind;
+    *ret_clean = ended && !s->abandoned;
     pthread_mutex_unlock(&s->lock);
     return ended;
 }

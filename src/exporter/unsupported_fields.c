@@ -65,7 +65,7 @@ static void add_field_name(struct gs_buf *names, size_t *n, const char *name)
     ++*n;
 }
 
-static void tell_reason(const struct exporter_unsupported_fields *c, enum gpu_validity reason)
+static void log_reason(const struct exporter_unsupported_fields *c, enum gpu_validity reason)
 {
     GS_AUTO_BUF struct gs_buf names = {0};
     size_t n = 0;
@@ -95,6 +95,6 @@ void exporter_log_unsupported_fields(const struct exporter_unsupported_fields *c
         c.counters = &defaults;
     }
     for (enum gpu_validity v = GPU_NOT_SUPPORTED; v <= GPU_FAILED; v++)
-        tell_reason(&c, v);
+        log_reason(&c, v);
     exporter_counters_finish(&defaults);
 }

@@ -133,15 +133,15 @@ static unsigned count_links(struct gpu_reader *r, struct gpu_known_device *k, nv
 static struct gpu_value links_down(struct gpu_reader *r, struct gpu_known_device *k)
 {
     nvml_ret ret = NVML_OK;
-    unsigned n = count_links(r, k, &ret), told = 0, down = 0;
+    unsigned n = count_links(r, k, &ret), reported = 0, down = 0;
     for (unsigned i = 0; i < n && !r->device_lost; i++) {
         int active = 0;
         if (NVML(r, link_state, k->handle, i, &active) != NVML_OK)
             continue;
-        told++;
+        reported++;
         down += !active;
     }
-    return gpu_backend_integer(ret == NVML_OK && !told ? NVML_NOT_SUPPORTED : ret, down);
+    return gpu_backend_integer(ret == NVML_OK && !reported ? NVML_NOT_SUPPORTED : ret, down);
 }
 
 static void read_links(struct gpu_reader *r, struct gpu_known_device *k, struct gpu_device *d)

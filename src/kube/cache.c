@@ -112,7 +112,7 @@ static void drop_dead_handlers(struct kube_cache *c)
     c->handlers_dropped = false;
 }
 
-static void tell_change(struct kube_cache *c, const json_t *old_obj, const json_t *new_obj)
+static void dispatch_change(struct kube_cache *c, const json_t *old_obj, const json_t *new_obj)
 {
     size_t n = c->n_handlers; // handlers that are added meanwhile get their own replay
     c->dispatching++;
@@ -125,7 +125,7 @@ static void tell_change(struct kube_cache *c, const json_t *old_obj, const json_
     drop_dead_handlers(c);
 }
 
-static void tell_synced(struct kube_cache *c)
+static void dispatch_synced(struct kube_cache *c)
 {
     size_t n = c->n_handlers;
     c->dispatching++;
@@ -181,7 +181,7 @@ static bool put_object(struct kube_cache *c, json_t *obj)
     CODEC_AUTO_JSON json_t *old = json_incref(gs_hmap_get_str(c->objects, key));
     if (old && !gs_streq(kube_uid(old), kube_uid(fresh))) {
         json_decref(gs_hmap_remove_str(c->objects, key));
-        tell_change(c, old, NULL);
+        dispatch_change(c, old, NULL);
         if (c->closed)
             return false;
         json_decref(old);
@@ -190,7 +190,7 @@ static bool put_object(struct kube_cache *c, json_t *obj)
     if (old && gs_streq(kube_resource_version(old), kube_resource_version(fresh)))
         return true;
     gs_hmap_put_str(c->objects, key, json_incref(fresh));
-    tell_change(c, old, fresh);
+    dispatch_change(c, old, fresh);
     return !c->closed;
 }
 
@@ -200,7 +200,7 @@ static bool drop_object(struct kube_cache *c, const char *key, json_t *last)
     if (!old)
         return true;
     CODEC_AUTO_JSON json_t *shown = json_incref(last ? last : old);
-    tell_change(c, shown, NULL);
+    dispatch_change(c, shown, NULL);
     return !c->closed;
 }
 
@@ -340,7 +340,7 @@ static void apply_list(struct kube_cache *c, json_t *list)
     clear_error(c);
     if (!c->synced) {
         c->synced = true;
-        tell_synced(c);
+        dispatch_synced(c);
     }
     if (!c->closed)
         send_watch(c);

@@ -14,7 +14,7 @@
 
 enum { LABEL_MAX = 63, SUBDOMAIN_MAX = 253 };
 
-static void add_problem(struct gs_buf *why, const char *prefix, const char *text)
+static void add_name_problem(struct gs_buf *why, const char *prefix, const char *text)
 {
     if (!why)
         return;
@@ -30,7 +30,7 @@ static bool check_length(struct gs_slice s, size_t max, const char *prefix, stru
         return true;
     char text[64];
     snprintf(text, sizeof(text), "must be no more than %zu bytes", max);
-    add_problem(why, prefix, text);
+    add_name_problem(why, prefix, text);
     return false;
 }
 
@@ -85,7 +85,7 @@ static bool check_subdomain(struct gs_slice s, const char *prefix, struct gs_buf
     bool ok = check_length(s, SUBDOMAIN_MAX, prefix, why);
     if (is_dns_subdomain(s))
         return ok;
-    add_problem(
+    add_name_problem(
         why, prefix,
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
         "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex "
@@ -104,7 +104,7 @@ bool kube_check_dns_label(struct gs_slice s, struct gs_buf *why)
     bool ok = check_length(s, LABEL_MAX, "", why);
     if (is_dns_label(s))
         return ok;
-    add_problem(
+    add_name_problem(
         why, "",
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
         "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "
@@ -117,7 +117,7 @@ bool kube_check_dns1035_label(struct gs_slice s, struct gs_buf *why)
     bool ok = check_length(s, LABEL_MAX, "", why);
     if (is_dns_label(s) && is_lower(s.data[0]))
         return ok;
-    add_problem(
+    add_name_problem(
         why, "",
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
         "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
@@ -134,27 +134,27 @@ bool kube_check_label_key(struct gs_slice s, struct gs_buf *why)
         struct gs_slice prefix = gs_slice_make(s.data, (size_t)(slash - s.data));
         name = gs_slice_make(slash + 1, s.len - prefix.len - 1);
         if (name.len && memchr(name.data, '/', name.len)) {
-            add_problem(
+            add_name_problem(
                 why, "",
                 "a qualified name " QUALIFIED_TEXT
                 " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
             return false;
         }
         if (prefix.len == 0) {
-            add_problem(why, "prefix part ", "must be non-empty");
+            add_name_problem(why, "prefix part ", "must be non-empty");
             ok = false;
         } else if (!check_subdomain(prefix, "prefix part ", why)) {
             ok = false;
         }
     }
     if (name.len == 0) {
-        add_problem(why, "name part ", "must be non-empty");
+        add_name_problem(why, "name part ", "must be non-empty");
         ok = false;
     } else if (!check_length(name, LABEL_MAX, "name part ", why)) {
         ok = false;
     }
     if (!is_qualified(name)) {
-        add_problem(why, "name part ", QUALIFIED_TEXT);
+        add_name_problem(why, "name part ", QUALIFIED_TEXT);
         ok = false;
     }
     return ok;
@@ -165,7 +165,7 @@ bool kube_check_label_value(struct gs_slice s, struct gs_buf *why)
     bool ok = check_length(s, LABEL_MAX, "", why);
     if (s.len == 0 || is_qualified(s))
         return ok;
-    add_problem(
+    add_name_problem(
         why, "",
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
         "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
@@ -181,7 +181,7 @@ bool kube_check_env_name(struct gs_slice s, struct gs_buf *why)
         ok = is_alnum(c) || c == '-' || c == '.' || c == '_';
     }
     if (!ok)
-        add_problem(
+        add_name_problem(
             why, "",
             "a valid environment variable name must consist of alphabetic characters, digits, '_', "
             "'-', or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  "

@@ -155,8 +155,9 @@ static void add_selector_requirement(struct kube_selector *s, struct kube_requir
     s->len++;
 }
 
-static void add_problem(struct gs_buf *all, size_t *n, const char *fmt, ...) GS_PRINTF(3, 4);
-static void add_problem(struct gs_buf *all, size_t *n, const char *fmt, ...)
+static void add_selector_problem(struct gs_buf *all, size_t *n, const char *fmt, ...)
+    GS_PRINTF(3, 4);
+static void add_selector_problem(struct gs_buf *all, size_t *n, const char *fmt, ...)
 {
     if ((*n)++)
         gs_buf_add_str(all, ", ");
@@ -171,7 +172,7 @@ static void add_invalid(struct gs_buf *all, size_t *n, const char *path, const c
 {
     GS_AUTO_BUF struct gs_buf quoted = {0};
     kube_quote(gs_slice_of(value), &quoted);
-    add_problem(all, n, "%s: Invalid value: %s: %s", path, quoted.data, why);
+    add_selector_problem(all, n, "%s: Invalid value: %s: %s", path, quoted.data, why);
 }
 
 static void check_values(const struct kube_requirement *r, struct gs_buf *all, size_t *n)
@@ -205,19 +206,21 @@ static struct gs_error *check_requirement(const struct kube_requirement *r)
     bool set = r->op == KUBE_SEL_IN || r->op == KUBE_SEL_NOTIN;
     bool presence = r->op == KUBE_SEL_EXISTS || r->op == KUBE_SEL_NOT_EXISTS;
     if (set && r->n_values == 0)
-        add_problem(&all, &n,
-                    "values: Invalid value: []: for 'in', 'notin' operators, values set can't be "
-                    "empty");
+        add_selector_problem(
+            &all, &n,
+            "values: Invalid value: []: for 'in', 'notin' operators, values set can't be "
+            "empty");
     if (presence && r->n_values) {
         CODEC_AUTO_JSON json_t *values = json_array();
         for (size_t i = 0; i < r->n_values; i++)
             json_array_append_new(values, json_string(r->values[i]));
         GS_AUTO_BUF struct gs_buf text = {0};
         codec_json_dump(values, &text);
-        add_problem(&all, &n,
-                    "values: Invalid value: %s: values set must be empty for exists and does not "
-                    "exist",
-                    text.data ? text.data : "[]");
+        add_selector_problem(
+            &all, &n,
+            "values: Invalid value: %s: values set must be empty for exists and does not "
+            "exist",
+            text.data ? text.data : "[]");
     }
     check_values(r, &all, &n);
     if (n == 0)

@@ -86,7 +86,7 @@ static const struct {
     {"InternalError", "Internal error", false},
 };
 
-static bool already_told(const json_t *causes, const char *field, const char *message)
+static bool has_cause(const json_t *causes, const char *field, const char *message)
 {
     size_t i;
     json_t *cause;
@@ -118,7 +118,7 @@ void kube_field_error(struct kube_field_errors *e, const char *type, const char 
     GS_AUTO_FREE char *message = gs_format("%s%s%s%s%s", text, shown ? ": " : "",
                                            shown ? value : "", *detail ? ": " : "", detail);
 
-    if (!already_told(e->causes, field, message)) {
+    if (!has_cause(e->causes, field, message)) {
         gs_buf_addf(&e->text, "%s%s: %s", e->distinct ? ", " : "", field, message);
         e->distinct++;
     }

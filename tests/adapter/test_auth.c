@@ -151,7 +151,7 @@ static void start(struct fixture *f)
     const struct http_server_config server = {.address = "127.0.0.1",
                                               .cert_pem = leaf.cert_pem,
                                               .key_pem = leaf.key_pem,
-                                              .ask_client_cert = true};
+                                              .request_client_cert = true};
     assert_ok(http_server_start(&f->loop, &server, serve, f, &f->server));
     tls_pair_finish(&leaf);
 }
@@ -204,9 +204,9 @@ static int ask(struct fixture *f, const struct tls_pair *ca, const char *cn, con
     struct http_client *c = NULL;
     assert_ok(endpoint_client_new(&f->loop, url, &s, &options, &c));
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    const struct http_request call = {.path = path, .headers = headers};
+    const struct http_request get = {.path = path, .headers = headers};
     struct answer a = {0};
-    http_send(c, &call, &callbacks, &a);
+    http_send(c, &get, &callbacks, &a);
     while (!a.status)
         uv_run(&f->loop, UV_RUN_ONCE);
     http_client_free(c);

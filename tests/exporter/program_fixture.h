@@ -240,10 +240,10 @@ static inline void on_done(void *arg, const struct http_response *response, stru
 
 static inline int get(struct fixture *f, const char *path)
 {
-    struct http_request call = {.path = path, .timeout_ms = WAIT_MS};
+    struct http_request request = {.path = path, .timeout_ms = WAIT_MS};
     struct http_callbacks callbacks = {.on_done = on_done};
     f->done = false;
-    http_send(f->client, &call, &callbacks, f);
+    http_send(f->client, &request, &callbacks, f);
     while (!f->done)
         uv_run(&f->loop, UV_RUN_ONCE);
     return f->status;

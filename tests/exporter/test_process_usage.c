@@ -144,12 +144,12 @@ static void test_each_pod_says_how(void **state)
     assert_has_not(text(f), "gpuscale_exporter_pod_attribution");
 }
 
-static const char *page_at(struct fixture *f, int64_t map_asked_ns)
+static const char *page_at(struct fixture *f, int64_t map_requested_ns)
 {
     const struct exporter_render_input in = {.sample = f->sample,
                                              .map = f->map,
                                              .map_version = f->map_version,
-                                             .map_asked_ns = map_asked_ns};
+                                             .map_requested_ns = map_asked_ns};
     gs_buf_clear(&f->kept);
     if (!f->renderer)
         f->renderer = exporter_renderer_new(&names);

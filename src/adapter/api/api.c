@@ -28,7 +28,7 @@ static void api_call_free(struct adapter_api_call *c)
     TAILQ_REMOVE(&c->a->calls, c, all);
     adapter_api_end_timeout(c);
     adapter_api_auth_cancel(c->auth);
-    provider_cancel(c->ask);
+    provider_cancel(c->value_call);
     adapter_api_usage_cancel(c->usage);
     adapter_api_audit_end(c->audit);
     adapter_api_delegate_cancel(c->forwarded);

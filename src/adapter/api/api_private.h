@@ -77,7 +77,7 @@ struct adapter_api_reviews_op *adapter_api_reviews_send(struct adapter_api_revie
 void adapter_api_reviews_cancel(struct adapter_api_reviews_op *op); // NULL is fine
 
 struct adapter_api_reviews_stats {
-    uint64_t asked, failed, cached;
+    uint64_t sent, failed, cached;
 };
 void adapter_api_reviews_stats(const struct adapter_api_reviews *r,
                                struct adapter_api_reviews_stats *ret);
@@ -201,7 +201,7 @@ struct adapter_api_call {
     struct http_exchange *x;
     struct adapter_api_path path;
     struct adapter_api_auth_op *auth;
-    struct provider_call *ask;
+    struct provider_call *value_call;
     struct kube_selector metric_selector;
     const char *metric_selector_text;
     struct adapter_api_usage_call *usage;

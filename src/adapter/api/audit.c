@@ -191,31 +191,31 @@ struct adapter_api_audit_event *adapter_api_audit_begin(struct adapter_api_audit
     e->uri = gs_strdup(http_target(x));
     e->agent = agent ? gs_strndup(agent, strnlen(agent, MAX_AGENT)) : NULL;
     e->addresses = addresses_of(x);
-    http_on_answer(x, on_audited_response, e);
+    http_on_response(x, on_audited_response, e);
     return e;
 }
 
-static json_t *object_of(const struct adapter_api_auth_attributes *asked)
+static json_t *object_of(const struct adapter_api_auth_attributes *attributes)
 {
-    if (!asked->is_resource)
+    if (!attributes->is_resource)
         return NULL;
     json_t *o = json_object();
-    codec_json_set_str(o, "resource", asked->resource);
-    codec_json_set_str(o, "namespace", asked->ns);
-    codec_json_set_str(o, "name", asked->name);
-    codec_json_set_str(o, "apiGroup", asked->group);
-    codec_json_set_str(o, "apiVersion", asked->version);
-    codec_json_set_str(o, "subresource", asked->subresource);
+    codec_json_set_str(o, "resource", attributes->resource);
+    codec_json_set_str(o, "namespace", attributes->ns);
+    codec_json_set_str(o, "name", attributes->name);
+    codec_json_set_str(o, "apiGroup", attributes->group);
+    codec_json_set_str(o, "apiVersion", attributes->version);
+    codec_json_set_str(o, "subresource", attributes->subresource);
     return o;
 }
 
 void adapter_api_audit_decided(struct adapter_api_audit_event *e,
                                const struct adapter_api_auth_decision *d)
 {
-    e->level = adapter_api_audit_policy_level(e->a->policy, d->user, d->asked, &e->omitted);
+    e->level = adapter_api_audit_policy_level(e->a->policy, d->user, d->attributes, &e->omitted);
     e->decided = true;
     e->allowed = d->allowed;
-    e->verb = gs_strdup(d->asked->verb);
+    e->verb = gs_strdup(d->attributes->verb);
     if (e->level == ADAPTER_API_AUDIT_NONE)
         return;
     e->user_name = gs_strdup(d->user->name);
@@ -223,7 +223,7 @@ void adapter_api_audit_decided(struct adapter_api_audit_event *e,
     e->reason = gs_strdup(d->reason);
     e->groups = json_incref(d->user->groups);
     e->extra = json_incref(d->user->extra);
-    e->object = object_of(d->asked);
+    e->object = object_of(d->attributes);
     emit(e, ADAPTER_API_AUDIT_RECEIVED, "RequestReceived");
 }
 

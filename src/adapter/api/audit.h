@@ -61,7 +61,7 @@ void adapter_api_audit_policy_free(struct adapter_api_audit_policy *p);
 // (bits) that are not logged.
 enum adapter_api_audit_level adapter_api_audit_policy_level(
     const struct adapter_api_audit_policy *p, const struct adapter_api_auth_user *user,
-    const struct adapter_api_auth_attributes *asked, unsigned *ret_omitted);
+    const struct adapter_api_auth_attributes *attributes, unsigned *ret_omitted);
 
 // --- audit ---
 

@@ -219,7 +219,7 @@ void adapter_api_audit_policy_free(struct adapter_api_audit_policy *p)
 
 // --- matching rules ---
 
-static bool has(const struct texts *t, const char *s)
+static bool contains_text(const struct texts *t, const char *s)
 {
     for (size_t i = 0; i < t->n; i++)
         if (strcmp(t->items[i], s ? s : "") == 0)
@@ -232,43 +232,43 @@ static bool has_group(const struct texts *t, const json_t *groups)
     size_t i;
     json_t *g;
     json_array_foreach ((json_t *)(uintptr_t)groups, i, g)
-        if (has(t, json_string_value(g)))
+        if (contains_text(t, json_string_value(g)))
             return true;
     return false;
 }
 
 // "*", "pods", "pods/log", "*/log", "pods/*"
-static bool fits_resource(const char *spec, const struct adapter_api_auth_attributes *asked)
+static bool matches_resource(const char *spec, const struct adapter_api_auth_attributes *attributes)
 {
     const char *slash = strchr(spec, '/');
-    const char *sub = asked->subresource;
+    const char *sub = attributes->subresource;
     if (gs_streq(spec, "*"))
         return true;
     if (!slash)
-        return !sub && gs_streq(spec, asked->resource);
+        return !sub && gs_streq(spec, attributes->resource);
     size_t n = (size_t)(slash - spec);
-    bool same = strlen(asked->resource) == n && memcmp(spec, asked->resource, n) == 0;
+    bool same = strlen(attributes->resource) == n && memcmp(spec, attributes->resource, n) == 0;
     if (gs_streq(slash, "/*"))
         return same;
     return sub && gs_streq(slash + 1, sub) && (same || (n == 1 && *spec == '*'));
 }
 
-static bool fits_group(const struct group_resources *g,
-                       const struct adapter_api_auth_attributes *asked)
+static bool matches_group(const struct group_resources *g,
+                          const struct adapter_api_auth_attributes *attributes)
 {
-    if (!gs_streq(g->group, "*") && !gs_streq(g->group, asked->group ? asked->group : ""))
+    if (!gs_streq(g->group, "*") && !gs_streq(g->group, attributes->group ? attributes->group : ""))
         return false;
     if (!g->resources.n)
         return true;
-    if (g->names.n && !has(&g->names, asked->name))
+    if (g->names.n && !contains_text(&g->names, attributes->name))
         return false;
     for (size_t i = 0; i < g->resources.n; i++)
-        if (fits_resource(g->resources.items[i], asked))
+        if (matches_resource(g->resources.items[i], attributes))
             return true;
     return false;
 }
 
-static bool fits_url(const struct rule *r, const char *path)
+static bool matches_url(const struct rule *r, const char *path)
 {
     for (size_t i = 0; i < r->urls.n; i++) {
         const char *spec = r->urls.items[i];
@@ -280,31 +280,32 @@ static bool fits_url(const struct rule *r, const char *path)
     return false;
 }
 
-static bool fits(const struct rule *r, const struct adapter_api_auth_user *user,
-                 const struct adapter_api_auth_attributes *asked)
+static bool rule_matches(const struct rule *r, const struct adapter_api_auth_user *user,
+                         const struct adapter_api_auth_attributes *attributes)
 {
-    if ((r->users.n && !(user->name && has(&r->users, user->name))) ||
+    if ((r->users.n && !(user->name && contains_text(&r->users, user->name))) ||
         (r->groups.n && !has_group(&r->groups, user->groups)) ||
-        (r->verbs.n && !has(&r->verbs, asked->verb)))
+        (r->verbs.n && !contains_text(&r->verbs, attributes->verb)))
         return false;
     if (r->urls.n)
-        return !asked->is_resource && fits_url(r, asked->path);
+        return !attributes->is_resource && matches_url(r, attributes->path);
     if (!r->namespaces.n && !r->n_resources)
         return true;
-    if (!asked->is_resource || (r->namespaces.n && !has(&r->namespaces, asked->ns)))
+    if (!attributes->is_resource ||
+        (r->namespaces.n && !contains_text(&r->namespaces, attributes->ns)))
         return false;
     bool any = r->n_resources == 0;
     for (size_t i = 0; i < r->n_resources && !any; i++)
-        any = fits_group(&r->resources[i], asked);
+        any = matches_group(&r->resources[i], attributes);
     return any;
 }
 
 enum adapter_api_audit_level adapter_api_audit_policy_level(
     const struct adapter_api_audit_policy *p, const struct adapter_api_auth_user *user,
-    const struct adapter_api_auth_attributes *asked, unsigned *ret_omitted)
+    const struct adapter_api_auth_attributes *attributes, unsigned *ret_omitted)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (fits(&p->rules[i], user, asked)) {
+        if (rule_matches(&p->rules[i], user, attributes)) {
             *ret_omitted = p->rules[i].omitted;
             return p->rules[i].level;
         }

@@ -96,10 +96,10 @@ static void op_free(struct adapter_api_auth_op *op)
 
 void adapter_api_auth_finish(struct adapter_api_auth_op *op, bool allowed, const char *reason)
 {
-    const struct adapter_api_auth_attributes asked = {
+    const struct adapter_api_auth_attributes attributes = {
         op->is_resource, op->verb, op->group,       op->version, op->ns,
         op->resource,    op->name, op->subresource, op->path};
-    const struct adapter_api_auth_decision d = {allowed, &op->user, &asked, reason};
+    const struct adapter_api_auth_decision d = {allowed, &op->user, &attributes, reason};
     op->done = true;
     if (allowed)
         adapter_api_auth_cache_put(op);
@@ -176,10 +176,10 @@ void adapter_api_auth_stats(const struct adapter_api_auth *a, struct adapter_api
     *ret = a->stats;
     if (a->tokens) {
         adapter_api_reviews_stats(a->tokens, &s);
-        ret->token_reviews = s.asked;
+        ret->token_reviews = s.sent;
     }
     if (a->access) {
         adapter_api_reviews_stats(a->access, &s);
-        ret->access_reviews = s.asked;
+        ret->access_reviews = s.sent;
     }
 }

@@ -50,7 +50,7 @@ struct adapter_api_auth_attributes {
 struct adapter_api_auth_decision {
     bool allowed;
     const struct adapter_api_auth_user *user;
-    const struct adapter_api_auth_attributes *asked;
+    const struct adapter_api_auth_attributes *attributes;
     const char *reason; // from the authorizer; may be NULL
 };
 

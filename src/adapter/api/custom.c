@@ -285,7 +285,7 @@ static void reply_answer(struct adapter_api_call *c, const struct provider_answe
 static void on_metric_values(void *arg, const struct provider_answer *a)
 {
     struct adapter_api_call *c = arg;
-    c->ask = NULL;
+    c->value_call = NULL;
     if (a->unserved && adapter_api_forward(c, a->cause))
         return;
     reply_answer(c, a);
@@ -330,8 +330,8 @@ void adapter_api_metric(struct adapter_api_call *c)
         .selector = &c->metric_selector,
         .external = external,
     };
-    struct provider_call *ask =
+    struct provider_call *value_call =
         provider_request_values(c->a->generation.provider, &rq, on_metric_values, c);
-    if (ask)
-        c->ask = ask;
+    if (value_call)
+        c->value_call = value_call;
 }

@@ -43,7 +43,7 @@ struct adapter_api_delegate_op {
     void *arg;
 };
 
-static void note(struct adapter_api_delegate *p, const struct gs_error *err)
+static void record_result(struct adapter_api_delegate *p, const struct gs_error *err)
 {
     if (err && p->stats.up)
         gs_warn("adapter", "the request to the previous owner %s failed: %s", p->name,
@@ -74,11 +74,11 @@ static void on_resources_response(void *arg, const struct http_response *a, stru
         take_list(l, a);
     else if (!err)
         err = gs_error_new(GS_EUNAVAIL, "HTTP status %d", a->status);
-    note(l->p, err);
+    record_result(l->p, err);
     gs_error_free(err);
 }
 
-static void ask_list(struct list *l)
+static void request_resource_list(struct list *l)
 {
     static const struct http_callbacks callbacks = {.on_done = on_resources_response};
     static const struct http_header headers[] = {
@@ -95,7 +95,7 @@ static void on_delegate_timer(void *arg)
 {
     struct adapter_api_delegate *p = arg;
     for (size_t i = 0; i < p->n_lists; i++)
-        ask_list(&p->lists[i]);
+        request_resource_list(&p->lists[i]);
 }
 
 void adapter_api_delegate_follow(struct adapter_api_delegate *p, const char *group_version)
@@ -107,7 +107,7 @@ void adapter_api_delegate_follow(struct adapter_api_delegate *p, const char *gro
         return;
     struct list *l = &p->lists[p->n_lists++];
     *l = (struct list){.p = p, .group_version = gs_strdup(group_version)};
-    ask_list(l);
+    request_resource_list(l);
 }
 
 const json_t *adapter_api_delegate_resources(const struct adapter_api_delegate *p,
@@ -166,7 +166,7 @@ static void on_delegate_response(void *arg, const struct http_response *a, struc
     struct adapter_api_delegate *p = op->p;
     p->under_way--;
     p->stats.failures += err != NULL;
-    note(p, err);
+    record_result(p, err);
     op->cb(op->arg, a, err);
     free(op);
 }

@@ -88,7 +88,7 @@ static void on_map_change(void *arg, const json_t *old_obj, const json_t *new_ob
         take_map(arg, new_obj);
 }
 
-static void ready(struct adapter_api_auth *a, struct gs_error *err)
+static void report_ready(struct adapter_api_auth *a, struct gs_error *err)
 {
     a->on_ready(a->ready_arg, err);
 }
@@ -100,8 +100,9 @@ static void on_first_map(void *arg, int status, json_t *body, struct gs_error *e
     if (!err)
         take_map(a, body);
     if (err && status != 404 && !a->o.tolerate_lookup_failure) {
-        ready(a, gs_error_wrap(err,
-                               "reading the ConfigMap " MAP_NS "/" MAP_NAME
+        report_ready(
+            a,
+            gs_error_wrap(err, "reading the ConfigMap " MAP_NS "/" MAP_NAME
                                " (bind the role extension-apiserver-authentication-reader, or pass "
                                "--authentication-tolerate-lookup-failure)"));
         return;
@@ -115,7 +116,7 @@ static void on_first_map(void *arg, int status, json_t *body, struct gs_error *e
                             "fieldSelector=metadata.name%3D" MAP_NAME);
     kube_cache_add_handlers(a->map, &h);
     kube_cache_start(a->map);
-    ready(a, NULL);
+    report_ready(a, NULL);
 }
 
 void adapter_api_front_proxy_follow(struct adapter_api_auth *a)

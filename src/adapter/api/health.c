@@ -146,7 +146,7 @@ static void add_rules(const struct adapter_api *a, struct gs_buf *out)
     if (!n)
         return;
     family(out, "gpuscale_adapter_rule_up", "gauge",
-           "1: the rule's series were found in the last round; 0: the question failed.");
+           "1: the series of the rule were listed in the last round; 0: the request failed.");
     for (size_t i = 0; i < n; i++) {
         provider_registry_rule(a->generation.registry, i, &s);
         gs_buf_add_str(out, "gpuscale_adapter_rule_up{rule=\"");
@@ -199,7 +199,7 @@ static void add_previous(const struct adapter_api *a, struct gs_buf *out)
     } families[] = {
         {"requests_total", "counter", "Requests forwarded to the previous owner of a group."},
         {"failures_total", "counter", "Requests that it did not answer."},
-        {"up", "gauge", "1: the last question was answered."},
+        {"up", "gauge", "1: the last request was answered."},
     };
     static const char *const groups[] = {ADAPTER_API_CUSTOM, ADAPTER_API_EXTERNAL,
                                          ADAPTER_API_RESOURCE};

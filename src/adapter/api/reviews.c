@@ -88,7 +88,7 @@ static bool is_kept(const struct entry *e)
     return strlen(e->key) <= MAX_KEY;
 }
 
-static void tell(struct entry *e, const struct gs_error *err)
+static void deliver_review(struct entry *e, const struct gs_error *err)
 {
     struct adapter_api_reviews_op *op;
     int64_t until_ns = is_kept(e) ? e->until_ns : 0;
@@ -123,7 +123,7 @@ static void on_review_response(void *arg, int status, json_t *body, struct gs_er
     if (err) {
         r->stats.failed++;
         gs_hmap_remove_str(r->by_key, e->key);
-        tell(e, err);
+        deliver_review(e, err);
         gs_error_free(err);
         entry_free(e);
         return;
@@ -131,7 +131,7 @@ static void on_review_response(void *arg, int status, json_t *body, struct gs_er
     e->status = json_incref((json_t *)(uintptr_t)answer);
     int64_t ttl = r->o.is_good(answer) ? r->o.good_ttl_ms : r->o.bad_ttl_ms;
     e->until_ns = gs_mono_ns() + ttl * GS_NS_PER_MS;
-    tell(e, NULL);
+    deliver_review(e, NULL);
     if (ttl <= 0 || !is_kept(e))
         entry_free(e);
 }
@@ -139,7 +139,7 @@ static void on_review_response(void *arg, int status, json_t *body, struct gs_er
 static void send_review(struct entry *e)
 {
     struct adapter_api_reviews *r = e->reviews;
-    r->stats.asked++;
+    r->stats.sent++;
     e->rq = kube_create(r->o.kube, r->o.gvr, NULL, e->body, on_review_response, e);
 }
 

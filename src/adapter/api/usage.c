@@ -21,12 +21,12 @@ struct part {
     struct adapter_api_usage_call *u;
     const char *ns; // NULL: nodes
     size_t from, n; // range in u->objects
-    struct question {
+    struct usage_query {
         struct part *part;
         struct source_op *op;
         struct source_result *result;
         struct gs_buf label;
-    } questions[MEASURES];
+    } queries[MEASURES];
 };
 
 struct adapter_api_usage_call {
@@ -48,9 +48,9 @@ void adapter_api_usage_cancel(struct adapter_api_usage_call *u)
     kube_request_cancel(u->rq);
     for (size_t i = 0; i < u->n_parts; i++)
         for (int k = 0; k < MEASURES; k++) {
-            source_cancel(u->parts[i].questions[k].op);
-            source_result_unref(u->parts[i].questions[k].result);
-            gs_buf_finish(&u->parts[i].questions[k].label);
+            source_cancel(u->parts[i].queries[k].op);
+            source_result_unref(u->parts[i].queries[k].result);
+            gs_buf_finish(&u->parts[i].queries[k].label);
         }
     json_decref(u->list);
     free(u->objects);
@@ -121,7 +121,7 @@ static const struct adapter_config_resource_rule *rule_of(const struct adapter_a
 static void collect_usage(const struct part *p, const char *name, struct usage *ret)
 {
     for (int k = 0; k < MEASURES; k++) {
-        const struct question *q = &p->questions[k];
+        const struct usage_query *q = &p->queries[k];
         const char *label = rule_of(p->u, k)->container_label;
         for (size_t i = 0; q->result && i < q->result->n; i++) {
             const struct source_sample *s = &q->result->samples[i];
@@ -297,7 +297,7 @@ static void answered(struct adapter_api_usage_call *u)
 
 static void on_usage_result(void *arg, struct source_result *r, struct gs_error *err)
 {
-    struct question *q = arg;
+    struct usage_query *q = arg;
     q->op = NULL;
     if (err)
         gs_warn("adapter", "resource metrics: %s", gs_error_message(err));
@@ -328,14 +328,14 @@ static void send_usage_query(struct part *p, int measure)
         .n_names = p->n,
         .extra_group_by = u->pods ? rule->container_label : NULL,
     };
-    struct gs_error *err = t ? provider_query_build(&q, &query, &p->questions[measure].label)
+    struct gs_error *err = t ? provider_query_build(&q, &query, &p->queries[measure].label)
                              : gs_error_new(GS_EINVAL, "a rule of resourceRules has no query");
     free(names);
-    p->questions[measure].part = p;
+    p->queries[measure].part = p;
     if (!err) {
-        p->questions[measure].op =
+        p->queries[measure].op =
             source_query(source_pick(g->source, g->extra_sources, g->resource->source), query.data,
-                         0, on_usage_result, &p->questions[measure]);
+                         0, on_usage_result, &p->queries[measure]);
         return;
     }
     gs_warn("adapter", "resource metrics: %s", gs_error_message(err));

@@ -88,8 +88,9 @@ bool adapter_config_label_resource(const struct adapter_config_resources *r, str
     return true;
 }
 
-static struct gs_error *expand(const struct template_program *t,
-                               const struct template_field *fields, size_t n, struct gs_buf *out)
+static struct gs_error *expand_template(const struct template_program *t,
+                                        const struct template_field *fields, size_t n,
+                                        struct gs_buf *out)
 {
     const struct template_data data = {.fields = fields, .n_fields = n, .max_output = MAX_QUERY};
     return template_expand(t, &data, out);
@@ -112,7 +113,7 @@ struct gs_error *adapter_config_query_expand(const struct template_program *t,
          .list = d->group_by_list,
          .n = d->n_group_by},
     };
-    return expand(t, fields, GS_ARRAY_LEN(fields), out);
+    return expand_template(t, fields, GS_ARRAY_LEN(fields), out);
 }
 
 struct gs_error *adapter_config_label_expand(const struct template_program *t,
@@ -123,5 +124,5 @@ struct gs_error *adapter_config_label_expand(const struct template_program *t,
         {.name = "Group", .kind = TEMPLATE_FIELD_TEXT, .text = group},
         {.name = "Resource", .kind = TEMPLATE_FIELD_TEXT, .text = resource},
     };
-    return expand(t, fields, GS_ARRAY_LEN(fields), out);
+    return expand_template(t, fields, GS_ARRAY_LEN(fields), out);
 }

@@ -18,7 +18,8 @@ static bool find_idle_rule(const struct provider_call *c, struct provider_regist
     return false;
 }
 
-static void fail(struct provider_call *c, const struct provider_registry_rule_state *s)
+static void fail_with_idle_rule(struct provider_call *c,
+                                const struct provider_registry_rule_state *s)
 {
     const struct adapter_config_rule *r = s->rule;
     if (s->error)
@@ -41,6 +42,6 @@ bool provider_fail_idle(struct provider_call *c)
     struct provider_registry_rule_state s;
     if (!find_idle_rule(c, &s))
         return false;
-    fail(c, &s);
+    fail_with_idle_rule(c, &s);
     return true;
 }

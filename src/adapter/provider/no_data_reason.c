@@ -20,7 +20,7 @@ static void end_no_data_search(struct provider_no_data_op *op, const char *cause
     free(op);
 }
 
-static void tell_last(struct provider_no_data_op *op, const struct source_result *r)
+static void report_last_sample(struct provider_no_data_op *op, const struct source_result *r)
 {
     char when[GS_RFC3339_SIZE], ago[GS_RFC3339_SIZE];
     GS_AUTO_FREE char *text = NULL;
@@ -46,23 +46,23 @@ static void tell_last(struct provider_no_data_op *op, const struct source_result
     end_no_data_search(op, text);
 }
 
-static void on_last(void *arg, struct source_result *r, struct gs_error *err)
+static void on_last_sample(void *arg, struct source_result *r, struct gs_error *err)
 {
     struct provider_no_data_op *op = arg;
     op->query = NULL;
     if (err)
         end_no_data_search(op, NULL);
     else
-        tell_last(op, r);
+        report_last_sample(op, r);
     gs_error_free(err);
 }
 
-static void ask_last(struct provider_no_data_op *op)
+static void query_last_sample(struct provider_no_data_op *op)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     gs_buf_addf(&text, "max(max_over_time(timestamp(" GS_SLICE_FMT "{" GS_SLICE_FMT "})[1h:1m]))",
                 GS_SLICE_ARG(op->rq.series), GS_SLICE_ARG(op->rq.matchers));
-    op->query = source_query(op->rq.source, text.data, 0, on_last, op);
+    op->query = source_query(op->rq.source, text.data, 0, on_last_sample, op);
 }
 
 static void on_object_listed(void *arg, int status, json_t *body, struct gs_error *err)
@@ -76,7 +76,7 @@ static void on_object_listed(void *arg, int status, json_t *body, struct gs_erro
                                             *r->group ? "." : "", r->group, op->rq.name);
         end_no_data_search(op, text);
     } else if (op->rq.series.len) {
-        ask_last(op);
+        query_last_sample(op);
     } else {
         end_no_data_search(op, NULL);
     }
@@ -90,7 +90,7 @@ struct provider_no_data_op *provider_no_data_find(const struct provider_no_data_
     struct provider_no_data_op *op = gs_alloc(sizeof(*op));
     *op = (struct provider_no_data_op){.rq = *rq, .cb = cb, .arg = arg};
     if (!rq->kube) {
-        ask_last(op);
+        query_last_sample(op);
         return op;
     }
     GS_AUTO_BUF struct gs_buf query = {0};

@@ -20,8 +20,9 @@ char *provider_override_wrong(const struct adapter_config_override *o,
     return gs_buf_take(&text);
 }
 
-static size_t check(const struct adapter_config_resources *r, const struct provider_rest_mapper *m,
-                    provider_overrides_fn cb, void *arg)
+static size_t check_overrides(const struct adapter_config_resources *r,
+                              const struct provider_rest_mapper *m, provider_overrides_fn cb,
+                              void *arg)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < r->n_overrides; i++) {
@@ -41,7 +42,7 @@ size_t provider_overrides_check(const struct adapter_config *c,
 {
     size_t wrong = 0;
     for (size_t i = 0; i < c->n_rules; i++)
-        wrong += check(&c->rules[i].resources, m, cb, arg);
-    wrong += check(&c->resource.cpu.resources, m, cb, arg);
-    return wrong + check(&c->resource.memory.resources, m, cb, arg);
+        wrong += check_overrides(&c->rules[i].resources, m, cb, arg);
+    wrong += check_overrides(&c->resource.cpu.resources, m, cb, arg);
+    return wrong + check_overrides(&c->resource.memory.resources, m, cb, arg);
 }

@@ -328,7 +328,7 @@ static struct provider_rest_mapping copy_mapped(struct provider_call *c,
         copy_request_text(c, m->kind),     m->namespaced};
 }
 
-static bool take(struct provider_call *c, const struct provider_registry_metric *m)
+static bool take_rule(struct provider_call *c, const struct provider_registry_metric *m)
 {
     if (!m)
         return false;
@@ -346,10 +346,10 @@ static bool find_owned(struct provider_call *c)
     if (!c->p->o.gpu || !owner_of(c->resource) || !pods || !c->rq.ns)
         return false;
     c->aggregate = PROVIDER_AVERAGE;
-    if (!take(c, provider_registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
+    if (!take_rule(c, provider_registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
         struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->aggregate);
         GS_AUTO_FREE char *name = gs_slice_dup(base);
-        if (!take(c, provider_registry_find(c->p->o.gpu, pods, true, name)))
+        if (!take_rule(c, provider_registry_find(c->p->o.gpu, pods, true, name)))
             return false;
     }
     c->pods_copy = copy_mapped(c, pods);
@@ -364,7 +364,7 @@ static bool find_gpu_rule(struct provider_call *c)
 {
     const struct provider_registry_metric *m =
         provider_registry_find(c->p->o.gpu, c->resource, c->rq.ns != NULL, c->rq.metric);
-    if (!take(c, m))
+    if (!take_rule(c, m))
         return false;
     if (!*c->resource->group && gs_streq(c->resource->resource, "nodes"))
         memcpy(c->alternatives, m->alternatives, sizeof(c->alternatives));
@@ -375,7 +375,8 @@ static bool find_rule(struct provider_call *c)
 {
     const struct provider_options *o = &c->p->o;
     bool namespaced = c->rq.ns != NULL;
-    return take(c, provider_registry_find(o->registry, c->resource, namespaced, c->rq.metric)) ||
+    return take_rule(c,
+                     provider_registry_find(o->registry, c->resource, namespaced, c->rq.metric)) ||
            (o->gpu && find_gpu_rule(c)) || find_owned(c);
 }
 
@@ -405,7 +406,7 @@ static void no_rule(struct provider_call *c)
 
 static void start_external(struct provider_call *c)
 {
-    if (!take(c, provider_registry_find_external(c->p->o.registry, c->rq.metric))) {
+    if (!take_rule(c, provider_registry_find_external(c->p->o.registry, c->rq.metric))) {
         c->unserved = true;
         if (!provider_fail_idle(c))
             provider_fail(c, PROVIDER_NO_METRIC, "no external rule serves it");

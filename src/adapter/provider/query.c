@@ -41,7 +41,7 @@ struct parts {
     size_t n;
 };
 
-static struct gs_slice join(struct gs_arena *a, const char *const *values, size_t n)
+static struct gs_slice join_values(struct gs_arena *a, const char *const *values, size_t n)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     for (size_t i = 0; i < n; i++)
@@ -100,7 +100,7 @@ static struct gs_error *add_requirement(struct parts *p, const struct kube_requi
                             "can do",
                             r->key);
     add_query_matcher(p, gs_slice_of(r->key), op,
-                      join(&p->arena, (const char *const *)r->values, r->n_values));
+                      join_values(&p->arena, (const char *const *)r->values, r->n_values));
     return NULL;
 }
 
@@ -124,8 +124,8 @@ static int compare_values(const void *a, const void *b)
     return c ? c : (x->name.len > y->name.len) - (x->name.len < y->name.len);
 }
 
-static struct gs_error *expand(struct parts *p, const struct provider_query_request *q,
-                               const struct gs_buf *label, struct gs_buf *ret_query)
+static struct gs_error *expand_query(struct parts *p, const struct provider_query_request *q,
+                                     const struct gs_buf *label, struct gs_buf *ret_query)
 {
     struct gs_slice by[2];
     size_t n_by = 0;
@@ -158,8 +158,9 @@ static struct gs_error *expand(struct parts *p, const struct provider_query_requ
     return err;
 }
 
-static struct gs_error *build(struct parts *p, const struct provider_query_request *q,
-                              struct gs_buf *ret_query, struct gs_buf *ret_label)
+static struct gs_error *build_provider_query(struct parts *p,
+                                             const struct provider_query_request *q,
+                                             struct gs_buf *ret_query, struct gs_buf *ret_label)
 {
     struct gs_error *err = NULL;
     GS_AUTO_BUF struct gs_buf ns_label = {0};
@@ -174,10 +175,10 @@ static struct gs_error *build(struct parts *p, const struct provider_query_reque
         return err;
     if (q->resource)
         add_query_matcher(p, gs_buf_slice(ret_label), q->n_names > 1 ? "=~" : "=",
-                          join(&p->arena, q->names, q->n_names));
+                          join_values(&p->arena, q->names, q->n_names));
     if (q->matchers)
         gs_buf_add_slice(q->matchers, gs_buf_slice(&p->matchers));
-    return expand(p, q, ret_label, ret_query);
+    return expand_query(p, q, ret_label, ret_query);
 }
 
 struct gs_error *provider_query_build(const struct provider_query_request *q,
@@ -187,7 +188,7 @@ struct gs_error *provider_query_build(const struct provider_query_request *q,
     p->matchers.limit = MAX_MATCHERS;
     p->max = (q->selector ? q->selector->len : 0) + 2; // the namespace, the object
     p->values = gs_alloc_array(p->max, sizeof(*p->values));
-    struct gs_error *err = build(p, q, ret_query, ret_label);
+    struct gs_error *err = build_provider_query(p, q, ret_query, ret_label);
     gs_buf_finish(&p->matchers);
     gs_arena_finish(&p->arena);
     free(p->values);

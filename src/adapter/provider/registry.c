@@ -16,7 +16,7 @@ enum {
     ROUND_SHARE = 50 // rounds take at most 1/50 of the time
 };
 
-struct question {
+struct series_list {
     struct provider_registry *registry;
     const char *selector;
     struct source *source;
@@ -36,10 +36,10 @@ struct table {
 
 struct provider_registry {
     struct provider_registry_options o;
-    struct question *questions;
-    size_t n_questions, waiting;
-    size_t *question_of; // of each rule
-    size_t *served;      // metrics of each rule
+    struct series_list *lists;
+    size_t n_lists, waiting;
+    size_t *list_of; // of each rule
+    size_t *served;  // metrics of each rule
     struct table custom, external;
     struct gs_timer *timer;
     struct gs_timer *watch;     // NULL: no source has a version
@@ -79,7 +79,8 @@ static void replace_metric(struct provider_registry_metric *old,
     *old = merged;
 }
 
-static void put(struct table *t, struct gs_buf *key, const struct provider_registry_metric *m)
+static void add_metric(struct table *t, struct gs_buf *key,
+                       const struct provider_registry_metric *m)
 {
     size_t at = (size_t)(uintptr_t)gs_hmap_get(t->index, gs_buf_slice(key));
     if (at) { // the later series wins
@@ -124,7 +125,7 @@ static void add_for_labels(struct provider_registry *r, const struct adapter_con
                                                .namespaced = namespaced,
                                                .name = name,
                                                .order = s->last_seen};
-        put(t, key, &row);
+        add_metric(t, key, &row);
     }
 }
 
@@ -145,7 +146,7 @@ static void add_shape(struct provider_registry *r, const struct adapter_config_r
                                            .namespaced = true,
                                            .name = gs_buf_slice(name),
                                            .order = s->last_seen};
-    put(&r->external, key, &row);
+    add_metric(&r->external, key, &row);
 }
 
 static int compare_metrics(const void *a, const void *b)
@@ -187,7 +188,7 @@ void provider_registry_rebuild(struct provider_registry *r)
     table_reset(&r->custom);
     table_reset(&r->external);
     for (size_t i = 0; i < c->n_rules; i++) {
-        const struct source_shapes *s = r->questions[r->question_of[i]].shapes;
+        const struct source_shapes *s = r->lists[r->list_of[i]].shapes;
         for (size_t k = 0; s && k < s->n; k++)
             add_shape(r, &c->rules[i], &s->items[k], &name, &key);
     }
@@ -208,16 +209,16 @@ static void on_relist_timer(void *arg)
 
 static void take_fresh(struct provider_registry *r)
 {
-    struct source_shapes **old = gs_alloc_array(r->n_questions + 1, sizeof(struct source_shapes *));
-    for (size_t i = 0; i < r->n_questions; i++) {
-        struct question *q = &r->questions[i];
+    struct source_shapes **old = gs_alloc_array(r->n_lists + 1, sizeof(struct source_shapes *));
+    for (size_t i = 0; i < r->n_lists; i++) {
+        struct series_list *q = &r->lists[i];
         if (!q->fresh)
             continue;
         old[i] = q->shapes;
         q->shapes = GS_TAKE(q->fresh);
     }
     provider_registry_rebuild(r);
-    for (size_t i = 0; i < r->n_questions; i++)
+    for (size_t i = 0; i < r->n_lists; i++)
         source_shapes_free(old[i]);
     free(old);
 }
@@ -225,8 +226,8 @@ static void take_fresh(struct provider_registry *r)
 // False: the source does not respond yet or has not scraped any series.
 bool provider_registry_found(const struct provider_registry *r)
 {
-    for (size_t i = 0; i < r->n_questions; i++)
-        if (r->questions[i].shapes && r->questions[i].shapes->series)
+    for (size_t i = 0; i < r->n_lists; i++)
+        if (r->lists[i].shapes && r->lists[i].shapes->series)
             return true;
     return false;
 }
@@ -254,7 +255,7 @@ static void end_round(struct provider_registry *r)
 
 static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *err)
 {
-    struct question *q = arg;
+    struct series_list *q = arg;
     struct provider_registry *r = q->registry;
     q->op = NULL;
     bool new_error = err && !gs_streq(q->error, gs_error_message(err));
@@ -278,8 +279,8 @@ static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *
 static uint64_t sources_version(const struct provider_registry *r)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < r->n_questions; i++)
-        sum += source_series_version(r->questions[i].source);
+    for (size_t i = 0; i < r->n_lists; i++)
+        sum += source_series_version(r->lists[i].source);
     return sum;
 }
 
@@ -298,46 +299,46 @@ void provider_registry_relist(struct provider_registry *r)
         return;
     gs_timer_stop(r->timer);
     int64_t age = r->o.max_age_ms ? r->o.max_age_ms : r->o.relist_ms;
-    r->waiting = r->n_questions;
+    r->waiting = r->n_lists;
     r->version = sources_version(r);
     r->begun_ns = gs_mono_ns();
-    for (size_t i = 0; i < r->n_questions; i++) {
-        struct question *q = &r->questions[i];
+    for (size_t i = 0; i < r->n_lists; i++) {
+        struct series_list *q = &r->lists[i];
         q->op = source_series(q->source, q->selector, gs_unix_ms() - age, on_shapes, q);
     }
-    if (!r->n_questions)
+    if (!r->n_lists)
         r->rounds++;
 }
 
 void provider_registry_stop(struct provider_registry *r)
 {
     gs_timer_stop(r->timer);
-    for (size_t i = 0; i < r->n_questions; i++) {
-        source_cancel(r->questions[i].op);
-        r->questions[i].op = NULL;
+    for (size_t i = 0; i < r->n_lists; i++) {
+        source_cancel(r->lists[i].op);
+        r->lists[i].op = NULL;
     }
     r->waiting = SIZE_MAX; // prevents further rounds
 }
 
 // --- setup ---
 
-static void make_questions(struct provider_registry *r)
+static void make_lists(struct provider_registry *r)
 {
     const struct adapter_config *c = r->o.config;
-    r->questions = gs_alloc_array(c->n_rules + 1, sizeof(*r->questions));
-    r->question_of = gs_alloc_array(c->n_rules + 1, sizeof(*r->question_of));
+    r->lists = gs_alloc_array(c->n_rules + 1, sizeof(*r->lists));
+    r->list_of = gs_alloc_array(c->n_rules + 1, sizeof(*r->list_of));
     r->served = gs_alloc_array(c->n_rules + 1, sizeof(*r->served));
     for (size_t i = 0; i < c->n_rules; i++) {
         struct source *source = source_pick(r->o.source, r->o.extra_sources, c->rules[i].source);
         const char *selector = c->rules[i].series_query;
         size_t k = 0;
-        while (k < r->n_questions && (r->questions[k].source != source ||
-                                      strcmp(r->questions[k].selector, selector) != 0))
+        while (k < r->n_lists &&
+               (r->lists[k].source != source || strcmp(r->lists[k].selector, selector) != 0))
             k++;
-        if (k == r->n_questions)
-            r->questions[r->n_questions++] =
-                (struct question){.registry = r, .selector = selector, .source = source};
-        r->question_of[i] = k;
+        if (k == r->n_lists)
+            r->lists[r->n_lists++] =
+                (struct series_list){.registry = r, .selector = selector, .source = source};
+        r->list_of[i] = k;
     }
 }
 
@@ -348,7 +349,7 @@ struct provider_registry *provider_registry_new(uv_loop_t *loop,
     r->o = *o;
     r->retry_ms = FIRST_RETRY_MS;
     r->timer = gs_timer_new(loop, r);
-    make_questions(r);
+    make_lists(r);
     table_reset(&r->custom);
     table_reset(&r->external);
     provider_registry_relist(r);
@@ -363,11 +364,11 @@ void provider_registry_free(struct provider_registry *r)
 {
     if (!r)
         return;
-    for (size_t i = 0; i < r->n_questions; i++) {
-        source_cancel(r->questions[i].op);
-        source_shapes_free(r->questions[i].shapes);
-        source_shapes_free(r->questions[i].fresh);
-        free(r->questions[i].error);
+    for (size_t i = 0; i < r->n_lists; i++) {
+        source_cancel(r->lists[i].op);
+        source_shapes_free(r->lists[i].shapes);
+        source_shapes_free(r->lists[i].fresh);
+        free(r->lists[i].error);
     }
     table_reset(&r->custom);
     table_reset(&r->external);
@@ -376,8 +377,8 @@ void provider_registry_free(struct provider_registry *r)
     gs_timer_free(r->timer);
     if (r->watch)
         gs_timer_free(r->watch);
-    free(r->questions);
-    free(r->question_of);
+    free(r->lists);
+    free(r->list_of);
     free(r->served);
     free(r);
 }
@@ -436,7 +437,7 @@ size_t provider_registry_rules(const struct provider_registry *r)
 void provider_registry_rule(const struct provider_registry *r, size_t i,
                             struct provider_registry_rule_state *ret)
 {
-    const struct question *q = &r->questions[r->question_of[i]];
+    const struct series_list *q = &r->lists[r->list_of[i]];
     *ret = (struct provider_registry_rule_state){.rule = &r->o.config->rules[i],
                                                  .last_ok_ms = q->last_ok_ms,
                                                  .error = q->error,
@@ -446,8 +447,8 @@ void provider_registry_rule(const struct provider_registry *r, size_t i,
 
 bool provider_registry_complete(const struct provider_registry *r)
 {
-    for (size_t i = 0; i < r->n_questions; i++)
-        if (!r->questions[i].last_ok_ms)
+    for (size_t i = 0; i < r->n_lists; i++)
+        if (!r->lists[i].last_ok_ms)
             return false;
     return true;
 }

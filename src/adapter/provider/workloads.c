@@ -195,7 +195,7 @@ static void on_sets(void *arg, struct provider_object_names *names, struct gs_er
     go_on(op);
 }
 
-static void ask_lists(struct provider_workloads_op *op)
+static void request_lists(struct provider_workloads_op *op)
 {
     const struct provider_workloads_request *rq = &op->rq;
     op->starting = op->waits_pods = true;
@@ -273,7 +273,7 @@ static void on_workload_pods(void *arg, int status, json_t *body, struct gs_erro
         kube_selector_format(&op->list[0].selector, &text);
         op->pod_selector = gs_buf_take(&text);
     }
-    ask_lists(op);
+    request_lists(op);
 }
 
 struct provider_workloads_op *provider_workloads_find(const struct provider_workloads_request *rq,

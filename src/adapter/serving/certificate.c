@@ -102,7 +102,7 @@ static struct gs_error *make_pair(char **ret_cert, char **ret_key)
     return NULL;
 }
 
-static struct gs_error *make(struct serving *s)
+static struct gs_error *make_self_signed(struct serving *s)
 {
     GS_AUTO_FREE char *chain = NULL, *key = NULL;
     struct gs_error *err = make_pair(&chain, &key);
@@ -174,7 +174,7 @@ struct gs_error *serving_new(const struct serving_options *o, struct serving **r
         err = start_handed(s);
     else if (!cert && (access(s->cert_path, R_OK) != 0 || access(s->key_path, R_OK) != 0)) {
         s->made_here = true;
-        err = make(s);
+        err = make_self_signed(s);
     }
     if (!err && !s->handed)
         err = load(s);
@@ -238,7 +238,7 @@ void serving_poll(struct serving *s)
     if (changed) // whoever replaced the files renews them
         s->made_here = false;
     bool old = s->made_here && s->until - now_s() < (int64_t)RENEW_DAYS * DAY_S;
-    struct gs_error *err = old ? make(s) : NULL;
+    struct gs_error *err = old ? make_self_signed(s) : NULL;
     if (!err && (changed || old)) {
         err = load(s);
         if (!err)

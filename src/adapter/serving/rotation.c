@@ -62,7 +62,7 @@ static void complain(struct serving_rotation *r, struct gs_error *err)
     r->failed = true;
 }
 
-static void give_up(struct serving_rotation *r, struct gs_error *err)
+static void fail_rotation(struct serving_rotation *r, struct gs_error *err)
 {
     complain(r, err);
     again(r, RETRY_MS);
@@ -206,7 +206,7 @@ static char *unfit(const struct serving_rotation *r)
     return text;
 }
 
-static struct gs_error *make(const struct serving_rotation *r, json_t *secret)
+static struct gs_error *make_rotated_certificate(const struct serving_rotation *r, json_t *secret)
 {
     GS_CLEANUP(tls_pair_finish) struct tls_pair ca = {0}, leaf = {0};
     GS_AUTO_FREE char *short_name = gs_format("%s.%s.svc", r->service, r->ns);
@@ -244,7 +244,7 @@ static void on_written(void *arg, int status, json_t *body, struct gs_error *err
         return;
     }
     if (err) {
-        give_up(r, gs_error_wrap(err, "Secret %s/%s cannot be written", r->ns, r->secret));
+        fail_rotation(r, gs_error_wrap(err, "Secret %s/%s cannot be written", r->ns, r->secret));
         return;
     }
     gs_info("adapter", "created a serving certificate that is valid for %d days: Secret %s/%s",
@@ -259,7 +259,7 @@ static void on_secret(void *arg, int status, json_t *body, struct gs_error *err)
     r->rq = NULL;
     (void)status;
     if (err) {
-        give_up(r, gs_error_wrap(err, "Secret %s/%s cannot be read", r->ns, r->secret));
+        fail_rotation(r, gs_error_wrap(err, "Secret %s/%s cannot be read", r->ns, r->secret));
         return;
     }
     take_secret(r, body);
@@ -270,9 +270,9 @@ static void on_secret(void *arg, int status, json_t *body, struct gs_error *err)
     }
     gs_info("adapter", "a new serving certificate is created: %s", why);
     CODEC_AUTO_JSON json_t *secret = json_deep_copy(body);
-    err = make(r, secret);
+    err = make_rotated_certificate(r, secret);
     if (err)
-        give_up(r, err);
+        fail_rotation(r, err);
     else
         r->rq = kube_update(r->o.kube, SECRETS, r->ns, r->secret, NULL, secret, on_written, r);
 }

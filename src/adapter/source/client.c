@@ -68,7 +68,7 @@ static struct gs_error *copy_error(const struct gs_error *err)
 }
 
 // Delivers to all callers. Their callbacks may start new calls.
-static void tell(struct fetch *f, struct gs_error *err)
+static void deliver_fetch(struct fetch *f, struct gs_error *err)
 {
     struct source_op *op;
     while ((op = TAILQ_FIRST(&f->ops))) {
@@ -79,7 +79,7 @@ static void tell(struct fetch *f, struct gs_error *err)
     }
 }
 
-static void note(struct source *s, const struct fetch *f, const struct gs_error *err)
+static void count_response(struct source *s, const struct fetch *f, const struct gs_error *err)
 {
     s->stats.queries++;
     s->stats.seconds += (double)(gs_mono_ns() - f->started_ns) / 1e9;
@@ -99,7 +99,7 @@ static void on_series(void *arg, struct source_shapes *shapes, struct gs_error *
     struct fetch *f = arg;
     struct source *s = f->source;
     f->call = NULL;
-    note(s, f, err);
+    count_response(s, f, err);
     struct source_op *op = TAILQ_FIRST(&f->ops);
     TAILQ_REMOVE(&s->fetches, f, all);
     if (op) {
@@ -134,7 +134,7 @@ static void on_query_result(void *arg, struct source_result *r, struct gs_error 
     struct source *s = f->source;
     f->call = NULL;
     f->result = r;
-    note(s, f, err);
+    count_response(s, f, err);
     f->done_ns = gs_mono_ns();
     bool stays = !err && f->key && s->max_age_ns > 0;
     if (stays)
@@ -144,7 +144,7 @@ static void on_query_result(void *arg, struct source_result *r, struct gs_error 
         if (f->key)
             gs_hmap_remove_str(s->shared, f->key);
     }
-    tell(f, err);
+    deliver_fetch(f, err);
     gs_error_free(err);
     if (!stays) {
         free(GS_TAKE(f->key));
@@ -195,7 +195,7 @@ static struct source_op *take_ready(struct source *s, struct fetch *f, source_ve
     return op;
 }
 
-static struct source_op *join(struct fetch *f, source_vector_fn cb, void *arg)
+static struct source_op *add_source_op(struct fetch *f, source_vector_fn cb, void *arg)
 {
     struct source_op *op = gs_alloc(sizeof(*op));
     op->fetch = f;
@@ -216,14 +216,14 @@ struct source_op *source_query(struct source *s, const char *promql, int64_t tim
     }
     if (f) {
         s->stats.shared++;
-        return f->done_ns ? take_ready(s, f, cb, arg) : join(f, cb, arg);
+        return f->done_ns ? take_ready(s, f, cb, arg) : add_source_op(f, cb, arg);
     }
     f = fetch_new(s);
     if (!time_ms) {
         f->key = gs_strdup(promql);
         gs_hmap_put_str(s->shared, promql, f);
     }
-    struct source_op *op = join(f, cb, arg);
+    struct source_op *op = add_source_op(f, cb, arg);
     f->started_ns = gs_mono_ns();
     f->call = s->backend->ops->query(s->backend, promql, time_ms ? time_ms : gs_unix_ms(),
                                      on_query_result, f);
@@ -234,7 +234,7 @@ struct source_op *source_series(struct source *s, const char *selector, int64_t 
                                 source_shapes_fn cb, void *arg)
 {
     struct fetch *f = fetch_new(s);
-    struct source_op *op = join(f, NULL, arg);
+    struct source_op *op = add_source_op(f, NULL, arg);
     op->on_shapes = cb;
     f->started_ns = gs_mono_ns();
     f->call = s->backend->ops->series(s->backend, selector, start_ms, on_series, f);

@@ -55,11 +55,11 @@ static struct gs_error *transport_error(const struct remote *r, struct gs_error 
     const char *text = gs_error_message(err);
     const char *reason =
         gs_starts(text, "GET ") || gs_starts(text, "POST ") ? strstr(text, ": ") : NULL;
-    struct gs_error *told =
+    struct gs_error *mapped =
         gs_error_new(code == GS_EIO || code == GS_ENOTFOUND ? GS_EUNAVAIL : code, "%s: %s", r->name,
                      reason ? reason + 2 : text);
     gs_error_free(err);
-    return told;
+    return mapped;
 }
 
 static struct gs_error *answer_error(const struct remote *r, struct gs_error *err)
@@ -80,7 +80,7 @@ static void finish_remote_call(struct request *c, struct source_result *r, struc
         on_shapes(arg, s, err);
 }
 
-static void give_up(struct request *c, struct gs_error *err)
+static void fail_remote_call(struct request *c, struct gs_error *err)
 {
     http_op_cancel(GS_TAKE(c->op));
     finish_remote_call(c, NULL, NULL, answer_error(c->remote, err));
@@ -92,11 +92,11 @@ static void on_data(void *arg, struct gs_slice bytes)
     if (c->series) {
         struct gs_error *err = source_series_reader_feed(c->series, bytes);
         if (err)
-            give_up(c, err);
+            fail_remote_call(c, err);
         return;
     }
     if (bytes.len > MAX_ANSWER - c->body.len || bytes.len > MAX_HELD - c->remote->held) {
-        give_up(c, gs_error_new(GS_ELIMIT, "its responses exceed the memory limit"));
+        fail_remote_call(c, gs_error_new(GS_ELIMIT, "its responses exceed the memory limit"));
         return;
     }
     c->remote->held += bytes.len;

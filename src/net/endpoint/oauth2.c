@@ -45,7 +45,7 @@ struct oauth2_op {
     struct http_op *inner; // NULL: waits
     struct http_callbacks cb;
     void *arg;
-    struct http_request call; // a copy
+    struct http_request request; // a copy
     struct http_header *headers;
     size_t n_headers;
     char *method, *path, *content_type;
@@ -80,14 +80,14 @@ static size_t count_headers(const struct http_header *h)
     return n;
 }
 
-static struct http_op *send_with_token(struct oauth2_client *c, const struct http_request *call,
+static struct http_op *send_with_token(struct oauth2_client *c, const struct http_request *request,
                                        const struct http_callbacks *cb, void *arg)
 {
-    size_t n = count_headers(call->headers);
+    size_t n = count_headers(request->headers);
     GS_AUTO_FREE struct http_header *headers = gs_alloc_array(n + 2, sizeof(*headers));
-    struct http_request with_token = *call;
+    struct http_request with_token = *request;
     if (n)
-        memcpy(headers, call->headers, n * sizeof(*headers));
+        memcpy(headers, request->headers, n * sizeof(*headers));
     headers[n] = (struct http_header){"Authorization", c->tokens->authorization};
     with_token.headers = headers;
     return http_send(c->inner, &with_token, cb, arg);
@@ -111,7 +111,7 @@ static void on_oauth2_done(void *arg, const struct http_response *response, stru
 // Returns the remaining time of the request.
 static unsigned time_left(const struct oauth2_op *op)
 {
-    unsigned timeout = op->call.timeout_ms ? op->call.timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    unsigned timeout = op->request.timeout_ms ? op->request.timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     int64_t waited = (gs_mono_ns() - op->begun_ns) / GS_NS_PER_MS;
     if (timeout == UINT_MAX)
         return timeout;
@@ -123,9 +123,9 @@ static void resume_waiting_op(struct oauth2_op *op)
     const struct http_callbacks cb = {.on_data = op->cb.on_data ? on_oauth2_data : NULL,
                                       .on_done = on_oauth2_done};
     LIST_REMOVE(op, queue);
-    op->call.timeout_ms = time_left(op);
+    op->request.timeout_ms = time_left(op);
     op->inner = send_with_token(GS_CONTAINER_OF(op->base.client, struct oauth2_client, base),
-                                &op->call, &cb, op);
+                                &op->request, &cb, op);
 }
 
 static void resume_all(struct endpoint_tokens *t)
@@ -173,14 +173,14 @@ static struct gs_error *request_token(struct endpoint_tokens *t)
         endpoint_token_request_header(&t->cfg, t->secret, &authorization);
         headers[1] = (struct http_header){"Authorization", authorization.data};
     }
-    const struct http_request call = {.method = "POST",
-                                      .path = t->cfg.token_url,
-                                      .headers = headers,
-                                      .body = gs_buf_slice(&body),
-                                      .content_type = "application/x-www-form-urlencoded",
-                                      .timeout_ms = t->timeout_ms,
-                                      .max_reply = ENDPOINT_MAX_TOKEN_REPLY};
-    t->op = http_send(t->client, &call, &callbacks, t);
+    const struct http_request request = {.method = "POST",
+                                         .path = t->cfg.token_url,
+                                         .headers = headers,
+                                         .body = gs_buf_slice(&body),
+                                         .content_type = "application/x-www-form-urlencoded",
+                                         .timeout_ms = t->timeout_ms,
+                                         .max_reply = ENDPOINT_MAX_TOKEN_REPLY};
+    t->op = http_send(t->client, &request, &callbacks, t);
     return NULL;
 }
 
@@ -325,35 +325,35 @@ void endpoint_tokens_unref(struct endpoint_tokens *t)
 
 // --- the client ---
 
-static void copy_call(struct oauth2_op *op, const struct http_request *call)
+static void copy_request(struct oauth2_op *op, const struct http_request *request)
 {
-    op->call = *call;
-    op->n_headers = count_headers(call->headers);
+    op->request = *request;
+    op->n_headers = count_headers(request->headers);
     op->headers = gs_alloc_array(op->n_headers + 1, sizeof(*op->headers));
     for (size_t i = 0; i < op->n_headers; i++)
-        op->headers[i] = (struct http_header){gs_strdup(call->headers[i].name),
-                                              gs_strdup(call->headers[i].value)};
-    op->call.headers = op->headers;
-    op->call.method = op->method = gs_strdup(call->method);
-    op->call.path = op->path = gs_strdup(call->path);
-    op->call.content_type = op->content_type = gs_strdup(call->content_type);
-    gs_buf_add_slice(&op->body, call->body);
-    op->call.body = gs_buf_slice(&op->body);
+        op->headers[i] = (struct http_header){gs_strdup(request->headers[i].name),
+                                              gs_strdup(request->headers[i].value)};
+    op->request.headers = op->headers;
+    op->request.method = op->method = gs_strdup(request->method);
+    op->request.path = op->path = gs_strdup(request->path);
+    op->request.content_type = op->content_type = gs_strdup(request->content_type);
+    gs_buf_add_slice(&op->body, request->body);
+    op->request.body = gs_buf_slice(&op->body);
 }
 
-static struct http_op *oauth2_send(struct http_client *base, const struct http_request *call,
+static struct http_op *oauth2_send(struct http_client *base, const struct http_request *request,
                                    const struct http_callbacks *cb, void *arg)
 {
     struct oauth2_client *c = GS_CONTAINER_OF(base, struct oauth2_client, base);
     struct endpoint_tokens *t = c->tokens;
     if (has_token(t))
-        return send_with_token(c, call, cb, arg);
+        return send_with_token(c, request, cb, arg);
     struct oauth2_op *op = gs_alloc(sizeof(*op));
     op->base.client = base;
     op->cb = *cb;
     op->arg = arg;
     op->begun_ns = gs_mono_ns();
-    copy_call(op, call);
+    copy_request(op, request);
     LIST_INSERT_HEAD(&c->ops, op, all);
     LIST_INSERT_HEAD(&t->waiting, op, queue);
     if (!t->op && !gs_timer_is_active(t->begin)) {

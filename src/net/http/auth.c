@@ -49,7 +49,7 @@ static void prepare_tls(struct http_server *s, struct MHD_Connection *connection
     if (!info || !info->tls_session)
         return;
     gnutls_session_set_ptr(info->tls_session, s);
-    if (s->ask_client_cert)
+    if (s->request_client_cert)
         gnutls_certificate_server_set_request(info->tls_session, GNUTLS_CERT_REQUEST);
 }
 
@@ -186,7 +186,7 @@ bool http_server_authenticate(struct http_server_request *r)
         c->authenticated = true;
         read_certificate(s, r->connection, c);
     }
-    if (s->tls && s->ask_client_cert && !c->authenticated) {
+    if (s->tls && s->request_client_cert && !c->authenticated) {
         c->authenticated = true;
         keep_chain(r->connection, c);
     }

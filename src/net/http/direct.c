@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path: a request is one write, and its reply is read into a buffer shared by all replies.
+// The fast path: a bytes is one write, and its reply is read into a buffer shared by all replies.
 // A connection carries one operation at a time and is kept for the next one to the same authority.
-// If the reply is unusual, libcurl repeats the request with the remaining time, which is safe for
+// If the reply is unusual, libcurl repeats the bytes with the remaining time, which is safe for
 // GET. Therefore this file does not handle redirects, further addresses and error texts.
 #include "base/clock.h"
 #include "base/log.h"
@@ -42,10 +42,10 @@ struct direct_op {
     TAILQ_ENTRY(direct_op) all;
     struct direct_conn *conn; // NULL: libcurl sends it
     struct http_op *passed;
-    struct gs_buf request;
+    struct gs_buf bytes;
     size_t headers;       // offset of the caller's headers
     uint64_t deadline_ms; // of the loop
-    char *path;           // the caller's request, for libcurl
+    char *path;           // the caller's bytes, for libcurl
     struct http_callbacks cb;
     void *arg;
     size_t max_reply;
@@ -169,7 +169,7 @@ static void return_memory(struct direct_client *c, struct gs_buf *bytes)
 static void free_op(struct direct_op *op)
 {
     TAILQ_REMOVE(&client_of(op)->ops, op, all);
-    gs_buf_finish(&op->request);
+    gs_buf_finish(&op->bytes);
     free(op->path);
     free(op);
 }
@@ -209,11 +209,11 @@ static void on_passed_done(void *arg, const struct http_response *response, stru
     finish_direct_op(op, response, err);
 }
 
-// Extracts the caller's headers from the request, which becomes invalid: each line becomes two
+// Extracts the caller's headers from the bytes, which becomes invalid: each line becomes two
 // strings.
 static struct http_header *take_headers(struct direct_op *op)
 {
-    char *line = op->request.data + op->headers;
+    char *line = op->bytes.data + op->headers;
     size_t n = 0, cap = 0;
     struct http_header *items = NULL;
     for (;; line = strchr(line, '\n') + 1) {
@@ -236,15 +236,15 @@ static void forward_to_curl(struct direct_op *op)
     struct direct_client *c = client_of(op);
     int64_t spent_ms = (gs_mono_ns() - op->started_ns) / 1000000;
     GS_AUTO_FREE struct http_header *headers = take_headers(op);
-    struct http_request call = {.path = op->path,
-                                .headers = headers,
-                                .timeout_ms = op->timeout_ms,
-                                .max_reply = op->max_reply};
+    struct http_request request = {.path = op->path,
+                                   .headers = headers,
+                                   .timeout_ms = op->timeout_ms,
+                                   .max_reply = op->max_reply};
     if (op->timeout_ms != UINT_MAX)
-        call.timeout_ms = spent_ms < op->timeout_ms ? op->timeout_ms - (unsigned)spent_ms : 1;
+        request.timeout_ms = spent_ms < op->timeout_ms ? op->timeout_ms - (unsigned)spent_ms : 1;
     if (op->conn)
         close_conn(GS_TAKE(op->conn));
-    op->passed = http_send(c->general, &call, &callbacks, op);
+    op->passed = http_send(c->general, &request, &callbacks, op);
 }
 
 static void on_direct_deadline(uv_timer_t *t)
@@ -261,7 +261,7 @@ static void on_direct_deadline(uv_timer_t *t)
 }
 
 // A timer of an earlier operation keeps running if it ends early enough: a busy connection then
-// sets it once per timeout and not for each request.
+// sets it once per timeout and not for each bytes.
 static void set_deadline(struct direct_conn *conn)
 {
     struct direct_op *op = conn->op;
@@ -331,7 +331,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
             return_memory(conn->client, &conn->reply.bytes);
         return;
     }
-    if (!conn->op) { // idle: the peer closed it, or sends bytes without a request
+    if (!conn->op) { // idle: the peer closed it, or sends bytes without a bytes
         leave_idle(conn);
         close_conn(conn);
         return;
@@ -351,10 +351,10 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 static void start_request(struct direct_conn *conn)
 {
     struct direct_op *op = conn->op;
-    uv_buf_t request = uv_buf_init(op->request.data, (unsigned)op->request.len);
+    uv_buf_t bytes = uv_buf_init(op->bytes.data, (unsigned)op->bytes.len);
     http_reply_reset(&conn->reply, op->max_reply);
-    // libcurl sends a request that does not fit into an empty socket buffer.
-    if (uv_try_write((uv_stream_t *)&conn->tcp, &request, 1) != (int)op->request.len)
+    // libcurl sends a bytes that does not fit into an empty socket buffer.
+    if (uv_try_write((uv_stream_t *)&conn->tcp, &bytes, 1) != (int)op->bytes.len)
         forward_to_curl(op);
 }
 
@@ -454,7 +454,7 @@ static void add_request_header(struct gs_buf *out, const char *name, const char 
 }
 
 // *ret_headers: offset of the caller's headers.
-static bool write_request(struct direct_client *c, const struct http_request *call,
+static bool write_request(struct direct_client *c, const struct http_request *request,
                           const struct http_url *url, struct gs_buf *out, size_t *ret_headers)
 {
     (void)gs_buf_room(out, TYPICAL_REQUEST);
@@ -466,7 +466,7 @@ static bool write_request(struct direct_client *c, const struct http_request *ca
     if (c->user_agent)
         add_request_header(out, "User-Agent", c->user_agent);
     *ret_headers = out->len;
-    for (const struct http_header *h = call->headers; h && h->name; h++) {
+    for (const struct http_header *h = request->headers; h && h->name; h++) {
         if (!*h->name || strpbrk(h->name, "\r\n: ") || strpbrk(h->value, "\r\n") ||
             is_ours_to_set(h->name))
             return false;
@@ -476,32 +476,32 @@ static bool write_request(struct direct_client *c, const struct http_request *ca
     return true;
 }
 
-static struct http_op *direct_send(struct http_client *base, const struct http_request *call,
+static struct http_op *direct_send(struct http_client *base, const struct http_request *request,
                                    const struct http_callbacks *cb, void *arg)
 {
     struct direct_client *c = GS_CONTAINER_OF(base, struct direct_client, base);
     GS_AUTO_FREE char *joined =
-        c->base_url && *c->base_url ? gs_format("%s%s", c->base_url, call->path) : NULL;
-    GS_AUTO_BUF struct gs_buf request = {0};
+        c->base_url && *c->base_url ? gs_format("%s%s", c->base_url, request->path) : NULL;
+    GS_AUTO_BUF struct gs_buf bytes = {0};
     struct http_url url;
     size_t headers = 0;
-    bool direct = c->eligible && !cb->on_data && !call->body.len && !call->content_type &&
-                  (!call->method || strcmp(call->method, "GET") == 0) &&
-                  http_url_parse(joined ? joined : call->path, &url) &&
+    bool direct = c->eligible && !cb->on_data && !request->body.len && !request->content_type &&
+                  (!request->method || strcmp(request->method, "GET") == 0) &&
+                  http_url_parse(joined ? joined : request->path, &url) &&
                   (!c->only_loopback || http_host_is_loopback(url.host)) &&
-                  write_request(c, call, &url, &request, &headers);
+                  write_request(c, request, &url, &bytes, &headers);
     if (!direct)
-        return http_send(c->general, call, cb, arg);
+        return http_send(c->general, request, cb, arg);
     struct direct_op *op = gs_alloc(sizeof(*op));
     op->base.client = base;
-    op->request = request;
-    request = (struct gs_buf){0};
+    op->bytes = bytes;
+    bytes = (struct gs_buf){0};
     op->headers = headers;
-    op->path = gs_strdup(call->path);
+    op->path = gs_strdup(request->path);
     op->cb = *cb;
     op->arg = arg;
-    op->max_reply = call->max_reply ? call->max_reply : HTTP_DEFAULT_MAX_REPLY;
-    op->timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    op->max_reply = request->max_reply ? request->max_reply : HTTP_DEFAULT_MAX_REPLY;
+    op->timeout_ms = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     op->started_ns = gs_mono_ns();
     TAILQ_INSERT_TAIL(&c->ops, op, all);
     begin_exchange(op, &url);

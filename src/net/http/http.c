@@ -319,8 +319,8 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, s
 {
     if (!answer_once(x))
         return;
-    if (x->on_answer)
-        x->on_answer(x->answer_arg, status, content_type, body);
+    if (x->on_response)
+        x->on_response(x->response_arg, status, content_type, body);
     if (!x->gone)
         x->ops->reply(x, status, content_type, body);
     http_exchange_unref(x);
@@ -400,8 +400,8 @@ struct http_upgrade *http_reply_upgrade(struct http_exchange *x, const char *pro
 {
     if (!x->ops->upgrade || x->gone || !answer_once(x))
         return NULL;
-    if (x->on_answer)
-        x->on_answer(x->answer_arg, 101, NULL, (struct gs_slice){0});
+    if (x->on_response)
+        x->on_response(x->response_arg, 101, NULL, (struct gs_slice){0});
     struct http_upgrade *u = x->ops->upgrade(x, protocol, cb, arg);
     http_exchange_unref(x);
     return u;
@@ -413,13 +413,13 @@ void http_on_abort(struct http_exchange *x, void (*cb)(void *arg), void *arg)
     x->abort_arg = arg;
 }
 
-void http_on_answer(struct http_exchange *x,
-                    void (*cb)(void *arg, int status, const char *content_type,
-                               struct gs_slice body),
-                    void *arg)
+void http_on_response(struct http_exchange *x,
+                      void (*cb)(void *arg, int status, const char *content_type,
+                                 struct gs_slice body),
+                      void *arg)
 {
-    x->on_answer = cb;
-    x->answer_arg = arg;
+    x->on_response = cb;
+    x->response_arg = arg;
 }
 
 static void close_unwanted_stream(void *arg)
@@ -442,8 +442,8 @@ struct http_stream *http_reply_stream(struct http_exchange *x, int status, const
 {
     if (!answer_once(x))
         return NULL;
-    if (x->on_answer)
-        x->on_answer(x->answer_arg, status, content_type, (struct gs_slice){0});
+    if (x->on_response)
+        x->on_response(x->response_arg, status, content_type, (struct gs_slice){0});
     x->stream.open = true;
     x->stream.on_close = on_close;
     x->stream.arg = arg;

@@ -118,7 +118,7 @@ void http_upgrade_end(struct http_upgrade *u);
 void http_on_abort(struct http_exchange *x, void (*cb)(void *arg), void *arg);
 // Called once with the reply, inside http_reply() or, without a body, http_reply_stream(): for logs
 // of requests. body is borrowed for the call.
-void http_on_answer(struct http_exchange *x,
-                    void (*cb)(void *arg, int status, const char *content_type,
-                               struct gs_slice body),
-                    void *arg);
+void http_on_response(struct http_exchange *x,
+                      void (*cb)(void *arg, int status, const char *content_type,
+                                 struct gs_slice body),
+                      void *arg);

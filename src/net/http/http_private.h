@@ -69,8 +69,8 @@ struct http_exchange {
     size_t n_peer_chain;
     void (*on_abort)(void *arg);
     void *abort_arg;
-    void (*on_answer)(void *arg, int status, const char *content_type, struct gs_slice body);
-    void *answer_arg;
+    void (*on_response)(void *arg, int status, const char *content_type, struct gs_slice body);
+    void *response_arg;
     struct http_stream stream;
     struct http_bytes *shared; // the reply's body, while the carrier is given the reply
 };

@@ -241,7 +241,7 @@ static void copy_server_config(struct http_server *s, const struct http_server_c
     s->check_token_arg = cfg->check_token_arg;
     s->client_ca_pem = gs_arena_strdup(&s->arena, cfg->client_ca_pem);
     s->tls = cfg->cert_pem && cfg->key_pem;
-    s->ask_client_cert = cfg->ask_client_cert;
+    s->request_client_cert = cfg->request_client_cert;
     s->require_identity = cfg->require_identity;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
     s->idle_timeout_s = cfg->idle_timeout_s ? cfg->idle_timeout_s : DEFAULT_IDLE_S;

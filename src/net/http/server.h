@@ -18,7 +18,7 @@ struct http_server_config {
     const char *cert_pem, *key_pem;
     const char *client_ca_pem; // client certificates signed by it: CN is the user, O the groups
     // Client certificates are requested, not required, and not verified here: http_peer_chain().
-    bool ask_client_cert;
+    bool request_client_cert;
     const char *bearer_token; // NULL: none; its sender is user "admin", group system:masters
     // Called with other bearer tokens. Returns true and sets *ret, whose strings stay valid until
     // the next call, or false. NULL: other tokens prove nothing.

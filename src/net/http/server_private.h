@@ -39,7 +39,7 @@ struct http_server_certificate {
 };
 
 struct http_server {
-    bool ask_client_cert;
+    bool request_client_cert;
     struct http_server_certificate *certificates[HTTP_SERVER_KEPT_CERTIFICATES]; // the newest first
     uv_loop_t *loop;
     struct MHD_Daemon *daemon;

@@ -32,16 +32,16 @@ static void on_done(void *arg, const struct http_response *response, struct gs_e
         fail_msg("%s", gs_error_message(err));
 }
 
-static void request(struct harness *h, const char *method, const char *path, const char *form)
+static void send_request(struct harness *h, const char *method, const char *path, const char *form)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
-    struct http_request call = {.method = method, .path = path};
+    struct http_request request = {.method = method, .path = path};
     if (form) {
-        call.body = gs_slice_of(form);
-        call.content_type = "application/x-www-form-urlencoded; charset=utf-8";
+        request.body = gs_slice_of(form);
+        request.content_type = "application/x-www-form-urlencoded; charset=utf-8";
     }
     int before = h->done;
-    http_send(h->client, &call, &callbacks, h);
+    http_send(h->client, &request, &callbacks, h);
     for (int64_t end = gs_mono_ns() + WAIT_NS; h->done == before && gs_mono_ns() < end;)
         uv_run(&h->loop, UV_RUN_NOWAIT);
     assert_int_equal(h->done, before + 1);
@@ -49,12 +49,12 @@ static void request(struct harness *h, const char *method, const char *path, con
 
 static inline void get(struct harness *h, const char *path)
 {
-    request(h, "GET", path, NULL);
+    send_request(h, "GET", path, NULL);
 }
 
 static inline void post(struct harness *h, const char *path, const char *form)
 {
-    request(h, "POST", path, form);
+    send_request(h, "POST", path, form);
 }
 
 static inline void assert_answer(const struct harness *h, int status, const char *body)

@@ -98,11 +98,11 @@ static void test_methods(void **state)
     struct harness *h = *state;
     get(h, "/api/v1/nothing");
     assert_answer(h, 404, "404 page not found\n");
-    request(h, "DELETE", "/api/v1/query", NULL);
+    send_request(h, "DELETE", "/api/v1/query", NULL);
     assert_int_equal(h->status, 405);
-    request(h, "POST", "/api/v1/targets", "");
+    send_request(h, "POST", "/api/v1/targets", "");
     assert_int_equal(h->status, 405);
-    request(h, "OPTIONS", "/api/v1/query", NULL);
+    send_request(h, "OPTIONS", "/api/v1/query", NULL);
     assert_int_equal(h->status, 204);
     get(h, "/");
     assert_contains(h, 200, "href=\"/api/v1/targets\"");
@@ -115,13 +115,13 @@ static void test_lifecycle(void **state)
     struct harness *h = *state;
     get(h, "/-/reload");
     assert_answer(h, 405, "Only POST or PUT requests allowed");
-    request(h, "POST", "/-/reload", "");
+    send_request(h, "POST", "/-/reload", "");
     assert_int_equal(h->status, 200);
     assert_int_equal(h->reloads, 1);
     h->reload_error = gs_error_new(GS_EINVAL, "x.yml:1:1: wrong");
-    request(h, "PUT", "/-/reload", "");
+    send_request(h, "PUT", "/-/reload", "");
     assert_answer(h, 500, "failed to reload config: x.yml:1:1: wrong\n");
-    request(h, "POST", "/-/quit", "");
+    send_request(h, "POST", "/-/quit", "");
     assert_answer(h, 200, "Requesting termination... Goodbye!");
     assert_int_equal(h->quits, 1);
 }
@@ -129,9 +129,9 @@ static void test_lifecycle(void **state)
 static void test_lifecycle_off(void **state)
 {
     struct harness *h = *state;
-    request(h, "POST", "/-/reload", "");
+    send_request(h, "POST", "/-/reload", "");
     assert_answer(h, 403, "Lifecycle API is not enabled.");
-    request(h, "POST", "/-/quit", "");
+    send_request(h, "POST", "/-/quit", "");
     assert_answer(h, 403, "Lifecycle API is not enabled.");
     assert_int_equal(h->reloads + h->quits, 0);
     get(h, "/-/healthy");

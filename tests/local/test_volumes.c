@@ -181,6 +181,23 @@ static void test_downward_and_projected(void **state)
     assert_non_null(strstr(r.text, "p2000"));
 }
 
+static void test_a_token_of_the_service_account(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_volume_pod(f, "p",
+                      "{'name':'v','projected':{'sources':[{'serviceAccountToken':{'path':'token',"
+                      "'expirationSeconds':600,'audience':'gpuscale-test'}}]}}",
+                      "{'name':'v','mountPath':'/var/run/secrets/gpuscale-test'}",
+                      "cd /var/run/secrets/gpuscale-test; stat -L -c %a token; "
+                      "cut -d. -f2 token | tr _- /+ | base64 -d 2> /dev/null; true");
+    await_pod(f, "p", "succeeded", has_phase, "Succeeded");
+    AUTO_REPLY struct reply r = get_log(f, "p", "");
+    assert_true(gs_starts(r.text, "600\n"));
+    assert_non_null(strstr(r.text, "\"gpuscale-test\""));
+    assert_non_null(strstr(r.text, "system:serviceaccount:default:default"));
+}
+
 static void test_a_sub_path_cannot_leave_its_volume(void **state)
 {
     struct fixture *f = *state;
@@ -228,18 +245,70 @@ static void test_probes_see_the_volumes(void **state)
     await_pod(f, "p", "ready", is_ready, NULL);
 }
 
+static const char claim_volume[] = "{'name':'v','persistentVolumeClaim':{'claimName':'data'}}";
+static const char claim_mount[] = "{'name':'v','mountPath':'/gpuscale-test'}";
+static const char claim_object[] =
+    "{'metadata':{'name':'data'},'spec':{'accessModes':['ReadWriteOnce'],'resources':{'requests':{"
+    "'storage':'1Gi'}}}}";
+
 static void test_a_claim_outlives_its_pod(void **state)
 {
     struct fixture *f = *state;
     require_mounts();
-    const char *volume = "{'name':'v','persistentVolumeClaim':{'claimName':'data'}}";
-    const char *mount = "{'name':'v','mountPath':'/gpuscale-test'}";
-    create_volume_pod(f, "p", volume, mount, "echo kept > /gpuscale-test/file");
+    create(f, "persistentvolumeclaims", claim_object);
+    create_volume_pod(f, "p", claim_volume, claim_mount, "echo kept > /gpuscale-test/file");
     await_pod(f, "p", "succeeded", has_phase, "Succeeded");
     delete_pod(f, "p", "");
     wait_pod_gone(f, "p");
-    create_volume_pod(f, "q", volume, mount, "cat /gpuscale-test/file");
+    create_volume_pod(f, "q", claim_volume, claim_mount, "cat /gpuscale-test/file");
     expect_log(f, "q", "kept\n");
+}
+
+static json_t *wait_claim(struct fixture *f)
+{
+    for (int64_t end = gs_mono_ns() + WAIT_NS; gs_mono_ns() < end; tick(f)) {
+        AUTO_REPLY struct reply r =
+            request(&f->h, "GET", "/api/v1/namespaces/default/persistentvolumeclaims/data", NULL);
+        if (gs_streq(codec_json_str(r.body, "status", "phase", NULL), "Bound"))
+            return json_incref(r.body);
+    }
+    fail_msg("the claim is not bound");
+    return NULL;
+}
+
+static void test_a_claim_is_bound_and_deleted_with_its_volume(void **state)
+{
+    struct fixture *f = *state;
+    create(f, "persistentvolumeclaims", claim_object);
+    CODEC_AUTO_JSON json_t *claim = wait_claim(f);
+    const char *volume = codec_json_str(claim, "spec", "volumeName", NULL);
+    GS_AUTO_FREE char *want = gs_format("pvc-%s", kube_uid(claim));
+    assert_string_equal(volume, want);
+    assert_string_equal(codec_json_str(claim, "status", "capacity", "storage", NULL), "1Gi");
+    GS_AUTO_FREE char *path = gs_format("/api/v1/persistentvolumes/%s", volume);
+    AUTO_REPLY struct reply pv = request(&f->h, "GET", path, NULL);
+    assert_status(pv, 200);
+    assert_string_equal(codec_json_str(pv.body, "spec", "claimRef", "name", NULL), "data");
+    AUTO_REPLY struct reply d =
+        request(&f->h, "DELETE", "/api/v1/namespaces/default/persistentvolumeclaims/data", NULL);
+    assert_status(d, 200);
+    for (int64_t end = gs_mono_ns() + WAIT_NS;; tick(f)) {
+        AUTO_REPLY struct reply r = request(&f->h, "GET", path, NULL);
+        if (r.status == 404)
+            break;
+        assert_true(gs_mono_ns() < end);
+    }
+}
+
+static void test_a_pod_waits_for_its_claim(void **state)
+{
+    struct fixture *f = *state;
+    create_volume_pod(f, "p", claim_volume, "", "echo started");
+    wait_event(f, "FailedMount",
+               "MountVolume.SetUp failed for volume \"v\" : persistentvolumeclaim \"data\" not "
+               "found");
+    create(f, "persistentvolumeclaims", claim_object);
+    expect_log(f, "p", "started\n");
 }
 
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_open, fixture_close)
@@ -256,10 +325,13 @@ int main(void)
         T(test_host_paths),
         T(test_a_host_path_of_another_type),
         T(test_downward_and_projected),
+        T(test_a_token_of_the_service_account),
         T(test_a_sub_path_cannot_leave_its_volume),
         T(test_a_mount_that_fails),
         T(test_probes_see_the_volumes),
         T(test_a_claim_outlives_its_pod),
+        T(test_a_claim_is_bound_and_deleted_with_its_volume),
+        T(test_a_pod_waits_for_its_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

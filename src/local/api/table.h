@@ -34,6 +34,8 @@ extern const struct local_api_table local_api_table_pods, local_api_table_deploy
 extern const struct local_api_table local_api_table_revisions, local_api_table_jobs,
     local_api_table_cronjobs;
 
+extern const struct local_api_table local_api_table_claims, local_api_table_volumes;
+
 #define LOCAL_API_COLUMN_NAME                                                                      \
     {                                                                                              \
         "Name", "string", 0, "Name must be unique within a namespace."                             \

@@ -276,6 +276,7 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
                                        .max_pods = cfg->max_pods,
                                        .data_dir = k->data_dir};
     k->node = kubelet_node_new(k->cluster, &node);
+    k->claims = kubelet_claims_new(k);
     each_known_pod(k, KUBELET_DIR_CONTAINERS, kill_leftovers_of);
     if (k->api) {
         local_api_set_logs(k->api, kubelet_logs_handle, k);
@@ -369,6 +370,7 @@ void kubelet_free(struct kubelet *k)
     kubelet_logs_close_all(k);
     kubelet_podresources_free(k->podresources);
     kubelet_node_free(k->node);
+    kubelet_claims_free(k->claims);
     each_worker(k, kubelet_worker_free);
     gs_hmap_free(k->workers);
     kubelet_pod_ips_free(k->ips);

@@ -176,6 +176,14 @@ void kubelet_volumes_pod_changed(struct kubelet_volumes *v);
 struct gs_error *kubelet_volumes_mounts(const struct kubelet_volumes *v, const json_t *container,
                                         const struct kubelet_words *env, struct kubelet_words *ret);
 
+// --- claims.c: PersistentVolumeClaims ---
+struct kubelet_claims;
+struct kubelet_claims *kubelet_claims_new(struct kubelet *k);
+void kubelet_claims_free(struct kubelet_claims *claims); // accepts NULL
+// The folder of a bound claim. Caller frees.
+struct gs_error *kubelet_claim_folder(const struct kubelet *k, const char *ns, const char *name,
+                                      char **ret);
+
 // --- volume_paths.c ---
 // A hostPath as the kubelet's user reaches it. Creates it where its type says so. Paths that this
 // machine lacks are in DIR/host. Caller frees.
@@ -302,6 +310,7 @@ struct kubelet {
     struct kubelet_words extra_env, device_ids;
     struct gs_hmap *workers; // pod UID -> struct kubelet_worker
     struct kubelet_pod_ips *ips;
+    struct kubelet_claims *claims;
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;
     struct kubelet_log_stream *log_streams;
@@ -407,7 +416,7 @@ struct kubelet_container *kubelet_worker_find(struct kubelet_worker *w, const ch
 char *kubelet_worker_path(const struct kubelet_worker *w, const char *what, const char *container);
 #define KUBELET_DIR_PODS    "pods"     // working folders
 #define KUBELET_DIR_VOLUMES ".volumes" // in a pod's folder; no container can have this name
-#define KUBELET_DIR_CLAIMS  "claims"   // <namespace>/<claim>: persistent volumes
+#define KUBELET_DIR_CLAIMS  "claims"   // pvc-<claim uid>: persistent volumes
 #define KUBELET_DIR_STAGING ".staging" // in a pod's folder: empty, see mounts.h
 // Logs and supervisor status: <restart count>.log, .status.
 #define KUBELET_DIR_CONTAINERS "containers"

@@ -121,20 +121,6 @@ static struct gs_error *make_folder(const struct kubelet_volumes *v, const char 
     return err;
 }
 
-// Outlives the pod.
-static struct gs_error *make_claim_folder(const struct kubelet_volumes *v, const char *claim,
-                                          char **ret)
-{
-    if (strchr(claim, '/') || *claim == '.' || !*claim)
-        return gs_error_new(GS_EINVAL, "the name \"%s\" is not valid", claim);
-    GS_AUTO_FREE char *path =
-        gs_format("%s/" KUBELET_DIR_CLAIMS "/%s/%s", v->w->k->data_dir, v->w->ns, claim);
-    struct gs_error *err = gs_mkdir_p(path, 0700);
-    if (!err)
-        *ret = GS_TAKE(path);
-    return err;
-}
-
 static struct gs_error *write_files(struct kubelet_volumes *v, size_t i, const json_t *sources)
 {
     struct kubelet_worker *w = v->w;
@@ -170,7 +156,7 @@ static struct gs_error *make_volume(struct kubelet_volumes *v, size_t i, char **
         return kubelet_host_path(v->w->k, codec_json_str(host, "path", NULL),
                                  codec_json_str(host, "type", NULL), ret);
     if (claim)
-        return make_claim_folder(v, claim, ret);
+        return kubelet_claim_folder(v->w->k, v->w->ns, claim, ret);
     return make_folder(v, plugin, volume_name(v, i), is_files(spec) ? 0755 : 0777, ret);
 }
 

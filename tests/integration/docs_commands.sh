@@ -22,7 +22,7 @@ done <"$dir/named"
 # Flags of kubectl, meson, tests/hardware/run, the benchmarks and replaced programs.
 foreign=' --args --command --containers --dry-run --field-selector --gpuscale --interval --limit-bytes --lint --now --only --peer
  --phase --quick --restart --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
- --load-restrictor --min-available '
+ --force-conflicts --load-restrictor --min-available '
 # shellcheck disable=SC2086
 grep -noE '(^|[^a-zA-Z0-9-])--[a-z][a-zA-Z0-9.-]*[a-zA-Z0-9]' $pages | sed -E 's/^([^:]*:[0-9]*):[^-]*--/\1 --/' >"$dir/flags"
 while read -r place flag; do

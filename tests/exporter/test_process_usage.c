@@ -149,7 +149,7 @@ static const char *page_at(struct fixture *f, int64_t map_requested_ns)
     const struct exporter_render_input in = {.sample = f->sample,
                                              .map = f->map,
                                              .map_version = f->map_version,
-                                             .map_requested_ns = map_asked_ns};
+                                             .map_requested_ns = map_requested_ns};
     gs_buf_clear(&f->kept);
     if (!f->renderer)
         f->renderer = exporter_renderer_new(&names);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "local/api/aggregate.h"
 #include "local/api/api_private.h"
 #include "local/api/crd.h"
 #include "net/tls/signature.h"
@@ -28,6 +29,7 @@ static void on_store_change(void *arg, const struct local_api_store_change *chan
 
     local_api_watch_dispatch(api, change);
     local_api_crds_changed(api->crds, change);
+    local_api_aggregation_changed(api->aggregation, change);
 }
 
 static struct gs_error *open_store(struct local_api *api, const char *data_dir)
@@ -72,6 +74,7 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
     api->max_objects = cfg->max_objects ? cfg->max_objects : DEFAULT_MAX_OBJECTS;
     api->max_pods = cfg->max_pods ? cfg->max_pods : DEFAULT_MAX_PODS;
     api->crds = local_api_crds_new(api);
+    api->aggregation = local_api_aggregation_new(api);
     struct gs_error *err = open_store(api, cfg->data_dir);
     if (err) {
         local_api_free(api);
@@ -97,6 +100,7 @@ void local_api_free(struct local_api *api)
     if (!api)
         return;
     local_api_watch_end_all(api);
+    local_api_aggregation_free(api->aggregation);
     gs_timer_free(api->sweep);
     local_api_store_close(api->store);
     local_api_crds_free(api->crds);
@@ -313,6 +317,15 @@ static bool is_served(const struct local_api_mount *mount)
     return group != NULL;
 }
 
+static bool is_built_in(const char *group, const char *version)
+{
+    for (size_t i = 0; i < local_api_n_resources; i++)
+        if (strcmp(local_api_resources[i].group, group) == 0 &&
+            local_api_resource_version(&local_api_resources[i], version))
+            return true;
+    return false;
+}
+
 static void serve_apis(struct local_api *api, struct http_exchange *x, const struct path *p)
 {
     if (p->len == 1) {
@@ -327,7 +340,8 @@ static void serve_apis(struct local_api *api, struct http_exchange *x, const str
     } else if (p->len == 2) {
         if (!local_api_discovery_group(api, x, p->segments[1]))
             reply_unknown_path(x);
-    } else {
+    } else if (is_built_in(p->segments[1], p->segments[2]) ||
+               !local_api_aggregate(api->aggregation, x, p->segments[1], p->segments[2])) {
         serve_version(api, x, p->segments[1], p->segments[2], p->segments + 3, p->len - 3);
     }
 }

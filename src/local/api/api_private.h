@@ -42,6 +42,7 @@ struct local_api {
     uint64_t event_seq;
     struct gs_hmap *openapi; // documents by name, generated on first request
     struct local_api_crds *crds;
+    struct local_api_aggregation *aggregation;
     struct tls_signing_key *token_key;
     char *ca_pem;
     json_t *token_user; // of the last local_api_check_token

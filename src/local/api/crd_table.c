@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of custom resources: additionalPrinterColumns with simple JSONPaths. Also the columns of
-// CustomResourceDefinitions themselves.
+// CustomResourceDefinitions themselves and of APIServices.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -256,3 +256,35 @@ const struct local_api_table local_api_table_crds = {
         {"Created At", "date", 0, "Time of the creation of the object.", NULL},
         {0}},
     crd_cells, NULL};
+
+// --- APIServices ---
+
+static void apiservice_cells(const json_t *obj, json_t *cells, int64_t now_ms)
+{
+    const char *name = codec_json_str(obj, "spec", "service", "name", NULL);
+    const json_t *available = kube_condition(obj, "Available");
+    const char *status = codec_json_str(available, "status", NULL);
+    GS_AUTO_FREE char *service =
+        name ? gs_format("%s/%s", codec_json_str(obj, "spec", "service", "namespace", NULL), name)
+             : gs_strdup("Local");
+    GS_AUTO_FREE char *text =
+        gs_streq(status, "True")
+            ? gs_strdup("True")
+            : gs_format("%s (%s)", status ? status : "Unknown",
+                        status ? codec_json_str(available, "reason", NULL) : "Pending");
+
+    local_api_cell_name(cells, obj);
+    local_api_cell_str(cells, service);
+    local_api_cell_str(cells, text);
+    local_api_cell_age(cells, obj, now_ms);
+}
+
+const struct local_api_table local_api_table_apiservices = {
+    (const struct local_api_column[]){
+        LOCAL_API_COLUMN_NAME,
+        {"Service", "string", 0, "The reference to the service that hosts this API endpoint.",
+         NULL},
+        {"Available", "string", 0, "Whether this service is available.", NULL},
+        LOCAL_API_COLUMN_AGE,
+        {0}},
+    apiservice_cells, NULL};

@@ -2,6 +2,7 @@
 // Discovery: the API groups, versions and resources of the server, and its version.
 #include "base/mem.h"
 #include "kube/object.h"
+#include "local/api/aggregate.h"
 #include "local/api/api_private.h"
 #include "local/api/crd.h"
 
@@ -82,6 +83,12 @@ static json_t *versions_of(const struct local_api *api, const char *group)
         for (size_t v = 0; r->versions[v]; v++)
             add_version(list, r->versions[v]);
     }
+    const char *other, *version;
+    for (size_t i = 0; local_api_nth_aggregated(api->aggregation, i, &other, &version); i++)
+        if (strcmp(other, group) == 0) {
+            custom = true;
+            add_version(list, version);
+        }
     if (is_review_group(group))
         add_version(list, "v1");
     return custom ? ordered(list) : list;
@@ -105,6 +112,14 @@ static json_t *group_document(const char *group, const json_t *versions)
     return doc;
 }
 
+static bool is_mounted(const struct local_api *api, const char *group)
+{
+    for (size_t i = 0; i < api->n_mounts; i++)
+        if (strcmp(api->mounts[i].group, group) == 0)
+            return true;
+    return false;
+}
+
 // The names of all groups but the core, in the order of discovery.
 static json_t *group_names(const struct local_api *api)
 {
@@ -116,6 +131,10 @@ static json_t *group_names(const struct local_api *api)
             json_array_append_new(names, json_string(r->group));
     for (size_t i = 0; i < GS_ARRAY_LEN(review_groups); i++)
         json_array_append_new(names, json_string(review_groups[i]));
+    const char *group, *version;
+    for (size_t i = 0; local_api_nth_aggregated(api->aggregation, i, &group, &version); i++)
+        if (!list_contains(names, group) && !is_mounted(api, group))
+            json_array_append_new(names, json_string(group));
     return names;
 }
 

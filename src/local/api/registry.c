@@ -2,6 +2,7 @@
 #include "local/api/registry.h"
 
 #include "hpa/convert.h"
+#include "local/api/aggregate.h"
 #include "local/api/crd.h"
 #include "local/api/table.h"
 
@@ -192,7 +193,12 @@ const struct local_api_resource local_api_resources[] = {
      .plural = "apiservices",
      .singular = "apiservice",
      .kind = "APIService",
-     .flags = STATUS | INERT},
+     .category = "api-extensions",
+     .flags = STATUS,
+     .set_defaults = local_api_default_apiservice,
+     .validate = local_api_validate_apiservice,
+     .complete = local_api_complete_apiservice,
+     .table = &local_api_table_apiservices},
     {.group = "apps",
      .versions = V1,
      .plural = "controllerrevisions",

@@ -23,7 +23,8 @@ struct local_api_table {
 };
 
 extern const struct local_api_table local_api_table_plain; // NAME, AGE
-extern const struct local_api_table local_api_table_crds;  // in crd_table.c
+extern const struct local_api_table local_api_table_crds,
+    local_api_table_apiservices; // in crd_table.c
 extern const struct local_api_table local_api_table_pods, local_api_table_deployments,
     local_api_table_replicasets, local_api_table_statefulsets, local_api_table_daemonsets,
     local_api_table_services, local_api_table_endpoints, local_api_table_endpointslices,

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forwarded request carries the caller's identity in the headers of an authenticating proxy, as
+// kube-apiserver does. Headers of that kind from the caller are not forwarded.
+#include "local/api/aggregate.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/status.h"
+
+#define MAX_OPEN_REQUESTS  256 // of one server
+#define REQUEST_TIMEOUT_MS 60000
+#define MAX_GROUPS         64
+
+struct local_api_proxied {
+    struct local_api_proxied *prev, *next;
+    struct local_api_proxy *proxy;
+    struct http_exchange *x;    // NULL once answered
+    struct http_stream *stream; // of a watch or a log that is followed
+    struct http_op *op;         // NULL once done
+    bool streamed;
+};
+
+static void proxied_unlink(struct local_api_proxied *r)
+{
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        r->proxy->first = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    r->proxy->n--;
+    r->proxy = NULL;
+}
+
+static void on_client_gone(void *arg)
+{
+    struct local_api_proxied *r = arg;
+
+    http_op_cancel(r->op);
+    proxied_unlink(r);
+    free(r);
+}
+
+static void on_stream_closed(void *arg)
+{
+    struct local_api_proxied *r = arg;
+
+    if (r->proxy) {
+        http_op_cancel(r->op);
+        proxied_unlink(r);
+    }
+    free(r);
+}
+
+static void on_proxied_data(void *arg, struct gs_slice bytes)
+{
+    struct local_api_proxied *r = arg;
+
+    if (!r->stream) {
+        r->stream = http_reply_stream(r->x, 200, "application/json", on_stream_closed, r);
+        r->x = NULL;
+    }
+    http_stream_write(r->stream, bytes);
+}
+
+static void on_proxied_done(void *arg, const struct http_response *response, struct gs_error *err)
+{
+    struct local_api_proxied *r = arg;
+    struct http_exchange *x = r->x;
+    struct http_stream *stream = r->stream;
+    GS_AUTO_ERROR struct gs_error *owned = err;
+
+    proxied_unlink(r);
+    r->op = NULL;
+    if (stream) { // on_stream_closed frees the request
+        http_stream_end(stream);
+        return;
+    }
+    free(r);
+    if (err)
+        kube_reply_failure(x, 503, "ServiceUnavailable", "error trying to reach service: %s",
+                           gs_error_message(err));
+    else
+        http_reply(x, response->status, response->content_type, response->body);
+}
+
+// --- headers ---
+
+struct header_list {
+    struct http_header items[8 + MAX_GROUPS];
+    size_t n;
+};
+
+static void add_header(struct header_list *l, const char *name, const char *value)
+{
+    if (value && l->n + 1 < GS_ARRAY_LEN(l->items))
+        l->items[l->n++] = (struct http_header){name, value};
+}
+
+static void fill_headers(struct header_list *l, const struct http_exchange *x)
+{
+    const struct http_identity *who = http_identity(x);
+
+    add_header(l, "Accept", http_header(x, "Accept"));
+    add_header(l, "If-None-Match", http_header(x, "If-None-Match"));
+    add_header(l, "User-Agent", http_header(x, "User-Agent"));
+    if (who)
+        add_header(l, "X-Remote-User", who->user);
+    for (size_t i = 0; who && i < who->n_groups && i < MAX_GROUPS; i++)
+        add_header(l, "X-Remote-Group", who->groups[i]);
+}
+
+static bool is_true(const char *value)
+{
+    return value && strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
+}
+
+static bool is_streamed(const struct http_exchange *x)
+{
+    return is_true(http_query(x, "watch")) || is_true(http_query(x, "follow"));
+}
+
+void local_api_proxy_forward(struct local_api_proxy *p, struct http_exchange *x)
+{
+    struct header_list headers = {0};
+
+    if (p->n >= MAX_OPEN_REQUESTS) {
+        kube_reply_failure(x, 429, "TooManyRequests",
+                           "too many requests are waiting for this service");
+        return;
+    }
+    struct local_api_proxied *r = gs_alloc(sizeof *r);
+    r->proxy = p;
+    r->x = x;
+    r->streamed = is_streamed(x);
+    r->next = p->first;
+    if (r->next)
+        r->next->prev = r;
+    p->first = r;
+    p->n++;
+    fill_headers(&headers, x);
+    http_on_abort(x, on_client_gone, r);
+    r->op =
+        http_send(p->client,
+                  &(struct http_request){.method = http_method(x),
+                                         .path = http_target(x),
+                                         .headers = headers.items,
+                                         .body = http_body(x),
+                                         .content_type = http_header(x, "Content-Type"),
+                                         .timeout_ms = r->streamed ? UINT_MAX : REQUEST_TIMEOUT_MS},
+                  &(struct http_callbacks){.on_data = r->streamed ? on_proxied_data : NULL,
+                                           .on_done = on_proxied_done},
+                  r);
+}
+
+void local_api_proxy_finish(struct local_api_proxy *p)
+{
+    while (p->first) {
+        struct local_api_proxied *r = p->first;
+        struct http_exchange *x = r->x;
+        struct http_stream *stream = r->stream;
+        http_op_cancel(r->op);
+        proxied_unlink(r);
+        if (stream) {
+            http_stream_end(stream); // on_stream_closed frees the request
+            continue;
+        }
+        free(r);
+        http_reply_text(x, 503, "service unavailable\n");
+    }
+    http_client_free(p->client);
+    p->client = NULL;
+}

@@ -16,10 +16,14 @@ static json_t *exporter_job(const struct up_engine_config *c)
     json_t *job = json_pack("{s:s, s:o, s:[{s:[s]}]}", "job_name", UP_EXPORTER_JOB,
                             "scrape_interval", codec_json_strf("%dms", c->interval_ms),
                             "static_configs", "targets", c->exporter);
+    // The series of devices get the label of the series of processes, which ACK's rules use.
+    json_t *rules = json_pack("[{s:[s,s], s:s, s:s, s:s}]", "source_labels", "NodeName", "hostname",
+                              "regex", ";(.+)", "target_label", "NodeName", "replacement", "$1");
     if (c->hidden)
-        json_object_set_new(job, "metric_relabel_configs",
-                            json_pack("[{s:s, s:[s,s], s:s}]", "action", "drop", "source_labels",
-                                      "__name__", "UUID", "regex", c->hidden));
+        json_array_append_new(rules,
+                              json_pack("{s:s, s:[s,s], s:s}", "action", "drop", "source_labels",
+                                        "__name__", "UUID", "regex", c->hidden));
+    json_object_set_new(job, "metric_relabel_configs", rules);
     return job;
 }
 

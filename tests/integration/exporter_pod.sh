@@ -18,13 +18,13 @@ jobs_are() { [ "$(jobs "$1")" = "$2" ]; }
 wait_for "no series of the GPUs comes from gpuscale's exporter" jobs_are '{UUID!=""}' 'dcgm-exporter gpu-metrics'
 grep -q 'so that no GPU counts twice' "$dir/up.log" || fail "the choice is not explained"
 grep -q 'endpoints\[1\] has no port' "$dir/up.log" || fail "the endpoint without a port is not reported"
-wait_for "the guide's labels" jobs_are 'DCGM_FI_DEV_GPU_UTIL{exported_pod=~"vision-api.*",exported_container="vision-api",exported_namespace="default",pod=~"dcgm-exporter.*"}' 'dcgm-exporter'
+wait_for "the guide's labels" jobs_are 'DCGM_FI_DEV_GPU_UTIL{exported_pod=~"vision-api.*",exported_container="vision-api",exported_namespace="default",pod=~"dcgm-exporter.*",Hostname!=""}' 'dcgm-exporter'
 metrics=/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/services
 wait_for "the guide's metric" kubectl get --raw "$metrics/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG"
 # The guide's first HPA asks the Service of the exporter, which the guide's own rules do not serve.
 names_the_service() { kubectl get --raw "$metrics/dcgm-exporter/DCGM_FI_DEV_GPU_UTIL_AVG" 2>&1 | grep -q 'but samples for services/vision-api'; }
 wait_for "the answer names the Service that has samples" names_the_service
 kubectl delete -f "$guides/eks/dcgm-exporter.yaml" >/dev/null
-wait_for "the series of gpuscale's exporter are back" jobs_are 'DCGM_FI_DEV_GPU_UTIL' 'gpuscale-exporter'
+wait_for "the series of gpuscale's exporter are back, with the node" jobs_are 'DCGM_FI_DEV_GPU_UTIL{NodeName!=""}' 'gpuscale-exporter'
 stop_up
 nothing_left || fail "processes are left"

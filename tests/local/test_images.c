@@ -133,6 +133,25 @@ static void test_the_built_in_table(void **state)
     assert_substitute("/:@", "");
 }
 
+static void test_older_exporters_write_hostname_with_a_capital(void **state)
+{
+    static const struct {
+        const char *image, *label;
+    } cases[] = {{"nvcr.io/nvidia/k8s/dcgm-exporter:2.3.5-2.6.5-ubuntu20.04", "Hostname"},
+                 {"dcgm-exporter:4.5.3-4.8.2-distroless", "Hostname"},
+                 {"dcgm-exporter:4.5.4-4.8.3", ""},
+                 {"dcgm-exporter:10.0.0", ""},
+                 {"dcgm-exporter", ""},
+                 {"dcgm-exporter:latest", ""},
+                 {"dcgm-exporter:4.5", ""},
+                 {"my/dcgm-exporter-config:1.2.3", ""}};
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        const char *label = kubelet_substitute_hostname_label(cases[i].image);
+        assert_string_equal(label ? label : "", cases[i].label);
+    }
+}
+
 static void test_args_of_images_without_an_entry_point(void **state)
 {
     (void)state;
@@ -290,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_which_entry),
         cmocka_unit_test(test_command_and_args),
         cmocka_unit_test(test_the_built_in_table),
+        cmocka_unit_test(test_older_exporters_write_hostname_with_a_capital),
         cmocka_unit_test(test_args_of_images_without_an_entry_point),
         cmocka_unit_test(test_bad_map),
         cmocka_unit_test(test_programs_beside_ours),

@@ -49,10 +49,10 @@ static void test_without_options_only_the_exporter_is_scraped(void **state)
     assert_string_equal(c->scrapes[0].job_name, UP_EXPORTER_JOB);
     assert_int_equal(c->scrapes[0].interval_ms, 500);
     assert_int_equal(c->evaluation_interval_ms, 1000);
-    assert_int_equal(c->scrapes[0].metric_relabel.n, 0);
+    assert_int_equal(c->scrapes[0].metric_relabel.n, 1);
     engine_config_free(c);
     c = written(&(struct up_options){0}, "A|B");
-    assert_int_equal(c->scrapes[0].metric_relabel.n, 1);
+    assert_int_equal(c->scrapes[0].metric_relabel.n, 2);
     engine_config_free(c);
 }
 

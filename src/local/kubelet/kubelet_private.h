@@ -69,7 +69,10 @@ struct kubelet_substitute {
     const char *link;    // name of the program in the image's working directory; NULL: none
 };
 const struct kubelet_substitute *kubelet_substitute(size_t i); // NULL: end of the table
-size_t kubelet_substitute_index(const char *image);            // the table's length: no entry
+// How this image of dcgm-exporter writes the host name label: "Hostname" up to 4.5.3-4.8.2. NULL:
+// as gpuscale exporter, or no image of dcgm-exporter.
+const char *kubelet_substitute_hostname_label(const char *image);
+size_t kubelet_substitute_index(const char *image); // the table's length: no entry
 
 // The path of a program of the map. Relative paths and plain names are searched beside this
 // program, in its build folder and in the current folder. Otherwise the name is returned unchanged

@@ -49,6 +49,9 @@ static void set_image_env(struct kubelet_words *env, const struct kubelet_contai
         GS_AUTO_FREE char *text = gs_format("%lld", port);
         kubelet_env_set(env, "PORT", text);
     }
+    const char *label = s ? kubelet_substitute_hostname_label(c->image) : NULL;
+    if (label)
+        kubelet_env_set(env, "GPUSCALE_EXPORTER_HOSTNAME_LABEL", label);
     if (c->init)
         kubelet_env_set(env, "GPUSCALE_INIT_CONTAINER", "true");
     if (k->mount_problem && k->podresources_dir) {

@@ -97,3 +97,23 @@ size_t kubelet_substitute_index(const char *image)
             return i;
     return GS_ARRAY_LEN(table);
 }
+
+const char *kubelet_substitute_hostname_label(const char *image)
+{
+    static const unsigned last[] = {4, 5, 3};
+    GS_AUTO_FREE char *path = NULL, *tag = NULL;
+    split_image(image, &path, &tag);
+    if (!gs_streq(path, "dcgm-exporter") && !gs_ends(path, "/dcgm-exporter"))
+        return NULL;
+    const char *at = tag;
+    for (size_t i = 0; i < GS_ARRAY_LEN(last); i++) {
+        char *end;
+        unsigned long part = strtoul(at, &end, 10);
+        if (end == at || *at < '0' || *at > '9')
+            return NULL;
+        if (part != last[i])
+            return part < last[i] ? "Hostname" : NULL;
+        at = *end == '.' ? end + 1 : end;
+    }
+    return "Hostname";
+}

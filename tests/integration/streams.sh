@@ -1,7 +1,8 @@
 #!/bin/sh
-# exec and cp with kubectl: exit codes, streams, a terminal, many at once, and clients that vanish.
+# exec, cp and port-forward with kubectl, over WebSocket and over SPDY as kubectl before 1.30 speaks
+# it: exit codes, streams, a terminal, many at once, and clients that vanish.
 . "$(dirname "$0")/lib.sh"
-need kubectl python3 script
+need kubectl python3 script curl
 
 start_up --gpus 1xTesla-T4
 kubectl apply -f - <<'Y'
@@ -48,6 +49,40 @@ exec_tests() {
     echo "ok: exec and cp $1"
 }
 exec_tests "over WebSocket"
+(
+    export KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false
+    exec_tests "over SPDY"
+)
+
+forward_tests() {
+    kubectl port-forward pod/web ":8000" ":9999" >"$dir/forward.log" 2>&1 &
+    forward=$!
+    pids="$pids $forward"
+    port_of() { sed -n "s/^Forwarding from 127.0.0.1:\([0-9]*\) -> $1$/\1/p" "$dir/forward.log"; }
+    is_forwarded() { [ -n "$(port_of 9999)" ]; }
+    wait_for "ports are forwarded" is_forwarded
+    url=http://127.0.0.1:$(port_of 8000)
+    curl -sSf "$url/large" | cmp - "$dir/large" || fail "10 MB through port-forward differ"
+    many=
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        curl -sSf -o "$dir/many$i" "$url/large" &
+        many="$many $!"
+    done
+    for pid in $many; do wait "$pid" || fail "one of ten connections failed"; done
+    for i in 1 2 3 4 5 6 7 8 9 10; do cmp "$dir/many$i" "$dir/large" || fail "download $i differs"; done
+    rm "$dir"/many*
+    ! curl -s "http://127.0.0.1:$(port_of 9999)/" || fail "a closed port answers"
+    wait_for "the reason is shown" grep -q 'error forwarding port 9999 to pod web.*connection refused' "$dir/forward.log"
+    kill "$forward" 2>/dev/null || true
+    wait "$forward" 2>/dev/null || true
+    echo "ok: port-forward $1"
+}
+kubectl cp "$dir/large" web:large
+forward_tests "over WebSocket"
+(
+    export KUBECTL_PORT_FORWARD_WEBSOCKETS=false
+    forward_tests "over SPDY"
+)
 
 # A terminal with the size of the client's, and its exit code.
 code=0
@@ -60,9 +95,10 @@ grep -q '^33 101' "$dir/terminal" || fail "size of the terminal: $(cat "$dir/ter
 echo "ok: terminal"
 
 # Many at once.
+many=
 for i in 1 2 3 4 5 6 7 8 9 10; do
     kubectl exec web -- sh -c "seq 20000 | md5sum" >"$dir/many$i" &
-    many="${many:-} $!"
+    many="$many $!"
 done
 for pid in $many; do wait "$pid" || fail "one of ten failed"; done
 [ "$(cat "$dir"/many* | sort -u | wc -l)" = 1 ] || fail "ten outputs differ"

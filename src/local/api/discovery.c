@@ -259,6 +259,7 @@ static void add_parts(json_t *list, const struct local_api_resource *r)
         add_part(list, r, "eviction", "policy", "v1", "Eviction", create);
         add_part(list, r, "exec", NULL, NULL, "PodExecOptions", connect);
         add_part(list, r, "log", NULL, NULL, "Pod", get);
+        add_part(list, r, "portforward", NULL, NULL, "PodPortForwardOptions", connect);
     }
     if (core && strcmp(r->plural, "serviceaccounts") == 0)
         add_part(list, r, "token", "authentication.k8s.io", "v1", "TokenRequest", create);

@@ -3,10 +3,18 @@
 
 #include "base/mem.h"
 #include "kube/status.h"
+#include "net/spdy/spdy.h"
 #include "net/websocket/websocket.h"
 
-// The first byte of a message.
-enum { CHANNEL_STDIN, CHANNEL_STDOUT, CHANNEL_STDERR, CHANNEL_ERROR, CHANNEL_RESIZE };
+// The first byte of a WebSocket message. SPDY has a stream for each.
+enum {
+    CHANNEL_STDIN,
+    CHANNEL_STDOUT,
+    CHANNEL_STDERR,
+    CHANNEL_ERROR,
+    CHANNEL_RESIZE,
+    N_CHANNELS,
+};
 enum { CHANNEL_CLOSE = 255 };
 
 enum { MAX_RESIZE = 256, MAX_PIECE = 32 * 1024 };
@@ -14,6 +22,8 @@ enum { MAX_RESIZE = 256, MAX_PIECE = 32 * 1024 };
 // From this version on the error channel has a Status, and a channel can be closed.
 static const char *const websocket_protocols[] = {"v5.channel.k8s.io", "v4.channel.k8s.io",
                                                   "channel.k8s.io", NULL};
+
+static const char *const spdy_protocols[] = {"v4.channel.k8s.io", NULL};
 
 struct kubelet_remote {
     struct kubelet_remote_callbacks cb;
@@ -23,9 +33,11 @@ struct kubelet_remote {
     struct gs_timer *idle, *opening;
     bool open;                       // on_open was called
     struct http_upgrade *connection; // NULL: closed
-    struct websocket *websocket;
-    unsigned channel;      // of the message that is arriving
-    struct gs_buf message; // of channels other than stdin
+    struct websocket *websocket;     // NULL: SPDY
+    struct spdy *spdy;
+    struct spdy_stream *streams[N_CHANNELS]; // NULL: not there
+    unsigned channel;                        // of the message that is arriving
+    struct gs_buf message;                   // of channels other than stdin
     bool stdin_ended, finished;
 };
 
@@ -119,6 +131,105 @@ static void on_websocket_end(void *arg, unsigned code)
     http_upgrade_end(r->connection);
 }
 
+// --- the same over SPDY ---
+
+static bool is_expected(const struct kubelet_remote *r, int channel)
+{
+    switch (channel) {
+    case CHANNEL_STDIN:
+        return r->options.has_stdin;
+    case CHANNEL_STDOUT:
+        return r->options.has_stdout;
+    case CHANNEL_STDERR:
+        return r->options.has_stderr;
+    case CHANNEL_RESIZE:
+        return r->options.tty;
+    default:
+        return true;
+    }
+}
+
+static bool has_all_streams(const struct kubelet_remote *r)
+{
+    for (int i = 0; i < N_CHANNELS; i++)
+        if (is_expected(r, i) && !r->streams[i])
+            return false;
+    return true;
+}
+
+static void on_opened(void *arg);
+
+static void on_spdy_stream(void *arg, struct spdy_stream *s)
+{
+    static const char *const types[N_CHANNELS] = {"stdin", "stdout", "stderr", "error", "resize"};
+    struct kubelet_remote *r = arg;
+    const char *type = spdy_stream_header(s, "streamtype");
+    for (int i = 0; i < N_CHANNELS; i++) {
+        if (!gs_streq(type, types[i]) || !is_expected(r, i) || r->streams[i])
+            continue;
+        r->streams[i] = s;
+        spdy_stream_accept(s);
+        if (has_all_streams(r))
+            on_opened(r);
+        return;
+    }
+    spdy_stream_free(s); // resets it
+}
+
+static void take_resizes(struct kubelet_remote *r, struct gs_slice bytes)
+{
+    gs_buf_add_slice(&r->message, bytes);
+    for (const char *end;
+         r->message.len && (end = memchr(r->message.data, '\n', r->message.len));) {
+        size_t n = (size_t)(end - r->message.data);
+        resize(r, gs_slice_make(r->message.data, n));
+        gs_buf_consume(&r->message, n + 1);
+    }
+    if (r->message.len > MAX_RESIZE)
+        gs_buf_clear(&r->message);
+}
+
+static void on_spdy_data(void *arg, struct spdy_stream *s, struct gs_slice bytes)
+{
+    struct kubelet_remote *r = arg;
+    spdy_stream_consumed(s, bytes.len);
+    if (!r->open || r->finished)
+        return; // a client waits for the replies to all of its streams
+    if (s == r->streams[CHANNEL_STDIN] && !r->stdin_ended)
+        r->cb.on_stdin(r->arg, bytes);
+    else if (s == r->streams[CHANNEL_RESIZE])
+        take_resizes(r, bytes);
+}
+
+static void on_spdy_fin(void *arg, struct spdy_stream *s)
+{
+    struct kubelet_remote *r = arg;
+    if (s == r->streams[CHANNEL_STDIN])
+        end_stdin(r);
+}
+
+static void on_spdy_output(void *arg, struct gs_slice bytes)
+{
+    struct kubelet_remote *r = arg;
+    if (r->connection)
+        http_upgrade_write(r->connection, bytes);
+}
+
+static void on_spdy_end(void *arg, const char *why)
+{
+    struct kubelet_remote *r = arg;
+    http_upgrade_end(r->connection);
+}
+
+static const struct spdy_callbacks spdy_callbacks = {
+    .on_stream = on_spdy_stream,
+    .on_data = on_spdy_data,
+    .on_fin = on_spdy_fin,
+    .on_reset = on_spdy_fin,
+    .on_output = on_spdy_output,
+    .on_end = on_spdy_end,
+};
+
 static const struct websocket_callbacks websocket_callbacks = {
     .on_message = on_message,
     .on_output = on_websocket_output,
@@ -130,7 +241,10 @@ static const struct websocket_callbacks websocket_callbacks = {
 static void on_idle(void *arg)
 {
     struct kubelet_remote *r = arg;
-    websocket_close(r->websocket, WEBSOCKET_GOING_AWAY, "idle for 4 hours");
+    if (r->websocket)
+        websocket_close(r->websocket, WEBSOCKET_GOING_AWAY, "idle for 4 hours");
+    else
+        spdy_close(r->spdy);
     http_upgrade_end(r->connection);
 }
 
@@ -145,6 +259,7 @@ static void on_opened(void *arg)
     if (r->open)
         return;
     r->open = true;
+    gs_timer_stop(r->opening);
     r->cb.on_open(r->arg);
 }
 
@@ -152,8 +267,12 @@ static void on_bytes(void *arg, struct gs_slice bytes)
 {
     struct kubelet_remote *r = arg;
     mark_busy(r);
-    on_opened(r);
-    websocket_feed(r->websocket, bytes);
+    if (r->websocket) {
+        on_opened(r);
+        websocket_feed(r->websocket, bytes);
+    } else {
+        spdy_feed(r->spdy, bytes);
+    }
 }
 
 static void on_connection_drained(void *arg)
@@ -163,16 +282,22 @@ static void on_connection_drained(void *arg)
         r->cb.on_drained(r->arg);
 }
 
+static void remote_free(struct kubelet_remote *r)
+{
+    gs_timer_free(r->idle);
+    gs_timer_free(r->opening);
+    websocket_free(r->websocket);
+    spdy_free(r->spdy);
+    gs_buf_finish(&r->message);
+    free(r);
+}
+
 static void on_connection_closed(void *arg)
 {
     struct kubelet_remote *r = arg;
     r->connection = NULL;
     r->cb.on_close(r->arg);
-    gs_timer_free(r->idle);
-    gs_timer_free(r->opening);
-    websocket_free(r->websocket);
-    gs_buf_finish(&r->message);
-    free(r);
+    remote_free(r);
 }
 
 static const struct http_upgrade_callbacks connection_callbacks = {
@@ -215,9 +340,41 @@ static struct kubelet_remote *open_websocket(struct kubelet_remote *r, struct ht
     return r->connection ? r : NULL;
 }
 
+static void on_creation_timeout(void *arg)
+{
+    struct kubelet_remote *r = arg;
+    spdy_close(r->spdy);
+    http_upgrade_end(r->connection);
+}
+
+static struct kubelet_remote *open_spdy(struct kubelet_remote *r, struct http_exchange *x)
+{
+    const char *protocol;
+    if (!kubelet_spdy_protocol(x, spdy_protocols, &protocol))
+        return NULL;
+    if (!protocol) {
+        refuse(x, 403, "Forbidden",
+               "unable to upgrade: unable to negotiate protocol: server accepts "
+               "[v4.channel.k8s.io]");
+        return NULL;
+    }
+    http_add_header(x, "X-Stream-Protocol-Version", protocol);
+    r->version = 4;
+    r->spdy = spdy_new(&spdy_callbacks, r);
+    r->connection = http_reply_upgrade(x, "SPDY/3.1", &connection_callbacks, r);
+    if (!r->connection)
+        refuse(x, 501, "NotImplemented", "this connection cannot be upgraded");
+    return r->connection ? r : NULL;
+}
+
 static void send_on(struct kubelet_remote *r, unsigned channel, struct gs_slice bytes)
 {
     const char head = (char)channel;
+    if (r->spdy) {
+        if (r->streams[channel])
+            spdy_stream_write(r->streams[channel], bytes);
+        return;
+    }
     websocket_send(r->websocket, WEBSOCKET_BINARY, gs_slice_make(&head, 1), bytes);
 }
 
@@ -241,18 +398,17 @@ struct kubelet_remote *kubelet_remote_open(uv_loop_t *loop, struct http_exchange
     r->options = *options;
     r->idle = gs_timer_new(loop, r);
     r->opening = gs_timer_new(loop, r);
-    if (!websocket_requested(x))
-        refuse(x, 400, "BadRequest", "Upgrade request required");
-    if (!websocket_requested(x) || !open_websocket(r, x)) {
-        websocket_free(r->websocket);
-        gs_timer_free(r->idle);
-        gs_timer_free(r->opening);
-        free(r);
+    if (websocket_requested(x) ? !open_websocket(r, x) : !open_spdy(r, x)) {
+        remote_free(r);
         return NULL;
     }
     mark_busy(r);
-    greet(r);
-    gs_timer_start(r->opening, on_opened, 0);
+    if (r->websocket) {
+        greet(r);
+        gs_timer_start(r->opening, on_opened, 0);
+    } else {
+        gs_timer_start(r->opening, on_creation_timeout, KUBELET_STREAM_CREATION_MS);
+    }
     return r;
 }
 
@@ -274,7 +430,10 @@ void kubelet_remote_write(struct kubelet_remote *r, enum kubelet_remote_stream s
 
 size_t kubelet_remote_pending(const struct kubelet_remote *r)
 {
-    return http_upgrade_pending(r->connection);
+    size_t held = 0;
+    for (int i = 0; i < N_CHANNELS; i++)
+        held += r->streams[i] ? spdy_stream_held(r->streams[i]) : 0;
+    return http_upgrade_pending(r->connection) + held;
 }
 
 void kubelet_remote_pause(struct kubelet_remote *r, bool pause)
@@ -327,6 +486,13 @@ void kubelet_remote_finish(struct kubelet_remote *r, int exit_code, const char *
     GS_AUTO_FREE char *text = result_text(r, exit_code, failure);
     if (text)
         send_on(r, CHANNEL_ERROR, gs_slice_of(text));
-    websocket_close(r->websocket, WEBSOCKET_NORMAL, NULL);
+    if (r->websocket) {
+        websocket_close(r->websocket, WEBSOCKET_NORMAL, NULL);
+    } else {
+        for (int i = 0; i < N_CHANNELS; i++)
+            if (r->streams[i])
+                spdy_stream_end(r->streams[i]);
+        spdy_close(r->spdy);
+    }
     http_upgrade_end(r->connection);
 }

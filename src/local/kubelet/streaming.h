@@ -15,7 +15,8 @@ enum {
 };
 
 // --- remote.c: the client's side of exec and attach ---
-// The channels of one session over WebSocket (v5.channel.k8s.io and older).
+// The channels of one session over WebSocket (v5.channel.k8s.io and older) or SPDY
+// (v4.channel.k8s.io).
 
 struct kubelet_remote;
 
@@ -109,5 +110,12 @@ void kubelet_streams_handle(void *kubelet, const char *subresource, const json_t
 void kubelet_streams_end(struct kubelet *k, const char *container_id);
 void kubelet_streams_close_all(struct kubelet *k);
 
-// --- exec.c ---
+// The upgrade to SPDY: the first of the client's protocols (X-Stream-Protocol-Version) that is
+// among `supported` (NULL-terminated); NULL: the client names none. False: the request was answered
+// with an error.
+bool kubelet_spdy_protocol(struct http_exchange *x, const char *const *supported, const char **ret);
+
+// --- exec.c, portforward.c ---
 void kubelet_exec(struct kubelet *k, struct kubelet_container *c, struct http_exchange *x);
+void kubelet_port_forward(struct kubelet *k, const struct kubelet_worker *w,
+                          struct http_exchange *x);

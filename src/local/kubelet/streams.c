@@ -97,9 +97,68 @@ static struct kubelet_container *find_running(struct http_exchange *x, struct ku
     return NULL;
 }
 
+static bool lists_word(const char *list, const char *word)
+{
+    struct gs_slice rest = gs_slice_of(list);
+    while (rest.data)
+        if (gs_slice_is_word(gs_slice_trim(gs_slice_cut(&rest, ',')), word))
+            return true;
+    return false;
+}
+
+static bool offers(const struct http_exchange *x, const char *protocol, bool *ret_any)
+{
+    const char *name, *value;
+    for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++) {
+        if (!gs_slice_is_word(gs_slice_of(name), "x-stream-protocol-version"))
+            continue;
+        *ret_any = true;
+        if (lists_word(value, protocol))
+            return true;
+    }
+    return false;
+}
+
+bool kubelet_spdy_protocol(struct http_exchange *x, const char *const *supported, const char **ret)
+{
+    bool any = false;
+    if (!lists_word(http_header(x, "Connection"), "upgrade") ||
+        !lists_word(http_header(x, "Upgrade"), "SPDY/3.1")) {
+        kube_reply_failure(x, 400, "BadRequest", "Upgrade request required");
+        return false;
+    }
+    GS_AUTO_BUF struct gs_buf names = {0};
+    for (size_t i = 0; supported[i]; i++) {
+        if (offers(x, supported[i], &any)) {
+            *ret = supported[i];
+            return true;
+        }
+        gs_buf_addf(&names, "%s%s", i ? " " : "", supported[i]);
+    }
+    *ret = NULL;
+    if (any)
+        kube_reply_failure(x, 403, "Forbidden",
+                           "unable to upgrade: unable to negotiate protocol: server accepts [%s]",
+                           names.data);
+    return !any;
+}
+
+static void serve_port_forward(struct kubelet *k, const struct kubelet_worker *w,
+                               struct http_exchange *x)
+{
+    if (w->ip && kubelet_worker_alive(w))
+        kubelet_port_forward(k, w, x);
+    else
+        http_reply_text(x, 500, "pod %s is not running", w->name);
+}
+
 static void serve(struct kubelet *k, const char *subresource, const json_t *pod,
                   struct kubelet_worker *w, struct http_exchange *x)
 {
+    if (gs_streq(subresource, "portforward")) {
+        serve_port_forward(k, w, x);
+        return;
+    }
     struct kubelet_container *c = find_running(x, w, pod);
     if (c)
         kubelet_exec(k, c, x);

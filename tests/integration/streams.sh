@@ -55,6 +55,7 @@ exec_tests "over WebSocket"
 )
 
 forward_tests() {
+    : >"$dir/forward.log" # the lines of an earlier one must not be read
     kubectl port-forward pod/web ":8000" ":9999" >"$dir/forward.log" 2>&1 &
     forward=$!
     pids="$pids $forward"

@@ -265,9 +265,9 @@ static void test_faults_only_delay(void **state)
 {
     struct cluster k;
     setup(&k);
-    k.fail_every = 3;
     add_node(&k, "node-2", "");
     cluster_create(&k, KUBE_DAEMONSETS, DAEMONSET("", "", "one"));
+    k.fail_every = 3;
     loop_until(&k.loop, settled(&k, 2));
     k.fail_every = 0;
     finish(&k);

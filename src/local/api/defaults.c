@@ -75,6 +75,23 @@ void local_api_default_replication_controller(json_t *obj, const json_t *old)
         codec_json_set(obj, json_integer(0), "status", "replicas", NULL);
 }
 
+static void default_claims(json_t *spec)
+{
+    json_t *policy = local_api_default_object(spec, "persistentVolumeClaimRetentionPolicy");
+    size_t i;
+    json_t *claim;
+
+    if (policy) {
+        local_api_default_str(policy, "whenDeleted", "Retain");
+        local_api_default_str(policy, "whenScaled", "Retain");
+    }
+    json_array_foreach (json_object_get(spec, "volumeClaimTemplates"), i, claim) {
+        local_api_default_str(claim, "apiVersion", "v1");
+        local_api_default_str(claim, "kind", "PersistentVolumeClaim");
+        local_api_default_pvc(claim, NULL);
+    }
+}
+
 void local_api_default_statefulset(json_t *obj, const json_t *old)
 {
     json_t *spec = default_workload(obj);
@@ -93,6 +110,7 @@ void local_api_default_statefulset(json_t *obj, const json_t *old)
         if (rolling)
             local_api_default_int(rolling, "partition", 0);
     }
+    default_claims(spec);
     if (!old)
         codec_json_set(obj, json_integer(0), "status", "replicas", NULL);
 }

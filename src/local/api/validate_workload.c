@@ -100,9 +100,38 @@ void local_api_validate_template(const json_t *template, const char *path,
     local_api_validate_pod_spec(json_object_get(template, "spec"), spec, errors);
 }
 
+// The template with the volumes of a StatefulSet's claims, which containers can mount.
+static json_t *template_with_claims(const json_t *obj)
+{
+    json_t *template = json_deep_copy(codec_json_get(obj, "spec", "template", NULL));
+    json_t *volumes = codec_json_get(template, "spec", "volumes", NULL);
+    size_t i, k;
+    json_t *claim, *volume;
+
+    json_array_foreach (codec_json_get(obj, "spec", "volumeClaimTemplates", NULL), i, claim) {
+        const char *name = kube_name(claim);
+        if (!json_is_array(volumes)) {
+            volumes = json_array();
+            codec_json_set(template, volumes, "spec", "volumes", NULL);
+        }
+        json_array_foreach (volumes, k, volume) {
+            if (name && gs_streq(codec_json_str(volume, "name", NULL), name)) {
+                json_array_remove(volumes, k);
+                break;
+            }
+        }
+        volume = json_object();
+        codec_json_set_str(volume, "name", name);
+        codec_json_set(volume, json_string(name ? name : ""), "persistentVolumeClaim", "claimName",
+                       NULL);
+        json_array_append_new(volumes, volume);
+    }
+    return template;
+}
+
 static void check_template(const json_t *obj, struct kube_field_errors *errors)
 {
-    const json_t *template = codec_json_get(obj, "spec", "template", NULL);
+    CODEC_AUTO_JSON json_t *template = template_with_claims(obj);
     const char *policy = codec_json_str(template, "spec", "restartPolicy", NULL);
 
     local_api_validate_template(template, "spec.template", errors);
@@ -209,6 +238,61 @@ static void check_daemon_update(const json_t *obj, struct kube_field_errors *err
     }
 }
 
+// --- StatefulSets ---
+
+static void check_statefulset(const json_t *obj, const json_t *old,
+                              struct kube_field_errors *errors)
+{
+    static const char *const mutable[] = {"replicas",
+                                          "ordinals",
+                                          "template",
+                                          "updateStrategy",
+                                          "revisionHistoryLimit",
+                                          "persistentVolumeClaimRetentionPolicy",
+                                          "minReadySeconds"};
+    static const char path[] = "spec.updateStrategy.rollingUpdate";
+    const json_t *spec = json_object_get(obj, "spec");
+    const json_t *strategy = json_object_get(spec, "updateStrategy");
+    const json_t *rolling = json_object_get(strategy, "rollingUpdate");
+    const char *type = codec_json_str(strategy, "type", NULL);
+    const char *management = codec_json_str(spec, "podManagementPolicy", NULL);
+
+    if (!gs_streq(management, "OrderedReady") && !gs_streq(management, "Parallel"))
+        local_api_invalid(errors, "spec.podManagementPolicy", management ? management : "",
+                          "must be '%s' or '%s'", "OrderedReady", "Parallel");
+    if (gs_streq(type, "OnDelete")) {
+        if (rolling)
+            kube_field_error(errors, "FieldValueInvalid", path, "null",
+                             "only allowed for updateStrategy '%s'", "RollingUpdate");
+    } else if (!gs_streq(type, "RollingUpdate")) {
+        local_api_invalid(errors, "spec.updateStrategy", type ? type : "", "must be '%s' or '%s'",
+                          "RollingUpdate", "OnDelete");
+    }
+    local_api_validate_range(rolling, "partition", 0, INT32_MAX, path, LOCAL_API_NOT_NEGATIVE,
+                             errors);
+    check_share(rolling, path, "maxUnavailable", errors);
+    if (rolling && json_object_get(rolling, "maxUnavailable") &&
+        is_zero(json_object_get(rolling, "maxUnavailable")))
+        kube_field_error(errors, "FieldValueInvalid",
+                         "spec.updateStrategy.rollingUpdate.maxUnavailable", "0", "cannot be 0");
+    local_api_validate_range(json_object_get(spec, "ordinals"), "start", 0, INT32_MAX,
+                             "spec.ordinals", LOCAL_API_NOT_NEGATIVE, errors);
+    if (!old)
+        return;
+    CODEC_AUTO_JSON json_t *now = json_copy((json_t *)spec);
+    CODEC_AUTO_JSON json_t *before = json_copy(json_object_get(old, "spec"));
+    for (size_t i = 0; i < GS_ARRAY_LEN(mutable); i++) {
+        json_object_del(now, mutable[i]);
+        json_object_del(before, mutable[i]);
+    }
+    if (!local_api_same(now, before))
+        kube_field_error(errors, "FieldValueForbidden", "spec", NULL,
+                         "updates to statefulset spec for fields other than 'replicas', "
+                         "'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+                         "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are "
+                         "forbidden");
+}
+
 void local_api_validate_workload(const json_t *obj, const json_t *old,
                                  struct kube_field_errors *errors)
 {
@@ -224,6 +308,9 @@ void local_api_validate_workload(const json_t *obj, const json_t *old,
         check_deployment(obj, errors);
     else if (gs_streq(kube_kind(obj), "DaemonSet"))
         check_daemon_update(obj, errors);
-    if (old && !gs_streq(kube_kind(obj), "ReplicationController"))
+    else if (gs_streq(kube_kind(obj), "StatefulSet"))
+        check_statefulset(obj, old, errors);
+    if (old && !gs_streq(kube_kind(obj), "ReplicationController") &&
+        !gs_streq(kube_kind(obj), "StatefulSet"))
         check_same_selector(obj, old, errors);
 }

@@ -82,10 +82,11 @@ bool controllers_owned_claim(struct controllers_owned *o, struct local_reconcile
                              const json_t *owner, const struct kube_selector *selector,
                              bool active_only, struct controllers_pods *ret);
 // pod: from controllers_pod_from_template. Without metadata.name, it gets an unused name that
-// begins with metadata.generateName or the name of the owner.
-void controllers_owned_create(struct controllers_owned *o, struct local_reconcile *w,
+// begins with metadata.generateName or the name of the owner. False: nothing was written, because
+// another write of a pod with this name is not answered yet. The owner is reconciled again.
+bool controllers_owned_create(struct controllers_owned *o, struct local_reconcile *w,
                               const json_t *owner, json_t *pod);
-void controllers_owned_delete(struct controllers_owned *o, struct local_reconcile *w,
+bool controllers_owned_delete(struct controllers_owned *o, struct local_reconcile *w,
                               const json_t *owner, const json_t *pod);
 json_t *controllers_pod_from_template(const json_t *owner, const json_t *template); // new reference
 char *controllers_random_suffix(char out[6]); // of generated names
@@ -131,6 +132,12 @@ const char *controllers_revision_hash(const json_t *revision); // its label
 json_t *controllers_revision_template(const json_t *revision);
 // The short hash of a text that names ReplicaSets and ControllerRevisions.
 void controllers_template_hash(const char *text, char out[16]);
+
+struct controllers_statefulsets;
+struct controllers_statefulsets *controllers_statefulsets_new(struct local_cluster *c);
+void controllers_statefulsets_free(struct controllers_statefulsets *d);
+// N of a pod NAME-N of the StatefulSet NAME; -1: the pod has another name.
+int64_t controllers_statefulset_ordinal(const json_t *set, const json_t *pod);
 
 struct controllers_cronjobs;
 struct controllers_cronjobs *controllers_cronjobs_new(struct local_cluster *c);

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #define EXPECTATION_MS (60 * 1000) // then the watch is assumed to have missed the change
+#define AGAIN_MS       200
 
 struct expectation {
     struct controllers_owned *owned;
@@ -33,13 +34,21 @@ static void expectation_free(void *p)
     free(e);
 }
 
-static struct expectation *expect(struct controllers_owned *o, const char *owner_uid,
-                                  const char *ns, const char *name, const char *deleted_uid)
+// NULL: another write of a pod with this name is not answered yet, such as for a deleted owner of
+// the same name.
+static struct expectation *expect(struct controllers_owned *o, struct local_reconcile *w,
+                                  const char *owner_uid, const char *ns, const char *name,
+                                  const char *deleted_uid)
 {
+    GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
+    if (gs_hmap_get_str(o->expected, key)) {
+        local_reconcile_requeue(w, AGAIN_MS);
+        return NULL;
+    }
     struct expectation *e = gs_alloc(sizeof(*e));
     e->owned = o;
     e->owner_uid = gs_strdup(owner_uid);
-    e->pod = gs_format("%s/%s", ns, name);
+    e->pod = GS_TAKE(key);
     e->pod_uid = gs_strdup(deleted_uid);
     e->since_ms = gs_mono_ns() / GS_NS_PER_MS;
     gs_hmap_put_str(o->expected, e->pod, e);
@@ -232,7 +241,7 @@ static char *unused_name(struct controllers_owned *o, const char *ns, const char
     }
 }
 
-void controllers_owned_create(struct controllers_owned *o, struct local_reconcile *w,
+bool controllers_owned_create(struct controllers_owned *o, struct local_reconcile *w,
                               const json_t *owner, json_t *pod)
 {
     const char *ns = kube_namespace(owner);
@@ -246,11 +255,14 @@ void controllers_owned_create(struct controllers_owned *o, struct local_reconcil
         codec_json_set_str(meta, "generateName", prefix);
         codec_json_set_str(meta, "name", name);
     }
-    struct expectation *e = expect(o, kube_uid(owner), ns, kube_name(pod), NULL);
+    struct expectation *e = expect(o, w, kube_uid(owner), ns, kube_name(pod), NULL);
+    if (!e)
+        return false;
     local_reconcile_create(w, KUBE_PODS, ns, pod, answered, e);
     if (!o->kind.own_events)
         local_reconcile_event(w, o->recorder, owner, "SuccessfulCreate", "Created pod: %s",
                               kube_name(pod));
+    return true;
 }
 
 // --- deletion ---
@@ -334,14 +346,17 @@ void controllers_pods_sort_by_age(struct controllers_pods *p)
         qsort(p->items, p->len, sizeof(*p->items), oldest_first);
 }
 
-void controllers_owned_delete(struct controllers_owned *o, struct local_reconcile *w,
+bool controllers_owned_delete(struct controllers_owned *o, struct local_reconcile *w,
                               const json_t *owner, const json_t *pod)
 {
     const char *ns = kube_namespace(pod), *name = kube_name(pod);
-    struct expectation *e = expect(o, kube_uid(owner), ns, name, kube_uid(pod));
+    struct expectation *e = expect(o, w, kube_uid(owner), ns, name, kube_uid(pod));
+    if (!e)
+        return false;
     local_reconcile_delete(w, KUBE_PODS, ns, name, answered, e);
     if (!o->kind.own_events)
         local_reconcile_event(w, o->recorder, owner, "SuccessfulDelete", "Deleted pod: %s", name);
+    return true;
 }
 
 // --- status ---

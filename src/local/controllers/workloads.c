@@ -8,6 +8,7 @@ struct local_workloads {
     struct controllers_deployments *deployments;
     struct controllers_replicasets *replicasets, *replication_controllers;
     struct controllers_daemonsets *daemonsets;
+    struct controllers_statefulsets *statefulsets;
     struct controllers_jobs *jobs;
     struct controllers_cronjobs *cronjobs;
     struct controllers_garbage_collector *collector;
@@ -21,6 +22,7 @@ struct local_workloads *controllers_workloads_new(struct local_cluster *c)
     w->replicasets = controllers_replicasets_new(c);
     w->replication_controllers = controllers_replication_controllers_new(c);
     w->daemonsets = controllers_daemonsets_new(c);
+    w->statefulsets = controllers_statefulsets_new(c);
     w->jobs = controllers_jobs_new(c);
     w->cronjobs = controllers_cronjobs_new(c);
     w->collector = controllers_garbage_collector_new(c);
@@ -36,6 +38,7 @@ void controllers_workloads_free(struct local_workloads *w)
     controllers_replicasets_free(w->replicasets);
     controllers_replicasets_free(w->replication_controllers);
     controllers_daemonsets_free(w->daemonsets);
+    controllers_statefulsets_free(w->statefulsets);
     controllers_jobs_free(w->jobs);
     controllers_cronjobs_free(w->cronjobs);
     controllers_garbage_collector_free(w->collector);

@@ -22,14 +22,12 @@ struct gs_error *codec_base64url_decode(struct gs_slice in, struct gs_buf *ret);
 // --- gzip ---
 // gzip members (RFC 1952). The decompressed size is limited against decompression bombs.
 
+// Compresses with the fastest level: for responses, time matters more than the last 10 % of size.
 struct gs_error *codec_gzip(struct gs_slice in, struct gs_buf *ret);
-// The fastest compression level, for responses: time matters more than the last 10 % of size.
-struct gs_error *codec_gzip_fast(struct gs_slice in, struct gs_buf *ret);
-// Appends at most max bytes to *ret; GS_ELIMIT if there are more.
-struct gs_error *codec_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret);
-// As codec_gunzip, and calls go_on regularly, which may block. GS_ECONFLICT: go_on returned false.
-struct gs_error *codec_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_on)(void *arg),
-                                     void *arg, struct gs_buf *ret);
+// Writes at most max bytes to *ret; GS_ELIMIT if there are more. go_on (may be NULL) is called
+// regularly and may pause the fiber. GS_ECONFLICT: go_on returned false.
+struct gs_error *codec_gunzip(struct gs_slice in, size_t max, bool (*go_on)(void *arg), void *arg,
+                              struct gs_buf *ret);
 
 // --- UTF-8 ---
 //

@@ -9,12 +9,12 @@ enum {
     CHECK_EVERY = 256 * 1024 // bytes of output
 };
 
-static struct gs_error *compress_level(struct gs_slice in, int level, struct gs_buf *ret)
+struct gs_error *codec_gzip(struct gs_slice in, struct gs_buf *ret)
 {
     if (in.len > UINT_MAX)
         return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB at once");
     z_stream z = {.next_in = (Bytef *)in.data, .avail_in = (uInt)in.len};
-    if (deflateInit2(&z, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return gs_error_new(GS_EIO, "gzip: cannot start");
     GS_AUTO_BUF struct gs_buf out = {0};
     unsigned char chunk[16384];
@@ -33,23 +33,8 @@ static struct gs_error *compress_level(struct gs_slice in, int level, struct gs_
     return NULL;
 }
 
-struct gs_error *codec_gzip(struct gs_slice in, struct gs_buf *ret)
-{
-    return compress_level(in, Z_DEFAULT_COMPRESSION, ret);
-}
-
-struct gs_error *codec_gzip_fast(struct gs_slice in, struct gs_buf *ret)
-{
-    return compress_level(in, Z_BEST_SPEED, ret);
-}
-
-struct gs_error *codec_gunzip(struct gs_slice in, size_t max, struct gs_buf *ret)
-{
-    return codec_gunzip_slowly(in, max, NULL, NULL, ret);
-}
-
-struct gs_error *codec_gunzip_slowly(struct gs_slice in, size_t max, bool (*go_on)(void *arg),
-                                     void *arg, struct gs_buf *ret)
+struct gs_error *codec_gunzip(struct gs_slice in, size_t max, bool (*go_on)(void *arg), void *arg,
+                              struct gs_buf *ret)
 {
     if (in.len > UINT_MAX)
         return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB at once");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects the exposition format of a response, and detects the format of a received one.
+// Detects the exposition format of a response. Parses elements of Accept headers.
 #include "metrics/reader.h"
 #include "metrics/write.h"
 
@@ -39,33 +39,4 @@ int metrics_accept_quality(struct gs_slice element)
         return q;
     }
     return 1000;
-}
-
-enum metrics_format metrics_format_for(const char *accept)
-{
-    int text = 0, om = 0;
-    struct gs_slice rest = gs_slice_of(accept);
-    while (rest.len) {
-        struct gs_slice element = gs_slice_cut(&rest, ',');
-        int q = metrics_accept_quality(element);
-        if (is_type(element, "application/openmetrics-text"))
-            om = q > om ? q : om;
-        else if (is_type(element, "text/plain") || is_type(element, "text/*") ||
-                 is_type(element, "*/*"))
-            text = q > text ? q : text;
-    }
-    return om && om >= text ? METRICS_OPENMETRICS : METRICS_TEXT;
-}
-
-bool metrics_gzip_wanted(const char *accept_encoding)
-{
-    struct gs_slice rest = gs_slice_of(accept_encoding);
-    bool any = false;
-    while (rest.len) {
-        struct gs_slice element = gs_slice_cut(&rest, ',');
-        if (is_type(element, "gzip"))
-            return metrics_accept_quality(element) > 0;
-        any = any || (is_type(element, "*") && metrics_accept_quality(element) > 0);
-    }
-    return any;
 }

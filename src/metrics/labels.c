@@ -6,7 +6,6 @@
 #include "base/mem.h"
 
 struct metrics_labels {
-    uint64_t hash;
     size_t len;
     struct metrics_label items[];
 };
@@ -57,9 +56,6 @@ struct metrics_labels *metrics_labels_new(const struct metrics_label *items, siz
     for (size_t i = 0; i < len; i++) {
         l->items[i].name = copy_bytes(&at, sorted[i].name);
         l->items[i].value = copy_bytes(&at, sorted[i].value);
-        uint64_t pair[2] = {gs_hash(sorted[i].name.data, sorted[i].name.len),
-                            gs_hash(sorted[i].value.data, sorted[i].value.len)};
-        l->hash = l->hash * UINT64_C(0x9E3779B97F4A7C15) + gs_hash(pair, sizeof(pair));
     }
     return l;
 }
@@ -77,39 +73,4 @@ size_t metrics_labels_len(const struct metrics_labels *l)
 const struct metrics_label *metrics_labels_at(const struct metrics_labels *l, size_t i)
 {
     return &l->items[i];
-}
-
-struct gs_slice metrics_labels_get(const struct metrics_labels *l, const char *name)
-{
-    struct gs_slice key = gs_slice_of(name);
-    size_t low = 0, high = l->len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int order = gs_slice_compare(l->items[mid].name, key);
-        if (order == 0)
-            return l->items[mid].value;
-        if (order < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return (struct gs_slice){NULL, 0};
-}
-
-uint64_t metrics_labels_hash(const struct metrics_labels *l)
-{
-    return l->hash;
-}
-
-bool metrics_labels_eq(const struct metrics_labels *a, const struct metrics_labels *b)
-{
-    if (a == b)
-        return true;
-    if (a->hash != b->hash || a->len != b->len)
-        return false;
-    for (size_t i = 0; i < a->len; i++)
-        if (!gs_slice_eq(a->items[i].name, b->items[i].name) ||
-            !gs_slice_eq(a->items[i].value, b->items[i].value))
-            return false;
-    return true;
 }

@@ -19,10 +19,6 @@ void metrics_labels_free(struct metrics_labels *l);
 struct metrics_labels *metrics_labels_new(const struct metrics_label *items, size_t n);
 size_t metrics_labels_len(const struct metrics_labels *l);
 const struct metrics_label *metrics_labels_at(const struct metrics_labels *l, size_t i);
-struct gs_slice metrics_labels_get(const struct metrics_labels *l,
-                                   const char *name); // empty: absent
-uint64_t metrics_labels_hash(const struct metrics_labels *l);
-bool metrics_labels_eq(const struct metrics_labels *a, const struct metrics_labels *b);
 
 // --- hash of identities ---
 // A fast hash of identities: four independent lanes of 64 x 64 -> 128 bit multiplications, 64 bytes

@@ -16,13 +16,9 @@ void metrics_write_label_value(struct gs_buf *out, struct gs_slice value); // es
 
 // --- for servers ---
 
-// Selects the format from an Accept header (NULL: none). OpenMetrics only if it is requested and
-// text is not preferred.
-enum metrics_format metrics_format_for(const char *accept);
-// Returns the q value of one element of the header ("text/plain;version=0.0.4;q=0.5"), in
+// Returns the q value of one element of an Accept header ("text/plain;version=0.0.4;q=0.5"), in
 // thousandths.
 int metrics_accept_quality(struct gs_slice element);
-bool metrics_gzip_wanted(const char *accept_encoding); // NULL: no
 
 // How names that are not [a-zA-Z_:][a-zA-Z0-9_:]* are escaped for clients that request it
 // (https://prometheus.io/docs/instrumenting/escaping_schemes/).

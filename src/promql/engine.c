@@ -296,11 +296,3 @@ struct gs_slice promql_text(const struct promql_result *r, uint32_t symbol)
 {
     return promql_eval_text(r->own, symbol);
 }
-
-struct gs_slice promql_label(const struct promql_result *r, struct tsdb_labels l, const char *name)
-{
-    for (size_t i = 0; i < l.n; i++)
-        if (gs_slice_eq_str(promql_text(r, l.pairs[i].name), name))
-            return promql_text(r, l.pairs[i].value);
-    return GS_SLICE("");
-}

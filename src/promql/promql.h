@@ -79,5 +79,3 @@ struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr 
                               struct promql_result *ret);
 void promql_result_finish(struct promql_result *r);
 struct gs_slice promql_text(const struct promql_result *r, uint32_t symbol);
-// Returns the value of a label, empty if absent.
-struct gs_slice promql_label(const struct promql_result *r, struct tsdb_labels l, const char *name);

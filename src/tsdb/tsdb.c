@@ -103,11 +103,6 @@ const struct tsdb_symbols *tsdb_symbols(const struct tsdb *db)
     return db->symbols;
 }
 
-struct tsdb_symbols *tsdb_symbols_mut(struct tsdb *db)
-{
-    return db->symbols;
-}
-
 uint64_t tsdb_generation(const struct tsdb *db)
 {
     return db->generation;

@@ -102,7 +102,6 @@ uint64_t tsdb_rejected_samples(const struct tsdb *db);
 // --- select and read ---
 
 const struct tsdb_symbols *tsdb_symbols(const struct tsdb *db);
-struct tsdb_symbols *tsdb_symbols_mut(struct tsdb *db); // for callers that intern names
 struct tsdb_labels tsdb_series_labels(const struct tsdb *db, tsdb_ref ref);
 // The value of a label of a series; empty if absent.
 struct gs_slice tsdb_series_label(const struct tsdb *db, tsdb_ref ref, const char *name);

@@ -358,14 +358,6 @@ static void test_formats(void **state)
     assert_int_equal(f, METRICS_OPENMETRICS);
     assert_error(metrics_format_of("text/html", &f), GS_EPROTO, "text/html");
     assert_error(metrics_format_of("application/vnd.google.protobuf", &f), GS_EPROTO, "protobuf");
-    assert_int_equal(metrics_format_for(NULL), METRICS_TEXT);
-    assert_int_equal(metrics_format_for("*/*"), METRICS_TEXT);
-    assert_int_equal(metrics_format_for("application/openmetrics-text;q=0.3, text/plain;q=0.5"),
-                     METRICS_TEXT);
-    assert_int_equal(metrics_format_for("application/openmetrics-text;q=0"), METRICS_TEXT);
-    assert_true(metrics_gzip_wanted("deflate, gzip;q=0.5"));
-    assert_false(metrics_gzip_wanted("gzip;q=0, *"));
-    assert_false(metrics_gzip_wanted(NULL));
 }
 
 int main(void)

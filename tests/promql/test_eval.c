@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "label_of.h"
 #include "unit.h"
 
 #include <dirent.h>
@@ -152,7 +153,7 @@ static void begin(struct script *s)
 static void add_labels(struct gs_buf *out, const struct promql_result *r, struct tsdb_labels l)
 {
     const char *sep = "";
-    gs_buf_add_slice(out, promql_label(r, l, "__name__"));
+    gs_buf_add_slice(out, label_of(r, l, "__name__"));
     gs_buf_add_char(out, '{');
     for (size_t i = 0; i < l.n; i++) {
         if (l.pairs[i].name == TSDB_SYMBOL_NAME)

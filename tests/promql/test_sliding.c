@@ -4,6 +4,7 @@
 #include "promql/promql.h"
 
 #include "base/mem.h"
+#include "label_of.h"
 #include "unit.h"
 
 #include <math.h>
@@ -70,7 +71,7 @@ static struct tsdb *filled(void)
 static const double *values_of(const struct promql_result *r, struct gs_slice shape)
 {
     for (size_t i = 0; i < r->matrix.n; i++)
-        if (gs_slice_eq(promql_label(r, r->matrix.series[i].labels, "shape"), shape))
+        if (gs_slice_eq(label_of(r, r->matrix.series[i].labels, "shape"), shape))
             return r->matrix.series[i].v;
     return NULL;
 }
@@ -87,7 +88,7 @@ static size_t compare_step(const struct promql_result *range, size_t step,
 {
     size_t n = 0;
     for (size_t i = 0; i < range->matrix.n; i++) {
-        struct gs_slice shape = promql_label(range, range->matrix.series[i].labels, "shape");
+        struct gs_slice shape = label_of(range, range->matrix.series[i].labels, "shape");
         const double *one = values_of(instant, shape);
         double want = one ? *one : promql_absent_value(), got = range->matrix.series[i].v[step];
         if (!same(got, want))

@@ -16,11 +16,10 @@ void engine_api_json_add_string(struct gs_buf *out, struct gs_slice s); // quote
 // Write into memory of at least this size. Returns the end; no NUL is appended.
 #define ENGINE_API_JSON_STRING_SIZE(len) ((len)*6 + 2)
 char *engine_api_json_put_string(char *at, struct gs_slice s);
+// Unix milliseconds as seconds, with three decimals unless it is a whole second.
 char *engine_api_json_put_time(char *at, int64_t ms);
 char *engine_api_json_put_value(char *at, double v); // unquoted
 void engine_api_json_add_text(struct gs_buf *out, const char *s);
-// Unix milliseconds as seconds, with three decimals unless it is a whole second.
-void engine_api_json_add_time(struct gs_buf *out, int64_t ms);
 // A sample value, quoted and in Prometheus' format ("0.00001", "1e-07", "+Inf").
 void engine_api_json_add_value(struct gs_buf *out, double v);
 // [time,"value"]

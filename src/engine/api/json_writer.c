@@ -118,13 +118,6 @@ static void took(struct gs_buf *out, const char *start, char *end)
     out->len += (size_t)(end - start);
 }
 
-void engine_api_json_add_time(struct gs_buf *out, int64_t ms)
-{
-    char *at = gs_buf_room(out, ENGINE_API_JSON_VALUE_SIZE);
-    if (at)
-        took(out, at, engine_api_json_put_time(at, ms));
-}
-
 void engine_api_json_add_value(struct gs_buf *out, double v)
 {
     char *at = gs_buf_room(out, ENGINE_API_JSON_VALUE_SIZE + 2);

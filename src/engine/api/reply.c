@@ -64,7 +64,7 @@ void engine_api_reply_body(struct engine_api_request *r, int status, const char 
     // On the same host, compression costs more time than it saves.
     if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&
         accepts_gzip(http_header(r->x, "Accept-Encoding"))) {
-        struct gs_error *err = codec_gzip_fast(body, &packed);
+        struct gs_error *err = codec_gzip(body, &packed);
         if (!err) {
             http_add_header(r->x, "Content-Encoding", "gzip");
             body = gs_buf_slice(&packed);

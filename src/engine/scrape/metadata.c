@@ -123,8 +123,3 @@ void scrape_metadata_each(const struct scrape_metadata *m,
         fn(arg, &out);
     }
 }
-
-size_t scrape_metadata_len(const struct scrape_metadata *m)
-{
-    return gs_hmap_len(m->families);
-}

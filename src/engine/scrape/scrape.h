@@ -24,7 +24,6 @@ void scrape_metadata_sweep(struct scrape_metadata *m);
 // In unspecified order. help and unit are unescaped; type_name is never NULL ("unknown").
 void scrape_metadata_each(const struct scrape_metadata *m,
                           void (*fn)(void *arg, const struct metrics_metadata *m), void *arg);
-size_t scrape_metadata_len(const struct scrape_metadata *m);
 
 // --- ingestion ---
 // Stores the scrapes of one target. Target labels and metric_relabel_configs are applied to new

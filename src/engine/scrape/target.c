@@ -92,7 +92,7 @@ static bool go_on(void *arg)
 static struct gs_error *inflate_body(struct scrape_target *t, struct gs_slice body,
                                      struct gs_buf *ret)
 {
-    struct gs_error *err = codec_gunzip_slowly(body, body_limit(t), go_on, t, ret);
+    struct gs_error *err = codec_gunzip(body, body_limit(t), go_on, t, ret);
     if (!err || gs_error_code(err) != GS_ELIMIT)
         return err;
     gs_error_free(err);

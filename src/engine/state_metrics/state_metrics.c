@@ -169,11 +169,6 @@ bool state_metrics_ready(const struct state_metrics *s)
     return true;
 }
 
-uint64_t state_metrics_version(const struct state_metrics *s)
-{
-    return s->version;
-}
-
 static void write_families(struct state_metrics *s, size_t resource,
                            const struct state_metrics_family *families)
 {

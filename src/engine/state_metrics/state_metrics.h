@@ -37,8 +37,6 @@ bool state_metrics_ready(const struct state_metrics *s);
 // Returns the exposition (text 0.0.4). It is regenerated only after a change. Valid until the next
 // call.
 struct gs_slice state_metrics_text(struct state_metrics *s);
-// Increases with every change of an object.
-uint64_t state_metrics_version(const struct state_metrics *s);
 
 // --- feed ---
 // Stores the state of Kubernetes objects like scrapes of kube-state-metrics: job

@@ -49,9 +49,9 @@ static void test_values(void **state)
 
 static void assert_time(int64_t ms, const char *want)
 {
-    GS_AUTO_BUF struct gs_buf out = {0};
-    engine_api_json_add_time(&out, ms);
-    assert_string_equal(out.data, want);
+    char out[ENGINE_API_JSON_VALUE_SIZE + 1];
+    *engine_api_json_put_time(out, ms) = '\0';
+    assert_string_equal(out, want);
 }
 
 static void test_times(void **state)

@@ -40,8 +40,8 @@ enum { REAL, OURS, UNSHARED, ENGINE, ENGINE_UNSHARED, N_SIDES };
 
 // --- data ---
 
-// A sample of a minute ago and one of the next quarter of an hour: with a long look-back each query
-// of the run sees the former.
+// One sample a minute ago and one in a quarter of an hour: with a long look-back, each query of the
+// run finds the first one.
 static void write_series(const char *path, int64_t series)
 {
     FILE *f = fopen(path, "w");

@@ -42,7 +42,7 @@ static pid_t start_exporter(const struct options *o, const char *spec, const cha
     *ret_port = bench_free_port();
     char address[32];
     snprintf(address, sizeof(address), "127.0.0.1:%u", *ret_port);
-    // What is without counters has the default ones.
+    // Without a file of counters, the default counters are used.
     const char *const argv[] = {o->gpuscale,
                                 "exporter",
                                 "--simulate",
@@ -67,7 +67,7 @@ static void judge(const char *what, struct usage u)
     usage_print(what, u, verdict);
 }
 
-// Each of them runs a short kernel twice a second, as idle services with some requests do.
+// Each process runs a short kernel twice a second, like an idle service with a few requests.
 static _Noreturn void be_process(unsigned i)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -102,7 +102,7 @@ static void stop_processes(const pid_t *pids)
     }
 }
 
-// Checks that they run: the page has a line for the memory of each.
+// Checks that they run: the page has a memory line for each.
 static void check_processes(uint16_t port)
 {
     struct wire w;
@@ -149,8 +149,8 @@ static struct usage scrape_peer(struct usage_group *g, int64_t seconds, uint16_t
     return usage_of(g, (double)(gs_mono_ns() - start) / 1e9);
 }
 
-// Prometheus' node_exporter (Debian: prometheus-node-exporter; the variable NODE_EXPORTER names
-// another path): what an exporter costs that many have anyway, and a program of Go's.
+// Prometheus' node_exporter (Debian: prometheus-node-exporter; the variable NODE_EXPORTER sets
+// another path), as an example of a common exporter in Go.
 static void measure_peer(const struct options *o, struct usage ours)
 {
     const char *given = getenv("NODE_EXPORTER");
@@ -219,7 +219,7 @@ static char *write_spec(void)
     return write_file("mig.yaml", &text);
 }
 
-// Fields that a MIG device has, its GPU's among them.
+// Fields of a MIG device, including those of its GPU.
 static char *write_counters(void)
 {
     static const char *const fields[FIELDS] = {

@@ -31,7 +31,7 @@ struct history {
 
 struct history *history_new(int64_t series, int64_t step_ms, int64_t begin_ms);
 void history_free(struct history *h);
-// Rounds of a target in order, none left out: counters go on.
+// Rounds of a target in order and without gaps, because counters continue.
 void history_values(struct history *h, size_t target, size_t round, double ret[HISTORY_SERIES]);
 // Up to 3 ms late, as scrapes are.
 int64_t history_time(const struct history *h, size_t target, size_t round);

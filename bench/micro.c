@@ -27,7 +27,7 @@ double micro_time(double seconds, void (*fn)(void *arg), void *arg)
 {
     struct bench_series rounds = {0};
     double round = seconds / 20;
-    fn(arg); // memory and caches as they are later
+    fn(arg); // warm up memory and caches
     for (double start = thread_cpu_s(); thread_cpu_s() - start < seconds;) {
         double from = thread_cpu_s(), now = from;
         size_t n = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The custom metrics API over TCP: 2,000 pods and 5,000 series, a selector that picks 100 of the
-// pods. The server is a process of its own, whose CPU time is counted.
+// The custom metrics API over TCP: 2,000 pods, 5,000 series, and a selector for 100 pods. The
+// server is a separate process, so that its CPU time can be measured.
 #include "micro.h"
 
 #include "adapter/adapter.h"

@@ -144,7 +144,7 @@ static void measure_render(double seconds)
 
 // --- parse ---
 
-struct known { // what a scraper keeps of a line
+struct known { // the state of a line in a scraper
     uint64_t hash;
     uint32_t len;
 };
@@ -153,7 +153,7 @@ struct bodies {
     struct gs_buf texts[TARGETS];
     size_t bytes, samples;
     struct metrics_reader *reader;
-    struct known *known; // lines as last read, of all targets
+    struct known *known; // the last state of all lines of all targets
     struct tsdb *db;
     struct scrape_ingest *ingests[TARGETS];
     int64_t now_ms;

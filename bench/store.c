@@ -59,8 +59,8 @@ static void add_target(struct world *w, size_t t)
                                     HISTORY_LABELS, &target->slots[i]));
 }
 
-// As often as in the program, where the clock is the real one: what five minutes write, within the
-// bounds that there are.
+// With the frequency of the program, which uses the real clock: the bytes of five minutes, within
+// its limits.
 static uint64_t snapshot_bytes(const struct options *o)
 {
     const uint64_t least = (uint64_t)16 << 20, most = (uint64_t)128 << 20;
@@ -228,7 +228,7 @@ static void add_reading(struct memory *sum, struct memory m)
     sum->peak = m.peak;
 }
 
-// The mean of the last REST_S seconds while both take samples as they come.
+// The mean of the last REST_S seconds, while both receive samples in real time.
 static void read_memory(const struct options *o, pid_t theirs, pid_t ours, struct memory ret[2])
 {
     bench_sleep((o->settle - REST_S) * GS_NS_PER_SEC);
@@ -285,8 +285,8 @@ static double ask(const struct plan *p, uint16_t port, const char *function, int
     return peer_ask(port, query, (double)(end_of(p) - 10) / 1e3);
 }
 
-// What was written before the kill is there, and it is what Prometheus has. The store drops files
-// by the real clock, which advanced while Prometheus was filled.
+// Samples before the kill are present and equal to those of Prometheus. The store drops files by
+// the real clock, which advanced while Prometheus was filled.
 static void compare(const struct plan *p, const struct peer *peer, uint16_t ours)
 {
     size_t targets = ((size_t)(p->o->series + HISTORY_SERIES - 1) / HISTORY_SERIES + 19) / 20;

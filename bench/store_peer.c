@@ -18,7 +18,7 @@
 #define TRIES   100
 #define PAUSE   (200 * GS_NS_PER_MS)
 
-// What a request holds: targets times rounds.
+// Size of a request: targets times rounds.
 enum { FAST_TARGETS = 8, FAST_ROUNDS = 30, SLOW_TARGETS = 10 };
 
 // --- processes ---
@@ -90,7 +90,7 @@ void peer_kill(struct peer *p)
     bench_kill(p->pid);
 }
 
-// The sum over the lines of a metric without regard to labels; of none 0.
+// The sum of all lines of a metric. 0: no lines.
 static double metric_sum(struct gs_slice page, const char *name)
 {
     size_t n = strlen(name);
@@ -207,7 +207,7 @@ static void send_rounds(struct feeder *d, size_t first, size_t rounds, size_t ta
     }
 }
 
-// Counters go on as if the rounds before had been sent.
+// Counters continue as if the previous rounds had been sent.
 static void skip_rounds(const struct peer_feed *f)
 {
     double unused[HISTORY_SERIES];

@@ -66,7 +66,7 @@ static void start(struct fixture *f, struct gs_file_watch_options o, const char 
     gs_file_watch_set(f->watch, &pattern, 1);
 }
 
-// With a loop, and the options that the engine gives.
+// With a loop, and the options of the engine.
 static void setup(struct fixture *f)
 {
     make_dir(f);
@@ -76,7 +76,7 @@ static void setup(struct fixture *f)
           f->path);
 }
 
-// Without a loop, and all defaults.
+// Without a loop, and with default options.
 static void setup_check(struct fixture *f)
 {
     make_dir(f);
@@ -97,7 +97,7 @@ static void test_a_replaced_file_is_reported_once(void **state)
     setup(&f);
     write_file(&f, "c.yml", "two\n");
     loop_until(&f.loop, f.changes == 1);
-    write_file(&f, "c.yml", "two\n"); // nothing new in it
+    write_file(&f, "c.yml", "two\n"); // the contents are unchanged
     loop_for_ms(&f.loop, 1000);
     assert_int_equal(f.changes, 1);
     assert_string_equal(f.events, "~c.yml");
@@ -105,7 +105,7 @@ static void test_a_replaced_file_is_reported_once(void **state)
     (void)state;
 }
 
-// As `echo text >file` and editors do: the empty file between is not reported.
+// Like `echo text >file` and editors: the temporarily empty file is not reported.
 static void test_a_file_that_is_written_in_place_is_complete_when_it_is_reported(void **state)
 {
     struct fixture f;
@@ -113,7 +113,7 @@ static void test_a_file_that_is_written_in_place_is_complete_when_it_is_reported
     int fd = open(f.path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     int64_t begin = gs_mono_ns();
     loop_for_ms(&f.loop, 1000);
-    if (gs_mono_ns() - begin < 2 * GS_NS_PER_SEC) // at some time an empty file is meant
+    if (gs_mono_ns() - begin < 2 * GS_NS_PER_SEC) // after some time, an empty file is reported
         assert_int_equal(f.changes, 0);
     assert_int_equal(write(fd, "two\n", 4), 4);
     close(fd);
@@ -135,7 +135,7 @@ static void test_a_file_that_stays_empty_is_reported(void **state)
     (void)state;
 }
 
-// As the kubelet updates a ConfigMap volume: c.yml -> ..data/c.yml, ..data -> a folder of its own.
+// Like the kubelet with a ConfigMap volume: c.yml -> ..data/c.yml, ..data -> a directory.
 static void test_a_swapped_link_of_a_configmap_volume_is_reported(void **state)
 {
     struct fixture f;
@@ -151,7 +151,7 @@ static void test_a_swapped_link_of_a_configmap_volume_is_reported(void **state)
     start(&f, (struct gs_file_watch_options){.loop = &f.loop}, f.path);
     assert_int_equal(system(swap), 0);
     loop_until(&f.loop, f.changes == 1);
-    assert_int_equal(system(in_place), 0); // the folder that the link leads to is watched, too
+    assert_int_equal(system(in_place), 0); // the directory to which the link points is watched, too
     loop_until(&f.loop, f.changes == 2);
     finish(&f);
     (void)state;
@@ -217,7 +217,7 @@ static void test_a_check_compares_with_the_last_one(void **state)
     (void)state;
 }
 
-// Also of the same length, and within one tick of the file system's clock.
+// Also if the length is equal and both writes are within one tick of the file system's clock.
 static void test_a_file_that_is_written_twice_at_once_is_reported_twice(void **state)
 {
     struct fixture f;
@@ -256,7 +256,7 @@ static void test_an_empty_or_missing_file_is_no_change(void **state)
     assert_false(gs_file_watch_check(f.watch));
     unlink(f.path);
     assert_false(gs_file_watch_check(f.watch));
-    write_file(&f, "c.yml", "one\n"); // as it was reported last
+    write_file(&f, "c.yml", "one\n"); // the contents that were last reported
     assert_false(gs_file_watch_check(f.watch));
     write_file(&f, "c.yml", "two\n");
     assert_true(gs_file_watch_check(f.watch));
@@ -275,16 +275,17 @@ static void test_a_check_follows_links(void **state)
     write_file(&f, "c.yml", "2");
     assert_true(gs_file_watch_check(f.watch));
     assert_false(gs_file_watch_check(f.watch));
-    assert_int_equal(truncate(f.path, 0), 0); // before it is written in place
+    assert_int_equal(truncate(f.path, 0), 0); // the state before the file is written in place
     assert_false(gs_file_watch_check(f.watch));
     write_file(&f, "c.yml", "4");
     assert_true(gs_file_watch_check(f.watch));
     assert_int_equal(symlink(f.path, link_path), 0);
     assert_true(gs_file_watch_check(f.watch));
-    // As a kubelet swaps the folder of a ConfigMap.
+    // Like the kubelet when it swaps the directory of a ConfigMap.
     write_file(&f, "b", "3");
     assert_int_equal(unlink(link_path), 0);
-    assert_false(gs_file_watch_check(f.watch)); // gone: what was read stays
+    // The file is missing: the previous contents are kept.
+    assert_false(gs_file_watch_check(f.watch));
     assert_int_equal(symlink(b, link_path), 0);
     assert_true(gs_file_watch_check(f.watch));
     finish(&f);

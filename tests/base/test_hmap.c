@@ -14,7 +14,7 @@ static struct gs_slice key_of(int i, char buf[16])
     return gs_slice_make(buf, (size_t)snprintf(buf, 16, "key-%d", i));
 }
 
-// Against a plain array, with random puts, replacements and removals.
+// Compared with a plain array, with random insertions, replacements and removals.
 static void test_behaves_like_an_array(void **state)
 {
     static int model[KEYS];

@@ -101,7 +101,8 @@ static void test_doubles_are_shortest(void **state)
         if (digits < 2 || digits > 17 || v >= 1e15)
             continue;
         snprintf(shorter, sizeof(shorter), "%.*e", (int)digits - 2, v);
-        if (buf[strlen(buf) - 1] != '0') // whole numbers may end in zeros that are no digits
+        // Whole numbers can end with zeros that are not significant.
+        if (buf[strlen(buf) - 1] != '0')
             assert_true(strtod(shorter, NULL) != v);
     }
 }
@@ -114,7 +115,7 @@ static void assert_fixed(double v)
     assert_string_equal(got, want);
 }
 
-// Against the C library, halves and the edges of the fast way among them.
+// Compared with the C library, including halves and the limits of the fast path.
 static void test_six_decimals(void **state)
 {
     static const double some[] = {0,           -0.0,

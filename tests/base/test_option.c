@@ -115,7 +115,7 @@ static void test_switches_may_be_unset(void **state)
     assert_error(parse("--watch=maybe", &o, &c, &n), GS_EINVAL, "not true or false");
 }
 
-// Charts of programs in Go write what strconv.ParseBool accepts, such as Helm's True.
+// Charts of Go programs write the values of strconv.ParseBool, such as Helm's True.
 static void test_booleans_as_go_reads_them(void **state)
 {
     static const char *const yes[] = {"1", "t", "T", "TRUE", "true", "True", "yes"};

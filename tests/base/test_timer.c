@@ -48,8 +48,8 @@ static void test_a_started_timer_is_due_once(void **state)
     gs_timer_start(f.timer, on_first, 3600000);
     assert_true(gs_timer_is_active(f.timer));
     assert_in_range(gs_timer_due_in(f.timer), 3590000, 3600000);
-    gs_timer_start(f.timer, on_second, 0); // replaces it
-    assert_int_equal(f.second, 0);         // not in this turn
+    gs_timer_start(f.timer, on_second, 0); // replaces the previous one
+    assert_int_equal(f.second, 0);         // not in this iteration of the loop
     loop_until(&f.loop, f.second == 1);
     assert_false(gs_timer_is_active(f.timer));
     assert_int_equal(gs_timer_due_in(f.timer), 0);

@@ -56,8 +56,8 @@ static void test_anchors(void **state)
           "{\"a\":{\"k\":1},\"b\":{\"k\":1},\"c\":{\"m\":2,\"k\":1}}");
 }
 
-// Keys of the mapping win, wherever they stand; of a list of mappings the first; of several "<<"
-// the last.
+// Keys of the mapping have precedence, wherever they are. In a list of mappings, the first has
+// precedence, and of several "<<" the last.
 static void test_merge_keys(void **state)
 {
     check("a: &x {k: 1, l: 2}\nb:\n  <<: *x\n  k: 3\n",
@@ -70,10 +70,10 @@ static void test_merge_keys(void **state)
     check("a: {<<: {k: 1, l: 1}, <<: {k: 2}}\n", "{\"a\":{\"k\":2,\"l\":1}}");
     check("a: {<<: {<<: {k: 1, l: 1, m: 1}, l: 2, m: 2}, m: 3}\n",
           "{\"a\":{\"m\":3,\"l\":2,\"k\":1}}");
-    // What is merged is shallow, and does not change where it came from.
+    // Merging is shallow, and does not change the source.
     check("a: &x {o: {k: 1}}\nb: {<<: *x, o: {l: 2}}\nc: *x\n",
           "{\"a\":{\"o\":{\"k\":1}},\"b\":{\"o\":{\"l\":2}},\"c\":{\"o\":{\"k\":1}}}");
-    // An anchor at a mapping that merges has all of it.
+    // An anchor of a mapping with "<<" contains the merged keys.
     check("a: &x {<<: {k: 1}, l: 2}\nb: *x\n", "{\"a\":{\"l\":2,\"k\":1},\"b\":{\"l\":2,\"k\":1}}");
     check("\"<<\": {k: 1}\n'<<x': 2\n", "{\"<<\":{\"k\":1},\"<<x\":2}");
 }
@@ -96,7 +96,7 @@ static void test_errors_name_the_place(void **state)
     expect_error("<<: ~\n", "t.yaml:1:5: << needs a mapping");
 }
 
-// A version directive with bytes that are no UTF-8 made the parser loop for ever.
+// A version directive with invalid UTF-8 caused an endless loop in the parser.
 static void test_bytes_that_are_not_yaml(void **state)
 {
     expect_error("%YAM. \xe8.1\n-\xff\xff-- !!map {? k : v}\n...\n",
@@ -115,7 +115,8 @@ static void test_values_have_places(void **state)
     assert_true(json_is_integer(b) && json_is_string(d)); // types are kept
     assert_int_equal(codec_yaml_mark_of(marks, b).line, 1);
     assert_int_equal(codec_yaml_mark_of(marks, b).column, 11);
-    assert_int_equal(codec_yaml_mark_of(marks, copy).line, 1); // an alias is where its anchor is
+    // The position of an alias is that of its anchor.
+    assert_int_equal(codec_yaml_mark_of(marks, copy).line, 1);
     assert_int_equal(codec_yaml_mark_of(marks, d).line, 3);
     assert_int_equal(codec_yaml_mark_of(marks, d).column, 4);
     codec_yaml_docs_finish(&docs);

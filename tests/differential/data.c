@@ -19,7 +19,7 @@ static uint64_t noise(struct emit *e)
 
 enum shape { GAUGE, COUNTER, BUCKETS, SPECIAL, GAPS, CONSTANT, SIGNED };
 
-// Buckets are cumulative: a function of the time and the bound alone.
+// Buckets are cumulative: a function of the time and the bound only.
 static double value(struct emit *e, enum shape shape, int series, int i, double *sum)
 {
     switch (shape) {
@@ -53,8 +53,7 @@ struct family {
     enum shape shape;
 };
 
-// In the order of the labels, which is that of a block of Prometheus: topk of equal values depends
-// on it.
+// In the order of labels, as in a block of Prometheus: topk of equal values depends on it.
 static void emit_family(struct emit *e, const struct family *f)
 {
     static const char *const pods[] = {"vision-0", "vision-1", "bert-0"};

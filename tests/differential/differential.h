@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same samples and the same queries, given to a real Prometheus and to src/promql.
+// Compares a real Prometheus and src/promql with the same samples and queries.
 #pragma once
 
 #include "promql/promql.h"
 
 #include <jansson.h>
 
-// data.c: the samples, the same ones at every call. Times are never on a whole second, so that a
-// range that includes its start and one that does not have the same samples.
+// data.c: the samples, equal in each call. Times are never whole seconds, so that ranges with and
+// without their start contain the same samples.
 #define DATA_START_MS INT64_C(1700000000000)
 #define DATA_END_MS   (DATA_START_MS + 90 * 60 * 1000)
 void data_each(void (*fn)(void *arg, const struct metrics_label *labels, size_t n, int64_t t_ms,
                           double v),
                void *arg);
 
-// peer.c: a POST of a form to http://127.0.0.1:port. The JSON reply; exits when there is none.
+// peer.c: sends a form by POST to http://127.0.0.1:port. Returns the JSON response; exits on
+// failure.
 json_t *peer_post(int port, const char *path, const char *form);
 void peer_form(struct gs_buf *form, const char *name, const char *value);
 

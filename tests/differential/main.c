@@ -200,7 +200,7 @@ static json_t *by_metric(json_t *rows)
     return map;
 }
 
-// Texts of errors may name either of several series: they are equal up to the first brace.
+// Error texts may name either of several series, so they are compared up to the first brace.
 static bool same_error(json_t *a, json_t *b)
 {
     const char *x = json_string_value(json_object_get(a, "error"));
@@ -238,7 +238,7 @@ static const struct when whens[] = {
     {0, DATA_START_MS + 73 * 60 * 1000 + 9137, 0},
     {DATA_START_MS + 20 * 60 * 1000 + 3137, DATA_START_MS + 60 * 60 * 1000 + 137, 47000},
     {DATA_START_MS - 60 * 1000 + 137, DATA_END_MS + 8 * 60 * 1000, 613000},
-    // On samples of the first pods: what ranges and the look-back leave out differs in version 2.
+    // At samples of the first pods: version 2 differs in the limits of ranges and look-back.
     {0, DATA_START_MS + 50 * 60 * 1000 + 411, 0},
     {DATA_START_MS + 30 * 60 * 1000 + 2111, DATA_START_MS + 50 * 60 * 1000 + 2111, 30000},
 };
@@ -264,7 +264,7 @@ static int compare(struct ours *o, int port, const char *query, size_t n_whens)
     return wrong;
 }
 
-// The error, or the form on one line and the pretty one.
+// Compares the error, or the one-line and the pretty format.
 static int compare_format(int port, const char *query)
 {
     struct promql_expr *x;
@@ -333,8 +333,8 @@ static int line_format(void *arg, const char *line)
     return compare_format(((struct context *)arg)->port, line);
 }
 
-// Prometheus 2.42 has other rules for these: extrapolation to zero, deviations of infinities, k out
-// of bounds, means that are less exact.
+// Prometheus 2.42 has other rules: extrapolation to zero, deviations of infinities, k out of
+// bounds, less exact means.
 static bool changed_in_3(const char *query)
 {
     static const char *const words[] = {"rate(", "increase(", "stddev",       "stdvar",
@@ -345,8 +345,8 @@ static bool changed_in_3(const char *query)
     return false;
 }
 
-// Prometheus sets the time of @ for the first step alone, and lets it go on with the steps, where
-// the argument beside a range, or the parameter of an aggregation, is evaluated for each step.
+// Prometheus sets the time of @ only for the first step and moves it with the steps, if the
+// argument beside a range, or the parameter of an aggregation, is evaluated for each step.
 static bool moves_with_steps(const char *query)
 {
     static const char *const words[] = {"predict_linear(", "quantile", "topk", "bottomk"};
@@ -356,9 +356,9 @@ static bool moves_with_steps(const char *query)
     return false;
 }
 
-// Last digits that the rest of the query makes the first, or a label: of means (those of groups
-// before version 3, which adds more exactly) and their remainders, and of deviations of large
-// numbers, whose order Prometheus leaves open.
+// Queries that turn last digits into first digits or labels: of means (before version 3 also of
+// groups, because version 3 adds more exactly) and their remainders, and of deviations of large
+// numbers, whose order is undefined in Prometheus.
 static bool magnifies(const char *query, bool three)
 {
     bool deviation = strstr(query, "stddev") || strstr(query, "stdvar");
@@ -375,11 +375,11 @@ static int random_queries(struct context *c, uint64_t seed, int n, bool three)
     for (int i = 0; i < n; i++) {
         GS_AUTO_BUF struct gs_buf query = {0};
         random_query(seed + (uint64_t)i, &query);
-        // Before 3 labels had to differ at each step, now over all of them.
+        // Before version 3, labels had to differ at each step; now they must differ over all steps.
         bool instants = moves_with_steps(query.data) || (!three && strstr(query.data, "label_"));
         const char *colon = strchr(query.data, ':');
         bool subquery = colon != NULL;
-        // The steps of a subquery in another one fall on the start of its range, which 2 has in it.
+        // The steps of a nested subquery are at the start of its range, which version 2 includes.
         bool nested = subquery && strchr(colon + 1, ':');
         if ((!three && nested) || (!three && changed_in_3(query.data)) || (instants && subquery) ||
             magnifies(query.data, three)) {

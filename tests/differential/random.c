@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions that are mostly right: typed, with wrong matchings and parameters now and then.
+// Creates random expressions with valid types, sometimes with invalid matchings and parameters.
 #include "differential.h"
 
 struct dice {
@@ -92,7 +92,7 @@ static void grouping(struct dice *d)
     put(d, PICK(d, groups));
 }
 
-// topk only of series without equal values: which of them it takes is not defined.
+// topk only for series without equal values, because the selected series would be undefined.
 static void aggregate(struct dice *d)
 {
     static const char *const plain[] = {"sum",   "avg",   "min",    "max",
@@ -156,7 +156,8 @@ static void call_range(struct dice *d)
     put(d, ")");
 }
 
-// Not those whose last digits differ between C libraries and Go: later operations magnify that.
+// Without functions whose last digits differ between C libraries and Go, because later operations
+// magnify the difference.
 static void call(struct dice *d)
 {
     static const char *const plain[] = {

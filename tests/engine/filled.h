@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations of tests, whose addresses and files are known when they run.
+// Configurations with addresses and files that are known at run time.
 #pragma once
 
 #include "base/buf.h"
 #include "net/http/server.h"
 
-// PORT in the text is the server's, DIR the test's folder.
+// Replaces PORT by the port of the server and DIR by the directory of the test.
 static char *filled_in(struct http_server *server, const char *dir, const char *text)
 {
     struct gs_buf out = {0};

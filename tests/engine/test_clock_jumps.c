@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wall clock is set back and forward under a running engine: scrapes, rules, remote write and
-// queries go on.
+// The wall clock is set back and forward in a running engine: scrapes, rules, remote write and
+// queries continue.
 #include "engine/engine.h"
 
 #include "../kube/loop.h"
@@ -14,9 +14,9 @@
 
 #define HOUR_MS INT64_C(3600000)
 
-static int64_t ahead_ms; // of the machine's clock
+static int64_t ahead_ms; // difference from the machine's clock
 
-// In place of the C library's: only the wall clock moves.
+// Replaces the function of the C library: only the wall clock is changed.
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
     if (syscall(SYS_clock_gettime, id, ts) != 0)
@@ -104,7 +104,7 @@ static size_t samples(const struct fixture *f, const char *name)
     return samples_until(f, name, INT64_MAX);
 }
 
-// The newest value of the series with this name at the clock's time.
+// The newest value of the series with this name at the current time of the clock.
 static double value_now(const struct fixture *f, const char *name)
 {
     const struct tsdb *db = engine_tsdb(f->engine);
@@ -154,7 +154,7 @@ static void test_forward_is_a_gap(void **state)
     ahead_ms += 10 * HOUR_MS; // past the retention
     goes_on(&f);
     loop_until(&f.loop, value_now(&f, "half") == 45 && value_now(&f, "up") == 1);
-    loop_for_ms(&f.loop, 2500); // a turn of the store's clean-up
+    loop_for_ms(&f.loop, 2500); // wait for a clean-up of the store
     loop_until(&f.loop, value_now(&f, "half") == 45 && value_now(&f, "up") == 1);
     finish(&f);
     (void)state;
@@ -174,9 +174,9 @@ static void test_back_and_forth(void **state)
     int scrapes = f.scrapes;
     size_t ups = samples(&f, "up");
     loop_until(&f.loop, f.scrapes >= scrapes + 5);
-    // What is scraped is kept; what is ahead of the clock is dropped.
+    // Past samples are kept, and samples in the future are dropped.
     loop_until(&f.loop, samples(&f, "up") >= ups + 5);
-    loop_for_ms(&f.loop, 2500); // a turn of the store's clean-up
+    loop_for_ms(&f.loop, 2500); // wait for a clean-up of the store
     ahead_ms += HOUR_MS;
     loop_until(&f.loop, value_now(&f, "up") == 1);
     size_t before = evaluations(&f);
@@ -226,20 +226,21 @@ static bool metrics_have(struct fixture *f, const char *line)
     return r.found;
 }
 
-// A clock that is wrong for a moment blinds nobody, deletes nothing and leaves nothing behind.
+// A wrong clock for a short time: scraping continues, nothing is deleted, and no samples remain in
+// the future.
 static void ahead_for_a_moment(int64_t jump_ms)
 {
     struct fixture f;
     start(&f);
     loop_until(&f.loop, value_now(&f, "half") == 45 && fires(&f));
     loop_until(&f.loop, samples(&f, "up") >= 20);
-    loop_for_ms(&f.loop, 1200); // the clock is looked at each second
+    loop_for_ms(&f.loop, 1200); // the clock is checked once per second
     int64_t before = gs_unix_ms();
     size_t ups = samples_until(&f, "up", before);
     ahead_ms += jump_ms;
     loop_until(&f.loop,
                samples_until(&f, "up", before + jump_ms / 2) < samples_until(&f, "up", INT64_MAX));
-    loop_for_ms(&f.loop, 2500); // a turn of the store's clean-up
+    loop_for_ms(&f.loop, 2500); // wait for a clean-up of the store
     assert_true(metrics_have(&f, "\ngpuscale_clock_steps_total 1\n"));
     ahead_ms -= jump_ms;
     loop_until(&f.loop, tsdb_newest_ms(engine_tsdb(f.engine)) <= gs_unix_ms());

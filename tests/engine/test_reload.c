@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reload of the whole engine is all or nothing: a configuration that is refused leaves targets,
-// rules, Alertmanagers, remote writes and what is shown as they were.
+// A reload of the engine is atomic: after an invalid configuration, targets, rules, Alertmanagers,
+// remote writes and the displayed configuration are unchanged.
 #include "engine/engine.h"
 
 #include "../kube/loop.h"
@@ -68,7 +68,7 @@ static void finish(struct fixture *f)
     rmdir(f->dir);
 }
 
-// What a reload can change, as text.
+// The state that a reload can change, as text.
 static char *parts(const struct fixture *f)
 {
     struct gs_buf out = {0};
@@ -161,7 +161,7 @@ static size_t samples(const struct fixture *f, const char *name)
     return n;
 }
 
-// Also while scrapes, notifications and writes are under way.
+// Also while scrapes, notifications and writes are in progress.
 static void test_reloads_one_after_the_other_leave_no_gap(void **state)
 {
     struct fixture f;

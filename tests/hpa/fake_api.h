@@ -27,11 +27,11 @@ struct fake_api {
     json_t *log;         // "METHOD path"
     struct http_stream *hpa_watch, *pod_watch;
     int version;             // of the last change
-    int scale_conflicts;     // so many scale writes end in 409
-    int scale_refusals;      // so many scale writes end in 403
-    int status_conflicts;    // so many status writes end in 409
-    int status_refusals;     // so many status writes end in 403
-    const char *hold_prefix; // requests whose path begins so are kept without an answer
+    int scale_conflicts;     // number of scale writes that fail with 409
+    int scale_refusals;      // number of scale writes that fail with 403
+    int status_conflicts;    // number of status writes that fail with 409
+    int status_refusals;     // number of status writes that fail with 403
+    const char *hold_prefix; // requests with this prefix get no response
     struct http_exchange *held[FAKE_MAX_HELD];
 };
 
@@ -61,7 +61,7 @@ static inline void fake_put(struct fake_api *f, json_t *set, json_t *obj)
     codec_json_set(obj, json_string(version), "metadata", "resourceVersion", NULL);
     GS_AUTO_FREE char *key = kube_key(obj);
     const char *type = json_object_get(set, key) ? "MODIFIED" : "ADDED";
-    // The watch's copy must not change when the stored one does.
+    // The copy of the watch must not change when the stored object changes.
     CODEC_AUTO_JSON json_t *copy = json_deep_copy(obj);
     json_object_set_new(set, key, obj);
     fake_tell(f, fake_watch_of(f, set), type, copy);
@@ -286,7 +286,7 @@ static inline void fake_handle(void *ctx, struct http_exchange *x)
     fake_route(f, x, full);
 }
 
-// Answers what was held as if it had just come in; hold_prefix must be off.
+// Responds to the held requests as if they had just arrived. hold_prefix must be NULL.
 static inline void fake_release(struct fake_api *f)
 {
     for (size_t i = 0; i < FAKE_MAX_HELD; i++) {
@@ -328,7 +328,7 @@ static inline void fake_tick(uv_timer_t *t)
 static inline bool fake_wait(struct fake_api *f, bool (*cond)(void *arg), void *arg)
 {
     const int64_t deadline = gs_mono_ns() + WAIT_NS;
-    uv_timer_t tick; // so that the loop turns also when nothing happens
+    uv_timer_t tick; // so that the loop iterates without other events
     uv_timer_init(&f->loop, &tick);
     uv_timer_start(&tick, fake_tick, 2, 2);
     while (!cond(arg) && gs_mono_ns() < deadline)
@@ -352,7 +352,8 @@ static inline void fake_init(struct fake_api *f)
     f->kube = kube_client_new(f->http);
 }
 
-// After what is under test: runs the loop until everything is closed. 0 when nothing was left.
+// Call it after freeing the tested objects: runs the loop until all handles are closed. Returns 0
+// if nothing remains.
 static inline int fake_finish(struct fake_api *f)
 {
     kube_client_free(f->kube);

@@ -510,7 +510,7 @@ static void test_hpa_of_v2beta1(void **state)
     wait_replicas(b, 4);
 }
 
-// There are some turns also where the machine stands still the whole time.
+// Some iterations run even if the machine pauses for the whole time.
 static void run_for(struct bench *b, int64_t ms)
 {
     const int64_t end = gs_mono_ns() + ms * GS_NS_PER_MS;
@@ -606,7 +606,7 @@ static void test_changes_during_a_pass_are_one_more(void **state)
     assert_int_equal(fake_count_log(&b->api, GPU_GET), 2);
 }
 
-// The history over HTTP: the count at the start and the recommendation.
+// The history over HTTP: the initial count and the recommendation.
 static void test_its_memory_can_be_read(void **state)
 {
     struct bench *b = *state;
@@ -639,7 +639,7 @@ static void test_two_hpas_for_the_same_pods(void **state)
     wait_event(b, "AmbiguousSelector",
                "pods by selector app=web are controlled by multiple HPAs: "
                "[shop/also shop/gpu]");
-    // One goes, the other works again.
+    // After one is deleted, the other works again.
     fake_delete(&b->api, b->api.hpas, "shop/also");
     b->text = "ValidMetricFound";
     assert_true(fake_wait(&b->api, inactive_because, b));
@@ -697,7 +697,7 @@ static void test_several_sources(void **state)
     assert_string_equal(
         codec_json_str(json_array_get(current, 2), "object", "describedObject", "kind", NULL),
         "Namespace");
-    // None is not one.
+    // An empty result is an error.
     fake_answer(&b->api, CUSTOM "/v1beta2/namespaces/shop/metrics/gpu_total", 200,
                 json_pack("{s:[]}", "items"));
     wait_event(

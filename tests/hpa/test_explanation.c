@@ -233,8 +233,8 @@ static void test_from_nothing_there_is_only_up(void **state)
 
 #define MEMORY "/apis/hpa.gpuscale.dev/v1/namespaces/shop/histories/web"
 
-// Half of the target proposes 2. A recommendation of 7 is still in the window, and one evaluation
-// allows 6.
+// Half of the target proposes 2. A recommendation of 7 is in the window, and one evaluation permits
+// 6.
 static void test_the_memory_of_a_controller_counts(void **state)
 {
     struct bench *b = *state;

@@ -86,7 +86,7 @@ static void test_requests(void **state)
         {"{" META ",\"spec\":{\"containers\":[" C("a", "500m") "," C("b", "1") "]}}",
          CPU_OF_B,
          {1000, NULL}},
-        // Init containers that stay count, others do not.
+        // Sidecar containers count, other init containers do not.
         {"{" META ",\"spec\":{\"containers\":[" C("a", "500m") "],\"initContainers\":[" C(
              "i", "4") ",{\"name\":\"s\",\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{"
                        "\"cpu\":\"100m\"}}}]}}",

@@ -116,7 +116,7 @@ static void replay_world_finish(struct world *w)
     hpa_history_free(w->history);
 }
 
-// n ready pods, each with `value`; the sum of everything for the metrics that are not of pods.
+// n ready pods, each with `value`. Metrics that are not of pods have the sum.
 static void observe_steady(struct world *w, int32_t replicas, int64_t milli)
 {
     size_t n = replicas < MAX_PODS ? (size_t)replicas : MAX_PODS;
@@ -144,7 +144,7 @@ static void observe_steady(struct world *w, int32_t replicas, int64_t milli)
                                       .metrics = &w->metric};
 }
 
-// As above, with some pods pending, dying, unready or without a sample.
+// Like observe_steady(), with some pods pending, terminating, unready or without a sample.
 static void observe_random(struct world *w, int32_t replicas)
 {
     uint64_t *rng = &w->rng;
@@ -321,7 +321,7 @@ static void check_rates(struct world *w)
         int64_t most = 0;
         for (size_t i = 0; i < w->spec.up.n_policies; i++) {
             const struct hpa_policy *p = &w->spec.up.policies[i];
-            // All passes lie within the shortest period: they share one start.
+            // All evaluations are within the shortest period, so they have the same start.
             int64_t allowed = p->percent ? ((int64_t)start * (100 + p->value) + 99) / 100 + 1
                                          : (int64_t)start + p->value;
             most = allowed > most ? allowed : most;

@@ -130,7 +130,7 @@ static bool has_field(const json_t *fields, const char *field)
     return false;
 }
 
-// The words of errors are those of the newest release, their fields are the same.
+// The texts are those of the newest release, and the fields are the same.
 static void check_fields(const json_t *object, const json_t *v2, const json_t *want)
 {
     struct kube_field_errors e = {0};

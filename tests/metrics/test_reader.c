@@ -53,7 +53,7 @@ static void test_quoted_names(void **state)
           "a{b=\xc3\xa4 \xf0\x9f\x98\x80 1\n");
 }
 
-// The closing brace is looked for from the end of the line: what that gets wrong is still refused.
+// The closing brace is searched from the end of the line. Errors of this search are still detected.
 static void test_malformed_braces(void **state)
 {
     refuse(METRICS_TEXT, "a{x=\"1\"} } 1\n", "line 1, column 9: the value is not a number");
@@ -247,7 +247,7 @@ static void test_expected_lines(void **state)
     metrics_reader_free(r);
 }
 
-// Also the expected line is one too many behind the end.
+// After the end, even the expected line is an error.
 static void test_expected_after_eof(void **state)
 {
     struct metrics_reader *r = metrics_reader_new();
@@ -289,7 +289,7 @@ static void test_metadata(void **state)
     metrics_reader_free(r);
 }
 
-// What a text changes of the metadata of the one before.
+// The changes of metadata between two texts.
 static void expect_changes(struct metrics_reader *r, struct gs_buf *out, enum metrics_format f,
                            const char *text, bool changed, const char *calls)
 {
@@ -328,7 +328,7 @@ static void test_metadata_of_the_last_text(void **state)
     (void)state;
 }
 
-// A type that was passed over still says how the bounds of new series are written.
+// The type of a skipped line still determines how the bounds of new series are written.
 static void test_known_type_still_counts(void **state)
 {
     static const char first[] = "# TYPE h histogram\nh_bucket{le=\"1\"} 2\n";

@@ -42,7 +42,7 @@ static void test_what_is_written_reads_back_the_same(void **state)
     }
 }
 
-// As Prometheus' common library gives them.
+// The results of Prometheus' common library.
 static void test_escaped_names(void **state)
 {
     static const char *const cases[][4] = {
@@ -89,7 +89,8 @@ static void test_accept(void **state)
                         "text/plain;version=0.0.4;q=0.3,*/*;q=0.2");
     assert_int_equal(metrics_escaping_for(out.data), METRICS_ESCAPE_NONE);
     gs_buf_clear(&out);
-    metrics_accept(text_first, 3, METRICS_ESCAPE_DOTS, &out); // without the protobuf that is first
+    // Without protobuf, which is first in the list.
+    metrics_accept(text_first, 3, METRICS_ESCAPE_DOTS, &out);
     assert_string_equal(out.data, "text/plain;version=1.0.0;escaping=dots;q=0.5,"
                                   "text/plain;version=0.0.4;q=0.4,*/*;q=0.3");
     assert_int_equal(metrics_escaping_for(out.data), METRICS_ESCAPE_DOTS);

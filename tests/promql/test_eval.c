@@ -251,7 +251,7 @@ static void compare(struct script *s, const struct query *q, char *const *got, s
     s->wrong++;
 }
 
-// Twice: the second time from what was kept of the first.
+// Runs twice: the second run uses the caches of the first.
 static void run_query(struct script *s, const struct query *q)
 {
     for (int pass = 0; pass < 2; pass++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries over their limits of samples and memory end with an error, and the next one is as before.
+// Queries over the limits of samples and memory fail, and the next query is unaffected.
 #include "promql/promql.h"
 
 #include "base/mem.h"
@@ -46,7 +46,7 @@ static void test_samples(void **state)
     (void)state;
 }
 
-// Of intermediate results, of sliding windows, of texts that the query makes.
+// Memory of intermediate results, sliding windows, and strings of the query.
 static void test_memory(void **state)
 {
     static const char *const queries[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long queries pause: what others do meanwhile, and what becomes of the query.
+// Long queries pause: changes of the store during a pause, and their effect on the query.
 #include "promql/promql.h"
 
 #include "base/mem.h"
@@ -48,7 +48,7 @@ static bool on_pause(void *arg)
     f->pauses++;
     if (f->what == ASK_TOO) {
         f->what = GO_ON;
-        promql_engine_set_limits(f->engine, 0, 1); // of that query alone
+        promql_engine_set_limits(f->engine, 0, 1); // only for this query
         assert_true(ask(f, "count(m)", &err) == SERIES);
         assert_null(err);
     }
@@ -58,7 +58,7 @@ static bool on_pause(void *arg)
         append(f, (unsigned)(SERIES + f->added++), SAMPLES * 1000, 1);
         assert_ok(tsdb_append(f->db, labels, 2, SAMPLES * 1000 + f->added, 1));
     }
-    if (f->what == DROP_SERIES && f->pauses == 1) { // but the one that comes now
+    if (f->what == DROP_SERIES && f->pauses == 1) { // except for the series that is appended now
         append(f, SERIES, (INT64_C(1) << 40) + SAMPLES * 1000, 1);
         tsdb_gc(f->db, (INT64_C(1) << 40) + SAMPLES * 2000);
     }
@@ -109,8 +109,8 @@ static void test_others_ask_meanwhile(void **state)
     assert_int_equal(f->what, GO_ON);
 }
 
-// Those that were there when the query began are counted, and no other; a name that the query makes
-// is one name, also when the store comes to know it.
+// Only series that existed at the start of the query are counted. A name that the query creates is
+// the same name if the store adds it during a pause.
 static void test_series_come_meanwhile(void **state)
 {
     struct fixture *f = *state;
@@ -133,7 +133,7 @@ static void test_series_come_meanwhile(void **state)
     (void)state;
 }
 
-// All series are gone from the store when the query goes on: it ends without harm.
+// All series are removed during a pause: the query ends normally.
 static void test_series_go_meanwhile(void **state)
 {
     struct fixture *f = *state;
@@ -144,7 +144,7 @@ static void test_series_go_meanwhile(void **state)
     gs_error_free(err);
     assert_int_equal(tsdb_series_count(f->db), 1);
     f->what = GO_ON;
-    append(f, 1, SAMPLES * 1000, 1); // the numbers of the dropped ones are free again
+    append(f, 1, SAMPLES * 1000, 1); // numbers of removed series are reused
     assert_true(ask(f, "count(m)", &err) == 1);
     assert_null(err);
 }
@@ -166,7 +166,7 @@ static void test_time_is_up(void **state)
     promql_engine_set_limits(f->engine, 1, 0);
     ask(f, LONG, &err);
     assert_error(err, GS_ETIMEOUT, "query timed out");
-    ask(f, "count(m)", &err); // the limit was that query's
+    ask(f, "count(m)", &err); // the limit applied to the other query
     assert_null(err);
 }
 

@@ -6,7 +6,7 @@
 #include "base/num.h"
 #include "unit.h"
 
-// "1 2 _ 3": what the values of a text are, at most 40 of them.
+// "1 2 _ 3": the values of a text, at most 40.
 static char *values_of(const char *text)
 {
     struct gs_arena arena = {0};
@@ -52,7 +52,7 @@ static void test_notation(void **state)
     (void)state;
 }
 
-// Nothing is made before it is asked for.
+// Values are created on demand.
 static void test_long_runs(void **state)
 {
     char *got = values_of("7x2147483647");

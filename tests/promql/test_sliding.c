@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows that slide give at each step what an instant query gives there, whatever went through
-// them before.
+// Sliding windows have the same result at each step as an instant query.
 #include "promql/promql.h"
 
 #include "base/mem.h"
@@ -18,7 +17,7 @@ static uint64_t roll(uint64_t *state)
     return *state >> 33;
 }
 
-// One shape a series.
+// One shape per series.
 enum { SMALL, COUNTER, NANS, INFINITIES, OVERFLOWING, LARGE_AND_SMALL, ZEROS, STEADY, N_SHAPES };
 
 static double value(int shape, int i, uint64_t *state)
@@ -35,7 +34,7 @@ static double value(int shape, int i, uint64_t *state)
                                 : (double)(dice % 100);
     case OVERFLOWING:
         return dice % 10 == 0 ? 1.7e308 : dice % 7 == 0 ? -1.6e308 : (double)dice;
-    case LARGE_AND_SMALL: // a large one goes through now and then
+    case LARGE_AND_SMALL: // sometimes a large value
         return i % 60 == 0 ? 1e22 : (double)(dice % 1000) / 7;
     case ZEROS:
         return dice % 2 ? 0.0 : -0.0;

@@ -154,7 +154,7 @@ static void test_nothing(void **state)
     (void)state;
 }
 
-// What no Prometheus sends.
+// Responses that no Prometheus sends.
 static void test_strange_answers(void **state)
 {
     static const char *const all[] = {

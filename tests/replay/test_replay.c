@@ -40,8 +40,8 @@ static const struct replay_row *row_at(const struct replay_result *r, int64_t se
     return NULL;
 }
 
-// 60 of 100 in use by one replica, target 50: ceil(60 / 50) = 2 replicas, at 30 % each: they stay,
-// as one would be over the target.
+// One replica uses 60 of 100, target 50: ceil(60 / 50) = 2 replicas at 30 %. They stay, because one
+// replica would be above the target.
 static void test_the_formula_decides(void **state)
 {
     struct replay_scenario *s;
@@ -190,8 +190,8 @@ static void test_wrong_scenarios_name_the_place(void **state)
     (void)state;
 }
 
-// A user scales the target to 6, of which 30 % are too little. Two replicas are lost. For two
-// minutes there are no metrics: nothing is scaled.
+// A user scales the target to 6, of which 30 % are too few. Two replicas fail. Without metrics for
+// two minutes, nothing is scaled.
 static void test_things_happen(void **state)
 {
     struct replay_scenario *s;
@@ -251,7 +251,7 @@ static void test_quiet_seconds_are_served_too(void **state)
     (void)state;
 }
 
-// A load that starts over in the middle of its line: the fall is at once, not a slope.
+// A load that restarts in the middle of its line falls immediately, without a slope.
 static void test_a_repeated_load_starts_over(void **state)
 {
     struct replay_scenario *s;
@@ -289,7 +289,7 @@ static void test_waits_are_those_of_a_queue(void **state)
     replay_waits_serve_at_once(&w, 9000);
     assert_true(replay_waits_quantile(&w, 0.5) == 0);
     assert_true(replay_waits_quantile(&w, 0.99) ==
-                9); // of 10,000 the 100 that waited longest begin there
+                9); // the 100 of 10,000 with the longest wait begin there
     replay_waits_finish(&w);
     assert_true(replay_waits_quantile(&w, 0.5) == 0);
     (void)state;

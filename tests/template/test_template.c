@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alert templates: what Prometheus' own package makes of them, and the limits.
+// Alert templates: the results of Prometheus' package, and limits.
 #include "unit.h"
 
 #include "base/file.h"

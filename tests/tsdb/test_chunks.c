@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed samples against a plain list of them.
+// Compares compressed samples with a plain list.
 #include "tsdb/chunk.h"
 
 #include "base/mem.h"
@@ -15,7 +15,7 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 33;
 }
 
-// Kinds of series that GPUs have, and hostile ones.
+// Kinds of series of GPUs, and hostile ones.
 static double make_value(int kind, size_t i, uint64_t *r)
 {
     static const double odd[] = {0, -0.0, 1e300, -1e-300, 0.1, 1.0 / 3, 123456789012345678.0, -7.5};
@@ -135,7 +135,7 @@ static void test_runs_with_gaps_are_read_bit_for_bit(void **state)
                 t += 1000 + (int64_t)(next_random(&r) % 9);
                 times = tsdb_timestamps_append(times, t);
                 for (size_t k = 0; k < STREAMS; k++) {
-                    // The first is steady, the others have holes of one pass to whole columns.
+                    // The first is steady; others have gaps from one row to whole columns.
                     bool hole = next_random(&r) % 10 < k % 5 * (column % 3);
                     double v = make_value(kinds[k], column * TSDB_TIMESTAMPS_MAX + at + i, &r);
                     values[k][i] = hole ? tsdb_absent() : v;
@@ -181,7 +181,7 @@ static void test_numbers_of_a_run_are_those_of_its_values(void **state)
         for (size_t i = 0; i < TSDB_DECIMAL_RUN && all; i++) {
             assert_true(same_bits((double)numbers[i] / tsdb_decimal_powers[places], v[i]));
             if (tsdb_decimal_places(v[i], places, &n) ==
-                (int)places) // it takes none of 1e12 and more
+                (int)places) // values from 1e12 on are not decimal
                 assert_int_equal(numbers[i], n);
         }
         for (size_t i = 0; i < TSDB_DECIMAL_RUN && !all; i++)
@@ -220,7 +220,8 @@ static void test_old_blocks_are_dropped(void **state)
     (void)state;
 }
 
-// What its record's checksum vouches for may be anything: a number that nothing can be taken from.
+// A record with a valid checksum can contain any value, also the lowest number, from which nothing
+// can be subtracted.
 static void test_a_block_of_a_file_with_the_lowest_number_takes_more_values(void **state)
 {
     static const char lowest[] = "\xf8\xff\xff\xff\xff\xff\xff\xff\xff";
@@ -249,7 +250,7 @@ static void test_a_block_of_a_file_with_the_lowest_number_takes_more_values(void
     (void)state;
 }
 
-// Series of one target, and series with times of their own.
+// Series of one target, and series with individual times.
 static void test_typical_series_are_small(void **state)
 {
     static const struct {

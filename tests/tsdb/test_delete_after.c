@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropping what is ahead of the clock: what is left, what comes after it, and what a restart finds.
+// Dropping of samples in the future: remaining samples, samples that are appended later, and the
+// state after a restart.
 #include "unit.h"
 
 #include "base/clock.h"
@@ -90,7 +91,7 @@ static void passes(struct fixture *f, unsigned n)
     }
 }
 
-// The values of a series that are no stale markers are those of the passes in from..until.
+// The values of a series without stale markers are those of the scrapes in from..until.
 static void assert_span(struct fixture *f, int64_t from, int64_t until)
 {
     struct tsdb_samples s = {0};
@@ -137,7 +138,7 @@ static void test_what_is_ahead_goes(void **state)
         tsdb_stats(f->db, &after);
         assert_int_equal(after.cut_samples, before.cut_samples + n);
         assert_span(f, first, f->t_ms);
-        passes(f, i % 2 ? 200 : 5); // the same times are free again
+        passes(f, i % 2 ? 200 : 5); // the same times can be used again
         assert_span(f, first, f->t_ms);
     }
     assert_int_equal(tsdb_delete_after(f->db, f->t_ms), 0);
@@ -147,7 +148,7 @@ static void test_what_is_ahead_goes(void **state)
     passes(f, 0);
 }
 
-// The log has first what was dropped, then what came at earlier times.
+// The log contains the dropped samples, and after them samples with earlier times.
 static void test_a_restart_finds_the_same(void **state)
 {
     struct fixture *f = *state;
@@ -185,7 +186,7 @@ static bool on_recovery(void *arg, uint64_t done, uint64_t total)
     return p->go_on;
 }
 
-// Who opens a store is told how far it is, and can give up.
+// The caller of the recovery gets its progress, and can cancel it.
 static void test_a_recovery_can_be_watched_and_ended(void **state)
 {
     struct fixture *f = *state;
@@ -208,7 +209,7 @@ static void test_a_recovery_can_be_watched_and_ended(void **state)
     assert_span(f, first, f->t_ms);
 }
 
-// A pass that has begun when its past is dropped goes on.
+// A scrape continues if samples before it are dropped.
 static void test_a_pass_under_way_goes_on(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store whose blocks are in files beside one that holds them in memory: the same samples are in
-// both, and only one of them grows.
+// Compares a store with blocks in files and one with blocks in memory: both have the same samples,
+// and only one of them grows.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "patience.h"
@@ -84,7 +84,7 @@ static unsigned next(struct pair *p)
     return p->random = p->random * 1103515245 + 12345;
 }
 
-// A pass with holes and ends of series, and a sample of a series on its own.
+// A scrape with gaps and ends of series, and a sample of a single series.
 static void pass(struct pair *p, int64_t t_ms)
 {
     const struct metrics_label own[] = {{GS_SLICE("__name__"), GS_SLICE("own")}};
@@ -148,7 +148,7 @@ static size_t sample_bytes(const struct side *s)
     return stats.bytes_samples;
 }
 
-// The disk gets its time, and what follows is done.
+// Waits until the disk has been synced and the following steps are done.
 static void settle(struct pair *p, int times)
 {
     for (int i = 0; i < times; i++) {
@@ -169,7 +169,7 @@ static void test_blocks_in_files_read_as_those_in_memory(void **state)
         tsdb_sync(p.files.db);
         if (i % 30 == 0)
             settle(&p, 5);
-        // What is past the retention may be there or not.
+        // Samples past the retention may be present or absent.
         int64_t oldest = gs_unix_ms() - RETENTION_MS + 2000;
         if (i % 50 == 49 && t > oldest) {
             int64_t mint = oldest + (int64_t)(next(&p) % (uint64_t)(t - oldest + 1));
@@ -184,7 +184,7 @@ static void test_blocks_in_files_read_as_those_in_memory(void **state)
          settle(&p, 10))
         assert_true(gs_mono_ns() < end);
     assert_true(files_of(&p) > 1);
-    // A restart reads them from there too.
+    // After a restart, they are read from the files, too.
     restart(&p);
     assert_true(sample_bytes(&p.files) * 2 < sample_bytes(&p.memory));
     int64_t oldest = gs_unix_ms() - RETENTION_MS + 2000;
@@ -195,12 +195,12 @@ static void test_blocks_in_files_read_as_those_in_memory(void **state)
     end(&p);
 }
 
-// Where the log is short enough for no snapshot: the memory does not wait for one.
+// The log is too short for a snapshot: blocks are written without waiting for one.
 static void test_complete_blocks_do_not_wait_for_a_snapshot(void **state)
 {
     (void)state;
     struct pair p;
-    begin(&p, INT64_C(86400000), UINT64_MAX, 7); // no decimal numbers: nine bytes each
+    begin(&p, INT64_C(86400000), UINT64_MAX, 7); // not decimal: nine bytes each
     int64_t from = gs_unix_ms() - 9000 * STEP_MS;
     for (int i = 0; i < 9000; i++) {
         pass(&p, from + (int64_t)i * STEP_MS);
@@ -212,7 +212,7 @@ static void test_complete_blocks_do_not_wait_for_a_snapshot(void **state)
          settle(&p, 10))
         assert_true(gs_mono_ns() < end);
     assert_same(&p, from, from + INT64_C(9000) * STEP_MS);
-    restart(&p); // the log has all, too
+    restart(&p); // the log has all samples, too
     assert_same(&p, from, from + INT64_C(9000) * STEP_MS);
     end(&p);
 }

@@ -113,7 +113,8 @@ static void test_samples_come_in_order(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
     const struct metrics_label labels[] = {L("__name__", "m")};
-    assert_ok(tsdb_append(db, labels, 1, 5, tsdb_stale_marker())); // nothing that could end
+    // There is no series that could end.
+    assert_ok(tsdb_append(db, labels, 1, 5, tsdb_stale_marker()));
     assert_ok(tsdb_append(db, labels, 1, 10, 1));
     assert_ok(tsdb_append(db, labels, 1, 10, 1)); // the same again
     assert_error(tsdb_append(db, labels, 1, 10, 2), GS_EEXIST, "duplicate");
@@ -188,7 +189,7 @@ static void test_a_pass_that_is_rolled_back_leaves_nothing(void **state)
     pass(g, 10, "a", 1);
     assert_ok(tsdb_group_begin(g, 20));
     assert_true(tsdb_group_put(g, 0, 9));
-    assert_false(tsdb_group_put(g, 0, 8)); // twice in a pass
+    assert_false(tsdb_group_put(g, 0, 8)); // twice in a row
     tsdb_group_rollback(g);
     pass(g, 20, "a", 2);
     assert_dump(db, NULL, 0, 0, 100, "__name__=m,pod=a 10=1 20=2\n");
@@ -197,7 +198,7 @@ static void test_a_pass_that_is_rolled_back_leaves_nothing(void **state)
     (void)state;
 }
 
-// Two targets expose it: the samples of both count in their order, as in Prometheus.
+// Two targets expose the series: samples of both are stored in their order, as in Prometheus.
 static void test_a_series_of_two_groups(void **state)
 {
     struct tsdb *db = tsdb_new(NULL);
@@ -209,14 +210,14 @@ static void test_a_series_of_two_groups(void **state)
     pass(h, 25, "b", 8);
     pass(g, 30, "ab", 3);
     assert_ok(tsdb_group_begin(h, 30));
-    assert_true(tsdb_group_put(h, slot_of(h, "b"), 9)); // g was first at that time
+    assert_true(tsdb_group_put(h, slot_of(h, "b"), 9)); // g was first at this time
     tsdb_group_commit(h, &added, &fresh);
     assert_int_equal(added, 0);
     assert_dump(db, NULL, 0, 0, 100,
                 "__name__=m,pod=a 10=1 20=2 30=3\n"
                 "__name__=m,pod=b 10=1 15=7 20=stale 25=8 30=3\n");
     tsdb_group_free(g);
-    // h has it alone again, and in rows.
+    // h is again the only group, and buffers rows.
     for (int i = 4; i < 30; i++)
         pass(h, i * 10, "b", i);
     assert_dump(db, NULL, 0, 35, 60, "__name__=m,pod=b 40=4 50=5 60=6\n");
@@ -226,7 +227,8 @@ static void test_a_series_of_two_groups(void **state)
     (void)state;
 }
 
-// What a list of samples by series has, the store has: groups come and go, series too, at random.
+// The store has the same samples as plain lists, while groups and series are added and removed at
+// random.
 static void test_groups_hold_what_a_plain_list_holds(void **state)
 {
     enum { GROUPS = 3, PODS = 12, PASSES = 3000 };
@@ -241,7 +243,7 @@ static void test_groups_hold_what_a_plain_list_holds(void **state)
             tsdb_group_free(g[k]);
             g[k] = NULL;
             for (int p = k; p < PODS; p += GROUPS)
-                live[p] = false; // freed without an end
+                live[p] = false; // freed without end markers
         }
         if (!g[k])
             g[k] = tsdb_group_new(db);
@@ -274,7 +276,7 @@ static void test_groups_hold_what_a_plain_list_holds(void **state)
     (void)state;
 }
 
-// Pods come and go on a target that stays: their series go, and their slots serve others.
+// Pods are created and deleted on one target: their series are removed, and their slots are reused.
 static void test_series_of_a_group_go_after_the_retention(void **state)
 {
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.retention_ms = 100});
@@ -335,7 +337,7 @@ static size_t count_found(struct tsdb *db, const char *pod)
     return n;
 }
 
-// Their numbers are used again, in another order than the lists of the index have.
+// Their numbers are reused in another order than in the lists of the index.
 static void test_many_series_go_and_come_at_once(void **state)
 {
     const int64_t later = INT64_C(36000000);
@@ -488,7 +490,7 @@ static void test_what_was_written_comes_back(void **state)
                 "__name__=m,pod=b 10=0.1 20=stale\n"
                 "__name__=x,pod=q 15=nan 16=inf\n"
                 "__name__=x,pod=r 15=1e+300\n");
-    append(s.db, "m", "a", 30, 3); // and it goes on
+    append(s.db, "m", "a", 30, 3); // appending continues
     tsdb_free(s.db);
     open_store(&s);
     struct tsdb_matcher m = matcher("pod", TSDB_EQ, "a");
@@ -518,7 +520,7 @@ static void test_a_torn_or_changed_byte_costs_its_record(void **state)
     GS_AUTO_FREE char *path = gs_format("%s/wal/wal-00000001", s.dir);
     GS_AUTO_BUF struct gs_buf content = {0};
     assert_ok(gs_file_read(path, 1 << 20, &content));
-    // Somewhere in the middle: each place costs one record, behind the first (the labels).
+    // In the middle: each damaged position affects one record after the first one (the labels).
     for (size_t at = 80; at < content.len; at += 37) {
         content.data[at] ^= 0x55;
         assert_ok(gs_file_write_atomic(path, 0644, gs_buf_slice(&content)));
@@ -578,8 +580,8 @@ static bool log_begins_at_1(const struct stored *s)
     return access(first, F_OK) == 0;
 }
 
-// One life of a process that keeps groups and single series and snapshots often; it leaves what it
-// sees in a file and is killed.
+// One life of a process with groups and single series and frequent snapshots. It writes its samples
+// to a file and is killed.
 static void live_and_die(const struct stored *s, unsigned seed, int64_t from, const char *seen)
 {
     struct stored mine = *s;
@@ -592,7 +594,7 @@ static void live_and_die(const struct stored *s, unsigned seed, int64_t from, co
     for (int64_t t = from; t < from + 100; t++) {
         r = r * 1103515245 + 12345;
         append(mine.db, "own", "z", t, (double)(r >> 20) / 8);
-        if ((r >> 16) % 50 == 0) { // a target goes, another comes
+        if ((r >> 16) % 50 == 0) { // one target is removed, another is added
             tsdb_group_free(g[0]);
             g[0] = tsdb_group_new(mine.db);
         }
@@ -600,7 +602,7 @@ static void live_and_die(const struct stored *s, unsigned seed, int64_t from, co
         pass(g[t % 2], t, t % 2 ? "bc" : (r >> 18) % 3 ? "ac" : "a", (double)(r >> 24));
         tsdb_sync(mine.db);
     }
-    // A snapshot counts when its file is on the disk: one life of five sees that, the others end
+    // A snapshot counts when its file is durable. One life of five waits for that; the others end
     // before.
     for (int64_t end = gs_mono_ns() + WAIT_NS;
          seed % 5 == 0 && log_begins_at_1(s) && gs_mono_ns() < end;) {
@@ -634,7 +636,7 @@ static void test_snapshots_and_log_give_all_that_was_there(void **state)
         struct tsdb_stats stats;
         tsdb_stats(s.db, &stats);
         assert_int_equal(stats.wal_corrupt_records, 0);
-        // The log does not grow with the lives: it is some snapshots long.
+        // The log does not grow with the number of lives: its size is that of a few snapshots.
         assert_true(round < 5 || !log_begins_at_1(&s));
         tsdb_free(s.db);
     }
@@ -644,7 +646,7 @@ static void test_snapshots_and_log_give_all_that_was_there(void **state)
     (void)state;
 }
 
-// The disk is full for a while: memory goes on, and what came after that while is written again.
+// The disk is full for a while: samples are kept in memory, and later samples are written again.
 static void test_a_full_disk_is_survived(void **state)
 {
     struct stored s;
@@ -677,7 +679,7 @@ static void test_a_full_disk_is_survived(void **state)
     (void)state;
 }
 
-// Any changed byte of a file of blocks: never a crash, the rest is there.
+// A changed byte in a file of blocks never causes a crash, and the rest is available.
 static void test_a_changed_byte_of_a_snapshot_costs_its_series(void **state)
 {
     struct stored s;
@@ -690,7 +692,7 @@ static void test_a_changed_byte_of_a_snapshot_costs_its_series(void **state)
     for (int i = 0; i < 300; i++)
         for (const char *pod = "abcdef"; *pod; pod++)
             append(s.db, "m", (char[]){*pod, 0}, 10 + i, i * *pod);
-    // Until its file is on the disk and the log before it is gone.
+    // Until the file is durable and the log before it is deleted.
     for (int64_t end = gs_mono_ns() + WAIT_NS; log_begins_at_1(&s);) {
         assert_true(gs_mono_ns() < end);
         tsdb_sync(s.db);
@@ -721,7 +723,7 @@ static void test_a_changed_byte_of_a_snapshot_costs_its_series(void **state)
     (void)state;
 }
 
-// The names of many objects; groups of an alternation are there when a replacement asks for them.
+// The names of many objects. Groups of an alternation are available for replacements.
 static void test_many_literals(void **state)
 {
     GS_AUTO_BUF struct gs_buf pattern = {0}, out = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for scraping and rules in the tests of the HTTP API: known replies, so that only what
-// the API makes of them is tested. Their own tests are test_scrape_… and test_rules_….
+// Replaces scraping and rules in the tests of the HTTP API. The functions return fixed data, so
+// that only the API is tested.
 #pragma once
 
 #include "engine/rules/rules.h"
@@ -21,7 +21,7 @@ static json_t *json_of(const char *text)
     return j;
 }
 
-// Tells what it was asked for.
+// Returns its arguments.
 json_t *scrape_targets_json(const struct scrape_manager *m, const char *state, const char *pool)
 {
     return json_pack("{s:s,s:s}", "state", state, "pool", pool ? pool : "all");

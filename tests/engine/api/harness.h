@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of the HTTP API: a store with known samples, the API, a loopback client.
+// Fixture of the tests of the HTTP API: a store with fixed samples, the API, a loopback client.
 #pragma once
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@ struct harness {
     int done, status;
     struct gs_buf body;
     int reloads, quits;
-    struct gs_error *reload_error; // what the next reload gives
+    struct gs_error *reload_error; // the result of the next reload
 };
 
 static void on_done(void *arg, const struct http_response *response, struct gs_error *err)

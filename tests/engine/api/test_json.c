@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that the HTTP API writes for texts, times and values.
+// Strings, times and values in the JSON of the HTTP API.
 #include "engine/api/api_private.h"
 #include "unit.h"
 
@@ -16,7 +16,7 @@ static void assert_value(double v, const char *want)
     assert_string_equal(out.data, quoted.data);
 }
 
-// The forms of Prometheus' own writer: plain from 1e-6 up to 1e21, else with an exponent.
+// Like Prometheus: without an exponent from 1e-6 to 1e21.
 static void test_values(void **state)
 {
     assert_value(0, "0");
@@ -94,7 +94,7 @@ static void test_strings(void **state)
                 "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
 }
 
-// A byte to escape is found at every place of a word and in the tail, and reads back.
+// A byte that must be escaped is found at each position of a word and in the tail.
 static void test_escapes_everywhere(void **state)
 {
     static const char special[] = "\"\\\n\x01";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTTP API over a store with known samples, by the loopback client.
+// The HTTP API on a store with fixed samples, through the loopback client.
 #include "harness.h"
 
 // --- query ---
@@ -41,7 +41,7 @@ static void test_instant_forms(void **state)
     assert_answer(h, 200, want);
     post(h, "/api/v1/query", "query=sum(temperature)&time=1e2&timeout=100s");
     assert_answer(h, 200, want);
-    // The body's parameters come first.
+    // Parameters of the body have precedence.
     post(h, "/api/v1/query?query=nonsense(&time=5", "query=sum(temperature)&time=100");
     assert_answer(h, 200, want);
     get(h, "/api/v1/query?query=temperature&time=100&limit=1");
@@ -76,7 +76,7 @@ static void test_range(void **state)
     assert_answer(h, 200, want);
 }
 
-// Series that came in another order.
+// The series were created in another order.
 static void test_matrices_are_sorted(void **state)
 {
     struct harness *h = *state;
@@ -171,7 +171,7 @@ static void test_series(void **state)
                   "{\"status\":\"success\",\"data\":["
                   "{\"__name__\":\"temperature\",\"gpu\":\"0\",\"host\":\"a\"},"
                   "{\"__name__\":\"temperature\",\"gpu\":\"1\",\"host\":\"a\"}]}");
-    // Selected twice, told once.
+    // Two selectors match the series, which is returned once.
     get(h, "/api/v1/series?match[]=temperature&match[]=%7Bgpu%3D%221%22%7D&limit=1");
     assert_answer(h, 200,
                   "{\"status\":\"success\",\"data\":["
@@ -234,7 +234,7 @@ static void test_federate(void **state)
     const struct metrics_label utf8[] = {{GS_SLICE("__name__"), GS_SLICE("gpu.util")},
                                          {GS_SLICE("pod.name"), GS_SLICE("a")}};
     assert_ok(tsdb_append(h->db, utf8, 2, now, 2));
-    get(h, "/federate?match[]=%7B%22gpu.util%22%7D"); // a reader that does not say what it takes
+    get(h, "/federate?match[]=%7B%22gpu.util%22%7D"); // a client without an Accept header
     assert_contains(h, 200, "# TYPE gpu_util untyped\ngpu_util{pod_name=\"a\",instance=\"\"} 2 ");
     get(h, "/federate?match[]=fresh(");
     assert_int_equal(h->status, 400);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries wait for each other when they take long, and pause; who leaves is forgotten.
+// Long queries wait for each other and pause. Queries of disconnected clients are removed.
 #include "harness.h"
 
-// Takes longer than a turn of the loop may.
+// Takes longer than one iteration of the loop may take.
 #define LONG_QUERY                                                                                 \
     "/api/v1/query?query=count_over_time(vector(time())%5B86400s:20ms%5D)&time=100000"
 
-// Looks at ten million values, and pauses meanwhile.
+// Reads ten million values, with pauses.
 #define PAUSING_QUERY                                                                              \
     "/api/v1/query_range?query=stddev_over_time(vector(time())%5B10000s:1s%5D)&start=100000"       \
     "&end=101000&step=1"
@@ -45,7 +45,7 @@ static void finish(struct harness *h, struct caller *c)
     assert_int_equal(c->status, 200);
 }
 
-// They go by turns, a short request goes by, in the end all are answered.
+// The queries take turns, a short request does not wait for them, and all get a response.
 static void test_waiting(void **state)
 {
     struct harness *h = *state;
@@ -74,7 +74,7 @@ static void test_caller_leaves(void **state)
     assert_int_equal(c[2].status, 0);
 }
 
-// The client and the API end while requests wait: teardown finds nothing left.
+// The client and the API are freed while requests wait. The teardown checks that nothing remains.
 static void test_end_while_waiting(void **state)
 {
     struct harness *h = *state;
@@ -122,7 +122,7 @@ static void test_end_in_pause(void **state)
     assert_int_equal(c[0].status, 0);
 }
 
-// Of 20 that may run at a time each has its turns; one more waits.
+// All of the 20 concurrent queries get time slices; one more waits.
 static void test_as_many_as_allowed(void **state)
 {
     struct harness *h = *state;
@@ -144,7 +144,7 @@ static void test_as_many_as_allowed(void **state)
     assert_int_equal(c[19].status, 0);
 }
 
-// The deepest expressions fit on a query's stack.
+// The deepest expressions fit on the stack of a fiber.
 static void test_deep(void **state)
 {
     static const char *const opens[] = {"abs(", "sum(", "-(", "1%2B(", "sum_over_time("};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status, lifecycle, methods, prefix, own metrics; and what the API says without scraping and
+// Status, lifecycle, methods, prefix, metrics of the engine, and responses without scraping and
 // rules.
 #include "harness.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the HTTP API passes on to scraping and rules, and how it filters what they tell.
+// The arguments that the HTTP API passes to scraping and rules, and the filters that it applies.
 #include "harness.h"
 
 static int setup_parts(void **state)
@@ -36,7 +36,7 @@ static void test_parameters_passed_on(void **state)
     assert_contains(h, 200, "prometheus_rule_evaluations_total 1\n");
 }
 
-// Names of the rules in the reply, groups apart.
+// Compares the names of the rules in the response, by group.
 static void assert_rules(struct harness *h, const char *query, const char *want)
 {
     GS_AUTO_FREE char *path = gs_format("/api/v1/rules?%s", query);

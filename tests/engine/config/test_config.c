@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// prometheus.yml: what is read, defaults, and where mistakes are told to be.
+// prometheus.yml: values, defaults, and positions of errors.
 #include "engine/config/config.h"
 
 #include "base/mem.h"
@@ -54,7 +54,7 @@ static void test_what_is_written_is_read(void **state)
     assert_int_equal(c->remote_writes[0].max_samples_per_send, 2000);
     const struct engine_config_scrape_config *s = &c->scrapes[0];
     assert_int_equal(s->interval_ms, 5000);
-    assert_int_equal(s->timeout_ms, 1000); // the global one, cut to the global interval
+    assert_int_equal(s->timeout_ms, 1000); // the global timeout, limited to the interval
     assert_int_equal(s->n_params, 2);
     assert_true(s->honor_labels && s->honor_timestamps && s->enable_compression);
     assert_int_equal(s->body_size_limit, 10 << 20);
@@ -162,7 +162,7 @@ static void test_names_and_protocols_follow_global(void **state)
                         "text/plain;version=1.0.0;escaping=underscores;q=0.6,*/*;q=0.4");
     assert_string_equal(s[1].accept, "text/plain;version=0.0.4;q=0.6,*/*;q=0.5");
     assert_int_equal(s[1].fallback, ENGINE_CONFIG_FALLBACK_OPENMETRICS);
-    assert_false(s[2].legacy_names); // the escaping stays that of global
+    assert_false(s[2].legacy_names); // the escaping scheme of global is kept
     assert_string_equal(s[2].accept, s[0].accept);
     assert_non_null(strstr(s[3].accept, "escaping=dots"));
     assert_non_null(strstr(s[4].accept, "escaping=allow-utf-8"));
@@ -182,7 +182,7 @@ static void test_external_labels_take_the_environment(void **state)
         read_config("global:\n"
                     "  external_labels: {a: '${GPUSCALE_TEST_NAME}/$GPUSCALE_TEST_NAME.$$x$', "
                     "b: '$GPUSCALE_TEST_NONE', c: '5$ ${', d: plain}\n");
-    assert_int_equal(c->n_external_labels, 3); // a label without a value is none
+    assert_int_equal(c->n_external_labels, 3); // a label without a value is absent
     assert_true(gs_slice_eq_str(c->external_labels[0].value, "n 1/n 1.$x$"));
     assert_true(gs_slice_eq_str(c->external_labels[1].value, "5$ "));
     assert_true(gs_slice_eq_str(c->external_labels[2].value, "plain"));

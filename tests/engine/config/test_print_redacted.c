@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /api/v1/status/config shows: all of the configuration, none of its secrets.
+// /api/v1/status/config: the complete configuration without secrets.
 #include "engine/config/config.h"
 #include "unit.h"
 
@@ -33,7 +33,7 @@ static void test_block_style(void **state)
                  "      rack: r1\n");
 }
 
-// However it is written.
+// In each YAML style.
 static void test_secrets(void **state)
 {
     static const char *const texts[] = {
@@ -73,7 +73,7 @@ static void test_secrets(void **state)
                  "remote_write:\n- url: \"http://u:xxxxx@host/x?y=1\"\n");
 }
 
-// What is shown is a configuration again.
+// The output is a valid configuration.
 static void test_reads_back(void **state)
 {
     static const char text[] =
@@ -90,7 +90,7 @@ static void test_reads_back(void **state)
     assert_int_equal(b->scrapes[0].n_params, 8);
     for (size_t i = 0; i < 8; i++)
         assert_true(gs_slice_eq(a->scrapes[0].params[i].value, b->scrapes[0].params[i].value));
-    // A short interval takes the default timeout with it.
+    // An interval below the default timeout shortens the timeout.
     assert_int_equal(a->scrapes[0].timeout_ms, 1000);
     engine_config_free(a);
     engine_config_free(b);

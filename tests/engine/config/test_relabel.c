@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// relabel_configs: each action. Expected results: what a real Prometheus shows for the same rules.
+// relabel_configs: each action. The expected results are those of a real Prometheus.
 #include "engine/config/config.h"
 
 #include "base/mem.h"
@@ -46,10 +46,10 @@ static void test_every_action(void **state)
         {"{source_labels: [a, job], separator: '', regex: '(o)(.*)', target_label: '${1}_x', "
          "replacement: '$2$$'}",
          "__address__=host:9400,a=one,b=ÄBC,c=one,job=gpu,o_x=negpu$"},
-        // Anchored at both ends: no match, no change.
+        // Regular expressions are anchored: no match, no change.
         {"{source_labels: [a], regex: on, target_label: x}",
          "__address__=host:9400,a=one,b=ÄBC,c=one,job=gpu"},
-        // An empty result takes the label away.
+        // An empty result removes the label.
         {"{source_labels: [nothing], target_label: a}",
          "__address__=host:9400,b=ÄBC,c=one,job=gpu"},
         {"{target_label: a, replacement: ''}", "__address__=host:9400,b=ÄBC,c=one,job=gpu"},

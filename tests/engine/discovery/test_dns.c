@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dns_sd_configs against a name server of this machine: the groups that come out, as lines of text.
+// dns_sd_configs with a name server on this machine: the resulting groups as lines of text.
 #include "engine/discovery/discovery.h"
 
 #include "../../net/dns_server.h"
@@ -118,7 +118,8 @@ static void test_a_name_that_nobody_can_tell_of_keeps_its_targets(void **state)
     assert_int_equal(f.stats.dns_lookup_failures, 0);
     f.server.rows = sick;
     loop_until(&f.loop, f.stats.dns_lookup_failures >= 2);
-    loop_until(&f.loop, strcmp(f.heard.data, "none.example:\n") == 0); // nothing of the other
+    // No targets of the other name.
+    loop_until(&f.loop, strcmp(f.heard.data, "none.example:\n") == 0);
     f.server.rows = none;
     loop_until(&f.loop, strstr(f.heard.data, "gpu.example:\n") != NULL);
     GS_AUTO_BUF struct gs_buf text = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// http_sd_configs against a scripted server: the groups that come out, as lines of text.
+// http_sd_configs with a scripted server: the resulting groups as lines of text.
 #include "engine/discovery/discovery.h"
 
 #include "../../kube/loop.h"
@@ -45,7 +45,8 @@ static void hear_labels(struct gs_buf *out, const struct metrics_label *l, size_
                     GS_SLICE_ARG(l[i].value));
 }
 
-// "0: a=b __meta_url=u | __address__=x:1\n"; the URL in front of the number is left out.
+// "0: a=b __meta_url=u | __address__=x:1
+// "; without the URL before the number.
 static void hear(struct gs_buf *out, const char *url, const struct discovery_group *groups,
                  size_t n)
 {
@@ -129,7 +130,7 @@ static void test_failures_keep_the_list_and_are_counted(void **state)
     f.body = "[{\"targets\":[\"a:1\"]}]";
     start(&f);
     loop_until(&f.loop, f.stats.http.count >= 3);
-    assert_int_equal(f.updates, 1); // a list that has not changed is no news
+    assert_int_equal(f.updates, 1); // an unchanged list is not reported
     f.status = 500;
     loop_until(&f.loop, f.stats.http.failures >= 2);
     int updates = f.updates;
@@ -148,7 +149,7 @@ static void test_failures_keep_the_list_and_are_counted(void **state)
     (void)state;
 }
 
-// Others that wait for the first word are not to wait for ever.
+// Parts that wait for the first groups must not wait forever.
 static void test_a_first_failure_is_told_as_no_groups(void **state)
 {
     struct fixture f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubernetes_sd_configs against a scripted API: the groups that come out, as lines of text.
+// kubernetes_sd_configs with a scripted API: the resulting groups as lines of text.
 #include "engine/discovery/discovery.h"
 
 #include "../../kube/loop.h"
@@ -58,7 +58,7 @@ static void serve(void *ctx, struct http_exchange *x)
     }
 }
 
-// The last one of a name counts.
+// The last label with the name.
 static const struct metrics_label *find(const struct metrics_label *l, size_t n, const char *name)
 {
     while (n-- > 0)
@@ -67,7 +67,7 @@ static const struct metrics_label *find(const struct metrics_label *l, size_t n,
     return NULL;
 }
 
-// "source[group labels]{target}{target}" of the labels that the test asks for.
+// "source[group labels]{target}{target}" with the labels that the test compares.
 static const char *const shown[] = {
     "__address__",
     "instance",
@@ -182,7 +182,7 @@ static void test_a_change_is_told_and_the_end_of_a_pod_empties_its_group(void **
                       GS_SLICE("{\"type\":\"MODIFIED\",\"object\":" POD("2", "False") "}\n"));
     loop_until(&f.loop, f.updates == 2);
     assert_non_null(strstr(f.heard.data, "pod_ready=false"));
-    // The same content again is no news.
+    // Unchanged content is not reported.
     http_stream_write(f.pod_stream,
                       GS_SLICE("{\"type\":\"MODIFIED\",\"object\":" POD("3", "False") "}\n"));
     loop_for_ms(&f.loop, 700);
@@ -225,8 +225,8 @@ static void test_endpoints_have_the_labels_of_service_and_pod(void **state)
     (void)state;
 }
 
-// As gpuscale up records it where low ports cannot be bound: the address is the one that listens,
-// the port's name and number stay those of the manifest.
+// gpuscale up records the replacement of ports that it cannot bind: the target has the replacement
+// as address, and name and number of the port as in the manifest.
 static void test_moved_ports_are_targets_where_they_listen(void **state)
 {
     static const char pod[] =

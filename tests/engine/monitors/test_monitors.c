@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServiceMonitor and PodMonitor objects of a scripted API: the targets that come out of the scrape
-// manager, compared with what the Prometheus operator's rules give.
+// ServiceMonitor and PodMonitor objects of a scripted API: the resulting targets are those of the
+// Prometheus operator.
 #include "engine/monitors/monitors.h"
 
 #include "../../kube/loop.h"
@@ -131,7 +131,7 @@ static void finish(struct fixture *f)
 
 // --- what is seen ---
 
-// "POOL URL {labels}" of each active target, in the order of the pools.
+// "POOL URL {labels}" of each active target, in the order of pools.
 static char *targets(const struct fixture *f)
 {
     struct gs_buf out = {0};
@@ -403,7 +403,8 @@ static void test_new_defaults_reach_the_jobs_that_set_none(void **state)
     (void)state;
 }
 
-// The ServiceMonitor of NVIDIA's manifest: its second endpoint has no port, so it takes all.
+// The ServiceMonitor of NVIDIA's manifest: its second endpoint has no port and therefore selects
+// all ports.
 static void test_the_exporters_own_manifest_works(void **state)
 {
     static const char manifest[] = "apiVersion: monitoring.coreos.com/v1\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// remote_write against a receiver of our own that fails in turns: what arrives is decoded and
-// compared with what was appended.
+// remote_write to a simulated receiver that fails at times: the received samples are decoded and
+// compared with the appended ones.
 #include "patience.h"
 #include "unit.h"
 
@@ -20,7 +20,7 @@ struct fixture {
     struct tsdb *db, *received; // by the receiver
     struct http_server *server;
     char *url;
-    int status; // the receiver's answer; 0: it takes what it gets
+    int status; // status of responses; 0: success
     const char *retry_after;
     size_t requests, samples, refused;
     int64_t last_request_ns, longest_gap_ns;
@@ -206,16 +206,16 @@ static void test_nothing_is_lost_while_the_receiver_is_away(void **state)
             append(f, s, now + i, i == 59 ? tsdb_stale_marker() : s * 10 + i);
     run_until_is(f, &f->requests, f->requests + 5);
     assert_int_equal(f->samples, 151);
-    for (int s = 50; s < 60; s++) // series that came meanwhile
+    for (int s = 50; s < 60; s++) // series that were created meanwhile
         append(f, s, now, s);
     f->status = 0;
     run_until_is(f, &f->samples, 151 + 50 * 57 + 10);
     run_for(f, 200);
-    assert_int_equal(f->samples, 151 + 50 * 57 + 10); // and nothing twice
+    assert_int_equal(f->samples, 151 + 50 * 57 + 10); // no sample was sent twice
     const struct metrics_label old[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
                                         {GS_SLICE("cluster"), GS_SLICE("c")},
                                         {GS_SLICE("id"), GS_SLICE("1000")}};
-    // For the comparison: the sample that was there before the start.
+    // For the comparison: the sample before the start.
     struct tsdb_samples got = {0};
     tsdb_ref ref;
     assert_ok(tsdb_series_get(f->received, old, 3, &ref));
@@ -275,7 +275,7 @@ static void test_what_is_refused_is_dropped(void **state)
     assert_non_null(strstr(text.data, failed));
 }
 
-// What the receiver has not got goes on waiting under the new configuration.
+// Unsent samples are sent with the new configuration.
 static void test_a_reload_loses_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -312,7 +312,7 @@ static void on_flushed(void *arg)
 static void test_a_flush_sends_all_at_once(void **state)
 {
     struct fixture *f = *state;
-    f->cfg.batch_deadline_ms = 3600000; // nothing is sent by itself
+    f->cfg.batch_deadline_ms = 3600000; // no batch is sent before the deadline
     start(f);
     int64_t now = gs_unix_ms() + 1000;
     for (int s = 0; s < 50; s++)
@@ -329,7 +329,7 @@ static void test_a_flush_sends_all_at_once(void **state)
     compare(f);
 }
 
-// Samples that came while a turn was under way are part of what is flushed.
+// A flush includes samples that are appended during a sync.
 static void test_a_flush_within_a_turn_waits_for_the_next_one(void **state)
 {
     struct fixture *f = *state;
@@ -359,7 +359,7 @@ static bool tells(struct fixture *f, const char *line)
     return strstr(metrics.data, line) != NULL;
 }
 
-// What relabelling drops takes no room in a batch, however little there is left.
+// Samples that relabeling drops use no space in a batch, even if it is almost full.
 static void test_dropped_series_take_no_room(void **state)
 {
     struct fixture *f = *state;

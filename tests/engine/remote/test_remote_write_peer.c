@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// remote_write against Prometheus, which is stopped for a while and comes back: afterwards it has
-// every sample. Skipped where prometheus is not installed.
+// remote_write to Prometheus, which is stopped for a while: afterwards it must have all samples.
+// Skipped if prometheus is not installed.
 #include "patience.h"
 #include "unit.h"
 
@@ -30,7 +30,7 @@ struct world {
     struct tsdb *db;
     struct http_client *client;
     struct gs_buf reply;
-    int status; // of the last GET; -1: under way
+    int status; // of the last GET; -1: in progress
     int round;
 };
 
@@ -130,7 +130,7 @@ static void append_for(struct world *w, int64_t base, int rounds)
     }
 }
 
-// Prometheus' query does not show stale markers: the others are compared.
+// Queries of Prometheus omit stale markers, so the other samples are compared.
 static void compare_series(struct world *w, json_t *values, tsdb_ref ref, size_t *total)
 {
     struct tsdb_samples all = {0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WriteRequest, read back; what the encoder's tests compare with. Any malformed input is false.
+// Decodes a WriteRequest for comparison with the encoder's input. Returns false for malformed
+// input.
 #pragma once
 
 #include "base/buf.h"
@@ -47,7 +48,7 @@ static bool wr_sample(struct gs_slice s, int64_t *ret_t, double *ret_v)
     uint64_t t;
     if (s.len < 10 || s.data[0] != 9 || s.data[9] != 16)
         return false;
-    memcpy(ret_v, s.data + 1, 8); // little endian, as the machines that run the tests
+    memcpy(ret_v, s.data + 1, 8); // little endian, like the machines on which the tests run
     s = gs_slice_make(s.data + 10, s.len - 10);
     if (!wr_varint(&s, &t) || s.len)
         return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manager on a loop: groups on their timers, alerts to a server that plays Alertmanager and to
-// a real one where it is installed, the JSON views, reload.
+// The manager in a loop: evaluation by timers, alerts to a simulated Alertmanager (and to a real
+// one if it is installed), JSON, reload.
 #include "patience.h"
 #include "unit.h"
 
@@ -25,12 +25,12 @@ struct world {
     struct http_server *server;
     uv_timer_t tick;
     int64_t until_ms;
-    // what the server saw
+    // recorded by the server
     int requests, fail_first;
     size_t alerts, largest;
     json_t *last;
     char auth[128], path[128];
-    // the configuration
+    // configuration
     char dir[64], rules_path[96];
     const char *globs[1], *targets[1];
     struct engine_config_static_group statics;
@@ -176,7 +176,7 @@ static void test_alert_is_sent(void **state)
 {
     struct world w;
     start(&w, one_alert);
-    w.fail_first = 1; // the second try reaches it
+    w.fail_first = 1; // the second request succeeds
     put(&w, "0", 90);
     assert_true(run_until(&w, got_alert));
     assert_string_equal(w.path, "/base/api/v2/alerts");
@@ -190,13 +190,13 @@ static void test_alert_is_sent(void **state)
     assert_string_equal(codec_json_str(a, "annotations", "summary", NULL), "GPU 0");
     assert_string_equal(codec_json_str(a, "generatorURL", NULL),
                         "http://me:9090/graph?g0.expr=util+%3E+80&g0.tab=1");
-    assert_false(resolved(&w)); // 4 × the resend delay ahead
+    assert_false(resolved(&w)); // 4 × the resend delay in the future
     put(&w, "0", 10);
     assert_true(run_until(&w, resolved));
     stop(&w);
 }
 
-// 100 steps over 400 series of 300 samples: longer than a turn by far.
+// 100 steps over 400 series with 300 samples: much longer than one iteration of the loop.
 #define LONG "sum_over_time(sum(stddev_over_time(m[100s]))[100s:1s])"
 
 static void put_long(struct world *w)
@@ -237,7 +237,7 @@ static bool has_other(struct world *w)
     return has_sample(w, "other");
 }
 
-// Others go on while a group is evaluated; its rules see what those before them stored.
+// Other groups are evaluated during the pauses. Rules see the results of previous rules.
 static void test_a_long_evaluation_pauses(void **state)
 {
     struct world w;
@@ -253,7 +253,7 @@ static void test_a_long_evaluation_pauses(void **state)
     stop(&w);
 }
 
-// A reload in the middle of an evaluation, and the end in the middle of one.
+// A reload during an evaluation, and freeing the manager during one.
 static void test_a_reload_ends_what_pauses(void **state)
 {
     struct world w;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alerts on their way: Alertmanagers found by every discovery, relabelled alerts, a full queue,
-// Alertmanagers that fail. A server plays Alertmanager, a scripted API the cluster.
+// Sending of alerts: discovered Alertmanagers, relabeled alerts, a full queue, failing
+// Alertmanagers. Alertmanager and Kubernetes API are simulated.
 #include "engine/rules/rules_private.h"
 
 #include "../../kube/loop.h"
@@ -17,7 +17,7 @@ struct fixture {
     struct engine_config *cfg;
     struct http_client *kube_http;
     struct kube_client *kube;
-    struct http_exchange *held; // the list that the API has not answered
+    struct http_exchange *held; // the list request without a response
     bool hold;
     char dir[64];
     // what the server saw
@@ -193,7 +193,7 @@ static void test_alertmanagers_of_files_are_found_and_waited_for(void **state)
               "  relabel_configs: [{source_labels: [__address__], regex: 'gone.*', action: drop},\n"
               "  {source_labels: [kind], regex: am, action: keep}]}]}");
     add_alert(&f, "A", "ml");
-    rules_notifier_flush(f.n); // before the file was looked at
+    rules_notifier_flush(f.n); // before the file was read
     loop_until(&f.loop, f.alerts == 1);
     CODEC_AUTO_JSON json_t *view = rules_notifier_json(f.n);
     assert_int_equal(json_array_size(codec_json_get(view, "activeAlertmanagers", NULL)), 1);
@@ -217,7 +217,7 @@ static void test_alertmanagers_of_a_cluster_are_found(void **state)
     add_alert(&f, "A", "ml");
     rules_notifier_flush(f.n);
     loop_until(&f.loop, metric(&f, "prometheus_notifications_sent_total") == 1);
-    // A reload finds them anew; what is due meanwhile waits.
+    // After a reload, they are discovered again. Due alerts wait.
     apply(&f, KUBERNETES_AM);
     add_alert(&f, "B", "ml");
     rules_notifier_flush(f.n);
@@ -228,7 +228,7 @@ static void test_alertmanagers_of_a_cluster_are_found(void **state)
     (void)state;
 }
 
-// The API does not answer: the newest 10000 wait.
+// The API does not respond: the newest 10000 alerts wait.
 static void test_a_full_queue_drops_the_oldest(void **state)
 {
     struct fixture f;
@@ -270,7 +270,7 @@ static void test_a_failure_is_tried_again_once_and_then_counted(void **state)
     rules_notifier_flush(f.n);
     loop_until(&f.loop, metric(&f, "prometheus_notifications_dropped_total") == 1);
     assert_int_equal(f.requests, 4);
-    add_alert(&f, "C", "ml"); // the way is free again
+    add_alert(&f, "C", "ml"); // requests succeed again
     rules_notifier_flush(f.n);
     loop_until(&f.loop, f.alerts == 2);
     finish(&f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rule files: what loads, what is refused with its line, what switches off one rule alone.
+// Rule files: valid files, files that are rejected with a line, errors that disable one rule.
 #include "unit.h"
 
 #include "base/file.h"
@@ -59,7 +59,7 @@ static void test_all_fields(void **state)
     assert_int_equal(r->kind, RULES_RECORD);
     assert_int_equal(r->line, 8);
     assert_non_null(r->expr);
-    assert_int_equal(r->n_labels, 3); // a of the rule, n, team of the group
+    assert_int_equal(r->n_labels, 3); // a of the rule; n and team of the group
     assert_true(gs_slice_eq_str(r->labels[0].value, "rule"));
     assert_true(gs_slice_eq_str(r->labels[1].value, "1"));
     assert_true(gs_slice_eq_str(r->labels[2].value, "infra"));
@@ -97,7 +97,7 @@ static void test_structure(void **state)
     assert_refused("groups: [\n", "r.yaml:");
 }
 
-// The rule is off and the problem says where it stands; the one behind it runs.
+// The rule is disabled, and the error has its position. The next rule is evaluated.
 static void assert_switched_off(const char *fields, const char *reason)
 {
     GS_AUTO_FREE char *text = gs_format("groups:\n- name: g\n  rules:\n  - %s\n"
@@ -157,7 +157,7 @@ static void test_scalars_and_nulls(void **state)
     assert_int_equal(r->labels[2].value.len, 0);
 }
 
-// The shape of a guide's PrometheusRule: one rule is right, three have a bracket too many.
+// A PrometheusRule like that of a guide: one valid rule, and three with an additional bracket.
 static void test_prometheus_rule_object(void **state)
 {
     GUARD struct loaded l =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same rules over the same series by Prometheus: what our evaluation gives is written as a unit
-// test of promtool, which evaluates the rules itself and says where it finds something else.
+// Compares evaluation with Prometheus: results are written as a unit test for promtool, which
+// evaluates the same rules on the same series and reports differences.
 #include "unit.h"
 
 #include "base/file.h"
@@ -14,7 +14,7 @@ enum { MINUTE = 60000, STEPS = 40 };
 
 #define PROMTOOL "/usr/bin/promtool"
 
-// No range begins on a sample: there Prometheus 2 and 3 differ.
+// No range starts at a sample, because Prometheus 2 and 3 differ there.
 static const char *const rules_text =
     "groups:\n"
     "- name: record\n"
@@ -43,7 +43,7 @@ static const char *const rules_text =
     "    expr: absent(util{gpu=\"2\"})\n"
     "    for: 2m\n";
 
-// Saw teeth that pass the thresholds at different times; series 2 has holes.
+// Saw teeth that cross the thresholds at different times. Series 2 has gaps.
 static bool value_at(int gpu, int i, double *ret)
 {
     if (gpu == 2 && i % 13 > 7)
@@ -143,7 +143,7 @@ static size_t write_alerts(struct gs_buf *out, const struct rules_runner *r, int
 
 static void write_head(struct gs_buf *out)
 {
-    // promtool takes groups in any order unless it is told one; the alerts read recorded series.
+    // Without an order, promtool evaluates groups in any order. The alerts use recorded series.
     gs_buf_add_str(out, "rule_files: [rules.yaml]\nevaluation_interval: 1m\n"
                         "group_eval_order: [record, alerts]\ntests:\n"
                         "- interval: 1m\n  input_series:\n");
@@ -202,7 +202,7 @@ static void test_promtool_agrees(void **state)
             samples += write_query(&w, queries[q], i);
         fired += write_alerts(&alert_tests, alerts, i);
     }
-    assert_true(samples > 500 && fired > 30); // the scenario does something
+    assert_true(samples > 500 && fired > 30); // the scenario is not trivial
     write_head(&all);
     gs_buf_add_str(&all, "  promql_expr_test:\n");
     gs_buf_add_slice(&all, gs_buf_slice(&w.out));

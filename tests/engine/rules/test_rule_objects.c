@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PrometheusRule objects of a scripted API as rules of the manager: what runs, what a change
-// replaces, what a mistake switches off.
+// PrometheusRule objects of a scripted API as rules of the manager: evaluated rules, changes,
+// errors.
 #include "engine/rules/rules.h"
 
 #include "../../kube/loop.h"
@@ -176,7 +176,7 @@ static void test_one_wrong_rule_is_off_alone(void **state)
     (void)state;
 }
 
-// What is no set of rules at all keeps what was there before.
+// If an object is not a valid set of rules, its previous rules are kept.
 static void test_an_object_that_makes_no_sense_keeps_its_rules(void **state)
 {
     struct fixture f = {.items = OBJECT("a", "1", GROUP("g", RECORD("one", "1")))};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups evaluated over a store: recorded series, the states of alerts, limits, restore, reload.
+// Evaluation of groups on a store: recorded series, states of alerts, limits, restore, reload.
 #include "unit.h"
 
 #include "base/mem.h"
@@ -85,8 +85,8 @@ static char *ask(struct world *w, const char *query, int64_t t)
         assert_string_equal(got_, want);                                                           \
     } while (0)
 
-// As in Prometheus: what is too old is refused and counted, the rule says so until the clock has
-// caught up.
+// As in Prometheus: old samples are rejected and counted, and the rule has an error until the clock
+// has advanced.
 static void test_the_clock_is_set_back(void **state)
 {
     struct world w;
@@ -117,7 +117,8 @@ static void test_record(void **state)
     put(&w, "1", 10000, 4);
     rules_runner_eval(w.runner, 10000);
     assert_answer(&w, "all", 10000, "{__name__=all,by=us} 7");
-    assert_answer(&w, "next", 10000, "{__name__=next,by=us} 14"); // sees the rule before it
+    // Uses the result of the previous rule.
+    assert_answer(&w, "next", 10000, "{__name__=next,by=us} 14");
     assert_answer(&w, "sum(each)", 10000, "{} 9");
     put(&w, "0", 20000, tsdb_stale_marker());
     put(&w, "1", 20000, 5);
@@ -240,7 +241,7 @@ static void test_what_is_sent(void **state)
     struct sent s = {0};
     start(&w, "groups: [{name: g, rules: [{alert: High, expr: util > 80}]}]");
     put(&w, "0", 100000, 90);
-    rules_runner_eval(w.runner, 100000); // without for: fires at once
+    rules_runner_eval(w.runner, 100000); // without `for`: fires immediately
     rules_runner_due(w.runner, 100000, 60000, on_due, &s);
     assert_int_equal(s.n, 1);
     assert_int_equal(s.valid_until_ms, 100000 + 4 * 60000);
@@ -250,7 +251,7 @@ static void test_what_is_sent(void **state)
     assert_int_equal(s.n, 2);
     put(&w, "0", 170000, 1);
     rules_runner_eval(w.runner, 170000);
-    rules_runner_due(w.runner, 170000, 60000, on_due, &s); // resolved: at once
+    rules_runner_due(w.runner, 170000, 60000, on_due, &s); // resolved: sent immediately
     assert_int_equal(s.n, 3);
     assert_int_equal(s.resolved_at_ms, 170000);
     stop(&w);
@@ -279,7 +280,7 @@ static void test_query_offset(void **state)
     assert_answer(&w, "r", 10000, "{__name__=r,gpu=0} 1");
     assert_answer(&w, "timestamp(r)", 20000, "{gpu=0} 10");
     stop(&w);
-    // rule_query_offset is for groups that have none of their own, also not one of 0.
+    // rule_query_offset applies to groups without their own offset, which may be 0.
     start(&w, "groups: [{name: g, rules: [{record: r, expr: util}]}, "
               "{name: h, query_offset: 0s, rules: [{record: s, expr: util}]}]");
     w.cfg.query_offset_ms = 5000;
@@ -292,7 +293,7 @@ static void test_query_offset(void **state)
     stop(&w);
 }
 
-// A new run of the program finds when the alert became active. for 30m, down for a while.
+// A new process restores the time at which the alert became active. for: 30m, with an outage.
 static void restored_at(double for_state, int64_t down_at, int64_t now, int64_t want_active_at)
 {
     struct world w;
@@ -304,7 +305,7 @@ static void restored_at(double for_state, int64_t down_at, int64_t now, int64_t 
     put(&w, "0", now, 90);
     rules_runner_await_restore(w.runner);
     rules_runner_eval(w.runner, now);
-    assert_answer(&w, "count(ALERTS)", now, ""); // nothing is written before the restore
+    assert_answer(&w, "count(ALERTS)", now, ""); // nothing is recorded before the restore
     rules_runner_restore(w.runner, now);
     assert_int_equal(only_alert(&w)->a.active_at_ms, want_active_at);
     put(&w, "0", now + STEP, 90);
@@ -316,9 +317,9 @@ static void restored_at(double for_state, int64_t down_at, int64_t now, int64_t 
 static void test_restore(void **state)
 {
     const int64_t minute = 60000, t0 = 100 * minute;
-    // 5 of 30 minutes were over, down for 2: the pause does not count.
+    // 5 of 30 minutes had passed, outage of 2 minutes: the outage does not count.
     restored_at(6000, t0 + 5 * minute, t0 + 7 * minute, t0 + 2 * minute);
-    // 25 of 30 were over: fires after the grace period of 10 minutes.
+    // 25 of 30 minutes had passed: fires after the grace period of 10 minutes.
     restored_at(6000, t0 + 25 * minute, t0 + 27 * minute, t0 + 7 * minute);
     // It was firing.
     restored_at(6000, t0 + 35 * minute, t0 + 37 * minute, t0);
@@ -345,7 +346,7 @@ static void test_take_over(void **state)
     rules_runner_eval(w.runner, 30000);
     assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_FIRING);
     assert_int_equal(only_alert(&w)->a.active_at_ms, 10000);
-    assert_answer(&w, "gone", 30000, ""); // its rule is not there any more
+    assert_answer(&w, "gone", 30000, ""); // its rule was removed
     rules_runner_end_series(w.runner, 40000);
     assert_answer(&w, "ALERTS", 40000, "");
     stop(&w);
@@ -376,7 +377,7 @@ static void test_template_query(void **state)
     stop(&w);
 }
 
-// Two rules that write the same series: the first of a pass stays, nothing breaks.
+// Two rules with the same series: the first sample is kept.
 static void test_two_rules_one_series(void **state)
 {
     struct world w;

@@ -85,7 +85,7 @@ static void expect(struct world *w, int64_t t, const char *expected)
     tsdb_refs_finish(&refs);
 }
 
-// The newest value of a series about the scrape at t, and that it has one.
+// The newest value of a series about the scrape at t. *ret_has: it has a value.
 static double report(struct world *w, const char *name, int64_t t, bool *ret_has)
 {
     struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
@@ -173,7 +173,7 @@ static void test_fallback_protocol(void **state)
     open_target(&w);
     assert_ok(scrape_ingest_text(w.in, GS_SLICE("a 1\n"), "application/octet-stream", 1000, 0.25));
     expect(&w, 1000, "__name__=a," T " 1\n");
-    // OpenMetrics where the answer says so.
+    // OpenMetrics, as declared by the response.
     assert_ok(scrape_ingest_text(w.in, GS_SLICE("a 2\n# EOF\n"),
                                  "application/openmetrics-text; version=1.0.0", 2000, 0.25));
     expect(&w, 2000, "__name__=a," T " 2\n");
@@ -237,7 +237,7 @@ static void test_series_with_timestamps_end_when_asked(void **state)
     struct world w = start(&track);
     open_target(&w);
     text(&w, 10000, "a 1 9000\nb 2 9000\nc 3\n");
-    text(&w, 11000, "a 1 9000\nc 3\n"); // repeated: goes on; b ends
+    text(&w, 11000, "a 1 9000\nc 3\n"); // repeated: continues; b ends
     expect(&w, 10999, "__name__=a," T " 1\n__name__=b," T " 2\n__name__=c," T " 3\n");
     expect(&w, 11000, "__name__=a," T " 1\n__name__=c," T " 3\n");
     // It comes back; one behind its marker is as if it were not there.
@@ -245,7 +245,7 @@ static void test_series_with_timestamps_end_when_asked(void **state)
     expect(&w, 12000, "__name__=a," T " 1\n__name__=c," T " 3\n");
     text(&w, 13000, "a 1 9000\nb 2 12500\nc 3\n");
     expect(&w, 13000, "__name__=a," T " 1\n__name__=b," T " 2\n__name__=c," T " 3\n");
-    // Without a timestamp it goes on, too.
+    // Without timestamps it continues, too.
     text(&w, 14000, "a 4\nb 2 12500\nc 3\n");
     expect(&w, 14000, "__name__=a," T " 4\n__name__=b," T " 2\n__name__=c," T " 3\n");
     text(&w, 15000, "a 5\nb 2 12500\nc 3\n");
@@ -271,7 +271,7 @@ static void test_series_that_are_tracked_no_longer_go_on(void **state)
     text(&w, 10000, "a 1 9000\n");
     scrape_ingest_reconfigure(w.in, &plain);
     text(&w, 11000, "a 2 10500\n");
-    text(&w, 12000, "a 3 10900\n"); // behind where a marker would stand
+    text(&w, 12000, "a 3 10900\n"); // after the time of the stale marker
     expect(&w, 12000, "__name__=a," T " 3\n");
     stop(&w);
 }
@@ -326,7 +326,7 @@ static void test_legacy_names(void **state)
     text(&w, 1000, "{\"a.b\",\"c d\"=\"1\"} 1\n");
     expect(&w, 1000, "__name__=a.b,c d=1," T " 1\n");
     cfg.legacy_names = true;
-    scrape_ingest_reconfigure(w.in, &cfg); // a name that was taken before is looked at again
+    scrape_ingest_reconfigure(w.in, &cfg); // a name that was accepted before is checked again
     assert_error(scrape_ingest_text(w.in, GS_SLICE("x 1\n{\"a.b\"} 1\n"), NULL, 2000, 0.25),
                  GS_EINVAL,
                  "invalid metric name or label names: {__name__=\"a.b\", instance=\"a:1\", "
@@ -336,7 +336,7 @@ static void test_legacy_names(void **state)
     assert_error(scrape_ingest_text(w.in, GS_SLICE("{\"a\",\"c:d\"=\"1\"} 1\n"), NULL, 3000, 0.25),
                  GS_EINVAL,
                  "invalid metric name or label names: {__name__=\"a\", \"c:d\"=\"1\", instance=");
-    text(&w, 4000, "a:b{c=\"\xc3\xbc\"} 1\n"); // values may be what they like
+    text(&w, 4000, "a:b{c=\"\xc3\xbc\"} 1\n"); // values of labels are not restricted
     expect(&w, 4000, "__name__=a:b,c=\xc3\xbc," T " 1\n");
     stop(&w);
     (void)state;
@@ -399,7 +399,8 @@ static void test_metadata_is_kept(void **state)
     stop(&w);
 }
 
-// Against a model: random subsets in random order, each scrape's series are exactly those written.
+// Compared with a model: random subsets in random order. The series of each scrape are those
+// written.
 static void test_random_scrapes(void **state)
 {
     struct world w = start(&plain);
@@ -439,7 +440,7 @@ static double value_of(struct world *w, const char *name, int64_t t)
     return v;
 }
 
-// All of a target or nothing; whether it is up is told in any case.
+// All series of a target or none. `up` is written in any case.
 static void test_the_stores_series_limit(void **state)
 {
     struct world w = {.db = tsdb_new(&(struct tsdb_config){.max_series = 8}), .cfg = plain};
@@ -455,7 +456,7 @@ static void test_the_stores_series_limit(void **state)
     stop(&w);
 }
 
-// … also of a target that comes when the store is full.
+// … also for a target that is added when the store is full.
 static void test_a_target_for_which_the_store_has_no_room(void **state)
 {
     struct world w = {.db = tsdb_new(&(struct tsdb_config){.max_series = 2}), .cfg = plain};

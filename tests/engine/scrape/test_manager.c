@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets of a configuration, scraped from a small server: what reaches the store, what is shown,
-// what a reload keeps and ends.
+// Targets of a configuration on a small server: stored samples, displayed targets, effects of a
+// reload.
 #include "engine/scrape/scrape.h"
 
 #include "../../kube/loop.h"
@@ -88,7 +88,7 @@ static void apply(struct fixture *f, const char *text)
     f->config = c;
 }
 
-// The newest value of the series with this name and label; stale or none: -1.
+// The newest value of the series with this name and label. -1: stale or absent.
 static double value_of(struct fixture *f, const char *name, const char *label, const char *value)
 {
     const struct tsdb_matcher m[] = {{GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL},
@@ -115,8 +115,8 @@ static const json_t *first_active(const json_t *targets)
     return json_array_get(json_object_get(targets, "activeTargets"), 0);
 }
 
-// The targets when the first one says so. Where the machine stands still for a moment, scrapes of
-// 50 ms end in other ways, too.
+// Waits until the first target has this value. On a slow machine, scrapes with a timeout of 50 ms
+// can have other errors before.
 static json_t *targets_when(struct fixture *f, const char *member, const char *value)
 {
     json_t *targets = NULL;
@@ -236,7 +236,7 @@ static void test_pools_are_shown_by_name_and_counted_all(void **state)
     (void)state;
 }
 
-// An interval of 0 ended the program once: such labels may come from annotations of pods.
+// An interval of 0 crashed the program. Such labels can come from annotations of pods.
 static void test_targets_with_impossible_labels_are_none(void **state)
 {
     static const char *const rules[] = {
@@ -275,7 +275,7 @@ static void test_targets_with_impossible_labels_are_none(void **state)
     (void)state;
 }
 
-// What a label says of the path is a path, whatever is in it.
+// A label sets only the path, whatever it contains.
 static void test_paths_of_labels_are_escaped(void **state)
 {
     struct fixture f;
@@ -324,7 +324,7 @@ static void test_targets_of_files_come_and_go(void **state)
     (void)state;
 }
 
-// As in Prometheus: YAML's numbers are texts, JSON's are none, and refuse the file.
+// As in Prometheus: numbers in YAML are text; numbers in JSON are errors, and the file is rejected.
 static void test_numbers_as_labels_in_files(void **state)
 {
     char dir[] = "/tmp/gpuscale-manager-XXXXXX";
@@ -377,8 +377,8 @@ static size_t series_with(struct fixture *f, const char *label)
     return n;
 }
 
-// The targets of a list that the configuration no longer names end; those that the new list has too
-// go on without a break.
+// Targets that only the old list contains are removed. Targets in both lists continue without a
+// gap.
 static void test_a_reload_to_another_list_of_targets_ends_the_first(void **state)
 {
     struct fixture f;
@@ -398,7 +398,7 @@ static void test_a_reload_to_another_list_of_targets_ends_the_first(void **state
     assert_true(value_of(&f, "up", "k", "first") == -1);
     loop_until(&f.loop, value_of(&f, "util", "both", "yes") == 7 &&
                             value_of(&f, "util", "k", "second") == 7);
-    apply(&f, second); // the same again: nothing moves
+    apply(&f, second); // the same configuration: nothing changes
     assert_true(value_of(&f, "util", "k", "second") == 7);
     assert_int_equal(series_with(&f, "both"), 1);
     GS_AUTO_FREE char *clean = gs_format("rm -r '%s'", dir);
@@ -478,7 +478,7 @@ static void test_a_fat_target_may_go_while_it_is_read(void **state)
         int before = f.requests;
         loop_until(&f.loop, f.requests - before >= 3);
         assert_true(value_of(&f, "up", "job", "fat") == -1);
-        apply(&f, i ? "scrape_configs: []\n" : FAT); // gone, or with another configuration
+        apply(&f, i ? "scrape_configs: []\n" : FAT); // removed, or with another configuration
         assert_true(value_of(&f, "up", "job", "fat") == -1);
         apply(&f, "scrape_configs: []\n");
     }

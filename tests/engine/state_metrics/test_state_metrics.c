@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes objects as series with kube-state-metrics' names: what the exposition holds.
+// State of Kubernetes objects with the metric names of kube-state-metrics.
 #include "engine/state_metrics/state_metrics.h"
 
 #include "../../kube/loop.h"

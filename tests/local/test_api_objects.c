@@ -373,13 +373,14 @@ static void test_a_deletion_on_a_full_disk_keeps_the_object(void **state)
 #define CONFIG_MAP(name)                                                                           \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\"}}"
 
-// The four namespaces with their service accounts and two priority classes count as well.
+// The four namespaces with their service accounts, two priority classes and three classes of
+// Ingresses count as well.
 static void test_more_objects_than_the_quota_are_refused(void **state)
 {
     struct harness h;
     (void)state;
     harness_open_with(
-        &h, &(struct local_api_config){.node_name = "here", .max_objects = 13, .max_pods = 2});
+        &h, &(struct local_api_config){.node_name = "here", .max_objects = 16, .max_pods = 2});
     AUTO_REPLY struct reply a = request(&h, "POST", PODS, POD("a"));
     AUTO_REPLY struct reply b = request(&h, "POST", PODS, POD("b"));
     AUTO_REPLY struct reply c = request(&h, "POST", PODS, POD("c"));
@@ -402,7 +403,7 @@ static void test_more_objects_than_the_quota_are_refused(void **state)
     assert_status(applied, 403);
     assert_member(second,
                   "configmaps \"y\" is forbidden: exceeded quota: gpuscale, requested: objects=1, "
-                  "used: objects=13, limited: objects=13 (delete some, or start gpuscale with a "
+                  "used: objects=16, limited: objects=16 (delete some, or start gpuscale with a "
                   "larger --max-objects)",
                   "message");
     // What is there can be changed and deleted, and events are still written.

@@ -204,5 +204,7 @@ json_t *local_api_admit(const struct local_api_request *r, json_t *obj)
 {
     if (strcmp(r->res->plural, "pods") == 0)
         return admit_pod(r, obj);
+    if (strcmp(r->res->plural, "ingresses") == 0)
+        local_api_admit_ingress(r, obj);
     return NULL;
 }

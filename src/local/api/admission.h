@@ -8,6 +8,9 @@
 // Changes a new object (stored form, with defaults) before its validation.
 json_t *local_api_admit(const struct local_api_request *r, json_t *obj);
 
+// Sets the default class. ingress.c
+void local_api_admit_ingress(const struct local_api_request *r, json_t *ingress);
+
 // 403: pods "NAME" is forbidden: WHY.
 json_t *local_api_forbidden(const struct local_api_request *r, const json_t *obj, const char *why);
 // A stored object of version v1; NULL: not found. Borrowed until the next write of the store.

@@ -56,6 +56,7 @@ void local_api_make_base_objects(struct local_api *api)
         local_api_put_base_object(api, "", "namespaces", ns);
     }
     local_api_make_priority_classes(api);
+    local_api_make_ingress_classes(api);
     const char *name;
     for (size_t i = 0; i < local_api_store_len(api->store, bucket_of("namespaces")); i++) {
         local_api_store_at(api->store, bucket_of("namespaces"), i, NULL, &name);

@@ -200,6 +200,7 @@ json_t *local_api_token_user(const json_t *claims);
 // --- api_notices.c: objects that the server itself writes ---
 void local_api_make_base_objects(struct local_api *api);
 void local_api_make_priority_classes(struct local_api *api); // priority_class.c
+void local_api_make_ingress_classes(struct local_api *api);  // ingress.c
 // An object with metadata as at its creation (ns NULL: cluster-scoped), and its store (steals obj;
 // a failure is logged).
 json_t *local_api_base_object(const char *kind, const char *api_version, const char *ns,

@@ -176,6 +176,8 @@ void local_api_validate_range(const json_t *obj, const char *key, int64_t min, i
 void local_api_validate_port_ref(const json_t *port, const char *path,
                                  struct kube_field_errors *errors);
 
+void local_api_validate_ingress(const json_t *obj, const json_t *old,
+                                struct kube_field_errors *errors);
 void local_api_validate_priority_class(const json_t *obj, const json_t *old,
                                        struct kube_field_errors *errors);
 

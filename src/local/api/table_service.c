@@ -163,7 +163,7 @@ const struct local_api_table local_api_table_endpointslices = {
 
 static void ingress_cells(const json_t *obj, json_t *cells, int64_t now_ms)
 {
-    struct gs_buf hosts = {0}, addresses = {0};
+    struct gs_buf hosts = {0}, addresses = {0}, ports = {0};
     bool tls = json_array_size(codec_json_get(obj, "spec", "tls", NULL)) > 0;
     size_t i;
     json_t *rule;
@@ -174,11 +174,14 @@ static void ingress_cells(const json_t *obj, json_t *cells, int64_t now_ms)
             add_item(&hosts, host);
     }
     add_ingress(obj, &addresses);
+    gs_buf_addf(&ports, "%d", kube_port(obj, 80));
+    if (tls)
+        gs_buf_addf(&ports, ", %d", kube_port(obj, 443));
     local_api_cell_name(cells, obj);
     local_api_cell_or(cells, codec_json_str(obj, "spec", "ingressClassName", NULL), "<none>");
     local_api_cell_buf(cells, &hosts, "*");
     local_api_cell_buf(cells, &addresses, "");
-    local_api_cell_str(cells, tls ? "80, 443" : "80");
+    local_api_cell_buf(cells, &ports, "");
     local_api_cell_age(cells, obj, now_ms);
 }
 
@@ -191,3 +194,26 @@ const struct local_api_table local_api_table_ingresses = {
                                       LOCAL_API_COLUMN_AGE,
                                       {0}},
     ingress_cells};
+
+static void ingress_class_cells(const json_t *obj, json_t *cells, int64_t now_ms)
+{
+    const json_t *ref = codec_json_get(obj, "spec", "parameters", NULL);
+    const char *group = codec_json_str(ref, "apiGroup", NULL);
+    struct gs_buf parameters = {0};
+
+    if (ref)
+        gs_buf_addf(&parameters, "%s%s%s/%s", codec_json_str(ref, "kind", NULL), group ? "." : "",
+                    group ? group : "", codec_json_str(ref, "name", NULL));
+    local_api_cell_name(cells, obj);
+    local_api_cell_str(cells, codec_json_str(obj, "spec", "controller", NULL));
+    local_api_cell_buf(cells, &parameters, "<none>");
+    local_api_cell_age(cells, obj, now_ms);
+}
+
+const struct local_api_table local_api_table_ingress_classes = {
+    (const struct local_api_column[]){LOCAL_API_COLUMN_NAME,
+                                      {"Controller", "string", 0, "Controller of the class."},
+                                      {"Parameters", "string", 0, "Parameters of the class."},
+                                      LOCAL_API_COLUMN_AGE,
+                                      {0}},
+    ingress_class_cells};

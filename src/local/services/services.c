@@ -42,6 +42,7 @@ struct local_services {
     struct services_balancer *balancer;
     struct services_addresses *addresses;
     struct kube_cache *slices;
+    struct services_ingress *ingress;
     struct gs_hmap *services; // "ns/name" -> service
 };
 
@@ -573,6 +574,7 @@ struct local_services *services_new(struct local_cluster *c)
     kube_cache_add_handlers(c->services, &own);
     kube_cache_add_handlers(c->endpoints, &own); // of the same name as the service
     kube_cache_add_handlers(c->pods, &of_pods);
+    l->ingress = services_ingress_new(c, l->addresses);
     return l;
 }
 
@@ -583,6 +585,7 @@ void services_free(struct local_services *l)
     kube_cache_remove_handlers(l->cluster->services, l);
     kube_cache_remove_handlers(l->cluster->endpoints, l);
     kube_cache_remove_handlers(l->cluster->pods, l);
+    services_ingress_free(l->ingress);
     local_workqueue_free(l->queue);
     kube_recorder_free(l->recorder);
     gs_hmap_free(l->services);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "local/cluster.h"
 #include "local/workqueue.h"
+#include "net/http/server.h"
 
 #include <stdint.h>
 #include <uv.h>
@@ -106,3 +107,93 @@ void services_slices_write(const struct kube_cache *slices, struct local_reconci
                            const json_t *service, const json_t *endpoints);
 void services_slices_delete(const struct kube_cache *slices, struct local_reconcile *w,
                             const char *ns, const char *service);
+
+// --- ingress.c: a router for Ingress objects ---
+// All Ingresses of a class share an address and its rules; each Ingress of the class "alb" has an
+// address of its own, as its load balancer on AWS. Requests are answered by ingress_proxy.c.
+
+struct services_ingress;
+// addresses is borrowed.
+struct services_ingress *services_ingress_new(struct local_cluster *c,
+                                              struct services_addresses *addresses);
+void services_ingress_free(struct services_ingress *g);
+
+// --- ingress_routes.c: the rules of Ingresses ---
+
+enum services_ingress_path_type {
+    SERVICES_INGRESS_EXACT,
+    SERVICES_INGRESS_PREFIX,
+    SERVICES_INGRESS_PATTERN, // of ImplementationSpecific: '*' and '?'
+};
+
+struct services_ingress_route {
+    char *host; // NULL: any; may begin with "*."
+    char *path;
+    enum services_ingress_path_type type;
+    bool is_default;    // of a default backend
+    size_t order;       // of addition: the oldest Ingress wins
+    char *ns, *service; // service NULL: the backend is not a Service
+    char *port_name;    // NULL: port
+    int port;
+};
+
+struct services_ingress_routes {
+    struct services_ingress_route *items;
+    size_t len, cap;
+};
+
+// Add the Ingresses from the oldest to the newest, then sort.
+void services_ingress_routes_add(struct services_ingress_routes *r, const json_t *ingress);
+void services_ingress_routes_sort(struct services_ingress_routes *r);
+void services_ingress_routes_finish(struct services_ingress_routes *r);
+// host: the header, may be NULL. path: without the query. NULL: no rule matches.
+const struct services_ingress_route *
+services_ingress_routes_find(const struct services_ingress_routes *r, const char *host,
+                             const char *path);
+
+// --- ingress_reply.c: parser of HTTP/1.x responses ---
+
+struct services_ingress_reply { // zero-initialized
+    enum {
+        SERVICES_INGRESS_HEAD,
+        SERVICES_INGRESS_LENGTH,
+        SERVICES_INGRESS_CHUNK_SIZE,
+        SERVICES_INGRESS_CHUNK,
+        SERVICES_INGRESS_CHUNK_END,
+        SERVICES_INGRESS_TRAILER,
+        SERVICES_INGRESS_UNTIL_END,
+        SERVICES_INGRESS_DONE,
+    } state;
+    bool has_head; // status and headers are set
+    int status;
+    struct http_header *headers; // n_headers; of the text in head
+    size_t n_headers;
+    int64_t length; // of the body; -1: unknown
+    int64_t left;   // of the body or the chunk
+    struct gs_buf head;
+    char line[64]; // the beginning of a line between chunks
+    size_t line_len, line_bytes;
+};
+void services_ingress_reply_finish(struct services_ingress_reply *r);
+// Reads from the front of *in until it is empty, the head is complete, a piece of the body was
+// found (*ret_body, a part of the input), or the response is complete. Call it again while *in is
+// not empty and the state is not SERVICES_INGRESS_DONE. GS_EINVAL: not a valid response.
+struct gs_error *services_ingress_reply_feed(struct services_ingress_reply *r, struct gs_slice *in,
+                                             struct gs_slice *ret_body);
+// The connection has ended. True: the response is complete.
+bool services_ingress_reply_ended(struct services_ingress_reply *r);
+const char *services_ingress_reply_header(const struct services_ingress_reply *r, const char *name);
+
+// --- ingress_proxy.c: one request to a backend, and its response to the client ---
+
+struct services_ingress_calls; // the requests in progress
+struct services_ingress_calls *services_ingress_calls_new(uv_loop_t *loop);
+// Stop the servers of the requests first.
+void services_ingress_calls_free(struct services_ingress_calls *c);
+// Sends the request to one of the addresses, and to the next if connecting fails. backend:
+// identifies the Service and port, for the limit of requests in progress. tls: the client used
+// HTTPS.
+void services_ingress_proxy(struct services_ingress_calls *c, struct http_exchange *x,
+                            const char *backend, const struct services_balancer_address *items,
+                            size_t n, bool tls);
+void services_ingress_refuse(struct http_exchange *x, int status); // a plain text such as nginx'

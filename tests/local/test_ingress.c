@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ingresses on the embedded API, with real sockets. The backend is an HTTP server of the test.
+#include "cluster_harness.h"
+#include "local/ports.h"
+#include "local/services.h"
+#include "net/http/server.h"
+
+#define INGRESSES ((struct kube_gvr){"networking.k8s.io", "v1", "ingresses"})
+
+struct fixture {
+    struct cluster k;
+    struct local_services *services;
+    struct http_server *backend;
+    struct http_exchange *held; // a request that the backend does not answer
+    json_t *ingress;
+};
+
+static void on_backend(void *ctx, struct http_exchange *x)
+{
+    struct fixture *f = ctx;
+    if (gs_streq(http_path(x), "/hold")) {
+        f->held = x;
+        return;
+    }
+    const char *forwarded = http_header(x, "X-Forwarded-For");
+    http_add_header(x, "X-Backend", "yes");
+    if (gs_streq(http_path(x), "/long")) {
+        GS_AUTO_FREE char *block = gs_alloc(100001);
+        memset(block, 'x', 100000);
+        struct gs_buf body = {0};
+        for (int i = 0; i < 10; i++)
+            gs_buf_add(&body, block, 100000);
+        http_reply(x, 200, "text/plain", gs_buf_slice(&body));
+        gs_buf_finish(&body);
+        return;
+    }
+    http_reply_text(x, 200, "%s %s %s %zu", http_method(x), http_target(x),
+                    forwarded ? forwarded : "-", http_body(x).len);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = gs_alloc(sizeof(*f));
+    cluster_open(&f->k);
+    f->services = services_new(f->k.c);
+    const struct http_server_config cfg = {.address = "127.0.0.1"};
+    assert_ok(http_server_start(&f->k.loop, &cfg, on_backend, f, &f->backend));
+    // A Service without a selector: the test writes its Endpoints.
+    GS_AUTO_FREE char *endpoints =
+        gs_format("{apiVersion: v1, kind: Endpoints, metadata: {name: web}, subsets: [{addresses: "
+                  "[{ip: 127.0.0.1}], ports: [{name: http, port: %u}]}]}",
+                  http_server_port(f->backend));
+    cluster_create(&f->k, KUBE_SERVICES,
+                   "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{name: "
+                   "http, port: 8000}]}}");
+    cluster_create(&f->k, KUBE_ENDPOINTS, endpoints);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    services_free(f->services);
+    http_server_stop(f->backend);
+    json_decref(f->ingress);
+    cluster_close(&f->k);
+    free(f);
+    return 0;
+}
+
+static void create(struct fixture *f, const char *spec)
+{
+    GS_AUTO_FREE char *yaml = gs_format("{apiVersion: networking.k8s.io/v1, kind: Ingress, "
+                                        "metadata: {name: i}, spec: {%s}}",
+                                        spec);
+    cluster_create(&f->k, INGRESSES, yaml);
+}
+
+static bool has_address(struct fixture *f)
+{
+    kube_get(f->k.client, INGRESSES, "default", "i", NULL, call_took, &f->k);
+    assert_int_equal(await(&f->k), 200);
+    json_decref(f->ingress);
+    f->ingress = json_incref(f->k.body);
+    return kube_annotation(f->ingress, LOCAL_ANN_ADDRESS) &&
+           codec_json_get(f->ingress, "status", "loadBalancer", "ingress", NULL);
+}
+
+struct got {
+    bool done;
+    int status;
+    char *text;
+    size_t len;
+};
+
+static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
+{
+    struct got *g = arg;
+    g->done = true;
+    g->status = response->status;
+    g->text = gs_strndup(response->body.data ? response->body.data : "", response->body.len);
+    g->len = response->body.len;
+    gs_error_free(err);
+}
+
+static struct http_client *client_of(struct fixture *f)
+{
+    struct http_client *c = NULL;
+    loop_until(&f->k.loop, has_address(f));
+    const char *address = kube_annotation(f->ingress, LOCAL_ANN_ADDRESS);
+    GS_AUTO_FREE char *url = gs_format("http://%.*s", (int)strcspn(address, ","), address);
+    const struct http_client_config cfg = {.base_url = url, .proxy = ""};
+    assert_ok(http_client_new_curl(&f->k.loop, &cfg, &c));
+    return c;
+}
+
+static void send_request(struct http_client *c, const char *host, const char *path,
+                         struct gs_slice body, struct got *ret)
+{
+    const struct http_header headers[] = {{"Host", host}, {0}};
+    const struct http_callbacks cb = {.on_done = on_done};
+    http_send(c,
+              &(struct http_request){.method = body.len ? "POST" : NULL,
+                                     .path = path,
+                                     .headers = headers,
+                                     .body = body,
+                                     .content_type = body.len ? "text/plain" : NULL},
+              &cb, ret);
+}
+
+static void assert_get(struct fixture *f, struct http_client *c, const char *host, const char *path,
+                       int status, const char *text)
+{
+    struct got g = {0};
+    send_request(c, host, path, (struct gs_slice){0}, &g);
+    loop_until(&f->k.loop, g.done);
+    if (g.status != status || strcmp(g.text, text) != 0)
+        fail_msg("%s%s: %d %s", host, path, g.status, g.text);
+    free(g.text);
+}
+
+#define BACKEND "backend: {service: {name: web, port: {name: http}}}"
+
+static void test_requests_reach_the_backend(void **state)
+{
+    struct fixture *f = *state;
+    create(f, "rules: [{host: a.example.com, http: {paths: [{path: /, pathType: Prefix, " BACKEND
+              "}, {path: /none, pathType: Prefix, backend: {service: {name: none, port: {number: "
+              "1}}}}]}}]");
+    struct http_client *c = client_of(f);
+    assert_string_equal(codec_json_str(f->ingress, "spec", "ingressClassName", NULL), "gpuscale");
+    assert_get(f, c, "a.example.com", "/x?y=z", 200, "GET /x?y=z 127.0.0.1 0");
+    assert_get(f, c, "b.example.com", "/", 404, "404 Not Found\n");
+    assert_get(f, c, "a.example.com", "/none", 503, "503 Service Temporarily Unavailable\n");
+    struct got g = {0};
+    send_request(c, "a.example.com", "/post", GS_SLICE("12345"), &g);
+    loop_until(&f->k.loop, g.done);
+    assert_string_equal(g.text, "POST /post 127.0.0.1 5");
+    free(g.text);
+    http_client_free(c);
+}
+
+static void test_long_replies_are_streamed(void **state)
+{
+    struct fixture *f = *state;
+    create(f, "defaultBackend: {service: {name: web, port: {number: 8000}}}");
+    struct http_client *c = client_of(f);
+    struct got g = {0};
+    send_request(c, "any", "/long", (struct gs_slice){0}, &g);
+    loop_until(&f->k.loop, g.done);
+    assert_int_equal(g.status, 200);
+    assert_int_equal(g.len, 1000000);
+    free(g.text);
+    http_client_free(c);
+}
+
+static void test_a_backend_that_waits_does_not_block_others(void **state)
+{
+    struct fixture *f = *state;
+    create(f, "defaultBackend: {service: {name: web, port: {number: 8000}}}");
+    struct http_client *c = client_of(f);
+    struct got slow = {0};
+    send_request(c, "any", "/hold", (struct gs_slice){0}, &slow);
+    loop_until(&f->k.loop, f->held);
+    assert_get(f, c, "any", "/quick", 200, "GET /quick 127.0.0.1 0");
+    assert_false(slow.done);
+    http_reply_text(f->held, 200, "late");
+    loop_until(&f->k.loop, slow.done);
+    assert_string_equal(slow.text, "late");
+    free(slow.text);
+    http_client_free(c);
+}
+
+static void test_a_backend_that_does_not_listen(void **state)
+{
+    struct fixture *f = *state;
+    create(f, "defaultBackend: {service: {name: web, port: {number: 8000}}}");
+    struct http_client *c = client_of(f);
+    http_server_stop(GS_TAKE(f->backend));
+    assert_get(f, c, "any", "/", 502, "502 Bad Gateway\n");
+    http_client_free(c);
+}
+
+static void test_a_deleted_ingress_is_not_served(void **state)
+{
+    struct fixture *f = *state;
+    create(f, "defaultBackend: {service: {name: web, port: {number: 8000}}}");
+    struct http_client *c = client_of(f);
+    assert_get(f, c, "any", "/", 200, "GET / 127.0.0.1 0");
+    cluster_delete(&f->k, INGRESSES, "default", "i");
+    for (int status = 200; status;) {
+        struct got g = {0};
+        send_request(c, "any", "/", (struct gs_slice){0}, &g);
+        loop_until(&f->k.loop, g.done);
+        status = g.status;
+        free(g.text);
+    }
+    http_client_free(c);
+}
+
+static void refuse(struct fixture *f, const char *spec, const char *part)
+{
+    GS_AUTO_FREE char *yaml = gs_format("{apiVersion: networking.k8s.io/v1, kind: Ingress, "
+                                        "metadata: {name: i}, spec: {%s}}",
+                                        spec);
+    struct codec_yaml_docs docs = {0};
+    assert_ok(codec_yaml_parse(gs_slice_of(yaml), "test.yaml", &docs));
+    kube_create(f->k.client, INGRESSES, "default", docs.items[0].value, call_took, &f->k);
+    codec_yaml_docs_finish(&docs);
+    assert_int_equal(await(&f->k), 422);
+    const char *message = codec_json_str(f->k.body, "message", NULL);
+    if (!message || !strstr(message, part))
+        fail_msg("no \"%s\" in: %s", part, message ? message : "");
+}
+
+static void test_mistakes_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    refuse(f, "", "either `defaultBackend` or `rules` must be specified");
+    refuse(f, "rules: [{http: {paths: [{path: x, pathType: Prefix, " BACKEND "}]}}]",
+           "spec.rules[0].http.paths[0].path: Invalid value: \"x\": must be an absolute path");
+    refuse(f,
+           "rules: [{host: 127.0.0.1, http: {paths: [{path: /, pathType: Prefix, " BACKEND "}]}}]",
+           "must be a DNS name, not an IP address");
+    refuse(f, "defaultBackend: {service: {name: web}}",
+           "spec.defaultBackend.service.port: Required value: port name or number is required");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_requests_reach_the_backend),
+        TEST(test_long_replies_are_streamed),
+        TEST(test_a_backend_that_waits_does_not_block_others),
+        TEST(test_a_backend_that_does_not_listen),
+        TEST(test_a_deleted_ingress_is_not_served),
+        TEST(test_mistakes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -122,8 +122,8 @@ static const struct gs_opt opts[] = {
      .arg = "FILE",
      .type = GS_OPT_STRING,
      AT(collectors),
-     .help = "Metrics of the exporter: a CSV file of dcgm-exporter. Default: customMetrics of "
-             "--values, otherwise all."},
+     .help = "Metrics of the exporter: a CSV file, or the name of a file of dcgm-exporter such as "
+             "1.x-compatibility-metrics.csv. Default: those of --values, otherwise all."},
     {.name = "node-name",
      .env = "NODE_NAME",
      .arg = "NAME",

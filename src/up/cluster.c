@@ -214,9 +214,12 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
         if (err)
             return err;
     }
-    if (o->collectors || c->values->counters) {
+    const char *collectors = o->collectors         ? o->collectors
+                             : c->values->counters ? counters
+                                                   : c->values->collectors;
+    if (collectors) {
         argv[n++] = "--collectors";
-        argv[n++] = o->collectors ? o->collectors : counters;
+        argv[n++] = collectors;
     }
     const char *const env[] = {c->devices.simulated ? sim_env : NULL, NULL};
     const struct up_child_config cfg = {.name = "exporter",

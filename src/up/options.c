@@ -19,8 +19,6 @@ struct gs_error *up_options_check(const struct up_options *o)
     for (size_t i = 0; i < o->scrape_configs.len; i++)
         if (access(o->scrape_configs.items[i], R_OK) < 0)
             return gs_error_errno(errno, "--scrape-config %s", o->scrape_configs.items[i]);
-    if (o->collectors && access(o->collectors, R_OK) < 0)
-        return gs_error_errno(errno, "--collectors %s", o->collectors);
     for (size_t i = 0; i < o->env.len; i++) {
         const char *item = o->env.items[i], *equals = strchr(item, '=');
         if (!equals || equals == item)

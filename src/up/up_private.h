@@ -115,7 +115,8 @@ struct gs_error *up_apply_add(struct up_apply *a, const json_t *objects, const c
 struct up_values {
     struct chart_values chart; // of kube-prometheus-stack
     const char *adapter;       // the last file with rules of the adapter (borrowed); NULL: none
-    char *counters;            // CSV: customMetrics of dcgm-exporter's chart; NULL: none
+    // Of dcgm-exporter's chart: customMetrics (CSV), and the path in its arguments; NULL: none.
+    char *counters, *collectors;
 };
 
 // Reads the files of --values, and logs the values without effect. Release it with

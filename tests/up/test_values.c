@@ -127,6 +127,19 @@ static void test_metrics_of_the_exporters_chart(void **state)
     assert_string_equal(v.counters, "DCGM_FI_DEV_GPU_UTIL, gauge, x\n");
     up_values_finish(&v);
     unlink(values);
+    free(values);
+    values = file_with("exporter.yaml",
+                       "arguments: ['-f', '/etc/dcgm-exporter/1.x-compatibility-metrics.csv']\n");
+    list[0] = values;
+    assert_ok(up_values_load(&o, &v));
+    assert_string_equal(v.collectors, "/etc/dcgm-exporter/1.x-compatibility-metrics.csv");
+    up_values_finish(&v);
+    unlink(values);
+    GS_AUTO_FREE char *wrong = file_with("wrong.yaml", "customMetrics: 'DCGM_FI_NO, gauge, x'\n");
+    list[0] = wrong;
+    refused(&o, "customMetrics");
+    unlink(wrong);
+    refused(&(struct up_options){.collectors = "/nowhere/x.csv"}, "--collectors");
 }
 
 static void test_files_without_known_values_are_refused(void **state)

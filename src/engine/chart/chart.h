@@ -20,6 +20,7 @@ struct chart_values {
     json_t *config;  // sections of prometheus.yml, all scalars are strings; NULL: none
     json_t *objects; // PrometheusRule, ServiceMonitor and PodMonitor objects; NULL: none
     char *selectors[CHART_SELECTORS]; // label selectors ("a=b,c in (d)"); NULL: all objects
+    bool alertmanager;                // the chart also deploys an Alertmanager
     char **notes;                     // "file:12:3: …": values without effect, probable mistakes
     size_t n_notes, notes_cap;
 };

@@ -16,6 +16,7 @@
 struct chart_reader {
     struct codec_reader base;
     struct chart_values *v;
+    const json_t *spec;  // prometheusSpec
     json_t *config;      // of this document
     const json_t *typed; // the same document with types, for objects
 };
@@ -203,7 +204,8 @@ static void read_selector(struct chart_reader *r, const char *key, const json_t 
 
 static void read_nil_uses_values(struct chart_reader *r, const char *key, const json_t *value)
 {
-    if (gs_streq(json_string_value(value), "true"))
+    GS_AUTO_FREE char *selector = gs_strndup(key, strlen(key) - strlen("NilUsesHelmValues"));
+    if (gs_streq(json_string_value(value), "true") && is_empty(json_object_get(r->spec, selector)))
         note(r, value,
              "%s: true: the chart selects only objects with the label release of its Helm release; "
              "here all objects are selected",
@@ -260,6 +262,7 @@ static void read_spec(struct chart_reader *r, const json_t *spec)
     json_t *value;
     if (!codec_reader_is_mapping(&r->base, spec, "prometheusSpec"))
         return;
+    r->spec = spec;
     for (size_t i = 0; i < GS_ARRAY_LEN(spec_keys); i++)
         names[i] = spec_keys[i].key;
     json_object_foreach ((json_t *)(uintptr_t)spec, key, value) {
@@ -402,10 +405,8 @@ static void read_values(struct chart_reader *r, const json_t *values)
     r->config = json_object();
     if (spec)
         read_spec(r, spec);
-    if (!is_empty(am) && !gs_streq(codec_json_str(am, "enabled", NULL), "false"))
-        note(r, am,
-             "alertmanager: no Alertmanager is started here; name a running one with "
-             "--alertmanager");
+    if (!is_empty(am))
+        r->v->alertmanager = !gs_streq(codec_json_str(am, "enabled", NULL), "false");
     read_rule_objects(r, values);
     read_monitor_objects(r, values, "additionalServiceMonitors", "ServiceMonitor");
     read_monitor_objects(r, values, "additionalPodMonitors", "PodMonitor");

@@ -96,11 +96,18 @@ static void test_values_without_effect_are_named(void **state)
     struct chart_values v = added("alertmanager: {alertmanagerSpec: {}}\n" SPEC
                                   "    remoteWrite: [{url: x}]\n    replicas: 2\n"
                                   "    serviceMonitorSelectors: {}\n");
-    assert_int_equal(v.n_notes, 3);
+    assert_int_equal(v.n_notes, 2);
+    assert_true(v.alertmanager);
     assert_string_equal(v.notes[0], "values.yaml:4:18: remoteWrite has no effect here");
     assert_string_equal(v.notes[1], "values.yaml:6:30: unknown value serviceMonitorSelectors; did "
                                     "you mean \"serviceMonitorSelector\"?");
-    assert_non_null(strstr(v.notes[2], "--alertmanager"));
+    chart_values_finish(&v);
+    v = added("alertmanager: {enabled: false}\n" SPEC "    ruleSelectorNilUsesHelmValues: true\n"
+              "    podMonitorSelector: {matchLabels: {a: b}}\n"
+              "    podMonitorSelectorNilUsesHelmValues: true\n");
+    assert_false(v.alertmanager);
+    assert_int_equal(v.n_notes, 1);
+    assert_non_null(strstr(v.notes[0], "ruleSelectorNilUsesHelmValues: true"));
     chart_values_finish(&v);
 }
 

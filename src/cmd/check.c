@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/check.h"
-
+#include "engine/check.h"
 #include "adapter/dry_run/dry_run.h"
 #include "base/slice.h"
 #include "cmd/commands.h"
 
-static int check_rules(const struct cmd_check_opts *o, int n_files, char **files)
+struct check_opts {
+    struct engine_check_options engine;
+    const char *source;     // of adapter: URL of a Prometheus; NULL: none is queried
+    const char *sources;    // of adapter: file of more sources; NULL: none
+    const char *kubeconfig; // of adapter: the cluster with the resources; NULL: Kubernetes' own
+};
+
+static int check_rules(const struct check_opts *o, int n_files, char **files)
 {
     return engine_check_rules(&o->engine, n_files, files);
 }
 
-static int check_adapter(const struct cmd_check_opts *o, int n_files, char **files)
+static int check_adapter(const struct check_opts *o, int n_files, char **files)
 {
     const struct dry_run_check_options d = {.strict = o->engine.strict,
                                             .source = o->source,
@@ -20,7 +26,7 @@ static int check_adapter(const struct cmd_check_opts *o, int n_files, char **fil
 }
 
 // A file of Helm values may be for several charts.
-static int check_config(const struct cmd_check_opts *o, int n_files, char **files)
+static int check_config(const struct check_opts *o, int n_files, char **files)
 {
     int code = 0;
     for (int i = 0; i < n_files; i++) {
@@ -35,7 +41,7 @@ static int check_config(const struct cmd_check_opts *o, int n_files, char **file
 
 static const struct {
     const char *name;
-    int (*run)(const struct cmd_check_opts *o, int n_files, char **files);
+    int (*run)(const struct check_opts *o, int n_files, char **files);
 } kinds[] = {
     {"adapter", check_adapter},
     {"config", check_config},
@@ -62,27 +68,27 @@ static struct gs_error *run_check(const void *opts, int argc, char **argv, int *
 static const struct gs_opt opts[] = {
     {.name = "strict",
      .type = GS_OPT_BOOL,
-     .offset = offsetof(struct cmd_check_opts, engine.strict),
+     .offset = offsetof(struct check_opts, engine.strict),
      .help = "Also fail for warnings: rules that write the same series, settings without effect."},
     {.name = "ignore-unknown-fields",
      .type = GS_OPT_BOOL,
-     .offset = offsetof(struct cmd_check_opts, engine.ignore_unknown_fields),
+     .offset = offsetof(struct check_opts, engine.ignore_unknown_fields),
      .help =
          "For rule files: accept fields of other programs. The engine still refuses such rules."},
     {.name = "source",
      .arg = "URL",
      .type = GS_OPT_STRING,
-     .offset = offsetof(struct cmd_check_opts, source),
+     .offset = offsetof(struct check_opts, source),
      .help = "For adapter: URL of the Prometheus on which the rules are tried."},
     {.name = "sources",
      .arg = "FILE",
      .type = GS_OPT_STRING,
-     .offset = offsetof(struct cmd_check_opts, sources),
+     .offset = offsetof(struct check_opts, sources),
      .help = "For adapter: the file of additional sources. They are queried if --source is given."},
     {.name = "kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,
-     .offset = offsetof(struct cmd_check_opts, kubeconfig),
+     .offset = offsetof(struct check_opts, kubeconfig),
      .help = "For adapter: the cluster whose resources the labels may name. Default: the resources "
              "of Kubernetes itself."},
     {.name = NULL},
@@ -108,7 +114,7 @@ const struct gs_command cmd_check = {
                 "gpuscale check rules rules/*.yaml\n"
                 "gpuscale check rules prometheus-alert-rule.yaml",
     .opts = opts,
-    .opts_size = sizeof(struct cmd_check_opts),
+    .opts_size = sizeof(struct check_opts),
     .min_args = 1,
     .max_args = -1,
     .run = run_check,

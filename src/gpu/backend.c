@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/mem.h"
 #include "base/slice.h"

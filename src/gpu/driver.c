@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds out whether a driver and a GPU exist.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/mem.h"
 #include "base/slice.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // XID errors, from an event set. Only events after the registration are received.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/slice.h"
 

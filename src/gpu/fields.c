@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Field readers: the NVML call and unit of each field.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/slice.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performance counters of Hopper and newer (DCGM_FI_PROF_*). NVML calculates a value for the time
 // between two samples. Older GPUs provide them only through DCGM.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/mem.h"
 #include "base/slice.h"

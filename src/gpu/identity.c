@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constant properties of a device: names, addresses, firmware versions.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/slice.h"
 

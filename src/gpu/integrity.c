@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of the board and its fabric: InfoROM checksum, unrepairable memory, registration with the
 // fabric manager of an NVSwitch system, and links that are down.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include <stdio.h>
 #include <string.h>

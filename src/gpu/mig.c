@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MIG devices of a GPU. Their handles become invalid when the GPU is reconfigured, so they are
 // queried for each sample.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/mem.h"
 

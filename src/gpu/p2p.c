@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the GPUs that can use NVLink peer to peer.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes on a GPU: the process lists in their three layouts, and the per-process utilization.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields of nvmlDeviceGetFieldValues: error and throttle counters, NVLink traffic.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/slice.h"
 

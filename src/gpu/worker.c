@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads that read devices, and the exchange with the coordinator.
-#include "gpu/backend.h"
+#include "gpu/gpu_private.h"
 
 #include "base/assert.h"
 #include "base/mem.h"

@@ -5,7 +5,7 @@
 // at most six of them, so that one type of function passes them all on.
 #include "garbage_nvml.h"
 
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

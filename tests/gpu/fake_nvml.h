@@ -2,7 +2,7 @@
 // A libnvidia-ml that does what a test tells it by the exported variable `fake_nvml`.
 #pragma once
 
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

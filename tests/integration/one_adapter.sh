@@ -9,7 +9,7 @@ here=$(dirname "$0")
 mkdir "$dir/page"
 {
     # The exporter of up uses the newer name of this label.
-    sed s/Hostname=/hostname=/ "$source/tests/adapter/gpu_page.txt"
+    sed s/Hostname=/hostname=/ "$source/tests/adapter/provider/gpu_page.txt"
     i=0
     for pod in a b c d e; do
         i=$((i + 1))

@@ -57,7 +57,7 @@ static int open_backend(void **state)
     const struct http_server_config cfg = {.address = ADDRESS,
                                            .cert_pem = b->cert.cert_pem,
                                            .key_pem = b->cert.key_pem,
-                                           .ask_client_cert = true};
+                                           .request_client_cert = true};
     assert_null(http_server_start(&b->h.loop, &cfg, on_backend_request, b, &b->server));
     *state = b;
     return 0;

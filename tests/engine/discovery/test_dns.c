@@ -2,7 +2,7 @@
 // dns_sd_configs with a name server on this machine: the resulting groups as lines of text.
 #include "engine/discovery/discovery.h"
 
-#include "../../net/dns_server.h"
+#include "../../net/dns/dns_server.h"
 
 struct fixture {
     uv_loop_t loop;

@@ -475,7 +475,8 @@ static void test_owners(void **state)
 static int read_page(void **state)
 {
     const char *root = getenv("GPUSCALE_SOURCE_ROOT");
-    GS_AUTO_FREE char *path = gs_format("%s/tests/adapter/gpu_page.txt", root ? root : ".");
+    GS_AUTO_FREE char *path =
+        gs_format("%s/tests/adapter/provider/gpu_page.txt", root ? root : ".");
     struct gs_buf text = {0};
     (void)state;
     assert_ok(gs_file_read(path, 1024 * 1024, &text));

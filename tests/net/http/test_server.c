@@ -696,7 +696,7 @@ static void test_certificates_and_tokens(void **state)
     struct fixture *f = setup(true, (struct http_server_config){.require_identity = true,
                                                                 .bearer_token = "s3cret",
                                                                 .check_token = check_token,
-                                                                .check_token_arg = "arg",
+                                                                .check_token_arg = (char[]){"arg"},
                                                                 .public_paths = public_paths});
     const char *ca = f->ca.cert_pem;
     struct tls_pair no = {0};

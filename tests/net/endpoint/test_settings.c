@@ -2,7 +2,7 @@
 // The HTTP settings of a configuration as a server sees them: redirects, proxies, the TLS name.
 #include "net/endpoint/endpoint.h"
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/mem.h"
 #include "net/http/server.h"
 #include "net/tls/tls.h"

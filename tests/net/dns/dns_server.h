@@ -3,7 +3,7 @@
 // by "TYPE name" in a table.
 #pragma once
 
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "net/dns/dns.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // oauth2 of HTTP settings: one server gives tokens and shows what requests carry.
-#include "../kube/loop.h"
+#include "../../kube/loop.h"
 #include "base/mem.h"
 #include "net/endpoint/endpoint_private.h"
 #include "net/http/server.h"

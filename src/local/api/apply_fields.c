@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of fields (FieldsV1) and what server-side apply does with them: the fields of an object, the
-// differences of two objects, merging, and the removal of fields that are no longer applied.
-// Follows structured-merge-diff.
-//
-// A set is a tree of JSON objects. The keys are path elements: "f:NAME" a member, "k:{…}" a list
-// item by its keys, "v:…" an item of a set. Here a node that is itself in the set has the member
-// "."; the stored form leaves it out of nodes without children.
+// What server-side apply does with the fields of objects: the fields of an object, the differences
+// of two objects, merging, and the removal of fields that are no longer applied. Follows
+// structured-merge-diff.
 #include "local/api/apply.h"
 
 #include "base/mem.h"
@@ -217,131 +213,6 @@ static json_t *indexed(const json_t *index, const json_t *list, const char *elem
     return at ? json_array_get(list, (size_t)json_integer_value(at)) : NULL;
 }
 
-// --- sets ---
-
-static json_t *child_of(json_t *set, const char *element)
-{
-    json_t *child = json_object_get(set, element);
-
-    if (!child) {
-        child = json_object();
-        json_object_set_new(set, element, child);
-    }
-    return child;
-}
-
-static void mark(json_t *set)
-{
-    json_object_set_new(set, ".", json_object());
-}
-
-static bool is_marked(const json_t *set) // NULL: no
-{
-    return json_object_get(set, ".") != NULL;
-}
-
-// Removes children without members.
-static void tidy(json_t *set)
-{
-    const char *key;
-    json_t *child;
-    void *next;
-
-    json_object_foreach_safe (set, next, key, child) {
-        if (strcmp(key, ".") == 0)
-            continue;
-        tidy(child);
-        if (json_object_size(child) == 0)
-            json_object_del(set, key);
-    }
-}
-
-static json_t *expand(const json_t *stored, unsigned depth)
-{
-    json_t *set = json_object();
-    const char *key;
-    json_t *child;
-
-    if (json_object_size(stored) == 0 || depth > MAX_DEPTH)
-        mark(set);
-    else
-        json_object_foreach ((json_t *)stored, key, child)
-            json_object_set_new(set, key,
-                                strcmp(key, ".") == 0 ? json_object() : expand(child, depth + 1));
-    return set;
-}
-
-json_t *local_api_fields_read(const json_t *stored)
-{
-    return json_object_size(stored) > 0 ? expand(stored, 0) : json_object();
-}
-
-static int by_element(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-json_t *local_api_fields_write(const json_t *set)
-{
-    json_t *stored = json_object();
-    size_t n = json_object_size(set), i = 0;
-    GS_AUTO_FREE const char **keys = gs_alloc_array(n + 1, sizeof *keys);
-    const char *key;
-    json_t *child;
-
-    json_object_foreach ((json_t *)set, key, child)
-        keys[i++] = key;
-    qsort(keys, n, sizeof *keys, by_element);
-    if (n == 1 && strcmp(keys[0], ".") == 0)
-        return stored;
-    for (i = 0; i < n; i++)
-        json_object_set_new(stored, keys[i], local_api_fields_write(json_object_get(set, keys[i])));
-    return stored;
-}
-
-void local_api_fields_add(json_t *set, const json_t *other)
-{
-    const char *key;
-    json_t *child;
-
-    json_object_foreach ((json_t *)other, key, child)
-        local_api_fields_add(child_of(set, key), child);
-}
-
-void local_api_fields_remove(json_t *set, const json_t *other)
-{
-    const char *key;
-    json_t *child;
-
-    json_object_foreach ((json_t *)other, key, child) {
-        json_t *mine = json_object_get(set, key);
-        if (strcmp(key, ".") == 0)
-            json_object_del(set, ".");
-        else if (mine)
-            local_api_fields_remove(mine, child);
-    }
-    tidy(set);
-}
-
-json_t *local_api_fields_common(const json_t *a, const json_t *b)
-{
-    json_t *set = json_object();
-    const char *key;
-    json_t *child;
-
-    json_object_foreach ((json_t *)a, key, child) {
-        const json_t *other = json_object_get(b, key);
-        if (!other)
-            continue;
-        json_t *common =
-            strcmp(key, ".") == 0 ? json_object() : local_api_fields_common(child, other);
-        if (strcmp(key, ".") == 0 || json_object_size(common) > 0)
-            json_object_set(set, key, common);
-        json_decref(common);
-    }
-    return set;
-}
-
 // --- the fields of an object ---
 
 static void collect(const struct place *p, const json_t *value, json_t *set, unsigned depth);
@@ -356,11 +227,11 @@ static void collect_list(const struct place *p, enum shape shape, const json_t *
     json_array_foreach ((json_t *)list, i, item) {
         GS_AUTO_FREE char *element = element_of(p, shape, item);
         if (!element) {
-            mark(set);
+            local_api_fields_mark(set);
             continue;
         }
-        json_t *child = child_of(set, element);
-        mark(child);
+        json_t *child = local_api_fields_child(set, element);
+        local_api_fields_mark(child);
         if (shape == SHAPE_KEYED)
             collect(&below, item, child, depth + 1);
     }
@@ -373,16 +244,16 @@ static void collect(const struct place *p, const json_t *value, json_t *set, uns
     json_t *member;
 
     if (shape == SHAPE_ATOMIC || depth > MAX_DEPTH) {
-        mark(set);
+        local_api_fields_mark(set);
     } else if (shape == SHAPE_KEYED || shape == SHAPE_SET) {
         collect_list(p, shape, value, set, depth);
     } else {
         json_object_foreach ((json_t *)value, key, member) {
             const struct place below = member_place(p, key);
             GS_AUTO_FREE char *element = gs_format("f:%s", key);
-            json_t *child = child_of(set, element);
+            json_t *child = local_api_fields_child(set, element);
             if (json_is_object(member) && json_object_size(member) == 0)
-                mark(child);
+                local_api_fields_mark(child);
             else
                 collect(&below, member, child, depth + 1);
         }
@@ -416,7 +287,7 @@ static void drop_identity(json_t *set)
     json_object_del(set, "f:kind");
     for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
         json_object_del(meta, keys[i]);
-    tidy(set);
+    local_api_fields_tidy(set);
 }
 
 json_t *local_api_fields_of(const struct local_api_applied_type *t, const json_t *obj)
@@ -447,9 +318,9 @@ static void collect_all(const struct place *p, const json_t *value, json_t *set,
     // A struct in a fixed place of its parent always exists in a Go type.
     bool fixed = p->field && p->field->kind == KUBE_F_OBJECT && depth <= 4;
     if ((shape == SHAPE_STRUCT || shape == SHAPE_MAP) && !fixed)
-        mark(set);
+        local_api_fields_mark(set);
     else if (shape == SHAPE_KEYED || shape == SHAPE_SET)
-        mark(set);
+        local_api_fields_mark(set);
     if (shape != SHAPE_STRUCT && shape != SHAPE_MAP)
         return;
     const char *key;
@@ -458,7 +329,7 @@ static void collect_all(const struct place *p, const json_t *value, json_t *set,
         const struct place below = member_place(p, key);
         GS_AUTO_FREE char *element = gs_format("f:%s", key);
         if (depth < MAX_DEPTH)
-            collect_all(&below, member, child_of(set, element), depth + 1);
+            collect_all(&below, member, local_api_fields_child(set, element), depth + 1);
     }
 }
 
@@ -475,14 +346,14 @@ static void differ_list(const struct place *p, enum shape shape, const json_t *a
         GS_AUTO_FREE char *element = element_of(p, shape, item);
         const json_t *before = indexed(in_a, a, element);
         if (!element) {
-            mark(d->changed);
+            local_api_fields_mark(d->changed);
         } else if (!before) {
-            mark(child_of(d->changed, element));
+            local_api_fields_mark(local_api_fields_child(d->changed, element));
             if (shape == SHAPE_KEYED)
-                collect_all(&below, item, child_of(d->changed, element), depth + 1);
+                collect_all(&below, item, local_api_fields_child(d->changed, element), depth + 1);
         } else if (shape == SHAPE_KEYED) {
-            const struct difference sub = {child_of(d->changed, element),
-                                           child_of(d->removed, element)};
+            const struct difference sub = {local_api_fields_child(d->changed, element),
+                                           local_api_fields_child(d->removed, element)};
             differ(&below, before, item, &sub, depth + 1);
         }
     }
@@ -490,9 +361,9 @@ static void differ_list(const struct place *p, enum shape shape, const json_t *a
         GS_AUTO_FREE char *element = element_of(p, shape, item);
         if (!element || json_object_get(in_b, element))
             continue;
-        mark(child_of(d->removed, element));
+        local_api_fields_mark(local_api_fields_child(d->removed, element));
         if (shape == SHAPE_KEYED)
-            collect_all(&below, item, child_of(d->removed, element), depth + 1);
+            collect_all(&below, item, local_api_fields_child(d->removed, element), depth + 1);
     }
 }
 
@@ -507,10 +378,10 @@ static void differ_members(const struct place *p, const json_t *a, const json_t 
         GS_AUTO_FREE char *element = gs_format("f:%s", key);
         const json_t *before = json_object_get(a, key);
         if (!before) {
-            collect_all(&below, member, child_of(d->changed, element), depth + 1);
+            collect_all(&below, member, local_api_fields_child(d->changed, element), depth + 1);
         } else {
-            const struct difference sub = {child_of(d->changed, element),
-                                           child_of(d->removed, element)};
+            const struct difference sub = {local_api_fields_child(d->changed, element),
+                                           local_api_fields_child(d->removed, element)};
             differ(&below, before, member, &sub, depth + 1);
         }
     }
@@ -518,7 +389,7 @@ static void differ_members(const struct place *p, const json_t *a, const json_t 
         const struct place below = member_place(p, key);
         GS_AUTO_FREE char *element = gs_format("f:%s", key);
         if (!json_object_get(b, key))
-            collect_all(&below, member, child_of(d->removed, element), depth + 1);
+            collect_all(&below, member, local_api_fields_child(d->removed, element), depth + 1);
     }
 }
 
@@ -530,7 +401,7 @@ static void differ(const struct place *p, const json_t *a, const json_t *b,
     if (json_equal(a, b))
         return;
     if (shape != shape_of(p, a) || shape == SHAPE_ATOMIC || depth > MAX_DEPTH)
-        mark(d->changed);
+        local_api_fields_mark(d->changed);
     else if (shape == SHAPE_KEYED || shape == SHAPE_SET)
         differ_list(p, shape, a, b, d, depth);
     else
@@ -613,13 +484,13 @@ static void prune_fields(const struct place *p, json_t *value, const json_t *old
 // child: of the old set. owned: by anybody, at or below the field; NULL: by nobody.
 static bool is_abandoned(const json_t *child, const json_t *owned)
 {
-    return is_marked(child) && !owned;
+    return local_api_fields_marked(child) && !owned;
 }
 
 static bool is_emptied(const json_t *value, const json_t *owned)
 {
     return (json_is_object(value) || json_is_array(value)) && json_object_size(value) == 0 &&
-           json_array_size(value) == 0 && !is_marked(owned);
+           json_array_size(value) == 0 && !local_api_fields_marked(owned);
 }
 
 static void prune_member(const struct place *p, json_t *value, const char *element,
@@ -636,7 +507,7 @@ static void prune_member(const struct place *p, json_t *value, const char *eleme
         return;
     }
     prune_fields(&below, member, old, owned, depth + 1);
-    bool held_fields = json_object_size(old) > (is_marked(old) ? 1 : 0);
+    bool held_fields = json_object_size(old) > (local_api_fields_marked(old) ? 1 : 0);
     if (held_fields && is_emptied(member, owned))
         json_object_del(value, key);
 }
@@ -687,56 +558,4 @@ void local_api_fields_prune(const struct local_api_applied_type *t, json_t *obj,
 {
     const struct place root = root_of(t);
     prune_fields(&root, obj, old, owned, 0);
-}
-
-// --- texts ---
-
-static void add_element(const char *element, struct gs_buf *path)
-{
-    CODEC_AUTO_JSON json_t *id = NULL;
-    const char *key;
-    json_t *value;
-    bool first = true;
-
-    if (element[0] == 'f') {
-        gs_buf_addf(path, ".%s", element + 2);
-        return;
-    }
-    GS_AUTO_ERROR struct gs_error *err =
-        element[0] == 'k' ? codec_json_parse(gs_slice_of(element + 2), false, &id) : NULL;
-    if (err || !json_is_object(id)) {
-        gs_buf_addf(path, "[=%s]", element + 2);
-        return;
-    }
-    json_object_foreach (id, key, value) {
-        GS_AUTO_FREE char *text = codec_json_text(value);
-        gs_buf_addf(path, "%s%s=%s", first ? "[" : ",", key, text);
-        first = false;
-    }
-    gs_buf_add_str(path, "]");
-}
-
-static void add_paths(const json_t *set, const char *prefix, json_t *paths)
-{
-    const char *key;
-    json_t *child;
-
-    json_object_foreach ((json_t *)set, key, child) {
-        GS_AUTO_BUF struct gs_buf path = {0};
-        if (strcmp(key, ".") == 0)
-            continue;
-        gs_buf_add_str(&path, prefix);
-        add_element(key, &path);
-        if (is_marked(child))
-            json_array_append_new(paths, json_string(path.data));
-        add_paths(child, path.data, paths);
-    }
-}
-
-json_t *local_api_fields_paths(const json_t *set)
-{
-    json_t *paths = json_array();
-
-    add_paths(set, "", paths);
-    return paths;
 }

@@ -198,6 +198,29 @@ static void test_a_token_of_the_service_account(void **state)
     assert_non_null(strstr(r.text, "system:serviceaccount:default:default"));
 }
 
+static const char *ended_message(const json_t *pod)
+{
+    return codec_json_str(container_status(pod, 0), "state", "terminated", "message", NULL);
+}
+
+static void test_termination_messages(void **state)
+{
+    struct fixture *f = *state;
+    create_pod(f, "p", "",
+               "'restartPolicy':'Never','containers':[{'name':'c','image':'any',"
+               "'terminationMessagePolicy':'FallbackToLogsOnError','command':['sh','-c',"
+               "'echo one; echo two >&2; sleep 0.2; exit 3']}]");
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "failed", has_phase, "Failed");
+    assert_non_null(strstr(ended_message(pod), "two\n"));
+    require_mounts();
+    create_pod(f, "q", "",
+               "'restartPolicy':'Never','containers':[{'name':'c','image':'any',"
+               "'terminationMessagePath':'/gpuscale-test/log','command':['sh','-c',"
+               "'printf done > /gpuscale-test/log']}]");
+    CODEC_AUTO_JSON json_t *q = wait_pod(f, "q", "succeeded", has_phase, "Succeeded");
+    assert_string_equal(ended_message(q), "done");
+}
+
 static void test_a_sub_path_cannot_leave_its_volume(void **state)
 {
     struct fixture *f = *state;
@@ -326,6 +349,7 @@ int main(void)
         T(test_a_host_path_of_another_type),
         T(test_downward_and_projected),
         T(test_a_token_of_the_service_account),
+        T(test_termination_messages),
         T(test_a_sub_path_cannot_leave_its_volume),
         T(test_a_mount_that_fails),
         T(test_probes_see_the_volumes),

@@ -482,6 +482,8 @@ void kubelet_logs_close_all(struct kubelet *k); // ends all open streams
 // Moves the file offset to the start of the n-th line from the end, or to the beginning if there
 // are fewer lines. Returns the number of lines after the offset, at most n.
 int64_t kubelet_log_tail_seek(int fd, int64_t n);
+// The text of the last lines, at most max_bytes of its end. NULL if there is none. Caller frees.
+char *kubelet_log_tail_text(const char *path, int64_t max_lines, size_t max_bytes);
 
 // --- node.c: the Node object of this machine and its Lease ---
 // The node is created at the start and sends a heartbeat every 10 seconds.

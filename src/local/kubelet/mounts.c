@@ -56,7 +56,9 @@ static struct gs_error *new_user_namespace(void)
     GS_AUTO_FREE char *users = gs_format("%u %u 1", geteuid(), geteuid());
     GS_AUTO_FREE char *groups = gs_format("%u %u 1", getegid(), getegid());
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-        return gs_error_errno(errno, "creating a user namespace and a mount namespace");
+        return errno == ENOSPC
+                   ? gs_error_new(GS_EPERM, "user.max_user_namespaces allows no user namespace")
+                   : gs_error_errno(errno, "creating a user namespace and a mount namespace");
     struct gs_error *err = write_proc("/proc/self/setgroups", "deny");
     if (!err)
         err = write_proc("/proc/self/uid_map", users);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container's life: waiting -> running -> exited -> (back-off) -> running …
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "codec/encoding.h"
 #include "kube/event.h"
 #include "local/kubelet/kubelet_private.h"
 #include "local/kubelet/shim.h"
@@ -17,6 +19,9 @@ enum {
     BACKOFF_RESET_MS = 600000,
     SWEEPS = 4,
     SWEEP_MS = 250,
+    MAX_MESSAGE = 4096,
+    MESSAGE_LOG_LINES = 80,
+    MESSAGE_LOG_BYTES = 2048,
     MIN_GRACE_MS = 2000, // what is left for SIGTERM after a preStop hook that took too long
 };
 
@@ -307,6 +312,26 @@ static char *exec_failure(const struct kubelet_container *c, int error)
                                                               : strerror(error));
 }
 
+// What the container wrote to terminationMessagePath, or the end of its log if the policy says so.
+// The limits are the kubelet's.
+static char *termination_message(const struct kubelet_container *c, int exit_code)
+{
+    const json_t *spec = kubelet_container_spec(c);
+    const char *policy = codec_json_str(spec, "terminationMessagePolicy", NULL);
+    GS_AUTO_FREE char *file = kubelet_container_file(c, 0, "message");
+    GS_AUTO_FREE char *log = kubelet_container_file(c, c->restart_count, "log");
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(file, MAX_MESSAGE, &text);
+    char *message = err || !text.len ? NULL : gs_buf_take(&text);
+    if (!message && exit_code && gs_streq(policy, "FallbackToLogsOnError"))
+        message = kubelet_log_tail_text(log, MESSAGE_LOG_LINES, MESSAGE_LOG_BYTES);
+    if (message && codec_utf8_valid_prefix(gs_slice_of(message)) < strlen(message)) {
+        free(message);
+        message = NULL;
+    }
+    return message;
+}
+
 static void note_exit(struct kubelet_container *c, const struct kubelet_process_exit *e)
 {
     struct kubelet_termination *t = &c->current;
@@ -321,8 +346,10 @@ static void note_exit(struct kubelet_container *c, const struct kubelet_process_
                             : e->exit_code ? "Error"
                                            : "Completed"),
     };
-    if (!e->exec_errno)
+    if (!e->exec_errno) {
+        t->message = termination_message(c, e->exit_code);
         return;
+    }
     t->message = e->message && *e->message ? gs_strdup(e->message) : exec_failure(c, e->exec_errno);
     kube_event(c->worker->k->recorder, c->worker->pod, "Warning", "Failed",
                "Error: failed to start container \"%s\": %s", c->name, t->message);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
+#include "local/kubelet/mounts.h"
 #include "local/ports.h"
 
 #include <inttypes.h>
@@ -306,6 +307,56 @@ static void expand_argv(const struct kubelet_words *env, const struct kubelet_wo
     }
 }
 
+static void add_first(struct kubelet_words *mounts, const char *target, const char *source)
+{
+    GS_AUTO_FREE char *text = kubelet_mount_text(target, false, source);
+    kubelet_words_add(mounts, text);
+    char *last = mounts->items[mounts->len - 1];
+    memmove(mounts->items + 1, mounts->items, (mounts->len - 1) * sizeof(*mounts->items));
+    mounts->items[0] = last;
+}
+
+// A workingDir that this machine lacks is the container's own directory. It may contain mounts, so
+// it comes before them.
+static void add_working_dir(const struct kubelet_container *c, struct kubelet_words *mounts)
+{
+    const char *dir = codec_json_str(kubelet_container_spec(c), "workingDir", NULL);
+    if (!dir || *dir != '/' || !kubelet_is_inner_path(dir + 1) || strchr(dir, ':') ||
+        access(dir, F_OK) == 0 || is_mounted(dir, mounts))
+        return;
+    GS_AUTO_FREE char *own = kubelet_worker_path(c->worker, KUBELET_DIR_PODS, c->name);
+    add_first(mounts, dir, own);
+}
+
+// The file of terminationMessagePath. The default is in /dev, which stays as it is.
+static struct gs_error *add_message_file(const struct kubelet_container *c,
+                                         struct kubelet_words *mounts)
+{
+    const char *path = codec_json_str(kubelet_container_spec(c), "terminationMessagePath", NULL);
+    if (!path || *path != '/' || gs_starts(path, "/dev/") || !kubelet_is_inner_path(path + 1) ||
+        strchr(path, ':'))
+        return NULL;
+    GS_AUTO_FREE char *file = kubelet_container_file(c, 0, "message");
+    GS_AUTO_FREE char *text = kubelet_mount_text(path, false, file);
+    kubelet_words_add(mounts, text);
+    return gs_file_write_atomic(file, 0666, gs_slice_make("", 0));
+}
+
+static struct gs_error *add_mounts(struct kubelet_container *c, struct kubelet_words *mounts)
+{
+    GS_AUTO_FREE char *own = NULL;
+    if (c->worker->k->mount_problem)
+        return NULL;
+    struct gs_error *err =
+        kubelet_volumes_mounts(c->worker->volumes, kubelet_container_spec(c), &c->env, mounts);
+    if (!err)
+        err = make_folders(c, &own);
+    if (err)
+        return err;
+    add_working_dir(c, mounts);
+    return add_message_file(c, mounts);
+}
+
 static void start_with(struct kubelet_container *c, const json_t *sources)
 {
     struct kubelet_worker *w = c->worker;
@@ -321,8 +372,7 @@ static void start_with(struct kubelet_container *c, const json_t *sources)
     }
     kubelet_words_finish(&c->env);
     c->env = env;
-    if (!w->k->mount_problem)
-        err = kubelet_volumes_mounts(w->volumes, kubelet_container_spec(c), &c->env, &mounts);
+    err = add_mounts(c, &mounts);
     if (err) {
         fail_config(c, gs_error_message(err));
         return;

@@ -86,7 +86,7 @@ static void fiber_begin(unsigned high, unsigned low)
     swapcontext(&f->own, &f->caller);
 }
 
-static bool enter(struct gs_fiber *f)
+static bool fiber_enter(struct gs_fiber *f)
 {
     leave(f, &f->fake_caller, f->stack, f->size);
     swapcontext(&f->caller, &f->own);
@@ -105,12 +105,12 @@ bool gs_fiber_start(struct gs_fiber *f, void (*fn)(void *arg), void *arg)
     f->own.uc_link = NULL; // fiber_begin() switches back itself
     makecontext(&f->own, (void (*)(void))fiber_begin, 2, (unsigned)((uintptr_t)f >> 32),
                 (unsigned)(uintptr_t)f);
-    return enter(f);
+    return fiber_enter(f);
 }
 
 bool gs_fiber_resume(struct gs_fiber *f)
 {
-    return enter(f);
+    return fiber_enter(f);
 }
 
 void gs_fiber_pause(struct gs_fiber *f)

@@ -101,7 +101,7 @@ static char *anchor_name(struct fy_event *ev)
 
 // "<<", the merge key of YAML 1.1, merges one or several mappings, of which earlier ones win. If
 // "<<" is repeated, the last one wins, as in Go's packages.
-static bool merge(struct level *l, const json_t *value)
+static bool merge_mapping(struct level *l, const json_t *value)
 {
     CODEC_AUTO_JSON json_t *given = json_object();
     size_t i;
@@ -161,7 +161,8 @@ static struct gs_error *place(struct builder *b, struct fy_event *ev, json_t *va
     }
     GS_AUTO_FREE char *key = GS_TAKE(l->key);
     if (l->key_merges)
-        return merge(l, own) ? NULL : fail_at(b, ev, "<< needs a mapping or a list of mappings");
+        return merge_mapping(l, own) ? NULL
+                                     : fail_at(b, ev, "<< needs a mapping or a list of mappings");
     json_object_set(l->container, key, own);
     return NULL;
 }

@@ -107,7 +107,7 @@ static bool check_parts(const struct engine_config *c)
 enum file_kind { FILE_CONFIG, FILE_VALUES, FILE_MANIFESTS };
 
 // A file that cannot be read as YAML is reported as a configuration.
-static enum file_kind kind_of(const struct codec_yaml_docs *docs)
+static enum file_kind section_kind(const struct codec_yaml_docs *docs)
 {
     for (size_t i = 0; i < docs->len; i++) {
         if (chart_is_values(docs->items[i].value))
@@ -172,7 +172,7 @@ bool engine_check_is_values(const char *path)
 {
     struct codec_yaml_docs docs = {0};
     GS_AUTO_ERROR struct gs_error *err = codec_yaml_load_file(path, &docs);
-    bool is = !err && kind_of(&docs) == FILE_VALUES;
+    bool is = !err && section_kind(&docs) == FILE_VALUES;
     codec_yaml_docs_finish(&docs);
     return is;
 }
@@ -186,7 +186,7 @@ static bool check_config_file(const struct engine_check_options *o, const char *
     printf("Checking %s\n", path);
     (void)fflush(stdout);
     gs_error_free(codec_yaml_load_file(path, &docs));
-    enum file_kind kind = kind_of(&docs);
+    enum file_kind kind = section_kind(&docs);
     bool manifests_ok = kind == FILE_MANIFESTS && check_manifests(o, path, &docs);
     codec_yaml_docs_finish(&docs);
     if (kind != FILE_CONFIG)

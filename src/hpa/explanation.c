@@ -141,8 +141,8 @@ static json_t *metric_json(const struct hpa_inspection_result *found, const stru
 }
 
 // --- the cluster's own controller ---
-static void differ(json_t *list, const char *fmt, ...) GS_PRINTF(2, 3);
-static void differ(json_t *list, const char *fmt, ...)
+static void add_difference(json_t *list, const char *fmt, ...) GS_PRINTF(2, 3);
+static void add_difference(json_t *list, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -161,8 +161,8 @@ static void compare_condition(const json_t *object, const struct hpa_decision *d
     if (!ours || !status || !reason ||
         (gs_streq(ours->status, status) && gs_streq(ours->reason, reason)))
         return;
-    differ(list, "%s: the cluster says %s %s, this explanation %s %s", type, status, reason,
-           ours->status, ours->reason);
+    add_difference(list, "%s: the cluster says %s %s, this explanation %s %s", type, status, reason,
+                   ours->status, ours->reason);
 }
 
 static bool is_held(const json_t *object)
@@ -179,15 +179,16 @@ static void compare_counts(const json_t *object, const struct hpa_decision *d, b
     if (d->outcome == HPA_OUTCOME_NO_SCALE)
         return;
     if (current != d->current)
-        differ(list, "its status was calculated for %lld replicas, and the target now has %d",
-               (long long)current, d->current);
+        add_difference(list,
+                       "its status was calculated for %lld replicas, and the target now has %d",
+                       (long long)current, d->current);
     if (desired != d->desired && d->outcome != HPA_OUTCOME_NO_COUNT)
-        differ(list, "desired: the cluster says %lld, this explanation %d%s", (long long)desired,
-               d->desired,
-               is_held(object) && !remembers
-                   ? "; an earlier recommendation of its stabilisation window holds it, "
-                     "which cannot be read from outside"
-                   : "");
+        add_difference(list, "desired: the cluster says %lld, this explanation %d%s",
+                       (long long)desired, d->desired,
+                       is_held(object) && !remembers
+                           ? "; an earlier recommendation of its stabilisation window holds it, "
+                             "which cannot be read from outside"
+                           : "");
 }
 
 // The value in the cluster's status, in the unit of the result. NAN: absent.
@@ -223,13 +224,13 @@ static void compare_metric(const struct hpa_inspection_result *found, const stru
                                      : (double)r->average_value;
     double scale = fmax(fabs(theirs), fabs(ours));
     if (!r->ok && !isnan(theirs))
-        differ(list, "%s: the cluster shows a value, this explanation has none", name);
+        add_difference(list, "%s: the cluster shows a value, this explanation has none", name);
     else if (r->ok && isnan(theirs))
-        differ(list, "%s: the cluster shows no value", name);
+        add_difference(list, "%s: the cluster shows no value", name);
     else if (r->ok && fabs(theirs - ours) > FAR_APART * scale)
-        differ(list, "%s: the cluster's last value is %.4g, now it is %.4g", name,
-               r->has_utilization ? theirs : theirs / 1000,
-               r->has_utilization ? ours : ours / 1000);
+        add_difference(list, "%s: the cluster's last value is %.4g, now it is %.4g", name,
+                       r->has_utilization ? theirs : theirs / 1000,
+                       r->has_utilization ? ours : ours / 1000);
 }
 
 static json_t *cluster_json(const struct hpa_inspection_result *found, const struct hpa_decision *d)
@@ -243,7 +244,7 @@ static json_t *cluster_json(const struct hpa_inspection_result *found, const str
     codec_json_set_int(out, "desiredReplicas",
                        codec_json_int(object, 0, "status", "desiredReplicas", NULL));
     if (silent) {
-        differ(list, "no controller has written a status yet");
+        add_difference(list, "no controller has written a status yet");
         return out;
     }
     compare_counts(object, d, found->history != NULL, list);

@@ -54,7 +54,7 @@ static void read_row(const json_t *pod, struct row *ret)
     ret->how = text_of(pod, "how", "");
 }
 
-static void add_row(const struct row *r, const size_t *widths, struct gs_buf *out)
+static void add_sample_row(const struct row *r, const size_t *widths, struct gs_buf *out)
 {
     gs_buf_add_str(out, "  ");
     for (size_t c = 0; c < N_COLUMNS; c++)
@@ -75,7 +75,7 @@ static void add_pods(const json_t *pods, struct gs_buf *out)
             widths[c] = len > widths[c] ? len : widths[c];
         }
     for (size_t i = 0; n && i <= shown; i++)
-        add_row(&rows[i], widths, out);
+        add_sample_row(&rows[i], widths, out);
     if (n > shown)
         gs_buf_addf(out, "  and %zu more\n", n - shown);
 }
@@ -101,7 +101,7 @@ static void add_threshold(const json_t *metric, const char *name, struct gs_buf 
                     (long long)desired, plural(desired));
 }
 
-static void add_metric(const json_t *metric, struct gs_buf *out)
+static void add_metric_text(const json_t *metric, struct gs_buf *out)
 {
     gs_buf_addf(out, "\n%s metric %s\n", text_of(metric, "type", ""),
                 text_of(metric, "explanation", ""));
@@ -183,7 +183,7 @@ void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
     const json_t *differences = codec_json_get(explanation, "cluster", "differences", NULL);
     add_head(explanation, out);
     for (size_t i = 0; i < json_array_size(metrics); i++)
-        add_metric(json_array_get(metrics, i), out);
+        add_metric_text(json_array_get(metrics, i), out);
     add_result(explanation, out);
     add_history(json_object_get(explanation, "memory"), out);
     if (!json_array_size(differences)) {

@@ -188,7 +188,7 @@ struct hpa_ownership *hpa_ownership_new(uv_loop_t *loop, struct kube_client *cli
     return c;
 }
 
-static void on_timer_closed(void *arg)
+static void on_ownership_timer_closed(void *arg)
 {
     struct hpa_ownership *c = arg;
     free(c->manager);
@@ -201,7 +201,7 @@ void hpa_ownership_free(struct hpa_ownership *c)
         return;
     gs_hmap_free(c->items);
     kube_recorder_free(c->recorder);
-    gs_timer_close(c->timer, on_timer_closed);
+    gs_timer_close(c->timer, on_ownership_timer_closed);
 }
 
 void hpa_ownership_forget(struct hpa_ownership *c, const json_t *hpa)

@@ -124,7 +124,7 @@ static void lookup_done(void *arg, struct gs_error *err)
         send_read(s, read_done);
 }
 
-static void report_failure(void *arg)
+static void deliver_failure(void *arg)
 {
     struct hpa_scale *s = arg;
     s->cb(s->arg, GS_TAKE(s->failed));
@@ -139,7 +139,7 @@ void hpa_scale_read(struct hpa_scale *s, hpa_scale_done cb, void *arg)
                                              s->spec->target_kind, &known, &s->resource);
     if (err) {
         s->failed = err;
-        gs_timer_start(s->timer, report_failure, 0);
+        gs_timer_start(s->timer, deliver_failure, 0);
     } else if (known) {
         send_read(s, read_done);
     } else {

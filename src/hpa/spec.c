@@ -66,7 +66,7 @@ static struct gs_error *get_ratio(const json_t *obj, const char *name, const cha
     return NULL;
 }
 
-static enum hpa_metric_type type_of(const char *text)
+static enum hpa_metric_type target_type_of(const char *text)
 {
     static const enum hpa_metric_type types[HPA_N_SOURCES] = {
         HPA_METRIC_OBJECT,   HPA_METRIC_EXTERNAL,           HPA_METRIC_PODS,
@@ -113,7 +113,7 @@ static void choose_target(struct hpa_metric_spec *m, const char *type_text)
 static struct gs_error *parse_metric(const json_t *in, size_t index, struct hpa_metric_spec *m)
 {
     m->type_text = or_empty(codec_json_str(in, "type", NULL));
-    m->type = type_of(m->type_text);
+    m->type = target_type_of(m->type_text);
     m->name = m->container = m->object_kind = m->object_name = m->object_api_version = "";
     const char *member = spec_member(m->type_text);
     if (!member)

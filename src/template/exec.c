@@ -258,7 +258,8 @@ static bool fail_argument(struct template_expansion *e, const struct template_ar
                             wanted, template_type_name(got));
 }
 
-static bool check_count(struct template_expansion *e, const struct template_argument *fn, size_t n)
+static bool check_argument_count(struct template_expansion *e, const struct template_argument *fn,
+                                 size_t n)
 {
     int min, max;
     struct gs_slice name = fn->s;
@@ -282,7 +283,7 @@ static bool eval_function(struct template_expansion *e, const struct template_co
     for (const struct template_argument *a = args; a; a = a->next)
         n++;
     n += final != NULL;
-    if (!check_count(e, fn, n))
+    if (!check_argument_count(e, fn, n))
         return false;
     struct template_value *values = gs_arena_alloc(&e->arena, (n + 1) * sizeof(*values));
     if (!values)

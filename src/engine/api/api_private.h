@@ -171,7 +171,7 @@ void engine_api_queue_free(
 // Runs the request now or queues it. The request is copied.
 void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request *r);
 size_t engine_api_queue_len(const struct engine_api_queue *q);
-// Queues a query of this process. Takes ask.
+// Queues a query of this process. Takes ownership of query.
 void engine_api_queue_run_local(struct engine_api_queue *q, struct engine_api *api,
                                 struct engine_api_local_query *query);
 void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *query);

@@ -63,7 +63,7 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
     w->out->len += (size_t)(at - start);
 }
 
-static void add_metric(struct writer *w, struct tsdb_labels l)
+static void add_series_metric(struct writer *w, struct tsdb_labels l)
 {
     gs_buf_add(w->out, "{\"metric\":{", 11);
     add_labels(w, l);
@@ -116,7 +116,7 @@ static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
         }
         if (n++)
             gs_buf_add_char(w->out, ',');
-        add_metric(w, s->labels);
+        add_series_metric(w, s->labels);
         add_vector_value(w, s->v[0]);
     }
 }
@@ -188,7 +188,7 @@ static void add_matrix(struct writer *w, size_t limit, bool *ret_truncated)
     for (size_t i = 0; i < n; i++) {
         if (i)
             gs_buf_add_char(w->out, ',');
-        add_metric(w, m->series[order[i]].labels);
+        add_series_metric(w, m->series[order[i]].labels);
         gs_buf_add_str(w->out, ",\"values\":[");
         add_columns(w, &m->series[order[i]]);
         gs_buf_add_str(w->out, "]}");
@@ -205,7 +205,7 @@ static void add_raw(struct writer *w, size_t limit, bool *ret_truncated)
         const struct promql_raw *s = &res->raw[order[i]];
         if (i)
             gs_buf_add_char(w->out, ',');
-        add_metric(w, s->labels);
+        add_series_metric(w, s->labels);
         gs_buf_add_str(w->out, ",\"values\":[");
         for (size_t k = 0; k < s->n; k++) {
             if (k)

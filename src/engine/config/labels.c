@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "engine/config/config_private.h"
 
-static int compare_label_names(const void *a, const void *b)
+static int compare_static_labels(const void *a, const void *b)
 {
     const struct metrics_label *x = a, *y = b;
     return strcmp(x->name.data, y->name.data);
@@ -25,7 +25,7 @@ void engine_config_labels(struct codec_reader *r, const json_t *map,
                                              gs_slice_of(text)};
     }
     if (n)
-        qsort(labels, n, sizeof(*labels), compare_label_names);
+        qsort(labels, n, sizeof(*labels), compare_static_labels);
     *ret = labels;
     *ret_n = n;
 }

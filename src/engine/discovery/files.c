@@ -56,7 +56,8 @@ struct gs_error *discovery_files_load(const char *path, struct codec_yaml_docs *
     return err;
 }
 
-static void read_file(struct discovery_group_list *l, const char *path, struct discovered_file *f)
+static void read_target_file(struct discovery_group_list *l, const char *path,
+                             struct discovered_file *f)
 {
     struct codec_yaml_docs docs = {0};
     struct gs_error *err = discovery_files_load(path, &docs);
@@ -93,7 +94,7 @@ static void on_file_event(void *arg, const char *path, enum gs_file_event event)
     if (event == GS_FILE_REMOVED)
         remove_groups(s, path, f);
     else
-        read_file(&s->changed, path, f);
+        read_target_file(&s->changed, path, f);
 }
 
 static void report_changed_files(void *arg)

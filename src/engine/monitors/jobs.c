@@ -105,7 +105,7 @@ static void select_presence(json_t *list, const char *object, const char *key, c
     add_rule(list, (struct rule){.action = action, .source = present, .regex = "true"});
 }
 
-static char *joined(const json_t *values)
+static char *join_labels(const json_t *values)
 {
     struct gs_buf out = {0};
     size_t i;
@@ -119,7 +119,7 @@ static char *joined(const json_t *values)
 static void select_expression(json_t *list, const char *object, const json_t *e)
 {
     const char *key = codec_json_str(e, "key", NULL), *op = codec_json_str(e, "operator", NULL);
-    GS_AUTO_FREE char *values = joined(codec_json_get(e, "values", NULL));
+    GS_AUTO_FREE char *values = join_labels(codec_json_get(e, "values", NULL));
     if (gs_streq(op, "In"))
         select_values(list, object, key, "keep", values);
     else if (gs_streq(op, "NotIn"))

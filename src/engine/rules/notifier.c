@@ -191,7 +191,7 @@ static void batch_done(struct rules_notifier *n)
     rules_notifier_flush(n);
 }
 
-static void count_response(struct rules_alertmanager *t)
+static void count_batch(struct rules_alertmanager *t)
 {
     struct rules_notifier *n = t->notifier;
     gs_buf_clear(&t->body);
@@ -226,7 +226,7 @@ static void on_alertmanager_response(void *arg, const struct http_response *resp
             gs_err("notify", "Alertmanager %s: %zu alerts not sent: bad response status %d", t->url,
                    t->n_alerts, response->status);
     }
-    count_response(t);
+    count_batch(t);
 }
 
 static void post_alerts(struct rules_alertmanager *t)

@@ -17,8 +17,8 @@ static struct gs_slice get(const struct engine_config_label_builder *b, const ch
     return engine_config_labels_get(b, gs_slice_of(name));
 }
 
-static void set_defaults(struct engine_config_label_builder *b,
-                         const struct engine_config_scrape_config *cfg)
+static void set_default_labels(struct engine_config_label_builder *b,
+                               const struct engine_config_scrape_config *cfg)
 {
     char text[GS_RFC3339_SIZE];
     set_text(b, "job", cfg->job_name);
@@ -207,7 +207,7 @@ void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
 {
     GS_CLEANUP(engine_config_labels_finish) struct engine_config_label_builder b = {0};
     struct scrape_target_spec s = {.interval_ms = cfg->interval_ms, .timeout_ms = cfg->timeout_ms};
-    set_defaults(&b, cfg);
+    set_default_labels(&b, cfg);
     set_all(&b, group, n_group);
     set_all(&b, target, n_target);
     s.discovered = copy_labels(arena, &b, false, &s.n_discovered);

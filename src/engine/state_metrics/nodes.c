@@ -50,7 +50,7 @@ static void write_node_labels(struct state_metrics_writer *w, const json_t *node
     state_metrics_end(w, 1);
 }
 
-static void created(struct state_metrics_writer *w, const json_t *node)
+static void write_node_created(struct state_metrics_writer *w, const json_t *node)
 {
     double s;
     if (!state_metrics_seconds(codec_json_str(node, "metadata", "creationTimestamp", NULL), &s))
@@ -100,7 +100,7 @@ const struct state_metrics_family state_metrics_node_families[] = {
     {"kube_node_info", "Versions and addresses of a node.", METRICS_GAUGE, write_node_info},
     {"kube_node_labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_node_labels},
     {"kube_node_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
-     created},
+     write_node_created},
     {"kube_node_spec_unschedulable", "1 when the node takes no new pods.", METRICS_GAUGE,
      unschedulable},
     {"kube_node_spec_taint", "The taints of a node.", METRICS_GAUGE, taints},

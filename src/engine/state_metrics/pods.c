@@ -108,7 +108,7 @@ static void time_member(struct state_metrics_writer *w, const json_t *pod, const
     state_metrics_end(w, s);
 }
 
-static void created(struct state_metrics_writer *w, const json_t *pod)
+static void write_pod_created(struct state_metrics_writer *w, const json_t *pod)
 {
     time_member(w, pod, codec_json_str(pod, "metadata", "creationTimestamp", NULL));
 }
@@ -130,7 +130,7 @@ const struct state_metrics_family state_metrics_pod_families[] = {
     {"kube_pod_status_unschedulable", "1 for a pod that cannot be scheduled.", METRICS_GAUGE,
      unschedulable},
     {"kube_pod_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
-     created},
+     write_pod_created},
     {"kube_pod_start_time", "Time when the kubelet accepted the pod, in seconds since 1970.",
      METRICS_GAUGE, start_time},
     {0},

@@ -1,5 +1,5 @@
 #!/bin/sh
-# exec, cp and port-forward with kubectl, over WebSocket and over SPDY as kubectl before 1.30 speaks
+# exec, attach, cp, run and port-forward with kubectl, over WebSocket and over SPDY as kubectl before 1.30 speaks
 # it: exit codes, streams, a terminal, many at once, and clients that vanish.
 . "$(dirname "$0")/lib.sh"
 need kubectl python3 script curl
@@ -94,6 +94,44 @@ code=0
 [ "$code" = 5 ] || fail "exit code $code of the terminal: $(cat "$dir/terminal")"
 grep -q '^33 101' "$dir/terminal" || fail "size of the terminal: $(cat "$dir/terminal")"
 echo "ok: terminal"
+
+# attach: the output from now on, the input of a container that has one, and `run -it`.
+kubectl apply -f - <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: tick}
+spec:
+  containers:
+  - {name: c, image: any, command: [sh, -c, "while sleep 0.2; do echo tick; echo tock >&2; done"]}
+Y
+kubectl wait --for=condition=Ready --timeout=180s pod/tick
+attach_tests() {
+    : >"$dir/out" && : >"$dir/err"
+    kubectl attach tick >"$dir/out" 2>"$dir/err" &
+    client=$!
+    pids="$pids $client"
+    wait_for "output is shown" grep -qx tick "$dir/out"
+    wait_for "errors are shown" grep -qx tock "$dir/err"
+    kill "$client"
+    wait "$client" 2>/dev/null || true
+    # The container waits for its end; its last word is that of the log or of the session.
+    printf 'some input\n' | kubectl run "$2" --image=any --restart=Never -i --rm --command -- sh -c 'sed s/input/output/; sleep 1' >"$dir/out" 2>"$dir/err"
+    grep -qx 'some output' "$dir/out" || fail "run -i: $(cat "$dir/out" "$dir/err")"
+    echo "ok: attach $1"
+}
+attach_tests "over WebSocket" run-1
+(
+    export KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false
+    attach_tests "over SPDY" run-2
+)
+code=0
+(
+    soon grep -q 'command prompt' "$dir/terminal" && printf 'stty size; exit 7\r'
+    soon grep -q 'terminated (Error)' "$dir/terminal"
+) | script -qefc 'stty rows 33 cols 101; kubectl run shell --image=any --restart=Never -it --rm --command -- sh' /dev/null >"$dir/terminal" 2>&1 || code=$?
+[ "$code" = 7 ] || fail "exit code $code of run -it: $(cat "$dir/terminal")"
+grep -q '^33 101' "$dir/terminal" || fail "size of the terminal of run -it: $(cat "$dir/terminal")"
+echo "ok: run -it"
 
 # Many at once.
 many=

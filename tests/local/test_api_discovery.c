@@ -141,7 +141,7 @@ static void test_logs_are_the_kubelets(void **state)
     AUTO_REPLY struct reply r = request_with(h, "GET", path, NULL, "text/plain", NULL);
     assert_string_equal(r.text, "c of p");
     AUTO_REPLY struct reply exec =
-        request(h, "POST", "/api/v1/namespaces/default/pods/p/attach?stdout=true", "{}");
+        request(h, "POST", "/api/v1/namespaces/default/pods/p/resize?x=y", "{}");
     assert_status(exec, 501);
 }
 

@@ -323,7 +323,7 @@ static json_t *not_here(const struct local_api_request *r)
 
 static json_t *serve_pod_part(const struct local_api_request *r)
 {
-    static const char *const known[] = {"attach", "proxy", "ephemeralcontainers", "resize"};
+    static const char *const known[] = {"proxy", "ephemeralcontainers", "resize"};
 
     if (strcmp(r->sub, "log") == 0)
         return serve_log(r);
@@ -331,7 +331,8 @@ static json_t *serve_pod_part(const struct local_api_request *r)
         return serve_binding(r);
     if (strcmp(r->sub, "eviction") == 0)
         return serve_eviction(r);
-    if (strcmp(r->sub, "exec") == 0 || strcmp(r->sub, "portforward") == 0)
+    if (strcmp(r->sub, "attach") == 0 || strcmp(r->sub, "exec") == 0 ||
+        strcmp(r->sub, "portforward") == 0)
         return serve_connect(r);
     for (size_t i = 0; i < GS_ARRAY_LEN(known); i++)
         if (strcmp(r->sub, known[i]) == 0)

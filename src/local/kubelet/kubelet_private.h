@@ -206,9 +206,11 @@ struct kubelet_process_spec {
     char *const *argv; // NULL-terminated
     char *const *env;  // NULL-terminated "NAME=value"
     const char *cwd;
-    const char *preload;     // for the command only; NULL: none
-    const char *log_path;    // NULL: on_output receives the output
-    const char *status_path; // NULL: none; on_started is not called then
+    const char *preload;      // for the command only; NULL: none
+    const char *log_path;     // NULL: on_output receives the output
+    const char *status_path;  // NULL: none; on_started is not called then
+    const char *console_path; // socket for attach (console.h); NULL: none
+    bool with_stdin, tty;     // the command has an input, a terminal
     unsigned grace_ms;
     // The mount namespace of the command (mounts.h): a new one with these mounts, or that of the
     // process `join`. NULL and 0: the machine's.

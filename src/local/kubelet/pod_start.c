@@ -137,7 +137,7 @@ static void link_program(const struct kubelet_container *c, const char *own)
 
 static void remove_old_logs(const struct kubelet_container *c)
 {
-    static const char *const suffixes[] = {"log", "log.1", "status"};
+    static const char *const suffixes[] = {"log", "log.1", "status", "console"};
     for (size_t i = 0; c->restart_count >= 2 && i < GS_ARRAY_LEN(suffixes); i++) {
         GS_AUTO_FREE char *path = kubelet_container_file(c, c->restart_count - 2, suffixes[i]);
         unlink(path);
@@ -260,6 +260,11 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
     remove_old_logs(c);
     GS_AUTO_FREE char *log = kubelet_container_file(c, c->restart_count, "log");
     GS_AUTO_FREE char *status = kubelet_container_file(c, c->restart_count, "status");
+    GS_AUTO_FREE char *console = kubelet_container_file(c, c->restart_count, "console");
+    bool tty = codec_json_bool(kubelet_container_spec(c), false, "tty", NULL);
+    // As container runtimes do.
+    if (tty && !kubelet_env_get(&c->env, "TERM"))
+        kubelet_env_set(&c->env, "TERM", "xterm");
     struct kubelet_process_spec spec = {
         .self_exe = k->self_exe,
         .argv = argv->items,
@@ -271,6 +276,9 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
         .preload = k->podnet,
         .log_path = log,
         .status_path = status,
+        .console_path = console,
+        .with_stdin = codec_json_bool(kubelet_container_spec(c), false, "stdin", NULL),
+        .tty = tty,
         .grace_ms = (unsigned)kubelet_worker_default_grace_ms(c->worker),
     };
     return kubelet_process_start(k->cluster->loop, &spec, &kubelet_container_callbacks, c,

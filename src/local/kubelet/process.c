@@ -179,6 +179,9 @@ static int spawn(uv_loop_t *loop, struct kubelet_process *p,
     add_option(&args, "--report-fd", fd);
     add_option(&args, "--log", spec->log_path);
     add_option(&args, "--status", spec->status_path);
+    add_option(&args, "--console", spec->console_path);
+    add_option(&args, "--stdin", spec->with_stdin ? "yes" : NULL);
+    add_option(&args, "--tty", spec->tty ? "yes" : NULL);
     add_option(&args, "--preload", spec->preload);
     add_option(&args, "--cwd", spec->inner_cwd);
     add_option(&args, "--join", spec->join ? join : NULL);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "local/kubelet/console.h"
 #include "local/kubelet/shim.h"
 
 #include <errno.h>
@@ -276,17 +277,10 @@ static struct gs_error *make_pipe(struct ends *e, size_t i)
 
 static struct gs_error *make_terminal(struct ends *e)
 {
-    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (master < 0)
-        return gs_error_errno(errno, "opening a terminal");
-    e->ours[0] = master;
-    int slave = grantpt(master) == 0 && unlockpt(master) == 0
-                    ? ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC)
-                    : -1;
-    if (slave < 0)
-        return gs_error_errno(errno, "opening a terminal");
+    int slave = -1;
+    struct gs_error *err = kubelet_open_terminal(&e->ours[0], &slave);
     e->theirs[0] = e->theirs[1] = e->theirs[2] = slave;
-    return NULL;
+    return err;
 }
 
 static struct gs_error *make_ends(const struct kubelet_remote_options *o, struct ends *e)

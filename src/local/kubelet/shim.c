@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "local/kubelet.h"
+#include "local/kubelet/console.h"
 #include "local/kubelet/mounts.h"
 #include "local/ports.h"
 
@@ -27,7 +28,9 @@ struct shim_options {
     const char *log, *status, *preload, *staging, *cwd;
     char **mounts; // of argv
     size_t n_mounts;
-    pid_t join;             // 0: no process
+    pid_t join; // 0: no process
+    const char *console;
+    bool with_stdin, tty;
     bool session, terminal; // the command has our standard streams
     int report_fd;          // -1: none
     int grace_ms;
@@ -45,6 +48,7 @@ struct shim {
     struct kubelet_shim_status status;
     struct kubelet_shim_log log;
     struct shim_stream streams[2];
+    struct kubelet_console console;
     int signal_fd;
     int64_t deadline_ns; // CLOCK_MONOTONIC; 0: none
     bool ended;          // the command's main process
@@ -82,6 +86,12 @@ static struct gs_error *parse_option(const char *name, const char *value, struct
         o->cwd = value;
     else if (gs_streq(name, "mount"))
         o->mounts[o->n_mounts++] = (char *)value;
+    else if (gs_streq(name, "console"))
+        o->console = value;
+    else if (gs_streq(name, "stdin"))
+        o->with_stdin = true;
+    else if (gs_streq(name, "tty"))
+        o->tty = true;
     else if (gs_streq(name, "session")) {
         o->session = true;
         o->terminal = gs_streq(value, "terminal");
@@ -175,7 +185,7 @@ static bool prepare(const struct shim_options *o, struct start_failure *ret)
 }
 
 // In the child. Returns the errno of the failure.
-static int exec_command(const struct shim_options *o, pid_t shim_pid, const int out[2])
+static int exec_command(const struct shim_options *o, pid_t shim_pid, const int streams[3])
 {
     // After the namespaces, which would clear it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -190,8 +200,12 @@ static int exec_command(const struct shim_options *o, pid_t shim_pid, const int 
     if (o->session) {
         if (o->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
             return errno;
-    } else if (dup2(out[0], STDOUT_FILENO) < 0 || dup2(out[1], STDERR_FILENO) < 0) {
-        return errno;
+    } else {
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+            if (streams[fd] >= 0 && dup2(streams[fd], fd) < 0)
+                return errno;
+        if (o->tty && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+            return errno;
     }
     if (close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC) < 0)
         return errno;
@@ -204,9 +218,13 @@ static int exec_command(const struct shim_options *o, pid_t shim_pid, const int 
     return errno == EACCES && !strchr(o->argv[0], '/') ? ENOENT : errno;
 }
 
-static void close_pipes(int pipes[3][2])
+// Those of the command's streams, and one that reports the result of exec: it is closed on success,
+// else it has the failure. Each has the end to be read first.
+enum { REPORT_PIPE = 3, N_PIPES = 4 };
+
+static void close_pipes(int pipes[N_PIPES][2])
 {
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < N_PIPES; i++)
         for (size_t j = 0; j < 2; j++) {
             gs_closep(&pipes[i][j]);
             pipes[i][j] = -1;
@@ -226,29 +244,58 @@ static void read_failure(int fd, struct kubelet_shim_status *ret)
     memcpy(ret->message, f.message, sizeof(ret->message));
 }
 
-static _Noreturn void run_child(const struct shim_options *o, pid_t shim_pid, int pipes[3][2])
+static _Noreturn void run_child(const struct shim_options *o, pid_t shim_pid, int pipes[N_PIPES][2])
 {
     struct start_failure f = {0};
     if (prepare(o, &f))
-        f.error = exec_command(o, shim_pid, (int[]){pipes[0][1], pipes[1][1]});
-    ssize_t n = write(pipes[2][1], &f, sizeof(f));
+        f.error = exec_command(o, shim_pid,
+                               o->tty ? (int[]){pipes[1][1], pipes[1][1], pipes[1][1]}
+                                      : (int[]){pipes[0][0], pipes[1][1], pipes[2][1]});
+    ssize_t n = write(pipes[REPORT_PIPE][1], &f, sizeof(f));
     _exit(n > 0 ? KUBELET_SHIM_EXIT_NOT_STARTED : 1);
 }
 
-// The third pipe reports the result of exec: it is closed on success, else it has the failure.
+// A terminal takes the place of the pipe of stdout.
+static struct gs_error *make_pipes(const struct shim_options *o, int pipes[N_PIPES][2])
+{
+    struct gs_error *err = o->tty ? kubelet_open_terminal(&pipes[1][0], &pipes[1][1]) : NULL;
+    const bool wanted[N_PIPES] = {o->with_stdin && !o->tty, !o->tty, !o->tty, true};
+    for (size_t i = 0; !err && i < N_PIPES; i++)
+        if (wanted[i] && pipe2(pipes[i], O_CLOEXEC) < 0)
+            err = gs_error_errno(errno, "pod-shim: pipe");
+    return err;
+}
+
+static void take_pipes(struct shim *s, int pipes[N_PIPES][2])
+{
+    for (size_t i = 0; i < 2; i++) {
+        s->streams[i].fd = pipes[i + 1][0];
+        pipes[i + 1][0] = -1;
+        if (s->streams[i].fd >= 0)
+            fcntl(s->streams[i].fd, F_SETFL, O_NONBLOCK);
+    }
+    s->console.terminal = s->o.tty;
+    if (s->o.tty && s->o.with_stdin)
+        s->console.input_fd = fcntl(s->streams[0].fd, F_DUPFD_CLOEXEC, 0);
+    else if (s->o.with_stdin) {
+        s->console.input_fd = pipes[0][1];
+        pipes[0][1] = -1;
+        fcntl(s->console.input_fd, F_SETFL, O_NONBLOCK);
+    }
+}
+
 static struct gs_error *start_command(struct shim *s)
 {
-    int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
-    for (size_t i = 0; i < 3; i++)
-        if (pipe2(pipes[i], O_CLOEXEC) < 0) {
-            struct gs_error *err = gs_error_errno(errno, "pod-shim: pipe");
-            close_pipes(pipes);
-            return err;
-        }
+    int pipes[N_PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    struct gs_error *err = make_pipes(&s->o, pipes);
+    if (err) {
+        close_pipes(pipes);
+        return err;
+    }
     pid_t shim_pid = getpid();
     pid_t pid = fork();
     if (pid < 0) {
-        struct gs_error *err = gs_error_errno(errno, "pod-shim: fork");
+        err = gs_error_errno(errno, "pod-shim: fork");
         close_pipes(pipes);
         return err;
     }
@@ -257,14 +304,10 @@ static struct gs_error *start_command(struct shim *s)
     s->status.pid = pid;
     s->status.start_ticks = kubelet_proc_start_time(pid);
     s->status.started_ms = gs_unix_ms();
-    gs_closep(&pipes[2][1]);
-    pipes[2][1] = -1;
-    read_failure(pipes[2][0], &s->status);
-    for (size_t i = 0; i < 2; i++) {
-        s->streams[i].fd = pipes[i][0];
-        pipes[i][0] = -1;
-        fcntl(s->streams[i].fd, F_SETFL, O_NONBLOCK);
-    }
+    gs_closep(&pipes[REPORT_PIPE][1]);
+    pipes[REPORT_PIPE][1] = -1;
+    read_failure(pipes[REPORT_PIPE][0], &s->status);
+    take_pipes(s, pipes);
     close_pipes(pipes);
     return NULL;
 }
@@ -330,6 +373,9 @@ static bool pump(struct shim *s, struct shim_stream *stream)
         n = read(stream->fd, chunk, sizeof(chunk));
     while (n < 0 && errno == EINTR);
     if (n > 0) {
+        kubelet_console_output(
+            &s->console, stream == s->streams ? KUBELET_CONSOLE_STDOUT : KUBELET_CONSOLE_STDERR,
+            gs_slice_make(chunk, (size_t)n));
         gs_buf_add(&stream->pending, chunk, (size_t)n);
         emit(s, stream, false);
         return true;
@@ -413,17 +459,20 @@ static int poll_timeout(const struct shim *s)
 static void supervise(struct shim *s)
 {
     while (!s->ended) {
-        struct pollfd fds[] = {
+        struct pollfd fds[3 + KUBELET_CONSOLE_POLLS] = {
             {.fd = s->signal_fd, .events = POLLIN},
             {.fd = s->streams[0].fd, .events = POLLIN},
             {.fd = s->streams[1].fd, .events = POLLIN},
         };
+        kubelet_console_poll(&s->console, fds + 3);
         int n = poll(fds, GS_ARRAY_LEN(fds), poll_timeout(s));
         if (n < 0 && errno != EINTR)
             break;
         for (size_t i = 0; n > 0 && i < 2; i++)
             if (fds[i + 1].revents)
                 pump(s, &s->streams[i]);
+        if (n > 0)
+            kubelet_console_handle(&s->console, fds + 3);
         if (n > 0 && fds[0].revents)
             handle_signals(s);
         if (s->deadline_ns && gs_mono_ns() >= s->deadline_ns)
@@ -435,6 +484,7 @@ static void supervise(struct shim *s)
             ;
         emit(s, &s->streams[i], true);
     }
+    kubelet_console_finish(&s->console);
 }
 
 static struct gs_error *set_up(struct shim *s)
@@ -451,6 +501,8 @@ static struct gs_error *set_up(struct shim *s)
     setsid();
     s->status.shim_pid = getpid();
     s->status.shim_start_ticks = kubelet_proc_start_time(getpid());
+    // Without its socket a container cannot be attached to, but runs.
+    gs_error_free(s->o.console ? kubelet_console_open(&s->console, s->o.console) : NULL);
     return s->o.log ? kubelet_shim_log_open(s->o.log, &s->log) : NULL;
 }
 
@@ -460,6 +512,7 @@ static void shim_finish(struct shim *s)
         gs_closep(&s->streams[i].fd);
         gs_buf_finish(&s->streams[i].pending);
     }
+    kubelet_console_finish(&s->console);
     kubelet_shim_log_finish(&s->log);
     gs_closep(&s->signal_fd);
     free(s->o.mounts);
@@ -480,6 +533,7 @@ int kubelet_pod_shim_main(int argc, char **argv)
         .signal_fd = -1,
         .streams = {{.name = "stdout", .fd = -1}, {.name = "stderr", .fd = -1}},
     };
+    kubelet_console_init(&s.console);
     struct gs_error *err = parse_options(argc, argv, &s.o);
     if (!err)
         err = set_up(&s);

@@ -4,7 +4,8 @@
 //
 //     gpuscale pod-shim [--parent PID] [--log FILE] [--status FILE] [--report-fd N] [--grace MS]
 //                       [--preload LIBRARY] [--staging DIR] [--mount MOUNT]… [--join PID]
-//                       [--cwd DIR] [--session pipes|terminal] -- COMMAND [ARG]…
+//                       [--cwd DIR] [--session pipes|terminal] [--console FILE]
+//                       [--stdin yes] [--tty yes] -- COMMAND [ARG]…
 //
 // SIGTERM is forwarded to COMMAND, which has the grace time to end. KUBELET_SHIM_SIGNAL_STOP, sent
 // by sigqueue(3), does the same with its value as the grace time (milliseconds; 0: kill at once). A
@@ -16,6 +17,9 @@
 // With --mount, COMMAND runs in a mount namespace of its own (mounts.h; --staging is required).
 // With
 // --join it runs in the namespaces of that process. --cwd is its working directory there.
+//
+// With --console the shim serves attach on that Unix socket (console.h). With --stdin COMMAND has
+// an input, which --console writes to, and with --tty a terminal.
 //
 // With --session (exec in a container) COMMAND has the shim's own standard streams, and with
 // "terminal" the terminal of its stdin becomes its controlling terminal. Nothing is copied. The

@@ -115,7 +115,8 @@ void kubelet_streams_close_all(struct kubelet *k);
 // with an error.
 bool kubelet_spdy_protocol(struct http_exchange *x, const char *const *supported, const char **ret);
 
-// --- exec.c, portforward.c ---
+// --- attach.c, exec.c, portforward.c ---
+void kubelet_attach(struct kubelet *k, struct kubelet_container *c, struct http_exchange *x);
 void kubelet_exec(struct kubelet *k, struct kubelet_container *c, struct http_exchange *x);
 void kubelet_port_forward(struct kubelet *k, const struct kubelet_worker *w,
                           struct http_exchange *x);

@@ -160,7 +160,9 @@ static void serve(struct kubelet *k, const char *subresource, const json_t *pod,
         return;
     }
     struct kubelet_container *c = find_running(x, w, pod);
-    if (c)
+    if (c && gs_streq(subresource, "attach"))
+        kubelet_attach(k, c, x);
+    else if (c)
         kubelet_exec(k, c, x);
 }
 

@@ -68,7 +68,7 @@ after_command() { :; }
 
 # run_command WHERE MODE COMMAND: $dir/shown holds what it should print.
 run_command() {
-    command=$(echo "$3" | with_ports)
+    command=$(printf '%s\n' "$3" | with_ports)
     normalise "$2" <"$dir/shown" >"$dir/want"
     end=$(($(date +%s) + patience))
     while :; do

@@ -17,7 +17,7 @@ PATH=$(dirname "$gpuscale"):$PATH
 export PATH NODE_NAME=devbox NO_COLOR=1
 
 # The address of a Service is the one that was printed.
-with_ports() { sed 's#^url=.*#url=$(sed -n "s/^Service: //p" "$dir/up.log" | tail -n 1)#'; }
+with_ports() { sed 's#^url=http://127[.].*#url=$(sed -n "s/^Service: //p" "$dir/up.log" | tail -n 1)#'; }
 . "$(dirname "$0")/docs_lib.sh"
 walkthroughs=$source/../shared/walkthroughs
 # specification FILE: of its objects, without what controllers fill in.
@@ -26,7 +26,7 @@ specification() {
 }
 # after_command COMMAND: what is applied from examples/guides is what the guide's own file makes.
 after_command() {
-    file=$(echo "$1" | sed -n 's#^kubectl \(apply\|create\) -f examples/guides/\([^ ]*\).*#\2#p')
+    file=$(printf "%s\n" "$1" | sed -n 's#^kubectl \(apply\|create\) -f examples/guides/\([^ ]*\).*#\2#p')
     original=$walkthroughs/$file
     [ -n "$file" ] && [ -f "$original" ] || return 0
     before=$(specification "examples/guides/$file")

@@ -208,8 +208,11 @@ static struct gs_error *parse_macro(struct gs_slice text, struct local_cron *c)
         return gs_error_new(GS_EINVAL, "unrecognized descriptor: %s", shown);
     struct gs_error *err = gs_parse_duration(
         gs_slice_make(text.data + sizeof(every) - 1, text.len - sizeof(every) + 1), &ns);
-    if (err)
-        return gs_error_wrap(err, "failed to parse duration %s", shown);
+    if (err) {
+        gs_error_free(err);
+        return gs_error_new(GS_EINVAL, "failed to parse duration %s: time: invalid duration \"%s\"",
+                            shown, shown + sizeof(every) - 1);
+    }
     c->every_s = ns / GS_NS_PER_SEC > 0 ? ns / GS_NS_PER_SEC : 1;
     return NULL;
 }

@@ -109,6 +109,8 @@ void local_api_default_statefulset(json_t *obj, const json_t *old)
                               : NULL;
         if (rolling)
             local_api_default_int(rolling, "partition", 0);
+        // The feature gate MaxUnavailableStatefulSet is off, as in Kubernetes 1.36.
+        codec_json_del(update, "rollingUpdate", "maxUnavailable", NULL);
     }
     default_claims(spec);
     if (!old)

@@ -38,7 +38,8 @@ static void generate_selector(json_t *obj, json_t *spec)
         if (!codec_json_get(spec, "template", "metadata", "labels", labels[i].key, NULL))
             codec_json_set(spec, json_string(labels[i].value), "template", "metadata", "labels",
                            labels[i].key, NULL);
-    if (!json_object_get(spec, "selector"))
+    if (!codec_json_get(spec, "selector", "matchLabels", "batch.kubernetes.io/controller-uid",
+                        NULL))
         codec_json_set(spec, json_string(uid), "selector", "matchLabels",
                        "batch.kubernetes.io/controller-uid", NULL);
 }

@@ -142,6 +142,10 @@ void local_api_bad_cluster_ip(const char *ip, const char *why, struct kube_field
 // Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets.
 void local_api_validate_workload(const json_t *obj, const json_t *old,
                                  struct kube_field_errors *errors);
+// Adds an error if the selector does not match the labels of spec.template.
+struct kube_selector;
+void local_api_validate_selector_labels(const json_t *obj, const struct kube_selector *selector,
+                                        struct kube_field_errors *errors);
 // path: "spec.template".
 void local_api_validate_template(const json_t *template, const char *path,
                                  struct kube_field_errors *errors);

@@ -2,6 +2,7 @@
 // Jobs and CronJobs.
 #include "base/mem.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 #include "local/api/registry.h"
 #include "local/cron.h"
 
@@ -35,7 +36,7 @@ static void check_codes(const json_t *codes, const char *path, struct kube_field
         local_api_unsupported(errors, at, op ? op : "", "\"In\", \"NotIn\"");
     }
     if (json_array_size(values) == 0)
-        kube_field_error(errors, "FieldValueInvalid", field, "null",
+        kube_field_error(errors, "FieldValueInvalid", field, "[]",
                          "at least one value is required");
     if (json_array_size(values) > MAX_POLICY_VALUES)
         kube_field_error(errors, "FieldValueTooMany", field, NULL, "must have at most %d items",
@@ -69,10 +70,10 @@ static void check_rule(const json_t *spec, const json_t *rule, const char *path,
     else if (gs_streq(action, "FailIndex") && !json_object_get(spec, "backoffLimitPerIndex"))
         local_api_invalid(errors, at, action, "requires the backoffLimitPerIndex to be set");
     if (codes && json_array_size(conditions) > 0)
-        kube_field_error(errors, "FieldValueInvalid", path, "null",
+        kube_field_error(errors, "FieldValueInvalid", path, NULL,
                          "specifying both OnExitCodes and OnPodConditions is not supported");
     else if (!codes && json_array_size(conditions) == 0)
-        kube_field_error(errors, "FieldValueInvalid", path, "null",
+        kube_field_error(errors, "FieldValueInvalid", path, NULL,
                          "specifying one of OnExitCodes and OnPodConditions is required");
     if (codes) {
         GS_AUTO_FREE char *below = gs_format("%s.onExitCodes", path);
@@ -136,6 +137,19 @@ static void check_mode(const json_t *spec, const char *path, struct kube_field_e
     }
 }
 
+static void check_replacement(const json_t *spec, const char *path,
+                              struct kube_field_errors *errors)
+{
+    const char *policy = codec_json_str(spec, "podReplacementPolicy", NULL);
+    bool only_failed = json_object_get(spec, "podFailurePolicy") != NULL;
+    GS_AUTO_FREE char *field = gs_format("%s.podReplacementPolicy", path);
+
+    if (policy && !gs_streq(policy, "Failed") &&
+        (only_failed || !gs_streq(policy, "TerminatingOrFailed")))
+        local_api_unsupported(errors, field, policy,
+                              only_failed ? "\"Failed\"" : "\"Failed\", \"TerminatingOrFailed\"");
+}
+
 void local_api_validate_job_spec(const json_t *spec, const char *path,
                                  struct kube_field_errors *errors)
 {
@@ -162,26 +176,32 @@ void local_api_validate_job_spec(const json_t *spec, const char *path,
     else if (!gs_streq(policy, "OnFailure") && !gs_streq(policy, "Never"))
         local_api_unsupported(errors, field, policy, "\"OnFailure\", \"Never\"");
     check_failure_policy(spec, path, errors);
+    check_replacement(spec, path, errors);
 }
 
 static void check_selector(const json_t *obj, struct kube_field_errors *errors)
 {
     const json_t *spec = json_object_get(obj, "spec");
-    const char *uid =
-        codec_json_str(spec, "selector", "matchLabels", "batch.kubernetes.io/controller-uid", NULL);
-    const char *old_uid = codec_json_str(spec, "selector", "matchLabels", "controller-uid", NULL);
-
-    if (codec_json_bool(spec, false, "manualSelector", NULL)) {
-        if (!json_object_get(spec, "selector"))
-            local_api_required(errors, "spec.selector", "");
-        return;
-    }
-    if (gs_streq(uid, kube_uid(obj)) || gs_streq(old_uid, kube_uid(obj)))
-        return;
     const json_t *selector = json_object_get(spec, "selector");
-    GS_AUTO_FREE char *shown = selector ? codec_json_text(selector) : gs_strdup("null");
-    kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown,
-                     "`selector` not auto-generated");
+    const json_t *labels = json_object_get(selector, "matchLabels");
+    struct kube_selector parsed = {0};
+    const char *uid = codec_json_str(labels, "batch.kubernetes.io/controller-uid", NULL);
+    if (!uid)
+        uid = codec_json_str(labels, "controller-uid", NULL);
+    bool generated = json_object_size(selector) == 1 && json_object_size(labels) == 1 &&
+                     gs_streq(uid, kube_uid(obj));
+
+    if (!selector) {
+        local_api_required(errors, "spec.selector", "");
+    } else if (!codec_json_bool(spec, false, "manualSelector", NULL) && !generated) {
+        GS_AUTO_FREE char *shown = codec_json_text(selector);
+        kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown,
+                         "`selector` not auto-generated");
+    }
+    GS_AUTO_ERROR struct gs_error *err = kube_selector_from_json(selector, &parsed);
+    if (!err)
+        local_api_validate_selector_labels(obj, &parsed, errors);
+    kube_selector_finish(&parsed);
 }
 
 void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_field_errors *errors)
@@ -197,10 +217,17 @@ void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_fi
         return;
     for (size_t i = 0; i < GS_ARRAY_LEN(fixed); i++)
         immutable(spec, old_spec, "spec", fixed[i], errors);
-    // An Indexed Job can grow and shrink if both numbers stay equal.
-    if (!gs_streq(codec_json_str(spec, "completionMode", NULL), "Indexed") ||
-        !local_api_same(json_object_get(spec, "completions"), json_object_get(spec, "parallelism")))
+    if (!gs_streq(codec_json_str(spec, "completionMode", NULL), "Indexed")) {
         immutable(spec, old_spec, "spec", "completions", errors);
+    } else if (json_object_get(spec, "completions") &&
+               !local_api_same(json_object_get(spec, "completions"),
+                               json_object_get(old_spec, "completions")) &&
+               !local_api_same(json_object_get(spec, "completions"),
+                               json_object_get(spec, "parallelism"))) {
+        GS_AUTO_FREE char *shown = codec_json_text(json_object_get(spec, "completions"));
+        kube_field_error(errors, "FieldValueInvalid", "spec.completions", shown,
+                         "can only be modified in tandem with spec.parallelism");
+    }
 }
 
 // --- CronJobs ---
@@ -215,7 +242,8 @@ static void check_zone(const json_t *spec, struct kube_field_errors *errors)
     if (!zone)
         return;
     if (!*zone) {
-        local_api_invalid(errors, "spec.timeZone", zone, "must be nil or non-empty value");
+        local_api_invalid(errors, "spec.timeZone", zone,
+                          "timeZone must be nil or non-empty string");
         return;
     }
     if (gs_streq(zone, "Local")) {

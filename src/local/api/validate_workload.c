@@ -6,73 +6,60 @@
 #include "kube/selector.h"
 #include "local/api/registry.h"
 
-// Go's %#v of a map of strings, as Kubernetes shows it.
-static void show_map(const json_t *map, struct gs_buf *out)
-{
-    const char *key;
-    json_t *value;
-    bool first = true;
+#include <ctype.h>
+#include <stdlib.h>
 
-    if (!map) {
-        gs_buf_add_str(out, "map[string]string(nil)");
-        return;
-    }
-    gs_buf_add_str(out, "map[string]string{");
-    json_object_foreach ((json_t *)map, key, value) {
-        gs_buf_add_str(out, first ? "" : ", ");
-        first = false;
-        kube_quote(gs_slice_of(key), out);
-        gs_buf_add_char(out, ':');
-        kube_quote(gs_slice_of(json_string_value(value)), out);
-    }
-    gs_buf_add_char(out, '}');
+// A value in an error, as JSON. Caller frees.
+static char *shown(const json_t *value)
+{
+    return value ? codec_json_text(value) : gs_strdup("null");
 }
 
-static void show_selector(const json_t *selector, struct gs_buf *out)
+static char *lower_kind(const json_t *obj)
 {
-    gs_buf_add_str(out, "v1.LabelSelector{MatchLabels:");
-    show_map(json_object_get(selector, "matchLabels"), out);
-    gs_buf_add_str(out, ", MatchExpressions:[]v1.LabelSelectorRequirement");
-    const json_t *expressions = json_object_get(selector, "matchExpressions");
-    if (json_array_size(expressions) > 0)
-        codec_json_dump(expressions, out);
-    else
-        gs_buf_add_str(out, "(nil)");
-    gs_buf_add_char(out, '}');
+    char *kind = gs_strdup(kube_kind(obj) ? kube_kind(obj) : "object");
+
+    for (char *c = kind; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return kind;
+}
+
+void local_api_validate_selector_labels(const json_t *obj, const struct kube_selector *selector,
+                                        struct kube_field_errors *errors)
+{
+    const json_t *labels = codec_json_get(obj, "spec", "template", "metadata", "labels", NULL);
+
+    if (kube_selector_matches(selector, labels))
+        return;
+    GS_AUTO_FREE char *text = shown(labels);
+    kube_field_error(errors, "FieldValueInvalid", "spec.template.metadata.labels", text,
+                     "`selector` does not match template `labels`");
 }
 
 static void check_selector(const json_t *obj, struct kube_field_errors *errors)
 {
     const json_t *selector = codec_json_get(obj, "spec", "selector", NULL);
-    const json_t *labels = codec_json_get(obj, "spec", "template", "metadata", "labels", NULL);
     struct kube_selector parsed = {0};
-    GS_AUTO_BUF struct gs_buf shown = {0};
 
     if (!selector) {
         local_api_required(errors, "spec.selector", "");
         return;
     }
     GS_AUTO_ERROR struct gs_error *err = kube_selector_of(obj, &parsed);
-    if (gs_streq(kube_kind(obj), "ReplicationController"))
-        show_map(selector, &shown);
-    else
-        show_selector(selector, &shown);
+    GS_AUTO_FREE char *text = shown(selector);
     if (err) {
-        kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data, "%s",
+        kube_field_error(errors, "FieldValueInvalid", "spec.selector", text, "%s",
                          gs_error_message(err));
         return;
     }
     local_api_validate_labels(json_object_get(selector, "matchLabels"), "spec.selector.matchLabels",
                               errors);
     if (parsed.len == 0) {
-        kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data,
-                         "empty selector is invalid for %s",
-                         gs_streq(kube_kind(obj), "Deployment") ? "deployment" : "this kind");
-    } else if (!kube_selector_matches(&parsed, labels)) {
-        gs_buf_clear(&shown);
-        show_map(labels, &shown);
-        kube_field_error(errors, "FieldValueInvalid", "spec.template.metadata.labels", shown.data,
-                         "`selector` does not match template `labels`");
+        GS_AUTO_FREE char *kind = lower_kind(obj);
+        kube_field_error(errors, "FieldValueInvalid", "spec.selector", text,
+                         "empty selector is invalid for %s", kind);
+    } else {
+        local_api_validate_selector_labels(obj, &parsed, errors);
     }
     kube_selector_finish(&parsed);
 }
@@ -81,13 +68,11 @@ static void check_same_selector(const json_t *obj, const json_t *old,
                                 struct kube_field_errors *errors)
 {
     const json_t *selector = codec_json_get(obj, "spec", "selector", NULL);
-    GS_AUTO_BUF struct gs_buf shown = {0};
 
     if (!selector || json_equal(selector, codec_json_get(old, "spec", "selector", NULL)))
         return;
-    show_selector(selector, &shown);
-    kube_field_error(errors, "FieldValueInvalid", "spec.selector", shown.data,
-                     "field is immutable");
+    GS_AUTO_FREE char *text = shown(selector);
+    kube_field_error(errors, "FieldValueInvalid", "spec.selector", text, "field is immutable");
 }
 
 void local_api_validate_template(const json_t *template, const char *path,
@@ -151,7 +136,10 @@ static bool is_zero(const json_t *value)
 {
     if (json_is_integer(value))
         return json_integer_value(value) == 0;
-    return json_is_string(value) && strcmp(json_string_value(value), "0%") == 0;
+    if (!json_is_string(value))
+        return value == NULL;
+    const char *text = json_string_value(value);
+    return !is_percent(text) || strspn(text, "0") + 1 == strlen(text);
 }
 
 static void check_share(const json_t *rolling, const char *path, const char *key,
@@ -169,6 +157,17 @@ static void check_share(const json_t *rolling, const char *path, const char *key
     }
 }
 
+static void check_at_most_100_percent(const json_t *rolling, const char *path, const char *key,
+                                      struct kube_field_errors *errors)
+{
+    const char *text = codec_json_str(rolling, key, NULL);
+
+    if (!text || !is_percent(text) || strtoll(text, NULL, 10) <= 100)
+        return;
+    GS_AUTO_FREE char *field = gs_format("%s.%s", path, key);
+    local_api_invalid(errors, field, text, "must not be greater than 100%%");
+}
+
 static void check_strategy(const json_t *obj, struct kube_field_errors *errors)
 {
     static const char path[] = "spec.strategy.rollingUpdate";
@@ -183,6 +182,7 @@ static void check_strategy(const json_t *obj, struct kube_field_errors *errors)
     } else if (gs_streq(type, "RollingUpdate")) {
         check_share(rolling, path, "maxUnavailable", errors);
         check_share(rolling, path, "maxSurge", errors);
+        check_at_most_100_percent(rolling, path, "maxUnavailable", errors);
         if (is_zero(json_object_get(rolling, "maxUnavailable")) &&
             is_zero(json_object_get(rolling, "maxSurge")))
             kube_field_error(errors, "FieldValueInvalid",
@@ -210,6 +210,16 @@ static void check_deployment(const json_t *obj, struct kube_field_errors *errors
 
 // --- DaemonSet update strategy ---
 
+// Go's JSON of an update strategy, as in the errors of Kubernetes.
+static char *shown_strategy(const char *type, const json_t *rolling)
+{
+    GS_AUTO_FREE char *text = shown(rolling);
+    GS_AUTO_BUF struct gs_buf quoted = {0};
+
+    kube_quote(gs_slice_of(type), &quoted);
+    return gs_format("{\"Type\":%s,\"RollingUpdate\":%s}", quoted.data, text);
+}
+
 static void check_daemon_update(const json_t *obj, struct kube_field_errors *errors)
 {
     static const char path[] = "spec.updateStrategy.rollingUpdate";
@@ -220,12 +230,15 @@ static void check_daemon_update(const json_t *obj, struct kube_field_errors *err
     if (gs_streq(type, "OnDelete"))
         return;
     if (!gs_streq(type, "RollingUpdate")) {
-        local_api_unsupported(errors, "spec.updateStrategy.type", type ? type : "",
-                              "\"RollingUpdate\", \"OnDelete\"");
+        GS_AUTO_FREE char *text = shown_strategy(type ? type : "", rolling);
+        kube_field_error(errors, "FieldValueNotSupported", "spec.updateStrategy", text,
+                         "supported values: \"RollingUpdate\", \"OnDelete\"");
         return;
     }
     check_share(rolling, path, "maxUnavailable", errors);
     check_share(rolling, path, "maxSurge", errors);
+    check_at_most_100_percent(rolling, path, "maxUnavailable", errors);
+    check_at_most_100_percent(rolling, path, "maxSurge", errors);
     bool unavailable = !is_zero(json_object_get(rolling, "maxUnavailable"));
     bool surge = !is_zero(json_object_get(rolling, "maxSurge"));
     if (unavailable && surge) {
@@ -250,6 +263,7 @@ static void check_statefulset(const json_t *obj, const json_t *old,
                                           "revisionHistoryLimit",
                                           "persistentVolumeClaimRetentionPolicy",
                                           "minReadySeconds"};
+    static const char *const retention[] = {"whenDeleted", "whenScaled"};
     static const char path[] = "spec.updateStrategy.rollingUpdate";
     const json_t *spec = json_object_get(obj, "spec");
     const json_t *strategy = json_object_get(spec, "updateStrategy");
@@ -260,21 +274,27 @@ static void check_statefulset(const json_t *obj, const json_t *old,
     if (!gs_streq(management, "OrderedReady") && !gs_streq(management, "Parallel"))
         local_api_invalid(errors, "spec.podManagementPolicy", management ? management : "",
                           "must be '%s' or '%s'", "OrderedReady", "Parallel");
-    if (gs_streq(type, "OnDelete")) {
-        if (rolling)
-            kube_field_error(errors, "FieldValueInvalid", path, "null",
-                             "only allowed for updateStrategy '%s'", "RollingUpdate");
-    } else if (!gs_streq(type, "RollingUpdate")) {
-        local_api_invalid(errors, "spec.updateStrategy", type ? type : "", "must be '%s' or '%s'",
-                          "RollingUpdate", "OnDelete");
+    if (gs_streq(type, "OnDelete") && rolling) {
+        GS_AUTO_FREE char *partition = shown(json_object_get(rolling, "partition"));
+        GS_AUTO_FREE char *text =
+            gs_format("{\"Partition\":%s,\"MaxUnavailable\":null}", partition);
+        kube_field_error(errors, "FieldValueInvalid", path, text,
+                         "only allowed for updateStrategy '%s'", "RollingUpdate");
+    } else if (!gs_streq(type, "OnDelete") && !gs_streq(type, "RollingUpdate")) {
+        GS_AUTO_FREE char *text = shown_strategy(type ? type : "", rolling);
+        kube_field_error(errors, "FieldValueInvalid", "spec.updateStrategy", text,
+                         "must be '%s' or '%s'", "RollingUpdate", "OnDelete");
     }
     local_api_validate_range(rolling, "partition", 0, INT32_MAX, path, LOCAL_API_NOT_NEGATIVE,
                              errors);
-    check_share(rolling, path, "maxUnavailable", errors);
-    if (rolling && json_object_get(rolling, "maxUnavailable") &&
-        is_zero(json_object_get(rolling, "maxUnavailable")))
-        kube_field_error(errors, "FieldValueInvalid",
-                         "spec.updateStrategy.rollingUpdate.maxUnavailable", "0", "cannot be 0");
+    for (size_t i = 0; i < GS_ARRAY_LEN(retention); i++) {
+        const char *policy =
+            codec_json_str(spec, "persistentVolumeClaimRetentionPolicy", retention[i], NULL);
+        GS_AUTO_FREE char *field =
+            gs_format("spec.persistentVolumeClaimRetentionPolicy.%s", retention[i]);
+        if (!gs_streq(policy, "Retain") && !gs_streq(policy, "Delete"))
+            local_api_unsupported(errors, field, policy ? policy : "", "\"Retain\", \"Delete\"");
+    }
     local_api_validate_range(json_object_get(spec, "ordinals"), "start", 0, INT32_MAX,
                              "spec.ordinals", LOCAL_API_NOT_NEGATIVE, errors);
     if (!old)
@@ -302,15 +322,18 @@ void local_api_validate_workload(const json_t *obj, const json_t *old,
     for (size_t i = 0; i < GS_ARRAY_LEN(counts); i++)
         local_api_validate_range(spec, counts[i], 0, INT32_MAX, "spec", LOCAL_API_NOT_NEGATIVE,
                                  errors);
+    bool daemonset = gs_streq(kube_kind(obj), "DaemonSet");
+    if (old && daemonset)
+        check_same_selector(obj, old, errors);
     check_selector(obj, errors);
     check_template(obj, errors);
     if (gs_streq(kube_kind(obj), "Deployment"))
         check_deployment(obj, errors);
-    else if (gs_streq(kube_kind(obj), "DaemonSet"))
+    else if (daemonset)
         check_daemon_update(obj, errors);
     else if (gs_streq(kube_kind(obj), "StatefulSet"))
         check_statefulset(obj, old, errors);
-    if (old && !gs_streq(kube_kind(obj), "ReplicationController") &&
+    if (old && !daemonset && !gs_streq(kube_kind(obj), "ReplicationController") &&
         !gs_streq(kube_kind(obj), "StatefulSet"))
         check_same_selector(obj, old, errors);
 }

@@ -260,23 +260,19 @@ static bool process_condemned(struct set_sync *s, const json_t *pod)
     return s->ordered;
 }
 
+// Replaces the pod with the highest number that has an old template, if those above it are healthy.
 static void update_pods(struct set_sync *s)
 {
-    const json_t *rolling = codec_json_get(s->set, "spec", "updateStrategy", "rollingUpdate", NULL);
-    int64_t partition = codec_json_int(rolling, 0, "partition", NULL);
-    int64_t limit = local_scaled(json_object_get(rolling, "maxUnavailable"), s->wanted, false, 1);
-    int64_t unavailable = 0;
-    limit = limit < 1 ? 1 : limit;
-    for (size_t i = s->n_replicas; limit > 1 && i-- > 0 && (int64_t)i >= partition;)
-        unavailable += !is_healthy(s, s->replicas[i]);
-    for (size_t i = s->n_replicas; i-- > 0 && (int64_t)i >= partition && unavailable < limit;) {
+    int64_t partition =
+        codec_json_int(s->set, 0, "spec", "updateStrategy", "rollingUpdate", "partition", NULL);
+    for (size_t i = s->n_replicas; i-- > 0 && (int64_t)i >= partition;) {
         const json_t *pod = s->replicas[i];
         if (pod && !kube_is_deleting(pod) && !gs_streq(revision_of(pod), kube_name(s->update))) {
             delete_pod(s, pod);
-            unavailable++;
-        } else if (limit == 1 && !is_healthy(s, pod)) {
             return;
         }
+        if (!is_healthy(s, pod))
+            return;
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The admission plug-ins of kube-apiserver that change a new object: ServiceAccount, Priority,
+// The admission plug-ins of kube-apiserver that change a new object: LimitRanger,
+// ServiceAccount, Priority,
 // DefaultTolerationSeconds and ExtendedResourceToleration.
 #include "local/api/admission.h"
 #include "base/mem.h"
@@ -190,7 +191,9 @@ static json_t *admit_pod(const struct local_api_request *r, json_t *pod)
 
     if (!json_is_object(spec))
         return NULL; // validation reports it
-    json_t *status = local_api_admit_account(r, pod);
+    json_t *status = local_api_admit_limits(r, pod);
+    if (!status)
+        status = local_api_admit_account(r, pod);
     if (!status)
         status = admit_priority(r, pod);
     if (status)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "local/api/admission.h"
 #include "local/api/aggregate.h"
 #include "local/api/api_private.h"
 #include "local/api/crd.h"
@@ -29,6 +30,7 @@ static void on_store_change(void *arg, const struct local_api_store_change *chan
 
     local_api_watch_dispatch(api, change);
     local_api_crds_changed(api->crds, change);
+    local_api_quota_changed(api, change);
     local_api_aggregation_changed(api->aggregation, change);
 }
 
@@ -88,6 +90,7 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
     }
     api->ca_pem = gs_strdup(cfg->ca_pem);
     local_api_make_base_objects(api);
+    api->quota_timer = gs_timer_new(loop, api);
     api->sweep = gs_timer_new(loop, api);
     gs_timer_repeat(api->sweep, on_sweep, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
     gs_timer_unref(api->sweep);
@@ -102,6 +105,7 @@ void local_api_free(struct local_api *api)
     local_api_watch_end_all(api);
     local_api_aggregation_free(api->aggregation);
     gs_timer_free(api->sweep);
+    gs_timer_free(GS_TAKE(api->quota_timer));
     local_api_store_close(api->store);
     local_api_crds_free(api->crds);
     for (size_t i = 0; i < api->n_mounts; i++)

@@ -44,6 +44,7 @@ struct local_api {
     struct local_api_crds *crds;
     struct local_api_aggregation *aggregation;
     struct tls_signing_key *token_key;
+    struct gs_timer *quota_timer;
     char *ca_pem;
     json_t *token_user; // of the last local_api_check_token
     const char **token_groups;

@@ -151,6 +151,8 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
                             kube_name(stored)))
         return already_exists(r, kube_name(stored));
     status = check_quota(r, kube_name(stored));
+    if (!status)
+        status = local_api_admit_quota(r, stored);
     if (status)
         return status;
     return local_api_store(r, GS_TAKE(stored), ret);

@@ -193,6 +193,12 @@ static const char *qos_class(const json_t *spec)
     return all ? "Guaranteed" : "Burstable";
 }
 
+void local_api_set_qos(json_t *pod)
+{
+    codec_json_set(pod, json_string(qos_class(json_object_get(pod, "spec"))), "status", "qosClass",
+                   NULL);
+}
+
 void local_api_default_pod(json_t *obj, const json_t *old)
 {
     json_t *spec = json_object_get(obj, "spec");
@@ -208,5 +214,5 @@ void local_api_default_pod(json_t *obj, const json_t *old)
     if (old)
         return;
     codec_json_set(obj, json_string("Pending"), "status", "phase", NULL);
-    codec_json_set(obj, json_string(qos_class(spec)), "status", "qosClass", NULL);
+    local_api_set_qos(obj);
 }

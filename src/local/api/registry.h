@@ -124,6 +124,8 @@ void local_api_default_job(json_t *obj, const json_t *old);
 void local_api_default_cronjob(json_t *obj, const json_t *old);
 void local_api_default_hpa(json_t *obj, const json_t *old);
 void local_api_default_priority_class(json_t *obj, const json_t *old);
+void local_api_default_limit_range(json_t *obj, const json_t *old);
+void local_api_set_qos(json_t *pod); // status.qosClass
 
 // Set a member if it is absent.
 void local_api_default_str(json_t *obj, const char *key, const char *value);

@@ -31,7 +31,7 @@ extern const struct local_api_table local_api_table_pods, local_api_table_deploy
     local_api_table_ingresses, local_api_table_nodes, local_api_table_namespaces,
     local_api_table_events, local_api_table_hpas, local_api_table_configmaps,
     local_api_table_secrets, local_api_table_serviceaccounts, local_api_table_leases,
-    local_api_table_ingress_classes, local_api_table_priority_classes;
+    local_api_table_ingress_classes, local_api_table_priority_classes, local_api_table_quotas;
 extern const struct local_api_table local_api_table_revisions, local_api_table_jobs,
     local_api_table_cronjobs;
 

@@ -153,7 +153,7 @@ void kubelet_container_wait(struct kubelet_container *c, const char *reason, con
     va_start(ap, fmt);
     GS_AUTO_FREE char *message = gs_vformat(fmt, ap);
     va_end(ap);
-    // Waking for what is known already would bring us back here at once.
+    // An unchanged state must not wake the worker: it would call this function again at once.
     if (c->state == KUBELET_WAITING && gs_streq(c->reason, reason) && gs_streq(c->message, message))
         return;
     if (c->current.set)
@@ -363,7 +363,8 @@ static void on_sweep(void *arg)
         gs_timer_start(c->sweep, on_sweep, SWEEP_MS);
 }
 
-// A process has no environment to be seen while it executes another program: look more than once.
+// The environment of a process cannot be read while it executes another program, so /proc is
+// searched several times.
 static void sweep_instance(struct kubelet_container *c)
 {
     free(c->sweep_mark);
@@ -498,7 +499,8 @@ static struct kubelet_termination read_termination(const json_t *t)
     return r;
 }
 
-// It ran when the former kubelet ended, so it ended with it: its supervisor may have said how.
+// The container ran when the former kubelet ended, and ended with it. Its supervisor may have
+// written the exit code.
 static void restore_interrupted(struct kubelet_container *c)
 {
     GS_AUTO_FREE char *path = kubelet_container_file(c, c->restart_count, "status");

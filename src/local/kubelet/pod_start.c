@@ -14,7 +14,7 @@
 
 enum { CONFIG_RETRY_MS = 5000, PULL_BACKOFF_MS = 2000 };
 
-// What a command of this machine needs from the environment that we have.
+// Variables of the kubelet's own environment that commands of this machine need.
 static const char *const inherited[] = {"PATH",   "HOME", "USER",   "LANG",
                                         "LC_ALL", "TZ",   "TMPDIR", "LD_LIBRARY_PATH"};
 
@@ -34,7 +34,7 @@ static void set_identity(struct kubelet_words *env, const struct kubelet_contain
     }
 }
 
-// What the image would set.
+// Variables that the image would set.
 static void set_image_env(struct kubelet_words *env, const struct kubelet_container *c)
 {
     const struct kubelet *k = c->worker->k;
@@ -72,7 +72,7 @@ static void set_base(struct kubelet_words *env, const struct kubelet_container *
             kubelet_env_set(env, inherited[i], value);
     }
 #ifdef __SANITIZE_ADDRESS__
-    // Programs built with the sanitizer insist on being the first library otherwise.
+    // Without it, programs that are built with the sanitizer fail when a library is preloaded.
     kubelet_env_set(env, "ASAN_OPTIONS", "verify_asan_link_order=0");
 #endif
     for (size_t i = 0; i < w->k->extra_env.len; i++) {
@@ -285,7 +285,7 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
                                  &c->process);
 }
 
-// An instance that could not be made is none.
+// An instance whose process could not be started does not count.
 static struct gs_error *launch(struct kubelet_container *c, const struct kubelet_words *argv,
                                const struct kubelet_words *mounts)
 {

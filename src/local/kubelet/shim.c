@@ -326,7 +326,7 @@ static void report_session(const struct shim *s)
                                   ? gs_format("e%d %s", s->status.exec_errno, s->status.message)
                                   : gs_strdup("s");
     if (s->o.report_fd >= 0 && write(s->o.report_fd, text, strlen(text)) < 0)
-        return; // the kubelet is gone, which ends us as well
+        return; // the kubelet has ended; the shim will end, too
 }
 
 static void report(struct shim *s)

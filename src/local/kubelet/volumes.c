@@ -13,10 +13,10 @@
 
 // Source: the kubelet's documented back-off of volume operations, and its resync of mounted
 // objects, which is faster here.
-enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 122000, REFRESH_MS = 5000 };
+enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 122000, QUIET_RETRY_MS = 2000, REFRESH_MS = 5000 };
 
 struct volume {
-    char *path;    // its folder, or what a hostPath stands for
+    char *path;    // its folder, or the path of a hostPath
     uint64_t hash; // of the files that are written
     bool written;
 };
@@ -190,7 +190,8 @@ static void set_up_all(struct kubelet_volumes *v, const json_t *sources)
     bool ok = true, first = !v->ready;
     for (size_t i = 0; i < v->len; i++) {
         GS_AUTO_ERROR struct gs_error *err = set_up(v, i, sources);
-        if (err)
+        // A claim is usually bound within a second.
+        if (err && (gs_error_code(err) != GS_EUNAVAIL || v->retry_ms > QUIET_RETRY_MS))
             report(v, i, gs_error_message(err));
         ok = ok && !err;
     }

@@ -7,6 +7,7 @@
 #include "engine/monitors/monitors_private.h"
 #include "kube/cache.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 
 #define GROUP "monitoring.coreos.com"
 
@@ -39,6 +40,8 @@ struct watched { // ServiceMonitors or PodMonitors
     enum monitors_kind kind;
     struct kube_cache *cache;
     struct kube_watch_errors *errors;
+    const char *selector_text; // borrowed; NULL: all objects
+    struct kube_selector selector;
 };
 
 struct monitors {
@@ -241,13 +244,27 @@ static void monitor_free(void *arg)
 
 // --- all of them ---
 
+// Objects that are not selected are named, because their authors expect jobs.
+static bool is_selected(const struct watched *w, const json_t *old_obj, const json_t *obj)
+{
+    const json_t *before = codec_json_get(old_obj, "metadata", "labels", NULL),
+                 *labels = codec_json_get(obj, "metadata", "labels", NULL);
+    if (!w->selector_text || kube_selector_matches(&w->selector, labels))
+        return true;
+    GS_AUTO_FREE char *name = monitors_name(w->kind, obj);
+    if (!old_obj || kube_selector_matches(&w->selector, before))
+        gs_warn("monitors", "%s: not selected: its labels do not match the selector %s", name,
+                w->selector_text);
+    return false;
+}
+
 static void on_monitor_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct watched *w = arg;
     struct monitors *o = w->owner;
     GS_AUTO_FREE char *name = monitors_name(w->kind, new_obj ? new_obj : old_obj);
     struct monitor *m = gs_hmap_get_str(o->by_name, name);
-    if (!new_obj) {
+    if (!new_obj || !is_selected(w, old_obj, new_obj)) {
         if (!m)
             return;
         apply_monitor(m, NULL);
@@ -274,15 +291,16 @@ static void watch_kind(struct monitors *o, enum monitors_kind kind, const char *
                        const char *selector)
 {
     struct watched *w = &o->watched[kind];
-    GS_AUTO_BUF struct gs_buf query = {0};
-    if (selector) {
-        gs_buf_add_str(&query, "labelSelector=");
-        http_encode(gs_slice_of(selector), &query);
-    }
+    struct gs_error *err = kube_selector_parse(selector, &w->selector);
+    if (err)
+        gs_warn("monitors", "all objects are selected: %s", gs_error_message(err));
+    else
+        w->selector_text = selector;
+    gs_error_free(err);
     w->owner = o;
     w->kind = kind;
-    w->cache = kube_cache_new(o->loop, o->client, (struct kube_gvr){GROUP, "v1", resource}, NULL,
-                              selector ? query.data : NULL);
+    w->cache =
+        kube_cache_new(o->loop, o->client, (struct kube_gvr){GROUP, "v1", resource}, NULL, NULL);
     const struct kube_cache_handlers handlers = {.on_change = on_monitor_changed, .arg = w};
     kube_cache_add_handlers(w->cache, &handlers);
     kube_cache_start(w->cache);
@@ -353,6 +371,7 @@ void monitors_free(struct monitors *o)
     for (size_t i = 0; i < MONITORS_KINDS; i++) {
         kube_watch_errors_free(o->watched[i].errors);
         kube_cache_free(o->watched[i].cache);
+        kube_selector_finish(&o->watched[i].selector);
     }
     gs_hmap_free(o->by_name);
     json_decref(o->global);

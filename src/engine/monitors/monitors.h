@@ -9,7 +9,8 @@
 
 struct monitors;
 
-// Label selectors of the objects; NULL: all objects.
+// Label selectors of the objects; NULL: all objects. The texts must outlive the monitors. Objects
+// that are not selected are logged.
 struct monitors_selectors {
     const char *services, *pods;
 };

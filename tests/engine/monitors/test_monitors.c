@@ -101,7 +101,7 @@ static void send_event(struct fixture *f, const char *resource, const char *type
     http_stream_write(stream_of(f, resource), gs_slice_of(line));
 }
 
-static void start(struct fixture *f)
+static void start_selecting(struct fixture *f, const struct monitors_selectors *selectors)
 {
     uv_loop_init(&f->loop);
     f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
@@ -109,10 +109,15 @@ static void start(struct fixture *f)
     f->db = tsdb_new(NULL);
     f->scrapes =
         scrape_manager_new(&f->loop, f->db, &(struct scrape_manager_config){.kube = f->client});
-    f->monitors = monitors_new(&f->loop, f->client, f->scrapes, NULL);
+    f->monitors = monitors_new(&f->loop, f->client, f->scrapes, selectors);
     assert_ok(engine_config_parse(GS_SLICE("global: {scrape_interval: 30s, sample_limit: 77}"), "c",
                                   ".", &f->config));
     monitors_set_defaults(f->monitors, f->config);
+}
+
+static void start(struct fixture *f)
+{
+    start_selecting(f, NULL);
 }
 
 static void finish(struct fixture *f)
@@ -525,6 +530,57 @@ static void test_oauth2_takes_its_secrets_from_objects(void **state)
     (void)state;
 }
 
+#define LABELLED_MONITOR(version, release)                                                         \
+    "{\"metadata\":{\"name\":\"dcgm\",\"namespace\":\"gpu\",\"resourceVersion\":\"" version        \
+    "\",\"labels\":{\"release\":\"" release "\"}},\"spec\":{" SELECTOR                             \
+    ",\"endpoints\":[{\"port\":\"metrics\"}]}}"
+
+static void test_only_selected_monitors_have_jobs(void **state)
+{
+    struct fixture f = with_exporter();
+    f.service_monitors = LABELLED_MONITOR("1", "other");
+    start_selecting(&f, &(struct monitors_selectors){.services = "release in (kps)"});
+    send_event(&f, "servicemonitors", "MODIFIED", LABELLED_MONITOR("2", "kps"));
+    loop_until(&f.loop, n_targets(&f) == 1);
+    send_event(&f, "servicemonitors", "MODIFIED", LABELLED_MONITOR("3", "other"));
+    loop_until(&f.loop, n_targets(&f) == 0);
+    assert_int_equal(monitors_count(f.monitors).selected, 0);
+    finish(&f);
+    (void)state;
+}
+
+static void test_two_endpoints_of_one_port_are_a_warning(void **state)
+{
+    static const struct {
+        const char *endpoints, *part; // NULL: no warning
+    } cases[] = {
+        {"{\"port\":\"metrics\"},{\"interval\":\"15s\"}", "endpoints[1] has no port"},
+        {"{},{\"port\":\"metrics\"}", "endpoints[0] has no port"},
+        {"{\"port\":\"a\"},{\"port\":\"b\"},{\"port\":\"a\"}",
+         "endpoints[0] and endpoints[2] scrape the same port a"},
+        {"{\"targetPort\":9400},{\"targetPort\":9400,\"path\":\"/metrics\"}", "targetPort 9400"},
+        {"{\"port\":\"a\"},{\"port\":\"b\"}", NULL},
+        {"{\"port\":\"a\"},{\"port\":\"a\",\"path\":\"/x\"}", NULL},
+        {"{\"port\":\"a\"},{\"port\":\"a\",\"params\":{\"m\":[\"x\"]}}", NULL},
+        {"{\"port\":\"a\"},{\"relabelings\":[{\"action\":\"drop\"}]}", NULL},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        CODEC_AUTO_JSON json_t *obj = NULL;
+        GS_AUTO_FREE char *warning = NULL;
+        GS_AUTO_FREE char *text =
+            gs_format("{\"kind\":\"ServiceMonitor\",\"metadata\":{\"name\":\"m\"},\"spec\":{"
+                      "\"selector\":{},\"endpoints\":[%s]}}",
+                      cases[i].endpoints);
+        assert_ok(codec_json_parse(gs_slice_of(text), true, &obj));
+        assert_ok(monitors_check(obj, &warning));
+        if (!cases[i].part)
+            assert_null(warning);
+        else if (!warning || !strstr(warning, cases[i].part))
+            fail_msg("%s: %s", cases[i].endpoints, warning ? warning : "(none)");
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -539,6 +595,8 @@ int main(void)
         cmocka_unit_test(test_the_exporters_own_manifest_works),
         cmocka_unit_test(test_jobs_are_those_of_the_operator),
         cmocka_unit_test(test_oauth2_takes_its_secrets_from_objects),
+        cmocka_unit_test(test_only_selected_monitors_have_jobs),
+        cmocka_unit_test(test_two_endpoints_of_one_port_are_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-// Makes room for `more` bytes and the NUL. False when over the limit.
+// Reserves space for `more` bytes and the NUL. Returns false if the limit would be exceeded.
 static bool reserve(struct gs_buf *b, size_t more)
 {
     size_t need;

@@ -82,7 +82,8 @@ static void fiber_begin(unsigned high, unsigned low)
     arrive(f, NULL, true);
     f->fn(f->arg);
     f->done = true;
-    leave(f, NULL, f->caller_stack, f->caller_size); // this stack's frames are gone
+    leave(f, NULL, f->caller_stack,
+          f->caller_size); // the frames on this stack are not used any more
     swapcontext(&f->own, &f->caller);
 }
 

@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-// The one process-wide state of the program beside the signal flag: where log lines go. Settings
-// are made before threads start; the lock guards the folding of repeats and the sink.
+// The destination of log lines. Besides the signal flag, it is the only global state of the
+// program. Settings are made before threads start. The lock protects the sink and the detection of
+// repeated lines.
 static struct {
     enum gs_log_level min_level;
     enum gs_log_format format;

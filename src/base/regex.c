@@ -28,7 +28,7 @@ static bool is_decimal_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-// Bytes of "{2}", "{2,}" or "{2,3}" at the beginning; 0: it is none of them.
+// The length of "{2}", "{2,}" or "{2,3}" at the beginning. 0: no repetition.
 static size_t repeat_len(struct gs_slice s)
 {
     size_t i = 1;
@@ -201,7 +201,7 @@ static bool is_word(char c)
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// rest begins after a "$". Returns the bytes of the reference and its name; 0: it is none.
+// rest begins after a "$". Returns the length of the reference, and its name. 0: no reference.
 static size_t read_reference(struct gs_slice rest, struct gs_slice *ret_name)
 {
     bool braces = rest.len && rest.data[0] == '{';
@@ -261,7 +261,8 @@ void gs_regex_replace_all(const struct gs_regex *r, struct gs_slice text, struct
         if (start < from || end < start)
             break;
         gs_buf_add(out, text.data + done, start - done);
-        if (end > done || start == 0) // Go: an empty match right after another match is none
+        if (end > done ||
+            start == 0) // as in Go, an empty match directly after another match is ignored
             add_expanded(r, text, form, out);
         done = end;
         from = end == start ? next_character(text, end) : end;

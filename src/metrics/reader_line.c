@@ -206,7 +206,7 @@ static bool is_eof(const struct metrics_reader *r)
 
 static void remember_line(struct metrics_reader *r, const struct metrics_metadata *m)
 {
-    const char *line = r->line.data; // and a \r behind it
+    const char *line = r->line.data; // with the \r at its end
     size_t len = (size_t)(r->next - line) - (r->next[-1] == '\n');
     r->comments_changed = true;
     if (len > UINT32_MAX || r->comment_at == MAX_COMMENTS)

@@ -154,7 +154,7 @@ static inline size_t short_number(const char *p, double *ret)
         decimals = (unsigned)(len - 1 - n / 8);
         digits = all > 8 ? (before | behind) << (72 - all) : 0;
         if (all <= 8)
-            return 0; // a point alone
+            return 0; // only a point
     }
     if (!len)
         return 0;

@@ -9,9 +9,9 @@
 
 #include <math.h>
 
-#define T0_MS      INT64_C(1700000000000)
-#define MAX_PASSES ((size_t)100000) // evaluations of one case
-#define MAX_FILE   ((size_t)64 * 1024 * 1024)
+#define T0_MS           INT64_C(1700000000000)
+#define MAX_EVALUATIONS ((size_t)100000) // evaluations of one case
+#define MAX_FILE        ((size_t)64 * 1024 * 1024)
 
 struct run {
     const struct replay_document *src;
@@ -22,7 +22,7 @@ struct run {
     const json_t *pods, *metrics; // as last given
     int32_t replicas;
     double at; // seconds, of the evaluation
-    size_t passes;
+    size_t n_evaluations;
 };
 
 // --- evaluations ---
@@ -92,9 +92,9 @@ static struct gs_error *run_step(struct run *r, const json_t *step)
     r->at = json_number_value(json_object_get(step, "at"));
     struct gs_error *err = check_count(r);
     while (!err) {
-        if (r->passes++ >= MAX_PASSES)
+        if (r->n_evaluations++ >= MAX_EVALUATIONS)
             return replay_schema_error(r->src, step, "more than %zu evaluations in a case",
-                                       MAX_PASSES);
+                                       MAX_EVALUATIONS);
         err = run_pass(r, step);
         r->at += every;
         if (!until || r->at > json_number_value(until))

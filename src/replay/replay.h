@@ -135,7 +135,7 @@ struct replay_summary {
     double drain_gpu_hours;                    // of terminating replicas; included in gpu_hours
     double node_hours;
     size_t nodes_added, nodes_removed, max_nodes;
-    size_t ups, downs, passes;
+    size_t ups, downs, evaluations;
     int32_t min_replicas, max_replicas;
     double mean_replicas;
     double pending_s; // pods waiting for a node

@@ -35,9 +35,9 @@ static void add_cost(const struct replay_scenario *s, const struct replay_summar
 static void add_summary(const struct replay_scenario *s, const struct replay_summary *u,
                         struct gs_buf *out)
 {
-    gs_buf_addf(out,
-                "replicas %d to %d, mean %.2f; %zu scale-ups, %zu scale-downs in %zu evaluations\n",
-                u->min_replicas, u->max_replicas, u->mean_replicas, u->ups, u->downs, u->passes);
+    gs_buf_addf(
+        out, "replicas %d to %d, mean %.2f; %zu scale-ups, %zu scale-downs in %zu evaluations\n",
+        u->min_replicas, u->max_replicas, u->mean_replicas, u->ups, u->downs, u->evaluations);
     add_cost(s, u, out);
     gs_buf_addf(out, "above the target for %.0f s; over %g %% or queueing for %.0f s\n",
                 u->over_target_s, s->level, u->over_level_s);
@@ -118,7 +118,7 @@ FIGURE(least_of, u->min_replicas)
 FIGURE(most_of, u->max_replicas)
 FIGURE(ups_of, u->ups)
 FIGURE(downs_of, u->downs)
-FIGURE(passes_of, u->passes)
+FIGURE(evaluations_of, u->evaluations)
 FIGURE(over_target_of, u->over_target_s)
 FIGURE(over_level_of, u->over_level_s)
 FIGURE(queue_of, u->queue_max)
@@ -145,7 +145,7 @@ static const struct figure figures[] = {
     {"replicas, most", "maxReplicas", most_of, 0},
     {"scale-ups", "scaleUps", ups_of, 0},
     {"scale-downs", "scaleDowns", downs_of, 0},
-    {"evaluations", "passes", passes_of, 0},
+    {"evaluations", "passes", evaluations_of, 0},
     {"above the target, s", "secondsOverTarget", over_target_of, 0},
     {"over the level or queueing, s", "secondsOverLevel", over_level_of, 0},
     {"longest queue", "longestQueue", queue_of, 0},
@@ -172,7 +172,7 @@ static json_t *summary_json(const struct replay_summary *u)
 
 json_t *replay_json(const struct replay_scenario *s, const struct replay_result *r)
 {
-    json_t *passes = json_array();
+    json_t *evaluations = json_array();
     for (size_t i = 0; i < r->n; i++) {
         const struct replay_row *row = &r->rows[i];
         json_t *entry = json_pack("{s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:I}", "seconds",
@@ -182,10 +182,10 @@ json_t *replay_json(const struct replay_scenario *s, const struct replay_result 
                                   (int)row->ready, "nodes", (json_int_t)row->nodes);
         if (row->why)
             json_object_set_new(entry, "why", json_string(row->why));
-        json_array_append_new(passes, entry);
+        json_array_append_new(evaluations, entry);
     }
     return json_pack("{s:s, s:s, s:o, s:o}", "name", s->name, "currency", replay_currency(s),
-                     "summary", summary_json(&r->summary), "passes", passes);
+                     "summary", summary_json(&r->summary), "passes", evaluations);
 }
 
 // --- side by side ---

@@ -207,7 +207,7 @@ static void evaluate(struct replay_cluster *cluster, struct hpa_history *history
     hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + cluster->t_ms, &d);
     if (r->rows)
         record_row(cluster, &d, r);
-    cluster->sum.passes++;
+    cluster->sum.evaluations++;
     cluster->sum.over_target_s += is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
     if (d.rescale) {
         hpa_history_scaled(history, &s->spec, d.current, d.desired, T0_MS + cluster->t_ms);
@@ -275,8 +275,8 @@ static void run_scenario(const struct replay_scenario *s, struct replay_result *
 
 void replay_run(const struct replay_scenario *s, struct replay_result *ret)
 {
-    size_t passes = (size_t)(s->duration_ms / s->sync_ms) + 2;
-    *ret = (struct replay_result){.rows = gs_realloc_array(NULL, passes, sizeof(*ret->rows))};
+    size_t evaluations = (size_t)(s->duration_ms / s->sync_ms) + 2;
+    *ret = (struct replay_result){.rows = gs_realloc_array(NULL, evaluations, sizeof(*ret->rows))};
     run_scenario(s, ret);
 }
 

@@ -202,7 +202,7 @@ static int compare_pairs(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-// Sorts `gone`.
+// Sorts `removed`.
 static void drop_values(struct tsdb *db, struct touched *removed)
 {
     if (removed->n)

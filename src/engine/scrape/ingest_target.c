@@ -65,12 +65,12 @@ struct scrape_ingest {
     uint64_t epoch, generation; // of the group and the store at the end of the last scrape
     bool (*go_on)(void *arg);
     void *go_on_arg;
-    struct pass *pass; // the current scrape; NULL: none
+    struct ingestion *ingestion; // the current scrape; NULL: none
     struct scrape_ingest_counts counts;
 };
 
 // The state of a scrape in progress.
-struct pass {
+struct ingestion {
     struct scrape_ingest *in;
     int64_t t_ms;
     size_t pos; // index in the cached lines at which the next line is expected
@@ -182,13 +182,13 @@ void scrape_ingest_reconfigure(struct scrape_ingest *in,
 
 // --- the table of lines, for scrapes that are not like the last one ---
 
-static struct line *line_at(struct pass *p, uint32_t i)
+static struct line *line_at(struct ingestion *p, uint32_t i)
 {
     struct lines *old = &p->in->lines;
     return i < old->n ? &old->items[i] : &p->fresh.items[i - old->n];
 }
 
-static void table_put(struct pass *p, uint32_t i)
+static void table_put(struct ingestion *p, uint32_t i)
 {
     size_t mask = p->table_cap - 1, at = line_at(p, i)->hash & mask;
     while (p->table[at])
@@ -196,7 +196,7 @@ static void table_put(struct pass *p, uint32_t i)
     p->table[at] = i + 1;
 }
 
-static void table_build(struct pass *p, size_t n)
+static void table_build(struct ingestion *p, size_t n)
 {
     free(p->table);
     p->table_cap = 64;
@@ -208,7 +208,7 @@ static void table_build(struct pass *p, size_t n)
 }
 
 // Returns the index, or UINT32_MAX if the line is not cached.
-static uint32_t table_find(struct pass *p, const struct metrics_line *l)
+static uint32_t table_find(struct ingestion *p, const struct metrics_line *l)
 {
     size_t mask = p->table_cap - 1;
     for (size_t at = l->hash & mask; p->table[at]; at = (at + 1) & mask) {
@@ -219,7 +219,7 @@ static uint32_t table_find(struct pass *p, const struct metrics_line *l)
     return UINT32_MAX;
 }
 
-static void start_differing(struct pass *p)
+static void start_differing(struct ingestion *p)
 {
     p->differs = true;
     for (size_t i = 0; i < p->pos; i++)
@@ -229,13 +229,13 @@ static void start_differing(struct pass *p)
 
 // --- one line ---
 
-static bool over_limit(const struct pass *p)
+static bool over_limit(const struct ingestion *p)
 {
     return p->in->cfg->sample_limit && p->post >= p->in->cfg->sample_limit;
 }
 
 // The series may have had timestamps before.
-static void saw_untimed(struct pass *p, const struct engine_config_label_builder *b)
+static void saw_untimed(struct ingestion *p, const struct engine_config_label_builder *b)
 {
     tsdb_ref ref;
     GS_AUTO_ERROR struct gs_error *err = tsdb_series_get(p->in->db, b->items, b->len, &ref);
@@ -244,7 +244,7 @@ static void saw_untimed(struct pass *p, const struct engine_config_label_builder
 }
 
 // Parses the labels, relabels them and finds the series in the store.
-static struct gs_error *resolve_line(struct pass *p, const struct metrics_line *l, bool timed,
+static struct gs_error *resolve_line(struct ingestion *p, const struct metrics_line *l, bool timed,
                                      struct line *k)
 {
     struct scrape_ingest *in = p->in;
@@ -277,7 +277,7 @@ static struct gs_error *resolve_line(struct pass *p, const struct metrics_line *
     return NULL;
 }
 
-static void add_timed(struct pass *p, const struct metrics_line *l, const struct line *k,
+static void add_timed(struct ingestion *p, const struct metrics_line *l, const struct line *k,
                       bool is_new)
 {
     if (l->timestamp_ms > p->t_ms + MAX_AHEAD_MS) {
@@ -288,8 +288,8 @@ static void add_timed(struct pass *p, const struct metrics_line *l, const struct
         &p->timed, &(struct scrape_timestamped_sample){k->at, is_new, l->timestamp_ms, l->value});
 }
 
-static struct gs_error *ingest_sample(struct pass *p, const struct metrics_line *l, struct line *k,
-                                      bool unknown)
+static struct gs_error *ingest_sample(struct ingestion *p, const struct metrics_line *l,
+                                      struct line *k, bool unknown)
 {
     bool timed = l->has_timestamp && p->in->cfg->honor_timestamps;
     bool fits = k->kind == (timed ? LINE_TIMED : LINE_SLOT) || k->kind == LINE_DROPPED;
@@ -316,7 +316,7 @@ static struct gs_error *ingest_sample(struct pass *p, const struct metrics_line 
     return NULL;
 }
 
-static struct gs_error *take_other(struct pass *p, const struct metrics_line *l)
+static struct gs_error *take_other(struct ingestion *p, const struct metrics_line *l)
 {
     struct lines *old = &p->in->lines;
     if (!p->differs)
@@ -340,7 +340,7 @@ static struct gs_error *take_other(struct pass *p, const struct metrics_line *l)
     return NULL;
 }
 
-static struct gs_error *ingest_line(struct pass *p, const struct metrics_line *l)
+static struct gs_error *ingest_line(struct ingestion *p, const struct metrics_line *l)
 {
     struct lines *old = &p->in->lines;
     struct line *k = p->pos < old->n ? &old->items[p->pos] : NULL;
@@ -362,7 +362,7 @@ static bool ingest_remaining(void *arg)
         return false;
     if (tsdb_group_epoch(in->group) != in->epoch) {
         clear_series_cache(in, false);
-        forget_lines(&in->pass->fresh, false);
+        forget_lines(&in->ingestion->fresh, false);
         in->reports_cached = false;
         in->epoch = tsdb_group_epoch(in->group);
     }
@@ -376,7 +376,8 @@ void scrape_ingest_on_pause(struct scrape_ingest *in, bool (*go_on)(void *arg), 
     metrics_reader_on_long_run(in->reader, go_on ? ingest_remaining : NULL, in);
 }
 
-static struct gs_error *read_body(struct pass *p, struct gs_slice body, enum metrics_format format)
+static struct gs_error *read_body(struct ingestion *p, struct gs_slice body,
+                                  enum metrics_format format)
 {
     static const struct metrics_limits limits = {
         .max_line = MAX_LINE, .max_labels = MAX_LABELS, .max_samples = MAX_SAMPLES};
@@ -451,7 +452,7 @@ static void commit(struct scrape_ingest *in, int64_t t_ms, double up, double dur
         in->counts.out_of_order += expected - added;
 }
 
-static void keep_lines(struct pass *p)
+static void keep_lines(struct ingestion *p)
 {
     struct scrape_ingest *in = p->in;
     if (p->differs) {
@@ -478,7 +479,7 @@ static struct gs_error *format_of(const struct engine_config_scrape_config *cfg,
     return NULL;
 }
 
-static struct gs_error *scrape(struct pass *p, struct gs_slice body, const char *content_type)
+static struct gs_error *scrape(struct ingestion *p, struct gs_slice body, const char *content_type)
 {
     enum metrics_format format;
     struct gs_error *err = format_of(p->in->cfg, content_type, &format);
@@ -495,7 +496,7 @@ static struct gs_error *scrape(struct pass *p, struct gs_slice body, const char 
     return err;
 }
 
-static void pass_finish(struct pass *p)
+static void ingestion_finish(struct ingestion *p)
 {
     free(p->fresh.items);
     free(p->table);
@@ -508,7 +509,7 @@ int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms)
     return now_ms > last_ms ? now_ms : last_ms + 1;
 }
 
-static struct gs_error *scrape_and_commit(struct pass *p, struct gs_slice body,
+static struct gs_error *scrape_and_commit(struct ingestion *p, struct gs_slice body,
                                           const char *content_type, double duration_s)
 {
     struct scrape_ingest *in = p->in;
@@ -544,16 +545,16 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
     struct gs_error *err = tsdb_group_begin(in->group, t_ms);
     if (err)
         return err;
-    struct pass p = {.in = in, .t_ms = t_ms};
+    struct ingestion p = {.in = in, .t_ms = t_ms};
     struct tsdb_isolation hold;
     if (in->go_on)
         tsdb_isolation_begin(in->db, &hold);
-    in->pass = &p;
+    in->ingestion = &p;
     err = scrape_and_commit(&p, body, content_type, duration_s);
-    in->pass = NULL;
+    in->ingestion = NULL;
     if (in->go_on)
         tsdb_isolation_end(in->db, &hold);
-    pass_finish(&p);
+    ingestion_finish(&p);
     in->epoch = tsdb_group_epoch(in->group);
     in->generation = tsdb_generation(in->db);
     return err;

@@ -260,7 +260,7 @@ void kubelet_attach(struct kubelet *k, struct kubelet_container *c, struct http_
         attach_free(a);
         return;
     }
-    kubelet_stream_add(k, &a->stream, KUBELET_ATTACH, c->worker, c->container_id);
+    kubelet_stream_add(k, &a->stream, c->worker, c->container_id);
     if (!open_pipe(a, k, fd))
         kubelet_remote_finish(a->remote, 0, "attaching to the container failed");
 }

@@ -215,5 +215,5 @@ void kubelet_exec(struct kubelet *k, struct kubelet_container *c, struct http_ex
         exec_free(e);
         return;
     }
-    kubelet_stream_add(k, &e->stream, KUBELET_EXEC, c->worker, c->container_id);
+    kubelet_stream_add(k, &e->stream, c->worker, c->container_id);
 }

@@ -511,5 +511,5 @@ void kubelet_port_forward(struct kubelet *k, const struct kubelet_worker *w,
         return;
     }
     gs_timer_start(f->idle, on_forward_idle, KUBELET_STREAM_IDLE_MS);
-    kubelet_stream_add(k, &f->stream, KUBELET_PORT_FORWARD, w, NULL);
+    kubelet_stream_add(k, &f->stream, w, NULL);
 }

@@ -87,20 +87,17 @@ void kubelet_session_free(struct kubelet_session *s);
 
 // --- streams.c: the requests, and what the sessions of a kubelet have in common ---
 
-enum kubelet_stream_kind { KUBELET_EXEC, KUBELET_ATTACH, KUBELET_PORT_FORWARD };
-
 // A session in the kubelet's list; embedded in that of its kind.
 struct kubelet_stream {
     struct kubelet *k; // NULL: not in the list
     struct kubelet_stream *prev, *next;
-    enum kubelet_stream_kind kind;
     char *pod_uid;
     char *container_id;                    // NULL: of the whole pod
     void (*end)(struct kubelet_stream *s); // its container has ended, or the kubelet is freed
 };
 
-void kubelet_stream_add(struct kubelet *k, struct kubelet_stream *s, enum kubelet_stream_kind kind,
-                        const struct kubelet_worker *w, const char *container_id);
+void kubelet_stream_add(struct kubelet *k, struct kubelet_stream *s, const struct kubelet_worker *w,
+                        const char *container_id);
 void kubelet_stream_remove(struct kubelet_stream *s);
 
 // A connect request on pods/NAME/exec, …/attach and …/portforward.

@@ -6,11 +6,10 @@
 
 // --- the list ---
 
-void kubelet_stream_add(struct kubelet *k, struct kubelet_stream *s, enum kubelet_stream_kind kind,
-                        const struct kubelet_worker *w, const char *container_id)
+void kubelet_stream_add(struct kubelet *k, struct kubelet_stream *s, const struct kubelet_worker *w,
+                        const char *container_id)
 {
     s->k = k;
-    s->kind = kind;
     s->pod_uid = gs_strdup(w->uid);
     s->container_id = gs_strdup(container_id);
     s->prev = NULL;

@@ -19,7 +19,6 @@ enum {
 };
 
 struct http_upgrade {
-    struct http_server *server;
     struct http_server_request *request; // NULL: the connection was given back
     gnutls_session_t tls;                // NULL: none
     int fd;
@@ -279,7 +278,6 @@ struct http_upgrade *http_server_upgrade(struct http_server_request *r, const ch
                                          const struct http_upgrade_callbacks *cb, void *arg)
 {
     struct http_upgrade *u = gs_alloc(sizeof(*u));
-    u->server = r->server;
     u->request = r;
     u->tls = tls_session(r);
     u->fd = r->fd;

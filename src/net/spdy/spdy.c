@@ -73,7 +73,6 @@ struct spdy {
     bool has_windows; // the peer sets them
     int64_t initial_window;
     unsigned pings;
-    uint32_t next_ping;
     bool ended, closed;
 };
 
@@ -205,14 +204,6 @@ void spdy_stream_free(struct spdy_stream *t)
     gs_buf_finish(&t->held);
     gs_arena_finish(&t->arena);
     free(t);
-}
-
-void spdy_ping(struct spdy *s)
-{
-    uint8_t id[4];
-    s->next_ping += 2; // a server's are even
-    put32(id, s->next_ping);
-    send_control(s, PING, 0, gs_slice_make(id, sizeof(id)));
 }
 
 static void say_goodbye(struct spdy *s, uint32_t status)
@@ -416,7 +407,7 @@ static void on_ping(struct spdy *s, struct gs_slice payload)
     if (payload.len != 4)
         end_session(s, "a PING frame has a wrong length");
     else if (get32(payload.data) % 2 == 0)
-        return; // the answer to ours
+        return; // answers a server's, and we send none
     else if (++s->pings > MAX_PINGS_IN_A_ROW)
         end_session(s, "too many PING frames");
     else

@@ -35,7 +35,6 @@ struct spdy_callbacks {
 struct spdy *spdy_new(const struct spdy_callbacks *cb, void *arg);
 void spdy_free(struct spdy *s); // accepts NULL
 void spdy_feed(struct spdy *s, struct gs_slice bytes);
-void spdy_ping(struct spdy *s);
 void spdy_close(struct spdy *s); // sends GOAWAY
 
 // NULL: there is none. Names are lower-case; of repeated values the first.

@@ -84,11 +84,6 @@ void websocket_send(struct websocket *w, enum websocket_opcode opcode, struct gs
     send_frame(w, opcode, head, body);
 }
 
-void websocket_ping(struct websocket *w)
-{
-    send_frame(w, PING, (struct gs_slice){0}, (struct gs_slice){0});
-}
-
 void websocket_close(struct websocket *w, enum websocket_code code, const char *reason)
 {
     const uint8_t number[2] = {(uint8_t)(code >> 8), (uint8_t)code};

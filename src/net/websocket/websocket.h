@@ -34,8 +34,8 @@ struct websocket_callbacks {
     void (*on_end)(void *arg, unsigned code);
 };
 
-// The callbacks are only called inside websocket_feed(), websocket_send(), websocket_ping() and
-// websocket_close(). They may not free the object.
+// The callbacks are only called inside websocket_feed(), websocket_send() and websocket_close().
+// They may not free the object.
 struct websocket *websocket_new(const struct websocket_callbacks *cb, void *arg);
 void websocket_free(struct websocket *w); // accepts NULL
 
@@ -43,7 +43,6 @@ void websocket_feed(struct websocket *w, struct gs_slice bytes);
 // One message in one frame, of head and body (either may be empty). Dropped after a close frame.
 void websocket_send(struct websocket *w, enum websocket_opcode opcode, struct gs_slice head,
                     struct gs_slice body);
-void websocket_ping(struct websocket *w);
 // Sends a close frame, once. reason: at most 123 bytes are sent.
 void websocket_close(struct websocket *w, enum websocket_code code, const char *reason);
 

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "engine/engine.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
@@ -38,33 +37,12 @@ struct server {
 
 // --- addresses ---
 
-static struct gs_error *parse_address(const char *text, char **ret_host, uint16_t *ret_port)
-{
-    const char *colon = strrchr(text, ':');
-    uint64_t port = 0;
-    struct gs_error *err = colon ? gs_parse_u64(gs_slice_of(colon + 1), 65535, &port) : NULL;
-    struct gs_slice host = gs_slice_make(text, colon ? (size_t)(colon - text) : 0);
-    bool bracketed = host.len > 1 && host.data[0] == '[' && host.data[host.len - 1] == ']';
-    if (!colon || err || (!bracketed && host.len && memchr(host.data, ':', host.len))) {
-        gs_error_free(err);
-        return gs_error_new(GS_EINVAL,
-                            "--web.listen-address \"%s\": want HOST:PORT, :PORT or [IPV6]:PORT, "
-                            "port 0 to 65535",
-                            text);
-    }
-    if (bracketed)
-        host = gs_slice_make(host.data + 1, host.len - 2);
-    *ret_host = gs_slice_dup(gs_slice_eq_str(host, "localhost") ? GS_SLICE("127.0.0.1") : host);
-    *ret_port = (uint16_t)port;
-    return NULL;
-}
-
 static struct gs_error *listen_on(struct server *r, const struct engine_flags *f,
                                   const char *address)
 {
     GS_AUTO_FREE char *host = NULL;
     uint16_t port = 0;
-    struct gs_error *err = parse_address(address, &host, &port);
+    struct gs_error *err = http_server_parse_address("--web.listen-address", address, &host, &port);
     if (err)
         return err;
     struct http_server_config server = {

@@ -7,7 +7,6 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "hpa/controller.h"
 #include "hpa/hpa_private.h"
 #include "kube/election.h"
@@ -188,18 +187,15 @@ static void handle_request(void *arg, struct http_exchange *x)
 
 static struct gs_error *start_hpa_server(struct hpa_server *r)
 {
-    const char *colon = strrchr(r->o->listen, ':');
-    uint64_t port = 0;
+    GS_AUTO_FREE char *host = NULL;
+    uint16_t port = 0;
     if (!*r->o->listen)
         return NULL;
-    struct gs_error *err = colon ? gs_parse_u64(gs_slice_of(colon + 1), 65535, &port) : NULL;
-    if (!colon || err) {
-        gs_error_free(err);
-        return gs_error_new(GS_EINVAL, "--web.listen-address \"%s\": want HOST:PORT or :PORT",
-                            r->o->listen);
-    }
-    GS_AUTO_FREE char *host = gs_strndup(r->o->listen, (size_t)(colon - r->o->listen));
-    const struct http_server_config cfg = {.address = host, .port = (uint16_t)port};
+    struct gs_error *err =
+        http_server_parse_address("--web.listen-address", r->o->listen, &host, &port);
+    if (err)
+        return err;
+    const struct http_server_config cfg = {.address = host, .port = port};
     err = http_server_start(&r->loop, &cfg, handle_request, r, &r->server);
     if (err)
         return gs_error_wrap(err, "--web.listen-address");

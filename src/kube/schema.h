@@ -42,7 +42,7 @@ struct kube_type {
 const struct kube_type *kube_schema_find(const char *api_version, const char *kind);
 const struct kube_field *kube_schema_field(const struct kube_type *t, const char *name);
 
-// Returns the kinds of the table one by one; NULL after the last one.
+// Returns the kinds of the table one by one, for tests of the table; NULL after the last one.
 const struct kube_type *kube_schema_nth(size_t i, const char **ret_api_version,
                                         const char **ret_kind);
 

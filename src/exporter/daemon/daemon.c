@@ -458,7 +458,7 @@ static struct gs_error *serve_with(const struct daemon_options *o, const struct 
 {
     GS_AUTO_FREE char *host = NULL;
     uint16_t port = 0;
-    struct gs_error *err = daemon_parse_address(o->address, &host, &port);
+    struct gs_error *err = http_server_parse_address("--address", o->address, &host, &port);
     if (err)
         return err;
     char hostname[256] = "";

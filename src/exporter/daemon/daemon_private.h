@@ -16,7 +16,6 @@
 
 // NULL: no ConfigMap is configured.
 const char *daemon_configmap_name(const struct daemon_options *o);
-struct gs_error *daemon_parse_address(const char *text, char **ret_host, uint16_t *ret_port);
 // The client of the API server, by KUBECONFIG or the pod's service account. Free the http_client
 // after the kube_client.
 struct gs_error *daemon_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,

@@ -2,31 +2,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "exporter/daemon/daemon_private.h"
 #include "kube/kubeconfig.h"
 
 #include <unistd.h>
-
-struct gs_error *daemon_parse_address(const char *text, char **ret_host, uint16_t *ret_port)
-{
-    const char *colon = strrchr(text, ':');
-    uint64_t port = 0;
-    struct gs_error *err = colon ? gs_parse_u64(gs_slice_of(colon + 1), 65535, &port) : NULL;
-    struct gs_slice host = gs_slice_make(text, colon ? (size_t)(colon - text) : 0);
-    bool bracketed = host.len > 1 && host.data[0] == '[' && host.data[host.len - 1] == ']';
-    if (!colon || err || (!bracketed && host.len && memchr(host.data, ':', host.len))) {
-        gs_error_free(err);
-        return gs_error_new(
-            GS_EINVAL, "--address \"%s\": want HOST:PORT, :PORT or [IPV6]:PORT, port 0 to 65535",
-            text);
-    }
-    if (bracketed)
-        host = gs_slice_make(host.data + 1, host.len - 2);
-    *ret_host = gs_slice_eq_str(host, "localhost") ? gs_strdup("127.0.0.1") : gs_slice_dup(host);
-    *ret_port = (uint16_t)port;
-    return NULL;
-}
 
 const char *daemon_configmap_name(const struct daemon_options *o)
 {

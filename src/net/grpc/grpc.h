@@ -47,6 +47,7 @@ struct grpc_server *grpc_server_new(uv_loop_t *loop);
 void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn fn, void *ctx);
 // Replaces the socket file of a dead server. The mode of the new file is 0600.
 struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path);
+// Servers of gpuscale listen on Unix sockets. Peers of gRPC probes in tests listen on TCP.
 struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *address, uint16_t port,
                                         uint16_t *ret_port);
 // Closes sockets and connections and removes the file. on_cancel of open calls is called before it
@@ -55,6 +56,7 @@ void grpc_server_free(struct grpc_server *s);
 
 void grpc_call_send(struct grpc_call *call, struct gs_slice message);
 void grpc_call_finish(struct grpc_call *call, enum grpc_status status, const char *message);
+// For methods that answer later.
 void grpc_call_on_cancel(struct grpc_call *call, void (*cb)(void *arg), void *arg);
 
 // --- client ---
@@ -83,5 +85,5 @@ struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *
                                              struct gs_slice request, unsigned timeout_ms,
                                              grpc_message_fn on_message, grpc_reply_fn cb,
                                              void *arg);
-// No callback follows. Accepts NULL. Not allowed after cb.
+// No callback follows. Accepts NULL. Not allowed after cb. grpc_client_free() cancels all calls.
 void grpc_pending_cancel(struct grpc_pending *p);

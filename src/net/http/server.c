@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "net/http/server_private.h"
 
 #include <errno.h>
@@ -329,6 +330,27 @@ static void start_handles(struct http_server *s)
     s->open_handles = 6;
     uv_poll_start(&s->io, UV_READABLE, on_io);
     uv_poll_start(&s->hangup, UV_READABLE, on_hangup);
+}
+
+struct gs_error *http_server_parse_address(const char *flag, const char *text, char **ret_host,
+                                           uint16_t *ret_port)
+{
+    const char *colon = strrchr(text, ':');
+    uint64_t port = 0;
+    struct gs_error *err = colon ? gs_parse_u64(gs_slice_of(colon + 1), 65535, &port) : NULL;
+    struct gs_slice host = gs_slice_make(text, colon ? (size_t)(colon - text) : 0);
+    bool bracketed = host.len > 1 && host.data[0] == '[' && host.data[host.len - 1] == ']';
+    if (!colon || err || (!bracketed && host.len && memchr(host.data, ':', host.len))) {
+        gs_error_free(err);
+        return gs_error_new(GS_EINVAL,
+                            "%s \"%s\": want HOST:PORT, :PORT or [IPV6]:PORT, port 0 to 65535",
+                            flag, text);
+    }
+    if (bracketed)
+        host = gs_slice_make(host.data + 1, host.len - 2);
+    *ret_host = gs_slice_eq_str(host, "localhost") ? gs_strdup("127.0.0.1") : gs_slice_dup(host);
+    *ret_port = (uint16_t)port;
+    return NULL;
 }
 
 struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,

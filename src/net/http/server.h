@@ -35,6 +35,11 @@ struct http_server_config {
     unsigned body_timeout_s; // of the body of a request; 0: 60
 };
 
+// Parses HOST:PORT, :PORT or [IPV6]:PORT. localhost becomes 127.0.0.1. Errors name the flag
+// ("--web.listen-address"). The caller frees the host.
+struct gs_error *http_server_parse_address(const char *flag, const char *text, char **ret_host,
+                                           uint16_t *ret_port);
+
 // GS_EEXIST: the port is in use ("127.0.0.1:9400: address already in use (…)").
 struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,
                                    http_handler handler, void *ctx, struct http_server **ret);

@@ -949,9 +949,43 @@ static void test_answer_after_peer_left(void **state)
     teardown(f);
 }
 
+static void test_listen_addresses(void **state)
+{
+    static const struct {
+        const char *text, *host; // host NULL: an error
+        uint16_t port;
+    } cases[] = {
+        {":9400", "", 9400},
+        {"127.0.0.1:0", "127.0.0.1", 0},
+        {"[::1]:80", "::1", 80},
+        {"localhost:9090", "127.0.0.1", 9090},
+        {"node-1:65535", "node-1", 65535},
+        {"nowhere", NULL, 0},
+        {":65536", NULL, 0},
+        {"::1:80", NULL, 0},
+        {"1.2.3.4:", NULL, 0},
+        {"", NULL, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *host = NULL;
+        uint16_t port = 1;
+        struct gs_error *err = http_server_parse_address("--flag", cases[i].text, &host, &port);
+        if (!cases[i].host) {
+            assert_error(err, GS_EINVAL, "--flag \"");
+            assert_null(host);
+            continue;
+        }
+        assert_ok(err);
+        assert_string_equal(host, cases[i].host);
+        assert_int_equal(port, cases[i].port);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_listen_addresses),
         cmocka_unit_test(test_plain_requests),
         cmocka_unit_test(test_client_limits_and_errors),
         cmocka_unit_test(test_connection_is_reused),

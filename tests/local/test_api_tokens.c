@@ -109,6 +109,29 @@ static void test_claims_of_a_token(void **state)
     assert_true(is_accepted(h, token));
 }
 
+// As kubectl 1.32 sends `kubectl create token default`.
+static void test_protobuf_requests_are_read(void **state)
+{
+    static const char body[] = "k8s\0\x0a\x28\x0a\x18"
+                               "authentication.k8s.io/v1\x12\x0c"
+                               "TokenRequest\x12\x1a\x0a\x10\x0a\0\x12\0\x1a\0\x22\0\x2a\0\x32\0"
+                               "\x38\0\x42\0\x12\0\x1a\x04\x0a\0\x12\0\x1a\0\x22\0";
+    struct harness *h = *state;
+    AUTO_REPLY struct reply r = {0};
+    const struct http_callbacks cb = {.on_done = reply_done};
+    http_send(h->client,
+              &(struct http_request){.method = "POST",
+                                     .path = ACCOUNTS "/default/token",
+                                     .content_type = "application/vnd.kubernetes.protobuf",
+                                     .body = gs_slice_make(body, sizeof body - 1)},
+              &cb, &r);
+    while (!r.done)
+        uv_run(&h->loop, UV_RUN_ONCE);
+    assert_status(r, 201);
+    assert_number(r, 3600, "spec", "expirationSeconds");
+    assert_true(is_accepted(h, codec_json_str(r.body, "status", "token", NULL)));
+}
+
 static void test_wrong_requests_are_refused(void **state)
 {
     static const struct {
@@ -248,6 +271,7 @@ int main(void)
         TEST(test_each_namespace_has_an_account),
         TEST(test_a_deleted_default_account_returns),
         TEST(test_claims_of_a_token),
+        TEST(test_protobuf_requests_are_read),
         TEST(test_wrong_requests_are_refused),
         TEST(test_a_pod_s_token_ends_with_the_pod),
         TEST(test_reviews),

@@ -65,6 +65,19 @@ TYPE(rules_review, AUTHZ "SelfSubjectRulesReview", OBJ("metadata", &meta), OBJ("
 TYPE(user_info, AUTHN "UserInfo", STR("username"), STR("uid"), STRINGS("groups"));
 TYPE(self_status, AUTHN "SelfSubjectReviewStatus", OBJ("userInfo", &user_info));
 TYPE(self_review, AUTHN "SelfSubjectReview", OBJ("metadata", &meta), OBJ("status", &self_status));
+TYPE(bound_reference, AUTHN "BoundObjectReference", STR("kind"), STR("apiVersion"), STR("name"),
+     STR("uid"));
+TYPE(token_request_spec, AUTHN "TokenRequestSpec", STRINGS("audiences"),
+     OBJ("boundObjectRef", &bound_reference), INT("expirationSeconds"));
+TYPE(token_request_status, AUTHN "TokenRequestStatus", STR("token"),
+     {.name = "expirationTimestamp", .kind = KUBE_F_TIME});
+TYPE(token_request, AUTHN "TokenRequest", OBJ("metadata", &meta), OBJ("spec", &token_request_spec),
+     OBJ("status", &token_request_status));
+TYPE(token_review_spec, AUTHN "TokenReviewSpec", STR("token"), STRINGS("audiences"));
+TYPE(token_review_status, AUTHN "TokenReviewStatus", BOOL("authenticated"), OBJ("user", &user_info),
+     STR("error"), STRINGS("audiences"));
+TYPE(token_review, AUTHN "TokenReview", OBJ("metadata", &meta), OBJ("spec", &token_review_spec),
+     OBJ("status", &token_review_status));
 
 static const struct {
     const char *api_version, *kind;
@@ -77,6 +90,8 @@ static const struct {
     {"authorization.k8s.io/v1", "SelfSubjectAccessReview", &access_review},
     {"authorization.k8s.io/v1", "SelfSubjectRulesReview", &rules_review},
     {"authentication.k8s.io/v1", "SelfSubjectReview", &self_review},
+    {"authentication.k8s.io/v1", "TokenRequest", &token_request},
+    {"authentication.k8s.io/v1", "TokenReview", &token_review},
 };
 
 const struct kube_type *local_api_proto_request_type(const char *api_version, const char *kind)

@@ -286,6 +286,21 @@ static void test_each_problem_is_logged_once(void **state)
     finish(&f);
 }
 
+static void test_reported_problems_are_shown_once_and_not_logged(void **state)
+{
+    struct fixture f;
+    (void)state;
+    setup(&f, "", "", "");
+    console_problems_report(f.problems, "serviceMonitor/default/m", "ScrapedTwice", "text", "fix");
+    console_problems_report(f.problems, "serviceMonitor/default/m", "ScrapedTwice", "text", "fix");
+    assert_one(&f, "serviceMonitor/default/m", "ScrapedTwice", "text", "fix");
+    assert_int_equal(f.log_lines, 0);
+    console_problems_update(f.problems, NOW_MS);
+    assert_int_equal(console_problems_len(f.problems), 0);
+    console_problems_report(f.problems, "freed", "with", "the", "others");
+    finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_what_a_container_needs_is_missing),
         cmocka_unit_test(test_pods_that_are_well_are_no_problem),
         cmocka_unit_test(test_each_problem_is_logged_once),
+        cmocka_unit_test(test_reported_problems_are_shown_once_and_not_logged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defaults of everything but pods (defaults_pod.c).
+// Defaults of all resources except pods (defaults_pod.c) and Jobs (defaults_job.c).
 #include "local/api/registry.h"
 
 #include "base/num.h"
@@ -194,7 +194,7 @@ static const json_t *same_port(const json_t *ports, const json_t *port)
     return NULL;
 }
 
-// An update that leaves allocated addresses and ports out keeps them.
+// Allocated addresses and ports that an update omits are kept.
 static void keep_allocated(json_t *spec, const json_t *old_spec)
 {
     static const char *const addresses[] = {"clusterIP", "clusterIPs"};
@@ -248,7 +248,7 @@ static void default_addressing(json_t *spec, const char *type)
         codec_json_set_bool(spec, "allocateLoadBalancerNodePorts", true);
 }
 
-// What only the types with node ports, or load balancers, may have goes with the type.
+// Removes the fields that the new type of the Service cannot have.
 static void drop_unused(json_t *spec, const char *type)
 {
     bool balancer = strcmp(type, "LoadBalancer") == 0;

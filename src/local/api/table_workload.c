@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deployments, ReplicaSets, StatefulSets, DaemonSets, HorizontalPodAutoscalers.
+// Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions,
+// HorizontalPodAutoscalers.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "kube/selector.h"
@@ -234,7 +235,7 @@ static void add_target(struct gs_buf *out, const json_t *metric, const json_t *s
     }
     const json_t *source = json_object_get(metric, member);
     const json_t *target = json_object_get(source, "target");
-    // A status of another metric at this place would be the value of the other one.
+    // The status at this index can belong to another metric.
     const json_t *current = gs_streq(codec_json_str(status, "type", NULL), type)
                                 ? codec_json_get(status, member, "current", NULL)
                                 : NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Deployment loop: one ReplicaSet per template, named by the template's hash; sizes by the
-// rollout arithmetic (rollout.c); revisions as annotations; old ones kept up to a limit.
+// The Deployment controller keeps a ReplicaSet for each template, with the hash of the template in
+// its name. rollout.c calculates the sizes. Annotations contain the revisions, and the number of
+// old ReplicaSets is limited.
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/object.h"
@@ -18,7 +19,7 @@ struct controllers_deployments {
 
 // --- templates ---
 
-// The template without what the rollout adds to it.
+// The template without the label that the controller adds.
 static json_t *plain_template(const json_t *owner)
 {
     json_t *t = json_deep_copy(codec_json_get(owner, "spec", "template", NULL));
@@ -58,7 +59,7 @@ static int64_t next_revision(const struct controllers_rollout *r)
     return most + 1;
 }
 
-// --- finding the ReplicaSets ---
+// --- the ReplicaSets of a Deployment ---
 
 static int compare_age(const void *pa, const void *pb)
 {
@@ -83,7 +84,7 @@ static void add_replicaset(struct controllers_rollout *r, const json_t *rs)
     };
 }
 
-// False when ReplicaSets were adopted just now: the rest waits until the cache shows it.
+// False if ReplicaSets were adopted: the rest waits until the cache shows that.
 static bool find_replicasets(struct controllers_deployments *d, struct controllers_rollout *r,
                              const struct kube_selector *selector)
 {
@@ -114,7 +115,7 @@ static bool find_replicasets(struct controllers_deployments *d, struct controlle
     return settled;
 }
 
-// --- the ReplicaSet of today's template ---
+// --- the ReplicaSet of the current template ---
 
 static void copy_annotations(const json_t *deployment, json_t *to)
 {
@@ -184,7 +185,7 @@ static void create_current(struct controllers_deployments *d, struct controllers
     const char *ns = kube_namespace(r->deployment);
     GS_AUTO_FREE char *name = gs_format("%s-%s", kube_name(r->deployment), hash);
     if (kube_cache_get(d->cluster->replicasets, ns, name)) {
-        // The name is taken by another template or owner: the next sync tries another hash.
+        // Another template or owner has the name: the next reconciliation tries another hash.
         int64_t n = codec_json_int(r->status, 0, "collisionCount", NULL);
         codec_json_set_int(r->status, "collisionCount", n + 1);
         return;
@@ -210,7 +211,8 @@ static void append_history(json_t *annotations, int64_t old_revision)
                                 : codec_json_strf("%lld", (long long)old_revision));
 }
 
-// Annotations, revision and minReadySeconds of the current ReplicaSet. True: it was written.
+// Updates annotations, revision and minReadySeconds of the current ReplicaSet. True: it was
+// written.
 static bool refresh_current(struct controllers_rollout *r)
 {
     const json_t *rs = r->current->obj;
@@ -236,7 +238,7 @@ static bool refresh_current(struct controllers_rollout *r)
     return true;
 }
 
-// True: the Deployment was written, and the sync ends.
+// True: the Deployment was written, and the reconciliation ends.
 static bool copy_revision(struct controllers_rollout *r)
 {
     const char *have = kube_annotation(r->deployment, CONTROLLERS_ROLLOUT_ANN_REVISION);
@@ -301,7 +303,7 @@ static void recreate(struct controllers_deployments *d, struct controllers_rollo
     if (controllers_rollout_recreate_down(r))
         return;
     if (old_pods_running(d, r)) {
-        local_reconcile_requeue(r->work, 500); // the end of a pod brings up its ReplicaSet, not us
+        local_reconcile_requeue(r->work, 500); // the end of a pod reconciles only its ReplicaSet
         return;
     }
     if (!r->current)
@@ -323,7 +325,7 @@ static void step(struct controllers_deployments *d, struct controllers_rollout *
     bool paused = codec_json_bool(r->deployment, false, "spec", "paused", NULL);
     if (r->current) {
         if (refresh_current(r) || copy_revision(r))
-            return; // the change brings us back
+            return; // the change reconciles the Deployment again
         note_found(r);
     }
     controllers_rollout_check_paused(r);
@@ -375,7 +377,7 @@ static void sync_deployment(void *arg, struct local_reconcile *w, const char *ns
     free(r.all);
 }
 
-// --- what brings a Deployment up ---
+// --- changes that reconcile a Deployment ---
 
 static void deployment_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {

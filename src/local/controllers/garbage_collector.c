@@ -37,7 +37,7 @@ static const struct kind {
 
 enum fate { FATE_UNKNOWN = 1, FATE_GONE };
 
-struct probe { // what is known of an owner
+struct probe { // the state of an owner
     struct controllers_garbage_collector *collector;
     char *dependent_ns, *dependent; // to reconcile after the response
     char *uid;
@@ -45,8 +45,8 @@ struct probe { // what is known of an owner
     bool asking;
 };
 
-// The objects that name one owner: "resource:namespace/name" -> struct dependent. With it, what an
-// owner's end costs depends on its dependents only, not on all objects.
+// The objects that name one owner: "resource:namespace/name" -> struct dependent. With it, the
+// deletion of an owner costs as much as it has dependents, however many objects exist.
 struct dependents {
     struct gs_hmap *items;
 };
@@ -56,7 +56,7 @@ struct dependent {
     char *ns, *name;
 };
 
-struct watcher { // which cache a change comes from
+struct watcher { // the cache that reports a change
     struct controllers_garbage_collector *collector;
     const struct kind *kind;
 };
@@ -184,7 +184,7 @@ static void each_owner_uid(struct controllers_garbage_collector *g, const struct
 typedef void (*dependent_fn)(struct controllers_garbage_collector *g, struct local_reconcile *w,
                              const struct kind *k, const json_t *dependent, const json_t *owner);
 
-// Returns how many there are that hold the owner back.
+// Returns the number of dependents that delay the deletion of the owner.
 static size_t each_dependent(struct controllers_garbage_collector *g, struct local_reconcile *w,
                              const json_t *owner, dependent_fn fn)
 {
@@ -254,7 +254,8 @@ static void finish_deletion(struct controllers_garbage_collector *g, struct loca
         if (each_dependent(g, w, obj, policies[i].fn) == 0)
             drop_finalizer(w, k, obj, policies[i].finalizer);
         else
-            local_reconcile_requeue(w, 1000); // owners get no event of a deleted dependent
+            local_reconcile_requeue(
+                w, 1000); // the deletion of a dependent does not reconcile the owner
         return;
     }
 }
@@ -270,7 +271,7 @@ static void source_probe_free(void *p)
     free(probe);
 }
 
-// Answers of probes under way must find them again: those stay.
+// Probes that wait for a response stay, because the response refers to them.
 static void forget_some(struct controllers_garbage_collector *g)
 {
     if (gs_hmap_len(g->probes) < GONE_MAX)
@@ -307,8 +308,8 @@ static void probe_answered(void *arg, const json_t *body, const struct gs_error 
     struct probe *p = arg;
     p->asking = false;
     if (err)
-        return; // the work runs again
-    // Not found is answered by a Status; another uid is another object of the same name.
+        return; // the dependent is reconciled again
+    // A missing owner gives a Status. Another UID belongs to another object of the same name.
     if (gs_streq(kube_kind(body), "Status") || !gs_streq(kube_uid(body), p->uid))
         p->fate = FATE_GONE;
     local_workqueue_add(p->collector->queue, p->dependent_ns, p->dependent);
@@ -331,7 +332,7 @@ static void ask(struct controllers_garbage_collector *g, struct local_reconcile 
     local_reconcile_get(w, path.data, probe_answered, p);
 }
 
-// Deletes the dependent when every owner is known to be gone.
+// Deletes the dependent if all its owners were deleted.
 static void check_owners(struct controllers_garbage_collector *g, struct local_reconcile *w,
                          const struct kind *k, const json_t *obj, const char *key)
 {
@@ -343,7 +344,7 @@ static void check_owners(struct controllers_garbage_collector *g, struct local_r
                    *name = codec_json_str(ref, "name", NULL);
         const struct kind *of = kind_of(ref);
         if (!of || !uid || !name)
-            return; // of a kind that is not looked at here: taken to be there
+            return; // owners of other kinds are assumed to exist
         const json_t *owner = kube_cache_get(cache_of(g, of), kube_namespace(obj), name);
         if (owner && gs_streq(kube_uid(owner), uid))
             return;
@@ -380,7 +381,7 @@ static void sync_object(void *arg, struct local_reconcile *w, const char *ns, co
     }
 }
 
-// --- what brings an object up ---
+// --- changes that reconcile an object ---
 
 static void owner_gone(struct controllers_garbage_collector *g, const char *uid)
 {
@@ -399,7 +400,7 @@ static void owner_gone(struct controllers_garbage_collector *g, const char *uid)
     }
 }
 
-// A new object can have lost its owner before; one that is going may have policies to carry out.
+// The owner of a new object may not exist any more. A deleted object can have a deletion policy.
 static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct watcher *watcher = arg;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletion of a namespace: everything that discovery says can be in it is listed and deleted, again
-// until nothing is left, then the "kubernetes" finalizer is taken off.
+// Deletes a namespace: lists and deletes its objects of all resources that discovery shows, until
+// none is left, and then removes the finalizer "kubernetes".
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/object.h"
@@ -12,18 +12,18 @@
 
 struct sweep;
 
-struct swept { // one resource
+struct swept { // one resource of a sweep
     struct sweep *sweep;
     char *group, *version, *resource;
 };
 
-struct sweep { // of one namespace, from discovery to the last answer
+struct sweep { // of one namespace, from discovery to the last response
     struct controllers_namespaces *owner;
     struct local_reconcile *work;
     char *ns;
     struct swept *resources[RESOURCES_MAX];
     size_t n_resources;
-    size_t waiting; // answers
+    size_t waiting; // requests without a response
     size_t left;    // objects found
     bool failed;
 };
@@ -67,7 +67,7 @@ static void finalise(struct sweep *s)
 static void answer_taken(struct sweep *s, const struct gs_error *err)
 {
     s->failed = s->failed || err;
-    if (--s->waiting > 0 || s->failed) // a failure runs the work again by itself
+    if (--s->waiting > 0 || s->failed) // after a failure the namespace is reconciled again
         return;
     if (s->left > 0)
         local_reconcile_requeue(s->work, LOOK_AGAIN_MS);

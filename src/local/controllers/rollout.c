@@ -20,7 +20,7 @@ void controllers_rollout_read_spec(struct controllers_rollout *r)
     int64_t n = r->replicas;
     r->max_surge = local_scaled(json_object_get(rolling, "maxSurge"), n, true, (n + 3) / 4);
     r->max_unavailable = local_scaled(json_object_get(rolling, "maxUnavailable"), n, false, n / 4);
-    // Both can round to zero; then one at a time is what lets the rollout move.
+    // Both can round to zero. Then pods are replaced one at a time.
     if (r->max_surge == 0 && r->max_unavailable == 0)
         r->max_unavailable = 1;
     if (r->max_unavailable > n)
@@ -58,7 +58,7 @@ static int64_t max64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-// --- writing a size ---
+// --- scaling a ReplicaSet ---
 
 bool controllers_rollout_scale(struct controllers_rollout *r, struct controllers_rollout_rs *rs,
                                int64_t replicas)
@@ -70,7 +70,7 @@ bool controllers_rollout_scale(struct controllers_rollout *r, struct controllers
         gs_streq(kube_annotation(rs->obj, CONTROLLERS_ROLLOUT_ANN_DESIRED), desired) &&
         gs_streq(kube_annotation(rs->obj, CONTROLLERS_ROLLOUT_ANN_MAX), most))
         return false;
-    // A whole object with its resourceVersion: what was decided on an old copy must not be written.
+    // An update with the resourceVersion: a decision about an outdated copy must not be written.
     CODEC_AUTO_JSON json_t *changed = json_deep_copy(rs->obj);
     codec_json_set(changed, json_integer(replicas), "spec", "replicas", NULL);
     codec_json_set(changed, json_string(desired), "metadata", "annotations",
@@ -154,7 +154,7 @@ static bool scale_old(struct controllers_rollout *r)
     if (budget <= 0)
         return false;
     int64_t dropped = drop_unhealthy(r, budget);
-    // One write an object: a ReplicaSet that was just changed is looked at again in the next step.
+    // One write for each object: the next step continues with a ReplicaSet that was just changed.
     if (dropped == 0)
         dropped = drop_available(r, min64(budget, available_sum(r) - min_available));
     return dropped > 0;
@@ -178,7 +178,7 @@ bool controllers_rollout_recreate_down(struct controllers_rollout *r)
     return any;
 }
 
-// --- a changed size ---
+// --- changes of spec.replicas ---
 
 static int64_t annotated(const struct controllers_rollout_rs *rs, const char *name,
                          int64_t fallback)
@@ -201,7 +201,7 @@ bool controllers_rollout_is_scaling(const struct controllers_rollout *r)
     return false;
 }
 
-// The only active one, or with none active the latest; NULL when several are active.
+// The only active ReplicaSet, or the latest one if none is active. NULL if several are active.
 static struct controllers_rollout_rs *active_or_latest(struct controllers_rollout *r)
 {
     struct controllers_rollout_rs *active = NULL;
@@ -224,7 +224,7 @@ static bool saturated(const struct controllers_rollout *r)
            r->current->available == r->replicas;
 }
 
-// The share of `to_add` that this ReplicaSet has by its present size.
+// The share of `to_add` of this ReplicaSet, in proportion to its size.
 static int64_t proportion(const struct controllers_rollout *r,
                           const struct controllers_rollout_rs *rs, int64_t to_add, int64_t added)
 {

@@ -37,7 +37,7 @@ static void remove_condition(struct controllers_rollout *r, const char *type)
             json_array_remove(all, i);
 }
 
-// Replaces whatever there is; the transition time stays while the status does.
+// Replaces the condition. The transition time changes only with the status.
 static void put_condition(struct controllers_rollout *r, const char *type, const char *status,
                           const char *reason, const char *message)
 {
@@ -66,14 +66,6 @@ void controllers_rollout_set_condition(struct controllers_rollout *r, const char
         put_condition(r, type, status, reason, message);
 }
 
-static void set_count(struct controllers_rollout *r, const char *key, int64_t n)
-{
-    if (n > 0)
-        codec_json_set_int(r->status, key, n);
-    else
-        json_object_del(r->status, key); // as Kubernetes, which omits empty counts
-}
-
 static void copy_failure(struct controllers_rollout *r)
 {
     const json_t *failure = NULL;
@@ -98,11 +90,11 @@ void controllers_rollout_count(struct controllers_rollout *r)
     int64_t missing = controllers_rollout_spec_sum(r) - available;
     codec_json_set_int(r->status, "observedGeneration",
                        codec_json_int(r->deployment, 1, "metadata", "generation", NULL));
-    set_count(r, "replicas", replicas);
-    set_count(r, "updatedReplicas", r->current ? r->current->replicas : 0);
-    set_count(r, "readyReplicas", ready);
-    set_count(r, "availableReplicas", available);
-    set_count(r, "unavailableReplicas", missing);
+    controllers_set_count(r->status, "replicas", replicas);
+    controllers_set_count(r->status, "updatedReplicas", r->current ? r->current->replicas : 0);
+    controllers_set_count(r->status, "readyReplicas", ready);
+    controllers_set_count(r->status, "availableReplicas", available);
+    controllers_set_count(r->status, "unavailableReplicas", missing);
     if (available >= r->replicas - r->max_unavailable)
         controllers_rollout_set_condition(r, "Available", "True", "MinimumReplicasAvailable",
                                           "Deployment has minimum availability.");
@@ -137,7 +129,7 @@ static bool moved(const struct controllers_rollout *r)
            is(r, "availableReplicas") > was(r, "availableReplicas");
 }
 
-// Milliseconds until the deadline; 0 or less: it has passed; INT64_MAX: nothing is waited for.
+// Milliseconds until the deadline. 0 or less: it has passed. INT64_MAX: there is none.
 static int64_t deadline_left_ms(const struct controllers_rollout *r, int64_t deadline)
 {
     const json_t *c = find_condition(r, "Progressing");
@@ -150,7 +142,7 @@ static int64_t deadline_left_ms(const struct controllers_rollout *r, int64_t dea
     return local_time_ms(json_object_get(c, "lastUpdateTime"), now) + deadline * 1000 - now;
 }
 
-// "ReplicaSet "x" is …" once there is one, else the Deployment is named.
+// 'ReplicaSet "x" is …', or the name of the Deployment if it has no ReplicaSet yet.
 static char *progress_text(const struct controllers_rollout *r, const char *what)
 {
     return gs_format("%s \"%s\" %s", r->current ? "ReplicaSet" : "Deployment",
@@ -197,7 +189,7 @@ void controllers_rollout_check_paused(struct controllers_rollout *r)
 {
     bool paused = codec_json_bool(r->deployment, false, "spec", "paused", NULL);
     const char *reason = codec_json_str(find_condition(r, "Progressing"), "reason", NULL);
-    // A timed-out rollout says so even when it is paused.
+    // The condition of a rollout that timed out stays, also if the rollout is paused.
     if (gs_streq(reason, "ProgressDeadlineExceeded"))
         return;
     if (paused && !gs_streq(reason, "DeploymentPaused"))
@@ -210,9 +202,5 @@ void controllers_rollout_check_paused(struct controllers_rollout *r)
 
 void controllers_rollout_write_status(struct controllers_rollout *r)
 {
-    if (json_equal(json_object_get(r->deployment, "status"), r->status))
-        return;
-    CODEC_AUTO_JSON json_t *changed = json_copy((json_t *)r->deployment);
-    json_object_set(changed, "status", r->status);
-    local_reconcile_update(r->work, KUBE_DEPLOYMENTS, changed, "status", NULL, NULL);
+    controllers_write_status(r->work, KUBE_DEPLOYMENTS, r->deployment, r->status);
 }

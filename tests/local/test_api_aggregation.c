@@ -16,9 +16,16 @@ struct backend {
     struct tls_pair ca, cert;
     struct http_server *server;
     struct http_exchange *held; // a request that is not answered
+    struct http_stream *watch;  // ended by the test
     char user[64], group[64];
     bool has_certificate, forged;
 };
+
+static void on_watch_closed(void *arg)
+{
+    struct backend *b = arg;
+    b->watch = NULL;
+}
 
 static void on_backend_request(void *ctx, struct http_exchange *x)
 {
@@ -28,6 +35,11 @@ static void on_backend_request(void *ctx, struct http_exchange *x)
 
     if (strstr(http_path(x), "/slow")) {
         b->held = x;
+        return;
+    }
+    if (http_query(x, "watch")) {
+        b->watch = http_reply_stream(x, 200, "application/json", on_watch_closed, b);
+        http_stream_write(b->watch, gs_slice_of("first\n"));
         return;
     }
     snprintf(b->user, sizeof b->user, "%s", user ? user : "");
@@ -238,6 +250,24 @@ static void test_a_deleted_apiservice_answers_its_open_requests(void **state)
     assert_status(gone, 404);
 }
 
+static void test_watches_are_forwarded_as_they_come(void **state)
+{
+    struct backend *b = *state;
+    struct watched w = {0};
+    create_service(b);
+    create_apiservice(b, b->ca.cert_pem);
+    await_reason(&b->h, "Passed");
+    watch_start(&b->h, &w, "/apis/demo.example.com/v1/things?watch=true", NULL);
+    while (!b->watch || w.text.len == 0)
+        uv_run(&b->h.loop, UV_RUN_ONCE);
+    assert_string_equal(w.text.data, "first\n");
+    assert_false(w.ended);
+    http_stream_end(b->watch);
+    while (!w.ended)
+        uv_run(&b->h.loop, UV_RUN_ONCE);
+    gs_buf_finish(&w.text);
+}
+
 static void test_invalid_apiservices_are_rejected(void **state)
 {
     struct backend *b = *state;
@@ -280,6 +310,7 @@ int main(void)
         BACKEND_TEST(test_a_server_with_a_foreign_certificate_is_unavailable),
         BACKEND_TEST(test_a_slow_server_delays_nobody_else),
         BACKEND_TEST(test_a_deleted_apiservice_answers_its_open_requests),
+        BACKEND_TEST(test_watches_are_forwarded_as_they_come),
         BACKEND_TEST(test_invalid_apiservices_are_rejected),
         BACKEND_TEST(test_local_apiservices_are_available),
     };

@@ -370,6 +370,25 @@ static void test_names_in_use_are_not_accepted(void **state)
     assert_status(list, 404);
 }
 
+static void test_names_that_become_free_are_accepted(void **state)
+{
+    struct harness *h = *state;
+    define(h, CRD);
+    define(h, CRD_OF("tabs.stable.example.com",
+                     "{'plural':'tabs','kind':'CronTab','singular':'tab','listKind':'TabList'}",
+                     VERSION_V1));
+    AUTO_REPLY struct reply deleted =
+        request(h, "DELETE", CRDS "/crontabs.stable.example.com", NULL);
+
+    assert_status(deleted, 200);
+    for (int status = 404; status != 200;) {
+        AUTO_REPLY struct reply r =
+            request(h, "GET", "/apis/stable.example.com/v1/namespaces/default/tabs", NULL);
+        status = r.status;
+        uv_run(&h->loop, UV_RUN_NOWAIT);
+    }
+}
+
 static void test_definitions_of_built_in_kinds_change_nothing(void **state)
 {
     struct harness *h = *state;
@@ -413,6 +432,47 @@ static void test_cel_rules_give_a_warning(void **state)
     reply_finish(&r);
 }
 
+static void test_definitions_have_a_quota(void **state)
+{
+    struct harness *h = *state;
+    int status = 201;
+    int made = 0;
+
+    for (; status == 201 && made < 1000; made++) {
+        GS_AUTO_FREE char *crd = gs_format(
+            "{'metadata':{'name':'a%d.example.com'},'spec':{'group':'example.com',"
+            "'scope':'Cluster','names':{'plural':'a%d','kind':'A%d'},'versions':[{'name':'v1',"
+            "'served':true,'storage':true,'schema':" ANY_SCHEMA "}]}}",
+            made, made, made);
+        AUTO_REPLY struct reply r = send_quoted(h, "POST", CRDS, crd);
+        status = r.status;
+        if (status != 201)
+            assert_message(r, "exceeded quota: gpuscale, requested: customresourcedefinitions=1, "
+                              "used: customresourcedefinitions=500, limited: "
+                              "customresourcedefinitions=500 (delete some)");
+    }
+    assert_int_equal(status, 403);
+    assert_int_equal(made, 501);
+}
+
+static void test_conversion_webhooks_are_stored_and_not_called(void **state)
+{
+    struct harness *h = *state;
+    define(h, "{'metadata':{'name':'as.example.com'},'spec':{'group':'example.com',"
+              "'scope':'Namespaced','names':{'plural':'as','kind':'A'},"
+              "'conversion':{'strategy':'Webhook'},'versions':["
+              "{'name':'v1','served':true,'storage':true,'schema':" ANY_SCHEMA "},"
+              "{'name':'v2','served':true,'storage':false,'schema':" ANY_SCHEMA "}]}}");
+    AUTO_REPLY struct reply made =
+        send_quoted(h, "POST", "/apis/example.com/v2/namespaces/default/as",
+                    "{'metadata':{'name':'a'},'spec':{'x':1}}");
+    AUTO_REPLY struct reply old =
+        request(h, "GET", "/apis/example.com/v1/namespaces/default/as/a", NULL);
+
+    assert_status(made, 201);
+    assert_number(old, 1, "spec", "x");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,10 +495,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_objects_of_a_changed_definition_end_their_watches,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_in_use_are_not_accepted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names_that_become_free_are_accepted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_definitions_of_built_in_kinds_change_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_openapi_describes_custom_resources, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cel_rules_give_a_warning, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_definitions_have_a_quota, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_conversion_webhooks_are_stored_and_not_called, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests_name("api_crds", tests, NULL, NULL);
 }

@@ -80,10 +80,13 @@ static json_t *over_quota(const struct local_api_request *r, const char *name, c
     GS_AUTO_BUF struct gs_buf resource = {0};
 
     local_api_resource_name(r->res, &resource);
+    GS_AUTO_FREE char *advice =
+        flag ? gs_format("delete some, or start gpuscale with a larger --%s", flag)
+             : gs_strdup("delete some");
     GS_AUTO_FREE char *text = gs_format(
         "%s \"%s\" is forbidden: exceeded quota: gpuscale, requested: %s=1, used: %s=%zu, limited: "
-        "%s=%zu (delete some, or start gpuscale with a larger --%s)",
-        resource.data, name, what, what, used, what, limit, flag);
+        "%s=%zu (%s)",
+        resource.data, name, what, what, used, what, limit, advice);
     return kube_status_failure(403, "Forbidden", text, NULL);
 }
 
@@ -102,6 +105,9 @@ static json_t *check_quota(const struct local_api_request *r, const char *name)
     if (bucket == pods && local_api_store_len(api->store, pods) >= api->max_pods)
         return over_quota(r, name, "pods", local_api_store_len(api->store, pods), api->max_pods,
                           "pod-quota");
+    if (r->res->max_objects && local_api_store_len(api->store, bucket) >= r->res->max_objects)
+        return over_quota(r, name, r->res->plural, local_api_store_len(api->store, bucket),
+                          r->res->max_objects, NULL);
     if (objects >= api->max_objects)
         return over_quota(r, name, "objects", objects, api->max_objects, "max-objects");
     return NULL;

@@ -434,8 +434,11 @@ static void crds_work(void *arg)
     for (i = 0; (v = local_api_store_at(c->api->store, crd_bucket(), i, NULL, NULL)); i++)
         json_array_append(all, v->tree);
     json_array_foreach (all, i, crd) {
-        if (!kube_is_deleting(crd))
+        // Names that were accepted stay so, whatever happens to other definitions.
+        if (!kube_is_deleting(crd) && !kube_condition_true(crd, "NamesAccepted"))
             update_conditions(c, crd);
+        else if (!kube_is_deleting(crd))
+            continue;
         else if (delete_objects(c, crd) == 0)
             finish_deletion(c, crd);
     }

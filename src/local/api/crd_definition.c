@@ -205,11 +205,19 @@ bool local_api_crd_set_status(const struct local_api *api, json_t *crd)
 
 void local_api_complete_crd(const struct local_api_request *r, json_t *obj, const json_t *old)
 {
+    const char *strategy = codec_json_str(obj, "spec", "conversion", "strategy", NULL);
+
     local_api_crd_set_status(r->api, obj);
-    if (!r->sub && r->x && local_api_schema_has_rules(versions_of_crd(obj)))
+    if (r->sub || !r->x)
+        return;
+    if (local_api_schema_has_rules(versions_of_crd(obj)))
         local_api_warning(r, "%s",
                           "x-kubernetes-validations are stored, but CEL rules are not evaluated "
                           "here");
+    if (gs_streq(strategy, "Webhook"))
+        local_api_warning(r, "%s",
+                          "conversion webhooks are not called here: all versions show the same "
+                          "fields");
 }
 
 // --- validation ---
@@ -414,8 +422,9 @@ void local_api_validate_crd(const json_t *obj, const json_t *old, struct kube_fi
     check_names(obj, errors);
     check_stored_versions(obj, errors);
     check_immutable_members(obj, old, errors);
-    if (strategy && strcmp(strategy, "None") != 0)
-        local_api_unsupported(errors, "spec.conversion.strategy", strategy, "\"None\"");
+    if (strategy && strcmp(strategy, "None") != 0 && strcmp(strategy, "Webhook") != 0)
+        local_api_unsupported(errors, "spec.conversion.strategy", strategy,
+                              "\"None\", \"Webhook\"");
 }
 
 // --- deletion ---

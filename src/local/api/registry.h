@@ -38,6 +38,7 @@ struct local_api_resource {
     unsigned flags;
     enum local_api_name_rule name_rule;
     const char *const *fields; // for field selectors, beside metadata.name and .namespace
+    size_t max_objects;        // 0: only the limit of all objects together
     size_t view_of;            // 1 + index of the row with the stored objects; 0: this row
     // Required if versions other than the first, which is stored, have another form.
     struct gs_error *(*to_stored)(const json_t *obj, json_t **ret);

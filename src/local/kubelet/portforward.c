@@ -464,6 +464,14 @@ static void end_forward(struct kubelet_stream *stream)
 
 // --- the request ---
 
+static bool switch_to(struct port_forward *f, struct http_exchange *x, const char *protocol)
+{
+    f->connection = http_reply_upgrade(x, protocol, &connection_callbacks, f);
+    if (!f->connection)
+        kube_reply_failure(x, 501, "NotImplemented", "this connection cannot be upgraded");
+    return f->connection;
+}
+
 static bool open_websocket(struct port_forward *f, struct http_exchange *x)
 {
     GS_AUTO_FREE char *accept = NULL;
@@ -479,8 +487,7 @@ static bool open_websocket(struct port_forward *f, struct http_exchange *x)
     http_add_header(x, "Sec-WebSocket-Accept", accept);
     http_add_header(x, "Sec-WebSocket-Protocol", protocol);
     f->websocket = websocket_new(&websocket_callbacks, f);
-    f->connection = http_reply_upgrade(x, "websocket", &connection_callbacks, f);
-    return f->connection;
+    return switch_to(f, x, "websocket");
 }
 
 static bool open_spdy(struct port_forward *f, struct http_exchange *x)
@@ -490,8 +497,7 @@ static bool open_spdy(struct port_forward *f, struct http_exchange *x)
         return false;
     if (protocol)
         http_add_header(x, "X-Stream-Protocol-Version", protocol);
-    f->connection = http_reply_upgrade(x, "SPDY/3.1", &connection_callbacks, f);
-    return f->connection;
+    return switch_to(f, x, "SPDY/3.1");
 }
 
 void kubelet_port_forward(struct kubelet *k, const struct kubelet_worker *w,

@@ -20,8 +20,9 @@ while read -r place command; do
 done <"$dir/named"
 
 # Flags of kubectl, meson, tests/hardware/run, the benchmarks and replaced programs.
-foreign=' --args --command --containers --dry-run --field-selector --gpuscale --interval --limit-bytes --lint --now --only --peer
- --phase --quick --restart --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
+foreign=' --args --command --containers --dry-run --field-selector --gpuscale --ignore-not-found --interval --limit-bytes
+ --lint --no-headers --now --only --overrides --peer
+ --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --force-conflicts --load-restrictor --min-available '
 # shellcheck disable=SC2086
 grep -noE '(^|[^a-zA-Z0-9-])--[a-z][a-zA-Z0-9.-]*[a-zA-Z0-9]' $pages | sed -E 's/^([^:]*:[0-9]*):[^-]*--/\1 --/' >"$dir/flags"

@@ -76,10 +76,10 @@ run_command() {
             wait "$background" || true
             cat "$dir/background" >"$dir/printed"
         elif [ "${command%&}" != "$command" ]; then
-            case $command in gpuscale\ engine* | gpuscale\ exporter*) command="exec $command" ;; esac
+            case $command in gpuscale\ engine* | gpuscale\ exporter* | kubectl\ port-forward*) command="exec $command" ;; esac
             eval "${command%&}" >"$dir/background" 2>&1 &
             background=$!
-            echo "$background" >"$dir/background.pid" # for stop_all, when the page does not end it
+            echo "$background" >"$dir/background-$background.pid" # for stop_all, when the page does not end it
             : >"$dir/printed"
         else
             eval "$command" >"$dir/printed" 2>&1 </dev/null || true

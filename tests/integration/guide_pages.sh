@@ -16,8 +16,11 @@ cd "$dir/clone"
 PATH=$(dirname "$gpuscale"):$PATH
 export PATH NODE_NAME=devbox NO_COLOR=1
 
-# The address of a Service is the one that was printed.
-with_ports() { sed 's#^url=http://127[.].*#url=$(sed -n "s/^Service: //p" "$dir/up.log" | tail -n 1)#'; }
+# The address of a Service is the one that was printed. Port 80 of an Ingress is 8080 for users who may not bind it.
+with_ports() {
+    low=$(sed -n 's/^Port 80 of .* is reached at \([0-9]*\):.*/:\1/p' "$dir/up.log")
+    sed -e 's#^url=http://127[.].*#url=$(sed -n "s/^Service: //p" "$dir/up.log" | tail -n 1)#' -e "s#ingress\[0\].ip}')#&$low#"
+}
 . "$(dirname "$0")/docs_lib.sh"
 walkthroughs=$source/../shared/walkthroughs
 # specification FILE: of its objects, without what controllers fill in.

@@ -1,6 +1,7 @@
 # one_adapter.py UP ADAPTER CLIENT_PEM SECONDS: every answer of the metrics APIs of both, compared.
 import http.client
 import json
+import re
 import ssl
 import sys
 import time
@@ -26,6 +27,9 @@ def get(server, path):
         body = json.loads(text)
     except ValueError:
         return status, text.decode()
+    # The exporter of up labels its series with the node's name in another way.
+    if "message" in body:
+        body["message"] = re.sub(r'\{(NodeName|[Hh]ostname)="', '{node="', body["message"])
     for item in [body] + (body.get("items") or []):
         for member in "timestamp", "window":
             item.pop(member, None)

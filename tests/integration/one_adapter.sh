@@ -2,7 +2,7 @@
 # Compares the metrics APIs of `gpuscale up` and `gpuscale adapter`. Both scrape the same page and
 # have the same rules and objects, so the responses must be equal.
 . "$(dirname "$0")/lib.sh"
-need kubectl python3
+need kubectl curl python3
 here=$(dirname "$0")
 
 # The page contains GPU series, and for each pod the series of the other rules.
@@ -103,9 +103,14 @@ spec:
 Y
 } >"$dir/objects.yaml"
 start_up --gpus 1xTesla-T4 -f "$dir/objects.yaml" --adapter-config "$dir/rules.yaml"
+kubectl config view --raw -o 'jsonpath={.users[0].user.client-certificate-data}' | base64 -d >"$dir/client.pem"
+kubectl config view --raw -o 'jsonpath={.users[0].user.client-key-data}' | base64 -d >>"$dir/client.pem"
+chmod 600 "$dir/client.pem"
+up=$(kubectl config view -o 'jsonpath={.clusters[0].cluster.server}')
 for pod in a b c d e; do
-    kubectl -n ml patch pod "$pod" --subresource=status --type=merge \
-        -p '{"status":{"phase":"Running","podIP":"127.0.0.1","podIPs":[{"ip":"127.0.0.1"}],"conditions":[{"type":"Ready","status":"True"}]}}' >/dev/null
+    curl -sSf --cacert "$dir/data/pki/ca.crt" --cert "$dir/client.pem" -o "$dir/patched" -X PATCH -H 'Content-Type: application/merge-patch+json' \
+        -d '{"status":{"phase":"Running","podIP":"127.0.0.1","podIPs":[{"ip":"127.0.0.1"}],"conditions":[{"type":"Ready","status":"True"}]}}' \
+        "$up/api/v1/namespaces/ml/pods/$pod/status"
 done
 
 cat >"$dir/engine.yaml" <<Y
@@ -118,8 +123,4 @@ Y
 pids="$pids $!"
 adapter_port() { sed -n 's#.*listening on https://127.0.0.1:\([0-9]*\).*#\1#p' "$dir/adapter.log" | grep .; }
 wait_for "the adapter listens" adapter_port
-kubectl config view --raw -o 'jsonpath={.users[0].user.client-certificate-data}' | base64 -d >"$dir/client.pem"
-kubectl config view --raw -o 'jsonpath={.users[0].user.client-key-data}' | base64 -d >>"$dir/client.pem"
-chmod 600 "$dir/client.pem"
-up=$(kubectl config view -o 'jsonpath={.clusters[0].cluster.server}')
 python3 "$here/one_adapter.py" "$up" "https://127.0.0.1:$(adapter_port)" "$dir/client.pem" "$patience" || fail "the responses differ"

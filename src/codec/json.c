@@ -91,6 +91,17 @@ bool codec_json_bool(const json_t *j, bool fallback, ...)
     return json_is_boolean(found) ? json_is_true(found) : fallback;
 }
 
+bool codec_json_has_string(const json_t *array, const char *text)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach ((json_t *)array, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
+            return true;
+    return false;
+}
+
 void codec_json_set(json_t *j, json_t *value, ...)
 {
     va_list path;

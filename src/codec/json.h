@@ -55,6 +55,8 @@ const char *codec_json_str(const json_t *j, ...)
     __attribute__((sentinel)); // NULL when not a string
 int64_t codec_json_int(const json_t *j, int64_t fallback, ...) __attribute__((sentinel));
 bool codec_json_bool(const json_t *j, bool fallback, ...) __attribute__((sentinel));
+// Whether an array contains the string. False for NULL and for anything but an array.
+bool codec_json_has_string(const json_t *array, const char *text);
 // Sets the member at a path and creates missing objects. Steals value.
 void codec_json_set(json_t *j, json_t *value, ...) __attribute__((sentinel));
 void codec_json_del(json_t *j, ...) __attribute__((sentinel));

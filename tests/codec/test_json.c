@@ -40,6 +40,17 @@ static void test_paths(void **state)
     assert_null(codec_json_get(j, "spec", "replicas", NULL));
 }
 
+static void test_an_array_contains_a_string(void **state)
+{
+    json_t *array = json_pack("[s, i, n, s]", "v1", 2, "v1beta1");
+    assert_true(codec_json_has_string(array, "v1beta1"));
+    assert_false(codec_json_has_string(array, "v1beta"));
+    assert_false(codec_json_has_string(array, "2"));
+    assert_false(codec_json_has_string(json_array_get(array, 0), "v1"));
+    assert_false(codec_json_has_string(NULL, "v1"));
+    json_decref(array);
+}
+
 static void test_texts_that_are_no_utf8_are_kept_as_far_as_they_are(void **state)
 {
     CODEC_AUTO_JSON json_t *j = json_object();
@@ -113,6 +124,7 @@ int main(void)
         cmocka_unit_test(test_parse_and_dump),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_an_array_contains_a_string),
         cmocka_unit_test(test_texts_that_are_no_utf8_are_kept_as_far_as_they_are),
         cmocka_unit_test(test_numbers_have_the_fewest_digits_that_read_back_the_same),
         cmocka_unit_test(test_every_number_reads_back_as_itself),

@@ -1,7 +1,7 @@
 # Tests the adapter with the engine in its process, which discovers the exporters: no Prometheus and
 # no rules. To be sourced after production.sh.
 
-kubectl apply -n monitoring -f "$deploy/exporter-daemonset.yaml" >/dev/null # guides put others in its place
+apply_exporter # guides put others in its place
 load bert-intent-detection 20
 kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
 kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the guide's Deployment does not roll out"

@@ -44,9 +44,17 @@ start_kubelet gpu-0 1 8xTesla-T4
 start_kubelet gpu-1 2 8xTesla-T4
 ok "control plane, two kubelets with 8 simulated GPUs each"
 
-# The node label that the guides require, and the CRDs of the Prometheus operator.
+# The node label that the guides require, the CRDs of the Prometheus operator, and the RuntimeClass of the GPU operator.
 kubectl label nodes --all accelerator=nvidia-gpu >/dev/null
-kubectl apply -f "$source/tests/e2e/monitoring-crds.yaml" >/dev/null
+kubectl apply -f "$source/tests/e2e/monitoring-crds.yaml" -f - >/dev/null <<EOF
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: nvidia}
+handler: nvidia
+EOF
+# The exporter with the least privileges. Containers of these kubelets have no cgroups: a privileged exporter can read that
+# processes of pods are not in one, and counts them as the machine's.
+apply_exporter() { kubectl kustomize --load-restrictor LoadRestrictionsNone "$deploy/exporter-runtime-class" | kubectl apply -n monitoring -f - >/dev/null; }
 . "$source/tests/e2e/production.sh"
 if [ -n "${HOLD:-}" ]; then
     echo "export KUBECONFIG=$KUBECONFIG dir=$dir"

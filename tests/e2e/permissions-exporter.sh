@@ -2,19 +2,12 @@
 # only for flags that its DaemonSet does not set. ResourceSlices are requested only if pods have
 # claims.
 
-kubectl apply -f - >/dev/null <<END
-apiVersion: node.k8s.io/v1
-kind: RuntimeClass
-metadata: {name: nvidia}
-handler: nvidia
-END
-# SUFFIX ARGUMENT…: starts a copy of the DaemonSet with the least privileges, the account of
-# exporter-rbac.yaml and more arguments.
+# SUFFIX ARGUMENT…: starts a copy of the DaemonSet for nodes without a RuntimeClass, with the account
+# of exporter-rbac.yaml and more arguments.
 exporter_copy() {
     name=gpuscale-exporter-$1
     shift
-    kubectl kustomize --load-restrictor LoadRestrictionsNone "$deploy/exporter-runtime-class" |
-        kubectl create --dry-run=client -o json -n monitoring -f - | jq -c --arg name "$name" --arg arguments "$*" '
+    kubectl create --dry-run=client -o json -n monitoring -f "$deploy/exporter-daemonset.yaml" | jq -c --arg name "$name" --arg arguments "$*" '
         select(.kind == "DaemonSet") | .metadata.name = $name |
         .spec.selector.matchLabels["app.kubernetes.io/name"] = $name | .spec.template.metadata.labels["app.kubernetes.io/name"] = $name |
         .spec.template.spec.serviceAccountName = "gpuscale-exporter" | .spec.template.spec.automountServiceAccountToken = true |

@@ -53,6 +53,6 @@ remove() {
     kubectl -n monitoring get deployments -o name | grep "gpuscale-$1-no-" | xargs kubectl -n monitoring delete --wait=false >/dev/null
 }
 
-kubectl apply -n monitoring -f "$deploy/exporter-daemonset.yaml" >/dev/null # guides put others in its place
+apply_exporter # guides put others in its place
 kubectl -n monitoring rollout status daemonset/gpuscale-exporter --timeout=300s >/dev/null || fail "the exporter does not roll out"
 for component in ${COMPONENTS:-exporter engine adapter hpa}; do . "$source/tests/e2e/permissions-$component.sh"; done

@@ -3,7 +3,7 @@
 kubectl apply -f "$deploy/namespace.yaml" >/dev/null
 kubectl apply -f "$deploy/engine.yaml" -f "$deploy/adapter.yaml" -f "$deploy/adapter-apiservices.yaml" \
     -f "$deploy/adapter-apiservice-resource.yaml" -f "$deploy/hpa.yaml" -f "$deploy/exporter-rbac.yaml" >/dev/null
-kubectl apply -n monitoring -f "$deploy/exporter-daemonset.yaml" >/dev/null
+apply_exporter
 for object in daemonset/gpuscale-exporter deployment/gpuscale-engine deployment/gpuscale-adapter deployment/gpuscale-hpa; do
     kubectl -n monitoring rollout status $object --timeout=300s >/dev/null || fail "$object does not roll out: $(kubectl -n monitoring get pods -o wide; tail -n 5 "$dir"/containers/*)"
 done

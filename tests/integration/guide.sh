@@ -6,10 +6,6 @@
 . "$(dirname "$0")/lib.sh"
 need kubectl hey curl jq
 files=$source/examples/guides/ack originals=$source/../shared/walkthroughs/ack
-# specification FILE: the specs of its objects without fields that controllers set.
-specification() {
-    kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
-}
 # apply_original NAME: applies the original file. The specs must not change.
 apply_original() {
     [ -d "$originals" ] || return 0

@@ -23,10 +23,6 @@ with_ports() {
 }
 . "$(dirname "$0")/docs_lib.sh"
 walkthroughs=$source/../shared/walkthroughs
-# specification FILE: of its objects, without what controllers fill in.
-specification() {
-    kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
-}
 # after_command COMMAND: what is applied from examples/guides is what the guide's own file makes.
 after_command() {
     file=$(printf "%s\n" "$1" | sed -n 's#^kubectl \(apply\|create\) -f examples/guides/\([^ ]*\).*#\2#p')

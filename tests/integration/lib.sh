@@ -159,3 +159,7 @@ service_address() {
     [ -n "$moved" ] || moved=$(kubectl get service "$1" -o 'jsonpath={.status.loadBalancer.ingress[0].ip}')
     echo "$moved"
 }
+# specification FILE: the specs of its objects without fields that controllers set.
+specification() {
+    kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
+}

@@ -29,17 +29,6 @@ static const char *storage_version(const json_t *crd)
     return NULL;
 }
 
-static bool contains_string(const json_t *list, const char *text)
-{
-    size_t i;
-    json_t *item;
-
-    json_array_foreach ((json_t *)list, i, item)
-        if (gs_streq(json_string_value(item), text))
-            return true;
-    return false;
-}
-
 // --- defaults ---
 
 void local_api_default_crd(json_t *obj, const json_t *old)
@@ -84,7 +73,7 @@ static bool in_use(const struct local_api *api, const json_t *crd, const char *n
             if (gs_streq(codec_json_str(accepted, kinds ? kind_keys[k] : plural_keys[k], NULL),
                          name))
                 return true;
-        if (!kinds && contains_string(json_object_get(accepted, "shortNames"), name))
+        if (!kinds && codec_json_has_string(json_object_get(accepted, "shortNames"), name))
             return true;
     }
     return false;
@@ -193,7 +182,7 @@ bool local_api_crd_set_status(const struct local_api *api, json_t *crd)
     if (!json_is_array(json_object_get(status, "storedVersions")))
         json_object_set_new(status, "storedVersions", json_array());
     json_t *versions = json_object_get(status, "storedVersions");
-    if (stored && !contains_string(versions, stored))
+    if (stored && !codec_json_has_string(versions, stored))
         json_array_append_new(versions, json_string(stored));
     json_object_set_new(status, "acceptedNames", accept_names(&n));
     set_conditions(status, &n);

@@ -22,20 +22,9 @@ static json_t *group_version(const char *group, const char *version)
     return v;
 }
 
-static bool list_contains(const json_t *list, const char *text)
-{
-    size_t i;
-    json_t *item;
-
-    json_array_foreach ((json_t *)list, i, item)
-        if (gs_streq(json_string_value(item), text))
-            return true;
-    return false;
-}
-
 static void add_version(json_t *versions, const char *version)
 {
-    if (!list_contains(versions, version))
+    if (!codec_json_has_string(versions, version))
         json_array_append_new(versions, json_string(version));
 }
 
@@ -127,13 +116,13 @@ static json_t *group_names(const struct local_api *api)
     const struct local_api_resource *r;
 
     for (size_t i = 0; (r = local_api_nth_resource(api, i)); i++)
-        if (*r->group && !list_contains(names, r->group))
+        if (*r->group && !codec_json_has_string(names, r->group))
             json_array_append_new(names, json_string(r->group));
     for (size_t i = 0; i < GS_ARRAY_LEN(review_groups); i++)
         json_array_append_new(names, json_string(review_groups[i]));
     const char *group, *version;
     for (size_t i = 0; local_api_nth_aggregated(api->aggregation, i, &group, &version); i++)
-        if (!list_contains(names, group) && !is_mounted(api, group))
+        if (!codec_json_has_string(names, group) && !is_mounted(api, group))
             json_array_append_new(names, json_string(group));
     return names;
 }
@@ -284,7 +273,7 @@ bool local_api_discovery_version(struct local_api *api, struct http_exchange *x,
     local_api_version(group, version, &text);
     codec_json_set_str(doc, "groupVersion", text.data);
     json_object_set_new(doc, "resources", list);
-    if (!list_contains(versions, version))
+    if (!codec_json_has_string(versions, version))
         return false;
     for (size_t i = 0; (r = local_api_nth_resource(api, i)); i++) {
         if (strcmp(r->group, group) != 0 || !local_api_resource_version(r, version))

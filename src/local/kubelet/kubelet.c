@@ -182,16 +182,31 @@ static char *find_podnet(const char *self_exe)
 }
 
 // LD_PRELOAD is a list separated by spaces and colons, in which '$' begins a variable, and nothing
-// is escaped. A library with such a path is loaded by a descriptor of this process, which outlives
-// the pods.
+// is escaped. For a library with such a path, a link is made in a directory of its own. A path in
+// /proc/PID/fd would not do: it cannot be opened in the user namespace of a container.
 static void set_podnet(struct kubelet *k)
 {
     k->podnet = find_podnet(k->self_exe);
     if (!k->podnet || !strpbrk(k->podnet, " \t\n:$"))
         return;
-    k->podnet_fd = open(k->podnet, O_RDONLY | O_CLOEXEC);
-    free(k->podnet);
-    k->podnet = k->podnet_fd < 0 ? NULL : gs_format("/proc/%d/fd/%d", getpid(), k->podnet_fd);
+    char dir[] = "/var/tmp/gpuscale-podnet-XXXXXX";
+    GS_AUTO_FREE char *library = GS_TAKE(k->podnet);
+    if (!mkdtemp(dir))
+        return;
+    k->podnet_dir = gs_strdup(dir);
+    GS_AUTO_FREE char *link = gs_format("%s/libgpuscale-podnet.so", dir);
+    if (chmod(dir, 0755) == 0 && symlink(library, link) == 0) // pods may have other users
+        k->podnet = GS_TAKE(link);
+}
+
+static void remove_podnet_dir(struct kubelet *k)
+{
+    if (!k->podnet_dir)
+        return;
+    if (k->podnet)
+        unlink(k->podnet);
+    rmdir(k->podnet_dir);
+    free(k->podnet_dir);
 }
 
 // Two kubelets on one data directory would end each other's containers.
@@ -294,7 +309,7 @@ struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
     struct kubelet *k = gs_alloc(sizeof(*k));
     k->cluster = c;
     k->api = api;
-    k->lock_fd = k->podnet_fd = -1;
+    k->lock_fd = -1;
     k->workers = gs_hmap_new(NULL);
     k->stop_timer = gs_timer_new(c->loop, k);
     copy_config(k, cfg);
@@ -381,8 +396,7 @@ void kubelet_free(struct kubelet *k)
     kubelet_words_finish(&k->device_ids);
     if (k->lock_fd >= 0)
         close(k->lock_fd);
-    if (k->podnet_fd >= 0)
-        close(k->podnet_fd);
+    remove_podnet_dir(k);
     free(k->self_exe);
     free(k->data_dir);
     free(k->work_dir);

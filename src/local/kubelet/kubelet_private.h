@@ -305,7 +305,7 @@ struct kubelet {
     char *data_dir;         // absolute
     char *work_dir;         // where the commands of images run; NULL: the current one was removed
     char *podnet;           // path of the bind() library for LD_PRELOAD, NULL if it was not found
-    int podnet_fd;          // of the library, if LD_PRELOAD cannot contain its path; else -1
+    char *podnet_dir;       // contains a link to the library, if LD_PRELOAD cannot contain its path
     char *podresources_dir; // NULL: the service is off
     char *tools_dir;        // see kubelet_images_link_tools
     bool simulated_gpus;

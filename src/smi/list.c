@@ -101,7 +101,7 @@ void smi_print_details(const struct smi_view *v, struct gs_buf *out)
     char now[64], cuda[16], count[16];
     time_t seconds = s->unix_ms / 1000;
     struct tm tm;
-    strftime(now, sizeof(now), "%a %b %e %H:%M:%S %Y", localtime_r(&seconds, &tm));
+    (void)strftime(now, sizeof(now), "%a %b %e %H:%M:%S %Y", localtime_r(&seconds, &tm));
     snprintf(cuda, sizeof(cuda), "%d.%d", s->cuda_version / 1000, s->cuda_version % 1000 / 10);
     snprintf(count, sizeof(count), "%u", v->n);
     gs_buf_add_str(out, "\n==============NVSMI LOG==============\n\n");

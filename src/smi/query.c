@@ -174,7 +174,7 @@ static void add_timestamp(int64_t unix_ms, struct gs_buf *out)
     char text[64];
     time_t seconds = unix_ms / 1000;
     struct tm tm;
-    strftime(text, sizeof(text), "%Y/%m/%d %H:%M:%S", localtime_r(&seconds, &tm));
+    (void)strftime(text, sizeof(text), "%Y/%m/%d %H:%M:%S", localtime_r(&seconds, &tm));
     gs_buf_addf(out, "%s.%03d", text, (int)(unix_ms % 1000));
 }
 

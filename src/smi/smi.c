@@ -50,14 +50,14 @@ static struct gs_error *sample(struct gpu_backend *backend, const struct smi_opt
     smi_view_init(&v, snapshot, visible, o->id);
     if (v.n == 0) {
         *ret_exit = EXIT_NO_DEVICE;
-        puts("No devices were found");
+        (void)puts("No devices were found");
     } else if ((err = print(o, &v, first, &out))) {
         *ret_exit = EXIT_ARGUMENT;
     } else {
         if (first && snapshot->simulated)
-            fputs("SIMULATED GPUs: no value comes from a real GPU\n", stderr);
-        fwrite(out.data, 1, out.len, stdout);
-        fflush(stdout);
+            (void)fputs("SIMULATED GPUs: no value comes from a real GPU\n", stderr);
+        (void)fwrite(out.data, 1, out.len, stdout);
+        (void)fflush(stdout);
     }
     gpu_snapshot_free(snapshot);
     return err;
@@ -97,15 +97,16 @@ void smi_run(const struct smi_options *o, int *ret_exit)
     if (o->help_fields) {
         GS_AUTO_BUF struct gs_buf out = {0};
         smi_print_fields(&out);
-        fwrite(out.data, 1, out.len, stdout);
+        (void)fwrite(out.data, 1, out.len, stdout);
         return;
     }
     GS_AUTO_ERROR struct gs_error *err = run(o, ret_exit);
     if (!err)
         return;
     if (*ret_exit == EXIT_NO_DRIVER)
-        puts("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make "
-             "sure that the latest NVIDIA driver is installed and running.\n");
-    fflush(stdout);
-    fprintf(stderr, "%s\n", gs_error_message(err));
+        (void)puts(
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make "
+            "sure that the latest NVIDIA driver is installed and running.\n");
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "%s\n", gs_error_message(err));
 }

@@ -177,7 +177,7 @@ void smi_print_table(const struct smi_view *v, struct gs_buf *out)
     char now[64], text[256], cuda[16] = "N/A";
     time_t seconds = s->unix_ms / 1000;
     struct tm tm;
-    strftime(now, sizeof(now), "%a %b %e %H:%M:%S %Y", localtime_r(&seconds, &tm));
+    (void)strftime(now, sizeof(now), "%a %b %e %H:%M:%S %Y", localtime_r(&seconds, &tm));
     if (s->cuda_version)
         snprintf(cuda, sizeof(cuda), "%d.%d", s->cuda_version / 1000, s->cuda_version % 1000 / 10);
     snprintf(text, sizeof(text), " NVIDIA-SMI %-21.20sDriver Version: %-21.20sCUDA Version: %-5s",

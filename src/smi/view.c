@@ -91,5 +91,5 @@ void smi_add_process_name(uint32_t pid, struct gs_buf *out)
     GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_CMDLINE, &line);
     const char *name = err || !line.len ? "[Not Found]" : line.data;
     for (const char *at = name; *at; at++)
-        gs_buf_add_char(out, (unsigned char)*at < 0x20 || *at == ',' ? '?' : *at);
+        gs_buf_add_char(out, (char)((unsigned char)*at < 0x20 || *at == ',' ? '?' : *at));
 }

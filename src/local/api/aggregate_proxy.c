@@ -3,6 +3,7 @@
 // kube-apiserver does. Headers of that kind from the caller are not forwarded.
 #include "local/api/aggregate.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/status.h"
@@ -22,6 +23,7 @@ struct local_api_proxied {
 
 static void proxied_unlink(struct local_api_proxied *r)
 {
+    gs_assert(r->proxy);
     if (r->prev)
         r->prev->next = r->next;
     else
@@ -157,7 +159,8 @@ void local_api_proxy_finish(struct local_api_proxy *p)
 {
     while (p->first) {
         struct local_api_proxied *r = p->first;
-        struct http_exchange *x = r->x;
+        struct http_exchange *x =
+            r->x; // NOLINT(clang-analyzer-unix.Malloc): freed ones are unlinked
         struct http_stream *stream = r->stream;
         http_op_cancel(r->op);
         proxied_unlink(r);

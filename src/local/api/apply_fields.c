@@ -317,11 +317,10 @@ static void collect_all(const struct place *p, const json_t *value, json_t *set,
     collect(p, value, set, depth);
     // A struct in a fixed place of its parent always exists in a Go type.
     bool fixed = p->field && p->field->kind == KUBE_F_OBJECT && depth <= 4;
-    if ((shape == SHAPE_STRUCT || shape == SHAPE_MAP) && !fixed)
+    bool members = shape == SHAPE_STRUCT || shape == SHAPE_MAP;
+    if (members ? !fixed : shape == SHAPE_KEYED || shape == SHAPE_SET)
         local_api_fields_mark(set);
-    else if (shape == SHAPE_KEYED || shape == SHAPE_SET)
-        local_api_fields_mark(set);
-    if (shape != SHAPE_STRUCT && shape != SHAPE_MAP)
+    if (!members)
         return;
     const char *key;
     json_t *member;

@@ -309,12 +309,10 @@ static void manage_node(struct daemon_sync *s, struct daemon_node *n, bool surge
         const json_t *pod = n->pods.items[i];
         if (kube_is_deleting(pod))
             continue;
-        if (!n->keep)
+        if (!n->keep || gs_streq(local_pod_phase(pod), "Succeeded"))
             delete_pod(s, pod);
         else if (gs_streq(local_pod_phase(pod), "Failed"))
             replace_failed(s, n, pod);
-        else if (gs_streq(local_pod_phase(pod), "Succeeded"))
-            delete_pod(s, pod);
         else
             controllers_pods_add(&running, pod);
     }

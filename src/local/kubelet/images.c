@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/kubelet/kubelet_private.h"
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -150,6 +151,7 @@ static struct gs_error *init_builtin(struct kubelet_images *m, const char *self_
         struct gs_error *err = kubelet_split_words(kubelet_substitute(i)->command, &words);
         if (err)
             return err;
+        gs_assert(words.len > 0 && words.items);
         char *program = gs_streq(words.items[0], "gpuscale")
                             ? gs_strdup(self_exe)
                             : kubelet_find_program(self_exe, words.items[0]);

@@ -135,9 +135,10 @@ static u128 ceil_div(u128 a, u128 b)
     return a / b + (a % b != 0);
 }
 
+// Not beyond the largest exponent that is accepted, so that the result can be parsed again.
 static void strip_tens(struct amount *a)
 {
-    while (a->mantissa && a->mantissa % 10 == 0) {
+    while (a->mantissa && a->mantissa % 10 == 0 && a->exponent < MAX_EXPONENT) {
         a->mantissa /= 10;
         a->exponent++;
     }

@@ -63,6 +63,7 @@ static void test_canonical_forms(void **state)
         {"100000000000000000000", "100E"},
         {"0.00000000000000000000000000000000000000000001", "1n"},
         {"1.0000000000", "1"},
+        {"1000e999999", "1000e999999"}, // 1e1000002 could not be parsed
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char buf[KUBE_QUANTITY_SIZE] = "?";

@@ -86,3 +86,8 @@ bool gs_ends(const char *s, const char *suffix)
 {
     return s && gs_slice_ends(gs_slice_of(s), suffix);
 }
+
+int gs_compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}

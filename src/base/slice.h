@@ -51,6 +51,7 @@ char *gs_slice_dup(struct gs_slice s) GS_MUST_USE; // NUL-terminated copy
 bool gs_streq(const char *a, const char *b);
 bool gs_starts(const char *s, const char *prefix);
 bool gs_ends(const char *s, const char *suffix);
+int gs_compare_texts(const void *a, const void *b); // for qsort() of an array of C strings
 
 bool gs_is_blank(char c);           // space, tab, carriage return, line feed; no locale
 bool gs_has_control(const char *s); // an ASCII control character

@@ -97,7 +97,7 @@ bool codec_json_has_string(const json_t *array, const char *text)
     json_t *item;
 
     json_array_foreach ((json_t *)array, i, item)
-        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
+        if (json_is_string(item) && gs_streq(json_string_value(item), text))
             return true;
     return false;
 }

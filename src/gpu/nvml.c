@@ -127,18 +127,18 @@ struct gs_error *nvml_load(const char *path, struct nvml *ret)
     }
     GS_AUTO_BUF struct gs_buf tried = {0};
     const char *roots[] = {"", getenv(NVML_ROOT_ENV)};
-    for (size_t i = 0; i < 2 * GS_ARRAY_LEN(search_order); i++) {
-        const char *root = roots[i / GS_ARRAY_LEN(search_order)];
-        const char *name = search_order[i % GS_ARRAY_LEN(search_order)];
-        if (!root || (*root && *name != '/'))
-            continue;
-        GS_AUTO_FREE char *candidate = gs_format("%s%s", root, name);
-        GS_AUTO_ERROR struct gs_error *err = load_one(candidate, ret);
-        if (!err)
-            return NULL;
-        if (gs_error_code(err) != GS_ENOTFOUND)
-            return gs_error_wrap(GS_TAKE(err), "loading NVML");
-        gs_buf_addf(&tried, "%s%s", tried.len ? ", " : "", candidate);
+    for (size_t i = 0; i < GS_ARRAY_LEN(roots) && roots[i]; i++) {
+        for (size_t k = 0; k < GS_ARRAY_LEN(search_order); k++) {
+            if (*roots[i] && search_order[k][0] != '/')
+                continue;
+            GS_AUTO_FREE char *candidate = gs_format("%s%s", roots[i], search_order[k]);
+            GS_AUTO_ERROR struct gs_error *err = load_one(candidate, ret);
+            if (!err)
+                return NULL;
+            if (gs_error_code(err) != GS_ENOTFOUND)
+                return gs_error_wrap(GS_TAKE(err), "loading NVML");
+            gs_buf_addf(&tried, "%s%s", tried.len ? ", " : "", candidate);
+        }
     }
     return gs_error_new(GS_ENOTFOUND,
                         "no NVIDIA driver library found; tried %s (" NVML_PATH_ENV

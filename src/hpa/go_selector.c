@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_go_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void add_match_labels(const json_t *labels, struct gs_buf *out)
 {
     size_t n = 0;
@@ -19,7 +14,7 @@ static void add_match_labels(const json_t *labels, struct gs_buf *out)
     json_t *value;
     json_object_foreach ((json_t *)labels, key, value)
         keys[n++] = key;
-    qsort(keys, n, sizeof(*keys), compare_go_texts);
+    qsort(keys, n, sizeof(*keys), gs_compare_texts);
     gs_buf_add_str(out, "MatchLabels:map[string]string{");
     for (size_t i = 0; i < n; i++) {
         const char *text = json_string_value(json_object_get(labels, keys[i]));

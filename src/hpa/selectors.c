@@ -99,11 +99,6 @@ static bool selects_any(const struct entry *e, const json_t *const *labels, size
     return false;
 }
 
-static int compare_hpa_keys(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 char *hpa_selectors_conflict(const struct hpa_selectors *s, const char *key, const char *ns,
                              const struct kube_cache *pods)
 {
@@ -123,7 +118,7 @@ char *hpa_selectors_conflict(const struct hpa_selectors *s, const char *key, con
     }
     char *text = NULL;
     if (n > 1) {
-        qsort(keys, n, sizeof(*keys), compare_hpa_keys);
+        qsort(keys, n, sizeof(*keys), gs_compare_texts);
         struct gs_buf out = {0};
         for (size_t i = 0; i < n; i++)
             gs_buf_addf(&out, "%s%s", i ? " " : "[", keys[i]);

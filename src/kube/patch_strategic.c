@@ -16,11 +16,6 @@ enum { MAX_COMPARISONS = 16 << 20 };
 static struct gs_error *merge_object(const struct kube_type *t, json_t *obj, const json_t *patch,
                                      int depth);
 
-static int compare_keys(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 // Formats a decoded JSON value like %v of Go.
 static void go_print(const json_t *j, struct gs_buf *out)
 {
@@ -31,7 +26,7 @@ static void go_print(const json_t *j, struct gs_buf *out)
         json_t *v;
         json_object_foreach ((json_t *)j, key, v)
             keys[n++] = key;
-        qsort(keys, n, sizeof(*keys), compare_keys);
+        qsort(keys, n, sizeof(*keys), gs_compare_texts);
         gs_buf_add_str(out, "map[");
         for (size_t i = 0; i < n; i++) {
             gs_buf_addf(out, "%s%s:", i ? " " : "", keys[i]);

@@ -13,11 +13,12 @@ struct local_cron {
 };
 
 struct gs_error *local_cron_parse(struct gs_slice text, struct local_cron *ret);
-// The first Unix time in seconds after `after_s`; 0 if there is none within five years. Local times
-// that a change to daylight saving time skips have no run. zone NULL: the zone of the process.
+// The first Unix time in seconds after `after_s`; 0 if no time matches within five years. Local
+// times that a change to daylight saving time skips have no run. zone NULL: the zone of the
+// process.
 int64_t local_cron_next(const struct local_cron *c, const struct local_timezone *zone,
                         int64_t after_s);
-// The last time up to now_s and after `after_s`; 0 if there is none. *ret_missed: how many such
+// The last time up to now_s and after `after_s`; 0 if no time matches. *ret_missed: how many such
 // times there are, estimated if there are many.
 int64_t local_cron_latest(const struct local_cron *c, const struct local_timezone *zone,
                           int64_t after_s, int64_t now_s, int64_t *ret_missed);

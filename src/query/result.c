@@ -151,11 +151,6 @@ const char *query_label_of(const struct query_series *s, const char *name)
     return found ? found->value : NULL;
 }
 
-static int compare_name_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 struct query_names query_label_names(const struct query_result *r, struct gs_arena *arena)
 {
     size_t all = 0, n = 0, distinct = 0;
@@ -168,7 +163,7 @@ struct query_names query_label_names(const struct query_result *r, struct gs_are
         for (size_t k = 0; k < r->series[i].n_labels; k++)
             names[n++] = r->series[i].labels[k].name;
     if (n)
-        qsort(names, n, sizeof(*names), compare_name_text);
+        qsort(names, n, sizeof(*names), gs_compare_texts);
     for (size_t i = 0; i < n; i++)
         if (!distinct || !gs_streq(names[distinct - 1], names[i]))
             names[distinct++] = names[i];

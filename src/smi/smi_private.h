@@ -25,7 +25,7 @@ struct smi_view {
 // visible: NVIDIA_VISIBLE_DEVICES, NULL: all. id: smi_options.id.
 void smi_view_init(struct smi_view *v, const struct gpu_snapshot *s, const char *visible,
                    const char *id);
-// The text of a value with its unit (" %", may be ""), or why there is none ("[N/A]").
+// The text of a value with its unit (" %", may be ""), or the reason for its absence ("[N/A]").
 void smi_add_value(const struct gpu_value *v, const char *unit, struct gs_buf *out);
 // The program of a process, "[Not Found]" if it has ended.
 void smi_add_process_name(uint32_t pid, struct gs_buf *out);

@@ -94,11 +94,6 @@ static void search(struct up_duplicates *d, bool own, int64_t now_ms)
                      own ? on_own : on_other, d);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 // "a|b", sorted. The keys are names of metrics and UUIDs: other characters than theirs are escaped.
 static void add_alternatives(const struct gs_hmap *set, struct gs_buf *out)
 {
@@ -109,7 +104,7 @@ static void add_alternatives(const struct gs_hmap *set, struct gs_buf *out)
     while (n < len && gs_hmap_next(set, &pos, &key, &value))
         all[n++] = gs_slice_dup(key);
     if (n)
-        qsort(all, n, sizeof(*all), by_text);
+        qsort(all, n, sizeof(*all), gs_compare_texts);
     for (size_t i = 0; i < n; i++) {
         if (i)
             gs_buf_add_char(out, '|');

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/slice.h"
 #include "unit.h"
 
-#include "base/slice.h"
+#include <stdlib.h>
 
 static void test_cut(void **state)
 {
@@ -24,9 +25,20 @@ static void test_trim_and_ends(void **state)
     assert_false(gs_starts(NULL, ""));
 }
 
+static void test_texts_are_sorted(void **state)
+{
+    const char *texts[] = {"b", "", "a10", "a"};
+    qsort(texts, 4, sizeof(*texts), gs_compare_texts);
+    assert_string_equal(texts[0], "");
+    assert_string_equal(texts[1], "a");
+    assert_string_equal(texts[2], "a10");
+    assert_string_equal(texts[3], "b");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_sorted),
+                                       cmocka_unit_test(test_cut),
                                        cmocka_unit_test(test_trim_and_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

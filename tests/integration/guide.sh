@@ -5,14 +5,7 @@
 # too, and must not change anything.
 . "$(dirname "$0")/lib.sh"
 need kubectl hey curl jq
-files=$source/examples/guides/ack originals=$source/../shared/walkthroughs/ack
-# apply_original NAME: applies the original file. The specs must not change.
-apply_original() {
-    [ -d "$originals" ] || return 0
-    before=$(specification "$files/$1")
-    kubectl apply -f "$originals/$1" 2>"$dir/apply.log" || fail "$originals/$1 is refused: $(cat "$dir/apply.log")"
-    [ "$before" = "$(specification "$files/$1")" ] || fail "$originals/$1 differs from $files/$1"
-}
+files=$source/examples/guides/ack
 deployment=bert-intent-detection
 metric=DCGM_CUSTOM_PROCESS_SM_UTIL
 
@@ -22,7 +15,7 @@ start_up --gpus 8xTesla-V100-SXM2-16GB \
     --horizontal-pod-autoscaler-downscale-stabilization 4s
 
 kubectl create -f "$files/bert-intent-detection.yaml"
-apply_original bert-intent-detection.yaml
+apply_original ack/bert-intent-detection.yaml
 wait_for "one pod is ready" pods_ready $deployment 1
 has_address() { [ -n "$(service_address $deployment-svc)" ]; }
 wait_for "the service has an address" has_address
@@ -52,7 +45,7 @@ check_formula() {
 for hpa in hpa-v2 hpa-v2beta1; do
     echo "== $hpa.yaml"
     kubectl create -f "$files/$hpa.yaml"
-    apply_original $hpa.yaml
+    apply_original ack/$hpa.yaml
     wait_for "the autoscaler reads the metric" sh -c "kubectl get hpa gpu-hpa | grep -q ' 0/20 '"
     hey -n 10000 -c 200 "$url/predict?query=music" >"$dir/hey.log" 2>&1 &
     hey_pid=$!

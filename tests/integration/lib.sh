@@ -163,3 +163,13 @@ service_address() {
 specification() {
     kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
 }
+# apply_original NAME: applies the guide's own file beside the project, if it is there. The objects of examples/guides/NAME
+# must not change by it.
+apply_original() {
+    original=$source/../shared/walkthroughs/$1 ours=$source/examples/guides/$1
+    [ -f "$original" ] || return 0
+    before=$(specification "$ours")
+    kubectl apply -f "$original" >"$dir/apply.log" 2>&1 || fail "$original is refused: $(cat "$dir/apply.log")"
+    [ "$before" = "$(specification "$ours")" ] || fail "$original differs from $ours"
+    echo "ok: the guide's own $1 makes the same objects"
+}

@@ -171,7 +171,6 @@ void adapter_api_auth_cache_clear(struct adapter_api_auth *a);
 
 void adapter_api_auth_authorize(struct adapter_api_auth_op *op);
 void adapter_api_auth_refuse_401(struct adapter_api_auth_op *op);
-bool adapter_api_auth_in_group(const json_t *groups, const char *name);
 
 // --- api ---
 

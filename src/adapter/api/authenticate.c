@@ -14,7 +14,7 @@ enum { MAX_GROUPS = 1000, MAX_VERDICTS = 1024 };
 
 static void add_group(struct adapter_api_auth_user *u, const char *group)
 {
-    if (json_array_size(u->groups) < MAX_GROUPS && !adapter_api_auth_in_group(u->groups, group))
+    if (json_array_size(u->groups) < MAX_GROUPS && !codec_json_has_string(u->groups, group))
         json_array_append_new(u->groups, json_string(group));
 }
 

@@ -55,11 +55,6 @@ static void diagnose(struct provider_call *c)
 
 enum { MAX_NAMED = 3 };
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 // The objects that have samples, as "services/web, services/web2 and 4 more". NULL: none, because
 // the query does not keep the label. Caller frees.
 static char *objects_of(const struct provider_call *c, const struct gs_hmap *map)
@@ -73,7 +68,7 @@ static char *objects_of(const struct provider_call *c, const struct gs_hmap *map
         if (key.len)
             names[n++] = gs_slice_dup(key);
     if (n)
-        qsort(names, n, sizeof(*names), by_name);
+        qsort(names, n, sizeof(*names), gs_compare_texts);
     for (size_t i = 0; i < n; i++) {
         if (i < MAX_NAMED)
             gs_buf_addf(&out, "%s%s/%s", i ? ", " : "", c->resource->resource, names[i]);

@@ -310,11 +310,6 @@ static void add_conflicts(struct conflicts *c, const json_t *entry, const json_t
     }
 }
 
-static int by_text_of_owner(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static json_t *conflict_status(struct conflicts *c)
 {
     size_t n = json_object_size(c->by_owner), k = 0, i;
@@ -326,7 +321,7 @@ static json_t *conflict_status(struct conflicts *c)
     gs_buf_addf(&text, "Apply failed with %zu conflict%s: ", c->n, c->n == 1 ? "" : "s");
     json_object_foreach (c->by_owner, owner, paths)
         owners[k++] = owner;
-    qsort(owners, n, sizeof *owners, by_text_of_owner);
+    qsort(owners, n, sizeof *owners, gs_compare_texts);
     for (k = 0; k < n; k++) {
         paths = json_object_get(c->by_owner, owners[k]);
         bool one = c->n == 1;

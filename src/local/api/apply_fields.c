@@ -148,11 +148,6 @@ static json_t *key_of(const struct place *p, const json_t *item, const char *key
     return !p->schema && strcmp(key, "protocol") == 0 ? json_string("TCP") : NULL;
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 // "k:{"name":"c"}": the keys are in alphabetical order. Caller frees. NULL: the item lacks its
 // keys.
 static char *keyed_element(const struct place *p, const json_t *item)
@@ -172,7 +167,7 @@ static char *keyed_element(const struct place *p, const json_t *item)
         if (second_key(p->field->merge_key))
             keys[n++] = second_key(p->field->merge_key);
     }
-    qsort(keys, n, sizeof *keys, by_key);
+    qsort(keys, n, sizeof *keys, gs_compare_texts);
     for (size_t i = 0; i < n; i++) {
         json_t *value = key_of(p, item, keys[i]);
         if (!value)

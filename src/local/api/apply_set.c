@@ -64,11 +64,6 @@ json_t *local_api_fields_read(const json_t *stored)
     return json_object_size(stored) > 0 ? expand(stored, 0) : json_object();
 }
 
-static int by_element(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 json_t *local_api_fields_write(const json_t *set)
 {
     json_t *stored = json_object();
@@ -79,7 +74,7 @@ json_t *local_api_fields_write(const json_t *set)
 
     json_object_foreach ((json_t *)set, key, child)
         keys[i++] = key;
-    qsort(keys, n, sizeof *keys, by_element);
+    qsort(keys, n, sizeof *keys, gs_compare_texts);
     if (n == 1 && strcmp(keys[0], ".") == 0)
         return stored;
     for (i = 0; i < n; i++)

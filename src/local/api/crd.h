@@ -49,6 +49,8 @@ json_t *local_api_delete_crd(const struct local_api_request *r, const json_t *cr
 
 // --- crd_schema.c: structural schemas ---
 
+char *local_api_schema_field_path(const char *path,
+                                  const char *key); // "spec.replicas"; path may be ""
 // Checks that a schema is structural and within limits.
 void local_api_schema_check(const json_t *schema, const char *path,
                             struct kube_field_errors *errors);

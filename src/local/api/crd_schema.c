@@ -29,7 +29,7 @@ static bool is_identity(const char *key)
            strcmp(key, "metadata") == 0;
 }
 
-static char *joined(const char *path, const char *key)
+char *local_api_schema_field_path(const char *path, const char *key)
 {
     return gs_format("%s%s%s", path, *path ? "." : "", key);
 }
@@ -38,7 +38,7 @@ static char *joined(const char *path, const char *key)
 
 static void report_unknown(json_t *unknown, const char *path, const char *key)
 {
-    GS_AUTO_FREE char *field = joined(path, key);
+    GS_AUTO_FREE char *field = local_api_schema_field_path(path, key);
 
     if (json_array_size(unknown) < KUBE_SCHEMA_MAX_PROBLEMS)
         json_array_append_new(unknown, codec_json_strf("unknown field \"%s\"", field));
@@ -65,7 +65,7 @@ static void prune_object(const json_t *schema, json_t *value, const char *path, 
         if (!of_member && preserves(schema))
             continue;
         if (of_member) {
-            GS_AUTO_FREE char *field = joined(path, key);
+            GS_AUTO_FREE char *field = local_api_schema_field_path(path, key);
             prune(of_member, member, field, false, unknown, depth + 1);
         } else {
             report_unknown(unknown, path, key);
@@ -153,14 +153,14 @@ static void check_schema(const struct check *c, const json_t *schema, const char
 static void required_error(const struct check *c, const char *path, const char *key,
                            const char *detail)
 {
-    GS_AUTO_FREE char *field = joined(path, key);
+    GS_AUTO_FREE char *field = local_api_schema_field_path(path, key);
     local_api_required(c->errors, field, detail);
 }
 
 static void forbidden_error(const struct check *c, const char *path, const char *key,
                             const char *detail)
 {
-    GS_AUTO_FREE char *field = joined(path, key);
+    GS_AUTO_FREE char *field = local_api_schema_field_path(path, key);
     kube_field_error(c->errors, "FieldValueForbidden", field, NULL, "%s", detail);
 }
 
@@ -175,7 +175,7 @@ static void check_type(const struct check *c, const json_t *schema, const char *
         if (strcmp(type, types[i]) == 0)
             return;
     if (type && *type) {
-        GS_AUTO_FREE char *field = joined(path, "type");
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, "type");
         local_api_unsupported(
             c->errors, field, type,
             "\"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"");
@@ -197,7 +197,7 @@ static void check_pattern(const struct check *c, const json_t *schema, const cha
     gs_regex_free(regex);
     if (!err)
         return;
-    GS_AUTO_FREE char *field = joined(path, "pattern");
+    GS_AUTO_FREE char *field = local_api_schema_field_path(path, "pattern");
     local_api_invalid(c->errors, field, pattern,
                       "must be a valid regular expression, but isn't: %s", gs_error_message(err));
 }
@@ -215,7 +215,7 @@ static void check_list(const struct check *c, const json_t *schema, const char *
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
     if (list_type && strcmp(list_type, "atomic") != 0 && strcmp(list_type, "set") != 0 &&
         strcmp(list_type, "map") != 0) {
-        GS_AUTO_FREE char *field = joined(path, "x-kubernetes-list-type");
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, "x-kubernetes-list-type");
         local_api_unsupported(c->errors, field, list_type, "\"atomic\", \"map\", \"set\"");
     }
     if (gs_streq(list_type, "map") &&
@@ -262,11 +262,11 @@ static void check_members(const struct check *c, const json_t *schema, const cha
         check_schema(c, member, field, depth + 1);
     }
     if (json_is_object(additional)) {
-        GS_AUTO_FREE char *field = joined(path, "additionalProperties");
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, "additionalProperties");
         check_schema(c, additional, field, depth + 1);
     }
     if (json_is_object(json_object_get(schema, "items"))) {
-        GS_AUTO_FREE char *field = joined(path, "items");
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, "items");
         check_schema(c, json_object_get(schema, "items"), field, depth + 1);
     }
 }
@@ -289,7 +289,7 @@ static void check_junctors(const struct check *c, const json_t *schema, const ch
             check_schema(&below, item, field, depth + 1);
         }
     if (json_is_object(json_object_get(schema, "not"))) {
-        GS_AUTO_FREE char *field = joined(path, "not");
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, "not");
         check_schema(&below, json_object_get(schema, "not"), field, depth + 1);
     }
 }
@@ -326,7 +326,7 @@ void local_api_schema_check(const json_t *schema, const char *path,
     const char *type = codec_json_str(schema, "type", NULL);
 
     if (type && strcmp(type, "object") != 0) {
-        GS_AUTO_FREE char *field = joined(path, "type");
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, "type");
         local_api_invalid(errors, field, type, "must be object at the root");
         return;
     }

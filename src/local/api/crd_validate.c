@@ -33,11 +33,6 @@ struct gs_hmap *local_api_schema_patterns_new(void)
     return gs_hmap_new(free_regex);
 }
 
-static char *joined(const char *path, const char *key)
-{
-    return gs_format("%s%s%s", path, *path ? "." : "", key);
-}
-
 static void check_value(const struct validation *v, const json_t *schema, const json_t *value,
                         const char *path);
 
@@ -364,7 +359,7 @@ static void check_embedded(const struct validation *v, const json_t *value, cons
 
     for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++) {
         const char *text = codec_json_str(value, keys[i], NULL);
-        GS_AUTO_FREE char *field = joined(path, keys[i]);
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, keys[i]);
         if (!text || !*text)
             local_api_required(v->errors, field, "");
     }
@@ -383,7 +378,7 @@ static void check_object(const struct validation *v, const json_t *schema, const
         const char *name = json_string_value(member);
         if (!name || json_object_get(value, name))
             continue;
-        GS_AUTO_FREE char *field = joined(path, name);
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, name);
         local_api_required(v->errors, field, "");
     }
     check_count(v, schema, value, path, "minProperties", "maxProperties", "properties");
@@ -391,7 +386,7 @@ static void check_object(const struct validation *v, const json_t *schema, const
         check_embedded(v, value, path);
     json_object_foreach ((json_t *)value, key, member) {
         const json_t *of_member = json_object_get(properties, key);
-        GS_AUTO_FREE char *field = joined(path, key);
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, key);
         if (!of_member)
             of_member = additional;
         if (json_is_object(of_member))

@@ -17,17 +17,6 @@ static size_t quota_bucket(void)
 
 // --- scopes ---
 
-static bool in_list(const json_t *list, const char *text)
-{
-    size_t i;
-    json_t *v;
-
-    json_array_foreach ((json_t *)list, i, v)
-        if (gs_streq(json_string_value(v), text))
-            return true;
-    return false;
-}
-
 static bool scope_matches(const char *scope, const char *op, const json_t *values,
                           const json_t *pod)
 {
@@ -46,9 +35,9 @@ static bool scope_matches(const char *scope, const char *op, const json_t *value
     if (!gs_streq(scope, "PriorityClass"))
         return false;
     if (gs_streq(op, "In"))
-        return class && in_list(values, class);
+        return class && codec_json_has_string(values, class);
     if (gs_streq(op, "NotIn"))
-        return !class || !in_list(values, class);
+        return !class || !codec_json_has_string(values, class);
     return gs_streq(op, "DoesNotExist") ? !class || !*class : class && *class;
 }
 
@@ -215,11 +204,6 @@ static void add_amount(struct gs_buf *out, const char *name, int64_t milli)
     gs_buf_addf(out, "%s%s=%s", out->len ? "," : "", name, text);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 // Sorted. Caller frees the array.
 static const char **names_of(const json_t *hard, size_t *ret_n)
 {
@@ -231,7 +215,7 @@ static const char **names_of(const json_t *hard, size_t *ret_n)
     json_object_foreach ((json_t *)hard, name, value)
         names[n++] = name;
     if (n)
-        qsort(names, n, sizeof(*names), compare_names);
+        qsort(names, n, sizeof(*names), gs_compare_texts);
     *ret_n = n;
     return names;
 }

@@ -14,15 +14,8 @@ struct review {
 // True for the user "system:admin", the group system:masters and service accounts.
 static bool has_access(const char *user, const json_t *groups)
 {
-    size_t i;
-    json_t *group;
-
-    if (gs_streq(user, "system:admin") || (user && gs_starts(user, "system:serviceaccount:")))
-        return true;
-    json_array_foreach ((json_t *)groups, i, group)
-        if (gs_streq(json_string_value(group), "system:masters"))
-            return true;
-    return false;
+    return gs_streq(user, "system:admin") || (user && gs_starts(user, "system:serviceaccount:")) ||
+           codec_json_has_string(groups, "system:masters");
 }
 
 static json_t *caller_groups(const struct http_identity *who)

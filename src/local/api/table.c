@@ -149,11 +149,6 @@ void local_api_cell_age(json_t *cells, const json_t *obj, int64_t now_ms)
                                     now_ms, buf));
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 void local_api_cell_map(json_t *cells, const json_t *map, const char *fallback)
 {
     struct gs_buf text = {0};
@@ -164,7 +159,7 @@ void local_api_cell_map(json_t *cells, const json_t *map, const char *fallback)
 
     json_object_foreach ((json_t *)map, key, value)
         keys[i++] = key;
-    qsort(keys, n, sizeof *keys, by_text);
+    qsort(keys, n, sizeof *keys, gs_compare_texts);
     for (i = 0; i < n; i++)
         gs_buf_addf(&text, "%s%s=%s", i ? "," : "", keys[i],
                     json_string_value(json_object_get(map, keys[i])));

@@ -93,6 +93,9 @@ char *controllers_random_suffix(char out[6]); // of generated names
 
 void controllers_pods_add(struct controllers_pods *p, const json_t *pod);
 void controllers_pods_finish(struct controllers_pods *p);
+// local_pod_available() now. If it becomes true later, the owner is reconciled again then.
+bool controllers_pod_available(struct local_reconcile *w, const json_t *pod,
+                               int64_t min_ready_seconds);
 // Kubernetes' order of ActivePodsWithRanks: the first is deleted first.
 void controllers_pods_sort_for_deletion(struct controllers_pods *p);
 void controllers_pods_sort_by_age(struct controllers_pods *p); // oldest first
@@ -277,7 +280,7 @@ bool controllers_filter_check(const struct controllers_filter_node *n, const jso
                               const json_t *requests, json_t *reasons);
 // Whether the pod's node selector and required node affinity select the node.
 bool controllers_filter_selects(const json_t *pod, const json_t *node);
-// The scheduler's text for the first taint that the pod does not tolerate, NULL if there is none.
+// The scheduler's text for the first taint that the pod does not tolerate. NULL: it tolerates all.
 // no_execute: considers only taints that also evict pods. Caller frees.
 char *controllers_filter_taint(const json_t *pod, const json_t *node, bool no_execute);
 #define CONTROLLERS_FILTER_NOT_SELECTED "node(s) didn't match Pod's node affinity/selector"

@@ -185,12 +185,8 @@ static bool is_current(const struct daemon_sync *s, const json_t *pod)
 
 static bool is_available(const struct daemon_sync *s, const json_t *pod)
 {
-    int64_t wait_ms;
-    bool available = local_pod_available(
-        pod, codec_json_int(s->ds, 0, "spec", "minReadySeconds", NULL), gs_unix_ms(), &wait_ms);
-    if (wait_ms >= 0)
-        local_reconcile_requeue(s->work, wait_ms);
-    return available;
+    return controllers_pod_available(s->work, pod,
+                                     codec_json_int(s->ds, 0, "spec", "minReadySeconds", NULL));
 }
 
 static void delete_pod(struct daemon_sync *s, const json_t *pod)

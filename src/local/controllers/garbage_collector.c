@@ -104,13 +104,7 @@ static const json_t *owner_refs(const json_t *obj)
 
 static bool has_finalizer(const json_t *obj, const char *name)
 {
-    size_t i;
-    json_t *f;
-    json_array_foreach (codec_json_get(obj, "metadata", "finalizers", NULL), i, f) {
-        if (gs_streq(json_string_value(f), name))
-            return true;
-    }
-    return false;
+    return codec_json_has_string(codec_json_get(obj, "metadata", "finalizers", NULL), name);
 }
 
 // --- dependents of owners ---

@@ -92,13 +92,7 @@ static void listed(void *arg, const json_t *body, const struct gs_error *err)
 
 static bool has_verb(const json_t *resource, const char *verb)
 {
-    size_t i;
-    json_t *v;
-    json_array_foreach (json_object_get(resource, "verbs"), i, v) {
-        if (gs_streq(json_string_value(v), verb))
-            return true;
-    }
-    return false;
+    return codec_json_has_string(json_object_get(resource, "verbs"), verb);
 }
 
 static void list_resource(struct sweep *s, struct gs_slice group, struct gs_slice version,

@@ -137,6 +137,16 @@ void controllers_pods_finish(struct controllers_pods *p)
     *p = (struct controllers_pods){0};
 }
 
+bool controllers_pod_available(struct local_reconcile *w, const json_t *pod,
+                               int64_t min_ready_seconds)
+{
+    int64_t wait_ms;
+    bool available = local_pod_available(pod, min_ready_seconds, gs_unix_ms(), &wait_ms);
+    if (wait_ms >= 0)
+        local_reconcile_requeue(w, wait_ms);
+    return available;
+}
+
 void controllers_pods_add(struct controllers_pods *p, const json_t *pod)
 {
     gs_grow(&p->items, &p->cap, p->len, sizeof(*p->items));

@@ -48,19 +48,16 @@ static struct counts count(struct local_reconcile *w, const json_t *rs,
                            const struct controllers_pods *pods)
 {
     struct counts n = {.replicas = (int64_t)pods->len};
-    int64_t min_ready = codec_json_int(rs, 0, "spec", "minReadySeconds", NULL), now = gs_unix_ms();
+    int64_t min_ready = codec_json_int(rs, 0, "spec", "minReadySeconds", NULL);
     GS_CLEANUP(kube_selector_finish) struct kube_selector labels = {0};
     kube_selector_from_map(codec_json_get(rs, "spec", "template", "metadata", "labels", NULL),
                            &labels);
     for (size_t i = 0; i < pods->len; i++) {
         const json_t *pod = pods->items[i];
-        int64_t wait_ms;
         n.labeled +=
             kube_selector_matches(&labels, codec_json_get(pod, "metadata", "labels", NULL));
         n.ready += local_pod_ready(pod);
-        n.available += local_pod_available(pod, min_ready, now, &wait_ms);
-        if (wait_ms >= 0)
-            local_reconcile_requeue(w, wait_ms);
+        n.available += controllers_pod_available(w, pod, min_ready);
     }
     return n;
 }

@@ -129,7 +129,7 @@ static bool moved(const struct controllers_rollout *r)
            is(r, "availableReplicas") > was(r, "availableReplicas");
 }
 
-// Milliseconds until the deadline. 0 or less: it has passed. INT64_MAX: there is none.
+// Milliseconds until the deadline. 0 or less after the deadline. INT64_MAX without one.
 static int64_t deadline_left_ms(const struct controllers_rollout *r, int64_t deadline)
 {
     const json_t *c = find_condition(r, "Progressing");

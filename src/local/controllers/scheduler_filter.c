@@ -110,17 +110,6 @@ void controllers_filter_node_use(struct controllers_filter_node *n, const json_t
 
 // --- labels ---
 
-static bool in_values(const json_t *values, const char *text)
-{
-    size_t i;
-    json_t *v;
-    json_array_foreach ((json_t *)values, i, v) {
-        if (gs_streq(json_string_value(v), text))
-            return true;
-    }
-    return false;
-}
-
 static bool compare_numbers(const char *label, const json_t *values, bool greater)
 {
     const char *bound = json_string_value(json_array_get(values, 0));
@@ -140,9 +129,9 @@ static bool expression_matches(const json_t *expr, const char *value)
     const char *op = codec_json_str(expr, "operator", NULL);
     const json_t *values = json_object_get(expr, "values");
     if (gs_streq(op, "In"))
-        return value && in_values(values, value);
+        return value && codec_json_has_string(values, value);
     if (gs_streq(op, "NotIn"))
-        return !value || !in_values(values, value);
+        return !value || !codec_json_has_string(values, value);
     if (gs_streq(op, "Exists"))
         return value != NULL;
     if (gs_streq(op, "DoesNotExist"))
@@ -294,11 +283,6 @@ bool controllers_filter_check(const struct controllers_filter_node *n, const jso
     return has_room(n, requests, reasons);
 }
 
-static int compare_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 char *controllers_filter_message(size_t n_nodes, const json_t *reasons)
 {
     if (n_nodes == 0)
@@ -309,7 +293,7 @@ char *controllers_filter_message(size_t n_nodes, const json_t *reasons)
     json_t *count;
     json_object_foreach ((json_t *)reasons, reason, count)
         texts[i++] = gs_format("%lld %s", (long long)json_integer_value(count), reason);
-    qsort(texts, n, sizeof(char *), compare_text);
+    qsort(texts, n, sizeof(char *), gs_compare_texts);
     struct gs_buf out = {0};
     gs_buf_addf(&out, "0/%zu nodes are available: ", n_nodes);
     for (i = 0; i < n; i++) {

@@ -67,14 +67,9 @@ static bool is_running_and_ready(const json_t *pod)
 
 static bool is_available(const struct set_sync *s, const json_t *pod)
 {
-    if (!is_running_and_ready(pod))
-        return false;
-    int64_t wait_ms;
-    bool available = local_pod_available(
-        pod, codec_json_int(s->set, 0, "spec", "minReadySeconds", NULL), gs_unix_ms(), &wait_ms);
-    if (wait_ms >= 0)
-        local_reconcile_requeue(s->work, wait_ms);
-    return available;
+    return is_running_and_ready(pod) &&
+           controllers_pod_available(s->work, pod,
+                                     codec_json_int(s->set, 0, "spec", "minReadySeconds", NULL));
 }
 
 static bool is_healthy(const struct set_sync *s, const json_t *pod)

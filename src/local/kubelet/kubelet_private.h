@@ -44,8 +44,8 @@ void kubelet_images_free(struct kubelet_images *m);
 // longest prefix entry, else that of the built-in table. NULL if no entry matches.
 const struct kubelet_words *kubelet_images_find(const struct kubelet_images *m, const char *image);
 
-// The entry of the built-in table that is used for an image. NULL: there is none, its program is
-// not installed, or the map has the image.
+// The entry of the built-in table that is used for an image. NULL if no entry matches or its
+// program is not installed, or the map has the image.
 const struct kubelet_substitute *kubelet_images_substitute(const struct kubelet_images *m,
                                                            const char *image);
 
@@ -484,7 +484,8 @@ void kubelet_logs_close_all(struct kubelet *k); // ends all open streams
 // Moves the file offset to the start of the n-th line from the end, or to the beginning if there
 // are fewer lines. Returns the number of lines after the offset, at most n.
 int64_t kubelet_log_tail_seek(int fd, int64_t n);
-// The text of the last lines, at most max_bytes of its end. NULL if there is none. Caller frees.
+// The text of the last lines, at most max_bytes of its end. NULL for an empty or unreadable log.
+// Caller frees.
 char *kubelet_log_tail_text(const char *path, int64_t max_lines, size_t max_bytes);
 
 // --- node.c: the Node object of this machine and its Lease ---

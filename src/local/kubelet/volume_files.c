@@ -200,11 +200,6 @@ static struct gs_error *add_object(struct kubelet_files *f, const struct kubelet
                                   : add_all_keys(f, p, object, mode);
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 // key="value" lines in the order of the keys.
 static void print_map(const json_t *map, struct gs_buf *out)
 {
@@ -214,7 +209,7 @@ static void print_map(const json_t *map, struct gs_buf *out)
     json_t *value;
     json_object_foreach ((json_t *)map, key, value)
         keys[n++] = key;
-    qsort(keys, n, sizeof(*keys), compare_keys);
+    qsort(keys, n, sizeof(*keys), gs_compare_texts);
     for (size_t i = 0; i < n; i++) {
         const char *text = json_string_value(json_object_get(map, keys[i]));
         gs_buf_addf(out, "%s%s=", i ? "\n" : "", keys[i]);

@@ -195,23 +195,14 @@ static bool feed_line(struct services_ingress_reply *r, struct gs_slice *in)
     return false;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static struct gs_error *read_chunk_size(struct services_ingress_reply *r)
 {
     int64_t size = 0;
     size_t i = 0;
-    for (; i < r->line_len && hex_digit(r->line[i]) >= 0; i++) {
+    for (; i < r->line_len && gs_hex_digit(r->line[i]) >= 0; i++) {
         if (i == 15)
             return bad("a chunk is too long");
-        size = size * 16 + hex_digit(r->line[i]);
+        size = size * 16 + gs_hex_digit(r->line[i]);
     }
     if (!i || (i < r->line_len && r->line[i] != ';' && r->line[i] != ' '))
         return bad("no size of a chunk");

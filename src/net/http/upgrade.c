@@ -31,7 +31,7 @@ struct http_upgrade {
     bool tls_retry; // GnuTLS has the front of the queue already
     bool was_full;  // on_drained is due
     bool paused;
-    bool ended, sent_end; // nothing more is written; the peer was told
+    bool ended, sent_end; // no more writes; the end was sent to the peer
     bool closed;          // on_close was called
 };
 

@@ -37,7 +37,7 @@ void spdy_free(struct spdy *s); // accepts NULL
 void spdy_feed(struct spdy *s, struct gs_slice bytes);
 void spdy_close(struct spdy *s); // sends GOAWAY
 
-// NULL: there is none. Names are lower-case; of repeated values the first.
+// NULL if absent. Names are in lower case. Returns the first of repeated values.
 const char *spdy_stream_header(const struct spdy_stream *s, const char *name);
 uint32_t spdy_stream_id(const struct spdy_stream *s);
 void spdy_stream_set_data(struct spdy_stream *s, void *data); // for the callee; NULL at first

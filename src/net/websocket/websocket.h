@@ -48,7 +48,7 @@ void websocket_close(struct websocket *w, enum websocket_code code, const char *
 
 // --- the handshake ---
 
-// The request asks for WebSocket by its headers.
+// The headers of the request contain an upgrade to WebSocket.
 bool websocket_requested(const struct http_exchange *x);
 // NULL: a correct handshake, of which *ret_accept is the answer's Sec-WebSocket-Accept (caller
 // frees). Else what is wrong with it: answer 400, of another version 426.

@@ -39,11 +39,15 @@ bool local_api_check_token(void *api, const char *token, struct http_identity *r
 void local_api_mount(struct local_api *api, const char *group,
                      json_t *(*describe)(const void *ctx, const char *group), http_handler handler,
                      void *ctx);
-// Serves GET …/pods/NAME/log: set by the kubelet. pod is borrowed.
-typedef void (*local_api_logs_fn)(void *ctx, const json_t *pod, struct http_exchange *x);
-void local_api_set_logs(struct local_api *api, local_api_logs_fn fn, void *ctx);
-// Serves connect requests on …/pods/NAME/exec, attach and portforward (`subresource`): set by the
-// kubelet. pod is borrowed.
-typedef void (*local_api_connect_fn)(void *ctx, const char *subresource, const json_t *pod,
-                                     struct http_exchange *x);
-void local_api_set_connect(struct local_api *api, local_api_connect_fn fn, void *ctx);
+// What the API server requests from the kubelet of a pod's node. pod is borrowed.
+struct local_api_kubelet {
+    // GET …/pods/NAME/log
+    void (*logs)(void *ctx, const json_t *pod, struct http_exchange *x);
+    // Connect requests on …/pods/NAME/exec, attach and portforward (`subresource`). NULL: refused.
+    void (*connect)(void *ctx, const char *subresource, const json_t *pod, struct http_exchange *x);
+    void *ctx;
+};
+// Requests for pods of `node` are served by k (copied); NULL: no longer. Requests for pods without
+// a node are served by the first kubelet.
+void local_api_set_kubelet(struct local_api *api, const char *node,
+                           const struct local_api_kubelet *k);

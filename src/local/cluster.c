@@ -92,3 +92,20 @@ bool local_is_balancer_ip(const char *ip)
 {
     return is_in(ip, 127u << 8 | 97);
 }
+
+bool local_is_node_ip(const char *ip)
+{
+    return gs_streq(ip, LOCAL_NODE_IP) || is_in(ip, 127u << 8 | 98);
+}
+
+const char *local_node_ip(const json_t *node)
+{
+    size_t i;
+    json_t *a;
+    json_array_foreach (codec_json_get(node, "status", "addresses", NULL), i, a) {
+        const char *ip = codec_json_str(a, "address", NULL);
+        if (gs_streq(codec_json_str(a, "type", NULL), "InternalIP") && local_is_node_ip(ip))
+            return ip;
+    }
+    return NULL;
+}

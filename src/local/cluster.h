@@ -12,7 +12,7 @@
 struct local_cluster {
     uv_loop_t *loop;
     struct kube_client *client;
-    const char *node_name;
+    const char *node_name; // of the first node
     const char *data_dir;
     struct kube_cache *pods, *services, *endpoints, *nodes, *namespaces;
     struct kube_cache *deployments, *replicasets, *replicationcontrollers, *daemonsets,
@@ -36,13 +36,18 @@ bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 #define LOCAL_ENV_CONTAINER "GPUSCALE_CONTAINER_NAME"
 #define LOCAL_ENV_POD_IP    "GPUSCALE_POD_IP" // the address that a container must bind
 
-// Address plan (all of 127.0.0.0/8 is this machine): node 127.0.0.1; pods 127.64.0.1 to
-// 127.95.255.254; ClusterIPs 127.96.x.y; LoadBalancer addresses 127.97.x.y.
+// Address plan (all of 127.0.0.0/8 is this machine): first node 127.0.0.1; pods 127.64.0.1 to
+// 127.95.255.254; ClusterIPs 127.96.x.y; LoadBalancer addresses 127.97.x.y; other nodes 127.98.x.y.
 #define LOCAL_NODE_IP         "127.0.0.1"
 #define LOCAL_CLUSTER_IPS     "127.96.0.0/16"
 #define LOCAL_BALANCER_IPS    "127.97.0.0/16"
+#define LOCAL_NODE_IPS        "127.98.0.0/16"
 #define LOCAL_NODE_PORT_FIRST 30000
 #define LOCAL_NODE_PORT_LAST  32767
 // True for an address of the range, except its first and last. ip may be NULL.
 bool local_is_cluster_ip(const char *ip);
 bool local_is_balancer_ip(const char *ip);
+// True for the address of the first node, too.
+bool local_is_node_ip(const char *ip);
+// The InternalIP of a Node object if it is an address of this plan, else NULL. Borrowed.
+const char *local_node_ip(const json_t *node);

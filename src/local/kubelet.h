@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet of the one node. Runs each container of its pods as a process under a supervisor
+// The kubelet of a node. Runs each container of its pods as a process under a supervisor
 // process (`gpuscale pod-shim`), which ends with gpuscale. Restarts containers with backoff, probes
 // them, writes logs, reports status, serves PodResources v1, registers the Node and renews its
 // Lease. Only the thread of the loop may use it.
@@ -16,7 +16,11 @@ struct local_image {
 };
 
 struct local_kubelet_config {
-    const char *self_exe; // this program, for the supervisor processes
+    // The first kubelet of this program: `first` NULL; its node is that of the cluster. The others
+    // share its images, pod addresses and volume claims, and must be freed before it.
+    struct kubelet *first;
+    const char *node_name, *address, *data_dir; // only with `first`
+    const char *self_exe;                       // this program, for the supervisor processes
     const struct local_image *images;
     size_t n_images;
     const char *const *device_ids; // those of the scheduler; served as nvidia.com/gpu
@@ -29,18 +33,31 @@ struct local_kubelet_config {
     int64_t max_pods;                // maximum of the node; 0: 110
     const char *const *extra_env;    // "NAME=value" for every container, NULL-terminated; or NULL
     const char *work_dir;            // of the commands of `images`; NULL: the current directory
+    // Of the Node object: capacities that replace those of this machine, such as {"cpu": "4"}
+    // (copied), and spec.providerID. NULL: none.
+    const json_t *capacity;
+    const char *provider_id;
+    // The node is not Ready until kubelet_set_ready(). The text is the message of its condition.
+    const char *not_ready;
 };
 
 struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
                              const struct local_kubelet_config *cfg, struct kubelet **ret);
+// Replaces the devices: the capacity of the node and PodResources follow.
+void kubelet_set_devices(struct kubelet *k, const char *const *ids, size_t n);
+// message: why the node is not Ready; NULL: it is.
+void kubelet_set_ready(struct kubelet *k, const char *message);
+// Adds labels to those of the configuration and to the Node object.
+void kubelet_add_labels(struct kubelet *k, const json_t *labels);
 // Ends all containers (SIGTERM, then SIGKILL after timeout_ms), then calls done.
 void kubelet_stop(struct kubelet *k, unsigned timeout_ms, void (*done)(void *arg), void *arg);
 void kubelet_free(struct kubelet *k);
 
-// Writes CPU time and memory of the running containers and of the node in Prometheus' text format,
-// with the names of a kubelet's /metrics/resource and of cAdvisor. Memory is the sum of the
+// Writes CPU time and memory of the running containers and nodes of all kubelets of this program
+// in Prometheus' text format, with the names of a kubelet's /metrics/resource and of cAdvisor. The
+// series of other nodes than the first have the labels instance and node. Memory is the sum of the
 // resident memory of a container's processes; shared pages count for each process.
-void kubelet_write_metrics(struct kubelet *k, struct gs_buf *out);
+void kubelet_write_metrics(struct kubelet *first, struct gs_buf *out);
 
 // The main function of the supervisor process. Runs argv as its child, forwards SIGTERM, and exits
 // with the child's status. Kills all descendants when the child or the parent ends.

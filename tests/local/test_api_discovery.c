@@ -137,7 +137,8 @@ static void test_logs_are_the_kubelets(void **state)
                 "\"image\":\"i\"}]}}");
     AUTO_REPLY struct reply without = request(h, "GET", path, NULL);
     assert_status(without, 503);
-    local_api_set_logs(h->api, serve_logs, NULL);
+    const struct local_api_kubelet kubelet = {.logs = serve_logs};
+    local_api_set_kubelet(h->api, "n", &kubelet);
     AUTO_REPLY struct reply r = request_with(h, "GET", path, NULL, "text/plain", NULL);
     assert_string_equal(r.text, "c of p");
     AUTO_REPLY struct reply exec =

@@ -86,6 +86,27 @@ static void test_pods_are_bound(void **state)
     finish(&k);
 }
 
+static void test_each_node_has_its_devices(void **state)
+{
+    static const char *const others[] = {"GPU-x", "GPU-y"};
+    struct cluster k;
+    setup(&k, "4");
+    cluster_create(&k, KUBE_NODES, "{apiVersion: v1, kind: Node, metadata: {name: node-2}}");
+    cluster_patch(&k, KUBE_NODES, "node-2", "status",
+                  "status: {allocatable: {cpu: '4', memory: 8Gi, pods: '110', nvidia.com/gpu: "
+                  "'2'}, conditions: [{type: Ready, status: 'True'}]}");
+    controllers_scheduler_set_devices(s, "node-2", others, GS_ARRAY_LEN(others));
+    pod(&k, "a", GPU("4"), "");
+    loop_until(&k.loop, is_bound(get(&k, "a")));
+    pod(&k, "b", GPU("2"), "");
+    loop_until(&k.loop, is_bound(get(&k, "b")));
+    assert_string_equal(codec_json_str(get(&k, "b"), "spec", "nodeName", NULL), "node-2");
+    assert_string_equal(kube_annotation(get(&k, "b"), LOCAL_ANN_GPUS),
+                        "{\"c\":[\"GPU-x\",\"GPU-y\"]}");
+    assert_int_equal(unique_devices(&k), 6);
+    finish(&k);
+}
+
 static void test_no_node_and_then_one(void **state)
 {
     struct cluster k;
@@ -328,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_are_bound),
         cmocka_unit_test(test_no_node_and_then_one),
+        cmocka_unit_test(test_each_node_has_its_devices),
         cmocka_unit_test(test_gpus_run_out_and_come_back),
         cmocka_unit_test(test_finished_pods_give_their_devices_back),
         cmocka_unit_test(test_devices_stay_unique_over_restarts),

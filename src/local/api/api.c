@@ -117,6 +117,9 @@ void local_api_free(struct local_api *api)
     json_decref(api->token_user);
     free(api->token_groups);
     free(api->node_name);
+    for (size_t i = 0; i < api->n_nodes; i++)
+        free(api->nodes[i].name);
+    free(api->nodes);
     free(api);
 }
 
@@ -129,16 +132,25 @@ void local_api_mount(struct local_api *api, const char *group,
         (struct local_api_mount){gs_strdup(group), describe, handler, ctx};
 }
 
-void local_api_set_logs(struct local_api *api, local_api_logs_fn fn, void *ctx)
+static void remove_kubelet(struct local_api *api, const char *node)
 {
-    api->logs = fn;
-    api->logs_ctx = ctx;
+    for (size_t i = 0; i < api->n_nodes; i++)
+        if (gs_streq(api->nodes[i].name, node)) {
+            free(api->nodes[i].name);
+            api->n_nodes--;
+            memmove(&api->nodes[i], &api->nodes[i + 1], (api->n_nodes - i) * sizeof *api->nodes);
+            return;
+        }
 }
 
-void local_api_set_connect(struct local_api *api, local_api_connect_fn fn, void *ctx)
+void local_api_set_kubelet(struct local_api *api, const char *node,
+                           const struct local_api_kubelet *k)
 {
-    api->connect = fn;
-    api->connect_ctx = ctx;
+    remove_kubelet(api, node);
+    if (!k)
+        return;
+    gs_grow(&api->nodes, &api->nodes_cap, api->n_nodes, sizeof *api->nodes);
+    api->nodes[api->n_nodes++] = (struct local_api_node){gs_strdup(node), *k};
 }
 
 // --- paths ---

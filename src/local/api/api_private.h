@@ -34,10 +34,11 @@ struct local_api {
     bool dispatching; // watches that end during it are freed afterwards
     struct local_api_mount *mounts;
     size_t n_mounts, mounts_cap;
-    local_api_logs_fn logs;
-    void *logs_ctx;
-    local_api_connect_fn connect;
-    void *connect_ctx;
+    struct local_api_node {
+        char *name;
+        struct local_api_kubelet kubelet;
+    } * nodes;
+    size_t n_nodes, nodes_cap;
     struct gs_timer *sweep;
     uint64_t event_seq;
     struct gs_hmap *openapi; // documents by name, generated on first request

@@ -205,6 +205,24 @@ static json_t *serve_scale(const struct local_api_request *r)
 
 // --- pods: log, binding, eviction ---
 
+static const struct local_api_kubelet *kubelet_of(const struct local_api *api, const json_t *pod)
+{
+    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+    for (size_t i = 0; i < api->n_nodes; i++)
+        if (!node || !*node || gs_streq(api->nodes[i].name, node))
+            return &api->nodes[i].kubelet;
+    return NULL;
+}
+
+static json_t *no_kubelet(const struct local_api *api, const json_t *pod)
+{
+    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+    GS_AUTO_FREE char *why = api->n_nodes && node
+                                 ? gs_format("no kubelet runs the node \"%s\"", node)
+                                 : gs_strdup("no kubelet is running here");
+    return kube_status_failure(503, "ServiceUnavailable", why, NULL);
+}
+
 static json_t *serve_log(const struct local_api_request *r)
 {
     if (!is_method(r, "GET"))
@@ -212,10 +230,10 @@ static json_t *serve_log(const struct local_api_request *r)
     CODEC_AUTO_JSON json_t *pod = stored_object(r);
     if (!pod)
         return local_api_not_found(r);
-    if (!r->api->logs)
-        return kube_status_failure(503, "ServiceUnavailable",
-                                   "no kubelet is running here: there are no logs to show", NULL);
-    r->api->logs(r->api->logs_ctx, pod, r->x);
+    const struct local_api_kubelet *k = kubelet_of(r->api, pod);
+    if (!k)
+        return no_kubelet(r->api, pod);
+    k->logs(k->ctx, pod, r->x);
     return NULL;
 }
 
@@ -224,9 +242,10 @@ static json_t *serve_connect(const struct local_api_request *r)
     CODEC_AUTO_JSON json_t *pod = stored_object(r);
     if (!pod)
         return local_api_not_found(r);
-    if (!r->api->connect)
-        return kube_status_failure(503, "ServiceUnavailable", "no kubelet is running here", NULL);
-    r->api->connect(r->api->connect_ctx, r->sub, pod, r->x);
+    const struct local_api_kubelet *k = kubelet_of(r->api, pod);
+    if (!k || !k->connect)
+        return no_kubelet(r->api, pod);
+    k->connect(k->ctx, r->sub, pod, r->x);
     return NULL;
 }
 

@@ -28,8 +28,8 @@ struct local_scheduler {
     struct local_cluster *cluster;
     struct kube_recorder *recorder;
     struct local_workqueue *queue; // of the one key "pass"
-    struct controllers_filter_devices devices;
-    struct gs_hmap *assumed; // by pod uid
+    struct gs_hmap *devices;       // struct controllers_filter_devices by node name
+    struct gs_hmap *assumed;       // by pod uid
 };
 
 struct pass {
@@ -117,8 +117,9 @@ static void use(struct pass *p, const char *node, const json_t *requests, const 
     struct controllers_filter_node *n = node_named(p, node);
     if (n)
         controllers_filter_node_use(n, requests);
-    if (gs_streq(node, p->s->cluster->node_name))
-        controllers_filter_devices_take(&p->s->devices, gpus);
+    struct controllers_filter_devices *devices = gs_hmap_get_str(p->s->devices, node);
+    if (devices)
+        controllers_filter_devices_take(devices, gpus);
 }
 
 static bool wants_us(const json_t *pod)
@@ -185,7 +186,9 @@ static void pass_init(struct pass *p, struct local_scheduler *s, struct local_re
         gs_grow(&p->nodes, &p->nodes_cap, p->n_nodes, sizeof(*p->nodes));
         controllers_filter_node_init(&p->nodes[p->n_nodes++], obj);
     }
-    controllers_filter_devices_release_all(&s->devices);
+    void *devices;
+    for (pos = 0; gs_hmap_next(s->devices, &pos, NULL, &devices);)
+        controllers_filter_devices_release_all(devices);
     pos = 0;
     while ((obj = kube_cache_next(s->cluster->pods, &pos)))
         take_pod(p, obj);
@@ -268,8 +271,9 @@ static bool try_node(struct pass *p, const json_t *pod, struct controllers_filte
     if (!controllers_filter_check(node, pod, requests, reasons))
         return false;
     CODEC_AUTO_JSON json_t *gpus = NULL;
-    bool ours = gs_streq(kube_name(node->node), p->s->cluster->node_name);
-    if (ours && !controllers_filter_devices_assign(&p->s->devices, pod, &gpus)) {
+    struct controllers_filter_devices *devices =
+        gs_hmap_get_str(p->s->devices, kube_name(node->node));
+    if (devices && !controllers_filter_devices_assign(devices, pod, &gpus)) {
         int64_t n =
             json_integer_value(json_object_get(reasons, "Insufficient " CONTROLLERS_FILTER_GPU));
         json_object_set_new(reasons, "Insufficient " CONTROLLERS_FILTER_GPU, json_integer(n + 1));
@@ -320,6 +324,20 @@ static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
     local_workqueue_add(s->queue, NULL, "pass");
 }
 
+static void devices_free(void *p)
+{
+    controllers_filter_devices_finish(p);
+    free(p);
+}
+
+static void add_devices(struct local_scheduler *s, const char *node, const char *const *ids,
+                        size_t n)
+{
+    struct controllers_filter_devices *devices = gs_alloc(sizeof(*devices));
+    controllers_filter_devices_init(devices, ids, n);
+    gs_hmap_put_str(s->devices, node, devices);
+}
+
 struct local_scheduler *controllers_scheduler_new(struct local_cluster *c,
                                                   const char *const *device_ids, size_t n_devices)
 {
@@ -327,12 +345,24 @@ struct local_scheduler *controllers_scheduler_new(struct local_cluster *c,
     s->cluster = c;
     s->recorder = kube_recorder_new(c->client, "default-scheduler", NULL);
     s->assumed = gs_hmap_new(assumed_free);
-    controllers_filter_devices_init(&s->devices, device_ids, n_devices);
+    s->devices = gs_hmap_new(devices_free);
     s->queue = local_workqueue_new(c->loop, c->client, "scheduler", run_pass, s);
     struct kube_cache_handlers h = {.on_change = changed, .arg = s};
     kube_cache_add_handlers(c->pods, &h);
     kube_cache_add_handlers(c->nodes, &h);
+    add_devices(s, c->node_name, device_ids, n_devices);
     return s;
+}
+
+void controllers_scheduler_set_devices(struct local_scheduler *s, const char *node,
+                                       const char *const *device_ids, size_t n)
+{
+    struct controllers_filter_devices *old = gs_hmap_remove_str(s->devices, node);
+    if (old)
+        devices_free(old);
+    if (n)
+        add_devices(s, node, device_ids, n);
+    local_workqueue_add(s->queue, NULL, "pass");
 }
 
 void controllers_scheduler_free(struct local_scheduler *s)
@@ -344,6 +374,6 @@ void controllers_scheduler_free(struct local_scheduler *s)
     local_workqueue_free(s->queue);
     kube_recorder_free(s->recorder);
     gs_hmap_free(s->assumed);
-    controllers_filter_devices_finish(&s->devices);
+    gs_hmap_free(s->devices);
     free(s);
 }

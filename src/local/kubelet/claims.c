@@ -78,7 +78,7 @@ struct gs_error *kubelet_claim_folder(const struct kubelet *k, const char *ns, c
                             "persistentvolumeclaim \"%s\" is bound to another volume "
                             "than %s",
                             name, volume);
-    *ret = folder_of(k, volume);
+    *ret = folder_of(k->first, volume);
     return gs_mkdir_p(*ret, 0700);
 }
 
@@ -196,15 +196,17 @@ static bool pod_uses(const json_t *pod, const char *ns, const char *name)
     return false;
 }
 
-static bool in_use(const struct kubelet *k, const json_t *claim)
+static bool in_use(const struct kubelet *first, const json_t *claim)
 {
-    size_t pos = 0;
-    struct gs_slice key;
-    void *value;
-    while (gs_hmap_next(k->workers, &pos, &key, &value)) {
-        const struct kubelet_worker *w = value;
-        if (pod_uses(w->pod, kube_namespace(claim), kube_name(claim)))
-            return true;
+    for (const struct kubelet *k = first; k; k = k->next) {
+        size_t pos = 0;
+        struct gs_slice key;
+        void *value;
+        while (gs_hmap_next(k->workers, &pos, &key, &value)) {
+            const struct kubelet_worker *w = value;
+            if (pod_uses(w->pod, kube_namespace(claim), kube_name(claim)))
+                return true;
+        }
     }
     return false;
 }

@@ -106,7 +106,7 @@ static bool has_safe_names(const json_t *pod)
 
 static bool is_ours(const struct kubelet *k, const json_t *pod)
 {
-    return gs_streq(codec_json_str(pod, "spec", "nodeName", NULL), k->cluster->node_name) &&
+    return gs_streq(codec_json_str(pod, "spec", "nodeName", NULL), k->node_name) &&
            has_safe_names(pod);
 }
 
@@ -227,9 +227,8 @@ static struct gs_error *lock_data_dir(struct kubelet *k)
     return gs_error_errno(errno, "locking %s", path);
 }
 
-static struct gs_error *open_data_dir(struct kubelet *k)
+static struct gs_error *open_data_dir(struct kubelet *k, const char *dir)
 {
-    const char *dir = k->cluster->data_dir;
     if (!dir)
         return gs_error_new(GS_EINVAL, "the kubelet needs a data directory");
     struct gs_error *err = gs_mkdir_p(dir, 0700);
@@ -245,6 +244,9 @@ static struct gs_error *open_data_dir(struct kubelet *k)
 static void copy_config(struct kubelet *k, const struct local_kubelet_config *cfg)
 {
     k->self_exe = gs_strdup(cfg->self_exe);
+    k->first = cfg->first ? cfg->first : k;
+    k->node_name = gs_strdup(cfg->first ? cfg->node_name : k->cluster->node_name);
+    k->address = gs_strdup(cfg->first ? cfg->address : LOCAL_NODE_IP);
     k->simulated_gpus = cfg->simulated_gpus;
     k->reported_images = json_object();
     for (size_t i = 0; i < cfg->n_devices; i++)
@@ -258,7 +260,6 @@ static void copy_config(struct kubelet *k, const struct local_kubelet_config *cf
                   : gs_strdup(".");
     }
     k->work_dir = cfg->work_dir ? gs_strdup(cfg->work_dir) : getcwd(NULL, 0);
-    set_podnet(k);
 }
 
 static void check_mounts(struct kubelet *k)
@@ -270,11 +271,39 @@ static void check_mounts(struct kubelet *k)
 
 static void on_stop_timer(void *arg);
 
+// The parts that all kubelets of this program share.
+static struct gs_error *start_first(struct kubelet *k, const struct local_kubelet_config *cfg)
+{
+    set_podnet(k);
+    k->ips = kubelet_pod_ips_new(k->data_dir);
+    return kubelet_images_new(cfg->self_exe, cfg->images, cfg->n_images, &k->images);
+}
+
+static void join_first(struct kubelet *k)
+{
+    k->podnet = k->first->podnet;
+    k->ips = k->first->ips;
+    k->images = k->first->images;
+    k->next = k->first->next;
+    k->first->next = k;
+}
+
+static void leave_first(struct kubelet *k)
+{
+    for (struct kubelet **p = &k->first->next; *p; p = &(*p)->next)
+        if (*p == k) {
+            *p = k->next;
+            return;
+        }
+}
+
 static struct gs_error *start(struct kubelet *k, const struct local_kubelet_config *cfg)
 {
-    struct gs_error *err = open_data_dir(k);
-    if (!err)
-        err = kubelet_images_new(cfg->self_exe, cfg->images, cfg->n_images, &k->images);
+    struct gs_error *err = open_data_dir(k, cfg->first ? cfg->data_dir : k->cluster->data_dir);
+    if (!err && k->first == k)
+        err = start_first(k, cfg);
+    else if (!err)
+        join_first(k);
     if (!err && cfg->podresources_socket)
         err = kubelet_podresources_new(k, cfg->podresources_socket, &k->podresources);
     if (err)
@@ -283,20 +312,26 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
     err = kubelet_images_link_tools(k->self_exe, k->tools_dir);
     if (err)
         return err;
-    k->ips = kubelet_pod_ips_new(k->data_dir);
-    k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->cluster->node_name);
-    struct kubelet_node_config node = {.labels = cfg->node_labels,
+    k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->node_name);
+    struct kubelet_node_config node = {.name = k->node_name,
+                                       .address = k->address,
+                                       .provider_id = cfg->provider_id,
+                                       .not_ready = cfg->not_ready,
+                                       .capacity = cfg->capacity,
+                                       .control_plane = k->first == k,
+                                       .labels = cfg->node_labels,
                                        .taints = cfg->node_taints,
                                        .n_gpus = cfg->n_devices,
                                        .max_pods = cfg->max_pods,
                                        .data_dir = k->data_dir};
     k->node = kubelet_node_new(k->cluster, &node);
-    k->claims = kubelet_claims_new(k);
+    if (k->first == k)
+        k->claims = kubelet_claims_new(k);
     each_known_pod(k, KUBELET_DIR_CONTAINERS, kill_leftovers_of);
-    if (k->api) {
-        local_api_set_logs(k->api, kubelet_logs_handle, k);
-        local_api_set_connect(k->api, kubelet_streams_handle, k);
-    }
+    const struct local_api_kubelet handlers_of_api = {
+        .logs = kubelet_logs_handle, .connect = kubelet_streams_handle, .ctx = k};
+    if (k->api)
+        local_api_set_kubelet(k->api, k->node_name, &handlers_of_api);
     struct kube_cache_handlers handlers = {
         .on_change = on_change, .on_synced = on_synced, .arg = k};
     kube_cache_add_handlers(k->cluster->pods, &handlers);
@@ -320,6 +355,25 @@ struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
     }
     *ret = k;
     return NULL;
+}
+
+void kubelet_set_devices(struct kubelet *k, const char *const *ids, size_t n)
+{
+    kubelet_words_finish(&k->device_ids);
+    k->device_ids = (struct kubelet_words){0};
+    for (size_t i = 0; i < n; i++)
+        kubelet_words_add(&k->device_ids, ids[i]);
+    kubelet_node_set_gpus(k->node, n);
+}
+
+void kubelet_set_ready(struct kubelet *k, const char *message)
+{
+    kubelet_node_set_ready(k->node, message);
+}
+
+void kubelet_add_labels(struct kubelet *k, const json_t *labels)
+{
+    kubelet_node_add_labels(k->node, labels);
 }
 
 // --- the end ---
@@ -377,10 +431,8 @@ void kubelet_free(struct kubelet *k)
     if (!k)
         return;
     kube_cache_remove_handlers(k->cluster->pods, k);
-    if (k->api) {
-        local_api_set_logs(k->api, NULL, NULL);
-        local_api_set_connect(k->api, NULL, NULL);
-    }
+    if (k->api)
+        local_api_set_kubelet(k->api, k->node_name, NULL);
     kubelet_streams_close_all(k);
     kubelet_logs_close_all(k);
     kubelet_podresources_free(k->podresources);
@@ -388,19 +440,25 @@ void kubelet_free(struct kubelet *k)
     kubelet_claims_free(k->claims);
     each_worker(k, kubelet_worker_free);
     gs_hmap_free(k->workers);
-    kubelet_pod_ips_free(k->ips);
+    if (k->first == k) {
+        kubelet_pod_ips_free(k->ips);
+        kubelet_images_free(k->images);
+        remove_podnet_dir(k);
+        free(k->podnet);
+    } else {
+        leave_first(k);
+    }
     kube_recorder_free(k->recorder);
-    kubelet_images_free(k->images);
     gs_timer_free(k->stop_timer);
     kubelet_words_finish(&k->extra_env);
     kubelet_words_finish(&k->device_ids);
     if (k->lock_fd >= 0)
         close(k->lock_fd);
-    remove_podnet_dir(k);
     free(k->self_exe);
+    free(k->node_name);
+    free(k->address);
     free(k->data_dir);
     free(k->work_dir);
-    free(k->podnet);
     free(k->podresources_dir);
     free(k->tools_dir);
     json_decref(k->reported_images);

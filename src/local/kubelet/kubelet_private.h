@@ -98,7 +98,7 @@ void kubelet_env_references(const json_t *container, json_t *ret);
 struct kubelet_env_context {
     const json_t *pod;
     const json_t *container; // its spec
-    const char *pod_ip;
+    const char *pod_ip, *host_ip;
     const json_t *node;    // for resourceFieldRef without a limit; may be NULL
     const json_t *sources; // keys of kubelet_env_references; values: the objects, null if not found
 };
@@ -299,27 +299,33 @@ struct kubelet_podresources;
 
 struct kubelet {
     struct local_cluster *cluster;
+    struct kubelet *first; // of this program: itself, or the one whose parts it uses
+    struct kubelet *next;  // the others, if it is the first
+    char *node_name, *address;
     struct local_api *api;
     struct kube_recorder *recorder;
     char *self_exe;
-    char *data_dir;         // absolute
-    char *work_dir;         // where the commands of images run; NULL: the current one was removed
-    char *podnet;           // path of the bind() library for LD_PRELOAD, NULL if it was not found
+    char *data_dir; // absolute
+    char *work_dir; // where the commands of images run; NULL: the current one was removed
+    char *podnet; // of the first kubelet: path of the bind() library for LD_PRELOAD, NULL if it was
+                  // not found
     char *podnet_dir;       // contains a link to the library, if LD_PRELOAD cannot contain its path
     char *podresources_dir; // NULL: the service is off
     char *tools_dir;        // see kubelet_images_link_tools
     bool simulated_gpus;
-    json_t *reported_images; // set of the images whose substitution was logged
-    char *mount_problem;     // why containers cannot have mounts; NULL: they can
-    struct kubelet_images *images;
+    json_t *reported_images;       // set of the images whose substitution was logged
+    char *mount_problem;           // why containers cannot have mounts; NULL: they can
+    struct kubelet_images *images; // of the first kubelet
     struct kubelet_words extra_env, device_ids;
-    struct gs_hmap *workers; // pod UID -> struct kubelet_worker
-    struct kubelet_pod_ips *ips;
-    struct kubelet_claims *claims;
+    struct gs_hmap *workers;       // pod UID -> struct kubelet_worker
+    struct kubelet_pod_ips *ips;   // of the first kubelet
+    struct kubelet_claims *claims; // NULL: only the first kubelet binds claims
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;
     struct kubelet_log_stream *log_streams;
     struct kubelet_stream *streams; // streaming.h
+    uint64_t usage_ticks;           // of usage.c: the CPU time of all its containers, their memory
+    double usage_bytes;
     int lock_fd;
     bool synced; // the cache has its first list, so all used addresses are reserved
     bool stopping;
@@ -492,15 +498,24 @@ char *kubelet_log_tail_text(const char *path, int64_t max_lines, size_t max_byte
 // The node is created at the start and sends a heartbeat every 10 seconds.
 
 struct kubelet_node_config {
+    const char *name, *address;
+    const char *provider_id;       // may be NULL
+    const char *not_ready;         // the message of the condition Ready; NULL: it is True
+    const json_t *capacity;        // replaces that of the machine; may be NULL
     const json_t *labels, *taints; // besides the kubelet's own; may be NULL
     size_t n_gpus;                 // capacity of nvidia.com/gpu
     int64_t max_pods;              // capacity of pods; 0: the kubelet's default
     const char *data_dir;          // its file system is the node's disk
+    bool control_plane;            // the label of its role
 };
 
 struct kubelet_node *kubelet_node_new(struct local_cluster *c,
                                       const struct kubelet_node_config *cfg);
 void kubelet_node_free(struct kubelet_node *n);
+// Each change is sent at once, in a request after the one that is under way.
+void kubelet_node_set_gpus(struct kubelet_node *n, size_t n_gpus);
+void kubelet_node_set_ready(struct kubelet_node *n, const char *not_ready);
+void kubelet_node_add_labels(struct kubelet_node *n, const json_t *labels);
 
 // --- podresources.c: the kubelet's PodResources v1 service ---
 // Exporters query it for the GPUs of each container.

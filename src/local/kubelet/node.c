@@ -23,12 +23,15 @@ enum {
 
 struct kubelet_node {
     struct local_cluster *cluster;
-    json_t *labels, *taints; // of the configuration
+    char *name, *address, *provider_id, *not_ready; // the last two may be NULL
+    bool control_plane;
+    json_t *labels, *taints, *capacity; // of the configuration
     char *data_dir;
     size_t n_gpus;
     int64_t max_pods;
     json_t *conditions;
     bool registered;
+    bool relabel, changed; // labels, status: to send after the current request
     struct gs_timer *timer;
     struct kube_request *node_request, *lease_request;
 };
@@ -103,14 +106,15 @@ static json_t *labels(const struct kubelet_node *n)
     struct utsname u;
     uname(&u);
     json_t *l = json_object();
-    codec_json_set_str(l, "kubernetes.io/hostname", n->cluster->node_name);
+    codec_json_set_str(l, "kubernetes.io/hostname", n->name);
     codec_json_set_str(l, "kubernetes.io/os", "linux");
     codec_json_set_str(l, "kubernetes.io/arch", architecture(&u));
     codec_json_set_str(l, "beta.kubernetes.io/os", "linux");
     codec_json_set_str(l, "beta.kubernetes.io/arch", architecture(&u));
     codec_json_set_str(l, "node.kubernetes.io/instance-type", "gpuscale-local");
     codec_json_set_str(l, "beta.kubernetes.io/instance-type", "gpuscale-local");
-    codec_json_set_str(l, "node-role.kubernetes.io/control-plane", "");
+    if (n->control_plane)
+        codec_json_set_str(l, "node-role.kubernetes.io/control-plane", "");
     json_object_update(l, n->labels);
     return l;
 }
@@ -127,6 +131,7 @@ static json_t *capacity(const struct kubelet_node *n)
         codec_json_set_str(
             c, "ephemeral-storage",
             kube_quantity_format_bytes((int64_t)(disk.f_blocks * disk.f_frsize), text));
+    json_object_update(c, n->capacity);
     if (n->n_gpus)
         json_object_set_new(c, "nvidia.com/gpu", codec_json_strf("%zu", n->n_gpus));
     return c;
@@ -181,8 +186,9 @@ static json_t *conditions(struct kubelet_node *n)
                   full ? "kubelet has disk pressure" : "kubelet has no disk pressure", now);
     add_condition(n->conditions, "PIDPressure", false, "KubeletHasSufficientPID",
                   "kubelet has sufficient PID available", now);
-    add_condition(n->conditions, "Ready", true, "KubeletReady", "kubelet is posting ready status",
-                  now);
+    add_condition(n->conditions, "Ready", !n->not_ready,
+                  n->not_ready ? "KubeletNotReady" : "KubeletReady",
+                  n->not_ready ? n->not_ready : "kubelet is posting ready status", now);
     return n->conditions;
 }
 
@@ -194,17 +200,18 @@ static json_t *status(struct kubelet_node *n)
     json_object_set(s, "conditions", conditions(n));
     json_object_set_new(s, "addresses",
                         json_pack("[{s:s,s:s},{s:s,s:s}]", "type", "InternalIP", "address",
-                                  LOCAL_NODE_IP, "type", "Hostname", "address",
-                                  n->cluster->node_name));
+                                  n->address, "type", "Hostname", "address", n->name));
     json_object_set_new(s, "nodeInfo", node_info());
     return s;
 }
 
 static void complain(const struct kubelet_node *n, const char *what, struct gs_error *err)
 {
-    gs_warn("kubelet", "%s %s: %s", what, n->cluster->node_name, gs_error_message(err));
+    gs_warn("kubelet", "%s %s: %s", what, n->name, gs_error_message(err));
     gs_error_free(err);
 }
+
+static void send_changes(struct kubelet_node *n);
 
 static void on_status(void *arg, int code, json_t *body, struct gs_error *err)
 {
@@ -215,14 +222,17 @@ static void on_status(void *arg, int code, json_t *body, struct gs_error *err)
         n->registered = false; // deleted by a client: the next heartbeat creates it again
     if (err)
         complain(n, "status of node", err);
+    else
+        send_changes(n);
 }
 
 static void send_status(struct kubelet_node *n)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
     json_object_set_new(patch, "status", status(n));
-    n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name,
-                                 "status", KUBE_MERGE_PATCH, patch, on_status, n);
+    n->changed = false;
+    n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->name, "status",
+                                 KUBE_MERGE_PATCH, patch, on_status, n);
 }
 
 static void on_labelled(void *arg, int code, json_t *body, struct gs_error *err)
@@ -263,6 +273,7 @@ static void on_found(void *arg, int code, json_t *body, struct gs_error *err)
         on_labelled(n, code, body, err);
         return;
     }
+    n->relabel = false;
     CODEC_AUTO_JSON json_t *patch = json_object();
     codec_json_set(patch, labels(n), "metadata", "labels", NULL);
     if (json_array_size(n->taints)) {
@@ -270,7 +281,7 @@ static void on_found(void *arg, int code, json_t *body, struct gs_error *err)
         codec_json_set(patch, json_string(kube_resource_version(body)), "metadata",
                        "resourceVersion", NULL);
     }
-    n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name, NULL,
+    n->node_request = kube_patch(n->cluster->client, KUBE_NODES, NULL, n->name, NULL,
                                  KUBE_MERGE_PATCH, patch, on_labelled, n);
 }
 
@@ -280,11 +291,45 @@ static void on_created(void *arg, int code, json_t *body, struct gs_error *err)
     n->node_request = NULL;
     if (err && gs_error_code(err) == GS_EEXIST) {
         gs_error_free(err);
-        n->node_request = kube_get(n->cluster->client, KUBE_NODES, NULL, n->cluster->node_name,
-                                   NULL, on_found, n);
+        n->node_request =
+            kube_get(n->cluster->client, KUBE_NODES, NULL, n->name, NULL, on_found, n);
         return;
     }
     on_labelled(n, code, body, err);
+}
+
+// Labels first: a node that is Ready has all of them.
+static void send_changes(struct kubelet_node *n)
+{
+    if (n->node_request || !n->registered)
+        return;
+    if (n->relabel)
+        n->node_request =
+            kube_get(n->cluster->client, KUBE_NODES, NULL, n->name, NULL, on_found, n);
+    else if (n->changed)
+        send_status(n);
+}
+
+void kubelet_node_set_gpus(struct kubelet_node *n, size_t n_gpus)
+{
+    n->n_gpus = n_gpus;
+    n->changed = true;
+    send_changes(n);
+}
+
+void kubelet_node_set_ready(struct kubelet_node *n, const char *not_ready)
+{
+    free(n->not_ready);
+    n->not_ready = not_ready ? gs_strdup(not_ready) : NULL;
+    n->changed = true;
+    send_changes(n);
+}
+
+void kubelet_node_add_labels(struct kubelet_node *n, const json_t *labels)
+{
+    json_object_update(n->labels, (json_t *)labels);
+    n->relabel = true;
+    send_changes(n);
 }
 
 static void register_node(struct kubelet_node *n)
@@ -292,11 +337,14 @@ static void register_node(struct kubelet_node *n)
     CODEC_AUTO_JSON json_t *node = json_object();
     codec_json_set_str(node, "kind", "Node");
     codec_json_set_str(node, "apiVersion", "v1");
-    codec_json_set(node, json_string(n->cluster->node_name), "metadata", "name", NULL);
+    codec_json_set(node, json_string(n->name), "metadata", "name", NULL);
     codec_json_set(node, labels(n), "metadata", "labels", NULL);
     if (json_array_size(n->taints))
         codec_json_set(node, json_deep_copy(n->taints), "spec", "taints", NULL);
+    if (n->provider_id)
+        codec_json_set(node, json_string(n->provider_id), "spec", "providerID", NULL);
     json_object_set_new(node, "status", status(n));
+    n->relabel = false;
     n->node_request = kube_create(n->cluster->client, KUBE_NODES, NULL, node, on_created, n);
 }
 
@@ -306,7 +354,7 @@ static json_t *lease_spec(const struct kubelet_node *n)
 {
     char now[GS_RFC3339_SIZE];
     json_t *spec = json_object();
-    codec_json_set_str(spec, "holderIdentity", n->cluster->node_name);
+    codec_json_set_str(spec, "holderIdentity", n->name);
     codec_json_set_int(spec, "leaseDurationSeconds", LEASE_SECONDS);
     codec_json_set_str(spec, "renewTime", gs_format_rfc3339_micro(gs_unix_us(), now));
     return spec;
@@ -350,7 +398,7 @@ static void on_renewed(void *arg, int code, json_t *body, struct gs_error *err)
     CODEC_AUTO_JSON json_t *lease = json_object();
     codec_json_set_str(lease, "kind", "Lease");
     codec_json_set_str(lease, "apiVersion", "coordination.k8s.io/v1");
-    codec_json_set(lease, json_string(n->cluster->node_name), "metadata", "name", NULL);
+    codec_json_set(lease, json_string(n->name), "metadata", "name", NULL);
     codec_json_set(lease, json_string("kube-node-lease"), "metadata", "namespace", NULL);
     json_object_set_new(lease, "spec", lease_spec(n));
     n->lease_request =
@@ -361,9 +409,8 @@ static void renew_lease(struct kubelet_node *n)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
     json_object_set_new(patch, "spec", lease_spec(n));
-    n->lease_request =
-        kube_patch(n->cluster->client, KUBE_LEASES, "kube-node-lease", n->cluster->node_name, NULL,
-                   KUBE_MERGE_PATCH, patch, on_renewed, n);
+    n->lease_request = kube_patch(n->cluster->client, KUBE_LEASES, "kube-node-lease", n->name, NULL,
+                                  KUBE_MERGE_PATCH, patch, on_renewed, n);
 }
 
 static void on_heartbeat(void *arg)
@@ -385,6 +432,12 @@ struct kubelet_node *kubelet_node_new(struct local_cluster *c,
     struct kubelet_node *n = gs_alloc(sizeof(*n));
     *n = (struct kubelet_node){
         .cluster = c,
+        .name = gs_strdup(cfg->name),
+        .address = gs_strdup(cfg->address),
+        .provider_id = cfg->provider_id ? gs_strdup(cfg->provider_id) : NULL,
+        .not_ready = cfg->not_ready ? gs_strdup(cfg->not_ready) : NULL,
+        .control_plane = cfg->control_plane,
+        .capacity = cfg->capacity ? json_deep_copy(cfg->capacity) : json_object(),
         .data_dir = gs_strdup(cfg->data_dir),
         .n_gpus = cfg->n_gpus,
         .max_pods = cfg->max_pods > 0 ? cfg->max_pods : DEFAULT_MAX_PODS,
@@ -407,6 +460,11 @@ void kubelet_node_free(struct kubelet_node *n)
     json_decref(n->conditions);
     json_decref(n->labels);
     json_decref(n->taints);
+    json_decref(n->capacity);
+    free(n->name);
+    free(n->address);
+    free(n->provider_id);
+    free(n->not_ready);
     free(n->data_dir);
     free(n);
 }

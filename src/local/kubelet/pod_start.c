@@ -103,7 +103,8 @@ static struct gs_error *build_env(struct kubelet_container *c, const json_t *sou
         .pod = w->pod,
         .container = kubelet_container_spec(c),
         .pod_ip = w->ip,
-        .node = kube_cache_get(w->k->cluster->nodes, NULL, w->k->cluster->node_name),
+        .host_ip = w->k->address,
+        .node = kube_cache_get(w->k->cluster->nodes, NULL, w->k->node_name),
         .sources = sources,
     };
     struct gs_error *err = kubelet_env_add_spec(&env, &ctx);

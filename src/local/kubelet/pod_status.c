@@ -269,8 +269,8 @@ static const char *qos_class(const struct kubelet_worker *w)
 
 static void add_addresses(json_t *status, const struct kubelet_worker *w)
 {
-    codec_json_set_str(status, "hostIP", LOCAL_NODE_IP);
-    json_object_set_new(status, "hostIPs", json_pack("[{s:s}]", "ip", LOCAL_NODE_IP));
+    codec_json_set_str(status, "hostIP", w->k->address);
+    json_object_set_new(status, "hostIPs", json_pack("[{s:s}]", "ip", w->k->address));
     if (!w->ip)
         return;
     codec_json_set_str(status, "podIP", w->ip);

@@ -217,7 +217,7 @@ const char *kubelet_env_field(const struct kubelet_env_context *ctx, const char 
     else if (gs_streq(path, "status.podIP") || gs_streq(path, "status.podIPs"))
         value = ctx->pod_ip;
     else if (gs_streq(path, "status.hostIP") || gs_streq(path, "status.hostIPs"))
-        value = LOCAL_NODE_IP;
+        value = ctx->host_ip;
     for (size_t i = 0; i < GS_ARRAY_LEN(fields); i++)
         if (gs_streq(path, fields[i].path))
             value = codec_json_str(ctx->pod, fields[i].a, fields[i].b, NULL);

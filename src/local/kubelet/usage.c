@@ -126,8 +126,10 @@ static void count_cpu(struct kubelet_container *c, pid_t root, uint64_t ticks)
         c->usage_pid = root;
         c->usage_seen = c->usage_ticks = 0;
     }
-    if (ticks > c->usage_seen)
+    if (ticks > c->usage_seen) {
         c->usage_ticks += ticks - c->usage_seen;
+        c->worker->k->usage_ticks += ticks - c->usage_seen;
+    }
     c->usage_seen = ticks;
 }
 
@@ -158,7 +160,7 @@ static bool measure_container(const struct usage_table *t, struct kubelet_contai
     return true;
 }
 
-// --- the node ---
+// --- the nodes ---
 
 static bool read_node_cpu(double *ret_seconds)
 {
@@ -192,7 +194,13 @@ static bool read_node_memory(double *ret_bytes)
 
 // --- the text ---
 
-// Names of pods and containers have no character that is escaped.
+// The labels of the target are those of the first node.
+static void add_node_labels(struct gs_buf *out, const struct kubelet *k)
+{
+    gs_buf_addf(out, "instance=\"%s\",node=\"%s\"", k->node_name, k->node_name);
+}
+
+// Names of nodes, pods and containers have no character that is escaped.
 static void add_family(struct gs_buf *out, const char *name, const char *type,
                        const struct container_usage *items, size_t n, size_t value)
 {
@@ -201,51 +209,88 @@ static void add_family(struct gs_buf *out, const char *name, const char *type,
     for (size_t i = 0; i < n; i++) {
         const struct kubelet_container *c = items[i].container;
         double v = *(const double *)(const void *)((const char *)&items[i] + value);
-        gs_buf_addf(out, "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\"} %s\n", name, c->name,
-                    c->worker->ns, c->worker->name, gs_format_double(v, text));
+        gs_buf_addf(out, "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\"", name, c->name,
+                    c->worker->ns, c->worker->name);
+        if (c->worker->k->first != c->worker->k) {
+            gs_buf_add_char(out, ',');
+            add_node_labels(out, c->worker->k);
+        }
+        gs_buf_addf(out, "} %s\n", gs_format_double(v, text));
     }
 }
 
-static void add_node(struct gs_buf *out)
+static void add_node_sample(struct gs_buf *out, const char *name, const struct kubelet *k, double v)
 {
     char text[GS_DOUBLE_SIZE];
-    double v = 0;
-    if (read_node_cpu(&v))
-        gs_buf_addf(out,
-                    "# TYPE node_cpu_usage_seconds_total counter\n"
-                    "node_cpu_usage_seconds_total %s\n",
-                    gs_format_double(v, text));
-    if (read_node_memory(&v))
-        gs_buf_addf(out,
-                    "# TYPE node_memory_working_set_bytes gauge\n"
-                    "node_memory_working_set_bytes %s\n",
-                    gs_format_double(v, text));
+    gs_buf_add_str(out, name);
+    if (k->first != k) {
+        gs_buf_add_char(out, '{');
+        add_node_labels(out, k);
+        gs_buf_add_char(out, '}');
+    }
+    gs_buf_addf(out, " %s\n", gs_format_double(v, text));
 }
 
-void kubelet_write_metrics(struct kubelet *k, struct gs_buf *out)
+// The first node is this machine. The others use what their containers use.
+static void add_nodes(struct gs_buf *out, const struct kubelet *first)
 {
-    GS_CLEANUP(usage_table_finish) struct usage_table table = {0};
-    GS_AUTO_FREE struct container_usage *items = NULL;
-    size_t n = 0, cap = 0, pos = 0;
+    double v = 0;
+    gs_buf_add_str(out, "# TYPE node_cpu_usage_seconds_total counter\n");
+    if (read_node_cpu(&v))
+        add_node_sample(out, "node_cpu_usage_seconds_total", first, v);
+    for (const struct kubelet *k = first->next; k; k = k->next)
+        add_node_sample(out, "node_cpu_usage_seconds_total", k,
+                        (double)k->usage_ticks / (double)sysconf(_SC_CLK_TCK));
+    gs_buf_add_str(out, "# TYPE node_memory_working_set_bytes gauge\n");
+    if (read_node_memory(&v))
+        add_node_sample(out, "node_memory_working_set_bytes", first, v);
+    for (const struct kubelet *k = first->next; k; k = k->next)
+        add_node_sample(out, "node_memory_working_set_bytes", k, k->usage_bytes);
+}
+
+struct usage_list {
+    struct container_usage *items;
+    size_t len, cap;
+};
+
+static void measure_kubelet(const struct usage_table *table, struct kubelet *k,
+                            struct usage_list *ret)
+{
+    size_t pos = 0;
     struct gs_slice key;
     void *value;
-    if (gs_hmap_len(k->workers))
-        read_processes(&table);
-    for (size_t i = 0; i < table.len; i++)
-        table.items[i].supervisor = find_supervisor(&table, &table.items[i]);
+    k->usage_bytes = 0;
     while (gs_hmap_next(k->workers, &pos, &key, &value)) {
         struct kubelet_worker *w = value;
         for (size_t i = 0; i < w->n_containers; i++) {
             struct container_usage u;
-            if (!measure_container(&table, &w->containers[i], &u))
+            if (!measure_container(table, &w->containers[i], &u))
                 continue;
-            gs_grow(&items, &cap, n, sizeof(*items));
-            items[n++] = u;
+            k->usage_bytes += u.memory_bytes;
+            gs_grow(&ret->items, &ret->cap, ret->len, sizeof(*ret->items));
+            ret->items[ret->len++] = u;
         }
     }
+}
+
+void kubelet_write_metrics(struct kubelet *first, struct gs_buf *out)
+{
+    GS_CLEANUP(usage_table_finish) struct usage_table table = {0};
+    struct usage_list list = {0};
+    bool any = false;
+    for (const struct kubelet *k = first; k; k = k->next)
+        any = any || gs_hmap_len(k->workers);
+    if (any)
+        read_processes(&table);
+    for (size_t i = 0; i < table.len; i++)
+        table.items[i].supervisor = find_supervisor(&table, &table.items[i]);
+    for (struct kubelet *k = first; k; k = k->next)
+        measure_kubelet(&table, k, &list);
+    GS_AUTO_FREE struct container_usage *items = list.items;
+    size_t n = list.len;
     add_family(out, "container_cpu_usage_seconds_total", "counter", items, n,
                offsetof(struct container_usage, cpu_seconds));
     add_family(out, "container_memory_working_set_bytes", "gauge", items, n,
                offsetof(struct container_usage, memory_bytes));
-    add_node(out);
+    add_nodes(out, first);
 }

@@ -128,7 +128,8 @@ static struct gs_error *write_files(struct kubelet_volumes *v, size_t i, const j
     const struct kubelet_env_context ctx = {
         .pod = w->pod,
         .pod_ip = w->ip,
-        .node = kube_cache_get(w->k->cluster->nodes, NULL, w->k->cluster->node_name),
+        .host_ip = w->k->address,
+        .node = kube_cache_get(w->k->cluster->nodes, NULL, w->k->node_name),
         .sources = sources,
     };
     GS_CLEANUP(kubelet_files_finish) struct kubelet_files files = {0};

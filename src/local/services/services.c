@@ -308,6 +308,18 @@ static void keep(struct service *s, struct local_reconcile *w, const json_t *svc
         mark_kept(s, ip, asked, service_port);
 }
 
+static void each_node(struct service *s, struct local_reconcile *w, const json_t *svc, int asked,
+                      int service_port, address_fn fn)
+{
+    size_t pos = 0;
+    fn(s, w, svc, LOCAL_NODE_IP, asked, service_port, true);
+    for (const json_t *node; (node = kube_cache_next(s->owner->cluster->nodes, &pos));) {
+        const char *ip = local_node_ip(node);
+        if (ip && !gs_streq(ip, LOCAL_NODE_IP))
+            fn(s, w, svc, ip, asked, service_port, true);
+    }
+}
+
 static void each_address(struct service *s, struct local_reconcile *w, const json_t *svc,
                          const char *cluster_ip, const char *lb_ip, address_fn fn)
 {
@@ -320,8 +332,7 @@ static void each_address(struct service *s, struct local_reconcile *w, const jso
         fn(s, w, svc, cluster_ip, number, number, false);
         fn(s, w, svc, lb_ip, number, number, false);
         if (wants_node_ports(svc))
-            fn(s, w, svc, LOCAL_NODE_IP, (int)codec_json_int(port, 0, "nodePort", NULL), number,
-               true);
+            each_node(s, w, svc, (int)codec_json_int(port, 0, "nodePort", NULL), number, fn);
     }
 }
 
@@ -558,6 +569,20 @@ static void pod_changed(void *arg, const json_t *old_pod, const json_t *new_pod)
         add_selecting(l, new_pod);
 }
 
+// Node ports are served at the address of each node.
+static void node_changed(void *arg, const json_t *old_node, const json_t *new_node)
+{
+    struct local_services *l = arg;
+    const char *old_ip = old_node ? local_node_ip(old_node) : NULL;
+    const char *new_ip = new_node ? local_node_ip(new_node) : NULL;
+    size_t pos = 0;
+    if (gs_streq(old_ip ? old_ip : "", new_ip ? new_ip : ""))
+        return;
+    for (const json_t *svc; (svc = kube_cache_next(l->cluster->services, &pos));)
+        if (wants_node_ports(svc))
+            local_workqueue_add_object(l->queue, svc);
+}
+
 struct local_services *services_new(struct local_cluster *c)
 {
     struct local_services *l = gs_alloc(sizeof(*l));
@@ -571,9 +596,11 @@ struct local_services *services_new(struct local_cluster *c)
     l->queue = local_workqueue_new(c->loop, c->client, "services", sync_service, l);
     struct kube_cache_handlers own = {.on_change = service_changed, .arg = l};
     struct kube_cache_handlers of_pods = {.on_change = pod_changed, .arg = l};
+    struct kube_cache_handlers of_nodes = {.on_change = node_changed, .arg = l};
     kube_cache_add_handlers(c->services, &own);
     kube_cache_add_handlers(c->endpoints, &own); // of the same name as the service
     kube_cache_add_handlers(c->pods, &of_pods);
+    kube_cache_add_handlers(c->nodes, &of_nodes);
     l->ingress = services_ingress_new(c, l->addresses);
     return l;
 }
@@ -585,6 +612,7 @@ void services_free(struct local_services *l)
     kube_cache_remove_handlers(l->cluster->services, l);
     kube_cache_remove_handlers(l->cluster->endpoints, l);
     kube_cache_remove_handlers(l->cluster->pods, l);
+    kube_cache_remove_handlers(l->cluster->nodes, l);
     services_ingress_free(l->ingress);
     local_workqueue_free(l->queue);
     kube_recorder_free(l->recorder);

@@ -30,6 +30,7 @@ struct kube_gvr {
 #define KUBE_HPAS                   ((struct kube_gvr){"autoscaling", "v2", "horizontalpodautoscalers"})
 #define KUBE_JOBS                   ((struct kube_gvr){"batch", "v1", "jobs"})
 #define KUBE_CRONJOBS               ((struct kube_gvr){"batch", "v1", "cronjobs"})
+#define KUBE_PODDISRUPTIONBUDGETS   ((struct kube_gvr){"policy", "v1", "poddisruptionbudgets"})
 #define KUBE_LEASES                 ((struct kube_gvr){"coordination.k8s.io", "v1", "leases"})
 
 // client is borrowed and must outlive the kube_client.

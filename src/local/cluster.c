@@ -25,6 +25,7 @@ static const struct {
     {offsetof(struct local_cluster, revisions), {"apps", "v1", "controllerrevisions"}},
     {offsetof(struct local_cluster, jobs), {"batch", "v1", "jobs"}},
     {offsetof(struct local_cluster, cronjobs), {"batch", "v1", "cronjobs"}},
+    {offsetof(struct local_cluster, budgets), {"policy", "v1", "poddisruptionbudgets"}},
 };
 
 static struct kube_cache **cache_at(const struct local_cluster *c, size_t i)

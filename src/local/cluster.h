@@ -16,7 +16,9 @@ struct local_cluster {
     const char *data_dir;
     struct kube_cache *pods, *services, *endpoints, *nodes, *namespaces;
     struct kube_cache *deployments, *replicasets, *replicationcontrollers, *daemonsets,
-        *statefulsets, *revisions, *jobs, *cronjobs, *claims; // claims: PersistentVolumeClaims
+        *statefulsets, *revisions, *jobs, *cronjobs;
+    struct kube_cache *claims;  // PersistentVolumeClaims
+    struct kube_cache *budgets; // PodDisruptionBudgets
 };
 
 // Creates and starts the caches. client and strings are borrowed.

@@ -156,8 +156,10 @@ walk() {
     has "can-i" "^yes" $k auth can-i create pods
     has "not found" 'pods "nope" not found' $k get pod nope
     has "no namespace" 'namespaces "nope" not found' $k -n nope create configmap c
-    has "inert kinds say so" "nothing acts on it here" $k create poddisruptionbudget j --selector=app=x --min-available=1
+    has "inert kinds say so" "nothing acts on it here" $k create role j --verb=get --resource=pods
     will "inert event" "NothingActsOnKind" $k get events
+    has "budget" "created" $k create poddisruptionbudget j --selector=app=x --min-available=1
+    will "budget's columns" "^j +1 +N/A +0 " $k get pdb j
     has "create job" "created" $k create job j --image=x
     will "job" "^j +(Running +)?0/1" $k get job j
     will "pods of a job" "^j-" $k get pods -l job-name=j
@@ -168,7 +170,7 @@ walk() {
     has "bad schedule" "expected exactly 5 fields, found 1" $k create cronjob bad --image=x --schedule=often
     has "no kubelet" "no kubelet" $k logs once
     has "delete pod" "deleted" $k delete pod once --grace-period=0 --force
-    has "delete all" "deployment.apps \"web\" deleted" $k delete deploy,svc,hpa,cronjob,job,pdb --all
+    has "delete all" "deployment.apps \"web\" deleted" $k delete deploy,svc,hpa,cronjob,job,pdb,role --all
     has "delete by file" "not found" as_input "delete -f -"
     has "new namespace" "created" $k create namespace n
     $k -n n create configmap c >/dev/null

@@ -149,6 +149,10 @@ void local_api_watch_end_resource(struct local_api *api, const struct local_api_
 // --- subresources.c ---
 json_t *local_api_subresource(const struct local_api_request *r);
 
+// --- eviction.c ---
+// Deletes the pod unless a PodDisruptionBudget refuses it. NULL: the reply is still to be sent.
+json_t *local_api_evict(const struct local_api_request *r);
+
 // --- discovery.c, reviews.c ---
 void local_api_discovery_core(struct local_api *api, struct http_exchange *x);
 void local_api_discovery_groups(struct local_api *api, struct http_exchange *x);

@@ -86,6 +86,7 @@ static const struct {
     {"v1", "DeleteOptions", &delete_options},
     {"meta.k8s.io/v1", "DeleteOptions", &delete_options},
     {"policy/v1", "Eviction", &eviction},
+    {"policy/v1beta1", "Eviction", &eviction},
     {"v1", "Binding", &binding},
     {"authorization.k8s.io/v1", "SelfSubjectAccessReview", &access_review},
     {"authorization.k8s.io/v1", "SelfSubjectRulesReview", &rules_review},

@@ -125,6 +125,7 @@ void local_api_default_job(json_t *obj, const json_t *old);
 void local_api_default_cronjob(json_t *obj, const json_t *old);
 void local_api_default_hpa(json_t *obj, const json_t *old);
 void local_api_default_priority_class(json_t *obj, const json_t *old);
+void local_api_default_budget(json_t *obj, const json_t *old);
 void local_api_default_limit_range(json_t *obj, const json_t *old);
 void local_api_set_qos(json_t *pod); // status.qosClass
 
@@ -182,6 +183,16 @@ void local_api_validate_range(const json_t *obj, const char *key, int64_t min, i
 // Checks a port number or a port name.
 void local_api_validate_port_ref(const json_t *port, const char *path,
                                  struct kube_field_errors *errors);
+
+// Checks an integer or a percentage of 0 or more.
+void local_api_validate_share(const json_t *obj, const char *path, const char *key,
+                              struct kube_field_errors *errors);
+// Adds an error for a percentage above 100 %.
+void local_api_validate_share_limit(const json_t *obj, const char *path, const char *key,
+                                    struct kube_field_errors *errors);
+// PodDisruptionBudgets.
+void local_api_validate_budget(const json_t *obj, const json_t *old,
+                               struct kube_field_errors *errors);
 
 void local_api_validate_ingress(const json_t *obj, const json_t *old,
                                 struct kube_field_errors *errors);

@@ -310,22 +310,9 @@ static json_t *serve_binding(const struct local_api_request *r)
 
 static json_t *serve_eviction(const struct local_api_request *r)
 {
-    CODEC_AUTO_JSON json_t *eviction = NULL;
-    CODEC_AUTO_JSON json_t *deleted = NULL;
-    bool gone;
-
     if (!is_method(r, "POST"))
         return local_api_method_not_allowed();
-    json_t *status = local_api_read_body(r, &eviction);
-    if (!status)
-        status = local_api_check_kind(eviction, "Eviction");
-    if (status)
-        return status;
-    CODEC_AUTO_JSON json_t *pod = stored_object(r);
-    if (!pod)
-        return local_api_not_found(r);
-    status = local_api_delete_object(r, pod, json_object_get(eviction, "deleteOptions"), &deleted,
-                                     &gone);
+    json_t *status = local_api_evict(r);
     if (!status)
         reply_success(r);
     return status;

@@ -33,7 +33,7 @@ extern const struct local_api_table local_api_table_pods, local_api_table_deploy
     local_api_table_secrets, local_api_table_serviceaccounts, local_api_table_leases,
     local_api_table_ingress_classes, local_api_table_priority_classes, local_api_table_quotas;
 extern const struct local_api_table local_api_table_revisions, local_api_table_jobs,
-    local_api_table_cronjobs;
+    local_api_table_cronjobs, local_api_table_budgets;
 
 extern const struct local_api_table local_api_table_claims, local_api_table_volumes;
 

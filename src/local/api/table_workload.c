@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions,
+// Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions, PodDisruptionBudgets,
 // HorizontalPodAutoscalers.
 #include "base/mem.h"
 #include "kube/object.h"
@@ -143,6 +143,36 @@ const struct local_api_table local_api_table_daemonsets = {
         SELECTOR_COLUMN,
         {0}},
     daemonset_cells};
+
+static void cell_share(json_t *cells, const json_t *value)
+{
+    if (json_is_integer(value))
+        json_array_append_new(cells, codec_json_strf("%lld", (long long)json_integer_value(value)));
+    else
+        local_api_cell_or(cells, json_string_value(value), "N/A");
+}
+
+static void budget_cells(const json_t *obj, json_t *cells, int64_t now_ms)
+{
+    const json_t *spec = json_object_get(obj, "spec");
+
+    local_api_cell_name(cells, obj);
+    cell_share(cells, json_object_get(spec, "minAvailable"));
+    cell_share(cells, json_object_get(spec, "maxUnavailable"));
+    local_api_cell_int(cells, codec_json_int(obj, 0, "status", "disruptionsAllowed", NULL));
+    local_api_cell_age(cells, obj, now_ms);
+}
+
+const struct local_api_table local_api_table_budgets = {
+    (const struct local_api_column[]){
+        LOCAL_API_COLUMN_NAME,
+        {"Min Available", "string", 0, "The minimum number of pods that must be available."},
+        {"Max Unavailable", "string", 0, "The maximum number of pods that may be unavailable."},
+        {"Allowed Disruptions", "integer", 0,
+         "Calculated number of pods that may be disrupted at this time."},
+        LOCAL_API_COLUMN_AGE,
+        {0}},
+    budget_cells};
 
 static void revision_cells(const json_t *obj, json_t *cells, int64_t now_ms)
 {

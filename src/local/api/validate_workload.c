@@ -142,12 +142,12 @@ static bool is_zero(const json_t *value)
     return !is_percent(text) || strspn(text, "0") + 1 == strlen(text);
 }
 
-static void check_share(const json_t *rolling, const char *path, const char *key,
-                        struct kube_field_errors *errors)
+void local_api_validate_share(const json_t *obj, const char *path, const char *key,
+                              struct kube_field_errors *errors)
 {
-    const json_t *value = json_object_get(rolling, key);
+    const json_t *value = json_object_get(obj, key);
 
-    local_api_validate_range(rolling, key, 0, INT32_MAX, path, LOCAL_API_NOT_NEGATIVE, errors);
+    local_api_validate_range(obj, key, 0, INT32_MAX, path, LOCAL_API_NOT_NEGATIVE, errors);
     if (json_is_string(value) && !is_percent(json_string_value(value))) {
         GS_AUTO_FREE char *field = gs_format("%s.%s", path, key);
         local_api_invalid(
@@ -157,10 +157,10 @@ static void check_share(const json_t *rolling, const char *path, const char *key
     }
 }
 
-static void check_at_most_100_percent(const json_t *rolling, const char *path, const char *key,
-                                      struct kube_field_errors *errors)
+void local_api_validate_share_limit(const json_t *obj, const char *path, const char *key,
+                                    struct kube_field_errors *errors)
 {
-    const char *text = codec_json_str(rolling, key, NULL);
+    const char *text = codec_json_str(obj, key, NULL);
 
     if (!text || !is_percent(text) || strtoll(text, NULL, 10) <= 100)
         return;
@@ -180,9 +180,9 @@ static void check_strategy(const json_t *obj, struct kube_field_errors *errors)
             kube_field_error(errors, "FieldValueForbidden", "spec.strategy.rollingUpdate", NULL,
                              "may not be specified when strategy `type` is 'Recreate'");
     } else if (gs_streq(type, "RollingUpdate")) {
-        check_share(rolling, path, "maxUnavailable", errors);
-        check_share(rolling, path, "maxSurge", errors);
-        check_at_most_100_percent(rolling, path, "maxUnavailable", errors);
+        local_api_validate_share(rolling, path, "maxUnavailable", errors);
+        local_api_validate_share(rolling, path, "maxSurge", errors);
+        local_api_validate_share_limit(rolling, path, "maxUnavailable", errors);
         if (is_zero(json_object_get(rolling, "maxUnavailable")) &&
             is_zero(json_object_get(rolling, "maxSurge")))
             kube_field_error(errors, "FieldValueInvalid",
@@ -235,10 +235,10 @@ static void check_daemon_update(const json_t *obj, struct kube_field_errors *err
                          "supported values: \"RollingUpdate\", \"OnDelete\"");
         return;
     }
-    check_share(rolling, path, "maxUnavailable", errors);
-    check_share(rolling, path, "maxSurge", errors);
-    check_at_most_100_percent(rolling, path, "maxUnavailable", errors);
-    check_at_most_100_percent(rolling, path, "maxSurge", errors);
+    local_api_validate_share(rolling, path, "maxUnavailable", errors);
+    local_api_validate_share(rolling, path, "maxSurge", errors);
+    local_api_validate_share_limit(rolling, path, "maxUnavailable", errors);
+    local_api_validate_share_limit(rolling, path, "maxSurge", errors);
     bool unavailable = !is_zero(json_object_get(rolling, "maxUnavailable"));
     bool surge = !is_zero(json_object_get(rolling, "maxSurge"));
     if (unavailable && surge) {

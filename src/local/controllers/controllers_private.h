@@ -34,6 +34,11 @@ struct controllers_namespaces;
 struct controllers_namespaces *controllers_namespaces_new(struct local_cluster *c);
 void controllers_namespaces_free(struct controllers_namespaces *n);
 
+// Keeps the status of PodDisruptionBudgets.
+struct controllers_disruption;
+struct controllers_disruption *controllers_disruption_new(struct local_cluster *c);
+void controllers_disruption_free(struct controllers_disruption *d);
+
 // --- owned pods ---
 // The pods that the objects of one kind own: claims, creation, deletion, and the work queue of the
 // owners. Controllers embed struct controllers_owned.

@@ -11,6 +11,7 @@ struct local_workloads {
     struct controllers_statefulsets *statefulsets;
     struct controllers_jobs *jobs;
     struct controllers_cronjobs *cronjobs;
+    struct controllers_disruption *disruption;
     struct controllers_garbage_collector *collector;
     struct controllers_namespaces *namespaces;
 };
@@ -25,6 +26,7 @@ struct local_workloads *controllers_workloads_new(struct local_cluster *c)
     w->statefulsets = controllers_statefulsets_new(c);
     w->jobs = controllers_jobs_new(c);
     w->cronjobs = controllers_cronjobs_new(c);
+    w->disruption = controllers_disruption_new(c);
     w->collector = controllers_garbage_collector_new(c);
     w->namespaces = controllers_namespaces_new(c);
     return w;
@@ -41,6 +43,7 @@ void controllers_workloads_free(struct local_workloads *w)
     controllers_statefulsets_free(w->statefulsets);
     controllers_jobs_free(w->jobs);
     controllers_cronjobs_free(w->cronjobs);
+    controllers_disruption_free(w->disruption);
     controllers_garbage_collector_free(w->collector);
     controllers_namespaces_free(w->namespaces);
     free(w);
